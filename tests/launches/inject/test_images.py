@@ -123,6 +123,14 @@ def test_machine_code_that_the_driver_is_made_to_ignore(observed, file):
     assert again.records.launches[-1].code or again.records.launches[0].code
 
 
+@pytest.mark.parametrize(("archs", "expected"), [("90", True), ("90,90", True), ("90,80", False)])
+def test_a_library_that_is_loaded_before_there_is_a_device(observed, file, archs, expected):
+    environment = {"FAKE_CUDA_ARCH": archs, "FAKE_CUDA_NO_CONTEXT": "1"}
+    record = observed("library", file(LZ4), "launch", "fill__8_4", environment=environment).launch
+    assert bool(record.code) is expected
+    assert expected or "architecture was not known" in record.why_not
+
+
 def test_damaged_code_ends_no_process(observed, file):
     """Headers with random bytes, which say any size: the entry that Python finds, or a reason."""
     choice = random.Random(6)

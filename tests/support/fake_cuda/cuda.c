@@ -63,14 +63,20 @@ CUDA_API CUresult cuInit(unsigned flags) {
 }
 CUDA_API CUresult cuDeviceGetName(char *name, int size, CUdevice device) { snprintf(name, (size_t)size, "Fake H200 %d", device); return 0; }
 CUDA_API CUresult cuDeviceGetAttribute(int *value, int attribute, CUdevice device) {
-  const char *arch = getenv("FAKE_CUDA_ARCH"); /* 90 unless it is set */
+  const char *arch = getenv("FAKE_CUDA_ARCH"); /* "90" unless it is set; "90,80" for two devices */
+  for (int i = 0; arch && i < device; i++) arch = strchr(arch, ',') ? strchr(arch, ',') + 1 : arch;
   int number = arch ? atoi(arch) : 90;
-  *value = attribute == 75 ? number / 10 : attribute == 76 ? number % 10 : 0 * device;
+  *value = attribute == 75 ? number / 10 : attribute == 76 ? number % 10 : 0;
   return 0;
 }
 CUDA_API CUresult cuCtxCreate_v2(CUcontext *made, unsigned flags, CUdevice device) { *made = &context; return 0 * ((int)flags + device); }
 CUDA_API CUresult cuCtxGetCurrent(CUcontext *current) { *current = &context; return 0; }
-CUDA_API CUresult cuCtxGetDevice(CUdevice *device) { *device = 0; return 0; }
+CUDA_API CUresult cuCtxGetDevice(CUdevice *device) { *device = 0; return getenv("FAKE_CUDA_NO_CONTEXT") ? 201 : 0; }
+CUDA_API CUresult cuDeviceGetCount(int *count) {
+  *count = 1;
+  for (const char *arch = getenv("FAKE_CUDA_ARCH"); arch && (arch = strchr(arch, ',')); arch++) ++*count;
+  return 0;
+}
 CUDA_API CUresult cuThreadExchangeStreamCaptureMode(int *mode) { *mode = 0; return 0; }
 
 /* memory */
@@ -218,6 +224,7 @@ static CUresult attribute(int *value, int which, const char *name) {
 CUDA_API CUresult cuFuncGetAttribute(int *value, int which, CUfunction f) { return f->magic != FUNCTION ? INVALID_HANDLE : attribute(value, which, f->name); }
 CUDA_API CUresult cuKernelGetAttribute(int *value, int which, CUkernel k, CUdevice device) { return k->magic != KERNEL || device ? INVALID_HANDLE : attribute(value, which, k->name); }
 
+/* A handle of the other kind is refused with the status that a parameter of too large a number has. */
 static int parameter(const char *name, size_t index, size_t *offset, size_t *nbytes) {
   const char *at = strstr(name, "__");
   size_t end = 0;
@@ -232,10 +239,10 @@ static int parameter(const char *name, size_t index, size_t *offset, size_t *nby
   return 0;
 }
 CUDA_API CUresult cuFuncGetParamInfo(CUfunction f, size_t index, size_t *offset, size_t *nbytes) {
-  return f->magic != FUNCTION ? INVALID_HANDLE : !parameter(f->name, index, offset, nbytes);
+  return f->magic != FUNCTION ? INVALID_VALUE : !parameter(f->name, index, offset, nbytes);
 }
 CUDA_API CUresult cuKernelGetParamInfo(CUkernel k, size_t index, size_t *offset, size_t *nbytes) {
-  return k->magic != KERNEL ? INVALID_HANDLE : !parameter(k->name, index, offset, nbytes);
+  return k->magic != KERNEL ? INVALID_VALUE : !parameter(k->name, index, offset, nbytes);
 }
 
 /* linker: the machine code that it makes is an ELF header alone */

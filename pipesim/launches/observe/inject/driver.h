@@ -92,6 +92,7 @@ enum { /* cuda.h */
   X(cuThreadExchangeStreamCaptureMode, (int *mode)) \
   X(cuCtxGetCurrent, (void **context)) \
   X(cuCtxGetDevice, (int *device)) \
+  X(cuDeviceGetCount, (int *count)) \
   X(cuDeviceGetName, (char *name, int size, int device)) \
   X(cuDeviceGetAttribute, (int *value, int attribute, int device))
 

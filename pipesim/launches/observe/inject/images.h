@@ -79,7 +79,7 @@ static void examine_fat_binary(Image *image, const char *at, Bounds in) {
   Text why = {0};
   Entries all = {0};
   const char *force = getenv("CUDA_FORCE_PTX_JIT");
-  device_name(name, sizeof name, arch, sizeof arch);
+  current_device(name, sizeof name, arch);
   if (!entries_at(at, in, &all)) strcpy(image->why_not, "the fat binary that the program loaded cannot be read");
   else if (strncmp(arch, "sm_", 3)) strcpy(image->why_not, "the device's architecture was not known when its fat binary was loaded");
   else {

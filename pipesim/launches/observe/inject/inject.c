@@ -90,14 +90,18 @@ static Image *image_of_function(void *function) {
   if (!image && (owner = NULL, !ASK(cuKernelGetLibrary, &owner, function))) image = image_of(owner);
   return image;
 }
+/* A CUkernel may be launched as a CUfunction, and what the driver answers for one that it takes for the other is not
+   documented: the handle is of the kind of which it has parameters. */
 static void learn_parameters(Known *known) {
   static uint32_t layout[2 * MOST_PARAMETERS]; /* under the lock */
-  int status = -1, count = 0;
-  for (int kind = 0; kind < 2 && !count && status != 1; kind++) { /* 1: there is no parameter of this number */
-    for (; count < MOST_PARAMETERS; count++) {
+  int count = 0;
+  bool is_answered = false; /* that there is no parameter of a number: CUDA_ERROR_INVALID_VALUE */
+  for (int kind = 0; kind < 2 && !count; kind++) {
+    for (int status = 0; count < MOST_PARAMETERS; count++) {
       size_t offset = 0, nbytes = 0;
       status = kind ? ASK(cuKernelGetParamInfo, known->function, (size_t)count, &offset, &nbytes)
                     : ASK(cuFuncGetParamInfo, known->function, (size_t)count, &offset, &nbytes);
+      is_answered |= status == 1;
       if (status) break;
       if (offset + nbytes > MOST_SPACE) return;
       layout[2 * count] = (uint32_t)offset;
@@ -105,7 +109,7 @@ static void learn_parameters(Known *known) {
       known->nbytes += (uint32_t)nbytes;
     }
   }
-  if ((!count && status != 1) || known->nbytes > MOST_SPACE) return;
+  if ((!count && !is_answered) || known->nbytes > MOST_SPACE) return;
   known->layout = malloc((size_t)count * 8 + 1);
   if (!known->layout) return;
   memcpy(known->layout, layout, (size_t)count * 8);

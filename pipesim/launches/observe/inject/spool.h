@@ -83,20 +83,35 @@ __attribute__((format(printf, 1, 2))) static void note(const char *format, ...) 
   write_line(&line);
 }
 
-static void device_name(char *name, int size, char *arch, size_t arch_size) {
-  int device = 0, major = 0, minor = 0;
-  *name = *arch = 0;
-  if (ASK(cuCtxGetDevice, &device)) return;
-  ASK(cuDeviceGetName, name, size, device);
+static void arch_of(int device, char arch[32]) {
+  int major = 0, minor = 0;
+  *arch = 0;
   if (ASK(cuDeviceGetAttribute, &major, COMPUTE_MAJOR, device) || ASK(cuDeviceGetAttribute, &minor, COMPUTE_MINOR, device)) return;
-  snprintf(arch, arch_size, "sm_%d%d", major, minor);
+  snprintf(arch, 32, "sm_%d%d", major, minor);
+}
+/* The current device. A library may be loaded without one: then the architecture that all devices have, and no name. */
+static void current_device(char *name, int size, char arch[32]) {
+  int device = 0, count = 0;
+  char other[32];
+  *name = *arch = 0;
+  if (!ASK(cuCtxGetDevice, &device)) {
+    ASK(cuDeviceGetName, name, size, device);
+    arch_of(device, arch);
+    return;
+  }
+  if (ASK(cuDeviceGetCount, &count) || count < 1) return;
+  arch_of(0, arch);
+  for (device = 1; device < count; device++) {
+    arch_of(device, other);
+    if (strcmp(arch, other)) *arch = 0;
+  }
 }
 /* Once, which process this is. Its device is known from its first launch on; at the end it is not asked any more. */
 static void introduce(bool at_end) {
   if (spool.introduced) return;
   spool.introduced = true;
   char device[256] = "", arch[32] = "", argv[16 * 1024] = "";
-  if (!at_end) device_name(device, sizeof device, arch, sizeof arch);
+  if (!at_end) current_device(device, sizeof device, arch);
   Text line = {0};
   say(&line, "{\"kind\": \"process\", \"version\": 1, \"pid\": %d, \"argv\": [", (int)getpid());
   int file = open("/proc/self/cmdline", O_RDONLY | O_CLOEXEC);
