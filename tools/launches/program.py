@@ -1,4 +1,4 @@
-"""A program as users have them: torch, Triton, Gluon and ``cuda.core`` in one process, and a CUDA graph.
+"""A program as users have them: torch, Triton, Gluon, ``cuda.core``, the CuTe DSL, and a CUDA graph.
 
 ``pipesim launches --check -- python tools/launches/program.py`` catches it. It prints a hash of each result, so that
 two runs can be compared. It needs a Hopper GPU, torch, Triton and cuda.core; a part that cannot run is named.
@@ -87,12 +87,28 @@ def with_graph() -> str:
     return digest(y)
 
 
+def with_cute() -> str:
+    """A kernel in the CuTe DSL, where it is installed."""
+    import torch
+
+    try:
+        from tools.launches import on_cute
+    except ImportError as error:
+        return f"not run: {error}"
+    x = torch.arange(128, device="cuda", dtype=torch.float32).reshape(4, 32)
+    y = torch.zeros_like(x)
+    on_cute.run(x, y)
+    torch.cuda.synchronize()
+    return digest(y)
+
+
 PARTS: dict[str, Callable[[], str]] = {
     "torch": with_torch,
     "triton": with_triton,
     "gluon": with_gluon,
     "cuda.core": with_core,
     "graph": with_graph,
+    "CuTe DSL": with_cute,
 }
 
 

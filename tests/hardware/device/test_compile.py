@@ -107,6 +107,18 @@ def test_the_second_time_comes_from_the_cache(tiny, own_cache, monkeypatch):
         compile_cubin(tiny, {"VALUE": 2})
 
 
+def test_a_process_whose_launches_are_caught_compiles_again(tiny, own_cache, monkeypatch):
+    first = compile_cubin(tiny, {"VALUE": 1})
+    ran = []
+    run = compiling._run_nvrtc
+    monkeypatch.setattr(compiling, "_run_nvrtc", lambda *given: ran.append(given) or run(*given))
+    assert compile_cubin(tiny, {"VALUE": 1}) == first
+    assert ran == []
+    monkeypatch.setenv("PIPESIM_LAUNCHES_SPOOL", "somewhere")
+    assert compile_cubin(tiny, {"VALUE": 1}) == first
+    assert len(ran) == 1
+
+
 FORGED = {
     "a log longer than the entry": (1000).to_bytes(4, "little") + b"log" + b"\x7fELF",
     "a log that is no text": (2).to_bytes(4, "little") + b"\xff\xfe" + b"\x7fELF",
