@@ -50,6 +50,9 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--ptx", type=Path, metavar="DIR", help="PTX files of a compiler's dump, for kernels whose PTX is not found"
     )
+    parser.add_argument(
+        "--inject", action="store_true", help="observe processes that are not Python, too; it needs a C compiler, once"
+    )
     add_force(parser)
     add_output(parser)
     parser.add_argument(
@@ -61,7 +64,7 @@ def _carry_out(options: argparse.Namespace) -> int:
     from pipesim.export.exit_codes import launches_exit_code
     from pipesim.launches.checks import check_launches
     from pipesim.launches.code import dumped_ptx
-    from pipesim.launches.command import run_observed, spool_folder
+    from pipesim.launches.command import observed_environment, run_observed, spool_folder
     from pipesim.launches.gather import gather
     from pipesim.launches.observe.limits import Limits
     from pipesim.launches.written import require_folder, write_launches
@@ -72,7 +75,8 @@ def _carry_out(options: argparse.Namespace) -> int:
     dump = dumped_ptx(options.ptx) if options.ptx is not None else {}
     limits = Limits(tuple(options.kernels), options.once, options.max_launches, options.max_bytes)
     with spool_folder() as spool:
-        ran = run_observed(words, spool, limits, to_stderr=options.json)
+        environment = observed_environment(spool, limits, inject=options.inject)
+        ran = run_observed(words, environment, to_stderr=options.json)
         start(options)
         with progress("reading what was launched"):
             report, texts = gather(

@@ -38,25 +38,37 @@ def spool_folder() -> Iterator[Path]:
         yield Path(folder)
 
 
-def observed_environment(spool: Path, limits: Limits, environment: Mapping[str, str] = os.environ) -> dict[str, str]:
-    """The environment of a command whose Python processes write records to ``spool``, and so do their children."""
+def observed_environment(
+    spool: Path, limits: Limits, environment: Mapping[str, str] = os.environ, *, inject: bool = False
+) -> dict[str, str]:
+    """The environment of a command whose Python processes write records to ``spool``, and so do their children.
+
+    ``inject``: so do processes that are not Python. Raises as :func:`pipesim.launches.inject.injection_environment`.
+    """
     path = environment.get("PYTHONPATH")
     paths = [str(_SITE), *([path] if path else [])]
-    return {**environment, **limits.to_environment(), SPOOL: str(spool), "PYTHONPATH": os.pathsep.join(paths)}
+    others = {}
+    if inject:
+        from pipesim.launches.inject import injection_environment
+
+        others = injection_environment(spool, limits, environment)
+    mine = {**limits.to_environment(), SPOOL: str(spool), "PYTHONPATH": os.pathsep.join(paths)}
+    return {**environment, **others, **mine}
 
 
-def run_observed(command: Sequence[str], spool: Path, limits: Limits, *, to_stderr: bool = False) -> Ran:
+def run_observed(command: Sequence[str], environment: Mapping[str, str], *, to_stderr: bool = False) -> Ran:
     """Run a command to its end, however long it takes: a limit of time or memory is not its own.
 
-    It has the standard streams of this process; with ``to_stderr`` its output goes to standard error. SIGINT, SIGTERM
-    and SIGHUP are passed on to it, and it is waited for. UsageError if it cannot be started.
+    ``environment``: of :func:`observed_environment`. The command has the standard streams of this process; with
+    ``to_stderr`` its output goes to standard error. SIGINT, SIGTERM and SIGHUP are passed on to it, and it is waited
+    for. UsageError if it cannot be started.
     """
     current().stop()
     current().allow_reserving()  # a child inherits the kernel's limit of memory
     sys.stdout.flush()
     try:
         process = subprocess.Popen(  # noqa: S603  # the user's own command, as it was typed, without a shell
-            list(command), env=observed_environment(spool, limits), stdout=2 if to_stderr else None
+            list(command), env=dict(environment), stdout=2 if to_stderr else None
         )
     except (OSError, ValueError) as error:  # a word with a zero in it
         raise UsageError(

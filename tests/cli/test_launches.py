@@ -22,7 +22,7 @@ from pipesim.answers.views.launches import CaughtKernel, CaughtLaunch, LaunchesR
 from pipesim.cli import launches as command
 from pipesim.cli.arguments import bytes_of
 from pipesim.export.exit_codes import launches_exit_code
-from pipesim.launches import checks
+from pipesim.launches import checks, inject
 from pipesim.launches.command import Ran, observed_environment, run_observed, spool_folder
 from pipesim.launches.observe.limits import Limits
 from pipesim.model.finding import Verdict
@@ -276,8 +276,28 @@ class TestTheEnvironment:
         assert not spool.exists()
 
     def test_a_command_that_ran(self, tmp_path: Path) -> None:
-        assert run_observed(["true"], tmp_path, Limits()) == Ran(0)
-        assert run_observed(["sh", "-c", "kill -TERM $$"], tmp_path, Limits()) == Ran(143)
+        environment = observed_environment(tmp_path, Limits())
+        assert run_observed(["true"], environment) == Ran(0)
+        assert run_observed(["sh", "-c", "kill -TERM $$"], environment) == Ran(143)
+
+    def test_a_library_is_injected_where_it_is_asked_for(
+        self, call: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(inject, "injection_library", lambda _: Path("/lib.so"))
+        monkeypatch.setattr(inject, "_loadable", lambda _: ("libcupti.so.13",))
+        made = observed_environment(tmp_path, Limits(("k",)), {}, inject=True)
+        assert (made["CUDA_INJECTION64_PATH"], made["PIPESIM_LAUNCHES_CUPTI"]) == ("/lib.so", "libcupti.so.13")
+        assert (Limits.from_environment(made), made["PIPESIM_LAUNCHES_SPOOL"]) == (Limits(("k",)), str(tmp_path))
+        assert "CUDA_INJECTION64_PATH" not in observed_environment(tmp_path, Limits(), {})
+        assert call("launches", "--inject", *sh('test "$CUDA_INJECTION64_PATH" = /lib.so')).code == 3
+        assert call("launches", "--force", *sh('test "$CUDA_INJECTION64_PATH" = /lib.so')).code == 1
+
+    def test_without_a_compiler_the_program_does_not_run(self, call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("CC", "no-compiler-of-this-name")
+        monkeypatch.setenv("XDG_CACHE_HOME", str(Path.cwd() / "cache"))
+        answer = call("launches", "--inject", *sh("touch ran"))
+        assert (answer.code, Path("ran").exists()) == (2, False)
+        assert answer.error[0].startswith("pipesim: there is no C compiler")
 
 
 def test_the_command_has_its_defaults_from_the_limits() -> None:
