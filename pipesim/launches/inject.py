@@ -26,7 +26,6 @@ from pipesim.trace.whole import write_whole
 
 INJECTION = "CUDA_INJECTION64_PATH"  #: what the driver loads in cuInit
 CANDIDATES = "PIPESIM_LAUNCHES_CUPTI"  #: libraries of CUPTI, one a line, of which the first that can be loaded is used
-OBSERVED = "PIPESIM_LAUNCHES_OBSERVED"  #: the id of a process that observes itself: the library does nothing there
 _SOURCES = Path(__file__).parent / "observe" / "inject"
 _OPTIONS = ("-std=c11", "-O2", "-fPIC", "-shared", "-fvisibility=hidden", "-pthread")
 _LIBRARIES = ("-ldl",)

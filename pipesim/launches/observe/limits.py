@@ -12,6 +12,7 @@ PATTERNS = "PIPESIM_LAUNCHES_PATTERNS"
 ONCE = "PIPESIM_LAUNCHES_ONCE"
 LAUNCHES = "PIPESIM_LAUNCHES_LAUNCHES"
 BYTES = "PIPESIM_LAUNCHES_BYTES"
+OBSERVED = "PIPESIM_LAUNCHES_OBSERVED"  #: the id of a process that observes itself: an injected library leaves it alone
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from pipesim.launches.observe.cupti import Subscription
 from pipesim.launches.observe.driver import CudaDriver, Driver
 from pipesim.launches.observe.kept_ptx import keep_cute_ptx
 from pipesim.launches.observe.libraries import cupti_libraries
-from pipesim.launches.observe.limits import Limits
+from pipesim.launches.observe.limits import OBSERVED, Limits
 from pipesim.launches.observe.loaded import LoadedImages
 from pipesim.launches.observe.observer import LaunchObserver
 from pipesim.launches.observe.spool import Spool
@@ -56,6 +56,7 @@ def start(spool: Path, limits: Limits, driver: Driver | None = None) -> LaunchOb
         raise MissingExtraError(
             "there is no CUDA driver", cause=str(error), correction="capture on the machine with the GPU"
         ) from error
+    os.environ[OBSERVED] = str(os.getpid())  # before cuInit, which loads the injected library
     keep_cute_ptx(spool / "cute")
     asked = driver
     images = LoadedImages(compiled, lambda: asked.device()[1])
