@@ -75,7 +75,8 @@ class CudaDriver:
         return -1 if function is None else int(function(*arguments))
 
     def parameter_sizes(self, function: int) -> tuple[tuple[int, int], ...] | None:
-        """See :class:`Driver`."""
+        """See :class:`Driver`. Of a CUkernel that is launched as a CUfunction the first call may say anything."""
+        is_answered = False
         for call in ("cuFuncGetParamInfo", "cuKernelGetParamInfo"):
             offset, size, found = c_size_t(), c_size_t(), []
             for index in range(_MOST_PARAMETERS):
@@ -83,9 +84,10 @@ class CudaDriver:
                 if status:
                     break
                 found.append((offset.value, size.value))
-            if found or status == 1:  # CUDA_ERROR_INVALID_VALUE: there is no such parameter
+            if found:
                 return tuple(found)
-        return None
+            is_answered |= status == 1  # CUDA_ERROR_INVALID_VALUE: there is no such parameter
+        return () if is_answered else None
 
     def owner(self, function: int) -> tuple[int, ...]:
         """See :class:`Driver`."""

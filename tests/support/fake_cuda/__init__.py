@@ -5,7 +5,8 @@
     fake = fake_cuda.built(folder)  # skips the test where there is no C compiler
     fake.run("data", "kernel.ptx", "launch", "copy__8_4", environment=...)  # program.c: see the list at its top
 
-``fake.folder`` has ``libcuda.so.1``, ``libcupti.so.13`` and ``program``; a process that is started with
+``fake.folder`` has ``libcuda.so.1``, ``libcupti.so.13``, ``program``, and ``program.so``, whose ``main`` a process in
+Python can call; one that is started with
 ``fake.environment()`` loads them by name, so that Python with ctypes can use them, too. A kernel's parameters follow
 from its name: ``copy__8_4`` has one of 8 bytes and one of 4, ``tiles__128_8`` a tensor map and a pointer. A kernel
 ``killed…`` ends the process in its launch, one named ``cluster…`` requires a cluster of 2. ``cuInit`` loads what
@@ -58,8 +59,9 @@ def built(folder: Path) -> FakeCuda:
     for name, source in _LIBRARIES.items():
         soname = f"-Wl,-soname,{name}"
         _run([*options, "-fPIC", "-shared", soname, str(_HERE / source), "-o", str(folder / name), "-ldl"])
-    program = [str(_HERE / "program.c"), "-o", str(folder / "program"), f"-L{folder}", "-l:libcuda.so.1"]
-    _run([*options, *program])
+    libraries = [f"-L{folder}", "-l:libcuda.so.1"]
+    _run([*options, str(_HERE / "program.c"), "-o", str(folder / "program"), *libraries])
+    _run([*options, "-fPIC", "-shared", str(_HERE / "program.c"), "-o", str(folder / "program.so"), *libraries])
     return FakeCuda(folder)
 
 
