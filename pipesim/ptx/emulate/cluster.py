@@ -363,6 +363,10 @@ class Cluster:
         """A branch on an unknown value was passed over."""
         self.notes.passed_over.add(position)
 
+    def undefined(self, position: int, what: str) -> None:
+        """PTX does not define what happens here."""
+        self.notes.undefined.setdefault(position, what)
+
     def left_out(self, warp: EmulatedWarp, step: DecodedStep, leaf: Leaf | None) -> None:
         """An access is left out: its results are not known."""
         self.notes.left_out.setdefault(step.instruction.position, leaf.what if leaf else "an unknown value")

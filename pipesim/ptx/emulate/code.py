@@ -78,6 +78,7 @@ class DecodedStep:
     valued: bool  #: its result matters
     converges: bool  #: all lanes of a warp execute it together
     by_threads: bool  #: a barrier, which counts threads
+    together: bool  #: PTX wants all lanes of a warp to execute it
     effect: Callable[..., Any] = field(default=lambda *_: None)
 
     def get(self, index: int, warp: Any) -> Value:
@@ -280,8 +281,9 @@ class Code:
         together = each.has("aligned") or (each.opcode in ("bar", "barrier") and not each.has("cluster"))
         needed = synchronises(each)
         counts = each.opcode in ("bar", "barrier")
+        aligned = each.has("aligned") or (each.opcode == "bar" and not each.has("warp"))
         return DecodedStep(
-            each, guard, negated, getters, results, needed, valued, together, counts, self.effect_of(each)
+            each, guard, negated, getters, results, needed, valued, together, counts, aligned, self.effect_of(each)
         )
 
     def _getter(self, operand: Operand) -> Getter | None:

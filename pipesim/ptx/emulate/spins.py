@@ -8,7 +8,7 @@ from pipesim.ptx.flow.uses import Uses
 from pipesim.ptx.text.instruction import Instruction
 
 #: Opcodes whose result depends on nothing but their operands, as compilers pass an answer on.
-_PASS_ON = frozenset({"and", "cvt", "mov", "not", "or", "selp", "setp", "xor"})
+_PASS_ON = frozenset({"and", "cvt", "mov", "not", "or", "selp", "setp", "shfl", "vote", "xor"})
 
 
 def follow_from(position: int, loop: frozenset[int], body: Sequence[Instruction], uses: Uses) -> frozenset[str]:

@@ -113,6 +113,9 @@ class Surroundings(Recorded, Protocol):
     def passed_over(self, position: int) -> None:
         """A branch on an unknown value is passed over, or run both ways."""
 
+    def undefined(self, position: int, what: str) -> None:
+        """PTX does not define what happens here."""
+
     def left_out(self, warp: EmulatedWarp, step: DecodedStep, leaf: Leaf | None) -> None:
         """An access is left out."""
 
@@ -284,6 +287,8 @@ class EmulatedWarp(WarpLanes):
                 return segment.next
             self.whole = self.mask
             all_lanes, self.mask = self.mask, mask
+            if step.together and mask != all_lanes:
+                self.cluster.undefined(segment.position, "only some lanes run what all of a warp have to run together")
             try:
                 jump = step.effect(self.cluster, self, step)
             finally:

@@ -1,6 +1,7 @@
 """Calls of device functions that the file defines, replaced by their bodies: what follows sees one function.
 
-A call of a function without a body, of one through a register, and of one that calls itself stays as it is.
+A call of a function without a body, of one through a register, and of one that calls itself stays as it is; the last
+has the modifier ``RECURSIVE``.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from pipesim.ptx.text.instruction import (
 from pipesim.ptx.text.layout import placed
 from pipesim.ptx.text.module import Function, Module, Param, Variable
 
+RECURSIVE = "recursive"
 _DEEPEST = 64  #: functions that call each other
 
 
@@ -100,17 +102,21 @@ class _Inliner:
         for name, position in function.labels.items():
             at.setdefault(position, []).append(names.labels.get(name, name))
         cache: dict[int, Operand] = {}
-        for instruction in function.body:
+        for each in function.body:
+            instruction = each
             self._labels(at.get(instruction.position, ()))
             called = self.module.function(callee(instruction)) if instruction.opcode == "call" else None
-            if called is not None and not called.declared_only and called.name not in path:
+            if called is not None and called.name in path:
+                instruction = instruction._replace(modifiers=(*instruction.modifiers, RECURSIVE))
+            elif called is not None and not called.declared_only:
                 self._call(instruction, called, names, path)
-            elif instruction.opcode == "ret" and end:
+                continue
+            if instruction.opcode == "ret" and end:
                 guard = _guard(instruction.guard, names)
                 jump = instruction._replace(opcode="bra", modifiers=(), operands=(CodeLabel(end),), guard=guard)
                 self._append(jump)
             elif names.registers or names.symbols or names.labels:
-                operands = tuple(_renamed(each, names, cache) for each in instruction.operands)
+                operands = tuple(_renamed(one, names, cache) for one in instruction.operands)
                 self._append(instruction._replace(operands=operands, guard=_guard(instruction.guard, names)))
             else:
                 self._append(instruction)

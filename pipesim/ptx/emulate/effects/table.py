@@ -10,6 +10,7 @@ from pipesim.ptx.emulate.code import DecodedStep
 from pipesim.ptx.emulate.effects import barriers, copies, loads, matrices, mbarriers, tensor_maps
 from pipesim.ptx.emulate.effects.operands import one_of, unknown
 from pipesim.ptx.emulate.warp import EmulatedWarp, Stopped
+from pipesim.ptx.flow.inline import RECURSIVE, callee
 from pipesim.ptx.text.instruction import CodeLabel, Instruction
 
 Effect = Callable[[Cluster, EmulatedWarp, DecodedStep], Any]
@@ -62,7 +63,12 @@ def _unread(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep) -> None:
 
 
 def _call(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep) -> None:
-    """A function without a body, as ``vprintf``: it synchronises nothing that is known."""
+    """A function without a body, as ``vprintf``: it synchronises nothing that is known. Stopped for any other one."""
+    each = step.instruction
+    if each.has(RECURSIVE):
+        raise Stopped("a function that calls itself")
+    if not callee(each):
+        raise Stopped("a call of a function whose address is in a register")
     cluster.notes.unread[step.instruction.position] = "call of a function without a body"
 
 
