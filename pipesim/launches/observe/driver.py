@@ -57,7 +57,10 @@ class Driver(Protocol):
         """The kernel nodes of a graph and of the graphs in it, each with its cluster where it has one."""
 
     def device(self) -> tuple[str, str]:
-        """The current device's name and architecture ("sm_90"); "" where there is none."""
+        """The current device's name and architecture ("sm_90"); "" where there is none.
+
+        A library may be loaded before a device is current: then the architecture that all devices have, and no name.
+        """
 
 
 class CudaDriver:
@@ -188,13 +191,20 @@ class CudaDriver:
 
     def device(self) -> tuple[str, str]:
         """See :class:`Driver`."""
-        number, major, minor, name = c_int(), c_int(), c_int(), ctypes.create_string_buffer(256)
-        if self._call("cuCtxGetDevice", byref(number)):
-            return "", ""
-        self._call("cuDeviceGetName", name, c_int(256), number)
-        self._call("cuDeviceGetAttribute", byref(major), c_int(_MAJOR), number)
-        self._call("cuDeviceGetAttribute", byref(minor), c_int(_MINOR), number)
-        return name.value.decode(errors="replace"), f"sm_{major.value}{minor.value}"
+        number, count, name = c_int(), c_int(), ctypes.create_string_buffer(256)
+        if self._call("cuCtxGetDevice", byref(number)) == 0:
+            self._call("cuDeviceGetName", name, c_int(256), number)
+            return name.value.decode(errors="replace"), self._architecture(number.value)
+        self._call("cuDeviceGetCount", byref(count))
+        archs = {self._architecture(each) for each in range(count.value)}
+        return "", archs.pop() if len(archs) == 1 else ""
+
+    def _architecture(self, number: int) -> str:
+        major, minor = c_int(), c_int()
+        for value, attribute in ((major, _MAJOR), (minor, _MINOR)):
+            if self._call("cuDeviceGetAttribute", byref(value), c_int(attribute), c_int(number)):
+                return ""
+        return f"sm_{major.value}{minor.value}"
 
 
 def pointers_at(address: int, count: int) -> list[int]:

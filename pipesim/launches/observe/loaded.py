@@ -124,7 +124,11 @@ class LoadedImages:
     def _in_fat_binary(self, address: int) -> LoadedImage:
         entries = entries_at(address, string_at)
         key = hash_of(repr([(each.kind, each.architecture, each.payload_bytes) for each in entries]).encode())
-        choice = choose(entries, self._arch(), force_ptx=os.environ.get("CUDA_FORCE_PTX_JIT") == "1")
+        arch = self._arch()
+        if not arch:
+            why = "the device's architecture was not known when its fat binary was loaded"
+            return LoadedImage(key, why_not=why)
+        choice = choose(entries, arch, force_ptx=os.environ.get("CUDA_FORCE_PTX_JIT") == "1")
         if choice.ptx is None:
             return LoadedImage(key, why_not=choice.why_not)
         if choice.ptx.header_bytes + choice.ptx.payload_bytes > _MOST_BYTES:

@@ -36,9 +36,11 @@ _LAUNCHES = [
 ]
 
 
-def recorded(fake: Any, cache: Path, spool: Path, commands: list[str], *, in_python: bool) -> list[LaunchRecord]:
+def recorded(
+    fake: Any, cache: Path, spool: Path, commands: list[str], *, in_python: bool, **variables: str
+) -> list[LaunchRecord]:
     spool.mkdir()
-    environment = fake.environment() | {"XDG_CACHE_HOME": str(cache)}
+    environment = fake.environment() | {"XDG_CACHE_HOME": str(cache)} | variables
     if not in_python:
         environment |= injection_environment(spool, Limits(), environment)
     words = [sys.executable, "-c", _RUN, str(spool) if in_python else "", str(fake.folder / "program.so"), *commands]
@@ -87,3 +89,14 @@ def test_code_of_all_kinds(fake, cache, ptx, tmp_path):
     assert [each.why_not for each in ours if "two" in each.kernel] == [
         each.why_not for each in theirs if "two" in each.kernel
     ]
+
+
+@pytest.mark.parametrize(("archs", "found"), [("90", True), ("90,90", True), ("90,80", False)])
+def test_a_library_that_is_loaded_before_a_device_is_current(fake, cache, tmp_path, archs, found):
+    (tmp_path / "lz4").write_bytes(LZ4)
+    commands = ["library", str(tmp_path / "lz4"), "launch", "fill__8_4"]
+    variables = {"FAKE_CUDA_ARCH": archs, "FAKE_CUDA_NO_CONTEXT": "1"}
+    (theirs,) = recorded(fake, cache, tmp_path / "python", commands, in_python=True, **variables)
+    (ours,) = recorded(fake, cache, tmp_path / "c", commands, in_python=False, **variables)
+    assert facts(ours, tmp_path / "c") == facts(theirs, tmp_path / "python")
+    assert (bool(ours.code), ours.why_not) == (found, theirs.why_not)
