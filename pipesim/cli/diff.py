@@ -78,8 +78,12 @@ def _kernel(options: argparse.Namespace) -> Target:
             cause="-p, --profile and --tolerance are for a protocol",
             correction="leave them out",
         )
+    if not options.protocol:
+        raise ParameterError(
+            "--launch and --set are given, and no kernel", correction="name it with --protocol kernel.ptx"
+        )
     with progress(f"reading {options.protocol}"):
-        return target_of(options, options.protocol or "")
+        return target_of(options, options.protocol)
 
 
 def _program(options: argparse.Namespace, meta: TraceMeta, records: int) -> Program:
@@ -90,7 +94,7 @@ def _program(options: argparse.Namespace, meta: TraceMeta, records: int) -> Prog
     given, place = params_of(options), str(options.trace)
     if options.protocol is not None:
         return named_program(meta, find(options.protocol), given, place=place, records=records)
-    how = f"{NAME_IT}: --protocol file.py:function, or a program's .json"
+    how = f"{NAME_IT}: --protocol file.py:function, a program's .json or a kernel's .ptx"
     return recorded_program(meta, given=given, place=place, correction=how, records=records)
 
 

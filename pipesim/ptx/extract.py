@@ -253,6 +253,10 @@ def coverage_of(kernel: Kernel, emulation: Emulation) -> Coverage:
     ]
     weakened += [f"{at(p)}: whether this fence runs depends on a value that is not known" for p in sorted(notes.fences)]
     undefined = [f"{at(p)}: {what}" for p, what in sorted(notes.undefined.items())] + _outside(kernel, cluster)
+    weakened += [
+        f"{at(p)}: a warp waits for a word of shared memory, and what this orders is not followed"
+        for p in sorted(notes.polls)
+    ]
     inferred = [f"{at(p)}: {what}" for p, what in sorted(notes.inferred.items())]
     kinds: dict[str, int] = {}
     for stream in cluster.recorder.streams:
@@ -377,4 +381,5 @@ def _few(sentences: list[str]) -> list[str]:
 
 
 def _some(places: list[str]) -> str:
-    return ", ".join(places[:4]) + (f" and {len(places) - 4} more places" if len(places) > 4 else "")
+    more = len(places) - 4
+    return ", ".join(places[:4]) + (f" and {more} more place{'s' if more > 1 else ''}" if more > 0 else "")

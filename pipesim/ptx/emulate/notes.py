@@ -28,5 +28,6 @@ class Notes:
     equal_stores: set[int] = field(default_factory=set)
     generic: set[int] = field(default_factory=set)
     ended: set[int] = field(default_factory=set)
+    polls: set[int] = field(default_factory=set)
     fences: set[int] = field(default_factory=set)
     undefined: dict[int, str] = field(default_factory=dict)

@@ -206,6 +206,10 @@ class Regions:
         body = self.function.body
         return [body[p].guard for p in sorted(loop) if any(s not in loop for s in self.successors(p))]
 
+    def polls(self, position: int) -> bool:
+        """Whether this load is in a loop that synchronises nothing and keeps its address: it waits for a store."""
+        return bool(self._loop(position, frozenset(self.uses.needs[position])))
+
     def ends_otherwise(self, position: int) -> bool:
         """Whether the loop around a try may end by more than its answer, as one that asks a few times does."""
         if position in self.waits:

@@ -31,8 +31,8 @@ def _rejoined(coverage: Coverage) -> tuple[str, ...]:
     places = coverage.rejoined
     if not places:
         return ()
-    more = f" and {len(places) - _PLACES} more places" if len(places) > _PLACES else ""
-    where = ", ".join(places[:_PLACES]) + more
+    rest = len(places) - _PLACES
+    where = ", ".join(places[:_PLACES]) + (f" and {count(rest, 'more place')}" if rest > 0 else "")
     return (f"lanes that part meet again at {where}: --strict-lanes makes it a finding",)
 
 

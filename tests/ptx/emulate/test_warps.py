@@ -360,3 +360,28 @@ def test_copies_from_places_that_are_not_known_are_different_items():
 def test_a_loop_with_an_init_around_a_try_is_none_of_its_answer():
     body = READ_TWO + SPIN.format(0, "+8", 1).replace(" @!", " mbarrier.init.shared::cta.b64 [%r3+16], 1;\n @!")
     assert "depends on the result of a try_wait" in program_of(body).coverage.stopped[0]
+
+
+#: Warp 0 stores a tile and then a flag, for which warp 1 waits before it reads the tile.
+FLAG = (
+    READ_TWO
+    + " setp.eq.u32 %p1, %r1, 1;\n @%p1 bra reader;\n st.shared.u32 [tile+4], %r2;\n"
+    + " @!%p0 st.release.cta.shared.u32 [tile], 1;\n bra.uni over;\nreader:\n"
+    + " {load}.shared.u32 %r10, [tile];\n setp.eq.u32 %p3, %r10, 0;\n @%p3 bra reader;\n"
+    + " ld.shared.u32 %r11, [tile+4];\nover:\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("load", "verdict"),
+    [
+        ("ld.acquire.cta", Verdict.UNKNOWN),
+        ("ld.relaxed.cta", Verdict.UNKNOWN),
+        ("ld.volatile", Verdict.UNKNOWN),
+        ("ld", Verdict.REFUTED),
+    ],
+)
+def test_a_wait_for_a_flag_in_shared_memory_is_not_refuted(load: str, verdict: Verdict):
+    program = program_of(FLAG.replace("{load}", load))
+    assert check(program).verdict is verdict
+    assert any("waits for a word of shared memory" in each for each in program.coverage.weakened) == (load != "ld")

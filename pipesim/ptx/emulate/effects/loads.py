@@ -103,12 +103,18 @@ def load(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep) -> None:
         results = [_loaded(cluster, warp, each, space, address, i * size, size) for i in range(len(parts))]
     if space.startswith("shared") or not space:
         _record(cluster, warp, each, address, size * len(parts), space, None)
+        if step.valued and each.has_any(*_STRONG) and cluster.code.regions.polls(each.position):
+            cluster.notes.polls.add(each.position)
     registers = iter(step.results)
     for part, value in zip(parts, results, strict=True):
         if not isinstance(part, Sink):
             if _sign(each) and isinstance(part, Register):
                 value = extended(value, 8 * size, cluster.code.width(part.name))
             warp.write(next(registers), value)
+
+
+#: Loads that are meant to see what other threads store meanwhile.
+_STRONG = ("volatile", "relaxed", "acquire")
 
 
 def _nothing_known(cluster: Cluster, warp: EmulatedWarp, address: Value, size: int) -> bool:
