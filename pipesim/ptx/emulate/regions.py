@@ -191,13 +191,17 @@ class Regions:
     def waits(self) -> dict[int, bool]:
         """The tries of :attr:`spins` whose loop one branch leaves by the try's answer alone, so that it is a wait.
 
-        True where the loop has a branch out of it besides.
+        A loop that the answer of another try ends, too, waits for either: it is none of them. True where the loop has
+        a branch out of it besides.
         """
         found: dict[int, bool] = {}
         for position, loop in self.spins.items():
             exits = self._exits(loop)
             answers = follow_from(position, loop, self.function.body, self.uses)
-            if any(guard is not None and guard.register in answers for guard in exits):
+            tries = [q for q in self.spins if q != position and q in loop]
+            others = [follow_from(q, loop, self.function.body, self.uses) for q in tries]
+            guards = {guard.register for guard in exits if guard is not None}
+            if guards & answers and not any(guards & each for each in others):
                 found[position] = len(exits) > 1
         return found
 

@@ -83,3 +83,31 @@ def test_what_a_loop_touches_while_the_answer_is_no_comes_before_the_wait() -> N
     assert verdict(after, "")[:2] == (Verdict.PROVED, set())
     elsewhere = " ld.shared.u32 %r12, [bars+8];\n" + SPIN
     assert verdict(elsewhere)[:2] == (Verdict.PROVED, set())
+
+
+EITHER = """ setp.ne.u32 %p1, %r2, 0;
+ setp.eq.u32 %p2, %r1, 1;
+ @%p2 bra reader;
+{0} st.shared.u32 [tile], 5;
+ bar.warp.sync -1;
+{1} @!%p1 mbarrier.arrive.shared::cta.b64 _, [%r3];
+ bra.uni over;
+reader:
+again:
+ mbarrier.test_wait.parity.shared::cta.b64 %p9, [%r3], 0;
+ @%p9 bra ready;
+ mbarrier.test_wait.parity.shared::cta.b64 %p8, [%r3+8], 0;
+ @!%p8 bra again;
+ready:
+ ld.shared.u32 %r12, [tile];
+over:
+"""
+
+
+def test_a_loop_that_either_of_two_answers_ends_is_a_wait_for_none_of_them() -> None:
+    arrive = " @!%p1 mbarrier.arrive.shared::cta.b64 _, [%r3+8];\n"
+    start = SET_UP.format(first=1, count=1)
+    assert not check(program_of(start + EITHER.format("", arrive))).refutations
+    wrong = check(program_of(start + EITHER.format(arrive, "")))
+    assert wrong.verdict is Verdict.REFUTED
+    assert FaultKind.RACE in {shown.kind for shown in wrong.refutations}
