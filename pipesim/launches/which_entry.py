@@ -34,11 +34,12 @@ def choose(entries: Sequence[FatEntry], device: str, *, force_ptx: bool = False)
     ptx = [entry for entry in entries if entry.kind == EntryKind.PTX]
     code = [entry for entry in entries if entry.kind == EntryKind.ELF and not force_ptx]
     fitting = _best([entry for entry in code if _runs(entry.architecture, here)])
-    if len(fitting) > 1:
-        return Choice(None, f"its fat binary has several machine codes for {device}: {_names('sm', fitting)}")
     if fitting:
-        same = [entry for entry in ptx if entry.architecture == fitting[0].architecture]
+        run = {entry.architecture for entry in fitting}
+        same = [entry for entry in ptx if entry.architecture in run]
         has = f"its fat binary has machine code for {_names('sm', fitting)} and "
+        if len(fitting) > 1 and same:
+            return Choice(None, f"its fat binary has several machine codes for {device}: {_names('sm', fitting)}")
         reason = f"PTX only for {_names('compute', ptx)}" if ptx else "no PTX"
         return _only(same, has + reason, f"{has}{len(same)} PTX texts for it")
     compiled = _best([entry for entry in ptx if _compiles(entry.architecture, here)])

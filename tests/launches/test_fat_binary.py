@@ -189,6 +189,7 @@ def chosen(device: str, *names: str, force_ptx: bool = False) -> str:
          "its fat binary has nothing for sm_103: machine code for sm_100a and PTX for compute_100a"),
         ("sm_110", "compute_100f", "its fat binary has nothing for sm_110: PTX for compute_100f"),
         ("sm_90", "", "its fat binary has nothing for sm_90: it is empty"),
+        ("sm_90", "sm_90 sm_90a", "its fat binary has machine code for sm_90, sm_90a and no PTX"),
         ("sm_90", "sm_90 sm_90a compute_90", "its fat binary has several machine codes for sm_90: sm_90, sm_90a"),
         ("sm_90", "compute_90 compute_90a", "its fat binary has several PTX texts for sm_90: compute_90, compute_90a"),
         ("sm_90", "sm_90 compute_90 compute_90", "its fat binary has machine code for sm_90 and 2 PTX texts for it"),

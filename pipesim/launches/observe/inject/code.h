@@ -165,23 +165,31 @@ static size_t of_kind(const Entries *all, uint32_t kind) {
   for (size_t i = 0; i < all->count; i++) count += all->entries[i].kind == kind;
   return count;
 }
+/* Whether there is machine code for exactly this architecture among that of a number which runs on the device. */
+static bool has_code_of(const Entries *all, Architecture ptx, uint32_t number, uint32_t device) {
+  for (size_t i = 0; i < all->count; i++) {
+    Architecture code = all->entries[i].architecture;
+    if (all->entries[i].kind != KIND_ELF || code.number != number || !runs(code, device)) continue;
+    if (code.number == ptx.number && code.variant == ptx.variant) return true;
+  }
+  return false;
+}
 /* The PTX of what runs on a device, or NULL and the reason. */
 static const Entry *choose(const Entries *all, uint32_t device, bool force_ptx, Text *why) {
   const Entry *code, *ptx, *same = NULL;
   size_t codes = force_ptx ? 0 : best(all, KIND_ELF, device, &code), texts = 0;
-  if (codes > 1) {
-    say(why, "its fat binary has several machine codes for sm_%u: ", device);
-    name_architectures(why, all, KIND_ELF, code->architecture.number, device);
-    return NULL;
-  }
   if (codes) {
+    uint32_t number = code->architecture.number;
     for (size_t i = 0; i < all->count; i++) {
       const Entry *each = &all->entries[i];
-      if (each->kind != KIND_PTX || each->architecture.number != code->architecture.number) continue;
-      if (each->architecture.variant == code->architecture.variant) { same = each; texts++; }
+      if (each->kind == KIND_PTX && has_code_of(all, each->architecture, number, device)) { same = each; texts++; }
     }
-    if (texts == 1) return same;
-    say(why, "its fat binary has machine code for sm_%u%.1s and ", code->architecture.number, (char[]){code->architecture.variant, 0});
+    if (texts == 1 && codes == 1) return same;
+    if (texts && codes > 1) say(why, "its fat binary has several machine codes for sm_%u: ", device);
+    else say(why, "its fat binary has machine code for ");
+    name_architectures(why, all, KIND_ELF, number, device);
+    if (texts && codes > 1) return NULL;
+    say(why, " and ");
     if (texts) say(why, "%zu PTX texts for it", texts);
     else if (!of_kind(all, KIND_PTX)) say(why, "no PTX");
     else { say(why, "PTX only for "); name_architectures(why, all, KIND_PTX, 0, device); }
