@@ -105,11 +105,15 @@ def test_the_cute_dsl_is_told_to_keep_its_ptx_unless_the_program_says_otherwise(
     for name in ("CUTE_DSL_KEEP", "CUTE_DSL_KEEP_PTX", "CUTE_DSL_DUMP_DIR"):
         monkeypatch.setenv(name, "")
         monkeypatch.delenv(name)
-    keep_cute_ptx(tmp_path)
-    assert (os.environ["CUTE_DSL_KEEP"], os.environ["CUTE_DSL_DUMP_DIR"]) == ("ptx", str(tmp_path))
-    monkeypatch.setenv("CUTE_DSL_DUMP_DIR", "/elsewhere")
-    keep_cute_ptx(tmp_path)
-    assert os.environ["CUTE_DSL_DUMP_DIR"] == "/elsewhere"
+    folder = tmp_path / "spool" / "cute"
+    assert keep_cute_ptx(folder) == ("CUTE_DSL_KEEP", "CUTE_DSL_KEEP_PTX", "CUTE_DSL_DUMP_DIR")
+    assert (os.environ["CUTE_DSL_KEEP"], os.environ["CUTE_DSL_DUMP_DIR"]) == ("ptx", str(folder))
+    assert folder.is_dir()  # which the CuTe DSL does not make: it would write nothing
+    assert keep_cute_ptx(tmp_path / "other") == ()
+    monkeypatch.delenv("CUTE_DSL_DUMP_DIR")
+    monkeypatch.setitem(sys.modules, "cutlass", ModuleType("cutlass"))
+    assert keep_cute_ptx(tmp_path / "other") == ()
+    assert not (tmp_path / "other").exists()
 
 
 def test_the_newest_file_of_the_cute_dsl_with_an_entry_of_that_name(monkeypatch, tmp_path):

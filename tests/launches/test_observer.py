@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import ctypes
 import json
+import sys
 from ctypes import c_uint32, c_uint64, c_void_p
+from types import ModuleType
 
 import pytest
 
+from pipesim.launches.fat_binary import EntryKind
 from pipesim.launches.observe import Limits, calls
 from pipesim.launches.observe.compilers import Compiled
 from pipesim.launches.observe.loaded import LoadedImages
 from pipesim.launches.observe.observer import LaunchObserver
 from pipesim.launches.observe.spool import Spool
 from tests.support.fake_driver import Calls, FakeDriver
+from tests.support.fat_binaries import container, entry
 
 PTX = b".version 8.0\n.target sm_90a\n.address_size 64\n.visible .entry function_1() { ret; }\n"
 LOOPS = b"""
@@ -245,6 +249,22 @@ def test_machine_code_whose_compiler_was_watched_has_its_ptx(world):
     (record,) = world.records()
     assert record["origin"] == "NVRTC"
     assert (world.folder / record["code"]).read_bytes() == PTX.rstrip(b"\0")
+
+
+def test_a_fat_binary_without_ptx_may_be_the_cute_dsls(world, monkeypatch, tmp_path):
+    monkeypatch.setenv("CUTE_DSL_DUMP_DIR", str(tmp_path / "dump"))
+    monkeypatch.setitem(sys.modules, "cutlass", ModuleType("cutlass"))
+    (tmp_path / "dump").mkdir()
+    (tmp_path / "dump" / "kernel.ptx").write_bytes(PTX.replace(b"function_1", b"function_2"))
+    code = entry(EntryKind.ELF, 90, b"machine code")
+    world.calls.load(102, container(code))
+    world.driver.owners |= {2: (102,), 3: (102,)}
+    world.calls.launch(2)
+    world.calls.launch(3)
+    assert [(each["origin"], each["why_not"] if not each["code"] else "") for each in world.records()] == [
+        ("CuTe DSL", ""),
+        ("", "its fat binary has machine code for sm_90 and no PTX"),
+    ]
 
 
 def test_what_the_drivers_linker_made_of_one_ptx_has_its_ptx(world):

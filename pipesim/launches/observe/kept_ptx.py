@@ -44,12 +44,18 @@ def _triton_kernels() -> Iterator[Any]:
 _CUTE_FOLDER = "CUTE_DSL_DUMP_DIR"
 
 
-def keep_cute_ptx(folder: Path) -> None:
-    """Set the switches with which the CuTe DSL writes its PTX, where the program has not set them."""
-    if "cutlass" not in sys.modules:
-        os.environ.setdefault("CUTE_DSL_KEEP", "ptx")
-        os.environ.setdefault("CUTE_DSL_KEEP_PTX", "1")
-        os.environ.setdefault(_CUTE_FOLDER, str(folder))
+def keep_cute_ptx(folder: Path) -> tuple[str, ...]:
+    """Have the CuTe DSL write its PTX to a folder, which it does not make itself; the variables that were set for it.
+
+    None is set where the program has its own folder, or has imported the package before.
+    """
+    if "cutlass" in sys.modules or _CUTE_FOLDER in os.environ:
+        return ()
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    switches = {"CUTE_DSL_KEEP": "ptx", "CUTE_DSL_KEEP_PTX": "1", _CUTE_FOLDER: str(folder)}
+    set_now = tuple(name for name in switches if name not in os.environ)
+    os.environ.update({name: switches[name] for name in set_now})
+    return set_now
 
 
 def cute_source(kernel: str) -> Source | None:

@@ -82,10 +82,9 @@ class LoadedImages:
         """The PTX of one of an image's kernels, written to the spool; or the reason why there is none."""
         image = self._image(owners)
         data, suffix, origin = image.data, image.suffix, image.origin
-        if not data and (image.is_cubin or not image.key):
-            source = self._source(image, function, kernel)
-            if source is not None:
-                data, suffix, origin = source.text, ".ptx", source.origin
+        source = self._source(image, function, kernel) if not data else None
+        if source is not None:
+            data, suffix, origin = source.text, ".ptx", source.origin
         if not data:
             return KernelCode("", why_not=image.why_not)
         name = spool.code(data, suffix)
@@ -101,7 +100,9 @@ class LoadedImages:
         key = image.key or hex(function), kernel
         if key not in self._sources:
             found = self._compiled.get(image.key)
-            self._sources[key] = found or triton_source(image.key, function) or cute_source(kernel)
+            if found is None and (image.is_cubin or not image.key):  # Triton's is never in a fat binary
+                found = triton_source(image.key, function)
+            self._sources[key] = found or cute_source(kernel)
         return self._sources[key]
 
     def _at(self, address: int) -> LoadedImage:

@@ -26,6 +26,7 @@ class LaunchObservation:
         self._spool, self.observer, self._compiled = spool, observer, compiled
         self._subscription: Subscription | None = None
         self._process = os.getpid()
+        self.switches: tuple[str, ...] = ()  #: variables of the environment that are set while it lasts
 
     def subscribe(self) -> None:
         """Ask CUPTI for the calls. MissingExtraError without CUPTI, CuptiError where it serves another one."""
@@ -39,6 +40,8 @@ class LaunchObservation:
         self._subscription.close()
         self._subscription = None
         self._compiled.unwatch()
+        for name in self.switches:
+            os.environ.pop(name, None)
         self.observer.finish()
         self._spool.close()
 
@@ -57,11 +60,11 @@ def start(spool: Path, limits: Limits, driver: Driver | None = None) -> LaunchOb
             "there is no CUDA driver", cause=str(error), correction="capture on the machine with the GPU"
         ) from error
     os.environ[OBSERVED] = str(os.getpid())  # before cuInit, which loads the injected library
-    keep_cute_ptx(spool / "cute")
     asked = driver
     images = LoadedImages(compiled, lambda: asked.device()[1])
     made = LaunchObservation(written, LaunchObserver(driver, written, limits, images), compiled)
     made.subscribe()
+    made.switches = keep_cute_ptx(spool / "cute")
     compiled.watch()
     atexit.register(made.stop)
     return made
