@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import signal
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 _OUT = Path("launches")
 _MOST_LAUNCHES = 256
 _MOST_BYTES = "64M"
+_NOT_PYTHON = "no Python process was observed; --inject observes the others"
 
 
 def _arguments(parser: argparse.ArgumentParser) -> None:
@@ -77,11 +79,13 @@ def _carry_out(options: argparse.Namespace) -> int:
     with spool_folder() as spool:
         environment = observed_environment(spool, limits, inject=options.inject)
         ran = run_observed(words, environment, to_stderr=options.json)
-        start(options)
+        current().start(None)  # what the program has cost is not lost for a limit of time
         with progress("reading what was launched"):
             report, texts = gather(
                 spool, dump, folder=str(options.out), command=words, status=ran.status, patterns=options.kernels
             )
+            if not (report.kernels or report.notes or report.devices or options.inject):
+                report = replace(report, notes=(_NOT_PYTHON,))
             write_launches(report, texts, options.out, force=options.force)
     ending = next((number for number in ran.signals if number != signal.SIGINT), None)
     if options.check and ending is None:  # a Ctrl-C was the program's; another one ends the checks

@@ -11,7 +11,7 @@ from pipesim.answers.check import check
 from pipesim.answers.progress import SILENT, Progress
 from pipesim.answers.search_length import states_of
 from pipesim.answers.views.launches import CaughtKernel, CaughtLaunch, LaunchesReport
-from pipesim.errors import PipesimError
+from pipesim.errors import PipesimError, internal_error
 from pipesim.model.finding import Verdict
 from pipesim.process.limits import LimitReachedError, limit_error
 from pipesim.process.watch import current
@@ -35,6 +35,8 @@ def check_launch(
         report = check(target, {}, max_states=most, program=program, quick=True, budget=budget, progress=progress)
     except PipesimError as error:
         return Verdict.UNKNOWN, f"unknown: {error.fact}"
+    except Exception as error:  # noqa: BLE001  # a mistake of ours in one launch must not lose the others
+        return Verdict.UNKNOWN, f"unknown: {internal_error(error).fact}"
     except LimitReachedError as reached:
         current().resume()
         return Verdict.UNKNOWN, limit_error(reached).fact

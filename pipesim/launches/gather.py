@@ -9,7 +9,7 @@ from hashlib import sha256
 from pathlib import Path
 
 from pipesim.answers.views.launches import CaughtKernel, CaughtLaunch, LaunchesReport
-from pipesim.errors import PipesimError
+from pipesim.errors import PipesimError, internal_error
 from pipesim.launches.caught import DescribedLaunch, KernelText, described, kernel_text
 from pipesim.launches.code import Codes, FoundCode
 from pipesim.launches.file_names import FileNames, launch_file_name
@@ -34,6 +34,7 @@ class _Kernel:
     counts: list[CountRecord] = field(default_factory=list)
     launches: dict[Launch, _DistinctLaunch] = field(default_factory=dict)  #: by what it is without alignments
     reasons: dict[tuple[object, ...], tuple[LaunchRecord, DescribedLaunch]] = field(default_factory=dict)
+    seen: set[LaunchRecord] = field(default_factory=set)  #: without addresses, and without who recorded them
 
 
 @dataclass
@@ -102,13 +103,33 @@ def _opened(name: str, code: FoundCode) -> _Kernel:
         _ = kernel.has_barriers  # its calls can be inlined
     except PipesimError as error:
         return _Kernel(name, code._replace(reason=f"its PTX cannot be read: {error.fact}"))
+    except Exception as error:  # noqa: BLE001  # a mistake of ours in one kernel must not lose the others
+        return _Kernel(name, code._replace(reason=internal_error(error).fact))
     return _Kernel(name, code, kernel)
 
 
+def _without_addresses(record: LaunchRecord) -> LaunchRecord:
+    """What two processes record of the same launch: the words that are addresses are 0, their alignments stay."""
+    if record.parameters is None:
+        return replace(record, process="", place="", image="", code="", origin="")
+    parameters = []
+    for each in record.parameters:
+        data = bytearray(each.data)
+        for pointer in each.pointers:
+            data[pointer.at : pointer.at + 8] = bytes(8)
+        parameters.append(replace(each, data=bytes(data)))
+    return replace(record, parameters=tuple(parameters), process="", place="", image="", code="", origin="")
+
+
 def _describe(row: _Kernel, record: LaunchRecord) -> None:
-    if row.kernel is None or not row.kernel.has_barriers:
+    plain_record = _without_addresses(record)
+    if row.kernel is None or not row.kernel.has_barriers or plain_record in row.seen:
         return
-    made = described(record, row.kernel)
+    row.seen.add(plain_record)
+    try:
+        made = described(record, row.kernel)
+    except Exception as error:  # noqa: BLE001  # a mistake of ours in one kernel must not lose the others
+        made = DescribedLaunch(None, internal_error(error).fact)
     if made.compiled is None:
         row.reasons.setdefault((made.reason, record.grid, record.block, record.cluster), (record, made))
         return

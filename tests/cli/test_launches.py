@@ -26,7 +26,7 @@ from pipesim.launches import checks, inject
 from pipesim.launches.command import Ran, observed_environment, run_observed, spool_folder
 from pipesim.launches.observe.limits import Limits
 from pipesim.model.finding import Verdict
-from pipesim.process.watch import SignalError
+from pipesim.process.watch import SignalError, Watch
 from pipesim.ptx.launch.file import read_launch
 from tests.support.paths import ROOT
 from tests.support.spools import record_of, write_spool
@@ -107,6 +107,14 @@ class TestWhatIsWritten:
         assert [each["file"] for each in kernel["caught"]] == ["scale_ws.json", "scale_ws-2.json"]
         index = json.loads(Path("launches/launches.json").read_text())
         assert [each["name"] for each in index["kernels"]] == ["scale_ws"]
+
+    def test_what_a_program_has_cost_is_not_lost_for_a_limit_of_time(
+        self, call: Call, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        begun: list[float | None] = []
+        monkeypatch.setattr(Watch, "start", lambda _, seconds: begun.append(seconds))
+        assert call("launches", "--time-limit", "2", *sh(COPY)).code == 0
+        assert begun == [40, None]
 
 
 class TestVerdicts:
@@ -213,7 +221,9 @@ class TestTheProgramItself:
         process = self.pipesim("--once", "--", "sh", "-c", 'cat; echo "$@" >&2; exit 3', "sh", "--check", "--", "-x")
         out, err = process.communicate("from stdin\n")
         assert (process.returncode, err) == (3, "--check -- -x\n")
-        assert out.startswith("from stdin\n? no launch file")
+        assert out.startswith(
+            "from stdin\n  note: no Python process was observed; --inject observes the others\n\n? no"
+        )
 
     def test_its_output_is_on_standard_error_where_a_document_is_asked_for(self) -> None:
         process = self.pipesim("--json", "--", "echo", "printed")
