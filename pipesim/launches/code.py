@@ -11,7 +11,8 @@ from typing import NamedTuple
 from pipesim.bounds import MAX_PTX_BYTES, MAX_SPOOL_FILES
 from pipesim.errors import PipesimError, PtxError, UsageError
 from pipesim.inputs import InputKind
-from pipesim.launches.records import LaunchRecord, is_code_file
+from pipesim.launches.recorded import LaunchRecord
+from pipesim.launches.records import is_code_file
 
 _CODE = InputKind("PTX", MAX_PTX_BYTES, PtxError, "give the PTX of one module, as its compiler wrote it")
 _ENTRIES = re.compile(r"\.entry\s+([\w$%.]+)")

@@ -13,7 +13,8 @@ from pipesim.errors import PipesimError, internal_error
 from pipesim.launches.caught import DescribedLaunch, KernelText, described, kernel_text
 from pipesim.launches.code import Codes, FoundCode
 from pipesim.launches.file_names import FileNames, launch_file_name
-from pipesim.launches.records import CountRecord, LaunchRecord, SpoolRecords, read_spool
+from pipesim.launches.recorded import CountRecord, LaunchRecord, SpoolRecords
+from pipesim.launches.records import read_spool
 from pipesim.ptx.launch.file import launch_json
 from pipesim.ptx.launch.values import Content, Launch, Pointer, Struct
 

@@ -8,117 +8,33 @@ records of a process that was killed can be read. What is damaged becomes a note
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from pipesim.bounds import (
-    MAX_KERNEL_NAME,
     MAX_RECORD_BYTES,
     MAX_RECORDS,
     MAX_SPOOL_BYTES,
     MAX_SPOOL_FILES,
-    MAX_TEXT,
 )
 from pipesim.errors import LaunchFileError, UsageError
 from pipesim.inputs import InputKind, json_value
+from pipesim.launches.record_members import CORRECTION, line_of, name_of, seen_parameter
+from pipesim.launches.recorded import (
+    CountRecord,
+    LaunchRecord,
+    ObservedProcess,
+    SpoolRecords,
+)
 from pipesim.ptx.launch import file as launch_file
 from pipesim.ptx.launch.members import Members
-from pipesim.ptx.launch.values import Shape, TensorMap
 
 RECORDS_VERSION = 1
 MOST_NOTES = 32  #: damaged lines that are named
-_MAP_BYTES = 128
-_CORRECTION = "run the program again; other programs must not write into the folder"
-_LINES = InputKind("file of records", MAX_SPOOL_BYTES, UsageError, _CORRECTION)
+_LINES = InputKind("file of records", MAX_SPOOL_BYTES, UsageError, CORRECTION)
 _CODE = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,199}\.(ptx|entry)")
-_MAP_MEMBERS = ("at", *(name for name in launch_file.KINDS["tensor_map"] if name != "kind"))
-
-
-@dataclass(frozen=True)
-class ObservedProcess:
-    """A process that was observed, and the device that it used first ("" where it used none)."""
-
-    pid: int
-    argv: tuple[str, ...]
-    device: str
-    arch: str
-
-
-@dataclass(frozen=True)
-class SeenPointer:
-    """A word of a parameter, at a byte offset, that is an address of device memory, and what was copied from there.
-
-    ``align`` is the largest power of two, at most 4096, that divides it.
-    """
-
-    at: int
-    align: int
-    contents: bytes | None = None
-
-
-@dataclass(frozen=True)
-class SeenMap:
-    """128 bytes of a parameter, at a byte offset, that are a tensor map which the process has encoded."""
-
-    at: int
-    map: TensorMap
-
-
-@dataclass(frozen=True)
-class SeenParameter:
-    """The bytes of one parameter, as the driver gave them, and what is known of them."""
-
-    data: bytes
-    pointers: tuple[SeenPointer, ...] = ()
-    maps: tuple[SeenMap, ...] = ()
-
-
-@dataclass(frozen=True)
-class LaunchRecord:
-    """One launch. ``code`` is the file of its PTX or of its fat binary's entry, "" where there is none (``why_not``).
-
-    ``image``: the key of the module, "" if not known. ``parameters`` is None where the driver gave none. ``place`` is
-    the file and the line of the record, ``process`` the file.
-    """
-
-    kernel: str
-    image: str
-    code: str
-    origin: str
-    why_not: str
-    grid: Shape
-    block: Shape
-    cluster: Shape
-    dynamic_shared: int
-    registers: int
-    via: str
-    parameters: tuple[SeenParameter, ...] | None
-    process: str = ""
-    place: str = ""
-
-
-@dataclass(frozen=True)
-class CountRecord:
-    """How often a process launched a kernel, in how many different ways, and how many of these were not recorded."""
-
-    kernel: str
-    image: str
-    launches: int
-    distinct: int
-    left_out: int
-    process: str = ""
-
-
-@dataclass(frozen=True)
-class SpoolRecords:
-    """All records of a spool folder, in the order of the processes' numbers and of their lines."""
-
-    processes: tuple[ObservedProcess, ...] = ()
-    launches: tuple[LaunchRecord, ...] = ()
-    counts: tuple[CountRecord, ...] = ()
-    notes: tuple[str, ...] = ()
 
 
 def read_spool(folder: Path) -> SpoolRecords:
@@ -194,32 +110,32 @@ def _take(data: Any, process: str, place: str, found: _Found) -> None:
 
 def _process(given: Members, _process: str, found: _Found) -> None:
     if given.whole("version") != RECORDS_VERSION:
-        raise given.error("version", f"expected {RECORDS_VERSION}", correction=_CORRECTION)
-    argv = tuple(_line(given, "argv", each) for each in given.items("argv", []))
-    device, arch = (_line(given, name, given.text(name, "")) for name in ("device", "arch"))
+        raise given.error("version", f"expected {RECORDS_VERSION}", correction=CORRECTION)
+    argv = tuple(line_of(given, "argv", each) for each in given.items("argv", []))
+    device, arch = (line_of(given, name, given.text(name, "")) for name in ("device", "arch"))
     found.processes.append(ObservedProcess(given.whole("pid"), argv, device, arch))
 
 
 def _launch(given: Members, process: str, found: _Found) -> None:
     code = given.text("code", "")
     if code and not is_code_file(code):
-        raise given.error("code", "expected the name of a file in the folder", correction=_CORRECTION)
+        raise given.error("code", "expected the name of a file in the folder", correction=CORRECTION)
     parameters = None
     known = given.data.get("parameters_known", True)
     if known is not True and known is not False:
-        raise given.error("parameters_known", "expected true or false", correction=_CORRECTION)
+        raise given.error("parameters_known", "expected true or false", correction=CORRECTION)
     if known:
         places = enumerate(given.items("parameters", []))
-        parameters = tuple(_parameter(each, given.at(f"parameters[{n}]")) for n, each in places)
+        parameters = tuple(seen_parameter(each, given.at(f"parameters[{n}]")) for n, each in places)
         if sum(len(each.data) for each in parameters) > launch_file.MOST_SPACE:
-            raise given.error("parameters", f"more than {launch_file.MOST_SPACE:,} bytes", correction=_CORRECTION)
+            raise given.error("parameters", f"more than {launch_file.MOST_SPACE:,} bytes", correction=CORRECTION)
     found.launches.append(
         LaunchRecord(
-            _name(given, "kernel"),
-            _line(given, "image", given.text("image", "")),
+            name_of(given, "kernel"),
+            line_of(given, "image", given.text("image", "")),
             code,
-            _line(given, "origin", given.text("origin", "")),
-            _line(given, "why_not", given.text("why_not", "")),
+            line_of(given, "origin", given.text("origin", "")),
+            line_of(given, "why_not", given.text("why_not", "")),
             launch_file.read_shape(given, "grid", launch_file.MOST_GRID),
             launch_file.read_shape(given, "block", launch_file.MOST_THREADS),
             launch_file.read_shape(given, "cluster", launch_file.MOST_CLUSTER, default=(1, 1, 1)),
@@ -234,73 +150,13 @@ def _launch(given: Members, process: str, found: _Found) -> None:
 
 
 def _count(given: Members, process: str, found: _Found) -> None:
-    kernel, image = _name(given, "kernel"), _line(given, "image", given.text("image", ""))
+    kernel, image = name_of(given, "kernel"), line_of(given, "image", given.text("image", ""))
     launches, distinct, left_out = (given.whole(name, 0) for name in ("launches", "distinct", "left_out"))
     found.counts.append(CountRecord(kernel, image, launches, distinct, left_out, process))
 
 
 def _note(given: Members, _process: str, found: _Found) -> None:
-    found.note(_line(given, "text", "; ".join(line.strip() for line in given.text("text").splitlines())))
-
-
-def _parameter(data: Any, place: str) -> SeenParameter:
-    given = Members(data, place, ("bytes", "pointers", "maps"))
-    held = _bytes(given, "bytes", launch_file.MOST_SPACE)
-    pointers = tuple(_each(given, "pointers", lambda each: _pointer(each, len(held))))
-    maps = tuple(_each(given, "maps", lambda each: _map(each, len(held))))
-    taken: set[int] = set()
-    for start, size in [(each.at, 8) for each in pointers] + [(each.at, _MAP_BYTES) for each in maps]:
-        word = set(range(start, start + size))
-        if word & taken:
-            raise given.error("pointers", "two of them overlap", correction=_CORRECTION)
-        taken |= word
-    return SeenParameter(held, pointers, maps)
-
-
-def _pointer(given: Members, size: int) -> SeenPointer:
-    align = given.whole("align", 1, low=1, high=1 << 12)
-    if align & (align - 1):
-        raise given.error("align", f"{align} is not a power of two", correction=_CORRECTION)
-    contents = _bytes(given, "contents", MAX_RECORD_BYTES) if "contents" in given.data else None
-    return SeenPointer(given.whole("at", high=size - 8), align, contents)
-
-
-def _map(given: Members, size: int) -> SeenMap:
-    at = given.whole("at", high=size - _MAP_BYTES)
-    words = {name: value for name, value in given.data.items() if name != "at"}
-    return SeenMap(at, launch_file.read_tensor_map(Members(words, given.place, _MAP_MEMBERS)))
-
-
-def _each(given: Members, name: str, read: Callable[[Members], Any]) -> Iterator[Any]:
-    known = _MAP_MEMBERS if name == "maps" else ("at", "align", "contents")
-    for number, each in enumerate(given.items(name, [])):
-        yield read(Members(each, given.at(f"{name}[{number}]"), known))
-
-
-def _bytes(given: Members, name: str, most: int) -> bytes:
-    text = given.text(name)
-    if len(text) > 2 * most:
-        raise given.error(name, f"more than {most:,} bytes", correction=_CORRECTION)
-    if not text.isascii() or not (text.isalnum() or not text):
-        raise given.error(name, "expected hexadecimal digits", correction=_CORRECTION)
-    try:
-        return bytes.fromhex(text)
-    except ValueError:
-        raise given.error(name, "expected an even number of hexadecimal digits", correction=_CORRECTION) from None
-
-
-def _name(given: Members, name: str) -> str:
-    text = given.text(name)
-    if not text or len(text) > MAX_KERNEL_NAME or not text.isprintable() or not text.isascii():
-        raise given.error(name, "expected a name of ASCII characters", correction=_CORRECTION)
-    return text
-
-
-def _line(given: Members, name: str, text: object) -> str:
-    """A text in one line; characters that no terminal should see become question marks."""
-    if not isinstance(text, str):
-        raise given.error(name, "expected text", correction=_CORRECTION)
-    return "".join(c if c.isprintable() else "?" for c in text[:MAX_TEXT])
+    found.note(line_of(given, "text", "; ".join(line.strip() for line in given.text("text").splitlines())))
 
 
 _KINDS: dict[str, Callable[[Members, str, _Found], None]] = {

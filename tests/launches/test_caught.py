@@ -12,7 +12,8 @@ import pytest
 
 from pipesim.launches.caught import KernelText, barriers, described, kernel_text
 from pipesim.launches.contents import number
-from pipesim.launches.records import LaunchRecord, read_spool
+from pipesim.launches.recorded import LaunchRecord
+from pipesim.launches.records import read_spool
 from pipesim.ptx.extract import extract
 from pipesim.ptx.launch.encoding import encoded
 from pipesim.ptx.launch.file import launch_json, read_launch

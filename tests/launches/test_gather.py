@@ -14,7 +14,7 @@ from pipesim.launches import gather as gathering
 from pipesim.launches.caught import DescribedLaunch, KernelText
 from pipesim.launches.code import dumped_ptx
 from pipesim.launches.gather import gather
-from pipesim.launches.records import LaunchRecord
+from pipesim.launches.recorded import LaunchRecord
 from pipesim.ptx.launch.file import read_launch
 from pipesim.ptx.launch.values import Number, Pointer
 from tests.support.small_spools import count, gathered, ptx_of, record

@@ -10,15 +10,8 @@ import pytest
 
 from pipesim.errors import UsageError
 from pipesim.launches import records
-from pipesim.launches.records import (
-    CountRecord,
-    ObservedProcess,
-    SeenMap,
-    SeenParameter,
-    SeenPointer,
-    SpoolRecords,
-    read_spool,
-)
+from pipesim.launches.recorded import CountRecord, ObservedProcess, SeenMap, SeenParameter, SeenPointer, SpoolRecords
+from pipesim.launches.records import read_spool
 from pipesim.ptx.launch.values import Array, Field, Launch, Number, Parameter, Pointer, TensorMap
 from tests.support.spools import PROCESS, record_of, write_spool
 

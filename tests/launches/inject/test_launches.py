@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pipesim.launches.records import SeenPointer
+from pipesim.launches.recorded import SeenPointer
 from pipesim.ptx.launch.values import TensorMap
 from tests.launches.inject.conftest import PTX
 

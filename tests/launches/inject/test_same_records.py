@@ -11,7 +11,8 @@ import pytest
 
 from pipesim.launches.inject import injection_environment
 from pipesim.launches.observe.limits import Limits
-from pipesim.launches.records import LaunchRecord, SeenParameter, read_spool
+from pipesim.launches.recorded import LaunchRecord, SeenParameter
+from pipesim.launches.records import read_spool
 from tests.support.fat_binaries import GROUP, LZ4, ZSTD, container, entry
 
 _RUN = """

@@ -1,0 +1,92 @@
+"""What is recorded of a process that is observed, as plain data."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pipesim.ptx.launch.values import Shape, TensorMap
+
+
+@dataclass(frozen=True)
+class ObservedProcess:
+    """A process that was observed, and the device that it used first ("" where it used none)."""
+
+    pid: int
+    argv: tuple[str, ...]
+    device: str
+    arch: str
+
+
+@dataclass(frozen=True)
+class SeenPointer:
+    """A word of a parameter, at a byte offset, that is an address of device memory, and what was copied from there.
+
+    ``align`` is the largest power of two, at most 4096, that divides it.
+    """
+
+    at: int
+    align: int
+    contents: bytes | None = None
+
+
+@dataclass(frozen=True)
+class SeenMap:
+    """128 bytes of a parameter, at a byte offset, that are a tensor map which the process has encoded."""
+
+    at: int
+    map: TensorMap
+
+
+@dataclass(frozen=True)
+class SeenParameter:
+    """The bytes of one parameter, as the driver gave them, and what is known of them."""
+
+    data: bytes
+    pointers: tuple[SeenPointer, ...] = ()
+    maps: tuple[SeenMap, ...] = ()
+
+
+@dataclass(frozen=True)
+class LaunchRecord:
+    """One launch. ``code`` is the file of its PTX or of its fat binary's entry, "" where there is none (``why_not``).
+
+    ``image``: the key of the module, "" if not known. ``parameters`` is None where the driver gave none. ``place`` is
+    the file and the line of the record, ``process`` the file.
+    """
+
+    kernel: str
+    image: str
+    code: str
+    origin: str
+    why_not: str
+    grid: Shape
+    block: Shape
+    cluster: Shape
+    dynamic_shared: int
+    registers: int
+    via: str
+    parameters: tuple[SeenParameter, ...] | None
+    process: str = ""
+    place: str = ""
+
+
+@dataclass(frozen=True)
+class CountRecord:
+    """How often a process launched a kernel, in how many different ways, and how many of these were not recorded."""
+
+    kernel: str
+    image: str
+    launches: int
+    distinct: int
+    left_out: int
+    process: str = ""
+
+
+@dataclass(frozen=True)
+class SpoolRecords:
+    """All records of a spool folder, in the order of the processes' numbers and of their lines."""
+
+    processes: tuple[ObservedProcess, ...] = ()
+    launches: tuple[LaunchRecord, ...] = ()
+    counts: tuple[CountRecord, ...] = ()
+    notes: tuple[str, ...] = ()
