@@ -65,6 +65,12 @@ def test_cupti_that_cannot_be_loaded_is_said(observed, ptx):
     assert ran.records.notes == ("a process was not observed: CUPTI is not installed",)
 
 
+def test_a_program_that_closes_all_files_has_nothing_written_to_its_own(observed, fake, ptx):
+    ran = observed("data", ptx, "launch", "copy__8_4", "files", 1, "number", 1, "launch", "copy__8_4")
+    assert (ran.code, ran.printed, len(ran.records.launches)) == (0, "2\n", 1)
+    assert (fake.folder / "mine").read_bytes() == b""
+
+
 @pytest.mark.parametrize("spool", ["", "/none/at/all", "/dev/null"])
 def test_without_a_spool_the_program_runs(observed, ptx, spool):
     ran = observed("data", ptx, "launch", "copy__8_4", environment={"PIPESIM_LAUNCHES_SPOOL": spool})

@@ -47,7 +47,9 @@ class FakeCuda:
         """Run the program with these commands. What it prints at its end is its result."""
         words = [str(self.folder / "program"), *map(str, commands)]
         chosen = self.environment() | dict(environment or {})
-        return subprocess.run(words, env=chosen, capture_output=True, text=True, timeout=60, check=False)
+        return subprocess.run(
+            words, env=chosen, capture_output=True, text=True, timeout=60, check=False, cwd=self.folder
+        )
 
 
 def built(folder: Path) -> FakeCuda:

@@ -107,6 +107,7 @@ CUDA_API CUresult cuPointerGetAttribute(void *data, int attribute, CUdeviceptr a
   if (attribute == 2) *(unsigned *)data = 2;
   else if (attribute == 11) *(CUdeviceptr *)data = memory[i].start;
   else if (attribute == 12) *(size_t *)data = memory[i].nbytes;
+  else if (attribute == 13) *(int *)data = 1;
   else return INVALID_VALUE;
   return 0;
 }

@@ -7,14 +7,17 @@
               contents N (the first 4 bytes that pointers lead to)
    Launches:  launch|ex|cluster|cooperative|extra|thread|function KERNEL   repeat COUNT KERNEL   threads COUNT KERNEL
               graph KERNEL (captured)   nodes KERNEL (added, in a graph in a graph)
+              files 1 (closes all files but the first three, and opens the file "mine" under each number)
    At the end it prints what the launches did. */
 #define _GNU_SOURCE
 #include "cuda.h"
+#include <fcntl.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 static CUmodule module;
 static CUlibrary library;
@@ -76,6 +79,10 @@ static void encode(const char *how) {
   if (!strcmp(how, "im2col")) require(cuTensorMapEncodeIm2col(&map, 6, 5, at, dims, strides, lower, upper, 32, 64, steps, 0, 1, 0, 0), how);
   if (!strcmp(how, "wide")) require(cuTensorMapEncodeIm2colWide(&map, 6, 5, at, dims, strides, 0, 0, 32, 96, steps, 0, 1, 3, 0, 0), how);
   if (!strcmp(how, "replace")) require(cuTensorMapReplaceAddress(&map, at), how);
+}
+static void close_files(void) { /* as a program that becomes a daemon, and then opens its own */
+  for (int i = 3; i < 64; i++) close(i);
+  for (int i = 3; i < 64; i++) (void)!open("mine", O_WRONLY | O_CREAT, 0600);
 }
 static CUfunction function_named(const char *name) {
   CUfunction f;
@@ -159,6 +166,7 @@ int main(int argc, char **argv) {
     if (among(" data dataex fatbinary wrapper link file library libraryfile copied ", how)) load(how, value);
     else if (!strcmp(how, "number")) number = (unsigned)atoi(value);
     else if (!strcmp(how, "shift")) shift = strtoull(value, NULL, 10);
+    else if (!strcmp(how, "files")) close_files();
     else if (!strcmp(how, "grid")) grid = (unsigned)atoi(value);
     else if (!strcmp(how, "block")) block = (unsigned)atoi(value);
     else if (!strcmp(how, "shared")) shared = (unsigned)atoi(value);

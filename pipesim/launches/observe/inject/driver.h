@@ -61,7 +61,7 @@ enum { /* cuda.h */
   CLUSTER_DIMENSION = 4,                                 /* CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION */
   BUFFER_POINTER = 1,                                    /* CU_LAUNCH_PARAM_BUFFER_POINTER */
   REGISTERS = 4, CLUSTER_WIDTH = 11,                     /* CU_FUNC_ATTRIBUTE_* */
-  MEMORY_TYPE = 2, RANGE_START = 11, RANGE_SIZE = 12,    /* CU_POINTER_ATTRIBUTE_* */
+  MEMORY_TYPE = 2, RANGE_START = 11, RANGE_SIZE = 12, MAPPED = 13, /* CU_POINTER_ATTRIBUTE_* */
   DEVICE_MEMORY = 2,                                     /* CU_MEMORYTYPE_DEVICE */
   KERNEL_NODE = 0, GRAPH_NODE = 4,                       /* CU_GRAPH_NODE_TYPE_* */
   COMPUTE_MAJOR = 75, COMPUTE_MINOR = 76,                /* CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_* */

@@ -142,7 +142,7 @@ static bool write_image(Image *image) {
   bool written = write_code(image->data, image->size, image->suffix, image->name);
   if (!written) {
     *image->name = 0;
-    strcpy(image->why_not, "the limit on bytes was reached before its PTX was written");
+    strcpy(image->why_not, spool.full ? "the limit on bytes was reached before its PTX was written" : "its PTX could not be written");
   }
   free(image->data);
   image->data = NULL;

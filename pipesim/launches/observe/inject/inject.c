@@ -10,7 +10,7 @@
 #include "spool.h"
 #include <pthread.h>
 
-enum { MOST_PARAMETERS = 4096, MOST_SPACE = 1 << 15, MOST_POINTERS = 512, MOST_CONTENTS = 4096, MOST_SEEN = 1 << 17, MOST_NODES = 1 << 16, MOST_CONTEXTS = 16, DEEPEST_GRAPH = 8 };
+enum { MOST_PARAMETERS = 4096, MOST_SPACE = 1 << 15, MOST_POINTERS = 512, MOST_CONTENTS = 4096, MOST_SEEN = 1 << 17, MOST_NODES = 1 << 16, MOST_CONTEXTS = 16, GRANULE = 1 << 21, DEEPEST_GRAPH = 8 };
 
 typedef struct Tally { /* how often a kernel was launched */
   struct Tally *next;
@@ -40,11 +40,12 @@ typedef struct { uint32_t parameter, at; uint64_t address; } Pointed;
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static __thread bool inside;             /* calls of the driver that are made here are not the program's */
-static __thread const char *replaced_map; /* the members of the map whose address is being replaced */
+static __thread char *replaced_map;       /* the members of the map whose address is being replaced */
 static Known *functions[1024];
 static Tally *tallies;
 static Set seen, distinct;
 static uint64_t recorded;
+static int missed; /* calls that were not observed, because a record of another thread took too long */
 static pid_t process; /* a child that was forked has no CUDA */
 static struct { void *context, *stream; } copying[MOST_CONTEXTS];
 
@@ -52,7 +53,9 @@ static bool acquire(void) { /* a thread that would wait for long does without */
   struct timespec end;
   clock_gettime(CLOCK_REALTIME, &end);
   end.tv_sec += 2;
-  return pthread_mutex_timedlock(&lock, &end) == 0;
+  if (pthread_mutex_timedlock(&lock, &end) == 0) return true;
+  __atomic_add_fetch(&missed, 1, __ATOMIC_RELAXED);
+  return false;
 }
 
 /* functions */
@@ -225,6 +228,11 @@ static void put_contents(Text *line, uint64_t address) {
   if (address < start || address - start >= size) return;
   size -= address - start;
   size = size < MOST_CONTENTS ? size : MOST_CONTENTS;
+  int is_mapped = 0; /* of a range of addresses that is mapped in parts, each of 2 MiB at least, the next one may not be */
+  if (ASK(cuPointerGetAttribute, &is_mapped, MAPPED, address + size - 1) || !is_mapped) {
+    size_t rest = GRANULE - address % GRANULE;
+    size = size < rest ? size : rest;
+  }
   char *data = malloc(size);
   if (!data) return;
   bool copied = !ASK(cuMemcpyDtoHAsync_v2, data, address, size, stream);
@@ -405,7 +413,8 @@ static void before(uint32_t number, const CallbackData *call) {
     forget_functions();
     break;
   case REPLACE_ADDRESS:
-    replaced_map = map_members(given->first);
+    free(replaced_map);
+    replaced_map = map_members(given->first) ? strdup(map_members(given->first)) : NULL;
     break;
   case LINK_ADD: case LINK_ADD_V2: {
     const LinkAdd *added = call->arguments;
@@ -430,7 +439,7 @@ static void after(uint32_t number, const CallbackData *call) { /* of a call that
     map_encoded(number, call->arguments);
     break;
   case REPLACE_ADDRESS:
-    if (replaced_map) add_map(given->first, strdup(replaced_map));
+    if (replaced_map) add_map(given->first, replaced_map);
     replaced_map = NULL;
     break;
   case LINK_COMPLETE: {
@@ -473,8 +482,9 @@ static void finish(void) {
     say(&line, "\", \"launches\": %llu, \"distinct\": %llu, \"left_out\": %llu}", (unsigned long long)each->launches, (unsigned long long)each->distinct, (unsigned long long)each->left_out);
     write_line(&line);
   }
+  if (missed) note("%d calls of the driver were not observed: a record of another thread took too long", missed);
   if (full) note("the limit on bytes was reached: further launches are counted only");
-  close(spool.file);
+  if (is_ours()) close(spool.file);
   spool.file = -1;
   pthread_mutex_unlock(&lock);
 }

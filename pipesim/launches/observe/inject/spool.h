@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <fnmatch.h>
 #include <limits.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -17,6 +18,7 @@ static struct {
   uint64_t launches; /* distinct ones of this process */
   uint64_t left;     /* bytes */
   int file;
+  struct stat opened; /* of the file: a program may close all files that it did not open, and use the number again */
   bool full, introduced;
   uint64_t noted[64]; /* notes that were written, by hash */
   int notes;
@@ -41,7 +43,11 @@ static bool open_spool(void) {
   char path[PATH_MAX + 80];
   snprintf(path, sizeof path, "%s/%d-%llx%09lx.jsonl", folder, (int)getpid(), (unsigned long long)now.tv_sec, now.tv_nsec);
   spool.file = open(path, O_WRONLY | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC, 0600);
-  return spool.file >= 0;
+  return spool.file >= 0 && fstat(spool.file, &spool.opened) == 0;
+}
+static bool is_ours(void) {
+  struct stat now;
+  return spool.file >= 0 && fstat(spool.file, &now) == 0 && now.st_dev == spool.opened.st_dev && now.st_ino == spool.opened.st_ino;
 }
 static bool write_all(int file, const char *data, size_t size) {
   while (size) {
@@ -53,14 +59,17 @@ static bool write_all(int file, const char *data, size_t size) {
   }
   return true;
 }
-/* Write one line, which ends here, and free it. Whether there was room. */
+/* Write one line, which ends here, and free it. Whether there was room. After a failure nothing more is written. */
 static bool write_line(Text *line) {
   put(line, "\n", 1);
-  bool fits = !line->failed && spool.file >= 0 && line->size <= spool.left;
+  bool fits = !line->failed && line->size <= spool.left;
+  spool.full |= !fits;
   if (fits) {
     spool.left -= line->size;
-    fits = write_all(spool.file, line->data, line->size);
-  } else spool.full = true;
+    if (!is_ours()) spool.file = -1;
+    else if (!write_all(spool.file, line->data, line->size)) { close(spool.file); spool.file = -1; }
+    fits = spool.file >= 0;
+  }
   free(line->data);
   *line = (Text){0};
   return fits;
