@@ -16,11 +16,13 @@ from pipesim.launches.observe.calls import CLUSTER, KernelNode
 Shape = tuple[int, int, int]
 
 _REGISTERS, _CLUSTER_WIDTH = 4, 11  #: CU_FUNC_ATTRIBUTE_NUM_REGS, CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH
-_MEMORY_TYPE, _RANGE_START, _RANGE_SIZE = 2, 11, 12  #: CU_POINTER_ATTRIBUTE_*
+_MEMORY_TYPE, _RANGE_START, _RANGE_SIZE, _MAPPED = 2, 11, 12, 13  #: CU_POINTER_ATTRIBUTE_*
+_GRANULE = 1 << 21  #: bytes; a range of addresses that is mapped in parts has none that is smaller
 _ON_DEVICE = 2  #: CU_MEMORYTYPE_DEVICE
 _MAJOR, _MINOR = 75, 76  #: CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_*
 _KERNEL_NODE, _CHILD_GRAPH = 0, 4  #: CU_GRAPH_NODE_TYPE_*
 _NON_BLOCKING = 1  #: CU_STREAM_NON_BLOCKING
+_RELAXED = 2  #: CU_STREAM_CAPTURE_MODE_RELAXED
 _NOT_READY = 600  #: CUDA_ERROR_NOT_READY
 _PATIENCE = 2.0  #: seconds that a launch is held up for an array which decides about it
 _MOST_PARAMETERS = 4096
@@ -51,7 +53,10 @@ class Driver(Protocol):
         """Whether the work that is given to a stream becomes part of a graph instead of running."""
 
     def copied(self, address: int, nbytes: int, *, after: int) -> bytes | None:
-        """So many bytes of device memory once the stream ``after`` has done its work; None if that takes too long."""
+        """So many bytes of device memory once the stream ``after`` has done its work; None if that takes too long.
+
+        Fewer where the memory after them may not be mapped.
+        """
 
     def kernel_nodes(self, graph: int) -> list[tuple[KernelNode, Shape | None]] | None:
         """The kernel nodes of a graph and of the graphs in it, each with its cluster where it has one."""
@@ -69,7 +74,7 @@ class CudaDriver:
     def __init__(self) -> None:
         """OSError where there is no libcuda."""
         self._cuda = ctypes.CDLL("libcuda.so.1")
-        self._stream: c_void_p | None = None
+        self._streams: dict[int | None, c_void_p] = {}  #: by context
         self._unfinished: list[Any] = []
 
     def _call(self, name: str, *arguments: Any) -> int:
@@ -142,15 +147,32 @@ class CudaDriver:
         return self._call("cuStreamIsCapturing", c_void_p(stream), byref(status)) != 0 or status.value != 0
 
     def copied(self, address: int, nbytes: int, *, after: int) -> bytes | None:
-        """See :class:`Driver`. The copy has a stream of its own, so that it waits for nothing else."""
-        if not self._settled(c_void_p(after)):
-            return None
-        if self._stream is None:
-            self._stream = c_void_p()
-            self._call("cuStreamCreate", byref(self._stream), c_uint32(_NON_BLOCKING))
+        """See :class:`Driver`. The copy has a stream of its own, so that it waits for nothing else.
+
+        While another thread captures a graph, a call that might be part of it would end its capture; not one in the
+        relaxed mode (CUDA driver API, cuThreadExchangeStreamCaptureMode).
+        """
+        mode = c_int(_RELAXED)
+        exchanged = self._call("cuThreadExchangeStreamCaptureMode", byref(mode)) == 0
+        try:
+            return self._copied(address, nbytes) if self._settled(c_void_p(after)) else None
+        finally:
+            if exchanged:
+                self._call("cuThreadExchangeStreamCaptureMode", byref(mode))
+
+    def _copied(self, address: int, nbytes: int) -> bytes | None:
+        mapped, context = c_int(), c_void_p()
+        status = self._call("cuPointerGetAttribute", byref(mapped), c_int(_MAPPED), c_uint64(address + nbytes - 1))
+        if status or not mapped.value:
+            nbytes = min(nbytes, _GRANULE - address % _GRANULE)
+        self._call("cuCtxGetCurrent", byref(context))
+        if context.value not in self._streams:
+            self._streams[context.value] = c_void_p()
+            self._call("cuStreamCreate", byref(self._streams[context.value]), c_uint32(_NON_BLOCKING))
+        stream = self._streams[context.value]
         data = ctypes.create_string_buffer(nbytes)
-        copy = self._call("cuMemcpyDtoHAsync_v2", data, c_uint64(address), c_size_t(nbytes), self._stream)
-        if copy or not self._settled(self._stream):
+        copy = self._call("cuMemcpyDtoHAsync_v2", data, c_uint64(address), c_size_t(nbytes), stream)
+        if copy or not self._settled(stream):
             self._unfinished.append(data)  # a copy may still write there
             return None
         return data.raw

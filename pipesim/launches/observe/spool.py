@@ -26,6 +26,7 @@ class Spool:
         self._files: set[str] = set()
         name = f"{os.getpid()}-{secrets.token_hex(8)}.jsonl"
         self._file = os.open(folder / name, _FLAGS, 0o600)
+        self._opened = os.fstat(self._file)
         self.full = False
         self._introduced = False
 
@@ -68,12 +69,22 @@ class Spool:
 
     def close(self) -> None:
         """Close the file of records."""
-        if self._file >= 0:
+        if self._is_ours():
             os.close(self._file)
         self._file = -1
 
+    def _is_ours(self) -> bool:
+        """A program may close all files that it did not open, as one that becomes a daemon, and use their numbers."""
+        try:
+            return self._file >= 0 and os.path.samestat(os.fstat(self._file), self._opened)
+        except OSError:
+            return False
+
     def _put(self, file: int, data: bytes) -> bool:
-        if self._file < 0 or len(data) > self._left:
+        if not self._is_ours():
+            self._file = -1
+            return False
+        if len(data) > self._left:
             self.full = True
             return False
         self._left -= len(data)
