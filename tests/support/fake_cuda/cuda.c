@@ -1,8 +1,8 @@
 /* A driver without a GPU, as far as observing launches asks it: libcuda.so.1 of the tests.
 
    A kernel's parameters follow from its name: "copy__8_4" has one of 8 bytes and one of 4, "tiles__128" a tensor map.
-   A launch adds 1 to the first four bytes that its first 8-byte parameter points to, if it points to memory of cuMemAlloc;
-   a kernel whose name begins with "killed" ends the process by SIGKILL instead. Every function of the real driver that
+   A launch adds 1 to the first four bytes that its first 8-byte parameter points to, if that is memory of cuMemAlloc; a
+   kernel whose name begins with "killed" ends the process by SIGKILL instead. Every function of the real driver that
    CUPTI would report calls the subscriber of the fake libcupti before and after it. Not safe for several threads but in
    launches. */
 #define _GNU_SOURCE
@@ -18,26 +18,59 @@
 enum { MODULE = 0x4d4f4455, LIBRARY = 0x4c494252, FUNCTION = 0x46554e43, KERNEL = 0x4b45524e };
 enum { INVALID_VALUE = 1, INVALID_HANDLE = 400, NOT_READY = 600, MOST = 256 };
 
-struct FakeContext { int number; };
-struct FakeModule { int magic; struct FakeFunction *functions[MOST]; int count; };
-struct FakeFunction { int magic; char name[200]; struct FakeModule *owner; struct FakeFunction *function; };
-struct FakeStream { int busy; struct FakeGraph *capture; };
-struct FakeNode { int type; CUDA_KERNEL_NODE_PARAMS params; unsigned cluster[3]; struct FakeGraph *child; };
-struct FakeGraph { struct FakeNode *nodes[MOST]; size_t count; };
-struct FakeLink { int inputs; };
+struct FakeContext {
+  int number;
+};
+struct FakeModule {
+  int magic;
+  struct FakeFunction *functions[MOST];
+  int count;
+};
+struct FakeFunction {
+  int magic;
+  char name[200];
+  struct FakeModule *owner;
+  struct FakeFunction *function;
+};
+struct FakeStream {
+  int busy;
+  struct FakeGraph *capture;
+};
+struct FakeNode {
+  int type;
+  CUDA_KERNEL_NODE_PARAMS params;
+  unsigned cluster[3];
+  struct FakeGraph *child;
+};
+struct FakeGraph {
+  struct FakeNode *nodes[MOST];
+  size_t count;
+};
+struct FakeLink {
+  int inputs;
+};
 
 static CUpti_CallbackFunc callback;
 static void *userdata;
 static char enabled[2048];
 static struct FakeContext context = {1};
-static struct { CUdeviceptr start; size_t nbytes; } memory[MOST];
+static struct {
+  CUdeviceptr start;
+  size_t nbytes;
+} memory[MOST];
 static int allocations;
 
-CUDA_API void fakeSubscribe(CUpti_CallbackFunc given, void *data) { callback = given; userdata = data; }
-CUDA_API void fakeEnable(uint32_t cbid, int enable) { if (cbid < sizeof enabled) enabled[cbid] = (char)enable; }
+CUDA_API void fakeSubscribe(CUpti_CallbackFunc given, void *data) {
+  callback = given;
+  userdata = data;
+}
+CUDA_API void fakeEnable(uint32_t cbid, int enable) {
+  if (cbid < sizeof enabled) enabled[cbid] = (char)enable;
+}
 CUDA_API void fakeBusy(CUstream stream, int busy) { stream->busy = busy; }
 
-static void report(int site, uint32_t cbid, const char *name, const void *params, CUresult *result, const char *symbol) {
+static void report(int site, uint32_t cbid, const char *name, const void *params, CUresult *result,
+                   const char *symbol) {
   if (!callback || !enabled[cbid]) return;
   uint64_t correlation = 0;
   CUpti_CallbackData data = {site, name, params, result, symbol, &context, 1, &correlation, 7};
@@ -45,11 +78,12 @@ static void report(int site, uint32_t cbid, const char *name, const void *params
 }
 
 /* A call that CUPTI reports: P has its parameters, BODY gives the result. */
-#define REPORTED(CBID, NAME, SYMBOL, BODY) do { \
-    report(0, CBID, NAME, &P, NULL, SYMBOL); \
-    CUresult result = (BODY); \
+#define REPORTED(CBID, NAME, SYMBOL, BODY)      \
+  do {                                          \
+    report(0, CBID, NAME, &P, NULL, SYMBOL);    \
+    CUresult result = (BODY);                   \
     report(1, CBID, NAME, &P, &result, SYMBOL); \
-    return result; \
+    return result;                              \
   } while (0)
 
 CUDA_API CUresult cuInit(unsigned flags) {
@@ -61,7 +95,10 @@ CUDA_API CUresult cuInit(unsigned flags) {
   if (initialize) initialize();
   return 0;
 }
-CUDA_API CUresult cuDeviceGetName(char *name, int size, CUdevice device) { snprintf(name, (size_t)size, "Fake H200 %d", device); return 0; }
+CUDA_API CUresult cuDeviceGetName(char *name, int size, CUdevice device) {
+  snprintf(name, (size_t)size, "Fake H200 %d", device);
+  return 0;
+}
 CUDA_API CUresult cuDeviceGetAttribute(int *value, int attribute, CUdevice device) {
   const char *arch = getenv("FAKE_CUDA_ARCH"); /* "90" unless it is set; "90,80" for two devices */
   for (int i = 0; arch && i < device; i++) arch = strchr(arch, ',') ? strchr(arch, ',') + 1 : arch;
@@ -69,15 +106,27 @@ CUDA_API CUresult cuDeviceGetAttribute(int *value, int attribute, CUdevice devic
   *value = attribute == 75 ? number / 10 : attribute == 76 ? number % 10 : 0;
   return 0;
 }
-CUDA_API CUresult cuCtxCreate_v2(CUcontext *made, unsigned flags, CUdevice device) { *made = &context; return 0 * ((int)flags + device); }
-CUDA_API CUresult cuCtxGetCurrent(CUcontext *current) { *current = &context; return 0; }
-CUDA_API CUresult cuCtxGetDevice(CUdevice *device) { *device = 0; return getenv("FAKE_CUDA_NO_CONTEXT") ? 201 : 0; }
+CUDA_API CUresult cuCtxCreate_v2(CUcontext *made, unsigned flags, CUdevice device) {
+  *made = &context;
+  return 0 * ((int)flags + device);
+}
+CUDA_API CUresult cuCtxGetCurrent(CUcontext *current) {
+  *current = &context;
+  return 0;
+}
+CUDA_API CUresult cuCtxGetDevice(CUdevice *device) {
+  *device = 0;
+  return getenv("FAKE_CUDA_NO_CONTEXT") ? 201 : 0;
+}
 CUDA_API CUresult cuDeviceGetCount(int *count) {
   *count = 1;
   for (const char *arch = getenv("FAKE_CUDA_ARCH"); arch && (arch = strchr(arch, ',')); arch++) ++*count;
   return 0;
 }
-CUDA_API CUresult cuThreadExchangeStreamCaptureMode(int *mode) { *mode = 0; return 0; }
+CUDA_API CUresult cuThreadExchangeStreamCaptureMode(int *mode) {
+  *mode = 0;
+  return 0;
+}
 
 /* memory */
 
@@ -90,7 +139,8 @@ CUDA_API CUresult cuMemAlloc_v2(CUdeviceptr *address, size_t nbytes) {
   void *data = NULL;
   if (allocations == MOST || posix_memalign(&data, 4096, nbytes + 4096)) return 2;
   memset(data, 0, nbytes);
-  *address = memory[allocations].start = (CUdeviceptr)(uintptr_t)data + 512; /* as the driver: aligned to 512, not more */
+  *address = memory[allocations].start =
+      (CUdeviceptr)(uintptr_t)data + 512; /* as the driver: aligned to 512, not more */
   memory[allocations++].nbytes = nbytes;
   return 0;
 }
@@ -129,14 +179,27 @@ CUDA_API CUresult cuMemcpyDtoHAsync_v2(void *to, CUdeviceptr from, size_t nbytes
 /* streams */
 
 static int is_made(CUstream stream) { return (uintptr_t)stream > 2; } /* not a stream that every thread has */
-CUDA_API CUresult cuStreamCreate(CUstream *stream, unsigned flags) { *stream = calloc(1, sizeof **stream); return 0 * (int)flags; }
+CUDA_API CUresult cuStreamCreate(CUstream *stream, unsigned flags) {
+  *stream = calloc(1, sizeof **stream);
+  return 0 * (int)flags;
+}
 CUDA_API CUresult cuStreamQuery(CUstream stream) {
   return is_made(stream) && stream->capture ? 900 : is_made(stream) && stream->busy ? NOT_READY : 0;
 }
 CUDA_API CUresult cuStreamSynchronize(CUstream stream) { return is_made(stream) && stream->capture ? 900 : 0; }
-CUDA_API CUresult cuStreamIsCapturing(CUstream stream, int *status) { *status = is_made(stream) && stream->capture; return 0; }
-CUDA_API CUresult cuStreamBeginCapture_v2(CUstream stream, int mode) { stream->capture = calloc(1, sizeof *stream->capture); return 0 * mode; }
-CUDA_API CUresult cuStreamEndCapture(CUstream stream, CUgraph *graph) { *graph = stream->capture; stream->capture = NULL; return 0; }
+CUDA_API CUresult cuStreamIsCapturing(CUstream stream, int *status) {
+  *status = is_made(stream) && stream->capture;
+  return 0;
+}
+CUDA_API CUresult cuStreamBeginCapture_v2(CUstream stream, int mode) {
+  stream->capture = calloc(1, sizeof *stream->capture);
+  return 0 * mode;
+}
+CUDA_API CUresult cuStreamEndCapture(CUstream stream, CUgraph *graph) {
+  *graph = stream->capture;
+  stream->capture = NULL;
+  return 0;
+}
 
 /* code */
 
@@ -147,35 +210,74 @@ static CUresult made(CUmodule *module, int magic, const void *image) {
   return 0;
 }
 CUDA_API CUresult cuModuleLoad(CUmodule *module, const char *path) {
-  struct { CUmodule *module; const char *path; } P = {module, path};
+  struct {
+    CUmodule *module;
+    const char *path;
+  } P = {module, path};
   REPORTED(18, "cuModuleLoad", NULL, access(path, R_OK) ? 301 : made(module, MODULE, path));
 }
 CUDA_API CUresult cuModuleLoadData(CUmodule *module, const void *image) {
-  struct { CUmodule *module; const void *image; } P = {module, image};
+  struct {
+    CUmodule *module;
+    const void *image;
+  } P = {module, image};
   REPORTED(19, "cuModuleLoadData", NULL, made(module, MODULE, image));
 }
 CUDA_API CUresult cuModuleLoadDataEx(CUmodule *module, const void *image, unsigned count, int *options, void **values) {
-  struct { CUmodule *module; const void *image; unsigned count; int *options; void **values; } P = {module, image, count, options, values};
+  struct {
+    CUmodule *module;
+    const void *image;
+    unsigned count;
+    int *options;
+    void **values;
+  } P = {module, image, count, options, values};
   REPORTED(20, "cuModuleLoadDataEx", NULL, made(module, MODULE, image));
 }
 CUDA_API CUresult cuModuleLoadFatBinary(CUmodule *module, const void *image) {
-  struct { CUmodule *module; const void *image; } P = {module, image};
+  struct {
+    CUmodule *module;
+    const void *image;
+  } P = {module, image};
   REPORTED(21, "cuModuleLoadFatBinary", NULL, made(module, MODULE, image));
 }
 CUDA_API CUresult cuModuleUnload(CUmodule module) {
-  struct { CUmodule module; } P = {module};
+  struct {
+    CUmodule module;
+  } P = {module};
   REPORTED(22, "cuModuleUnload", NULL, module->magic == MODULE ? 0 : INVALID_HANDLE);
 }
-CUDA_API CUresult cuLibraryLoadData(CUlibrary *library, const void *code, int *a, void **b, unsigned c, int *d, void **e, unsigned f) {
-  struct { CUlibrary *library; const void *code; int *a; void **b; unsigned c; int *d; void **e; unsigned f; } P = {library, code, a, b, c, d, e, f};
+CUDA_API CUresult cuLibraryLoadData(CUlibrary *library, const void *code, int *a, void **b, unsigned c, int *d,
+                                    void **e, unsigned f) {
+  struct {
+    CUlibrary *library;
+    const void *code;
+    int *a;
+    void **b;
+    unsigned c;
+    int *d;
+    void **e;
+    unsigned f;
+  } P = {library, code, a, b, c, d, e, f};
   REPORTED(678, "cuLibraryLoadData", NULL, made(library, LIBRARY, code));
 }
-CUDA_API CUresult cuLibraryLoadFromFile(CUlibrary *library, const char *path, int *a, void **b, unsigned c, int *d, void **e, unsigned f) {
-  struct { CUlibrary *library; const char *path; int *a; void **b; unsigned c; int *d; void **e; unsigned f; } P = {library, path, a, b, c, d, e, f};
+CUDA_API CUresult cuLibraryLoadFromFile(CUlibrary *library, const char *path, int *a, void **b, unsigned c, int *d,
+                                        void **e, unsigned f) {
+  struct {
+    CUlibrary *library;
+    const char *path;
+    int *a;
+    void **b;
+    unsigned c;
+    int *d;
+    void **e;
+    unsigned f;
+  } P = {library, path, a, b, c, d, e, f};
   REPORTED(679, "cuLibraryLoadFromFile", NULL, access(path, R_OK) ? 301 : made(library, LIBRARY, path));
 }
 CUDA_API CUresult cuLibraryUnload(CUlibrary library) {
-  struct { CUlibrary library; } P = {library};
+  struct {
+    CUlibrary library;
+  } P = {library};
   REPORTED(680, "cuLibraryUnload", NULL, library->magic == LIBRARY ? 0 : INVALID_HANDLE);
 }
 static struct FakeFunction *function_of(struct FakeModule *owner, int magic, const char *name) {
@@ -210,20 +312,35 @@ static CUresult loaded(CUfunction *function, CUkernel kernel) {
   return 0;
 }
 CUDA_API CUresult cuKernelGetFunction(CUfunction *function, CUkernel kernel) {
-  struct { CUfunction *function; CUkernel kernel; } P = {function, kernel};
+  struct {
+    CUfunction *function;
+    CUkernel kernel;
+  } P = {function, kernel};
   REPORTED(683, "cuKernelGetFunction", NULL, loaded(function, kernel));
 }
-CUDA_API CUresult cuFuncGetModule(CUmodule *module, CUfunction f) { return f->magic != FUNCTION ? INVALID_HANDLE : (*module = f->owner, 0); }
-CUDA_API CUresult cuKernelGetLibrary(CUlibrary *library, CUkernel k) { return k->magic != KERNEL ? INVALID_HANDLE : (*library = k->owner, 0); }
-CUDA_API CUresult cuFuncGetName(const char **name, CUfunction f) { return f->magic != FUNCTION ? INVALID_HANDLE : (*name = f->name, 0); }
-CUDA_API CUresult cuKernelGetName(const char **name, CUkernel k) { return k->magic != KERNEL ? INVALID_HANDLE : (*name = k->name, 0); }
+CUDA_API CUresult cuFuncGetModule(CUmodule *module, CUfunction f) {
+  return f->magic != FUNCTION ? INVALID_HANDLE : (*module = f->owner, 0);
+}
+CUDA_API CUresult cuKernelGetLibrary(CUlibrary *library, CUkernel k) {
+  return k->magic != KERNEL ? INVALID_HANDLE : (*library = k->owner, 0);
+}
+CUDA_API CUresult cuFuncGetName(const char **name, CUfunction f) {
+  return f->magic != FUNCTION ? INVALID_HANDLE : (*name = f->name, 0);
+}
+CUDA_API CUresult cuKernelGetName(const char **name, CUkernel k) {
+  return k->magic != KERNEL ? INVALID_HANDLE : (*name = k->name, 0);
+}
 static CUresult attribute(int *value, int which, const char *name) {
   int cluster = strncmp(name, "cluster", 7) ? 0 : 2; /* required by the kernel itself */
   *value = which == 4 ? 40 : which == 11 ? cluster : which == 12 || which == 13 ? !!cluster : 0;
   return 0;
 }
-CUDA_API CUresult cuFuncGetAttribute(int *value, int which, CUfunction f) { return f->magic != FUNCTION ? INVALID_HANDLE : attribute(value, which, f->name); }
-CUDA_API CUresult cuKernelGetAttribute(int *value, int which, CUkernel k, CUdevice device) { return k->magic != KERNEL || device ? INVALID_HANDLE : attribute(value, which, k->name); }
+CUDA_API CUresult cuFuncGetAttribute(int *value, int which, CUfunction f) {
+  return f->magic != FUNCTION ? INVALID_HANDLE : attribute(value, which, f->name);
+}
+CUDA_API CUresult cuKernelGetAttribute(int *value, int which, CUkernel k, CUdevice device) {
+  return k->magic != KERNEL || device ? INVALID_HANDLE : attribute(value, which, k->name);
+}
 
 /* A handle of the other kind is refused with the status that a parameter of too large a number has. */
 static int parameter(const char *name, size_t index, size_t *offset, size_t *nbytes) {
@@ -252,144 +369,37 @@ CUDA_API CUresult cuLinkCreate_v2(unsigned count, int *options, void **values, C
   *state = calloc(1, sizeof **state);
   return 0 * (count + !options + !values);
 }
-CUDA_API CUresult cuLinkAddData_v2(CUlinkState state, int type, void *data, size_t size, const char *name, unsigned count, int *options, void **values) {
-  struct { CUlinkState state; int type; void *data; size_t size; const char *name; unsigned count; int *options; void **values; } P = {state, type, data, size, name, count, options, values};
+CUDA_API CUresult cuLinkAddData_v2(CUlinkState state, int type, void *data, size_t size, const char *name,
+                                   unsigned count, int *options, void **values) {
+  struct {
+    CUlinkState state;
+    int type;
+    void *data;
+    size_t size;
+    const char *name;
+    unsigned count;
+    int *options;
+    void **values;
+  } P = {state, type, data, size, name, count, options, values};
   REPORTED(382, "cuLinkAddData_v2", NULL, (state->inputs++, 0));
 }
 static CUresult linked(void **cubin, size_t *size) {
   unsigned char *header = calloc(1, *size = 64);
-  memcpy(header, "\x7f" "ELF\2\1\1\x41", 8);
+  memcpy(header,
+         "\x7f"
+         "ELF\2\1\1\x41",
+         8);
   memcpy(header + 24, &header, sizeof header); /* so that no two are equal */
   *cubin = header;
   return 0;
 }
 CUDA_API CUresult cuLinkComplete(CUlinkState state, void **cubin, size_t *size) {
-  struct { CUlinkState state; void **cubin; size_t *size; } P = {state, cubin, size};
+  struct {
+    CUlinkState state;
+    void **cubin;
+    size_t *size;
+  } P = {state, cubin, size};
   REPORTED(365, "cuLinkComplete", NULL, linked(cubin, size));
 }
 
-/* tensor maps: 128 bytes that depend on all arguments */
-
-static CUresult encode(CUtensorMap *map, void *address, uint64_t sum) {
-  map->opaque[0] = (uint64_t)(uintptr_t)address;
-  for (int i = 1; i < 16; i++) map->opaque[i] = sum = sum * 6364136223846793005u + 1442695040888963407u;
-  return 0;
-}
-CUDA_API CUresult cuTensorMapEncodeTiled(CUtensorMap *map, int element, uint32_t rank, void *address, const uint64_t *dims,
-    const uint64_t *strides, const uint32_t *box, const uint32_t *steps, int interleave, int swizzle, int l2, int fill) {
-  struct { CUtensorMap *map; int element; uint32_t rank; void *address; const uint64_t *dims, *strides; const uint32_t *box, *steps; int interleave, swizzle, l2, fill; }
-    P = {map, element, rank, address, dims, strides, box, steps, interleave, swizzle, l2, fill};
-  REPORTED(697, "cuTensorMapEncodeTiled", NULL, encode(map, address, dims[0] * 977 + box[0] * 31 + (uint64_t)swizzle));
-}
-CUDA_API CUresult cuTensorMapEncodeIm2col(CUtensorMap *map, int element, uint32_t rank, void *address, const uint64_t *dims,
-    const uint64_t *strides, const int *lower, const int *upper, uint32_t channels, uint32_t pixels, const uint32_t *steps,
-    int interleave, int swizzle, int l2, int fill) {
-  struct { CUtensorMap *map; int element; uint32_t rank; void *address; const uint64_t *dims, *strides; const int *lower, *upper; uint32_t channels, pixels; const uint32_t *steps; int interleave, swizzle, l2, fill; }
-    P = {map, element, rank, address, dims, strides, lower, upper, channels, pixels, steps, interleave, swizzle, l2, fill};
-  REPORTED(698, "cuTensorMapEncodeIm2col", NULL, encode(map, address, dims[0] * 977 + channels * 31 + pixels));
-}
-CUDA_API CUresult cuTensorMapEncodeIm2colWide(CUtensorMap *map, int element, uint32_t rank, void *address, const uint64_t *dims,
-    const uint64_t *strides, int lower, int upper, uint32_t channels, uint32_t pixels, const uint32_t *steps,
-    int interleave, int mode, int swizzle, int l2, int fill) {
-  struct { CUtensorMap *map; int element; uint32_t rank; void *address; const uint64_t *dims, *strides; int lower, upper; uint32_t channels, pixels; const uint32_t *steps; int interleave, mode, swizzle, l2, fill; }
-    P = {map, element, rank, address, dims, strides, lower, upper, channels, pixels, steps, interleave, mode, swizzle, l2, fill};
-  REPORTED(781, "cuTensorMapEncodeIm2colWide", NULL, encode(map, address, dims[0] * 977 + channels * 37 + pixels));
-}
-CUDA_API CUresult cuTensorMapReplaceAddress(CUtensorMap *map, void *address) {
-  struct { CUtensorMap *map; void *address; } P = {map, address};
-  REPORTED(699, "cuTensorMapReplaceAddress", NULL, (map->opaque[0] = (uint64_t)(uintptr_t)address, 0));
-}
-
-/* launches */
-
-static struct FakeNode *added(struct FakeGraph *graph, int type) {
-  struct FakeNode *node = calloc(1, sizeof *node);
-  node->type = type;
-  return graph->count < MOST ? graph->nodes[graph->count++] = node : node;
-}
-static CUresult launch(CUfunction f, const unsigned *shape, const unsigned *cluster, CUstream stream, void **params, void **extra) {
-  size_t offset, nbytes, count = 0;
-  if (f->magic != FUNCTION && f->magic != KERNEL) return INVALID_HANDLE;
-  char *buffer = !params && extra ? extra[1] : NULL; /* of CU_LAUNCH_PARAM_BUFFER_POINTER, which our program gives first */
-  if (is_made(stream) && stream->capture) {
-    CUDA_KERNEL_NODE_PARAMS node = {f->magic == FUNCTION ? f : NULL, shape[0], shape[1], shape[2], shape[3], shape[4], shape[5], shape[6],
-                                    NULL, NULL, f->magic == KERNEL ? f : NULL, &context};
-    node.kernelParams = calloc(MOST, sizeof(void *));
-    for (; parameter(f->name, count, &offset, &nbytes); count++)
-      node.kernelParams[count] = memcpy(malloc(nbytes), buffer ? buffer + offset : params[count], nbytes);
-    struct FakeNode *made = added(stream->capture, 0);
-    made->params = node;
-    if (cluster) memcpy(made->cluster, cluster, sizeof made->cluster);
-    return 0;
-  }
-  if (!strncmp(f->name, "killed", 6)) raise(SIGKILL);
-  for (; parameter(f->name, count, &offset, &nbytes); count++) {
-    CUdeviceptr address;
-    if (nbytes != 8) continue;
-    memcpy(&address, buffer ? buffer + offset : params[count], 8);
-    if (allocation_of(address) >= 0) __atomic_add_fetch((int *)(uintptr_t)address, 1, __ATOMIC_RELAXED);
-    break;
-  }
-  return 0;
-}
-struct launch_params { CUfunction f; unsigned shape[7]; CUstream stream; void **params, **extra; };
-CUDA_API CUresult cuLaunchKernel(CUfunction f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz, unsigned shared, CUstream stream, void **params, void **extra) {
-  struct launch_params P = {f, {gx, gy, gz, bx, by, bz, shared}, stream, params, extra};
-  REPORTED(307, "cuLaunchKernel", f->name, launch(f, P.shape, NULL, stream, params, extra));
-}
-CUDA_API CUresult cuLaunchKernel_ptsz(CUfunction f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz, unsigned shared, CUstream stream, void **params, void **extra) {
-  struct launch_params P = {f, {gx, gy, gz, bx, by, bz, shared}, stream, params, extra};
-  REPORTED(442, "cuLaunchKernel_ptsz", f->name, launch(f, P.shape, NULL, stream, params, extra));
-}
-CUDA_API CUresult cuLaunchCooperativeKernel(CUfunction f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz, unsigned shared, CUstream stream, void **params) {
-  /* What follows these parameters in memory is not a list of extras. */
-  struct { CUfunction f; unsigned shape[7]; CUstream stream; void **params; } P = {f, {gx, gy, gz, bx, by, bz, shared}, stream, params};
-  REPORTED(477, "cuLaunchCooperativeKernel", f->name, launch(f, P.shape, NULL, stream, params, NULL));
-}
-CUDA_API CUresult cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction f, void **params, void **extra) {
-  struct { const CUlaunchConfig *config; CUfunction f; void **params, **extra; } P = {config, f, params, extra};
-  const unsigned *cluster = NULL;
-  for (unsigned i = 0; i < config->numAttrs; i++)
-    if (config->attrs[i].id == 4) cluster = &config->attrs[i].value.clusterDim.x;
-  REPORTED(652, "cuLaunchKernelEx", f->name, launch(f, &config->gridDimX, cluster, config->hStream, params, extra));
-}
-
-/* graphs */
-
-CUDA_API CUresult cuGraphCreate(CUgraph *graph, unsigned flags) { *graph = calloc(1, sizeof **graph); return 0 * (int)flags; }
-CUDA_API CUresult cuGraphAddKernelNode_v2(CUgraphNode *node, CUgraph graph, const CUgraphNode *after, size_t count, const CUDA_KERNEL_NODE_PARAMS *params) {
-  *node = added(graph, 0);
-  (*node)->params = *params;
-  return 0 * (int)(count + !after);
-}
-CUDA_API CUresult cuGraphAddChildGraphNode(CUgraphNode *node, CUgraph graph, const CUgraphNode *after, size_t count, CUgraph child) {
-  *node = added(graph, 4);
-  (*node)->child = child;
-  return 0 * (int)(count + !after);
-}
-CUDA_API CUresult cuGraphGetNodes(CUgraph graph, CUgraphNode *nodes, size_t *count) {
-  if (nodes) memcpy(nodes, graph->nodes, (*count < graph->count ? *count : graph->count) * sizeof *nodes);
-  *count = graph->count;
-  return 0;
-}
-CUDA_API CUresult cuGraphNodeGetType(CUgraphNode node, int *type) { *type = node->type; return 0; }
-CUDA_API CUresult cuGraphChildGraphNodeGetGraph(CUgraphNode node, CUgraph *graph) { return node->type == 4 ? (*graph = node->child, 0) : INVALID_VALUE; }
-CUDA_API CUresult cuGraphKernelNodeGetParams_v2(CUgraphNode node, CUDA_KERNEL_NODE_PARAMS *params) { *params = node->params; return node->type ? INVALID_VALUE : 0; }
-CUDA_API CUresult cuGraphKernelNodeGetAttribute(CUgraphNode node, int attribute, void *value) {
-  if (attribute != 4) return INVALID_VALUE;
-  memcpy(value, node->cluster, sizeof node->cluster);
-  return 0;
-}
-CUDA_API CUresult cuGraphInstantiateWithFlags(void **executable, CUgraph graph, unsigned long long flags) {
-  struct { void **executable; CUgraph graph; unsigned long long flags; } P = {executable, graph, flags};
-  REPORTED(643, "cuGraphInstantiateWithFlags", NULL, (*executable = graph, 0));
-}
-CUDA_API CUresult cuGraphLaunch(void *executable, CUstream stream) {
-  struct FakeGraph *graph = executable;
-  for (size_t i = 0; i < graph->count; i++) {
-    struct FakeNode *node = graph->nodes[i];
-    if (node->type == 4) cuGraphLaunch(node->child, stream);
-    else launch(node->params.func ? node->params.func : node->params.kern, &node->params.gridDimX, NULL, NULL, node->params.kernelParams, NULL);
-  }
-  return 0;
-}
+#include "launches.h"

@@ -17,8 +17,19 @@ typedef struct FakeStream *CUstream;
 typedef struct FakeGraph *CUgraph;
 typedef struct FakeNode *CUgraphNode;
 typedef struct FakeLink *CUlinkState;
-typedef struct { uint64_t opaque[16]; } __attribute__((aligned(64))) CUtensorMap;
-typedef struct { unsigned id; char pad[4]; union { char pad[64]; struct { unsigned x, y, z; } clusterDim; } value; } CUlaunchAttribute;
+typedef struct {
+  uint64_t opaque[16];
+} __attribute__((aligned(64))) CUtensorMap;
+typedef struct {
+  unsigned id;
+  char pad[4];
+  union {
+    char pad[64];
+    struct {
+      unsigned x, y, z;
+    } clusterDim;
+  } value;
+} CUlaunchAttribute;
 typedef struct {
   unsigned gridDimX, gridDimY, gridDimZ, blockDimX, blockDimY, blockDimZ, sharedMemBytes;
   CUstream hStream;
@@ -63,34 +74,39 @@ CUresult cuModuleLoadDataEx(CUmodule *module, const void *image, unsigned count,
 CUresult cuModuleLoadFatBinary(CUmodule *module, const void *image);
 CUresult cuModuleUnload(CUmodule module);
 CUresult cuModuleGetFunction(CUfunction *function, CUmodule module, const char *name);
-CUresult cuLibraryLoadData(CUlibrary *library, const void *code, int *a, void **b, unsigned c, int *d, void **e, unsigned f);
-CUresult cuLibraryLoadFromFile(CUlibrary *library, const char *path, int *a, void **b, unsigned c, int *d, void **e, unsigned f);
+CUresult cuLibraryLoadData(CUlibrary *library, const void *code, int *a, void **b, unsigned c, int *d, void **e,
+                           unsigned f);
+CUresult cuLibraryLoadFromFile(CUlibrary *library, const char *path, int *a, void **b, unsigned c, int *d, void **e,
+                               unsigned f);
 CUresult cuLibraryUnload(CUlibrary library);
 CUresult cuLibraryGetKernel(CUkernel *kernel, CUlibrary library, const char *name);
 CUresult cuKernelGetFunction(CUfunction *function, CUkernel kernel);
 CUresult cuLinkCreate_v2(unsigned count, int *options, void **values, CUlinkState *state);
-CUresult cuLinkAddData_v2(CUlinkState state, int type, void *data, size_t size, const char *name, unsigned count, int *options, void **values);
+CUresult cuLinkAddData_v2(CUlinkState state, int type, void *data, size_t size, const char *name, unsigned count,
+                          int *options, void **values);
 CUresult cuLinkComplete(CUlinkState state, void **cubin, size_t *size);
 CUresult cuTensorMapEncodeTiled(CUtensorMap *map, int element, uint32_t rank, void *address, const uint64_t *dims,
-  const uint64_t *strides, const uint32_t *box, const uint32_t *steps, int interleave, int swizzle, int l2, int fill);
+                                const uint64_t *strides, const uint32_t *box, const uint32_t *steps, int interleave,
+                                int swizzle, int l2, int fill);
 CUresult cuTensorMapEncodeIm2col(CUtensorMap *map, int element, uint32_t rank, void *address, const uint64_t *dims,
-  const uint64_t *strides, const int *lower, const int *upper, uint32_t channels, uint32_t pixels, const uint32_t *steps,
-  int interleave, int swizzle, int l2, int fill);
+                                 const uint64_t *strides, const int *lower, const int *upper, uint32_t channels,
+                                 uint32_t pixels, const uint32_t *steps, int interleave, int swizzle, int l2, int fill);
 CUresult cuTensorMapEncodeIm2colWide(CUtensorMap *map, int element, uint32_t rank, void *address, const uint64_t *dims,
-  const uint64_t *strides, int lower, int upper, uint32_t channels, uint32_t pixels, const uint32_t *steps,
-  int interleave, int mode, int swizzle, int l2, int fill);
+                                     const uint64_t *strides, int lower, int upper, uint32_t channels, uint32_t pixels,
+                                     const uint32_t *steps, int interleave, int mode, int swizzle, int l2, int fill);
 CUresult cuTensorMapReplaceAddress(CUtensorMap *map, void *address);
 CUresult cuLaunchKernel(CUfunction f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,
-  unsigned shared, CUstream stream, void **params, void **extra);
+                        unsigned shared, CUstream stream, void **params, void **extra);
 CUresult cuLaunchKernel_ptsz(CUfunction f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,
-  unsigned shared, CUstream stream, void **params, void **extra);
+                             unsigned shared, CUstream stream, void **params, void **extra);
 CUresult cuLaunchCooperativeKernel(CUfunction f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by,
-  unsigned bz, unsigned shared, CUstream stream, void **params);
+                                   unsigned bz, unsigned shared, CUstream stream, void **params);
 CUresult cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction f, void **params, void **extra);
 CUresult cuGraphCreate(CUgraph *graph, unsigned flags);
 CUresult cuGraphAddKernelNode_v2(CUgraphNode *node, CUgraph graph, const CUgraphNode *after, size_t count,
-  const CUDA_KERNEL_NODE_PARAMS *params);
-CUresult cuGraphAddChildGraphNode(CUgraphNode *node, CUgraph graph, const CUgraphNode *after, size_t count, CUgraph child);
+                                 const CUDA_KERNEL_NODE_PARAMS *params);
+CUresult cuGraphAddChildGraphNode(CUgraphNode *node, CUgraph graph, const CUgraphNode *after, size_t count,
+                                  CUgraph child);
 CUresult cuGraphInstantiateWithFlags(void **executable, CUgraph graph, unsigned long long flags);
 CUresult cuGraphLaunch(void *executable, CUstream stream);
 #endif

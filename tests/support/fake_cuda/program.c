@@ -28,7 +28,10 @@ static unsigned number, grid = 4, block = 128, shared, repeats;
 static uint64_t shift;
 
 static void require(CUresult result, const char *what) {
-  if (result) { printf("%s: %d\n", what, result); exit(3); }
+  if (result) {
+    printf("%s: %d\n", what, result);
+    exit(3);
+  }
 }
 static int among(const char *words, const char *word) {
   char spaced[64];
@@ -37,7 +40,10 @@ static int among(const char *words, const char *word) {
 }
 static char *file(const char *path, size_t *size) { /* with a NUL at the end, and unmapped memory soon after it */
   FILE *in = fopen(path, "rb");
-  if (!in) { perror(path); exit(3); }
+  if (!in) {
+    perror(path);
+    exit(3);
+  }
   char *data = mmap(NULL, 1 << 20, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   *size = fread(data, 1, (1 << 20) - 1, in);
   fclose(in);
@@ -48,14 +54,24 @@ static char *file(const char *path, size_t *size) { /* with a NUL at the end, an
 static void load(const char *how, const char *path) {
   size_t size = 0;
   library = NULL;
-  if (!strcmp(how, "file")) { require(cuModuleLoad(&module, path), how); return; }
-  if (!strcmp(how, "libraryfile")) { require(cuLibraryLoadFromFile(&library, path, 0, 0, 0, 0, 0, 0), how); return; }
+  if (!strcmp(how, "file")) {
+    require(cuModuleLoad(&module, path), how);
+    return;
+  }
+  if (!strcmp(how, "libraryfile")) {
+    require(cuLibraryLoadFromFile(&library, path, 0, 0, 0, 0, 0, 0), how);
+    return;
+  }
   char *data = file(path, &size);
   if (!strcmp(how, "dataex")) require(cuModuleLoadDataEx(&module, data, 0, NULL, NULL), how);
   else if (!strcmp(how, "fatbinary")) require(cuModuleLoadFatBinary(&module, data), how);
   else if (!strcmp(how, "library")) require(cuLibraryLoadData(&library, data, 0, 0, 0, 0, 0, 0), how);
   else if (!strcmp(how, "wrapper")) {
-    static struct { int magic, version; const void *data; void *name; } wrapper = {0x466243B1, 1, NULL, NULL};
+    static struct {
+      int magic, version;
+      const void *data;
+      void *name;
+    } wrapper = {0x466243B1, 1, NULL, NULL};
     wrapper.data = data;
     require(cuModuleLoadData(&module, &wrapper), how);
   } else if (!strcmp(how, "link")) {
@@ -75,9 +91,12 @@ static void encode(const char *how) {
   uint32_t box[2] = {64, 128}, steps[5] = {1, 1, 1, 1, 1};
   int lower[3] = {0, 0, 0}, upper[3] = {0, 0, 0};
   void *at = (void *)(uintptr_t)(memory + shift);
-  if (!strcmp(how, "tiled")) require(cuTensorMapEncodeTiled(&map, 9, 2, at, dims, strides, box, steps, 0, 3, 0, 0), how);
-  if (!strcmp(how, "im2col")) require(cuTensorMapEncodeIm2col(&map, 6, 5, at, dims, strides, lower, upper, 32, 64, steps, 0, 1, 0, 0), how);
-  if (!strcmp(how, "wide")) require(cuTensorMapEncodeIm2colWide(&map, 6, 5, at, dims, strides, 0, 0, 32, 96, steps, 0, 1, 3, 0, 0), how);
+  if (!strcmp(how, "tiled"))
+    require(cuTensorMapEncodeTiled(&map, 9, 2, at, dims, strides, box, steps, 0, 3, 0, 0), how);
+  if (!strcmp(how, "im2col"))
+    require(cuTensorMapEncodeIm2col(&map, 6, 5, at, dims, strides, lower, upper, 32, 64, steps, 0, 1, 0, 0), how);
+  if (!strcmp(how, "wide"))
+    require(cuTensorMapEncodeIm2colWide(&map, 6, 5, at, dims, strides, 0, 0, 32, 96, steps, 0, 1, 3, 0, 0), how);
   if (!strcmp(how, "replace")) require(cuTensorMapReplaceAddress(&map, at), how);
 }
 static void close_files(void) { /* as a program that becomes a daemon, and then opens its own */
@@ -86,7 +105,10 @@ static void close_files(void) { /* as a program that becomes a daemon, and then 
 }
 static CUfunction function_named(const char *name) {
   CUfunction f;
-  if (library) { require(cuLibraryGetKernel(&f, library, name), name); return f; }
+  if (library) {
+    require(cuLibraryGetKernel(&f, library, name), name);
+    return f;
+  }
   require(cuModuleGetFunction(&f, module, name), name);
   return f;
 }
@@ -115,8 +137,10 @@ static void launch(const char *how, const char *name) {
   size_t nbytes = values(name, buffer, list);
   CUfunction f = function_named(name);
   if (!strcmp(how, "function")) require(cuKernelGetFunction(&f, f), how);
-  if (!strcmp(how, "cooperative")) require(cuLaunchCooperativeKernel(f, grid, 1, 1, block, 1, 1, shared, stream, list), how);
-  else if (!strcmp(how, "thread")) require(cuLaunchKernel_ptsz(f, grid, 1, 1, block, 1, 1, shared, NULL, list, NULL), how);
+  if (!strcmp(how, "cooperative"))
+    require(cuLaunchCooperativeKernel(f, grid, 1, 1, block, 1, 1, shared, stream, list), how);
+  else if (!strcmp(how, "thread"))
+    require(cuLaunchKernel_ptsz(f, grid, 1, 1, block, 1, 1, shared, NULL, list, NULL), how);
   else if (!strcmp(how, "extra")) {
     void *extra[] = {(void *)1, buffer, (void *)2, &nbytes, NULL};
     require(cuLaunchKernel(f, grid, 1, 1, block, 1, 1, shared, stream, NULL, extra), how);
@@ -146,7 +170,10 @@ static void graph(const char *how, const char *name) {
     values(name, buffer, list);
     CUDA_KERNEL_NODE_PARAMS params = {function_named(name), grid, 1, 1, block, 1, 1, shared, list, NULL, NULL, NULL};
     require(cuGraphCreate(&made, 0) || cuGraphCreate(&outer, 0), how);
-    if (library) { params.kern = params.func; params.func = NULL; }
+    if (library) {
+      params.kern = params.func;
+      params.func = NULL;
+    }
     require(cuGraphAddKernelNode_v2(&node, made, NULL, 0, &params), how);
     require(cuGraphAddChildGraphNode(&node, outer, NULL, 0, made), how);
   }
@@ -160,8 +187,14 @@ int main(int argc, char **argv) {
   require(cuMemAlloc_v2(&memory, 1 << 16), "cuMemAlloc");
   for (int i = 1; i < argc; i++) {
     const char *how = argv[i], *value = i + 1 < argc ? argv[i + 1] : "";
-    if (among(" tiled im2col wide replace ", how)) { encode(how); continue; }
-    if (!strcmp(how, "unload")) { library ? cuLibraryUnload(library) : cuModuleUnload(module); continue; }
+    if (among(" tiled im2col wide replace ", how)) {
+      encode(how);
+      continue;
+    }
+    if (!strcmp(how, "unload")) {
+      library ? cuLibraryUnload(library) : cuModuleUnload(module);
+      continue;
+    }
     i++;
     if (among(" data dataex fatbinary wrapper link file library libraryfile copied ", how)) load(how, value);
     else if (!strcmp(how, "number")) number = (unsigned)atoi(value);
@@ -171,11 +204,14 @@ int main(int argc, char **argv) {
     else if (!strcmp(how, "block")) block = (unsigned)atoi(value);
     else if (!strcmp(how, "shared")) shared = (unsigned)atoi(value);
     else if (!strcmp(how, "contents")) *(unsigned *)(uintptr_t)(memory + shift) = (unsigned)atoi(value);
-    else if (!strcmp(how, "stream")) { stream = NULL; if (atoi(value)) require(cuStreamCreate(&stream, 0), how); }
-    else if (!strcmp(how, "busy")) fakeBusy(stream, atoi(value));
+    else if (!strcmp(how, "stream")) {
+      stream = NULL;
+      if (atoi(value)) require(cuStreamCreate(&stream, 0), how);
+    } else if (!strcmp(how, "busy")) fakeBusy(stream, atoi(value));
     else if (!strcmp(how, "graph") || !strcmp(how, "nodes")) graph(how, value);
-    else if (!strcmp(how, "repeat")) { for (repeats = (unsigned)atoi(value), i++; repeats; repeats--) launch("launch", argv[i]); }
-    else if (!strcmp(how, "threads")) {
+    else if (!strcmp(how, "repeat")) {
+      for (repeats = (unsigned)atoi(value), i++; repeats; repeats--) launch("launch", argv[i]);
+    } else if (!strcmp(how, "threads")) {
       pthread_t threads[64];
       int count = atoi(value) % 64;
       i++;

@@ -10,7 +10,9 @@
 enum { PAGE = 4096, MOST_CODE = 1 << 26, MOST_ENTRIES = 4096, ENTRY_HEADER = 64 };
 enum { KIND_PTX = 1, KIND_ELF = 2, KIND_GROUP = 256 };
 
-typedef struct { const char *low, *high; } Bounds; /* of a file that was read; all memory where both are NULL */
+typedef struct {
+  const char *low, *high;
+} Bounds; /* of a file that was read; all memory where both are NULL */
 
 /* Bytes of memory; false where it cannot be read, which does not end the process. */
 static bool peek(Bounds in, const void *from, void *to, size_t size) {
@@ -18,14 +20,32 @@ static bool peek(Bounds in, const void *from, void *to, size_t size) {
   if (in.low && (start < in.low || size > (size_t)(in.high - in.low) || start > in.high - size)) return false;
   struct iovec local = {to, size}, remote = {(void *)start, size};
   ssize_t done = process_vm_readv(getpid(), &local, 1, &remote, 1, 0);
-  if (done < 0 && (errno == EPERM || errno == ENOSYS)) { memcpy(to, from, size); return true; } /* a sandbox */
+  if (done < 0 && (errno == EPERM || errno == ENOSYS)) { /* a sandbox */
+    memcpy(to, from, size);
+    return true;
+  }
   return done == (ssize_t)size;
 }
-static uint32_t u32(const char *at) { uint32_t value; memcpy(&value, at, 4); return value; }
-static uint64_t u64(const char *at) { uint64_t value; memcpy(&value, at, 8); return value; }
-static uint16_t u16(const char *at) { uint16_t value; memcpy(&value, at, 2); return value; }
+static uint32_t u32(const char *at) {
+  uint32_t value;
+  memcpy(&value, at, 4);
+  return value;
+}
+static uint64_t u64(const char *at) {
+  uint64_t value;
+  memcpy(&value, at, 8);
+  return value;
+}
+static uint16_t u16(const char *at) {
+  uint16_t value;
+  memcpy(&value, at, 2);
+  return value;
+}
 
-typedef struct { uint32_t number; char variant; } Architecture; /* 90 and 0, 'a' or 'f' */
+typedef struct {
+  uint32_t number;
+  char variant;
+} Architecture; /* 90 and 0, 'a' or 'f' */
 typedef struct {
   uint32_t kind;
   Architecture architecture;
@@ -35,7 +55,10 @@ typedef struct {
   size_t member_bytes;
   bool damaged;             /* its sizes do not fit together */
 } Entry;
-typedef struct { Entry *entries; size_t count; } Entries;
+typedef struct {
+  Entry *entries;
+  size_t count;
+} Entries;
 
 static bool add_entry(Entries *found, Entry entry) {
   if (found->count >= MOST_ENTRIES) return false;
@@ -52,7 +75,8 @@ static void free_entries(Entries *found) {
 static Entry entry_of(const char *header, const char *at) {
   uint64_t flags = u64(header + 40);
   char variant = flags & 0x100000 ? 'a' : flags & 0x200000 ? 'f' : 0;
-  bool is_compressed = flags & 0xa000, damaged = u64(header + 8) > 1ull << 32 || (is_compressed && u32(header + 16) > u64(header + 8));
+  bool is_compressed = flags & 0xa000,
+       damaged = u64(header + 8) > 1ull << 32 || (is_compressed && u32(header + 16) > u64(header + 8));
   return (Entry){u16(header), {u32(header + 28), variant}, at, u32(header + 4), u64(header + 8), NULL, 0, damaged};
 }
 /* The length of a member's header with its name and its options, each with a NUL at its end; 0 if it does not fit. */
@@ -104,7 +128,8 @@ static bool entries_at(const char *at, Bounds in, Entries *found) {
   while (left) {
     if (left < ENTRY_HEADER || !peek(in, at, header, sizeof header)) return false;
     Entry entry = entry_of(header, at);
-    if (entry.damaged || entry.header < ENTRY_HEADER || entry.payload > left || entry.header + entry.payload > left) return false;
+    if (entry.damaged || entry.header < ENTRY_HEADER || entry.payload > left || entry.header + entry.payload > left)
+      return false;
     if (!(entry.kind == KIND_GROUP ? add_members(found, entry, in) : add_entry(found, entry))) return false;
     at += entry.header + entry.payload;
     left -= entry.header + entry.payload;
@@ -130,9 +155,12 @@ static bool entry_bytes(const Entry *entry, Bounds in, char **data, size_t *size
 static bool runs(Architecture code, uint32_t device) {
   return code.variant == 'a' ? code.number == device : code.number / 10 == device / 10 && code.number <= device;
 }
-static bool compiles(Architecture ptx, uint32_t device) { return ptx.variant ? runs(ptx, device) : ptx.number <= device; }
+static bool compiles(Architecture ptx, uint32_t device) {
+  return ptx.variant ? runs(ptx, device) : ptx.number <= device;
+}
 
-/* "compute_80, compute_120": the architectures of one kind, each once, in order; of one number alone if ONLY is not 0. */
+/* "compute_80, compute_120": the architectures of one kind, each once, in order; with ONLY, those that fit the device
+   and have this number. */
 static void name_architectures(Text *text, const Entries *all, uint32_t kind, uint32_t only, uint32_t device) {
   uint64_t last = 0;
   for (bool more = true, first = true; more; first = false) {
@@ -144,7 +172,8 @@ static void name_architectures(Text *text, const Entries *all, uint32_t kind, ui
       if (all->entries[i].kind == kind && fits && order < next && order > last) next = order;
     }
     if (!(more = next != UINT64_MAX)) break;
-    say(text, "%s%s_%u%.1s", first ? "" : ", ", kind == KIND_ELF ? "sm" : "compute", (unsigned)(next >> 8), (char[]){(char)next, 0});
+    say(text, "%s%s_%u%.1s", first ? "" : ", ", kind == KIND_ELF ? "sm" : "compute", (unsigned)(next >> 8),
+        (char[]){(char)next, 0});
     last = next;
   }
 }
@@ -155,8 +184,10 @@ static size_t best(const Entries *all, uint32_t kind, uint32_t device, const Ent
   for (size_t i = 0; i < all->count; i++) {
     const Entry *each = &all->entries[i];
     if (each->kind != kind || !(kind == KIND_ELF ? runs : compiles)(each->architecture, device)) continue;
-    if (!*found || each->architecture.number > (*found)->architecture.number) { *found = each; count = 1; }
-    else if (each->architecture.number == (*found)->architecture.number) count++;
+    if (!*found || each->architecture.number > (*found)->architecture.number) {
+      *found = each;
+      count = 1;
+    } else if (each->architecture.number == (*found)->architecture.number) count++;
   }
   return count;
 }
@@ -182,7 +213,10 @@ static const Entry *choose(const Entries *all, uint32_t device, bool force_ptx, 
     uint32_t number = code->architecture.number;
     for (size_t i = 0; i < all->count; i++) {
       const Entry *each = &all->entries[i];
-      if (each->kind == KIND_PTX && has_code_of(all, each->architecture, number, device)) { same = each; texts++; }
+      if (each->kind == KIND_PTX && has_code_of(all, each->architecture, number, device)) {
+        same = each;
+        texts++;
+      }
     }
     if (texts == 1 && codes == 1) return same;
     if (texts && codes > 1) say(why, "its fat binary has several machine codes for sm_%u: ", device);
@@ -192,7 +226,10 @@ static const Entry *choose(const Entries *all, uint32_t device, bool force_ptx, 
     say(why, " and ");
     if (texts) say(why, "%zu PTX texts for it", texts);
     else if (!of_kind(all, KIND_PTX)) say(why, "no PTX");
-    else { say(why, "PTX only for "); name_architectures(why, all, KIND_PTX, 0, device); }
+    else {
+      say(why, "PTX only for ");
+      name_architectures(why, all, KIND_PTX, 0, device);
+    }
     return NULL;
   }
   texts = best(all, KIND_PTX, device, &ptx);
@@ -204,8 +241,14 @@ static const Entry *choose(const Entries *all, uint32_t device, bool force_ptx, 
   }
   bool has_code = !force_ptx && of_kind(all, KIND_ELF), has_ptx = of_kind(all, KIND_PTX);
   say(why, "its fat binary has nothing for sm_%u: ", device);
-  if (has_code) { say(why, "machine code for "); name_architectures(why, all, KIND_ELF, 0, device); }
-  if (has_ptx) { say(why, has_code ? " and PTX for " : "PTX for "); name_architectures(why, all, KIND_PTX, 0, device); }
+  if (has_code) {
+    say(why, "machine code for ");
+    name_architectures(why, all, KIND_ELF, 0, device);
+  }
+  if (has_ptx) {
+    say(why, has_code ? " and PTX for " : "PTX for ");
+    name_architectures(why, all, KIND_PTX, 0, device);
+  }
   if (!has_code && !has_ptx) say(why, "it is empty");
   return NULL;
 }
@@ -228,6 +271,7 @@ static bool is_ptx(const char *start, size_t size) {
   for (size_t i = 0; i < size; i++)
     if ((unsigned char)start[i] < 32 && (start[i] < 9 || start[i] > 13)) return false;
   while (at < size && (start[at] == ' ' || (start[at] >= 9 && start[at] <= 13))) at++;
-  return at == size || start[at] == '.' || (start[at] == '/' && (at + 1 == size || start[at + 1] == '/' || start[at + 1] == '*'));
+  return at == size || start[at] == '.' ||
+         (start[at] == '/' && (at + 1 == size || start[at + 1] == '/' || start[at + 1] == '*'));
 }
 #endif

@@ -23,7 +23,10 @@ typedef struct Linked { /* PTX that was given to the driver's linker, and the ma
   uint64_t image_hash;
   int texts;
 } Linked;
-typedef struct Alias { struct Alias *next; void *function, *owner; } Alias; /* a kernel's function, and its library */
+typedef struct Alias {
+  struct Alias *next;
+  void *function, *owner;
+} Alias; /* a kernel's function, and its library */
 
 static Image *images[1024];
 static Alias *aliases[1024];
@@ -68,7 +71,10 @@ static void examine_machine_code(Image *image, const char *at, Bounds in) {
     char *data = malloc(each->image_size), *text = malloc(each->size);
     bool same = data && text && peek(in, at, data, each->image_size) && fnv(data, each->image_size) == each->image_hash;
     free(data);
-    if (same) { keep(image, memcpy(text, each->text, each->size), each->size, ".ptx", "the driver's linker"); return; }
+    if (same) {
+      keep(image, memcpy(text, each->text, each->size), each->size, ".ptx", "the driver's linker");
+      return;
+    }
     free(text);
   }
   strcpy(image->why_not, "the program loaded machine code alone");
@@ -81,12 +87,16 @@ static void examine_fat_binary(Image *image, const char *at, Bounds in) {
   const char *force = getenv("CUDA_FORCE_PTX_JIT");
   current_device(name, sizeof name, arch);
   if (!entries_at(at, in, &all)) strcpy(image->why_not, "the fat binary that the program loaded cannot be read");
-  else if (strncmp(arch, "sm_", 3)) strcpy(image->why_not, "the device's architecture was not known when its fat binary was loaded");
+  else if (strncmp(arch, "sm_", 3))
+    strcpy(image->why_not, "the device's architecture was not known when its fat binary was loaded");
   else {
     const Entry *chosen = choose(&all, (uint32_t)atoi(arch + 3), force && !strcmp(force, "1"), &why);
-    if (!chosen) snprintf(image->why_not, sizeof image->why_not, "%s", why.data ? why.data : "its fat binary has no PTX");
-    else if (entry_bytes(chosen, in, &data, &size)) { keep(image, data, size, ".entry", "a fat binary"); data = NULL; }
-    else strcpy(image->why_not, "the PTX in the fat binary that the program loaded cannot be read");
+    if (!chosen)
+      snprintf(image->why_not, sizeof image->why_not, "%s", why.data ? why.data : "its fat binary has no PTX");
+    else if (entry_bytes(chosen, in, &data, &size)) {
+      keep(image, data, size, ".entry", "a fat binary");
+      data = NULL;
+    } else strcpy(image->why_not, "the PTX in the fat binary that the program loaded cannot be read");
   }
   free(data);
   free(why.data);
@@ -94,18 +104,31 @@ static void examine_fat_binary(Image *image, const char *at, Bounds in) {
 }
 static void examine(Image *image, const char *at, Bounds in) {
   char start[16];
-  if (!peek(in, at, start, 16)) { strcpy(image->why_not, "the code that the program loaded cannot be read"); return; }
+  if (!peek(in, at, start, 16)) {
+    strcpy(image->why_not, "the code that the program loaded cannot be read");
+    return;
+  }
   if (u32(start) == 0x466243B1u) { /* __fatBinC_Wrapper_t: the container's address is its second word */
     memcpy(&at, start + 8, sizeof at);
     in = (Bounds){NULL, NULL};
-    if (!peek(in, at, start, 16)) { strcpy(image->why_not, "the fat binary that the program loaded cannot be read"); return; }
+    if (!peek(in, at, start, 16)) {
+      strcpy(image->why_not, "the fat binary that the program loaded cannot be read");
+      return;
+    }
   }
   if (u32(start) == 0xBA55ED50u) examine_fat_binary(image, at, in);
-  else if (!memcmp(start, "\x7f" "ELF", 4)) examine_machine_code(image, at, in);
+  else if (!memcmp(start,
+                   "\x7f"
+                   "ELF",
+                   4))
+    examine_machine_code(image, at, in);
   else if (is_ptx(start, sizeof start)) {
     ssize_t size = ptx_bytes(at, in);
     char *data = size > 0 ? malloc((size_t)size) : NULL;
-    if (data && peek(in, at, data, (size_t)size)) { keep(image, data, (size_t)size, ".ptx", "PTX that the driver compiled"); return; }
+    if (data && peek(in, at, data, (size_t)size)) {
+      keep(image, data, (size_t)size, ".ptx", "PTX that the driver compiled");
+      return;
+    }
     free(data);
     strcpy(image->why_not, "the PTX that the program loaded cannot be read");
   } else strcpy(image->why_not, "the program loaded code of an unknown format");
@@ -116,12 +139,14 @@ static void examine_file(Image *image, const char *path) {
   int file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   bool usual = file >= 0 && fstat(file, &about) == 0 && S_ISREG(about.st_mode) && about.st_size <= MOST_CODE;
   size_t size = usual ? (size_t)about.st_size : 0;
-  if (usual && (data = calloc(1, size + 16)) && read(file, data, size) == (ssize_t)size) examine(image, data, (Bounds){data, data + size + 16});
+  if (usual && (data = calloc(1, size + 16)) && read(file, data, size) == (ssize_t)size)
+    examine(image, data, (Bounds){data, data + size + 16});
   else strcpy(image->why_not, "the file of its module cannot be read, or is too large");
   free(data);
   if (file >= 0) close(file);
 }
-/* A module or library was made of the image at an address, or of the file with a path there. Whether its handle was known. */
+/* A module or library was made of the image at an address, or of the file with a path there. Whether its handle was
+   known already. */
 static bool image_loaded(void *handle, const void *from, bool is_path) {
   if (!handle || !from) return false;
   bool again = image_of(handle) != NULL;
@@ -142,7 +167,8 @@ static bool write_image(Image *image) {
   bool written = write_code(image->data, image->size, image->suffix, image->name);
   if (!written) {
     *image->name = 0;
-    strcpy(image->why_not, spool.full ? "the limit on bytes was reached before its PTX was written" : "its PTX could not be written");
+    strcpy(image->why_not,
+           spool.full ? "the limit on bytes was reached before its PTX was written" : "its PTX could not be written");
   }
   free(image->data);
   image->data = NULL;

@@ -1,18 +1,24 @@
-/* The tensor maps that the program encoded, by their 128 bytes, each with its members as JSON in a launch file's words. */
+/* The tensor maps that the program encoded, by their 128 bytes, with their members as JSON in a launch file's words. */
 #ifndef PIPESIM_MAPS_H
 #define PIPESIM_MAPS_H
 #include "driver.h"
 #include "text.h"
 
 enum { MAP_BYTES = 128, MOST_MAPS = 1 << 14 };
-static const char *const ELEMENTS[] = { /* CUtensorMapDataType, in the words of docs/launch-file.md */
-  "u8", "u16", "u32", "s32", "u64", "s64", "f16", "f32", "f64", "bf16", "f32_ftz", "tf32", "tf32_ftz", "u4_align8",
-  "u4_align16", "u6_align16"};
+static const char *const ELEMENTS[] = {/* CUtensorMapDataType, in the words of docs/launch-file.md */
+                                       "u8",       "u16",       "u32",        "s32",       "u64",     "s64",
+                                       "f16",      "f32",       "f64",        "bf16",      "f32_ftz", "tf32",
+                                       "tf32_ftz", "u4_align8", "u4_align16", "u6_align16"};
 static const char *const INTERLEAVES[] = {"none", "16B", "32B"};
-static const char *const SWIZZLES[] = {"none", "32B", "64B", "128B", "128B_atom_32B", "128B_atom_32B_flip_8B", "128B_atom_64B"};
+static const char *const SWIZZLES[] = {"none",         "32B", "64B", "128B", "128B_atom_32B", "128B_atom_32B_flip_8B",
+                                       "128B_atom_64B"};
 #define COUNT(array) ((int)(sizeof(array) / sizeof *(array)))
 
-static struct { char bytes[MAP_BYTES]; char *members; int next; } maps[MOST_MAPS]; /* the oldest is replaced */
+static struct {
+  char bytes[MAP_BYTES];
+  char *members;
+  int next;
+} maps[MOST_MAPS]; /* the oldest is replaced */
 static int map_buckets[4096], maps_made; /* index + 1; 0 is none */
 
 static int *map_bucket(const char *bytes) { return &map_buckets[fnv(bytes, MAP_BYTES) & 4095]; }
@@ -59,14 +65,17 @@ static void list_of_u32(Text *text, const char *name, const uint32_t *values, ui
 static void encoded(const char *map, int element, uint32_t rank, const uint64_t *dims, const uint64_t *strides,
                     const uint32_t *box, const uint32_t *steps, int interleave, int swizzle, uint32_t pixels) {
   bool known = element >= 0 && element < COUNT(ELEMENTS); /* of a type of later drivers the box says nothing */
-  if (rank < 1 || rank > 5 || interleave < 0 || interleave >= COUNT(INTERLEAVES) || swizzle < 0 || swizzle >= COUNT(SWIZZLES)) return;
+  if (rank < 1 || rank > 5 || interleave < 0 || interleave >= COUNT(INTERLEAVES) || swizzle < 0 ||
+      swizzle >= COUNT(SWIZZLES))
+    return;
   Text text = {0};
   say(&text, "\"element\": \"%s\"", known ? ELEMENTS[element] : "");
   list_of_u64(&text, "dims", dims, rank);
   list_of_u32(&text, "box", box, !known ? 0 : pixels ? 1 : rank);
   list_of_u64(&text, "strides", strides, rank - 1);
   list_of_u32(&text, "element_strides", steps, rank);
-  say(&text, ", \"swizzle\": \"%s\", \"interleave\": \"%s\", \"pixels\": %u", SWIZZLES[swizzle], INTERLEAVES[interleave], known ? pixels : 0);
+  say(&text, ", \"swizzle\": \"%s\", \"interleave\": \"%s\", \"pixels\": %u", SWIZZLES[swizzle],
+      INTERLEAVES[interleave], known ? pixels : 0);
   if (text.failed) free(text.data);
   else add_map(map, text.data);
 }
@@ -75,10 +84,13 @@ static void map_encoded(uint32_t number, const void *arguments) {
   const EncodeIm2col *columns = arguments;
   const EncodeIm2colWide *wide = arguments;
   if (number == ENCODE_TILED)
-    encoded(tiled->map, tiled->element, tiled->rank, tiled->dims, tiled->strides, tiled->box, tiled->steps, tiled->interleave, tiled->swizzle, 0);
+    encoded(tiled->map, tiled->element, tiled->rank, tiled->dims, tiled->strides, tiled->box, tiled->steps,
+            tiled->interleave, tiled->swizzle, 0);
   else if (number == ENCODE_IM2COL)
-    encoded(columns->map, columns->element, columns->rank, columns->dims, columns->strides, &columns->channels, columns->steps, columns->interleave, columns->swizzle, columns->pixels);
+    encoded(columns->map, columns->element, columns->rank, columns->dims, columns->strides, &columns->channels,
+            columns->steps, columns->interleave, columns->swizzle, columns->pixels);
   else
-    encoded(wide->map, wide->element, wide->rank, wide->dims, wide->strides, &wide->channels, wide->steps, wide->interleave, wide->swizzle, wide->pixels);
+    encoded(wide->map, wide->element, wide->rank, wide->dims, wide->strides, &wide->channels, wide->steps,
+            wide->interleave, wide->swizzle, wide->pixels);
 }
 #endif

@@ -41,13 +41,15 @@ static bool open_spool(void) {
   struct timespec now;
   clock_gettime(CLOCK_REALTIME, &now);
   char path[PATH_MAX + 80];
-  snprintf(path, sizeof path, "%s/%d-%llx%09lx.jsonl", folder, (int)getpid(), (unsigned long long)now.tv_sec, now.tv_nsec);
+  snprintf(path, sizeof path, "%s/%d-%llx%09lx.jsonl", folder, (int)getpid(), (unsigned long long)now.tv_sec,
+           now.tv_nsec);
   spool.file = open(path, O_WRONLY | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC, 0600);
   return spool.file >= 0 && fstat(spool.file, &spool.opened) == 0;
 }
 static bool is_ours(void) {
   struct stat now;
-  return spool.file >= 0 && fstat(spool.file, &now) == 0 && now.st_dev == spool.opened.st_dev && now.st_ino == spool.opened.st_ino;
+  return spool.file >= 0 && fstat(spool.file, &now) == 0 && now.st_dev == spool.opened.st_dev &&
+         now.st_ino == spool.opened.st_ino;
 }
 static bool write_all(int file, const char *data, size_t size) {
   while (size) {
@@ -67,7 +69,10 @@ static bool write_line(Text *line) {
   if (fits) {
     spool.left -= line->size;
     if (!is_ours()) spool.file = -1;
-    else if (!write_all(spool.file, line->data, line->size)) { close(spool.file); spool.file = -1; }
+    else if (!write_all(spool.file, line->data, line->size)) {
+      close(spool.file);
+      spool.file = -1;
+    }
     fits = spool.file >= 0;
   }
   free(line->data);
@@ -95,7 +100,9 @@ __attribute__((format(printf, 1, 2))) static void note(const char *format, ...) 
 static void arch_of(int device, char arch[32]) {
   int major = 0, minor = 0;
   *arch = 0;
-  if (ASK(cuDeviceGetAttribute, &major, COMPUTE_MAJOR, device) || ASK(cuDeviceGetAttribute, &minor, COMPUTE_MINOR, device)) return;
+  if (ASK(cuDeviceGetAttribute, &major, COMPUTE_MAJOR, device) ||
+      ASK(cuDeviceGetAttribute, &minor, COMPUTE_MINOR, device))
+    return;
   snprintf(arch, 32, "sm_%d%d", major, minor);
 }
 /* The current device. A library may be loaded without one: then the architecture that all devices have, and no name. */
@@ -156,7 +163,10 @@ static bool write_code(const char *data, size_t size, const char *suffix, char n
   snprintf(path, sizeof path, "%s/%s", spool.folder, name);
   snprintf(temporary, sizeof temporary, "%s/%s.%d", spool.folder, name, (int)getpid());
   if (access(path, F_OK) == 0) return true;
-  if (size > spool.left) { spool.full = true; return false; }
+  if (size > spool.left) {
+    spool.full = true;
+    return false;
+  }
   int file = open(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
   if (file < 0) return false;
   spool.left -= size;

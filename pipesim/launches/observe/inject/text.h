@@ -1,4 +1,4 @@
-/* Texts that grow, hashes, and sets of hashes. A failed allocation makes a text empty and marks it; it stops nothing. */
+/* Texts that grow, hashes, and sets of hashes. A failed allocation marks a text, and stops nothing. */
 #ifndef PIPESIM_TEXT_H
 #define PIPESIM_TEXT_H
 #include <stdarg.h>
@@ -8,13 +8,20 @@
 #include <stdlib.h>
 #include <string.h>
 
-typedef struct { char *data; size_t size, room; bool failed; } Text;
+typedef struct {
+  char *data;
+  size_t size, room;
+  bool failed;
+} Text;
 
 static bool reserve(Text *text, size_t more) {
   if (text->size + more <= text->room) return !text->failed;
   size_t room = (text->size + more) * 2;
   char *data = text->failed ? NULL : realloc(text->data, room);
-  if (!data) { text->failed = true; return false; }
+  if (!data) {
+    text->failed = true;
+    return false;
+  }
   text->data = data;
   text->room = room;
   return true;
@@ -63,7 +70,9 @@ static uint64_t fnv(const void *data, size_t size) {
 }
 
 /* What a launch is known by: two hashes of different kinds of the same bytes. */
-typedef struct { uint64_t a, b; } Digest;
+typedef struct {
+  uint64_t a, b;
+} Digest;
 static const Digest NOTHING_YET = {0xcbf29ce484222325u, 0x243f6a8885a308d3u};
 static void digest(Digest *of, const void *data, size_t size) {
   for (size_t i = 0; i < size; i++) {
@@ -73,7 +82,10 @@ static void digest(Digest *of, const void *data, size_t size) {
   }
 }
 
-typedef struct { Digest *slots; size_t count, room; } Set; /* a slot of two zeros is free */
+typedef struct {
+  Digest *slots;
+  size_t count, room;
+} Set; /* a slot of two zeros is free */
 
 static void empty(Set *set) {
   free(set->slots);
@@ -82,7 +94,10 @@ static void empty(Set *set) {
 static bool in_slots(Digest *slots, size_t room, Digest value) { /* adds it if it is not there */
   for (size_t i = value.a & (room - 1);; i = (i + 1) & (room - 1)) {
     if (slots[i].a == value.a && slots[i].b == value.b) return true;
-    if (!slots[i].a && !slots[i].b) { slots[i] = value; return false; }
+    if (!slots[i].a && !slots[i].b) {
+      slots[i] = value;
+      return false;
+    }
   }
 }
 /* Whether it was there; it is now, unless memory is short. */
