@@ -16,7 +16,9 @@ _OTHERS = 39  #: CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED
 
 
 class CuptiError(PipesimError):
-    """CUPTI cannot be used in this process."""
+    """CUPTI cannot be used in this process. ``taken``: another profiler has it, and no other CUPTI will do."""
+
+    taken = False
 
 
 class Subscription:
@@ -46,11 +48,13 @@ class Subscription:
 
     def _require(self, status: int, what: str) -> None:
         if status == _OTHERS:
-            raise CuptiError(
+            error = CuptiError(
                 "another profiler observes this process",
                 cause="CUPTI serves one subscriber at a time: Nsight, torch.profiler or Triton's Proton",
                 correction="end it, or capture the launches in a run of their own",
             )
+            error.taken = True
+            raise error
         if status:
             raise CuptiError(
                 f"CUPTI cannot {what}: error {status}", cause="CUPTI and the driver may be of two versions"

@@ -9,7 +9,7 @@ from pathlib import Path
 from pipesim.errors import MissingExtraError
 from pipesim.launches.observe.calls import ALL
 from pipesim.launches.observe.compilers import Compiled
-from pipesim.launches.observe.cupti import Subscription
+from pipesim.launches.observe.cupti import CuptiError, Subscription
 from pipesim.launches.observe.driver import CudaDriver, Driver
 from pipesim.launches.observe.kept_ptx import keep_cute_ptx
 from pipesim.launches.observe.libraries import cupti_libraries
@@ -71,10 +71,17 @@ def start(spool: Path, limits: Limits, driver: Driver | None = None) -> LaunchOb
 
 
 def _subscribed(observer: LaunchObserver) -> Subscription:
-    problem = ""
+    """By the first CUPTI that can be loaded and that the driver is not too old for."""
+    problem, refusal = "", None
     for library in cupti_libraries():
         try:
             return Subscription(library, ALL, observer.called)
         except OSError as error:
             problem = str(error)
+        except CuptiError as error:
+            if error.taken:
+                raise
+            refusal = refusal or error
+    if refusal is not None:
+        raise refusal
     raise MissingExtraError("CUPTI is not installed", cause=problem, correction="pip install nvidia-cuda-cupti")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 import sys
 
@@ -42,3 +43,33 @@ def test_memory_streams_and_the_device(fake):
         "capturing": [False, True],
         "device": ["Fake H200 0", "sm_90"],
     }
+
+
+_START = """
+import sys
+from pathlib import Path
+from pipesim.errors import PipesimError
+from pipesim.launches.observe import Limits, session
+session.cupti_libraries = lambda: tuple(sys.argv[2:])
+try:
+    session.start(Path(sys.argv[1]), Limits()).stop()
+    print("observed")
+except PipesimError as error:
+    print(error.fact)
+"""
+
+
+def test_the_next_cupti_is_taken_where_the_driver_is_too_old_for_one(fake, tmp_path):
+    newer, right = tmp_path / "newer" / "libcupti.so.13", fake.folder / "libcupti.so.13"
+    newer.parent.mkdir()
+    shutil.copy(right, newer)
+
+    def said(*libraries: object, **variables: str) -> str:
+        words = [sys.executable, "-c", _START, str(tmp_path), *map(str, libraries)]
+        environment = fake.environment() | variables
+        return subprocess.run(words, env=environment, capture_output=True, text=True, check=True).stdout.strip()
+
+    assert said("none", newer, right, FAKE_CUPTI_REFUSES="/newer/") == "observed"
+    assert said("none", newer, FAKE_CUPTI_REFUSES="/newer/") == "CUPTI cannot subscribe: error 38"
+    assert said("none", newer, right, FAKE_CUPTI_TAKEN="1") == "another profiler observes this process"
+    assert said("none") == "CUPTI is not installed"

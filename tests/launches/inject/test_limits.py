@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 
 import pytest
@@ -69,6 +70,16 @@ def test_a_program_that_closes_all_files_has_nothing_written_to_its_own(observed
     ran = observed("data", ptx, "launch", "copy__8_4", "files", 1, "number", 1, "launch", "copy__8_4")
     assert (ran.code, ran.printed, len(ran.records.launches)) == (0, "2\n", 1)
     assert (fake.folder / "mine").read_bytes() == b""
+
+
+def test_the_next_cupti_is_taken_where_the_driver_is_too_old_for_one(observed, fake, ptx, tmp_path):
+    newer = tmp_path / "newer" / "libcupti.so.13"
+    newer.parent.mkdir()
+    shutil.copy(fake.folder / "libcupti.so.13", newer)
+    variables = {"FAKE_CUPTI_REFUSES": "/newer/", "PIPESIM_LAUNCHES_CUPTI": f"{newer}\n{fake.folder}/libcupti.so.13"}
+    assert observed("data", ptx, "launch", "copy__8_4", environment=variables).launch.kernel == "copy__8_4"
+    only = variables | {"PIPESIM_LAUNCHES_CUPTI": str(newer)}
+    assert observed("data", ptx, environment=only).records.notes == ("a process was not observed: CUPTI's error 38",)
 
 
 @pytest.mark.parametrize("spool", ["", "/none/at/all", "/dev/null"])

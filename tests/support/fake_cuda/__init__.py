@@ -12,7 +12,8 @@ from its name: ``copy__8_4`` has one of 8 bytes and one of 4, ``tiles__128_8`` a
 ``killed…`` ends the process in its launch, one named ``cluster…`` requires a cluster of 2. ``cuInit`` loads what
 ``CUDA_INJECTION64_PATH`` names, as the driver does. ``FAKE_CUDA_ARCH`` is the device's architecture
 (90; ``90,80`` for two devices), with ``FAKE_CUDA_NO_CONTEXT`` no device is current,
-``FAKE_CUPTI_TAKEN`` lets CUPTI refuse as if another profiler were there.
+``FAKE_CUPTI_TAKEN`` lets CUPTI refuse as if another profiler were there, ``FAKE_CUPTI_REFUSES`` as if the driver were
+too old for the library that has this text in its path.
 """
 
 from __future__ import annotations

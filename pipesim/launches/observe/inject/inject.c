@@ -208,47 +208,40 @@ static void finish(void) {
   spool.file = -1;
   pthread_mutex_unlock(&lock);
 }
-static void *open_cupti(
-    void) { /* one that is loaded already, then those of PIPESIM_LAUNCHES_CUPTI, separated by newlines */
+/* Ask one library of CUPTI: 0 if it calls us from now on, its error, or -1 if it is not CUPTI. */
+static int subscribed(void *library) {
+  int (*ask)(void **, void (*)(void *, int, uint32_t, const void *), void *) = NULL;
+  int (*enable)(uint32_t, void *, int, uint32_t) = NULL;
+  void *subscriber = NULL;
+  if (!library) return -1;
+  *(void **)&ask = dlsym(library, "cuptiSubscribe");
+  *(void **)&enable = dlsym(library, "cuptiEnableCallback");
+  if (!ask || !enable) return -1;
+  int status = ask(&subscriber, called, NULL);
+  for (int i = 0; !status && i < COUNT(OBSERVED); i++)
+    enable(1, subscriber, DRIVER_DOMAIN, OBSERVED[i]); /* an older CUPTI lacks some */
+  return status;
+}
+/* By the CUPTI that is loaded already, else by the first of PIPESIM_LAUNCHES_CUPTI that the driver is not too old for. */
+static void subscribe(void) {
   static const char *const loaded[] = {"libcupti.so.13", "libcupti.so.12"};
   const char *paths = getenv("PIPESIM_LAUNCHES_CUPTI");
   char path[PATH_MAX];
-  for (int i = 0; i < COUNT(loaded); i++) {
-    void *library = dlopen(loaded[i], RTLD_NOW | RTLD_NOLOAD);
-    if (library) return library;
+  int status = -1;
+  for (int i = 0; i < COUNT(loaded) && status && status != OTHER_SUBSCRIBER; i++) {
+    int found = subscribed(dlopen(loaded[i], RTLD_NOW | RTLD_NOLOAD));
+    status = found == -1 ? status : found;
   }
-  for (const char *at = paths ? paths : ""; *at;) {
+  for (const char *at = paths ? paths : ""; *at && status && status != OTHER_SUBSCRIBER;) {
     size_t size = strcspn(at, "\n");
     snprintf(path, sizeof path, "%.*s", (int)(size < sizeof path ? size : 0), at);
-    void *library = *path ? dlopen(path, RTLD_NOW) : NULL;
-    if (library) return library;
+    int found = *path ? subscribed(dlopen(path, RTLD_NOW)) : -1;
+    status = found == -1 ? status : found;
     at += size + (at[size] == '\n');
   }
-  return NULL;
-}
-static void subscribe(void) {
-  void *library = open_cupti(), *subscriber = NULL;
-  int (*ask)(void **, void (*)(void *, int, uint32_t, const void *), void *) = NULL;
-  int (*enable)(uint32_t, void *, int, uint32_t) = NULL;
-  if (library) {
-    *(void **)&ask = dlsym(library, "cuptiSubscribe");
-    *(void **)&enable = dlsym(library, "cuptiEnableCallback");
-  }
-  if (!ask || !enable) {
-    note("a process was not observed: CUPTI is not installed");
-    return;
-  }
-  int status = ask(&subscriber, called, NULL);
-  if (status == OTHER_SUBSCRIBER) {
-    note("a process was not observed: another profiler observes it");
-    return;
-  }
-  if (status) {
-    note("a process was not observed: CUPTI's error %d", status);
-    return;
-  }
-  for (int i = 0; i < COUNT(OBSERVED); i++)
-    enable(1, subscriber, DRIVER_DOMAIN, OBSERVED[i]); /* an older CUPTI lacks some */
+  if (status == -1) note("a process was not observed: CUPTI is not installed");
+  else if (status == OTHER_SUBSCRIBER) note("a process was not observed: another profiler observes it");
+  else if (status) note("a process was not observed: CUPTI's error %d", status);
 }
 
 /* The driver calls this in cuInit. PIPESIM_LAUNCHES_OBSERVED has the id of a process that observes itself (Python). */
