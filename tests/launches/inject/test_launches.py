@@ -156,3 +156,15 @@ def test_a_module_that_is_unloaded_is_forgotten(observed, ptx, tmp_path):
     other.write_text(PTX + "// another\n")
     ran = observed("data", ptx, "launch", "copy__8_4", "unload", "data", other, "launch", "copy__8_4")
     assert [ran.text(each) for each in ran.records.launches] == [PTX.encode(), other.read_bytes()]
+
+
+def test_names_and_arguments_with_any_characters(observed, ptx):
+    names = ['quo"te__8', "back\\slash__8", "tab\there__8", "umläut__8"]
+    ran = observed("data", ptx, *(word for name in names for word in ("launch", name)), "contents", "1\n2")
+    kernels = ['quo"te__8', "back\\slash__8", "tab?here__8", "uml??ut__8"]
+    assert [each.kernel for each in ran.records.launches] == kernels
+    assert sorted(each.kernel for each in ran.records.counts) == sorted(kernels)
+    (process,) = ran.records.processes
+    assert process.argv[4] == names[0]
+    assert process.argv[-1] == "1?2"
+    assert ran.records.notes == ()

@@ -222,7 +222,7 @@ static int subscribed(void *library) {
     enable(1, subscriber, DRIVER_DOMAIN, OBSERVED[i]); /* an older CUPTI lacks some */
   return status;
 }
-/* By the CUPTI that is loaded already, else by the first of PIPESIM_LAUNCHES_CUPTI that the driver is not too old for. */
+/* By the CUPTI that is loaded already, else by the first of PIPESIM_LAUNCHES_CUPTI that fits the driver. */
 static void subscribe(void) {
   static const char *const loaded[] = {"libcupti.so.13", "libcupti.so.12"};
   const char *paths = getenv("PIPESIM_LAUNCHES_CUPTI");
