@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from pipesim.cli.arguments import Command, add_force, add_output, bytes_of
 from pipesim.cli.limits import start
 from pipesim.cli.output import emit, progress
-from pipesim.errors import ParameterError, UsageError
+from pipesim.errors import UsageError
 from pipesim.process.watch import SignalError, current, signal_of
 
 if TYPE_CHECKING:
@@ -66,16 +66,15 @@ def _carry_out(options: argparse.Namespace) -> int:
     from pipesim.export.exit_codes import launches_exit_code
     from pipesim.launches.checks import check_launches
     from pipesim.launches.code import dumped_ptx
-    from pipesim.launches.command import observed_environment, run_observed, spool_folder
+    from pipesim.launches.command import limits_of, observed_environment, run_observed, spool_folder
     from pipesim.launches.gather import gather
-    from pipesim.launches.observe.limits import Limits
     from pipesim.launches.written import require_folder, write_launches
     from pipesim.report.pages.launches import paint_launches
 
     words = _words(options)
     require_folder(options.out, force=options.force)
     dump = dumped_ptx(options.ptx) if options.ptx is not None else {}
-    limits = Limits(tuple(options.kernels), options.once, options.max_launches, options.max_bytes)
+    limits = limits_of(options.kernels, options.max_launches, options.max_bytes, once=options.once)
     with spool_folder() as spool:
         environment = observed_environment(spool, limits, inject=options.inject)
         ran = run_observed(words, environment, to_stderr=options.json)
@@ -102,8 +101,6 @@ def _words(options: argparse.Namespace) -> list[str]:
     words: list[str] = options.words[1:] if options.words[:1] == ["--"] else options.words
     if not words:
         raise UsageError("launches: no program is given", correction="pipesim launches -- python train.py")
-    if options.max_launches < 1:
-        raise ParameterError(f"--max-launches {options.max_launches}", correction="give 1 or more")
     return words
 
 

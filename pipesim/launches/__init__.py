@@ -1,4 +1,4 @@
-"""Launches of kernels that other tools compile: the PTX and the launch file of one, made without a GPU."""
+"""Launches of kernels that other tools compile: their PTX and launch files, caught on a GPU or made without one."""
 
 from __future__ import annotations
 

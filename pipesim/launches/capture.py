@@ -17,7 +17,7 @@ from pipesim.export.as_json import as_json
 from pipesim.export.exit_codes import launches_exit_code
 from pipesim.launches.checks import check_launch, check_launches
 from pipesim.launches.code import dumped_ptx
-from pipesim.launches.command import spool_folder
+from pipesim.launches.command import limits_of, spool_folder
 from pipesim.launches.gather import gather
 from pipesim.launches.observe.limits import Limits
 from pipesim.launches.written import require_folder, write_launches
@@ -167,12 +167,10 @@ def capture_launches(
     """
     if isinstance(kernels, str):
         raise ParameterError("kernels is one text", correction=f"give a list of patterns: [{kernels!r}]")
-    if max_launches < 1 or max_bytes < 1:
-        raise ParameterError("max_launches and max_bytes are numbers above 0")
+    limits = limits_of(kernels, max_launches, max_bytes, once=once)
     into = Path(folder)
     require_folder(into, force=force)
     dump = dumped_ptx(Path(ptx)) if ptx is not None else {}
-    limits = Limits(tuple(kernels), once, max_launches, max_bytes)
     with spool_folder() as spool:
         from pipesim.launches import observe
 

@@ -12,12 +12,14 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from pipesim.errors import UsageError
+from pipesim.bounds import MAX_RECORDS, MAX_SPOOL_BYTES
+from pipesim.errors import ParameterError, UsageError
 from pipesim.launches import observe
 from pipesim.launches.observe.limits import SPOOL, Limits
-from pipesim.process.watch import current, signal_of
+from pipesim.process.watch import current
 
 _SITE = Path(observe.__file__).with_name("site")  #: its ``sitecustomize`` begins to observe a Python process
+_PATIENCE = 3  #: SIGINTs until a program is killed that does not end
 
 
 @dataclass(frozen=True)
@@ -29,6 +31,14 @@ class Ran:
 
     status: int
     signals: tuple[int, ...] = ()
+
+
+def limits_of(patterns: Sequence[str], launches: int, nbytes: int, *, once: bool) -> Limits:
+    """What a person asks to be recorded. ParameterError for a number that is not from 1 to what is read."""
+    for name, value, most in (("launches", launches, MAX_RECORDS), ("bytes", nbytes, MAX_SPOOL_BYTES)):
+        if not 1 <= value <= most:
+            raise ParameterError(f"a limit of {value:,} {name}", correction=f"use 1 to {most:,}")
+    return Limits(tuple(patterns), once, launches, nbytes)
 
 
 @contextmanager
@@ -61,13 +71,31 @@ def run_observed(command: Sequence[str], environment: Mapping[str, str], *, to_s
 
     ``environment``: of :func:`observed_environment`. The command has the standard streams of this process; with
     ``to_stderr`` its output goes to standard error. SIGINT, SIGTERM and SIGHUP are passed on to it, and it is waited
-    for. UsageError if it cannot be started.
+    for; the third SIGINT kills it, because Python in a call of the driver that does not return reacts to none.
+    UsageError if it cannot be started.
     """
     current().stop()
     current().allow_reserving()  # a child inherits the kernel's limit of memory
     sys.stdout.flush()
+    signals: list[int] = []
+    started: list[subprocess.Popen[bytes]] = []
+
+    def got(number: int) -> None:
+        signals.append(number)
+        for process in started:
+            _pass_on(process, number, last=signals.count(signal.SIGINT) >= _PATIENCE)
+
+    with current().given_to(got):
+        started.append(_started(command, environment, to_stderr=to_stderr))
+        for number in tuple(signals):  # those that came before
+            _pass_on(started[0], number, last=False)
+        code = started[0].wait()
+    return Ran(code if code >= 0 else 128 - code, tuple(signals))
+
+
+def _started(command: Sequence[str], environment: Mapping[str, str], *, to_stderr: bool) -> subprocess.Popen[bytes]:
     try:
-        process = subprocess.Popen(  # noqa: S603  # the user's own command, as it was typed, without a shell
+        return subprocess.Popen(  # noqa: S603  # the user's own command, as it was typed, without a shell
             list(command), env=dict(environment), stdout=2 if to_stderr else None
         )
     except (OSError, ValueError) as error:  # a word with a zero in it
@@ -76,22 +104,12 @@ def run_observed(command: Sequence[str], environment: Mapping[str, str], *, to_s
             cause=getattr(error, "strerror", None) or str(error),
             correction="give a program and its arguments after --",
         ) from error
-    signals: list[int] = []
-    while True:
-        try:
-            code = process.wait()
-        except KeyboardInterrupt as error:
-            number = signal_of(error)
-            signals.append(number)
-            _pass_on(process, number)
-            current().resume()
-        else:
-            return Ran(code if code >= 0 else 128 - code, tuple(signals))
 
 
-def _pass_on(process: subprocess.Popen[bytes], number: int) -> None:
-    """Send a signal on, unless the terminal has sent it to the command as well."""
-    if number == signal.SIGINT and os.isatty(0):
-        return
+def _pass_on(process: subprocess.Popen[bytes], number: int, *, last: bool) -> None:
+    """Send a signal on, unless the terminal has sent it to the command as well; the last one kills."""
     with suppress(ProcessLookupError):
-        process.send_signal(number)
+        if last:
+            process.kill()
+        elif number != signal.SIGINT or not os.isatty(0):
+            process.send_signal(number)

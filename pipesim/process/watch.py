@@ -79,6 +79,7 @@ class Watch:
         self._held: Reason | None = None  #: to be raised when signals are held no more
         self._again = 0  #: a signal whose exception was lost, to be sent again
         self._seen = 0.0  #: when a handler ran last
+        self._given_to: Callable[[int], None] | None = None
         self._before: dict[int, Any] = {}
         self._limit_before: tuple[int, int] | None = None
         self._inert = True
@@ -145,6 +146,15 @@ class Watch:
                 _give_back()
         self._more, self._over_memory, self.raised = 0, False, None
 
+    @contextmanager
+    def given_to(self, handler: Callable[[int], None]) -> Iterator[None]:
+        """While the block waits for a child, its signals are the child's: ``handler`` gets each, and none is raised."""
+        self._given_to = handler
+        try:
+            yield
+        finally:
+            self._given_to = None
+
     @property
     def is_over_memory(self) -> bool:
         """True if the memory limit was reached, and this is being dealt with."""
@@ -174,6 +184,9 @@ class Watch:
 
     def _handle(self, number: int, _frame: FrameType | None) -> None:
         self._seen = monotonic()
+        if self._given_to is not None and number != signal.SIGALRM:
+            self._given_to(number)
+            return
         if self.raised is not None:
             self._more += number != signal.SIGALRM
             if self._more > _MOST_AGAIN:

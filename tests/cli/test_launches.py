@@ -204,7 +204,13 @@ class TestExitCode:
         for words in ((), ("--",), ("--check",)):
             answer = call("launches", *words)
             assert (answer.code, answer.error[0]) == (2, "pipesim: launches: no program is given")
-        assert call("launches", "--max-launches", "0", "--", "true").code == 2
+        for option, value, said in (
+            ("--max-launches", "0", "a limit of 0 launches"),
+            ("--max-launches", "100000", "a limit of 100,000 launches"),
+            ("--max-bytes", "1G", "a limit of 1,073,741,824 bytes"),
+        ):
+            answer = call("launches", option, value, *sh("touch ran"))
+            assert (answer.code, answer.error[0], Path("ran").exists()) == (2, f"pipesim: {said}", False)
 
 
 class TestTheProgramItself:
@@ -254,6 +260,18 @@ class TestTheProgramItself:
         process.terminate()
         process.communicate()
         assert process.returncode == 128 + signal.SIGTERM
+
+    def test_the_third_ctrl_c_kills_a_program_that_does_not_end(self) -> None:
+        """As a Python program whose kernel hangs: its own handler never runs."""
+        script = f"import os, signal\nsignal.signal(2, lambda *_: print('again', flush=True))\nos.system({COPY!r})\n"
+        loop = "print('again', flush=True)\nwhile True:\n    signal.pause()\n"
+        process = self.pipesim("--", sys.executable, "-c", script + loop)
+        assert process.stdout is not None
+        for _ in range(3):
+            assert process.stdout.readline() == "again\n"
+            process.send_signal(signal.SIGINT)
+        out, _ = process.communicate()
+        assert (process.returncode, "2 launch files of 1 kernel written" in out) == (137, True)
 
     def test_it_has_no_limits_of_pipesim_s(self) -> None:
         script = "import resource, signal; print(resource.getrlimit(resource.RLIMIT_DATA), signal.getitimer(0))"

@@ -146,7 +146,7 @@ def test_what_cannot_be_captured(tmp_path: Path, observed: list[Observation]) ->
         pass
     with pytest.raises(ParameterError, match="kernels is one text"), pipesim.capture_launches("x", kernels="k"):
         pass
-    with pytest.raises(ParameterError, match="numbers above 0"), pipesim.capture_launches("x", max_launches=0):
+    with pytest.raises(ParameterError, match="a limit of 0 launches"), pipesim.capture_launches("x", max_launches=0):
         pass
     assert observed == []
     with pipesim.capture_launches(tmp_path, force=True):

@@ -48,6 +48,16 @@ class TestSignals:
         with pytest.raises(SignalError):
             signal.raise_signal(signal.SIGTERM)
 
+    def test_those_of_a_child_that_is_waited_for_are_its_own(self, watch: Watch) -> None:
+        got: list[int] = []
+        with watch.given_to(got.append):
+            for number in (signal.SIGINT, signal.SIGTERM, signal.SIGINT, signal.SIGINT, signal.SIGHUP):
+                signal.raise_signal(number)
+        assert got == [2, 15, 2, 2, 1]
+        assert watch.raised is None
+        with pytest.raises(SignalError):
+            signal.raise_signal(signal.SIGTERM)
+
     def test_what_is_ignored_stays_so(self) -> None:
         """As under nohup."""
         before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
