@@ -25,6 +25,7 @@ from pipesim.model.finding import Verdict
 from pipesim.report.pages.launches import launches_lines
 from pipesim.report.sentences.document import in_words
 from pipesim.report.text.console import text_of
+from pipesim.report.text.words import count
 
 WIDTH = 100  #: cells of a report as text
 _USUAL = Limits()
@@ -89,7 +90,7 @@ class CapturedLaunches:
         return LaunchVerdicts(check_launches(self.report, self._folder, one), self._folder)
 
     def __repr__(self) -> str:
-        state = "capturing" if self._report is None else f"{len(self._report.written)} launch files"
+        state = "capturing" if self._report is None else count(len(self._report.written), "launch file")
         return f"<CapturedLaunches {self._folder}: {state}>"
 
     def __str__(self) -> str:

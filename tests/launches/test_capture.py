@@ -67,7 +67,7 @@ def test_what_was_launched_in_the_block(
     assert launch.ptx is not None
     assert launch.ptx.read_text(encoding="utf-8") == PTX.read_text(encoding="utf-8")
     assert (captured.folder / "launches.json").is_file()
-    assert repr(captured) == f"<CapturedLaunches {tmp_path / 'out'}: 1 launch files>"
+    assert repr(captured) == f"<CapturedLaunches {tmp_path / 'out'}: 1 launch file>"
     assert "scale_ws.json" in str(captured)
     assert capsys.readouterr() == ("", "")
 

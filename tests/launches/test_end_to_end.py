@@ -114,6 +114,34 @@ class TestPython:
         assert "because no launch was observed" in done.stdout
 
 
+#: A part of a process: what is launched before the block is not recorded.
+PART = """
+import subprocess, sys
+import pipesim
+source = open(sys.argv[1]).read()
+sys.argv[1:] = [sys.argv[2], "ring__128_8_4_24"]
+exec(source)
+with pipesim.capture_launches("out", kernels=["ring*"]) as captured:
+    sys.argv[2:] = ["ring__128_8_4_24", "ring__128_8_4_24", "copy__8_4"]
+    exec(source)
+    print(repr(captured))
+print(repr(captured))
+print(len(captured.launches), [each.launch.name for each in captured.launches], captured.report.kernels[0].launches)
+print(repr(captured.check())[:15])
+"""
+
+
+def test_a_part_of_a_process(fake: FakeCuda, tmp_path: Path) -> None:
+    line = [sys.executable, "-c", PART, str(fake.folder / "program.py"), str(fake.folder / "code.ptx")]
+    environment = fake.environment() | {"PYTHONPATH": str(ROOT)}
+    done = subprocess.run(line, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=60, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.splitlines() == [
+        "done", "done", "<CapturedLaunches out: capturing>", "<CapturedLaunches out: 1 launch file>",
+        "1 ['ring__128_8_4_24.json'] 2", "<LaunchVerdicts",
+    ]  # fmt: skip
+
+
 class TestInjected:
     def test_every_word_of_the_launch(self, fake: FakeCuda, tmp_path: Path) -> None:
         commands = ("tiled", "number", 7, "contents", 3, "grid", 6, "shared", 4096, "cluster", "ring__128_8_4_24")
