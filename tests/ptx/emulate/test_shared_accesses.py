@@ -90,3 +90,12 @@ def test_an_access_after_a_copy_of_the_same_lane_is_after_its_issue(access: str)
     assert verdict(own.format(access.format(16)) + end) == "proved"
     assert verdict(own.format(access.format(0)) + end) == "refuted RACE"
     assert verdict(own.format("cp.async.wait_all;") + f" @!%p0 {access.format(0)}\n") == "proved"
+
+
+def test_a_flag_that_is_awaited_orders_what_is_not_followed() -> None:
+    sets = "st.shared.u32 [tile+4], 5;\n st.release.cta.shared.u32 [tile], 1;"
+    loop = "flag:\n ld.{0}shared.u32 %r8, [tile];\n setp.eq.u32 %p5, %r8, 0;\n @%p5 bra flag;\n"
+    loop += " ld.shared.u32 %r9, [tile+4];"
+    zero = f"{START} @!%p0 st.shared.u32 [tile], 0;\n{MEET}"
+    assert verdict(zero + by_warps(sets, loop.format("acquire.cta.")).removeprefix(START)) == "unknown"
+    assert verdict(zero + by_warps(sets, loop.format("")).removeprefix(START)) == "refuted RACE"
