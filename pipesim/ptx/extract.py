@@ -20,7 +20,7 @@ from pipesim.ptx.emulate.effects.table import effect_of
 from pipesim.ptx.emulate.regions import Regions
 from pipesim.ptx.emulate.synchronising import synchronises
 from pipesim.ptx.emulate.warp import EmulatedWarp, Status
-from pipesim.ptx.flow.awaited import awaiting, on_flags
+from pipesim.ptx.flow.awaited import awaiting
 from pipesim.ptx.flow.graph import graph_of
 from pipesim.ptx.flow.inline import inlined
 from pipesim.ptx.flow.opcodes import may_touch_shared
@@ -252,8 +252,6 @@ def coverage_of(kernel: Kernel, emulation: Emulation) -> Coverage:
         if warp.is_part
     ]
     weakened += [f"{at(p)}: whether this fence runs depends on a value that is not known" for p in sorted(notes.fences)]
-    flags = on_flags(function, kernel.code.regions.graph)
-    weakened += [f"what the loop at {at(p)} orders, which waits for a word of shared memory" for p in flags]
     undefined = [f"{at(p)}: {what}" for p, what in sorted(notes.undefined.items())] + _outside(kernel, cluster)
     weakened += [
         f"{at(p)}: a warp waits for a word of shared memory, and what this orders is not followed"
