@@ -386,7 +386,10 @@ class TestTraces:
         call("run", ring, "--save-trace", "t.parquet")
         assert refused(call("diff", "t.parquet")) == [
             "the trace is of protocol ring, which is not built in",
-            "try: name the protocol to compare it with: --protocol file.py:function, or a program's .json",
+            (
+                "try: name the protocol to compare it with: "
+                "--protocol file.py:function, a program's .json or a kernel's .ptx"
+            ),
         ]
         assert call("diff", "t.parquet", "--protocol", ring).code == 0
 

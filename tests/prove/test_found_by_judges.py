@@ -18,6 +18,8 @@ FOUND = [
     # the schedule of a fault of memory order ended before the fault
     ("orders", 3000222),
     ("overwritten", 3000220),
+    # a commit that was pending at an inval arrived in the next life of the barrier
+    ("lives", 21002153),
 ]
 
 

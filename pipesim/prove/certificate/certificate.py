@@ -253,7 +253,8 @@ class Certificate:
         if self._open[bar].parts is not self._nothing:
             self._doubt(Doubt(Why.UNSUPPORTED, agent, pc))
         phases = len(self._done[bar])
-        for other in self._lives.end(bar, (agent, pc), self._clocks[agent], phases):
+        pending = {(each.agent, each.pc) for each in did.before.flights if each.barrier == bar}  # it may signal later
+        for other in (*self._lives.end(bar, (agent, pc), self._clocks[agent], phases), *sorted(pending)):
             self._doubt(Doubt(Why.EARLY_INVAL, agent, pc, self._past(agent, pc), *other, where=bar))
         self._clocks[agent] = self._clocks[agent].knowing(bar, phases)
         self._saw[bar] = []

@@ -55,6 +55,17 @@ def test_two_lives_one_after_the_other_are_proved_by_one_run() -> None:
     assert (found.verdict, found.how, found.phases, found.doubts) == (Verdict.PROVED, How.CERTIFICATE, 1, ())
 
 
+def test_a_commit_that_is_pending_at_the_inval_may_arrive_in_no_life_or_in_the_next_one() -> None:
+    """The run that the certificate looks at has it arrive in the next life, for which the wait is; others do not."""
+    commit: Code = [(Op.COMMIT, Engine.TCGEN05, 0)]
+    begin: Code = [INIT, (Op.FENCE, Fence.MBARRIER_INIT, Space.SHARED), (Op.FENCE, Fence.PROXY_ASYNC, Space.SHARED)]
+    found = check(of([*begin, *commit, INVAL, *begin, waits(0), INVAL]))
+    assert found.verdict is Verdict.REFUTED
+    assert FaultKind.INVALIDATED in {each.kind for each in found.refutations}
+    right = check(of([*begin, *commit, waits(0), INVAL, *begin, *commit, waits(0), INVAL]))
+    assert (right.verdict, right.how) == (Verdict.PROVED, How.CERTIFICATE)
+
+
 def test_an_inval_that_no_wait_keeps_after_a_commit_is_refuted_without_a_search() -> None:
     """The commit is issued before the inval, and arrives when it likes: the schedule holds its arrival back.
 
