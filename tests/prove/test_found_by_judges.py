@@ -20,6 +20,8 @@ FOUND = [
     ("overwritten", 3000220),
     # a commit that was pending at an inval arrived in the next life of the barrier
     ("lives", 21002153),
+    # a load that no agent waits for was taken for one that is waited for: a number of an agent for that of a barrier
+    ("in flight", 31000462),
 ]
 
 

@@ -9,14 +9,13 @@ the data is left in all of them.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from enum import Enum
 from typing import NamedTuple
 
 from pipesim.model.finding import Advisory
 from pipesim.model.groups import READS_MEMORY
 from pipesim.model.machine import Flight, finished, own_channel
-from pipesim.model.moves import Kind, Move, held_up, landing
+from pipesim.model.moves import Kind, Move, first_to_land, held_up, landing
 from pipesim.model.ops import Op, Operation, Space
 from pipesim.model.positions import ENGINE
 from pipesim.model.program import Program
@@ -110,9 +109,16 @@ def _first(program: Program, agent: int, pc: int) -> int:
     return next(accesses(program, program.code[agent][pc]))
 
 
+class _Wanted(NamedTuple):
+    """What agents wait for: barriers, and groups of an agent on an engine (of which TMA's number is -1)."""
+
+    barriers: frozenset[int]
+    groups: frozenset[tuple[int, int]]
+
+
 def _land(program: Program, play: Play) -> bool:
     """Let one transfer land: one that somebody waits for, if there is one."""
-    wanted = set(_wanted(program, play))
+    wanted = _wanted(program, play)
     able = landing(play.state)
     if not able:
         return False
@@ -121,9 +127,10 @@ def _land(program: Program, play: Play) -> bool:
     return True
 
 
-def _wanted(program: Program, play: Play) -> Iterator[tuple[int, int]]:
-    """What agents wait for: (barrier, -1), or (agent, engine) for the groups of an agent."""
+def _wanted(program: Program, play: Play) -> _Wanted:
+    """What the agents that are blocked wait for."""
     own = own_channel(program, 0)
+    barriers, groups = set(), set()
     for agent, code in enumerate(program.code):
         stopped = held_up(program, play.state, agent)
         if stopped is None:
@@ -131,16 +138,14 @@ def _wanted(program: Program, play: Play) -> Iterator[tuple[int, int]]:
         blocked = stopped.blocked
         op = code[play.state.pcs[agent]]
         if blocked >= own and op[0] == Op.WAIT_GROUP:
-            yield blocked - own, op[ENGINE]
+            groups.add((blocked - own, op[ENGINE]))
         elif 0 <= blocked < len(program.barriers):
-            yield blocked, -1
+            barriers.add(blocked)
+    return _Wanted(frozenset(barriers), frozenset(groups))
 
 
-def _serves(play: Play, flight: Flight, wanted: set[tuple[int, int]]) -> bool:
-    """True if somebody waits for its barrier, for its group, or for a commit that follows it."""
-    if (flight.barrier, -1) in wanted or (flight.agent, flight.engine) in wanted:
+def _serves(play: Play, flight: Flight, wanted: _Wanted) -> bool:
+    """True if somebody waits for its barrier, for its group, or for a flight that has to land after it."""
+    if flight.barrier in wanted.barriers or (flight.agent, flight.engine) in wanted.groups:
         return True
-    return any(
-        f.after > flight.sequence and (f.agent, f.engine) == (flight.agent, flight.engine) and (f.barrier, -1) in wanted
-        for f in play.state.flights
-    )
+    return any(f.barrier in wanted.barriers and first_to_land(play.state, f) == flight for f in play.state.flights)
