@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from pipesim.conform.result import TraceVerdict
     from pipesim.conform.times import TimeComparison, TimeVerdict
     from pipesim.errors import EvidenceError, ParameterError, PipesimError, ProtocolError, UsageError
-    from pipesim.lang.builder import TryResult, elect, predicated
+    from pipesim.lang.predicate import elect, predicated
     from pipesim.lang.protocol import Protocol
     from pipesim.lang.shared_mem_barrier import BarrierStorage, SharedMemBarrier, StateToken
     from pipesim.lang.tcgen05 import (
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
         umma_arrive_leader_cta,
         umma_arrive_peer_cta,
     )
+    from pipesim.lang.try_result import TryResult
     from pipesim.lang.warp import Slot, TileArray, Warp
     from pipesim.launches.capture import CapturedLaunch, CapturedLaunches, LaunchVerdicts, capture_launches
     from pipesim.model.ending import Ending
@@ -63,7 +64,7 @@ _HOMES = {
         "pipesim.conform.result": ("TraceVerdict",),
         "pipesim.conform.times": ("TimeComparison", "TimeVerdict"),
         "pipesim.errors": ("EvidenceError", "ParameterError", "PipesimError", "ProtocolError", "UsageError"),
-        "pipesim.lang.builder": ("TryResult", "elect", "predicated"),
+        "pipesim.lang.predicate": ("elect", "predicated"),
         "pipesim.lang.protocol": ("Protocol",),
         "pipesim.lang.shared_mem_barrier": ("BarrierStorage", "SharedMemBarrier", "StateToken"),
         "pipesim.lang.tcgen05": (
@@ -73,6 +74,7 @@ _HOMES = {
             "umma_arrive_leader_cta",
             "umma_arrive_peer_cta",
         ),
+        "pipesim.lang.try_result": ("TryResult",),
         "pipesim.lang.warp": ("Slot", "TileArray", "Warp"),
         "pipesim.launches.capture": ("CapturedLaunch", "CapturedLaunches", "LaunchVerdicts", "capture_launches"),
         "pipesim.model.finding": ("Advisory", "Deadlock", "FaultKind", "FaultReport", "Verdict"),

@@ -7,8 +7,9 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from typing import Protocol
 
-from pipesim.lang.builder import Recorder, Tables
+from pipesim.lang.recorder import Recorder
 from pipesim.lang.shared_mem_barrier import BarrierStorage, Label
+from pipesim.lang.side_tables import Tables
 from pipesim.lang.warp import TileArray
 from pipesim.model.groups import READS_REGISTER, WRITES_REGISTER
 from pipesim.model.ops import OPERANDS, Op, Operation

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from pipesim.errors import ProtocolError
-from pipesim.lang.builder import Recorder, author_line
+from pipesim.lang.author_line import author_line
+from pipesim.lang.recorder import Recorder
 from pipesim.model.ops import IN_ORDER, Engine, Space
 
 WARP = 32

@@ -7,10 +7,14 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from pipesim.errors import ProtocolError
-from pipesim.lang.builder import PartRecorder, Recorder, Tables, author_line, name_of, recording, whole
+from pipesim.lang.author_line import author_line
+from pipesim.lang.author_values import name_of, whole
 from pipesim.lang.flatten import assemble
+from pipesim.lang.lanes_apart import PartRecorder
 from pipesim.lang.raised import NOT_OURS, hint, in_words, raised_at
+from pipesim.lang.recorder import Recorder, recording
 from pipesim.lang.shared_mem_barrier import BarrierStorage
+from pipesim.lang.side_tables import Tables
 from pipesim.lang.warp import TileArray, Warp
 from pipesim.model.barrier import MAX_COUNT
 from pipesim.model.ops import Fence, Op, Scope, Space, semantics

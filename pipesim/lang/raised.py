@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 
 from pipesim.errors import PipesimError, described
-from pipesim.lang.builder import is_inside
+from pipesim.lang.author_line import is_inside
 from pipesim.lang.other_names import meant_by
 from pipesim.process.limits import LimitReachedError
 

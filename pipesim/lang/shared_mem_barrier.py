@@ -13,7 +13,10 @@ from operator import index as whole_number
 from typing import NamedTuple
 
 from pipesim.errors import ProtocolError
-from pipesim.lang.builder import Recorder, TryResult, author_line, current_recorder, recorder, whole
+from pipesim.lang.author_line import author_line
+from pipesim.lang.author_values import whole
+from pipesim.lang.recorder import Recorder, current_recorder, recorder
+from pipesim.lang.try_result import TryResult
 from pipesim.model.ops import Op, Order, Scope, semantics
 
 _WAIT, _ARRIVE = int(Op.WAIT), int(Op.ARRIVE)

@@ -6,8 +6,10 @@ Upstream: ``gpu/sync/sync.mojo``, ``gpu/compute/mma``; PTX ISA, tcgen05.commit a
 from __future__ import annotations
 
 from pipesim.errors import ProtocolError
-from pipesim.lang.builder import author_line, predicated, recorder
+from pipesim.lang.author_line import author_line
 from pipesim.lang.legality import require_committer, require_one_lane
+from pipesim.lang.predicate import predicated
+from pipesim.lang.recorder import recorder
 from pipesim.lang.shared_mem_barrier import SharedMemBarrier
 from pipesim.model.ops import Engine, Op
 

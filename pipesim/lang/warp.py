@@ -10,7 +10,8 @@ from operator import index
 
 from pipesim.bounds import MAX_CYCLES
 from pipesim.errors import ProtocolError
-from pipesim.lang.builder import Recorder, author_line, author_place, current_recorder, name_of, recorder, whole
+from pipesim.lang.author_line import author_line, author_place
+from pipesim.lang.author_values import name_of, whole
 from pipesim.lang.legality import (
     WARP,
     note_tcgen05,
@@ -24,6 +25,7 @@ from pipesim.lang.legality import (
     require_transfer,
     require_whole_warp,
 )
+from pipesim.lang.recorder import Recorder, current_recorder, recorder
 from pipesim.lang.shared_mem_barrier import SharedMemBarrier, barrier_address
 from pipesim.lang.tcgen05 import mma_arrive
 from pipesim.model.ops import Engine, Fence, Op, Operation, Order, Scope, Space, operand, semantics

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from pipesim.lang import builder as recording
+from pipesim.lang import recorder as recording
 
 GOOD = """\
 from pipesim import Protocol

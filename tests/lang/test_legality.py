@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from pipesim.errors import ProtocolError
-from pipesim.lang.builder import predicated
+from pipesim.lang.predicate import predicated
 from pipesim.lang.protocol import Protocol
 from pipesim.lang.shared_mem_barrier import BarrierStorage
 from pipesim.lang.tcgen05 import mma_arrive, mma_arrive_multicast

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from pipesim.errors import ProtocolError
-from pipesim.lang.builder import recorder
 from pipesim.lang.protocol import Protocol
+from pipesim.lang.recorder import recorder
 from pipesim.lang.shared_mem_barrier import BarrierStorage
 from pipesim.lang.warp import ANY_ITEM, TileArray, Warp
 from pipesim.model.groups import ON_NAMED_BARRIER

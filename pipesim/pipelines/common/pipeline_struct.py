@@ -8,7 +8,7 @@ from __future__ import annotations
 from functools import wraps
 from typing import Any, TypeVar
 
-from pipesim.lang.builder import current_recorder
+from pipesim.lang.recorder import current_recorder
 
 #: The structs of Modular's kernels that pipesim exists for, in the order of every table.
 MODULAR_PIPELINES = (

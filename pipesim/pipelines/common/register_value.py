@@ -10,7 +10,8 @@ from __future__ import annotations
 from typing import Self
 
 from pipesim.errors import ProtocolError
-from pipesim.lang.builder import Recorder, author_line, current_recorder, recorder
+from pipesim.lang.author_line import author_line
+from pipesim.lang.recorder import Recorder, current_recorder, recorder
 from pipesim.lang.shared_mem_barrier import BarrierStorage, Label, SharedMemBarrier
 
 #: Upstream's ``MBarType``: a pointer to mbarriers. A storage represents a pointer to its first one.

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Self
 
 from pipesim.errors import ProtocolError
-from pipesim.lang.builder import author_line
+from pipesim.lang.author_line import author_line
 from pipesim.lang.warp import Warp
 from pipesim.pipelines.common.pipeline_state import PipelineState
 

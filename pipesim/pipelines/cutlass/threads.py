@@ -9,7 +9,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from pipesim.errors import ProtocolError
-from pipesim.lang.builder import author_line, recorder
+from pipesim.lang.author_line import author_line
+from pipesim.lang.recorder import recorder
 from pipesim.lang.shared_mem_barrier import Label, SharedMemBarrier
 from pipesim.pipelines.common.pipeline_state import PipelineState
 from pipesim.pipelines.common.pipeline_struct import pipeline_struct

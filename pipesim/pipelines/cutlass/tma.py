@@ -9,7 +9,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from pipesim.errors import ProtocolError
-from pipesim.lang.builder import author_line, predicated, recorder
+from pipesim.lang.author_line import author_line
+from pipesim.lang.predicate import predicated
+from pipesim.lang.recorder import recorder
 from pipesim.lang.shared_mem_barrier import SharedMemBarrier
 from pipesim.lang.warp import Warp
 from pipesim.model.ops import Engine

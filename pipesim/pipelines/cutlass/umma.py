@@ -10,7 +10,8 @@ from collections.abc import Callable
 from enum import Enum
 
 from pipesim.errors import ProtocolError
-from pipesim.lang.builder import author_line, elect, predicated
+from pipesim.lang.author_line import author_line
+from pipesim.lang.predicate import elect, predicated
 from pipesim.lang.shared_mem_barrier import SharedMemBarrier
 from pipesim.lang.tcgen05 import elect_mma_arrive, mma_arrive_multicast, umma_arrive_leader_cta
 from pipesim.pipelines.common.pipeline_state import PipelineState

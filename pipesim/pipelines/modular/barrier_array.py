@@ -6,7 +6,7 @@ A pointer into a larger array says nothing of the size: there the number of stag
 from __future__ import annotations
 
 from pipesim.errors import ProtocolError
-from pipesim.lang.builder import author_line
+from pipesim.lang.author_line import author_line
 from pipesim.lang.shared_mem_barrier import BarrierStorage
 from pipesim.pipelines.common.register_value import MBarType, ring_at
 

@@ -12,8 +12,10 @@ from __future__ import annotations
 from typing import NamedTuple, Self
 
 from pipesim.errors import ProtocolError
-from pipesim.lang.builder import author_line, predicated, recorder
+from pipesim.lang.author_line import author_line
+from pipesim.lang.predicate import predicated
 from pipesim.lang.protocol import Protocol
+from pipesim.lang.recorder import recorder
 from pipesim.lang.shared_mem_barrier import SharedMemBarrier
 from pipesim.lang.warp import TileArray, Warp
 from pipesim.model.ops import Fence

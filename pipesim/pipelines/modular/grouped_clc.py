@@ -17,7 +17,8 @@ from __future__ import annotations
 from typing import Self
 
 from pipesim.errors import ProtocolError
-from pipesim.lang.builder import author_line, recorder
+from pipesim.lang.author_line import author_line
+from pipesim.lang.recorder import recorder
 from pipesim.lang.warp import Warp
 from pipesim.model.ops import Fence
 from pipesim.pipelines.common.pipeline_state import make_producer_start_state

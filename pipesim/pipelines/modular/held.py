@@ -9,7 +9,9 @@ another object over the same barriers.
 from __future__ import annotations
 
 from pipesim.errors import HandleError
-from pipesim.lang.builder import Linear, author_line, recorder
+from pipesim.lang.author_line import author_line
+from pipesim.lang.linear import Linear
+from pipesim.lang.recorder import LiveHandle, recorder
 from pipesim.lang.shared_mem_barrier import SharedMemBarrier, barrier_address
 
 
@@ -29,7 +31,7 @@ class Held:
 
     def require_free(self, mbar: SharedMemBarrier) -> None:
         """Raise HandleError if this side holds a stage, or the agent by another object the one of this barrier."""
-        held = self.handle
+        held: LiveHandle | None = self.handle
         if held is None:
             live = recorder().live
             if live:

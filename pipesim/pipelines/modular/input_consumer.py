@@ -5,8 +5,9 @@ from __future__ import annotations
 from types import TracebackType
 from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
-from pipesim.lang.builder import Linear, TryResult
+from pipesim.lang.linear import Linear
 from pipesim.lang.shared_mem_barrier import SharedMemBarrier
+from pipesim.lang.try_result import TryResult
 from pipesim.pipelines.common.pipeline_struct import pipeline_struct
 from pipesim.pipelines.modular.payload import TilePayload
 

@@ -10,9 +10,11 @@ from __future__ import annotations
 from typing import Generic, TypeVar
 
 from pipesim.errors import ProtocolError
-from pipesim.lang.builder import Linear, TryResult, author_line
+from pipesim.lang.author_line import author_line
+from pipesim.lang.linear import Linear
 from pipesim.lang.protocol import Protocol
 from pipesim.lang.shared_mem_barrier import BarrierStorage, SharedMemBarrier
+from pipesim.lang.try_result import TryResult
 from pipesim.pipelines.common.pipeline_struct import pipeline_struct
 from pipesim.pipelines.common.register_value import MBarType
 from pipesim.pipelines.modular.barrier_array import init_barriers, require_barriers

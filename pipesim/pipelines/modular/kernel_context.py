@@ -12,7 +12,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from pipesim.errors import ParameterError
-from pipesim.lang.builder import recorder
+from pipesim.lang.recorder import recorder
 
 MAX_CLUSTER = 16  #: CTAs of a cluster: 8 everywhere, 16 where the kernel opts in to sizes that are not portable
 

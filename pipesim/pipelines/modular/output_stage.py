@@ -5,7 +5,7 @@ from __future__ import annotations
 from types import TracebackType
 from typing import Any, ClassVar, Protocol
 
-from pipesim.lang.builder import Linear
+from pipesim.lang.linear import Linear
 from pipesim.lang.shared_mem_barrier import SharedMemBarrier
 from pipesim.pipelines.modular.producer_consumer import ProducerConsumerPipeline
 from pipesim.pipelines.modular.tmem import TmemStage

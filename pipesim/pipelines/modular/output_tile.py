@@ -7,8 +7,10 @@ of the MMAs; ``empty`` by ``AccumBarrier.arrive`` of every epilogue thread, neve
 from __future__ import annotations
 
 from pipesim.errors import HandleError, ProtocolError
-from pipesim.lang.builder import author_line, elect, predicated, recorder
+from pipesim.lang.author_line import author_line
+from pipesim.lang.predicate import elect, predicated
 from pipesim.lang.protocol import Protocol
+from pipesim.lang.recorder import recorder
 from pipesim.lang.shared_mem_barrier import BarrierStorage
 from pipesim.lang.tcgen05 import mma_arrive, mma_arrive_multicast
 from pipesim.pipelines.common.pipeline_struct import pipeline_struct

@@ -11,8 +11,10 @@ from types import TracebackType
 from typing import Self, TypeVar
 
 from pipesim.errors import ProtocolError
-from pipesim.lang.builder import Linear, TryResult, author_line
+from pipesim.lang.author_line import author_line
+from pipesim.lang.linear import Linear
 from pipesim.lang.shared_mem_barrier import SharedMemBarrier
+from pipesim.lang.try_result import TryResult
 from pipesim.pipelines.common.pipeline_struct import pipeline_struct
 from pipesim.pipelines.common.register_value import MBarType, RegisterValue, ring_at
 from pipesim.pipelines.modular.held import Held

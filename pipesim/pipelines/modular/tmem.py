@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from pipesim.errors import ProtocolError
-from pipesim.lang.builder import author_line
+from pipesim.lang.author_line import author_line
 from pipesim.lang.warp import Slot, TileArray
 from pipesim.model.ops import Space
 

@@ -12,8 +12,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from pipesim.lang.builder import elect, recorder
+from pipesim.lang.predicate import elect
 from pipesim.lang.protocol import Protocol
+from pipesim.lang.recorder import recorder
 from pipesim.lang.shared_mem_barrier import BarrierStorage
 from pipesim.lang.warp import TileArray, Warp
 from pipesim.model.ops import Engine

@@ -6,7 +6,7 @@ serve both groups; with one Q tile it is two blocks, an even one for group 0 and
 
 from __future__ import annotations
 
-from pipesim.lang.builder import elect
+from pipesim.lang.predicate import elect
 from pipesim.lang.shared_mem_barrier import SharedMemBarrier
 from pipesim.lang.tcgen05 import elect_mma_arrive, mma_arrive_multicast
 from pipesim.lang.warp import Slot, Warp

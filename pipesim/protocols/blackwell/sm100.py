@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from pipesim.errors import ParameterError
-from pipesim.lang.builder import TryResult
 from pipesim.lang.protocol import Protocol
 from pipesim.lang.shared_mem_barrier import BarrierStorage
+from pipesim.lang.try_result import TryResult
 from pipesim.lang.warp import Slot, TileArray, Warp
 from pipesim.model.ops import Engine, Fence
 from pipesim.pipelines.common.tile_walk import WorkInfo

@@ -11,9 +11,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pipesim.lang.builder import TryResult
 from pipesim.lang.protocol import Protocol
 from pipesim.lang.shared_mem_barrier import BarrierStorage
+from pipesim.lang.try_result import TryResult
 from pipesim.lang.warp import Slot, TileArray, Warp
 from pipesim.model.ops import Engine, Fence
 from pipesim.pipelines import ConsumerTiles, InputTilePipeline, ProducerTiles, StandardTilePayload

@@ -9,7 +9,7 @@ import pytest
 
 from pipesim import Protocol, Warp
 from pipesim.errors import ProtocolError
-from pipesim.lang.builder import elect
+from pipesim.lang.predicate import elect
 from pipesim.lang.shared_mem_barrier import SharedMemBarrier
 from pipesim.model.ops import Op
 from pipesim.model.positions import BARRIER

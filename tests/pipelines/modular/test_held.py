@@ -10,7 +10,7 @@ import pytest
 
 from pipesim import Engine, Protocol, Warp
 from pipesim.errors import HandleError
-from pipesim.lang.builder import elect, predicated
+from pipesim.lang.predicate import elect, predicated
 from pipesim.lang.tcgen05 import mma_arrive
 from pipesim.model.ops import Op, Operation
 from pipesim.pipelines import (

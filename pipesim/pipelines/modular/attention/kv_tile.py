@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from pipesim.errors import ProtocolError
-from pipesim.lang.builder import author_line
+from pipesim.lang.author_line import author_line
 from pipesim.lang.shared_mem_barrier import SharedMemBarrier
 from pipesim.lang.warp import Slot, TileArray
 from pipesim.pipelines.modular.attention.depth512 import Depth512SM100Config

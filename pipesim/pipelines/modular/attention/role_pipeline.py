@@ -6,7 +6,8 @@ The hand-overs of flash attention between MMA, softmax and correction: each side
 from __future__ import annotations
 
 from pipesim.errors import ProtocolError
-from pipesim.lang.builder import author_line, elect
+from pipesim.lang.author_line import author_line
+from pipesim.lang.predicate import elect
 from pipesim.lang.shared_mem_barrier import SharedMemBarrier
 from pipesim.lang.tcgen05 import elect_mma_arrive
 from pipesim.pipelines.common.pipeline_state import PipelineState

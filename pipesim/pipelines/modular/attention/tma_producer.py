@@ -6,7 +6,8 @@ Upstream: ``nn/attention/gpu/nvidia/sm100/attention_utils.mojo``.
 from __future__ import annotations
 
 from pipesim.errors import ProtocolError
-from pipesim.lang.builder import author_line, predicated
+from pipesim.lang.author_line import author_line
+from pipesim.lang.predicate import predicated
 from pipesim.lang.warp import Slot, TileArray
 from pipesim.pipelines.common.pipeline_struct import pipeline_struct
 from pipesim.pipelines.common.register_value import MBarType, RegisterValue, require_within

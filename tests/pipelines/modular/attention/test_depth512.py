@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from pipesim.errors import ConfigurationError, ParameterError, ProtocolError
-from pipesim.lang.builder import elect
+from pipesim.lang.predicate import elect
 from pipesim.lang.protocol import Protocol
 from pipesim.lang.warp import Warp
 from pipesim.model.ending import Ending

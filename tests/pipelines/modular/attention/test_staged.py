@@ -10,7 +10,7 @@ import pytest
 from pipesim import pipelines
 from pipesim.errors import ProtocolError
 from pipesim.explain.phases import run_canonically
-from pipesim.lang.builder import elect
+from pipesim.lang.predicate import elect
 from pipesim.lang.protocol import Protocol
 from pipesim.lang.shared_mem_barrier import BarrierStorage
 from pipesim.lang.warp import Slot, Warp

@@ -9,7 +9,7 @@ import pytest
 
 from pipesim import pipelines
 from pipesim.errors import ProtocolError
-from pipesim.lang.builder import elect
+from pipesim.lang.predicate import elect
 from pipesim.lang.protocol import Protocol
 from pipesim.lang.tcgen05 import mma_arrive_multicast
 from pipesim.lang.warp import TileArray, Warp

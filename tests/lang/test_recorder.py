@@ -9,9 +9,10 @@ from typing import Any
 import pytest
 
 from pipesim.errors import HandleError, ProtocolError
-from pipesim.lang import builder as recording
-from pipesim.lang.builder import Linear, recorder
+from pipesim.lang import recorder as recording
+from pipesim.lang.linear import Linear
 from pipesim.lang.protocol import Protocol
+from pipesim.lang.recorder import recorder
 from pipesim.lang.shared_mem_barrier import BarrierStorage, StateToken
 from pipesim.lang.warp import TileArray, Warp
 from pipesim.model.ops import Engine, Op
