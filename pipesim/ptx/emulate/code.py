@@ -9,7 +9,8 @@ from typing import Any, cast
 
 from pipesim.ptx.emulate import integers
 from pipesim.ptx.emulate.addresses import at_rank, from_generic, rank_of, to_generic
-from pipesim.ptx.emulate.expressions import Assignment, NotAnExpression, assignments, operand_text
+from pipesim.ptx.emulate.expressions.operands import Assignment, NotAnExpression, operand_text
+from pipesim.ptx.emulate.expressions.table import assignments
 from pipesim.ptx.emulate.malformed import MALFORMED, malformed
 from pipesim.ptx.emulate.regions import Regions
 from pipesim.ptx.emulate.synchronising import synchronises

@@ -1,0 +1,1 @@
+"""What instructions compute, as texts of Python expressions: the table, and a file for each kind of instruction."""

@@ -1,0 +1,96 @@
+"""Values that are moved, converted, or made into addresses of other spaces and CTAs."""
+
+from __future__ import annotations
+
+from pipesim.ptx.emulate.expressions.operands import (
+    BITS,
+    INTEGERS,
+    Assignment,
+    NameTable,
+    NotAnExpression,
+    Writer,
+    assigned,
+    mask_of,
+    operand_text,
+    operands_of,
+    signed,
+    type_of,
+)
+from pipesim.ptx.launch.image import PARAMETERS
+from pipesim.ptx.text.instruction import Address, Instruction, Register, Special, Symbol, Vector
+
+
+def _move(instruction: Instruction, names: NameTable) -> list[Assignment]:
+    width = next((BITS[m] for m in instruction.modifiers if m in BITS), 0)
+    if not width:
+        raise NotAnExpression
+    d, a = operands_of(instruction, 2)
+    if isinstance(d, Vector):
+        part = width // len(d.parts)
+        text = operand_text(a, names, width)
+        found = [(p, f"({text}>>{part * i})&{mask_of(part)}") for i, p in enumerate(d.parts)]
+        written = [each for p, expression in found for each in assigned(p, names, expression)]
+        if any(f"R[{register}]" in text for register, _ in written[:-1]):
+            raise NotAnExpression  # one of the results is where the value is
+        return written
+    text = operand_text(a, names, width)
+    return assigned(d, names, f"({text})&{mask_of(width)}" if isinstance(a, Special | Symbol | Address) else text)
+
+
+def _convert(instruction: Instruction, names: NameTable) -> list[Assignment]:
+    kinds = [INTEGERS[m] for m in instruction.modifiers if m in INTEGERS]
+    if len(kinds) != 2 or instruction.has_any("sat", "pack"):
+        raise NotAnExpression
+    (to_kind, to_width), (kind, from_width) = kinds
+    d, a = operands_of(instruction, 2)
+    text = operand_text(a, names, from_width)
+    held = names.width(d.name) if isinstance(d, Register) and to_kind == "s" else to_width
+    if to_width <= from_width:
+        text = f"{text}&{mask_of(to_width)}"
+        if held > to_width:  # a register that is wider gets copies of the sign
+            text = f"{signed(f'({text})', to_width)}&{mask_of(held)}"
+    else:
+        text = f"({text}&{mask_of(from_width)})"
+        if kind == "s":
+            text = f"{signed(text, from_width)}&{mask_of(to_width)}"
+    return assigned(d, names, text)
+
+
+def _convert_address(instruction: Instruction, names: NameTable) -> list[Assignment]:
+    """``cvta``: generic addresses of shared memory are a window; those of other spaces are the addresses themselves."""
+    _, width = type_of(instruction)
+    d, a = operands_of(instruction, 2)
+    text = operand_text(a, names, width)
+    shared = instruction.has_any("shared", "shared::cta", "shared::cluster")
+    if shared:
+        text = f"from_generic({text})" if instruction.has("to") else f"to_generic({text})"
+    elif instruction.has_any("param", "param::entry"):
+        text = f"({text}-{PARAMETERS})" if instruction.has("to") else f"({text}+{PARAMETERS})"
+    return assigned(d, names, text)
+
+
+def _map_rank(instruction: Instruction, names: NameTable) -> list[Assignment]:
+    """``mapa``: the same place in the CTA of a rank. Without a space the address is generic."""
+    _, width = type_of(instruction)
+    d, a, b = operands_of(instruction, 3)
+    x, y = operand_text(a, names, width), operand_text(b, names, 32)
+    if instruction.has("shared::cluster"):
+        return assigned(d, names, f"at_rank({x},{y})")
+    return assigned(d, names, f"to_generic(at_rank(from_generic({x}),{y}))")
+
+
+def _rank_of(instruction: Instruction, names: NameTable) -> list[Assignment]:
+    d, a = operands_of(instruction, 2)
+    text = operand_text(a, names, 64)
+    if not instruction.has("shared::cluster"):
+        text = f"from_generic({text})"
+    return assigned(d, names, f"rank_of({text})")
+
+
+WRITERS: dict[str, Writer] = {
+    "mov": _move,
+    "cvt": _convert,
+    "cvta": _convert_address,
+    "mapa": _map_rank,
+    "getctarank": _rank_of,
+}
