@@ -29,7 +29,8 @@ from pipesim.answers.search_length import states_of
 from pipesim.errors import PipesimError
 from pipesim.model.strictness import LENIENT
 from pipesim.prove.check import check
-from pipesim.ptx.extract import emit, emulate, prepare
+from pipesim.ptx.emulation import emulate, prepare
+from pipesim.ptx.extract import emit
 from pipesim.ptx.launch.file import read_launch
 from pipesim.ptx.text.read import read_module
 

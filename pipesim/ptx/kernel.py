@@ -9,7 +9,8 @@ from pathlib import Path
 from pipesim.bounds import MAX_PTX_BYTES
 from pipesim.errors import LaunchFileError, PtxError
 from pipesim.inputs import InputKind
-from pipesim.ptx.extract import Extraction, entry_of, extract
+from pipesim.ptx.emulation import entry_of
+from pipesim.ptx.extract import Extraction, extract
 from pipesim.ptx.flow.inline import inlined
 from pipesim.ptx.flow.slice import slice_of
 from pipesim.ptx.launch.file import LAUNCH_FILE, launch_json, read_launch

@@ -12,7 +12,7 @@ def pointers_wanted(text: bytes, kernel: str) -> frozenset[tuple[int, int]]:
 
     Empty for PTX that cannot be read, which the report will say.
     """
-    from pipesim.ptx.extract import entry_of
+    from pipesim.ptx.emulation import entry_of
     from pipesim.ptx.flow.inline import inlined
     from pipesim.ptx.flow.slice import slice_of
     from pipesim.ptx.flow.wanted import Need

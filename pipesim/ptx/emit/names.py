@@ -142,3 +142,9 @@ def tiles_of(recorder: StreamRecorder, function: Function, module: Module) -> tu
         name = base if number == 1 else f"{base} ({number})"
         found.append(Tile(name, Space.SHARED, cta, offset, nbytes, slots))
     return tuple(found)
+
+
+def some_places(places: Sequence[str]) -> str:
+    """The first places of several, and how many more there are."""
+    more = len(places) - 4
+    return ", ".join(places[:4]) + (f" and {more} more place{'s' if more > 1 else ''}" if more > 0 else "")

@@ -1,0 +1,149 @@
+"""A kernel with the values of one launch: what its cluster does, warp by warp."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from fractions import Fraction
+
+from pipesim.errors import LaunchFileError
+from pipesim.ptx.emit.names import some_places, source_of
+from pipesim.ptx.emit.record import covers
+from pipesim.ptx.emulate.cluster import Cluster, EmulationLimits
+from pipesim.ptx.emulate.code import Code
+from pipesim.ptx.emulate.constants import Constants
+from pipesim.ptx.emulate.effects.table import effect_of
+from pipesim.ptx.emulate.regions import Regions
+from pipesim.ptx.flow.graph import graph_of
+from pipesim.ptx.flow.inline import inlined
+from pipesim.ptx.flow.slice import slice_of
+from pipesim.ptx.flow.unwaited import read_too_early, used_at_once
+from pipesim.ptx.flow.uses import uses_of
+from pipesim.ptx.launch.fits import fitted
+from pipesim.ptx.launch.image import Image
+from pipesim.ptx.launch.values import Launch
+from pipesim.ptx.text.module import Function, Module
+
+_MOST_PARTINGS = 8  #: times that the lanes of warps are followed apart in more parts
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """A kernel of a module, ready to be emulated with the values of one launch."""
+
+    module: Module
+    launch: Launch
+    entry: Function
+    function: Function  #: the kernel with the bodies of the functions that it calls
+    code: Code
+    too_early: tuple[tuple[int, int], ...]  #: what writes registers late, and who reads them before the wait
+
+
+@dataclass(frozen=True)
+class Emulation:
+    """What the warps of one cluster did. ``unsolved``: why the bytes of copies are not known, if so."""
+
+    cluster: Cluster
+    instructions: int  #: of all warps, in all runs
+    unsolved: str
+
+
+def prepare(module: Module, launch: Launch) -> Kernel:
+    """Flow: calls replaced by bodies, and what synchronisation depends on.
+
+    Raises LaunchFileError if launch and kernel do not fit.
+    """
+    entry = entry_of(module, launch)
+    launch = fitted(launch, entry)
+    function = inlined(module, entry)
+    graph, uses = graph_of(function), uses_of(function)
+    part = slice_of(function, graph, uses)
+    code = Code(function, Regions(function, graph, part.kept, uses, part.opaque), part)
+    code.effect_of = effect_of
+    early = read_too_early(function, graph, uses)
+    loads = [p for p, _ in early if function.body[p].opcode == "tcgen05"]
+    code.loaded_at_once = frozenset(p for p in loads if used_at_once(function, graph, uses, p))
+    return Kernel(module, launch, entry, function, code, early)
+
+
+def emulate(kernel: Kernel, limits: EmulationLimits | None = None) -> Emulation:
+    """Run the cluster: again where lanes have to be followed apart, and where bytes of copies had to be worked out."""
+    code, launch = kernel.code, kernel.launch
+    limits = limits or EmulationLimits()
+    image, constants = Image(launch, kernel.entry), Constants(kernel.module)
+    cluster = Cluster(code, launch, image, constants)
+    instructions = cluster.run(limits)
+    apart: dict[tuple[int, int], tuple[int, ...]] = {}
+    for _ in range(_MOST_PARTINGS):
+        parted = cluster.must_part()
+        if not parted:
+            break
+        apart |= parted
+        cluster = Cluster(code, launch, image, constants, apart)
+        instructions += cluster.run(replace(limits, instructions=limits.instructions - instructions))
+    unsolved = ""
+    if cluster.equations or any(cluster.landed_copies.values()):
+        sizes = solved(cluster.equations)
+        if sizes is None:
+            unsolved = _unsolved(kernel, cluster)
+        else:
+            cluster = Cluster(code, launch, image, constants, apart)
+            cluster.sizes = sizes
+            instructions += cluster.run(replace(limits, instructions=limits.instructions - instructions))
+    reused = frozenset(
+        place for place in cluster.initialised if any(covers(a, place) for a in cluster.recorder.written)
+    )
+    if reused and not unsolved:
+        sizes, cluster = cluster.sizes, Cluster(code, launch, image, constants, apart)
+        cluster.sizes, cluster.reused = sizes, reused
+        instructions += cluster.run(replace(limits, instructions=limits.instructions - instructions))
+    return Emulation(cluster, instructions, unsolved)
+
+
+def _unsolved(kernel: Kernel, cluster: Cluster) -> str:
+    """Which copies have bytes that are needed, and what is known of them."""
+    body, module = kernel.function.body, kernel.module
+    places = sorted(set(cluster.unsized.values()))
+    lines = [f"{source_of(body[at], module)} ({module.name}:{body[at].line})" for at in places]
+    sums = sorted({total for copies, total in cluster.equations if len(copies) > 1})
+    known = f": known is the sum of several, {sums[0]:,}" if sums else ""
+    return (
+        f"needed is the box of the tensor maps of the copies at {some_places(lines)}; the launch file has none{known}"
+    )
+
+
+def entry_of(module: Module, launch: Launch) -> Function:
+    """The kernel that is launched. LaunchFileError if the file does not have it."""
+    entry = module.function(launch.entry)
+    if entry is None or not entry.body:
+        names = ", ".join(each.name for each in module.entries)
+        raise LaunchFileError(
+            f"{module.name} has no kernel {launch.entry}", cause=f"it has {names or 'none'}", correction="name one"
+        )
+    return entry
+
+
+def solved(equations: list[tuple[tuple[object, ...], int]]) -> dict[object, int] | None:
+    """Bytes of one copy by each tensor map, from phases: so many copies of each, and their bytes together.
+
+    None unless there is one solution, of positive integers.
+    """
+    keys = list(dict.fromkeys(key for copies, _ in equations for key in copies))
+    rows = {(*(copies.count(key) for key in keys), total) for copies, total in equations}
+    matrix = [[Fraction(v) for v in row] for row in sorted(rows)]
+    rank = 0
+    for column in range(len(keys)):
+        pivot = next((r for r in range(rank, len(matrix)) if matrix[r][column]), None)
+        if pivot is None:
+            return None
+        matrix[rank], matrix[pivot] = matrix[pivot], matrix[rank]
+        matrix[rank] = [v / matrix[rank][column] for v in matrix[rank]]
+        for r in range(len(matrix)):
+            if r != rank and matrix[r][column]:
+                matrix[r] = [a - matrix[r][column] * b for a, b in zip(matrix[r], matrix[rank], strict=True)]
+        rank += 1
+    if any(row[-1] for row in matrix[rank:]):
+        return None
+    sizes = {key: matrix[i][-1] for i, key in enumerate(keys)}
+    if any(size.denominator != 1 or size <= 0 for size in sizes.values()):
+        return None
+    return {key: int(size) for key, size in sizes.items()}
