@@ -32,7 +32,7 @@ from pipesim.conform.result import TraceVerdict
 from pipesim.conform.times import TimeComparison
 from pipesim.errors import PipesimError
 from pipesim.explain.anatomy.parts import Anatomy
-from pipesim.launches.written import INDEX_FORMAT, INDEX_VERSION, NOT_LISTED
+from pipesim.launches.files.folder import INDEX_FORMAT, INDEX_VERSION, NOT_LISTED
 from pipesim.model.coverage import Coverage
 from pipesim.model.finding import Deadlock, Finding
 from pipesim.model.ops import OPERANDS, Space

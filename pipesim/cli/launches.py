@@ -65,10 +65,10 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
 def _carry_out(options: argparse.Namespace) -> int:
     from pipesim.export.exit_codes import launches_exit_code
     from pipesim.launches.checks import check_launches
-    from pipesim.launches.code import dumped_ptx
     from pipesim.launches.command import limits_of, observed_environment, run_observed, spool_folder
-    from pipesim.launches.gather import gather
-    from pipesim.launches.written import require_folder, write_launches
+    from pipesim.launches.files.folder import require_folder, write_launches
+    from pipesim.launches.files.found_ptx import dumped_ptx
+    from pipesim.launches.files.gather import gather
     from pipesim.report.pages.launches import paint_launches
 
     words = _words(options)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pipesim.launches.compiled import CompiledLaunch
-from pipesim.launches.offline_triton import triton
+from pipesim.launches.files.compiled import CompiledLaunch
+from pipesim.launches.offline.triton import triton
 
 __all__ = ["CompiledLaunch", "triton"]

@@ -16,11 +16,11 @@ from pipesim.errors import ParameterError
 from pipesim.export.as_json import as_json
 from pipesim.export.exit_codes import launches_exit_code
 from pipesim.launches.checks import check_launch, check_launches
-from pipesim.launches.code import dumped_ptx
 from pipesim.launches.command import limits_of, spool_folder
-from pipesim.launches.gather import gather
+from pipesim.launches.files.folder import require_folder, write_launches
+from pipesim.launches.files.found_ptx import dumped_ptx
+from pipesim.launches.files.gather import gather
 from pipesim.launches.observe.limits import Limits
-from pipesim.launches.written import require_folder, write_launches
 from pipesim.model.finding import Verdict
 from pipesim.report.pages.launches import launches_lines
 from pipesim.report.sentences.document import in_words

@@ -4,8 +4,8 @@
 
     extern "C" __global__ void fill(int *out, int n) { if (threadIdx.x < n) out[threadIdx.x] = n; }
 
-``cuobjdump -xptx all`` gave the same PTX as :func:`pipesim.launches.entry_text.ptx_of_entry` for these files and for
-twelve others that are not kept (``-G``, ``-dc``, ``-no-compress``, each ``--compress-mode``, eight architectures).
+``cuobjdump -xptx all`` gave the same PTX as :func:`pipesim.launches.images.entry_text.ptx_of_entry` for these files and
+for twelve others that are not kept (``-G``, ``-dc``, ``-no-compress``, each ``--compress-mode``, eight architectures).
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from __future__ import annotations
 import base64
 import struct
 
-from pipesim.launches.images import Peek
+from pipesim.launches.images.code_image import Peek
 
 #: -no-compress -gencode arch=compute_90,code=compute_90
 PLAIN = base64.b85decode(

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from pipesim.answers.views.launches import LaunchesReport
-from pipesim.launches.gather import gather
+from pipesim.launches.files.gather import gather
 from pipesim.ptx.launch.values import Launch, Number, Parameter, Pointer
 from tests.support.paths import ROOT
 from tests.support.spools import record_of, write_spool

@@ -1,9 +1,9 @@
 /* The library that observes the launches of a process which is not Python: pipesim/launches/inject.py builds it.
 
    The driver loads it in cuInit (CUDA_INJECTION64_PATH) and calls InitializeInjection, which subscribes to CUPTI.
-   Before each distinct launch it writes a record to the spool folder (pipesim/launches says of what form). It only
-   observes: whatever fails here becomes a note, and the program runs as without it. Two launches are alike if they have
-   the same kernel, shape and tensor maps, and parameters that differ only in addresses of the same alignment. */
+   Before each distinct launch it writes a record to the spool folder (pipesim/launches/records says of what form). It
+   only observes: whatever fails here becomes a note, and the program runs as without it. Two launches are alike if they
+   have the same kernel, shape and tensor maps, and parameters that differ only in addresses of the same alignment. */
 #define _GNU_SOURCE
 #include "records.h"
 #include <pthread.h>

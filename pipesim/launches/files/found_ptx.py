@@ -11,8 +11,8 @@ from typing import NamedTuple
 from pipesim.bounds import MAX_PTX_BYTES, MAX_SPOOL_FILES
 from pipesim.errors import PipesimError, PtxError, UsageError
 from pipesim.inputs import InputKind
-from pipesim.launches.recorded import LaunchRecord
-from pipesim.launches.records import is_code_file
+from pipesim.launches.records.read import is_code_file
+from pipesim.launches.records.record import LaunchRecord
 
 _CODE = InputKind("PTX", MAX_PTX_BYTES, PtxError, "give the PTX of one module, as its compiler wrote it")
 _ENTRIES = re.compile(r"\.entry\s+([\w$%.]+)")
@@ -53,7 +53,7 @@ class Codes:
                 raise PtxError(f"{name} is not a file of the folder")
             data = _CODE.read_bytes(path)
             if name.endswith(".entry"):
-                from pipesim.launches.entry_text import ptx_of_entry
+                from pipesim.launches.images.entry_text import ptx_of_entry
 
                 return FoundCode(ptx_of_entry(data))
             return FoundCode(_text(data))

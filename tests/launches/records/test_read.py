@@ -9,9 +9,16 @@ from typing import Any
 import pytest
 
 from pipesim.errors import UsageError
-from pipesim.launches import records
-from pipesim.launches.recorded import CountRecord, ObservedProcess, SeenMap, SeenParameter, SeenPointer, SpoolRecords
-from pipesim.launches.records import read_spool
+from pipesim.launches.records import read as reading
+from pipesim.launches.records.read import read_spool
+from pipesim.launches.records.record import (
+    CountRecord,
+    ObservedProcess,
+    SeenMap,
+    SeenParameter,
+    SeenPointer,
+    SpoolRecords,
+)
 from pipesim.ptx.launch.values import Array, Field, Launch, Number, Parameter, Pointer, TensorMap
 from tests.support.spools import PROCESS, record_of, write_spool
 
@@ -144,8 +151,8 @@ def test_few_of_many_damaged_lines_are_named(tmp_path: Path) -> None:
 
 
 def test_there_is_a_bound_on_records_and_on_processes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(records, "MAX_RECORDS", 3)
-    monkeypatch.setattr(records, "MAX_SPOOL_FILES", 1)
+    monkeypatch.setattr(reading, "MAX_RECORDS", 3)
+    monkeypatch.setattr(reading, "MAX_SPOOL_FILES", 1)
     write_spool(tmp_path / "s", [RECORD] * 5, name="1")
     found = read_spool(write_spool(tmp_path / "s", [RECORD] * 5, name="2"))
     assert len(found.launches) == 2

@@ -7,10 +7,10 @@ import struct
 
 import pytest
 
-from pipesim.launches.entry_text import ptx_of_entry
-from pipesim.launches.fat_binary import Architecture, EntryKind, entries_at, entry_bytes
-from pipesim.launches.which_entry import choose
-from tests.launches.inject.conftest import PTX
+from pipesim.launches.images.entry_text import ptx_of_entry
+from pipesim.launches.images.fat_binary import Architecture, EntryKind, entries_at, entry_bytes
+from pipesim.launches.images.which_entry import choose
+from tests.launches.observe.inject.conftest import PTX
 from tests.support.fat_binaries import BASE, GROUP, LZ4, PLAIN, ZSTD, container, entry, memory
 
 ELF = b"\x7fELF\x02\x01\x01A" + bytes(100)

@@ -6,7 +6,7 @@ import math
 import struct
 from collections.abc import Callable, Iterator, Sequence
 
-from pipesim.launches.recorded import SeenParameter, SeenPointer
+from pipesim.launches.records.record import SeenParameter, SeenPointer
 from pipesim.ptx.flow.wanted import Need, Wanted
 from pipesim.ptx.launch.encoding import encoded
 from pipesim.ptx.launch.file import MOST_VALUES

@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from pipesim.errors import MissingExtraError, UsageError
-from pipesim.launches.compiled import CompiledLaunch
-from pipesim.launches.triton_driver import Noted, offline
+from pipesim.launches.files.compiled import CompiledLaunch
+from pipesim.launches.offline.triton_driver import Noted, offline
 from pipesim.ptx.launch.values import Array, Content, Field, Launch, Number, Parameter, Pointer, TensorMap
 
 _ARCHITECTURES = {"sm_90a": 90, "sm_100a": 100}

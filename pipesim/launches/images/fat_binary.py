@@ -1,10 +1,10 @@
 """The entries of a fat binary: PTX and machine code for several architectures, as nvcc packs them.
 
 No header of CUDA's describes the format. It was read off files of nvcc 13.5 made with other options each, with
-``cuobjdump`` as the yardstick (tests/launches/test_fat_binary.py); all 6,360 containers of 22 libraries of CUDA, cuDNN
-and PyTorch are read by these rules. A container is ``0xBA55ED50 u32, version u16, header bytes u16, bytes of all
-entries u64``, and then entries, each a header of 64 bytes or more and a payload. Standard library only: this runs in
-the process that is observed.
+``cuobjdump`` as the yardstick (tests/launches/images/test_fat_binary.py); all 6,360 containers of 22 libraries of
+CUDA, cuDNN and PyTorch are read by these rules. A container is ``0xBA55ED50 u32, version u16, header bytes u16, bytes
+of all entries u64``, and then entries, each a header of 64 bytes or more and a payload. Standard library only: this
+runs in the process that is observed.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Self
 
 from pipesim.bounds import MAX_IMAGE_BYTES, MAX_IMAGE_PARTS
 from pipesim.errors import CodeImageError
-from pipesim.launches.images import ImageKind, Peek, image_at, read
+from pipesim.launches.images.code_image import ImageKind, Peek, image_at, read
 
 HEADER = 64  #: bytes of an entry's header before its name, its options or its members
 #: kind u16, version u16, header bytes u32 (of a member: its offset), payload bytes u64, compressed bytes u32, offset of

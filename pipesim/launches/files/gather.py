@@ -10,11 +10,11 @@ from pathlib import Path
 
 from pipesim.answers.views.launches import CaughtKernel, CaughtLaunch, LaunchesReport
 from pipesim.errors import PipesimError, internal_error
-from pipesim.launches.caught import DescribedLaunch, KernelText, described, kernel_text
-from pipesim.launches.code import Codes, FoundCode
-from pipesim.launches.file_names import FileNames, launch_file_name
-from pipesim.launches.recorded import CountRecord, LaunchRecord, SpoolRecords
-from pipesim.launches.records import read_spool
+from pipesim.launches.files.found_ptx import Codes, FoundCode
+from pipesim.launches.files.launch_file import DescribedLaunch, KernelText, described, kernel_text
+from pipesim.launches.files.names import FileNames, launch_file_name
+from pipesim.launches.records.read import read_spool
+from pipesim.launches.records.record import CountRecord, LaunchRecord, SpoolRecords
 from pipesim.ptx.launch.file import launch_json
 from pipesim.ptx.launch.values import Content, Launch, Pointer, Struct
 
@@ -58,9 +58,9 @@ def gather(
 ) -> tuple[LaunchesReport, Texts]:
     """The report on the records of a spool folder, and the files that it names, none of which is written yet.
 
-    ``dump``: PTX texts of a compiler's dump by kernel (:func:`pipesim.launches.code.dumped_ptx`). ``folder``,
-    ``command`` and ``status`` are for the report. Of kernels that match none of the ``patterns``, if there are some,
-    only the number is said. UsageError if the folder cannot be read.
+    ``dump``: PTX texts of a compiler's dump by kernel (:func:`pipesim.launches.files.found_ptx.dumped_ptx`).
+    ``folder``, ``command`` and ``status`` are for the report. Of kernels that match none of the ``patterns``, if there
+    are some, only the number is said. UsageError if the folder cannot be read.
     """
     records = read_spool(spool)
     every = _kernels(records, Codes(spool, dump or {}))

@@ -11,8 +11,8 @@ import pytest
 
 from pipesim.launches.inject import injection_environment
 from pipesim.launches.observe.limits import Limits
-from pipesim.launches.recorded import LaunchRecord, SeenParameter
-from pipesim.launches.records import read_spool
+from pipesim.launches.records.read import read_spool
+from pipesim.launches.records.record import LaunchRecord, SeenParameter
 from tests.support.fat_binaries import GROUP, LZ4, ZSTD, container, entry
 
 _RUN = """

@@ -21,8 +21,8 @@ from pipesim.bounds import (
 )
 from pipesim.errors import LaunchFileError, UsageError
 from pipesim.inputs import InputKind, json_value
-from pipesim.launches.record_members import CORRECTION, line_of, name_of, seen_parameter
-from pipesim.launches.recorded import (
+from pipesim.launches.records.members import CORRECTION, line_of, name_of, seen_parameter
+from pipesim.launches.records.record import (
     CountRecord,
     LaunchRecord,
     ObservedProcess,

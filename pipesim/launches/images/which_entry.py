@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from pipesim.launches.fat_binary import Architecture, EntryKind, FatEntry
+from pipesim.launches.images.fat_binary import Architecture, EntryKind, FatEntry
 
 
 @dataclass(frozen=True)

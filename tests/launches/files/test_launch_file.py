@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from pipesim.launches.caught import KernelText, barriers, described, kernel_text
-from pipesim.launches.contents import number
-from pipesim.launches.recorded import LaunchRecord
-from pipesim.launches.records import read_spool
+from pipesim.launches.files.launch_file import KernelText, barriers, described, kernel_text
+from pipesim.launches.files.parameters import number
+from pipesim.launches.records.read import read_spool
+from pipesim.launches.records.record import LaunchRecord
 from pipesim.ptx.extract import extract
 from pipesim.ptx.launch.encoding import encoded
 from pipesim.ptx.launch.file import launch_json, read_launch

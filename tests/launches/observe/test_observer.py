@@ -10,7 +10,7 @@ from types import ModuleType
 
 import pytest
 
-from pipesim.launches.fat_binary import EntryKind
+from pipesim.launches.images.fat_binary import EntryKind
 from pipesim.launches.observe import Limits, calls
 from pipesim.launches.observe.compilers import Compiled
 from pipesim.launches.observe.loaded import LoadedImages

@@ -10,8 +10,8 @@ import pyarrow as pa
 import pytest
 
 from pipesim.errors import CodeImageError
-from pipesim.launches.entry_text import lz4_block, ptx_of_entry
-from pipesim.launches.fat_binary import (
+from pipesim.launches.images.entry_text import lz4_block, ptx_of_entry
+from pipesim.launches.images.fat_binary import (
     Architecture,
     Compression,
     EntryKind,
@@ -20,7 +20,7 @@ from pipesim.launches.fat_binary import (
     entry_bytes,
     entry_of,
 )
-from pipesim.launches.which_entry import choose
+from pipesim.launches.images.which_entry import choose
 from tests.support.fat_binaries import BASE, GROUP, LZ4, PLAIN, ZSTD, container, entry, memory
 
 TEXT = b"\n.version 9.5\n.target sm_90\n" + b"// a comment that can be packed well, well, well\n" * 40

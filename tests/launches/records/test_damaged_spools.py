@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from pipesim.launches.gather import gather
+from pipesim.launches.files.gather import gather
 from pipesim.ptx.launch.file import read_launch
 from tests.support.paths import ROOT
 from tests.support.spools import record_of, write_spool

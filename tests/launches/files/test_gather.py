@@ -9,12 +9,12 @@ import pytest
 from pipesim.answers.views.conclusion import Conclusion
 from pipesim.answers.views.launches import LaunchesReport
 from pipesim.errors import UsageError
-from pipesim.launches import caught, code
-from pipesim.launches import gather as gathering
-from pipesim.launches.caught import DescribedLaunch, KernelText
-from pipesim.launches.code import dumped_ptx
-from pipesim.launches.gather import gather
-from pipesim.launches.recorded import LaunchRecord
+from pipesim.launches.files import found_ptx, launch_file
+from pipesim.launches.files import gather as gathering
+from pipesim.launches.files.found_ptx import dumped_ptx
+from pipesim.launches.files.gather import gather
+from pipesim.launches.files.launch_file import DescribedLaunch, KernelText
+from pipesim.launches.records.record import LaunchRecord
 from pipesim.ptx.launch.file import read_launch
 from pipesim.ptx.launch.values import Number, Pointer
 from tests.support.small_spools import count, gathered, ptx_of, record
@@ -53,7 +53,7 @@ def test_what_two_processes_record_alike_is_described_once(tmp_path: Path, monke
 
     def noted(record: LaunchRecord, kernel: KernelText) -> DescribedLaunch:
         described.append(record)
-        return caught.described(record, kernel)
+        return launch_file.described(record, kernel)
 
     monkeypatch.setattr(gathering, "described", noted)
     for rank in range(8):
@@ -70,12 +70,12 @@ def test_a_mistake_of_ours_in_one_kernel_does_not_lose_the_others(
     def described(record: LaunchRecord, kernel: KernelText) -> DescribedLaunch:
         if record.grid == (9, 1, 1):
             raise KeyError("x")
-        return caught.described(record, kernel)
+        return launch_file.described(record, kernel)
 
     def kernel_text(text: str, name: str, kernel: str) -> KernelText:
         if kernel == "other":
             raise RecursionError("deep")
-        return caught.kernel_text(text, name, kernel)
+        return launch_file.kernel_text(text, name, kernel)
 
     monkeypatch.setattr(gathering, "described", described)
     monkeypatch.setattr(gathering, "kernel_text", kernel_text)
@@ -147,7 +147,7 @@ def test_ptx_ends_at_its_first_zero(tmp_path: Path) -> None:
 
 
 def test_ptx_of_a_fat_binary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from pipesim.launches import entry_text
+    from pipesim.launches.images import entry_text
 
     monkeypatch.setattr(entry_text, "ptx_of_entry", lambda data: ptx_of("k") if data == b"entry" else "")
     spool = write_spool(tmp_path / "spool", [record(code="i.entry")])
@@ -207,7 +207,7 @@ class TestDump:
             dumped_ptx(tmp_path)
         with pytest.raises(UsageError, match="cannot be read"):
             dumped_ptx(tmp_path / "nothing")
-        monkeypatch.setattr(code, "MAX_SPOOL_FILES", 0)
+        monkeypatch.setattr(found_ptx, "MAX_SPOOL_FILES", 0)
         (tmp_path / "a.ptx").write_text("")
         with pytest.raises(UsageError, match="has 1 PTX files; at most 0 are read"):
             dumped_ptx(tmp_path)

@@ -6,7 +6,7 @@ import struct
 
 from pipesim.bounds import MAX_PTX_BYTES
 from pipesim.errors import CodeImageError
-from pipesim.launches.fat_binary import Compression, EntryKind, entry_of
+from pipesim.launches.images.fat_binary import Compression, EntryKind, entry_of
 
 _CUT = "the compressed PTX of a fat binary is damaged"
 

@@ -9,8 +9,8 @@ import pytest
 
 from hwkernels.twins import registered
 from hwkernels.twins.launch_file import launch_of
-from pipesim.launches.caught import KernelText, described, kernel_text
-from pipesim.launches.records import read_spool
+from pipesim.launches.files.launch_file import KernelText, described, kernel_text
+from pipesim.launches.records.read import read_spool
 from pipesim.ptx.extract import extract, with_contents_read
 from pipesim.ptx.flow.wanted import Need
 from pipesim.ptx.launch.values import Launch, Pointer

@@ -10,8 +10,8 @@ import pytest
 
 from pipesim.launches.inject import injection_environment
 from pipesim.launches.observe.limits import Limits
-from pipesim.launches.recorded import LaunchRecord, SpoolRecords
-from pipesim.launches.records import read_spool
+from pipesim.launches.records.read import read_spool
+from pipesim.launches.records.record import LaunchRecord, SpoolRecords
 from tests.support import fake_cuda
 from tests.support.fake_cuda import FakeCuda
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from pipesim.launches.recorded import SeenPointer
+from pipesim.launches.records.record import SeenPointer
 from pipesim.ptx.launch.values import TensorMap
-from tests.launches.inject.conftest import PTX
+from tests.launches.observe.inject.conftest import PTX
 
 MAP = TensorMap("bf16", (1024, 512), (64, 128), (2048,), (1, 1), "128B")
 COLUMNS = TensorMap(

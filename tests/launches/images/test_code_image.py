@@ -7,7 +7,7 @@ import struct
 import pytest
 
 from pipesim.errors import CodeImageError
-from pipesim.launches.images import CodeImage, ImageKind, image_at, image_kind
+from pipesim.launches.images.code_image import CodeImage, ImageKind, image_at, image_kind
 from tests.support.fat_binaries import BASE, LZ4, PLAIN, container, entry, memory
 
 PTX = b"\n\n.version 8.0\n.target sm_90\n.address_size 64\n"

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from pipesim.errors import PipesimError, PtxError
-from pipesim.launches.compiled import CompiledLaunch
-from pipesim.launches.contents import parameter, unseen_map
-from pipesim.launches.recorded import LaunchRecord, SeenParameter
+from pipesim.launches.files.compiled import CompiledLaunch
+from pipesim.launches.files.parameters import parameter, unseen_map
+from pipesim.launches.records.record import LaunchRecord, SeenParameter
 from pipesim.ptx.extract import with_contents_read
 from pipesim.ptx.flow.inline import inlined
 from pipesim.ptx.flow.slice import slice_of

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from pipesim.bounds import MAX_KERNEL_NAME, MAX_RECORD_BYTES, MAX_TEXT
-from pipesim.launches.recorded import SeenMap, SeenParameter, SeenPointer
+from pipesim.launches.records.record import SeenMap, SeenParameter, SeenPointer
 from pipesim.ptx.launch import file as launch_file
 from pipesim.ptx.launch.members import Members
 

@@ -1,0 +1,1 @@
+"""PTX files and launch files, made of the records of an observed process."""

@@ -1,0 +1,1 @@
+"""What code a process hands to the driver: images, fat binaries, and which of their entries runs."""

@@ -1,0 +1,1 @@
+"""Launches of kernels that a compiler makes here, without a GPU."""
