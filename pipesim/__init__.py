@@ -37,8 +37,9 @@ if TYPE_CHECKING:
         umma_arrive_leader_cta,
         umma_arrive_peer_cta,
     )
+    from pipesim.lang.tiles import Slot, TileArray
     from pipesim.lang.try_result import TryResult
-    from pipesim.lang.warp import Slot, TileArray, Warp
+    from pipesim.lang.warp import Warp
     from pipesim.launches.capture import CapturedLaunch, CapturedLaunches, LaunchVerdicts, capture_launches
     from pipesim.model.ending import Ending
     from pipesim.model.finding import Advisory, Deadlock, FaultKind, FaultReport, Verdict
@@ -74,8 +75,9 @@ _HOMES = {
             "umma_arrive_leader_cta",
             "umma_arrive_peer_cta",
         ),
+        "pipesim.lang.tiles": ("Slot", "TileArray"),
         "pipesim.lang.try_result": ("TryResult",),
-        "pipesim.lang.warp": ("Slot", "TileArray", "Warp"),
+        "pipesim.lang.warp": ("Warp",),
         "pipesim.launches.capture": ("CapturedLaunch", "CapturedLaunches", "LaunchVerdicts", "capture_launches"),
         "pipesim.model.finding": ("Advisory", "Deadlock", "FaultKind", "FaultReport", "Verdict"),
         "pipesim.model.ops": ("Engine", "Fence", "Order", "Scope", "Space"),

@@ -10,7 +10,7 @@ from typing import Protocol
 from pipesim.lang.recorder import Recorder
 from pipesim.lang.shared_mem_barrier import BarrierStorage, Label
 from pipesim.lang.side_tables import Tables
-from pipesim.lang.warp import TileArray
+from pipesim.lang.tiles import TileArray
 from pipesim.model.groups import READS_REGISTER, WRITES_REGISTER
 from pipesim.model.ops import OPERANDS, Op, Operation
 from pipesim.model.program import Access, Agent, Barrier, Program, Tile

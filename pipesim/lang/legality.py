@@ -114,6 +114,27 @@ def require_transfer(rec: Recorder, engine: Engine, name: str, space: Space, ran
             )
 
 
+def require_one_copy(rec: Recorder, name: str) -> None:
+    """One lane issues a bulk copy into the tile of this name."""
+    if rec.executing != 1:
+        raise ProtocolError(
+            f"{rec.who}: {rec.executing} lanes issue the same copy into {name}",
+            place=author_line(),
+            cause="a bulk copy is issued once by each lane that executes it",
+            correction="put it inside `with w.elect_one():`",
+        )
+
+
+def require_multicast(rec: Recorder, cta_mask: int) -> None:
+    """A multicast names CTAs of the cluster; the mask 0 is that of an ordinary copy."""
+    if not 0 <= cta_mask < 1 << rec.tables.ctas:
+        raise ProtocolError(
+            f"{rec.who}: a multicast to the CTAs of mask {cta_mask:#b}",
+            place=author_line(),
+            cause=f"the cluster has {rec.tables.ctas} CTAs",
+        )
+
+
 def require_load(rec: Recorder, name: str, space: Space, rank: int, bar_rank: int) -> None:
     """A bulk copy lands in shared memory, and is counted in the CTA where it lands or by the leader of its pair."""
     if space != Space.SHARED:

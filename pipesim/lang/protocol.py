@@ -15,7 +15,8 @@ from pipesim.lang.raised import NOT_OURS, hint, in_words, raised_at
 from pipesim.lang.recorder import Recorder, recording
 from pipesim.lang.shared_mem_barrier import BarrierStorage
 from pipesim.lang.side_tables import Tables
-from pipesim.lang.warp import TileArray, Warp
+from pipesim.lang.tiles import TileArray
+from pipesim.lang.warp import Warp
 from pipesim.model.barrier import MAX_COUNT
 from pipesim.model.ops import Fence, Op, Scope, Space, semantics
 from pipesim.model.positions import BARRIER

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
-from functools import cached_property
 from operator import index
 
 from pipesim.bounds import MAX_CYCLES
@@ -19,6 +17,8 @@ from pipesim.lang.legality import (
     require_groups,
     require_load,
     require_mma,
+    require_multicast,
+    require_one_copy,
     require_one_lane,
     require_ordinary,
     require_register_request,
@@ -28,7 +28,8 @@ from pipesim.lang.legality import (
 from pipesim.lang.recorder import Recorder, current_recorder, recorder
 from pipesim.lang.shared_mem_barrier import SharedMemBarrier, barrier_address
 from pipesim.lang.tcgen05 import mma_arrive
-from pipesim.model.ops import Engine, Fence, Op, Operation, Order, Scope, Space, operand, semantics
+from pipesim.lang.tiles import Slot, TileArray
+from pipesim.model.ops import Engine, Fence, Op, Operation, Order, Scope, operand, semantics
 from pipesim.model.program import NAMED_BARRIERS
 
 ANY_ITEM = -1
@@ -36,93 +37,6 @@ _READ, _WRITE, _WORK = int(Op.READ), int(Op.WRITE), int(Op.WORK)
 _TRANSFER_READ, _TRANSFER_WRITE = int(Op.TRANSFER_READ), int(Op.TRANSFER_WRITE)
 _COMMIT, _WAIT_GROUP = int(Op.COMMIT), int(Op.WAIT_GROUP)
 _TCGEN05 = Engine.TCGEN05
-
-
-@dataclass(frozen=True, eq=False)
-class Slot:
-    """One slot of a tile array, or a range of bytes in it: ``slot.part(offset, nbytes)``.
-
-    A slot is made once, so the same bytes asked for twice are the same object.
-    """
-
-    name: str
-    space: Space
-    offset: int
-    nbytes: int
-    rank: int = -1  #: the CTA in whose memory it is, -1 for the executing one
-
-    @cached_property
-    def _parts(self) -> dict[tuple[int, int, int], Slot]:
-        """What was made of it already, by offset, bytes and rank: a loop asks for the same few again and again."""
-        return {}
-
-    def mapa(self, cta: int) -> Slot:
-        """The same bytes in the CTA of this rank: what an MMA of a pair of CTAs reads and writes there."""
-        try:
-            return self._parts[0, self.nbytes, index(cta)]
-        except (KeyError, TypeError):
-            made = Slot(self.name, self.space, self.offset, self.nbytes, cta)
-        if type(cta) is int:
-            self._parts[0, self.nbytes, cta] = made
-        return made
-
-    def part(self, offset: int, nbytes: int) -> Slot:
-        """The bytes ``offset .. offset + nbytes`` of this slot."""
-        try:
-            return self._parts[index(offset), index(nbytes), self.rank]
-        except (KeyError, TypeError):
-            made = self._part(offset, nbytes)
-        return self._parts.setdefault((made.offset - self.offset, made.nbytes, self.rank), made)
-
-    def _part(self, offset: int, nbytes: int) -> Slot:
-        offset, nbytes = whole(f"the offset of a part of {self.name}", offset), whole("its number of bytes", nbytes)
-        if offset < 0 or nbytes <= 0 or offset + nbytes > self.nbytes:
-            raise ProtocolError(
-                f"{nbytes} bytes at {offset} of {self.name}, which has {self.nbytes}",
-                place=author_line(),
-                correction="give at least one byte, all of them inside the slot",
-            )
-        return Slot(self.name, self.space, self.offset + offset, nbytes, self.rank)
-
-
-@dataclass(frozen=True)
-class TileArray:
-    """``slots`` tiles of ``nbytes`` each, from ``offset`` on, in the memory of each CTA."""
-
-    name: str
-    space: Space
-    offset: int
-    nbytes: int
-    slots: int
-
-    def __len__(self) -> int:
-        return self.slots
-
-    def __iter__(self) -> Iterator[Slot]:
-        return (self[slot] for slot in range(self.slots))
-
-    @cached_property
-    def _made(self) -> dict[int, Slot]:
-        """The slots that were asked for already: a ring asks for the same few again and again."""
-        return {}
-
-    def __getitem__(self, slot: int) -> Slot:
-        try:
-            return self._made[index(slot)]
-        except (KeyError, TypeError):
-            return self._slot(slot)
-
-    def _slot(self, slot: int) -> Slot:
-        slot = whole(f"the slot of {self.name}[...]", slot)
-        if not 0 <= slot < self.slots:
-            raise ProtocolError(
-                f"there is no {self.name}[{slot}]",
-                place=author_line(),
-                cause=f"{self.name} has {self.slots} slots",
-                correction=f"use 0 to {self.slots - 1}, for example {self.name}[stage.index()]",
-            )
-        made = Slot(f"{self.name}[{slot}]", self.space, self.offset + slot * self.nbytes, self.nbytes)
-        return self._made.setdefault(slot, made)
 
 
 class Warp:
@@ -177,20 +91,15 @@ class Warp:
                     operand(rec.code[-1], "cta_mask"),
                 )
         else:
-            self._require_one_copy(rec, destination)
+            require_one_copy(rec, destination.name)
             rec.append((*head, named, mask))
 
     def _first_load(
         self, rec: Recorder, destination: Slot, mbar: SharedMemBarrier, item: int, nbytes: int | None, cta_mask: int
     ) -> None:
         self._require_slot(destination)
-        self._require_one_copy(rec, destination)
-        if not 0 <= cta_mask < 1 << rec.tables.ctas:
-            raise ProtocolError(
-                f"{rec.who}: a multicast to the CTAs of mask {cta_mask:#b}",
-                place=author_line(),
-                cause=f"the cluster has {rec.tables.ctas} CTAs",
-            )
+        require_one_copy(rec, destination.name)
+        require_multicast(rec, cta_mask)
         if nbytes is not None:
             destination = destination.part(0, nbytes)
         for rank in range(rec.tables.ctas):
@@ -200,15 +109,6 @@ class Warp:
         counted = mbar.rank if mbar.rank >= 0 else rec.cta
         require_load(rec, destination.name, destination.space, self._rank(destination), counted)
         rec.emit(Op.TMA_LOAD, bar, self._access(destination), destination.nbytes, item, cta_mask)
-
-    def _require_one_copy(self, rec: Recorder, destination: Slot) -> None:
-        if rec.executing != 1:
-            raise ProtocolError(
-                f"{rec.who}: {rec.executing} lanes issue the same copy into {destination.name}",
-                place=author_line(),
-                cause="a bulk copy is issued once by each lane that executes it",
-                correction="put it inside `with w.elect_one():`",
-            )
 
     def read(self, source: Slot, item: int = ANY_ITEM) -> None:
         """Ordinary loads of all of ``source``, which should hold ``item`` (ANY_ITEM: whatever was written)."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from pipesim.lang.warp import Slot, Warp
+from pipesim.lang.tiles import Slot
+from pipesim.lang.warp import Warp
 from pipesim.model.ops import Engine, Fence
 
 GROUP = 4  #: warps of a warp group

@@ -8,7 +8,7 @@ from pipesim import Protocol, Warp
 from pipesim.answers.check import check
 from pipesim.answers.views.check import CheckReport, ProvedTogether
 from pipesim.lang.shared_mem_barrier import SharedMemBarrier
-from pipesim.lang.warp import TileArray
+from pipesim.lang.tiles import TileArray
 from pipesim.model.finding import Verdict
 from pipesim.prove.any_size.family import Stop
 from pipesim.report.sentences.check import check_sentence, sizes_words

@@ -10,7 +10,8 @@ import pytest
 from pipesim.explain.unguarded import advisories
 from pipesim.lang.protocol import Protocol
 from pipesim.lang.shared_mem_barrier import BarrierStorage
-from pipesim.lang.warp import TileArray, Warp
+from pipesim.lang.tiles import TileArray
+from pipesim.lang.warp import Warp
 from pipesim.model.ops import Engine
 from pipesim.model.program import Program
 from pipesim.protocols.catalog import BUILT_IN

@@ -12,7 +12,8 @@ from pipesim.errors import ProgramFormatError, ProtocolError
 from pipesim.export.promela.text import to_promela
 from pipesim.lang.protocol import Protocol
 from pipesim.lang.shared_mem_barrier import BarrierStorage
-from pipesim.lang.warp import TileArray, Warp
+from pipesim.lang.tiles import TileArray
+from pipesim.lang.warp import Warp
 from pipesim.model.finding import FaultKind
 from pipesim.model.ops import Engine, Fence, Op, Operation
 from pipesim.model.program import Agent, Program

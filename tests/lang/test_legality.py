@@ -13,7 +13,8 @@ from pipesim.lang.predicate import predicated
 from pipesim.lang.protocol import Protocol
 from pipesim.lang.shared_mem_barrier import BarrierStorage
 from pipesim.lang.tcgen05 import mma_arrive, mma_arrive_multicast
-from pipesim.lang.warp import TileArray, Warp
+from pipesim.lang.tiles import TileArray
+from pipesim.lang.warp import Warp
 from pipesim.model.barrier import MAX_COUNT
 from pipesim.model.ops import Engine, Op, Space
 from pipesim.model.program import Access, Program, Tile

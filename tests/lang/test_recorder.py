@@ -14,7 +14,8 @@ from pipesim.lang.linear import Linear
 from pipesim.lang.protocol import Protocol
 from pipesim.lang.recorder import recorder
 from pipesim.lang.shared_mem_barrier import BarrierStorage, StateToken
-from pipesim.lang.warp import TileArray, Warp
+from pipesim.lang.tiles import TileArray
+from pipesim.lang.warp import Warp
 from pipesim.model.ops import Engine, Op
 from pipesim.pipelines import ProducerConsumerPipeline
 

@@ -12,7 +12,8 @@ from pipesim.errors import ProtocolError
 from pipesim.lang.protocol import Protocol
 from pipesim.lang.recorder import recorder
 from pipesim.lang.shared_mem_barrier import BarrierStorage
-from pipesim.lang.warp import ANY_ITEM, TileArray, Warp
+from pipesim.lang.tiles import TileArray
+from pipesim.lang.warp import ANY_ITEM, Warp
 from pipesim.model.groups import ON_NAMED_BARRIER
 from pipesim.model.ops import Engine, Fence, Op, Operation, Order, Scope, semantics
 

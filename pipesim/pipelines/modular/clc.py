@@ -17,7 +17,8 @@ from pipesim.lang.predicate import predicated
 from pipesim.lang.protocol import Protocol
 from pipesim.lang.recorder import recorder
 from pipesim.lang.shared_mem_barrier import SharedMemBarrier
-from pipesim.lang.warp import TileArray, Warp
+from pipesim.lang.tiles import TileArray
+from pipesim.lang.warp import Warp
 from pipesim.model.ops import Fence
 from pipesim.pipelines.common.pipeline_state import PipelineState, make_producer_start_state
 from pipesim.pipelines.common.pipeline_struct import pipeline_struct

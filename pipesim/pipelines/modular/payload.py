@@ -11,7 +11,7 @@ from functools import cached_property
 
 from pipesim.errors import ProtocolError
 from pipesim.lang.author_line import author_line
-from pipesim.lang.warp import Slot, TileArray
+from pipesim.lang.tiles import Slot, TileArray
 
 
 @dataclass(frozen=True)

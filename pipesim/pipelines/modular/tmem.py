@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from pipesim.errors import ProtocolError
 from pipesim.lang.author_line import author_line
-from pipesim.lang.warp import Slot, TileArray
+from pipesim.lang.tiles import Slot, TileArray
 from pipesim.model.ops import Space
 
 TMEM_COLUMNS = 512  #: of an SM

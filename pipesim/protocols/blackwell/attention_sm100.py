@@ -16,7 +16,8 @@ from dataclasses import dataclass
 from pipesim.lang.protocol import Protocol
 from pipesim.lang.shared_mem_barrier import BarrierStorage, SharedMemBarrier
 from pipesim.lang.tcgen05 import umma_arrive_leader_cta
-from pipesim.lang.warp import Slot, Warp
+from pipesim.lang.tiles import Slot
+from pipesim.lang.warp import Warp
 from pipesim.pipelines.common.register_value import mbars_at
 from pipesim.pipelines.modular.attention.fa4 import BF16, FP8, WARP_GROUP, FA4Config
 from pipesim.pipelines.modular.attention.fa4_mbars import FA4MBarLayout, FA4MiscMBars

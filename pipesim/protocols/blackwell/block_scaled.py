@@ -14,7 +14,8 @@ from typing import Self
 
 from pipesim.errors import ParameterError
 from pipesim.lang.protocol import Protocol
-from pipesim.lang.warp import Slot, TileArray, Warp
+from pipesim.lang.tiles import Slot, TileArray
+from pipesim.lang.warp import Warp
 from pipesim.model.ops import Engine
 from pipesim.pipelines.modular.input_consumer import ConsumerTiles
 from pipesim.pipelines.modular.input_tile import InputTilePipeline

@@ -16,7 +16,8 @@ from pipesim.lang.predicate import elect
 from pipesim.lang.protocol import Protocol
 from pipesim.lang.recorder import recorder
 from pipesim.lang.shared_mem_barrier import BarrierStorage
-from pipesim.lang.warp import TileArray, Warp
+from pipesim.lang.tiles import TileArray
+from pipesim.lang.warp import Warp
 from pipesim.model.ops import Engine
 from pipesim.pipelines import (
     AsyncParams,

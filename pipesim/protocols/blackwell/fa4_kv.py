@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from pipesim.lang.shared_mem_barrier import SharedMemBarrier
-from pipesim.lang.warp import Slot, TileArray
+from pipesim.lang.tiles import Slot, TileArray
 from pipesim.pipelines.common.pipeline_state import make_producer_start_state
 from pipesim.pipelines.modular.attention.fa4 import FA4Config
 from pipesim.pipelines.modular.attention.fa4_mbars import FA4MiscMBars

@@ -9,7 +9,8 @@ from __future__ import annotations
 from pipesim.lang.predicate import elect
 from pipesim.lang.shared_mem_barrier import SharedMemBarrier
 from pipesim.lang.tcgen05 import elect_mma_arrive, mma_arrive_multicast
-from pipesim.lang.warp import Slot, Warp
+from pipesim.lang.tiles import Slot
+from pipesim.lang.warp import Warp
 from pipesim.model.ops import Engine
 from pipesim.pipelines.common.register_value import mbars_at
 from pipesim.pipelines.modular.attention.fa4_mbars import FA4MiscMBars

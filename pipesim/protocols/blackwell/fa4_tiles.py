@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from pipesim.lang.protocol import Protocol
-from pipesim.lang.warp import Slot, TileArray
+from pipesim.lang.tiles import Slot, TileArray
 from pipesim.pipelines.modular.attention.fa4 import FA4Config
 from pipesim.pipelines.modular.attention.kv_tile import KVTile
 from pipesim.protocols.blackwell.fa4_kv import KVTiles

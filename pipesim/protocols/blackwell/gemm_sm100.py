@@ -14,7 +14,8 @@ from dataclasses import dataclass, replace
 from pipesim.lang.protocol import Protocol
 from pipesim.lang.shared_mem_barrier import BarrierStorage, SharedMemBarrier
 from pipesim.lang.tcgen05 import mma_arrive, mma_arrive_multicast
-from pipesim.lang.warp import Slot, TileArray, Warp
+from pipesim.lang.tiles import Slot, TileArray
+from pipesim.lang.warp import Warp
 from pipesim.model.ops import Engine
 from pipesim.pipelines.modular.accum_barrier import AccumBarrier
 from pipesim.pipelines.modular.input_consumer import ConsumerTiles

@@ -10,7 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from pipesim.lang.protocol import Protocol
-from pipesim.lang.warp import TileArray, Warp
+from pipesim.lang.tiles import TileArray
+from pipesim.lang.warp import Warp
 from pipesim.model.ops import Engine
 from pipesim.pipelines.modular.input_tile import InputTilePipeline
 from pipesim.pipelines.modular.kernel_context import KernelContext, compute_input_consumer_count

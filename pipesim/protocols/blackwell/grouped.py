@@ -15,7 +15,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from pipesim.lang.protocol import Protocol
-from pipesim.lang.warp import TileArray, Warp
+from pipesim.lang.tiles import TileArray
+from pipesim.lang.warp import Warp
 from pipesim.model.ops import Fence
 from pipesim.pipelines.common.tile_walk import WorkInfo
 from pipesim.pipelines.modular.grouped_clc import (

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 
 from pipesim.lang.protocol import Protocol
 from pipesim.lang.shared_mem_barrier import BarrierStorage
-from pipesim.lang.warp import TileArray, Warp
+from pipesim.lang.tiles import TileArray
+from pipesim.lang.warp import Warp
 from pipesim.pipelines.common.tile_walk import WorkInfo
 from pipesim.pipelines.modular.output_tile import OutputTilePipeline
 from pipesim.pipelines.modular.producer_consumer import ProducerConsumerPipeline

@@ -15,8 +15,9 @@ from typing import TypeVar
 from pipesim.errors import ParameterError
 from pipesim.lang.protocol import Protocol
 from pipesim.lang.shared_mem_barrier import BarrierStorage
+from pipesim.lang.tiles import Slot, TileArray
 from pipesim.lang.try_result import TryResult
-from pipesim.lang.warp import Slot, TileArray, Warp
+from pipesim.lang.warp import Warp
 from pipesim.model.ops import Engine, Fence
 from pipesim.pipelines.common.tile_walk import WorkInfo
 from pipesim.pipelines.modular.clc import ClcPipelineStorage, TileScheduler, compute_clc_barrier_counts

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from pipesim.lang.protocol import Protocol
-from pipesim.lang.warp import TileArray, Warp
+from pipesim.lang.tiles import TileArray
+from pipesim.lang.warp import Warp
 from pipesim.protocols.broken.ring import TILE
 from pipesim.protocols.limits import require
 

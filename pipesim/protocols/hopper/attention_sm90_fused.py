@@ -14,7 +14,8 @@ from dataclasses import dataclass
 from pipesim.errors import ParameterError
 from pipesim.lang.protocol import Protocol
 from pipesim.lang.shared_mem_barrier import BarrierStorage
-from pipesim.lang.warp import TileArray, Warp
+from pipesim.lang.tiles import TileArray
+from pipesim.lang.warp import Warp
 from pipesim.model.ops import Engine
 from pipesim.pipelines import TMAProducerPipeline
 from pipesim.pipelines.modular.attention.fa4 import BF16 as BFLOAT16

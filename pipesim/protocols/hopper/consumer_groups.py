@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from pipesim.lang.shared_mem_barrier import SharedMemBarrier
-from pipesim.lang.warp import Slot, TileArray, Warp
+from pipesim.lang.tiles import Slot, TileArray
+from pipesim.lang.warp import Warp
 from pipesim.protocols.limits import require
 from pipesim.protocols.warp_group import GROUP, GROUP_THREADS, share
 

@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from pipesim.lang.predicate import elect
 from pipesim.lang.protocol import Protocol
 from pipesim.lang.shared_mem_barrier import BarrierStorage
-from pipesim.lang.warp import Slot, TileArray, Warp
+from pipesim.lang.tiles import Slot, TileArray
+from pipesim.lang.warp import Warp
 from pipesim.model.ops import Engine
 from pipesim.pipelines import PipelineState, PipelineTmaAsync, TmaParams, make_producer_start_state
 from pipesim.pipelines.cutlass.base import ClusterShape

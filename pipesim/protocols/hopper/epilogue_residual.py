@@ -12,7 +12,8 @@ from dataclasses import dataclass
 
 from pipesim.lang.protocol import Protocol
 from pipesim.lang.shared_mem_barrier import BarrierStorage
-from pipesim.lang.warp import Slot, TileArray, Warp
+from pipesim.lang.tiles import Slot, TileArray
+from pipesim.lang.warp import Warp
 from pipesim.model.ops import Engine, Fence
 from pipesim.pipelines import EpiLoadPipeline, ProducerConsumerPipeline
 from pipesim.pipelines.modular.load_order import LoadOrderBarrier

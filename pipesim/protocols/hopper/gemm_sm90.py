@@ -13,8 +13,9 @@ from dataclasses import dataclass
 
 from pipesim.lang.protocol import Protocol
 from pipesim.lang.shared_mem_barrier import BarrierStorage
+from pipesim.lang.tiles import Slot, TileArray
 from pipesim.lang.try_result import TryResult
-from pipesim.lang.warp import Slot, TileArray, Warp
+from pipesim.lang.warp import Warp
 from pipesim.model.ops import Engine, Fence
 from pipesim.pipelines import ConsumerTiles, InputTilePipeline, ProducerTiles, StandardTilePayload
 from pipesim.protocols.limits import require, require_k_group

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 
 from pipesim.lang.protocol import Protocol
 from pipesim.lang.shared_mem_barrier import BarrierStorage
-from pipesim.lang.warp import TileArray, Warp
+from pipesim.lang.tiles import TileArray
+from pipesim.lang.warp import Warp
 from pipesim.pipelines import ProducerConsumerPipeline
 from pipesim.protocols.hopper.software_clc import RESPONSE_BYTES, SoftwareClc
 from pipesim.protocols.limits import require

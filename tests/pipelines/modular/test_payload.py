@@ -6,7 +6,7 @@ import pytest
 
 from pipesim.errors import ProtocolError
 from pipesim.lang.protocol import Protocol
-from pipesim.lang.warp import TileArray
+from pipesim.lang.tiles import TileArray
 from pipesim.pipelines import BlockScaledTilePayload, BlockwiseFP8TilePayload, StandardTilePayload
 
 

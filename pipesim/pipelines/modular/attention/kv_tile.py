@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pipesim.errors import ProtocolError
 from pipesim.lang.author_line import author_line
 from pipesim.lang.shared_mem_barrier import SharedMemBarrier
-from pipesim.lang.warp import Slot, TileArray
+from pipesim.lang.tiles import Slot, TileArray
 from pipesim.pipelines.modular.attention.depth512 import Depth512SM100Config
 from pipesim.pipelines.modular.attention.fa4 import DType, FA4Config
 from pipesim.pipelines.modular.attention.swizzle import TensorMapSwizzle

@@ -5,7 +5,7 @@ Upstream: ``nn/attention/gpu/nvidia/sm100/attention_utils.mojo``.
 
 from __future__ import annotations
 
-from pipesim.lang.warp import Slot, TileArray
+from pipesim.lang.tiles import Slot, TileArray
 from pipesim.pipelines.common.pipeline_struct import pipeline_struct
 from pipesim.pipelines.common.register_value import MBarType, RegisterValue
 from pipesim.pipelines.modular.attention.fa4 import DType

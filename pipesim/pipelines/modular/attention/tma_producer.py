@@ -8,7 +8,7 @@ from __future__ import annotations
 from pipesim.errors import ProtocolError
 from pipesim.lang.author_line import author_line
 from pipesim.lang.predicate import predicated
-from pipesim.lang.warp import Slot, TileArray
+from pipesim.lang.tiles import Slot, TileArray
 from pipesim.pipelines.common.pipeline_struct import pipeline_struct
 from pipesim.pipelines.common.register_value import MBarType, RegisterValue, require_within
 from pipesim.pipelines.modular.attention.fa4 import DType

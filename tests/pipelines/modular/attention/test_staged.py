@@ -13,7 +13,8 @@ from pipesim.explain.phases import run_canonically
 from pipesim.lang.predicate import elect
 from pipesim.lang.protocol import Protocol
 from pipesim.lang.shared_mem_barrier import BarrierStorage
-from pipesim.lang.warp import Slot, Warp
+from pipesim.lang.tiles import Slot
+from pipesim.lang.warp import Warp
 from pipesim.model.ending import Ending
 from pipesim.model.ops import Engine, Op, Operation
 from pipesim.model.program import Program

@@ -12,7 +12,8 @@ from pipesim.errors import ProtocolError
 from pipesim.lang.predicate import elect
 from pipesim.lang.protocol import Protocol
 from pipesim.lang.tcgen05 import mma_arrive_multicast
-from pipesim.lang.warp import TileArray, Warp
+from pipesim.lang.tiles import TileArray
+from pipesim.lang.warp import Warp
 from pipesim.model.ending import Ending
 from pipesim.model.ops import Engine, Op, Operation
 from pipesim.model.program import Program
