@@ -22,6 +22,7 @@ from pipesim.errors import (
     TooManyOperationsError,
     UnknownProtocolError,
 )
+from pipesim.lang.author_function import first_line
 from pipesim.lang.protocol import Protocol
 from pipesim.lang.raised import NOT_OURS, hint, in_words, raised_at
 from pipesim.model.program import Program
@@ -144,7 +145,7 @@ class Target:
         if not isinstance(protocol, Protocol):
             raise ProtocolError(
                 f"{self.name} returned {type(protocol).__name__}, not a Protocol",
-                place=_line_of_function(self.function),
+                place=first_line(self.function),
                 cause="a function without a return gives None" if protocol is None else "",
                 correction="end it with: return p",
             )
@@ -258,7 +259,7 @@ def _target(name: str, function: ProtocolFunction) -> Target:
     if suspends:
         raise ProtocolError(
             f"{name} is a generator or a coroutine",
-            place=_line_of_function(function),
+            place=first_line(function),
             correction="write it as a plain function that ends with: return p",
         )
     try:
@@ -272,7 +273,7 @@ def _target(name: str, function: ProtocolFunction) -> Target:
         if type(parameter.default) is not int:
             raise ProtocolError(
                 f"{name}: parameter {parameter} has no whole number as its default value",
-                place=_line_of_function(function),
+                place=first_line(function),
                 correction=f"leave {parameter} out"
                 if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD)
                 else f"write {parameter.name}: int = 4",
@@ -388,8 +389,3 @@ def _line_of(error: BaseException, path: Path) -> str:
             place = f"{path.resolve()}:{trace.tb_lineno}"
         trace = trace.tb_next
     return place
-
-
-def _line_of_function(function: ProtocolFunction) -> str:
-    code = getattr(function, "__code__", None)
-    return f"{code.co_filename}:{code.co_firstlineno}" if code is not None else ""

@@ -2,28 +2,26 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from pipesim.errors import ProtocolError
+from pipesim.lang.author_function import first_line, require_plain, run
 from pipesim.lang.author_line import author_line
 from pipesim.lang.author_values import name_of, whole
 from pipesim.lang.flatten import assemble
 from pipesim.lang.lanes_apart import PartRecorder
-from pipesim.lang.raised import NOT_OURS, hint, in_words, raised_at
+from pipesim.lang.prologue import InitBody, Prologue
 from pipesim.lang.recorder import Recorder, recording
 from pipesim.lang.shared_mem_barrier import BarrierStorage
 from pipesim.lang.side_tables import Tables
 from pipesim.lang.tiles import TileArray
 from pipesim.lang.warp import Warp
 from pipesim.model.barrier import MAX_COUNT
-from pipesim.model.ops import Fence, Op, Scope, Space, semantics
-from pipesim.model.positions import BARRIER
+from pipesim.model.ops import Space
 from pipesim.model.program import MAX_CLUSTER, MAX_THREAD_REGISTERS, Program
 
 RoleBody = Callable[[Warp], None]
-InitBody = Callable[[], None]
 
 TILE_ALIGNMENT = 128
 ALL_LANES = (1 << 32) - 1
@@ -152,9 +150,9 @@ class Protocol:
             raise ProtocolError(
                 f"{self.name} has two inits", place=author_line(), correction="initialise every barrier in one"
             )
-        _require_plain(body, "the init", "def init():")
+        require_plain(body, "the init", "def init():")
         self._init = body
-        self._init_line = _line_of(body) or author_line()
+        self._init_line = first_line(body) or author_line()
         return body
 
     def role(self, name: str, warps: int = 1, *, lanes_apart: bool = False) -> Callable[[RoleBody], RoleBody]:
@@ -176,7 +174,7 @@ class Protocol:
             )
 
         def add(body: RoleBody) -> RoleBody:
-            _require_plain(body, f"role {name}", f"def {name}(w):", None)
+            require_plain(body, f"role {name}", f"def {name}(w):", None)
             self.roles.append(Role(name, warps, self.warps, body, bool(lanes_apart)))
             return body
 
@@ -219,10 +217,10 @@ class Protocol:
             )
         tables = Tables(self.cluster)
         first = self._record(tables, most=most)
-        self._require_initialised(first)
+        self._prologue.require_initialised(first)
         if twice:
             self._require_deterministic(first, tables)
-        return assemble(self, first, tables, dict(params or {}), self._notes)
+        return assemble(self, first, tables, dict(params or {}), self._prologue.notes)
 
     def _require_intact(self) -> None:
         """ProtocolError if somebody has assigned to an attribute what it cannot be."""
@@ -264,11 +262,8 @@ class Protocol:
                 rec = kind(tables, who, cta, ALL_LANES, known, most, lanes)
                 warp = Warp(rec, index, role.first_warp + index, 32 * self.warps)
                 with recording(rec):
-                    if self._has_prologue:
-                        if warp.warp == 0:
-                            self._record_init(rec)
-                        self._record_sync(rec)
-                    _run(lambda body=role.body, w=warp: body(w), rec.who)  # type: ignore[misc]  # bound now, on purpose
+                    self._prologue.record(rec, warp.warp)
+                    run(lambda body=role.body, w=warp: body(w), rec.who)  # type: ignore[misc]  # bound now, on purpose
                 recorders.append(rec)
                 most = None if most is None else most - len(rec.code)
         return recorders
@@ -281,66 +276,11 @@ class Protocol:
                     yield role, name, lanes, index
 
     @property
-    def _has_prologue(self) -> bool:
-        """True but where the roles alone initialise: then fence and barrier are theirs as well, or forgotten."""
-        return self._init is not None or bool(self._counts) or not self.storages
-
-    @property
-    def _notes(self) -> tuple[str, ...]:
-        """What the flattener has added to the author's description."""
-        if self._init is not None:
-            return ("the flattener adds fence.mbarrier_init and the CTA barrier after the init",)
-        if self._has_prologue:
-            return (
-                "no init was given: the flattener adds the usual prologue (init, fence.mbarrier_init, CTA barrier)",
-            )
-        return ("no init was given, and a role initialises the mbarriers: the flattener adds no prologue",)
-
-    def _record_init(self, rec: Recorder) -> None:
-        """One lane initialises; without an init, the barriers that named a count are initialised as usual."""
-        with rec.narrowed(1):
-            if self._init is not None:
-                with rec.naming(""):  # a pipeline that only initialises its barriers is no role's
-                    _run(self._init, f"the init of {self.name}")
-            else:
-                for storage in self.storages:
-                    for index in range(storage.size if storage.name in self._counts else 0):
-                        storage[index].init(self._counts[storage.name], line=self._declared[storage.name])
-            self._record_fence(rec)
-
-    def _require_initialised(self, recorders: Sequence[Recorder]) -> None:
-        """Raise ProtocolError if no agent initialises anything of a storage that has no count, and there is no init.
-
-        One that is initialised in part is a fault of the modelled program: only its schedules can tell.
-        """
-        uncounted = [s for s in self.storages if s.name not in self._counts]
-        if self._init is not None or not uncounted:
-            return
-        inits = {op[BARRIER] % self._barriers_per_cta[0] for rec in recorders for op in rec.code if op[0] == Op.INIT}
-        missing = [s.name for s in uncounted if inits.isdisjoint(range(s.first, s.first + s.size))]
-        if missing:
-            raise ProtocolError(
-                f"no role initialises {', '.join(missing)}",
-                place=self._declared[missing[0]],
-                correction="mark a function @protocol.init, name the count: protocol.mbarriers(name, size, 1), or "
-                "initialise in a role",
-            )
-
-    def _record_fence(self, rec: Recorder) -> None:
-        rec.emit(Op.FENCE, Fence.MBARRIER_INIT, semantics(scope=Scope.CLUSTER), line=self._set_up_line)
-
-    def _record_sync(self, rec: Recorder) -> None:
-        line = self._set_up_line
-        if self.cluster > 1:
-            rec.emit(Op.CLUSTER_ARRIVE, semantics(scope=Scope.CLUSTER), line=line)
-            rec.emit(Op.CLUSTER_WAIT, semantics(scope=Scope.CLUSTER), line=line)
-        else:
-            rec.emit(Op.BAR_SYNC, rec.tables.named_barrier(rec.cta, 0), 32 * self.warps, rec.counted, line=line)
-
-    @property
-    def _set_up_line(self) -> str:
-        """What the flattener adds to the set-up stands at the author's init, or where the first mbarriers are named."""
-        return self._init_line or next(iter(self._declared.values()), self._line)
+    def _prologue(self) -> Prologue:
+        line = self._init_line or next(iter(self._declared.values()), self._line)
+        return Prologue(
+            self.name, self.cluster, self.warps, self.storages, self._counts, self._declared, self._init, line
+        )
 
 
 def _shape(name: str, slots: int, nbytes: int) -> tuple[int, int]:
@@ -350,51 +290,6 @@ def _shape(name: str, slots: int, nbytes: int) -> tuple[int, int]:
             f"{name}: {slots} slots of {nbytes} bytes", place=author_line(), correction="both must be at least 1"
         )
     return slots, nbytes
-
-
-def _require_plain(body: Callable[..., object], who: str, head: str, *arguments: object) -> None:
-    """An author's function can be called with these arguments and does not suspend; else ProtocolError."""
-    if inspect.isgeneratorfunction(body) or inspect.iscoroutinefunction(body):
-        raise _suspends(who, author_line())
-    try:
-        inspect.signature(body).bind(*arguments)
-    except TypeError as error:
-        raise ProtocolError(
-            f"{who} cannot be called: {error}", place=author_line(), correction=f"write {head}"
-        ) from None
-    except ValueError:
-        pass  # a function that is not written in Python tells nothing about its arguments
-
-
-def _line_of(body: Callable[..., object]) -> str:
-    """Where an author's function begins, at its decorator; "" for what is not written in Python."""
-    code = getattr(body, "__code__", None)
-    return f"{code.co_filename}:{code.co_firstlineno}" if code is not None else ""
-
-
-def _suspends(who: str, place: str) -> ProtocolError:
-    return ProtocolError(
-        f"{who} is a generator or a coroutine",
-        place=place,
-        cause="a role is recorded by calling it once, from start to end: it cannot suspend",
-        correction="write it as a plain function, without yield, async or await",
-    )
-
-
-def _run(body: Callable[[], object], who: str) -> None:
-    """Run an author's function; whatever it raises that is not ours is reported with the author's line."""
-    try:
-        returned = body()
-    except (*NOT_OURS, SystemExit):
-        raise
-    except BaseException as error:
-        raise ProtocolError(
-            f"{who} raised {in_words(error)}", place=raised_at(error), correction=hint(error)
-        ) from error
-    if inspect.isgenerator(returned) or inspect.iscoroutine(returned):
-        returned.close()
-        code = returned.gi_code if inspect.isgenerator(returned) else returned.cr_code
-        raise _suspends(f"what {who} returns", f"{code.co_filename}:{code.co_firstlineno}")
 
 
 #: What a protocol holds, by the type that it has until somebody outside assigns another.
