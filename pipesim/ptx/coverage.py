@@ -12,7 +12,8 @@ from pipesim.ptx.emit.names import some_places, source_of
 from pipesim.ptx.emit.record import BARRIER_BYTES, Stream
 from pipesim.ptx.emulate.cluster import Cluster
 from pipesim.ptx.emulate.meeting import meet
-from pipesim.ptx.emulate.warp import EmulatedWarp, Status
+from pipesim.ptx.emulate.stop import Status
+from pipesim.ptx.emulate.warp import EmulatedWarp
 from pipesim.ptx.emulation import Emulation, Kernel
 from pipesim.ptx.flow.awaited import awaiting
 

@@ -12,8 +12,8 @@ from pipesim.ptx.emulate import regions
 from pipesim.ptx.emulate.cluster import EmulationLimits
 from pipesim.ptx.emulate.global_memory import GlobalMemory
 from pipesim.ptx.emulate.memory import Bytes
+from pipesim.ptx.emulate.stop import Stopped
 from pipesim.ptx.emulate.values import Leaf, Unknown
-from pipesim.ptx.emulate.warp import Stopped
 from pipesim.ptx.extract import Extraction, extract
 from pipesim.ptx.flow import graph
 from pipesim.ptx.launch.image import Image

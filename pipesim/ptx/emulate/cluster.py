@@ -23,8 +23,10 @@ from pipesim.ptx.emulate.global_memory import GlobalMemory
 from pipesim.ptx.emulate.memory import Bytes, Items
 from pipesim.ptx.emulate.notes import Notes
 from pipesim.ptx.emulate.regions import BranchRegion
+from pipesim.ptx.emulate.stop import Status
 from pipesim.ptx.emulate.values import WARP, Leaf, PerLane, Unknown, Value, lanes_in
-from pipesim.ptx.emulate.warp import EmulatedWarp, Status
+from pipesim.ptx.emulate.warp import EmulatedWarp
+from pipesim.ptx.emulate.ways import DividedWarp
 from pipesim.ptx.launch.image import Image
 from pipesim.ptx.launch.values import Launch
 from pipesim.ptx.text.instruction import Instruction
@@ -269,7 +271,7 @@ class Cluster:
         """The items of a memory."""
         return self.tensor[cta] if space == Space.TENSOR else self.items[cta]
 
-    def ended(self, warp: EmulatedWarp) -> None:
+    def ended(self, warp: DividedWarp) -> None:
         """A warp has ended: what it never waited for in tensor memory may happen as late as here."""
         where = Space.TENSOR, warp.cta
         for _, position, ranges in warp.tensor_reads:
@@ -367,7 +369,7 @@ class Cluster:
         """PTX does not define what happens here."""
         self.notes.undefined.setdefault(position, what)
 
-    def left_out(self, warp: EmulatedWarp, step: DecodedStep, leaf: Leaf | None) -> None:
+    def left_out(self, warp: DividedWarp, step: DecodedStep, leaf: Leaf | None) -> None:
         """An access is left out: its results are not known."""
         self.notes.left_out.setdefault(step.instruction.position, leaf.what if leaf else "an unknown value")
         for register in step.results:

@@ -7,8 +7,8 @@ for a counter on which several warps have an atomic.
 from __future__ import annotations
 
 from pipesim.bounds import MAX_STORED_BYTES
+from pipesim.ptx.emulate.stop import Stopped
 from pipesim.ptx.emulate.values import Leaf, Unknown, Value
-from pipesim.ptx.emulate.warp import Stopped
 from pipesim.ptx.launch.image import Image
 from pipesim.ptx.text.instruction import Instruction
 

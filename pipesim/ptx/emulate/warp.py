@@ -1,161 +1,32 @@
-"""One warp: registers, the lanes that execute, and how they part and meet again.
-
-Where the predicate of a branch differs between lanes, one side runs first, then the other, until both have come to the
-branch's post-dominator; a stack holds who still has to run. A branch on the answer of a try is run both ways in the
-same manner, where the way of the answer "not yet" is the one that counts. A branch on a value that is not known is
-passed over if nothing on its ways synchronises.
-"""
+"""One warp: what its lanes execute, instruction by instruction, until it is blocked, stopped or ended."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
-from enum import Enum
-from typing import Protocol
 
-from pipesim.model.ops import Engine
-from pipesim.ptx.emulate.accesses import Pending, Recorded, flush
-from pipesim.ptx.emulate.code import After, Code, DecodedStep, StraightRun
-from pipesim.ptx.emulate.groups import CopyGroups
-from pipesim.ptx.emulate.lanes import WarpLanes
+from pipesim.ptx.emulate.code import After, DecodedStep, StraightRun
 from pipesim.ptx.emulate.malformed import MALFORMED, malformed
-from pipesim.ptx.emulate.memory import LocalMemory
-from pipesim.ptx.emulate.regions import BranchRegion
+from pipesim.ptx.emulate.stop import Status, Stopped, WarpStop
 from pipesim.ptx.emulate.values import (
     WARP,
     Leaf,
-    OpenAnswer,
     PerLane,
-    Unknown,
     Value,
-    answer_of,
     joined,
     lanes_in,
     leaf_of,
-    same,
 )
+from pipesim.ptx.emulate.ways import DividedWarp, Parted
 from pipesim.ptx.flow.opcodes import ACCESSES
 
 #: What is carried out under a guard that is not known: of accesses all that they may do, of fences nothing.
 _PERHAPS = ACCESSES | {"fence", "membar"}
 
 
-class Parted(Enum):
-    """Why there are two ways: lanes differ, the answer of a try is open, or a predicate is not known."""
+class EmulatedWarp(DividedWarp):
+    """A warp that executes the instructions of its code."""
 
-    LANES = 0
-    ANSWER = 1
-    UNKNOWN = 2
-
-
-class Status(Enum):
-    """Whether a warp can go on."""
-
-    READY = 0
-    BLOCKED = 1
-    STOPPED = 2
-    ENDED = 3
-
-
-@dataclass(frozen=True)
-class WarpStop:
-    """Why a warp was not followed further: the instruction's position, a sentence, and the unknown value, if any."""
-
-    position: int
-    line: int
-    what: str
-    leaf: Leaf | None = None
-
-
-class Stopped(Exception):  # noqa: N818  # ends the emulation of one warp, which is a result
-    """An instruction whose effect is not known, and that others may notice."""
-
-    def __init__(self, what: str, leaf: Leaf | None = None) -> None:
-        super().__init__(what)
-        self.what, self.leaf = what, leaf
-
-
-@dataclass
-class Parting:
-    """Ways that parted: those that still have to be run, and the registers after those that have.
-
-    ``joins``: where they may meet, one place as soon as one side has come there. ``asked``: the try whose answer parted
-    the ways; ``mark``: of the recorder, where the first of them begins; ``unknown``: the predicate that is not known.
-    """
-
-    joins: frozenset[int]
-    branch: int
-    written: tuple[int, ...]
-    saved: dict[int, Value]
-    pending: list[tuple[int, int]]
-    done: list[tuple[int, dict[int, Value]]] = field(default_factory=list)
-    kind: Parted = Parted.LANES
-    asked: int = -1
-    mark: int = -1
-    unknown: Unknown | None = None
-
-
-class Surroundings(Recorded, Protocol):
-    """What a warp needs of its cluster."""
-
-    def ended(self, warp: EmulatedWarp) -> None:
-        """A warp has ended."""
-
-    def parted(self, region: BranchRegion) -> None:
-        """Lanes of a warp part."""
-
-    def assume_no_time_out(self, position: int) -> None:
-        """A time-out is not followed."""
-
-    def assume_not_taken(self, position: int) -> None:
-        """A trap is not followed."""
-
-    def passed_over(self, position: int) -> None:
-        """A branch on an unknown value is passed over, or run both ways."""
-
-    def undefined(self, position: int, what: str) -> None:
-        """PTX does not define what happens here."""
-
-    def left_out(self, warp: EmulatedWarp, step: DecodedStep, leaf: Leaf | None) -> None:
-        """An access is left out."""
-
-
-class EmulatedWarp(WarpLanes):
-    """A warp of a CTA. ``R``: its registers; ``K``: the constants of its code; ``mask``: the lanes that execute."""
-
-    __slots__ = (
-        "K", "R", "agent", "asked", "cluster", "code", "count", "cta", "frames", "groups", "joins", "local", "maybe",
-        "number", "pc", "pending", "products", "ready", "status", "stop", "stores", "tensor_reads", "tensor_writes",
-        "tries", "whole",
-    )  # fmt: skip
-
-    def __init__(
-        self, cluster: Surroundings, code: Code, cta: int, number: int, mask: int, constants: list[Value]
-    ) -> None:
-        self.cluster, self.code, self.cta, self.number, self.mask = cluster, code, cta, number, mask
-        undefined = Unknown(Leaf("a register that nothing has written", 0))
-        self.R: list[Value] = [undefined] * code.registers
-        self.K = constants
-        self.pc = 0
-        self.lanes = self.all_lanes = mask  #: those that this follows, and all that the warp has
-        self.whole = mask  #: the lanes that executed before the guard of the instruction
-        self.joins: frozenset[int] = frozenset()  #: where lanes that parted last may meet
-        self.frames: list[Parting] = []
-        self.status = Status.READY
-        self.ready: Callable[[], bool] | None = None
-        self.stop: WarpStop | None = None
-        self.count = 0
-        self.agent = -1
-        self.local = LocalMemory()
-        self.maybe = 0  #: ways by predicates that are not known, one inside the other
-        self.pending = Pending()
-        self.stores: dict[tuple[int, tuple[int, int, int]], int] = {}  #: how often it has stored there, by position
-        self.products: dict[tuple[int, ...], int] = {}
-        self.tensor_reads: list[tuple[int, int, list[tuple[int, int]]]] = []  #: ``maybe``, position, ranges
-        self.tensor_writes: list[tuple[int, int, list[tuple[int, int]]]] = []
-        self.groups = {Engine.BULK: CopyGroups(), Engine.CP_ASYNC: CopyGroups()}
-        self.asked: tuple[int, ...] = ()  #: position, barrier and parity of a wait whose loop goes round before it
-        self.tries: dict[int, tuple[int, ...]] = {}  #: the same of each try whose answer is open
+    __slots__ = ()
 
     @property
     def threads(self) -> int:
@@ -344,188 +215,3 @@ class EmulatedWarp(WarpLanes):
     def write(self, register: int, value: Value) -> None:
         """A result in the lanes that execute."""
         self.R[register] = value if self.mask == self.whole else joined(self.mask, value, self.R[register])
-
-    # lanes that part
-
-    def _part(self, segment: StraightRun, p: Value) -> int:
-        """A branch whose predicate is not one known integer."""
-        if isinstance(p, PerLane):
-            taken = 0
-            for lane in lanes_in(self.mask):
-                value = p.each[lane]
-                if not isinstance(value, int):
-                    return self._pass_over(segment, value)
-                taken |= (bool(value) is not segment.negated) << lane
-            if taken == self.mask:
-                return segment.target
-            if not taken:
-                return segment.next
-            return self._fork(segment, segment.next, self.mask & ~taken, segment.target, taken)
-        if isinstance(p, OpenAnswer):
-            return self._ask(segment, p)
-        return self._pass_over(segment, p)
-
-    def _fork(self, segment: StraightRun, first: int, first_mask: int, second: int, second_mask: int) -> int:
-        region = self.code.regions.of(segment.position)
-        written = tuple(map(self.code.register, region.written))
-        saved = {r: self.R[r] for r in written}
-        frame = Parting(frozenset((region.join,)), segment.position, written, saved, [(second, second_mask)])
-        self.frames.append(frame)
-        self.cluster.parted(region)
-        self.mask, self.joins = first_mask, frame.joins
-        return first
-
-    def _meet(self, here: int) -> int:
-        """Where the lanes that parted last meet again: the other side runs, or all go on."""
-        frame = self.frames[-1]
-        frame.joins = self.joins = frozenset((here,))
-        frame.done.append((self.mask, {r: self.R[r] for r in frame.written}))
-        return self._other_side(frame) if frame.pending else self._all_met(frame, here)
-
-    def _other_side(self, frame: Parting) -> int:
-        for r, value in frame.saved.items():
-            self.R[r] = value
-        if frame.kind is Parted.ANSWER:
-            flush(self.cluster, self)
-            self.cluster.recorder.hold(self.agent)
-        pc, self.mask = frame.pending.pop()
-        return pc
-
-    def _all_met(self, frame: Parting, here: int) -> int:
-        self._leave_frame()
-        if frame.kind is not Parted.LANES:
-            (mask, first), (_, second) = frame.done
-            self.mask = mask
-        if frame.kind is Parted.UNKNOWN:
-            self.maybe -= 1
-            for r in frame.written:
-                self.R[r] = first[r] if same(first[r], second[r]) else frame.unknown
-            return here
-        if frame.kind is Parted.ANSWER:
-            for r in frame.written:
-                self.R[r] = answer_of(frame.asked, first[r], second[r])
-            flush(self.cluster, self)
-            self.cluster.recorder.release(self.agent, frame.asked, frame.mark)
-            return here
-        self.mask = 0
-        for mask, values in frame.done:
-            if self.mask:
-                for r in frame.written:
-                    self.R[r] = joined(mask, values[r], self.R[r])
-            else:
-                for r in frame.written:
-                    self.R[r] = values[r]
-            self.mask |= mask
-        return here
-
-    def _leave_frame(self) -> None:
-        self.frames.pop()
-        self.joins = self.frames[-1].joins if self.frames else frozenset()
-
-    def _exit(self) -> int:
-        """The lanes that execute end. Those that parted from them go on."""
-        self.mask = 0
-        while self.frames:
-            frame = self.frames[-1]
-            if frame.kind is Parted.ANSWER:
-                raise Stopped("the kernel ends, or not, by the result of a try_wait")
-            if frame.kind is Parted.UNKNOWN:
-                leaf = leaf_of(frame.unknown)
-                raise Stopped("the kernel ends, or not, by a value that is not known", leaf)
-            if frame.pending:
-                return self._other_side(frame)
-            if frame.done:
-                (here,) = frame.joins
-                return self._all_met(frame, here)
-            self._leave_frame()
-        flush(self.cluster, self)
-        self.pc = self.code.end
-        self.status = Status.ENDED
-        self.cluster.ended(self)
-        return -1
-
-    # answers of tries, unknown values
-
-    def _ask(self, segment: StraightRun, p: OpenAnswer) -> int:
-        """A branch on the answer of a try: both ways are run where they differ."""
-        ways = []
-        for value in (p.if_false, p.if_true):
-            if isinstance(value, int):
-                ways.append(segment.target if bool(value) is not segment.negated else segment.next)
-                continue
-            ways.append(self._inside_a_spin(segment))
-            if ways[-1] < 0:
-                raise Stopped("a branch depends on the result of a try_wait and on the lane", leaf_of(value))
-            self.cluster.assume_no_time_out(segment.position)
-        if ways[0] == ways[1]:
-            return ways[0]
-        region = self.code.regions.of(segment.position)
-        written = tuple(map(self.code.register, region.written))
-        saved = {r: self.R[r] for r in written}
-        flush(self.cluster, self)
-        mark = self.cluster.recorder.mark(self.agent)
-        joins = frozenset((region.join, *self.code.regions.ahead(ways[1])))
-        frame = Parting(joins, segment.position, written, saved, [(ways[1], self.mask)])
-        frame.kind, frame.asked, frame.mark = Parted.ANSWER, p.asked, mark
-        self.frames.append(frame)
-        self.joins = joins
-        return ways[0]
-
-    def _pass_over(self, segment: StraightRun, p: Value) -> int:
-        """A branch on a value that is not known: both ways, if nothing on them makes others wait or go on."""
-        here = segment.position
-        leaf = leaf_of(p)
-        region = self.code.regions.of(here)
-        stays = self._inside_a_spin(segment)
-        if stays >= 0:
-            self.cluster.assume_no_time_out(here)
-            return stays
-        if region.noticed:
-            for way, other in (segment.target, segment.next), (segment.next, segment.target):
-                if self.code.regions.leads_nowhere(way):
-                    self.cluster.assume_not_taken(here)
-                    return other
-            raise Stopped("a branch depends on a value that is not known", leaf)
-        unknown = p if isinstance(p, Unknown) else Unknown(leaf or Leaf("an unknown value", 0))
-        self.cluster.passed_over(here)
-        if region.join < self.code.end and (region.accesses or not region.has_loop):
-            return self._both_ways(segment, region, unknown)
-        if region.accesses:
-            raise Stopped("a branch depends on a value that is not known", leaf)
-        for name in region.varying:
-            register = self.code.register(name)
-            self.R[register] = unknown
-        if region.stores:
-            self.local.forget()
-        return region.join
-
-    def _both_ways(self, segment: StraightRun, region: BranchRegion, unknown: Unknown) -> int:
-        """Run both; what they store may or may not be stored, and registers that differ afterwards are not known."""
-        written = tuple(map(self.code.register, region.written))
-        saved = {r: self.R[r] for r in written}
-        frame = Parting(frozenset((region.join,)), segment.position, written, saved, [(segment.target, self.mask)])
-        frame.kind, frame.unknown = Parted.UNKNOWN, unknown
-        self.frames.append(frame)
-        self.joins = frame.joins
-        self.maybe += 1
-        return segment.next
-
-    def _inside_a_spin(self, segment: StraightRun) -> int:
-        """The way of a branch inside a loop that spins on an mbarrier, where the other way leaves the loop; else -1."""
-        for loop in self.code.regions.spins.values():
-            if segment.position in loop:
-                target, after = segment.target in loop, segment.next in loop
-                if target != after:
-                    return segment.target if target else segment.next
-        return -1
-
-
-def known(value: Value, what: str) -> int:
-    """An integer that all lanes agree on. Stopped if it is not known, or differs."""
-    if isinstance(value, int):
-        return int(value)
-    if isinstance(value, PerLane):
-        first = value.each[0]
-        if isinstance(first, int) and all(same(first, v) for v in value.each):
-            return int(first)
-    raise Stopped(f"{what} is not known", leaf_of(value) or Leaf(f"{what} differs between lanes", 0))

@@ -9,8 +9,9 @@ from pipesim.ptx.emulate.code import Code
 from pipesim.ptx.emulate.constants import Constants
 from pipesim.ptx.emulate.effects.table import effect_of
 from pipesim.ptx.emulate.regions import Regions
+from pipesim.ptx.emulate.stop import Status
 from pipesim.ptx.emulate.values import Unknown, of_lane
-from pipesim.ptx.emulate.warp import EmulatedWarp, Status
+from pipesim.ptx.emulate.warp import EmulatedWarp
 from pipesim.ptx.flow.graph import graph_of
 from pipesim.ptx.flow.inline import inlined
 from pipesim.ptx.flow.slice import Slice

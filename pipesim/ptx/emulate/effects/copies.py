@@ -15,8 +15,9 @@ from pipesim.ptx.emulate.cluster import Cluster, map_key
 from pipesim.ptx.emulate.code import DecodedStep
 from pipesim.ptx.emulate.effects.operands import Place, by_lane, one_of, shared_place
 from pipesim.ptx.emulate.effects.tensor_maps import written_bytes
+from pipesim.ptx.emulate.stop import Stopped
 from pipesim.ptx.emulate.values import Leaf, Value, lanes_in, leaf_of, of_lane
-from pipesim.ptx.emulate.warp import EmulatedWarp, Stopped
+from pipesim.ptx.emulate.warp import EmulatedWarp
 from pipesim.ptx.launch.image import PARAMETERS
 from pipesim.ptx.text.instruction import Instruction, TensorAddress, Vector
 

@@ -16,8 +16,9 @@ from pipesim.ptx.emulate.code import DecodedStep
 from pipesim.ptx.emulate.effects.copies import within
 from pipesim.ptx.emulate.effects.mbarriers import places
 from pipesim.ptx.emulate.effects.operands import one_of, shared_place
+from pipesim.ptx.emulate.stop import Stopped
 from pipesim.ptx.emulate.values import PerLane, lanes_in, leaf_of
-from pipesim.ptx.emulate.warp import EmulatedWarp, Stopped
+from pipesim.ptx.emulate.warp import EmulatedWarp
 from pipesim.ptx.text.instruction import Address, Immediate, Vector
 
 COLUMNS = 512  #: of tensor memory

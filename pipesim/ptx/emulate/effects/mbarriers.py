@@ -12,8 +12,9 @@ from pipesim.ptx.emulate.accesses import flush, record
 from pipesim.ptx.emulate.cluster import Cluster
 from pipesim.ptx.emulate.code import DecodedStep
 from pipesim.ptx.emulate.effects.operands import Place, by_lane, grouped, one_of, semantics_of, shared_place, unknown
+from pipesim.ptx.emulate.stop import Stopped
 from pipesim.ptx.emulate.values import OpenAnswer
-from pipesim.ptx.emulate.warp import EmulatedWarp, Stopped
+from pipesim.ptx.emulate.warp import EmulatedWarp
 from pipesim.ptx.text.instruction import Address, Sink
 
 _WHAT = "the address of an mbarrier"

@@ -5,8 +5,9 @@ from __future__ import annotations
 from pipesim.model.ops import Order, Scope, semantics
 from pipesim.ptx.emulate.addresses import RANK_SHIFT, SHARED_BASE, from_generic, in_shared
 from pipesim.ptx.emulate.code import DecodedStep
+from pipesim.ptx.emulate.stop import Stopped
 from pipesim.ptx.emulate.values import Leaf, OpenAnswer, PerLane, Unknown, Value, lanes_in, leaf_of
-from pipesim.ptx.emulate.warp import EmulatedWarp, Stopped
+from pipesim.ptx.emulate.warp import EmulatedWarp
 from pipesim.ptx.text.instruction import Instruction
 
 Place = tuple[int, int]

@@ -9,7 +9,8 @@ from pipesim.ptx.emulate.cluster import Cluster
 from pipesim.ptx.emulate.code import DecodedStep
 from pipesim.ptx.emulate.effects import barriers, copies, loads, matrices, mbarriers, tensor_maps
 from pipesim.ptx.emulate.effects.operands import one_of, unknown
-from pipesim.ptx.emulate.warp import EmulatedWarp, Stopped
+from pipesim.ptx.emulate.stop import Stopped
+from pipesim.ptx.emulate.warp import EmulatedWarp
 from pipesim.ptx.flow.inline import RECURSIVE, callee
 from pipesim.ptx.text.instruction import CodeLabel, Instruction
 
