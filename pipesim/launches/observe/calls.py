@@ -12,6 +12,15 @@ from typing import Any, ClassVar
 _SHAPE: list[tuple[str, Any]] = [
     (name, c_uint32) for name in ("grid_x", "grid_y", "grid_z", "block_x", "block_y", "block_z", "shared")
 ]
+#: What the arguments of each ``cuTensorMapEncode*`` begin with.
+_TENSOR: list[tuple[str, Any]] = [
+    ("map", c_void_p),
+    ("element", c_int),
+    ("rank", c_uint32),
+    ("address", c_void_p),
+    ("dims", c_void_p),
+    ("strides", c_void_p),
+]
 
 
 class CallbackData(Structure):
@@ -79,12 +88,7 @@ class EncodeTiled(Structure):
     """``cuTensorMapEncodeTiled_params``."""
 
     _fields_: ClassVar[Any] = [
-        ("map", c_void_p),
-        ("element", c_int),
-        ("rank", c_uint32),
-        ("address", c_void_p),
-        ("dims", c_void_p),
-        ("strides", c_void_p),
+        *_TENSOR,
         ("box", c_void_p),
         ("steps", c_void_p),
         ("interleave", c_int),
@@ -96,12 +100,7 @@ class EncodeIm2col(Structure):
     """``cuTensorMapEncodeIm2col_params``."""
 
     _fields_: ClassVar[Any] = [
-        ("map", c_void_p),
-        ("element", c_int),
-        ("rank", c_uint32),
-        ("address", c_void_p),
-        ("dims", c_void_p),
-        ("strides", c_void_p),
+        *_TENSOR,
         ("lower", c_void_p),
         ("upper", c_void_p),
         ("channels", c_uint32),
@@ -116,12 +115,7 @@ class EncodeIm2colWide(Structure):
     """``cuTensorMapEncodeIm2colWide_params``."""
 
     _fields_: ClassVar[Any] = [
-        ("map", c_void_p),
-        ("element", c_int),
-        ("rank", c_uint32),
-        ("address", c_void_p),
-        ("dims", c_void_p),
-        ("strides", c_void_p),
+        *_TENSOR,
         ("lower", c_int),
         ("upper", c_int),
         ("channels", c_uint32),

@@ -1,7 +1,17 @@
-/* The second half of the driver without a GPU: tensor maps, launches and graphs. Included by cuda.c alone. */
+/* The driver without a GPU: tensor maps, launches and graphs. Included by cuda.c alone.
+
+   The parameters that CUPTI reports are declared here once more, and not shared with driver.h of pipesim: the library
+   that is tested and the driver that tests it must not agree by having one mistake in common. */
 
 /* tensor maps: 128 bytes that depend on all arguments */
 
+struct tensor_params { /* which those of each function begin with */
+  CUtensorMap *map;
+  int element;
+  uint32_t rank;
+  void *address;
+  const uint64_t *dims, *strides;
+};
 static CUresult encode(CUtensorMap *map, void *address, uint64_t sum) {
   map->opaque[0] = (uint64_t)(uintptr_t)address;
   for (int i = 1; i < 16; i++) map->opaque[i] = sum = sum * 6364136223846793005u + 1442695040888963407u;
@@ -11,14 +21,10 @@ CUDA_API CUresult cuTensorMapEncodeTiled(CUtensorMap *map, int element, uint32_t
                                          const uint64_t *dims, const uint64_t *strides, const uint32_t *box,
                                          const uint32_t *steps, int interleave, int swizzle, int l2, int fill) {
   struct {
-    CUtensorMap *map;
-    int element;
-    uint32_t rank;
-    void *address;
-    const uint64_t *dims, *strides;
+    struct tensor_params tensor;
     const uint32_t *box, *steps;
     int interleave, swizzle, l2, fill;
-  } P = {map, element, rank, address, dims, strides, box, steps, interleave, swizzle, l2, fill};
+  } P = {{map, element, rank, address, dims, strides}, box, steps, interleave, swizzle, l2, fill};
   REPORTED(697, "cuTensorMapEncodeTiled", NULL, encode(map, address, dims[0] * 977 + box[0] * 31 + (uint64_t)swizzle));
 }
 CUDA_API CUresult cuTensorMapEncodeIm2col(CUtensorMap *map, int element, uint32_t rank, void *address,
@@ -26,17 +32,13 @@ CUDA_API CUresult cuTensorMapEncodeIm2col(CUtensorMap *map, int element, uint32_
                                           const int *upper, uint32_t channels, uint32_t pixels, const uint32_t *steps,
                                           int interleave, int swizzle, int l2, int fill) {
   struct {
-    CUtensorMap *map;
-    int element;
-    uint32_t rank;
-    void *address;
-    const uint64_t *dims, *strides;
+    struct tensor_params tensor;
     const int *lower, *upper;
     uint32_t channels, pixels;
     const uint32_t *steps;
     int interleave, swizzle, l2, fill;
-  } P = {map,      element, rank,  address,    dims,    strides, lower, upper,
-         channels, pixels,  steps, interleave, swizzle, l2,      fill};
+  } P = {{map, element, rank, address, dims, strides},
+         lower, upper, channels, pixels, steps, interleave, swizzle, l2, fill};
   REPORTED(698, "cuTensorMapEncodeIm2col", NULL, encode(map, address, dims[0] * 977 + channels * 31 + pixels));
 }
 CUDA_API CUresult cuTensorMapEncodeIm2colWide(CUtensorMap *map, int element, uint32_t rank, void *address,
@@ -44,17 +46,13 @@ CUDA_API CUresult cuTensorMapEncodeIm2colWide(CUtensorMap *map, int element, uin
                                               uint32_t channels, uint32_t pixels, const uint32_t *steps, int interleave,
                                               int mode, int swizzle, int l2, int fill) {
   struct {
-    CUtensorMap *map;
-    int element;
-    uint32_t rank;
-    void *address;
-    const uint64_t *dims, *strides;
+    struct tensor_params tensor;
     int lower, upper;
     uint32_t channels, pixels;
     const uint32_t *steps;
     int interleave, mode, swizzle, l2, fill;
-  } P = {map,      element, rank,  address,    dims, strides, lower, upper,
-         channels, pixels,  steps, interleave, mode, swizzle, l2,    fill};
+  } P = {{map, element, rank, address, dims, strides},
+         lower, upper, channels, pixels, steps, interleave, mode, swizzle, l2, fill};
   REPORTED(781, "cuTensorMapEncodeIm2colWide", NULL, encode(map, address, dims[0] * 977 + channels * 37 + pixels));
 }
 CUDA_API CUresult cuTensorMapReplaceAddress(CUtensorMap *map, void *address) {

@@ -1,7 +1,8 @@
 /* What the observing library needs of the driver and of CUPTI, so that no header of either is needed to build it.
 
    Structures have the members that are read, in the order and with the types of the header that each one names. Handles
-   are pointers to nothing known. */
+   are pointers to nothing known. The tests' driver (tests/support/fake_cuda) declares them for itself, so that a mistake
+   here shows there. */
 #ifndef PIPESIM_DRIVER_H
 #define PIPESIM_DRIVER_H
 #include <dlfcn.h>
@@ -52,32 +53,27 @@ typedef struct {
   void *first, *second, *third;
 } Handles; /* the first arguments of many functions */
 
-typedef struct { /* cuTensorMapEncodeTiled_params, generated_cuda_meta.h */
+typedef struct {
   void *map;
   int element;
   uint32_t rank;
   void *address;
   const uint64_t *dims, *strides;
+} EncodedTensor; /* what the arguments of each cuTensorMapEncode* begin with */
+typedef struct { /* cuTensorMapEncodeTiled_params, generated_cuda_meta.h */
+  EncodedTensor tensor;
   const uint32_t *box, *steps;
   int interleave, swizzle;
 } EncodeTiled;
 typedef struct { /* cuTensorMapEncodeIm2col_params */
-  void *map;
-  int element;
-  uint32_t rank;
-  void *address;
-  const uint64_t *dims, *strides;
+  EncodedTensor tensor;
   const int *lower, *upper;
   uint32_t channels, pixels;
   const uint32_t *steps;
   int interleave, swizzle;
 } EncodeIm2col;
 typedef struct { /* cuTensorMapEncodeIm2colWide_params */
-  void *map;
-  int element;
-  uint32_t rank;
-  void *address;
-  const uint64_t *dims, *strides;
+  EncodedTensor tensor;
   int lower, upper;
   uint32_t channels, pixels;
   const uint32_t *steps;

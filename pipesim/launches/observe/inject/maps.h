@@ -62,35 +62,35 @@ static void list_of_u32(Text *text, const char *name, const uint32_t *values, ui
   say(text, "]");
 }
 /* PIXELS is 0 for a tiled map, BOX has the channels alone for the others. */
-static void encoded(const char *map, int element, uint32_t rank, const uint64_t *dims, const uint64_t *strides,
-                    const uint32_t *box, const uint32_t *steps, int interleave, int swizzle, uint32_t pixels) {
+static void encoded(const EncodedTensor *tensor, const uint32_t *box, const uint32_t *steps, int interleave,
+                    int swizzle, uint32_t pixels) {
+  int element = tensor->element;
+  uint32_t rank = tensor->rank;
   bool known = element >= 0 && element < COUNT(ELEMENTS); /* of a type of later drivers the box says nothing */
   if (rank < 1 || rank > 5 || interleave < 0 || interleave >= COUNT(INTERLEAVES) || swizzle < 0 ||
       swizzle >= COUNT(SWIZZLES))
     return;
   Text text = {0};
   say(&text, "\"element\": \"%s\"", known ? ELEMENTS[element] : "");
-  list_of_u64(&text, "dims", dims, rank);
+  list_of_u64(&text, "dims", tensor->dims, rank);
   list_of_u32(&text, "box", box, !known ? 0 : pixels ? 1 : rank);
-  list_of_u64(&text, "strides", strides, rank - 1);
+  list_of_u64(&text, "strides", tensor->strides, rank - 1);
   list_of_u32(&text, "element_strides", steps, rank);
   say(&text, ", \"swizzle\": \"%s\", \"interleave\": \"%s\", \"pixels\": %u", SWIZZLES[swizzle],
       INTERLEAVES[interleave], known ? pixels : 0);
   if (text.failed) free(text.data);
-  else add_map(map, text.data);
+  else add_map(tensor->map, text.data);
 }
 static void map_encoded(uint32_t number, const void *arguments) {
   const EncodeTiled *tiled = arguments;
   const EncodeIm2col *columns = arguments;
   const EncodeIm2colWide *wide = arguments;
   if (number == ENCODE_TILED)
-    encoded(tiled->map, tiled->element, tiled->rank, tiled->dims, tiled->strides, tiled->box, tiled->steps,
-            tiled->interleave, tiled->swizzle, 0);
+    encoded(&tiled->tensor, tiled->box, tiled->steps, tiled->interleave, tiled->swizzle, 0);
   else if (number == ENCODE_IM2COL)
-    encoded(columns->map, columns->element, columns->rank, columns->dims, columns->strides, &columns->channels,
-            columns->steps, columns->interleave, columns->swizzle, columns->pixels);
+    encoded(&columns->tensor, &columns->channels, columns->steps, columns->interleave, columns->swizzle,
+            columns->pixels);
   else
-    encoded(wide->map, wide->element, wide->rank, wide->dims, wide->strides, &wide->channels, wide->steps,
-            wide->interleave, wide->swizzle, wide->pixels);
+    encoded(&wide->tensor, &wide->channels, wide->steps, wide->interleave, wide->swizzle, wide->pixels);
 }
 #endif
