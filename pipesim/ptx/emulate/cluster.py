@@ -18,7 +18,8 @@ from pipesim.model.ops import Op, Space
 from pipesim.ptx.emit.record import Place, StreamRecorder, WaysDiffer
 from pipesim.ptx.emulate.accesses import flush, read, write
 from pipesim.ptx.emulate.addresses import in_shared
-from pipesim.ptx.emulate.code import Code, DecodedStep
+from pipesim.ptx.emulate.code import Code
+from pipesim.ptx.emulate.decoded import DecodedStep
 from pipesim.ptx.emulate.global_memory import GlobalMemory
 from pipesim.ptx.emulate.memory import Bytes, Items
 from pipesim.ptx.emulate.notes import Notes

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
-from enum import Enum
 from typing import Any, cast
 
 from pipesim.ptx.emulate import integers
 from pipesim.ptx.emulate.addresses import at_rank, from_generic, rank_of, to_generic
+from pipesim.ptx.emulate.decoded import After, DecodedStep, Getter, Run, StraightRun
 from pipesim.ptx.emulate.expressions.operands import Assignment, NotAnExpression, operand_text
 from pipesim.ptx.emulate.expressions.table import assignments
 from pipesim.ptx.emulate.malformed import MALFORMED, malformed
 from pipesim.ptx.emulate.regions import Regions
 from pipesim.ptx.emulate.synchronising import synchronises
-from pipesim.ptx.emulate.values import Leaf, Unknown, Value, select
+from pipesim.ptx.emulate.values import Leaf, Unknown, select
+from pipesim.ptx.flow.opcodes import VALUES
 from pipesim.ptx.flow.slice import Slice
 from pipesim.ptx.text.instruction import (
     Address,
@@ -34,65 +34,6 @@ from pipesim.ptx.text.instruction import (
     Vector,
 )
 from pipesim.ptx.text.module import Function
-
-Run = Callable[[list[Value], list[Value], Any], None]  #: registers, constants, warp
-Getter = Callable[[list[Value], list[Value], Any], Value]
-
-
-class After(Enum):
-    """What ends a straight run."""
-
-    NEXT = 0  #: nothing: another run begins
-    BRANCH = 1
-    EXIT = 2
-    EFFECT = 3
-
-
-@dataclass
-class StraightRun:
-    """A straight run of computations, and what ends it.
-
-    ``guard``: the register of the predicate, -1 for none; ``target``: of a branch; ``next``: the position after it.
-    """
-
-    run: Run | None
-    count: int
-    after: After
-    position: int
-    next: int
-    guard: int = -1
-    negated: bool = False
-    target: int = -1
-    step: DecodedStep | None = None
-
-
-@dataclass
-class DecodedStep:
-    """An instruction that does more than compute: its operands as functions of the warp."""
-
-    instruction: Instruction
-    guard: int
-    negated: bool
-    getters: tuple[Getter | None, ...]
-    results: tuple[int, ...]
-    needed: bool  #: others may notice whether it runs
-    valued: bool  #: its result matters
-    converges: bool  #: all lanes of a warp execute it together
-    by_threads: bool  #: a barrier, which counts threads
-    together: bool  #: PTX wants all lanes of a warp to execute it
-    effect: Callable[..., Any] = field(default=lambda *_: None)
-
-    def get(self, index: int, warp: Any) -> Value:
-        """The value of an operand."""
-        getter = self.getters[index]
-        assert getter is not None
-        return getter(warp.R, warp.K, warp)
-
-    def tensor(self, index: int, warp: Any) -> tuple[Value, list[Value]]:
-        """The address of a tensor map and the coordinates of a box."""
-        map_, coordinates = self.get(index, warp)
-        return map_, coordinates
-
 
 _WIDTHS = {"pred": 1, "b128": 128} | {f"{k}{w}": w for k in "usbf" for w in (8, 16, 32, 64)} | {"f16x2": 32, "bf16": 16}
 _PLAIN = (int, bool)
@@ -227,7 +168,7 @@ class Code:
         try:
             return assignments(each, self)
         except NotAnExpression:
-            if each.opcode in _FLOATING and not _reads_memory(each):
+            if each.opcode in _COMPUTED and not _reads_memory(each):
                 return self._unknowns(each)
             return None
         except MALFORMED as error:
@@ -322,93 +263,9 @@ class Code:
         return lambda r, k, w: [None if part is None else part(r, k, w) for part in parts]
 
 
+#: Where one of these is no expression, its result is not known, and it does nothing else; the stack is memory.
+_COMPUTED = VALUES - {"alloca", "stackrestore", "stacksave"} | {"elect"}
 _CONTROL = frozenset({"bra", "brx", "ret", "exit", "trap"})
-#: Compute what no synchronisation hangs on; their results are not known.
-_FLOATING = frozenset(
-    [
-        "abs",
-        "add",
-        "sub",
-        "mul",
-        "fma",
-        "mad",
-        "div",
-        "rem",
-        "min",
-        "max",
-        "neg",
-        "sqrt",
-        "rsqrt",
-        "rcp",
-        "ex2",
-        "lg2",
-        "sin",
-        "cos",
-        "tanh",
-        "copysign",
-        "testp",
-        "cvt",
-        "set",
-        "setp",
-        "selp",
-        "slct",
-        "sad",
-        "mul24",
-        "mad24",
-        "addc",
-        "subc",
-        "madc",
-        "dp4a",
-        "dp2a",
-        "bmsk",
-        "szext",
-        "fns",
-        "vadd",
-        "vsub",
-        "vmax",
-        "vmin",
-        "vset",
-        "vadd2",
-        "vadd4",
-        "mma",
-        "wmma",
-        "movmatrix",
-        "createpolicy",
-        "istypep",
-        "isspacep",
-        "tex",
-        "suld",
-        "sust",
-        "tld4",
-        "txq",
-        "suq",
-        "match",
-        "mov",
-        "prmt",
-        "lop3",
-        "shf",
-        "vote",
-        "shfl",
-        "redux",
-        "elect",
-        "and",
-        "or",
-        "xor",
-        "not",
-        "cnot",
-        "shl",
-        "shr",
-        "bfe",
-        "bfi",
-        "bfind",
-        "popc",
-        "clz",
-        "brev",
-        "cvta",
-        "mapa",
-        "getctarank",
-    ]
-)
 
 
 def _reads_memory(each: Instruction) -> bool:

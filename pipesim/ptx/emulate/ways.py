@@ -15,7 +15,8 @@ from typing import Protocol
 
 from pipesim.model.ops import Engine
 from pipesim.ptx.emulate.accesses import Pending, Recorded, flush
-from pipesim.ptx.emulate.code import Code, DecodedStep, StraightRun
+from pipesim.ptx.emulate.code import Code
+from pipesim.ptx.emulate.decoded import DecodedStep, StraightRun
 from pipesim.ptx.emulate.groups import CopyGroups
 from pipesim.ptx.emulate.lanes import WarpLanes
 from pipesim.ptx.emulate.memory import LocalMemory

@@ -7,7 +7,7 @@ from __future__ import annotations
 from pipesim.model.ops import Fence, Op, Scope, semantics
 from pipesim.ptx.emulate.accesses import flush, record
 from pipesim.ptx.emulate.cluster import Cluster, NamedBarrier
-from pipesim.ptx.emulate.code import DecodedStep
+from pipesim.ptx.emulate.decoded import DecodedStep
 from pipesim.ptx.emulate.effects.operands import depends_on_answer, one_of, semantics_of, unknown
 from pipesim.ptx.emulate.stop import Stopped
 from pipesim.ptx.emulate.values import PerLane, Value, lanes_in, leaf_of

@@ -12,7 +12,7 @@ from functools import lru_cache
 from pipesim.model.ops import Engine, Op, Space
 from pipesim.ptx.emulate.accesses import copy, flush, read, record, transfer
 from pipesim.ptx.emulate.cluster import Cluster, map_key
-from pipesim.ptx.emulate.code import DecodedStep
+from pipesim.ptx.emulate.decoded import DecodedStep
 from pipesim.ptx.emulate.effects.operands import Place, by_lane, one_of, shared_place
 from pipesim.ptx.emulate.effects.tensor_maps import written_bytes
 from pipesim.ptx.emulate.stop import Stopped

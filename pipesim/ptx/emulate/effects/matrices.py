@@ -12,7 +12,7 @@ from pipesim.model.ops import Engine, Fence, Op, Space
 from pipesim.ptx.emulate.accesses import flush, read, record, transfer, write
 from pipesim.ptx.emulate.addresses import SHARED_BASE
 from pipesim.ptx.emulate.cluster import Cluster
-from pipesim.ptx.emulate.code import DecodedStep
+from pipesim.ptx.emulate.decoded import DecodedStep
 from pipesim.ptx.emulate.effects.copies import within
 from pipesim.ptx.emulate.effects.mbarriers import places
 from pipesim.ptx.emulate.effects.operands import one_of, shared_place

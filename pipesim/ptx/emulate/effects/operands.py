@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pipesim.model.ops import Order, Scope, semantics
 from pipesim.ptx.emulate.addresses import RANK_SHIFT, SHARED_BASE, from_generic, in_shared
-from pipesim.ptx.emulate.code import DecodedStep
+from pipesim.ptx.emulate.decoded import DecodedStep
 from pipesim.ptx.emulate.stop import Stopped
 from pipesim.ptx.emulate.values import Leaf, OpenAnswer, PerLane, Unknown, Value, lanes_in, leaf_of
 from pipesim.ptx.emulate.warp import EmulatedWarp

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from pipesim.ptx.emulate.cluster import Cluster
-from pipesim.ptx.emulate.code import DecodedStep
+from pipesim.ptx.emulate.decoded import DecodedStep
 from pipesim.ptx.emulate.effects import barriers, copies, loads, matrices, mbarriers, tensor_maps
 from pipesim.ptx.emulate.effects.operands import one_of, unknown
 from pipesim.ptx.emulate.stop import Stopped

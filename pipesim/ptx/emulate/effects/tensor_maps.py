@@ -8,7 +8,7 @@ from __future__ import annotations
 from math import prod
 
 from pipesim.ptx.emulate.cluster import Cluster
-from pipesim.ptx.emulate.code import DecodedStep
+from pipesim.ptx.emulate.decoded import DecodedStep
 from pipesim.ptx.emulate.effects.operands import one_of
 from pipesim.ptx.emulate.values import leaf_of
 from pipesim.ptx.emulate.warp import EmulatedWarp
