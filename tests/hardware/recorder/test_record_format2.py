@@ -1,0 +1,88 @@
+"""The two encodings of format 2: the bits of a full tag, and the running hash of the sites."""
+
+from __future__ import annotations
+
+import random
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+from hwkernels.recorder import record_format2 as form
+from hwkernels.recorder.record_format import UNWRITTEN
+from hwkernels.recorder.record_format2 import Flag, first_gap, full_tag, hash_step, place_block, site_hash, split_tags
+
+FIELDS = (form.FULL_SITE, form.FULL_FLAGS, form.FULL_SEQUENCE)
+UNWRITTEN_TAG = 0x01010101 * UNWRITTEN
+
+
+def test_the_fields_of_a_full_tag_fill_it_without_overlapping():
+    bits = [bit for shift, width in FIELDS for bit in range(shift, shift + width)]
+    assert bits == list(range(32))
+    assert sum(Flag) == (1 << form.FULL_FLAGS[1]) - 1
+
+
+def test_a_tag_as_it_lies_in_memory():
+    assert full_tag(5, Flag.TRIED | Flag.PARITY, 2) == 0x0002_9005
+    assert full_tag(0xABC, Flag.PASSED, 0x1_FFFE) == 0xFFFE_2ABC  # the running number starts again
+
+
+def test_tags_read_back():
+    rng = random.Random(17)
+    said = [(rng.randrange(form.MAX_FULL_SITES), rng.randrange(16), rng.randrange(1 << 16)) for _ in range(200)]
+    tags = np.array([full_tag(*one) for one in said], dtype=np.uint32)
+    assert list(zip(*(field.tolist() for field in split_tags(tags)), strict=True)) == said
+    assert UNWRITTEN_TAG not in tags
+
+
+@pytest.mark.parametrize(("site", "flags"), [(4095, 0), (-1, 0), (0, 16), (0, -1)])
+def test_what_has_no_room_is_refused(site, flags):
+    with pytest.raises(ValueError, match="no tag"):
+        full_tag(site, flags, 0)
+
+
+def test_no_tag_looks_unwritten():
+    assert full_tag(form.MAX_FULL_SITES - 1, 15, 0xFFFF) == 0xFFFF_FFFE != UNWRITTEN_TAG
+
+
+@pytest.mark.parametrize(
+    ("planted", "row"),
+    [
+        (lambda s: s, None),
+        (lambda s: s[:0], None),
+        (lambda s: np.delete(s, 7), 7),
+        (lambda s: np.insert(s, 7, s[7]), 8),
+        (lambda s: np.concatenate([s[:3], s[[4, 3]], s[5:]]), 3),
+        (lambda s: np.delete(s, range(100, 100 + form.SEQUENCE_PERIOD)), None),  # as documented
+        (lambda s: np.delete(s, range(100, 99 + form.SEQUENCE_PERIOD)), 100),
+    ],
+)
+def test_a_lost_or_moved_record_leaves_a_gap(planted, row):
+    right = np.arange(form.SEQUENCE_PERIOD + 200) % form.SEQUENCE_PERIOD
+    assert first_gap(planted(right)) == row
+
+
+def test_the_hash_is_the_one_that_is_written_down():
+    assert site_hash([]) == 0
+    assert site_hash([0]) == 1
+    assert site_hash([0, 1]) == 0x9E3779B1 + 2
+    assert site_hash([3, 1, 4]) == (4 * 0x9E3779B1**2 + 2 * 0x9E3779B1 + 5) % 2**32
+    assert site_hash([1, 4], start=site_hash([3])) == site_hash([3, 1, 4])
+
+
+def test_another_order_or_a_loss_leaves_another_hash():
+    sites = [0, 1, 2, 3, 0, 1, 2, 3, 4]
+    assert hash_step(0, 3) != hash_step(1, 3)
+    changed = [sites[:n] + sites[n + 1 :] for n in range(len(sites))]
+    changed += [[*sites[:n], b, a, *sites[n + 2 :]] for n, (a, b) in enumerate(pairwise(sites)) if a != b]
+    changed += [
+        [*sites[:n], other, *sites[n + 1 :]] for n, own in enumerate(sites) for other in range(6) if other != own
+    ]
+    hashes = {site_hash(each) for each in changed}
+    assert site_hash(sites) not in hashes
+
+
+def test_a_place_is_no_site():
+    blocks = {place_block(stage, parity) for stage in range(64) for parity in (0, 1)}
+    assert len(blocks) == 128
+    assert min(blocks) > form.MAX_FULL_SITES
