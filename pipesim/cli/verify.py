@@ -9,6 +9,7 @@ from pathlib import Path
 from pipesim.cli.arguments import (
     Command,
     add_ctas,
+    add_launch,
     add_output,
     add_params,
     add_profile,
@@ -16,6 +17,7 @@ from pipesim.cli.arguments import (
     add_tolerance,
     params_of,
     strictness_of,
+    target_of,
 )
 from pipesim.cli.chosen import add_chosen, chosen
 from pipesim.cli.output import complain, emit, progress
@@ -25,12 +27,13 @@ from pipesim.errors import ParameterError, PipesimError, UnknownProtocolError, U
 def _arguments(parser: argparse.ArgumentParser) -> None:
     add_chosen(
         parser,
-        named="a built-in name (see `pipesim list`), file.py, file.py:function, or a program's .json; "
+        named="a built-in name (see `pipesim list`), file.py, file.py:function, a program's .json, or a kernel's .ptx; "
         "several are summed up",
         every="every built-in protocol, each compared with every recorded trace of it",
     )
     add_params(parser, "a parameter of every protocol named; may be repeated")
     add_ctas(parser)
+    add_launch(parser)
     which = parser.add_mutually_exclusive_group()
     which.add_argument("--no-hardware", action="store_true", help="do not compare with hardware")
     which.add_argument("--recorded", action="store_true", help="use the recorded traces even if this machine has a GPU")
@@ -64,14 +67,13 @@ def _verify(options: argparse.Namespace, name: str) -> int:
     from pipesim.cli.progress import TerminalProgress
     from pipesim.export.documents import document_of
     from pipesim.export.exit_codes import exit_code
-    from pipesim.protocol_process import find
     from pipesim.report.pages.verify import paint_verify
     from pipesim.timed.profile import load_profile
 
     profile = load_profile(options.profile) if options.profile else None
     source = HardwareSource.RECORDED if options.recorded else HardwareSource.GPU_OR_RECORDED
     with progress(f"flattening {name}"):
-        target = find(name).judging(strictness_of(options))
+        target = target_of(options, name).judging(strictness_of(options))
     report = verify(
         target,
         params_of(options),
@@ -140,6 +142,12 @@ def _verify_several(options: argparse.Namespace, names: Sequence[str]) -> int:
 
 
 def _refuse(options: argparse.Namespace) -> None:
+    if options.launch or options.sets:
+        raise UsageError(
+            "--launch and --set are for the launch of one kernel",
+            cause="with several protocols each kernel is read with the .json beside it",
+            correction="name one .ptx, or leave them out",
+        )
     if options.tolerance is not None:
         raise UsageError(
             "--tolerance applies to the period of one configuration",

@@ -104,7 +104,7 @@ def _assumed(words: _Words) -> list[str]:
     assumed += [f"{at(p)}: {what}" for p, what in sorted((notes.policies | memory.policies).items())]
     assumed += [f"{word} is read by one warp before another one changes it" for word in memory.contested]
     assumed += [f"warps that store to the same bytes at {at(p)} store the same" for p in sorted(notes.equal_stores)]
-    assumed += [f"warps that have ended count at the barrier of the CTA at {at(p)}" for p in sorted(notes.ended)]
+    assumed += [f"threads that have ended count at the barrier at {at(p)}" for p in sorted(notes.ended)]
     if generic := [at(p) for p in sorted(notes.generic)]:
         assumed.append(f"of a generic address given to .shared the low 32 bits are taken, at {some_places(generic)}")
     return assumed

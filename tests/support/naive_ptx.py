@@ -28,6 +28,8 @@ _MOST_STEPS = 100_000
 
 
 # the kernels
+#: A fence before the end, so that no lane that jumps there ends before the others, whose registers are compared.
+_END = " membar.cta;\n ret;\n}\n"
 
 
 class Kernel:
@@ -43,7 +45,7 @@ class Kernel:
     @property
     def text(self) -> str:
         """The file."""
-        return HEAD + "".join(f" {line}\n" if line[-1] == ";" else f"{line}\n" for line in self.lines) + " ret;\n}\n"
+        return HEAD + "".join(f" {line}\n" if line[-1] == ";" else f"{line}\n" for line in self.lines) + _END
 
     def _set_up(self) -> None:
         one = self.random

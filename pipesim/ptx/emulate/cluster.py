@@ -18,6 +18,7 @@ from pipesim.model.ops import Op, Space
 from pipesim.ptx.emit.record import Place, StreamRecorder, WaysDiffer
 from pipesim.ptx.emulate.accesses import flush, read, write
 from pipesim.ptx.emulate.addresses import in_shared
+from pipesim.ptx.emulate.cluster_barrier import ClusterBarrier
 from pipesim.ptx.emulate.code import Code
 from pipesim.ptx.emulate.decoded import DecodedStep
 from pipesim.ptx.emulate.global_memory import GlobalMemory
@@ -115,8 +116,7 @@ class Cluster:
         self._loads: dict[int, Unknown] = {}
         self.flights: deque[Landing] = deque()
         self.pending: dict[int, list[int]] = {}
-        self._at_cluster: dict[int, int] = {}  #: how often each warp has arrived at the cluster barrier
-        self._lanes_at_cluster: dict[int, int] = {}  # by agent, those of a warp whose others have not arrived
+        self.cluster_barrier = ClusterBarrier()
         self.handed_out = 0
         self.generic_is_global = True
         self._items = 0
@@ -272,6 +272,10 @@ class Cluster:
         """The items of a memory."""
         return self.tensor[cta] if space == Space.TENSOR else self.items[cta]
 
+    def lanes_ended(self, warp: DividedWarp) -> None:
+        """Some lanes of a warp have ended, and others have not."""
+        self.cluster_barrier.lanes_ended(self, warp)
+
     def ended(self, warp: DividedWarp) -> None:
         """A warp has ended: what it never waited for in tensor memory may happen as late as here."""
         where = Space.TENSOR, warp.cta
@@ -299,22 +303,6 @@ class Cluster:
         for each in ended:
             self.recorder.add(each.agent, named.all_of_cta, Op.BAR_SYNC, barrier, threads, each.threads)
         named.complete()
-
-    def arrive_at_cluster(self, warp: EmulatedWarp) -> None:
-        """A warp arrives at the cluster barrier."""
-        self._at_cluster[warp.agent] = self._at_cluster.get(warp.agent, 0) + 1
-
-    def all_lanes_at_cluster(self, warp: EmulatedWarp) -> bool:
-        """Whether the lanes that arrive now are the last of their warp to do so: the barrier counts threads."""
-        arrived = self._lanes_at_cluster.get(warp.agent, 0) | warp.mask
-        whole = arrived & warp.lanes == warp.lanes
-        self._lanes_at_cluster[warp.agent] = 0 if whole else arrived
-        return whole
-
-    def cluster_passed(self, warp: EmulatedWarp) -> bool:
-        """Whether every warp that has not ended has arrived as often as this one."""
-        wanted = self._at_cluster.get(warp.agent, 0)
-        return all(w.status is Status.ENDED or self._at_cluster.get(w.agent, 0) >= wanted for w in self.warps)
 
     # memory
 

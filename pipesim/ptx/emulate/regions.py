@@ -264,6 +264,23 @@ class Regions:
                     open_.append(q)
         return frozenset(loop | {position})
 
+    def ends_at(self, position: int) -> bool:
+        """Whether the kernel ends here, with nothing before that is followed."""
+        body = self.function.body
+        seen: set[int] = set()
+        while position < len(body) and position not in seen:
+            each = body[position]
+            if each.opcode in ("ret", "exit") and each.guard is None:
+                return True
+            if (position in self.kept or each.guard is not None) and each.opcode != "bra":
+                return False
+            seen.add(position)
+            after = self.successors(position)
+            if len(after) != 1:
+                return False
+            position = after[0]
+        return position >= len(body)
+
     def leads_nowhere(self, position: int) -> bool:
         """Whether every way from here ends the kernel, or a trap, and synchronises nothing."""
         found = self._only_exits.get(position)

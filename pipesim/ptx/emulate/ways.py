@@ -67,6 +67,9 @@ class Parting:
 class Surroundings(Recorded, Protocol):
     """What a warp needs of its cluster."""
 
+    def lanes_ended(self, warp: DividedWarp) -> None:
+        """Some lanes of a warp have ended, and others have not."""
+
     def ended(self, warp: DividedWarp) -> None:
         """A warp has ended."""
 
@@ -93,9 +96,9 @@ class DividedWarp(WarpLanes):
     """A warp of a CTA. ``R``: its registers; ``K``: the constants of its code; ``mask``: the lanes that execute."""
 
     __slots__ = (
-        "K", "R", "agent", "asked", "cluster", "code", "count", "cta", "frames", "groups", "joins", "local", "maybe",
-        "number", "pc", "pending", "products", "ready", "status", "stop", "stores", "tensor_reads", "tensor_writes",
-        "tries", "whole",
+        "K", "R", "agent", "asked", "cluster", "code", "count", "cta", "ended_lanes", "frames", "groups", "joins",
+        "local", "maybe", "number", "pc", "pending", "products", "ready", "status", "stop", "stores", "tensor_reads",
+        "tensor_writes", "tries", "whole",
     )  # fmt: skip
 
     def __init__(
@@ -107,6 +110,7 @@ class DividedWarp(WarpLanes):
         self.K = constants
         self.pc = 0
         self.lanes = self.all_lanes = mask  #: those that this follows, and all that the warp has
+        self.ended_lanes = 0
         self.whole = mask  #: the lanes that executed before the guard of the instruction
         self.joins: frozenset[int] = frozenset()  #: where lanes that parted last may meet
         self.frames: list[Parting] = []
@@ -139,10 +143,22 @@ class DividedWarp(WarpLanes):
                 return segment.target
             if not taken:
                 return segment.next
+            if all(frame.kind is Parted.LANES for frame in self.frames):
+                if self.code.regions.ends_at(segment.target):
+                    return self._end_lanes(taken, segment.next)
+                if self.code.regions.ends_at(segment.next):
+                    return self._end_lanes(self.mask & ~taken, segment.target)
             return self._fork(segment, segment.next, self.mask & ~taken, segment.target, taken)
         if isinstance(p, OpenAnswer):
             return self._ask(segment, p)
         return self._pass_over(segment, p)
+
+    def _end_lanes(self, ended: int, here: int) -> int:
+        """Some of the lanes that execute end, and the others go on here."""
+        self.mask &= ~ended
+        self.ended_lanes |= ended
+        self.cluster.lanes_ended(self)
+        return here
 
     def _fork(self, segment: StraightRun, first: int, first_mask: int, second: int, second_mask: int) -> int:
         region = self.code.regions.of(segment.position)
@@ -210,6 +226,7 @@ class DividedWarp(WarpLanes):
 
     def _exit(self) -> int:
         """The lanes that execute end. Those that parted from them go on."""
+        self.ended_lanes |= self.mask
         self.mask = 0
         while self.frames:
             frame = self.frames[-1]
@@ -218,6 +235,8 @@ class DividedWarp(WarpLanes):
             if frame.kind is Parted.UNKNOWN:
                 leaf = leaf_of(frame.unknown)
                 raise Stopped("the kernel ends, or not, by a value that is not known", leaf)
+            if frame.pending or frame.done:
+                self.cluster.lanes_ended(self)
             if frame.pending:
                 return self._other_side(frame)
             if frame.done:

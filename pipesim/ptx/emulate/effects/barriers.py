@@ -5,7 +5,8 @@
 from __future__ import annotations
 
 from pipesim.model.ops import Fence, Op, Scope, semantics
-from pipesim.ptx.emulate.accesses import flush, record
+from pipesim.model.program import NAMED_BARRIERS
+from pipesim.ptx.emulate.accesses import record
 from pipesim.ptx.emulate.cluster import Cluster, NamedBarrier
 from pipesim.ptx.emulate.decoded import DecodedStep
 from pipesim.ptx.emulate.effects.operands import depends_on_answer, one_of, semantics_of, unknown
@@ -26,6 +27,8 @@ def cta_barrier(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep) -> None
         return
     first = 1 if each.has("red") else 0
     number = one_of(warp, step.get(first, warp), "the number of a named barrier")
+    if number >= NAMED_BARRIERS:
+        raise Stopped(f"a CTA has no named barrier {number:,}, only 0 to {NAMED_BARRIERS - 1}")
     rest = len(each.operands) - first - 1 - (1 if each.has("red") else 0)
     count = one_of(warp, step.get(first + 1, warp), "the thread count of a named barrier") if rest > 0 else 0
     threads = count or _WARP * cluster.warps_of_cta
@@ -86,15 +89,12 @@ def _cluster_barrier(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep) ->
     meaning = semantics_of(each)
     meaning = meaning // 8 * 8 + Scope.CLUSTER
     if each.has("arrive"):
-        if not each.has("aligned") and not cluster.all_lanes_at_cluster(warp):
-            flush(cluster, warp)  # what these lanes have touched comes before the arrival of the last of the warp
-            return
-        record(cluster, warp, each.position, Op.CLUSTER_ARRIVE, meaning)
-        cluster.arrive_at_cluster(warp)
+        lanes = warp.lanes if each.has("aligned") else warp.mask
+        cluster.cluster_barrier.arrive(cluster, warp, lanes, each.position, meaning)
         return
     record(cluster, warp, each.position, Op.CLUSTER_WAIT, meaning)
-    if not cluster.cluster_passed(warp):
-        warp.block(lambda: cluster.cluster_passed(warp))
+    if not cluster.cluster_barrier.passes(warp, cluster.warps):
+        warp.block(lambda: cluster.cluster_barrier.passes(warp, cluster.warps))
 
 
 def fence(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep) -> None:
