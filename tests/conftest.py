@@ -11,6 +11,8 @@ deadline. The scheduler of pytest-xdist sees names of tests, not marks, so they 
 from __future__ import annotations
 
 import gc
+import signal
+import threading
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -28,6 +30,12 @@ if TYPE_CHECKING:
 def needs_gpu(nodeid: str) -> bool:
     """Whether the test of this name belongs to the process that may use the GPU."""
     return Path(nodeid.partition("::")[0]).name.startswith("test_gpu")
+
+
+def pytest_configure() -> None:
+    """Ctrl-C is not ignored, as it is in the background of a shell: processes that tests start would ignore it too."""
+    if threading.current_thread() is threading.main_thread() and signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
