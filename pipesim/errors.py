@@ -55,6 +55,10 @@ class UnknownProtocolError(UsageError):
     """No protocol has this name, and no file or function is found under it."""
 
 
+class SeveralProtocolsError(UnknownProtocolError):
+    """A file has several functions that make a protocol, and one is asked for."""
+
+
 class ParameterError(UsageError):
     """A parameter has an unknown name, a value of the wrong type, or one out of range."""
 

@@ -20,6 +20,7 @@ from contextlib import suppress
 from dataclasses import fields
 from functools import partial
 from itertools import starmap
+from pathlib import Path
 from typing import Any, NoReturn
 
 from pipesim import errors, targets
@@ -35,6 +36,7 @@ from pipesim.targets import Target
 _HEAD = ">8sQI"  #: of a message before its body: its mark, the length, and the checksum
 _MARK = b"pipesim\n"
 _PART = 1 << 20  #: bytes that are read in one call
+_EVERY = ":*"  #: after a file: the names of its functions are asked for
 _MOST_FILES = 1 << 16  #: descriptors of a process
 _TARGET, _PROGRAM, _ERROR, _MEMORY, _INTERNAL = range(5)  #: what an answer is
 Message = tuple[Any, ...]
@@ -58,6 +60,18 @@ def find(text: str) -> Target:
         raise
 
 
+def functions(file: str) -> tuple[str, ...]:
+    """The functions of a Python file that make a protocol, in its order; the file runs in a process of its own.
+
+    Raises as :func:`find` does of a file that cannot be imported.
+    """
+    process = _Process(f"{file}{_EVERY}")
+    try:
+        return process.names()
+    finally:
+        process.close()
+
+
 def close() -> None:
     """End the processes of all files; a target of one starts it again when it is asked for a program."""
     for process in list(_running):
@@ -78,6 +92,11 @@ class _Process:
         defaults, *words = self._said
         name, summary, description, spelling = map(str, words)
         return Target(name, None, None, defaults, summary, spelling, description=description, maker=self.program)
+
+    def names(self) -> tuple[str, ...]:
+        """The functions of the file, where these were asked for."""
+        self._start()
+        return tuple(map(str, self._said[1:]))
 
     def program(self, values: dict[str, int], twice: bool) -> Program:  # noqa: FBT001  # as Target calls it
         """The program of these parameters. Raises as the file's function and its roles do."""
@@ -212,6 +231,8 @@ def _serve(text: str, inbox: int, outbox: int) -> None:
 
     def described() -> Message:
         nonlocal target
+        if text.endswith(_EVERY):
+            return _TARGET, {}, *map(_exact, targets.functions_of(Path(text.removesuffix(_EVERY))))
         target = targets.find(text)
         words = (target.name, target.summary, target.description, target.spelling)
         return _TARGET, {_exact(name): int(value) for name, value in target.defaults.items()}, *map(_exact, words)

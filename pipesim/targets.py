@@ -19,6 +19,7 @@ from pipesim.bounds import MAX_GRID, MAX_PARAMETER
 from pipesim.errors import (
     ParameterError,
     ProtocolError,
+    SeveralProtocolsError,
     TooManyOperationsError,
     UnknownProtocolError,
 )
@@ -185,17 +186,40 @@ def find(text: str, *, launch: str = "", sets: Sequence[str] = ()) -> Target:
     )
 
 
+def functions_of(path: Path) -> list[str]:
+    """The functions of a Python file that make a protocol, in its order; the file is run.
+
+    UnknownProtocolError if there is no such file, ProtocolError if it cannot be imported.
+    """
+    return _makers(_module_of(path))
+
+
+def protocols_of(path: Path) -> list[Target]:
+    """The targets of a Python file, one for each function that makes a protocol; the file is run once.
+
+    Raises as :func:`functions_of`, and ProtocolError for a function whose parameters have no whole numbers as defaults.
+    """
+    module = _module_of(path)
+    return [
+        replace(_target(f"{path}:{name}", vars(module)[name]), spelling=f"{path}:{name}") for name in _makers(module)
+    ]
+
+
 def _only_one(file: str) -> Target:
     """The one protocol of a file. UnknownProtocolError if it has none, or several, which are then named."""
     module = _module_of(Path(file))
     found = _makers(module)
-    if len(found) != 1:
+    if not found:
         raise UnknownProtocolError(
-            f"{file} has {'several functions' if found else 'no function'} that make{'' if found else 's'} a protocol",
-            cause=f"it has {', '.join(found)}" if found else _others(module),
-            correction=" or ".join(f"{file}:{name}" for name in found[:_MOST_PROPOSED])
-            if found
-            else "write one that ends with `return p`, each of its parameters with a whole number as its default",
+            f"{file} has no function that makes a protocol",
+            cause=_others(module),
+            correction="write one that ends with `return p`, each of its parameters with a whole number as its default",
+        )
+    if len(found) > 1:
+        raise SeveralProtocolsError(
+            f"{file} has several functions that make a protocol",
+            cause=f"it has {', '.join(found)}",
+            correction=" or ".join(f"{file}:{name}" for name in found[:_MOST_PROPOSED]),
         )
     spelling = f"{file}:{found[0]}"
     return replace(_target(spelling, vars(module)[found[0]]), spelling=spelling)

@@ -2,9 +2,9 @@
 
 ``python tools/docs_output.py`` rewrites the blocks; ``--check`` exits with 1 if one is stale. A block is fenced and
 follows a marker: ``<!-- output of: pipesim ... -->`` (standard output at 80 columns; ``output of, exit 1:`` wants that
-exit code, without it none is judged), ``<!-- file: path -->``, ``<!-- excerpt: path | start | end -->`` (from the one
-line that has the first text to before the next that has the second), ``<!-- diff: before after -->``. Tables are not
-fenced: ``<!-- operations -->``, ``<!-- profile fields -->``, ``<!-- protocols -->``.
+exit code, without it none is judged; also ``pytest ...``), ``<!-- file: path -->``, ``<!-- excerpt: path | start | end
+-->`` (from the one line that has the first text to before the next that has the second), ``<!-- diff: before after
+-->``. Tables are not fenced: ``<!-- operations -->``, ``<!-- profile fields -->``, ``<!-- protocols -->``.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ import json
 import os
 import re
 import shlex
+import subprocess
 import sys
 import textwrap
 from pathlib import Path
@@ -39,6 +40,7 @@ PAGES = (
     "docs/latency-profile.md",
     "docs/trace-format.md",
     "docs/check.md",
+    "docs/ci.md",
     "docs/diagnosis.md",
     "docs/hopper.md",
     "docs/kernels.md",
@@ -57,6 +59,7 @@ _FENCED = re.compile(
     r"(<!-- (output of(?:, exit \d)?|file|excerpt|diff): (.+?) -->\n```\w*\n)(.*?)(^```$)", re.DOTALL | re.MULTILINE
 )
 _AT_A_LIMIT = re.compile(r"(time limit after) [\d,]+")  # how far a step came depends on the machine
+_SECONDS = re.compile(r"in \d+\.\d+s\b")
 _TABLE = re.compile(r"(<!-- (operations|profile fields|protocols) -->\n)((?:\|.*\n)*)")
 
 
@@ -66,6 +69,8 @@ def output_of(command: str, exit_code: int | None = None) -> str:
     ValueError if it ends with another exit code than the page says.
     """
     program, *arguments = shlex.split(command)
+    if program == "pytest":
+        return _output_of_pytest(arguments, exit_code)
     if program != "pipesim":
         raise ValueError(f"the documentation runs pipesim, not {program}")
     stream = io.StringIO()
@@ -79,6 +84,19 @@ def output_of(command: str, exit_code: int | None = None) -> str:
         raise ValueError(f"{command}: exit code {ended}, and the page says {exit_code}")
     printed = _AT_A_LIMIT.sub(r"\1 …", stream.getvalue()).replace(f"{ROOT}/", "")
     return "\n".join(line.rstrip() for line in printed.strip("\n").split("\n")) + "\n"
+
+
+def _output_of_pytest(arguments: list[str], exit_code: int | None) -> str:
+    """What pytest prints, with pipesim's plugin and without any settings; how long it took is left out."""
+    plugin = ("-p", "no:pipesim", "-p", "pipesim.pytest_plugin", "-p", "no:cacheprovider")
+    ran = subprocess.run(
+        [sys.executable, "-m", "pytest", *plugin, "-c", os.devnull, f"--rootdir={ROOT}", *arguments],
+        env={**os.environ, "COLUMNS": "80", "NO_COLOR": "1", "PYTHONPATH": str(ROOT)}, cwd=ROOT, check=False,
+        capture_output=True, text=True, encoding="utf-8",
+    )  # fmt: skip
+    if exit_code not in (None, ran.returncode):
+        raise ValueError(f"pytest {shlex.join(arguments)}: exit code {ran.returncode}, and the page says {exit_code}")
+    return _SECONDS.sub("in … s", ran.stdout.strip("\n")) + "\n"
 
 
 def page(text: str) -> str:

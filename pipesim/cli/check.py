@@ -3,26 +3,30 @@
 from __future__ import annotations
 
 import argparse
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pipesim.answers.search_length import LEAST_OF_A_KERNEL, MOST_OF_A_KERNEL, USUAL_STATES, states_of
 from pipesim.cli.arguments import (
     Command,
     add_ctas,
+    add_force,
     add_launch,
     add_output,
     add_params,
     add_strict,
     params_of,
+    require_output,
     strictness_of,
     target_of,
 )
 from pipesim.cli.chosen import add_chosen, chosen
 from pipesim.cli.limits import start
-from pipesim.cli.output import complain, emit, progress, write
-from pipesim.errors import LimitError, ParameterError, PipesimError
+from pipesim.cli.output import complain, emit, progress, write, write_text
+from pipesim.errors import LimitError, ParameterError, PipesimError, SeveralProtocolsError
 from pipesim.process.limits import LimitReachedError, limit_error
 from pipesim.process.watch import current
+from pipesim.trace.whole import write_whole
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -37,7 +41,8 @@ if TYPE_CHECKING:
 def _arguments(parser: argparse.ArgumentParser) -> None:
     add_chosen(
         parser,
-        named="built-in names (see `pipesim list`), file.py, file.py:function, programs' .json, kernels' .ptx",
+        named="built-in names (see `pipesim list`), file.py (all of its protocols), file.py:function, "
+        "programs' .json, kernels' .ptx",
         every="check every built-in protocol",
     )
     add_params(parser, "a parameter of every protocol named; may be repeated")
@@ -56,9 +61,11 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
     add_strict(parser)
     add_output(parser)
     parser.add_argument(
-        "--format", choices=("text", "json", "github", "junit"),
-        help="a report, JSON, annotations for a GitHub workflow, or JUnit XML (default text)",
+        "--format", choices=("text", "json", "github", "junit", "sarif"),
+        help="a report, JSON, annotations for a GitHub workflow, JUnit XML, or SARIF 2.1.0 (default text)",
     )  # fmt: skip
+    parser.add_argument("--sarif", type=Path, metavar="FILE", help="write the findings to FILE as SARIF 2.1.0, too")
+    add_force(parser)
 
 
 def _carry_out(options: argparse.Namespace) -> int:
@@ -66,27 +73,53 @@ def _carry_out(options: argparse.Namespace) -> int:
         raise ParameterError(f"--json and --format {options.format}", correction="give one of them")
     options.json = options.json or options.format == "json"
     names = _names(options)
-    together = len(names) > 1 or options.format in ("github", "junit")
-    built: dict[str, tuple[Target, Program]] = {}
-    failed: dict[str, PipesimError] = {}
-    for name in names:
-        try:
-            built[name] = _built(options, name)
-        except (PipesimError, LimitReachedError) as raised:
-            if not together:
-                raise
-            failed[name] = error = _dealt_with(raised)
-            complain(error)  # now: the others may take long, and are checked all the same
+    if options.sarif is not None:
+        require_output(options.sarif, force=options.force)
+    built, failed = _build_all(options, names)
     checks = _Checks(options, paints=options.format in (None, "text") and not options.json)
-    for name in [name for name in names if name in built]:
+    for name in list(built):
         checks.carry_out(name, *built.pop(name))
 
     from pipesim.export.exit_codes import exit_code
 
     reports = checks.reports
+    if options.sarif is not None:
+        write_whole(options.sarif, _sarif(reports, failed).encode("ascii"), force=options.force)
     code = _worst(exit_code(*reports.values()), {error.exit_code for error in failed.values()})
     emit(options, _document(reports, failed, code), lambda console: _paint(options, console, reports, failed))
     return code
+
+
+def _build_all(
+    options: argparse.Namespace, names: list[str]
+) -> tuple[dict[str, tuple[Target, Program]], dict[str, PipesimError]]:
+    """The program of each name, of each protocol where a file has several, and the errors of those without one.
+
+    The error of the only one is raised, unless another tool is to read of it.
+    """
+    built: dict[str, tuple[Target, Program]] = {}
+    failed: dict[str, PipesimError] = {}
+    left = list(names)
+    together = len(names) > 1 or options.sarif is not None or options.format in ("github", "junit", "sarif")
+    while left:
+        name = left.pop(0)
+        if name in built or name in failed:  # a function of a file that is named, too
+            continue
+        try:
+            built[name] = _built(options, name)
+        except SeveralProtocolsError:
+            from pipesim.protocol_process import functions
+
+            if options.replay is not None:
+                raise
+            left = [f"{name}:{function}" for function in functions(name)] + left
+            together = True
+        except (PipesimError, LimitReachedError) as raised:
+            if not together:
+                raise
+            failed[name] = error = _dealt_with(raised)
+            complain(error)  # now: the others may take long, and are checked all the same
+    return built, failed
 
 
 class _Checks:
@@ -197,6 +230,13 @@ def _document(reports: dict[str, CheckReport], failed: dict[str, PipesimError], 
     return {"exit_code": code, "protocols": each}
 
 
+def _sarif(reports: dict[str, CheckReport], failed: dict[str, PipesimError]) -> str:
+    from pipesim import __version__
+    from pipesim.report.pages.sarif import sarif_text
+
+    return sarif_text(reports, failed, __version__)
+
+
 def _paint(
     options: argparse.Namespace, console: Console, reports: dict[str, CheckReport], failed: dict[str, PipesimError]
 ) -> None:
@@ -209,6 +249,8 @@ def _paint(
             paint_commands(console, github_lines(reports, failed))
         case "junit":
             print(junit_text(reports, failed))
+        case "sarif":
+            write_text(_sarif(reports, failed))
         case _:
             if reports and len(reports) + len(failed) > 1:
                 console.print()

@@ -115,8 +115,13 @@ def test_one_in_json_is_as_it_was(call: Call) -> None:
 def test_annotations_for_github(call: Call) -> None:
     found = call("check", HANGS, "producer_consumer", "--format", "github", "-p", "tiles=5")
     assert found.code == 1
-    error, *verdicts = found.out.splitlines()
-    refuted, proved = verdicts
+    error, correction, refuted, proved = found.out.splitlines()
+    file, _, rest = correction.removeprefix("::notice file=").partition(",line=")
+    assert file.endswith("broken/ring.py")
+    assert rest == (
+        "56,title=mine.py%3Aconsumer_never_arrives%3A likely correction::"
+        "consumer arrives on empty whenever it has finished with a stage; proved with this change"
+    )
     assert refuted == f"✗ {HANGS}: refuted: consumer_never_arrives fails in the schedule above"
     assert proved.startswith("✓ producer_consumer: proved, assuming that reads complete before the arrive that follows")
     assert "no schedule of producer_consumer" in proved

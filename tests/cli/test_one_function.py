@@ -71,7 +71,7 @@ def test_diff_takes_it(call: Call, ring: str) -> None:
 
 def test_of_several_each_is_named(call: Call) -> None:
     Path("mine.py").write_text(HEAD + makes("ring") + makes("two", " -> int") + makes("three"), encoding="utf-8")
-    answer = call("check", "mine.py")
+    answer = call("show", "mine.py")
     assert answer.code == 2
     assert answer.error == [
         "pipesim: mine.py has several functions that make a protocol",
@@ -79,6 +79,18 @@ def test_of_several_each_is_named(call: Call) -> None:
         "  try: mine.py:ring or mine.py:three",
     ]
     assert call("check", "mine.py:three").code == 0
+
+
+def test_check_takes_all_of_a_file(call: Call) -> None:
+    three = makes("three").replace("return p", "print(stages)\n    return p")
+    Path("mine.py").write_text(HEAD + makes("ring") + makes("two", " -> int") + three, encoding="utf-8")
+    found = call("check", "mine.py", "producer_consumer", "mine.py:ring", "--json", "--quick")
+    assert (found.code, list(found.json["protocols"])) == (0, ["mine.py:ring", "mine.py:three", "producer_consumer"])
+    assert call("check", "mine.py", "--replay", "0*2").error[0].startswith("pipesim: mine.py has several functions")
+    Path("mine.py").write_text(HEAD + makes("ring") + makes("three").replace("return p", "return 1 // 0"), "utf-8")
+    found = call("check", "mine.py", "--json", "--quick")
+    assert (found.code, found.json["protocols"]["mine.py:ring"]["report"]["verdict"]) == (2, "proved")
+    assert found.json["protocols"]["mine.py:three"]["error"]["kind"] == "ProtocolError"
 
 
 @pytest.mark.parametrize(

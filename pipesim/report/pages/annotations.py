@@ -17,11 +17,14 @@ from pipesim.report.text.console import mark
 from pipesim.report.text.printable import inert, inert_text
 
 WIDTH = 100  #: cells of a message
+WITH_CHANGE = "proved with this change"  #: what is known of every correction
 _PLACE = re.compile(r":\d+$")
 
 
 def github_lines(reports: Mapping[str, CheckReport], failed: Mapping[str, PipesimError]) -> list[str]:
-    """Workflow commands, one a finding, at the author's line; what is unknown is a warning; and the verdicts.
+    """Workflow commands, one a finding, at the author's line, and one at the line of each likely correction.
+
+    What is unknown is a warning. The verdicts follow.
 
     ``failed``: protocols that could not be built, each an error.
 
@@ -32,6 +35,11 @@ def github_lines(reports: Mapping[str, CheckReport], failed: Mapping[str, Pipesi
         for shown in report.refutations:
             text = "\n".join(shown_lines(shown, WIDTH)).strip("\n")
             lines.append(_command("error", place_of(shown), f"{name}: {in_short(shown.finding)}", text))
+            lines += [
+                _command("notice", correction.line, f"{name}: likely correction", f"{correction.said}; {WITH_CHANGE}")
+                for correction in shown.corrections
+                if correction.line
+            ]
         if report.verdict is Verdict.UNKNOWN:
             at = next((doubt.line for doubt in report.doubts if doubt.line), "")
             lines.append(_command("warning", at, f"{name}: unknown", check_sentence(report)))

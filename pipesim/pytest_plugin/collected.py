@@ -1,0 +1,143 @@
+"""The tests of a protocol's file and of a kernel: one for each function and its cases, one for each launch."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pipesim.answers.budget import Budget
+from pipesim.answers.checking import Asked, Checking
+from pipesim.answers.search_length import states_of
+from pipesim.answers.views.check import CheckReport
+from pipesim.errors import PipesimError
+from pipesim.model.finding import Verdict
+from pipesim.process.limits import LimitReachedError, limit_error
+from pipesim.process.watch import Watch
+from pipesim.pytest_plugin.cases import Case, cases_of
+from pipesim.pytest_plugin.failure import NotProvedError, failure_of
+from pipesim.targets import Target, find, protocols_of
+
+
+class ProtocolFile(pytest.File):
+    """A Python file whose functions make protocols. It is run in this process, as a file of tests is."""
+
+    def collect(self) -> Iterator[pytest.Item]:
+        """A test for each function and each case that its markers ask for."""
+        try:
+            found = protocols_of(_short(self.path))
+            if not found:
+                find(str(_short(self.path)))  # which raises, and says what the file has instead
+            for target in found:
+                yield from self._tests(target)
+        except PipesimError as error:
+            raise self.CollectError(str(error)) from error
+
+    def _tests(self, target: Target) -> Iterator[pytest.Item]:
+        function = target.function
+        assert function is not None, "a file has functions"
+        name = target.name.rpartition(":")[2]
+        marks = _marks_of(function)
+        for case in cases_of(marks):
+            item = CheckItem.from_parent(
+                self,
+                name=f"{name}[{case.name}]" if case.name else name,
+                target=lambda: target,
+                case=case,
+                line=function.__code__.co_firstlineno - 1 if hasattr(function, "__code__") else None,
+            )
+            for mark in marks:
+                item.add_marker(getattr(pytest.mark, mark.name).with_args(*mark.args, **mark.kwargs))
+            yield item
+
+
+class KernelFile(pytest.File):
+    """A kernel's PTX with its launch files: a test for each launch."""
+
+    def collect(self) -> Iterator[pytest.Item]:
+        """A test for each launch file; without one the test says what to do about it."""
+        for launch in launch_files(self.path) or [self.path.with_suffix(".json")]:
+            yield CheckItem.from_parent(
+                self, name=launch.stem, target=_kernel(_short(self.path), _short(launch)), case=Case({})
+            )
+
+
+def launch_files(kernel: Path) -> list[Path]:
+    """``NAME.json`` and ``NAME-2.json``, ``NAME-3.json`` beside ``NAME.ptx``, as ``pipesim launches`` writes them.
+
+    Not those of another kernel, which has a PTX file of this name.
+    """
+    numbered = re.compile(rf"{re.escape(kernel.stem)}(?:-(\d+))?")
+    found = [
+        (int(match[1] or 1), path)
+        for path in kernel.parent.glob("*.json")
+        if (match := numbered.fullmatch(path.stem))
+        and (path.stem == kernel.stem or not path.with_suffix(".ptx").exists())
+    ]
+    return [path for _, path in sorted(found)]
+
+
+class CheckItem(pytest.Item):
+    """One protocol or launch at one choice of parameters: it passes where every schedule is proved to be right.
+
+    ``target`` gives what is checked when the test runs; ``line``: where it is defined, counted from 0.
+    """
+
+    def __init__(self, *, target: Callable[[], Target], case: Case, line: int | None = None, **more: Any) -> None:
+        super().__init__(**more)
+        self._target = target
+        self._case = case
+        self._line = line
+
+    def runtest(self) -> None:
+        """Check it. NotProvedError with the report, PipesimError where there is nothing to check."""
+        report = self._checked()
+        if report.verdict is not Verdict.PROVED:
+            raise NotProvedError(report)
+
+    def _checked(self) -> CheckReport:
+        case = self._case
+        seconds = case.time_limit or self.config.getoption("--pipesim-time-limit")
+        with Watch(signals=()) as watch:  # of signals pytest has its own idea
+            try:
+                watch.start(seconds)
+                target = self._target().judging(case.strictness)
+                program = target.build(case.params, grid=case.ctas)
+                asked = Asked(
+                    target, case.params, program, case.ctas, states_of(case.max_states, program), most_ranges=0
+                )
+                checking = Checking(asked, Budget(seconds))
+                checking.verdict()
+                checking.details()
+                watch.stop()
+            except LimitReachedError as reached:
+                raise limit_error(reached) from None
+        return checking.report()
+
+    def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
+        """The finding, its verdict first; an error of pipesim's in its four parts; anything else with its traceback."""
+        short = self.config.getoption("tbstyle") == "line"
+        return failure_of(excinfo.value, self.path, self._line, short=short) or super().repr_failure(excinfo, style)
+
+    def reportinfo(self) -> tuple[Path, int | None, str]:
+        """The file and the line of what is checked."""
+        return self.path, self._line, self.name
+
+
+def _kernel(path: Path, launch: Path) -> Callable[[], Target]:
+    """What reads the kernel; the launch file beside it need not be named, and so is not in the commands of a report."""
+    return lambda: find(str(path), launch="" if launch.stem == path.stem else str(launch))
+
+
+def _marks_of(function: object) -> list[pytest.Mark]:
+    """The marks of a function, in the order in which they were applied."""
+    found = getattr(function, "pytestmark", [])
+    return [each for each in found if isinstance(each, pytest.Mark)]
+
+
+def _short(path: Path) -> Path:
+    """As a person would type it: relative where it lies below the current folder."""
+    return path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path

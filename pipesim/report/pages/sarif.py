@@ -1,0 +1,149 @@
+"""Findings as SARIF 2.1.0 (OASIS), which GitHub code scanning, GitLab and editors read.
+
+A result for each counterexample, at the author's line; its other lines, the correction's among them, are related
+locations, and the schedule is a code flow with one thread for each agent.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+from pipesim.answers.views.check import CheckReport, Counterexample
+from pipesim.errors import PipesimError
+from pipesim.model.finding import Deadlock, FaultKind, Verdict
+from pipesim.prove.counterexample.words import Line, Part
+from pipesim.report.findings.in_short import in_short, place_of
+from pipesim.report.pages.annotations import WIDTH, WITH_CHANGE
+from pipesim.report.pages.check import shown_lines
+from pipesim.report.sentences.check import check_sentence
+from pipesim.report.text.printable import inert, inert_text
+
+MOST_STEPS = 1_000  #: of a code flow: the last ones, which hold the failure; GitHub shows no more
+MOST_RELATED = 50  #: locations of a finding: a large kernel has hundreds of warps that wait
+SCHEMA = "https://json.schemastore.org/sarif-2.1.0-rtm.5.json"
+
+_DEADLOCK, _UNKNOWN, _NOT_BUILT = "deadlock", "unknown", "not-built"
+_SAID = {
+    _DEADLOCK: "a schedule in which agents wait indefinitely",
+    _UNKNOWN: "neither proved nor refuted",
+    _NOT_BUILT: "the protocol or kernel could not be read",
+}
+Node = dict[str, Any]
+
+
+def sarif_text(reports: Mapping[str, CheckReport], failed: Mapping[str, PipesimError], version: str) -> str:
+    """The document, in ASCII. ``failed``: protocols that could not be built, each an error; ``version``: pipesim's."""
+    results = [each for name, report in reports.items() for each in _of_report(name, report)]
+    results += [
+        _result(_NOT_BUILT, "error", error.fact, str(error), _location(error.place) or _of_target(name))
+        for name, error in failed.items()
+    ]
+    rules = sorted({each["ruleId"] for each in results})
+    for each in results:
+        each["ruleIndex"] = rules.index(each["ruleId"])
+    driver = {"name": "pipesim", "version": version, "rules": [_rule(name) for name in rules]}
+    run = {
+        "tool": {"driver": driver},
+        "columnKind": "unicodeCodePoints",
+        "invocations": [{"executionSuccessful": not failed}],
+        "results": results,
+    }
+    return json.dumps({"$schema": SCHEMA, "version": "2.1.0", "runs": [run]}, indent=1) + "\n"
+
+
+def _of_report(name: str, report: CheckReport) -> Iterator[Node]:
+    for shown in report.refutations:
+        rule = _DEADLOCK if isinstance(shown.finding, Deadlock) else _name_of(shown.finding.kind)
+        text = "\n".join(shown_lines(shown, WIDTH)).strip("\n")
+        made = _result(
+            rule, "error", f"{name}: {in_short(shown.finding)}", text, _location(place_of(shown)) or _of_target(name)
+        )
+        related = [_at(line, said) for said, line in dict.fromkeys(_others(shown))]
+        flow = _flow(shown.schedule)
+        yield (
+            made
+            | {"relatedLocations": [each for each in related if each][:MOST_RELATED]}
+            | ({"codeFlows": [flow]} if flow else {})
+        )
+    if report.verdict is Verdict.UNKNOWN:
+        at = next((doubt.line for doubt in report.doubts if doubt.line), "")
+        said = check_sentence(report)
+        yield _result(_UNKNOWN, "warning", f"{name}: unknown", said, _location(at) or _of_target(name))
+
+
+def _others(shown: Counterexample) -> Iterator[tuple[str, str]]:
+    """What else a finding points at: what is said of a line, and the line. The corrections come first."""
+    for correction in shown.corrections:
+        yield f"likely correction: {correction.said}; {WITH_CHANGE}", correction.line
+    if not isinstance(shown.finding, Deadlock):
+        return
+    for blocked in shown.finding.blocked:
+        yield f"{blocked.agent} waits for {blocked.barrier}", blocked.line
+        for supplier in blocked.suppliers:
+            if supplier.next_line:
+                yield f"{supplier.agent} would send the {supplier.supplies} next", supplier.next_line
+            else:
+                yield f"{supplier.agent} sent its last {supplier.supplies}", supplier.last_line
+
+
+def _flow(schedule: tuple[Line, ...]) -> Node:
+    """A thread for each agent that takes part, its steps with their order among all of them."""
+    threads: dict[str, list[Node]] = {}
+    steps = [step for step in schedule if step.line and step.part is not Part.PRIVATE]
+    for step in steps[-MOST_STEPS:]:
+        said = f"{step.agent}: {step.short or step.what}{f' · {step.note}' if step.note else ''}"
+        where = {"location": _at(step.line, said), "executionOrder": step.number}
+        if where["location"]:
+            threads.setdefault(step.agent, []).append(where)
+    flows = [{"id": inert(agent), "locations": locations} for agent, locations in threads.items()]
+    return {"threadFlows": flows} if flows else {}
+
+
+def _rule(name: str) -> Node:
+    known = _SAID | {_name_of(kind): kind.value for kind in FaultKind}
+    return {"id": name, "shortDescription": {"text": known[name]}}
+
+
+def _name_of(kind: FaultKind) -> str:
+    return kind.name.lower().replace("_", "-")
+
+
+def _result(rule: str, level: str, headline: str, text: str, location: Node) -> Node:
+    message = {"text": inert_text(f"{headline}\n\n{text}")}
+    return {"ruleId": rule, "level": level, "message": message, "locations": [location] if location else []}
+
+
+def _at(line: str, said: str) -> Node:
+    found = _location(line)
+    return found | {"message": {"text": inert(said)}} if found else {}
+
+
+def _location(line: str) -> Node:
+    """The place of ``file:number``; nothing where it is not one."""
+    path, _, number = line.rpartition(":")
+    if not path or not number.isdecimal() or not int(number):
+        return {}
+    return {"physicalLocation": {"artifactLocation": _artifact(path), "region": {"startLine": int(number)}}}
+
+
+def _of_target(name: str) -> Node:
+    """The first line of the file that a target names, where a finding has no line of its own."""
+    path = name if name.endswith((".py", ".json", ".ptx")) else name.rpartition(":")[0]
+    return _location(f"{path}:1") if path else {}
+
+
+def _artifact(path: str) -> Node:
+    """As the repository has it: relative to the folder that the command runs in, if it lies below it."""
+    absolute = Path(path)
+    if absolute.is_absolute() and not absolute.is_relative_to(Path.cwd()):
+        return {"uri": f"file://{_quoted(absolute)}"}
+    below = absolute.relative_to(Path.cwd()) if absolute.is_absolute() else absolute
+    return {"uri": _quoted(below), "uriBaseId": "%SRCROOT%"}
+
+
+def _quoted(path: Path) -> str:
+    return quote(path.as_posix(), errors="replace")

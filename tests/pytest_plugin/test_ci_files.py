@@ -1,0 +1,91 @@
+"""The GitHub Action and the hooks of pre-commit: what they run is run here."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.support.paths import ROOT
+
+RING = (ROOT / "docs" / "examples" / "ring_two.py").read_text(encoding="utf-8")
+ACTION: Any = yaml.safe_load((ROOT / "action.yml").read_text(encoding="utf-8"))
+HOOKS: Any = yaml.safe_load((ROOT / ".pre-commit-hooks.yaml").read_text(encoding="utf-8"))
+
+
+def run_step(folder: Path, inputs: dict[str, str]) -> subprocess.CompletedProcess[str]:
+    """The last step of the action with these inputs, as a runner does it, in ``folder``."""
+    step = ACTION["runs"]["steps"][-1]
+    given = {name: str(each.get("default", "")) for name, each in ACTION["inputs"].items()} | inputs
+    env = {
+        name: re.sub(r"\$\{\{ inputs\.([\w-]+) \}\}", lambda found: given[found[1]], value)
+        for name, value in step["env"].items()
+    }
+    binary = str(Path(sys.executable).parent)
+    path = {"PATH": f"{binary}:{os.environ['PATH']}", "PYTHONPATH": str(ROOT)}
+    return subprocess.run(
+        ["bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", step["run"]],
+        env={**os.environ, **env, **path}, cwd=folder, check=False, capture_output=True, text=True, encoding="utf-8",
+    )  # fmt: skip
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "kernels").mkdir()
+    (tmp_path / "kernels" / "ring_protocol.py").write_text(RING, encoding="utf-8")
+    return tmp_path
+
+
+def test_the_action_annotates_what_its_patterns_find_and_writes_sarif(folder: Path) -> None:
+    inputs = {"targets": "**/*_protocol.py\n*.ptx", "options": "-p tiles=3", "sarif-file": "out.sarif"}
+    found = run_step(folder, inputs)
+    assert (found.returncode, found.stderr) == (1, "")
+    error, correction, verdict = found.stdout.splitlines()
+    assert error.startswith("::error file=kernels/ring_protocol.py,line=20,title=")
+    assert correction.startswith("::notice file=kernels/ring_protocol.py,line=13,title=")
+    assert verdict == "✗ kernels/ring_protocol.py: refuted: ring fails in the schedule above"
+    (run,) = json.loads((folder / "out.sarif").read_text(encoding="ascii"))["runs"]
+    assert [result["ruleId"] for result in run["results"]] == ["deadlock"]
+
+
+def test_the_action_fails_where_nothing_matches(folder: Path) -> None:
+    found = run_step(folder, {"targets": "*_protocol.py"})
+    assert (found.returncode, found.stdout) == (
+        2,
+        "::error title=pipesim::no file matches the targets: *_protocol.py\n",
+    )
+
+
+def test_an_input_of_the_action_is_data(folder: Path) -> None:
+    found = run_step(folder, {"targets": "$(touch made) `touch made` ; touch made", "options": "--quick"})
+    assert found.returncode == 2
+    assert not (folder / "made").exists()
+
+
+def test_no_script_of_the_action_has_an_input_in_it() -> None:
+    scripts = [step["run"] for step in ACTION["runs"]["steps"] if "run" in step]
+    assert len(scripts) == 2
+    assert [script for script in scripts if "${{" in script] == []
+
+
+@pytest.mark.parametrize(("number", "name", "matches"), [(0, "a/x_protocol.py", True), (0, "a/protocol.py", False),
+                                                         (1, "k.ptx", True), (1, "k.ptx.txt", False)])  # fmt: skip
+def test_the_hooks_take_these_files(number: int, name: str, matches: bool) -> None:
+    assert bool(re.search(HOOKS[number]["files"], name)) is matches
+
+
+def test_the_hooks_run_a_command_that_there_is(folder: Path) -> None:
+    (entry,) = {hook["entry"] for hook in HOOKS}
+    words = [sys.executable, "-m", *shlex.split(entry), "kernels/ring_protocol.py"]
+    env = {**os.environ, "PYTHONPATH": str(ROOT)}
+    found = subprocess.run(words, env=env, cwd=folder, check=False, capture_output=True, text=True, encoding="utf-8")
+    assert (found.returncode, found.stderr) == (1, "")
+    assert "✗ deadlock · 2 of 2 agents wait indefinitely" in found.stdout
