@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from pipesim.model.groups import ASKS, BRANCHES, PARITY_TRIES, PARITY_WAITS, WRITES_MEMORY
 from pipesim.model.ops import AT, Op, Operation, Space
@@ -21,11 +22,29 @@ def covers(access: Access, place: Place) -> bool:
     return access.cta == cta and access.offset < offset + BARRIER_BYTES and offset < access.offset + access.nbytes
 
 
+class Executed(NamedTuple):
+    """A step on an agent's path: an instruction that synchronises, with the lanes that executed it.
+
+    ``asked``: the answer of a try, -1 for all others and for a wait. Of a branch on an answer ``position`` is one of
+    the three below: the steps of "not yet" are between ``IF_NOT_YET`` and ``IF_COMPLETE``, those of "complete" between
+    that and ``MEET``.
+    """
+
+    position: int
+    lanes: int
+    asked: int = -1
+
+
+IF_NOT_YET, IF_COMPLETE, MEET = -1, -2, -3
+
+
 @dataclass
 class Stream:
     """What one agent did: its operations, and for each the position of its instruction.
 
-    ``held``: where the ways of a try's answer begin and end while both are run.
+    ``held``: where the ways of a try's answer begin and end while both are run. ``path``: what it executed, in order.
+    ``steps``: for each operation the first and the last step of the path that it stands for (-1 for none): two where a
+    try and the wait after it are one operation.
     """
 
     cta: int
@@ -34,6 +53,8 @@ class Stream:
     code: list[Operation] = field(default_factory=list)
     positions: list[int] = field(default_factory=list)
     held: list[int] = field(default_factory=list)
+    path: list[Executed] = field(default_factory=list)
+    steps: list[tuple[int, int]] = field(default_factory=list)
 
 
 class WaysDiffer(Exception):  # noqa: N818  # a result of the emulation: it stops there
@@ -89,6 +110,7 @@ class StreamRecorder:
         stream = self.streams[agent]
         stream.code.append(tuple(map(int, operation)))
         stream.positions.append(position)
+        stream.steps.append((len(stream.path) - 1,) * 2)
         if operation[0] in WRITES_MEMORY:
             self._write(position, tuple(operation))
 
@@ -101,14 +123,20 @@ class StreamRecorder:
                 if covers(written, place):
                     self.overwritten.setdefault(place, position)
 
+    def execute(self, agent: int, position: int, lanes: int, asked: int = -1) -> None:
+        """An agent executes an instruction that synchronises, before the operations that stand for it are added."""
+        self.streams[agent].path.append(Executed(position, lanes, asked))
+
     # both ways of a try's answer
 
-    def mark(self, agent: int) -> int:
+    def mark(self, agent: int, asked: int) -> int:
         """Before the way of the answer "not yet"."""
+        self.execute(agent, IF_NOT_YET, 0, asked)
         return len(self.streams[agent].code)
 
     def hold(self, agent: int) -> None:
         """Before the way of the answer "complete"."""
+        self.execute(agent, IF_COMPLETE, 0)
         self.streams[agent].held.append(len(self.streams[agent].code))
 
     def release(self, agent: int, asked: int, mark: int) -> None:
@@ -117,6 +145,7 @@ class StreamRecorder:
         WaysDiffer if there is more, such as an arrive.
         """
         stream = self.streams[agent]
+        self.execute(agent, MEET, 0, asked)
         between = stream.held.pop()
         if len(stream.code) == between == mark:
             return
@@ -130,13 +159,16 @@ class StreamRecorder:
         if not simple or (last[0] == Op.WAIT_UNLESS and not alike):
             self._branch(stream, asking, mark, between)
             return
-        position = stream.positions[between - 1]
-        del stream.code[mark:], stream.positions[mark:]
+        position, (_, step) = stream.positions[between - 1], stream.steps[between - 1]
+        del stream.code[mark:], stream.positions[mark:], stream.steps[mark:]
         if alike and asking == mark - 1:  # nothing in between: a try and a wait are a wait
-            del stream.code[asking:], stream.positions[asking:]
+            first, _ = stream.steps[asking]
+            del stream.code[asking:], stream.positions[asking:], stream.steps[asking:]
             self.add(agent, position, Op.WAIT, last[BARRIER], last[PARITY], last[-1])
+            stream.steps[-1] = first, step
         else:
             self.add(agent, position, Op.WAIT_UNLESS, last[BARRIER], last[PARITY], asked, last[-1])
+            stream.steps[-1] = step, step
 
     def _branch(self, stream: Stream, asking: int, mark: int, between: int) -> None:
         """The ways of an answer as two branches of waits and tries: that of "not yet" first."""
@@ -145,10 +177,12 @@ class StreamRecorder:
             raise WaysDiffer
         answer, at = stream.code[asking][ANSWER], stream.positions[asking]
         was, then = stream.positions[mark:between], stream.positions[between:]
-        del stream.code[mark:], stream.positions[mark:]
+        steps, others = stream.steps[mark:between], stream.steps[between:]
+        del stream.code[mark:], stream.positions[mark:], stream.steps[mark:]
         over = [(int(Op.JUMP_IF), answer, 0, len(complete))] if complete else []
         stream.code += [(int(Op.JUMP_IF), answer, 1, len(not_yet) + len(over)), *not_yet, *over, *complete]
         stream.positions += [at, *was, *([at] * len(over)), *then]
+        stream.steps += [(-1, -1), *steps, *([(-1, -1)] * len(over)), *others]
 
 
 def _asks_for(operation: Operation, asked: int) -> bool:

@@ -12,7 +12,7 @@ from pipesim.ptx.emulate.expressions.operands import Assignment, NotAnExpression
 from pipesim.ptx.emulate.expressions.table import assignments
 from pipesim.ptx.emulate.malformed import MALFORMED, malformed
 from pipesim.ptx.emulate.regions import Regions
-from pipesim.ptx.emulate.synchronising import synchronises
+from pipesim.ptx.emulate.synchronising import is_step, is_try, synchronises
 from pipesim.ptx.emulate.values import Leaf, Unknown, select
 from pipesim.ptx.flow.opcodes import VALUES
 from pipesim.ptx.flow.slice import Slice
@@ -224,9 +224,11 @@ class Code:
         needed = synchronises(each)
         counts = each.opcode in ("bar", "barrier")
         aligned = each.has("aligned") or (each.opcode == "bar" and not each.has("warp"))
+        logged = is_step(each) and not is_try(each)
         return DecodedStep(
-            each, guard, negated, getters, results, needed, valued, together, counts, aligned, self.effect_of(each)
-        )
+            each, guard, negated, getters, results, needed, valued, together, counts, aligned, logged,
+            self.effect_of(each),
+        )  # fmt: skip
 
     def _getter(self, operand: Operand) -> Getter | None:
         """A function that gives the value of an operand; None for one that is only written."""

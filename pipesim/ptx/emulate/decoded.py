@@ -55,6 +55,7 @@ class DecodedStep:
     converges: bool  #: all lanes of a warp execute it together
     by_threads: bool  #: a barrier, which counts threads
     together: bool  #: PTX wants all lanes of a warp to execute it
+    logged: bool  #: it is a step on the path of its warp
     effect: Callable[..., Any] = field(default=lambda *_: None)
 
     def get(self, index: int, warp: Any) -> Value:

@@ -39,3 +39,31 @@ def ends_a_spin(each: Instruction) -> bool:
 def is_try(each: Instruction) -> bool:
     """Whether it asks an mbarrier without waiting for it."""
     return each.opcode == "mbarrier" and each.has_any(*TRIES)
+
+
+def is_step(each: Instruction) -> bool:
+    """Whether it is a step on the path of a warp, as a recorder sees it: all that synchronises, fences and groups too.
+
+    Not what sets mbarriers up or ends their lives, one ``cp.async``, a product, and accesses of tensor memory.
+    """
+    match each.opcode:
+        case "mbarrier":
+            return not each.has_any("init", "inval", "pending_count")
+        case "bar" | "barrier":
+            return not each.has("warp")
+        case "fence" | "membar":
+            return True
+        case "wgmma":
+            return each.has_any("commit_group", "wait_group")
+        case "cp":
+            return each.has_any("bulk", "mbarrier", "commit_group", "wait_group", "wait_all") and not each.has(
+                "prefetch"
+            )
+        case "st" | "red":
+            return each.has("async")
+        case "tcgen05":
+            return each.has_any("commit", "cp", "wait::ld", "wait::st")
+        case "clusterlaunchcontrol":
+            return each.has("try_cancel")
+        case _:
+            return False

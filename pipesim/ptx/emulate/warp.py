@@ -142,6 +142,8 @@ class EmulatedWarp(DividedWarp):
                 return segment.next
         if step.guard < 0:
             self.whole = self.mask
+            if step.logged:
+                self.cluster.recorder.execute(self.agent, segment.position, self.mask)
             jump = step.effect(self.cluster, self, step)
         else:
             try:
@@ -160,6 +162,8 @@ class EmulatedWarp(DividedWarp):
             all_lanes, self.mask = self.mask, mask
             if step.together and mask != all_lanes:
                 self.cluster.undefined(segment.position, "only some lanes run what all of a warp have to run together")
+            if step.logged:
+                self.cluster.recorder.execute(self.agent, segment.position, mask)
             try:
                 jump = step.effect(self.cluster, self, step)
             finally:

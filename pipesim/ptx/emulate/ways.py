@@ -266,7 +266,7 @@ class DividedWarp(WarpLanes):
             return ways[0]
         region = self.code.regions.of(segment.position)
         flush(self.cluster, self)
-        mark = self.cluster.recorder.mark(self.agent)
+        mark = self.cluster.recorder.mark(self.agent, p.asked)
         joins = frozenset((region.join, *self.code.regions.ahead(ways[1])))
         frame = self._open(segment, region, joins, (ways[1], self.mask))
         frame.kind, frame.asked, frame.mark = Parted.ANSWER, p.asked, mark

@@ -101,7 +101,8 @@ class BodyReader:
             raise self.source.error(begin, str(error)) from None
         body = self.body.instructions
         line = self.source.line(found.start("opcode"))
-        body.append(Instruction(*spelled, operands, where, line, self._place, len(body)))
+        begin = found.start("guard") if guard else found.start("opcode")
+        body.append(Instruction(*spelled, operands, where, line, self._place, len(body), begin))
 
     def _operands(self, opcode: str, text: str, scope: NameScope) -> tuple[Operand, ...]:
         parts = split(text)

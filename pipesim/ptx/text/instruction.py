@@ -154,6 +154,8 @@ class SourceLine(NamedTuple):
 class Instruction(NamedTuple):
     """``@guard opcode.modifiers operands;`` at a line of the PTX file, and its index in the function's body.
 
+    ``begin`` is the index in the file's text of its first character, the guard's if it has one.
+
     ``modifiers`` are in the written order and without their dots: ``("try_wait", "parity", "shared::cta", "b64")``.
     """
 
@@ -164,6 +166,7 @@ class Instruction(NamedTuple):
     line: int
     source: SourceLine | None
     position: int
+    begin: int = 0
 
     def has(self, *names: str) -> bool:
         """Whether it has each of these modifiers, in whatever order: a modifier is a member of a set."""

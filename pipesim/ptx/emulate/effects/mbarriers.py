@@ -185,6 +185,7 @@ def _ask_for(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep, place: Pla
 def _wait(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep, place: Place, parity: int) -> None:
     bar = cluster.recorder.barrier(place)
     position = step.instruction.position
+    cluster.recorder.execute(warp.agent, position, warp.mask)
     record(cluster, warp, position, Op.WAIT, bar, parity, semantics_of(step.instruction))
     for register in step.results:
         warp.write(register, 1)
@@ -205,6 +206,7 @@ def _try(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep, place: Place, 
     asked = cluster.recorder.answer()
     bar = cluster.recorder.barrier(place)
     op = Op.TRY_WAIT if each.has("try_wait") else Op.TEST_WAIT
+    cluster.recorder.execute(warp.agent, each.position, warp.mask, asked)
     record(cluster, warp, each.position, op, bar, parity, asked, semantics_of(each))
     warp.tries[asked] = (each.position, *place, parity)
     for register in step.results:
