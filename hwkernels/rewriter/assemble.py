@@ -1,0 +1,83 @@
+"""ptxas: from PTX to a cubin, with the registers, spills and stack that it says."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+from pipesim.errors import HardwareError, PtxError
+
+_TARGET = re.compile(r"^\s*\.target\s+(sm_\w+)", re.MULTILINE)
+_ENTRY = re.compile(r"Compiling entry function '([^']+)'")
+_REGISTERS = re.compile(r"Used (\d+) registers")
+_STACK = re.compile(r"(\d+) bytes stack frame, (\d+) bytes spill stores, (\d+) bytes spill loads")
+_WARNING = re.compile(r"\(C\d+\) Potential Performance Loss: (.*?)(?: in the function.*)?$", re.MULTILINE)
+_LIMIT_S = 600
+
+
+@dataclass(frozen=True)
+class Assembled:
+    """A cubin, and what it takes: registers of a thread, bytes of spill stores and loads, bytes of stack."""
+
+    cubin: bytes
+    registers: int
+    spills: int
+    stack: int
+    warnings: tuple[str, ...]
+
+
+def find_ptxas() -> Path:
+    """The ptxas on the path, in a CUDA toolkit, or in Triton. HardwareError if there is none."""
+    on_path = shutil.which("ptxas")
+    if on_path:
+        return Path(on_path)
+    for each in sorted(Path("/usr/local").glob("cuda*/bin/ptxas"), reverse=True):
+        return each
+    try:
+        import importlib.util
+
+        spec = importlib.util.find_spec("triton")
+    except (ImportError, ValueError):
+        spec = None
+    for folder in spec.submodule_search_locations or () if spec is not None else ():
+        bundled = Path(folder) / "backends" / "nvidia" / "bin" / "ptxas"
+        if bundled.is_file():
+            return bundled
+    raise HardwareError(
+        "there is no ptxas",
+        cause="it is on no path, in no CUDA toolkit under /usr/local, and Triton is not installed",
+        correction="install it with `pip install nvidia-cuda-nvcc`, and put it on the PATH",
+    )
+
+
+def assemble(ptx: str, entry: str = "", ptxas: Path | None = None, options: tuple[str, ...] = ()) -> Assembled:
+    """Assemble PTX for the architecture that its ``.target`` names.
+
+    ``entry``: the kernel whose registers are told, the first if "". ``options``: more of ptxas. Raises PtxError with
+    what ptxas says, or HardwareError without ptxas.
+    """
+    target = _TARGET.search(ptx)
+    if target is None:
+        raise PtxError("the PTX names no architecture", cause="it has no .target")
+    with tempfile.TemporaryDirectory() as folder:
+        source, cubin = Path(folder) / "kernel.ptx", Path(folder) / "kernel.cubin"
+        source.write_text(ptx)
+        command = [str(ptxas or find_ptxas()), "-v", f"-arch={target[1]}", *options, str(source), "-o", str(cubin)]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=_LIMIT_S, check=False)  # noqa: S603
+        if done.returncode or not cubin.is_file():
+            said = next((line for line in done.stderr.splitlines() if "error" in line), done.stderr[-200:])
+            raise PtxError("ptxas refuses the rewritten PTX", cause=" ".join(said.split()))
+        return _told(done.stderr, entry, cubin.read_bytes())
+
+
+def _told(text: str, entry: str, cubin: bytes) -> Assembled:
+    parts = _ENTRY.split(text)
+    said = dict(zip(parts[1::2], parts[2::2], strict=True))
+    mine = said.get(entry) or next(iter(said.values()), "")
+    registers = int(found[1]) if (found := _REGISTERS.search(mine)) else 0
+    stack, stores, loads = (int(each) for each in found.groups()) if (found := _STACK.search(mine)) else (0, 0, 0)
+    return Assembled(cubin, registers, stores + loads, stack, tuple(dict.fromkeys(_WARNING.findall(text))))

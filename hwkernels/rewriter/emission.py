@@ -1,0 +1,290 @@
+"""The PTX that records: what stands at a kernel's beginning, around a statement, and before its end.
+
+No branch and no label is added, and no statement changes: what records is guarded by a predicate that only the lanes
+with a stream have. A record's clock is read under that predicate, too, so that it is no uniform register, for which
+the assembler would make what follows wait.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from hwkernels.recorder.record_format2 import FIRST_BLOCK, FULL_FLAGS, FULL_SEQUENCE, HASH_FACTOR, Flag
+from hwkernels.rewriter import layout
+from hwkernels.rewriter.layout import BufferLayout
+from hwkernels.rewriter.sites import RecordedSite, Run
+
+SYMBOL = "pipesim_buffer"
+P = "%pipesim_"  #: what the names of all registers of the recorder begin with
+_FULL_BYTES = 8
+
+
+@dataclass(frozen=True)
+class Statement:
+    """A statement as it stands in the text: its guard ("" without one), and the operands of a try.
+
+    ``answer``: the predicate of a try, "" if it has none; ``parity``: what it asks for, "" if it asks by state.
+    """
+
+    text: str
+    guard: str
+    answer: str = ""
+    parity: str = ""
+
+
+@dataclass
+class Emitter:
+    """Writes the text for one kernel. ``full``: the encoding; ``names``: how many registers it has used."""
+
+    layout: BufferLayout
+    full: bool
+    stop_flag: bool
+    eager: bool
+    ctas: int  #: of the cluster that is recorded, the first of the launch
+    names: int = 0
+    predicates: int = 0
+    _lines: list[str] = field(default_factory=list)
+
+    @property
+    def record_bytes(self) -> int:
+        """Bytes of a record."""
+        return _FULL_BYTES if self.full else 4
+
+    def bytes_of(self, run: Run) -> int:
+        """Bytes that a run stores."""
+        return run.records * self.record_bytes + (4 if run.lap and not self.full else 0)
+
+    # registers
+
+    def _u32(self) -> str:
+        self.names += 1
+        return f"{P}t{self.names}"
+
+    def _pred(self) -> str:
+        self.predicates += 1
+        return f"{P}p{self.predicates}"
+
+    def _say(self, *lines: str) -> None:
+        self._lines += [f"\t{line}" for line in lines]
+
+    def _take(self) -> str:
+        text = "\n".join(self._lines)
+        self._lines = []
+        return text
+
+    # the kernel's beginning and end
+
+    def declarations(self) -> str:
+        """Registers, after all the rest has been written."""
+        return "\n".join(
+            [
+                f"\t.reg .pred {P}w, {P}p<{self.predicates + 1}>;",
+                f"\t.reg .b32 {P}lo, {P}hi, {P}first, {P}seq, {P}hash, {P}t<{self.names + 1}>;",
+                f"\t.reg .b64 {P}at, {P}buffer, {P}a, {P}b;",
+            ]
+        )
+
+    def prologue(self) -> str:
+        """Finds the stream of the lane: ``w`` where it has one, ``lo`` and ``hi`` the address of its next record."""
+        made, lay = self._say, self.layout
+        a, b, c, d, inside = self._u32(), self._u32(), self._u32(), self._u32(), self._pred()
+        made(
+            f"ld.global.u64 {P}buffer, [{SYMBOL}];",
+            f"setp.ne.u64 {P}w, {P}buffer, 0;",
+        )
+        which = "%clusterid" if self.ctas > 1 else "%ctaid"
+        made(
+            f"mov.u32 {a}, {which}.x;", f"mov.u32 {b}, {which}.y;", f"or.b32 {a}, {a}, {b};",
+            f"mov.u32 {b}, {which}.z;", f"or.b32 {a}, {a}, {b};",
+            f"setp.eq.and.u32 {P}w, {a}, 0, {P}w;",
+            f"mov.u32 {a}, %tid.z;", f"mov.u32 {b}, %ntid.y;", f"mov.u32 {c}, %tid.y;",
+            f"mad.lo.u32 {a}, {a}, {b}, {c};", f"mov.u32 {b}, %ntid.x;", f"mov.u32 {c}, %tid.x;",
+            f"mad.lo.u32 {a}, {a}, {b}, {c};",
+        )  # fmt: skip
+        made(f"setp.lt.and.u32 {P}w, {a}, {lay.warps * layout.LANES}, {P}w;")
+        if self.ctas > 1:
+            made(f"mov.u32 {b}, %cluster_ctarank;", f"mad.lo.u32 {a}, {b}, {lay.warps * layout.LANES}, {a};")
+        made(
+            f"cvt.u64.u32 {P}a, {a};",
+            f"add.u64 {P}a, {P}a, {P}buffer;",
+            f"mov.u32 {a}, {layout.NO_STREAM};",
+            f"@{P}w ld.global.u8 {a}, [{P}a+{layout.SLOTS}];",
+            f"setp.ne.and.u32 {P}w, {a}, {layout.NO_STREAM}, {P}w;",
+            f"add.u64 {P}a, {P}buffer, {layout.SLOTS + lay.ranks * lay.warps * layout.LANES + lay.stride - 1};",
+            f"and.b64 {P}a, {P}a, -{lay.stride};",
+            f"sub.u64 {P}b, {P}a, {P}buffer;",
+            f"@{P}w st.global.u64 [{P}buffer+{layout.STREAMS}], {P}b;",
+            f"mad.wide.u32 {P}at, {a}, {lay.stride}, {P}a;",
+            f"mov.b64 {{{P}lo, {P}hi}}, {P}at;",
+            f"mov.u32 {P}first, 0;",
+            f"mov.u32 {P}seq, 0;" if self.full else f"mov.u32 {P}hash, 0;",
+        )
+        frame = lay.stride - layout.FRAME_BYTES
+        made(
+            f"mov.u64 {P}a, %clock64;",
+            f"mov.u64 {P}b, %globaltimer;",
+            f"@{P}w st.global.v2.u64 [{P}at+{frame + layout.BEGIN_CLOCK}], {{{P}a, {P}b}};",
+            f"mov.u32 {d}, %smid;",
+            f"@{P}w st.global.u32 [{P}at+{frame + layout.SM}], {d};",
+        )
+        del inside
+        return self._take()
+
+    def end(self, guard: str) -> str:
+        """Before a return: the frame's second half."""
+        q = self._guarded(guard)
+        self._end(q)
+        return self._take()
+
+    def _end(self, q: str) -> None:
+        lay, a = self.layout, self._u32()
+        frame = lay.stride - layout.FRAME_BYTES
+        self._say(
+            f"and.b32 {a}, {P}lo, -{lay.stride};",
+            f"mov.b64 {P}at, {{{a}, {P}hi}};",
+            f"mov.u64 {P}a, %clock64;",
+            f"mov.u64 {P}b, %globaltimer;",
+            f"@{q} st.global.v2.u64 [{P}at+{frame + layout.END_CLOCK}], {{{P}a, {P}b}};",
+            f"@{q} st.global.v2.u32 [{P}at+{frame + layout.CURSOR}], {{{P}lo, {P}{'seq' if self.full else 'hash'}}};",
+        )
+
+    def _guarded(self, guard: str) -> str:
+        """The predicate of the lanes that record and execute a statement with this guard."""
+        if not guard:
+            return f"{P}w"
+        q = self._pred()
+        if guard.startswith("!"):
+            self._say(f"not.pred {q}, {guard[1:].strip()};", f"and.pred {q}, {q}, {P}w;")
+        else:
+            self._say(f"and.pred {q}, {guard}, {P}w;")
+        return q
+
+    # sites
+
+    def site(self, run: Run, index: int, statement: Statement) -> str:
+        """A statement of a run with what records it; the run's last also moves the cursor."""
+        site = run.sites[index]
+        q = self._guarded(statement.guard)
+        if index == 0:
+            self._say(f"mov.b64 {P}at, {{{P}lo, {P}hi}};")
+        before = sum(each.records for each in run.sites[:index])
+        if site.spins:
+            self._spin(run, site, statement, q)
+            return self._take()
+        first = self._u32()
+        self._say(f"@{q} mov.u32 {first}, %clock;")
+        flags = Flag.TRIED if site.tries else 0
+        if self.eager and site.records == 2:
+            self._store(q, before, first, self._tag(site, flags, before, statement.parity))
+        self._say(statement.text)
+        if site.records == 2:
+            second = self._u32()
+            self._say(f"@{q} mov.u32 {second}, %clock;")
+        if not (self.eager and site.records == 2):
+            self._store(q, before, first, self._tag(site, flags, before, statement.parity))
+        if site.records == 2:
+            self._store(q, before + 1, second, self._answered(site, before + 1, statement))
+        if index == len(run.sites) - 1:
+            self._advance(run, q)
+        return self._take()
+
+    def _spin(self, run: Run, site: RecordedSite, statement: Statement, q: str) -> None:
+        """The first try's clock is kept until one succeeds; 0 stands for none."""
+        first, done, now = self._pred(), self._pred(), self._u32()
+        self._say(
+            f"setp.eq.and.u32 {first}, {P}first, 0, {q};",
+            f"@{first} mov.u32 {P}first, %clock;",
+            statement.text,
+            f"and.pred {done}, {statement.answer}, {q};",
+            f"@{done} mov.u32 {now}, %clock;",
+        )
+        if self.stop_flag:
+            self._stop(site, statement, q)
+        self._store(done, 0, f"{P}first", self._tag(site, Flag.TRIED, 0, statement.parity))
+        self._store(done, 1, now, self._tag(site, Flag.PASSED, 1, ""))
+        self._say(f"@{done} mov.u32 {P}first, 0;")
+        if not self.full and statement.parity:
+            parity = self._parity(statement.parity)
+            self._say(
+                f"add.u32 {parity}, {parity}, {FIRST_BLOCK + 1};",
+                f"@{done} mad.lo.u32 {P}hash, {P}hash, {HASH_FACTOR}, {parity};",
+            )
+        self._advance(run, done)
+
+    def _stop(self, site: RecordedSite, statement: Statement, q: str) -> None:
+        """After a try that failed: where the host has asked for the end, a record of that, and the end."""
+        flag, failed, stop = self._u32(), self._pred(), self._pred()
+        self._say(
+            f"not.pred {failed}, {statement.answer};",
+            f"and.pred {failed}, {failed}, {self._executes(statement.guard)};" if statement.guard else "",
+            f"ld.global.u64 {P}a, [{SYMBOL}];",
+            f"setp.ne.and.u64 {failed}, {P}a, 0, {failed};",
+            f"mov.u32 {flag}, 0;",
+            f"@{failed} ld.relaxed.sys.global.u32 {flag}, [{P}a+{layout.STOP}];",
+            f"setp.ne.and.u32 {stop}, {flag}, 0, {failed};",
+        )
+        both, now = self._pred(), self._u32()
+        self._say(f"and.pred {both}, {stop}, {q};", f"mov.u32 {now}, %clock;")
+        self._store(both, 0, f"{P}first", self._tag(site, Flag.TRIED, 0, statement.parity))
+        self._store(both, 1, now, self._tag(site, Flag.GAVE_UP, 1, ""))
+        self._end(both)
+        self._say(f"mov.b64 {P}at, {{{P}lo, {P}hi}};", f"@{stop} exit;")
+
+    def _executes(self, guard: str) -> str:
+        if not guard.startswith("!"):
+            return guard
+        q = self._pred()
+        self._say(f"not.pred {q}, {guard[1:].strip()};")
+        return q
+
+    def _parity(self, operand: str) -> str:
+        """A register with the parity that a wait asks for, as it is executed."""
+        parity = self._u32()
+        self._say(f"and.b32 {parity}, {operand}, 1;" if operand.startswith("%") or not operand.isdigit() else
+                  f"mov.u32 {parity}, {int(operand) & 1};")  # fmt: skip
+        return parity
+
+    def _tag(self, site: RecordedSite, flags: int, index: int, parity: str) -> str:
+        """A register with the tag of a run's record, "" if records have none."""
+        if not self.full:
+            return ""
+        tag = self._u32()
+        constant = site.number | int(flags) << FULL_FLAGS[0] | index << FULL_SEQUENCE[0]
+        self._say(f"add.u32 {tag}, {P}seq, {constant};")
+        if parity:
+            bit = self._parity(parity)
+            self._say(f"shl.b32 {bit}, {bit}, {FULL_FLAGS[0] + Flag.PARITY.bit_length() - 1};")
+            self._say(f"or.b32 {tag}, {tag}, {bit};")
+        return tag
+
+    def _answered(self, site: RecordedSite, index: int, statement: Statement) -> str:
+        """The tag of the second record: of a try with its answer."""
+        if not site.tries or not self.full:
+            return self._tag(site, Flag.PASSED, index, "")
+        tag = self._tag(site, 0, index, "")
+        if statement.answer:
+            bit = self._u32()
+            self._say(
+                f"selp.b32 {bit}, {int(Flag.PASSED) << FULL_FLAGS[0]}, 0, {statement.answer};",
+                f"or.b32 {tag}, {tag}, {bit};",
+            )
+        return tag
+
+    def _store(self, q: str, index: int, clock: str, tag: str) -> None:
+        at = f"[{P}at+{index * self.record_bytes}]"
+        if tag:
+            self._say(f"@{q} st.global.v2.u32 {at}, {{{clock}, {tag}}};")
+        else:
+            self._say(f"@{q} st.global.u32 {at}, {clock};")
+
+    def _advance(self, run: Run, q: str) -> None:
+        """Move the cursor behind a run's records, and go on with the hash, in the lanes that executed it."""
+        if self.full:
+            self._say(f"@{q} add.u32 {P}seq, {P}seq, {run.records << FULL_SEQUENCE[0]};")
+        else:
+            self._say(f"@{q} mad.lo.u32 {P}hash, {P}hash, {HASH_FACTOR}, {run.number + 1};")
+            if run.lap:
+                self._say(f"@{q} st.global.u32 [{P}at+{run.records * self.record_bytes}], {P}hash;")
+        self._say(f"@{q} add.u32 {P}lo, {P}lo, {self.bytes_of(run)};")
+        if run.lap:
+            self._say(f"and.b32 {P}lo, {P}lo, {~self.layout.size & 0xFFFFFFFF};")

@@ -1,0 +1,251 @@
+"""A kernel's PTX with the recorder in it, for one launch: same parameters, same results, and a buffer of records."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+from hwkernels.recorder.record_format2 import MAX_FULL_SITES
+from hwkernels.rewriter.emission import SYMBOL, Emitter, Statement
+from hwkernels.rewriter.layout import FRAME_BYTES, BufferLayout
+from hwkernels.rewriter.options import Encoding, RewriteOptions
+from hwkernels.rewriter.sites import RecordedSite, Run, runs_of, sites_of
+from hwkernels.rewriter.writers import Writers, writers
+from pipesim.errors import PtxError
+from pipesim.ptx.emit.record import IF_NOT_YET, Executed, Stream
+from pipesim.ptx.emulate.cluster import Cluster
+from pipesim.ptx.emulate.synchronising import is_step, is_try
+from pipesim.ptx.emulation import Kernel, emulate, prepare
+from pipesim.ptx.extract import Extraction, emit
+from pipesim.ptx.flow.graph import graph_of
+from pipesim.ptx.flow.inline import callee
+from pipesim.ptx.launch.values import Launch
+from pipesim.ptx.text.instruction import Instruction
+from pipesim.ptx.text.module import Function, Module
+from pipesim.ptx.text.operands import split
+from pipesim.ptx.text.read import read_module
+from pipesim.ptx.text.source_text import SourceText
+
+_GUARD = re.compile(r"@\s*(!?)\s*([^\s]+)\s+")
+_OPEN = re.compile(r"\{")
+_SMALLEST = 1 << 10  #: bytes of a stream
+
+
+@dataclass(frozen=True)
+class Instrumented:
+    """A rewritten kernel. ``ptx``: the new text; ``symbol``: the variable that holds the address of the buffer.
+
+    ``full``: the encoding. ``runs``: the recorded sites. ``streams``: what each agent of the program executes, with the
+    lanes that store in ``writers``. ``by_position``: the sites by their positions in the kernel with its calls inlined.
+    """
+
+    ptx: str
+    original: str
+    source: str
+    entry: str
+    launch: Launch
+    options: RewriteOptions
+    full: bool
+    runs: tuple[Run, ...]
+    layout: BufferLayout
+    writers: Writers
+    streams: tuple[Stream, ...]
+    extraction: Extraction
+    by_position: Mapping[int, RecordedSite]
+    symbol: str = SYMBOL
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the buffer."""
+        return self.layout.nbytes
+
+    def initial(self) -> bytes:
+        """What the buffer must hold before each launch."""
+        return self.layout.initial()
+
+    @cached_property
+    def run_of(self) -> Mapping[int, tuple[Run, int]]:
+        """By a site's number, its run and its index there."""
+        return {site.number: (run, at) for run in self.runs for at, site in enumerate(run.sites)}
+
+
+def instrument(ptx: str, source: str, launch: Launch, options: RewriteOptions | None = None) -> Instrumented:
+    """Rewrite the kernel that a launch names; ``source``: the name of the text, for messages.
+
+    Raises PtxError or LaunchFileError if it cannot be read to its end for this launch, or cannot be recorded.
+    """
+    options = options or RewriteOptions()
+    module = read_module(ptx, source, launch.entry)
+    kernel = prepare(module, launch)
+    emulation = emulate(kernel)
+    extraction = emit(kernel, emulation)
+    streams = tuple(emulation.cluster.recorder.streams)
+    _require_followed(kernel, extraction)
+    _require_own_sites(module, kernel.entry)
+    spins = frozenset(kernel.function.body[p].begin for p in kernel.code.regions.waits)
+    sites = sites_of(kernel.entry, spins, options.level)
+    _require_room(kernel, sites)
+    by_position = _by_position(kernel.function, sites)
+    roles = options.roles
+    agents = extraction.program.agents
+    chosen = frozenset(n for n, agent in enumerate(agents) if not roles or agent.role in roles)
+    stores = writers(list(streams), {p: site.number for p, site in by_position.items()}, chosen)
+    full = _is_full(options, emulation.cluster, extraction.program.name)
+    runs = runs_of(kernel.entry, graph_of(kernel.entry), sites)
+    ctas = launch.cluster[0] * launch.cluster[1] * launch.cluster[2]
+    warps = 1 + max((stream.warp for stream in streams), default=0)
+    emitter = Emitter(BufferLayout(ctas, warps, stores.streams, 1), full, options.stop_flag, options.eager, ctas)
+    size = _size(runs, emitter, streams, by_position, options.room if full else 1)
+    emitter.layout = replace(emitter.layout, size=size)
+    text = _rewritten(ptx, source, kernel.entry, runs, emitter)
+    return Instrumented(
+        text, ptx, source, launch.entry, launch, options, full, runs, emitter.layout, stores, streams, extraction,
+        by_position,
+    )  # fmt: skip
+
+
+def _require_followed(kernel: Kernel, extraction: Extraction) -> None:
+    stopped = extraction.program.coverage.stopped if extraction.program.coverage else ()
+    if stopped:
+        raise PtxError(
+            f"{kernel.launch.entry} cannot be followed to its end",
+            place=kernel.module.name,
+            cause=str(stopped[0]),
+            correction="see `pipesim check` of the same kernel and launch",
+        )
+
+
+def _require_own_sites(module: Module, entry: Function) -> None:
+    """Functions that are called cannot see the registers of the recorder."""
+    called = {each.name for each in module.functions if not each.is_entry and each is not entry}
+    for function in module.functions:
+        if function.name not in called or not _is_called(module, entry, function.name):
+            continue
+        for each in function.body:
+            if is_step(each) or is_try(each):
+                raise PtxError(
+                    f"{function.name}, which the kernel calls, synchronises",
+                    place=f"{module.name}, line {each.line}",
+                    cause="only what stands in the kernel's own body is recorded",
+                    correction="have the compiler inline it (__forceinline__)",
+                )
+
+
+def _is_called(module: Module, entry: Function, name: str) -> bool:
+    waiting, seen = [entry], {entry.name}
+    while waiting:
+        for each in waiting.pop().body:
+            if each.opcode == "call" and (there := callee(each)) and there not in seen:
+                seen.add(there)
+                function = module.function(there)
+                if function is not None:
+                    waiting.append(function)
+    return name in seen
+
+
+def _require_room(kernel: Kernel, sites: tuple[RecordedSite, ...]) -> None:
+    if len(sites) >= MAX_FULL_SITES:
+        raise PtxError(
+            f"{kernel.launch.entry} has {len(sites):,} places to record",
+            place=kernel.module.name,
+            cause=f"a record has room for {MAX_FULL_SITES - 1:,}",
+            correction="record waits only",
+        )
+    if not sites:
+        raise PtxError(f"{kernel.launch.entry} has nothing to record", place=kernel.module.name)
+
+
+def _by_position(function: Function, sites: tuple[RecordedSite, ...]) -> dict[int, RecordedSite]:
+    by_begin = {site.begin: site for site in sites}
+    return {each.position: by_begin[each.begin] for each in function.body if each.begin in by_begin}
+
+
+def _is_full(options: RewriteOptions, cluster: Cluster, name: str) -> bool:
+    """The encoding. PtxError where the positional one was asked for and the path hangs on data."""
+    if options.encoding is Encoding.FULL:
+        return True
+    hangs = any(step.asked >= 0 or step.position == IF_NOT_YET for stream in cluster.recorder.streams for step in stream.path)
+    notes, memory = cluster.notes, cluster.globals
+    hangs |= bool(notes.policies or memory.policies or memory.contested)
+    if hangs and options.encoding is Encoding.POSITIONAL:
+        raise PtxError(
+            f"{name} cannot be recorded by position",
+            cause="what its warps execute hangs on data, or on the answer of a try",
+            correction="record it with the full encoding",
+        )
+    return hangs
+
+
+def _size(
+    runs: tuple[Run, ...],
+    emitter: Emitter,
+    streams: tuple[Stream, ...],
+    by_position: Mapping[int, RecordedSite],
+    room: int,
+) -> int:
+    """Bytes of a stream: what the longest path stores, and at least what stands between two laps."""
+    last = {run.sites[-1].number: emitter.bytes_of(run) for run in runs}
+    longest = max((_stored(stream.path, by_position, last) for stream in streams), default=0)
+    least = sum(map(emitter.bytes_of, runs)) + FRAME_BYTES
+    wanted = max(room * longest + 8, least, _SMALLEST)
+    return 1 << (wanted - 1).bit_length()
+
+
+def _stored(path: list[Executed], by_position: Mapping[int, RecordedSite], last: Mapping[int, int]) -> int:
+    return sum(last.get(by_position[step.position].number, 0) for step in path if step.position in by_position)
+
+
+def _rewritten(ptx: str, source: str, entry: Function, runs: tuple[Run, ...], emitter: Emitter) -> str:
+    """The text with everything in its place; comments stay, and so does the number of every line of the module's head."""
+    plain = SourceText(ptx, source).text
+    edits: list[tuple[int, int, str]] = []
+    for run in runs:
+        for index, site in enumerate(run.sites):
+            each = entry.body[site.position]
+            end = plain.index(";", each.begin) + 1
+            edits.append((each.begin, end, emitter.site(run, index, _statement(plain[each.begin : end], each))))
+    for each in entry.body:
+        if each.opcode in ("ret", "exit"):
+            text = plain[each.begin : plain.index(";", each.begin) + 1]
+            edits.append((each.begin, each.begin, emitter.end(_guard(text)) + "\n\t"))
+    prologue = emitter.prologue()
+    opening = _body_begin(plain, entry)
+    edits.append((opening, opening, f"\n{emitter.declarations()}\n{prologue}\n"))
+    head = plain.rindex("\n", 0, _header_begin(plain, entry)) + 1
+    edits.append((head, head, f".visible .global .align 8 .u64 {SYMBOL};\n"))
+    parts, at = [], 0
+    for begin, end, text in sorted(edits, key=lambda edit: (edit[0], edit[1])):
+        parts += [ptx[at:begin], text]
+        at = end
+    return "".join([*parts, ptx[at:]])
+
+
+def _statement(text: str, each: Instruction) -> Statement:
+    """A statement's text, its guard, and for a try its answer and parity, spelled as the text spells them."""
+    guard = _guard(text)
+    answer = parity = ""
+    if is_try(each):
+        operands = [part.strip() for part in split(re.sub(r"^(@\s*!?\s*\S+\s+)?\S+\s+", "", text.rstrip(";").strip()))]
+        answer = "" if operands[0] == "_" else operands[0]
+        parity = operands[2] if each.has("parity") else ""
+    return Statement(text, guard, answer, parity)
+
+
+def _guard(text: str) -> str:
+    found = _GUARD.match(text)
+    return "" if found is None else found[1] + found[2]
+
+
+def _header_begin(plain: str, entry: Function) -> int:
+    found = re.search(rf"\.entry\s+{re.escape(entry.name)}\b", plain)
+    assert found is not None
+    return found.start()
+
+
+def _body_begin(plain: str, entry: Function) -> int:
+    """The position after the brace that opens the kernel's body."""
+    found = _OPEN.search(plain, _header_begin(plain, entry))
+    assert found is not None
+    return found.end()

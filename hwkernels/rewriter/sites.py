@@ -1,0 +1,144 @@
+"""Which statements of a kernel are recorded, and in which runs: sites that one thread passes one after the other.
+
+A run is in one basic block: whoever comes to its first site comes to its last. So its records lie at constant places
+from the cursor, which moves once a run. A statement with a guard, and a try that spins, is a run of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from hwkernels.rewriter.options import Level
+from pipesim.ptx.emulate.synchronising import is_step, is_try
+from pipesim.ptx.flow.graph import Graph
+from pipesim.ptx.text.instruction import Instruction
+from pipesim.ptx.text.module import Function
+
+
+@dataclass(frozen=True)
+class RecordedSite:
+    """A statement that is recorded. ``number``: in the records; ``position``: in the kernel's own body.
+
+    ``blocks``: it is recorded before and after. ``tries``: it asks an mbarrier. ``spins``: it is a wait's try, of which
+    the first and the one that succeeds are recorded.
+    """
+
+    number: int
+    position: int
+    begin: int
+    blocks: bool
+    tries: bool
+    spins: bool
+
+    @property
+    def records(self) -> int:
+        """How many records it makes."""
+        return 2 if self.blocks or self.tries else 1
+
+
+@dataclass(frozen=True)
+class Run:
+    """Sites of one basic block. ``lap``: the cursor is kept inside the buffer here, and the hash is stored."""
+
+    sites: tuple[RecordedSite, ...]
+    lap: bool
+
+    @property
+    def number(self) -> int:
+        """What stands for the run in the hash: its first site."""
+        return self.sites[0].number
+
+    @property
+    def records(self) -> int:
+        """How many records it makes."""
+        return sum(site.records for site in self.sites)
+
+
+def blocks(each: Instruction) -> bool:
+    """Whether a thread may wait in it, other than in a loop of its own."""
+    match each.opcode:
+        case "bar" | "barrier":
+            return each.has_any("sync", "red", "wait")
+        case "cp":
+            return each.has_any("wait_group", "wait_all")
+        case "wgmma":
+            return each.has("wait_group")
+        case "tcgen05":
+            return each.has_any("wait::ld", "wait::st")
+        case _:
+            return False
+
+
+def sites_of(function: Function, spins: frozenset[int], level: Level) -> tuple[RecordedSite, ...]:
+    """The recorded statements of a body, in its order; ``spins``: the beginnings of tries that are waits."""
+    found: list[RecordedSite] = []
+    for each in function.body:
+        tries = is_try(each)
+        if not (tries or is_step(each)) or (level is Level.WAITS and not (tries or blocks(each))):
+            continue
+        site = RecordedSite(len(found), each.position, each.begin, blocks(each), tries, each.begin in spins)
+        found.append(site)
+    return tuple(found)
+
+
+def runs_of(function: Function, graph: Graph, sites: Sequence[RecordedSite]) -> tuple[Run, ...]:
+    """The runs, in the order of the body; every way round a loop through a run passes one with ``lap``."""
+    leaders = {block.first for block in graph.blocks}
+    leaders |= {each.position + 1 for each in function.body if each.opcode == "call"}
+    groups: list[list[RecordedSite]] = []
+    last = len(function.body)
+    for site in sites:
+        alone = site.spins or function.body[site.position].guard is not None
+        if alone or any(p in leaders for p in range(last + 1, site.position + 1)) or last >= site.position:
+            groups.append([])
+        groups[-1].append(site)
+        last = len(function.body) if alone else site.position  # nothing joins a run of its own
+    laps = _on_every_cycle(graph, [group[0].position for group in groups])
+    return tuple(Run(tuple(group), group[0].position in laps) for group in groups)
+
+
+def _on_every_cycle(graph: Graph, heads: Sequence[int]) -> frozenset[int]:
+    """Some of these positions, so that no cycle of the graph that passes one of them misses those."""
+    by_block: dict[int, int] = {}
+    for head in sorted(heads, reverse=True):
+        by_block[graph.block_of[head]] = head
+    found: set[int] = set()
+    waiting = [frozenset(range(len(graph.blocks)))]
+    while waiting:
+        for component in _cycles_in(graph, waiting.pop()):
+            inside = [block for block in component if block in by_block]
+            if inside:
+                first = min(inside, key=by_block.__getitem__)
+                found.add(by_block[first])
+                waiting.append(component - {first})
+    return frozenset(found)
+
+
+def _cycles_in(graph: Graph, blocks: frozenset[int]) -> list[frozenset[int]]:
+    """The strongly connected components of some blocks that have a cycle (Kosaraju's algorithm)."""
+    order: list[int] = []
+    seen: set[int] = set()
+    for root in sorted(blocks):
+        stack = [(root, False)]
+        while stack:
+            block, done = stack.pop()
+            if done:
+                order.append(block)
+            elif block not in seen:
+                seen.add(block)
+                stack.append((block, True))
+                stack += [(s, False) for s in graph.blocks[block].successors if s in blocks and s not in seen]
+    found, taken = [], set[int]()
+    for root in reversed(order):
+        component: set[int] = set()
+        ahead = [root]
+        while ahead:
+            block = ahead.pop()
+            if block not in taken:
+                taken.add(block)
+                component.add(block)
+                ahead += [p for p in graph.blocks[block].predecessors if p in blocks and p not in taken]
+        if len(component) > 1 or root in graph.blocks[root].successors:
+            found.append(frozenset(component))
+    return found
