@@ -1,0 +1,13 @@
+"""Any kernel recorded: the recorder is put into a kernel's PTX, and its records become a trace.
+
+``instrument`` rewrites, ``assemble`` makes a cubin, ``decode_records`` reads the buffer after the launch.
+"""
+
+from hwkernels.rewriter.assemble import Assembled, assemble
+from hwkernels.rewriter.instrument import Instrumented, instrument
+from hwkernels.rewriter.options import Encoding, Level, RewriteOptions
+from hwkernels.rewriter.trace import decode_records
+
+__all__ = [
+    "Assembled", "Encoding", "Instrumented", "Level", "RewriteOptions", "assemble", "decode_records", "instrument",
+]  # fmt: skip

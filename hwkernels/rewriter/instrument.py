@@ -14,6 +14,9 @@ from hwkernels.rewriter.options import Encoding, RewriteOptions
 from hwkernels.rewriter.sites import RecordedSite, Run, runs_of, sites_of
 from hwkernels.rewriter.writers import Writers, writers
 from pipesim.errors import PtxError
+from pipesim.model.groups import PARITY_TRIES, PARITY_WAITS
+from pipesim.model.positions import PARITY
+from pipesim.ptx.emit.names import source_of
 from pipesim.ptx.emit.record import IF_NOT_YET, Executed, Stream
 from pipesim.ptx.emulate.cluster import Cluster
 from pipesim.ptx.emulate.synchronising import is_step, is_try
@@ -30,6 +33,7 @@ from pipesim.ptx.text.source_text import SourceText
 
 _GUARD = re.compile(r"@\s*(!?)\s*([^\s]+)\s+")
 _OPEN = re.compile(r"\{")
+_BY_PARITY = PARITY_WAITS | PARITY_TRIES
 _SMALLEST = 1 << 10  #: bytes of a stream
 
 
@@ -42,10 +46,7 @@ class Instrumented:
     """
 
     ptx: str
-    original: str
-    source: str
-    entry: str
-    launch: Launch
+    kernel: Kernel
     options: RewriteOptions
     full: bool
     runs: tuple[Run, ...]
@@ -55,6 +56,11 @@ class Instrumented:
     extraction: Extraction
     by_position: Mapping[int, RecordedSite]
     symbol: str = SYMBOL
+
+    @property
+    def entry(self) -> str:
+        """The kernel's name in the PTX."""
+        return self.kernel.entry.name
 
     @property
     def nbytes(self) -> int:
@@ -69,6 +75,20 @@ class Instrumented:
     def run_of(self) -> Mapping[int, tuple[Run, int]]:
         """By a site's number, its run and its index there."""
         return {site.number: (run, at) for run in self.runs for at, site in enumerate(run.sites)}
+
+    @cached_property
+    def parities(self) -> tuple[Mapping[int, int], ...]:
+        """By agent and step of its path, the parity that the program says of a wait or try."""
+        found = []
+        for stream in self.streams:
+            asks = [(op, steps) for op, steps in zip(stream.code, stream.steps, strict=True) if op[0] in _BY_PARITY]
+            found.append({step: op[PARITY] for op, steps in asks for step in steps})
+        return tuple(found)
+
+    def line_of(self, site: RecordedSite) -> str:
+        """Where a site is, as a person finds it."""
+        each = self.kernel.entry.body[site.position]
+        return f"{each.opcode} at {source_of(each, self.kernel.module)} ({self.kernel.module.name}:{each.line})"
 
 
 def instrument(ptx: str, source: str, launch: Launch, options: RewriteOptions | None = None) -> Instrumented:
@@ -101,7 +121,7 @@ def instrument(ptx: str, source: str, launch: Launch, options: RewriteOptions | 
     emitter.layout = replace(emitter.layout, size=size)
     text = _rewritten(ptx, source, kernel.entry, runs, emitter)
     return Instrumented(
-        text, ptx, source, launch.entry, launch, options, full, runs, emitter.layout, stores, streams, extraction,
+        text, kernel, options, full, runs, emitter.layout, stores, streams, extraction,
         by_position,
     )  # fmt: skip
 
@@ -166,7 +186,9 @@ def _is_full(options: RewriteOptions, cluster: Cluster, name: str) -> bool:
     """The encoding. PtxError where the positional one was asked for and the path hangs on data."""
     if options.encoding is Encoding.FULL:
         return True
-    hangs = any(step.asked >= 0 or step.position == IF_NOT_YET for stream in cluster.recorder.streams for step in stream.path)
+    hangs = any(
+        step.asked >= 0 or step.position == IF_NOT_YET for stream in cluster.recorder.streams for step in stream.path
+    )
     notes, memory = cluster.notes, cluster.globals
     hangs |= bool(notes.policies or memory.policies or memory.contested)
     if hangs and options.encoding is Encoding.POSITIONAL:

@@ -20,8 +20,8 @@ from pipesim.ptx.text.module import Function
 class RecordedSite:
     """A statement that is recorded. ``number``: in the records; ``position``: in the kernel's own body.
 
-    ``blocks``: it is recorded before and after. ``tries``: it asks an mbarrier. ``spins``: it is a wait's try, of which
-    the first and the one that succeeds are recorded.
+    ``blocks``: it is recorded before and after. ``tries``: it asks an mbarrier, ``by_parity`` or by a state. ``spins``:
+    it is a wait's try, of which the first and the one that succeeds are recorded.
     """
 
     number: int
@@ -30,6 +30,7 @@ class RecordedSite:
     blocks: bool
     tries: bool
     spins: bool
+    by_parity: bool
 
     @property
     def records(self) -> int:
@@ -77,8 +78,9 @@ def sites_of(function: Function, spins: frozenset[int], level: Level) -> tuple[R
         tries = is_try(each)
         if not (tries or is_step(each)) or (level is Level.WAITS and not (tries or blocks(each))):
             continue
-        site = RecordedSite(len(found), each.position, each.begin, blocks(each), tries, each.begin in spins)
-        found.append(site)
+        by_parity = tries and each.has("parity")
+        spinning = each.begin in spins
+        found.append(RecordedSite(len(found), each.position, each.begin, blocks(each), tries, spinning, by_parity))
     return tuple(found)
 
 

@@ -24,6 +24,7 @@ from pipesim.trace.schema import AgentInfo, CtaInfo, EventKind, SiteKey, Trace, 
 from pipesim.trace.sites import barrier_groups
 
 Place = tuple[int, int]  #: rank of a CTA, byte offset in its shared memory
+READ_FROM = "read_from"  #: in the metadata of a trace whose names are those of a program that was read: from what
 _OF_WORK = frozenset({EventKind.WORK_BEGIN, EventKind.WORK_END})
 
 
@@ -45,6 +46,9 @@ def recorded_kernel(program: Program, places: Sequence[Place], trace: Trace) -> 
     EvidenceError if the warps or the mbarriers of the trace are not the kernel's.
     """
     program = replace(program, grid=max(1, trace.meta.grid // program.ctas))
+    if trace.meta.extra.get(READ_FROM) == "ptx":
+        _require_same(program, trace.meta)
+        return RecordedKernel(program, trace, frozenset(site.key for site in trace.meta.sites))
     named = _with_tries(_with_barriers(_with_agents(program, trace.meta), places, trace.meta), trace)
     agents = tuple(AgentInfo(a.role, a.index, a.warp) for a in named.agents if a.cta == 0)
     more = len(agents) - len(trace.meta.agents)
@@ -53,6 +57,17 @@ def recorded_kernel(program: Program, places: Sequence[Place], trace: Trace) -> 
     meta = replace(trace.meta, agents=agents, ctas=tuple(_with_silent(each, more) for each in trace.meta.ctas))
     sites = frozenset(trace.meta.sites[number].key for number in kept)
     return RecordedKernel(named, Trace(meta, events), sites)
+
+
+def _require_same(program: Program, meta: TraceMeta) -> None:
+    """EvidenceError unless warps and mbarriers of a trace with a program's own names are this program's."""
+    agents = tuple(AgentInfo(a.role, a.index, a.warp) for a in program.agents if a.cta == 0)
+    if agents != meta.agents or barrier_groups(program) != meta.barriers:
+        raise EvidenceError(
+            f"the trace of {meta.protocol} has other warps or mbarriers than {program.name}",
+            cause="it was recorded of another kernel, or of another launch",
+            correction="name the PTX and the launch file of the recording",
+        )
 
 
 def _with_silent(header: CtaInfo, more: int) -> CtaInfo:

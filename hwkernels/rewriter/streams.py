@@ -1,0 +1,235 @@
+"""From the words of a buffer to what each warp did: the path that the program says, step by step, with its clocks.
+
+The path is not taken for granted. Full records name their site, and carry a running number and the parity with which a
+wait was executed. Stamps by position are held against the hash that the kernel kept of the sites it executed: one that
+is missing, or executed in another order, leaves another hash.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+from hwkernels.recorder.record_format2 import (
+    FIRST_BLOCK,
+    FULL_FLAGS,
+    FULL_SEQUENCE,
+    FULL_SITE,
+    HASH_START,
+    SEQUENCE_PERIOD,
+    Flag,
+    hash_step,
+)
+from hwkernels.rewriter.instrument import Instrumented
+from hwkernels.rewriter.layout import FRAME, FRAME_BYTES
+from hwkernels.rewriter.sites import RecordedSite
+from hwkernels.rewriter.writers import writer
+from pipesim.errors import TraceFormatError
+from pipesim.ptx.emit.record import IF_COMPLETE, IF_NOT_YET, MEET, Executed
+
+_NOTHING = 0xFFFFFFFF  #: a word that the kernel has not written
+
+
+@dataclass(frozen=True)
+class Done:
+    """What the records say of one step: 32-bit clocks before and after it (-1: not recorded), and of a try its answer.
+
+    ``parity``: the parity with which it was executed, -1 where the record does not say. ``gave_up``: the wait was ended.
+    """
+
+    before: int
+    after: int
+    passed: bool = True
+    parity: int = -1
+    gave_up: bool = False
+
+
+@dataclass
+class LaneStream:
+    """The records of one lane, read in order. ``cut``: the kernel did not end by itself, and the records may stop."""
+
+    words: npt.NDArray[np.uint32]
+    frame: npt.NDArray[np.void]
+    size: int
+    place: str
+    at: int = 0  #: bytes from the stream's beginning
+    count: int = 0
+    hash: int = HASH_START
+    pending: int = 0  #: records of the present site that were read, where it is the last of a run
+
+    @property
+    def ended(self) -> bool:
+        """Whether the lane came to the end of the kernel."""
+        return int(self.frame["end_timer"]) != _NOTHING << 32 | _NOTHING
+
+    def word(self, offset: int) -> int:
+        """The word so many bytes after the cursor."""
+        return int(self.words[(self.at + offset) // 4])
+
+
+@dataclass
+class Walk:
+    """One agent's way along its path. ``done``: what was recorded, by step of the path; ``cut``: records end before."""
+
+    kernel: Instrumented
+    agent: int
+    lanes: dict[int, LaneStream]
+    done: dict[int, Done] = field(default_factory=dict)
+    cut: bool = False
+    _answers: dict[int, bool] = field(default_factory=dict)
+
+    def run(self) -> None:
+        """Read everything. TraceFormatError where the records are not those of the path."""
+        path = self.kernel.streams[self.agent].path
+        number = 0
+        while number < len(path) and not self.cut:
+            step = path[number]
+            if step.position == IF_NOT_YET:
+                number = _after(path, number, IF_COMPLETE) if self._answers.get(step.asked, False) else number + 1
+            elif step.position == IF_COMPLETE:
+                number = _after(path, number, MEET)
+            else:
+                if step.position in self.kernel.by_position:
+                    self._step(number, step)
+                number += 1
+        if not self.cut:
+            for lane in self.lanes.values():
+                self._require_end(lane)
+
+    def _step(self, number: int, step: Executed) -> None:
+        site = self.kernel.by_position[step.position]
+        mine = writer(tuple(self.lanes), step.lanes)
+        for lane, stream in self.lanes.items():
+            if step.lanes >> lane & 1:
+                found = self._full(stream, site, number) if self.kernel.full else self._stamps(stream, site, number)
+                if found is None:
+                    self.cut = True
+                    return
+                if lane == mine:
+                    self.done[number] = found
+                    if step.asked >= 0:
+                        self._answers[step.asked] = found.passed
+
+    # full records
+
+    def _full(self, stream: LaneStream, site: RecordedSite, number: int) -> Done | None:
+        """The records of a step; of a try that is a wait in the program, tries until one succeeds."""
+        waits = site.tries and self.kernel.streams[self.agent].path[number].asked < 0
+        first = -1
+        while True:
+            before = self._record(stream, site)
+            if before is None:
+                return None
+            first = before[0] if first < 0 else first
+            if site.records == 1:
+                return Done(before[0], -1)
+            after = self._record(stream, site)
+            if after is None:
+                return Done(first, -1, passed=False)
+            parity = int(bool(before[1] & Flag.PARITY)) if site.by_parity else -1
+            gave_up = bool(after[1] & Flag.GAVE_UP)
+            passed = bool(after[1] & Flag.PASSED)
+            if passed or gave_up or not waits:
+                self.cut |= gave_up
+                return Done(first, after[0], passed, parity, gave_up)
+
+    def _record(self, stream: LaneStream, site: RecordedSite) -> tuple[int, int] | None:
+        """Clock and flags of the next record; None where the records end."""
+        clock, tag = stream.word(0), stream.word(4)
+        if tag == _NOTHING:
+            if stream.ended:
+                raise self._wrong(stream, site, "there is no further record")
+            return None
+        sequence = tag >> FULL_SEQUENCE[0]
+        if sequence != stream.count % SEQUENCE_PERIOD:
+            fact = f"record {stream.count:,} has the running number {sequence:,}"
+            raise self._wrong(stream, site, fact, "records were lost, or the buffer was too small for them")
+        there = tag & ((1 << FULL_SITE[1]) - 1)
+        if there != site.number:
+            raise self._wrong(stream, site, f"record {stream.count:,} is of {self._line(there)}")
+        stream.count += 1
+        run, index = self.kernel.run_of[site.number]
+        stream.at += 8
+        last = index == len(run.sites) - 1
+        if last and run.lap and self._ends_run(stream, site):
+            stream.at &= ~stream.size
+        return clock, tag >> FULL_FLAGS[0] & ((1 << FULL_FLAGS[1]) - 1)
+
+    def _ends_run(self, stream: LaneStream, site: RecordedSite) -> bool:
+        """Whether the record just read was the last of its site."""
+        stream.pending = (stream.pending + 1) % site.records
+        return stream.pending == 0
+
+    # stamps by position
+
+    def _stamps(self, stream: LaneStream, site: RecordedSite, number: int) -> Done | None:
+        run, index = self.kernel.run_of[site.number]
+        before = stream.word(0)
+        after = stream.word(4) if site.records == 2 else -1
+        if not stream.ended and _NOTHING in (before, after):
+            return None if before == _NOTHING else Done(before, -1, passed=False)
+        stream.at += 4 * site.records
+        if site.spins and site.by_parity:
+            stream.hash = hash_step(stream.hash, FIRST_BLOCK + self.kernel.parities[self.agent].get(number, 0))
+        if index == len(run.sites) - 1:
+            stream.hash = hash_step(stream.hash, run.number)
+            if run.lap:
+                if stream.word(0) != stream.hash:
+                    raise self._wrong(stream, site, "the hash of the sites that the warp executed is another one")
+                stream.at = (stream.at + 4) & ~stream.size
+        return Done(before, after)
+
+    def _require_end(self, stream: LaneStream) -> None:
+        """Nothing may follow, and where the kernel kept a hash of all it executed, it is that of the path."""
+        if not stream.ended:
+            self.cut = True
+            return
+        cursor = int(stream.frame["cursor"]) & (2 * stream.size - 1)
+        kept = int(stream.frame["hash"])
+        if cursor != stream.at or (not self.kernel.full and kept != stream.hash):
+            raise TraceFormatError(
+                "the warp executed something else than the program says" if cursor == stream.at else
+                f"the warp left {cursor:,} bytes of records where the program says {stream.at:,}",
+                place=stream.place,
+                cause="records were lost, or the kernel is not the one that was read",
+            )  # fmt: skip
+
+    # words
+
+    def _wrong(self, stream: LaneStream, site: RecordedSite, fact: str, cause: str = "") -> TraceFormatError:
+        return TraceFormatError(
+            f"{fact}, where {self._line(site.number)} is next",
+            place=stream.place,
+            cause=cause or "the warp went another way than the program says, or the buffer is damaged",
+        )
+
+    def _line(self, number: int) -> str:
+        """A site as a person finds it."""
+        found = self.kernel.run_of.get(number)
+        if found is None:
+            return f"site {number:,}, which the kernel does not have"
+        run, index = found
+        return self.kernel.line_of(run.sites[index])
+
+
+def _after(path: list[Executed], number: int, kind: int) -> int:
+    """The step after the marker that belongs to the one at ``number``."""
+    depth = 0
+    for n in range(number + 1, len(path)):
+        position = path[n].position
+        if position == IF_NOT_YET:
+            depth += 1
+        elif depth and position == MEET:
+            depth -= 1
+        elif not depth and position == kind:
+            return n + 1
+    return len(path)
+
+
+def lane_stream(data: bytes, place: str) -> LaneStream:
+    """The stream in these bytes."""
+    words = np.frombuffer(data[:-FRAME_BYTES], dtype="<u4")
+    frame = np.frombuffer(data[-FRAME_BYTES:], dtype=FRAME)[0]
+    return LaneStream(words, frame, len(data) // 2, place)
