@@ -186,9 +186,8 @@ def _is_full(options: RewriteOptions, cluster: Cluster, name: str) -> bool:
     """The encoding. PtxError where the positional one was asked for and the path hangs on data."""
     if options.encoding is Encoding.FULL:
         return True
-    hangs = any(
-        step.asked >= 0 or step.position == IF_NOT_YET for stream in cluster.recorder.streams for step in stream.path
-    )
+    steps = (step for stream in cluster.recorder.streams for step in stream.path)
+    hangs = any(step.asked >= 0 or step.position == IF_NOT_YET for step in steps)
     notes, memory = cluster.notes, cluster.globals
     hangs |= bool(notes.policies or memory.policies or memory.contested)
     if hangs and options.encoding is Encoding.POSITIONAL:
@@ -220,7 +219,7 @@ def _stored(path: list[Executed], by_position: Mapping[int, RecordedSite], last:
 
 
 def _rewritten(ptx: str, source: str, entry: Function, runs: tuple[Run, ...], emitter: Emitter) -> str:
-    """The text with everything in its place; comments stay, and so does the number of every line of the module's head."""
+    """The text with everything in its place."""
     plain = SourceText(ptx, source).text
     edits: list[tuple[int, int, str]] = []
     for run in runs:

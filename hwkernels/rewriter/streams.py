@@ -36,7 +36,7 @@ _NOTHING = 0xFFFFFFFF  #: a word that the kernel has not written
 class Done:
     """What the records say of one step: 32-bit clocks before and after it (-1: not recorded), and of a try its answer.
 
-    ``parity``: the parity with which it was executed, -1 where the record does not say. ``gave_up``: the wait was ended.
+    ``parity``: with which it was executed, -1 where the record does not say. ``gave_up``: the wait was ended.
     """
 
     before: int

@@ -12,12 +12,23 @@ from hwkernels.recorder.clocks import Line, read_line
 from hwkernels.recorder.layout import ANCHOR
 from hwkernels.rewriter.instrument import Instrumented
 from hwkernels.rewriter.streams import Done, LaneStream, Walk, lane_stream
-from pipesim.conform.recorded_kernel import READ_FROM
 from pipesim.errors import TraceFormatError
 from pipesim.model.ending import Ending
 from pipesim.model.program import Program
 from pipesim.trace.recorder import EventBuffer, Meaning
-from pipesim.trace.schema import Anchor, Column, CtaInfo, Device, EventKind, Events, Site, SiteKey, Trace, TraceMeta
+from pipesim.trace.schema import (
+    READ_FROM,
+    Anchor,
+    Column,
+    CtaInfo,
+    Device,
+    EventKind,
+    Events,
+    Site,
+    SiteKey,
+    Trace,
+    TraceMeta,
+)
 from pipesim.trace.sites import Record, SiteTable, optional_sites, site_table
 
 _RETURNS = frozenset({EventKind.WAIT_RETURN, EventKind.BAR_RETURN, EventKind.GROUP_RETURN})
@@ -122,10 +133,10 @@ def _events(program: Program, table: SiteTable, walks: list[Walk], lines: list[L
             first, final = (walk.done.get(step) for step in stream.steps[pc])
             for record in records:
                 stamp = _stamp(table.sites[record.site], first, final)
-                if stamp < 0:
+                if first is None or stamp < 0:
                     continue
                 last = _unwrapped(stamp, last)
-                meaning = Meaning(agent.cta, index[walk.agent], record.site, *_said(table, record, first, final))
+                meaning = Meaning(agent.cta, index[walk.agent], record.site, *_said(table, record, first))
                 rows.append((meaning, passes.get(record.site, 0), last - line.cycles[0]))
                 passes[record.site] = passes.get(record.site, 0) + 1
     return _columns(rows, lines)
@@ -141,9 +152,8 @@ def _stamp(site: Site, first: Done | None, final: Done | None) -> int:
     return done.after if done.passed else -1
 
 
-def _said(table: SiteTable, record: Record, first: Done | None, final: Done | None) -> tuple[int, int, int]:
+def _said(table: SiteTable, record: Record, first: Done) -> tuple[int, int, int]:
     """Stage, parity and value: the program's, but for what the records themselves say."""
-    assert first is not None
     value = record.value
     if table.sites[record.site].kind is EventKind.TRY:
         value = int(first.passed)

@@ -20,11 +20,10 @@ from pipesim.errors import EvidenceError
 from pipesim.model.groups import ON_BARRIER, PARITY_TRIES, PARITY_WAITS
 from pipesim.model.ops import Op, Operation, operand, with_operand
 from pipesim.model.program import Agent, Barrier, Program
-from pipesim.trace.schema import AgentInfo, CtaInfo, EventKind, SiteKey, Trace, TraceMeta
+from pipesim.trace.schema import READ_FROM, AgentInfo, CtaInfo, EventKind, SiteKey, Trace, TraceMeta
 from pipesim.trace.sites import barrier_groups
 
 Place = tuple[int, int]  #: rank of a CTA, byte offset in its shared memory
-READ_FROM = "read_from"  #: in the metadata of a trace whose names are those of a program that was read: from what
 _OF_WORK = frozenset({EventKind.WORK_BEGIN, EventKind.WORK_END})
 
 

@@ -30,6 +30,9 @@ from pipesim.model.ending import Ending
 #: each site; 4 the kinds in OPTIONAL. A file of an earlier version is read with their defaults.
 SCHEMA_VERSION = 4
 
+#: In ``extra`` of a trace whose names are those of a program that was read from a file: the kind of that file.
+READ_FROM = "read_from"
+
 Column = npt.NDArray[np.int64]
 
 
