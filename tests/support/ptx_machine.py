@@ -1,0 +1,298 @@
+"""A machine for small kernels in PTX: every thread by itself, one instruction after the other, in a seeded order.
+
+It knows what the tests need: integers, predicates, shared and global memory, mbarriers, named barriers, bulk copies
+(which land after a while; only their bytes count). ``%clock`` is the number of instructions that were executed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from random import Random
+
+from pipesim.ptx.text.instruction import (
+    Address,
+    CodeLabel,
+    Immediate,
+    Instruction,
+    Negated,
+    Operand,
+    Register,
+    Sink,
+    Special,
+    Symbol,
+    Vector,
+)
+from pipesim.ptx.text.module import Function, Module
+
+GLOBAL = 1 << 33  #: where global memory begins
+_ONES = (1 << 64) - 1
+_LANDS = 40  #: instructions after which a copy has landed
+_SIZES = {"u8": 1, "b8": 1, "u16": 2, "b16": 2, "u32": 4, "b32": 4, "s32": 4, "u64": 8, "b64": 8, "s64": 8, "pred": 1}
+
+
+@dataclass
+class Barrier:
+    """An mbarrier: expected and pending arrivals, bytes, and completed phases."""
+
+    expected: int
+    pending: int
+    tx: int = 0
+    done: int = 0
+
+    def settle(self) -> None:
+        """Complete the phase if nothing is pending."""
+        if self.pending == 0 and self.tx == 0:
+            self.pending, self.done = self.expected, self.done + 1
+
+
+@dataclass
+class Thread:
+    """A thread: its registers by name, and where it stands."""
+
+    tid: int
+    registers: dict[str, int] = field(default_factory=dict)
+    pc: int = 0
+    waits_at: int = -1  #: the named barrier that it has arrived at
+    generation: int = 0
+    ended: bool = False
+
+
+@dataclass
+class Machine:
+    """One CTA of a kernel."""
+
+    module: Module
+    function: Function
+    threads: int
+    memory: bytearray
+    symbols: dict[str, int]
+    seed: int = 0
+    shared: bytearray = field(default_factory=lambda: bytearray(1 << 16))
+    barriers: dict[int, Barrier] = field(default_factory=dict)
+    steps: int = 0
+    flights: list[tuple[int, int, int]] = field(default_factory=list)
+    named: dict[int, list[int]] = field(default_factory=dict)  #: arrived threads, generation
+    on_stuck: Callable[[Machine], bool] = lambda _: False
+
+    def run(self, most: int = 2_000_000) -> bool:
+        """Run until every thread has ended; False if nobody makes progress any more."""
+        random = Random(self.seed)
+        threads = [Thread(tid) for tid in range(self.threads)]
+        idle = 0
+        while not all(thread.ended for thread in threads):
+            warps = list(range(-(-self.threads // 32)))
+            random.shuffle(warps)
+            moved = False
+            for warp in warps:
+                turns = random.randrange(1, 8)
+                for _ in range(turns):
+                    for thread in threads[32 * warp : 32 * warp + 32]:
+                        before = len(self.flights), thread.pc, thread.ended, self._progress()
+                        if not thread.ended:
+                            self._step(thread)
+                        moved |= (len(self.flights), thread.pc, thread.ended, self._progress()) != before
+            idle = 0 if self.flights or moved else idle + 1
+            if self.steps > most or idle > 3:
+                return False
+        return True
+
+    def _progress(self) -> int:
+        return sum(barrier.done for barrier in self.barriers.values())
+
+    # values
+
+    def _value(self, thread: Thread, operand: Operand) -> int:
+        match operand:
+            case Register(name):
+                return thread.registers.get(name, 0)
+            case Negated(Register(name)):
+                return 1 - thread.registers.get(name, 0)
+            case Immediate(value):
+                return value & _ONES
+            case Symbol(name):
+                return self._place(name)
+            case Special(name):
+                return self._special(thread, name)
+            case Address(base, offset):
+                return self._value(thread, base) + offset & _ONES
+        raise AssertionError(operand)
+
+    def _place(self, name: str) -> int:
+        if name in self.symbols:
+            return self.symbols[name]
+        return next(each.offset for each in self.function.shared if each.name == name)
+
+    def _special(self, thread: Thread, name: str) -> int:
+        values = {"%tid.x": thread.tid, "%ntid.x": self.threads, "%laneid": thread.tid % 32, "%ntid.y": 1}
+        values |= {"%clock": self.steps & 0xFFFFFFFF, "%clock64": self.steps, "%globaltimer": 32 * (self.steps // 64)}
+        return values.get(name, 0)
+
+    def _bytes(self, address: int, space: str) -> tuple[bytearray, int]:
+        return (self.shared, address) if space == "shared" else (self.memory, address - GLOBAL)
+
+    def _load(self, address: int, space: str, size: int) -> int:
+        memory, at = self._bytes(address, space)
+        assert 0 <= at <= len(memory) - size, (hex(address), space)
+        return int.from_bytes(memory[at : at + size], "little")
+
+    def _store(self, address: int, space: str, size: int, value: int) -> None:
+        memory, at = self._bytes(address, space)
+        assert 0 <= at <= len(memory) - size, (hex(address), space)
+        assert at % size == 0
+        memory[at : at + size] = (value & (1 << 8 * size) - 1).to_bytes(size, "little")
+
+    def _set(self, thread: Thread, operand: Operand, value: int, width: int = 64) -> None:
+        if isinstance(operand, Register):
+            kind = self.function.registers.get(operand.name, "b64")
+            width = min(width, 8 * _SIZES.get(kind, 8)) if kind != "pred" else 1
+            thread.registers[operand.name] = value & (1 << width) - 1
+        elif not isinstance(operand, Sink):
+            raise AssertionError(operand)
+
+    # instructions
+
+    def _step(self, thread: Thread) -> None:
+        self.steps += 1
+        while self.flights and self.flights[0][0] <= self.steps:
+            _, address, nbytes = self.flights.pop(0)
+            self.barriers[address].tx -= nbytes
+            self.barriers[address].settle()
+        if thread.pc >= len(self.function.body):
+            thread.ended = True
+            return
+        each = self.function.body[thread.pc]
+        if each.guard is not None:
+            holds = bool(thread.registers.get(each.guard.register, 0)) is not each.guard.negated
+            if not holds:
+                thread.pc += 1
+                return
+        before = thread.pc
+        thread.pc += 1
+        if not self._execute(thread, each):
+            thread.pc = before
+
+    def _execute(self, thread: Thread, each: Instruction) -> bool:
+        """Carry an instruction out; False if the thread stays at it."""
+        match each.opcode:
+            case "bra":
+                (target,) = (part for part in each.operands if isinstance(part, CodeLabel))
+                thread.pc = self.function.labels[target.name]
+            case "ret" | "exit":
+                thread.ended = True
+            case "bar":
+                return self._bar(thread, each)
+            case "mbarrier":
+                self._mbarrier(thread, each)
+            case "cp":
+                if each.has("bulk") and each.has("mbarrier::complete_tx::bytes"):
+                    size, barrier = (self._value(thread, part) for part in each.operands[2:4])
+                    self.flights.append((self.steps + _LANDS, barrier, size & 0xFFFFFFFF))
+            case "ld" | "st":
+                self._access(thread, each)
+            case "fence" | "membar":
+                pass
+            case _:
+                self._compute(thread, each)
+        return True
+
+    def _bar(self, thread: Thread, each: Instruction) -> bool:
+        number = self._value(thread, each.operands[0])
+        count = self._value(thread, each.operands[1]) if len(each.operands) > 1 else self.threads
+        state = self.named.setdefault(number, [0, 0])
+        if thread.waits_at == number:
+            if state[1] == thread.generation:
+                return False
+            thread.waits_at = -1
+            return True
+        state[0] += 1
+        generation = state[1]
+        if state[0] == count:
+            state[0], state[1] = 0, state[1] + 1
+        if each.has("arrive"):
+            return True
+        thread.waits_at, thread.generation = number, generation
+        return False
+
+    def _mbarrier(self, thread: Thread, each: Instruction) -> None:
+        operands = each.operands
+        if each.has_any("try_wait", "test_wait"):
+            barrier = self.barriers[self._value(thread, operands[1])]
+            parity = self._value(thread, operands[2]) & 1
+            self._set(thread, operands[0], int(barrier.done % 2 != parity), 1)
+        elif each.has("init"):
+            count = self._value(thread, operands[1]) & 0xFFFFFFFF
+            self.barriers[self._value(thread, operands[0])] = Barrier(count, count)
+        elif each.has("arrive"):
+            barrier = self.barriers[self._value(thread, operands[1])]
+            if each.has("expect_tx"):
+                barrier.tx += self._value(thread, operands[2])
+            barrier.pending -= 1
+            assert barrier.pending >= 0
+            barrier.settle()
+        else:
+            raise AssertionError(each.mnemonic)
+
+    def _access(self, thread: Thread, each: Instruction) -> None:
+        space = "shared" if each.has_any("shared", "shared::cta") else "global"
+        size = _SIZES[each.modifiers[-1]]
+        load = each.opcode == "ld"
+        value, place = each.operands if load else each.operands[::-1]
+        parts = value.parts if isinstance(value, Vector) else (value,)
+        first = self._value(thread, place)
+        assert first % (size * len(parts)) == 0, f"{each.mnemonic} at {first:#x}"
+        for number, part in enumerate(parts):
+            if load:
+                self._set(thread, part, self._load(first + number * size, space, size), 8 * size)
+            else:
+                self._store(first + number * size, space, size, self._value(thread, part))
+
+    def _compute(self, thread: Thread, each: Instruction) -> None:
+        to, *sources = each.operands
+        if each.opcode == "mov" and isinstance(sources[0], Vector):
+            low, high = (self._value(thread, part) & 0xFFFFFFFF for part in sources[0].parts)
+            return self._set(thread, to, high << 32 | low)
+        if each.opcode == "mov" and isinstance(to, Vector):
+            value = self._value(thread, sources[0])
+            for number, part in enumerate(to.parts):
+                self._set(thread, part, value >> 32 * number, 32)
+            return None
+        width = 8 * _SIZES.get(each.modifiers[-1], 8)
+        a, *rest = (self._value(thread, part) & (1 << width) - 1 for part in sources)
+        b = rest[0] if rest else 0
+        c = rest[1] if len(rest) > 1 else 0
+        match each.opcode:
+            case "mov" | "cvt" | "cvta":
+                value = a
+            case "add":
+                value = a + b
+            case "sub":
+                value = a - b
+            case "mul":
+                value = a * b
+            case "mad":
+                value = a * b + self._value(thread, sources[2])
+            case "and":
+                value = a & b
+            case "or":
+                value = a | b
+            case "xor":
+                value = a ^ b
+            case "not":
+                value = ~a
+            case "shl":
+                value = a << b
+            case "shr":
+                value = a >> b
+            case "selp":
+                value = a if c else b
+            case "setp":
+                value = {"eq": a == b, "ne": a != b, "lt": a < b, "le": a <= b, "gt": a > b, "ge": a >= b}[
+                    each.modifiers[0]
+                ]
+                value = int(value and (c if "and" in each.modifiers else True))
+            case _:
+                raise AssertionError(each.mnemonic)
+        wide = 64 if each.opcode in ("cvt",) or "wide" in each.modifiers else width
+        self._set(thread, to, int(value), wide)
+        return None
