@@ -73,7 +73,6 @@ class Machine:
     steps: int = 0
     flights: list[tuple[int, int, int]] = field(default_factory=list)
     named: dict[int, list[int]] = field(default_factory=dict)  #: arrived threads, generation
-    on_stuck: Callable[[Machine], bool] = lambda _: False
 
     def run(self, most: int = 2_000_000) -> bool:
         """Run until every thread has ended; False if nobody makes progress any more."""
@@ -249,50 +248,41 @@ class Machine:
 
     def _compute(self, thread: Thread, each: Instruction) -> None:
         to, *sources = each.operands
-        if each.opcode == "mov" and isinstance(sources[0], Vector):
+        if isinstance(sources[0], Vector):
             low, high = (self._value(thread, part) & 0xFFFFFFFF for part in sources[0].parts)
-            return self._set(thread, to, high << 32 | low)
-        if each.opcode == "mov" and isinstance(to, Vector):
+            self._set(thread, to, high << 32 | low)
+            return
+        if isinstance(to, Vector):
             value = self._value(thread, sources[0])
             for number, part in enumerate(to.parts):
                 self._set(thread, part, value >> 32 * number, 32)
-            return None
+            return
         width = 8 * _SIZES.get(each.modifiers[-1], 8)
-        a, *rest = (self._value(thread, part) & (1 << width) - 1 for part in sources)
-        b = rest[0] if rest else 0
-        c = rest[1] if len(rest) > 1 else 0
-        match each.opcode:
-            case "mov" | "cvt" | "cvta":
-                value = a
-            case "add":
-                value = a + b
-            case "sub":
-                value = a - b
-            case "mul":
-                value = a * b
-            case "mad":
-                value = a * b + self._value(thread, sources[2])
-            case "and":
-                value = a & b
-            case "or":
-                value = a | b
-            case "xor":
-                value = a ^ b
-            case "not":
-                value = ~a
-            case "shl":
-                value = a << b
-            case "shr":
-                value = a >> b
-            case "selp":
-                value = a if c else b
-            case "setp":
-                value = {"eq": a == b, "ne": a != b, "lt": a < b, "le": a <= b, "gt": a > b, "ge": a >= b}[
-                    each.modifiers[0]
-                ]
-                value = int(value and (c if "and" in each.modifiers else True))
-            case _:
-                raise AssertionError(each.mnemonic)
-        wide = 64 if each.opcode in ("cvt",) or "wide" in each.modifiers else width
-        self._set(thread, to, int(value), wide)
-        return None
+        narrow = (1 << width) - 1
+        a, b, c = ([self._value(thread, part) for part in sources] + [0, 0])[:3]
+        if each.opcode == "setp":
+            holds = _COMPARE[each.modifiers[0]](a & narrow, b & narrow) and (c if each.has("and") else True)
+            self._set(thread, to, int(holds))
+            return
+        wide = 64 if each.opcode == "cvt" or each.has("wide") else width
+        self._set(thread, to, _COMPUTE[each.opcode](a & narrow, b & narrow, c), wide)
+
+
+_COMPARE: dict[str, Callable[[int, int], bool]] = {
+    "eq": int.__eq__, "ne": int.__ne__, "lt": int.__lt__, "le": int.__le__, "gt": int.__gt__, "ge": int.__ge__,
+}  # fmt: skip
+_COMPUTE: dict[str, Callable[[int, int, int], int]] = {
+    "mov": lambda a, b, c: a,
+    "cvt": lambda a, b, c: a,
+    "add": lambda a, b, c: a + b,
+    "sub": lambda a, b, c: a - b,
+    "mul": lambda a, b, c: a * b,
+    "mad": lambda a, b, c: a * b + c,
+    "and": lambda a, b, c: a & b,
+    "or": lambda a, b, c: a | b,
+    "xor": lambda a, b, c: a ^ b,
+    "not": lambda a, b, c: ~a,
+    "shl": lambda a, b, c: a << b,
+    "shr": lambda a, b, c: a >> b,
+    "selp": lambda a, b, c: a if c else b,
+}
