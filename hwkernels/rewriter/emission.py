@@ -1,4 +1,4 @@
-"""The PTX that records: what stands at a kernel's beginning, around a statement, and before its end.
+"""The PTX that records: the text at a kernel's beginning, around a statement, and before its end.
 
 No branch and no label is added, and no statement changes: what records is guarded by a predicate that only the lanes
 with a stream have. A record's clock is read under that predicate, too, so that it is no uniform register, for which
@@ -21,7 +21,7 @@ _FULL_BYTES = 8
 
 @dataclass(frozen=True)
 class Statement:
-    """A statement as it stands in the text: its guard ("" without one), and the operands of a try.
+    """A statement as the text has it: its guard ("" without one), and the operands of a try.
 
     ``answer``: the predicate of a try, "" if it has none; ``parity``: what it asks for, "" if it asks by state.
     """
@@ -189,7 +189,7 @@ class Emitter:
         return self._take()
 
     def _spin(self, run: Run, site: RecordedSite, statement: Statement, q: str) -> None:
-        """The first try's clock is kept until one succeeds; 0 stands for none."""
+        """The first try's clock is kept until one succeeds; 0 means none."""
         first, done, now = self._pred(), self._pred(), self._u32()
         self._say(
             f"setp.eq.and.u32 {first}, {P}first, 0, {q};",
@@ -278,7 +278,7 @@ class Emitter:
             self._say(f"@{q} st.global.u32 {at}, {clock};")
 
     def _advance(self, run: Run, q: str) -> None:
-        """Move the cursor behind a run's records, and go on with the hash, in the lanes that executed it."""
+        """Move the cursor past a run's records, and continue the hash, in the lanes that executed it."""
         if self.full:
             self._say(f"@{q} add.u32 {P}seq, {P}seq, {run.records << FULL_SEQUENCE[0]};")
         else:

@@ -148,7 +148,7 @@ def _require_own_sites(module: Module, entry: Function) -> None:
                 raise PtxError(
                     f"{function.name}, which the kernel calls, synchronises",
                     place=f"{module.name}, line {each.line}",
-                    cause="only what stands in the kernel's own body is recorded",
+                    cause="only statements in the body of the kernel itself are recorded",
                     correction="have the compiler inline it (__forceinline__)",
                 )
 
@@ -183,20 +183,20 @@ def _by_position(function: Function, sites: tuple[RecordedSite, ...]) -> dict[in
 
 
 def _is_full(options: RewriteOptions, cluster: Cluster, name: str) -> bool:
-    """The encoding. PtxError where the positional one was asked for and the path hangs on data."""
+    """The encoding. PtxError where the positional one was asked for and the path depends on data."""
     if options.encoding is Encoding.FULL:
         return True
     steps = (step for stream in cluster.recorder.streams for step in stream.path)
-    hangs = any(step.asked >= 0 or step.position == IF_NOT_YET for step in steps)
+    depends = any(step.asked >= 0 or step.position == IF_NOT_YET for step in steps)
     notes, memory = cluster.notes, cluster.globals
-    hangs |= bool(notes.policies or memory.policies or memory.contested)
-    if hangs and options.encoding is Encoding.POSITIONAL:
+    depends |= bool(notes.policies or memory.policies or memory.contested)
+    if depends and options.encoding is Encoding.POSITIONAL:
         raise PtxError(
             f"{name} cannot be recorded by position",
-            cause="what its warps execute hangs on data, or on the answer of a try",
+            cause="what its warps execute depends on data, or on whether a try succeeded",
             correction="record it with the full encoding",
         )
-    return hangs
+    return depends
 
 
 def _size(
@@ -206,7 +206,7 @@ def _size(
     by_position: Mapping[int, RecordedSite],
     room: int,
 ) -> int:
-    """Bytes of a stream: what the longest path stores, and at least what stands between two laps."""
+    """Bytes of a stream: what the longest path stores, and at least what is stored between two laps."""
     last = {run.sites[-1].number: emitter.bytes_of(run) for run in runs}
     longest = max((_stored(stream.path, by_position, last) for stream in streams), default=0)
     least = sum(map(emitter.bytes_of, runs)) + FRAME_BYTES

@@ -9,7 +9,7 @@ from enum import Enum
 class Encoding(Enum):
     """The two encodings of :mod:`hwkernels.recorder.record_format2`, and the choice between them.
 
-    ``AUTO``: positional where the path of every warp follows from the launch, full where it hangs on data.
+    ``AUTO``: positional where the path of every warp follows from the launch, full where it depends on data.
     """
 
     AUTO = "auto"

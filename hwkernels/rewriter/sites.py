@@ -47,7 +47,7 @@ class Run:
 
     @property
     def number(self) -> int:
-        """What stands for the run in the hash: its first site."""
+        """What represents the run in the hash: its first site."""
         return self.sites[0].number
 
     @property
