@@ -72,7 +72,7 @@ def test_a_finding_its_correction_and_its_schedule(capsys: pytest.CaptureFixture
     orders = [step["executionOrder"] for thread in (load, mma) for step in thread["locations"]]
     assert sorted(set(orders)) == sorted(orders)
     assert lines_of([step["location"] for step in mma["locations"]])[-3:] == [
-        (RING, 29, "mma: wait full[1] · phase 0"),
+        (RING, 30, "mma: read tile[1] (item 1) begins"),
         (RING, 30, "mma: read tile[1] (item 1)"),
         (RING, 29, "mma: arrive empty[1] · 1 of 2"),
     ]
