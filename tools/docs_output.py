@@ -43,6 +43,7 @@ PAGES = (
     "docs/ci.md",
     "docs/diagnosis.md",
     "docs/hopper.md",
+    "docs/install.md",
     "docs/kernels.md",
     "docs/kernels-in-the-wild.md",
     "docs/launch-file.md",

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any, Union, get_args, get_origin, get_type_hints
 
 from pipesim.answers.views.check import CheckReport, ProvedRange, WalkReport
+from pipesim.answers.views.doctor import DoctorReport
 from pipesim.answers.views.launches import CaughtKernel, LaunchesReport
 from pipesim.answers.views.rows import ProtocolRow
 from pipesim.answers.views.run import RunReport
@@ -182,7 +183,7 @@ def several(name: str, title: str, report: type, head: Mapping[str, Schema], *, 
 
 def answers() -> dict[str, Schema]:
     """The documents of ``--json``."""
-    shown, listed, caught = Types(lower_names), Types(lower_names), Types(lower_names)
+    shown, listed, caught, examined = (Types(lower_names) for _ in range(4))
     protocols = listed.of(ProtocolRow)
     shown.of(Anatomy)
     anatomy = record({"exit_code": EXIT_CODE, **shown.defs.pop("Anatomy")["properties"]})
@@ -208,6 +209,13 @@ def answers() -> dict[str, Schema]:
         "completion": document("completion", ANSWERS, "pipesim completion SHELL --json", record(completion)),
         "export": document("export", ANSWERS, "pipesim export NAME --json", record(text)),
         "new": document("new", ANSWERS, "pipesim new FILE --json", record(made)),
+        "doctor": document(
+            "doctor",
+            ANSWERS,
+            "pipesim doctor --json",
+            record({"exit_code": EXIT_CODE, "report": examined.of(DoctorReport)}),
+            examined.defs,
+        ),
         "launches": document(
             "launches",
             ANSWERS,

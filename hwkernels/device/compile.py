@@ -93,7 +93,7 @@ def compile_source(
     CompileError with the whole log, UsageError where the entry is not clear, MissingExtraError without NVRTC.
     """
     nvrtc = _nvrtc()
-    version = ".".join(str(part) for part in _checked(nvrtc, nvrtc.nvrtcVersion()))
+    version = nvrtc_version()
     standard = () if any("-std" in option for option in options) else ("--std=c++17",)
     said = (f"--gpu-architecture={arch}", *standard, *(f"-D{n}={defines[n]}" for n in sorted(defines)), *options)
     folders = tuple(f"--include-path={folder}" for folder in (source.parent.resolve(), RECORDER, PTX_HEADERS))
@@ -115,6 +115,12 @@ def _only_kernel(source: Path, text: bytes) -> str:
         cause=f"they are {', '.join(names)}" if names else "it may be defined by a macro or in a header",
         correction=f"name the one to launch: --entry {names[0] if names else 'NAME'}",
     )
+
+
+def nvrtc_version() -> str:
+    """The version of the compiler, as ``13.0``. MissingExtraError if it is not installed."""
+    nvrtc = _nvrtc()
+    return ".".join(str(part) for part in _checked(nvrtc, nvrtc.nvrtcVersion()))
 
 
 def _nvrtc() -> Any:

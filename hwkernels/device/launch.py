@@ -7,18 +7,17 @@ whole process, so that nothing can be launched after it: a case that may trap be
 from __future__ import annotations
 
 import ctypes
-import re
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from hwkernels.device.compile import Compiled
+from hwkernels.device.presence import module_version
 from pipesim.errors import HardwareError, KernelHangError, KernelTrapError, MissingExtraError
 from pipesim.process.watch import current
 
@@ -324,9 +323,5 @@ def _driver_version(driver: Any) -> str:
     """The kernel driver's version where Linux tells it, and the CUDA version that it supports."""
     (number,) = checked(driver.cuDriverGetVersion(), "cuDriverGetVersion")
     cuda = f"CUDA {number // 1000}.{number % 1000 // 10}"
-    try:
-        text = Path("/proc/driver/nvidia/version").read_text(encoding="utf-8")
-    except OSError:
-        return cuda
-    found = re.search(r"\b(\d{3,}\.\d+(?:\.\d+)?)\b", text)
-    return f"{found[1]} ({cuda})" if found else cuda
+    module = module_version()
+    return f"{module} ({cuda})" if module else cuda

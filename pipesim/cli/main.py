@@ -13,7 +13,7 @@ import sys
 import traceback
 from collections.abc import Sequence
 
-from pipesim.cli import capture, check, completion, diff, export, launches, list_, new, run, show, table, verify
+from pipesim.cli import capture, check, completion, diff, doctor, export, launches, list_, new, run, show, table, verify
 from pipesim.cli.arguments import Command
 from pipesim.cli.completion import complete_if_asked
 from pipesim.cli.limits import carry_out, interrupted
@@ -35,6 +35,7 @@ COMMANDS: tuple[Command, ...] = (
     launches.COMMAND,
     diff.COMMAND,
     verify.COMMAND,
+    doctor.COMMAND,
     completion.COMMAND,
 )
 

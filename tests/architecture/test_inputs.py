@@ -22,7 +22,7 @@ ALLOWED = {
     ("hwkernels/capture/arguments.py", "load"): "of a file that inputs.py has opened, after its header",
     ("pipesim/cli/new.py", "read_text"): "a template of the package",
     ("pipesim/process/limits.py", "read_text"): "the kernel's numbers in /proc and /sys",
-    ("hwkernels/device/launch.py", "read_text"): "the driver's version in /proc",
+    ("hwkernels/device/presence.py", "read_text"): "the driver's version in /proc",
     ("pipesim/launches/observe/kept_ptx.py", "read_bytes"): "of the observed process, without the rest of pipesim",
     ("pipesim/launches/observe/loaded.py", "read_bytes"): "of the observed process, without the rest of pipesim",
     ("pipesim/launches/observe/libraries.py", "read_text"): "the libraries of this process in /proc",

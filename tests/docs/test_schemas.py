@@ -50,6 +50,7 @@ COMMANDS: list[tuple[str, list[str]]] = [
     ("completion", ["completion", "bash"]),
     ("export", ["export", "producer_consumer", "--to", "promela"]),
     ("new", ["new", "my_kernel.py"]),
+    ("doctor", ["doctor", "--for", "tests", "--for", "check"]),
     ("launches", ["launches", "--", "true"]),
     ("error", ["check", "nothing_of_the_kind"]),
 ]

@@ -1,0 +1,1 @@
+"""What this machine has of what pipesim uses, what is missing, and the command that corrects it."""

@@ -1,0 +1,85 @@
+"""The examination: every part, and what they make possible together."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from importlib import metadata
+from pathlib import Path
+
+import pipesim
+from hwkernels.device.presence import DriverPresent, driver_present
+from pipesim.answers.views.doctor import DoctorReport, Part, Possible, Use
+from pipesim.doctor.machine import (
+    cupti_part,
+    driver_part,
+    gpu_part,
+    hopper_part,
+    nvrtc_part,
+    python_part,
+    tool_parts,
+    traces_part,
+)
+from pipesim.doctor.requirements import Installed, Requirement, packages_part, requirement
+
+_OWN = "pipesim"
+_EXTRAS = {"gpu": (Use.COMPILE, Use.CAPTURE, Use.LAUNCHES), "test": (Use.TESTS,)}  #: what each is needed for
+
+
+def examine(asked: Sequence[Use] = (Use.CHECK,)) -> DoctorReport:
+    """Look at this machine. It never fails: what cannot be asked is a part that is missing."""
+    driver = driver_present()
+    parts = (python_part(), *package_parts(own_requirements(), installed_version), traces_part(), *cuda_parts(driver))
+    every = (*parts, triton_part(installed_version), *tool_parts())
+    return report_of(every, asked)
+
+
+def report_of(parts: Iterable[Part], asked: Sequence[Use]) -> DoctorReport:
+    """The report on these parts."""
+    every = tuple(parts)
+    uses = tuple(Possible(use, tuple(p.name for p in every if use in p.needed and not p.is_there)) for use in Use)
+    return DoctorReport(pipesim.__version__, str(Path(pipesim.__file__).parent), every, uses, tuple(asked))
+
+
+def cuda_parts(driver: DriverPresent) -> tuple[Part, ...]:
+    """What a GPU is used with."""
+    return nvrtc_part(), driver_part(driver), gpu_part(driver), hopper_part(driver), cupti_part()
+
+
+def package_parts(needed: Iterable[Requirement] | None, installed: Installed) -> tuple[Part, ...]:
+    """The packages of every installation, then those of each extra; None where pipesim itself is not installed."""
+    if needed is None:
+        problem = "pipesim runs from its source: which packages it needs is not known"
+        return (Part("packages", problem),)
+    every = list(needed)
+    extras = dict.fromkeys(each.extra for each in every if each.extra)
+    plain = [each for each in every if not each.extra]
+    parts = [packages_part("packages", plain, installed, (Use.CHECK,), "pip install --upgrade pipesim")]
+    for extra in extras:
+        own = [each for each in every if each.extra == extra and each.name != _OWN]
+        fix = f"pip install 'pipesim[{extra}]'"
+        parts.append(packages_part(f"extra {extra}", own, installed, _EXTRAS.get(extra, ()), fix))
+    return tuple(parts)
+
+
+def triton_part(installed: Installed) -> Part:
+    """Triton, whose kernels ``launches.triton`` compiles."""
+    version = installed("triton")
+    if version is None:
+        return Part("Triton", "", "not installed", "pip install triton", (Use.TRITON,))
+    return Part("Triton", version, needed=(Use.TRITON,))
+
+
+def own_requirements() -> tuple[Requirement, ...] | None:
+    """What pipesim's metadata says; None where it is not installed."""
+    try:
+        return tuple(map(requirement, metadata.requires(_OWN) or ()))
+    except metadata.PackageNotFoundError:
+        return None
+
+
+def installed_version(name: str) -> str | None:
+    """The version of a package of this Python; None if it is not installed."""
+    try:
+        return metadata.version(name)
+    except metadata.PackageNotFoundError:
+        return None

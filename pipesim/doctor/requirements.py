@@ -1,0 +1,64 @@
+"""What a package says that it needs (PEP 508), as far as pipesim's own metadata goes: names, bounds, extras."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from pipesim.answers.views.doctor import Part, Use
+
+_REQUIREMENT = re.compile(r"([A-Za-z0-9._-]+)\s*(?:\[[^]]*\])?\s*([^;]*)(?:;(.*))?")
+_BOUND = re.compile(r"\s*(>=|<)\s*(\d+(?:\.\d+)*)\s*")
+_EXTRA = re.compile(r"extra\s*==\s*['\"]([\w.-]+)['\"]")
+
+Installed = Callable[[str], str | None]  #: the version of a package, None if it is not installed
+
+
+@dataclass(frozen=True)
+class Requirement:
+    """A package, the versions that will do, and the extra that it belongs to ("" for every installation)."""
+
+    name: str
+    bounds: tuple[tuple[str, tuple[int, ...]], ...] = ()
+    extra: str = ""
+
+    def allows(self, version: str) -> bool:
+        """Whether this version will do; one that is not written in numbers will."""
+        number = numbers(version)
+        return not number or all(number >= least if how == ">=" else number < least for how, least in self.bounds)
+
+    def __str__(self) -> str:
+        bounds = ",".join(f"{how}{'.'.join(map(str, version))}" for how, version in self.bounds)
+        return f"{self.name}{bounds}"
+
+
+def requirement(text: str) -> Requirement:
+    """``numpy>=1.26; extra == "gpu"``."""
+    found = _REQUIREMENT.fullmatch(text.strip())
+    assert found is not None, text
+    bounds = tuple((each[1], numbers(each[2])) for part in found[2].split(",") if (each := _BOUND.fullmatch(part)))
+    extra = _EXTRA.search(found[3] or "")
+    return Requirement(found[1], tuple(sorted(bounds, reverse=True)), extra[1] if extra else "")
+
+
+def numbers(version: str) -> tuple[int, ...]:
+    """``1.26.4.dev0`` as (1, 26, 4)."""
+    found = re.match(r"\d+(?:\.\d+)*", version)
+    return tuple(map(int, found[0].split("."))) if found else ()
+
+
+def packages_part(
+    name: str, needed: Iterable[Requirement], installed: Installed, use: tuple[Use, ...], fix: str
+) -> Part:
+    """Several packages that are installed together: by ``fix``, if one is missing or of another version."""
+    have, lacking = [], []
+    for each in needed:
+        version = installed(each.name)
+        if version is None:
+            lacking.append(f"{each} is not installed")
+        elif not each.allows(version):
+            lacking.append(f"{each} is needed, and {version} is installed")
+        else:
+            have.append(f"{each.name} {version}")
+    return Part(name, " · ".join(have), "; ".join(lacking), fix if lacking else "", use)
