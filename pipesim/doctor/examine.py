@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pipesim
 from hwkernels.device.presence import DriverPresent, driver_present
-from pipesim.answers.views.doctor import DoctorReport, Part, Possible, Use
+from pipesim.answers.views.doctor import DoctorReport, MachinePart, Possible, Use
 from pipesim.doctor.machine import (
     cupti_part,
     driver_part,
@@ -33,23 +33,23 @@ def examine(asked: Sequence[Use] = (Use.CHECK,)) -> DoctorReport:
     return report_of(every, asked)
 
 
-def report_of(parts: Iterable[Part], asked: Sequence[Use]) -> DoctorReport:
+def report_of(parts: Iterable[MachinePart], asked: Sequence[Use]) -> DoctorReport:
     """The report on these parts."""
     every = tuple(parts)
     uses = tuple(Possible(use, tuple(p.name for p in every if use in p.needed and not p.is_there)) for use in Use)
     return DoctorReport(pipesim.__version__, str(Path(pipesim.__file__).parent), every, uses, tuple(asked))
 
 
-def cuda_parts(driver: DriverPresent) -> tuple[Part, ...]:
+def cuda_parts(driver: DriverPresent) -> tuple[MachinePart, ...]:
     """What a GPU is used with."""
     return nvrtc_part(), driver_part(driver), gpu_part(driver), hopper_part(driver), cupti_part()
 
 
-def package_parts(needed: Iterable[Requirement] | None, installed: Installed) -> tuple[Part, ...]:
+def package_parts(needed: Iterable[Requirement] | None, installed: Installed) -> tuple[MachinePart, ...]:
     """The packages of every installation, then those of each extra; None where pipesim itself is not installed."""
     if needed is None:
         problem = "pipesim runs from its source: which packages it needs is not known"
-        return (Part("packages", problem),)
+        return (MachinePart("packages", problem),)
     every = list(needed)
     extras = dict.fromkeys(each.extra for each in every if each.extra)
     plain = [each for each in every if not each.extra]
@@ -61,12 +61,12 @@ def package_parts(needed: Iterable[Requirement] | None, installed: Installed) ->
     return tuple(parts)
 
 
-def triton_part(installed: Installed) -> Part:
+def triton_part(installed: Installed) -> MachinePart:
     """Triton, whose kernels ``launches.triton`` compiles."""
     version = installed("triton")
     if version is None:
-        return Part("Triton", "", "not installed", "pip install triton", (Use.TRITON,))
-    return Part("Triton", version, needed=(Use.TRITON,))
+        return MachinePart("Triton", "", "not installed", "pip install triton", (Use.TRITON,))
+    return MachinePart("Triton", version, needed=(Use.TRITON,))
 
 
 def own_requirements() -> tuple[Requirement, ...] | None:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from hwkernels.device.presence import DriverPresent
-from pipesim.answers.views.doctor import Part, Use
+from pipesim.answers.views.doctor import MachinePart, Use
 from pipesim.errors import EvidenceError, MissingExtraError
 
 GPU_EXTRA = "pip install 'pipesim[gpu]'"
@@ -24,38 +24,40 @@ _BRANCH = "580"  #: of drivers, the first that supports it
 Load = Callable[[str], Any]
 
 
-def python_part(version: tuple[int, ...] = tuple(sys.version_info[:3]), executable: str = sys.executable) -> Part:
+def python_part(
+    version: tuple[int, ...] = tuple(sys.version_info[:3]), executable: str = sys.executable
+) -> MachinePart:
     """The interpreter that runs this."""
     least = ".".join(map(str, _LEAST_PYTHON))
     said = ".".join(map(str, version))
     if version >= _LEAST_PYTHON:
-        return Part("Python", f"{said} · {executable}", needed=(Use.CHECK,))
-    return Part("Python", "", f"{said} is older than {least}", f"install Python {least} or newer", (Use.CHECK,))
+        return MachinePart("Python", f"{said} · {executable}", needed=(Use.CHECK,))
+    return MachinePart("Python", "", f"{said} is older than {least}", f"install Python {least} or newer", (Use.CHECK,))
 
 
-def traces_part() -> Part:
+def traces_part() -> MachinePart:
     """The recorded traces that came with pipesim."""
     from pipesim.trace.library import stored_traces, trace_folder
 
     try:
         folder = trace_folder()
-        return Part("traces", f"{len(stored_traces(folder))} recorded · {folder}", needed=(Use.CHECK,))
+        return MachinePart("traces", f"{len(stored_traces(folder))} recorded · {folder}", needed=(Use.CHECK,))
     except EvidenceError as error:
-        return Part("traces", "", error.fact, "pip install --force-reinstall --no-deps pipesim", (Use.CHECK,))
+        return MachinePart("traces", "", error.fact, "pip install --force-reinstall --no-deps pipesim", (Use.CHECK,))
 
 
-def nvrtc_part() -> Part:
+def nvrtc_part() -> MachinePart:
     """The compiler of CUDA C++."""
     from hwkernels.device.compile import nvrtc_version
 
     use = (Use.COMPILE, Use.CAPTURE)
     try:
-        return Part("NVRTC", nvrtc_version(), needed=use)
+        return MachinePart("NVRTC", nvrtc_version(), needed=use)
     except MissingExtraError as error:
-        return Part("NVRTC", "", error.cause or error.fact, GPU_EXTRA, use)
+        return MachinePart("NVRTC", "", error.cause or error.fact, GPU_EXTRA, use)
 
 
-def driver_part(found: DriverPresent) -> Part:
+def driver_part(found: DriverPresent) -> MachinePart:
     """The NVIDIA driver."""
     cuda = f"CUDA {found.cuda[0]}.{found.cuda[1]}"
     if found.problem:
@@ -64,31 +66,33 @@ def driver_part(found: DriverPresent) -> Part:
             if found.module and found.cuda == (0, 0)
             else f"on a machine with an NVIDIA GPU: install a driver of branch {_BRANCH} or newer"
         )
-        return Part("driver", "", found.problem, correction, OF_DRIVER)
+        return MachinePart("driver", "", found.problem, correction, OF_DRIVER)
     said = f"{found.module} ({cuda})" if found.module else cuda
     if found.cuda < _CUDA:
         problem = f"{said}: the CUDA packages need a driver for CUDA {_CUDA[0]}.{_CUDA[1]}"
-        return Part("driver", "", problem, f"install a driver of branch {_BRANCH} or newer", OF_DRIVER)
-    return Part("driver", said, needed=OF_DRIVER)
+        return MachinePart("driver", "", problem, f"install a driver of branch {_BRANCH} or newer", OF_DRIVER)
+    return MachinePart("driver", said, needed=OF_DRIVER)
 
 
-def gpu_part(found: DriverPresent) -> Part:
+def gpu_part(found: DriverPresent) -> MachinePart:
     """The GPUs, the first of which ``capture`` uses."""
     names = [f"{each.name} (sm_{each.capability[0]}{each.capability[1]})" for each in found.gpus]
     if not names:
-        return Part("GPU", "", "the driver sees none" if not found.problem else "there is no driver", needed=OF_DRIVER)
-    return Part("GPU", " · ".join(names), needed=OF_DRIVER)
+        return MachinePart(
+            "GPU", "", "the driver sees none" if not found.problem else "there is no driver", needed=OF_DRIVER
+        )
+    return MachinePart("GPU", " · ".join(names), needed=OF_DRIVER)
 
 
-def hopper_part(found: DriverPresent) -> Part:
+def hopper_part(found: DriverPresent) -> MachinePart:
     """What pipesim's own kernels are built for."""
     if found.gpus and found.gpus[0].capability[0] == _HOPPER:
-        return Part("Hopper", found.gpus[0].name, needed=(Use.CAPTURE,))
+        return MachinePart("Hopper", found.gpus[0].name, needed=(Use.CAPTURE,))
     problem = f"{found.gpus[0].name} runs no code for sm_90a" if found.gpus else "there is no GPU"
-    return Part("Hopper", "", problem, "capture on an H100 or H200; check needs no GPU", (Use.CAPTURE,))
+    return MachinePart("Hopper", "", problem, "capture on an H100 or H200; check needs no GPU", (Use.CAPTURE,))
 
 
-def cupti_part(load: Load = ctypes.CDLL, libraries: Sequence[str] | None = None) -> Part:
+def cupti_part(load: Load = ctypes.CDLL, libraries: Sequence[str] | None = None) -> MachinePart:
     """What ``launches`` catches launches with."""
     from pipesim.launches.observe.libraries import cupti_libraries
 
@@ -99,16 +103,16 @@ def cupti_part(load: Load = ctypes.CDLL, libraries: Sequence[str] | None = None)
         except OSError as error:
             problem = str(error)
         else:
-            return Part("CUPTI", each, needed=(Use.LAUNCHES,))
-    return Part("CUPTI", "", problem, GPU_EXTRA, (Use.LAUNCHES,))
+            return MachinePart("CUPTI", each, needed=(Use.LAUNCHES,))
+    return MachinePart("CUPTI", "", problem, GPU_EXTRA, (Use.LAUNCHES,))
 
 
 def tool_part(
     name: str, programs: Sequence[str], purpose: str, correction: str, find: Callable[[str], str | None]
-) -> Part:
+) -> MachinePart:
     """A program of others that one purpose alone needs: the first of ``programs`` that is there."""
     found = next((path for path in map(find, programs) if path), None)
-    return Part(
+    return MachinePart(
         name,
         f"{found} · {purpose}" if found else "",
         "" if found else f"not found: {purpose}",
@@ -116,7 +120,7 @@ def tool_part(
     )
 
 
-def tool_parts(find: Callable[[str], str | None] = shutil.which) -> tuple[Part, ...]:
+def tool_parts(find: Callable[[str], str | None] = shutil.which) -> tuple[MachinePart, ...]:
     """The programs of others."""
     compiler = os.environ.get("CC", "cc").split() or ["cc"]
     return (

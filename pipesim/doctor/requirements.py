@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from pipesim.answers.views.doctor import Part, Use
+from pipesim.answers.views.doctor import MachinePart, Use
 
 _REQUIREMENT = re.compile(r"([A-Za-z0-9._-]+)\s*(?:\[[^]]*\])?\s*([^;]*)(?:;(.*))?")
 _BOUND = re.compile(r"\s*(>=|<)\s*(\d+(?:\.\d+)*)\s*")
@@ -50,7 +50,7 @@ def numbers(version: str) -> tuple[int, ...]:
 
 def packages_part(
     name: str, needed: Iterable[Requirement], installed: Installed, use: tuple[Use, ...], fix: str
-) -> Part:
+) -> MachinePart:
     """Several packages that are installed together: by ``fix``, if one is missing or of another version."""
     have, lacking = [], []
     for each in needed:
@@ -61,4 +61,4 @@ def packages_part(
             lacking.append(f"{each} is needed, and {version} is installed")
         else:
             have.append(f"{each.name} {version}")
-    return Part(name, " · ".join(have), "; ".join(lacking), fix if lacking else "", use)
+    return MachinePart(name, " · ".join(have), "; ".join(lacking), fix if lacking else "", use)

@@ -13,7 +13,7 @@ import pytest
 
 import pipesim
 from hwkernels.device.presence import DriverPresent, GpuPresent, driver_present
-from pipesim.answers.views.doctor import Part, Use
+from pipesim.answers.views.doctor import MachinePart, Use
 from pipesim.cli.main import main
 from pipesim.doctor import examine as examination
 from pipesim.doctor.examine import own_requirements, package_parts, report_of, triton_part
@@ -177,7 +177,7 @@ class TestPackages:
 
 class TestReport:
     PARTS = (
-        Part("Python", "3.12", needed=(Use.CHECK,)),
+        MachinePart("Python", "3.12", needed=(Use.CHECK,)),
         *package_parts(TestPackages.NEEDED, {"numpy": "2.0"}.get),
         driver_part(NONE),
         gpu_part(NONE),

@@ -20,7 +20,7 @@ class Use(Enum):
 
 
 @dataclass(frozen=True)
-class Part:
+class MachinePart:
     """One thing that is there or not: ``found`` says which version and where, "" if it is missing or cannot be used.
 
     ``problem``: why not; ``correction``: the command, or the step, that corrects it, "" where there is none.
@@ -53,7 +53,7 @@ class DoctorReport:
 
     version: str
     place: str
-    parts: tuple[Part, ...]
+    parts: tuple[MachinePart, ...]
     uses: tuple[Possible, ...]
     asked: tuple[Use, ...]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from rich.console import Console
 
-from pipesim.answers.views.doctor import DoctorReport, Part
+from pipesim.answers.views.doctor import DoctorReport, MachinePart
 from pipesim.report.text.console import mark, paint, width_of
 from pipesim.report.text.layout import wrap
 from pipesim.report.text.words import listed
@@ -42,7 +42,7 @@ def doctor_sentence(report: DoctorReport) -> str:
     return f"{names}: possible here"
 
 
-def _part(part: Part, names: int, width: int, *, asked: bool) -> list[str]:
+def _part(part: MachinePart, names: int, width: int, *, asked: bool) -> list[str]:
     """``✓ NVRTC    13.0``; of what is missing the problem, and below it the correction."""
     sign = mark(ok=True) if part.is_there else mark(ok=False) if asked else _MISSING
     indent = " " * (names + _INDENT + 2)
