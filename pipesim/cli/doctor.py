@@ -19,7 +19,7 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _carry_out(options: argparse.Namespace) -> int:
-    from pipesim.answers.views.doctor import Use
+    from pipesim.answers.views.doctor import Purpose
     from pipesim.doctor.examine import examine
     from pipesim.export.exit_codes import exit_code
     from pipesim.process.watch import current
@@ -27,7 +27,7 @@ def _carry_out(options: argparse.Namespace) -> int:
 
     with progress("looking at this machine"):
         current().allow_reserving()  # the driver reserves more addresses than there is memory
-        report = examine(tuple(Use[name.upper()] for name in dict.fromkeys(options.uses)) or (Use.CHECK,))
+        report = examine(tuple(Purpose[name.upper()] for name in dict.fromkeys(options.uses)) or (Purpose.CHECK,))
     code = exit_code(report)
     emit(options, {"exit_code": code, "report": report}, lambda console: paint_doctor(console, report))
     return code

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pipesim
 from hwkernels.device.presence import DriverPresent, driver_present
-from pipesim.answers.views.doctor import DoctorReport, MachinePart, Possible, Use
+from pipesim.answers.views.doctor import DoctorReport, MachinePart, Possible, Purpose
 from pipesim.doctor.machine import (
     cupti_part,
     driver_part,
@@ -22,10 +22,13 @@ from pipesim.doctor.machine import (
 from pipesim.doctor.requirements import Installed, Requirement, packages_part, requirement
 
 _OWN = "pipesim"
-_EXTRAS = {"gpu": (Use.COMPILE, Use.CAPTURE, Use.LAUNCHES), "test": (Use.TESTS,)}  #: what each is needed for
+_EXTRAS = {
+    "gpu": (Purpose.COMPILE, Purpose.CAPTURE, Purpose.LAUNCHES),
+    "test": (Purpose.TESTS,),
+}  #: what each is needed for
 
 
-def examine(asked: Sequence[Use] = (Use.CHECK,)) -> DoctorReport:
+def examine(asked: Sequence[Purpose] = (Purpose.CHECK,)) -> DoctorReport:
     """Look at this machine. It never fails: what cannot be asked is a part that is missing."""
     driver = driver_present()
     parts = (python_part(), *package_parts(own_requirements(), installed_version), traces_part(), *cuda_parts(driver))
@@ -33,10 +36,10 @@ def examine(asked: Sequence[Use] = (Use.CHECK,)) -> DoctorReport:
     return report_of(every, asked)
 
 
-def report_of(parts: Iterable[MachinePart], asked: Sequence[Use]) -> DoctorReport:
+def report_of(parts: Iterable[MachinePart], asked: Sequence[Purpose]) -> DoctorReport:
     """The report on these parts."""
     every = tuple(parts)
-    uses = tuple(Possible(use, tuple(p.name for p in every if use in p.needed and not p.is_there)) for use in Use)
+    uses = tuple(Possible(use, tuple(p.name for p in every if use in p.needed and not p.is_there)) for use in Purpose)
     return DoctorReport(pipesim.__version__, str(Path(pipesim.__file__).parent), every, uses, tuple(asked))
 
 
@@ -53,7 +56,7 @@ def package_parts(needed: Iterable[Requirement] | None, installed: Installed) ->
     every = list(needed)
     extras = dict.fromkeys(each.extra for each in every if each.extra)
     plain = [each for each in every if not each.extra]
-    parts = [packages_part("packages", plain, installed, (Use.CHECK,), "pip install --upgrade pipesim")]
+    parts = [packages_part("packages", plain, installed, (Purpose.CHECK,), "pip install --upgrade pipesim")]
     for extra in extras:
         own = [each for each in every if each.extra == extra and each.name != _OWN]
         fix = f"pip install 'pipesim[{extra}]'"
@@ -65,8 +68,8 @@ def triton_part(installed: Installed) -> MachinePart:
     """Triton, whose kernels ``launches.triton`` compiles."""
     version = installed("triton")
     if version is None:
-        return MachinePart("Triton", "", "not installed", "pip install triton", (Use.TRITON,))
-    return MachinePart("Triton", version, needed=(Use.TRITON,))
+        return MachinePart("Triton", "", "not installed", "pip install triton", (Purpose.TRITON,))
+    return MachinePart("Triton", version, needed=(Purpose.TRITON,))
 
 
 def own_requirements() -> tuple[Requirement, ...] | None:

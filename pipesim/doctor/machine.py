@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import Any
 
 from hwkernels.device.presence import DriverPresent
-from pipesim.answers.views.doctor import MachinePart, Use
+from pipesim.answers.views.doctor import MachinePart, Purpose
 from pipesim.errors import EvidenceError, MissingExtraError
 
 GPU_EXTRA = "pip install 'pipesim[gpu]'"
-OF_DRIVER = (Use.CAPTURE, Use.LAUNCHES)
+OF_DRIVER = (Purpose.CAPTURE, Purpose.LAUNCHES)
 _HOPPER = 9
 _LEAST_PYTHON = (3, 11)
 _CUDA = (13, 0)  #: what the packages of the extra are of
@@ -31,8 +31,10 @@ def python_part(
     least = ".".join(map(str, _LEAST_PYTHON))
     said = ".".join(map(str, version))
     if version >= _LEAST_PYTHON:
-        return MachinePart("Python", f"{said} · {executable}", needed=(Use.CHECK,))
-    return MachinePart("Python", "", f"{said} is older than {least}", f"install Python {least} or newer", (Use.CHECK,))
+        return MachinePart("Python", f"{said} · {executable}", needed=(Purpose.CHECK,))
+    return MachinePart(
+        "Python", "", f"{said} is older than {least}", f"install Python {least} or newer", (Purpose.CHECK,)
+    )
 
 
 def traces_part() -> MachinePart:
@@ -41,16 +43,18 @@ def traces_part() -> MachinePart:
 
     try:
         folder = trace_folder()
-        return MachinePart("traces", f"{len(stored_traces(folder))} recorded · {folder}", needed=(Use.CHECK,))
+        return MachinePart("traces", f"{len(stored_traces(folder))} recorded · {folder}", needed=(Purpose.CHECK,))
     except EvidenceError as error:
-        return MachinePart("traces", "", error.fact, "pip install --force-reinstall --no-deps pipesim", (Use.CHECK,))
+        return MachinePart(
+            "traces", "", error.fact, "pip install --force-reinstall --no-deps pipesim", (Purpose.CHECK,)
+        )
 
 
 def nvrtc_part() -> MachinePart:
     """The compiler of CUDA C++."""
     from hwkernels.device.compile import nvrtc_version
 
-    use = (Use.COMPILE, Use.CAPTURE)
+    use = (Purpose.COMPILE, Purpose.CAPTURE)
     try:
         return MachinePart("NVRTC", nvrtc_version(), needed=use)
     except MissingExtraError as error:
@@ -87,9 +91,9 @@ def gpu_part(found: DriverPresent) -> MachinePart:
 def hopper_part(found: DriverPresent) -> MachinePart:
     """What pipesim's own kernels are built for."""
     if found.gpus and found.gpus[0].capability[0] == _HOPPER:
-        return MachinePart("Hopper", found.gpus[0].name, needed=(Use.CAPTURE,))
+        return MachinePart("Hopper", found.gpus[0].name, needed=(Purpose.CAPTURE,))
     problem = f"{found.gpus[0].name} runs no code for sm_90a" if found.gpus else "there is no GPU"
-    return MachinePart("Hopper", "", problem, "capture on an H100 or H200; check needs no GPU", (Use.CAPTURE,))
+    return MachinePart("Hopper", "", problem, "capture on an H100 or H200; check needs no GPU", (Purpose.CAPTURE,))
 
 
 def cupti_part(load: Load = ctypes.CDLL, libraries: Sequence[str] | None = None) -> MachinePart:
@@ -103,8 +107,8 @@ def cupti_part(load: Load = ctypes.CDLL, libraries: Sequence[str] | None = None)
         except OSError as error:
             problem = str(error)
         else:
-            return MachinePart("CUPTI", each, needed=(Use.LAUNCHES,))
-    return MachinePart("CUPTI", "", problem, GPU_EXTRA, (Use.LAUNCHES,))
+            return MachinePart("CUPTI", each, needed=(Purpose.LAUNCHES,))
+    return MachinePart("CUPTI", "", problem, GPU_EXTRA, (Purpose.LAUNCHES,))
 
 
 def tool_part(

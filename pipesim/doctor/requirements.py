@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from pipesim.answers.views.doctor import MachinePart, Use
+from pipesim.answers.views.doctor import MachinePart, Purpose
 
 _REQUIREMENT = re.compile(r"([A-Za-z0-9._-]+)\s*(?:\[[^]]*\])?\s*([^;]*)(?:;(.*))?")
 _BOUND = re.compile(r"\s*(>=|<)\s*(\d+(?:\.\d+)*)\s*")
@@ -49,7 +49,7 @@ def numbers(version: str) -> tuple[int, ...]:
 
 
 def packages_part(
-    name: str, needed: Iterable[Requirement], installed: Installed, use: tuple[Use, ...], fix: str
+    name: str, needed: Iterable[Requirement], installed: Installed, use: tuple[Purpose, ...], fix: str
 ) -> MachinePart:
     """Several packages that are installed together: by ``fix``, if one is missing or of another version."""
     have, lacking = [], []

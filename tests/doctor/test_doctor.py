@@ -13,7 +13,7 @@ import pytest
 
 import pipesim
 from hwkernels.device.presence import DriverPresent, GpuPresent, driver_present
-from pipesim.answers.views.doctor import MachinePart, Use
+from pipesim.answers.views.doctor import MachinePart, Purpose
 from pipesim.cli.main import main
 from pipesim.doctor import examine as examination
 from pipesim.doctor.examine import own_requirements, package_parts, report_of, triton_part
@@ -152,7 +152,7 @@ class TestPackages:
         assert (plain.name, plain.problem) == ("packages", "numpy>=1.26 is needed, and 1.20 is installed")
         assert (extra.name, extra.problem) == ("extra gpu", "cuda-core>=1.0,<2 is not installed")
         assert extra.correction == "pip install 'pipesim[gpu]'"
-        assert extra.needed == (Use.COMPILE, Use.CAPTURE, Use.LAUNCHES)
+        assert extra.needed == (Purpose.COMPILE, Purpose.CAPTURE, Purpose.LAUNCHES)
         assert [part.is_there for part in package_parts(self.NEEDED, {"numpy": "2.0", "cuda-core": "1.2"}.get)] == [
             True
         ] * 2
@@ -177,7 +177,7 @@ class TestPackages:
 
 class TestReport:
     PARTS = (
-        MachinePart("Python", "3.12", needed=(Use.CHECK,)),
+        MachinePart("Python", "3.12", needed=(Purpose.CHECK,)),
         *package_parts(TestPackages.NEEDED, {"numpy": "2.0"}.get),
         driver_part(NONE),
         gpu_part(NONE),
@@ -185,22 +185,22 @@ class TestReport:
     )
 
     def test_what_is_possible_follows_from_the_parts(self) -> None:
-        report = report_of(self.PARTS, [Use.CHECK])
+        report = report_of(self.PARTS, [Purpose.CHECK])
         assert {each.use: each.lacks for each in report.uses} == {
-            Use.CHECK: (),
-            Use.COMPILE: ("extra gpu",),
-            Use.CAPTURE: ("extra gpu", "driver", "GPU"),
-            Use.LAUNCHES: ("extra gpu", "driver", "GPU"),
-            Use.TRITON: (),
-            Use.TESTS: (),
+            Purpose.CHECK: (),
+            Purpose.COMPILE: ("extra gpu",),
+            Purpose.CAPTURE: ("extra gpu", "driver", "GPU"),
+            Purpose.LAUNCHES: ("extra gpu", "driver", "GPU"),
+            Purpose.TRITON: (),
+            Purpose.TESTS: (),
         }
         assert report.conclusion.ok is True
-        assert report_of(self.PARTS, [Use.CHECK, Use.CAPTURE]).conclusion.ok is False
+        assert report_of(self.PARTS, [Purpose.CHECK, Purpose.CAPTURE]).conclusion.ok is False
 
     def test_the_page(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(pipesim, "__file__", "/venv/pipesim/__init__.py")
         monkeypatch.setattr(pipesim, "__version__", "1.2.3")
-        assert doctor_lines(report_of(self.PARTS, [Use.LAUNCHES]), 80) == PAGE.splitlines()
+        assert doctor_lines(report_of(self.PARTS, [Purpose.LAUNCHES]), 80) == PAGE.splitlines()
 
     def test_the_command(self, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(examination, "driver_present", lambda: NONE)
@@ -216,7 +216,7 @@ class TestReport:
     def test_every_use_can_be_asked_for(self) -> None:
         from pipesim.cli.doctor import USES
 
-        assert tuple(use.name.lower() for use in Use) == USES
+        assert tuple(use.name.lower() for use in Purpose) == USES
 
 
 PAGE = """\

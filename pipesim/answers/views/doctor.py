@@ -8,7 +8,7 @@ from enum import Enum
 from pipesim.answers.views.conclusion import Conclusion
 
 
-class Use(Enum):
+class Purpose(Enum):
     """What a person may want to do. The value is a phrase for a report."""
 
     CHECK = "check, run, diff and verify: protocols, kernels' PTX, recorded traces"
@@ -31,7 +31,7 @@ class MachinePart:
     found: str
     problem: str = ""
     correction: str = ""
-    needed: tuple[Use, ...] = ()
+    needed: tuple[Purpose, ...] = ()
 
     @property
     def is_there(self) -> bool:
@@ -43,7 +43,7 @@ class MachinePart:
 class Possible:
     """A use, and the names of the parts that it lacks."""
 
-    use: Use
+    use: Purpose
     lacks: tuple[str, ...]
 
 
@@ -55,7 +55,7 @@ class DoctorReport:
     place: str
     parts: tuple[MachinePart, ...]
     uses: tuple[Possible, ...]
-    asked: tuple[Use, ...]
+    asked: tuple[Purpose, ...]
 
     @property
     def conclusion(self) -> Conclusion:
