@@ -134,6 +134,12 @@ class Gpu:
         checked(result, "cuKernelSetAttribute")
         return kernel
 
+    def variable(self, name: str) -> tuple[int, int]:
+        """Address and bytes of a global variable of the code that was loaded last."""
+        library = self._driver.CUlibrary(int(self._loaded[-1].handle))
+        address, nbytes = checked(self._driver.cuLibraryGetGlobal(library, name.encode()), "cuLibraryGetGlobal")
+        return int(address), int(nbytes)
+
     def allocate(self, nbytes: int) -> int:
         """The address of so much device memory (at least 256 bytes, so that nothing has address 0)."""
         (pointer,) = checked(self._driver.cuMemAlloc(max(nbytes, 256)), "cuMemAlloc")

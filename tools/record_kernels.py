@@ -1,0 +1,209 @@
+"""Kernels recorded on this machine's GPU from unmodified PTX: ``python tools/record_kernels.py OUT FILE.ptx ...``.
+
+Each file needs its launch file beside it (``.json``). A kernel is launched as it is and with the recorder in it, with
+the same memory: everything that it left must be the same, bit for bit. The trace is held against the program that is
+read from the same PTX, and damaged records must be refused. Files whose name has ``hang`` are launched with a flag
+that ends their waits after a second. Each kernel runs in a process of its own. Writes traces and ``results.json``, and
+prints a table.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # works from a checkout that is not installed
+
+import numpy as np
+
+from hwkernels.device.launch import DeviceInfo, Gpu, require_gpu
+from hwkernels.rewriter import RewriteOptions, assemble, decode_records, instrument
+from hwkernels.rewriter.instrument import Instrumented
+from hwkernels.rewriter.launching import RecordedKernel, Subject
+from pipesim.answers.compare import compare_kernel
+from pipesim.conform.agreement import Agreement
+from pipesim.errors import PipesimError
+from pipesim.ptx.launch.file import read_launch
+from pipesim.trace.files import write_trace
+from pipesim.trace.schema import Device, Trace
+
+_PAIRS = 9  #: launches as it is and recorded, in turn
+_LIMIT_S = 60
+_STOP_S = 1.0
+
+
+def main() -> int:
+    """Record them all; 1 if one differs."""
+    out, *files = sys.argv[1:]
+    if files[:1] == ["--one"]:
+        print(json.dumps(one(Path(out), Path(files[1]))))
+        return 0
+    results = []
+    Path(out).mkdir(parents=True, exist_ok=True)
+    for file in files:
+        command = [sys.executable, __file__, out, "--one", file]
+        begun = time.monotonic()
+        try:
+            done = subprocess.run(command, capture_output=True, text=True, timeout=_LIMIT_S, check=False)
+            said = json.loads(done.stdout.splitlines()[-1]) if done.returncode == 0 else {"error": done.stderr[-600:]}
+        except subprocess.TimeoutExpired:
+            said = {"error": f"not done after {_LIMIT_S} s"}
+        said |= {
+            "file": Path(file).stem,
+            "family": Path(file).parent.name,
+            "took_s": round(time.monotonic() - begun, 1),
+        }
+        results.append(said)
+        print(_row(said), flush=True)
+        (Path(out) / "results.json").write_text(json.dumps(results, indent=1))
+    return int(any("error" in said or said.get("agreement") == "differs" for said in results))
+
+
+def one(out: Path, file: Path) -> dict[str, Any]:
+    """Record one kernel; what there is to say of it."""
+    text, launch = file.read_text(), read_launch(file.with_suffix(".json").read_text(), str(file))
+    hangs = "hang" in file.stem
+    options = RewriteOptions(stop_flag=hangs, eager=hangs)
+    kernel = instrument(text, file.name, launch, options)
+    plain, recorded = assemble(text, launch.entry), assemble(kernel.ptx, launch.entry)
+    info = require_gpu()
+    gpu = Gpu(info)
+    subject = Subject.of(gpu, launch)
+    made = RecordedKernel.of(subject, kernel, recorded, host=hangs)
+    found: dict[str, Any] = {
+        "encoding": "full" if kernel.full else "positional",
+        "sites": sum(len(run.sites) for run in kernel.runs),
+        "registers": [plain.registers, recorded.registers],
+        "spills": [plain.spills, recorded.spills],
+        "warnings": [w for w in recorded.warnings if w not in plain.warnings],
+    }
+    if hangs:
+        return found | _hang(out, file, made, info)
+    loaded = subject.load(plain)
+    subject.run(loaded)
+    before = subject.digest()
+    subject.run(loaded)
+    found["repeatable"] = subject.digest() == before
+    made.prepare()
+    subject.run(made.loaded)
+    found["identical"] = subject.digest() == before
+    buffer = made.records()
+    (out / f"{file.stem}.buffer").write_bytes(buffer)
+    return found | _judged(out, file, kernel, buffer, info) | _times(subject, loaded, made)
+
+
+def _judged(out: Path, file: Path, kernel: Instrumented, buffer: bytes, info: DeviceInfo) -> dict[str, Any]:
+    device = Device(info.name, info.sms, info.capability, info.driver)
+    try:
+        trace = decode_records(kernel, buffer, device)
+    except PipesimError as error:
+        return {"agreement": "refused", "why": f"{error.fact} ({error.place}; {error.cause})"}
+    write_trace(trace, out / f"{file.stem}.parquet")
+    found = _compared(kernel, trace)
+    rows = sum(len(path.path) for path in kernel.streams)
+    return {"events": len(trace.events), "steps": rows} | found | {"damage": _damaged(kernel, buffer, device)}
+
+
+def _compared(kernel: Instrumented, trace: Trace) -> dict[str, Any]:
+    stands = compare_kernel(kernel.extraction, trace, "recorded").comparison
+    divergence = stands.conformance.divergence
+    said = divergence.claim if divergence is not None else stands.reason.kind.value if stands.reason else ""
+    return {"agreement": stands.agreement.value, "why": said, "status": str(trace.meta.status)}
+
+
+def _damaged(kernel: Instrumented, buffer: bytes, device: Device) -> dict[str, bool]:
+    """Whether each kind of damage to the records is noticed."""
+    lay = kernel.layout
+    first = int.from_bytes(buffer[8:16], "little")
+    words = np.frombuffer(buffer, dtype="<u4").copy()
+    begin, step = first // 4, 2 if kernel.full else 1
+    noticed: dict[str, bool] = {}
+    size = lay.size // 4
+    stream = words[begin : begin + size]
+    used = int(np.argmax(stream == 0xFFFFFFFF)) if (stream == 0xFFFFFFFF).any() else size
+    for name in ("lost", "swapped", "parity"):
+        changed = words.copy()
+        mine = changed[begin : begin + size]
+        at = used // step // 2 * step
+        if name == "lost":
+            mine[at : used - step] = mine[at + step : used].copy()
+            mine[used - step : used] = 0xFFFFFFFF
+        elif name == "swapped" and kernel.full:
+            tags = mine[1:used:2].copy()
+            sites = tags & 0xFFF
+            other = next((n for n in range(1, len(sites)) if sites[n] != sites[n - 1]), 0)
+            mine[2 * other - 1], mine[2 * other + 1] = (
+                int(tags[other]) & 0xFFFF | int(tags[other - 1]) & 0xFFFF0000,
+                int(tags[other - 1]) & 0xFFFF | int(tags[other]) & 0xFFFF0000,
+            )
+        elif name == "parity" and kernel.full:
+            tags = mine[1:used:2]
+            waits = [n for n, tag in enumerate(tags) if tag >> 12 & 1]
+            if not waits:
+                continue
+            mine[2 * waits[len(waits) // 2] + 1] ^= 0x8000
+        else:
+            continue  # positional: the hash of a kernel in another order is tested with a twin
+        try:
+            trace = decode_records(kernel, changed.tobytes(), device)
+            noticed[name] = _compared(kernel, trace)["agreement"] != Agreement.CONFORMS.value
+        except PipesimError:
+            noticed[name] = True
+    return noticed
+
+
+def _times(subject: Subject, loaded: Any, made: RecordedKernel) -> dict[str, Any]:
+    plain, recorded = [], []
+    for _ in range(_PAIRS):
+        plain.append(subject.run(loaded))
+        made.prepare()
+        recorded.append(subject.run(made.loaded))
+    return {"plain_ns": round(median(plain)), "recorded_ns": round(median(recorded))}
+
+
+def _hang(out: Path, file: Path, made: RecordedKernel, info: DeviceInfo) -> dict[str, Any]:
+    """A kernel that hangs: ended by the flag, its records read, and who waits for what."""
+    made.prepare()
+
+    def stop() -> None:
+        made.view[:4] = 1
+
+    timer = threading.Timer(_STOP_S, stop)
+    timer.start()
+    begun = time.monotonic()
+    ended = True
+    try:
+        made.subject.run(made.loaded, limit_s=5.0)
+    except PipesimError as error:
+        ended = False
+        print(error, file=sys.stderr)
+    took = time.monotonic() - begun
+    trace = decode_records(made.kernel, made.records(), Device(info.name, info.sms, info.capability, info.driver))
+    write_trace(trace, out / f"{file.stem}.parquet")
+    return {"ended": ended, "took_ms": round(1000 * took), "events": len(trace.events)} | _compared(made.kernel, trace)
+
+
+def _row(said: dict[str, Any]) -> str:
+    if "error" in said:
+        return f"{said['file'][:40]:40s} ERROR {' '.join(said['error'].split())[-300:]}"
+    times = ""
+    if "plain_ns" in said:
+        times = (
+            f"{said['plain_ns']:9,d} -> {said['recorded_ns']:9,d} ns {said['recorded_ns'] / said['plain_ns'] - 1:+.1%}"
+        )
+    registers, spills = (f"{a}->{b}" for a, b in (said["registers"], said["spills"]))
+    return (
+        f"{said['file'][:40]:40s} {said['encoding']:10s} {said['sites']:4d} sites {registers:>9s} {spills:>9s} "
+        f"same {said.get('identical')} {said.get('events', 0):6,d} events {said['agreement']} {said['why'][:160]} "
+        f"{said.get('damage', '')} {times} {said['took_s']} s"
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main())
