@@ -64,6 +64,11 @@ class LaneStream:
         """Whether the lane came to the end of the kernel."""
         return int(self.frame["end_timer"]) != _NOTHING << 32 | _NOTHING
 
+    @property
+    def cursor(self) -> int:
+        """Where the lane would have stored its next record when it ended, from the stream's beginning."""
+        return int(self.frame["cursor"]) & (2 * self.size - 1)
+
     def word(self, offset: int) -> int:
         """The word so many bytes after the cursor."""
         return int(self.words[(self.at + offset) // 4])
@@ -170,6 +175,9 @@ class Walk:
         after = stream.word(4) if site.records == 2 else -1
         if not stream.ended and _NOTHING in (before, after):
             return None if before == _NOTHING else Done(before, -1, passed=False)
+        if site.spins and stream.ended and stream.cursor == stream.at:  # stamps that the cursor did not pass
+            self.cut = True
+            return Done(before, after, passed=False, gave_up=True)
         stream.at += 4 * site.records
         if site.spins and site.by_parity:
             stream.hash = hash_step(stream.hash, FIRST_BLOCK + self.kernel.parities[self.agent].get(number, 0))
@@ -186,8 +194,7 @@ class Walk:
         if not stream.ended:
             self.cut = True
             return
-        cursor = int(stream.frame["cursor"]) & (2 * stream.size - 1)
-        kept = int(stream.frame["hash"])
+        cursor, kept = stream.cursor, int(stream.frame["hash"])
         if cursor != stream.at or (not self.kernel.full and kept != stream.hash):
             raise TraceFormatError(
                 "the warp executed something else than the program says" if cursor == stream.at else
