@@ -53,6 +53,7 @@ PAGES = (
     "docs/glossary.md",
     "docs/own-kernel.md",
     "docs/pipelines.md",
+    "docs/releasing.md",
     "docs/spin.md",
     "docs/tutorial.md",
 )

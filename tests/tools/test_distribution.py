@@ -1,0 +1,82 @@
+"""``tools/distribution.py`` sees what a wheel or an sdist lacks, what it should not have, and another version."""
+
+from __future__ import annotations
+
+import io
+import re
+import tarfile
+import zipfile
+from importlib import metadata
+from pathlib import Path
+
+import pytest
+
+import pipesim
+from tests.support.paths import ROOT
+from tools import distribution as tool
+
+TRACKED = ["pipesim/__init__.py", "pipesim/a.py", "hwkernels/b.cu", "traces/t.parquet", "README.md", "tests/test_a.py"]
+SETTINGS = '[tool.hatch.build.targets.wheel.force-include]\n"traces/t.parquet" = "pipesim/trace/t.parquet"\n'
+RIGHT = ["pipesim/__init__.py", "pipesim/a.py", "hwkernels/b.cu", "pipesim/trace/t.parquet", "p-1.2.dist-info/METADATA"]
+WANTED = tool.wanted(TRACKED, SETTINGS, '"""It."""\n__version__ = "1.2"\n')
+
+
+def built(folder: Path, wheel: list[str], sdist: list[str], version: str = "1.2") -> tuple[Path, Path]:
+    """A wheel and an sdist of these files."""
+    made = folder / f"p-{version}-py3-none-any.whl", folder / f"p-{version}.tar.gz"
+    with zipfile.ZipFile(made[0], "w") as opened:
+        for name in wheel:
+            opened.writestr(name, "x")
+    with tarfile.open(made[1], "w:gz") as archive:
+        for name in [*sdist, "PKG-INFO"]:
+            entry = tarfile.TarInfo(f"p-{version}/{name}")
+            entry.size = 1
+            archive.addfile(entry, io.BytesIO(b"x"))
+    return made
+
+
+def test_whole_ones_have_no_fault(tmp_path: Path) -> None:
+    assert tool.faults(*built(tmp_path, RIGHT, TRACKED), WANTED) == []
+
+
+@pytest.mark.parametrize(
+    ("wheel", "sdist", "fault"),
+    [
+        (RIGHT[1:], TRACKED, "p-1.2-py3-none-any.whl lacks pipesim/__init__.py"),
+        ([*RIGHT, "tests/a.py"], TRACKED, "p-1.2-py3-none-any.whl has tests/a.py, which is not tracked"),
+        ([*RIGHT[:3], RIGHT[4]], TRACKED, "p-1.2-py3-none-any.whl lacks pipesim/trace/t.parquet"),
+        (RIGHT, TRACKED[:-1], "p-1.2.tar.gz lacks tests/test_a.py"),
+        (RIGHT, [*TRACKED, "notes"], "p-1.2.tar.gz has notes, which is not tracked"),
+    ],
+)
+def test_a_fault_is_seen(tmp_path: Path, wheel: list[str], sdist: list[str], fault: str) -> None:
+    assert tool.faults(*built(tmp_path, wheel, sdist), WANTED) == [fault]
+
+
+def test_another_version_and_a_wheel_that_is_too_large_are_seen(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wheel, sdist = built(tmp_path, RIGHT, TRACKED, "1.3")
+    monkeypatch.setattr(tool, "MOST_BYTES", 100)
+    large, *other = tool.faults(wheel, sdist, WANTED)
+    assert re.fullmatch(r"p-1\.3-py3-none-any\.whl has [\d,]+ bytes; the limit is 100", large)
+    assert other == [f"{name} is not of version 1.2" for name in (wheel.name, sdist.name)]
+
+
+def test_the_version_is_said_in_one_place_and_the_others_agree() -> None:
+    texts = [(ROOT / name).read_text(encoding="utf-8") for name in ("CITATION.cff", "CHANGELOG.md")]
+    assert tool.version_faults(pipesim.__version__, *texts) == []
+    assert len(tool.version_faults("9.9", *texts)) == 2
+    settings = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    assert not re.search(r"^version = ", settings, re.MULTILINE)
+    assert metadata.version("pipesim") == pipesim.__version__
+
+
+def test_the_repository_has_what_is_wanted() -> None:
+    found = tool.wanted(
+        tool.tracked_files(),
+        (ROOT / "pyproject.toml").read_text("utf-8"),
+        (ROOT / "pipesim/__init__.py").read_text("utf-8"),
+    )
+    assert {"pipesim/py.typed", "hwkernels/recorder/recorder.cuh"} <= found.wheel
+    assert {"action.yml", ".ci/run", "tools/docs_output.py"} <= found.sdist
