@@ -1,5 +1,7 @@
 """Kernels recorded on this machine's GPU from unmodified PTX: ``python tools/record_kernels.py OUT FILE.ptx ...``.
 
+``python tools/record_kernels.py --prepare FILE.ptx ...`` assembles them on another machine, beside the files.
+
 Each file needs its launch file beside it (``.json``). A kernel is launched as it is and with the recorder in it, with
 the same memory: everything that it left must be the same, bit for bit. The trace is held against the program that is
 read from the same PTX, and damaged records must be refused. Files whose name has ``hang`` are launched with a flag
@@ -23,13 +25,14 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # works from a che
 import numpy as np
 
 from hwkernels.device.launch import DeviceInfo, Gpu, require_gpu
-from hwkernels.rewriter import RewriteOptions, assemble, decode_records, instrument
+from hwkernels.rewriter import Assembled, RewriteOptions, assemble, decode_records, instrument
 from hwkernels.rewriter.instrument import Instrumented
 from hwkernels.rewriter.launching import RecordedKernel, Subject
 from pipesim.answers.compare import compare_kernel
 from pipesim.conform.agreement import Agreement
 from pipesim.errors import PipesimError
 from pipesim.ptx.launch.file import read_launch
+from pipesim.ptx.launch.values import Launch
 from pipesim.trace.files import write_trace
 from pipesim.trace.schema import Device, Trace
 
@@ -41,6 +44,10 @@ _STOP_S = 1.0
 def main() -> int:
     """Record them all; 1 if one differs."""
     out, *files = sys.argv[1:]
+    if out == "--prepare":
+        for name in files:
+            prepare(Path(name))
+        return 0
     if files[:1] == ["--one"]:
         print(json.dumps(one(Path(out), Path(files[1]))))
         return 0
@@ -65,13 +72,49 @@ def main() -> int:
     return int(any("error" in said or said.get("agreement") == "differs" for said in results))
 
 
-def one(out: Path, file: Path) -> dict[str, Any]:
-    """Record one kernel; what there is to say of it."""
-    text, launch = file.read_text(), read_launch(file.with_suffix(".json").read_text(), str(file))
+def prepare(file: Path) -> None:
+    """Assemble a kernel as it is and with the recorder, beside its file."""
+    try:
+        text, launch, options = given(file)
+        kernel = instrument(text, file.name, launch, options)
+        both = assemble(text, launch.entry), assemble(kernel.ptx, launch.entry)
+    except PipesimError as error:
+        print(file, error)
+        return
+    for which, each in zip(("plain", "recorded"), both, strict=True):
+        file.with_suffix(f".{which}.cubin").write_bytes(each.cubin)
+    told = [[each.registers, each.spills, each.stack, each.warnings] for each in both]
+    file.with_suffix(".assembled").write_text(json.dumps([kernel.digest, *told]))
+
+
+def assembled(file: Path, kernel: Instrumented) -> tuple[Assembled, Assembled]:
+    """The two cubins: those beside the file if they are of this rewriting, else assembled here."""
+    beside = file.with_suffix(".assembled")
+    if beside.is_file():
+        digest, *told = json.loads(beside.read_text())
+        if digest == kernel.digest:
+            cubins = [file.with_suffix(f".{which}.cubin").read_bytes() for which in ("plain", "recorded")]
+            plain, recorded = (
+                Assembled(cubin, registers, spills, stack, tuple(warnings))
+                for cubin, (registers, spills, stack, warnings) in zip(cubins, told, strict=True)
+            )
+            return plain, recorded
+    return assemble(file.read_text(), kernel.entry), assemble(kernel.ptx, kernel.entry)
+
+
+def given(file: Path) -> tuple[str, Launch, RewriteOptions]:
+    """A kernel's PTX, its launch, and how it is recorded."""
     hangs = "hang" in file.stem
     options = RewriteOptions(stop_flag=hangs, eager=hangs)
+    return file.read_text(), read_launch(file.with_suffix(".json").read_text(), str(file)), options
+
+
+def one(out: Path, file: Path) -> dict[str, Any]:
+    """Record one kernel; what there is to say of it."""
+    text, launch, options = given(file)
+    hangs = options.stop_flag
     kernel = instrument(text, file.name, launch, options)
-    plain, recorded = assemble(text, launch.entry), assemble(kernel.ptx, launch.entry)
+    plain, recorded = assembled(file, kernel)
     info = require_gpu()
     gpu = Gpu(info)
     subject = Subject.of(gpu, launch)
@@ -94,7 +137,6 @@ def one(out: Path, file: Path) -> dict[str, Any]:
     subject.run(made.loaded)
     found["identical"] = subject.digest() == before
     buffer = made.records()
-    (out / f"{file.stem}.buffer").write_bytes(buffer)
     return found | _judged(out, file, kernel, buffer, info) | _times(subject, loaded, made)
 
 
@@ -104,7 +146,7 @@ def _judged(out: Path, file: Path, kernel: Instrumented, buffer: bytes, info: De
         trace = decode_records(kernel, buffer, device)
     except PipesimError as error:
         return {"agreement": "refused", "why": f"{error.fact} ({error.place}; {error.cause})"}
-    write_trace(trace, out / f"{file.stem}.parquet")
+    write_trace(trace, out / f"{file.parent.name}-{file.stem}.parquet")
     found = _compared(kernel, trace)
     rows = sum(len(path.path) for path in kernel.streams)
     return {"events": len(trace.events), "steps": rows} | found | {"damage": _damaged(kernel, buffer, device)}
@@ -149,7 +191,10 @@ def _damaged(kernel: Instrumented, buffer: bytes, device: Device) -> dict[str, b
                 continue
             mine[2 * waits[len(waits) // 2] + 1] ^= 0x8000
         else:
-            continue  # positional: the hash of a kernel in another order is tested with a twin
+            if name != "swapped":
+                continue  # the parity of a wait is in the hash of the lap
+            other = used // 2
+            mine[other], mine[other + 1] = int(mine[other + 1]), int(mine[other])
         try:
             trace = decode_records(kernel, changed.tobytes(), device)
             noticed[name] = _compared(kernel, trace)["agreement"] != Agreement.CONFORMS.value

@@ -7,6 +7,8 @@ import shutil
 import subprocess
 import tempfile
 from dataclasses import dataclass
+from functools import cache
+from importlib.util import find_spec
 from pathlib import Path
 
 from pipesim.errors import HardwareError, PtxError
@@ -30,28 +32,32 @@ class Assembled:
     warnings: tuple[str, ...]
 
 
+@cache
 def find_ptxas() -> Path:
-    """The ptxas on the path, in a CUDA toolkit, or in Triton. HardwareError if there is none."""
-    on_path = shutil.which("ptxas")
-    if on_path:
-        return Path(on_path)
-    for each in sorted(Path("/usr/local").glob("cuda*/bin/ptxas"), reverse=True):
-        return each
-    try:
-        import importlib.util
+    """The newest ptxas: on the path, in a CUDA toolkit, in NVIDIA's packages or in Triton. HardwareError if none is."""
+    found = {Path(on_path).resolve()} if (on_path := shutil.which("ptxas")) else set()
+    found |= set(Path("/usr/local").glob("cuda*/bin/ptxas"))
+    for package, below in (("nvidia", "cu*/bin/ptxas"), ("triton", "backends/nvidia/bin/ptxas")):
+        spec = find_spec(package)
+        for folder in (spec.submodule_search_locations or ()) if spec is not None else ():
+            found |= set(Path(folder).glob(below))
+    if not found:
+        raise HardwareError(
+            "there is no ptxas",
+            cause="it is on no path, in no CUDA toolkit under /usr/local, in no package of NVIDIA's and not in Triton",
+            correction="install it with `pip install nvidia-cuda-nvcc`",
+        )
+    return max(sorted(found), key=_release)
 
-        spec = importlib.util.find_spec("triton")
-    except (ImportError, ValueError):
-        spec = None
-    for folder in spec.submodule_search_locations or () if spec is not None else ():
-        bundled = Path(folder) / "backends" / "nvidia" / "bin" / "ptxas"
-        if bundled.is_file():
-            return bundled
-    raise HardwareError(
-        "there is no ptxas",
-        cause="it is on no path, in no CUDA toolkit under /usr/local, and Triton is not installed",
-        correction="install it with `pip install nvidia-cuda-nvcc`, and put it on the PATH",
-    )
+
+def _release(ptxas: Path) -> tuple[int, ...]:
+    """Its release, (0,) if it does not run."""
+    try:
+        said = subprocess.run([str(ptxas), "--version"], capture_output=True, text=True, timeout=60, check=False)  # noqa: S603
+    except (OSError, subprocess.TimeoutExpired):
+        return (0,)
+    found = re.search(r"release (\d+)\.(\d+)", said.stdout)
+    return (int(found[1]), int(found[2])) if found is not None else (0,)
 
 
 def assemble(ptx: str, entry: str = "", ptxas: Path | None = None, options: tuple[str, ...] = ()) -> Assembled:
@@ -69,7 +75,8 @@ def assemble(ptx: str, entry: str = "", ptxas: Path | None = None, options: tupl
         command = [str(ptxas or find_ptxas()), "-v", f"-arch={target[1]}", *options, str(source), "-o", str(cubin)]
         done = subprocess.run(command, capture_output=True, text=True, timeout=_LIMIT_S, check=False)  # noqa: S603
         if done.returncode or not cubin.is_file():
-            said = next((line for line in done.stderr.splitlines() if "error" in line), done.stderr[-200:])
+            lines = done.stderr.splitlines()
+            said = next((line for line in lines if "error" in line or "fatal" in line), done.stderr[-200:])
             raise PtxError("ptxas refuses the rewritten PTX", cause=" ".join(said.split()))
         return _told(done.stderr, entry, cubin.read_bytes())
 

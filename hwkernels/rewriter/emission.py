@@ -1,8 +1,12 @@
 """The PTX that records: the text at a kernel's beginning, around a statement, and before its end.
 
-No branch and no label is added, and no statement changes: what records is guarded by a predicate that only the lanes
-with a stream have. A record's clock is read under that predicate, too, so that it is no uniform register, for which
-the assembler would make what follows wait.
+No branch and no label is added, and no statement changes: what is stored is guarded by a predicate that only the lanes
+with a stream have. Clocks before a statement are read without it: the assembler would read them without it all the
+same, and then wait for the reading to choose between it and nothing.
+
+Two readings would come too early. The answer of a try is a predicate that is ready only later, so the clock after it is
+read under that predicate, into a register that keeps its value otherwise. A warp issues what follows ``bar.sync``
+before the barrier opens, unless the lanes of the warp have to meet first (both measured, H200).
 """
 
 from __future__ import annotations
@@ -79,7 +83,7 @@ class Emitter:
         return "\n".join(
             [
                 f"\t.reg .pred {P}w, {P}p<{self.predicates + 1}>;",
-                f"\t.reg .b32 {P}lo, {P}hi, {P}first, {P}seq, {P}hash, {P}t<{self.names + 1}>;",
+                f"\t.reg .b32 {P}lo, {P}hi, {P}first, {P}now, {P}seq, {P}hash, {P}t<{self.names + 1}>;",
                 f"\t.reg .b64 {P}at, {P}buffer, {P}a, {P}b;",
             ]
         )
@@ -117,6 +121,7 @@ class Emitter:
             f"mad.wide.u32 {P}at, {a}, {lay.stride}, {P}a;",
             f"mov.b64 {{{P}lo, {P}hi}}, {P}at;",
             f"mov.u32 {P}first, 0;",
+            f"mov.u32 {P}now, 0;",
             f"mov.u32 {P}seq, 0;" if self.full else f"mov.u32 {P}hash, 0;",
         )
         frame = lay.stride - layout.FRAME_BYTES
@@ -172,14 +177,13 @@ class Emitter:
             self._spin(run, site, statement, q)
             return self._take()
         first = self._u32()
-        self._say(f"@{q} mov.u32 {first}, %clock;")
+        self._say(f"mov.u32 {first}, %clock;")
         flags = Flag.TRIED if site.tries else 0
         if self.eager and site.records == 2:
             self._store(q, before, first, self._tag(site, flags, before, statement.parity))
         self._say(statement.text)
         if site.records == 2:
-            second = self._u32()
-            self._say(f"@{q} mov.u32 {second}, %clock;")
+            second = self._after(site, statement)
         if not (self.eager and site.records == 2):
             self._store(q, before, first, self._tag(site, flags, before, statement.parity))
         if site.records == 2:
@@ -188,20 +192,37 @@ class Emitter:
             self._advance(run, q)
         return self._take()
 
+    def _after(self, site: RecordedSite, statement: Statement) -> str:
+        """A register with the clock after a statement that may block."""
+        second = self._u32()
+        if site.tries and statement.answer:
+            other = self._pred()
+            self._say(
+                f"not.pred {other}, {statement.answer};",
+                f"@{statement.answer} mov.u32 {P}now, %clock;",
+                f"@{other} mov.u32 {P}now, %clock;",
+            )
+            return f"{P}now"
+        if site.meets:
+            guard = f"@{statement.guard} " if statement.guard else ""
+            self._say(f"{guard}bar.warp.sync 0xffffffff;")
+        self._say(f"mov.u32 {second}, %clock;")
+        return second
+
     def _spin(self, run: Run, site: RecordedSite, statement: Statement, q: str) -> None:
         """The first try's clock is kept until one succeeds; 0 means none."""
-        first, done, now = self._pred(), self._pred(), self._u32()
+        first, done = self._pred(), self._pred()
         self._say(
             f"setp.eq.and.u32 {first}, {P}first, 0, {q};",
             f"@{first} mov.u32 {P}first, %clock;",
             statement.text,
             f"and.pred {done}, {statement.answer}, {q};",
-            f"@{done} mov.u32 {now}, %clock;",
+            f"@{done} mov.u32 {P}now, %clock;",
         )
         if self.stop_flag:
             self._stop(site, statement, q)
         self._store(done, 0, f"{P}first", self._tag(site, Flag.TRIED, 0, statement.parity))
-        self._store(done, 1, now, self._tag(site, Flag.PASSED, 1, ""))
+        self._store(done, 1, f"{P}now", self._tag(site, Flag.PASSED, 1, ""))
         self._say(f"@{done} mov.u32 {P}first, 0;")
         if not self.full and statement.parity:
             parity = self._parity(statement.parity)

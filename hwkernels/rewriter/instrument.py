@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
+from hashlib import sha256
 
 from hwkernels.recorder.record_format2 import MAX_FULL_SITES
 from hwkernels.rewriter.emission import SYMBOL, Emitter, Statement
@@ -72,6 +73,11 @@ class Instrumented:
         return self.layout.initial()
 
     @cached_property
+    def digest(self) -> str:
+        """A digest of the rewritten text."""
+        return sha256(self.ptx.encode()).hexdigest()[:16]
+
+    @cached_property
     def run_of(self) -> Mapping[int, tuple[Run, int]]:
         """By a site's number, its run and its index there."""
         return {site.number: (run, at) for run in self.runs for at, site in enumerate(run.sites)}
@@ -105,7 +111,7 @@ def instrument(ptx: str, source: str, launch: Launch, options: RewriteOptions | 
     _require_followed(kernel, extraction)
     _require_own_sites(module, kernel.entry)
     spins = frozenset(kernel.function.body[p].begin for p in kernel.code.regions.waits)
-    sites = sites_of(kernel.entry, spins, options.level)
+    sites = sites_of(kernel.entry, spins, _by_parts(kernel, emulation.cluster), options.level)
     _require_room(kernel, sites)
     by_position = _by_position(kernel.function, sites)
     roles = options.roles
@@ -114,7 +120,7 @@ def instrument(ptx: str, source: str, launch: Launch, options: RewriteOptions | 
     stores = writers(list(streams), {p: site.number for p, site in by_position.items()}, chosen)
     full = _is_full(options, emulation.cluster, extraction.program.name)
     runs = runs_of(kernel.entry, graph_of(kernel.entry), sites)
-    ctas = launch.cluster[0] * launch.cluster[1] * launch.cluster[2]
+    ctas = extraction.program.ctas
     warps = 1 + max((stream.warp for stream in streams), default=0)
     emitter = Emitter(BufferLayout(ctas, warps, stores.streams, 1), full, options.stop_flag, options.eager, ctas)
     size = _size(runs, emitter, streams, by_position, options.room if full else 1)
@@ -180,6 +186,14 @@ def _require_room(kernel: Kernel, sites: tuple[RecordedSite, ...]) -> None:
 def _by_position(function: Function, sites: tuple[RecordedSite, ...]) -> dict[int, RecordedSite]:
     by_begin = {site.begin: site for site in sites}
     return {each.position: by_begin[each.begin] for each in function.body if each.begin in by_begin}
+
+
+def _by_parts(kernel: Kernel, cluster: Cluster) -> frozenset[int]:
+    """The beginnings of statements that were executed by less than all lanes of a warp."""
+    whole = {warp.agent: warp.all_lanes for warp in cluster.warps}
+    streams = enumerate(cluster.recorder.streams)
+    steps = {(step.position, step.lanes != whole[n]) for n, stream in streams for step in stream.path}
+    return frozenset(kernel.function.body[p].begin for p, in_part in steps if in_part and p >= 0)
 
 
 def _is_full(options: RewriteOptions, cluster: Cluster, name: str) -> bool:

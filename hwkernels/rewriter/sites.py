@@ -21,7 +21,8 @@ class RecordedSite:
     """A statement that is recorded. ``number``: in the records; ``position``: in the kernel's own body.
 
     ``blocks``: it is recorded before and after. ``tries``: it asks an mbarrier, ``by_parity`` or by a state. ``spins``:
-    it is a wait's try, of which the first and the one that succeeds are recorded.
+    it is a wait's try, of which the first and the one that succeeds are recorded. ``meets``: a barrier of the CTA that
+    whole warps come to.
     """
 
     number: int
@@ -31,6 +32,7 @@ class RecordedSite:
     tries: bool
     spins: bool
     by_parity: bool
+    meets: bool
 
     @property
     def records(self) -> int:
@@ -71,8 +73,13 @@ def blocks(each: Instruction) -> bool:
             return False
 
 
-def sites_of(function: Function, spins: frozenset[int], level: Level) -> tuple[RecordedSite, ...]:
-    """The recorded statements of a body, in its order; ``spins``: the beginnings of tries that are waits."""
+def sites_of(
+    function: Function, spins: frozenset[int], parts: frozenset[int], level: Level
+) -> tuple[RecordedSite, ...]:
+    """The recorded statements of a body, in its order; ``spins``: the beginnings of tries that are waits.
+
+    ``parts``: the beginnings of statements that only some lanes of a warp execute.
+    """
     found: list[RecordedSite] = []
     for each in function.body:
         tries = is_try(each)
@@ -80,7 +87,10 @@ def sites_of(function: Function, spins: frozenset[int], level: Level) -> tuple[R
             continue
         by_parity = tries and each.has("parity")
         spinning = each.begin in spins
-        found.append(RecordedSite(len(found), each.position, each.begin, blocks(each), tries, spinning, by_parity))
+        meets = each.opcode in ("bar", "barrier") and not each.has("cluster") and each.begin not in parts
+        found.append(
+            RecordedSite(len(found), each.position, each.begin, blocks(each), tries, spinning, by_parity, meets)
+        )
     return tuple(found)
 
 

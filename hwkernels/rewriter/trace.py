@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import UTC, datetime
-from hashlib import sha256
 
 import numpy as np
 
-from hwkernels.recorder.clocks import Line, read_line
+from hwkernels.recorder.clocks import CLOCK_SKEW_CYCLES, Line, read_line
 from hwkernels.recorder.layout import ANCHOR
 from hwkernels.rewriter.instrument import Instrumented
 from hwkernels.rewriter.streams import Done, LaneStream, Walk, lane_stream
@@ -136,6 +135,12 @@ def _events(program: Program, table: SiteTable, walks: list[Walk], lines: list[L
                 if first is None or stamp < 0:
                     continue
                 last = _unwrapped(stamp, last)
+                if last > line.limits[1]:
+                    raise TraceFormatError(
+                        "a clock is later than the end of its CTA",
+                        place=f"rank {agent.cta}, {program.agent_name(walk.agent)}, {program.line(walk.agent, pc)}",
+                        cause="the clock went backwards: the record is of another place",
+                    )
                 meaning = Meaning(agent.cta, index[walk.agent], record.site, *_said(table, record, first))
                 rows.append((meaning, passes.get(record.site, 0), last - line.cycles[0]))
                 passes[record.site] = passes.get(record.site, 0) + 1
@@ -220,12 +225,12 @@ def _meta(
         barriers=table.barriers,
         sites=table.sites,
         ctas=tuple(ctas),
-        kernel_hash=sha256(kernel.ptx.encode()).hexdigest()[:16],
+        kernel_hash=kernel.digest,
         options=(f"encoding={'full' if kernel.full else 'positional'}", f"level={kernel.options.level.value}"),
         record_bytes=8 if kernel.full else 4,
         recorded_at=datetime.now(UTC).isoformat(timespec="seconds"),
         memory="device",
-        extra={READ_FROM: "ptx", "entry": kernel.entry},
+        extra={READ_FROM: "ptx", "entry": kernel.entry, "order_error_cycles": CLOCK_SKEW_CYCLES},
     )
 
 
