@@ -35,7 +35,7 @@ def capture(request: CaptureRequest, builds: Builds | None = None) -> Trace:
     except (KernelHangError, KernelTrapError) as error:
         if request.memory == "host":
             raise
-        trace = _in_subprocess(replace(request, memory="host"), None)
+        trace = _in_subprocess(replace(request, memory="host", encoding=""), None)
         if trace.meta.status != Ending.FINISHED:
             return trace
         first = Ending.TRAP if isinstance(error, KernelTrapError) else Ending.DEADLINE  # it went well this time

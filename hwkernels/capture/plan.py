@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 from hwkernels.capture.request import CaptureRequest, Needs
 from hwkernels.device.launch import Shape
-from hwkernels.recorder.record_format import RECORD_WORDS
+from hwkernels.recorder.record_format2 import record_words
 from hwkernels.recorder.session import Space
 from hwkernels.recorder.table import Table
 from pipesim.errors import ConfigurationError
@@ -35,8 +35,9 @@ class Plan:
         """The recorder's memory; from shared memory, the kernel copies the first CTAs' records only."""
         stored = self.record_ctas if self.memory == "shared" else ctas
         host = self.memory == "host"
+        words = record_words(self.needs.encoding, clock)
         return Space(
-            self.table, clock, ctas, stored, self.record_ctas, self.capacity, self.needs.room, host, self.needs.window,
+            self.table, words, ctas, stored, self.record_ctas, self.capacity, self.needs.room, host, self.needs.window,
             self.needs.words, self.needs.marks,
         )  # fmt: skip
 
@@ -54,7 +55,7 @@ def plan(request: CaptureRequest, smem_per_cta: int = MAX_SMEM, smem_per_sm: int
             correction="use fewer stages or smaller tiles",
         )
     ctas = request.ctas
-    of_agents = len(needs.table.agents) * 4 * RECORD_WORDS[request.clock]  # bytes of a record of each
+    of_agents = len(needs.table.agents) * 4 * record_words(needs.encoding, request.clock)  # bytes of a record of each
     most = {name: nbytes // (ctas * of_agents) for name, nbytes in _OF_ALL_RECORDS.items()}
     aligned = needs.alignment or 0
     left = smem_per_cta - needs.shape.smem_bytes - aligned if needs.alignment is not None else 0

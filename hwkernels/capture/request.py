@@ -12,6 +12,7 @@ from hwkernels.device.launch import Shape
 from hwkernels.recorder.decode import Coding
 from hwkernels.recorder.measure import Launched
 from hwkernels.recorder.record_format import CLOCKS, MEMORIES
+from hwkernels.recorder.record_format2 import Encoding
 from hwkernels.recorder.session import ALL
 from hwkernels.recorder.table import Table
 from hwkernels.twins.buffers import Argument
@@ -32,6 +33,7 @@ class Needs:
     None if they cannot go there. ``alone``: a CTA must take more than half of an SM's shared memory. ``window``: the
     first iteration that is recorded, and how many. ``passes``: its reports say how many iterations each agent made.
     ``words``: it may leave the words of its barriers. ``marks``: where the build "marked" reads the clock, if there is.
+    ``encoding``: what a record is.
     """
 
     table: Table
@@ -45,6 +47,7 @@ class Needs:
     passes: bool = False
     words: bool = False
     marks: tuple[int, ...] = ()
+    encoding: Encoding = Encoding.TAGGED
 
 
 class Subject(Protocol):
@@ -122,7 +125,8 @@ class CaptureRequest:
     that traps or hangs, and cost more, or "" for shared memory if they fit there, else device memory. ``capacity``:
     records an agent, None for all. ``window``: (first, end) of the iterations to keep, () for all. ``fault``: what to
     do wrong. ``probe``: (a role's first warp, records) to record nothing but so many records at one place an iteration,
-    which measures what one costs. Of capacity, window, fault and probe a subject takes those that it has.
+    which measures what one costs. Of capacity, window, fault and probe a subject takes those that it has. ``encoding``:
+    what a record is ("tagged", "full" or "positional"), "" for the cheapest that the subject can have.
     """
 
     subject: Subject
@@ -137,6 +141,7 @@ class CaptureRequest:
     window: tuple[int, ...] = ()
     fault: KernelFault | None = None
     probe: tuple[int, ...] = ()
+    encoding: str = ""
 
     @property
     def ctas(self) -> int:
@@ -148,7 +153,11 @@ def check_request(request: CaptureRequest) -> None:
     """Raise a UsageError of some kind unless every part of the request has a value that it can be run with."""
     request.subject.check(request)
     require_between(("repetitions", request.repetitions, 1, 1000), ("record_ctas", request.record_ctas, 0, 65535))
-    for name, value, known in (("memory", request.memory, ("", *MEMORIES)), ("clock", request.clock, tuple(CLOCKS))):
+    for name, value, known in (
+        ("memory", request.memory, ("", *MEMORIES)),
+        ("clock", request.clock, tuple(CLOCKS)),
+        ("encoding", request.encoding, ("", *(encoding.name.lower() for encoding in Encoding))),
+    ):
         if value not in known:
             raise ParameterError(f"{name} = {value!r}", correction=f"use one of {', '.join(filter(None, known))}")
 

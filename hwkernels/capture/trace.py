@@ -17,7 +17,8 @@ from hwkernels.recorder.clocks import CLOCK_SKEW_CYCLES
 from hwkernels.recorder.decode import TIMER_STEPS, decode, sm_khz, timer_step_ns
 from hwkernels.recorder.layout import MAX_BARRIERS
 from hwkernels.recorder.measure import Launched, run_of
-from hwkernels.recorder.record_format import RECORD_WORDS, UNWRITTEN
+from hwkernels.recorder.record_format import UNWRITTEN
+from hwkernels.recorder.record_format2 import record_words
 from pipesim.errors import HardwareError
 from pipesim.model.ending import Ending
 from pipesim.trace.schema import CtaInfo, Device, Run, Trace, TraceMeta
@@ -87,11 +88,12 @@ def _describe(
         clock=request.clock,
         kernel_hash=compiled.kernel_hash,
         options=compiled.options,
-        record_bytes=4 * RECORD_WORDS[request.clock],
+        record_bytes=4 * record_words(plan.needs.encoding, request.clock),
         recorded_at=datetime.now(UTC).isoformat(timespec="seconds"),
         extra={
             "order_error_cycles": order_error_cycles(request.clock, khz, step_ns),
             "capacity": plan.capacity,
+            "encoding": plan.needs.encoding.name.lower(),
             "seed": request.seed,
         },
     )

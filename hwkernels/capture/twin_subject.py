@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from math import prod
 from typing import Any
 
@@ -12,21 +13,27 @@ from hwkernels.device.compile import Compiled, compile_cubin
 from hwkernels.device.launch import Shape
 from hwkernels.recorder.counts import buffer_records, least_capacity
 from hwkernels.recorder.decode import Coding
+from hwkernels.recorder.description import Stream, can_skip_waits_only, is_static, most_words, streams
 from hwkernels.recorder.layout import MAX_BARRIERS, MAX_REPORTED_AGENTS, mark
 from hwkernels.recorder.measure import busiest_role, cost_of_record, overhead
 from hwkernels.recorder.record_format import CLOCKS, MEMORIES
+from hwkernels.recorder.record_format2 import Encoding
 from hwkernels.recorder.table import Table
 from hwkernels.twins import REGISTRY, registered
 from hwkernels.twins.buffers import Argument
 from hwkernels.twins.fault import parse_fault
 from hwkernels.twins.twin import NEVER, Loop, Recorded, Twin
 from pipesim.errors import ConfigurationError, ParameterError, UsageError
+from pipesim.model.program import Program
+from pipesim.protocols.limits import MAX_SMEM
 from pipesim.targets import find
 from pipesim.trace.sites import site_table
 from pipesim.trace.steady import PeriodMarks, period_marks
 
 _DEADLINE_MS = 2000  # the kernel counts nanoseconds in 31 bits
 _PATIENCE = 4  #: nanoseconds of a deadline for each cycle of work: a cycle takes about half of one
+_DESCRIBED_RECORDS = 1 << 17  # of an agent: a program of more takes long to build
+_DESCRIBED_BYTES = 1 << 30  # in device memory
 _OVERTIME_S = 5.0  # above the kernel's own deadline, after which it is taken for hung in spite of its bounds
 
 
@@ -95,10 +102,54 @@ class TwinSubject:
                 correction="use fewer stages or warps",
             )
         common = Needs(table, shape, 0, 0, twin.room, twin.alignment, twin.alone)
-        if twin.loop is not None:
-            return self._needs_of_loop(request, twin.loop, common)
-        wanted = max(least_capacity(twin.room), _most_records(twin, table, request) + twin.room + 2)
-        return replace(common, wanted=wanted, least=wanted)
+        encoding = self.encoding(request)
+        if twin.loop is not None and encoding is not Encoding.POSITIONAL:
+            return replace(self._needs_of_loop(request, twin.loop, common), encoding=encoding)
+        described = self._described(request)
+        most = most_words(described.streams) if encoding is Encoding.POSITIONAL else described.most_records
+        wanted = max(least_capacity(twin.room), most + twin.room + 2)
+        return replace(common, wanted=wanted, least=wanted, passes=twin.loop is not None, encoding=encoding)
+
+    def encoding(self, request: CaptureRequest) -> Encoding:
+        """What its records are: the cheapest that this request can have, or what it asks for.
+
+        A kernel whose records must describe themselves, because it does something else than its program, or ends before
+        it, has tagged ones; so has one of which only a part is kept. UsageError for an encoding that cannot be had.
+        """
+        can = self._encodings(request)
+        if not request.encoding:
+            return can[0]
+        wanted = Encoding[request.encoding.upper()]
+        if wanted not in can:
+            raise UsageError(
+                f"{self.name} cannot be recorded with the {request.encoding} encoding here",
+                cause="it takes records of one clock, of all iterations of a kernel without a fault, not in host "
+                "memory; the positional one also an order that depends on no data",
+                correction=f"use {' or '.join(encoding.name.lower() for encoding in can)}",
+            )
+        return wanted
+
+    def _encodings(self, request: CaptureRequest) -> tuple[Encoding, ...]:
+        """Those that this request can have, the cheapest first."""
+        twin = self.twin
+        part = bool(request.fault or request.probe or request.window or request.capacity is not None)
+        long = twin.loop is not None and twin.loop.iterations(request.params) * twin.room > _DESCRIBED_RECORDS
+        if part or long or request.clock != "clock" or request.memory == "host":
+            return (Encoding.TAGGED,)
+        described = self._described(request)
+        if described.static and (twin.loop is None or self._all_fit(request, most_words(described.streams))):
+            return (Encoding.POSITIONAL, Encoding.FULL, Encoding.TAGGED)
+        return (Encoding.FULL, Encoding.TAGGED) if described.skips_waits_only else (Encoding.TAGGED,)
+
+    def _described(self, request: CaptureRequest) -> _Described:
+        return _described(self.name, self.twin.table(request.params), tuple(request.params.items()), request.ctas)
+
+    def _all_fit(self, request: CaptureRequest, words: int) -> bool:
+        """Whether the memory that is asked for has room for so many words of each agent."""
+        of_cta = 4 * (words + self.twin.room + 2) * len(self.twin.table(request.params).agents)
+        if request.memory == "shared":
+            return self.shape(request.params).smem_bytes + of_cta <= MAX_SMEM
+        return of_cta * request.ctas <= _DESCRIBED_BYTES
 
     @staticmethod
     def _needs_of_loop(request: CaptureRequest, loop: Loop, common: Needs) -> Needs:
@@ -121,6 +172,10 @@ class TwinSubject:
 
     def build(self, request: CaptureRequest, memory: str = "") -> Compiled:
         """The kernel with its recorder, which writes to ``memory``, or without it."""
+        return compile_cubin(self.twin.source, self.defines(request, memory))
+
+    def defines(self, request: CaptureRequest, memory: str = "") -> dict[str, int]:
+        """The macros of such a build."""
         twin = self.twin
         defines = {**twin.defines(request.params), "PIPESIM_TRACE": int(bool(memory))}
         if request.fault is not None:
@@ -129,11 +184,12 @@ class TwinSubject:
             defines |= {"PIPESIM_PROBE_ROLE": request.probe[0], "PIPESIM_PROBE": request.probe[1]}
         if memory:
             defines |= {"PIPESIM_CLOCK": CLOCKS[request.clock], "PIPESIM_MEMORY": MEMORIES[memory]}
-        if memory and twin.loop is None:  # _most_records counts them
+            defines["PIPESIM_ENCODING"] = int(self.encoding(request) if memory != "host" else Encoding.TAGGED)
+        if memory and twin.loop is None:  # the program counts them
             defines |= {"PIPESIM_CHECKED": 0, "PIPESIM_COUNTED": 1, "PIPESIM_ROOM": twin.room}
         if memory == "host":
             defines["PIPESIM_EAGER"] = 1
-        return compile_cubin(twin.source, defines)
+        return defines
 
     def kernel_arguments(self, request: CaptureRequest) -> tuple[Argument, ...]:
         """Of the kernel, in order; PIPESIM_RUN_PARAMS follow if they are not among them."""
@@ -154,7 +210,14 @@ class TwinSubject:
             nbytes += twin.faults.nbytes(fault, request.params)
         counted = twin.loop is not None and fault is None
         first = request.window[0] if request.window else 0
-        return Coding(request.clock, nbytes, first, counted=counted, khz=khz, stray_ns=twin.stray_ns)
+        encoding = self.encoding(request)
+        said: tuple[tuple[Stream, ...], ...] = ()
+        if encoding is not Encoding.TAGGED:
+            said = self._described(request).streams
+        return Coding(
+            request.clock, nbytes, first, counted=counted, khz=khz, stray_ns=twin.stray_ns, encoding=encoding,
+            streams=said,
+        )  # fmt: skip
 
     def marks(self, params: Mapping[str, int]) -> tuple[int, int]:
         """The iterations between which it takes its period, of a kernel that marks waits those from the first to it."""
@@ -219,9 +282,28 @@ def _check_window(request: CaptureRequest, iterations: int) -> None:
         )
 
 
-def _most_records(twin: Twin, table: Table, request: CaptureRequest) -> int:
-    """The most records that an agent makes; ConfigurationError unless table and protocol agree."""
-    program = find(twin.name).build(dict(request.params), grid=request.ctas)
+@dataclass(frozen=True)
+class _Described:
+    """What the program says of a kernel's records: of each agent, the most of one, and what its order depends on."""
+
+    streams: tuple[tuple[Stream, ...], ...]
+    most_records: int
+    static: bool
+    skips_waits_only: bool
+
+
+@lru_cache(maxsize=4)
+def _described(name: str, table: Table, params: tuple[tuple[str, int], ...], ctas: int) -> _Described:
+    """ConfigurationError unless table and protocol agree."""
+    program = find(name).build(dict(params), grid=ctas)
+    _require_agreement(registered(name), table, program)
+    found = streams(program, table)
+    most = max((len(stream.records) for agents in found for stream in agents), default=0)
+    return _Described(found, most, is_static(program), can_skip_waits_only(program))
+
+
+def _require_agreement(twin: Twin, table: Table, program: Program) -> None:
+    """ConfigurationError unless table and protocol agree."""
     known = site_table(program)
     sites = {s.key for s in known.sites}
     strange = [s.name for s in table.sites if s.key not in sites]
@@ -236,7 +318,6 @@ def _most_records(twin: Twin, table: Table, request: CaptureRequest) -> int:
                 f"the {what} of {twin.table_file.name} are not those of the protocol",
                 cause=f"kernel: {mine}; protocol: {theirs}; sites of the kernel alone: {strange}",
             )
-    return max((sum(len(of_op) for of_op in of_agent) for of_agent in known.records), default=0)
 
 
 def _checked(outcome: Outcome) -> dict[str, Any]:

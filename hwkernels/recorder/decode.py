@@ -9,13 +9,16 @@ steps as its error.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, assert_never
 
 import numpy as np
 import numpy.typing as npt
 
+from hwkernels.recorder.by_position import read_full, read_positional
 from hwkernels.recorder.clocks import Line, read_line, scale
+from hwkernels.recorder.description import Stream
 from hwkernels.recorder.record_format import RECORD_WORDS, TAG_ITERATION, TAG_PARITY, TAG_SITE, TAG_STAGE, TAG_VALUE
+from hwkernels.recorder.record_format2 import Encoding
 from hwkernels.recorder.table import Table
 from pipesim.errors import TraceFormatError
 from pipesim.trace.schema import COLUMNS, ON_GROUPS, ON_NAMED_BARRIER, Anchor, Column, CtaInfo, EventKind, Events
@@ -45,7 +48,8 @@ class Coding:
     in its record. ``first``: the first iteration that was kept. ``counted``: whether a record's iteration must be how
     often its site was passed, as in a kernel without a fault. ``khz``: the SM clock, for a CTA that lacks its second
     anchor because a trap ended it (0: then that is an error). ``stray_ns``: how far the SM clock may be off the line
-    through the anchors besides.
+    through the anchors besides. ``encoding``: what a record is; ``streams``: if it is of format 2, what the program
+    says of each agent, by its CTAs, which those of the launch repeat.
     """
 
     clock: str
@@ -54,6 +58,8 @@ class Coding:
     counted: bool = True
     khz: int = 0
     stray_ns: int = 0
+    encoding: Encoding = Encoding.TAGGED
+    streams: tuple[tuple[Stream, ...], ...] = ()
 
 
 def decode(headers: npt.NDArray[Any], records: npt.NDArray[np.uint32], table: Table, coding: Coding) -> Decoded:
@@ -78,15 +84,36 @@ def decode(headers: npt.NDArray[Any], records: npt.NDArray[np.uint32], table: Ta
             written = int(counts[agent, 0])
             if written > records.shape[2]:
                 raise TraceFormatError(f"{written} records in a buffer of {records.shape[2]}", place=place)
-            words = records[cta, agent, :written]
-            part = _tags(words[:, 1].astype(np.int64), table, agent, coding, place)
-            part |= _times(words, line, clock, (origin, step), place)
-            part["cta"] = np.full(written, cta, dtype=np.int64)
+            part, clocks = _said(records[cta, agent, :written], table, (cta, agent), coding, place)
+            part |= _times(clocks, line, clock, (origin, step), place)
+            part["cta"] = np.full(len(clocks), cta, dtype=np.int64)
+            part["agent"] = np.full(len(clocks), agent, dtype=np.int64)
             parts.append(part)
+            counts[agent, 0] = len(clocks)  # the device counts words of a positional stream
         counts[:, 1] *= each  # the device counts iterations
         ctas.append(_info(cta, header, line, origin, counts))
     columns = (np.concatenate([part[name] for part in parts]) if parts else _empty() for name in COLUMNS)
     return Decoded(Events(*columns), tuple(ctas))
+
+
+def _said(
+    words: npt.NDArray[np.uint32], table: Table, whose: tuple[int, int], coding: Coding, place: str
+) -> tuple[dict[str, Column], npt.NDArray[np.uint32]]:
+    """What the records of this CTA and agent say besides their times, and the words of their clocks."""
+    cta, agent = whose
+    match coding.encoding:
+        case Encoding.TAGGED:
+            if words.shape[1] != RECORD_WORDS[coding.clock]:
+                raise TraceFormatError(
+                    f"records of {words.shape[1]} words cannot be of clock {coding.clock!r}", place=place
+                )
+            return _tags(words[:, 1].astype(np.int64), table, agent, coding, place), words
+        case Encoding.FULL:
+            return read_full(words, coding.streams[cta % len(coding.streams)][agent], table, place)
+        case Encoding.POSITIONAL:
+            return read_positional(words, coding.streams[cta % len(coding.streams)][agent], place)
+        case unreachable:
+            assert_never(unreachable)
 
 
 def sm_khz(headers: npt.NDArray[Any]) -> int:
@@ -160,7 +187,6 @@ def _tags(tags: Column, table: Table, agent: int, coding: Coding, place: str) ->
         place,
     )
     return {
-        "agent": np.full(len(tags), agent, dtype=np.int64),
         "site": site,
         "stage": stage,
         "parity": parity,
@@ -183,8 +209,6 @@ def _times(
     words: npt.NDArray[np.uint32], line: Line, clock: str, timer: tuple[int, int], place: str
 ) -> dict[str, Column]:
     """The columns of time; ``timer`` is the origin and the step of ``%globaltimer``, in nanoseconds."""
-    if words.shape[1] != RECORD_WORDS[clock]:
-        raise TraceFormatError(f"records of {words.shape[1]} words cannot be of clock {clock!r}", place=place)
     origin, step = timer
     direct = np.full(len(words), -1, dtype=np.int64)
     if clock != "clock":

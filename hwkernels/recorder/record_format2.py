@@ -14,11 +14,13 @@ All functions are on plain integers or numpy arrays of them, and know nothing of
 from __future__ import annotations
 
 from collections.abc import Iterable
-from enum import IntFlag
+from enum import IntEnum, IntFlag
 from typing import Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+
+from hwkernels.recorder.record_format import RECORD_WORDS
 
 # Shift and width of the fields of a full tag, from bit 0: site, flags, sequence.
 FULL_SITE: Final = (0, 12)
@@ -32,11 +34,17 @@ POSITIONAL_WORDS: Final = 1  #: of a stamp, and of the hash
 
 HASH_FACTOR: Final = 0x9E3779B1  #: odd, so that no two hashes meet by a step with the same site
 HASH_START: Final = 0
-#: From this number on blocks are hashed that are no sites. ``recorder.cuh``: stage and parity of a place
-#: (:func:`place_block`).
-FIRST_BLOCK: Final = 1 << FULL_SITE[1]
+FIRST_BLOCK: Final = 1 << FULL_SITE[1]  #: blocks from this number on are no sites: see :func:`wait_block`
 
 _MASK = (1 << 32) - 1
+
+
+class Encoding(IntEnum):
+    """What a record is: PIPESIM_ENCODING of ``recorder.cuh``."""
+
+    TAGGED = 0  #: format 1: a clock or two, and a tag with site, stage, parity, iteration and value
+    FULL = 1
+    POSITIONAL = 2
 
 
 class Flag(IntFlag):
@@ -46,6 +54,11 @@ class Flag(IntFlag):
     PASSED = 2  #: the try succeeded, or the wait returned
     GAVE_UP = 4  #: the wait was left without success: at its deadline, or stopped
     PARITY = 8  #: the parity with which the wait or try was really executed
+
+
+def record_words(encoding: Encoding, clock: str) -> int:
+    """The 32-bit words of a record; a positional one is a stamp or a hash."""
+    return POSITIONAL_WORDS if encoding is Encoding.POSITIONAL else RECORD_WORDS[clock]
 
 
 class FullTags(NamedTuple):
@@ -96,6 +109,6 @@ def site_hash(blocks: Iterable[int], start: int = HASH_START) -> int:
     return value
 
 
-def place_block(stage: int, parity: int) -> int:
-    """The block of a place: an agent of ``recorder.cuh`` hashes it where it names the stage and parity it works on."""
-    return FIRST_BLOCK + 2 * stage + parity
+def wait_block(site: int, stage: int, parity: int) -> int:
+    """What ``recorder.cuh`` hashes for a wait or a try: its site, and the stage and parity that were waited for."""
+    return site + FIRST_BLOCK * (1 + 2 * stage + parity)

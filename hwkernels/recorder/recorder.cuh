@@ -1,10 +1,16 @@
 // A flight recorder for any CUDA C++ kernel: time stamps of what its warps do with barriers, 8 bytes each. Works with NVRTC
-// and nvcc (C++14 or later), includes nothing, needs sm_70. A recording agent is one warp, of which one lane records.
+// and nvcc (C++14 or later), includes only its own parts (recorder_*.cuh beside it), needs sm_70. A recording agent is one warp, of which one lane records.
 // `pipesim capture --kernel` is its other side: docs/own-kernel.md shows a kernel before and after.
 //
 // Switches, to be defined before this file is included (or with -D):
 //   PIPESIM_TRACE    0 (default): every macro below expands to nothing, and the machine code is that of a kernel without
 //                    them. 1: they record.
+//   PIPESIM_ENCODING what a record is (record_format.py, record_format2.py). 0 (default): tagged: 8 bytes, a clock, and site,
+//                    stage, parity, iteration and value. 1: full: 8 bytes, a clock, and site, parity, answer and running
+//                    number; the host knows the rest. 2: positional: 4 bytes, a clock; the host knows each agent's sites
+//                    in their order, and finds by a running hash whether they were executed so. The cheapest; it takes a
+//                    kernel whose order depends on no data, table.cuh before this file, PIPESIM_CLOCK 0, PIPESIM_EAGER 0,
+//                    a window of all iterations and a buffer for all words. PIPESIM_CHECKED 1 looks once an iteration.
 //   PIPESIM_CLOCK    0 (default): stamps are %clock, records have 8 bytes. 1: %globaltimer_lo, 8 bytes.
 //                    2: both, 16 bytes (clock, tag, globaltimer_lo, 0).
 //   PIPESIM_MEMORY   1 (default): records go to device memory, or wherever the host made them point. 0: to shared memory
@@ -57,6 +63,9 @@
 #ifndef PIPESIM_CLOCK
 #define PIPESIM_CLOCK 0
 #endif
+#ifndef PIPESIM_ENCODING
+#define PIPESIM_ENCODING 0
+#endif
 #ifndef PIPESIM_MEMORY
 #define PIPESIM_MEMORY 1
 #endif
@@ -81,11 +90,24 @@
 // The mbarriers of which a CTA can leave the words.
 #define PIPESIM_MAX_WORDS 64
 
-// The tag of a record, from bit 0: site (6 bits), value (6), parity (1), stage (5), low bits of the iteration (14).
+// The tag of a tagged record, from bit 0: site (6 bits), value (6), parity (1), stage (5), low bits of the iteration (14).
 #define PIPESIM_TAG_VALUE 6
 #define PIPESIM_TAG_PARITY 12
 #define PIPESIM_TAG_STAGE 13
 #define PIPESIM_TAG_ITERATION 18
+
+// The tag of a full record, from bit 0: site (12 bits), flags (4), sequence (16); and its flags.
+#define PIPESIM_FULL_FLAGS 12
+#define PIPESIM_FULL_SEQUENCE 16
+#define PIPESIM_FLAG_TRIED 1u
+#define PIPESIM_FLAG_PASSED 2u
+#define PIPESIM_FLAG_GAVE_UP 4u
+#define PIPESIM_FLAG_PARITY 8u
+
+// The running hash of a positional stream: hash * PIPESIM_HASH_FACTOR + block + 1. A block is a site; a wait or try has
+// PIPESIM_FIRST_BLOCK * (1 + 2 * stage + parity) more.
+#define PIPESIM_HASH_FACTOR 0x9E3779B1u
+#define PIPESIM_FIRST_BLOCK 4096u
 
 // One reading of both clocks at an edge of %globaltimer. The edge, at which the timer went from globaltimer_before to
 // globaltimer, lies strictly between the two clocks: clock_before was read before the last unchanged reading of the timer,
@@ -117,8 +139,13 @@ struct PipesimLaunch {
 
 #if PIPESIM_TRACE
 
+#if PIPESIM_ENCODING == 2 && (PIPESIM_CLOCK == 2 || PIPESIM_EAGER)
+#error "positional records have one clock, and are not stored at once"
+#endif
 #if PIPESIM_CLOCK == 2
 #define PIPESIM_RECORD_BYTES 16u
+#elif PIPESIM_ENCODING == 2
+#define PIPESIM_RECORD_BYTES 4u
 #else
 #define PIPESIM_RECORD_BYTES 8u
 #endif
@@ -137,28 +164,6 @@ typedef unsigned long long PipesimAddress;
 #define PIPESIM_REGISTER "l"
 #endif
 
-// A buffer holds one unused record, then those that are kept, then a scratch area of PIPESIM_ROOM records for iterations
-// that are not. So every record is stored, no instruction waits for a decision, and a lane that does not record is the
-// same all along.
-struct PipesimAgent {
-    PipesimAddress kept;       // of the first record of the next iteration that is kept
-    PipesimAddress pointer;    // of the next record, there or in the scratch area
-    PipesimAddress scratch;    // the scratch area, behind the last record that can be kept
-    unsigned at;               // iteration, stage and parity, in their places of the tag
-    unsigned first, span, fits;  // the window: its first iteration, how many it has, how many of them may be kept
-    unsigned since;            // the present iteration, counted from the window's first
-    unsigned now, timer, tag;  // of the last record, which is stored at the next (PIPESIM_EAGER 0)
-    bool records;              // this lane records
-#if PIPESIM_CHECKED
-    bool keeps, full, waits;   // the iteration is kept; one was lost, so none is any more; a record is not stored yet
-    unsigned lost;             // iterations of the window that were lost
-#endif
-#if PIPESIM_EAGER
-    unsigned *counts;          // in the CTA's header: kept up to date, so that a trap leaves them
-    PipesimAddress begin;      // of the first record
-#endif
-};
-
 // Reads the clock or clocks: right before the instruction that is recorded, or right after it.
 static __device__ __forceinline__ void pipesim_read(unsigned &now, unsigned &timer) {
 #if PIPESIM_CLOCK == 0
@@ -170,128 +175,11 @@ static __device__ __forceinline__ void pipesim_read(unsigned &now, unsigned &tim
 #endif
 }
 
-// Stores the last record: the one before the pointer.
-static __device__ __forceinline__ void pipesim_store(const PipesimAgent &agent) {
-    const PipesimAddress to = agent.pointer - PIPESIM_RECORD_BYTES;
-#if PIPESIM_CLOCK == 2
-    asm volatile(PIPESIM_STORE ".v4.b32 [%0], {%1, %2, %3, %4};"
-                 ::PIPESIM_REGISTER(to), "r"(agent.now), "r"(agent.tag), "r"(agent.timer), "r"(0u) : "memory");
-#else
-    asm volatile(PIPESIM_STORE ".v2.b32 [%0], {%1, %2};"
-                 ::PIPESIM_REGISTER(to), "r"(agent.now), "r"(agent.tag) : "memory");
-#endif
-}
-
-#if PIPESIM_EAGER
-static __device__ __forceinline__ void pipesim_count(const PipesimAgent &agent, unsigned kept, unsigned lost) {
-    if (agent.records)
-        asm volatile("st.relaxed.sys.global.v2.b32 [%0], {%1, %2};" ::"l"(agent.counts), "r"(kept), "r"(lost) : "memory");
-}
-#endif
-
-// The clock is read under a condition that differs between lanes: else the compiler reads it into a uniform register, and
-// what follows waits for it. The new reading has registers of its own, so that none waits for the store before it either.
-static __device__ __forceinline__ void pipesim_record(PipesimAgent &agent, unsigned constant) {
-    unsigned now, timer;
-    asm("" : "=r"(now), "=r"(timer));  // anything, in a lane that does not record
-    if (agent.records) {
-        pipesim_read(now, timer);
-#if !PIPESIM_EAGER && PIPESIM_CHECKED
-        if (agent.waits) pipesim_store(agent);
-#elif !PIPESIM_EAGER
-        pipesim_store(agent);
-#endif
-    }
-    agent.now = now;
-    agent.timer = timer;
-    agent.tag = agent.at | constant;
-#if PIPESIM_CHECKED
-    agent.waits = true;
-    if (agent.pointer >= agent.scratch + PIPESIM_ROOM * PIPESIM_RECORD_BYTES) {  // more than an iteration may make
-        agent.pointer = agent.scratch;
-        if (agent.keeps) ++agent.lost;
-        agent.full |= agent.keeps;
-        agent.keeps = false;
-    }
-#endif
-    agent.pointer += PIPESIM_RECORD_BYTES;
-#if PIPESIM_EAGER
-    if (agent.records) pipesim_store(agent);
-#endif
-}
-
-// A try is stamped before it is made; its answer follows.
-static __device__ __forceinline__ void pipesim_answer(PipesimAgent &agent, unsigned value) {
-    agent.tag |= value << PIPESIM_TAG_VALUE;
-#if PIPESIM_EAGER
-    if (agent.records) pipesim_store(agent);
-#endif
-}
-
-// Ends an iteration: what it recorded is kept, or its place is free again.
-static __device__ __forceinline__ void pipesim_close(PipesimAgent &agent) {
-#if PIPESIM_CHECKED
-#if !PIPESIM_EAGER
-    if (agent.records && agent.waits) pipesim_store(agent);
-#endif
-    agent.waits = false;
-    if (agent.keeps && agent.pointer > agent.scratch) {  // it did not fit whole
-        ++agent.lost;
-        agent.full = true;
-    } else if (agent.keeps) {
-        agent.kept = agent.pointer;
-    }
-    agent.keeps = false;
-#else
-    agent.kept = agent.since < agent.fits ? agent.pointer : agent.kept;
-#endif
-}
-
-// Ends the recording of an agent: what it recorded up to now is kept, what follows is not, and does not count as lost.
-static __device__ __forceinline__ void pipesim_stop(PipesimAgent &agent) {
-#if PIPESIM_CHECKED
-    pipesim_close(agent);
-    agent.pointer = agent.scratch + PIPESIM_RECORD_BYTES;
-    agent.span = agent.fits = 0;
-#else
-#if !PIPESIM_EAGER
-    if (agent.records) pipesim_store(agent);
-#endif
-    pipesim_close(agent);
-    if (agent.since < agent.fits) agent.span = agent.fits = agent.since + 1;
-    agent.since = agent.fits;
-#endif
-}
-
-// Iterations of the window that did not fit, seen from the present one.
-static __device__ __forceinline__ unsigned pipesim_lost(const PipesimAgent &agent) {
-#if PIPESIM_CHECKED
-    return agent.lost;
-#else
-    const unsigned begun = agent.since < 0x80000000u ? agent.since + 1 : 0;  // from the window's first on
-    const unsigned inside = begun < agent.span ? begun : agent.span;
-    return inside > agent.fits ? inside - agent.fits : 0;
-#endif
-}
-
-// PIPESIM_CHECKED 0: the last record of an iteration is stored with the first of the next, right before it. So the iteration
-// behind the last that is kept goes to the same place, as if it were kept, too; and iterations must rise by one, each with
-// a record.
-static __device__ __forceinline__ void pipesim_at(PipesimAgent &agent, unsigned iteration, unsigned place) {
-    pipesim_close(agent);
-    agent.since = iteration - agent.first;
-#if PIPESIM_CHECKED
-    const bool inside = agent.since < agent.fits;
-    agent.keeps = inside && !agent.full;
-    if (inside && agent.full) ++agent.lost;
-    agent.pointer = agent.keeps ? agent.kept : agent.scratch + PIPESIM_RECORD_BYTES;
-#else
-    agent.pointer = agent.since <= agent.fits ? agent.kept : agent.scratch + PIPESIM_RECORD_BYTES;
-#endif
-    agent.at = (iteration << PIPESIM_TAG_ITERATION) | place;
-#if PIPESIM_EAGER
-    pipesim_count(agent, (unsigned)(agent.kept - agent.begin) / PIPESIM_RECORD_BYTES, pipesim_lost(agent));
-#endif
+// What a lane that does not record has for a clock.
+static __device__ __forceinline__ unsigned pipesim_anything() {
+    unsigned value;
+    asm("" : "=r"(value));
+    return value;
 }
 
 static __device__ __forceinline__ PipesimAddress pipesim_begin(const PipesimLaunch &launch, unsigned cta, unsigned agent,
@@ -310,31 +198,11 @@ static __device__ __forceinline__ bool pipesim_sound(const PipesimLaunch &launch
     return agents == launch.agents && index < agents && launch.capacity >= 2 * PIPESIM_ROOM + 2;
 }
 
-static __device__ __forceinline__ PipesimAgent pipesim_agent(const PipesimLaunch &launch, unsigned cta, unsigned index,
-                                                             unsigned agents, bool records, unsigned shared) {
-    PipesimAgent agent;
-    const PipesimAddress begin = pipesim_begin(launch, cta, index, agents, shared);
-    agent.kept = agent.pointer = begin + PIPESIM_RECORD_BYTES;
-    agent.scratch = begin + (launch.capacity - PIPESIM_ROOM - 1) * PIPESIM_RECORD_BYTES;
-    agent.at = agent.now = agent.timer = agent.tag = 0;
-    agent.since = 0xffffffffu;  // before the window
-    agent.first = launch.first;
-    agent.span = agent.fits = launch.span;
-    agent.records = records && pipesim_sound(launch, index, agents);
-#if PIPESIM_CHECKED
-    agent.keeps = agent.full = agent.waits = false;
-    agent.lost = 0;
-#elif !PIPESIM_COUNTED
-    const unsigned most = (launch.capacity - PIPESIM_ROOM - 2) / PIPESIM_ROOM - 1;
-    if (agent.fits > most) agent.fits = most;
+#if PIPESIM_ENCODING == 2
+#include "recorder_positional.cuh"
+#else
+#include "recorder_tagged.cuh"
 #endif
-#if PIPESIM_EAGER
-    agent.counts = launch.ctas[cta].counts[index & (PIPESIM_MAX_AGENTS - 1)];
-    agent.begin = agent.kept;
-    pipesim_count(agent, 0, 0);
-#endif
-    return agent;
-}
 
 static __device__ __forceinline__ unsigned long long pipesim_clock() {
     unsigned long long now;
@@ -371,10 +239,7 @@ static __device__ __forceinline__ void pipesim_anchor(PipesimCta *cta, unsigned 
 
 static __device__ __forceinline__ void pipesim_flush(const PipesimLaunch &launch, unsigned cta, unsigned index,
                                                      unsigned agents, PipesimAgent &agent, unsigned shared) {
-#if !PIPESIM_EAGER && !PIPESIM_CHECKED
-    if (agent.records) pipesim_store(agent);
-#endif
-    pipesim_close(agent);
+    pipesim_end(agent);
     unsigned lane;
     asm volatile("mov.u32 %0, %%laneid;" : "=r"(lane));
     const unsigned ballot = __ballot_sync(0xffffffffu, agent.records);  // 0 where no lane records
@@ -416,23 +281,13 @@ static __device__ __forceinline__ void pipesim_barrier_word(const PipesimLaunch 
     PipesimAgent pipesim = pipesim_agent(*pipesim_launch, (cta), (agent), (agents), (records), (shared));
 #define PIPESIM_PARAM , PipesimAgent &pipesim
 #define PIPESIM_PASS , pipesim
-#if PIPESIM_CHECKED
-#define PIPESIM_PLACE(stage, parity) ((((stage) & 31) << PIPESIM_TAG_STAGE) | (((parity) & 1) << PIPESIM_TAG_PARITY))
-#else
-#define PIPESIM_PLACE(stage, parity) (((stage) << PIPESIM_TAG_STAGE) | ((parity) << PIPESIM_TAG_PARITY))
-#endif
-#define PIPESIM_AT(iteration, stage, parity) pipesim_at(pipesim, (iteration), PIPESIM_PLACE(stage, parity));
-#define PIPESIM_SAY(iteration, stage, parity) \
-    pipesim.at = ((unsigned)(iteration) << PIPESIM_TAG_ITERATION) | PIPESIM_PLACE(stage, parity);
-#define PIPESIM_RECORD(site, value) pipesim_record(pipesim, (site) | ((value) << PIPESIM_TAG_VALUE));
 #define PIPESIM_RECORD_WARP(site, value) \
     { \
         __syncwarp(); \
-        pipesim_record(pipesim, (site) | ((value) << PIPESIM_TAG_VALUE)); \
+        PIPESIM_RECORD(site, value) \
         __syncwarp(); \
     }
 #define PIPESIM_STOP pipesim_stop(pipesim);
-#define PIPESIM_ANSWER(value) pipesim_answer(pipesim, (value));
 #define PIPESIM_BARRIER_WORD(cta, index, address) pipesim_barrier_word(*pipesim_launch, (cta), (index), (address));
 #define PIPESIM_ANCHOR(cta, which) pipesim_anchor(pipesim_launch->ctas + (cta), (which));
 #define PIPESIM_FLUSH(cta, agent, agents, shared) pipesim_flush(*pipesim_launch, (cta), (agent), (agents), pipesim, (shared));

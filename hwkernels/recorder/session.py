@@ -14,7 +14,7 @@ from hwkernels.device.launch import Gpu
 from hwkernels.device.memory import allocate
 from hwkernels.recorder.counts import fresh_headers, require_counted, settle
 from hwkernels.recorder.layout import HEADER, LAUNCH, MAX_BARRIERS
-from hwkernels.recorder.record_format import RECORD_WORDS, UNWRITTEN
+from hwkernels.recorder.record_format import UNWRITTEN
 from hwkernels.recorder.table import Table
 from pipesim.errors import KernelHangError, KernelTrapError
 from pipesim.model.ending import Ending
@@ -27,15 +27,15 @@ ALL = (0, 0xFFFFFFFF)  #: the first iteration that is recorded, and how many
 class Space:
     """How the recorder's memory is laid out.
 
-    ``ctas``: of the launch, each with a header. ``stored``: how many of them have buffers, of ``capacity`` records an
-    agent. ``kept``: of how many the records are fetched. ``room``: PIPESIM_ROOM. ``host``: in the host's memory, where
-    every record survives. ``window``: the first iteration that is recorded, and how many. ``words``: the kernel may
-    leave the words of its barriers. ``marks``: the two iterations at which each agent of a launch that is marked reads
-    the clock, () without such launches.
+    ``record_words``: 32-bit words of a record. ``ctas``: of the launch, each with a header. ``stored``: how many of
+    them have buffers, of ``capacity`` records an agent. ``kept``: of how many the records are fetched. ``room``:
+    PIPESIM_ROOM. ``host``: in the host's memory, where every record survives. ``window``: the first iteration that is
+    recorded, and how many. ``words``: the kernel may leave the words of its barriers. ``marks``: the two iterations at
+    which each agent of a launch that is marked reads the clock, () without such launches.
     """
 
     table: Table
-    clock: str
+    record_words: int
     ctas: int
     stored: int
     kept: int
@@ -53,7 +53,7 @@ class Recording:
     def __init__(self, gpu: Gpu, space: Space) -> None:
         self._space = space
         self._names = [agent.name for agent in space.table.agents]
-        self._words = (space.kept, len(self._names), space.capacity, RECORD_WORDS[space.clock])
+        self._words = (space.kept, len(self._names), space.capacity, space.record_words)
         self._headers = allocate(gpu, space.ctas * HEADER.itemsize, host=space.host)
         self._records = allocate(gpu, 4 * space.stored * prod(self._words[1:]), host=space.host)
         self._barrier_words = allocate(gpu, 8 * space.ctas * MAX_BARRIERS * space.words, host=space.host)

@@ -4,6 +4,8 @@
 //   WARP_<role>      first warp of a role; WARPS_<role>, how many; WARPS, of all roles together
 //   BARRIER_<name>   index of a group's first barrier; STAGES_<name>, how many; BARRIERS, of all groups together
 //   COUNT_<name>     arrivals that complete a phase of a group's barriers
+//   WAIT_SITES       bit mask of the sites of kind WAIT_ENTER and TRY, whose records say what is waited for
+//   LAP_SITES        bit mask of the last site of each role, which ends a lap of its loop (description.py has the same rule)
 #pragma once
 
 #define PIPESIM_ROLE(name, warps)
@@ -41,6 +43,32 @@ enum : unsigned {
 enum : unsigned {
 #include PIPESIM_TABLE
 };
+#undef PIPESIM_BARRIER
+#define PIPESIM_BARRIER(name, stages, count)
+
+#undef PIPESIM_SITE
+#define PIPESIM_SITE(name, role, kind, barrier) if (PipesimKind::kind <= PipesimKind::TRY) sites |= 1ull << SITE_##name;
+enum class PipesimKind : unsigned {
+    WAIT_ENTER, TRY, WAIT_RETURN, ARRIVE, EXPECT, COPY, WORK_BEGIN, WORK_END, CP_ASYNC_ARRIVE, BAR_ARRIVE, BAR_ENTER,
+    BAR_RETURN, COMMIT, GROUP_COMMIT, GROUP_ENTER, GROUP_RETURN
+};
+constexpr __device__ unsigned long long pipesim_wait_sites() {
+    unsigned long long sites = 0;
+#include PIPESIM_TABLE
+    return sites;
+}
+#undef PIPESIM_SITE
+#define PIPESIM_SITE(name, role, kind, barrier) last[WARP_##role] = SITE_##name + 1;
+constexpr __device__ unsigned long long pipesim_lap_sites() {
+    unsigned last[WARPS + 1] = {};
+#include PIPESIM_TABLE
+    unsigned long long sites = 0;
+    for (unsigned warp = 0; warp < WARPS; ++warp)
+        if (last[warp]) sites |= 1ull << (last[warp] - 1);
+    return sites;
+}
+enum : unsigned long long { WAIT_SITES = pipesim_wait_sites(), LAP_SITES = pipesim_lap_sites() };
+
 #undef PIPESIM_BARRIER
 #undef PIPESIM_ROLE
 #undef PIPESIM_SITE

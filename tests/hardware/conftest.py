@@ -15,6 +15,7 @@ from hwkernels.recorder.record_format import RECORD_WORDS
 from hwkernels.recorder.table import Table, read_table
 from hwkernels.twins.hopper.producer_consumer import PRODUCER_CONSUMER, share_sums
 from pipesim.errors import KernelTrapError
+from tests.support.format2_streams import recode
 
 TABLE = PRODUCER_CONSUMER.table_file
 PARAMS = {"stages": 2, "tiles": 4, "tile_bytes": 64, "consumer_warps": 1, "work": 0, "arrive_lanes": 1}
@@ -167,6 +168,7 @@ class FakeGpu:
             if trapped:
                 kept.headers["anchors"][:, 1], kept.headers["counts"] = 0, 0
                 kept.records[:, :, 6:] = 0xFFFFFFFF
+            recode(kept, kernel.options)
             self.upload(int(said["ctas"]), kept.headers)
             kept.records = np.pad(kept.records, ((0, 0), (0, 0), (1, 0), (0, 0)))  # the first is not used
             self.upload(int(said["records"]), np.ascontiguousarray(kept.records[: self.room(said, kept)]))

@@ -2,9 +2,9 @@
 #pragma once
 
 #include "mbarrier.cuh"
+#include "table.cuh"
 #include "recorder.cuh"
 #include "report.cuh"
-#include "table.cuh"
 
 // Arrivals of one stage of a group: the table's, unless a kernel defines another rule before this file is included.
 #ifndef COUNT_OF_STAGE

@@ -9,13 +9,17 @@
 // Compile-time parameters: STAGES 1..32, TILE_BYTES (a multiple of 16), CONSUMER_WARPS 1..8, ARRIVE_LANES 1 or 32.
 // PIPESIM_FAULT makes it wrong on purpose, at one iteration that the host names: see the list below. PIPESIM_PROBE and
 // PIPESIM_PROBE_ROLE measure the recorder: nothing is recorded but PIPESIM_PROBE records at one place an iteration; with
-// the producer as the role, consumers do not read, so that its issue bounds the period.
+// the producer as the role, consumers do not read, so that its issue bounds the period; nor do they with PIPESIM_BARE 1, which
+// records as usual.
 //
 // Dynamic shared memory: tiles, the barriers, then (traced or not) room for the records of all agents.
 #define PIPESIM_TABLE "producer_consumer.table.h"
 #ifndef PIPESIM_PROBE
 #define PIPESIM_PROBE -1
 #define PIPESIM_PROBE_ROLE 0
+#endif
+#ifndef PIPESIM_BARE
+#define PIPESIM_BARE 0
 #endif
 #define PIPESIM_CHECKED 0
 #define PIPESIM_ROOM (PIPESIM_PROBE < 6 ? 6 : PIPESIM_PROBE)  // the sites of the longer role, and one more of a fault
@@ -43,7 +47,7 @@ enum Fault : unsigned {
     FAULT_PHASE_NOT_TOGGLED  // the consumer does not toggle its parity at the first wrap from this iteration on
 };
 static constexpr Fault FAULT = (Fault)PIPESIM_FAULT;
-static constexpr bool BARE = PIPESIM_PROBE >= 0 && PIPESIM_PROBE_ROLE == 0;
+static constexpr bool BARE = PIPESIM_BARE || (PIPESIM_PROBE >= 0 && PIPESIM_PROBE_ROLE == 0);
 static constexpr unsigned LESS_BYTES = TILE_BYTES / 32 * 16;
 
 #if PIPESIM_PROBE < 0

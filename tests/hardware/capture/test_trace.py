@@ -34,7 +34,8 @@ def test_a_capture(fake_gpu, request_of):
     assert meta.params == {
         "stages": 2, "tiles": 4, "tile_bytes": 64, "consumer_warps": 1, "work": 0, "arrive_lanes": 1
     }  # fmt: skip
-    assert (meta.status, meta.wrong_tiles, meta.clock, meta.record_bytes) == ("finished", 0, "clock", 8)
+    assert (meta.status, meta.wrong_tiles, meta.clock, meta.record_bytes) == ("finished", 0, "clock", 4)
+    assert meta.extra["encoding"] == "positional"
     assert (meta.device.name, meta.device.sm_khz, meta.device.globaltimer_step_ns) == ("Array GPU", 2_000_000, 32)
     assert "-DPIPESIM_TRACE=1" in meta.options
     assert meta.runs == tuple(
@@ -224,11 +225,14 @@ def _base(**changes) -> CaptureRequest:
 def test_a_plan():
     layout = plan(_base(), 232448, 233472)
     room = 232448 - 4 * 16384 - 64
-    assert layout.capacity == 6014  # 1000 tiles of at most 6 records, two more, and two
-    assert layout.shape.smem_bytes == 4 * 16384 + 64 + 3 * 6014 * 8 <= 232448
+    assert layout.capacity == 6009  # of 1000 tiles 5 clocks and a hash, the last hash, room for 6 more, and two
+    assert layout.shape.smem_bytes == 4 * 16384 + 64 + 3 * 6009 * 4 <= 232448
+    tagged = plan(replace(_base(), encoding="tagged"), 232448, 233472)
+    assert tagged.capacity == 6014  # 1000 tiles of at most 6 records, two more, and two
+    assert tagged.shape.smem_bytes == 4 * 16384 + 64 + 3 * 6014 * 8 <= 232448
     assert (layout.shape.block, layout.record_ctas) == ((96,), 1)
     long = plan(_base(tiles=10_000), 232448, 233472)
-    assert (long.memory, long.capacity, long.shape.smem_bytes) == ("device", 60_014, 233472 // 2 + 1024)
+    assert (long.memory, long.capacity, long.shape.smem_bytes) == ("device", 60_009, 233472 // 2 + 1024)
     short = plan(replace(_base(tiles=10_000), memory="shared"), 232448, 233472)
     assert (short.memory, short.capacity, short.shape.smem_bytes) == ("shared", room // 24, 232448 - room % 24)
     few = plan(replace(_base(tiles=10_000), window=(9_990, 10_020)), 232448, 233472)

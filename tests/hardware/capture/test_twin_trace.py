@@ -29,6 +29,7 @@ from pipesim.timed.engine import simulate
 from pipesim.timed.profile import load_profile
 from pipesim.trace.consistency import check_trace
 from pipesim.trace.schema import EventKind, Trace
+from tests.support.format2_streams import recode
 
 INFO = DeviceInfo(0, "NVIDIA H100 of arrays", 132, "9.0", "999.1", 232448, 233472)
 #: One in three of each kernel's short configurations; the fast lane has its first.
@@ -102,7 +103,7 @@ class ModelGpu:
             reports["marks"] = before
         self.upload(rest[1], reports)
         if traced:
-            self._record(int(rest[3]))
+            self._record(int(rest[3]), kernel.options)
         return 12_345
 
     def _through_maps(self, buffers):
@@ -129,7 +130,7 @@ class ModelGpu:
             words[cta, : len(own)] = [word_of(state.barriers[n]) for n in own]
         return words
 
-    def _record(self, launch_at):
+    def _record(self, launch_at, options):
         said = self.memory[launch_at].view(LAUNCH)[0]
         kernel, request = registered(self.request.subject.name), self.request
         program = find(kernel.name).build(dict(request.params), grid=request.ctas)
@@ -151,6 +152,7 @@ class ModelGpu:
                     value=value, ns=1_000_100 + cycle // 2,
                 )  # fmt: skip
             kept.anchor(1, 1_000_200 + last // 2, cta)
+        recode(kept, options)
         self.upload(int(said["ctas"]), kept.headers)
         kept.records = np.pad(kept.records, ((0, 0), (0, 0), (1, 0), (0, 0)))  # the first is not used
         self.upload(int(said["records"]), np.ascontiguousarray(kept.records))
@@ -158,7 +160,10 @@ class ModelGpu:
 
 def uncompiled(self, request, memory=""):
     assert memory in {"", *MEMORIES}
-    return Compiled(b"", "", "0", (f"-DPIPESIM_TRACE={int(bool(memory))}",), "13.0", self.name)
+    options = [f"-DPIPESIM_TRACE={int(bool(memory))}"]
+    if memory and memory != "host":
+        options.append(f"-DPIPESIM_ENCODING={int(self.encoding(request))}")
+    return Compiled(b"", "", "0", tuple(options), "13.0", self.name)
 
 
 @pytest.fixture

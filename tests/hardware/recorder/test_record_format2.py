@@ -10,7 +10,7 @@ import pytest
 
 from hwkernels.recorder import record_format2 as form
 from hwkernels.recorder.record_format import UNWRITTEN
-from hwkernels.recorder.record_format2 import Flag, first_gap, full_tag, hash_step, place_block, site_hash, split_tags
+from hwkernels.recorder.record_format2 import Flag, first_gap, full_tag, hash_step, site_hash, split_tags, wait_block
 
 FIELDS = (form.FULL_SITE, form.FULL_FLAGS, form.FULL_SEQUENCE)
 UNWRITTEN_TAG = 0x01010101 * UNWRITTEN
@@ -82,7 +82,7 @@ def test_another_order_or_a_loss_leaves_another_hash():
     assert site_hash(sites) not in hashes
 
 
-def test_a_place_is_no_site():
-    blocks = {place_block(stage, parity) for stage in range(64) for parity in (0, 1)}
-    assert len(blocks) == 128
+def test_a_wait_is_hashed_with_its_stage_and_parity():
+    blocks = {wait_block(site, stage, parity) for site in (0, 62) for stage in range(64) for parity in (0, 1)}
+    assert len(blocks) == 256
     assert min(blocks) > form.MAX_FULL_SITES

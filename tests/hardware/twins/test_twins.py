@@ -106,7 +106,7 @@ def test_records_lie_in_shared_memory_where_the_kernel_leaves_room(kernel):
     request = request_of(kernel, kernel.recorded[0])
     own = kernel.shape(request.params, 1).smem_bytes
     layout = plan(request)
-    needed = len(layout.table.agents) * layout.capacity * 8 + 16
+    needed = len(layout.table.agents) * layout.capacity * layout.space("clock", 1).record_words * 4 + 16
     assert (layout.memory, layout.shape.smem_bytes) == ("shared", own + needed)
     assert plan(request, own + needed).memory == "shared"
     for less in (plan(request, own + needed - 1), plan(replace(request, memory="device"))):

@@ -1,0 +1,84 @@
+// Positional records (PIPESIM_ENCODING 2): the place of a stamp in the agent's stream says what it is of. A part of
+// recorder.cuh.
+//
+// A stream is 32-bit words: a clock for each record, and the running hash of all sites so far, that one included, right
+// before the clock of each site that ends a lap, and after the last clock. Each word is stored with the next, so
+// that no instruction waits for a clock. In straight code the compiler makes one multiplication of a lap's hash, and
+// of its addresses constants: a record is a clock and a store.
+#pragma once
+
+// WAIT_SITES and LAP_SITES are those of table.cuh, which has the masks of the table's sites.
+#define PIPESIM_IS(sites, site) (((sites) >> (site)) & 1)
+#define PIPESIM_AT(iteration, stage, parity) \
+    pipesim_at(pipesim); \
+    PIPESIM_SAY(iteration, stage, parity)
+#define PIPESIM_SAY(iteration, stage, parity) pipesim.at = (2u * (stage) + (parity)) * PIPESIM_FIRST_BLOCK;
+#define PIPESIM_RECORD(site, value) \
+    pipesim_record(pipesim, (site), PIPESIM_IS(WAIT_SITES, (site)), PIPESIM_IS(LAP_SITES, (site)));
+#define PIPESIM_ANSWER(value)
+
+struct PipesimAgent {
+    PipesimAddress pointer;  // of the next word but one: the last is not stored yet
+    PipesimAddress kept;     // behind the last word of an agent that has ended, else 0
+    PipesimAddress limit;    // from where an iteration's words might not fit
+    unsigned last;           // word
+    unsigned hash, at;       // of the sites up to here; of the next wait: its stage and parity, in their place of a block
+    unsigned records, live;  // whether this lane records, and whether it has not stopped: as a bool it would be widened each time
+};
+
+// No "memory": nothing reads it before the flush, and that reads with assembly that says so.
+static __device__ __forceinline__ void pipesim_store_word(PipesimAddress to, unsigned word) {
+    asm volatile(PIPESIM_STORE ".b32 [%0], %1;" ::PIPESIM_REGISTER(to), "r"(word));
+}
+
+// Stores the last word, and makes this one the last.
+static __device__ __forceinline__ void pipesim_push(PipesimAgent &agent, unsigned word) {
+    if (agent.live) pipesim_store_word(agent.pointer - PIPESIM_RECORD_BYTES, agent.last);
+    agent.last = word;
+    agent.pointer += PIPESIM_RECORD_BYTES;
+}
+
+// The clock is read under a condition that differs between lanes: else the compiler reads it into a uniform register, and
+// what follows waits for it.
+static __device__ __forceinline__ void pipesim_record(PipesimAgent &agent, unsigned site, bool waits, bool ends_lap) {
+    agent.hash = agent.hash * PIPESIM_HASH_FACTOR + (waits ? agent.at + (PIPESIM_FIRST_BLOCK + site + 1) : site + 1);
+    unsigned now = pipesim_anything(), timer;
+    if (agent.live) pipesim_read(now, timer);
+    if (ends_lap) pipesim_push(agent, agent.hash);  // after the reading, so that the last clock has had its time
+    pipesim_push(agent, now);
+}
+
+// The head of an iteration.
+static __device__ __forceinline__ void pipesim_at(PipesimAgent &agent) {
+#if PIPESIM_CHECKED
+    if (agent.pointer > agent.limit) agent.pointer = agent.limit;  // the host finds another hash than it expects
+#endif
+}
+
+// After the agent's last record: what follows is not recorded.
+static __device__ __forceinline__ void pipesim_end(PipesimAgent &agent) {
+    if (agent.kept) return;
+    pipesim_push(agent, agent.hash);
+    pipesim_push(agent, 0);
+    agent.kept = agent.pointer - PIPESIM_RECORD_BYTES;
+}
+
+static __device__ __forceinline__ void pipesim_stop(PipesimAgent &agent) {
+    pipesim_end(agent);
+    agent.live = 0;
+}
+
+// Iterations of the window that did not fit: there are none, or the host finds another hash.
+static __device__ __forceinline__ unsigned pipesim_lost(const PipesimAgent &) { return 0; }
+
+static __device__ __forceinline__ PipesimAgent pipesim_agent(const PipesimLaunch &launch, unsigned cta, unsigned index,
+                                                             unsigned agents, bool records, unsigned shared) {
+    PipesimAgent agent;
+    const PipesimAddress begin = pipesim_begin(launch, cta, index, agents, shared);
+    agent.pointer = begin + PIPESIM_RECORD_BYTES;
+    agent.limit = begin + (launch.capacity - PIPESIM_ROOM - 1) * PIPESIM_RECORD_BYTES;
+    agent.kept = 0;
+    agent.last = agent.hash = agent.at = 0;
+    agent.records = agent.live = records && pipesim_sound(launch, index, agents);
+    return agent;
+}
