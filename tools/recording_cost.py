@@ -223,8 +223,9 @@ def main() -> int:
     try:
         for number, case in enumerate(CASES):
             for encoding in options.encodings:
-                names: dict[str, Any] = {"kernel": case.kernel, "name": case.name, "encoding": encoding, "aim": AIMS[case.aim]}
-                rows.append({**names, "params": dict(case.params), "grid": case.grid, "verdict": "it never returned"})
+                names = {"kernel": case.kernel, "name": case.name, "encoding": encoding}
+                settings = {"params": dict(case.params), "grid": case.grid, "aim": AIMS[case.aim]}
+                rows.append({**names, **settings, "verdict": "it never returned"})
                 rows[-1]["instructions"] = counted[jobs.index((number, encoding))]
                 rows[-1] |= measure(gpu, info, case, encoding, options.repetitions)
     except HardwareError as error:  # nothing can be launched after a trap: what was measured is kept
