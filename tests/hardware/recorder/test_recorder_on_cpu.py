@@ -127,7 +127,7 @@ def test_a_kernel_that_looks_ahead_with_full_records(tmp_path):
         script += [*head, (Say.RECORD, try_, 0), (Say.ANSWER, answer), (Say.AT, k, stage, parity)]
         script += [] if answer else [(Say.RECORD, wait, 0), (Say.RECORD, got, 0)]
         script += [(Say.RECORD, expect, 2), (Say.RECORD, copy, 0), (Say.RECORD, copy, 1)]
-    macros = GEMM_SM90.defines(params) | {"PIPESIM_ROOM": GEMM_SM90.room, "PIPESIM_ENCODING": int(Encoding.FULL)}
+    macros = dict(GEMM_SM90.defines(params)) | {"PIPESIM_ROOM": GEMM_SM90.room, "PIPESIM_ENCODING": int(Encoding.FULL)}
     words = Recorder(GEMM_SM90.table_file, macros, tmp_path / "full").run(script)
     stream = streams(find("gemm_sm90").build(params), table)[0][0]
     read = read_full(words, stream, table, "here")
