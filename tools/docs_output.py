@@ -41,6 +41,7 @@ PAGES = (
     "docs/trace-format.md",
     "docs/check.md",
     "docs/ci.md",
+    "docs/redundant.md",
     "docs/diagnosis.md",
     "docs/hopper.md",
     "docs/install.md",

@@ -21,6 +21,7 @@ from typing import Any, Union, get_args, get_origin, get_type_hints
 from pipesim.answers.views.check import CheckReport, ProvedRange, WalkReport
 from pipesim.answers.views.doctor import DoctorReport
 from pipesim.answers.views.launches import CaughtKernel, LaunchesReport
+from pipesim.answers.views.redundant import RedundantReport
 from pipesim.answers.views.rows import ProtocolRow
 from pipesim.answers.views.run import RunReport
 from pipesim.answers.views.summary import Failure, ProtocolReport, SummaryReport, TraceLine
@@ -62,6 +63,7 @@ STATUS: Schema = {"type": "integer", "minimum": 0, "maximum": 255}  #: of any pr
 SENTENCES: Mapping[type, Schema] = {
     CheckReport: {"how": TEXT, "said": TEXT, "also": {"type": "array", "items": TEXT}},
     ProvedRange: {"why": TEXT},
+    RedundantReport: {"said": TEXT, "withheld": TEXT},
     WalkReport: {"said": TEXT},
     TraceComparison: {"source": TEXT, "device": TEXT, "behaviour": BEHAVIOUR},
     TimeComparison: {"said": TEXT},
@@ -183,7 +185,7 @@ def several(name: str, title: str, report: type, head: Mapping[str, Schema], *, 
 
 def answers() -> dict[str, Schema]:
     """The documents of ``--json``."""
-    shown, listed, caught, examined = (Types(lower_names) for _ in range(4))
+    shown, listed, caught, examined, needless = (Types(lower_names) for _ in range(5))
     protocols = listed.of(ProtocolRow)
     shown.of(Anatomy)
     anatomy = record({"exit_code": EXIT_CODE, **shown.defs.pop("Anatomy")["properties"]})
@@ -196,6 +198,13 @@ def answers() -> dict[str, Schema]:
     return {
         "check": answer("check", "pipesim check NAME --json", CheckReport),
         "check-several": several("check-several", "pipesim check A B --json", CheckReport, {}, codes=False),
+        "check-redundant": document(
+            "check-redundant",
+            ANSWERS,
+            "pipesim check NAME --redundant --json",
+            record({"exit_code": EXIT_CODE, "redundant": needless.of(RedundantReport)}),
+            needless.defs,
+        ),
         "run": answer("run", "pipesim run NAME --json", RunReport),
         "run-schedule": answer("run-schedule", "pipesim run NAME --schedule TEXT --json", WalkReport),
         "verify": answer("verify", "pipesim verify NAME --json", VerifyReport, more=lacking),
@@ -424,6 +433,8 @@ def name_for(command: Sequence[str], said: Any) -> str:
         return "error"
     several = "-several" if isinstance(said, dict) and "protocols" in said else ""
     match command[0]:
+        case "check" if "--redundant" in command:
+            return "check-redundant"
         case "check" | "verify":
             return command[0] + several
         case "run":

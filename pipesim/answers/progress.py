@@ -9,6 +9,7 @@ from pathlib import Path
 
 from pipesim.answers.budget import Unit
 from pipesim.answers.views.check import CheckStep
+from pipesim.answers.views.redundant import RedundantStep
 from pipesim.errors import EvidenceError
 
 
@@ -39,6 +40,10 @@ class Progress:
 
     def check_step(self, protocol: str, step: CheckStep) -> AbstractContextManager[Unit]:  # noqa: ARG002  # for overrides
         """Around one step of the check of a protocol; the block calls what it is given before each unit of work."""
+        return nullcontext(_uncounted)
+
+    def redundant_step(self, protocol: str, step: RedundantStep) -> AbstractContextManager[Unit]:  # noqa: ARG002  # for overrides
+        """As :meth:`check_step`, around one step of the search for what a protocol does not need."""
         return nullcontext(_uncounted)
 
     def missing(self, error: EvidenceError) -> None:

@@ -57,6 +57,10 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
         "--quick", action="store_true",
         help="the verdict alone: no smallest size, shorter schedule, corrections or other sizes",
     )  # fmt: skip
+    parser.add_argument(
+        "--redundant", action="store_true",
+        help="which waits, fences, arrives and barriers of one proved protocol could be removed",
+    )  # fmt: skip
     parser.add_argument("--replay", metavar="TEXT", help="replay one schedule: the line at the end of a finding")
     add_strict(parser)
     add_output(parser)
@@ -73,6 +77,10 @@ def _carry_out(options: argparse.Namespace) -> int:
         raise ParameterError(f"--json and --format {options.format}", correction="give one of them")
     options.json = options.json or options.format == "json"
     names = _names(options)
+    if options.redundant:
+        from pipesim.cli.redundant import carry_out_redundant
+
+        return carry_out_redundant(options, names)
     if options.sarif is not None:
         require_output(options.sarif, force=options.force)
     built, failed = _build_all(options, names)

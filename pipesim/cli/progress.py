@@ -9,6 +9,7 @@ from pathlib import Path
 from pipesim.answers.budget import Unit
 from pipesim.answers.progress import Progress, Stage, Step
 from pipesim.answers.views.check import CheckStep
+from pipesim.answers.views.redundant import RedundantStep
 from pipesim.cli.output import complain, counted, counted_units, progress, remark
 from pipesim.errors import EvidenceError
 from pipesim.report.sentences.stage import doing_words, done_words
@@ -35,6 +36,10 @@ class TerminalProgress(Progress):
 
     def check_step(self, protocol: str, step: CheckStep) -> AbstractContextManager[Unit]:
         """A line with the step of a check, how far it is, and for how long it has run."""
+        return counted_units(f"checking {protocol}: {step.value}")
+
+    def redundant_step(self, protocol: str, step: RedundantStep) -> AbstractContextManager[Unit]:
+        """The same of the search for what a protocol does not need."""
         return counted_units(f"checking {protocol}: {step.value}")
 
     def missing(self, error: EvidenceError) -> None:

@@ -25,6 +25,7 @@ from tools import schemas
 ROOT = Path(__file__).resolve().parents[2]
 SCHEMAS = ROOT / "docs" / "schemas"
 RING = str(ROOT / "docs" / "examples" / "ring_two.py:ring")
+MORE = str(ROOT / "docs" / "examples" / "ring_more.py:ring")
 TRACES = [str(trace_folder() / d / "producer_consumer-al1-cw1-s1-tb4096-t64-w0-g1.parquet") for d in ("h100", "h200")]
 
 #: A command for each schema of an answer, and more where it has more to say.
@@ -33,6 +34,8 @@ COMMANDS: list[tuple[str, list[str]]] = [
     ("check", ["check", RING]),
     ("check", ["check", RING, "-p", "tiles=3", "--replay", "0.1"]),
     ("check-several", ["check", RING, "producer_consumer", "nowhere.py:ring"]),
+    ("check-redundant", ["check", MORE, "--redundant"]),
+    ("check-redundant", ["check", "conv_epilogue", "--redundant"]),
     ("run", ["run", "producer_consumer", "-p", "tiles=4"]),
     ("run", ["run", RING]),
     ("run-schedule", ["run", RING, "-p", "tiles=3", "--schedule", "0.1"]),

@@ -16,6 +16,7 @@ from rich.console import Console
 
 from pipesim.answers.check import check, walked
 from pipesim.answers.progress import Stage
+from pipesim.answers.redundant import redundant
 from pipesim.answers.run import run
 from pipesim.answers.views.check import CheckReport, ProvedRange
 from pipesim.answers.views.heading import Heading
@@ -67,6 +68,7 @@ from pipesim.report.findings.examination import examination_lines
 from pipesim.report.findings.finding import paint_findings
 from pipesim.report.pages.check import paint_check
 from pipesim.report.pages.pair import paint_pair
+from pipesim.report.pages.redundant import paint_redundant
 from pipesim.report.pages.run import paint_run
 from pipesim.report.pages.show import paint_show
 from pipesim.report.pages.summary import paint_summary
@@ -81,6 +83,7 @@ from pipesim.trace.recorder import EventBuffer
 from pipesim.trace.schema import AgentInfo, BarrierGroup, Device, EventKind, Site, Trace, TraceMeta
 from pipesim.trace.window import cut as keep
 from tests.support.diagram_protocols import PROTOCOLS
+from tests.support.paths import ROOT
 
 H100, H200 = "NVIDIA H100 80GB HBM3", "NVIDIA H200"
 ROLES = (("load", 1), ("mma", 2))
@@ -789,6 +792,13 @@ def checked(name: str, **sizes: int) -> Callable[[Console], None]:
     return lambda console: paint_check(console, checked_twin(name, **sizes))
 
 
+def redundant_ring(console: Console) -> None:
+    """What ``check --redundant`` says of a ring that has more than it needs; its lines are numbered by hand."""
+    made = find(f"{ROOT}/docs/examples/ring_more.py:ring").build()
+    program = replace(made, sources=tuple(f"ring.py:{n + 1}" for n in range(len(made.sources))))
+    paint_redundant(console, redundant(replace(target_of(program), spelling="ring.json"), {}))
+
+
 def walked_race(console: Console) -> None:
     program = BROKEN["consumer_arrives_before_reading"]().flatten()
     program = replace(program, sources=tuple(f"ring.py:{10 + n}" for n in range(len(program.sources))))
@@ -939,6 +949,7 @@ EXAMPLES: dict[str, Callable[[Console], None]] = {
     "check_unknown": lambda console: paint_check(
         console, replace(checked_twin("expects_half"), verdict=Verdict.UNKNOWN, refutations=())
     ),
+    "check_redundant": redundant_ring,
     "check_walked": walked_race,
     "summary": summary,
     "summary_good": summary_good,

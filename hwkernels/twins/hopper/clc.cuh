@@ -9,9 +9,16 @@
 //   unsigned tiles           how many the CTA gets, its first included
 //   Patience patience
 //   unsigned group(unsigned first) const    shared address of the barriers from this one on
+//
+// Compile-time parameter: THROTTLE_EMPTY, 1 unless it is given. With 0 nobody arrives on throttle_empty or waits for it, which
+// `pipesim check persistent_scheduler --redundant` offers: the responses already keep the load warp from running ahead.
 #pragma once
 
 #include "cta.cuh"
+
+#ifndef THROTTLE_EMPTY
+#define THROTTLE_EMPTY 1
+#endif
 
 static constexpr unsigned NONE_LEFT = 0xffffffffu, RESPONSE_BYTES = 16;
 
@@ -35,8 +42,10 @@ static __device__ __forceinline__ bool may_fetch(const Cta &cta, ClcState &throt
     if (!recorded_wait<true>(cta.patience, cta.group(BARRIER_throttle_full), throttle.stage, throttle.parity,
                              SITE_scheduler_wait_throttle_full, SITE_scheduler_got_throttle_full, n PIPESIM_PASS))
         return false;
-    PIPESIM_RECORD(SITE_scheduler_arrive_throttle_empty, 32)
-    mbarrier_arrive(cta.group(BARRIER_throttle_empty) + 8 * throttle.stage);
+    if (THROTTLE_EMPTY) {
+        PIPESIM_RECORD(SITE_scheduler_arrive_throttle_empty, 32)
+        mbarrier_arrive(cta.group(BARRIER_throttle_empty) + 8 * throttle.stage);
+    }
     throttle.step();
     return true;
 }
@@ -44,7 +53,8 @@ static __device__ __forceinline__ bool may_fetch(const Cta &cta, ClcState &throt
 // The load warp's part, before it fetches the next: else each waits for the other.
 template <class Cta>
 static __device__ __forceinline__ bool begin_tile(const Cta &cta, ClcState &throttle, unsigned &n PIPESIM_PARAM) {
-    if (!recorded_wait<true>(cta.patience, cta.group(BARRIER_throttle_empty), throttle.stage, throttle.parity,
+    if (THROTTLE_EMPTY &&
+        !recorded_wait<true>(cta.patience, cta.group(BARRIER_throttle_empty), throttle.stage, throttle.parity,
                              SITE_load_wait_throttle_empty, SITE_load_got_throttle_empty, n PIPESIM_PASS))
         return false;
     PIPESIM_RECORD(SITE_load_arrive_throttle_full, 32)

@@ -1,0 +1,292 @@
+"""Which synchronisation of a proved program could go: each edit alone, and a maximal set, every one proved again.
+
+An edit is proved at the parameters given; at the first values of every trip count; and at a lap's worth of values
+behind the last one at which the whole program starts to repeat, so that what holds only while the stages are new is not
+offered. The set is proved for every value by the argument of the whole program where that has one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from pipesim.answers.any_size import Families, building, trip_counts
+from pipesim.answers.budget import Budget, TimeUpError, Unit, watched
+from pipesim.answers.progress import SILENT, Progress
+from pipesim.answers.views.check import CutBy
+from pipesim.answers.views.heading import heading
+from pipesim.answers.views.redundant import CutStep, RedundantReport, RedundantStep, Removable, Sizes
+from pipesim.model.finding import Verdict
+from pipesim.model.program import Program
+from pipesim.model.strictness import STRICTEST
+from pipesim.process.limits import Limit, LimitReachedError
+from pipesim.process.watch import current
+from pipesim.prove.any_size.family import EveryValue, Family, SomeValues
+from pipesim.prove.check import MOST_STATES
+from pipesim.prove.redundant.candidates import candidates
+from pipesim.prove.redundant.removal import Removal, without
+from pipesim.prove.redundant.standing import Assumed, Standing, Withheld, may_guard_more, standing
+from pipesim.prove.redundant.words import lines_of, said_of
+from pipesim.targets import Target
+
+_FIRST = 5  #: values of a trip count from its least on
+_MOST_VALUES = 24  #: a lap's worth of them, at most
+_WITHOUT_LAP = (
+    0,
+    1,
+    2,
+    3,
+    4,
+    6,
+    8,
+    12,
+    16,
+    24,
+)  #: values where the whole is not known to repeat
+
+
+def redundant(
+    target: Target,
+    params: Mapping[str, int],
+    *,
+    program: Program | None = None,
+    ctas: int | None = None,
+    max_states: int = MOST_STATES,
+    budget: Budget | None = None,
+    progress: Progress = SILENT,
+) -> RedundantReport:
+    """The removals of the program that ``target`` makes of these parameters. Raises as ``Target.build`` does.
+
+    ``max_states`` are searched where one run does not decide. ``budget``: the time of each step.
+    """
+    program = target.build(params, grid=ctas) if program is None else program
+    looking = _Looking(target, params, program, max_states, budget or Budget(), progress)
+    return looking.carry_out()
+
+
+@dataclass(frozen=True)
+class _Tried:
+    """A size at which every removal is proved again: the parameter and the program of the value.
+
+    ``assumed``: what the proof of this size assumes, and a removal may not add to; None where that is not looked at.
+    """
+
+    parameter: str
+    value: int
+    program: Program
+    assumed: Assumed | None
+
+
+class _Looking:
+    """The work on one program, in steps."""
+
+    def __init__(
+        self, target: Target, params: Mapping[str, int], program: Program, max_states: int, budget: Budget,
+        progress: Progress,
+    ) -> None:  # fmt: skip
+        self.target = target
+        self.params = params
+        self.program = program
+        self.max_states = max_states
+        self.budget = budget
+        self.progress = progress
+        self._standing: Standing | None = None
+        self._verdict = Verdict.UNKNOWN
+        self._withheld: Withheld | None = None
+        self._ranges: tuple[EveryValue | SomeValues, ...] = ()
+        self._sizes: list[_Tried] = []
+        self._alone: list[Removal] = []
+        self._together: list[Removal] = []
+        self._shown: dict[str, bool] = {}
+        self._tried = self._unfit = self._guarding = 0
+        self._cut: list[CutStep] = []
+        self._unit: Unit = _untold
+
+    def carry_out(self) -> RedundantReport:
+        """Every step, as far as there is time; what is known then."""
+        steps = (
+            (RedundantStep.PROOF, self._prove),
+            (RedundantStep.SIZES, self._look_at_sizes),
+            (RedundantStep.ALONE, self._each_alone),
+            (RedundantStep.TOGETHER, self._maximal_set),
+        )
+        for step, work in steps:
+            if self._cut or self._withheld is not None:
+                break
+            self._step(step, work)
+        return self._reported()
+
+    def _step(self, step: RedundantStep, work: object) -> None:
+        assert callable(work)
+        units = (0, 0)
+        self.budget.start()
+        with self.progress.redundant_step(self.program.name, step) as tell:
+
+            def unit(done: int, of: int) -> None:
+                nonlocal units
+                units = done, of
+                tell(done, of)
+                self.budget.ask()
+
+            self._unit = unit
+            try:
+                work(unit)
+            except TimeUpError:
+                self._cut.append(CutStep(step, CutBy.TIME, *units))
+            except KeyboardInterrupt:
+                current().resume()
+                self._cut.append(CutStep(step, CutBy.INTERRUPTED, *units))
+            except LimitReachedError as reached:
+                current().resume()
+                why = CutBy.TIME if reached.limit is Limit.TIME else CutBy.MEMORY
+                self._cut.append(CutStep(step, why, *units))
+
+    # steps
+
+    def _prove(self, unit: Unit) -> None:
+        found, kept = standing(self.program, self.max_states, lambda: unit(0, 0))
+        self._verdict = Verdict.UNKNOWN if found is None else found.verdict
+        if isinstance(kept, Withheld):
+            self._withheld = kept
+        else:
+            self._standing = kept
+
+    def _look_at_sizes(self, unit: Unit) -> None:
+        """For which values of each trip count the whole is proved, and the programs at which removals are tried."""
+        assert self._standing is not None
+        names = self._trip_counts()
+        target = watched(self.target.judging(self._standing.rules), lambda: unit(0, 0))
+        families = Families(target, self.params, self.program)
+        for n, name in enumerate(names, 1):
+            unit(n - 1, len(names))
+            self._ranges = families.ranges(n)
+            if len(self._ranges) == n:
+                self._sizes += self._at_sizes(name, _values(self._ranges[-1]))
+
+    def _trip_counts(self) -> tuple[str, ...]:
+        if self.target.program is not None:  # a flat program has one size
+            return ()
+        return trip_counts(self.target, self.params, self.program)
+
+    def _at_sizes(self, name: str, values: Sequence[int]) -> list[_Tried]:
+        build = building(self.target, self.params, name)
+        kept = self._standing
+        assert kept is not None
+        found: list[_Tried] = []
+        for value in values:
+            program = build(value)
+            if program is not None and kept.stands(program):
+                found.append(_Tried(name, value, program, kept.assumed(program) if value == values[-1] else None))
+        return found
+
+    def _each_alone(self, unit: Unit) -> None:
+        tried = candidates(self.program)
+        for n, removal in enumerate(tried):
+            unit(n, len(tried))
+            edited = without(self.program, removal)
+            self._tried += 1
+            if edited is None or not self._proved(edited):
+                continue
+            if may_guard_more(self.program, removal):
+                self._guarding += 1
+            elif self._at(self._sizes, removal):
+                self._alone.append(removal)
+            else:
+                self._unfit += 1
+
+    def _maximal_set(self, unit: Unit) -> None:
+        """Each in turn that can go with those before it; less, if the set is not proved for what the whole is."""
+        offered = list(self._alone)
+        largest = [size for size in self._sizes if size.assumed is not None]
+        while True:
+            chosen: list[Removal] = []
+            for n, removal in enumerate(offered):
+                unit(n, len(offered))
+                if any(removal.within(other) for other in chosen):
+                    continue
+                edited = without(self.program, *chosen, removal)
+                if edited is not None and self._proved(edited) and self._at(largest, *chosen, removal):
+                    chosen.append(removal)
+            if not chosen or (self._at(self._sizes, *chosen) and not self._not_for_every_value(chosen, unit)):
+                self._together = chosen
+                return
+            offered = chosen[:-1]
+
+    # proofs
+
+    def _proved(self, edited: Program) -> bool:
+        kept = self._standing
+        assert kept is not None
+        return kept.stands(edited) and kept.adds_nothing(edited, kept.here)
+
+    def _at(self, sizes: Sequence[_Tried], *removals: Removal) -> bool:
+        """True if the removals are proved at these sizes, and add nothing to what is assumed there."""
+        kept = self._standing
+        assert kept is not None
+        for size in sizes:
+            self._unit(0, 0)
+            edited = without(size.program, *removals)
+            if edited is None:  # at this size nothing of it is executed
+                continue
+            if not kept.stands(edited) or (size.assumed is not None and not kept.adds_nothing(edited, size.assumed)):
+                return False
+        return True
+
+    def _not_for_every_value(self, removals: list[Removal], unit: Unit) -> bool:
+        """True if the whole is proved for any number of iterations and the program without these is not."""
+        assert self._standing is not None
+        self._shown = {}
+        if not removals:
+            return False
+        for every in (each for each in self._ranges if isinstance(each, EveryValue)):
+            build = building(self.target.judging(self._standing.rules), self.params, every.parameter)
+
+            def edited(value: int, build: object = build) -> Program | None:
+                assert callable(build)
+                unit(0, 0)
+                made: Program | None = build(value)
+                return None if made is None else without(made, *removals) or made
+
+            found = Family(every.parameter, edited).verdict()
+            if not isinstance(found, EveryValue) or found.least > every.least:
+                return True
+            self._shown[every.parameter] = True
+        return False
+
+    # what is known
+
+    def _reported(self) -> RedundantReport:
+        rules = self._standing.rules if self._standing is not None else None
+        names = STRICTEST.arguments()
+        return RedundantReport(
+            heading=heading(self.program),
+            verdict=self._verdict,
+            operations=sum(map(len, self.program.code)),
+            rules=rules.arguments() if rules is not None else (),
+            assumed=tuple(name for name in names if rules is not None and name not in rules.arguments()),
+            tried=self._tried,
+            alone=tuple(Removable(each, said_of(self.program, each), lines_of(each)) for each in self._alone),
+            together=tuple(self._alone.index(each) for each in self._together),
+            sizes=tuple(self._size(each) for each in self._ranges),
+            unfit=self._unfit,
+            guarding=self._guarding,
+            withheld=self._withheld,
+            left_out=tuple(self._cut),
+        )
+
+    def _size(self, found: EveryValue | SomeValues) -> Sizes:
+        values = tuple(each.value for each in self._sizes if each.parameter == found.parameter)
+        every = isinstance(found, EveryValue)
+        return Sizes(found.parameter, values, every, self._shown.get(found.parameter, False))
+
+
+def _untold(done: int, of: int) -> None:
+    """No step is under way."""
+
+
+def _values(found: EveryValue | SomeValues) -> list[int]:
+    """The first values, and those of a lap behind the first lap that repeats; without one, some."""
+    if isinstance(found, EveryValue):
+        behind = range(found.first + found.lap, found.first + found.lap + min(found.lap, _MOST_VALUES))
+        return [*range(found.least, min(found.least + _FIRST, found.first)), *behind]
+    return list(_WITHOUT_LAP)

@@ -1,0 +1,47 @@
+"""``pipesim check --redundant``: what a protocol does not need."""
+
+from __future__ import annotations
+
+import argparse
+
+from pipesim.answers.search_length import states_of
+from pipesim.cli.arguments import params_of, strictness_of, target_of
+from pipesim.cli.limits import start
+from pipesim.cli.output import emit, progress
+from pipesim.errors import ParameterError
+
+
+def carry_out_redundant(options: argparse.Namespace, names: list[str]) -> int:
+    """Look for what one protocol does not need; the exit code. ParameterError for several, or other questions."""
+    if len(names) > 1:
+        raise ParameterError("--redundant takes one protocol", correction="name only that one")
+    others = (
+        ("--quick", options.quick),
+        ("--replay", options.replay is not None),
+        ("--sarif", options.sarif is not None),
+    )
+    for name, given in others:
+        if given:
+            raise ParameterError(f"--redundant and {name}", correction="give one of them")
+    if options.format not in (None, "text", "json"):
+        raise ParameterError(f"--redundant and --format {options.format}", correction="use --format text or json")
+
+    start(options)
+    with progress(f"flattening {names[0]}"):
+        target = target_of(options, names[0]).judging(strictness_of(options))
+        program = target.build(params_of(options), grid=options.ctas)
+
+    from pipesim.answers.budget import budget_of
+    from pipesim.answers.redundant import redundant
+    from pipesim.cli.progress import TerminalProgress
+    from pipesim.export.exit_codes import exit_code
+    from pipesim.report.pages.redundant import paint_redundant
+
+    report = redundant(
+        target, params_of(options), program=program, ctas=options.ctas,
+        max_states=states_of(options.max_states, program),
+        budget=budget_of(options.time_limit), progress=TerminalProgress(),
+    )  # fmt: skip
+    code = exit_code(report)
+    emit(options, {"exit_code": code, "redundant": report}, lambda console: paint_redundant(console, report))
+    return code

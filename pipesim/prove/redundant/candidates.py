@@ -1,0 +1,123 @@
+"""The edits that could be removals: read off the program and one run of it, in the order of what they gain."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+
+from pipesim.explain.phases import run_canonically
+from pipesim.model.groups import ARRIVALS, ASKS, COMMITS, DELAYED_ARRIVALS, LIFE
+from pipesim.model.ops import Op, operand
+from pipesim.model.program import Program
+from pipesim.prove.redundant.meetings import meetings
+from pipesim.prove.redundant.removal import Edit, Removal, group_of
+from pipesim.prove.redundant.sites import Place, Site, SiteKind, arrives_only, sites
+
+_ALONE = {
+    SiteKind.WAIT: Edit.WAIT,
+    SiteKind.GROUP_WAIT: Edit.GROUP_WAIT,
+    SiteKind.FENCE: Edit.FENCE,
+}
+_MEETINGS = {SiteKind.NAMED: Edit.NAMED, SiteKind.CLUSTER: Edit.CLUSTER}
+_GAIN = list(Edit)
+
+
+def candidates(program: Program) -> tuple[Removal, ...]:
+    """Every edit to be tried: what an agent executes most often first, then what waits before what only issues."""
+    found = sites(program)
+    every = [*_alone(program, found), *_together(program, found), *_arrives(program, found), *_mbarriers(program)]
+    order = {site: n for n, site in enumerate(found)}
+    last = len(order)
+
+    def gain(removal: Removal) -> tuple[int, int, int]:
+        return (-removal.times, _GAIN.index(removal.edit), min((order[s] for s in removal.sites), default=last))
+
+    return tuple(sorted(every, key=gain))
+
+
+def _made(
+    program: Program, edit: Edit, what: str, some: Sequence[Site], found: Mapping[Site, Sequence[Place]],
+    fewer: int = 0, count: int = 0,
+) -> Removal:  # fmt: skip
+    agents = Counter(agent for site in some for agent, _ in found[site])
+    roles = dict.fromkeys(program.agents[agent].role for agent in sorted(agents))
+    return Removal(edit, what, tuple(some), tuple(roles), max(agents.values()), fewer, count)
+
+
+def _alone(program: Program, found: Mapping[Site, Sequence[Place]]) -> Iterator[Removal]:
+    for site in found:
+        if site.kind in _ALONE:
+            yield _made(program, _ALONE[site.kind], site.what, [site], found)
+
+
+def _together(program: Program, found: Mapping[Site, Sequence[Place]]) -> Iterator[Removal]:
+    for some in meetings(program, found):
+        yield _made(program, _MEETINGS[some[0].kind], some[0].what, some, found)
+
+
+def _arrives(program: Program, found: Mapping[Site, Sequence[Place]]) -> Iterator[Removal]:
+    """Arrives that give every phase equally many arrivals, of one line, or of all lines of a role."""
+    shares, counts = _shares(program), _counts(program)
+    by_role: defaultdict[tuple[str, tuple[str, ...]], list[Site]] = defaultdict(list)
+    for site, places in found.items():
+        if site.kind is SiteKind.ARRIVE:
+            roles = tuple(dict.fromkeys(program.agents[agent].role for agent, _ in places))
+            by_role[site.what, roles].append(site)
+    for (group, _), some in by_role.items():
+        tried = [*([site] for site in some), *([some] if len(some) > 1 else [])]
+        for these in tried:
+            given = {sum(phase[place] for site in these for place in found[site]) for phase in shares[group]}
+            if len(given) == len(counts[group]) == 1 and 0 < min(given) < min(counts[group]):
+                yield _made(program, Edit.ARRIVE, group, these, found, min(given), min(counts[group]))
+
+
+def _counts(program: Program) -> Mapping[str, set[int]]:
+    """The counts of the inits of each group of mbarriers."""
+    found: defaultdict[str, set[int]] = defaultdict(set)
+    for op in (op for code in program.code for op in code if op[0] == Op.INIT):
+        found[group_of(program, op)].add(operand(op, "count"))
+    return found
+
+
+def _shares(program: Program) -> Mapping[str, list[Counter[Place]]]:
+    """For each group of mbarriers the arrivals that each operation gives to each complete phase, in one run."""
+    found: defaultdict[str, list[Counter[Place]]] = defaultdict(list)
+    for phases in run_canonically(program).phases:
+        for phase in phases:
+            if phase.complete:
+                given: Counter[Place] = Counter()
+                for part in phase.contributions:
+                    given[part.agent, part.pc] += part.arrivals
+                found[program.barriers[phase.barrier].name].append(given)
+    return found
+
+
+def _mbarriers(program: Program) -> Iterator[Removal]:
+    """Groups of mbarriers that only count arrivals, which are asked for by parity: they can go as a whole."""
+    kept = {""}
+    for op in (op for code in program.code for op in code):
+        if not _is_plain(op):
+            kept.add(group_of(program, op))
+    for group in dict.fromkeys(barrier.name for barrier in program.barriers):
+        if group in kept:
+            continue
+        each = Counter(
+            agent for agent, code in enumerate(program.code) for op in code
+            if group_of(program, op) == group and op[0] not in LIFE
+        )  # fmt: skip
+        if each:
+            roles = dict.fromkeys(program.agents[agent].role for agent in sorted(each))
+            lines = [site for site in sites(program) if site.what == group and site.kind in _OF_MBARRIER]
+            yield Removal(Edit.MBARRIER, group, tuple(lines), tuple(roles), max(each.values()))
+
+
+_OF_MBARRIER = (SiteKind.WAIT, SiteKind.ARRIVE)
+
+
+def _is_plain(op: tuple[int, ...]) -> bool:
+    """True of what brings no bytes to an mbarrier and keeps no state token of it."""
+    if op[0] in LIFE or op[0] == Op.ARRIVE_DROP:
+        return op[0] in LIFE or not operand(op, "expect")
+    if op[0] in ARRIVALS | DELAYED_ARRIVALS | COMMITS:
+        return arrives_only(op)
+    return op[0] in ASKS and op[0] not in (Op.WAIT_STATE, Op.TEST_STATE)

@@ -1,0 +1,174 @@
+"""What is proved of a program, and what a removal must keep of it.
+
+A program is taken by the strictest rules that it satisfies. Where it breaks an optional rule already, as the rings of
+the libraries do that read a stage and hand it back without a proxy fence, a removal may not break it at a line where it
+was kept: it adds nothing to what the proof assumes. Nor may it leave a transfer in flight at the end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import Enum
+
+from pipesim.model.finding import FaultKind, Verdict
+from pipesim.model.groups import TOUCHES_MEMORY
+from pipesim.model.ops import Space, operand
+from pipesim.model.program import Program
+from pipesim.model.strictness import STRICTEST, Strictness
+from pipesim.prove.any_size.forks import holds
+from pipesim.prove.certificate.canonical import CanonicalRun
+from pipesim.prove.check import Check, How, check
+from pipesim.prove.memory_order.order import MemoryOrder
+from pipesim.prove.redundant.removal import Edit, Removal
+from pipesim.prove.redundant.sites import sites
+from pipesim.prove.search.leftovers import advisories, leftovers
+
+MOST_OPERATIONS = 60_000  #: of a program whose removals are looked for
+
+_Broken = frozenset[tuple[FaultKind, str, str]]  #: optional rules that are not kept, each with the lines of both sides
+
+
+class Withheld(Enum):
+    """Why nothing is offered of a program. The value is what reports say."""
+
+    REFUTED = "the protocol is refuted: correct it first"
+    UNKNOWN = "the protocol is not proved"
+    COVERAGE = "coverage is incomplete: what the program leaves out may need any of its operations"
+    LANES = "lanes of a warp that parted are taken to be together again, and a barrier may be what joins them"
+    FENCES = "every schedule was searched, and which reads rest on no proxy fence is not known then"
+    LONG = "the program is too long to be proved again for each of its operations"
+
+
+@dataclass(frozen=True)
+class Assumed:
+    """What the proof of one program leaves open: a removal may take away from it, and add nothing to it.
+
+    ``broken``: what the rules that the program breaks find, by lines. ``left``: warnings of what is left at the end.
+    """
+
+    broken: _Broken
+    left: frozenset[tuple[str, str]]
+
+
+@dataclass(frozen=True)
+class Standing:
+    """A proof that removals must keep.
+
+    ``rules``: the optional rules that the program satisfies; ``here``: what it assumes. ``max_states``: of a search, 0
+    where one run represents every schedule.
+    """
+
+    rules: Strictness
+    here: Assumed
+    max_states: int
+
+    def stands(self, program: Program) -> bool:
+        """True if an edited program, which may be one of another size, is proved by the same rules."""
+        judged = program.judged(self.rules)
+        if not self.max_states:
+            return holds(judged)
+        return check(judged, self.max_states).verdict is Verdict.PROVED
+
+    def assumed(self, program: Program) -> Assumed:
+        """What is assumed of a program, which may be one of another size."""
+        return _assumed(program, self.rules)
+
+    def adds_nothing(self, edited: Program, whole: Assumed) -> bool:
+        """True if the edited program assumes nothing that the whole one does not, and leaves no more at its end."""
+        mine = self.assumed(edited)
+        return mine.left <= whole.left and mine.broken <= whole.broken
+
+
+def standing(
+    program: Program, max_states: int, before: Callable[[], None] = lambda: None
+) -> tuple[Check | None, Standing | Withheld]:
+    """The proof of a program under the strictest rules that it satisfies, and not under fewer than it was given.
+
+    ``before`` is called before each check. The check is the one that decided, None where none was made.
+    """
+    if withheld := _by_coverage(program):
+        return None, withheld
+    if sum(map(len, program.code)) > MOST_OPERATIONS:
+        return None, Withheld.LONG
+    for rules in _ladder(program.strictness):
+        before()
+        found = check(program.judged(rules), max_states)
+        if found.verdict is Verdict.PROVED:
+            searched = found.how is How.SEARCH
+            if searched and rules != STRICTEST:
+                return found, Withheld.FENCES
+            return found, Standing(rules, _assumed(program, rules), max_states if searched else 0)
+    if found.verdict is Verdict.UNKNOWN:
+        return found, Withheld.UNKNOWN
+    before()
+    lenient = check(program, max_states)
+    lanes = lenient.verdict is Verdict.PROVED
+    return (lenient if lanes else found), Withheld.LANES if lanes else Withheld.REFUTED
+
+
+def _by_coverage(program: Program) -> Withheld | None:
+    coverage = program.coverage
+    left = coverage.stopped or coverage.blocked or coverage.left_out or coverage.undefined or coverage.weakened
+    return Withheld.COVERAGE if left else None
+
+
+def _ladder(given: Strictness) -> list[Strictness]:
+    """Sets of rules, the strictest first; all ask for lanes to be together only where PTX says so."""
+    rungs = [
+        STRICTEST,
+        Strictness(proxies=given.proxies, init=True, tensor_memory=True, lanes=True),
+        Strictness(proxies=given.proxies, init=given.init, tensor_memory=given.tensor_memory, lanes=True),
+    ]
+    return list(dict.fromkeys(rungs))
+
+
+def _assumed(program: Program, rules: Strictness) -> Assumed:
+    broken = _broken(program) if rules != STRICTEST else frozenset()
+    return Assumed(broken, frozenset((each.claim, each.line) for each in advisories(program, leftovers(program))))
+
+
+def _broken(program: Program) -> _Broken:
+    """What one run breaks of the strictest rules, each kind and pair of lines once."""
+    strict = program.judged(STRICTEST)
+    order = MemoryOrder(strict)
+    run = CanonicalRun(strict, [order])
+    run.to_end()
+    return frozenset(
+        (fault.kind, strict.line(fault.agent, fault.pc), _line(strict, fault.other_agent, fault.other_pc))
+        for fault in (*run.faults, *order.faults)
+    )
+
+
+def _line(program: Program, agent: int, pc: int) -> str:
+    return program.line(agent, pc) if agent >= 0 else ""
+
+
+# what the program does not describe
+
+
+def may_guard_more(program: Program, removal: Removal) -> bool:
+    """True if a removal may guard the allocation of tensor memory, which programs do not describe.
+
+    So it is for what an agent that uses tensor memory does only before its first use of it, or only after its last.
+    """
+    if removal.edit is Edit.FENCE:
+        return False
+    used = _tensor_uses(program)
+    removed = [place for site, places in sites(program).items() if site in removal.sites for place in places]
+    for agent, (first, last) in used.items():
+        mine = [pc for at, pc in removed if at == agent]
+        if mine and (max(mine) < first or min(mine) > last):
+            return True
+    return False
+
+
+def _tensor_uses(program: Program) -> dict[int, tuple[int, int]]:
+    """For each agent that uses tensor memory its first and its last operation that does."""
+    tensor = {n for n, access in enumerate(program.accesses) if access.space == Space.TENSOR}
+    found: dict[int, tuple[int, int]] = {}
+    for agent, code in enumerate(program.code) if tensor else ():
+        uses = [pc for pc, op in enumerate(code) if op[0] in TOUCHES_MEMORY and operand(op, "access") in tensor]
+        if uses:
+            found[agent] = uses[0], uses[-1]
+    return found

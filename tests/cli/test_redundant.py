@@ -1,0 +1,88 @@
+"""``pipesim check --redundant``: the report, the JSON, the exit codes, the limits."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pipesim.answers.redundant import redundant
+from pipesim.cli.main import main
+from pipesim.model.finding import Verdict
+from pipesim.model.program_json import dumps
+from pipesim.prove.check import check
+from pipesim.prove.redundant.removal import without
+from pipesim.targets import find
+from tests.support.paths import EXAMPLES, ROOT
+from tools import redundant_doc
+
+RING = f"{EXAMPLES / 'ring_more.py'}:ring"
+KERNELS = ROOT / "tests" / "ptx" / "kernels"
+
+
+def document(capsys: pytest.CaptureFixture[str], *arguments: str) -> Any:
+    capsys.readouterr()
+    code = main(["check", "--redundant", "--json", *arguments])
+    found = json.loads(capsys.readouterr().out)
+    assert found["exit_code"] == code
+    return found
+
+
+def test_what_is_printed_is_sorted_by_how_often_it_is_executed(capsys: pytest.CaptureFixture[str]) -> None:
+    report = document(capsys, RING)["redundant"]
+    times = [each["removal"]["times"] for each in report["alone"]]
+    assert times == sorted(times, reverse=True)
+    assert times[-1] == 1 < times[0]
+    assert report["said"] == "ring stays proved with any one of 5 of the 10 removals tried"
+    assert report["together"] == [0, 2, 4]
+
+
+def test_a_program_file_has_the_same_removals(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    file = tmp_path / "ring.json"
+    file.write_text(dumps(find(RING).build()), encoding="utf-8")
+    mine, theirs = (document(capsys, name)["redundant"] for name in (str(file), RING))
+    assert [each["said"] for each in mine["alone"]] == [each["said"] for each in theirs["alone"]]
+    assert mine["sizes"] == []
+
+
+def test_a_kernel_is_read_and_answered(capsys: pytest.CaptureFixture[str]) -> None:
+    found = document(capsys, str(KERNELS / "scale_ws_s3-sm_90a.ptx"))
+    assert found["exit_code"] in (0, 3)
+    assert found["redundant"]["operations"] > 0
+
+
+def test_a_refuted_protocol_has_exit_code_1(capsys: pytest.CaptureFixture[str]) -> None:
+    assert document(capsys, f"{EXAMPLES / 'ring_two.py'}:ring", "-p", "tiles=4")["exit_code"] == 1
+
+
+@pytest.mark.parametrize(
+    "more", [["--quick"], ["--replay", "0.1"], ["--format", "junit"], ["producer_consumer"]], ids=lambda x: x[0]
+)
+def test_what_cannot_be_asked_together_is_refused(more: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["check", *more, RING, "--redundant"]) == 2
+    assert "--redundant" in capsys.readouterr().err
+
+
+def test_a_step_that_takes_too_long_is_left_out_and_said(capsys: pytest.CaptureFixture[str]) -> None:
+    report = document(capsys, "gemm_sm100", "--time-limit", "0.3")
+    assert report["exit_code"] == 3
+    assert [each["why"] for each in report["redundant"]["left_out"]] == ["time"]
+
+
+def test_every_removal_in_the_page_of_a_protocol_is_proved_by_itself() -> None:
+    """By the whole check of the edited program, which knows nothing of removals; and the page has just these."""
+    target = find("persistent_scheduler")
+    program, report = target.build(), redundant(target, {})
+    for each in report.alone:
+        edited = without(program, each.removal)
+        assert edited is not None
+        assert check(edited).verdict is Verdict.PROVED
+    page = redundant_doc.written(redundant_doc.PAGE.read_text(encoding="utf-8"))
+    named = [row for row in page if row.startswith("| `persistent_scheduler` ")]
+    assert [each.said for each in report.alone] == [row.split(" | ")[1] for row in named]
+
+
+def test_the_page_is_checked(capsys: pytest.CaptureFixture[str]) -> None:
+    assert redundant_doc.main(["--check", "producer_consumer"]) == 0, capsys.readouterr().out

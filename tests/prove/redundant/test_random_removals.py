@@ -1,0 +1,40 @@
+"""Removals of random programs against a plain search; ``tools/judge_redundant.py`` does it by the thousand."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+
+from pipesim.prove.redundant.standing import Standing
+from tools import judge_redundant
+
+
+def judged(first: int, count: int) -> Counter[str]:
+    total: Counter[str] = Counter()
+    for seed in range(first, first + count):
+        total += judge_redundant.judge(seed)
+    return total
+
+
+@pytest.mark.parametrize("first", [0])
+def test_no_removal_that_is_offered_breaks_its_program(first: int) -> None:
+    seen = judged(first, 8)
+    assert not [word for word in seen if "WRONG" in word], f"seeds {first} to {first + 7}"
+    assert seen["offered"] >= 5
+    assert seen["breaks"] >= 5, "removals that break are tried, and kept back"
+    assert seen["together: offered"] >= 2
+
+
+@pytest.mark.slow
+def test_no_removal_of_more_programs_breaks_them() -> None:
+    seen = judged(500, 100)
+    assert not [word for word in seen if "WRONG" in word]
+    assert seen["offered"] >= 100
+
+
+def test_the_judge_sees_what_is_offered_without_a_proof(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The twin: were everything offered, the search would contradict."""
+    monkeypatch.setattr(Standing, "stands", lambda *_: True)
+    monkeypatch.setattr(Standing, "adds_nothing", lambda *_: True)
+    assert judged(0, 4)["WRONG"] > 0

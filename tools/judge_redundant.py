@@ -1,0 +1,85 @@
+"""Removals that are offered of random programs, against a search that follows every schedule of the edited program.
+
+``python tools/judge_redundant.py [COUNT] [SEED]``. Every operation of a program stands on a line of its own, so that
+each alone is a candidate. It prints a line for each seed that contradicts, and how much was judged.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+if __name__ == "__main__":
+    sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # works from a checkout that is not installed
+
+from pipesim.answers.redundant import redundant
+from pipesim.model.program import Program
+from pipesim.prove.redundant.candidates import candidates
+from pipesim.prove.redundant.removal import Removal, without
+from pipesim.targets import target_of
+from tests.support.random_programs.corners import random_corners
+from tests.support.random_programs.rings import random_ring
+from tools.fuzz.naive import Explored, explore
+
+MOST_STATES = 4_000  #: of a program that is judged
+MOST_OPERATIONS = 60
+
+
+def program_of(seed: int) -> Program:
+    """The random program of a seed, each operation on its own line."""
+    made = random_ring(seed, mutated=0.1) if seed % 2 else random_corners(seed, mutated=0.1)
+    lines, sources = [], list[str]()
+    for code in made.code:
+        lines.append(tuple(range(len(sources), len(sources) + len(code))))
+        sources += [f"random.py:{len(sources) + n + 1}" for n in range(len(code))]
+    return replace(made, lines=tuple(lines), sources=tuple(sources) or made.sources)
+
+
+def judge(seed: int) -> Counter[str]:
+    """How many removals are offered and right, WRONG, kept back and breaking, or kept back though nothing breaks."""
+    program = program_of(seed)
+    if sum(map(len, program.code)) > MOST_OPERATIONS or not _right(explore(program, MOST_STATES)):
+        return Counter(["not judged"])
+    report = redundant(target_of(program), {})
+    offered = [each.removal for each in report.alone]
+    said = Counter(_said(program, [each], offered=each in offered) for each in candidates(program))
+    together = [offered[n] for n in report.together]
+    if together:
+        said[f"together: {_said(program, together, offered=True)}"] += 1
+    return said
+
+
+def _said(program: Program, removals: list[Removal], *, offered: bool) -> str:
+    edited = without(program, *removals)
+    if edited is None:
+        return "no program"
+    seen = explore(edited, MOST_STATES)
+    if not seen.complete:
+        return "too many states"
+    if offered:
+        return "offered" if _right(seen) else "WRONG"
+    return "kept back" if _right(seen) else "breaks"
+
+
+def _right(seen: Explored) -> bool:
+    return seen.complete and not seen.wrong
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Judge the seeds; 1 if an offered removal breaks its program."""
+    count, first = [*(int(each) for each in arguments), *(200, 0)[len(arguments) :]]
+    total: Counter[str] = Counter()
+    for seed in range(first, first + count):
+        said = judge(seed)
+        if any("WRONG" in word for word in said):
+            print(f"seed {seed}: {dict(said)}")
+        total += said
+    print(dict(total))
+    return int(any("WRONG" in word for word in total))
+
+
+if __name__ == "__main__":
+    raise SystemExit(main(sys.argv[1:]))
