@@ -25,7 +25,7 @@ from pipesim.prove.any_size.family import EveryValue, Family, SomeValues
 from pipesim.prove.check import MOST_STATES
 from pipesim.prove.redundant.candidates import candidates
 from pipesim.prove.redundant.removal import Removal, without
-from pipesim.prove.redundant.standing import Assumed, Standing, Withheld, may_guard_more, standing
+from pipesim.prove.redundant.standing import KeptProof, OpenRules, Withheld, may_guard_more, standing
 from pipesim.prove.redundant.words import lines_of, said_of
 from pipesim.targets import Target
 
@@ -74,7 +74,7 @@ class _Tried:
     parameter: str
     value: int
     program: Program
-    assumed: Assumed | None
+    assumed: OpenRules | None
 
 
 class _Looking:
@@ -90,7 +90,7 @@ class _Looking:
         self.max_states = max_states
         self.budget = budget
         self.progress = progress
-        self._standing: Standing | None = None
+        self._standing: KeptProof | None = None
         self._verdict = Verdict.UNKNOWN
         self._withheld: Withheld | None = None
         self._ranges: tuple[EveryValue | SomeValues, ...] = ()

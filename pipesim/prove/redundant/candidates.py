@@ -6,20 +6,20 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 
 from pipesim.explain.phases import run_canonically
-from pipesim.model.groups import ARRIVALS, ASKS, COMMITS, DELAYED_ARRIVALS, LIFE
+from pipesim.model.groups import ARRIVALS, BY_PARITY, COMMITS, DELAYED_ARRIVALS, LIFE
 from pipesim.model.ops import Op, operand
 from pipesim.model.program import Program
 from pipesim.prove.redundant.meetings import meetings
-from pipesim.prove.redundant.removal import Edit, Removal, group_of
-from pipesim.prove.redundant.sites import Place, Site, SiteKind, arrives_only, sites
+from pipesim.prove.redundant.removal import Removal, RemovalKind, group_of
+from pipesim.prove.redundant.sites import Place, SyncKind, SyncSite, arrives_only, sites
 
 _ALONE = {
-    SiteKind.WAIT: Edit.WAIT,
-    SiteKind.GROUP_WAIT: Edit.GROUP_WAIT,
-    SiteKind.FENCE: Edit.FENCE,
+    SyncKind.WAIT: RemovalKind.WAIT,
+    SyncKind.GROUP_WAIT: RemovalKind.GROUP_WAIT,
+    SyncKind.FENCE: RemovalKind.FENCE,
 }
-_MEETINGS = {SiteKind.NAMED: Edit.NAMED, SiteKind.CLUSTER: Edit.CLUSTER}
-_GAIN = list(Edit)
+_MEETINGS = {SyncKind.NAMED: RemovalKind.NAMED, SyncKind.CLUSTER: RemovalKind.CLUSTER}
+_GAIN = list(RemovalKind)
 
 
 def candidates(program: Program) -> tuple[Removal, ...]:
@@ -36,7 +36,7 @@ def candidates(program: Program) -> tuple[Removal, ...]:
 
 
 def _made(
-    program: Program, edit: Edit, what: str, some: Sequence[Site], found: Mapping[Site, Sequence[Place]],
+    program: Program, edit: RemovalKind, what: str, some: Sequence[SyncSite], found: Mapping[SyncSite, Sequence[Place]],
     fewer: int = 0, count: int = 0,
 ) -> Removal:  # fmt: skip
     agents = Counter(agent for site in some for agent, _ in found[site])
@@ -44,23 +44,23 @@ def _made(
     return Removal(edit, what, tuple(some), tuple(roles), max(agents.values()), fewer, count)
 
 
-def _alone(program: Program, found: Mapping[Site, Sequence[Place]]) -> Iterator[Removal]:
+def _alone(program: Program, found: Mapping[SyncSite, Sequence[Place]]) -> Iterator[Removal]:
     for site in found:
         if site.kind in _ALONE:
             yield _made(program, _ALONE[site.kind], site.what, [site], found)
 
 
-def _together(program: Program, found: Mapping[Site, Sequence[Place]]) -> Iterator[Removal]:
+def _together(program: Program, found: Mapping[SyncSite, Sequence[Place]]) -> Iterator[Removal]:
     for some in meetings(program, found):
         yield _made(program, _MEETINGS[some[0].kind], some[0].what, some, found)
 
 
-def _arrives(program: Program, found: Mapping[Site, Sequence[Place]]) -> Iterator[Removal]:
+def _arrives(program: Program, found: Mapping[SyncSite, Sequence[Place]]) -> Iterator[Removal]:
     """Arrives that give every phase equally many arrivals, of one line, or of all lines of a role."""
     shares, counts = _shares(program), _counts(program)
-    by_role: defaultdict[tuple[str, tuple[str, ...]], list[Site]] = defaultdict(list)
+    by_role: defaultdict[tuple[str, tuple[str, ...]], list[SyncSite]] = defaultdict(list)
     for site, places in found.items():
-        if site.kind is SiteKind.ARRIVE:
+        if site.kind is SyncKind.ARRIVE:
             roles = tuple(dict.fromkeys(program.agents[agent].role for agent, _ in places))
             by_role[site.what, roles].append(site)
     for (group, _), some in by_role.items():
@@ -68,7 +68,7 @@ def _arrives(program: Program, found: Mapping[Site, Sequence[Place]]) -> Iterato
         for these in tried:
             given = {sum(phase[place] for site in these for place in found[site]) for phase in shares[group]}
             if len(given) == len(counts[group]) == 1 and 0 < min(given) < min(counts[group]):
-                yield _made(program, Edit.ARRIVE, group, these, found, min(given), min(counts[group]))
+                yield _made(program, RemovalKind.ARRIVE, group, these, found, min(given), min(counts[group]))
 
 
 def _counts(program: Program) -> Mapping[str, set[int]]:
@@ -108,10 +108,10 @@ def _mbarriers(program: Program) -> Iterator[Removal]:
         if each:
             roles = dict.fromkeys(program.agents[agent].role for agent in sorted(each))
             lines = [site for site in sites(program) if site.what == group and site.kind in _OF_MBARRIER]
-            yield Removal(Edit.MBARRIER, group, tuple(lines), tuple(roles), max(each.values()))
+            yield Removal(RemovalKind.MBARRIER, group, tuple(lines), tuple(roles), max(each.values()))
 
 
-_OF_MBARRIER = (SiteKind.WAIT, SiteKind.ARRIVE)
+_OF_MBARRIER = (SyncKind.WAIT, SyncKind.ARRIVE)
 
 
 def _is_plain(op: tuple[int, ...]) -> bool:
@@ -120,4 +120,4 @@ def _is_plain(op: tuple[int, ...]) -> bool:
         return op[0] in LIFE or not operand(op, "expect")
     if op[0] in ARRIVALS | DELAYED_ARRIVALS | COMMITS:
         return arrives_only(op)
-    return op[0] in ASKS and op[0] not in (Op.WAIT_STATE, Op.TEST_STATE)
+    return op[0] in BY_PARITY

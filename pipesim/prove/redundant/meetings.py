@@ -9,7 +9,7 @@ from pipesim.model.groups import ON_NAMED_BARRIER
 from pipesim.model.machine import Flight, State, Step
 from pipesim.model.ops import Op, operand
 from pipesim.model.program import Program
-from pipesim.prove.redundant.sites import Place, Site, SiteKind
+from pipesim.prove.redundant.sites import Place, SyncKind, SyncSite
 
 
 class _Joined:
@@ -33,29 +33,29 @@ class _Joined:
         """Transfers meet nobody."""
 
 
-def meetings(program: Program, found: Mapping[Site, Sequence[Place]]) -> tuple[tuple[Site, ...], ...]:
+def meetings(program: Program, found: Mapping[SyncSite, Sequence[Place]]) -> tuple[tuple[SyncSite, ...], ...]:
     """Groups of sites that meet, each of one kind: none of the one group ever meets one of another."""
     joined = _Joined(program)
-    if any(site.kind is SiteKind.NAMED for site in found):
+    if any(site.kind is SyncKind.NAMED for site in found):
         run_canonically(program, observers=(joined,))
     turns = {place: turn for agent in range(len(program.agents)) for place, turn in _cluster_turns(program, agent)}
-    group: dict[Site, Site] = {}
-    first: dict[Hashable, Site] = {}
+    group: dict[SyncSite, SyncSite] = {}
+    first: dict[Hashable, SyncSite] = {}
 
-    def head(site: Site) -> Site:
+    def head(site: SyncSite) -> SyncSite:
         while group.setdefault(site, site) != site:
             site = group[site]
         return site
 
     for site, places in found.items():
-        if site.kind not in (SiteKind.NAMED, SiteKind.CLUSTER):
+        if site.kind not in (SyncKind.NAMED, SyncKind.CLUSTER):
             continue
         head(site)
         for place in places:
-            key = joined.generations.get(place) if site.kind is SiteKind.NAMED else turns[place]
+            key = joined.generations.get(place) if site.kind is SyncKind.NAMED else turns[place]
             if key is not None:
                 group[head(site)] = head(first.setdefault((site.kind, key), site))
-    together: dict[Site, list[Site]] = {}
+    together: dict[SyncSite, list[SyncSite]] = {}
     for site in group:
         together.setdefault(head(site), []).append(site)
     return tuple(tuple(some) for some in together.values())

@@ -10,10 +10,10 @@ from pipesim.model.edits import changed, deleted, listing, with_listings
 from pipesim.model.groups import ON_BARRIER, PARITY_TRIES, READS_REGISTER
 from pipesim.model.ops import Op, Operation, operand, with_operand
 from pipesim.model.program import Program
-from pipesim.prove.redundant.sites import Site, sites
+from pipesim.prove.redundant.sites import SyncSite, sites
 
 
-class Edit(Enum):
+class RemovalKind(Enum):
     """What is removed. In the order of what it gains."""
 
     MBARRIER = "mbarrier"  #: all that is done with a group of mbarriers, their inits as well
@@ -34,9 +34,9 @@ class Removal:
     none is changed. ``roles``: who executes the sites. ``times``: executions of one agent, the most of any.
     """
 
-    edit: Edit
+    edit: RemovalKind
     what: str
-    sites: tuple[Site, ...]
+    sites: tuple[SyncSite, ...]
     roles: tuple[str, ...]
     times: int
     fewer: int = 0
@@ -44,18 +44,18 @@ class Removal:
 
     def within(self, other: Removal) -> bool:
         """True if ``other`` takes away all that this one does."""
-        mine = other.edit is Edit.MBARRIER and self.what == other.what
-        return set(self.sites) <= set(other.sites) or (mine and self.edit in (Edit.WAIT, Edit.ARRIVE))
+        mine = other.edit is RemovalKind.MBARRIER and self.what == other.what
+        return set(self.sites) <= set(other.sites) or (mine and self.edit in (RemovalKind.WAIT, RemovalKind.ARRIVE))
 
 
 def without(program: Program, *removals: Removal) -> Program | None:
     """The program after these edits; None if that makes no program, or one that is the same."""
     gone = {site for removal in removals for site in removal.sites}
     places = {place for site, where in sites(program).items() if site in gone for place in where}
-    groups = {removal.what for removal in removals if removal.edit is Edit.MBARRIER}
+    groups = {removal.what for removal in removals if removal.edit is RemovalKind.MBARRIER}
     lowered = {removal.what: 0 for removal in removals if removal.fewer and removal.what not in groups}
     for removal in removals:
-        if removal.what in lowered and removal.edit is Edit.ARRIVE:
+        if removal.what in lowered and removal.edit is RemovalKind.ARRIVE:
             lowered[removal.what] += removal.fewer
     new = {}
     for agent in range(len(program.agents)):

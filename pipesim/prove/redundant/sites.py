@@ -16,7 +16,7 @@ from pipesim.model.ops import Engine, Fence, Op, Operation, operand
 from pipesim.model.program import NAMED_BARRIERS, Program
 
 
-class SiteKind(Enum):
+class SyncKind(Enum):
     """What a site does. In the order of what removing it gains: what waits before what only issues."""
 
     NAMED = "named barrier"  #: bar.sync and bar.arrive
@@ -27,10 +27,10 @@ class SiteKind(Enum):
     FENCE = "fence"
 
 
-class Site(NamedTuple):
+class SyncSite(NamedTuple):
     """One source line and what it synchronises. ``what``: the mbarrier's name, or a number as the operation has it."""
 
-    kind: SiteKind
+    kind: SyncKind
     line: str
     what: str
 
@@ -41,14 +41,16 @@ _JUDGED_FENCES = frozenset({Fence.MBARRIER_INIT, Fence.PROXY_ASYNC, Fence.ACQ_RE
 _TENSOR_CORES = frozenset({Engine.WGMMA, Engine.TCGEN05})
 
 
-def sites(program: Program) -> Mapping[Site, Sequence[Place]]:
+def sites(program: Program) -> Mapping[SyncSite, Sequence[Place]]:
     """Every site with the operations that it records, in the order in which agents come to them."""
-    found: dict[Site, list[Place]] = {}
+    found: dict[SyncSite, list[Place]] = {}
     for agent, code in enumerate(program.code):
         for pc, op in enumerate(code):
             kind = kind_of(program, op)
             if kind is not None:
-                found.setdefault(Site(kind, program.line(agent, pc), _what(program, kind, op)), []).append((agent, pc))
+                found.setdefault(SyncSite(kind, program.line(agent, pc), _what(program, kind, op)), []).append(
+                    (agent, pc)
+                )
     return found
 
 
@@ -57,21 +59,21 @@ def is_of_kernel(program: Program) -> bool:
     return bool(program.coverage.extracted)
 
 
-def kind_of(program: Program, op: Operation) -> SiteKind | None:
+def kind_of(program: Program, op: Operation) -> SyncKind | None:
     """What an operation synchronises; None if nothing that may be left out and is judged."""
     if op[0] in BLOCKING_WAITS:
-        return SiteKind.WAIT
+        return SyncKind.WAIT
     if op[0] == Op.WAIT_GROUP:
         read_by_thread = is_of_kernel(program) and operand(op, "engine") in _TENSOR_CORES
-        return None if read_by_thread else SiteKind.GROUP_WAIT
+        return None if read_by_thread else SyncKind.GROUP_WAIT
     if op[0] == Op.FENCE:
-        return SiteKind.FENCE if operand(op, "fence") in _JUDGED_FENCES else None
+        return SyncKind.FENCE if operand(op, "fence") in _JUDGED_FENCES else None
     if op[0] in ON_NAMED_BARRIER:
         of_lanes = program.named_barriers[operand(op, "named_barrier")][1] >= NAMED_BARRIERS
-        return None if of_lanes and is_of_kernel(program) else SiteKind.NAMED
+        return None if of_lanes and is_of_kernel(program) else SyncKind.NAMED
     if op[0] in CLUSTER:
-        return SiteKind.CLUSTER
-    return SiteKind.ARRIVE if arrives_only(op) else None
+        return SyncKind.CLUSTER
+    return SyncKind.ARRIVE if arrives_only(op) else None
 
 
 def arrives_only(op: Operation) -> bool:
@@ -83,15 +85,15 @@ def arrives_only(op: Operation) -> bool:
     return op[0] in DELAYED_ARRIVALS
 
 
-def _what(program: Program, kind: SiteKind, op: Operation) -> str:
+def _what(program: Program, kind: SyncKind, op: Operation) -> str:
     match kind:
-        case SiteKind.WAIT | SiteKind.ARRIVE:
+        case SyncKind.WAIT | SyncKind.ARRIVE:
             return program.barriers[operand(op, "barrier")].name
-        case SiteKind.GROUP_WAIT:
+        case SyncKind.GROUP_WAIT:
             return str(operand(op, "engine"))
-        case SiteKind.FENCE:
+        case SyncKind.FENCE:
             return str(operand(op, "fence"))
-        case SiteKind.NAMED:
+        case SyncKind.NAMED:
             return str(program.named_barriers[operand(op, "named_barrier")][1])
-        case SiteKind.CLUSTER:
+        case SyncKind.CLUSTER:
             return ""

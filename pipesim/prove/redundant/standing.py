@@ -20,7 +20,7 @@ from pipesim.prove.any_size.forks import holds
 from pipesim.prove.certificate.canonical import CanonicalRun
 from pipesim.prove.check import Check, How, check
 from pipesim.prove.memory_order.order import MemoryOrder
-from pipesim.prove.redundant.removal import Edit, Removal
+from pipesim.prove.redundant.removal import Removal, RemovalKind
 from pipesim.prove.redundant.sites import sites
 from pipesim.prove.search.leftovers import advisories, leftovers
 
@@ -41,7 +41,7 @@ class Withheld(Enum):
 
 
 @dataclass(frozen=True)
-class Assumed:
+class OpenRules:
     """What the proof of one program leaves open: a removal may take away from it, and add nothing to it.
 
     ``broken``: what the rules that the program breaks find, by lines. ``left``: warnings of what is left at the end.
@@ -52,7 +52,7 @@ class Assumed:
 
 
 @dataclass(frozen=True)
-class Standing:
+class KeptProof:
     """A proof that removals must keep.
 
     ``rules``: the optional rules that the program satisfies; ``here``: what it assumes. ``max_states``: of a search, 0
@@ -60,7 +60,7 @@ class Standing:
     """
 
     rules: Strictness
-    here: Assumed
+    here: OpenRules
     max_states: int
 
     def stands(self, program: Program) -> bool:
@@ -70,11 +70,11 @@ class Standing:
             return holds(judged)
         return check(judged, self.max_states).verdict is Verdict.PROVED
 
-    def assumed(self, program: Program) -> Assumed:
+    def assumed(self, program: Program) -> OpenRules:
         """What is assumed of a program, which may be one of another size."""
         return _assumed(program, self.rules)
 
-    def adds_nothing(self, edited: Program, whole: Assumed) -> bool:
+    def adds_nothing(self, edited: Program, whole: OpenRules) -> bool:
         """True if the edited program assumes nothing that the whole one does not, and leaves no more at its end."""
         mine = self.assumed(edited)
         return mine.left <= whole.left and mine.broken <= whole.broken
@@ -82,7 +82,7 @@ class Standing:
 
 def standing(
     program: Program, max_states: int, before: Callable[[], None] = lambda: None
-) -> tuple[Check | None, Standing | Withheld]:
+) -> tuple[Check | None, KeptProof | Withheld]:
     """The proof of a program under the strictest rules that it satisfies, and not under fewer than it was given.
 
     ``before`` is called before each check. The check is the one that decided, None where none was made.
@@ -98,7 +98,7 @@ def standing(
             searched = found.how is How.SEARCH
             if searched and rules != STRICTEST:
                 return found, Withheld.FENCES
-            return found, Standing(rules, _assumed(program, rules), max_states if searched else 0)
+            return found, KeptProof(rules, _assumed(program, rules), max_states if searched else 0)
     if found.verdict is Verdict.UNKNOWN:
         return found, Withheld.UNKNOWN
     before()
@@ -123,9 +123,9 @@ def _ladder(given: Strictness) -> list[Strictness]:
     return list(dict.fromkeys(rungs))
 
 
-def _assumed(program: Program, rules: Strictness) -> Assumed:
+def _assumed(program: Program, rules: Strictness) -> OpenRules:
     broken = _broken(program) if rules != STRICTEST else frozenset()
-    return Assumed(broken, frozenset((each.claim, each.line) for each in advisories(program, leftovers(program))))
+    return OpenRules(broken, frozenset((each.claim, each.line) for each in advisories(program, leftovers(program))))
 
 
 def _broken(program: Program) -> _Broken:
@@ -152,7 +152,7 @@ def may_guard_more(program: Program, removal: Removal) -> bool:
 
     So it is for what an agent that uses tensor memory does only before its first use of it, or only after its last.
     """
-    if removal.edit is Edit.FENCE:
+    if removal.edit is RemovalKind.FENCE:
         return False
     used = _tensor_uses(program)
     removed = [place for site, places in sites(program).items() if site in removal.sites for place in places]

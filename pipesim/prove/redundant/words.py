@@ -6,8 +6,8 @@ from typing import assert_never
 
 from pipesim.model.ops import Engine, Fence
 from pipesim.model.program import Program
-from pipesim.prove.redundant.removal import Edit, Removal
-from pipesim.prove.redundant.sites import SiteKind
+from pipesim.prove.redundant.removal import Removal, RemovalKind
+from pipesim.prove.redundant.sites import SyncKind
 
 _FENCES = {
     Fence.MBARRIER_INIT: "fence.mbarrier_init",
@@ -23,22 +23,22 @@ def said_of(program: Program, removal: Removal) -> str:
     """``load's wait for empty``; of an arrive also how the init changes."""
     who, what = _names(removal.roles), removal.what
     match removal.edit:
-        case Edit.MBARRIER:
+        case RemovalKind.MBARRIER:
             stages = sum(barrier.name == what and barrier.cta == 0 for barrier in program.barriers)
             barriers = f"the {stages} mbarriers" if stages > 1 else "the mbarrier"
             return f"{barriers} {what}: {_parts(removal)} of {who}"
-        case Edit.NAMED:
+        case RemovalKind.NAMED:
             return f"named barrier {what}: the {_plural('bar.sync', removal)} of {who}"
-        case Edit.CLUSTER:
+        case RemovalKind.CLUSTER:
             return f"the cluster barrier, its arrive and its wait, of {who}"
-        case Edit.WAIT:
+        case RemovalKind.WAIT:
             return f"the wait for {what} of {who}"
-        case Edit.GROUP_WAIT:
+        case RemovalKind.GROUP_WAIT:
             return f"the wait for the groups of {_GROUPS[Engine(int(what))]} of {who}"
-        case Edit.ARRIVE:
+        case RemovalKind.ARRIVE:
             left = removal.count - removal.fewer
             return f"the arrive on {what} of {who}, with an init count of {left:,} instead of {removal.count:,}"
-        case Edit.FENCE:
+        case RemovalKind.FENCE:
             return f"the {_FENCES[Fence(int(what))]} of {who}"
         case _:
             assert_never(removal.edit)
@@ -51,7 +51,7 @@ def lines_of(removal: Removal) -> tuple[str, ...]:
 
 def _parts(removal: Removal) -> str:
     kinds = {site.kind for site in removal.sites}
-    named = [word for kind, word in ((SiteKind.WAIT, "waits"), (SiteKind.ARRIVE, "arrives")) if kind in kinds]
+    named = [word for kind, word in ((SyncKind.WAIT, "waits"), (SyncKind.ARRIVE, "arrives")) if kind in kinds]
     return " and ".join(["inits", *named]) if len(named) < 2 else "inits, waits and arrives"
 
 

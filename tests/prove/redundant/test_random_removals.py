@@ -6,7 +6,7 @@ from collections import Counter
 
 import pytest
 
-from pipesim.prove.redundant.standing import Standing
+from pipesim.prove.redundant.standing import KeptProof
 from tools import judge_redundant
 
 
@@ -35,6 +35,6 @@ def test_no_removal_of_more_programs_breaks_them() -> None:
 
 def test_the_judge_sees_what_is_offered_without_a_proof(monkeypatch: pytest.MonkeyPatch) -> None:
     """The twin: were everything offered, the search would contradict."""
-    monkeypatch.setattr(Standing, "stands", lambda *_: True)
-    monkeypatch.setattr(Standing, "adds_nothing", lambda *_: True)
+    monkeypatch.setattr(KeptProof, "stands", lambda *_: True)
+    monkeypatch.setattr(KeptProof, "adds_nothing", lambda *_: True)
     assert judged(0, 4)["WRONG"] > 0

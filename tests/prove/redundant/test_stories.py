@@ -16,8 +16,8 @@ from pipesim.model.ops import Engine, Op, operand
 from pipesim.model.program import Program
 from pipesim.pipelines import ProducerConsumerPipeline
 from pipesim.prove.redundant.candidates import candidates
-from pipesim.prove.redundant.removal import Edit, without
-from pipesim.prove.redundant.sites import SiteKind, sites
+from pipesim.prove.redundant.removal import RemovalKind, without
+from pipesim.prove.redundant.sites import SyncKind, sites
 from pipesim.prove.redundant.standing import Withheld
 from pipesim.targets import target_of
 
@@ -87,7 +87,7 @@ def test_a_second_wait_for_one_phase_may_go_and_the_first_as_well_but_not_both()
 def test_an_arrive_goes_with_its_count() -> None:
     report = asked(ring, count=2)
     removals = [each.removal for each in report.alone]
-    assert [(r.edit, r.what, r.fewer, r.count) for r in removals] == [(Edit.ARRIVE, "empty", 1, 2)] * 2
+    assert [(r.edit, r.what, r.fewer, r.count) for r in removals] == [(RemovalKind.ARRIVE, "empty", 1, 2)] * 2
     assert "with an init count of 1 instead of 2" in report.alone[0].said
     program = target_of(ring).build({"count": 2})
     edited = without(program, removals[0])
@@ -111,7 +111,7 @@ def test_without_proxy_fences_a_removal_adds_nothing_to_what_is_assumed() -> Non
     assert asked(ring, fences=0).assumed == ("--strict-proxies",)
     report = asked(half_fenced)
     assert report.assumed == ("--strict-proxies",)
-    assert [each for each in report.alone if each.removal.edit is Edit.FENCE] == []
+    assert [each for each in report.alone if each.removal.edit is RemovalKind.FENCE] == []
 
 
 def half_fenced(tiles: int = 6) -> Protocol:
@@ -178,7 +178,7 @@ def meeting(late: int = 0) -> Protocol:
 
 def own_barriers(report: RedundantReport) -> list[tuple[str, tuple[str, ...], int]]:
     """The named barriers that could go, but for the one of the prologue, with roles and source lines."""
-    named = [each.removal for each in report.alone if each.removal.edit is Edit.NAMED]
+    named = [each.removal for each in report.alone if each.removal.edit is RemovalKind.NAMED]
     return [(each.what, each.roles, len(each.sites)) for each in named if each.what != "0"]
 
 
@@ -189,15 +189,15 @@ def test_barriers_go_with_all_who_meet_there() -> None:
 def test_either_of_two_meetings_orders_the_tile_and_one_has_to_stay() -> None:
     report = asked(meeting, late=1)
     assert own_barriers(report) == [("1", ("one", "two"), 2), ("2", ("one", "two"), 2)]
-    kept = {report.alone[n].removal.what for n in report.together if report.alone[n].removal.edit is Edit.NAMED}
+    kept = {report.alone[n].removal.what for n in report.together if report.alone[n].removal.edit is RemovalKind.NAMED}
     assert kept - {"0"} == {"1"}
 
 
 def test_a_wait_for_the_last_store_stays_although_nothing_races() -> None:
     report = asked(stored)
-    assert [each for each in report.alone if each.removal.edit is Edit.GROUP_WAIT] == []
+    assert [each for each in report.alone if each.removal.edit is RemovalKind.GROUP_WAIT] == []
     tried = [each.edit for each in candidates(target_of(stored).build())]
-    assert Edit.GROUP_WAIT in tried
+    assert RemovalKind.GROUP_WAIT in tried
 
 
 def stored() -> Protocol:
@@ -261,7 +261,7 @@ def hangs() -> Protocol:
 
 def test_fences_that_the_proof_does_not_judge_are_no_sites() -> None:
     program = target_of(tensor).build()
-    fences = [site for site in sites(program) if site.kind is SiteKind.FENCE]
+    fences = [site for site in sites(program) if site.kind is SyncKind.FENCE]
     assert {site.what for site in fences} <= {str(int(Fence.PROXY_ASYNC)), str(int(Fence.MBARRIER_INIT))}
 
 
