@@ -31,9 +31,17 @@ static __device__ __forceinline__ void pipesim_store_word(PipesimAddress to, uns
     asm volatile(PIPESIM_STORE ".b32 [%0], %1;" ::PIPESIM_REGISTER(to), "r"(word));
 }
 
+// A copy in a register of its own. Else, at the end of a branch in which a clock was read, the new clock would be copied to
+// the register of the old one, and that waits for it.
+static __device__ __forceinline__ unsigned pipesim_copy(unsigned word) {
+    unsigned copy;
+    asm volatile("mov.u32 %0, %1;" : "=r"(copy) : "r"(word));
+    return copy;
+}
+
 // Stores the last word, and makes this one the last.
-static __device__ __forceinline__ void pipesim_push(PipesimAgent &agent, unsigned word) {
-    if (agent.live) pipesim_store_word(agent.pointer - PIPESIM_RECORD_BYTES, agent.last);
+static __device__ __forceinline__ void pipesim_push(PipesimAgent &agent, unsigned last, unsigned word) {
+    if (agent.live) pipesim_store_word(agent.pointer - PIPESIM_RECORD_BYTES, last);
     agent.last = word;
     agent.pointer += PIPESIM_RECORD_BYTES;
 }
@@ -42,10 +50,15 @@ static __device__ __forceinline__ void pipesim_push(PipesimAgent &agent, unsigne
 // what follows waits for it.
 static __device__ __forceinline__ void pipesim_record(PipesimAgent &agent, unsigned site, bool waits, bool ends_lap) {
     agent.hash = agent.hash * PIPESIM_HASH_FACTOR + (waits ? agent.at + (PIPESIM_FIRST_BLOCK + site + 1) : site + 1);
+    const unsigned last = pipesim_copy(agent.last);
     unsigned now = pipesim_anything(), timer;
     if (agent.live) pipesim_read(now, timer);
-    if (ends_lap) pipesim_push(agent, agent.hash);  // after the reading, so that the last clock has had its time
-    pipesim_push(agent, now);
+    if (ends_lap) {  // after the reading, so that the last clock has had its time
+        pipesim_push(agent, last, agent.hash);
+        pipesim_push(agent, agent.hash, now);
+    } else {
+        pipesim_push(agent, last, now);
+    }
 }
 
 // The head of an iteration.
@@ -58,8 +71,8 @@ static __device__ __forceinline__ void pipesim_at(PipesimAgent &agent) {
 // After the agent's last record: what follows is not recorded.
 static __device__ __forceinline__ void pipesim_end(PipesimAgent &agent) {
     if (agent.kept) return;
-    pipesim_push(agent, agent.hash);
-    pipesim_push(agent, 0);
+    pipesim_push(agent, agent.last, agent.hash);
+    pipesim_push(agent, agent.hash, 0);
     agent.kept = agent.pointer - PIPESIM_RECORD_BYTES;
 }
 

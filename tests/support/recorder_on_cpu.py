@@ -22,6 +22,7 @@ _MAIN = """
 static unsigned memory[{words}], clock_now;
 static unsigned pipesim_anything() {{ return 0xdeadbeef; }}
 static void pipesim_read(unsigned &now, unsigned &) {{ now = clock_now += 10; }}
+static unsigned pipesim_copy(unsigned word) {{ return word; }}
 static void pipesim_store_word(unsigned to, unsigned word) {{ memory[to / 4] = word; }}
 template <typename Agent> static void pipesim_store(const Agent &agent) {{
     memory[agent.pointer / 4 - 2] = agent.now;
