@@ -43,7 +43,8 @@ class Simulation:
     ``cycles`` is the time at which the last agent ended (or the last thing happened), ``ends`` that of each agent, -1
     for one that did not end. ``queue_events`` counts what passed through SimPy's queue. ``late`` are the transfers
     (agent, operation) that were still under way when the last agent of their CTA had ended. ``cut``: the limit of this
-    process that ended it.
+    process that ended it. ``landings``: (agent, operation, barrier or -1, cycle) of each transfer that ended, if they
+    were asked for.
     """
 
     program: Program
@@ -59,6 +60,7 @@ class Simulation:
     state: State
     late: tuple[tuple[int, int], ...] = ()
     cut: Limit | None = None
+    landings: tuple[tuple[int, int, int, int], ...] = ()
 
 
 def simulate(
@@ -70,16 +72,19 @@ def simulate(
     observers: Sequence[Observer] = (),
     also: frozenset[SiteKey] = NO_SITES,
     until_time_limit: bool = False,
+    landings: bool = False,
 ) -> Simulation:
     """Run one CTA (or cluster) of ``program`` under ``profile``.
 
     ``traced`` adds what each record costs on the chip, to be compared with a traced kernel. ``observers`` see
     every move (which operation completed which phase, whether parity waits mean what they say) and change nothing.
     ``also``: optional sites at which records are made, as a trace to compare with has them.
-    ``until_time_limit``: a time limit of the process ends the run, as ``max_steps`` does.
+    ``until_time_limit``: a time limit of the process ends the run, as ``max_steps`` does. ``landings``: keep the cycle
+    at which each transfer ended, which no event of a trace says.
     Same arguments, same result, to the last event.
     """
     run = _Run(program, profile, traced=traced, max_steps=max_steps, observers=observers, also=also)
+    run.landings = [] if landings else None
     return run.result(until_time_limit=until_time_limit)
 
 
@@ -121,6 +126,7 @@ class _Run:
         self._launched = 0  #: transfers put under way so far
         self._ends = [-1] * len(program.agents)
         self._faults: list[Fault] = []
+        self.landings: list[tuple[int, int, int, int]] | None = None
         self._steps = 0
         self._queued = 0
         self._stopped = False
@@ -161,6 +167,7 @@ class _Run:
             self._state,
             tuple(self._late),
             cut,
+            tuple(self.landings or ()),
         )
 
     # moving
@@ -373,6 +380,8 @@ class _Run:
         for observer in self._observers:
             observer.landed(flight, flight.remaining, result)
         self._state = result.state
+        if self.landings is not None:
+            self.landings.append((flight.agent, flight.pc, flight.barrier, int(self._env.now)))
         cta = self._program.agents[flight.agent].cta
         if flight.first < flight.end and not self._alive[cta] and int(self._env.now) > self._left[cta]:
             self._late[flight.agent, flight.pc] = None

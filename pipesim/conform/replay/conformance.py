@@ -14,6 +14,7 @@ from pipesim.conform.replay.divergence import CtaDivergences
 from pipesim.conform.replay.follow_records import STRICT, replay
 from pipesim.conform.replay.latency_floor import LatencyFloors, floors_for
 from pipesim.conform.replay.passes import EVERY, Sight
+from pipesim.conform.replay.phase_log import PhaseLog, PhaseWatch
 from pipesim.conform.replay.releases import ReleaseTime, Stopwatch
 from pipesim.conform.result import Conformance, Divergence, DivergenceKind, LatencyCheck, TraceVerdict
 from pipesim.errors import EvidenceError
@@ -83,6 +84,23 @@ def release_times(program: Program, trace: Trace) -> dict[int, list[ReleaseTime]
     for cta in recorded_ctas(trace):
         _replay_cta(program, table, trace, cta, sites, uncertainty, watch)
     return {cta: releases.times for cta, releases in watch.started.items()}
+
+
+def phase_logs(program: Program, trace: Trace) -> dict[int, PhaseLog]:
+    """What each phase was made of and who saw it, by CTA (or the first CTA of a cluster); as far as the trace conforms.
+
+    A CTA whose events are not those of the program has no log. EvidenceError if the trace is another kernel's.
+    """
+    table = site_table(program, optional_of(trace.meta))
+    require_same_kernel(program, table, trace)
+    watch = PhaseWatch(own_rows(program, trace))
+    trace = as_clusters(program, trace)
+    sites, uncertainty = site_numbers(trace, table), order_uncertainty(trace)
+    for cta in recorded_ctas(trace):
+        found = _replay_cta(program, table, trace, cta, sites, uncertainty, watch)
+        if cta in watch.logs:
+            watch.logs[cta].divergence = found.divergence
+    return watch.logs
 
 
 def stopwatch(program: Program, trace: Trace, floors: LatencyFloors | None) -> Stopwatch:
@@ -177,7 +195,7 @@ def _info(trace: Trace, cta: int) -> CtaInfo:
 
 def _replay_cta(
     program: Program, table: SiteTable, trace: Trace, cta: int, sites: dict[int, int], uncertainty: int,
-    watch: Stopwatch | None = None,
+    watch: Stopwatch | PhaseWatch | None = None,
 ) -> _OfCta:  # fmt: skip
     events, info = events_of(trace, cta), _info(trace, cta)
     # where the records of a kernel that was stopped end is not a divergence in itself

@@ -15,7 +15,7 @@ from typing import Literal, NamedTuple
 
 from pipesim.conform.replay.align import Aligned
 from pipesim.conform.replay.divergence import CtaDivergences
-from pipesim.conform.replay.releases import Releases
+from pipesim.conform.replay.releases import ReplayWatcher
 from pipesim.conform.replay.supply import AFTER, BEFORE, INSIDE, Supply, Where, supplies
 from pipesim.conform.result import Divergence
 from pipesim.model import barrier as mbarrier
@@ -88,7 +88,7 @@ class Replayed(NamedTuple):
 
 def replay(
     program: Program, events: Events, aligned: list[Aligned], partial: list[bool], uncertainty: int,
-    divergences: CtaDivergences, rules: Rules, releases: Releases | None = None,
+    divergences: CtaDivergences, rules: Rules, releases: ReplayWatcher | None = None,
 ) -> Replayed:  # fmt: skip
     """Move the machine along the records of one CTA; ``partial``: agents that did not finish.
 
@@ -111,7 +111,7 @@ class _Replay:
         uncertainty: int,
         divergences: CtaDivergences,
         rules: Rules = STRICT,
-        releases: Releases | None = None,
+        releases: ReplayWatcher | None = None,
     ) -> None:
         self._program = program
         self._releases = releases
@@ -227,7 +227,7 @@ class _Replay:
         wrong, self._over = self._broke(result.faults, row, last=True)
         if not self._over:
             if self._releases is not None:
-                self._releases.landed(flight, part, self.state, result.state)
+                self._releases.landed(flight, part, row, self.state, result.state)
             self.state = result.state
         return wrong
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from pipesim.conform.replay.align import Aligned
 from pipesim.conform.replay.latency_floor import LatencyFloors, Least, ReleasePath
@@ -110,6 +110,23 @@ class TooSoon(NamedTuple):
 Others = Callable[[int, int], bool]
 
 
+class ReplayWatcher(Protocol):
+    """Sees what a replay carries out, in its order. ``first``: a return that came too soon, which ends the replay."""
+
+    @property
+    def first(self) -> TooSoon | None:
+        """The first return that came sooner than is possible."""
+
+    def carried_out(self, agent: int, position: int, before: State, after: State) -> None:
+        """An operation, no wait that was recorded, took the machine from one state to the next."""
+
+    def landed(self, flight: Flight, part: int, row: int, before: State, after: State) -> None:
+        """``part`` bytes of a transfer (-1: the rest), or its arrival, for the wait that returned by ``row``."""
+
+    def returned(self, agent: int, position: int, state: State, others: Others) -> None:
+        """A wait returned, or a try said yes, in this state."""
+
+
 @dataclass
 class Releases:
     """Follows one replay: what each phase was made of, and each return beside it.
@@ -152,8 +169,9 @@ class Releases:
             release = Release(agent, pc, self._since[agent][position], self._arrival(agent, op))
             self._add(op[BARRIER], release, before, after)
 
-    def landed(self, flight: Flight, part: int, before: State, after: State) -> None:
-        """So many bytes of a transfer (-1: the rest), or its arrival, came to its barrier."""
+    def landed(self, flight: Flight, part: int, row: int, before: State, after: State) -> None:
+        """So many bytes of a transfer (-1: the rest), or its arrival, came to its barrier, for the event of ``row``."""
+        del row  # a landing has no time of its own
         if flight.barrier < 0:
             return
         position = self._issued.get((flight.agent, flight.pc), -1)

@@ -1,0 +1,121 @@
+"""The picture model: runs with their tracks, slices, arrows and counters. Times are picoseconds since a run's first event.
+
+Every writer (Perfetto, Chrome, HTML, SVG) draws these and nothing else, so that all of them show the same.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import NamedTuple
+
+OPEN = -1  #: the end of a wait that never returned, or of a transfer that never ended
+
+
+class SliceKind(Enum):
+    """What a slice shows. The value is a phrase for a legend."""
+
+    DATA = "waits for data"
+    ROOM = "waits for room"
+    OTHER = "waits for other warps or its own transfers"
+    WORK = "works"
+    ISSUE = "issues"
+    COPY = "copy in flight"
+    MMA = "MMA in flight"
+
+    @property
+    def waits(self) -> bool:
+        """True of the waits of an agent."""
+        return self in (SliceKind.DATA, SliceKind.ROOM, SliceKind.OTHER)
+
+    @property
+    def in_flight(self) -> bool:
+        """True of what is under way beside the agents."""
+        return self in (SliceKind.COPY, SliceKind.MMA)
+
+
+class CounterKind(Enum):
+    """What a counter counts. The value is its unit."""
+
+    PHASE = "phases completed"
+    BYTES = "bytes pending"
+    SLOTS = "slots in use"
+
+
+class Track(NamedTuple):
+    """A row of slices that never overlap: an agent's, or (``warp`` -1) one of those for what is in flight."""
+
+    cta: int
+    sm: int  #: -1 where it is not known
+    warp: int
+    name: str
+    kind: SliceKind | None = None  #: of a track for what is in flight
+
+
+class Slice(NamedTuple):
+    """What happens on a track from ``begin`` to ``end``; an instant where they are equal.
+
+    ``row``: of its first event in the trace's table, -1 if it has none. ``barrier`` is its name with its stage, "" if
+    none; ``phase`` the phase that it is counted in, or that a wait saw complete, None where that is not known.
+    ``value`` as the trace's event has it, or bytes. ``at_most``: the end is the latest possible time. ``error`` is
+    the uncertainty of the times.
+    """
+
+    track: int
+    kind: SliceKind
+    name: str
+    begin: int
+    end: int
+    row: int = -1
+    barrier: str = ""
+    parity: int = -1
+    iteration: int = -1
+    value: int = 0
+    phase: int | None = None
+    at_most: bool = False
+    error: int = 0
+
+
+class Arrow(NamedTuple):
+    """From an arrive or a landing (``source``, a slice) to the wait that it released (``target``).
+
+    ``at``: when the arrive was issued, or the transfer had landed. ``to``: when the wait returned. ``last``: of all
+    that the phase needed it came last.
+    """
+
+    source: int
+    target: int
+    at: int
+    to: int
+    last: bool
+
+
+class Counter(NamedTuple):
+    """A number that changes: its value from each time on."""
+
+    cta: int
+    name: str
+    kind: CounterKind
+    points: tuple[tuple[int, int], ...]
+
+
+@dataclass(frozen=True)
+class RunScene:
+    """One run: a simulation, or a recording. ``notes`` say what it does not show, and why."""
+
+    label: str
+    source: str  #: "simulation" or "hardware"
+    tracks: tuple[Track, ...]
+    slices: tuple[Slice, ...]
+    arrows: tuple[Arrow, ...]
+    counters: tuple[Counter, ...]
+    end: int
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Scene:
+    """One run, or two on one clock: each begins with its first event."""
+
+    title: str
+    runs: tuple[RunScene, ...]

@@ -1,0 +1,77 @@
+"""A run as a picture: from a trace alone, or from a trace and the program that it is of."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from pipesim.conform.replay.conformance import phase_logs
+from pipesim.model.ending import HUNG
+from pipesim.model.program import Program
+from pipesim.scene.agents import AgentSlices, agent_slices
+from pipesim.scene.parts import RunScene
+from pipesim.scene.phases import Landings, Pictured
+from pipesim.timed.engine import DEFAULT_BUDGET, simulate
+from pipesim.timed.profile import Profile
+from pipesim.trace.recorder import cycles_to_ps
+from pipesim.trace.schema import Column, Trace
+
+NO_PROTOCOL = "without its protocol: no arrows, transfers in flight or counters"
+LANDINGS_UNKNOWN = "a recording does not show when a transfer ended: it is drawn to end with the wait that needed it"
+
+
+def simulated_scene(
+    program: Program, profile: Profile, *, traced: bool = False, max_steps: int = DEFAULT_BUDGET
+) -> tuple[RunScene, Trace]:
+    """The picture of one simulated run, with the exact ends of its transfers, and its trace."""
+    result = simulate(program, profile, traced=traced, max_steps=max_steps, until_time_limit=True, landings=True)
+    trace = result.trace
+    ends = cycles_to_ps(np.array([cycle for *_, cycle in result.landings], dtype=np.int64), profile.sm_khz).tolist()
+    landings = {(0, *which): at for (*which, _), at in zip(result.landings, ends, strict=True)}
+    return trace_scene(trace, program, f"simulation ({profile.name})", landings), trace
+
+
+def trace_scene(trace: Trace, program: Program | None, label: str, landings: Landings | None = None) -> RunScene:
+    """The picture of a trace. ``program``: the one that it was recorded of, None where that is not known.
+
+    ``landings``: when transfers ended, in picoseconds of the trace's time line, where a simulation knows it; the others
+    are drawn to end with the wait that needed them. EvidenceError if the trace is of another kernel.
+    """
+    origin = int(trace.events.time_ps.min()) if len(trace.events) else 0
+    times: Column = trace.events.time_ps - origin
+    when: list[int] = times.tolist()
+    mine = agent_slices(trace, when)
+    notes = []
+    lost = sum(sum(header.dropped) for header in trace.meta.ctas)
+    if lost:
+        notes.append(f"{lost:,} records were lost")
+    if trace.meta.window:
+        notes.append(f"recorded: iterations {trace.meta.window[0]} to {trace.meta.window[1] - 1}")
+    if trace.meta.status in HUNG:
+        notes.append("it did not finish: waits without an end never returned")
+    if program is None:
+        return _scene(trace, label, mine, when, None, [NO_PROTOCOL, *notes])
+    shifted = {key: at - origin for key, at in (landings or {}).items()}
+    sms = {header.cta: header.sm for header in trace.meta.ctas}
+    pictured = Pictured(program, mine.slices, mine.of_row, when, sms, shifted, list(mine.tracks))
+    logs = phase_logs(program, trace)
+    for cta, log in sorted(logs.items()):
+        pictured.add(cta, log)
+        if log.divergence is not None:
+            notes.append(f"CTA {cta} does not follow the protocol: arrows and counters end there")
+    missing = sorted({track.cta // program.ctas * program.ctas for track in mine.tracks} - logs.keys())
+    notes += [f"CTA {cta} does not follow the protocol: it has no arrows or counters" for cta in missing]
+    if pictured.unseen:
+        notes.append(f"{pictured.unseen:,} arrivals left no record of their own: no arrow starts from them")
+    if landings is None and any(each.at_most for each in pictured.slices):
+        notes.append(LANDINGS_UNKNOWN)
+    return _scene(trace, label, mine, when, pictured, notes)
+
+
+def _scene(
+    trace: Trace, label: str, mine: AgentSlices, when: list[int], pictured: Pictured | None, notes: list[str]
+) -> RunScene:
+    tracks = tuple(pictured.tracks) if pictured is not None else mine.tracks
+    arrows = tuple(pictured.arrows) if pictured is not None else ()
+    counters = tuple(pictured.counters) if pictured is not None else ()
+    end = max([*when[-1:], *(each.end for each in mine.slices)], default=0)
+    return RunScene(label, trace.meta.source, tracks, tuple(mine.slices), arrows, counters, end, tuple(notes))
