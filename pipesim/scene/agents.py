@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -122,5 +121,3 @@ def _name(site: Site, stage: int) -> tuple[str, str]:
             return f"commit {site.barrier} group", ""
         case kind:
             return f"{_WORDS[kind]} {barrier}".rstrip(), barrier
-
-

@@ -1,4 +1,6 @@
-"""The picture model: runs with their tracks, slices, arrows and counters. Times are picoseconds since a run's first event.
+"""The picture model: runs with their tracks, slices, arrows and counters.
+
+Times are picoseconds since the first event of the run.
 
 Every writer (Perfetto, Chrome, HTML, SVG) draws these and nothing else, so that all of them show the same.
 """

@@ -77,9 +77,7 @@ class Pictured:
             self.slices.append(self._flight(flight, kind, track, begin, end, at_most=not exact))
         return found
 
-    def _flight(
-        self, flight: FlightSeen, kind: SliceKind, track: int, begin: int, end: int, *, at_most: bool
-    ) -> Slice:
+    def _flight(self, flight: FlightSeen, kind: SliceKind, track: int, begin: int, end: int, *, at_most: bool) -> Slice:
         op = self.program.code[flight.agent][flight.pc]
         name = self._names.get(op)
         if name is None:

@@ -26,7 +26,7 @@ def simulated_scene(
     result = simulate(program, profile, traced=traced, max_steps=max_steps, until_time_limit=True, landings=True)
     trace = result.trace
     ends = cycles_to_ps(np.array([cycle for *_, cycle in result.landings], dtype=np.int64), profile.sm_khz).tolist()
-    landings = {(0, *which): at for (*which, _), at in zip(result.landings, ends, strict=True)}
+    landings = {(0, a, pc, barrier): at for (a, pc, barrier, _), at in zip(result.landings, ends, strict=True)}
     return trace_scene(trace, program, f"simulation ({profile.name})", landings), trace
 
 
@@ -53,13 +53,11 @@ def trace_scene(trace: Trace, program: Program | None, label: str, landings: Lan
     shifted = {key: at - origin for key, at in (landings or {}).items()}
     sms = {header.cta: header.sm for header in trace.meta.ctas}
     pictured = Pictured(program, mine.slices, mine.of_row, when, sms, shifted, list(mine.tracks))
-    logs = phase_logs(program, trace)
-    for cta, log in sorted(logs.items()):
-        pictured.add(cta, log)
-        if log.divergence is not None:
+    for cta, log in phase_logs(program, trace):
+        if log is not None:
+            pictured.add(cta, log)
+        if log is None or log.divergence is not None:
             notes.append(f"CTA {cta} does not follow the protocol: arrows and counters end there")
-    missing = sorted({track.cta // program.ctas * program.ctas for track in mine.tracks} - logs.keys())
-    notes += [f"CTA {cta} does not follow the protocol: it has no arrows or counters" for cta in missing]
     if pictured.unseen:
         notes.append(f"{pictured.unseen:,} arrivals left no record of their own: no arrow starts from them")
     if landings is None and any(each.at_most for each in pictured.slices):

@@ -271,7 +271,8 @@ def _widen(table: Any, name: str, path: Path) -> Column:
     column = table.column(name)
     if column.null_count:
         _refuse(f"column {name} of the trace has {column.null_count} rows without a value", path)
-    return np.array(column.to_numpy(), dtype=np.int64)
+    parts = [np.from_dlpack(chunk) for chunk in column.chunks]  # pyarrow's own conversion would import pandas
+    return np.concatenate([np.zeros(0, dtype=np.int64), *parts])
 
 
 def _narrow(column: Column) -> np.ndarray[Any, Any]:

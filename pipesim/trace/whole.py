@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Iterable
 from pathlib import Path
 
 from pipesim.errors import OutputExistsError, UsageError
@@ -12,16 +13,17 @@ from pipesim.process.temporary import temporary_beside
 _SYSTEM = re.compile(r"/dev/(fd/)?[^/]*|/(proc|sys)/.*")  #: devices, and links to what a process has open
 
 
-def write_whole(path: Path, data: bytes, *, force: bool = False) -> None:
+def write_whole(path: Path, data: bytes | Iterable[bytes], *, force: bool = False) -> None:
     """Write ``data`` to ``path``; missing folders are made, and nothing shows under the name until all of it is there.
 
-    Raises OutputExistsError if the file is there and ``force`` is not given, UsageError if the disk refuses.
+    ``data`` may come in parts, of which only one is in memory. Raises OutputExistsError if the file is there and
+    ``force`` is not given, UsageError if the disk refuses.
     """
     require_free(path, force=force)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with temporary_beside(path) as (temporary, file):
-            file.write(data)
+            file.writelines((data,) if isinstance(data, bytes) else data)
             file.flush()
             os.fsync(file.fileno())
             _show(temporary, path, force=force)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -86,10 +86,10 @@ def release_times(program: Program, trace: Trace) -> dict[int, list[ReleaseTime]
     return {cta: releases.times for cta, releases in watch.started.items()}
 
 
-def phase_logs(program: Program, trace: Trace) -> dict[int, PhaseLog]:
-    """What each phase was made of and who saw it, by CTA (or the first CTA of a cluster); as far as the trace conforms.
+def phase_logs(program: Program, trace: Trace) -> Iterator[tuple[int, PhaseLog | None]]:
+    """What each phase was made of and who saw it, as far as the trace conforms: for each CTA (or first of a cluster).
 
-    A CTA whose events are not those of the program has no log. EvidenceError if the trace is another kernel's.
+    None for a CTA whose events are not those of the program. EvidenceError if the trace is another kernel's.
     """
     table = site_table(program, optional_of(trace.meta))
     require_same_kernel(program, table, trace)
@@ -98,9 +98,11 @@ def phase_logs(program: Program, trace: Trace) -> dict[int, PhaseLog]:
     sites, uncertainty = site_numbers(trace, table), order_uncertainty(trace)
     for cta in recorded_ctas(trace):
         found = _replay_cta(program, table, trace, cta, sites, uncertainty, watch)
-        if cta in watch.logs:
-            watch.logs[cta].divergence = found.divergence
-    return watch.logs
+        log = watch.log
+        watch.log = None
+        if log is not None:
+            log.divergence = found.divergence
+        yield cta, log
 
 
 def stopwatch(program: Program, trace: Trace, floors: LatencyFloors | None) -> Stopwatch:

@@ -109,6 +109,7 @@ class PhaseLog:
 
     def landed(self, flight: Flight, part: int, row: int, before: State, after: State) -> None:
         """``part`` bytes of a transfer (-1: the rest), or its arrival, had come by the event of ``row``."""
+        del part  # of a transfer in parts, the last counts
         by = int(self.rows[row]) if row >= 0 else -1
         key = (flight.agent, flight.pc, flight.barrier)
         known = self._flights.get(key)
@@ -126,9 +127,7 @@ class PhaseLog:
         rows = self.aligned[agent].rows[position]
         if op[0] in ASKS and rows:
             barrier = op[BARRIER]
-            self.seen.append(
-                PhaseSeen(agent, pc, int(self.rows[rows[-1]]), barrier, state.barriers[barrier].done - 1)
-            )
+            self.seen.append(PhaseSeen(agent, pc, int(self.rows[rows[-1]]), barrier, state.barriers[barrier].done - 1))
 
     def _issue(self, flight: Flight, position: int) -> None:
         row, own = self._row(flight.agent, position)
@@ -156,13 +155,13 @@ class PhaseLog:
 
 @dataclass
 class PhaseWatch:
-    """Starts a log for each CTA (or cluster) that is replayed; ``own``: the row of the trace of each event."""
+    """Starts a log for the CTA (or cluster) that is replayed; ``own``: the row of the trace of each event."""
 
     own: Column
-    logs: dict[int, PhaseLog] = field(default_factory=dict)
+    log: PhaseLog | None = None
 
     def start(self, cta: int, program: Program, aligned: Sequence[Aligned], events: Events, rows: Column) -> PhaseLog:
         """For the replay of one CTA, whose events are these ``rows`` of the table."""
-        del events
-        self.logs[cta] = PhaseLog(program, aligned, self.own[rows])
-        return self.logs[cta]
+        del cta, events
+        self.log = PhaseLog(program, aligned, self.own[rows])
+        return self.log
