@@ -1,4 +1,4 @@
-"""``pipesim export``: a protocol in another tool's language."""
+"""``pipesim export``: a protocol in another tool's language, and pictures of runs and counterexamples as files."""
 
 from __future__ import annotations
 
@@ -7,35 +7,84 @@ from pathlib import Path
 
 from pipesim.cli.arguments import (
     Command,
+    add_ctas,
     add_force,
     add_launch,
     add_output,
-    add_protocol,
+    add_params,
+    add_profile,
+    add_strict,
     params_of,
     require_output,
+    strictness_of,
     target_of,
 )
-from pipesim.cli.completers import complete, names_of
+from pipesim.cli.completers import complete, names_of, protocols
 from pipesim.cli.output import emit, progress, write_text
-from pipesim.errors import UsageError
+from pipesim.cli.pictured import PICTURES, SUFFIXES, draw
+from pipesim.errors import ParameterError, UsageError
 
 PROMELA = "promela"
-FORMATS = (PROMELA,)
+FORMATS = (PROMELA, *SUFFIXES)
 
 
 def _arguments(parser: argparse.ArgumentParser) -> None:
-    add_protocol(parser)
+    what = "a built-in name, file.py, file.py:function, a program's .json, or a trace (.parquet)"
+    complete(parser.add_argument("protocol", help=what), protocols)
+    beside = parser.add_argument("other", nargs="?", help="a trace beside the protocol, or beside the first trace")
+    complete(beside, protocols)
+    add_params(parser, "a parameter of the protocol; may be repeated")
+    add_ctas(parser)
     add_launch(parser)
-    to = parser.add_argument("--to", metavar="FORMAT", required=True, help="promela, the modelling language of SPIN")
-    complete(to, names_of(FORMATS))
-    parser.add_argument("-o", "--output", type=Path, metavar="FILE", help="output file (default: standard output)")
+    known = "perfetto, chrome, html, svg, or promela, the modelling language of SPIN"
+    complete(parser.add_argument("--to", metavar="FORMAT", required=True, help=known), names_of(FORMATS))
+    drawn = parser.add_argument(
+        "--picture",
+        metavar="WHAT",
+        choices=PICTURES,
+        help="timeline (default); counterexample: of a refuted protocol, to be stepped through (html) or as a schedule "
+        "(svg); hang: who waits for whom (svg)",
+    )
+    complete(drawn, names_of(PICTURES))
+    named = parser.add_argument("--protocol", dest="against", help="the protocol of a trace (default: what it names)")
+    complete(named, protocols)
+    add_profile(parser, "latency profile of a simulation (default h100, beside a trace that of its device)")
+    parser.add_argument("--cta", type=int, metavar="N", help="the CTA of an SVG timeline (default: the lowest)")
+    parser.add_argument(
+        "--between", type=nanoseconds_of, metavar="A..B", help="the nanoseconds of an SVG timeline (default: all)"
+    )
+    parser.add_argument(
+        "-o",
+        "--output",
+        type=Path,
+        metavar="FILE",
+        help="output file (default: named after the protocol or the trace; promela: standard output)",
+    )
+    parser.add_argument("--open", action="store_true", help="open the result in a browser")
+    add_strict(parser)
     add_force(parser)
     add_output(parser)
 
 
+def nanoseconds_of(text: str) -> tuple[int, int]:
+    """``1000..2500`` as (1000, 2500); argparse reports anything else."""
+    first, dots, end = text.partition("..")
+    if not (
+        dots and first.isdecimal() and end.isdecimal() and max(len(first), len(end)) < 13 and int(first) < int(end)
+    ):
+        raise argparse.ArgumentTypeError(f"{text!r}: expected nanoseconds A..B, for example 1000..2500")
+    return int(first), int(end)
+
+
 def _carry_out(options: argparse.Namespace) -> int:
     if options.to not in FORMATS:
-        raise UsageError(f"nothing can be exported to {options.to!r}", correction=f"use --to {PROMELA}")
+        raise UsageError(f"nothing can be exported to {options.to!r}", correction=f"use {', '.join(FORMATS)}")
+    if options.to != PROMELA:
+        return draw(options)
+    for name in ("other", "picture", "against", "profile", "cta", "between", "open"):
+        if getattr(options, name):
+            said = {"other": f"{options.other}", "against": "--protocol"}.get(name, f"--{name}")
+            raise ParameterError(f"{said} and --to {PROMELA} cannot be combined", correction="leave one of them out")
     if options.output is not None:
         require_output(options.output, force=options.force)
 
@@ -44,7 +93,8 @@ def _carry_out(options: argparse.Namespace) -> int:
     from pipesim.trace.whole import write_whole
 
     with progress(f"flattening {options.protocol}"):
-        program = target_of(options, options.protocol).build(params_of(options), grid=options.ctas)
+        target = target_of(options, options.protocol).judging(strictness_of(options))
+        program = target.build(params_of(options), grid=options.ctas)
     with progress(f"translating {program.name}"):
         text = to_promela(program)
     if options.output is not None:
@@ -59,12 +109,16 @@ def _carry_out(options: argparse.Namespace) -> int:
 
 COMMAND = Command(
     "export",
-    "export a protocol to another tool's language",
-    "Translate the flat program of a protocol for SPIN, an independent model checker.",
+    "pictures of runs and counterexamples; a protocol in another tool's language",
+    "Write a trace, a simulation, both beside each other, or a counterexample as a file that others can open: for "
+    "Perfetto, for Chrome's trace viewer, as one HTML page or as an SVG picture; or a protocol's flat program for "
+    "SPIN, an independent model checker.",
     _arguments,
     _carry_out,
     (
-        ("pipesim export producer_consumer -p tiles=3 --to promela", "print the model of a built-in ring"),
-        ("pipesim export my_kernel.py -p tiles=3 --to promela -o my_kernel.pml", "write that of your file"),
+        ("pipesim export gemm_sm90 --to html --open", "the simulation of a built-in protocol, as a page"),
+        ("pipesim export gemm_sm90 gemm.parquet --to perfetto", "the same beside a trace, on one clock"),
+        ("pipesim export my_kernel.py --to html --picture counterexample", "what is wrong with yours, step by step"),
+        ("pipesim export my_kernel.py -p tiles=3 --to promela -o my_kernel.pml", "its model for SPIN"),
     ),
 )

@@ -5,25 +5,39 @@ from __future__ import annotations
 import numpy as np
 
 from pipesim.conform.replay.conformance import phase_logs
-from pipesim.model.ending import HUNG
+from pipesim.model.ending import HUNG, Ending
 from pipesim.model.program import Program
 from pipesim.scene.agents import AgentSlices, agent_slices
 from pipesim.scene.parts import RunScene
 from pipesim.scene.phases import Landings, Pictured
-from pipesim.timed.engine import DEFAULT_BUDGET, simulate
+from pipesim.timed.engine import simulate
 from pipesim.timed.profile import Profile
 from pipesim.trace.recorder import cycles_to_ps
-from pipesim.trace.schema import Column, Trace
+from pipesim.trace.schema import Column, SiteKey, Trace
+from pipesim.trace.sites import NO_SITES
 
 NO_PROTOCOL = "without its protocol: no arrows, transfers in flight or counters"
 LANDINGS_UNKNOWN = "a recording does not show when a transfer ended: it is drawn to end with the wait that needed it"
 
 
+MOST_OPERATIONS = 1_000_000  #: that a simulation is drawn of
+
+
 def simulated_scene(
-    program: Program, profile: Profile, *, traced: bool = False, max_steps: int = DEFAULT_BUDGET
+    program: Program,
+    profile: Profile,
+    *,
+    traced: bool = False,
+    max_steps: int = MOST_OPERATIONS,
+    also: frozenset[SiteKey] = NO_SITES,
 ) -> tuple[RunScene, Trace]:
-    """The picture of one simulated run, with the exact ends of its transfers, and its trace."""
-    result = simulate(program, profile, traced=traced, max_steps=max_steps, until_time_limit=True, landings=True)
+    """The picture of one simulated run, with the exact ends of its transfers, and its trace.
+
+    ``traced`` adds what each record costs on the chip; ``also``: optional sites at which records are made.
+    """
+    result = simulate(
+        program, profile, traced=traced, max_steps=max_steps, also=also, until_time_limit=True, landings=True
+    )
     trace = result.trace
     ends = cycles_to_ps(np.array([cycle for *_, cycle in result.landings], dtype=np.int64), profile.sm_khz).tolist()
     landings = {(0, a, pc, barrier): at for (a, pc, barrier, _), at in zip(result.landings, ends, strict=True)}
@@ -48,6 +62,8 @@ def trace_scene(trace: Trace, program: Program | None, label: str, landings: Lan
         notes.append(f"recorded: iterations {trace.meta.window[0]} to {trace.meta.window[1] - 1}")
     if trace.meta.status in HUNG:
         notes.append("it did not finish: waits without an end never returned")
+    elif trace.meta.status is Ending.UNKNOWN:
+        notes.append("it was cut off before its end")
     if program is None:
         return _scene(trace, label, mine, when, None, [NO_PROTOCOL, *notes])
     shifted = {key: at - origin for key, at in (landings or {}).items()}

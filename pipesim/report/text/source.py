@@ -51,6 +51,16 @@ def text_of(line: str) -> str:
     return " ".join(_without_comment(linecache.getline(file, int(number)).strip()).split())
 
 
+def lines_around(line: str, more: int = 4) -> tuple[tuple[int, str], ...]:
+    """The source line ``file:number`` and up to ``more`` lines before and after it, numbered; () if it is not read."""
+    if not text_of(line):
+        return ()
+    file, _, number = line.rpartition(":")
+    at = int(number)
+    lines = [(n, linecache.getline(file, n).rstrip()) for n in range(max(1, at - more), at + more + 1)]
+    return tuple((n, text.expandtabs(4)) for n, text in lines if text or n <= at)
+
+
 def _is_source(path: Path) -> bool:
     """True for a file of code of an ordinary size. A program is data: it must not name a line of any file for a report
     to show, which may be printed where others read it.

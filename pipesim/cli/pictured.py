@@ -1,0 +1,254 @@
+"""What `pipesim export` draws: finds the scene or the counterexample that its arguments name, and writes the file."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pipesim.cli.arguments import params_of, require_output, strictness_of, target_of
+from pipesim.cli.output import emit, progress, write_text
+from pipesim.errors import ParameterError, UnknownProtocolError, UsageError
+
+if TYPE_CHECKING:
+    from pipesim.answers.views.check import CheckReport, Counterexample
+    from pipesim.export.html.page import Page
+    from pipesim.model.program import Program
+    from pipesim.scene.parts import Scene
+    from pipesim.targets import Target
+    from pipesim.timed.profile import Profile
+    from pipesim.trace.schema import Trace
+
+TIMELINE, COUNTEREXAMPLE, HANG = "timeline", "counterexample", "hang"
+PICTURES = (TIMELINE, COUNTEREXAMPLE, HANG)
+SUFFIXES = {"perfetto": ".pftrace", "chrome": ".json", "html": ".html", "svg": ".svg"}
+_VIEWER = "https://ui.perfetto.dev"
+_HOW = {
+    "perfetto": f"open it at {_VIEWER}",
+    "chrome": f"open it at {_VIEWER} or chrome://tracing",
+    "html": "open it in a browser",
+    "svg": "open it in a browser",
+}
+
+
+def draw(options: argparse.Namespace) -> int:
+    """Carry out an export of a picture."""
+    picture = options.picture or TIMELINE
+    if picture != TIMELINE and options.to not in ("html", "svg"):
+        raise ParameterError(
+            f"--picture {picture} and --to {options.to} cannot be combined",
+            cause="a counterexample has moves and no times",
+            correction="use --to html or --to svg",
+        )
+    if picture == HANG and options.to != "svg":
+        raise ParameterError(f"--picture {HANG} is an SVG", correction="use --to svg, or --picture counterexample")
+    path = options.output or Path(f"{_stem(options)}{SUFFIXES[options.to]}")
+    require_output(path, force=options.force)
+    parts = _timeline(options) if picture == TIMELINE else _counterexample(options, picture)
+
+    from pipesim.report.text.printable import printable
+    from pipesim.trace.whole import write_whole
+
+    with progress(f"writing {path}"):
+        write_whole(path, parts, force=options.force)
+    if options.open:
+        open_in_browser(path, options.to)
+    said = f"wrote {printable(str(path))}: {_HOW[options.to]}\n"
+    document = {"exit_code": 0, "format": options.to, "file": str(path), "text": ""}
+    emit(options, document, lambda _: write_text(said))
+    return 0
+
+
+def open_in_browser(path: Path, form: str) -> None:
+    """Start the browser on a page or a picture; on Perfetto's own page for what that opens."""
+    import webbrowser
+
+    webbrowser.open(path.resolve().as_uri() if form in ("html", "svg") else _VIEWER)
+
+
+def is_trace(name: str) -> bool:
+    """True for the name of a trace's file."""
+    return name.endswith(".parquet")
+
+
+def _stem(options: argparse.Namespace) -> str:
+    """What a file is called that was given no name: after the protocol or the trace, in the current folder."""
+    file, _, function = options.protocol.partition(":")
+    return function or Path(file).stem
+
+
+# timelines
+
+
+def _timeline(options: argparse.Namespace) -> Iterator[bytes]:
+    from pipesim.export.chrome import chrome_parts
+    from pipesim.export.html.page import Page, page_parts
+    from pipesim.export.perfetto import perfetto_parts
+    from pipesim.report.pictures.scene_svg import scene_svg
+
+    scene, report = _scene(options)
+    match options.to:
+        case "perfetto":
+            return perfetto_parts(scene)
+        case "chrome":
+            return chrome_parts(scene)
+        case "html":
+            return page_parts(Page(scene.title, scene.runs, report=report))
+        case _:
+            between = tuple(ns * 1000 for ns in options.between) if options.between else None
+            return iter([scene_svg(scene, options.cta, between).encode()])
+
+
+def _scene(options: argparse.Namespace) -> tuple[Scene, list[str]]:
+    """What the one or two arguments name, and the lines of the report for a page."""
+    names = [options.protocol, *([options.other] if options.other is not None else [])]
+    traces = [name for name in names if is_trace(name)]
+    protocols = [name for name in names if not is_trace(name)]
+    if len(protocols) == 2:
+        raise UsageError(
+            "two protocols cannot be drawn beside each other", correction="give a protocol and a trace, or two traces"
+        )
+    if protocols and options.against:
+        raise UsageError(
+            f"{protocols[0]} and --protocol {options.against} are both given", correction="leave one of them out"
+        )
+    if not traces:
+        return _simulation(options, protocols[0])
+    if len(traces) == 2:
+        return _two(options, traces)
+    return _recorded(options, traces[0], protocols[0] if protocols else None)
+
+
+def _simulation(options: argparse.Namespace, name: str) -> tuple[Scene, list[str]]:
+    from pipesim.answers.run import run
+    from pipesim.api.pictured import WIDTH, lines_of
+    from pipesim.report.pages.run import run_lines
+    from pipesim.report.text.printable import printable
+    from pipesim.scene.parts import Scene
+    from pipesim.scene.runs import simulated_scene
+    from pipesim.timed.profile import load_profile
+
+    profile = load_profile(options.profile or "h100")
+    program = _built(options, _target(options, name))
+    with progress(f"simulating {program.name} on {profile.name}"):
+        drawn, _ = simulated_scene(program, profile)
+        report = lines_of(run_lines(run(program, profile), WIDTH)) if options.to == "html" else []
+    return Scene(printable(f"{program.name}: {drawn.label}"), (drawn,)), report
+
+
+def _recorded(options: argparse.Namespace, path: str, name: str | None) -> tuple[Scene, list[str]]:
+    """A trace, with the simulation above it if a protocol stands beside it."""
+    from pipesim.api.pictured import beside, comparison_report
+    from pipesim.report.text.printable import printable
+    from pipesim.scene.parts import Scene
+    from pipesim.scene.runs import trace_scene
+    from pipesim.timed.profile import load_profile
+    from pipesim.trace.files import read_trace
+
+    profile: Profile | None = load_profile(options.profile) if options.profile else None
+    trace = read_trace(Path(path))
+    program = _program_of(options, trace, path, name or options.against)
+    with progress(f"drawing {path}"):
+        label = _label(trace, path)
+        if name is not None and program is not None:
+            scene = beside(program, trace, profile, label)
+        else:
+            title = printable(f"{trace.meta.protocol}: {label}")
+            scene = Scene(title, (trace_scene(trace, program, label),))
+        wanted = options.to == "html" and program is not None
+        report = comparison_report(program, trace, path, profile) if wanted and program is not None else []
+    return scene, report
+
+
+def _two(options: argparse.Namespace, paths: list[str]) -> tuple[Scene, list[str]]:
+    from pipesim.report.text.printable import printable
+    from pipesim.scene.parts import Scene
+    from pipesim.scene.runs import trace_scene
+    from pipesim.trace.files import read_trace
+
+    runs = []
+    for path, mark in zip(paths, "AB", strict=True):
+        trace = read_trace(Path(path))
+        program = _program_of(options, trace, path, options.against)
+        with progress(f"drawing {path}"):
+            runs.append(trace_scene(trace, program, f"{mark}: {_label(trace, path)}"))
+    return Scene(printable(f"{Path(paths[0]).name} and {Path(paths[1]).name}"), tuple(runs)), []
+
+
+def _label(trace: Trace, path: str) -> str:
+    """What a run of a trace is called."""
+    from pipesim.report.text.printable import printable
+
+    return printable(f"{trace.meta.source}, {trace.meta.device.name or 'unknown device'} ({Path(path).name})")
+
+
+def _program_of(options: argparse.Namespace, trace: Trace, path: str, name: str | None) -> Program | None:
+    """The program of a trace: of the protocol that is named, else of the one it names; None if that is not built in."""
+    from pipesim.answers.recorded_program import named_program, recorded_program
+
+    given, records = params_of(options), len(trace.events)
+    if name is not None:
+        if name.endswith(".ptx"):
+            raise UsageError(
+                "a trace is drawn beside a protocol, not beside a kernel's PTX",
+                correction=f"leave {name} out: the trace is drawn without arrows",
+            )
+        return named_program(trace.meta, _target(options, name), given, place=path, records=records)
+    try:
+        return recorded_program(trace.meta, given=given, place=path, records=records)
+    except UnknownProtocolError:
+        return None
+
+
+def _target(options: argparse.Namespace, name: str) -> Target:
+    with progress(f"reading {name}"):
+        return target_of(options, name)
+
+
+def _built(options: argparse.Namespace, target: Target) -> Program:
+    with progress(f"flattening {options.protocol}"):
+        return target.judging(strictness_of(options)).build(params_of(options), grid=options.ctas)
+
+
+# counterexamples
+
+
+def _counterexample(options: argparse.Namespace, picture: str) -> Iterator[bytes]:
+    from pipesim.api.pictured import counterexample_page
+    from pipesim.export.html.page import page_parts
+    from pipesim.model.finding import Deadlock
+    from pipesim.report.pictures.hang_svg import hang_svg
+    from pipesim.report.pictures.schedule_svg import schedule_svg
+
+    target, report, shown = _refuted(options)
+    if options.to == "html":
+        program = target.build(params_of(options) | dict(shown.at), grid=options.ctas)
+        page: Page = counterexample_page(program, report, shown)
+        return page_parts(page)
+    if picture == HANG:
+        if not isinstance(shown.finding, Deadlock):
+            raise UsageError(
+                "the counterexample is not a deadlock: nobody waits indefinitely",
+                correction=f"use --picture {COUNTEREXAMPLE}",
+            )
+        return iter([hang_svg(shown.finding).encode()])
+    return iter([schedule_svg(shown).encode()])
+
+
+def _refuted(options: argparse.Namespace) -> tuple[Target, CheckReport, Counterexample]:
+    """The first counterexample of the protocol. UsageError if there is none."""
+    from pipesim.answers.check import check
+    from pipesim.report.findings.in_short import in_one_line
+
+    if options.other is not None or is_trace(options.protocol):
+        raise UsageError("a counterexample is of one protocol", correction="name the protocol alone, without traces")
+    target = _target(options, options.protocol).judging(strictness_of(options))
+    with progress(f"checking {options.protocol}"):
+        report = check(target, params_of(options), ctas=options.ctas)
+    if not report.refutations:
+        raise UsageError(
+            f"there is no counterexample to draw: {in_one_line(report)}",
+            correction=f"leave --picture {options.picture} out: the simulation is drawn",
+        )
+    return target, report, report.refutations[0]

@@ -1,0 +1,1 @@
+"""One self-contained page: timelines on a canvas, a counterexample to step through, the report, the source lines."""

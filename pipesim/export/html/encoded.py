@@ -1,0 +1,114 @@
+"""Runs and stories in columns of small numbers, as the scripts of the page read them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TypeVar
+
+from pipesim.export.track_names import cta_name, track_name
+from pipesim.scene.parts import RunScene, SliceKind
+from pipesim.scene.story import AgentAt, BarrierAt, Story
+
+_Any = TypeVar("_Any")
+_KINDS = {kind: n for n, kind in enumerate(SliceKind)}
+
+
+class _Texts:
+    """Each text once, by its number."""
+
+    def __init__(self) -> None:
+        self.numbers: dict[str, int] = {}
+
+    def __call__(self, text: str) -> int:
+        return self.numbers.setdefault(text, len(self.numbers))
+
+
+def encoded_run(run: RunScene) -> dict[str, object]:
+    """A run: its tracks, and a list for each member of its slices and arrows. An open end is -1; no phase is -2."""
+    texts = _Texts()
+    slices = run.slices
+    return {
+        "label": run.label,
+        "notes": list(run.notes),
+        "end": run.end,
+        "tracks": [
+            {
+                "cta": track.cta,
+                "place": cta_name(track.cta, track.sm),
+                "name": track_name(track),
+                "flight": track.kind is not None,
+            }
+            for track in run.tracks
+        ],
+        "slices": {
+            "track": [each.track for each in slices],
+            "kind": [_KINDS[each.kind] for each in slices],
+            "name": [texts(each.name) for each in slices],
+            "begin": [each.begin for each in slices],
+            "end": [each.end for each in slices],
+            "phase": [-2 if each.phase is None else each.phase for each in slices],
+            "iteration": [each.iteration for each in slices],
+            "value": [each.value for each in slices],
+            "late": [int(each.at_most) for each in slices],
+            "error": [each.error for each in slices],
+        },
+        "arrows": {
+            "source": [arrow.source for arrow in run.arrows],
+            "target": [arrow.target for arrow in run.arrows],
+        },
+        "counters": [
+            {
+                "cta": counter.cta,
+                "name": f"{counter.name}: {counter.kind.value}",
+                "at": [at for at, _ in counter.points],
+                "value": [value for _, value in counter.points],
+            }
+            for counter in run.counters
+        ],
+        "texts": list(texts.numbers),
+    }
+
+
+def encoded_story(story: Story) -> dict[str, object]:
+    """A story: the state at its start, and what each step changes. A barrier is [expected, pending, tx, done]."""
+    texts = _Texts()
+    agents: tuple[AgentAt, ...] = story.start
+    barriers: tuple[BarrierAt | None, ...] = (None,) * len(story.barriers)
+    steps = []
+    names = {name: n for n, name in enumerate(story.agents)}
+    for step in story.steps:
+        steps.append(
+            {
+                "number": step.line.number,
+                "agent": names[step.line.agent],
+                "what": step.line.what,
+                "note": step.line.note,
+                "line": step.line.line,
+                "part": step.line.part.name.lower(),
+                "agents": [[n, *_agent(now, texts)] for n, now in _changed(agents, step.agents)],
+                "barriers": [[n, _barrier(now)] for n, now in _changed(barriers, step.barriers)],
+                "flights": [texts(said) for said in step.flights],
+            }
+        )  # fmt: skip
+        agents, barriers = step.agents, step.barriers
+    return {
+        "agents": list(story.agents),
+        "barriers": list(story.barriers),
+        "start": [_agent(agent, texts) for agent in story.start],
+        "steps": steps,
+        "leftOut": story.left_out,
+        "texts": list(texts.numbers),
+    }
+
+
+def _changed(before: Sequence[_Any], after: Sequence[_Any]) -> list[tuple[int, _Any]]:
+    """What is different, with its number."""
+    return [(n, now) for n, (was, now) in enumerate(zip(before, after, strict=True)) if was != now]
+
+
+def _agent(agent: AgentAt, texts: _Texts) -> list[int]:
+    return [texts(agent.standing.value), texts(agent.next), texts(agent.line)]
+
+
+def _barrier(barrier: BarrierAt | None) -> list[int] | None:
+    return None if barrier is None else list(barrier)
