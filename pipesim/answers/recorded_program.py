@@ -32,11 +32,12 @@ def recorded_program(
     is not built in, EvidenceError if the trace has a parameter that the protocol does not have or lacks one that it
     has, or too few records for so large a program; raises as ``Target.build`` does for values.
     """
+    twice = target is not None  # a built-in protocol was recorded twice in its tests
     target = _built_in(meta, correction) if target is None else target
     given = given or {}
     _require_same_parameters(meta, target, given, place)
     recorded = {} if target.program is not None else meta.params
-    return _built(meta, target, {**recorded, **given}, place, records)
+    return _built(meta, target, {**recorded, **given}, place, records, twice=twice)
 
 
 def named_program(
@@ -70,10 +71,18 @@ def most_operations(meta: TraceMeta, records: int | None = None) -> int:
     return min(MAX_OPERATIONS, SPARE_OPERATIONS + OPERATIONS_A_RECORD * records)
 
 
-def _built(meta: TraceMeta, target: Target, params: Mapping[str, int], place: str, records: int | None) -> Program:
+def _built(
+    meta: TraceMeta,
+    target: Target,
+    params: Mapping[str, int],
+    place: str,
+    records: int | None,
+    *,
+    twice: bool = True,
+) -> Program:
     most = most_operations(meta, records)
     try:
-        return target.build(params, grid=meta.grid, most=most)
+        return target.build(params, grid=meta.grid, most=most, twice=twice)
     except TooManyOperationsError as error:
         raise EvidenceError(
             f"the program of these parameters has more than {most:,} operations, which the trace is too short for",

@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from pipesim.answers.compare import compare_trace
 from pipesim.answers.views.check import CheckReport, Counterexample
 from pipesim.export.html.page import Page, SourceText
 from pipesim.model.program import Program
 from pipesim.report.findings.in_short import in_short
 from pipesim.report.pages.check import check_lines
-from pipesim.report.pages.verify import compare_lines
 from pipesim.report.text.console import text_of
 from pipesim.report.text.printable import printable
 from pipesim.report.text.source import lines_around
@@ -40,6 +38,9 @@ def beside(program: Program, trace: Trace, profile: Profile | None, label: str) 
 
 def comparison_report(program: Program, trace: Trace, source: str, profile: Profile | None) -> list[str]:
     """The lines of the report on a trace beside its program."""
+    from pipesim.answers.compare import compare_trace
+    from pipesim.report.pages.verify import compare_lines
+
     return lines_of(compare_lines(compare_trace(program, trace, source, profile), WIDTH))
 
 
