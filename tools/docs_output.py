@@ -51,6 +51,7 @@ PAGES = (
     "docs/launches.md",
     "docs/protocols.md",
     "docs/experiments.md",
+    "docs/export.md",
     "docs/glossary.md",
     "docs/own-kernel.md",
     "docs/pipelines.md",

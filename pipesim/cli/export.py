@@ -78,7 +78,8 @@ def nanoseconds_of(text: str) -> tuple[int, int]:
 
 def _carry_out(options: argparse.Namespace) -> int:
     if options.to not in FORMATS:
-        raise UsageError(f"nothing can be exported to {options.to!r}", correction=f"use {', '.join(FORMATS)}")
+        known = f"{', '.join(FORMATS[:-1])} or {FORMATS[-1]}"
+        raise UsageError(f"nothing can be exported to {options.to!r}", correction=f"use --to {known}")
     if options.to != PROMELA:
         return draw(options)
     for name in ("other", "picture", "against", "profile", "cta", "between", "open"):
@@ -116,9 +117,8 @@ COMMAND = Command(
     _arguments,
     _carry_out,
     (
-        ("pipesim export gemm_sm90 --to html --open", "the simulation of a built-in protocol, as a page"),
-        ("pipesim export gemm_sm90 gemm.parquet --to perfetto", "the same beside a trace, on one clock"),
-        ("pipesim export my_kernel.py --to html --picture counterexample", "what is wrong with yours, step by step"),
-        ("pipesim export my_kernel.py -p tiles=3 --to promela -o my_kernel.pml", "its model for SPIN"),
+        ("pipesim export my_kernel.py --to html", "the simulation of your protocol as a page; --open shows it"),
+        ("pipesim export gemm_sm90 gemm.parquet --to perfetto", "simulation and trace on one clock"),
+        ("pipesim export my_kernel.py -p tiles=3 --to promela -o my_kernel.pml", "your protocol as a model for SPIN"),
     ),
 )

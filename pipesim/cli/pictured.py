@@ -242,7 +242,7 @@ def _counterexample(options: argparse.Namespace, picture: str) -> Iterator[bytes
     if picture == HANG:
         if not isinstance(shown.finding, Deadlock):
             raise UsageError(
-                "the counterexample is not a deadlock: nobody waits indefinitely",
+                "the counterexample is not a deadlock: no agent waits indefinitely",
                 correction=f"use --picture {COUNTEREXAMPLE}",
             )
         return iter([hang_svg(shown.finding).encode()])

@@ -9,7 +9,7 @@ import json
 from collections.abc import Iterator
 
 from pipesim.export.track_names import cta_name, track_name
-from pipesim.scene.parts import OPEN, RunScene, Scene, Slice
+from pipesim.scene.parts import OPEN, RunScene, Scene, SceneSlice
 
 _LINES = 4096  #: in a part of the file
 
@@ -58,7 +58,7 @@ def _run(run: RunScene, pid: int, flows: int) -> Iterator[str]:
             yield f'{{"ph":"C","pid":{pid},"tid":0,"ts":{_us(at)},"name":{name},"args":{{"value":{value}}}}}'
 
 
-def _slice(each: Slice, pid: int, names: dict[str, str], end: int) -> str:
+def _slice(each: SceneSlice, pid: int, names: dict[str, str], end: int) -> str:
     name = names.get(each.name)
     if name is None:
         name = names[each.name] = _text(each.name)

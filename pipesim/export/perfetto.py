@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from pipesim.errors import UsageError
 from pipesim.export.track_names import cta_name, track_name
-from pipesim.scene.parts import OPEN, Arrow, RunScene, Scene, Slice, SliceKind
+from pipesim.scene.parts import OPEN, Arrow, RunScene, Scene, SceneSlice, SliceKind
 
 if TYPE_CHECKING:
     from perfetto.protos.perfetto.trace.perfetto_trace_pb2 import Trace, TrackEvent
@@ -84,7 +84,7 @@ class _Writer:
         """Describe the process, its CTAs, their tracks and counters; the number of each track."""
         process = self._describe(base, "")
         process.process.pid = pid
-        process.process.process_name = run.label
+        process.process.process_name = _text(run.label)
         process.child_ordering = self._protos.TrackDescriptor.EXPLICIT
         ctas = {cta: n for n, cta in enumerate(dict.fromkeys(track.cta for track in run.tracks))}
         sms = {track.cta: track.sm for track in run.tracks}
@@ -109,7 +109,7 @@ class _Writer:
         described = self._trace.packet.add().track_descriptor
         described.uuid = uuid
         if name:
-            described.name = name
+            described.name = _text(name)
         if parent:
             described.parent_uuid = parent
         return described
@@ -135,7 +135,9 @@ class _Writer:
             category = packet.interned_data.event_categories.add()
             category.iid, category.name = iid, kind.value
 
-    def _slice(self, each: Slice, track: int, starts: tuple[int, ...], ends: tuple[int, ...], first_flow: int) -> None:
+    def _slice(
+        self, each: SceneSlice, track: int, starts: tuple[int, ...], ends: tuple[int, ...], first_flow: int
+    ) -> None:
         types = self._protos.TrackEvent
         instant = each.begin == each.end and not ends
         event = self._event(each.begin, track, types.TYPE_INSTANT if instant else types.TYPE_SLICE_BEGIN)
@@ -154,10 +156,10 @@ class _Writer:
         if found is None:
             found = self._names[name] = len(self._names) + 1
             entry = packet.interned_data.event_names.add()
-            entry.iid, entry.name = found, name
+            entry.iid, entry.name = found, _text(name)
         return found
 
-    def _annotate(self, packet: Any, event: TrackEvent, each: Slice) -> None:
+    def _annotate(self, packet: Any, event: TrackEvent, each: SceneSlice) -> None:
         said = [("row", each.row), ("iteration", each.iteration), ("parity", each.parity), ("value", each.value or -1)]
         said += [("phase", each.phase)] if each.phase is not None else []
         for name, value in said:
@@ -170,6 +172,11 @@ class _Writer:
                 entry.iid, entry.name = iid, name
             annotation = event.debug_annotations.add()
             annotation.name_iid, annotation.int_value = iid, value
+
+
+def _text(name: str) -> str:
+    """A name as protobuf holds it: the one place where the text of others gets into the file."""
+    return name if name.isprintable() else "".join(c if c.isprintable() else "?" for c in name)
 
 
 def _by_end(arrows: tuple[Arrow, ...]) -> tuple[dict[int, tuple[int, ...]], dict[int, tuple[int, ...]]]:

@@ -8,7 +8,7 @@ import numpy as np
 
 from pipesim.model.awaited import Awaited
 from pipesim.model.ending import HUNG
-from pipesim.scene.parts import OPEN, Slice, SliceKind, Track
+from pipesim.scene.parts import OPEN, SceneSlice, SceneTrack, SliceKind
 from pipesim.trace.meaning import WAITS_FROM, awaited_by_site, waited_for
 from pipesim.trace.schema import EventKind, Site, Trace
 
@@ -27,8 +27,8 @@ _WORDS = {
 class AgentSlices(NamedTuple):
     """Tracks, slices, and the slice of each event by its row (-1: none)."""
 
-    tracks: tuple[Track, ...]
-    slices: list[Slice]
+    tracks: tuple[SceneTrack, ...]
+    slices: list[SceneSlice]
     of_row: list[int]
 
 
@@ -38,16 +38,16 @@ def agent_slices(trace: Trace, when: list[int]) -> AgentSlices:
     sms = {header.cta: header.sm for header in meta.ctas}
     ctas = sorted({int(cta) for cta in np.unique(events.cta)} | sms.keys())
     tracks = [
-        Track(cta, sms.get(cta, -1), info.warp, meta.agent_name(agent))
+        SceneTrack(cta, sms.get(cta, -1), info.warp, meta.agent_name(agent))
         for cta in ctas
         for agent, info in enumerate(meta.agents)
     ]
     first = {cta: n * len(meta.agents) for n, cta in enumerate(ctas)}
-    kinds, names = _kinds(trace), _Names(meta.sites)
+    kinds, names = _kinds(trace), _SliceNames(meta.sites)
     columns = (events.cta, events.agent, events.site, events.stage, events.parity, events.iteration, events.value)
     cta_of, agent_of, site_of, stage_of, parity_of, pass_of, value_of = (column.tolist() for column in columns)
     error_of = events.error_ps.tolist()
-    slices: list[Slice] = []
+    slices: list[SceneSlice] = []
     of_row = [-1] * len(events)
     hung = meta.status in HUNG
     at, rows = 0, len(events)
@@ -67,7 +67,7 @@ def agent_slices(trace: Trace, when: list[int]) -> AgentSlices:
             of_row[row] = len(slices)
         name, barrier = names(site, stage_of[at])
         slices.append(
-            Slice(
+            SceneSlice(
                 first[cta] + agent, kinds[site], name, when[at], end, at, barrier, parity_of[at], pass_of[at],
                 value_of[at], None, False, error_of[last],
             )
@@ -89,7 +89,7 @@ def _kinds(trace: Trace) -> list[SliceKind]:
     return found
 
 
-class _Names:
+class _SliceNames:
     """What slices are called, and the barrier that they are on: one text for all that are alike."""
 
     def __init__(self, sites: tuple[Site, ...]) -> None:

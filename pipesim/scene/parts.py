@@ -44,7 +44,7 @@ class CounterKind(Enum):
     SLOTS = "slots in use"
 
 
-class Track(NamedTuple):
+class SceneTrack(NamedTuple):
     """A row of slices that never overlap: an agent's, or (``warp`` -1) one of those for what is in flight."""
 
     cta: int
@@ -54,7 +54,7 @@ class Track(NamedTuple):
     kind: SliceKind | None = None  #: of a track for what is in flight
 
 
-class Slice(NamedTuple):
+class SceneSlice(NamedTuple):
     """What happens on a track from ``begin`` to ``end``; an instant where they are equal.
 
     ``row``: of its first event in the trace's table, -1 if it has none. ``barrier`` is its name with its stage, "" if
@@ -107,8 +107,8 @@ class RunScene:
 
     label: str
     source: str  #: "simulation" or "hardware"
-    tracks: tuple[Track, ...]
-    slices: tuple[Slice, ...]
+    tracks: tuple[SceneTrack, ...]
+    slices: tuple[SceneSlice, ...]
     arrows: tuple[Arrow, ...]
     counters: tuple[Counter, ...]
     end: int

@@ -6,13 +6,13 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from pipesim.conform.replay.phase_log import Contribution, FlightSeen, PhaseLog, PhaseSeen
+from pipesim.conform.replay.replay_log import FlightSeen, PhaseSeen, ReplayedPart, ReplayLog
 from pipesim.explain.operation_words import operation_in_short
 from pipesim.model.awaited import Awaited, awaited
 from pipesim.model.groups import DELAYED_ARRIVALS, READS_MEMORY
 from pipesim.model.ops import AT, IN_ORDER, Op, operand
 from pipesim.model.program import Program
-from pipesim.scene.parts import OPEN, Arrow, Counter, CounterKind, Slice, SliceKind, Track
+from pipesim.scene.parts import OPEN, Arrow, Counter, CounterKind, SceneSlice, SceneTrack, SliceKind
 
 Landings = Mapping[tuple[int, int, int, int], int]  #: first CTA of the cluster, agent, operation, barrier → time
 
@@ -26,12 +26,12 @@ class Pictured:
     """
 
     program: Program
-    slices: list[Slice]
+    slices: list[SceneSlice]
     of_row: Sequence[int]
     when: Sequence[int]
     sms: Mapping[int, int]
     landings: Landings
-    tracks: list[Track]
+    tracks: list[SceneTrack]
     arrows: list[Arrow] = field(default_factory=list)
     counters: list[Counter] = field(default_factory=list)
     unseen: int = 0  #: arrivals without a record of their own, from which no arrow can start
@@ -40,10 +40,10 @@ class Pictured:
         self._asked = awaited(self.program)
         self._names: dict[tuple[int, ...], str] = {}
 
-    def add(self, first_cta: int, log: PhaseLog) -> None:
+    def add(self, first_cta: int, log: ReplayLog) -> None:
         """One CTA, or one cluster whose first CTA this is."""
         landed = self._flights(first_cta, log)
-        phases: defaultdict[tuple[int, int], list[tuple[int, int, Contribution]]] = defaultdict(list)
+        phases: defaultdict[tuple[int, int], list[tuple[int, int, ReplayedPart]]] = defaultdict(list)
         for each in log.contributions:
             at, source = self._source(each, landed)
             if source >= 0:
@@ -56,7 +56,7 @@ class Pictured:
             self._released(seen, phases.get((seen.barrier, seen.phase), []))
         self._count(first_cta, log, phases)
 
-    def _flights(self, first_cta: int, log: PhaseLog) -> dict[tuple[int, int, int], int]:
+    def _flights(self, first_cta: int, log: ReplayLog) -> dict[tuple[int, int, int], int]:
         """The slices of what was in flight, on as many tracks as overlap; each by agent, operation and barrier."""
         drawn: list[tuple[int, int, int, FlightSeen, SliceKind]] = []
         for flight in log.flights:
@@ -77,7 +77,9 @@ class Pictured:
             self.slices.append(self._flight(flight, kind, track, begin, end, at_most=not exact))
         return found
 
-    def _flight(self, flight: FlightSeen, kind: SliceKind, track: int, begin: int, end: int, *, at_most: bool) -> Slice:
+    def _flight(
+        self, flight: FlightSeen, kind: SliceKind, track: int, begin: int, end: int, *, at_most: bool
+    ) -> SceneSlice:
         op = self.program.code[flight.agent][flight.pc]
         name = self._names.get(op)
         if name is None:
@@ -85,7 +87,7 @@ class Pictured:
         barrier = self.program.barrier_name(flight.barrier) if flight.barrier >= 0 else ""
         nbytes = operand(op, "bytes") if op[0] in AT["bytes"] else 0
         row = flight.row if flight.own else -1
-        return Slice(track, kind, name, begin, end, row, barrier, value=nbytes, at_most=at_most)
+        return SceneSlice(track, kind, name, begin, end, row, barrier, value=nbytes, at_most=at_most)
 
     def _track(self, free: list[tuple[int, int]], cta: int, kind: SliceKind, begin: int, end: int) -> int:
         """The first track of this CTA and kind that is free again, else a new one."""
@@ -95,7 +97,7 @@ class Pictured:
                 free[n] = (last, track)
                 return track
         what = "copies" if kind is SliceKind.COPY else "MMAs"
-        self.tracks.append(Track(cta, self.sms.get(cta, -1), -1, f"{what} in flight", kind))
+        self.tracks.append(SceneTrack(cta, self.sms.get(cta, -1), -1, f"{what} in flight", kind))
         free.append((last, len(self.tracks) - 1))
         return len(self.tracks) - 1
 
@@ -105,7 +107,7 @@ class Pictured:
             return first_cta + self.program.barriers[flight.barrier].cta
         return first_cta + self.program.agents[flight.agent].cta
 
-    def _source(self, each: Contribution, landed: Mapping[tuple[int, int, int], int]) -> tuple[int, int]:
+    def _source(self, each: ReplayedPart, landed: Mapping[tuple[int, int, int], int]) -> tuple[int, int]:
         """When something counted, and its slice (-1: none)."""
         if each.landing:
             found = landed.get((each.agent, each.pc, each.barrier), -1)
@@ -113,7 +115,7 @@ class Pictured:
         found = self.of_row[each.row] if each.row >= 0 else -1
         return (self.when[each.row] if each.row >= 0 else 0), found
 
-    def _released(self, seen: PhaseSeen, needed: list[tuple[int, int, Contribution]]) -> None:
+    def _released(self, seen: PhaseSeen, needed: list[tuple[int, int, ReplayedPart]]) -> None:
         target = self.of_row[seen.row]
         if target < 0:
             return
@@ -128,11 +130,11 @@ class Pictured:
     def _count(
         self,
         first_cta: int,
-        log: PhaseLog,
-        phases: Mapping[tuple[int, int], list[tuple[int, int, Contribution]]],
+        log: ReplayLog,
+        phases: Mapping[tuple[int, int], list[tuple[int, int, ReplayedPart]]],
     ) -> None:
         """Phases and bytes of each barrier, and the slots in use of each group that is waited on for room."""
-        by_barrier: defaultdict[int, list[tuple[int, int, Contribution]]] = defaultdict(list)
+        by_barrier: defaultdict[int, list[tuple[int, int, ReplayedPart]]] = defaultdict(list)
         for (barrier, _), made in phases.items():
             by_barrier[barrier] += made
         ends = {barrier: _completions(made) for barrier, made in by_barrier.items()}
@@ -177,7 +179,7 @@ def _around(ends: list[tuple[int, int]], phase: int) -> list[tuple[int, int]]:
     return ends
 
 
-def _completions(made: list[tuple[int, int, Contribution]]) -> list[tuple[int, int]]:
+def _completions(made: list[tuple[int, int, ReplayedPart]]) -> list[tuple[int, int]]:
     """(phase, when it completed) in order: with the last of what it needed, and not before the phase before it."""
     latest: dict[int, int] = {}
     complete: set[int] = set()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from pipesim.conform.replay.conformance import phase_logs
+from pipesim.conform.replay.conformance import replay_logs
 from pipesim.model.ending import HUNG, Ending
 from pipesim.model.program import Program
 from pipesim.scene.agents import AgentSlices, agent_slices
@@ -69,7 +69,7 @@ def trace_scene(trace: Trace, program: Program | None, label: str, landings: Lan
     shifted = {key: at - origin for key, at in (landings or {}).items()}
     sms = {header.cta: header.sm for header in trace.meta.ctas}
     pictured = Pictured(program, mine.slices, mine.of_row, when, sms, shifted, list(mine.tracks))
-    for cta, log in phase_logs(program, trace):
+    for cta, log in replay_logs(program, trace):
         if log is not None:
             pictured.add(cta, log)
         if log is None or log.divergence is not None:

@@ -19,7 +19,7 @@ from pipesim.prove.counterexample.words import Line
 MOST_STEPS = 2_000  #: that a story has; of a longer schedule it is the end
 
 
-class Standing(Enum):
+class AgentStanding(Enum):
     """How an agent stands after a step. The value is what a reader sees."""
 
     READY = "can go on"
@@ -30,7 +30,7 @@ class Standing(Enum):
 class AgentAt(NamedTuple):
     """An agent: how it stands, its next operation in words ("" at its end) and the author's line of that."""
 
-    standing: Standing
+    standing: AgentStanding
     next: str
     line: str
 
@@ -69,7 +69,7 @@ def story(program: Program, shown: Counterexample) -> Story:
     moves = from_text(shown.replay)
     play = Play(program)
     lines = {line.number: line for line in shown.schedule}
-    words = _Words(program)
+    words = _StateWords(program)
     start = words.agents(play)
     first = max(0, len(moves) - MOST_STEPS)
     steps = []
@@ -83,7 +83,7 @@ def story(program: Program, shown: Counterexample) -> Story:
     return Story(agents, barriers, start, tuple(steps), first)
 
 
-class _Words:
+class _StateWords:
     """What a state is called, each operation once."""
 
     def __init__(self, program: Program) -> None:
@@ -95,11 +95,11 @@ class _Words:
 
     def _agent(self, play: Play, agent: int) -> AgentAt:
         if finished(self._program, play.state, agent):
-            return AgentAt(Standing.ENDED, "", "")
+            return AgentAt(AgentStanding.ENDED, "", "")
         pc = play.state.pcs[agent]
         blocked = held_up(self._program, play.state, agent) is not None
         line = self._program.line(agent, pc)
-        return AgentAt(Standing.BLOCKED if blocked else Standing.READY, self._said(agent, pc), line)
+        return AgentAt(AgentStanding.BLOCKED if blocked else AgentStanding.READY, self._said(agent, pc), line)
 
     def barriers(self, play: Play) -> tuple[BarrierAt | None, ...]:
         return tuple(

@@ -21,6 +21,7 @@ ALLOWED = {
     ("pipesim/trace/files.py", "ParquetFile"): "on bytes that inputs.py has read",
     ("hwkernels/capture/arguments.py", "load"): "of a file that inputs.py has opened, after its header",
     ("pipesim/cli/new.py", "read_text"): "a template of the package",
+    ("pipesim/export/html/page.py", "read_text"): "the style and the scripts of the package",
     ("pipesim/process/limits.py", "read_text"): "the kernel's numbers in /proc and /sys",
     ("hwkernels/device/presence.py", "read_text"): "the driver's version in /proc",
     ("pipesim/launches/observe/kept_ptx.py", "read_bytes"): "of the observed process, without the rest of pipesim",

@@ -37,7 +37,7 @@ def test_commands() -> None:
 def test_options() -> None:
     assert complete("pipesim check --max-s") == ["--max-states"]
     assert set(complete("pipesim check --format ")) >= {"text", "json", "github", "junit"}
-    assert complete("pipesim export producer_consumer --to p") == ["promela"]
+    assert complete("pipesim export producer_consumer --to p") == ["promela", "perfetto"]
 
 
 @pytest.mark.parametrize("command", ["show", "run", "check", "verify", "export", "capture", "diff --protocol", "list"])

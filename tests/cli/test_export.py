@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import json
+import sys
+import webbrowser
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+
+import pytest
 
 from pipesim.export.promela import to_promela
 from pipesim.targets import find
@@ -52,10 +57,113 @@ def test_as_json(call: Call) -> None:
 def test_a_language_that_nobody_speaks(call: Call) -> None:
     answer = call("export", PC, "--to", "tla")
     assert (answer.code, answer.out) == (2, "")
-    assert answer.error == ["pipesim: nothing can be exported to 'tla'", "  try: use --to promela"]
+    known = "promela, perfetto, chrome, html or svg"
+    assert answer.error == ["pipesim: nothing can be exported to 'tla'", f"  try: use --to {known}"]
 
 
 def test_mistakes_in_the_rest_are_told_as_everywhere(call: Call) -> None:
     assert call("export", PC).code == 2
     assert call("export", "no_such", "--to", "promela").error[0] == "pipesim: there is no protocol 'no_such'"
     assert "there is no folder" in call("export", PC, "--to", "promela", "-o", "no/ring.pml").error[0]
+
+
+# pictures
+
+
+def test_each_format_is_a_file_named_after_the_protocol(call: Call) -> None:
+    for to, suffix in (("perfetto", "pftrace"), ("chrome", "json"), ("html", "html"), ("svg", "svg")):
+        answer = call("export", PC, "-p", "tiles=3", "--to", to)
+        assert (answer.code, answer.err) == (0, "")
+        assert answer.out.startswith(f"wrote {PC}.{suffix}: open it ")
+        assert Path(f"{PC}.{suffix}").stat().st_size > 2_000
+    again = call("export", PC, "-p", "tiles=3", "--to", "svg")
+    assert (again.code, again.error[0]) == (2, f"pipesim: {PC}.svg exists already")
+
+
+def test_a_picture_as_json_says_where_it_is(call: Call) -> None:
+    printed = call("export", PC, "-p", "tiles=3", "--to", "svg", "-o", "ring.svg", "--json").json
+    assert printed == {"exit_code": 0, "format": "svg", "file": "ring.svg", "text": ""}
+
+
+def test_a_trace_alone_beside_its_protocol_and_beside_another(call: Call) -> None:
+    assert call("run", PC, "-p", "tiles=3", "--save-trace", "ring.parquet").code == 0
+    alone = processes(call, "ring.parquet")
+    assert alone == ["simulation, NVIDIA H100 80GB HBM3 (ring.parquet)"]
+    assert processes(call, PC, "ring.parquet") == ["simulation (h100)", *alone]
+    assert processes(call, "ring.parquet", PC) == ["simulation (h100)", *alone]
+    assert processes(call, "ring.parquet", "ring.parquet") == [f"A: {alone[0]}", f"B: {alone[0]}"]
+
+
+def processes(call: Call, *what: str) -> list[str]:
+    """The processes of the Chrome file of this."""
+    answer = call("export", *what, "--to", "chrome", "-o", "out.json", "--force")
+    assert (answer.code, answer.err) == (0, "")
+    events = json.loads(Path("out.json").read_text(encoding="utf-8"))["traceEvents"]
+    return [event["args"]["name"] for event in events if event["name"] == "process_name"]
+
+
+def test_a_trace_of_an_unknown_protocol_is_drawn_without_arrows_until_it_is_named(call: Call, ring: str) -> None:
+    assert call("run", ring, "--save-trace", "mine.parquet").code == 0
+    for more, arrows in ((), False), (("--protocol", ring), True):
+        answer = call("export", "mine.parquet", *more, "--to", "chrome", "--force")
+        assert (answer.code, answer.err) == (0, "")
+        document = json.loads(Path("mine.json").read_text(encoding="utf-8"))
+        assert any(event["ph"] == "s" for event in document["traceEvents"]) is arrows
+        (notes,) = document["otherData"]["notes"].values()
+        assert any("without its protocol" in note for note in notes) is not arrows
+
+
+def test_a_counterexample_and_a_hang(call: Call, ring: str) -> None:
+    wrong = (ring, "-p", "arrivals=3")
+    page = call("export", *wrong, "--to", "html", "--picture", "counterexample")
+    assert (page.code, page.out) == (0, "wrote ring.html: open it in a browser\n")
+    text = Path("ring.html").read_text(encoding="utf-8")
+    assert "deadlock: 2 of 2 agents wait indefinitely" in text
+    assert "stage.arrive()" in text, "the source lines are beside the steps"
+    for picture in ("counterexample", "hang"):
+        assert call("export", *wrong, "--to", "svg", "--picture", picture, "--force").code == 0
+        assert "deadlock: 2 of 2 agents" in Path("ring.svg").read_text(encoding="utf-8")
+
+
+def test_what_cannot_be_drawn_is_said_before_the_work(call: Call, ring: str) -> None:
+    right = call("export", ring, "--to", "svg", "--picture", "hang")
+    assert right.code == 2
+    assert right.error[0].startswith("pipesim: there is no counterexample to draw: proved")
+    assert "needs" not in right.out
+    for words, fact in (
+        ((PC, ring, "--to", "svg"), "two protocols cannot be drawn beside each other"),
+        ((PC, "--to", "perfetto", "--picture", "hang"), "--picture hang and --to perfetto cannot be combined"),
+        ((PC, "--to", "html", "--picture", "hang"), "--picture hang is an SVG"),
+        ((PC, "--to", "promela", "--open"), "--open and --to promela cannot be combined"),
+        ((PC, "x.parquet", "--to", "svg", "--picture", "hang"), "a counterexample is of one protocol"),
+        ((PC, "--protocol", ring, "--to", "svg"), f"{PC} and --protocol {ring} are both given"),
+        (("none.parquet", "--to", "svg"), "there is no such trace file"),
+    ):
+        answer = call("export", *words)
+        assert (answer.code, answer.out) == (2, "")
+        assert fact in answer.err
+    assert "expected nanoseconds A..B" in call("export", PC, "--to", "svg", "--between", "9..3").err
+
+
+def test_a_part_of_the_time_as_svg(call: Call) -> None:
+    for more in ((), ("--between", "500..900")):
+        assert call("export", PC, "--to", "svg", "--force", *more).code == 0
+        drawn = Path(f"{PC}.svg").read_text(encoding="utf-8")
+        assert ("600 ns" in drawn) is bool(more)
+
+
+def test_open_starts_the_browser_on_the_file(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+    opened: list[str] = []
+    monkeypatch.setattr(webbrowser, "open", opened.append)
+    assert call("export", PC, "-p", "tiles=3", "--to", "svg", "--open").code == 0
+    assert call("export", PC, "-p", "tiles=3", "--to", "chrome", "--open").code == 0
+    assert opened == [Path(f"{PC}.svg").resolve().as_uri(), "https://ui.perfetto.dev"]
+
+
+def test_without_the_package_perfetto_the_other_format_is_named(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "perfetto.protos.perfetto.trace", None)
+    answer = call("export", PC, "-p", "tiles=3", "--to", "perfetto")
+    assert answer.code == 2
+    assert answer.error[0] == "pipesim: the package perfetto is not installed"
+    assert "pip install 'pipesim[export]'" in answer.err
+    assert not Path(f"{PC}.pftrace").exists()

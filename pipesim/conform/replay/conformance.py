@@ -14,8 +14,8 @@ from pipesim.conform.replay.divergence import CtaDivergences
 from pipesim.conform.replay.follow_records import STRICT, replay
 from pipesim.conform.replay.latency_floor import LatencyFloors, floors_for
 from pipesim.conform.replay.passes import EVERY, Sight
-from pipesim.conform.replay.phase_log import PhaseLog, PhaseWatch
 from pipesim.conform.replay.releases import ReleaseTime, Stopwatch
+from pipesim.conform.replay.replay_log import ReplayLog, ReplayLogWatch
 from pipesim.conform.result import Conformance, Divergence, DivergenceKind, LatencyCheck, TraceVerdict
 from pipesim.errors import EvidenceError
 from pipesim.model.ending import Ending
@@ -86,14 +86,14 @@ def release_times(program: Program, trace: Trace) -> dict[int, list[ReleaseTime]
     return {cta: releases.times for cta, releases in watch.started.items()}
 
 
-def phase_logs(program: Program, trace: Trace) -> Iterator[tuple[int, PhaseLog | None]]:
+def replay_logs(program: Program, trace: Trace) -> Iterator[tuple[int, ReplayLog | None]]:
     """What each phase was made of and who saw it, as far as the trace conforms: for each CTA (or first of a cluster).
 
     None for a CTA whose events are not those of the program. EvidenceError if the trace is another kernel's.
     """
     table = site_table(program, optional_of(trace.meta))
     require_same_kernel(program, table, trace)
-    watch = PhaseWatch(own_rows(program, trace))
+    watch = ReplayLogWatch(own_rows(program, trace))
     trace = as_clusters(program, trace)
     sites, uncertainty = site_numbers(trace, table), order_uncertainty(trace)
     for cta in recorded_ctas(trace):
@@ -197,7 +197,7 @@ def _info(trace: Trace, cta: int) -> CtaInfo:
 
 def _replay_cta(
     program: Program, table: SiteTable, trace: Trace, cta: int, sites: dict[int, int], uncertainty: int,
-    watch: Stopwatch | PhaseWatch | None = None,
+    watch: Stopwatch | ReplayLogWatch | None = None,
 ) -> _OfCta:  # fmt: skip
     events, info = events_of(trace, cta), _info(trace, cta)
     # where the records of a kernel that was stopped end is not a divergence in itself

@@ -382,9 +382,10 @@ class _Replay:
         if blocked >= 0:
             return blocked, None
         result = step(self._program, self.state, who)
-        wrong, self._stuck[who] = self._broke(result.faults, row, last=self._is_last(who))
-        if self._stuck[who]:
-            return -1, wrong
+        if result.faults:
+            wrong, self._stuck[who] = self._broke(result.faults, row, last=self._is_last(who))
+            if self._stuck[who]:
+                return -1, wrong
         before, self.state = self.state, result.state
         if result.blocked < 0:
             self._note(who, self._done[who], before)

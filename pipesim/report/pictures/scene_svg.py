@@ -12,7 +12,7 @@ from rich.cells import cell_len
 from pipesim.report.pictures.drawing import LINE, MARGIN, TEXT_STYLE, arrowhead, box, label, px, svg_file
 from pipesim.report.text.layout import middle, wrap
 from pipesim.report.text.words import count, number
-from pipesim.scene.parts import OPEN, RunScene, Scene, Slice, SliceKind
+from pipesim.scene.parts import OPEN, RunScene, Scene, SceneSlice, SliceKind
 
 WIDTH = 840  #: of the time axis, in pixels
 MOST_ARROWS = 60  #: more of them hide the picture
@@ -80,7 +80,7 @@ def _run(
     """The rows of one CTA of a run, and where they end."""
     ctas = sorted({track.cta for track in run.tracks})
     chosen = cta if cta in ctas else min(ctas, default=0)
-    rows: dict[int, list[Slice]] = {n: [] for n, track in enumerate(run.tracks) if track.cta == chosen}
+    rows: dict[int, list[SceneSlice]] = {n: [] for n, track in enumerate(run.tracks) if track.cta == chosen}
     for each in run.slices:
         end = run.end if each.end == OPEN else each.end
         if each.track in rows and end >= axis.first and each.begin <= axis.end:
@@ -100,7 +100,7 @@ def _run(
     return body + list(_arrows(run, feet, axis)), top + 6
 
 
-def _bars(mine: Iterable[Slice], end: int, axis: _Axis, y: float) -> Iterator[str]:
+def _bars(mine: Iterable[SceneSlice], end: int, axis: _Axis, y: float) -> Iterator[str]:
     """The slices of one track: a low bar for a wait; of those that would share a pixel only the first."""
     until = -1.0
     for each in mine:

@@ -20,7 +20,7 @@ from pipesim.model.program import Program
 from pipesim.trace.schema import Column, Events
 
 
-class Contribution(NamedTuple):
+class ReplayedPart(NamedTuple):
     """An operation, or a landing, that changed the open phase of a barrier.
 
     ``row``: of its own event, -1 if it left none. ``by``: of the event by which a landing had happened, -1 of an
@@ -69,7 +69,7 @@ class FlightSeen(NamedTuple):
 
 
 @dataclass
-class PhaseLog:
+class ReplayLog:
     """Follows one replay. The rows are those of the whole trace's table.
 
     ``divergence``: where the trace leaves the program; nothing after it is in the log.
@@ -78,7 +78,7 @@ class PhaseLog:
     program: Program
     aligned: Sequence[Aligned]
     rows: Column
-    contributions: list[Contribution] = field(default_factory=list)
+    contributions: list[ReplayedPart] = field(default_factory=list)
     seen: list[PhaseSeen] = field(default_factory=list)
     divergence: Divergence | None = None
 
@@ -149,19 +149,19 @@ class PhaseLog:
         completes = new.done != old.done
         arrivals = old.pending if completes else old.pending - new.pending
         self.contributions.append(
-            Contribution(barrier, old.done, agent, pc, row, by, arrivals, new.tx - old.tx, completes)
+            ReplayedPart(barrier, old.done, agent, pc, row, by, arrivals, new.tx - old.tx, completes)
         )
 
 
 @dataclass
-class PhaseWatch:
+class ReplayLogWatch:
     """Starts a log for the CTA (or cluster) that is replayed; ``own``: the row of the trace of each event."""
 
     own: Column
-    log: PhaseLog | None = None
+    log: ReplayLog | None = None
 
-    def start(self, cta: int, program: Program, aligned: Sequence[Aligned], events: Events, rows: Column) -> PhaseLog:
+    def start(self, cta: int, program: Program, aligned: Sequence[Aligned], events: Events, rows: Column) -> ReplayLog:
         """For the replay of one CTA, whose events are these ``rows`` of the table."""
         del cta, events
-        self.log = PhaseLog(program, aligned, self.own[rows])
+        self.log = ReplayLog(program, aligned, self.own[rows])
         return self.log
