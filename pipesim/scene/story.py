@@ -22,7 +22,7 @@ MOST_STEPS = 2_000  #: that a story has; of a longer schedule it is the end
 class AgentStanding(Enum):
     """How an agent stands after a step. The value is what a reader sees."""
 
-    READY = "can go on"
+    READY = "runs"
     BLOCKED = "waits"
     ENDED = "has finished"
 

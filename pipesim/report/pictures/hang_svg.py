@@ -73,7 +73,8 @@ def _lacks(each: Blocked) -> list[str]:
     if each.arrivals_missing:
         said.append(f"{each.count - each.arrivals_missing} of {each.count} arrivals")
     if each.bytes_missing:
-        said.append(f"{each.bytes_missing:,} bytes missing" if each.bytes_missing > 0 else "bytes that no agent expects")
+        more = each.bytes_missing > 0
+        said.append(f"{each.bytes_missing:,} bytes missing" if more else "bytes that no agent expects")
     if each.missed >= 0:
         said.append(f"phase {each.missed} was complete before it looked")
     return said
