@@ -81,7 +81,7 @@ CASES = (
     _ring("16 KB, 2 warps, 600 cycles of work: consumer", CONSUMER, "consumer", tile_bytes=1 << 14, consumer_warps=2,
           work=600),
     _ring("4 KB, no work: consumer", CONSUMER, "consumer"),
-    _ring("32 KB, 8 warps: consumer", CONSUMER, "consumer", tile_bytes=32768, consumer_warps=8),
+    _ring("32 KB, 8 warps: consumer", CONSUMER, "consumer", tiles=192, tile_bytes=32768, consumer_warps=8),
     _ring("4 KB, nothing read: producer's issue", PRODUCER, "producer", {"PIPESIM_BARE": 1}),
     _attention(),
     _attention(stages=3, block_n=64, kv_blocks=24),
@@ -174,7 +174,7 @@ def instructions(cubin: bytes) -> int:
 def table(rows: list[dict[str, Any]]) -> Iterator[str]:
     """The lines of a table: a row for each configuration and encoding."""
     kinds = f"{'kernel':18} {'configuration':46} {'encoding':11}"
-    yield f"{kinds} {'plain':>9} {'added':>8} {'a record':>22} {'slower by':>24}  trace"
+    yield f"{kinds} {'plain':>9} {'added':>8} {'a record':>22} {'slower by':>24}  memory trace"
     for row in rows:
         names = f"{row['kernel']:18} {row['name']:46} {row['encoding']:11}"
         if "percent" not in row:
@@ -184,7 +184,7 @@ def table(rows: list[dict[str, Any]]) -> Iterator[str]:
         each = f"{record['median']:6.1f} ({record['low']:.1f} to {record['high']:.1f})" if record else ""
         slower = f"{row['percent']['median']:6.1f} % ({row['percent']['low']:.1f} to {row['percent']['high']:.1f})"
         cycles = f"{row['plain_cycles']:9.1f} {row['added_cycles']['median']:8.1f}"
-        yield f"{names} {cycles} {each:>22} {slower:>24}  {row['verdict'][:80]}"
+        yield f"{names} {cycles} {each:>22} {slower:>24}  {row['memory']:6} {row['verdict'][:80]}"
     judged = [row for row in rows if "percent" in row]
     for kernel in dict.fromkeys(row["kernel"] for row in judged):
         for encoding in dict.fromkeys(row["encoding"] for row in judged):

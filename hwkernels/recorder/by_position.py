@@ -45,8 +45,8 @@ def read_positional(words: npt.NDArray[np.uint32], stream: Stream, place: str) -
         after = int(-meant[hashed[first - 1]] - 1) if first else 0
         upto = int(-meant[hashed[first]] - 2)
         raise TraceFormatError(
-            f"the sites executed, or their stages and parities, are not those of the program in its records {after} "
-            f"to {max(after, upto)}",
+            f"the sites executed, or their stages and parities, are not those of the program in its records "
+            f"{min(after, upto)} to {max(after - 1, upto)}",
             place=place,
             cause=_CAUSE,
             correction=_CORRECTION,

@@ -33,9 +33,10 @@ def test_a_ring_is_judged_by_its_period():
 
 
 def test_the_table_has_a_line_for_what_failed():
-    right = {"kernel": "k", "name": "n", "encoding": "full", "verdict": "agrees", **summary(runs((10, 11)), 1, 1)}
+    named = {"kernel": "k", "name": "n", "encoding": "full", "memory": "shared", "verdict": "agrees"}
+    right = {**named, **summary(runs((10, 11)), 1, 1)}
     lines = list(table([right, {"kernel": "k", "name": "m", "encoding": "full", "verdict": "a wait gave up"}]))
-    assert " ".join(lines[1].split()) == "k n full 10.0 1.0 1.0 (1.0 to 1.0) 10.0 % (10.0 to 10.0) agrees"
+    assert " ".join(lines[1].split()) == "k n full 10.0 1.0 1.0 (1.0 to 1.0) 10.0 % (10.0 to 10.0) shared agrees"
     assert " ".join(lines[2].split()) == "k m full a wait gave up"
     assert lines[3] == "k, full: slower by 10.0 % (median of 1)"
 
