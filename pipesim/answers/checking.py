@@ -23,6 +23,7 @@ from pipesim.answers.counterexample import (
     other_ends,
     refuted_at,
     shortened,
+    without_unproved,
 )
 from pipesim.answers.progress import SILENT, Progress
 from pipesim.answers.views.check import (
@@ -317,7 +318,9 @@ class Checking:
         )
         cut = [each.step for each in self._left_out if each.step in _SHORTENING]
         unfinished = tuple(step for step in cut if step is not CheckStep.SCHEDULE or n not in self._shortened)
-        return replace(shown, corrections=self._corrections.get(n, ()), unfinished=unfinished)
+        found = self._corrections.get(n)
+        finding = shown.finding if found is None else without_unproved(shown.finding, found)
+        return replace(shown, finding=finding, corrections=found or (), unfinished=unfinished)
 
 
 def _advisories(program: Program, found: Check) -> tuple[Advisory, ...]:

@@ -13,7 +13,16 @@ from pipesim.explain.causes import with_causes
 from pipesim.explain.faults import report_fault
 from pipesim.explain.lap_counters import Laps
 from pipesim.model.ending import Ending
-from pipesim.model.finding import MEMORY_ORDER, OF_LANES, OF_SCHEDULES, Deadlock, FaultKind, Verdict
+from pipesim.model.finding import (
+    MEMORY_ORDER,
+    OF_LANES,
+    OF_SCHEDULES,
+    Deadlock,
+    FaultKind,
+    FaultReport,
+    Finding,
+    Verdict,
+)
 from pipesim.model.program import Program
 from pipesim.prove.check import Check
 from pipesim.prove.check import check as prove
@@ -94,9 +103,17 @@ def other_ends(program: Program, known: Collection[Refutation]) -> tuple[FaultKi
 
 def corrections_of(small: Program, refuted: Refutation, asked: Program, unit: Unit) -> tuple[Correction, ...]:
     """Its likely corrections, where the finding has none of its own and a change of the program shows them."""
-    has_one = refuted.fault is not None and report_fault(small, refuted.fault).correction
-    shown = refuted.kind not in _NO_MOVE_SHOWS or refuted.kind is FaultKind.READ_NOT_FENCED
-    return corrections(small, refuted, asked, unit) if shown and not has_one else ()
+    if refuted.kind in OF_SCHEDULES | OF_LANES:
+        return ()
+    return corrections(small, refuted, asked, unit)
+
+
+def without_unproved(finding: Finding, found: Collection[Correction]) -> Finding:
+    """The finding without the correction that its rule names, if changes of the program have been tried and none is
+    proved: then an order or a fence alone does not correct it.
+    """
+    ordered = isinstance(finding, FaultReport) and finding.kind in MEMORY_ORDER
+    return replace(finding, correction="") if ordered and not found else finding
 
 
 def counterexample_of(

@@ -12,6 +12,7 @@ from functools import cached_property
 
 from pipesim.model.equal_writes import Written, written_alike
 from pipesim.model.groups import ON_ENGINE, READS_MEMORY, WRITES_MEMORY
+from pipesim.model.instruction import SourceInstruction, instructions
 from pipesim.model.ops import Engine, Op, Space, operand
 from pipesim.model.positions import ENGINE, SKIP
 from pipesim.model.register_pool import RegisterPools
@@ -92,6 +93,11 @@ class Program(ProgramData):
         """The author's source line of an operation, "" past the end."""
         return self.sources[self.lines[agent][pc]] if pc < len(self.code[agent]) else ""
 
+    @cached_property
+    def instructions(self) -> tuple[tuple[SourceInstruction, ...], ...]:
+        """For each agent and operation the instruction of the author's that it executes."""
+        return instructions(self)
+
     def without(self, begin: Sequence[int], end: Sequence[int]) -> Program:
         """The same without the operations ``begin[a]..end[a]`` of each agent, to be run with what has come before them.
 
@@ -99,7 +105,8 @@ class Program(ProgramData):
         """
         assert self._tensor_written is not None  # of the whole, before operations that write are left out
         rest = copy(self)
-        vars(rest).pop("register_pools", None)  # it knows where requests stand in the code
+        for known in ("register_pools", "instructions"):  # they know where operations stand in the code
+            vars(rest).pop(known, None)
         for table in ("code", "lines"):
             rows = zip(getattr(self, table), begin, end, strict=True)
             object.__setattr__(rest, table, tuple(row[:a] + row[b:] for row, a, b in rows))

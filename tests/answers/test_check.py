@@ -12,10 +12,8 @@ from pipesim.model.finding import Deadlock, FaultReport, Verdict
 from pipesim.protocols.broken import BROKEN
 from pipesim.protocols.broken.ring import right_ring
 from pipesim.prove.check import How
-from pipesim.prove.check import check as prove
 from pipesim.prove.counterexample.words import Part
-from pipesim.prove.repair.correction import corrections
-from pipesim.report.pages.check import check_lines
+from pipesim.report.pages.check import check_lines, shown_lines
 from pipesim.targets import Target, find, target_of
 
 
@@ -119,14 +117,16 @@ def forgotten(tiles: int = 1) -> Protocol:
     return p
 
 
-def test_a_finding_that_says_what_mends_it_has_no_other_correction() -> None:
-    program = target_of(forgotten).build()
+def test_a_correction_that_is_proved_stands_in_the_place_of_what_the_rule_says() -> None:
     (shown,) = checked(target_of(forgotten), {}).refutations
     assert isinstance(shown.finding, FaultReport)
     said = "initialise bar[1] in the init: the program never does"
-    assert (shown.finding.correction, shown.corrections) == (said, ())
-    (refuted,) = prove(program).refutations
-    assert corrections(program, refuted, program)  # there would be one
+    assert shown.finding.correction == said
+    (proved,) = shown.corrections
+    assert proved.said == "initialise all barriers: the program never initialises some stages"
+    page = " ".join(" ".join(shown_lines(shown, 200)).split())
+    assert said not in page
+    assert f"likely correction: {proved.said}; proved with this change" in page
     assert checked(target_of(forgotten), {"tiles": 0}).verdict is Verdict.PROVED
 
 

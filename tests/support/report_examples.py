@@ -944,7 +944,7 @@ EXAMPLES: dict[str, Callable[[Console], None]] = {
     "check_lap": checked("nobody_waits_for_the_sleeper"),
     "check_early_arrival": checked("two_producers_one_counted"),
     "check_bytes": checked("expects_half"),
-    "check_two_corrections": checked("consumer_arrives_twice"),
+    "check_second_arrive": checked("consumer_arrives_twice"),
     "check_cluster": checked("exit_under_a_remote_arrive"),
     "check_unknown": lambda console: paint_check(
         console, replace(checked_twin("expects_half"), verdict=Verdict.UNKNOWN, refutations=())

@@ -1,150 +1,200 @@
-"""Which corrections of :mod:`pipesim.prove.repair.edits` a program could have: read off its operations."""
+"""Which corrections a program could have, the likeliest first: read off its operations.
+
+The order is what an engineer would look for first. A slip at one instruction, which leaves its trace in the others (a
+warp that does not do what its siblings do, a number that differs from what the program does), comes before a missing
+operation, and that before another plan: other phases, fewer waits. Nothing here is printed before it is proved.
+"""
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from itertools import takewhile
 
-from pipesim.model.barrier import MAX_COUNT
-from pipesim.model.edits import releases
-from pipesim.model.groups import ON_NAMED_BARRIER, PARITY_WAITS
-from pipesim.model.ops import Op, Operation, operand
-from pipesim.model.program import NAMED_BARRIERS, Program
-from pipesim.prove.repair.edits import Repair, RepairKind, barriers_of, may_expect
+from pipesim.model.groups import (
+    CLUSTER,
+    MAY_ACQUIRE,
+    MAY_RELEASE,
+    MEETINGS,
+    PARITY_WAITS,
+    SIGNALS,
+)
+from pipesim.model.instruction import SourceInstruction
+from pipesim.model.ops import Op, Order, Scope, operand, order_of, scope_of
+from pipesim.model.program import Program
+from pipesim.prove.repair import meeting_points, missing
+from pipesim.prove.repair.arithmetic import (
+    counts,
+    ends,
+    expects,
+    inits,
+    lanes,
+    masks,
+    pairs,
+    threads,
+)
+from pipesim.prove.repair.kinds import SIGNALLING, Fenced, Ranked, Repair, RepairKind
+from pipesim.prove.repair.order import gives_back, works
+from pipesim.prove.repair.sites import (
+    arrived_at,
+    executes,
+    members,
+    roles_of,
+    site_of,
+    sites_of,
+    warp_of,
+)
+
+K = RepairKind
 
 
-def repairs(program: Program, groups: frozenset[str]) -> Iterator[Repair]:
-    """The corrections of the program, those about one of these groups before others, the plainest kinds first."""
-    every = list(_possible(program))
-    yield from (repair for repair in every if repair.group in groups)
-    yield from (repair for repair in every if repair.group not in groups)
+def repairs(program: Program, groups: frozenset[str]) -> Iterator[Ranked]:
+    """The corrections of the program with their ranks, the likeliest first; of one rank those about these groups."""
+    every = [(rank, repair.group not in groups, n, repair) for n, (rank, repair) in enumerate(_possible(program))]
+    for rank, _, __, repair in sorted(every, key=lambda each: each[:3]):
+        yield rank, repair
 
 
-def fences(reader: str, writer: str) -> Iterator[Repair]:
+def fences(reader: str, writer: str) -> Iterator[Ranked]:
     """Proxy fences between what one role reads and another writes: of the reader, of everyone, of the writer."""
-    yield Repair(RepairKind.FENCE, reader, "")
-    yield Repair(RepairKind.FENCE, "", "")
-    yield Repair(RepairKind.FENCE, writer, "", 1)
+    yield 0, Repair(K.FENCE, reader, "", Fenced.AFTER_READS.value)
+    yield 1, Repair(K.FENCE, "", "", Fenced.AFTER_READS.value)
+    yield 2, Repair(K.FENCE, writer, "", Fenced.BEFORE_WRITES.value)
 
 
-def _possible(program: Program) -> Iterator[Repair]:
-    """Every correction of the list, the plainest kinds first; some of them may change nothing."""
-    roles = dict.fromkeys(agent.role for agent in program.agents)
-    groups = dict.fromkeys(barrier.name for barrier in program.barriers)
-    waits = _pairs(program, lambda op: op[0] in PARITY_WAITS)
-    released = _pairs(program, releases)
-    yield from _counts(program)
-    yield from _expects(program)
-    yield from _masks(program)
-    for kind in (RepairKind.PHASES, RepairKind.STAGES):
-        yield from (Repair(kind, *pair, start) for pair in waits for start in (0, 1))
-    yield from (Repair(RepairKind.ARRIVE, role, group) for role in roles for group in groups)
-    yield from (Repair(RepairKind.DROP, *pair, nth) for pair in released for nth in (1, 0))
-    yield from (Repair(RepairKind.STAY, *pair) for pair in _pairs(program, lambda op: op[0] == Op.ARRIVE_DROP))
-    yield from (Repair(RepairKind.LATER, *pair) for pair in released)
-    unasked = [(role, group) for role in roles for group in groups if (role, group) not in set(waits)]
-    yield from (Repair(RepairKind.ACQUIRE, *pair, start) for pair in unasked for start in (1, 0))
-    yield from _threads(program)
-    yield from _depths(program)
-    yield Repair(RepairKind.LAPS, "", "")
+def fences_of_writes(writer: str, reader: str) -> Iterator[Ranked]:
+    """Proxy fences between what one role writes and an engine reads for another: of the writer first."""
+    yield 0, Repair(K.FENCE, writer, "", Fenced.AFTER_WRITES.value)
+    yield 1, Repair(K.FENCE, reader, "", Fenced.BEFORE_TRANSFERS.value)
 
 
-def _counts(program: Program) -> Iterator[Repair]:
-    """The arrivals that a phase is given if everyone arrives once, and one more or less than now."""
-    for group in dict.fromkeys(barrier.name for barrier in program.barriers):
-        mine = barriers_of(program, group)
-        inits = {
-            operand(op, "count")
-            for code in program.code
-            for op in code
-            if op[0] == Op.INIT and operand(op, "barrier") in mine
-        }
-        if len(inits) != 1 or not mine:
-            continue
-        (was,) = inits
-        once = 0
-        for code in program.code:
-            mostly = Counter(
-                operand(op, "count") for op in code if op[0] == Op.ARRIVE and operand(op, "barrier") == mine[0]
-            ).most_common(1)
-            once += mostly[0][0] if mostly else 0
-        for count in dict.fromkeys((once, was - 1, was + 1, once * 2)):
-            if 1 <= count <= MAX_COUNT and count != was:
-                yield Repair(RepairKind.COUNT, "", group, count, was)
+def initialisations(program: Program) -> Iterator[Ranked]:
+    """Inits that are missing, come too late, or are made several times."""
+    for repair in inits(program):
+        yield 0 if repair.kind is not K.OMIT else 1, repair
 
 
-def _expects(program: Program) -> Iterator[Repair]:
-    """The bytes that a role copies onto a barrier between two of its expects, where they are always as many."""
-    found: defaultdict[tuple[str, str], set[int]] = defaultdict(set)
-    expected: defaultdict[tuple[str, str], set[int]] = defaultdict(set)
+def publications(program: Program) -> Iterator[Ranked]:
+    """Fences and meetings after inits that are not visible to all who use the barriers."""
+    made = [agent for agent, code in enumerate(program.code) if any(op[0] == Op.INIT for op in code)]
+    for role in dict.fromkeys(program.agents[agent].role for agent in made):
+        yield 0, Repair(K.AFTER_INIT, role, "", 1)
+    yield 1, Repair(K.AFTER_INIT, "", "")
+
+
+def stronger(program: Program) -> Iterator[Ranked]:
+    """Orders that hand on what came before, for operations that are relaxed, or of a scope that is too narrow."""
+    seen: set[tuple[str, SourceInstruction]] = set()
     for agent, code in enumerate(program.code):
-        role, last = program.agents[agent].role, dict[int, int]()
-        copied = {operand(op, "barrier") for op in code if op[0] == Op.TMA_LOAD and not operand(op, "cta_mask")}
-        for op in code:
-            if op[0] == Op.TMA_LOAD and not operand(op, "cta_mask"):
-                last[operand(op, "barrier")] = last.get(operand(op, "barrier"), 0) + operand(op, "bytes")
-            elif may_expect(op, copied):
-                if operand(op, "barrier") in last:
-                    found[role, program.barriers[operand(op, "barrier")].name].add(last[operand(op, "barrier")])
-                last[operand(op, "barrier")] = 0
-                expected[role, program.barriers[operand(op, "barrier")].name].add(_bytes(op))
-        for barrier, nbytes in last.items():
-            found[role, program.barriers[barrier].name].add(nbytes)
-    for (role, group), sizes in found.items():
-        sizes.discard(0)
-        was = expected.get((role, group), set())
-        if len(sizes) == len(was) == 1 and sizes != was:
-            yield Repair(RepairKind.EXPECT, role, group, min(sizes), min(was))
+        for pc, op in enumerate(code):
+            if op[0] not in MAY_RELEASE | MAY_ACQUIRE:
+                continue
+            given = operand(op, "semantics")
+            site = site_of(program, agent, pc)
+            key = (program.agents[agent].role, site._replace(about="") if site.line else site)
+            if key in seen or (order_of(given) != Order.RELAXED and scope_of(given) != Scope.CTA):
+                continue
+            seen.add(key)
+            for wide in (0, 1) if program.ctas > 1 else (0,):
+                yield wide, Repair(K.STRONGER, key[0], key[1].about, wide, given, at=key[1])
 
 
-def _masks(program: Program) -> Iterator[Repair]:
-    """All CTAs of the cluster for multicasts that some of them do not receive."""
-    everyone = (1 << program.ctas) - 1
-    for role, group in _pairs(program, lambda op: op[0] == Op.TMA_LOAD):
-        masks = {
-            operand(op, "cta_mask")
-            for agent, code in enumerate(program.code)
-            for op in code
-            if op[0] == Op.TMA_LOAD and program.barriers[operand(op, "barrier")].name == group
-            and program.agents[agent].role == role
-        } - {0, everyone}  # fmt: skip
-        if masks:
-            yield Repair(RepairKind.MASK, role, group, everyone, min(masks))
+def _possible(program: Program) -> Iterator[Ranked]:
+    """Every correction of the list with its rank; some of them may change nothing."""
+    yield from _of_one_operation(program)
+    yield from _of_places(program)
+    yield from missing.of_arrives(program)
+    yield from missing.of_waits(program)
+    yield from missing.of_transfers(program)
+    yield from meeting_points.of_meetings(program)
+    yield from meeting_points.of_the_cluster(program)
 
 
-def _threads(program: Program) -> Iterator[Repair]:
-    """As many threads as the agents have that ever come to a named barrier."""
-    for number, (_, name) in enumerate(program.named_barriers):
-        here = [
-            [op for op in code if op[0] in ON_NAMED_BARRIER and operand(op, "named_barrier") == number]
-            for code in program.code
-        ]
-        threads = sum(operand(ops[0], "lanes") for ops in here if ops)
-        asked = {operand(op, "threads") for ops in here for op in ops}
-        if name < NAMED_BARRIERS and asked and asked != {threads}:
-            yield Repair(RepairKind.THREADS, "", str(name), threads, min(asked - {threads}))
+def _of_one_operation(program: Program) -> Iterator[Ranked]:
+    """Numbers, and another operation in the same place."""
+    for repair, likely in lanes(program):
+        yield 1 if repair.value == 1 else 2 if likely else 4, repair
+    yield from ((0, repair) for repair in ends(program))
+    yield from ((2, repair) for repair in expects(program))
+    for role, group in pairs(program, lambda op: op[0] == Op.EXPECT_TX):
+        yield 1, Repair(K.ARRIVES_TOO, role, group)
+    yield from ((2, repair) for repair in masks(program))
+    yield from ((3, repair) for repair in counts(program))
+    yield from ((2, repair) for repair in threads(program))
+    yield from ((2, Repair(K.STAY, *pair)) for pair in pairs(program, lambda op: op[0] == Op.ARRIVE_DROP))
+    yield from ((4, repair) for repair in _depths(program))
 
 
 def _depths(program: Program) -> Iterator[Repair]:
-    """Fewer groups under way than a role leaves now; the group of a correction is the number of the engine."""
+    """Fewer groups under way than a role leaves now, as many as possible first; the group is the engine's number."""
     found: dict[tuple[str, int, int], None] = {}
     for agent, code in enumerate(program.code):
         for op in code:
             if op[0] == Op.WAIT_GROUP and operand(op, "groups"):
                 found[program.agents[agent].role, operand(op, "engine"), operand(op, "groups")] = None
     for role, engine, was in found:
-        yield from (Repair(RepairKind.DEPTH, role, str(engine), depth, was) for depth in range(was - 1, -1, -1))
+        yield from (Repair(K.DEPTH, role, str(engine), depth, was) for depth in range(was - 1, -1, -1))
 
 
-def _pairs(program: Program, wanted: Callable[[Operation], bool]) -> list[tuple[str, str]]:
-    """Every role and group of barriers of which the role has such an operation."""
-    found: dict[tuple[str, str], None] = {}
-    for agent, code in enumerate(program.code):
-        for op in code:
-            if wanted(op):
-                found[program.agents[agent].role, program.barriers[operand(op, "barrier")].name] = None
-    return list(found)
+def _of_places(program: Program) -> Iterator[Ranked]:
+    """What comes later, what is omitted, what other warps or lanes do."""
+    released = pairs(program, lambda op: gives_back(op) and operand(op, "barrier") >= 0)
+    yield from ((1, Repair(K.DROP, *pair, 1)) for pair in released)
+    yield from ((1, Repair(K.LATER, *pair, _awaited_after(program, *pair))) for pair in released)
+    yield from ((8, Repair(K.DROP, *pair, 0)) for pair in released)
+    for number in sorted({number for role in roles_of(program) for number in arrived_at(program, role)}):
+        yield 2, Repair(K.LATER, "", str(number))
+    if several := {number for role in roles_of(program) for number in arrived_at(program, role)}:
+        yield 2, Repair(K.LATER, "", ",".join(map(str, sorted(several))))
+    for role in roles_of(program):
+        mine = members(program, role)
+        sites = list(sites_of(program, role))
+        apart = any(len(warp_of(program, agent)) > 1 for agent in mine)
+        for site in (site for site in sites if site.op in SIGNALLING | PARITY_WAITS):
+            if (
+                site.op != Op.CLUSTER_WAIT
+                and len(mine) > 1
+                and sum(executes(program, agent, site) for agent in mine) < len(mine)
+            ):
+                rank = 1 if site.op in CLUSTER else 2 if site.op in SIGNALLING else 5
+                rank = 4 if rank == 2 and _by_cta(program, mine, site) else rank
+                yield rank, Repair(K.EVERY_WARP, role, site.about, at=site)
+                if program.ctas > 1:
+                    yield rank, Repair(K.EVERY_WARP, role, site.about, 1, at=site)
+            if apart:
+                yield 1, Repair(K.INSIDE, "", site.about, at=site)
+                yield 1, Repair(K.OUTSIDE, "", site.about, at=site)
+        if named := ",".join(map(str, arrived_at(program, role))):
+            yield 1, Repair(K.LATER, role, named)
+        yield from _of_order(program, role, sites)
+        yield from ((8, Repair(K.OMIT, role, site.about, at=site)) for site in sites if site.op in SIGNALLING)
 
 
-def _bytes(op: Operation) -> int:
-    return operand(op, "bytes") if op[0] == Op.EXPECT_TX else operand(op, "expect")
+def _awaited_after(program: Program, role: str, group: str) -> int:
+    """The engine for whose groups a role waits right after it has arrived on the group, -1 if it does not."""
+    for agent in members(program, role):
+        code = program.code[agent]
+        for pc, op in enumerate(code):
+            if gives_back(op) and program.instructions[agent][pc].about == group:
+                for later in takewhile(works, code[pc + 1 :]):
+                    if later[0] == Op.WAIT_GROUP:
+                        return operand(later, "engine")
+    return -1
+
+
+def _by_cta(program: Program, agents: list[int], site: SourceInstruction) -> bool:
+    """True if whether an agent executes the instruction depends on its CTA alone: often that is meant."""
+    does = {(program.agents[agent].cta, executes(program, agent, site)) for agent in agents}
+    return len({cta for cta, _ in does}) == len(does) > 1
+
+
+def _of_order(program: Program, role: str, sites: list[SourceInstruction]) -> Iterator[Ranked]:
+    """Two instructions the other way round, where one of them signals or waits."""
+    moving = SIGNALLING | PARITY_WAITS | {int(Op.FENCE), int(Op.WAIT_GROUP)}
+    following: dict[tuple[SourceInstruction, SourceInstruction], None] = {}
+    for agent in members(program, role):
+        placed = [site for pc in range(len(program.code[agent])) if (site := site_of(program, agent, pc)) in set(sites)]
+        for one, *others in (placed[n : n + 4] for n in range(len(placed))):
+            following |= dict.fromkeys((one, other) for other in others)
+    for one, other in following:
+        if one != other and one.op != Op.INIT and (one.op in moving or other.op in moving - MEETINGS - SIGNALS):
+            yield 6, Repair(K.MOVE, role, one.about, at=one, past=other)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import assert_never
+from itertools import chain
 
 from pipesim.explain.no_supplier import is_unserved
 from pipesim.model.finding import FaultKind, Verdict
@@ -15,11 +15,20 @@ from pipesim.prove.any_size.forks import holds
 from pipesim.prove.check import check
 from pipesim.prove.counterexample.past import core
 from pipesim.prove.refutation import Refutation
-from pipesim.prove.repair.applicable import fences, repairs
-from pipesim.prove.repair.edits import Repair, RepairKind, place_of, repaired
+from pipesim.prove.repair.applicable import (
+    fences,
+    fences_of_writes,
+    initialisations,
+    publications,
+    repairs,
+    stronger,
+)
+from pipesim.prove.repair.edits import place_of, repaired
+from pipesim.prove.repair.kinds import Ranked, Repair, RepairKind
+from pipesim.prove.repair.sentences import sentence
 
 MOST = 2  #: corrections of one finding
-MOST_TRIED = 20_000  #: operations of all small programs that are tried for one finding
+MOST_TRIED = 300_000  #: operations of all small programs that are tried for one finding
 MOST_ASKED = 60_000  #: operations of the program that was asked for
 
 
@@ -37,15 +46,18 @@ def corrections(
 ) -> tuple[Correction, ...]:
     """Single changes with which both the program that shows the fault and the one that was asked for are proved.
 
-    At most :data:`MOST`, the plainest first; () if there is none, or if the programs are too large to try. ``unit`` is
-    called before each change that is tried, with how many were, and 0: it is not known how many there will be.
+    The likeliest; a second one only if it is of another kind and just as likely, at most :data:`MOST`. () if there is
+    none, or if the programs are too large to try. ``unit`` is called before each change that is tried, with how many
+    were, and 0: it is not known how many there will be.
     """
     if sum(map(len, asked.code)) > MOST_ASKED:
         return ()
     left = MOST_TRIED
-    found: list[Correction] = []
+    found: list[tuple[int, Correction]] = []
     tried: set[object] = set()
-    for repair in _candidates(program, refuted, asked):
+    for rank, repair in _candidates(program, refuted, asked):
+        if found and (rank > found[0][0] or repair.kind in {each.repair.kind for _, each in found}):
+            continue
         small = repaired(program, repair)
         if small is None or small.code in tried:
             continue
@@ -60,13 +72,13 @@ def corrections(
         large = repaired(asked, repair)
         if large is None or check(large, max_states=1).verdict is not Verdict.PROVED:
             continue
-        found.append(Correction(repair, _said(repair), place_of(program, repair)))
+        found.append((rank, Correction(repair, sentence(repair), place_of(program, repair))))
         if len(found) == MOST:
             break
-    return tuple(found)
+    return tuple(correction for _, correction in found)
 
 
-def _candidates(program: Program, refuted: Refutation, asked: Program) -> Iterator[Repair]:
+def _candidates(program: Program, refuted: Refutation, asked: Program) -> Iterator[Ranked]:
     """What may correct it: of a fault that only a fence corrects, fences; nothing that ends a wait that no operation
     serves by asking for another phase, and nothing of pipelines that overlap, whose barriers are the wrong ones.
     """
@@ -75,13 +87,21 @@ def _candidates(program: Program, refuted: Refutation, asked: Program) -> Iterat
         return iter(())
     if fault is not None and fault.kind is FaultKind.READ_NOT_FENCED:
         return fences(program.agents[fault.other_agent].role, program.agents[fault.agent].role)
+    if fault is not None and fault.kind is FaultKind.MISSING_PROXY_FENCE:
+        return fences_of_writes(program.agents[fault.other_agent].role, program.agents[fault.agent].role)
+    if fault is not None and fault.kind is FaultKind.UNPUBLISHED_INIT:
+        return publications(program)
+    if fault is not None and fault.kind in (FaultKind.NOT_INITIALISED, FaultKind.REINITIALISED):
+        return chain(initialisations(program), publications(program), repairs(program, groups_of(program, refuted)))
+    if fault is not None and fault.kind in (FaultKind.WEAK_ORDER, FaultKind.NARROW_SCOPE):
+        return stronger(program)
     blocked = refuted.deadlock.blocked if refuted.deadlock is not None else ()
     unserved = any(is_unserved(program, each, asked) for each in blocked)
     candidates = repairs(program, groups_of(program, refuted))
-    return (each for each in candidates if each.kind not in _OTHER_PHASE or not unserved)
+    return (each for each in candidates if each[1].kind not in _OTHER_PHASE or not unserved)
 
 
-_OTHER_PHASE = frozenset({RepairKind.PHASES, RepairKind.STAGES, RepairKind.LAPS})
+_OTHER_PHASE = frozenset({RepairKind.PHASES, RepairKind.STAGES, RepairKind.LAPS, RepairKind.LEAVE_OUT})
 
 
 def groups_of(program: Program, refuted: Refutation) -> frozenset[str]:
@@ -105,48 +125,3 @@ def groups_of(program: Program, refuted: Refutation) -> frozenset[str]:
         if op[0] in CORRECTABLE
     }
     return frozenset(groups)
-
-
-def _said(repair: Repair) -> str:
-    """The change in one sentence."""
-    role, group, value, was = repair.role, repair.group, repair.value, repair.was
-    match repair.kind:
-        case RepairKind.COUNT | RepairKind.EXPECT | RepairKind.MASK | RepairKind.THREADS:
-            return _said_of_number(repair)
-        case RepairKind.PHASES:
-            return f"{role} waits for {group} with parity {value} in the first lap, alternating in each later lap"
-        case RepairKind.STAGES:
-            return f"{role} waits for {group} stage by stage, with parity {value} in the first lap"
-        case RepairKind.ARRIVE:
-            return f"{role} arrives on {group} whenever it has finished with a stage"
-        case RepairKind.STAY:
-            return f"{role} arrives on {group} without dropping out of it"
-        case RepairKind.FENCE:
-            when = "waits, before it writes" if value else "reads, before it signals any other agent"
-            return f"{role or 'every role'} executes fence.proxy.async after its {when}"
-        case RepairKind.LAPS:
-            return "every role flips the parity of its waits exactly once in each lap of the stages"
-        case RepairKind.DEPTH:
-            left = f"no more than {value:,}" if value else "none"
-            return f"{role} leaves {left} of its groups pending when it waits for them, instead of {was:,}"
-        case RepairKind.DROP:
-            which = "its second arrive" if value else "its arrive"
-            return f"{role} omits {which} on {group}"
-        case RepairKind.LATER:
-            return f"{role} arrives on {group} only after its reads and writes of the stage"
-        case RepairKind.ACQUIRE:
-            return f"{role} waits for {group}, with parity {value} in the first lap, before it uses a stage"
-        case _:
-            assert_never(repair.kind)
-
-
-def _said_of_number(repair: Repair) -> str:
-    """A change of one number in a sentence."""
-    role, group, value, was = repair.role, repair.group, repair.value, repair.was
-    if repair.kind is RepairKind.COUNT:
-        return f"initialise {group} with a count of {value:,} instead of {was:,}"
-    if repair.kind is RepairKind.EXPECT:
-        return f"{role} expects {value:,} bytes on {group} instead of {was:,}, the number that it copies"
-    if repair.kind is RepairKind.MASK:
-        return f"{role} multicasts on {group} to the CTAs of mask {value:#b} instead of {was:#b}"
-    return f"{value:,} threads at named barrier {group} instead of {was:,}"

@@ -9,7 +9,7 @@ from rich.console import Console
 
 from pipesim.answers.views.check import CheckReport, CheckStep, Counterexample, ProvedRange
 from pipesim.errors import PipesimError
-from pipesim.model.finding import Deadlock, Verdict
+from pipesim.model.finding import Verdict
 from pipesim.prove.counterexample.words import DoubtLine
 from pipesim.report.findings.finding import advisory_lines, finding_lines, index_of, names_of, role_of
 from pipesim.report.findings.schedule import again_lines, schedule_block
@@ -137,7 +137,7 @@ def wrong_lines(report: CheckReport, width: int) -> list[str]:
 def shown_lines(shown: Counterexample, width: int) -> list[str]:
     """One way in which it fails: the sizes, the finding, its schedule, and how to see it again."""
     finding = shown.finding
-    if shown.corrections and isinstance(finding, Deadlock):
+    if shown.corrections:
         finding = replace(finding, correction="")  # a change that is proved says more
     lines = ["", *_smallest(shown, width), *finding_lines([finding], width)]
     schedule = schedule_block(shown, width) if shown.schedule else []

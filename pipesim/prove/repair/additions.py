@@ -1,0 +1,282 @@
+"""Corrections that add operations to the work on a stage: arrives, waits, commits, fences."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Set
+
+from pipesim.model.edits import Insertion, Listing, inserted, listing
+from pipesim.model.groups import (
+    ACCESSES,
+    BRANCHES,
+    CLUSTER,
+    ENDS_READS,
+    ENGINE_ACCESSES,
+    HANDS_ON,
+    LOOP_MARKS,
+    ON_NAMED_BARRIER,
+    OWN_WRITES,
+    PARITY_WAITS,
+    SEES_READS_END,
+)
+from pipesim.model.instruction import SourceInstruction
+from pipesim.model.ops import Engine, Fence, Op, Operation, operand
+from pipesim.model.positions import FENCE
+from pipesim.model.program import Program
+from pipesim.prove.repair.kinds import NOWHERE, Fenced, Repair
+from pipesim.prove.repair.order import gives_back, works
+from pipesim.prove.repair.sites import site_of, stages_of
+
+_PROXY_FENCE: Operation = (int(Op.FENCE), int(Fence.PROXY_ASYNC), 0)
+_CLOSED = (Engine.BULK, Engine.CP_ASYNC, Engine.WGMMA)
+
+
+def initialising(program: Program, agent: int, _: Repair) -> Listing:
+    """The inits that are missing of groups of which the agent initialises some barriers, after the last of these."""
+    before, cta = listing(program, agent), program.agents[agent].cta
+    counts: dict[str, tuple[int, int]] = {}  # by group: the last init, its count
+    done: set[int] = set()
+    for pc, op in enumerate(before.code):
+        if op[0] == Op.INIT:
+            counts[program.barriers[operand(op, "barrier")].name] = pc, operand(op, "count")
+            done.add(operand(op, "barrier"))
+    new = []
+    for bar, each in enumerate(program.barriers):
+        if each.cta == cta and each.name in counts and bar not in done:
+            pc, count = counts[each.name]
+            new.append(Insertion(pc + 1, (int(Op.INIT), bar, count), before.lines[pc]))
+    return inserted(before, new)
+
+
+# arrives
+
+
+def arriving(program: Program, agent: int, repair: Repair) -> Listing:
+    """An arrive on the group at the end of each piece of work that begins with a wait for another group of its stages.
+
+    Where the piece has such an arrive already it stays as it is. With ``at`` the arrive comes after that instruction,
+    which may be in a later piece.
+    """
+    before, stages = listing(program, agent), stages_of(program, agent, repair.group)
+    found: list[Insertion] = []
+    if not stages or not any(op[0] in ACCESSES | ENGINE_ACCESSES for op in before.code):
+        return before
+    for start, end, barrier in _unreleased(program, before, stages):
+        place = _end_of_use(before, start, end) if repair.at == NOWHERE else _after(program, agent, start, repair.at)
+        if place > start:
+            release = _release(program, before.code, start, place, barrier)
+            found.append(Insertion(place, release, before.lines[place - 1]))
+    return inserted(before, found)
+
+
+def at_the_end(program: Program, agent: int, repair: Repair) -> Listing:
+    """The arrives that are missing when the agent ends, after a wait for the transfers that are left under way; at a
+    named barrier the last bar_sync or bar_arrive once more.
+    """
+    if repair.at.op in ON_NAMED_BARRIER:
+        before = listing(program, agent)
+        mine = [pc for pc, site in enumerate(program.instructions[agent]) if site == repair.at]
+        return inserted(before, [Insertion(_last(before), before.code[pc], before.lines[pc]) for pc in mine[-1:]])
+    before, stages = listing(program, agent), stages_of(program, agent, repair.group)
+    arrives = [pc for pc, op in enumerate(before.code) if gives_back(op) and operand(op, "barrier") in stages.values()]
+    if not arrives:
+        return before
+    last, end = arrives[-1], _last(before)
+    engines = dict.fromkeys(operand(op, "engine") for op in before.code if op[0] == Op.WAIT_GROUP)
+    block: list[Operation] = [(int(Op.WAIT_GROUP), engine, 0) for engine in engines]
+    if any(op == _PROXY_FENCE for op in before.code[last - 2 : last]):
+        block.append(_PROXY_FENCE)
+    like = before.code[last]
+    missing = [barrier for start, _, barrier in _unreleased(program, before, stages) if start > arrives[0]]
+    block += [(like[0], barrier, *like[2:]) for barrier in missing]
+    return inserted(before, [Insertion(end, op, before.lines[last]) for op in block]) if missing else before
+
+
+def _last(before: Listing) -> int:
+    """Where the work of an agent ends: before it meets its cluster."""
+    end = len(before.code)
+    while end and before.code[end - 1][0] in LOOP_MARKS | CLUSTER:
+        end -= 1
+    return end
+
+
+def _unreleased(program: Program, before: Listing, stages: dict[int, int]) -> Iterator[tuple[int, int, int]]:
+    """The pieces of work without an arrive: the wait that begins one, where the stage is used again, the barrier."""
+    mine = set(stages.values())
+    begins = [
+        (pc, operand(op, "barrier"))
+        for pc, op in enumerate(before.code)
+        if op[0] in PARITY_WAITS and operand(op, "barrier") not in mine
+    ]
+    done: set[tuple[int, int]] = set()
+    for n, (pc, barrier) in enumerate(begins):
+        stage = program.barriers[barrier].stage
+        if stage not in stages:
+            continue
+        following = (at for at, other in begins[n + 1 :] if other == barrier)
+        end = next(following, len(before.code))
+        due = stages[stage]
+        if not any(gives_back(op) and operand(op, "barrier") == due for op in before.code[pc:end]):
+            if (due, end) not in done:  # two waits may begin one piece of work
+                yield pc, end, due
+            done.add((due, end))
+
+
+def _end_of_use(before: Listing, start: int, end: int) -> int:
+    """Behind the last access of the piece of work that begins at ``start``: before its next wait or loop mark."""
+    used = -1
+    for pc in range(start + 1, end):
+        op = before.code[pc]
+        if op[0] in PARITY_WAITS or op[0] in LOOP_MARKS:
+            if used >= 0:
+                break
+        elif op[0] in ACCESSES | ENGINE_ACCESSES | {int(Op.WAIT_GROUP)} or works(op):
+            used = pc
+    return used + 1
+
+
+def _after(program: Program, agent: int, start: int, at: SourceInstruction) -> int:
+    code = program.code[agent]
+    return next((pc + 1 for pc in range(start + 1, len(code)) if site_of(program, agent, pc) == at), -1)
+
+
+def _release(program: Program, code: tuple[Operation, ...], start: int, place: int, barrier: int) -> Operation:
+    """An arrive as the others of its agent, else as anybody's; a commit where a tcgen05 engine has used the stage."""
+    if any(op[0] in ENGINE_ACCESSES and operand(op, "engine") == Engine.TCGEN05 for op in code[start:place]):
+        return (int(Op.COMMIT), int(Engine.TCGEN05), barrier)
+    group = {n for n, each in enumerate(program.barriers) if each.name == program.barriers[barrier].name}
+    own = [op for op in code if op[0] == Op.ARRIVE and not operand(op, "expect")]
+    mine = [op for op in own if operand(op, "barrier") in group]
+    theirs = [
+        op
+        for other in program.code
+        for op in other
+        if op[0] == Op.ARRIVE and not operand(op, "expect") and operand(op, "barrier") in group
+    ]
+    count = Counter(operand(op, "count") for op in mine or theirs or own).most_common(1)
+    like = next(iter(mine or own or theirs), None)
+    return (int(Op.ARRIVE), barrier, count[0][0] if count else 1, 0, -1, operand(like, "semantics") if like else 0)
+
+
+# waits
+
+
+def acquiring(program: Program, agent: int, repair: Repair) -> Listing:
+    """A wait for the group before each piece of work that ends with an arrive on another group of its stages; with
+    ``at`` before each execution of that instruction, for one stage after the other.
+    """
+    before, stages = listing(program, agent), stages_of(program, agent, repair.group)
+    if not stages or any(op[0] in BRANCHES for op in before.code):
+        return before
+    mine = set(stages.values())
+    like = next((op for code in (before.code, *program.code) for op in code if op[0] == Op.WAIT), None)
+    tail = like[3:] if like is not None else (0,)
+    turns: Counter[int] = Counter()
+    found: dict[int, Insertion] = {}
+    if repair.at.op:
+        order = [stages[stage] for stage in sorted(stages)]
+        places = [pc for pc, site in enumerate(program.instructions[agent]) if site == repair.at]
+        for n, place in enumerate(places):
+            wait = (int(Op.WAIT), order[n % len(order)], (repair.value + n // len(order)) & 1, *tail)
+            found[place] = Insertion(place, wait, before.lines[place])
+        return inserted(before, found.values())
+    for place, op in enumerate(before.code):
+        ends = op[0] == Op.ARRIVE or gives_back(op)
+        if ends and operand(op, "barrier") not in mine and program.barriers[operand(op, "barrier")].stage in stages:
+            barrier = stages[program.barriers[operand(op, "barrier")].stage]
+            here = place
+            while here and here not in found and works(before.code[here - 1]):
+                here -= 1
+            wait = (int(Op.WAIT), barrier, (repair.value + turns[barrier]) & 1, *tail)
+            found[here] = Insertion(here, wait, before.lines[place])
+            turns[barrier] += 1
+    return inserted(before, found.values())
+
+
+def waiting_for_groups(program: Program, agent: int, repair: Repair) -> Listing:
+    """A wait for the groups of an engine before an instruction, in the agents that have transfers on it."""
+    before, engine = listing(program, agent), int(repair.group)
+    wait = (int(Op.WAIT_GROUP), engine, repair.value)
+    found = []
+    issued = False
+    for pc, op in enumerate(before.code):
+        if op[0] in ENGINE_ACCESSES and operand(op, "engine") == engine:
+            issued = True
+        if issued and site_of(program, agent, pc) == repair.at:
+            found.append(Insertion(pc, wait, before.lines[pc]))
+    return inserted(before, found)
+
+
+# commits
+
+
+def closing(program: Program, agent: int, repair: Repair) -> Listing:
+    """A commit after the transfers of an engine that none closes; with ``value`` one before each wait for groups that
+    has none, also where nothing was transferred.
+    """
+    before, engine = listing(program, agent), int(repair.group)
+    commit = (int(Op.COMMIT), engine, -1)
+    found: list[Insertion] = []
+    last = -1  # of transfers that no commit has closed
+    waited = False  # since the last commit
+    for pc, op in enumerate(before.code):
+        if op[0] in ENGINE_ACCESSES and operand(op, "engine") == engine:
+            last = pc
+        elif op[0] == Op.COMMIT and (operand(op, "engine"), operand(op, "barrier")) == (engine, -1):
+            last, waited = -1, False
+        elif last >= 0 and op[0] not in ENGINE_ACCESSES | {int(Op.ENGINE_WORK)}:
+            found.append(Insertion(last + 1, commit, before.lines[last]))
+            last, waited = -1, False
+        if repair.value and op[0] == Op.WAIT_GROUP and operand(op, "engine") == engine:
+            if waited:
+                found.append(Insertion(pc, commit, before.lines[pc]))
+            waited = True
+    if last >= 0:
+        found.append(Insertion(last + 1, commit, before.lines[last]))
+    return inserted(before, found)
+
+
+# fences
+
+
+_AFTER, _UNTIL = (
+    {
+        Fenced.AFTER_READS: ENDS_READS,
+        Fenced.BEFORE_WRITES: SEES_READS_END,
+        Fenced.AFTER_WRITES: OWN_WRITES,
+        Fenced.BEFORE_TRANSFERS: SEES_READS_END,
+    },
+    {
+        Fenced.AFTER_READS: HANDS_ON,
+        Fenced.BEFORE_WRITES: OWN_WRITES,
+        Fenced.AFTER_WRITES: HANDS_ON,
+        Fenced.BEFORE_TRANSFERS: ENGINE_ACCESSES | {int(Op.TMA_LOAD)},
+    },
+)
+_FIRST = frozenset({Fenced.BEFORE_WRITES, Fenced.BEFORE_TRANSFERS})  #: placed before what follows, with its line
+
+
+def fencing(program: Program, agent: int, repair: Repair) -> Listing:
+    """A proxy fence between each operation of one set and the next one of another, where there is none."""
+    kind, before = Fenced(repair.value), listing(program, agent)
+    after, until = _AFTER[kind], _UNTIL[kind]
+    return inserted(before, _fences(before, after, until, late=kind in _FIRST))
+
+
+def _fences(before: Listing, after: Set[int], until: Set[int], *, late: bool) -> list[Insertion]:
+    found: list[Insertion] = []
+    line = -1
+    for place, op in enumerate(before.code):
+        if line >= 0 and op[0] in until:
+            found.append(Insertion(place, _PROXY_FENCE, before.lines[place] if late else line))
+            line = -1
+        if op[0] == Op.FENCE and op[FENCE] == Fence.PROXY_ASYNC:
+            line = -1
+        elif op[0] in after or (after is OWN_WRITES and _ends_copies(op)):
+            line = before.lines[place]
+    return found
+
+
+def _ends_copies(op: Operation) -> bool:
+    """True for a wait for cp.async, whose copies are written through the proxy of ordinary writes (PTX ISA)."""
+    return op[0] == Op.WAIT_GROUP and operand(op, "engine") == Engine.CP_ASYNC

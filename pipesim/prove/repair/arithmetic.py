@@ -1,0 +1,206 @@
+"""Corrections of numbers: counts, bytes, threads, lanes and masks, each worked out from what the program does."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator
+
+from pipesim.model.barrier import MAX_COUNT
+from pipesim.model.groups import ENGINE_ACCESSES, ON_NAMED_BARRIER, OWN_WRITES, PARITY_WAITS
+from pipesim.model.instruction import SourceInstruction
+from pipesim.model.ops import Engine, Op, Operation, operand
+from pipesim.model.program import NAMED_BARRIERS, Program
+from pipesim.prove.repair.kinds import Repair, RepairKind
+from pipesim.prove.repair.numbers import may_expect
+from pipesim.prove.repair.order import gives_back
+from pipesim.prove.repair.sites import barriers_of, roles_of, site_of
+
+WARP = 32
+
+
+def counts(program: Program) -> Iterator[Repair]:
+    """The arrivals that a phase is given if everyone who arrives on the group does so as often as now."""
+    for group in dict.fromkeys(barrier.name for barrier in program.barriers):
+        was = count_of(program, group)
+        once = arrivals_of(program, group)
+        if was >= 0 and 1 <= once <= MAX_COUNT and once != was:
+            yield Repair(RepairKind.COUNT, "", group, once, was)
+
+
+def count_of(program: Program, group: str) -> int:
+    """The count with which all barriers of a group are initialised, -1 if there are several, or none."""
+    mine = set(barriers_of(program, group))
+    inits = {
+        operand(op, "count")
+        for code in program.code
+        for op in code
+        if op[0] == Op.INIT and operand(op, "barrier") in mine
+    }
+    return inits.pop() if len(inits) == 1 else -1
+
+
+def arrivals_of(program: Program, group: str) -> int:
+    """The arrivals on the first barrier of the group, of each agent once."""
+    first = min(barriers_of(program, group), default=-1)
+    once = 0
+    for code in program.code:
+        mostly = Counter(_arrivals(op) for op in code if _arrivals(op) and operand(op, "barrier") == first).most_common(
+            1
+        )
+        once += mostly[0][0] if mostly else 0
+    return once
+
+
+def _arrivals(op: Operation) -> int:
+    """The arrivals that an operation makes sooner or later on the barrier that it names, 0 if it makes none."""
+    if op[0] == Op.ARRIVE:
+        return operand(op, "count")
+    if op[0] == Op.CP_ASYNC_ARRIVE:
+        return operand(op, "lanes") if operand(op, "noinc") else 0
+    return 1 if op[0] == Op.COMMIT and operand(op, "barrier") >= 0 else 0
+
+
+def expects(program: Program) -> Iterator[Repair]:
+    """The bytes that land on each barrier between two expects of it, where they are always as many."""
+    landed: defaultdict[int, int] = defaultdict(int)
+    expected: defaultdict[int, list[int]] = defaultdict(list)
+    whose: defaultdict[int, set[str]] = defaultdict(set)
+    for agent, code in enumerate(program.code):
+        copied = {barrier for op in code if op[0] == Op.TMA_LOAD for barrier in _signalled(program, op)}
+        for op in code:
+            if op[0] == Op.TMA_LOAD:
+                for barrier in _signalled(program, op):
+                    landed[barrier] += operand(op, "bytes")
+            elif may_expect(op, copied):
+                expected[operand(op, "barrier")].append(operand(op, "bytes" if op[0] == Op.EXPECT_TX else "expect"))
+                whose[operand(op, "barrier")].add(program.agents[agent].role)
+    found: defaultdict[tuple[str, str], set[tuple[int, int]]] = defaultdict(set)
+    for barrier, sizes in expected.items():
+        each, rest = divmod(landed[barrier], len(sizes))
+        for role in whose[barrier]:
+            alike = len(set(sizes)) == 1 and not rest
+            found[role, program.barriers[barrier].name].add((each, sizes[0]) if alike else (-1, -1))
+    for (role, group), several in found.items():
+        (nbytes, was), *others = several
+        if not others and nbytes > 0 and nbytes != was:
+            yield Repair(RepairKind.EXPECT, role, group, nbytes, was)
+
+
+def _signalled(program: Program, copy: Operation) -> list[int]:
+    """The barriers on which a copy is counted."""
+    mask, barrier = operand(copy, "cta_mask"), operand(copy, "barrier")
+    if not mask:
+        return [barrier]
+    return [program.barrier_at_rank(barrier, rank) for rank in range(program.ctas) if mask >> rank & 1]
+
+
+def masks(program: Program) -> Iterator[Repair]:
+    """All CTAs of the cluster for multicasts that some of them do not receive."""
+    everyone = (1 << program.ctas) - 1
+    found: defaultdict[tuple[str, str], set[int]] = defaultdict(set)
+    for agent, code in enumerate(program.code):
+        for op in code:
+            if op[0] == Op.TMA_LOAD:
+                key = program.agents[agent].role, program.barriers[operand(op, "barrier")].name
+                found[key].add(operand(op, "cta_mask"))
+    for (role, group), some in found.items():
+        if some := some - {0, everyone}:
+            yield Repair(RepairKind.MASK, role, group, everyone, min(some))
+
+
+def threads(program: Program) -> Iterator[Repair]:
+    """As many threads as the agents have that ever come to named barriers, for all those with which it is the same.
+
+    Where those who come are twice as many as are asked for, or more, several groups of warps meet at one number: then
+    each has a number of its own.
+    """
+    wrong: dict[tuple[int, int], list[int]] = {}
+    for name in dict.fromkeys(number for _, number in program.named_barriers if number < NAMED_BARRIERS):
+        here = [
+            [
+                op
+                for op in code
+                if op[0] in ON_NAMED_BARRIER and program.named_barriers[operand(op, "named_barrier")][1] == name
+            ]
+            for code in program.code
+        ]
+        come = sum(operand(ops[0], "lanes") for ops in here if ops) // program.ctas
+        asked = {operand(op, "threads") for ops in here for op in ops}
+        if not asked or asked == {come}:
+            continue
+        if len(asked) == 1 and min(asked) > WARP and come >= 2 * min(asked) and not come % min(asked):
+            yield Repair(RepairKind.NUMBER, "", str(name), _free(program), name)
+        else:
+            wrong.setdefault((come, min(asked - {come})), []).append(name)
+    for (come, was), names in wrong.items():
+        yield Repair(RepairKind.THREADS, "", ",".join(map(str, names)), come, was)
+
+
+def _free(program: Program) -> int:
+    """The first number from which on no named barrier is in use."""
+    used = [number for _, number in program.named_barriers if number < NAMED_BARRIERS]
+    return min(max(used, default=0) + 1, NAMED_BARRIERS - 1)
+
+
+def lanes(program: Program) -> Iterator[tuple[Repair, bool]]:
+    """One lane for an arrive of a whole warp, and all for that of an elected one; and whether that is what is likely.
+
+    All lanes are where each has memory accesses of its own to signal: its writes, its copies by ``cp.async``.
+    """
+    seen: set[Repair] = set()
+    for agent, code in enumerate(program.code):
+        role, warp_wide = program.agents[agent].role, program.agents[agent].lanes.bit_count() == WARP
+        if not warp_wide:
+            continue
+        own = False  # since the wait before
+        for pc, op in enumerate(code):
+            copies = op[0] in ENGINE_ACCESSES and operand(op, "engine") == Engine.CP_ASYNC
+            own = op[0] not in PARITY_WAITS and (own or copies or op[0] in OWN_WRITES)
+            if op[0] != Op.ARRIVE:
+                continue
+            site = site_of(program, agent, pc)
+            wide = operand(op, "count") % WARP == 0
+            to, was = (1, WARP) if wide else (WARP, 1)
+            found = Repair(RepairKind.LANES, role, site.about, to, was, site)
+            if found not in seen and (wide or operand(op, "count") == 1):
+                seen.add(found)
+                yield found, wide or own
+
+
+def ends(program: Program) -> Iterator[Repair]:
+    """Arrives that should come when the transfers of their agent have ended; cp.async arrives that are not counted."""
+    for role in roles_of(program):
+        mine = [n for n, agent in enumerate(program.agents) if agent.role == role]
+        ops = {op for agent in mine for op in program.code[agent]}
+        used = {operand(op, "engine") for op in ops if op[0] in ENGINE_ACCESSES}
+        sites: dict[SourceInstruction, None] = {}
+        for agent in mine:
+            for pc, op in enumerate(program.code[agent]):
+                if gives_back(op) and (op[0] == Op.ARRIVE or op[0] == Op.CP_ASYNC_ARRIVE):
+                    sites[site_of(program, agent, pc)] = None
+        for site in sites:
+            if site.op == Op.CP_ASYNC_ARRIVE:
+                yield Repair(RepairKind.NOINC, role, site.about, at=site)
+                continue
+            for engine in sorted(used & {Engine.CP_ASYNC, Engine.TCGEN05}):
+                yield Repair(RepairKind.ON_END, role, site.about, engine, at=site)
+
+
+def pairs(program: Program, wanted: Callable[[Operation], bool]) -> list[tuple[str, str]]:
+    """Every role and group of barriers of which the role has such an operation."""
+    found: dict[tuple[str, str], None] = {}
+    for agent, code in enumerate(program.code):
+        for op in code:
+            if wanted(op):
+                found[program.agents[agent].role, program.barriers[operand(op, "barrier")].name] = None
+    return list(found)
+
+
+def inits(program: Program) -> Iterator[Repair]:
+    """Barriers that nobody initialises, of a group of which others are; inits that several lanes or roles make."""
+    yield Repair(RepairKind.INIT, "", "")
+    for role in roles_of(program):
+        mine = [n for n, agent in enumerate(program.agents) if agent.role == role]
+        for site in {site: None for agent in mine for site in program.instructions[agent] if site.op == Op.INIT}:
+            yield Repair(RepairKind.ONCE, role, site.about, at=site)
+    yield from (Repair(RepairKind.OMIT, role, "") for role in reversed(roles_of(program)))

@@ -1,0 +1,102 @@
+"""Corrections as data: what is changed, in which role, at which barriers, at which of the author's lines.
+
+A correction is named by roles, groups of barriers and source lines, not by positions: what corrects the smallest
+program that fails can be tried on the one that was asked for.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+from pipesim.model.groups import MEETINGS, SIGNALS
+from pipesim.model.instruction import SourceInstruction
+from pipesim.model.ops import Op
+
+
+class RepairKind(Enum):
+    """What is changed."""
+
+    # one operand
+    COUNT = "count"  #: the count of a group's inits
+    EXPECT = "expect"  #: the bytes that a role expects
+    LANES = "lanes"  #: how many lanes of a warp arrive: one that is elected, or all of them
+    THREADS = "threads"  #: the number of threads at named barriers
+    DEPTH = "depth"  #: how many groups of transfers a role leaves under way when it waits for them
+    MASK = "mask"  #: the CTAs of a role's multicasts
+    PHASES = "phases"  #: the parities of a role's waits: the first, then the other one at every lap
+    STAGES = "stages"  #: the same, and its stages, one after the other
+    LAPS = "laps"  #: the parities of all waits of all roles: the first as it is, then the other one at every lap
+    SHIFT = "shift"  #: the stage, or the named barrier, of an operation: some stages further
+    STRONGER = "stronger"  #: the order and scope of an operation
+    # another operation in the same place
+    ARRIVES_TOO = "arrives too"  #: what expects bytes arrives as well
+    STAY = "stay"  #: a role arrives without dropping out of the barrier
+    NOINC = "noinc"  #: cp.async arrives are counted
+    ON_END = "on end"  #: an arrive comes when the transfers before it have ended
+    SYNCS = "syncs"  #: a bar_arrive waits as well
+    GOES_ON = "goes on"  #: a bar_sync does not wait
+    # another place
+    LATER = "later"  #: an arrive comes after the reads, writes and group waits that follow it
+    MOVE = "move"  #: an operation comes after another one that follows it
+    # fewer operations
+    DROP = "drop"  #: an arrive is left out
+    ONCE = "once"  #: an init that several lanes make, one after the other, is made once
+    OMIT = "omit"  #: an operation is left out
+    INSIDE = "inside"  #: only the elected lane of a warp executes it
+    LEAVE_OUT = "leave out"  #: agents that do nothing with a stage do not wait for it
+    # more operations
+    INIT = "init"  #: the barriers of a group that nobody initialises
+    ARRIVE = "arrive"  #: a role arrives at the end of its work on a stage
+    TAIL = "tail"  #: a role arrives for the stages that are left at its end
+    ACQUIRE = "acquire"  #: a role waits before it uses a stage
+    FENCE = "fence"  #: a proxy fence; see :data:`FENCED`
+    GROUP_WAIT = "group wait"  #: a wait for groups of transfers
+    CLOSE = "close"  #: a commit that closes a group of transfers
+    EVERY_WARP = "every warp"  #: all warps of a role execute what some of them do
+    OUTSIDE = "outside"  #: all lanes of a warp execute it
+    COUNT_IN = "count in"  #: all warps of a role arrive, and are counted
+    PEERS = "peers"  #: an arrive on the barrier of every CTA
+    # meetings
+    SYNC = "sync"  #: all warps of a role meet at a named barrier
+    WARP_SYNC = "warp sync"  #: the lanes of a warp meet
+    PRIME = "prime"  #: a role arrives at named barriers before it begins
+    NUMBER = "number"  #: each pair of warps has a named barrier of its own
+    CLUSTER_END = "cluster end"  #: all warps of the cluster meet before they exit
+    AFTER_INIT = "after init"  #: a fence and a meeting of all threads after the inits
+
+
+class Fenced(Enum):
+    """Where a proxy fence is added: the number is the ``value`` of the correction."""
+
+    AFTER_READS = 0
+    BEFORE_WRITES = 1
+    AFTER_WRITES = 2
+    BEFORE_TRANSFERS = 3
+
+
+#: Operations that tell other agents something.
+SIGNALLING = frozenset(SIGNALS) | MEETINGS | {int(Op.CP_ASYNC_ARRIVE), int(Op.COMMIT)}
+NOWHERE = SourceInstruction(0, "", "")
+
+
+@dataclass(frozen=True)
+class Repair:
+    """One correction: its kind, the role ("" for all), the group of barriers, and a number.
+
+    ``value`` is the count, the bytes, the threads, the lanes or the mask of CTAs, the parity of the first lap, or which
+    of several arrives on a barrier in a row (0 the first); ``was`` is what it was, -1 where that is not a number. Named
+    barriers are their numbers, with a comma between two; an engine is its number. ``at`` is the instruction that is
+    changed, or beside which one is added; ``past`` the one after which it is moved.
+    """
+
+    kind: RepairKind
+    role: str
+    group: str
+    value: int = 0
+    was: int = -1
+    at: SourceInstruction = NOWHERE
+    past: SourceInstruction = NOWHERE
+
+
+Ranked = tuple[int, Repair]  #: with how unlikely it is: the lower, the likelier

@@ -1,0 +1,164 @@
+"""Corrections of named barriers, of barriers of another stage, of lanes that meet, and of the cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from pipesim.model.groups import (
+    ON_NAMED_BARRIER,
+    PARITY_WAITS,
+    TOUCHES_MEMORY,
+)
+from pipesim.model.instruction import SourceInstruction
+from pipesim.model.ops import Op, operand
+from pipesim.model.program import NAMED_BARRIERS, Program
+from pipesim.prove.repair.arithmetic import (
+    pairs,
+)
+from pipesim.prove.repair.kinds import SIGNALLING, Ranked, Repair, RepairKind
+from pipesim.prove.repair.sites import (
+    arrived_at,
+    executes,
+    members,
+    number_of,
+    numbers_of,
+    roles_of,
+    site_of,
+    sites_of,
+    stages_of,
+    threads_of,
+    warp_of,
+)
+
+K = RepairKind
+_NEAR = 4  #: operations before and after one that may be the access it is for
+
+
+def of_meetings(program: Program) -> Iterator[Ranked]:
+    """Named barriers: who waits there, who only arrives, and meetings that are missing."""
+    yield from ((4, Repair(K.SYNCS, "", str(number))) for number in sorted(_in_use(program)))
+    for role in roles_of(program):
+        mine = members(program, role)
+        sites = list(sites_of(program, role))
+        for site in (site for site in sites if site.op in ON_NAMED_BARRIER):
+            yield 4, Repair(K.TAIL, role, "", at=site)
+            at = _numbers_at(program, role, site)
+            numbered = ",".join(map(str, at))
+            yield 3, Repair(K.SYNCS if site.op == Op.BAR_ARRIVE else K.GOES_ON, role, numbered, at=site)
+            rank = 2 if _is_crossed(program, role, site) else 6
+            if len(at) == 1:
+                yield from ((7, repair) for repair in _other_numbers(program, role, site, at[0]))
+            yield from ((rank, Repair(K.SHIFT, role, numbered, by, at=site)) for by in range(1, len(at)))
+        common = [site for site in sites if all(executes(program, agent, site) for agent in mine)]
+        if any(len(warp_of(program, agent)) > 1 for agent in mine):
+            yield from _of_lanes(program, role)
+            continue
+        for numbers, count in _meeting_places(program, role):
+            group = ",".join(map(str, numbers))
+            for site in reversed(common):
+                rank = 5 if numbers[0] in _in_use(program) else 6
+                yield rank, Repair(K.SYNC, role, group, count, 1, at=site)
+                yield rank, Repair(K.SYNC, role, group, count, 0, at=site)
+            arrives = set(numbers) <= set(arrived_at(program, role))  # it could as well do so once more, before
+            yield 5 if arrives else 7, Repair(K.PRIME, role, group, count)
+        for group in dict.fromkeys(barrier.name for barrier in program.barriers):
+            stages = len(stages_of(program, mine[0], group))
+            at_group = [site for site in sites if site.about == group and site.op in SIGNALLING | PARITY_WAITS]
+            for beside in at_group:
+                rank = 3 if _is_crossed(program, role, beside) else 7
+                yield from ((rank, Repair(K.SHIFT, role, group, by, at=beside)) for by in range(1, min(stages, 4)))
+
+
+def _other_numbers(program: Program, role: str, site: SourceInstruction, number: int) -> Iterator[Repair]:
+    """The same at another named barrier in use, of as many threads."""
+    asked = {
+        (number_of(program, op), operand(op, "threads"))
+        for code in program.code
+        for op in code
+        if op[0] in ON_NAMED_BARRIER
+    }
+    mine = {count for other, count in asked if other == number}
+    others = sorted(other for other, count in asked if count in mine and 0 < other < NAMED_BARRIERS and other != number)
+    yield from (Repair(K.SHIFT, role, f"{number},{other}", 1, number, at=site) for other in others)
+
+
+def _is_crossed(program: Program, role: str, site: SourceInstruction) -> bool:
+    """True if an instruction on barriers is for other stages than the slots that are used beside it."""
+    numbers = _numbers_at(program, role, site) if site.op in ON_NAMED_BARRIER else []
+    found: list[bool] = []
+    for agent in members(program, role):
+        code = program.code[agent]
+        for pc in range(len(code)):
+            if site_of(program, agent, pc) != site:
+                continue
+            near = [*code[pc + 1 : pc + _NEAR], *reversed(code[max(pc - _NEAR, 0) : pc])]
+            slot = next((program.slot_of(operand(op, "access")) for op in near if op[0] in TOUCHES_MEMORY), -1)
+            if code[pc][0] in ON_NAMED_BARRIER:
+                number = number_of(program, code[pc])
+                stage = numbers.index(number) if number in numbers else slot
+            else:
+                stage = program.barriers[operand(code[pc], "barrier")].stage
+            found.append(slot not in (-1, stage))
+    return bool(found) and all(found)
+
+
+def _in_use(program: Program) -> set[int]:
+    """The named barriers that agents use after the prologue, and that of all threads."""
+    return {0}.union(*(numbers_of(program, agent) for agent in range(len(program.agents))))
+
+
+def _of_lanes(program: Program, role: str) -> Iterator[Ranked]:
+    """Meetings of the lanes of a warp beside instructions that all of them execute."""
+    first = members(program, role)[0]
+    lanes = warp_of(program, first)
+    for site in reversed([s for s in sites_of(program, role) if all(executes(program, a, s) for a in lanes)]):
+        yield from ((4, Repair(K.WARP_SYNC, "", "", 0, was, at=site)) for was in (1, 0))
+
+
+def _numbers_at(program: Program, role: str, site: SourceInstruction) -> list[int]:
+    """The named barriers of one instruction, in order."""
+    found = {
+        program.named_barriers[operand(op, "named_barrier")][1]
+        for agent in members(program, role)
+        for pc, op in enumerate(program.code[agent])
+        if site_of(program, agent, pc) == site
+    }
+    return sorted(number for number in found if number < NAMED_BARRIERS)
+
+
+def _meeting_places(program: Program, role: str) -> Iterator[tuple[list[int], int]]:
+    """Named barriers at which a role could meet, with the threads: its own, those of others alone, a free one."""
+    mine = members(program, role)
+    own = {number: None for agent in mine for number in numbers_of(program, agent)}
+    asked: dict[int, int] = {}
+    for code in program.code:
+        for op in code:
+            if op[0] in ON_NAMED_BARRIER:
+                asked.setdefault(program.named_barriers[operand(op, "named_barrier")][1], operand(op, "threads"))
+    yield from (([number], asked[number]) for number in own)
+    for site in (site for site in sites_of(program, role) if site.op in ON_NAMED_BARRIER):
+        numbers = _numbers_at(program, role, site)
+        if len(numbers) > 1:
+            yield numbers, asked[numbers[0]]
+    others: dict[int, list[int]] = {}
+    for agent in range(len(program.agents)):
+        for number in numbers_of(program, agent):
+            if number not in own and number not in others.get(asked[number], []):
+                others.setdefault(asked[number], []).append(number)
+    for count, numbers in others.items():
+        yield sorted(numbers), count
+    warps = 32 * len({(program.agents[agent].cta, program.agents[agent].warp) for agent in mine}) // program.ctas
+    if warps == threads_of(program, program.agents[mine[0]].cta):
+        yield [0], warps
+    elif not own and len(mine) > 1:
+        yield [min(max(asked, default=0) + 1, NAMED_BARRIERS - 1)], warps
+
+
+def of_the_cluster(program: Program) -> Iterator[Ranked]:
+    """Arrives for the other CTAs, and a meeting of all before they exit."""
+    if program.ctas == 1:
+        return
+    released = pairs(program, lambda op: op[0] == Op.ARRIVE and not operand(op, "expect"))
+    yield from ((2, Repair(K.PEERS, *pair)) for pair in released)
+    met = {sum(op[0] == Op.CLUSTER_ARRIVE for op in code) for code in program.code}
+    yield 1 if len(met) > 1 else 3, Repair(K.CLUSTER_END, "", "")

@@ -1,0 +1,119 @@
+"""Corrections that add what a role lacks: arrives, waits, commits; or leave out waits that nobody needs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from pipesim.model.groups import (
+    ACCESSES,
+    ENGINE_ACCESSES,
+    PARITY_WAITS,
+    TOUCHES_MEMORY,
+)
+from pipesim.model.ops import Engine, Op, operand
+from pipesim.model.program import Program
+from pipesim.prove.repair.arithmetic import (
+    arrivals_of,
+    count_of,
+    pairs,
+)
+from pipesim.prove.repair.kinds import Ranked, Repair, RepairKind
+from pipesim.prove.repair.order import gives_back
+from pipesim.prove.repair.sites import (
+    barriers_of,
+    engines_of,
+    members,
+    roles_of,
+    sites_of,
+    stages_of,
+)
+
+K = RepairKind
+_DEEPEST = 3  #: groups that a wait which is added may leave under way
+
+
+def of_arrives(program: Program) -> Iterator[Ranked]:
+    """Arrives that are missing: of a role on a group, in its tail, of warps that nobody counts."""
+    released = pairs(program, lambda op: gives_back(op) and operand(op, "barrier") >= 0)
+    groups = dict.fromkeys(barrier.name for barrier in program.barriers)
+    for role in roles_of(program):
+        users = [
+            n for n in members(program, role) if any(op[0] in ACCESSES | ENGINE_ACCESSES for op in program.code[n])
+        ]
+        if not users:
+            continue
+        last = Engine.TCGEN05.value if Engine.TCGEN05 in set(engines_of(program, role)) else 0
+        for group in groups:
+            if (role, group) in released:  # as soon as it is safe
+                after = [
+                    s for s in sites_of(program, role) if s.op in ACCESSES | ENGINE_ACCESSES | {int(Op.WAIT_GROUP)}
+                ]
+                yield from ((4, Repair(K.ARRIVE, role, group, last, at=site)) for site in after)
+                yield 5, Repair(K.TAIL, role, group)
+            else:
+                yield 4, Repair(K.ARRIVE, role, group, last)
+            yield from _counted_in(program, role, group, users)
+
+
+def _counted_in(program: Program, role: str, group: str, users: list[int]) -> Iterator[Ranked]:
+    """The agents of a role that use the stages of a group and do not arrive, and the count with them."""
+    silent = [
+        agent
+        for agent in users
+        if not any(gives_back(op) and operand(op, "barrier") in stages_of(program, agent, group).values()
+                   for op in program.code[agent])
+    ]  # fmt: skip
+    was, now = count_of(program, group), arrivals_of(program, group)
+    siblings = [agent for agent in range(len(program.agents)) if agent not in silent and _awaited(program, agent) & {
+        name for one in silent for name in _awaited(program, one)}]  # fmt: skip
+    heard = any(gives_back(op) and operand(op, "barrier") in barriers_of(program, group)
+                for agent in siblings for op in program.code[agent])  # fmt: skip
+    if silent and heard and was == now > 0:
+        for site in sites_of(program, role):
+            if (site.op, site.about) == (Op.ARRIVE, group):
+                yield 5, Repair(K.COUNT_IN, role, group, was + len(silent), was, at=site)
+        yield 5, Repair(K.COUNT_IN, role, group, was + len(silent) // program.ctas, was)
+
+
+def _awaited(program: Program, agent: int) -> set[str]:
+    """The groups that an agent waits for."""
+    return {site.about for site in program.instructions[agent] if site.op in PARITY_WAITS}
+
+
+def of_waits(program: Program) -> Iterator[Ranked]:
+    """Parities, and waits that are missing or that nobody needs."""
+    waits = pairs(program, lambda op: op[0] in PARITY_WAITS)
+    groups = dict.fromkeys(barrier.name for barrier in program.barriers)
+    for kind in (K.PHASES, K.STAGES):
+        yield from ((4, Repair(kind, *pair, start)) for pair in waits for start in (0, 1))
+    unasked = [(role, group) for role in roles_of(program) for group in groups if (role, group) not in set(waits)]
+    yield from ((5, Repair(K.ACQUIRE, *pair, start)) for pair in unasked for start in (1, 0))
+    for role, group in unasked:
+        used = [site for site in reversed(sites_of(program, role)) if site.op in TOUCHES_MEMORY]
+        yield from ((6, Repair(K.ACQUIRE, role, group, start, at=site)) for site in used for start in (0, 1))
+    yield from ((6, Repair(K.LEAVE_OUT, *pair)) for pair in waits)
+    yield 7, Repair(K.LAPS, "", "")
+
+
+def of_transfers(program: Program) -> Iterator[Ranked]:
+    """Commits and waits for groups of transfers that are missing: a wait as late as it is enough."""
+    for role in roles_of(program):
+        for engine in engines_of(program, role):
+            if engine == Engine.TCGEN05:
+                continue
+            yield 2, Repair(K.CLOSE, role, str(engine))
+            for site in sites_of(program, role):
+                if site.op == Op.COMMIT and site.about == str(engine):
+                    yield 2, Repair(K.CLOSE, role, str(engine), 1, at=site)
+            before = [site for site in sites_of(program, role) if site.op != Op.WAIT_GROUP]
+            rank = 7 if _waits_for_each(program, role, engine) else 5
+            for depth in range(_DEEPEST, -1, -1):
+                yield from ((rank, Repair(K.GROUP_WAIT, role, str(engine), depth, at=at)) for at in reversed(before))
+
+
+def _waits_for_each(program: Program, role: str, engine: int) -> bool:
+    """True if the role waits about as often for groups of the engine as it closes one."""
+    codes = [program.code[agent] for agent in members(program, role)]
+    commits = [sum(op[0] == Op.COMMIT and operand(op, "engine") == engine for op in code) for code in codes]
+    waits = sum(op[0] == Op.WAIT_GROUP and operand(op, "engine") == engine for code in codes for op in code)
+    return waits >= max(sum(commits) - sum(map(bool, commits)), 1)

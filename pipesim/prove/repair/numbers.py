@@ -1,0 +1,200 @@
+"""Corrections that change one operand, or put another operation in the place of one."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+
+from pipesim.model.edits import Listing, changed, expecting, listing
+from pipesim.model.groups import BY_PARITY, MAY_RELEASE, ON_NAMED_BARRIER, PARITY_WAITS
+from pipesim.model.instruction import SourceInstruction
+from pipesim.model.ops import Engine, Op, Operation, Order, Scope, operand, semantics, with_operand
+from pipesim.model.program import Program
+from pipesim.prove.repair.kinds import Repair, RepairKind
+from pipesim.prove.repair.sites import barriers_of, number_of, site_of, stages_of
+
+_Change = Callable[[Program, int, Repair, Operation], Operation]
+
+
+def of_operand(program: Program, agent: int, repair: Repair) -> Listing:
+    """The operations of one agent, each changed by itself."""
+    change = CHANGES[repair.kind]
+    before = listing(program, agent)
+    here = {place: change(program, agent, repair, op) for place, op in enumerate(before.code)}
+    if repair.at.op:
+        here = {place: op for place, op in here.items() if _is_at(site_of(program, agent, place), repair.at)}
+    return changed(before, here)
+
+
+def _is_at(site: SourceInstruction, at: SourceInstruction) -> bool:
+    """True for the instruction, and for all of its line where it names nothing that they are about."""
+    return site == at or (not at.about and (site.op, site.line) == (at.op, at.line))
+
+
+def may_expect(op: Operation, copied: set[int]) -> bool:
+    """True for what expects bytes, and for an arrive on a barrier of the agent's own copies, which could."""
+    return op[0] == Op.EXPECT_TX or (
+        op[0] == Op.ARRIVE and (operand(op, "expect") > 0 or operand(op, "barrier") in copied)
+    )
+
+
+def multicasts(program: Program, op: Operation, group: str) -> bool:
+    """True for a multicast that is counted on barriers of this group."""
+    copies = op[0] == Op.TMA_LOAD and operand(op, "cta_mask") > 0
+    return copies and program.barriers[operand(op, "barrier")].name == group
+
+
+def of_group(program: Program, op: Operation, group: str) -> bool:
+    """True for an operation on a barrier of this group, in any CTA."""
+    return operand(op, "barrier") in barriers_of(program, group)
+
+
+def _count(program: Program, _: int, repair: Repair, op: Operation) -> Operation:
+    wanted = op[0] == Op.INIT and of_group(program, op, repair.group)
+    return with_operand(op, "count", repair.value) if wanted else op
+
+
+def _expect(program: Program, agent: int, repair: Repair, op: Operation) -> Operation:
+    copied = {operand(each, "barrier") for each in program.code[agent] if each[0] == Op.TMA_LOAD}
+    wanted = may_expect(op, copied) and operand(op, "barrier") in stages_of(program, agent, repair.group).values()
+    return expecting(op, repair.value) if wanted else op
+
+
+def _lanes(program: Program, _: int, repair: Repair, op: Operation) -> Operation:
+    """So many lanes instead of so many: arrivals and expected bytes are counted for each."""
+    if op[0] == Op.CP_ASYNC_ARRIVE:
+        return with_operand(op, "lanes", repair.value)
+    if op[0] != Op.ARRIVE or not of_group(program, op, repair.group):
+        return op
+    count, expect = (operand(op, name) * repair.value // repair.was for name in ("count", "expect"))
+    return with_operand(with_operand(op, "count", count), "expect", expect) if count else op
+
+
+def _threads(program: Program, _: int, repair: Repair, op: Operation) -> Operation:
+    wanted = op[0] in ON_NAMED_BARRIER and str(number_of(program, op)) in repair.group.split(",")
+    return with_operand(op, "threads", repair.value) if wanted else op
+
+
+def _depth(_: Program, __: int, repair: Repair, op: Operation) -> Operation:
+    wanted = op[0] == Op.WAIT_GROUP and operand(op, "engine") == int(repair.group)
+    return with_operand(op, "groups", repair.value) if wanted and operand(op, "groups") == repair.was else op
+
+
+def _mask(program: Program, _: int, repair: Repair, op: Operation) -> Operation:
+    return with_operand(op, "cta_mask", repair.value) if multicasts(program, op, repair.group) else op
+
+
+def _stay(program: Program, _: int, repair: Repair, op: Operation) -> Operation:
+    wanted = op[0] == Op.ARRIVE_DROP and of_group(program, op, repair.group)
+    return (int(Op.ARRIVE), *op[1:]) if wanted else op
+
+
+def _arrives_too(_: Program, __: int, ___: Repair, op: Operation) -> Operation:
+    if op[0] != Op.EXPECT_TX:
+        return op
+    return (int(Op.ARRIVE), operand(op, "barrier"), 1, operand(op, "bytes"), -1, 0)
+
+
+def _noinc(program: Program, _: int, repair: Repair, op: Operation) -> Operation:
+    wanted = op[0] == Op.CP_ASYNC_ARRIVE and of_group(program, op, repair.group)
+    return with_operand(op, "noinc", 1) if wanted else op
+
+
+def _on_end(program: Program, _: int, repair: Repair, op: Operation) -> Operation:
+    """The arrival when what the engine was given before has ended."""
+    if op[0] != Op.ARRIVE or not of_group(program, op, repair.group):
+        return op
+    if repair.value == Engine.CP_ASYNC:
+        return (int(Op.CP_ASYNC_ARRIVE), operand(op, "barrier"), operand(op, "count"), 1)
+    return (int(Op.COMMIT), repair.value, operand(op, "barrier"))
+
+
+def _syncs(program: Program, _: int, repair: Repair, op: Operation) -> Operation:
+    """A wait as well; of one instruction, or of all at a named barrier."""
+    wanted = op[0] == Op.BAR_ARRIVE and str(number_of(program, op)) in repair.group.split(",")
+    return (int(Op.BAR_SYNC), *op[1:]) if wanted else op
+
+
+def _goes_on(_: Program, __: int, ___: Repair, op: Operation) -> Operation:
+    return (int(Op.BAR_ARRIVE), *op[1:]) if op[0] == Op.BAR_SYNC else op
+
+
+def _stronger(_: Program, __: int, repair: Repair, op: Operation) -> Operation:
+    """An order that hands on or takes over, and the scope of the cluster where the barrier is in another CTA."""
+    if op[0] != repair.at.op:
+        return op
+    order = Order.RELEASE if op[0] in MAY_RELEASE else Order.ACQUIRE
+    return with_operand(op, "semantics", semantics(order, Scope.CLUSTER if repair.value else Scope.CTA))
+
+
+def _shift(program: Program, agent: int, repair: Repair, op: Operation) -> Operation:
+    """The barrier that is so many stages further in its group, or among the named barriers of the instruction."""
+    if op[0] in ON_NAMED_BARRIER and op[0] == repair.at.op:
+        cta = program.agents[agent].cta
+        numbers = [int(number) for number in repair.group.split(",")]
+        if number_of(program, op) not in numbers:
+            return op
+        to = numbers[(numbers.index(number_of(program, op)) + repair.value) % len(numbers)]
+        return with_operand(op, "named_barrier", program.named_barriers.index((cta, to)))
+    if op[0] != repair.at.op or not of_group(program, op, repair.group):
+        return op
+    at = program.barriers[operand(op, "barrier")]
+    there = {b.stage: n for n, b in enumerate(program.barriers) if (b.name, b.cta) == (at.name, at.cta)}
+    stages = sorted(there)
+    return with_operand(op, "barrier", there[stages[(stages.index(at.stage) + repair.value) % len(stages)]])
+
+
+CHANGES: dict[RepairKind, _Change] = {
+    RepairKind.COUNT: _count,
+    RepairKind.EXPECT: _expect,
+    RepairKind.LANES: _lanes,
+    RepairKind.THREADS: _threads,
+    RepairKind.DEPTH: _depth,
+    RepairKind.MASK: _mask,
+    RepairKind.ARRIVES_TOO: _arrives_too,
+    RepairKind.STAY: _stay,
+    RepairKind.NOINC: _noinc,
+    RepairKind.ON_END: _on_end,
+    RepairKind.SYNCS: _syncs,
+    RepairKind.GOES_ON: _goes_on,
+    RepairKind.STRONGER: _stronger,
+    RepairKind.SHIFT: _shift,
+}
+
+
+# parities, which depend on the waits before
+
+
+def in_turn(program: Program, agent: int, repair: Repair) -> Listing:
+    """Every wait on the group with the parity that its turn has; with STAGES also on the stage that it has."""
+    before, stages = listing(program, agent), stages_of(program, agent, repair.group)
+    mine, order = set(stages.values()), [stages[stage] for stage in sorted(stages)]
+    turns: Counter[int] = Counter()
+    all_turns = 0
+    found: dict[int, Operation] = {}
+    for place, op in enumerate(before.code):
+        if op[0] not in BY_PARITY or operand(op, "barrier") not in mine:
+            continue
+        if repair.kind is RepairKind.STAGES:
+            barrier, lap = order[all_turns % len(order)], all_turns // len(order)
+        else:
+            barrier, lap = operand(op, "barrier"), turns[operand(op, "barrier")]
+        found[place] = with_operand(with_operand(op, "barrier", barrier), "parity", (repair.value + lap) & 1)
+        if op[0] in PARITY_WAITS:  # a try belongs to the wait after it
+            turns[operand(op, "barrier")] += 1
+            all_turns += 1
+    return changed(before, found)
+
+
+def in_laps(program: Program, agent: int, _: Repair) -> Listing:
+    """Every wait with the parity of its turn; the first on each barrier keeps the one that it has."""
+    before = listing(program, agent)
+    turns: dict[int, int] = {}
+    found: dict[int, Operation] = {}
+    for place, op in enumerate(before.code):
+        if op[0] in BY_PARITY:
+            turn = turns.setdefault(operand(op, "barrier"), operand(op, "parity"))
+            found[place] = with_operand(op, "parity", turn)
+            if op[0] in PARITY_WAITS:
+                turns[operand(op, "barrier")] = 1 - turn
+    return changed(before, found)

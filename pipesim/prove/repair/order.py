@@ -1,0 +1,121 @@
+"""Corrections that move operations of an agent, or leave some out."""
+
+from __future__ import annotations
+
+from pipesim.model.edits import Listing, deleted, listing, rearranged, releases
+from pipesim.model.groups import COMMITS, ENGINE_ACCESSES, PARITY_WAITS, STAGE_WORK, TOUCHES_MEMORY
+from pipesim.model.ops import Op, Operation, operand
+from pipesim.model.program import Program
+from pipesim.prove.repair.kinds import Repair
+from pipesim.prove.repair.sites import barriers_of, number_of, site_of, stages_of, warp_of
+
+_HANDS_ON = frozenset({int(Op.TMA_LOAD), int(Op.ARRIVE)}) | ENGINE_ACCESSES
+
+
+def gives_back(op: Operation) -> bool:
+    """True for what tells others that an agent is done with a stage: an arrive without bytes, or a commit."""
+    committed = op[0] in COMMITS and operand(op, "barrier") >= 0
+    return releases(op) or committed or op[0] == Op.CP_ASYNC_ARRIVE
+
+
+def works(op: Operation) -> bool:
+    """True for what an agent does with a stage, which can stand between its wait and its release."""
+    return op[0] in STAGE_WORK and not (op[0] in COMMITS and operand(op, "barrier") >= 0)
+
+
+def dropped(program: Program, agent: int, repair: Repair) -> Listing:
+    """Without every arrive on the group (0), or without those that repeat the arrive before (1)."""
+    before, mine = listing(program, agent), set(stages_of(program, agent, repair.group).values())
+    found: set[int] = set()
+    last: Operation | None = None
+    for place, op in enumerate(before.code):
+        if releases(op) and operand(op, "barrier") in mine:
+            repeated = last is not None and _alike(op, last)
+            last = op
+            if repeated or repair.value == 0:
+                found.add(place)
+        elif not works(op):
+            last = None
+    return deleted(before, found)
+
+
+def _alike(one: Operation, other: Operation) -> bool:
+    return (operand(one, "barrier"), operand(one, "count")) == (operand(other, "barrier"), operand(other, "count"))
+
+
+def later(program: Program, agent: int, repair: Repair) -> Listing:
+    """Every release of the group after the work that follows it directly; or every bar_arrive at these numbers."""
+    before, mine = listing(program, agent), set(barriers_of(program, repair.group))
+    named = set() if mine else {int(number) for number in repair.group.split(",")}
+    order: list[int] = []
+    held: list[int] = []
+    for place, op in enumerate(before.code):
+        if (gives_back(op) and operand(op, "barrier") in mine) or (
+            op[0] == Op.BAR_ARRIVE and number_of(program, op) in named
+        ):
+            held.append(place)
+            continue
+        if held and not works(op):
+            order += held
+            held = []
+        order.append(place)
+    return rearranged(before, order + held)
+
+
+def moved_past(program: Program, agent: int, repair: Repair) -> Listing:
+    """Every operation at ``at`` after the next one at ``past``, if that comes before the next at ``at``."""
+    before = listing(program, agent)
+    sites = [site_of(program, agent, pc) for pc in range(len(before.code))]
+    order: list[int] = []
+    held: list[int] = []
+    for place, site in enumerate(sites):
+        if site == repair.at:
+            order += held
+            held = [place]
+            continue
+        order.append(place)
+        if site == repair.past:
+            order += held
+            held = []
+    return rearranged(before, order + held)
+
+
+def omitted(program: Program, agent: int, repair: Repair) -> Listing:
+    """Without the instruction; without any inits where none is named."""
+    before = listing(program, agent)
+    if not repair.at.op:
+        return deleted(before, {pc for pc, op in enumerate(before.code) if op[0] == Op.INIT})
+    return deleted(before, {pc for pc in range(len(before.code)) if site_of(program, agent, pc) == repair.at})
+
+
+def once(program: Program, agent: int, repair: Repair) -> Listing:
+    """Without the repetitions of an instruction: every lane of the warp makes it."""
+    before, mine = listing(program, agent), program.instructions[agent]
+    again = {pc for pc in range(1, len(mine)) if before.code[pc] == before.code[pc - 1] and mine[pc] == repair.at}
+    return deleted(before, again)
+
+
+def elected(program: Program, agent: int) -> int:
+    """Of the lanes of a warp that are apart the agent that does most for others: copies, transfers, arrives."""
+    mine = warp_of(program, agent)
+    return max(mine, key=lambda n: (sum(op[0] in _HANDS_ON for op in program.code[n]), -n))
+
+
+def inside(program: Program, agent: int, repair: Repair) -> Listing:
+    """Without the instruction in lanes that are not elected."""
+    alone = len(warp_of(program, agent)) == 1 or agent == elected(program, agent)
+    return listing(program, agent) if alone else omitted(program, agent, repair)
+
+
+def left_out(program: Program, agent: int, repair: Repair) -> Listing:
+    """Without the waits for the group after which the agent touches no memory and arrives nowhere until the next."""
+    before, mine = listing(program, agent), set(stages_of(program, agent, repair.group).values())
+    waits = [pc for pc, op in enumerate(before.code) if op[0] in PARITY_WAITS and operand(op, "barrier") in mine]
+    if not waits:
+        return before
+    idle = {
+        at
+        for at, end in zip(waits, [*waits[1:], len(before.code)], strict=True)
+        if not any(op[0] in TOUCHES_MEMORY or gives_back(op) or op[0] == Op.ARRIVE for op in before.code[at:end])
+    }
+    return deleted(before, idle) if idle == set(waits) else before

@@ -1,0 +1,250 @@
+"""Corrections in words: one sentence each, which says who does what, where, instead of what."""
+
+from __future__ import annotations
+
+from pathlib import PurePath
+
+from pipesim.model.groups import (
+    ENGINE_ACCESSES,
+    MAY_ACQUIRE,
+    MEETINGS,
+    ON_NAMED_BARRIER,
+    PARITY_WAITS,
+    SETS_UP,
+    WRITES_MEMORY,
+)
+from pipesim.model.instruction import SourceInstruction
+from pipesim.model.ops import Engine, Op, Order, order_of
+from pipesim.prove.repair.kinds import Fenced, Repair, RepairKind
+
+_GROUPS = {Engine.BULK: "bulk stores", Engine.CP_ASYNC: "cp.asyncs", Engine.WGMMA: "wgmmas", Engine.TCGEN05: "MMAs"}
+_COMMIT = {
+    Engine.BULK: "cp.async.bulk.commit_group",
+    Engine.CP_ASYNC: "cp.async.commit_group",
+    Engine.WGMMA: "wgmma.commit_group",
+}
+_FENCED = {
+    Fenced.AFTER_READS: "after its reads, before it signals any other agent",
+    Fenced.BEFORE_WRITES: "after its waits, before it writes",
+    Fenced.AFTER_WRITES: "after its writes, before it signals any other agent",
+    Fenced.BEFORE_TRANSFERS: "after its waits, before it starts the transfer",
+}
+_VERBS = {
+    Op.ARRIVE: "the arrive", Op.CP_ASYNC_ARRIVE: "the cp.async arrive", Op.WAIT: "the wait", Op.EXPECT_TX: "the expect",
+    Op.COMMIT: "the commit", Op.INIT: "the init", Op.INVAL: "the inval",
+    Op.BAR_SYNC: "the bar_sync", Op.BAR_ARRIVE: "the bar_arrive", Op.FENCE: "the fence",
+    Op.WAIT_GROUP: "the wait for groups", Op.READ: "the read", Op.WRITE: "the write", Op.TMA_LOAD: "the copy",
+    Op.TRANSFER_READ: "the transfer", Op.TRANSFER_WRITE: "the transfer", Op.CLUSTER_ARRIVE: "the sync of the cluster",
+    Op.CLUSTER_WAIT: "the cluster wait", Op.COMPLETE_TX: "the complete_tx", Op.ARRIVE_DROP: "the arrive_drop",
+}  # fmt: skip
+
+
+def sentence(repair: Repair) -> str:
+    """The change in one sentence."""
+    return _SENTENCES[repair.kind](repair)
+
+
+def instruction(at: SourceInstruction) -> str:
+    """``the arrive on empty``, ``the read of tile``, ``the wait for its wgmmas``."""
+    op = Op(at.op)
+    said = _VERBS.get(op, f"the {op.name.lower()}")
+    if op == Op.WAIT_GROUP:
+        return f"the wait for its {_GROUPS[Engine(int(at.about))]}"
+    if op == Op.COMMIT and at.about.isdecimal():
+        return f"the commit of its {_GROUPS[Engine(int(at.about))]}"
+    if op in ENGINE_ACCESSES:
+        return f"{said} {'from' if op == Op.TRANSFER_READ else 'into'} {at.about}"
+    if not at.about or op == Op.FENCE:
+        return said
+    if op in PARITY_WAITS:
+        return f"{said} for {at.about}"
+    return f"{said} {'of' if op == Op.READ else 'to' if op in WRITES_MEMORY else 'on'} {at.about}"
+
+
+def _beside(at: SourceInstruction) -> str:
+    """The instruction with its line."""
+    return f"{instruction(at)} ({PurePath(at.line).name})" if at.line else instruction(at)
+
+
+def _named(group: str) -> str:
+    """``named barrier 1``, ``named barriers 1 and 2``, ``__syncthreads()``."""
+    numbers = group.split(",")
+    if numbers == ["0"]:
+        return "__syncthreads()"
+    if len(numbers) == 1:
+        return f"named barrier {numbers[0]}"
+    return f"named barriers {', '.join(numbers[:-1])} and {numbers[-1]}"
+
+
+def _lanes(r: Repair) -> str:
+    said = instruction(r.at)
+    if r.value == 1:
+        return f"{r.role}: put {said} inside elect_one(): all {r.was} lanes execute it"
+    return f"{r.role}: put {said} outside elect_one(): each of the {r.value} lanes is counted"
+
+
+def _threads(r: Repair) -> str:
+    return f"{r.value:,} threads at {_named(r.group)} instead of {r.was:,}"
+
+
+def _depth(r: Repair) -> str:
+    left = f"no more than {r.value:,}" if r.value else "none"
+    return f"{r.role} leaves {left} of its groups pending when it waits for them, instead of {r.was:,}"
+
+
+def _fence(r: Repair) -> str:
+    return f"{r.role or 'every role'} executes fence.proxy.async {_FENCED[Fenced(r.value)]}"
+
+
+def _drop(r: Repair) -> str:
+    return f"{r.role} omits {'its second arrive' if r.value else 'its arrive'} on {r.group}"
+
+
+def _later(r: Repair) -> str:
+    if r.group.replace(",", "").isdecimal():
+        return f"{r.role or 'every role'} arrives at {_named(r.group)} only after its reads and writes"
+    if r.value >= 0:
+        return f"{r.role} arrives on {r.group} only after it has waited for its {_GROUPS[Engine(r.value)]}"
+    return f"{r.role} arrives on {r.group} only after its reads and writes of the stage"
+
+
+def _arrive(r: Repair) -> str:
+    does = "commits to" if r.value == Engine.TCGEN05 else "arrives on"
+    if r.at.op:
+        return f"{r.role} {does} {r.group} for every stage: also after {_beside(r.at)}"
+    return f"{r.role} {does} {r.group} whenever it has finished with a stage"
+
+
+def _group_wait(r: Repair) -> str:
+    left = f", leaving no more than {r.value:,} pending," if r.value else ""
+    return f"{r.role} waits for its {_GROUPS[Engine(int(r.group))]}{left} before {_beside(r.at)}"
+
+
+def _close(r: Repair) -> str:
+    commit = _COMMIT[Engine(int(r.group))]
+    if r.value:
+        return f"{r.role} executes {commit} in every iteration, also where it has nothing to copy"
+    return f"{r.role} executes {commit} after its {_GROUPS[Engine(int(r.group))]}, before it waits for them"
+
+
+def _sync(r: Repair) -> str:
+    where = "after" if r.was == 1 else "before"
+    if r.group == "0":
+        return f"{r.role} executes __syncthreads() {where} {_beside(r.at)}"
+    return f"{r.role} executes bar_sync at {_named(r.group)} ({r.value:,} threads) {where} {_beside(r.at)}"
+
+
+def _warp_sync(r: Repair) -> str:
+    return f"the lanes of the warp meet at __syncwarp() {'after' if r.was == 1 else 'before'} {_beside(r.at)}"
+
+
+def _on_end(r: Repair) -> str:
+    if r.value == Engine.CP_ASYNC:
+        return f"{r.role} arrives on {r.group} by cp.async.mbarrier.arrive.noinc: when its copies have ended"
+    return f"{r.role} commits to {r.group} instead of the arrive: when its MMAs have ended"
+
+
+def _after_init(r: Repair) -> str:
+    if r.value:
+        return f"{r.role} executes fence.mbarrier_init after its inits, before the barrier of the CTA or cluster"
+    return "after the inits come fence.mbarrier_init and a barrier of all threads of the CTA or cluster"
+
+
+def _stronger(r: Repair) -> str:
+    does = "acquire" if r.at.op in MAY_ACQUIRE else "release"
+    scope = " at cluster scope" if r.value else ""
+    was = ".relaxed" if order_of(r.was) == Order.RELAXED else ".cta"
+    return f"{r.role}: let {instruction(r.at)} {does}{scope} instead of {was}"
+
+
+def _move(r: Repair) -> str:
+    if r.past.op in SETS_UP - MEETINGS:
+        return f"{r.role} executes {_beside(r.past)} before {instruction(r.at)}"
+    return f"{r.role} executes {instruction(r.at)} only after {_beside(r.past)}"
+
+
+def _tail(r: Repair) -> str:
+    if r.at.op in ON_NAMED_BARRIER:
+        return f"{r.role} executes {instruction(r.at)} once more at its end, as many times as its partners"
+    return f"{r.role} arrives on {r.group} for its last stages as well, when their transfers have ended"
+
+
+def _syncs(r: Repair) -> str:
+    return f"{r.role or 'everyone'} waits at {_named(r.group)} as well: bar_sync instead of bar_arrive"
+
+
+def _shift(r: Repair) -> str:
+    if r.was >= 0:
+        return f"{r.role} uses {_named(r.group.partition(',')[2])} instead of {r.was} at {instruction(r.at)}"
+    if r.at.op in ON_NAMED_BARRIER:
+        return f"{r.role} uses {_named(r.group)} in the other order at {instruction(r.at)}: the one of its own stage"
+    stages = f"{r.value} stage{'' if r.value == 1 else 's'}"
+    return f"{r.role}: {instruction(r.at)} is for the stage {stages} further"
+
+
+def _counted_in(r: Repair) -> str:
+    return f"every warp of {r.role} arrives on {r.group}, initialised with a count of {r.value:,} instead of {r.was:,}"
+
+
+def _leave_out(r: Repair) -> str:
+    return f"{r.role}: warps that neither use a stage nor arrive for it do not wait for {r.group}"
+
+
+_SENTENCES = {
+    RepairKind.COUNT: lambda r: f"initialise {r.group} with a count of {r.value:,} instead of {r.was:,}",
+    RepairKind.EXPECT: lambda r: (
+        f"{r.role} expects {r.value:,} bytes on {r.group} instead of {r.was:,}: as many as are copied"
+    ),
+    RepairKind.LANES: _lanes,
+    RepairKind.THREADS: _threads,
+    RepairKind.DEPTH: _depth,
+    RepairKind.MASK: lambda r: (
+        f"{r.role} multicasts on {r.group} to the CTAs of mask {r.value:#b} instead of {r.was:#b}"
+    ),
+    RepairKind.PHASES: lambda r: (
+        f"{r.role} waits for {r.group} with parity {r.value} in the first lap, alternating in each later lap"
+    ),
+    RepairKind.STAGES: lambda r: f"{r.role} waits for {r.group} stage by stage, with parity {r.value} in the first lap",
+    RepairKind.LAPS: lambda _: "every role flips the parity of its waits exactly once in each lap of the stages",
+    RepairKind.SHIFT: _shift,
+    RepairKind.STRONGER: _stronger,
+    RepairKind.STAY: lambda r: f"{r.role} arrives on {r.group} without dropping out of it",
+    RepairKind.NOINC: lambda r: (
+        f"{r.role} arrives on {r.group} by cp.async with .noinc, so that its arrivals are counted"
+    ),
+    RepairKind.ON_END: _on_end,
+    RepairKind.SYNCS: _syncs,
+    RepairKind.GOES_ON: lambda r: f"{r.role} does not wait at {_named(r.group)}: bar_arrive instead of bar_sync",
+    RepairKind.LATER: _later,
+    RepairKind.MOVE: _move,
+    RepairKind.DROP: _drop,
+    RepairKind.ONCE: lambda r: f"{r.role}: put {instruction(r.at)} inside elect_one(): every lane of the warp makes it",
+    RepairKind.INIT: lambda _: "initialise all barriers: the program never initialises some stages",
+    RepairKind.ARRIVES_TOO: lambda r: f"{r.role} arrives on {r.group} as well when it expects bytes: arrive.expect_tx",
+    RepairKind.OMIT: lambda r: (
+        f"{r.role} omits {instruction(r.at) if r.at.op else 'its inits: another role makes them'}"
+    ),
+    RepairKind.INSIDE: lambda r: f"put {instruction(r.at)} inside elect_one(): only one lane of the warp needs it",
+    RepairKind.OUTSIDE: lambda r: f"put {instruction(r.at)} outside elect_one(): every lane of the warp needs it",
+    RepairKind.LEAVE_OUT: _leave_out,
+    RepairKind.ARRIVE: _arrive,
+    RepairKind.TAIL: _tail,
+    RepairKind.ACQUIRE: lambda r: (
+        f"{r.role} waits for {r.group}, with parity {r.value} in the first lap, before "
+        f"{_beside(r.at) if r.at.op else 'it uses a stage'}"
+    ),
+    RepairKind.FENCE: _fence,
+    RepairKind.GROUP_WAIT: _group_wait,
+    RepairKind.CLOSE: _close,
+    RepairKind.EVERY_WARP: lambda r: f"every warp of {r.role} executes {instruction(r.at)}, not only some of them",
+    RepairKind.COUNT_IN: _counted_in,
+    RepairKind.PEERS: lambda r: f"{r.role} arrives on {r.group} of every CTA of the cluster, not only of its own",
+    RepairKind.SYNC: _sync,
+    RepairKind.WARP_SYNC: _warp_sync,
+    RepairKind.PRIME: lambda r: f"{r.role} arrives at {_named(r.group)} ({r.value:,} threads) once before it begins",
+    RepairKind.NUMBER: lambda r: (
+        f"give each group of warps that meets at named barrier {r.group} a number of its own, from {r.value} on"
+    ),
+    RepairKind.CLUSTER_END: lambda _: "every warp of the cluster meets the others (cluster_sync) before it exits",
+    RepairKind.AFTER_INIT: _after_init,
+}

@@ -1,0 +1,113 @@
+"""Where corrections are made: roles, warps and lanes, instructions, barriers and their numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from pipesim.model.groups import ENGINE_ACCESSES, ON_NAMED_BARRIER, PRIVATE, SETS_UP
+from pipesim.model.instruction import SourceInstruction
+from pipesim.model.ops import Op, Operation, operand
+from pipesim.model.program import NAMED_BARRIERS, Program
+
+_SILENT = PRIVATE - {int(Op.FENCE)}  #: nobody places an operation beside them
+
+
+def site_of(program: Program, agent: int, pc: int) -> SourceInstruction:
+    """The instruction at this position of an agent."""
+    return program.instructions[agent][pc]
+
+
+def roles_of(program: Program) -> list[str]:
+    """The roles, in the program's order."""
+    return list(dict.fromkeys(agent.role for agent in program.agents))
+
+
+def members(program: Program, role: str) -> list[int]:
+    """The agents of a role; of the role "" all."""
+    return [n for n, agent in enumerate(program.agents) if role in ("", agent.role)]
+
+
+def warp_of(program: Program, agent: int) -> list[int]:
+    """The agents that are lanes of the same warp, this one among them."""
+    mine = program.agents[agent]
+    return [n for n, each in enumerate(program.agents) if (each.cta, each.warp) == (mine.cta, mine.warp)]
+
+
+def sites_of(program: Program, role: str) -> dict[SourceInstruction, None]:
+    """The instructions of a role beside which others can be placed, in the order in which its agents reach them."""
+    found: dict[SourceInstruction, None] = {}
+    for agent in members(program, role):
+        for pc, op in enumerate(program.code[agent]):
+            if op[0] not in _SILENT:
+                found[site_of(program, agent, pc)] = None
+    return found
+
+
+def begin_of(program: Program, agent: int) -> int:
+    """Where the agent's own work begins, after the inits, and the fence and the barrier that publish them."""
+    begin = 0
+    for pc, op in enumerate(program.code[agent]):
+        if op[0] in SETS_UP - ON_NAMED_BARRIER or is_syncthreads(program, agent, op):
+            begin = pc + 1
+        else:
+            break
+    return begin
+
+
+def is_syncthreads(program: Program, agent: int, op: Operation) -> bool:
+    """True for a bar_sync of all threads of the agent's CTA."""
+    if op[0] != Op.BAR_SYNC or number_of(program, op):
+        return False
+    return operand(op, "threads") == threads_of(program, program.agents[agent].cta)
+
+
+def threads_of(program: Program, cta: int) -> int:
+    """The threads of a CTA, as far as the program names its warps."""
+    return 32 * len({agent.warp for agent in program.agents if agent.cta == cta})
+
+
+def number_of(program: Program, op: Operation) -> int:
+    """The number of the named barrier that an operation is on, -1 for another operation."""
+    return program.named_barriers[operand(op, "named_barrier")][1] if op[0] in ON_NAMED_BARRIER else -1
+
+
+def numbers_of(program: Program, agent: int) -> list[int]:
+    """The named barriers of the hardware that an agent uses after the prologue, in the order of their first use."""
+    code = program.code[agent][begin_of(program, agent) :]
+    return [n for n in dict.fromkeys(number_of(program, op) for op in code) if 0 <= n < NAMED_BARRIERS]
+
+
+def engines_of(program: Program, role: str) -> Iterator[int]:
+    """The engines on which a role has transfers that end by groups or commits."""
+    yield from dict.fromkeys(
+        operand(op, "engine")
+        for agent in members(program, role)
+        for op in program.code[agent]
+        if op[0] in ENGINE_ACCESSES
+    )
+
+
+def barriers_of(program: Program, group: str) -> list[int]:
+    """The barriers of a group, in all CTAs."""
+    return [n for n, barrier in enumerate(program.barriers) if barrier.name == group]
+
+
+def stages_of(program: Program, agent: int, group: str) -> dict[int, int]:
+    """The barriers of a group in the agent's CTA, by stage."""
+    cta = program.agents[agent].cta
+    return {b.stage: n for n, b in enumerate(program.barriers) if (b.name, b.cta) == (group, cta)}
+
+
+def arrived_at(program: Program, role: str) -> list[int]:
+    """The named barriers at which a role arrives without waiting."""
+    found: dict[int, None] = {}
+    for agent in members(program, role):
+        for op in program.code[agent]:
+            if op[0] == Op.BAR_ARRIVE:
+                found[program.named_barriers[operand(op, "named_barrier")][1]] = None
+    return list(found)
+
+
+def executes(program: Program, agent: int, site: SourceInstruction) -> bool:
+    """True if the agent executes this instruction, however often."""
+    return any(site_of(program, agent, pc) == site for pc in range(len(program.code[agent])))

@@ -1,0 +1,199 @@
+"""Corrections of what several agents do together: warps of a role, lanes of a warp, threads that meet."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+
+from pipesim.model.edits import Insertion, Listing, inserted, listing
+from pipesim.model.groups import LIFE, LOOP_MARKS, ON_BARRIER, ON_NAMED_BARRIER
+from pipesim.model.instruction import SourceInstruction
+from pipesim.model.ops import Fence, Op, Operation, Scope, operand, semantics, with_operand
+from pipesim.model.program import NAMED_BARRIERS, Program
+from pipesim.prove.repair.kinds import Repair, RepairKind
+from pipesim.prove.repair.sites import (
+    begin_of,
+    members,
+    number_of,
+    site_of,
+    stages_of,
+    threads_of,
+    warp_of,
+)
+
+_CLUSTER = semantics(scope=Scope.CLUSTER)
+
+
+# warps and lanes that do what another one does
+
+
+def like_the_others(program: Program, agent: int, repair: Repair) -> Listing:
+    """The instruction as another agent executes it, of the role or (OUTSIDE) of the warp, in one that does not.
+
+    In another CTA it is on that CTA's own barrier; with ``value`` on the same one.
+    """
+    before = listing(program, agent)
+    if any(site_of(program, agent, pc) == repair.at for pc in range(len(before.code))):
+        return before
+    pool = warp_of(program, agent) if repair.kind is RepairKind.OUTSIDE else members(program, repair.role)
+    donors = [other for other in pool if other != agent and _has(program, other, repair.at)]
+    if not donors:
+        return before
+    cta = program.agents[agent].cta
+    donor = min(donors, key=lambda other: (program.agents[other].cta != cta, other))
+    mine = [site_of(program, agent, pc) for pc in range(len(before.code))]
+    theirs = [site_of(program, donor, pc) for pc in range(len(program.code[donor]))]
+    places: dict[tuple[SourceInstruction, int], int] = {}
+    seen: Counter[SourceInstruction] = Counter()
+    for pc, site in enumerate(mine):
+        places[site, seen[site]] = pc
+        seen[site] += 1
+    seen.clear()
+    last = begin_of(program, agent) - 1
+    found: list[Insertion] = []
+    for pc, site in enumerate(theirs):
+        if site == repair.at:
+            there = program.agents[donor].cta if not repair.value else cta
+            op = _at_home(program, program.code[donor][pc], there, cta)
+            found.append(Insertion(last + 1, op, program.lines[donor][pc]))
+            after = program.code[donor][pc + 1 : pc + 2]
+            if op[0] == Op.CLUSTER_ARRIVE and after and after[0][0] == Op.CLUSTER_WAIT:  # a cluster_sync is both
+                found.append(Insertion(last + 1, after[0], program.lines[donor][pc + 1]))
+        elif (site, seen[site]) in places:
+            last = max(last, places[site, seen[site]])
+        seen[site] += 1
+    return inserted(before, found)
+
+
+def _has(program: Program, agent: int, at: SourceInstruction) -> bool:
+    return any(site_of(program, agent, pc) == at for pc in range(len(program.code[agent])))
+
+
+def _at_home(program: Program, op: Operation, there: int, here: int) -> Operation:
+    """The operation of an agent of one CTA as one of another executes it."""
+    if there == here:
+        return op
+    if op[0] in ON_BARRIER and operand(op, "barrier") >= 0 and program.barriers[operand(op, "barrier")].cta == there:
+        return with_operand(op, "barrier", program.barrier_at_rank(operand(op, "barrier"), here))
+    if op[0] in ON_NAMED_BARRIER:
+        number = program.named_barriers[operand(op, "named_barrier")][1]
+        return with_operand(op, "named_barrier", program.named_barriers.index((here, number)))
+    return op
+
+
+def to_every_cta(program: Program, agent: int, repair: Repair) -> Listing:
+    """After each arrive on the group one on the barrier at the same place in every other CTA."""
+    before, mine = listing(program, agent), set(stages_of(program, agent, repair.group).values())
+    found = []
+    for pc, op in enumerate(before.code):
+        if op[0] == Op.ARRIVE and operand(op, "barrier") in mine and not operand(op, "expect"):
+            for rank in range(program.ctas):
+                if rank != program.agents[agent].cta:
+                    there = with_operand(op, "barrier", program.barrier_at_rank(operand(op, "barrier"), rank))
+                    found.append(Insertion(pc + 1, there, before.lines[pc]))
+    return inserted(before, found)
+
+
+# threads that meet
+
+
+def with_meetings(program: Program, repair: Repair) -> Program:
+    """The program with the named barriers that a correction needs in its table."""
+    known = dict.fromkeys(program.named_barriers)
+    for agent in members(program, repair.role):
+        me = program.agents[agent]
+        if repair.kind in (RepairKind.SYNC, RepairKind.PRIME):
+            known |= dict.fromkeys((me.cta, int(number)) for number in repair.group.split(","))
+        elif repair.kind is RepairKind.WARP_SYNC:
+            known |= dict.fromkeys((each.cta, NAMED_BARRIERS + each.warp) for each in program.agents)
+        elif repair.kind is RepairKind.NUMBER:
+            known |= {(me.cta, repair.value + n): None for n in range(max(a.index for a in program.agents))}
+        elif repair.kind is RepairKind.AFTER_INIT and program.ctas == 1:
+            known |= {(me.cta, 0): None}
+    if len(known) == len(program.named_barriers):
+        return program
+    return replace(program, named_barriers=tuple(known))
+
+
+def meeting(program: Program, agent: int, repair: Repair) -> Listing:
+    """A bar_sync before (or, ``was`` 1, after) each execution of an instruction, the numbers one after the other."""
+    before, cta = listing(program, agent), program.agents[agent].cta
+    numbers = [program.named_barriers.index((cta, int(number))) for number in repair.group.split(",")]
+    found: list[Insertion] = []
+    for pc in range(begin_of(program, agent), len(before.code)):
+        if site_of(program, agent, pc) == repair.at:
+            bar = numbers[len(found) % len(numbers)]
+            op = (int(Op.BAR_SYNC), bar, repair.value, _lanes(program, agent))
+            found.append(Insertion(pc + (repair.was == 1), op, before.lines[pc]))
+    return inserted(before, found)
+
+
+def meeting_of_lanes(program: Program, agent: int, repair: Repair) -> Listing:
+    """A bar.warp.sync before (or after) each execution of an instruction that all lanes of the warp execute."""
+    before, me = listing(program, agent), program.agents[agent]
+    bar = program.named_barriers.index((me.cta, NAMED_BARRIERS + me.warp))
+    sync = (int(Op.BAR_SYNC), bar, 32, _lanes(program, agent))
+    found = [
+        Insertion(pc + (repair.was == 1), sync, before.lines[pc])
+        for pc in range(len(before.code))
+        if site_of(program, agent, pc) == repair.at
+    ]
+    return inserted(before, found)
+
+
+def _lanes(program: Program, agent: int) -> int:
+    return program.agents[agent].lanes.bit_count()
+
+
+def primed(program: Program, agent: int, repair: Repair) -> Listing:
+    """A bar_arrive at each of the numbers before the agent's own work begins."""
+    before, cta = listing(program, agent), program.agents[agent].cta
+    begin = begin_of(program, agent)
+    line = before.lines[min(begin, len(before.lines) - 1)]
+    arrives = [
+        (int(Op.BAR_ARRIVE), program.named_barriers.index((cta, int(number))), repair.value, _lanes(program, agent))
+        for number in repair.group.split(",")
+    ]
+    return inserted(before, [Insertion(begin, op, line) for op in arrives])
+
+
+def own_number(program: Program, agent: int, repair: Repair) -> Listing:
+    """Agents but the first of each role at other named barriers than the one given: one for each index."""
+    before, me = listing(program, agent), program.agents[agent]
+    if not me.index:
+        return before
+    to = program.named_barriers.index((me.cta, repair.value + me.index - 1))
+    code = tuple(
+        with_operand(op, "named_barrier", to) if number_of(program, op) == int(repair.group) else op
+        for op in before.code
+    )
+    return Listing(code, before.lines)
+
+
+def at_the_cluster(program: Program, agent: int, _: Repair) -> Listing:
+    """A cluster arrive and wait at the end, in agents that have fewer than others, or in all."""
+    before = listing(program, agent)
+    tallies = [sum(op[0] == Op.CLUSTER_ARRIVE for op in code) for code in program.code]
+    if min(tallies) != max(tallies) and tallies[agent] == max(tallies):
+        return before
+    end = len(before.code)
+    while end and before.code[end - 1][0] in LOOP_MARKS:
+        end -= 1
+    line = before.lines[-1] if before.lines else 0
+    pair = ((int(Op.CLUSTER_ARRIVE), _CLUSTER), (int(Op.CLUSTER_WAIT), _CLUSTER))
+    return inserted(before, [Insertion(end, op, line) for op in pair])
+
+
+def after_init(program: Program, agent: int, repair: Repair) -> Listing:
+    """After the inits a fence (``value`` 1: only that), and a meeting of all threads of the CTA or the cluster."""
+    before, cta = listing(program, agent), program.agents[agent].cta
+    inits = [pc for pc, op in enumerate(before.code) if op[0] in LIFE]
+    place = inits[-1] + 1 if inits else 0
+    line = before.lines[max(place - 1, 0)] if before.lines else 0
+    block: list[Operation] = [(int(Op.FENCE), int(Fence.MBARRIER_INIT), _CLUSTER)] if inits else []
+    if not repair.value and program.ctas > 1:
+        block += [(int(Op.CLUSTER_ARRIVE), _CLUSTER), (int(Op.CLUSTER_WAIT), _CLUSTER)]
+    elif not repair.value:
+        bar = program.named_barriers.index((cta, 0))
+        block.append((int(Op.BAR_SYNC), bar, threads_of(program, cta), _lanes(program, agent)))
+    return inserted(before, [Insertion(place, op, line) for op in block])
