@@ -22,7 +22,7 @@ from pipesim.prove.check import How
 from pipesim.prove.check import check as prove
 from pipesim.prove.memory_order.may_fail import reads_may_be_unfenced
 from pipesim.prove.optional_rules import MOST, advisories, noted, rests_on_reads
-from pipesim.prove.repair.edits import RepairKind
+from pipesim.prove.repair.kinds import RepairKind
 from pipesim.report.sentences.check import check_sentence
 from pipesim.targets import find, target_of
 from pipesim.testing import assert_verified

@@ -9,10 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from enum import Enum
 from functools import partial
+from typing import TypeVar
 
 from pipesim.lang.protocol import Protocol
 from pipesim.lang.warp import Warp
 from pipesim.model.ops import Engine, Fence, Order, Scope
+
+_Slip = TypeVar("_Slip", bound=Enum)
 
 TILE, STAGES, TILES = 64, 2, 5
 
@@ -193,10 +196,16 @@ def push(slip: Push = Push.NONE) -> Protocol:
     return p
 
 
-MORE: dict[str, tuple[Callable[[], Protocol], str]] = {
-    f"{kernel.__name__}.{slip.name.lower()}": (partial(kernel, slip), slip.value)
-    for kernel, slips in ((accumulator, Accumulator), (residual, Residual), (ping_pong, PingPong), (push, Push))
-    for slip in slips
-    if slip.value
+def _of(kernel: Callable[[_Slip], Protocol], slips: type[_Slip]) -> dict[str, tuple[Callable[[], Protocol], str]]:
+    wrong = [slip for slip in slips if slip.value]
+    return {f"{slips.__name__.lower()}.{slip.name.lower()}": (partial(kernel, slip), slip.value) for slip in wrong}
+
+
+#: The wrong kernels, by kernel and slip, each with what was meant.
+MORE = {
+    **_of(accumulator, Accumulator),
+    **_of(residual, Residual),
+    **_of(ping_pong, PingPong),
+    **_of(push, Push),
 }
-RIGHT = (accumulator, residual, ping_pong, push)
+RIGHT: tuple[Callable[[], Protocol], ...] = (accumulator, residual, ping_pong, push)

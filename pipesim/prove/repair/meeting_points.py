@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from pipesim.model.groups import (
+    MEETINGS,
     ON_NAMED_BARRIER,
     PARITY_WAITS,
     TOUCHES_MEMORY,
@@ -63,7 +64,9 @@ def of_meetings(program: Program) -> Iterator[Ranked]:
             yield 5 if arrives else 7, Repair(K.PRIME, role, group, count)
         for group in dict.fromkeys(barrier.name for barrier in program.barriers):
             stages = len(stages_of(program, mine[0], group))
-            at_group = [site for site in sites if site.about == group and site.op in SIGNALLING | PARITY_WAITS]
+            at_group = [
+                site for site in sites if site.about == group and site.op in (SIGNALLING - MEETINGS) | PARITY_WAITS
+            ]
             for beside in at_group:
                 rank = 3 if _is_crossed(program, role, beside) else 7
                 yield from ((rank, Repair(K.SHIFT, role, group, by, at=beside)) for by in range(1, min(stages, 4)))

@@ -46,7 +46,7 @@ def _alike(one: Operation, other: Operation) -> bool:
 def later(program: Program, agent: int, repair: Repair) -> Listing:
     """Every release of the group after the work that follows it directly; or every bar_arrive at these numbers."""
     before, mine = listing(program, agent), set(barriers_of(program, repair.group))
-    named = set() if mine else {int(number) for number in repair.group.split(",")}
+    named = set() if mine else {int(number) for number in repair.group.split(",") if number.isdecimal()}
     order: list[int] = []
     held: list[int] = []
     for place, op in enumerate(before.code):
