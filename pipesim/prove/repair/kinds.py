@@ -35,7 +35,7 @@ class RepairKind(Enum):
     NOINC = "noinc"  #: cp.async arrives are counted
     ON_END = "on end"  #: an arrive comes when the transfers before it have ended
     SYNCS = "syncs"  #: a bar_arrive waits as well
-    GOES_ON = "goes on"  #: a bar_sync does not wait
+    ONLY_ARRIVES = "only arrives"  #: a bar_sync does not wait
     # another place
     LATER = "later"  #: an arrive comes after the reads, writes and group waits that follow it
     MOVE = "move"  #: an operation comes after another one that follows it

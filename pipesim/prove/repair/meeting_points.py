@@ -45,7 +45,7 @@ def of_meetings(program: Program) -> Iterator[Ranked]:
             yield 4, Repair(K.TAIL, role, "", at=site)
             at = _numbers_at(program, role, site)
             numbered = ",".join(map(str, at))
-            yield 3, Repair(K.SYNCS if site.op == Op.BAR_ARRIVE else K.GOES_ON, role, numbered, at=site)
+            yield 3, Repair(K.SYNCS if site.op == Op.BAR_ARRIVE else K.ONLY_ARRIVES, role, numbered, at=site)
             rank = 2 if _is_crossed(program, role, site) else 6
             if len(at) == 1:
                 yield from ((7, repair) for repair in _other_numbers(program, role, site, at[0]))

@@ -115,7 +115,7 @@ def _syncs(program: Program, _: int, repair: Repair, op: Operation) -> Operation
     return (int(Op.BAR_SYNC), *op[1:]) if wanted else op
 
 
-def _goes_on(_: Program, __: int, ___: Repair, op: Operation) -> Operation:
+def _only_arrives(_: Program, __: int, ___: Repair, op: Operation) -> Operation:
     return (int(Op.BAR_ARRIVE), *op[1:]) if op[0] == Op.BAR_SYNC else op
 
 
@@ -156,7 +156,7 @@ CHANGES: dict[RepairKind, _Change] = {
     RepairKind.NOINC: _noinc,
     RepairKind.ON_END: _on_end,
     RepairKind.SYNCS: _syncs,
-    RepairKind.GOES_ON: _goes_on,
+    RepairKind.ONLY_ARRIVES: _only_arrives,
     RepairKind.STRONGER: _stronger,
     RepairKind.SHIFT: _shift,
 }

@@ -214,7 +214,7 @@ _SENTENCES = {
     ),
     RepairKind.ON_END: _on_end,
     RepairKind.SYNCS: _syncs,
-    RepairKind.GOES_ON: lambda r: f"{r.role} does not wait at {_named(r.group)}: bar_arrive instead of bar_sync",
+    RepairKind.ONLY_ARRIVES: lambda r: f"{r.role} does not wait at {_named(r.group)}: bar_arrive instead of bar_sync",
     RepairKind.LATER: _later,
     RepairKind.MOVE: _move,
     RepairKind.DROP: _drop,

@@ -27,7 +27,7 @@ K = RepairKind
 FULL, EMPTY = "full", "empty"
 SLOW = {"wgmma_ring.no_store_wait"}  #: of a kind that others get as well
 #: Tried, and never the likeliest for a mistake here.
-NOWHERE_OFFERED = {RepairKind.GOES_ON, RepairKind.ONCE}
+NOWHERE_OFFERED = {RepairKind.ONLY_ARRIVES, RepairKind.ONCE}
 #: What is offered for a twin: for each of its findings that has one, the same; lines in brackets are left out.
 OFFERED = {
     "full_count_too_high": ["initialise full with a count of 1 instead of 2"],
