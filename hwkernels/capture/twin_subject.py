@@ -125,7 +125,7 @@ class TwinSubject:
                 f"{self.name} cannot be recorded with the {request.encoding} encoding here",
                 cause="it takes records of one clock, of all iterations of a kernel without a fault, not in host "
                 "memory; the positional one also an order that depends on no data",
-                correction=f"use {' or '.join(encoding.name.lower() for encoding in can)}",
+                correction="use " + " or ".join(f"--encoding {encoding.name.lower()}" for encoding in can),
             )
         return wanted
 

@@ -19,7 +19,7 @@ from pipesim.trace.schema import Column, EventKind
 
 _WAITED = (EventKind.WAIT_ENTER, EventKind.WAIT_RETURN, EventKind.TRY)
 _CAUSE = "a record was lost, or the kernel does other things than its program, or in another order"
-_CORRECTION = "record it with the tagged encoding, which says where they part"
+_CORRECTION = "capture it with --encoding tagged, whose trace shows where they part"
 
 
 class Read(NamedTuple):

@@ -1,5 +1,6 @@
 // A flight recorder for any CUDA C++ kernel: time stamps of what its warps do with barriers, 8 bytes each. Works with NVRTC
-// and nvcc (C++14 or later), includes only its own parts (recorder_*.cuh beside it), needs sm_70. A recording agent is one warp, of which one lane records.
+// and nvcc (C++14 or later), includes only its parts (recorder_*.cuh beside it), needs sm_70. A recording agent is one warp,
+// of which one lane records.
 // `pipesim capture --kernel` is its other side: docs/own-kernel.md shows a kernel before and after.
 //
 // Switches, to be defined before this file is included (or with -D):

@@ -41,6 +41,12 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
         help="where records are stored while the kernel runs (default: shared memory if the ring leaves room)",
     )
     parser.add_argument(
+        "--encoding",
+        choices=("tagged", "full", "positional"),
+        default="",
+        help="encoding of a record: docs/hopper.md (default: the cheapest that this capture can have)",
+    )
+    parser.add_argument(
         "--fault",
         metavar="KIND@ITERATION",
         help="inject a fault at one iteration (runs in a separate process); docs/diagnosis.md lists the kinds",
@@ -110,6 +116,7 @@ def _request(target: Target, program: Program, options: argparse.Namespace) -> C
         deadline_ms=options.deadline_ms,
         seed=options.seed,
         memory=options.memory,
+        encoding=options.encoding,
         window=options.window or (),
         fault=parse_fault(options.fault) if options.fault is not None else None,
     )

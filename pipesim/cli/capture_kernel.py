@@ -196,6 +196,7 @@ def _refuse_others(options: argparse.Namespace) -> None:
     for flag, value, cause in (
         ("--fault", options.fault, "pipesim injects faults only into its own kernels; put the fault into the source"),
         ("--memory", options.memory, "such a kernel records to device memory, or to host memory if it hangs"),
+        ("--encoding", options.encoding, "the records of your own kernel are tagged"),
         ("--window", options.window, "all iterations are recorded, up to --capacity"),
     ):
         if value:

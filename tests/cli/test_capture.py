@@ -126,6 +126,18 @@ def test_a_request_out_of_range_is_a_usage_error_even_without_a_gpu(
     assert answer.err.startswith(f"pipesim: {fact}\n  try: use ")
 
 
+def test_an_encoding_that_cannot_be_had_is_a_usage_error(call: Call, gpu: list[CaptureRequest]) -> None:
+    answer = call("capture", PC, "--encoding", "positional", "--window", "3..9")
+    assert answer.code == 2
+    assert answer.err.startswith(f"pipesim: {PC} cannot be recorded with the positional encoding here\n")
+    assert answer.err.endswith("  try: use --encoding tagged\n")
+    assert gpu == []
+    answer = call("capture", "gemm_sm90", "-p", "lookahead=1", "--encoding", "positional")
+    assert answer.err.endswith("  try: use --encoding full or --encoding tagged\n")
+    assert call("capture", PC, "--encoding", "full").code == 0
+    assert gpu[0].encoding == "full"
+
+
 def test_without_a_gpu_it_says_where_to_go(call: Call) -> None:
     answer = call("capture", PC)
     assert (answer.code, answer.out) == (3, "")

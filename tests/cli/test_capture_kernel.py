@@ -172,6 +172,7 @@ def test_a_kernel_that_hung_is_a_finding(
             ],
         ),
         ("--block 288 --memory device", ["--memory has no effect with --kernel", "  try: leave --memory out"]),
+        ("--block 288 --encoding full", ["--encoding has no effect with --kernel", "  try: leave --encoding out"]),
         ("--block 288 --window 3..9", ["--window has no effect with --kernel", "  try: leave --window out"]),
         ("--block 288 -D 3=4", ["-D 3=4: expected a name to define", "  try: for example -D STAGES=4"]),
         ("--block 288 -D A=4 -D A=5", ["-D A is given more than once", "  try: give it once"]),

@@ -82,7 +82,7 @@ def test_a_kernel_that_does_other_things_than_its_program_is_found(recorders, wr
     with pytest.raises(TraceFormatError, match=f"not those of the program in its records {records}") as caught:
         read_positional(recorders[Encoding.POSITIONAL].run(script), CONSUMER, "CTA 0, agent 1")
     assert caught.value.place == "CTA 0, agent 1"
-    assert "tagged encoding" in caught.value.correction
+    assert "--encoding tagged" in caught.value.correction
 
 
 def test_an_agent_that_stops_leaves_what_it_did(recorders):
