@@ -9,7 +9,7 @@ from pipesim.answers.budget import budget_of
 from pipesim.answers.check import check as check_answer
 from pipesim.answers.views.check import CheckReport
 from pipesim.answers.views.conclusion import Conclusion
-from pipesim.api.finding import CheckFinding, check_findings
+from pipesim.api.finding import CheckFinding, check_findings, finding_rows
 from pipesim.api.given import Given, above_zero, at_least_one, built
 from pipesim.api.result import VerdictResult
 from pipesim.api.show import diagram_picture
@@ -20,6 +20,7 @@ from pipesim.model.strictness import Strictness
 from pipesim.prove.check import MOST_STATES
 from pipesim.report.findings.in_short import in_short
 from pipesim.report.pages.check import check_lines
+from pipesim.trace.tables import Rows
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -53,6 +54,9 @@ class CheckResult(VerdictResult):
 
     def _document(self) -> object:
         return document_of(self.report)
+
+    def _rows(self) -> Rows:
+        return finding_rows(self.findings)
 
     def pictures(self) -> Sequence[tuple[str, str]]:
         """The counterexamples; of what is proved the diagram."""

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
+from typing import Any
 
 from pipesim.answers.compare import compare_kernel, compare_trace
 from pipesim.answers.recorded_program import named_program, recorded_program
@@ -89,6 +90,10 @@ class ComparisonResult(VerdictResult):
 
     def _document(self) -> object:
         return document_of(self.report)
+
+    def to_arrow(self) -> Any:
+        """The events of the trace."""
+        return self.trace.to_arrow()
 
     def pictures(self) -> Sequence[tuple[str, str]]:
         """The timeline."""

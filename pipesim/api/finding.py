@@ -15,6 +15,7 @@ from pipesim.report.findings.schedule import schedule_block
 from pipesim.report.pages.check import shown_lines
 from pipesim.report.pictures.schedule_svg import schedule_svg
 from pipesim.report.text.words import place
+from pipesim.trace.tables import Rows
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -50,6 +51,11 @@ class CounterexampleDiagram(Result):
 
     def _document(self) -> object:
         return self.data
+
+    def _rows(self) -> Rows:
+        columns = {"number": int, "agent": str, "what": str, "barrier": str, "stage": int, "phase": int, "note": str}
+        columns |= {"line": str}
+        return columns, [{name: getattr(step, name) for name in columns} for step in self.steps]
 
     def pictures(self) -> Sequence[tuple[str, str]]:
         """The schedule."""
@@ -100,6 +106,9 @@ class ReportedFinding(Result):
     def _document(self) -> object:
         return self.data
 
+    def _rows(self) -> Rows:
+        return finding_rows([self])
+
     def pictures(self) -> Sequence[tuple[str, str]]:
         """The counterexample's, if there is one."""
         return self.counterexample.pictures() if self.counterexample is not None else ()
@@ -110,6 +119,21 @@ class CheckFinding(ReportedFinding):
     """What is wrong in some schedule, with the counterexample that shows it."""
 
     counterexample: CounterexampleDiagram
+
+
+def finding_rows(findings: Iterable[ReportedFinding]) -> Rows:
+    """A row for each finding."""
+    columns = {"kind": str, "claim": str, "line": str, "corrections": list, "replay": str}
+    return columns, [
+        {
+            "kind": each.kind,
+            "claim": each.claim,
+            "line": each.line,
+            "corrections": list(each.corrections),
+            "replay": each.counterexample.replay if each.counterexample is not None else "",
+        }
+        for each in findings
+    ]
 
 
 def check_findings(shown: Iterable[Counterexample]) -> tuple[CheckFinding, ...]:

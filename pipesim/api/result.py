@@ -6,11 +6,13 @@ from abc import ABC, abstractmethod
 from base64 import b64encode
 from collections.abc import Sequence
 from html import escape
+from typing import Any
 
 from pipesim.answers.views.conclusion import Conclusion
 from pipesim.export.as_json import as_json
 from pipesim.report.sentences.document import in_words
 from pipesim.report.text.console import text_of
+from pipesim.trace.tables import Rows, as_pandas, rows_table
 
 WIDTH = 100  #: cells of a report as text
 _REPR = 100  #: characters of a repr
@@ -29,8 +31,15 @@ class Result(ABC):
 
     def _repr_html_(self) -> str:
         """The report and its pictures, for a notebook: no style or script of the page is touched, light or dark."""
-        pictures = "".join(_image(name, svg) for name, svg in self.pictures())
-        return f'<div><pre style="{_PRE}">{escape(str(self))}</pre>{pictures}</div>'
+        return html_of(str(self), self.pictures())
+
+    def to_arrow(self) -> Any:
+        """What the result lists, as a ``pyarrow.Table``: the events of a run, the findings of a check, and so on."""
+        return rows_table(*self._rows())
+
+    def to_pandas(self) -> Any:
+        """The same as a ``pandas.DataFrame``. UsageError where pandas is not installed."""
+        return as_pandas(self.to_arrow())
 
     def to_json(self) -> str:
         """The answer as JSON: the document that the command prints with ``--json``."""
@@ -47,6 +56,10 @@ class Result(ABC):
     @abstractmethod
     def _document(self) -> object:
         """What :meth:`to_json` writes."""
+
+    def _rows(self) -> Rows:
+        """What :meth:`to_arrow` lists."""
+        return {"text": str}, [{"text": line} for line in str(self).split("\n")]
 
     def pictures(self) -> Sequence[tuple[str, str]]:
         """The pictures of its HTML, each as a caption and an SVG."""
@@ -68,6 +81,12 @@ class VerdictResult(Result):
 
     def __bool__(self) -> bool:
         return self.ok is True
+
+
+def html_of(text: str, pictures: Sequence[tuple[str, str]]) -> str:
+    """A text and pictures (caption, SVG), for a notebook."""
+    shown = "".join(_image(name, svg) for name, svg in pictures)
+    return f'<div><pre style="{_PRE}">{escape(text)}</pre>{shown}</div>'
 
 
 def _image(name: str, svg: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from pipesim.answers.run import run
 from pipesim.answers.views.conclusion import Conclusion
@@ -88,6 +89,10 @@ class SimulationResult(VerdictResult):
 
     def _document(self) -> object:
         return document_of(self.report)
+
+    def to_arrow(self) -> Any:
+        """The events of the run."""
+        return self.trace.to_arrow()
 
     def pictures(self) -> Sequence[tuple[str, str]]:
         """The timeline."""

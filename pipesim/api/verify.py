@@ -24,6 +24,7 @@ from pipesim.model.finding import Verdict
 from pipesim.model.program import Program
 from pipesim.model.strictness import Strictness
 from pipesim.report.pages.verify import verify_lines
+from pipesim.trace.tables import Rows
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -71,6 +72,22 @@ class VerifyResult(VerdictResult):
 
     def _document(self) -> object:
         return document_of(self.report)
+
+    def _rows(self) -> Rows:
+        columns = {"device": str, "source": str, "behaviour": str, "events": int, "figure": str}
+        columns |= {"simulated_millicycles": int, "measured_millicycles": int}
+        return columns, [
+            {
+                "device": each.device,
+                "source": each.source,
+                "behaviour": each.behaviour.value,
+                "events": len(each.measured.events),
+                "figure": each.time.figure,
+                "simulated_millicycles": each.time.simulated,
+                "measured_millicycles": each.time.measured,
+            }
+            for each in self.hardware
+        ]
 
     def pictures(self) -> Sequence[tuple[str, str]]:
         """The counterexamples and the timeline of the first trace; the diagram where there is neither."""

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, fields
 from enum import IntEnum
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -246,6 +247,9 @@ class Events:
         return Events(*(getattr(self, f.name)[rows] for f in fields(self)))
 
 
+# What makes tables and pictures of a trace imports this file, the latter from layers above: a trace finds them by name.
+_TABLES, _PAGE = "pipesim.trace.tables", "pipesim.api.trace"
+
 COLUMNS: tuple[str, ...] = tuple(f.name for f in fields(Events))
 
 
@@ -259,3 +263,16 @@ class Trace:
     def __repr__(self) -> str:
         """One line: a trace in full is as long as its events."""
         return f"<Trace of {self.meta.protocol}, {self.meta.source}, {len(self.events):,} events>"
+
+    def to_arrow(self) -> Any:
+        """The events as a ``pyarrow.Table``: agents, kinds and barriers by name, times and values in numbers."""
+        return import_module(_TABLES).trace_table(self)
+
+    def to_pandas(self) -> Any:
+        """The same as a ``pandas.DataFrame``. UsageError where pandas is not installed."""
+        return import_module(_TABLES).as_pandas(self.to_arrow())
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: what the trace is of, and its timeline."""
+        shown: str = import_module(_PAGE).trace_html(self)
+        return shown

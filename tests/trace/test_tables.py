@@ -1,0 +1,93 @@
+"""Traces and results as tables: the same events, with names for what the file has as numbers."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import replace
+
+import pytest
+
+import pipesim
+from pipesim.errors import UsageError
+from pipesim.trace.files import read_trace
+from pipesim.trace.schema import Trace
+from pipesim.trace.tables import rows_table
+from tests.support.paths import EXAMPLES, TRACES
+
+STORED = TRACES / "h200" / "cluster_multicast-c2-cw2-ob8192-sb8192-s4-t3-w600-g2.parquet"
+FORGETS = str(EXAMPLES / "ring_forgets.py") + ":ring"
+
+
+def test_every_event_is_a_row_with_its_names() -> None:
+    trace = read_trace(STORED)
+    rows = trace.to_arrow().to_pylist()
+    assert len(rows) == len(trace.events)
+    for at, row in enumerate(rows):
+        site, agent = (int(getattr(trace.events, name)[at]) for name in ("site", "agent"))
+        assert (row["agent"], row["role"]) == (trace.meta.agent_name(agent), trace.meta.agents[agent].role)
+        assert (row["warp"], row["site"]) == (trace.meta.agents[agent].warp, trace.meta.sites[site].name)
+        assert (row["kind"], row["barrier"]) == (
+            trace.meta.sites[site].kind.name.lower(),
+            trace.meta.sites[site].barrier,
+        )
+        for name in ("cta", "stage", "parity", "iteration", "value", "cycle", "time_ps", "error_ps", "globaltimer_ns"):
+            assert row[name] == getattr(trace.events, name)[at]
+
+
+def test_names_that_are_alike_are_one_name() -> None:
+    trace = read_trace(STORED)
+    alike = tuple(replace(site, name="same") for site in trace.meta.sites)
+    column = Trace(replace(trace.meta, sites=alike), trace.events).to_arrow().column("site")
+    assert set(column.to_pylist()) == {"same"}
+    assert len(column.chunk(0).dictionary) == 1
+
+
+def test_pandas_has_the_same() -> None:
+    pytest.importorskip("pandas")
+    frame = read_trace(STORED).to_pandas()
+    assert frame.to_dict("list") == read_trace(STORED).to_arrow().to_pydict()
+
+
+def test_without_pandas_arrow_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    with pytest.raises(UsageError, match="pandas is not installed") as error:
+        read_trace(STORED).to_pandas()
+    assert ".to_arrow()" in error.value.correction
+
+
+def test_results_list_what_they_found() -> None:
+    found = pipesim.check(FORGETS, stages=2)
+    (finding,) = found.to_arrow().to_pylist()
+    assert (finding["kind"], finding["line"]) == ("deadlock", found.findings[0].line)
+    assert finding["replay"] == found.findings[0].counterexample.replay
+    assert found.findings[0].to_arrow().to_pylist() == [finding]
+    steps = found.findings[0].counterexample.to_arrow().to_pylist()
+    assert [step["number"] for step in steps] == [step.number for step in found.findings[0].counterexample.steps]
+    right = pipesim.check("producer_consumer", tiles=3)
+    assert right.to_arrow().to_pylist() == []
+    assert right.to_arrow().column_names == found.to_arrow().column_names
+    assert pipesim.show("producer_consumer").to_arrow().column_names == ["text"]
+
+
+def test_runs_list_their_events_and_a_verification_its_traces() -> None:
+    simulated = pipesim.simulate("producer_consumer", tiles=3)
+    assert simulated.to_arrow() == simulated.trace.to_arrow()
+    compared = pipesim.compare(str(STORED))
+    assert compared.to_arrow() == compared.trace.to_arrow()
+    verified = pipesim.verify("producer_consumer", hardware="recorded", tiles=5)
+    rows = verified.to_arrow().to_pylist()
+    assert [row["device"] for row in rows] == [each.device for each in verified.hardware]
+
+
+def test_a_table_without_rows_has_its_columns() -> None:
+    assert rows_table({"a": str, "b": int, "c": list}, []).column_names == ["a", "b", "c"]
+
+
+def test_a_notebook_shows_a_trace_with_its_timeline_also_of_an_unknown_protocol() -> None:
+    trace = read_trace(STORED)
+    unknown = Trace(replace(trace.meta, protocol="<mine>"), trace.events)
+    for each, name in ((trace, "cluster_multicast"), (unknown, "&lt;mine&gt;")):
+        html = each._repr_html_()
+        assert html.startswith("<div><pre")
+        assert name in html
+        assert html.count("data:image/svg+xml;base64,") == 1
