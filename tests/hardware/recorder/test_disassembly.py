@@ -62,6 +62,14 @@ def test_clocks_are_read_in_the_order_of_the_source(memory, clock, change, tmp_p
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("encoding", [1, 2])
+def test_so_they_are_with_the_encodings_of_format_2(encoding, tmp_path):
+    build = RING | {"PIPESIM_MEMORY": 0, "PIPESIM_ENCODING": encoding}
+    found = letters(compile_cubin(SOURCE, build).cubin, tmp_path)
+    assert holds(found), found
+
+
+@pytest.mark.slow
 def test_records_that_are_stored_at_once_are_in_order_too(tmp_path):
     found = letters(compile_cubin(SOURCE, RING | {"PIPESIM_MEMORY": 1, "PIPESIM_EAGER": 1}).cubin, tmp_path)
     assert holds(found, behind_branches=True), found
