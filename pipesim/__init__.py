@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from pipesim.lang.try_result import TryResult
     from pipesim.lang.warp import Warp
     from pipesim.launches.capture import CapturedLaunch, CapturedLaunches, LaunchVerdicts, capture_launches
+    from pipesim.launches.record.session import RecordedTrace, Recording, record
     from pipesim.model.ending import Ending
     from pipesim.model.finding import Advisory, Deadlock, FaultKind, FaultReport, Verdict
     from pipesim.model.ops import Engine, Fence, Order, Scope, Space
@@ -79,6 +80,7 @@ _HOMES = {
         "pipesim.lang.try_result": ("TryResult",),
         "pipesim.lang.warp": ("Warp",),
         "pipesim.launches.capture": ("CapturedLaunch", "CapturedLaunches", "LaunchVerdicts", "capture_launches"),
+        "pipesim.launches.record.session": ("RecordedTrace", "Recording", "record"),
         "pipesim.model.finding": ("Advisory", "Deadlock", "FaultKind", "FaultReport", "Verdict"),
         "pipesim.model.ops": ("Engine", "Fence", "Order", "Scope", "Space"),
         "pipesim.model.program": ("Program",),
@@ -118,6 +120,8 @@ __all__ = [
     "Program",
     "Protocol",
     "ProtocolError",
+    "RecordedTrace",
+    "Recording",
     "ReportedFinding",
     "Scope",
     "SharedMemBarrier",
@@ -148,6 +152,7 @@ __all__ = [
     "mma_arrive_multicast",
     "predicated",
     "read_trace",
+    "record",
     "show",
     "simulate",
     "umma_arrive_leader_cta",

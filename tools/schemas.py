@@ -21,6 +21,7 @@ from typing import Any, Union, get_args, get_origin, get_type_hints
 from pipesim.answers.views.check import CheckReport, ProvedRange, WalkReport
 from pipesim.answers.views.doctor import DoctorReport
 from pipesim.answers.views.launches import CaughtKernel, LaunchesReport
+from pipesim.answers.views.recording import RecordReport
 from pipesim.answers.views.redundant import RedundantReport
 from pipesim.answers.views.rows import ProtocolRow
 from pipesim.answers.views.run import RunReport
@@ -185,7 +186,7 @@ def several(name: str, title: str, report: type, head: Mapping[str, Schema], *, 
 
 def answers() -> dict[str, Schema]:
     """The documents of ``--json``."""
-    shown, listed, caught, examined, needless = (Types(lower_names) for _ in range(5))
+    shown, listed, caught, examined, needless, recorded = (Types(lower_names) for _ in range(6))
     protocols = listed.of(ProtocolRow)
     shown.of(Anatomy)
     anatomy = record({"exit_code": EXIT_CODE, **shown.defs.pop("Anatomy")["properties"]})
@@ -231,6 +232,13 @@ def answers() -> dict[str, Schema]:
             "pipesim launches --json -- COMMAND",
             record({"exit_code": STATUS, "report": caught.of(LaunchesReport)}),
             caught.defs,
+        ),
+        "record": document(
+            "record",
+            ANSWERS,
+            "pipesim record --json -- COMMAND",
+            record({"exit_code": STATUS, "report": recorded.of(RecordReport)}),
+            recorded.defs,
         ),
         "error": document(
             "error",

@@ -13,7 +13,22 @@ import sys
 import traceback
 from collections.abc import Sequence
 
-from pipesim.cli import capture, check, completion, diff, doctor, export, launches, list_, new, run, show, table, verify
+from pipesim.cli import (
+    capture,
+    check,
+    completion,
+    diff,
+    doctor,
+    export,
+    launches,
+    list_,
+    new,
+    record,
+    run,
+    show,
+    table,
+    verify,
+)
 from pipesim.cli.arguments import Command
 from pipesim.cli.completion import complete_if_asked
 from pipesim.cli.limits import carry_out, interrupted
@@ -33,6 +48,7 @@ COMMANDS: tuple[Command, ...] = (
     table.COMMAND,
     capture.COMMAND,
     launches.COMMAND,
+    record.COMMAND,
     diff.COMMAND,
     verify.COMMAND,
     doctor.COMMAND,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pipesim.answers.views.conclusion import Answer, Conclusion, worst
 from pipesim.answers.views.launches import LaunchesReport
+from pipesim.answers.views.recording import RecordReport
 from pipesim.errors import InternalError
 
 _CODES = {
@@ -30,3 +31,11 @@ def launches_exit_code(report: LaunchesReport) -> int:
     if not report.checked:
         return report.status or code
     return code or (_CODES[Conclusion.UNKNOWN] if report.status else 0)
+
+
+def record_exit_code(report: RecordReport) -> int:
+    """The code of a command that recorded a program: the program's own status, else that of the traces.
+
+    1: a launch did not end by itself, or a trace differs from its PTX; 3: no trace, or one that could not be compared.
+    """
+    return report.status or exit_code(report)

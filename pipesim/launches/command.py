@@ -49,11 +49,16 @@ def spool_folder() -> Iterator[Path]:
 
 
 def observed_environment(
-    spool: Path, limits: Limits, environment: Mapping[str, str] = os.environ, *, inject: bool = False
+    spool: Path,
+    limits: Limits,
+    environment: Mapping[str, str] = os.environ,
+    *,
+    inject: bool = False,
+    more: Mapping[str, str] | None = None,
 ) -> dict[str, str]:
     """The environment of a command whose Python processes write records to ``spool``, and so do their children.
 
-    ``inject``: so do processes that are not Python. Raises as :func:`pipesim.launches.inject.injection_environment`.
+    ``inject``: so do processes that are not Python. ``more``: other variables for them. Raises as :func:`pipesim.launches.inject.injection_environment`.
     """
     path = environment.get("PYTHONPATH")
     paths = [str(_SITE), *([path] if path else [])]
@@ -62,7 +67,7 @@ def observed_environment(
         from pipesim.launches.inject import injection_environment
 
         others = injection_environment(spool, limits, environment)
-    mine = {**limits.to_environment(), SPOOL: str(spool), "PYTHONPATH": os.pathsep.join(paths)}
+    mine = {**limits.to_environment(), **(more or {}), SPOOL: str(spool), "PYTHONPATH": os.pathsep.join(paths)}
     return {**environment, **others, **mine}
 
 

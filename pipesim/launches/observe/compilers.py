@@ -7,14 +7,12 @@ the ``Program`` of ``cuda.core``. Others keep the PTX themselves (:mod:`pipesim.
 from __future__ import annotations
 
 import hashlib
-import sys
 from collections.abc import Callable
 from contextlib import suppress
-from importlib.abc import Loader, MetaPathFinder
-from importlib.machinery import ModuleSpec
-from importlib.util import find_spec
-from types import ModuleType
+from functools import partial
 from typing import Any, NamedTuple
+
+from pipesim.launches.observe.imports import watch_imports
 
 
 class Source(NamedTuple):
@@ -32,6 +30,8 @@ def hash_of(image: bytes) -> str:
 class Compiled(dict[str, Source]):
     """The PTX of machine code, by its hash."""
 
+    _unwatch: Callable[[], None] = staticmethod(lambda: None)
+
     def note(self, image: bytes, text: bytes, origin: str) -> None:
         """Machine code and the PTX from which it was made."""
         if image and text.strip(b"\0\n "):
@@ -39,58 +39,11 @@ class Compiled(dict[str, Source]):
 
     def watch(self) -> None:
         """Watch the compilers, those that are imported already and those that will be."""
-        for name, change in _CHANGES.items():
-            module = sys.modules.get(name)
-            if module is not None:
-                change(module, self)
-        sys.meta_path.insert(0, _Watch(self))
+        self._unwatch = watch_imports({name: partial(change, made=self) for name, change in _CHANGES.items()})
 
     def unwatch(self) -> None:
         """End watching imports. What was changed keeps working and notes on."""
-        sys.meta_path[:] = [each for each in sys.meta_path if not (isinstance(each, _Watch) and each.made is self)]
-
-
-class _Watch(MetaPathFinder):
-    """Finds nothing itself, but sees each import of a compiler's module and changes the module after it was made."""
-
-    def __init__(self, made: Compiled) -> None:
-        self.made = made
-        self._inside = False
-
-    def find_spec(self, name: str, _path: Any = None, _target: Any = None) -> ModuleSpec | None:
-        """The spec that the others find, with a loader that changes the module at its end."""
-        if self._inside or name not in _CHANGES:
-            return None
-        self._inside = True
-        try:
-            spec = find_spec(name)
-        except (ImportError, ValueError):
-            return None
-        finally:
-            self._inside = False
-        if spec is not None and spec.loader is not None:
-            spec.loader = _Then(spec.loader, lambda module: _CHANGES[name](module, self.made))
-        return spec
-
-
-class _Then(Loader):
-    """A loader that loads as another does, and then calls a function with the module."""
-
-    def __init__(self, loader: Any, then: Callable[[ModuleType], None]) -> None:
-        self._loader, self._then = loader, then
-
-    def create_module(self, spec: ModuleSpec) -> ModuleType | None:
-        """As the other loader."""
-        made: ModuleType | None = self._loader.create_module(spec)
-        return made
-
-    def exec_module(self, module: ModuleType) -> None:
-        """As the other loader; then the change, which must never harm the import."""
-        self._loader.exec_module(module)
-        self._then(module)
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._loader, name)
+        self._unwatch()
 
 
 def _watch_bindings(module: Any, made: Compiled) -> None:
@@ -174,7 +127,7 @@ def _watch_cupy(module: Any, made: Compiled) -> None:
     module.getCUBIN = watched
 
 
-_CHANGES: dict[str, Callable[[Any, Compiled], None]] = {
+_CHANGES: dict[str, Callable[..., None]] = {
     "cuda.bindings.nvrtc": _watch_bindings,
     "cuda.core": _watch_core,
     "cuda.core.experimental": _watch_core,

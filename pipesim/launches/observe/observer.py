@@ -60,6 +60,23 @@ class Known(NamedTuple):
     code: KernelCode | None
 
 
+class DryLaunch(NamedTuple):
+    """A launch that was asked for in a dry run: its record, with its parameters, and its kernel's code.
+
+    ``code`` is None where the kernel is not wanted.
+    """
+
+    record: dict[str, Any]
+    code: KernelCode | None
+
+
+class _Dry(NamedTuple):
+    """The dry run of a thread: the stream that its launch is meant for, and what was found."""
+
+    stream: int
+    found: list[DryLaunch]
+
+
 class LaunchObserver:
     """Gets the driver's calls from CUPTI and writes records to the spool."""
 
@@ -103,7 +120,12 @@ class LaunchObserver:
 
     def _before(self, number: int, data: Any) -> None:
         if number in calls.LAUNCH_EX or number in calls.LAUNCH:
-            self._launched(_attempt(number, data.arguments), data.symbol)
+            attempt = _attempt(number, data.arguments)
+            dry: _Dry | None = getattr(self._inside, "dry", None)
+            if dry is None:
+                self._launched(attempt, data.symbol)
+            else:
+                dry.found.append(self._described_dry(attempt._replace(stream=dry.stream), data.symbol))
         elif number in calls.INSTANTIATE:
             self._graph(calls.FirstTwo.from_address(data.arguments).second or 0)
         elif number in calls.UNLOAD:
@@ -150,6 +172,27 @@ class LaunchObserver:
                 return
         with self._locked():
             self._first_sight(attempt, symbol.decode(errors="replace") if symbol else "")
+
+    @contextmanager
+    def dry_run(self, stream: int) -> Iterator[list[DryLaunch]]:
+        """What this thread launches within is described as if it were launched in ``stream``, and not counted.
+
+        The caller sees to it that it is not run: it is launched in a stream whose work becomes a graph.
+        """
+        found: list[DryLaunch] = []
+        self._inside.dry = _Dry(stream, found)
+        try:
+            yield found
+        finally:
+            self._inside.dry = None
+
+    def _described_dry(self, attempt: Attempt, symbol: bytes | None) -> DryLaunch:
+        with self._locked():
+            name = symbol.decode(errors="replace") if symbol else ""
+            known = self._known.get(attempt.function) or self._learn(attempt.function, name)
+            raw = raw_parameters(known.layout, attempt.parameters, attempt.extra) if known.layout is not None else None
+            given = None if raw is None else examined(raw, self._driver, self._maps)
+            return DryLaunch(self._described(attempt, known, given), known.code)
 
     def _first_sight(self, attempt: Attempt, name: str) -> None:
         known = self._known.get(attempt.function) or self._learn(attempt.function, name)
@@ -198,6 +241,9 @@ class LaunchObserver:
         return made
 
     def _record(self, attempt: Attempt, known: Known, given: tuple[Given, ...] | None) -> bool:
+        return self._write(self._described(attempt, known, given))
+
+    def _described(self, attempt: Attempt, known: Known, given: tuple[Given, ...] | None) -> dict[str, Any]:
         cluster = attempt.cluster or self._driver.required_cluster(attempt.function) or (1, 1, 1)
         capturing = attempt.via == "launch" and self._driver.is_capturing(attempt.stream)
         wanted = self._pointers(known) if given is not None else frozenset()
@@ -219,7 +265,7 @@ class LaunchObserver:
         if capturing:
             record["via"] = "graph"
         record["registers"] = self._driver.registers(attempt.function)
-        return self._write(record | {"parameters": parameters, "parameters_known": given is not None})
+        return record | {"parameters": parameters, "parameters_known": given is not None}
 
     def _pointers(self, known: Known) -> frozenset[tuple[int, int]]:
         assert known.code is not None
@@ -296,16 +342,20 @@ def _attempt(number: int, arguments: int) -> Attempt:
         config = calls.LaunchConfig.from_address(given.config)
         grid, block = _shape(config)
         cluster = _cluster(config)
-        stream, extra = config.stream or 0, given.extra or 0
+        stream, extra = config.stream or _default_stream(number), given.extra or 0
         return Attempt(
             given.function or 0, grid, block, cluster, config.shared, stream, given.parameters or 0, extra, "launch"
         )
     plain = calls.LaunchKernel.from_address(arguments)
     grid, block = _shape(plain)
     extra = 0 if number in calls.COOPERATIVE else plain.extra or 0
-    return Attempt(
-        plain.function or 0, grid, block, None, plain.shared, plain.stream or 0, plain.parameters or 0, extra, "launch"
-    )
+    stream = plain.stream or _default_stream(number)
+    return Attempt(plain.function or 0, grid, block, None, plain.shared, stream, plain.parameters or 0, extra, "launch")
+
+
+def _default_stream(number: int) -> int:
+    """The stream 0 of a call: that of the thread where the call is of the thread's kind."""
+    return calls.PER_THREAD_STREAM if number in calls.PER_THREAD else 0
 
 
 def _shape(given: Any) -> tuple[Shape, Shape]:

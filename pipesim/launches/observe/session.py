@@ -20,10 +20,13 @@ from pipesim.launches.observe.spool import Spool
 
 
 class LaunchObservation:
-    """One observation of this process; it ends with ``stop``, which may be called twice."""
+    """One observation of this process; it ends with ``stop``, which may be called twice.
+
+    ``spool`` gets its records, ``compiled`` knows the PTX of what compilers in this process made.
+    """
 
     def __init__(self, spool: Spool, observer: LaunchObserver, compiled: Compiled) -> None:
-        self._spool, self.observer, self._compiled = spool, observer, compiled
+        self.spool, self.observer, self.compiled = spool, observer, compiled
         self._subscription: Subscription | None = None
         self._process = os.getpid()
         self.switches: tuple[str, ...] = ()  #: variables of the environment that are set while it lasts
@@ -39,11 +42,11 @@ class LaunchObservation:
             return
         self._subscription.close()
         self._subscription = None
-        self._compiled.unwatch()
+        self.compiled.unwatch()
         for name in self.switches:
             os.environ.pop(name, None)
         self.observer.finish()
-        self._spool.close()
+        self.spool.close()
 
 
 def start(spool: Path, limits: Limits, driver: Driver | None = None) -> LaunchObservation:

@@ -1,8 +1,9 @@
 """The records that an observed process has written into a spool folder, as plain data: bounded, and never evaluated.
 
 A spool folder has one ``NAME.jsonl`` for each process, a JSON object in each line, and files of code beside it:
-``KEY.ptx``, or ``KEY.entry``, an entry of a fat binary. A line is complete when it ends with a newline, so that the
-records of a process that was killed can be read. What is damaged becomes a note with its file and line.
+``KEY.ptx``, or ``KEY.entry``, an entry of a fat binary, and ``KEY.records``, the buffer of a launch. A line is complete
+when it ends with a newline, so that the records of a process that was killed can be read. What is damaged becomes a
+note with its file and line.
 """
 
 from __future__ import annotations
@@ -24,8 +25,10 @@ from pipesim.inputs import InputKind, json_value
 from pipesim.launches.records.members import CORRECTION, line_of, name_of, seen_parameter
 from pipesim.launches.records.record import (
     CountRecord,
+    InstrumentedRecord,
     LaunchRecord,
     ObservedProcess,
+    RecordedRecord,
     SpoolRecords,
 )
 from pipesim.ptx.launch import file as launch_file
@@ -34,6 +37,7 @@ from pipesim.ptx.launch.members import Members
 RECORDS_VERSION = 1
 MOST_NOTES = 32  #: damaged lines that are named
 _LINES = InputKind("file of records", MAX_SPOOL_BYTES, UsageError, CORRECTION)
+_BUFFER = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,199}\.records")
 _CODE = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,199}\.(ptx|entry)")
 
 
@@ -53,7 +57,14 @@ def read_spool(folder: Path) -> SpoolRecords:
             found.note(f"{path.name}: {error.cause or error.fact}")
     if found.damaged > MOST_NOTES:
         found.note(f"{found.damaged - MOST_NOTES:,} more records cannot be read")
-    return SpoolRecords(tuple(found.processes), tuple(found.launches), tuple(found.counts), tuple(found.notes))
+    return SpoolRecords(
+        tuple(found.processes),
+        tuple(found.launches),
+        tuple(found.counts),
+        tuple(found.notes),
+        tuple(found.instrumented),
+        tuple(found.recorded),
+    )
 
 
 def _by_process(path: Path) -> tuple[int, str]:
@@ -73,6 +84,8 @@ class _Found:
     launches: list[LaunchRecord] = field(default_factory=list)
     counts: list[CountRecord] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+    instrumented: list[InstrumentedRecord] = field(default_factory=list)
+    recorded: list[RecordedRecord] = field(default_factory=list)
     damaged: int = 0
     records: int = 0
 
@@ -117,6 +130,11 @@ def _process(given: Members, _process: str, found: _Found) -> None:
 
 
 def _launch(given: Members, process: str, found: _Found) -> None:
+    found.launches.append(launch_record(given, process))
+
+
+def launch_record(given: Members, process: str = "") -> LaunchRecord:
+    """The launch of a record, whose members are :data:`LAUNCH_MEMBERS`. Raises LaunchFileError."""
     code = given.text("code", "")
     if code and not is_code_file(code):
         raise given.error("code", "expected the name of a file in the folder", correction=CORRECTION)
@@ -129,23 +147,21 @@ def _launch(given: Members, process: str, found: _Found) -> None:
         parameters = tuple(seen_parameter(each, given.at(f"parameters[{n}]")) for n, each in places)
         if sum(len(each.data) for each in parameters) > launch_file.MOST_SPACE:
             raise given.error("parameters", f"more than {launch_file.MOST_SPACE:,} bytes", correction=CORRECTION)
-    found.launches.append(
-        LaunchRecord(
-            name_of(given, "kernel"),
-            line_of(given, "image", given.text("image", "")),
-            code,
-            line_of(given, "origin", given.text("origin", "")),
-            line_of(given, "why_not", given.text("why_not", "")),
-            launch_file.read_shape(given, "grid", launch_file.MOST_GRID),
-            launch_file.read_shape(given, "block", launch_file.MOST_THREADS),
-            launch_file.read_shape(given, "cluster", launch_file.MOST_CLUSTER, default=(1, 1, 1)),
-            given.whole("dynamic_shared", 0, high=launch_file.MOST_SHARED),
-            given.whole("registers", 0, high=launch_file.MOST_REGISTERS),
-            given.text("via", "launch", ("launch", "graph")),
-            parameters,
-            process,
-            given.place,
-        )
+    return LaunchRecord(
+        name_of(given, "kernel"),
+        line_of(given, "image", given.text("image", "")),
+        code,
+        line_of(given, "origin", given.text("origin", "")),
+        line_of(given, "why_not", given.text("why_not", "")),
+        launch_file.read_shape(given, "grid", launch_file.MOST_GRID),
+        launch_file.read_shape(given, "block", launch_file.MOST_THREADS),
+        launch_file.read_shape(given, "cluster", launch_file.MOST_CLUSTER, default=(1, 1, 1)),
+        given.whole("dynamic_shared", 0, high=launch_file.MOST_SHARED),
+        given.whole("registers", 0, high=launch_file.MOST_REGISTERS),
+        given.text("via", "launch", ("launch", "graph")),
+        parameters,
+        process,
+        given.place,
     )
 
 
@@ -155,22 +171,58 @@ def _count(given: Members, process: str, found: _Found) -> None:
     found.counts.append(CountRecord(kernel, image, launches, distinct, left_out, process))
 
 
+def _instrumented(given: Members, _process: str, found: _Found) -> None:
+    code = given.text("code", "")
+    if code and not is_code_file(code):
+        raise given.error("code", "expected the name of a file in the folder", correction=CORRECTION)
+    texts = (line_of(given, name, given.text(name, "")) for name in ("origin", "reason"))
+    origin, reason = texts
+    numbers = (_pair(given, name) for name in ("registers", "spills", "stack"))
+    warnings = tuple(line_of(given, "warnings", each) for each in given.items("warnings", []))
+    found.instrumented.append(
+        InstrumentedRecord(name_of(given, "kernel"), origin, code, reason, *numbers, warnings=warnings)
+    )
+
+
+def _pair(given: Members, name: str) -> tuple[int, int]:
+    """Two numbers, before and after."""
+    values = given.items(name, [0, 0])
+    if len(values) != 2 or not all(type(each) is int and 0 <= each < 1 << 31 for each in values):
+        raise given.error(name, "expected two numbers", correction=CORRECTION)
+    return values[0], values[1]
+
+
+def _recorded(given: Members, process: str, found: _Found) -> None:
+    file = given.text("file", "")
+    if file and _BUFFER.fullmatch(file) is None:
+        raise given.error("file", "expected the name of a file in the folder", correction=CORRECTION)
+    launch = Members(given.data.get("launch"), given.at("launch"), LAUNCH_MEMBERS)
+    reason = line_of(given, "reason", given.text("reason", ""))
+    found.recorded.append(RecordedRecord(launch_record(launch, process), file, reason))
+
+
 def _note(given: Members, _process: str, found: _Found) -> None:
     found.note(line_of(given, "text", "; ".join(line.strip() for line in given.text("text").splitlines())))
 
+
+LAUNCH_MEMBERS = (
+    "kernel", "image", "code", "origin", "why_not", "grid", "block", "cluster", "dynamic_shared", "registers", "via",
+    "parameters", "parameters_known",
+)  # fmt: skip
 
 _KINDS: dict[str, Callable[[Members, str, _Found], None]] = {
     "process": _process,
     "launch": _launch,
     "count": _count,
     "note": _note,
+    "instrumented": _instrumented,
+    "recorded": _recorded,
 }
 _MEMBERS = {
     "process": ("version", "pid", "argv", "device", "arch"),
-    "launch": (
-        "kernel", "image", "code", "origin", "why_not", "grid", "block", "cluster", "dynamic_shared", "registers",
-        "via", "parameters", "parameters_known",
-    ),
+    "launch": LAUNCH_MEMBERS,
     "count": ("kernel", "image", "launches", "distinct", "left_out"),
     "note": ("text",),
-}  # fmt: skip
+    "instrumented": ("kernel", "origin", "code", "reason", "registers", "spills", "stack", "warnings"),
+    "recorded": ("launch", "file", "reason"),
+}

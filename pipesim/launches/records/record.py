@@ -83,6 +83,32 @@ class CountRecord:
 
 
 @dataclass(frozen=True)
+class InstrumentedRecord:
+    """A kernel whose image was replaced (its PTX is the file ``code``), or the ``reason`` why it was not.
+
+    ``registers``, ``spills`` and ``stack``: before and after, of a thread, the latter two in bytes.
+    """
+
+    kernel: str
+    origin: str
+    code: str
+    reason: str
+    registers: tuple[int, int] = (0, 0)
+    spills: tuple[int, int] = (0, 0)
+    stack: tuple[int, int] = (0, 0)
+    warnings: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class RecordedRecord:
+    """A launch that was recorded, with the file of its buffer in the folder, or the ``reason`` why it was not."""
+
+    launch: LaunchRecord
+    file: str
+    reason: str
+
+
+@dataclass(frozen=True)
 class SpoolRecords:
     """All records of a spool folder, in the order of the processes' numbers and of their lines."""
 
@@ -90,3 +116,5 @@ class SpoolRecords:
     launches: tuple[LaunchRecord, ...] = ()
     counts: tuple[CountRecord, ...] = ()
     notes: tuple[str, ...] = ()
+    instrumented: tuple[InstrumentedRecord, ...] = ()
+    recorded: tuple[RecordedRecord, ...] = ()

@@ -6,6 +6,7 @@ from collections import Counter
 
 from pipesim.answers.views.launches import CaughtLaunch, LaunchesReport
 from pipesim.model.finding import Verdict
+from pipesim.report.sentences.recording import shape_of
 from pipesim.report.text.words import count, listed, number
 
 
@@ -31,16 +32,5 @@ def launches_words(value: int) -> str:
 
 def shape_words(each: CaughtLaunch) -> str:
     """``grid 64 · block 384 · cluster 2``; of a cluster of one CTA nothing."""
-    sizes = [("grid", each.grid), ("block", each.block), ("cluster", each.cluster)]
-    said = [
-        f"{name} {'×'.join(map(str, _short(shape)))}"
-        for name, shape in sizes
-        if name != "cluster" or shape != (1, 1, 1)
-    ]
-    return " · ".join([*said, *(["in a graph"] if each.via == "graph" else [])])
-
-
-def _short(shape: tuple[int, int, int]) -> tuple[int, ...]:
-    """A shape without the sizes of 1 at its end."""
-    x, y, z = shape
-    return (x, y, z) if z > 1 else (x, y) if y > 1 else (x,)
+    graph = " · in a graph" if each.via == "graph" else ""
+    return shape_of(each.grid, each.block, each.cluster) + graph

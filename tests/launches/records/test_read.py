@@ -86,7 +86,10 @@ def test_a_launch_without_its_parameters_says_so(tmp_path: Path) -> None:
     ("record", "said"),
     [
         ([1], "this is the list [1], not an object"),
-        ({"kind": "order"}, "kind: expected one of process, launch, count, note, found 'order'"),
+        (
+            {"kind": "order"},
+            "kind: expected one of process, launch, count, note, instrumented, recorded, found 'order'",
+        ),
         (changed(extra=1), "the member 'extra' is not known"),
         (PROCESS | {"version": 2}, "version: expected 1"),
         (PROCESS | {"argv": [1]}, "argv: expected text"),

@@ -2,7 +2,11 @@
 
    A kernel's parameters follow from its name: "copy__8_4" has one of 8 bytes and one of 4, "tiles__128" a tensor map.
    A launch adds 1 to the first four bytes that its first 8-byte parameter points to, if that is memory of cuMemAlloc; a
-   kernel whose name begins with "killed" ends the process by SIGKILL instead. Every function of the real driver that
+   kernel whose name begins with "killed" ends the process by SIGKILL instead. In an instrumented module (machine code
+   with a P in the last byte of its identification, or PTX that has the name) it also adds 1 to the second word of the
+   buffer whose address is in "pipesim_buffer", and copies the file of FAKE_CUDA_RECORDS to its start, if one is named; a kernel
+   "hangs..." keeps its stream busy until the first word of the buffer is set, "stuck..." always, and "traps..." leaves the
+   stream with an error. Every function of the real driver that
    CUPTI would report calls the subscriber of the fake libcupti before and after it. Not safe for several threads but in
    launches. */
 #define _GNU_SOURCE
@@ -23,6 +27,8 @@ struct FakeContext {
 };
 struct FakeModule {
   int magic;
+  int is_instrumented;
+  uint64_t buffer; /* the variable "pipesim_buffer" of an instrumented module */
   struct FakeFunction *functions[MOST];
   int count;
 };
@@ -33,7 +39,8 @@ struct FakeFunction {
   struct FakeFunction *function;
 };
 struct FakeStream {
-  int busy;
+  int busy, error;
+  const uint32_t *until; /* not busy any more once this is not 0 */
   struct FakeGraph *capture;
 };
 struct FakeNode {
@@ -98,7 +105,11 @@ CUDA_API CUresult cuDeviceGetAttribute(int *value, int attribute, CUdevice devic
   const char *arch = getenv("FAKE_CUDA_ARCH"); /* "90" unless it is set; "90,80" for two devices */
   for (int i = 0; arch && i < device; i++) arch = strchr(arch, ',') ? strchr(arch, ',') + 1 : arch;
   int number = arch ? atoi(arch) : 90;
-  *value = attribute == 75 ? number / 10 : attribute == 76 ? number % 10 : 0;
+  *value = attribute == 75 ? number / 10 : attribute == 76 ? number % 10 : attribute == 16 ? 132 : 0;
+  return 0;
+}
+CUDA_API CUresult cuDriverGetVersion(int *version) {
+  *version = 13000;
   return 0;
 }
 CUDA_API CUresult cuCtxCreate_v2(CUcontext *made, unsigned flags, CUdevice device) {

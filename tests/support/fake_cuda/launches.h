@@ -70,6 +70,20 @@ static struct FakeNode *added(struct FakeGraph *graph, int type) {
   node->type = type;
   return graph->count < MOST ? graph->nodes[graph->count++] = node : node;
 }
+static void recorded(CUfunction f, CUstream stream) { /* what an instrumented kernel leaves in its buffer */
+  uint32_t *buffer = (uint32_t *)(uintptr_t)f->owner->buffer;
+  const char *path = getenv("FAKE_CUDA_RECORDS");
+  FILE *from = path ? fopen(path, "rb") : NULL;
+  stream = stream_of(stream);
+  if (!buffer) return;
+  if (from) {
+    for (int byte, i = 0; (byte = fgetc(from)) != EOF; i++) ((char *)buffer)[i] = (char)byte;
+    fclose(from);
+  } else buffer[1]++;
+  if (!strncmp(f->name, "hangs", 5) || !strncmp(f->name, "stuck", 5)) stream->busy = 1;
+  stream->until = strncmp(f->name, "stuck", 5) ? buffer : NULL;
+  if (!strncmp(f->name, "traps", 5)) stream->error = 719;
+}
 static CUresult launch(CUfunction f, const unsigned *shape, const unsigned *cluster, CUstream stream, void **params,
                        void **extra) {
   size_t offset, nbytes, count = 0;
@@ -105,6 +119,7 @@ static CUresult launch(CUfunction f, const unsigned *shape, const unsigned *clus
     if (allocation_of(address) >= 0) __atomic_add_fetch((int *)(uintptr_t)address, 1, __ATOMIC_RELAXED);
     break;
   }
+  recorded(f, stream);
   return 0;
 }
 struct launch_params {

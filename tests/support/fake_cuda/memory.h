@@ -54,7 +54,33 @@ CUDA_API CUresult cuMemcpyDtoHAsync_v2(void *to, CUdeviceptr from, size_t nbytes
   return stream && stream->capture ? 900 : cuMemcpyDtoH_v2(to, from, nbytes);
 }
 
+CUDA_API CUresult cuMemFree_v2(CUdeviceptr address) {
+  int i = allocation_of(address);
+  if (i < 0 || memory[i].start != address) return INVALID_VALUE;
+  memory[i] = memory[--allocations];
+  return 0;
+}
+CUDA_API CUresult cuMemHostAlloc(void **place, size_t nbytes, unsigned flags) {
+  *place = calloc(1, nbytes);
+  return flags == 3 ? 0 : INVALID_VALUE;
+}
+CUDA_API CUresult cuMemHostGetDevicePointer_v2(CUdeviceptr *address, void *place, unsigned flags) {
+  *address = (CUdeviceptr)(uintptr_t)place;
+  return 0 * (int)flags;
+}
+CUDA_API CUresult cuMemFreeHost(void *place) {
+  free(place);
+  return 0;
+}
+CUDA_API CUresult cuMemcpyHtoDAsync_v2(CUdeviceptr to, const void *from, size_t nbytes, CUstream stream) {
+  memcpy((void *)(uintptr_t)to, from, nbytes); /* to an allocation, or to a variable of a module */
+  return 0 * (stream != NULL);
+}
+
 /* streams */
+
+static struct FakeStream usual[3]; /* those that every thread has: 0, 1 and 2 */
+static CUstream stream_of(CUstream stream) { return (uintptr_t)stream > 2 ? stream : &usual[(uintptr_t)stream]; }
 
 static int is_made(CUstream stream) { return (uintptr_t)stream > 2; } /* not a stream that every thread has */
 CUDA_API CUresult cuStreamCreate(CUstream *stream, unsigned flags) {
@@ -62,7 +88,9 @@ CUDA_API CUresult cuStreamCreate(CUstream *stream, unsigned flags) {
   return 0 * (int)flags;
 }
 CUDA_API CUresult cuStreamQuery(CUstream stream) {
-  return is_made(stream) && stream->capture ? 900 : is_made(stream) && stream->busy ? NOT_READY : 0;
+  stream = stream_of(stream);
+  if (stream->until && *(volatile const uint32_t *)stream->until) stream->busy = 0;
+  return stream->capture ? 900 : stream->error ? stream->error : stream->busy ? NOT_READY : 0;
 }
 CUDA_API CUresult cuStreamSynchronize(CUstream stream) { return is_made(stream) && stream->capture ? 900 : 0; }
 CUDA_API CUresult cuStreamIsCapturing(CUstream stream, int *status) {

@@ -32,7 +32,12 @@ def _observe() -> None:
     from pipesim.launches.observe import Limits, start
 
     try:
-        start(spool, Limits.from_environment())
+        if os.environ.get("PIPESIM_RECORD"):
+            from pipesim.launches.record.process import RecordOptions, start_recording
+
+            start_recording(spool, Limits.from_environment(), RecordOptions.from_environment())
+        else:
+            start(spool, Limits.from_environment())
     except PipesimError as error:
         _note(spool, str(error))
 

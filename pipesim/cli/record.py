@@ -1,0 +1,106 @@
+"""``pipesim record``: run a program, and record the kernels with barriers that it launches, as traces."""
+
+from __future__ import annotations
+
+import argparse
+import signal
+from pathlib import Path
+
+from pipesim.cli.arguments import Command, add_force, add_output, bytes_of
+from pipesim.cli.output import emit, progress
+from pipesim.errors import UsageError
+from pipesim.process.watch import SignalError, current
+
+_OUT = Path("recording")
+_MOST_BYTES = "256M"
+
+
+def _arguments(parser: argparse.ArgumentParser) -> None:
+    parser.usage = "pipesim record [OPTION ...] -- COMMAND [ARGUMENT ...]"
+    parser.add_argument("--out", type=Path, default=_OUT, metavar="DIR", help=f"the folder to write (default {_OUT})")
+    parser.add_argument(
+        "--kernels",
+        action="append",
+        default=[],
+        metavar="PATTERN",
+        help="only kernels whose name in the PTX matches, as 'gemm*'; may be repeated",
+    )
+    parser.add_argument(
+        "--launches", type=int, default=1, metavar="N", help="launches of each kernel that are recorded (default 1)"
+    )
+    parser.add_argument(
+        "--skip", type=int, default=0, metavar="N", help="launches of each kernel before the first that is recorded"
+    )
+    parser.add_argument(
+        "--deadline",
+        type=float,
+        metavar="SECONDS",
+        help="stop a launch after this time, and say who waits for what; records are kept in host memory then",
+    )
+    parser.add_argument("--waits-only", action="store_true", help="record at waits only, where registers are short")
+    parser.add_argument("--diff", action="store_true", help="compare every trace with the program of its PTX")
+    parser.add_argument(
+        "--max-bytes",
+        type=bytes_of,
+        default=bytes_of(_MOST_BYTES),
+        metavar="SIZE",
+        help=f"of what a process records (default {_MOST_BYTES})",
+    )
+    add_force(parser)
+    add_output(parser)
+    parser.add_argument(
+        "words", nargs=argparse.REMAINDER, metavar="-- COMMAND", help="the program to run, and its arguments"
+    )
+
+
+def _carry_out(options: argparse.Namespace) -> int:
+    from pipesim.export.exit_codes import record_exit_code
+    from pipesim.launches.command import limits_of, observed_environment, run_observed, spool_folder
+    from pipesim.launches.files.folder import require_folder
+    from pipesim.launches.record.gather import gather_recording
+    from pipesim.launches.record.options import RecordOptions
+    from pipesim.launches.record.session import MOST_DISTINCT
+    from pipesim.report.pages.recording import paint_recording
+
+    words = options.words[1:] if options.words[:1] == ["--"] else options.words
+    if not words:
+        raise UsageError("record: no program is given", correction="pipesim record -- python train.py")
+    require_folder(options.out, force=options.force)
+    limits = limits_of(options.kernels, MOST_DISTINCT, options.max_bytes, once=False)
+    chosen = RecordOptions(options.launches, options.skip, options.deadline, options.waits_only)
+    with spool_folder() as spool:
+        environment = observed_environment(spool, limits, more=chosen.to_environment())
+        ran = run_observed(words, environment, to_stderr=options.json)
+        current().start(None)  # what the program has cost is not lost for a limit of time
+        with progress("reading what was recorded"):
+            report, files = gather_recording(
+                spool,
+                folder=str(options.out),
+                command=words,
+                status=ran.status,
+                patterns=options.kernels,
+                compare=options.diff,
+            )
+            files.write(options.out, force=options.force)
+    code = record_exit_code(report)
+    emit(options, {"exit_code": code, "report": report}, lambda console: paint_recording(console, report))
+    ending = next((number for number in ran.signals if number != signal.SIGINT), None)
+    if ending is not None and not ran.status:
+        raise SignalError(ending)
+    return code
+
+
+COMMAND = Command(
+    "record",
+    "run a program, and record the kernels that it launches",
+    "Run a Python program on a machine with a GPU, with records put into the kernels with barriers where they are "
+    "loaded, and write a trace of each with its PTX and launch file. The kernels compute what they computed before.",
+    _arguments,
+    _carry_out,
+    (
+        ("pipesim record -- python train.py", "write recording/KERNEL.parquet, .ptx and .json, for pipesim diff"),
+        ("pipesim record --kernels 'gemm*' --skip 2 --launches 3 --diff -- python bench.py", "three warm launches"),
+        ("pipesim record --deadline 5 -- python hangs.py", "stop a kernel that hangs, and say who waits for what"),
+    ),
+    in_steps=True,
+)

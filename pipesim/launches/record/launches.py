@@ -1,0 +1,277 @@
+"""The launches that are recorded: each has an instrumented kernel and a buffer, is waited for, and leaves a file.
+
+What a launch's parameters are is learned from a dry run: the framework launches in a stream whose work becomes a graph,
+which is never run, and CUPTI reports what the driver was asked for. A launch that is recorded is waited for by the
+thread that made it. A kernel that waits for something that the host does later (a flag in host memory, a kernel that
+is launched afterwards) can therefore not go on; a deadline ends it.
+"""
+
+from __future__ import annotations
+
+import _thread
+import json
+import sys
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, suppress
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from pipesim.errors import PipesimError
+from pipesim.launches.observe.compilers import Compiled
+from pipesim.launches.observe.observer import DryLaunch
+from pipesim.launches.observe.spool import Spool
+from pipesim.launches.record.memory import NOT_READY, Buffer, RecordingDriver
+from pipesim.launches.record.options import RecordOptions
+from pipesim.launches.record.prepared import Assembler, PreparedKernel, prepared
+from pipesim.launches.record.record_file import LaunchEnd, RecordedBuffer
+
+SUFFIX = ".records"
+GRACE_S = 2.0  #: that a kernel has to end after it was told to
+_LOOK_S = 0.0002  #: between two looks at a stream
+
+Prepare = Callable[[dict[str, Any], str, RecordOptions, Assembler], PreparedKernel]
+
+
+class DryRuns(Protocol):
+    """What describes launches that do not take place (:class:`pipesim.launches.observe.observer.LaunchObserver`)."""
+
+    def dry_run(self, stream: int) -> AbstractContextManager[list[DryLaunch]]:
+        """The launches of this thread within, as if they were in a stream."""
+
+
+@dataclass(frozen=True)
+class _Loaded:
+    """An instrumented kernel that the driver has loaded."""
+
+    made: PreparedKernel
+    function: int
+    symbol: int
+
+
+@dataclass(frozen=True)
+class _Running:
+    """A launch that is recorded, from before its call on."""
+
+    loaded: _Loaded
+    record: dict[str, Any]
+    stream: int
+    buffer: Buffer
+    began: float
+
+
+class _RefusedError(Exception):
+    """A launch is not recorded, for a reason."""
+
+
+class RecordedLaunches:
+    """Decides about each launch that a framework tells of. ``prepare`` instruments a kernel for a launch.
+
+    Nothing that goes wrong here reaches the program: its own kernel is launched then, and the reason is in the records.
+    """
+
+    def __init__(
+        self,
+        driver: RecordingDriver,
+        observer: DryRuns,
+        spool: Spool,
+        options: RecordOptions,
+        compiled: Compiled,
+        prepare: Prepare = prepared,
+    ) -> None:
+        self._driver, self._observer, self._spool, self._options = driver, observer, spool, options
+        self._compiled, self._prepare = compiled, prepare
+        self._launches: Counter[int] = Counter()
+        self._loaded: dict[tuple[int, str], _Loaded | str] = {}  #: or the reason why not
+        self._unwanted: set[int] = set()
+        self._lock = threading.Lock()
+        self._said: set[tuple[str, str]] = set()
+        self.active = True
+
+    @contextmanager
+    def launching(
+        self,
+        function: int,
+        stream: int,
+        dry: Callable[[int], object],
+        assembler: Assembler = Assembler(),  # noqa: B008
+    ) -> Iterator[int]:
+        """Within, the program launches the function that this yields; after it, a launch that is recorded has ended.
+
+        ``dry`` makes the same launch of the program's own function in another stream. ``assembler``: that of the
+        kernel's compiler.
+        """
+        running = self._begun(function, stream, dry, assembler)
+        if running is None:
+            yield function
+            return
+        launched = False
+        try:
+            yield running.loaded.function
+            launched = True
+        finally:
+            try:
+                self._ended(running, launched=launched)
+            except Exception as error:  # noqa: BLE001  # of ours: the launch itself was made
+                self._failed(error)
+            finally:
+                self._lock.release()
+
+    def _begun(self, function: int, stream: int, dry: Callable[[int], object], assembler: Assembler) -> _Running | None:
+        """The launch with its buffer, and the lock; None if it is not to be recorded."""
+        if not self.active or function in self._unwanted:
+            return None
+        self._launches[function] += 1
+        number = self._launches[function] - self._options.skip
+        if not 1 <= number <= self._options.launches:
+            return None
+        self._lock.acquire()
+        running = None
+        try:
+            running = self._ready(function, stream, dry, assembler)
+        except Exception as error:  # noqa: BLE001  # of ours, or of the framework in its dry run
+            self._failed(error)
+        finally:
+            if running is None:
+                self._lock.release()
+        return running
+
+    def _ready(self, function: int, stream: int, dry: Callable[[int], object], assembler: Assembler) -> _Running | None:
+        described = self._described(stream, dry)
+        if described is None or described.code is None:
+            self._unwanted.add(function)
+            return None
+        record = described.record
+        if not described.code.text:
+            self._refused(record, described.code.why_not or "its PTX is not text")
+            return None
+        if self._driver.is_capturing(stream):
+            self._refused(record, "it was launched in a CUDA graph; record it where it is launched by a stream")
+            return None
+        try:
+            loaded = self._instrumented(function, described, assembler)
+            buffer = self._buffer(loaded, stream)
+        except _RefusedError as refused:
+            self._refused(record, str(refused))
+            return None
+        return _Running(loaded, record, stream, buffer, time.monotonic())
+
+    def _described(self, stream: int, dry: Callable[[int], object]) -> DryLaunch | None:
+        """What the driver is asked for by the launch; None if that is not seen."""
+        beside = self._driver.begin_dry_run()
+        if not beside:
+            return None
+        try:
+            with self._observer.dry_run(stream) as found:
+                dry(beside)
+        finally:
+            self._driver.end_dry_run(beside)
+        return found[-1] if found else None
+
+    def _instrumented(self, function: int, described: DryLaunch, assembler: Assembler) -> _Loaded:
+        """The instrumented kernel for this launch, made once for launches that are alike."""
+        record, code = described.record, described.code
+        assert code is not None
+        key = function, json.dumps(record, sort_keys=True)
+        found = self._loaded.get(key)
+        if found is None:
+            text = code.text.rstrip(b"\0")
+            try:
+                made = self._prepare(record, text.decode("utf-8"), self._options, assembler)
+            except PipesimError as error:
+                found = f"{error.fact}: {error.cause}" if error.cause else error.fact
+            else:
+                self._compiled.note(made.cubin, text, code.origin)  # its launches are those of the original text
+                handle = self._driver.load(made.cubin, made.kernel, function)
+                symbol = self._driver.symbol(handle, made.symbol) if handle else 0
+                found = _Loaded(made, handle, symbol) if symbol else "the driver does not load the instrumented kernel"
+                self._write_made(record, made)
+            self._loaded[key] = found
+        if isinstance(found, str):
+            raise _RefusedError(found)
+        return found
+
+    def _buffer(self, loaded: _Loaded, stream: int) -> Buffer:
+        initial = loaded.made.initial
+        buffer = self._driver.allocate(len(initial), host=self._options.stop_flag)
+        if buffer is None:
+            raise _RefusedError(f"there is no memory for its buffer of {len(initial):,} bytes")
+        status = self._driver.fill(buffer, initial, stream)
+        status = status or self._driver.set_symbol(loaded.symbol, buffer.address, stream)
+        if status:
+            self._driver.free(buffer)
+            raise _RefusedError(f"its buffer cannot be filled: the driver's error {status}")
+        return buffer
+
+    def _ended(self, running: _Running, *, launched: bool) -> None:
+        if not launched:
+            self._driver.free(running.buffer)
+            return
+        end, status = self._waited(running)
+        took = time.monotonic() - running.began
+        data = self._driver.contents(running.buffer)
+        if end in (LaunchEnd.FINISHED, LaunchEnd.STOPPED):
+            self._driver.free(running.buffer)
+        if data is None:
+            self._refused(running.record, f"its records were lost: the driver's error {status}; give a deadline")
+            return
+        facts = self._driver.facts()
+        device, nanoseconds = (facts.name, facts.sms, facts.capability, facts.driver), round(took * 1e9)
+        made = self._options.stop_flag, self._options.waits_only
+        kept = RecordedBuffer(end, *device, nanoseconds, data, *made)
+        file = self._spool.code(kept.encoded(), SUFFIX)
+        if file:
+            self._spool.write({"kind": "recorded", "launch": running.record, "file": file, "reason": ""})
+        else:
+            self._refused(running.record, "the limit on bytes was reached")
+        if end is LaunchEnd.RUNNING:
+            _say(f"{running.loaded.made.kernel} does not end: its records so far are kept, and it goes on running")
+
+    def _waited(self, running: _Running) -> tuple[LaunchEnd, int]:
+        """How the launch ended, and the driver's status; it is told to stop at its deadline."""
+        deadline, told = self._options.deadline_s, False
+        try:
+            while (status := self._driver.status(running.stream)) == NOT_READY:
+                took = time.monotonic() - running.began
+                if deadline is not None and not told and took >= deadline:
+                    told = True
+                    self._driver.stop(running.buffer)
+                elif deadline is not None and told and took >= deadline + GRACE_S:
+                    return LaunchEnd.RUNNING, status
+                time.sleep(_LOOK_S)
+        except KeyboardInterrupt:
+            _thread.interrupt_main()  # the program gets it when its launch returns
+            return LaunchEnd.RUNNING, NOT_READY
+        if status:
+            return LaunchEnd.FAILED, status
+        return LaunchEnd.STOPPED if told else LaunchEnd.FINISHED, status
+
+    def _write_made(self, record: dict[str, Any], made: PreparedKernel) -> None:
+        before, after = made.before, made.after
+        self._spool.write(
+            {
+                "kind": "instrumented",
+                "kernel": made.kernel,
+                "code": record["code"],
+                "registers": [before.registers, after.registers],
+                "spills": [before.spills, after.spills],
+                "stack": [before.stack, after.stack],
+                "warnings": [each[:400] for each in made.warnings[:8]],
+            }
+        )
+
+    def _refused(self, record: dict[str, Any], reason: str) -> None:
+        key = record["kernel"], reason
+        if key not in self._said:
+            self._said.add(key)
+            self._spool.write({"kind": "recorded", "launch": record, "file": "", "reason": reason})
+
+    def _failed(self, error: Exception) -> None:
+        self._spool.note(f"a launch was not recorded: {type(error).__name__}: {error}")
+
+
+def _say(text: str) -> None:
+    with suppress(OSError, ValueError):
+        print(f"pipesim: {text}", file=sys.stderr, flush=True)

@@ -1,0 +1,125 @@
+"""One launch of a kernel, made ready to be recorded: the one file that asks the rewriter in the recorded process."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pipesim.errors import LaunchFileError, PipesimError
+from pipesim.launches.files.launch_file import described, kernel_text
+from pipesim.launches.record.options import RecordOptions
+from pipesim.launches.records.read import LAUNCH_MEMBERS, launch_record
+from pipesim.ptx.launch.members import Members
+from pipesim.ptx.launch.values import Launch
+
+if TYPE_CHECKING:
+    from hwkernels.rewriter import RewriteOptions
+
+NO_BARRIER = "no barrier"
+_VARIABLE = re.compile(
+    r"^[ \t]*(?P<linkage>(?:\.(?:visible|weak|common|extern)\s+)*)\.(?P<space>global|const)\b"
+    r"(?P<type>[^=;{]*?)\s(?P<name>[\w$%.]+)(?:\[[^\]]*\])*\s*(?P<value>=[^;]*)?;",
+    re.MULTILINE,
+)
+_BODY = re.compile(r"^\s*\{(.*?)^\s*\}", re.MULTILINE | re.DOTALL)
+
+
+class NotRecordableError(PipesimError):
+    """A kernel that is left as it is, for a reason that is no mistake."""
+
+
+@dataclass(frozen=True)
+class Built:
+    """What ptxas said of a kernel: registers of a thread, and bytes of spills and of stack."""
+
+    registers: int
+    spills: int
+    stack: int
+
+
+@dataclass(frozen=True)
+class Assembler:
+    """The ptxas of a kernel's own compiler (of PATH if None), and the options that decide about its results."""
+
+    ptxas: Path | None = None
+    options: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class PreparedKernel:
+    """An instrumented kernel for one launch. ``initial``: what its buffer must hold before the launch."""
+
+    kernel: str
+    cubin: bytes
+    symbol: str
+    initial: bytes
+    before: Built
+    after: Built
+    warnings: tuple[str, ...]
+
+
+def prepared(
+    record: dict[str, Any],
+    ptx: str,
+    options: RecordOptions,
+    assembler: Assembler = Assembler(),
+) -> PreparedKernel:
+    """The instrumented kernel for the launch of a record (:mod:`pipesim.launches.records`).
+
+    Raises NotRecordableError, PtxError or LaunchFileError where it cannot be recorded, HardwareError without ptxas.
+    """
+    from hwkernels.rewriter import assemble, instrument
+
+    launch = launch_of(record, ptx)
+    require_no_variables(ptx)
+    chosen = rewrite_options(stop_flag=options.stop_flag, waits_only=options.waits_only)
+    found = instrument(ptx, "its PTX", launch, chosen)
+    before, after = (
+        assemble(text, launch.entry, assembler.ptxas, assembler.options) for text in (ptx, found.ptx)
+    )  # by one assembler: what changes is the records' doing
+    return PreparedKernel(
+        launch.entry,
+        after.cubin,
+        found.symbol,
+        found.initial(),
+        Built(before.registers, before.spills, before.stack),
+        Built(after.registers, after.spills, after.stack),
+        tuple(each for each in after.warnings if each not in before.warnings),
+    )
+
+
+def launch_of(record: dict[str, Any], ptx: str) -> Launch:
+    """The launch of a record, as a launch file has it. Raises as :func:`prepared`."""
+    given = launch_record(Members(record, "launch", LAUNCH_MEMBERS))
+    text = kernel_text(ptx, "its PTX", given.kernel)
+    if not text.has_barriers:
+        raise NotRecordableError(NO_BARRIER)
+    made = described(given, text)
+    if made.compiled is None:
+        raise LaunchFileError(made.reason)
+    return made.compiled.launch
+
+
+def require_no_variables(ptx: str) -> None:
+    """NotRecordableError if code of the module uses a variable of the module that may change.
+
+    The instrumented kernel is in a module of its own, with variables of its own. Tables of constants may be used: what
+    has a value in the text and no name that the host can find.
+    """
+    bodies = "\n".join(match[1] for match in _BODY.finditer(ptx))
+    for match in _VARIABLE.finditer(_BODY.sub("", ptx)):
+        constant = match["value"] and not match["linkage"] and (match["space"] == "const" or ".b8" in match["type"])
+        if not constant and re.search(rf"(?<![\w$%.]){re.escape(match['name'])}(?![\w$%.])", bodies):
+            raise NotRecordableError(
+                f"it uses the variable {match['name'][:60]} of its module, of which an instrumented kernel has its own"
+            )
+
+
+def rewrite_options(*, stop_flag: bool, waits_only: bool) -> RewriteOptions:
+    """What the rewriter is asked for. A kernel that may be stopped stores each record before it may block."""
+    from hwkernels.rewriter import Level, RewriteOptions
+
+    level = Level.WAITS if waits_only else Level.ALL
+    return RewriteOptions(level=level, stop_flag=stop_flag, eager=stop_flag)

@@ -1,0 +1,227 @@
+"""Launches that are recorded: which they are, what takes the kernel's place, how long they are waited for."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pipesim.errors import PtxError
+from pipesim.launches.observe.compilers import Compiled, hash_of
+from pipesim.launches.observe.loaded import KernelCode
+from pipesim.launches.observe.observer import DryLaunch
+from pipesim.launches.observe.spool import Spool
+from pipesim.launches.record import launches as module
+from pipesim.launches.record.launches import RecordedLaunches
+from pipesim.launches.record.options import RecordOptions
+from pipesim.launches.record.record_file import LaunchEnd, decoded
+from tests.support.recorded_launches import (
+    BESIDE,
+    BUFFER,
+    CODE,
+    INSTRUMENTED,
+    OWN,
+    PTX,
+    RECORD,
+    VARIABLE,
+    FakeDryRuns,
+    FakeRecordingDriver,
+    made_ready,
+)
+
+DRY = [("dry",), ("dried", BESIDE)]
+LOADED = [("load", "gemm", OWN)]
+READY = [("allocate", 16, "device"), ("fill", 16, 7), ("symbol", VARIABLE, BUFFER, 7)]
+FREED = [("free", BUFFER)]
+
+
+class World:
+    """A process that launches one kernel in stream 7."""
+
+    def __init__(
+        self, folder: Path, options: RecordOptions | None = None, seen: DryLaunch | None = None, **driver: Any
+    ) -> None:
+        self.folder, self.driver = folder, FakeRecordingDriver(**driver)
+        self.dry_runs = FakeDryRuns(seen or DryLaunch(dict(RECORD), CODE))
+        self.compiled, self.asked = Compiled(), list[dict[str, Any]]()
+        self.launched: list[tuple[str, int]] = []
+        self.launches = RecordedLaunches(
+            self.driver, self.dry_runs, Spool(folder, 1 << 20), options or RecordOptions(), self.compiled, self.prepare
+        )
+
+    def prepare(self, record: dict[str, Any], ptx: str, *more: Any) -> Any:
+        self.asked.append(record)
+        return made_ready(record, ptx)
+
+    def launch(self) -> None:
+        with self.launches.launching(OWN, 7, lambda stream: self.launched.append(("dry", stream))) as function:
+            self.launched.append(("launch", function))
+
+    def lines(self, kind: str = "recorded") -> list[dict[str, Any]]:
+        (file,) = self.folder.glob("*.jsonl")
+        return [each for each in map(json.loads, file.read_text().splitlines()) if each["kind"] == kind]
+
+    def end(self) -> LaunchEnd:
+        (line,) = self.lines()
+        return decoded((self.folder / line["file"]).read_bytes(), "x").end
+
+
+def test_one_launch_takes_place_with_the_instrumented_kernel(tmp_path: Path) -> None:
+    world = World(tmp_path, busy=3)
+    world.launch()
+    assert world.launched == [("dry", BESIDE), ("launch", INSTRUMENTED)]
+    assert world.driver.log == [*DRY, *LOADED, *READY, *FREED]
+    assert (world.dry_runs.streams, world.asked) == ([7], [RECORD])
+    (line,) = world.lines()
+    assert (line["reason"], line["launch"]) == ("", RECORD)
+    kept = decoded((tmp_path / line["file"]).read_bytes(), "x")
+    assert (kept.end, kept.device, kept.sms, kept.capability, kept.driver, kept.stop_flag) == (
+        LaunchEnd.FINISHED, "NVIDIA H200", 132, (9, 0), 13000, False,
+    )  # fmt: skip
+    assert kept.data == b"records.".ljust(16, b"\0")
+    assert world.lines("instrumented") == [
+        {
+            "kind": "instrumented",
+            "kernel": "gemm",
+            "code": "gemm.ptx",
+            "registers": [40, 44],
+            "spills": [0, 8],
+            "stack": [0, 0],
+            "warnings": [],
+        }
+    ]
+    assert world.compiled[hash_of(b"\x7fELF" + PTX.encode())].text == PTX.encode()
+
+
+def test_the_launches_that_are_asked_for(tmp_path: Path) -> None:
+    world = World(tmp_path, RecordOptions(launches=2, skip=1))
+    for _ in range(5):
+        world.launch()
+    assert [function for what, function in world.launched if what == "launch"] == [OWN, 2, 2, OWN, OWN]
+    assert world.driver.log == [*DRY, *LOADED, *READY, *FREED, *DRY, *READY, *FREED]  # alike: made once
+    assert (len(world.lines()), len(world.asked)) == (2, 1)
+
+
+def test_kernels_that_are_not_wanted_are_left_alone(tmp_path: Path) -> None:
+    world = World(tmp_path, RecordOptions(launches=9), DryLaunch(dict(RECORD), None))
+    world.launch()
+    world.launch()
+    assert world.launched == [("dry", BESIDE), ("launch", OWN), ("launch", OWN)]
+    assert (world.driver.log, world.lines()) == (DRY, [])
+
+
+def test_nothing_is_recorded_after_the_end(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    world.launches.active = False
+    world.launch()
+    assert (world.launched, world.driver.log) == ([("launch", OWN)], [])
+
+
+@pytest.mark.parametrize(
+    ("given", "reason"),
+    [
+        ({"capturing": True}, "it was launched in a CUDA graph; record it where it is launched by a stream"),
+        ({"variable": 0}, "the driver does not load the instrumented kernel"),
+        ({"memory": 8}, "there is no memory for its buffer of 16 bytes"),
+        ({"seen": DryLaunch(dict(RECORD), KernelCode("", why_not="machine code only"))}, "machine code only"),
+    ],
+)
+def test_what_cannot_be_recorded_is_launched_as_it_is_and_said_once(tmp_path: Path, given: Any, reason: str) -> None:
+    world = World(tmp_path, RecordOptions(launches=2), **given)
+    world.launch()
+    world.launch()
+    assert [function for what, function in world.launched if what == "launch"] == [OWN, OWN]
+    assert [(line["file"], line["reason"]) for line in world.lines()] == [("", reason)]
+
+
+def test_a_kernel_that_cannot_be_instrumented(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    world = World(tmp_path, RecordOptions(launches=2))
+
+    def refuse(*_: Any) -> Any:
+        raise PtxError("it cannot be followed", cause="a warp stops")
+
+    monkeypatch.setattr(world.launches, "_prepare", refuse)
+    world.launch()
+    world.launch()
+    assert [line["reason"] for line in world.lines()] == ["it cannot be followed: a warp stops"]
+
+
+def test_a_mistake_of_ours_does_not_reach_the_program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    world = World(tmp_path, RecordOptions(launches=2))
+
+    def fail(*_: Any) -> Any:
+        raise ZeroDivisionError("a mistake")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(world.launches, "_prepare", fail)
+        world.launch()
+    assert world.launched[-1] == ("launch", OWN)
+    assert [note["text"] for note in world.lines("note")] == ["a launch was not recorded: ZeroDivisionError: a mistake"]
+    world.launch()  # and the thread that failed holds no lock
+    assert world.launched[-1] == ("launch", INSTRUMENTED)
+
+
+def test_an_error_of_the_launch_is_the_program_s_own(tmp_path: Path) -> None:
+    world = World(tmp_path, RecordOptions(launches=2))
+    with pytest.raises(RuntimeError, match="too large"), world.launches.launching(OWN, 7, lambda _: None):
+        raise RuntimeError("too large")
+    assert world.driver.log == [*DRY, *LOADED, *READY, *FREED]
+    assert world.lines() == []
+    world.launch()
+    assert world.launched[-1] == ("launch", INSTRUMENTED)
+
+
+def test_a_launch_beyond_its_deadline_is_stopped(tmp_path: Path) -> None:
+    world = World(tmp_path, RecordOptions(deadline_s=0.001), busy=-1)
+    world.launch()
+    assert ("allocate", 16, "host") in world.driver.log  # a trap would take the device's memory with it
+    assert world.driver.log[-2:] == [("stop", BUFFER), ("free", BUFFER)]
+    assert world.end() is LaunchEnd.STOPPED
+
+
+def test_one_within_its_deadline_is_not(tmp_path: Path) -> None:
+    world = World(tmp_path, RecordOptions(deadline_s=1000), busy=3)
+    world.launch()
+    assert ("stop", BUFFER) not in world.driver.log
+    assert world.end() is LaunchEnd.FINISHED
+
+
+def test_one_that_goes_on_all_the_same_is_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(module, "GRACE_S", 0.001)
+    world = World(tmp_path, RecordOptions(deadline_s=0.001), busy=-2)
+    world.launch()
+    assert world.end() is LaunchEnd.RUNNING
+    assert ("free", BUFFER) not in world.driver.log  # the kernel may still write there
+    said = "pipesim: gemm does not end: its records so far are kept, and it goes on running\n"
+    assert capsys.readouterr().err == said
+
+
+def test_one_that_traps_keeps_its_records_in_host_memory(tmp_path: Path) -> None:
+    world = World(tmp_path, RecordOptions(deadline_s=1), error=719)
+    world.launch()
+    assert world.end() is LaunchEnd.FAILED
+
+
+def test_one_that_traps_loses_them_in_device_memory(tmp_path: Path) -> None:
+    world = World(tmp_path, error=719, writes=None)
+    world.launch()
+    assert [line["reason"] for line in world.lines()] == [
+        "its records were lost: the driver's error 719; give a deadline"
+    ]
+
+
+def test_ctrl_c_keeps_the_records_and_goes_on_to_the_program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    world, interrupted = World(tmp_path, busy=-2), list[bool]()
+
+    def sleep(_: float) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(module.time, "sleep", sleep)
+    monkeypatch.setattr(module._thread, "interrupt_main", lambda: interrupted.append(True))
+    world.launch()
+    assert interrupted == [True]
+    assert world.end() is LaunchEnd.RUNNING
