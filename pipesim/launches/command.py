@@ -58,7 +58,8 @@ def observed_environment(
 ) -> dict[str, str]:
     """The environment of a command whose Python processes write records to ``spool``, and so do their children.
 
-    ``inject``: so do processes that are not Python. ``more``: other variables for them. Raises as :func:`pipesim.launches.inject.injection_environment`.
+    ``inject``: so do processes that are not Python. ``more``: other variables for them. Raises as
+    :func:`pipesim.launches.inject.injection_environment`.
     """
     path = environment.get("PYTHONPATH")
     paths = [str(_SITE), *([path] if path else [])]

@@ -1,8 +1,8 @@
 """Where the frameworks of a Python process launch a kernel, the launch may take place with another one.
 
 Triton and Gluon: what ``CompiledKernel.run`` returns. ``cuda.core``: ``launch``. ``cuda.bindings``: ``cuLaunchKernel``
-and ``cuLaunchKernelEx``. A framework is changed once it is imported, and has its own functions again where the recording
-ends. A name that a program has imported before, as with ``from cuda.core import launch``, is not changed.
+and ``cuLaunchKernelEx``. A framework is changed once it is imported, and has its own functions again where the
+recording ends. A name that a program has imported before, as with ``from cuda.core import launch``, is not changed.
 """
 
 from __future__ import annotations

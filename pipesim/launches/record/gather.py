@@ -8,7 +8,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 
 from pipesim.answers.views.recording import KernelRecording, LaunchRecording, RecordReport
-from pipesim.errors import PipesimError, internal_error
+from pipesim.errors import LaunchFileError, PipesimError, internal_error
 from pipesim.launches.files.found_ptx import Codes
 from pipesim.launches.files.launch_file import described, kernel_text
 from pipesim.launches.files.names import FileNames, launch_file_name
@@ -24,8 +24,7 @@ from pipesim.trace.files import write_trace
 from pipesim.trace.schema import Trace
 from pipesim.trace.whole import require_free, write_whole
 
-_NOT_REPLACED = "its image was not replaced: pipesim does not see this framework load it (docs/recording.md)"
-_FEW = "it was launched fewer times than are skipped"
+_NOT_SEEN = "no launch of it was seen where its framework makes it (docs/recording.md), or fewer than are skipped"
 
 
 @dataclass
@@ -113,11 +112,8 @@ def _rows(records: SpoolRecords, codes: Codes) -> list[_Row]:
 
 
 def _of_row(name: str, codes: set[str], every: Sequence[InstrumentedRecord]) -> InstrumentedRecord | None:
-    """What was said of a kernel when its image was loaded; a reason may come without the PTX."""
-    named = [each for each in every if each.kernel == name]
-    return next((each for each in named if each.code and each.code in codes), None) or next(
-        (each for each in named if not each.code), None
-    )
+    """What was said of a kernel when it was instrumented."""
+    return next((each for each in every if each.kernel == name and each.code in codes), None)
 
 
 def _kernel(row: _Row, records: SpoolRecords, asked: _Asked, names: FileNames, files: RecordedFiles) -> KernelRecording:
@@ -139,21 +135,19 @@ def _kernel(row: _Row, records: SpoolRecords, asked: _Asked, names: FileNames, f
         *numbers,
         recorded=recorded,
         warnings=made.warnings if made is not None else (),
-        reason="" if recorded else _why_not(row, made),
+        reason="" if recorded else _why_not(row),
     )
 
 
-def _why_not(row: _Row, made: InstrumentedRecord | None) -> str:
+def _why_not(row: _Row) -> str:
     if not row.text:
         return row.reason
-    if made is not None:
-        return made.reason or _FEW
     try:
         if not kernel_text(row.text, "its PTX", row.name).has_barriers:
             return NO_BARRIER
     except PipesimError as error:
         return f"its PTX cannot be read: {error.fact}"
-    return _NOT_REPLACED
+    return _NOT_SEEN
 
 
 def _launch(
@@ -189,12 +183,7 @@ def _launch(
 
 def _described(each: RecordedRecord, row: _Row) -> Launch:
     """The launch as a launch file has it. PtxError if its parameters are not those of the PTX."""
-    from pipesim.errors import LaunchFileError
-
-    record = each.launch
-    if row.instrumented is not None:  # the driver's count is that of the instrumented kernel
-        record = replace(record, registers=row.instrumented.registers[0])
-    made = described(record, kernel_text(row.text, "its PTX", row.name))
+    made = described(each.launch, kernel_text(row.text, "its PTX", row.name))
     if made.compiled is None:
         raise LaunchFileError(made.reason)
     return made.compiled.launch

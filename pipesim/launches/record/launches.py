@@ -21,11 +21,12 @@ from typing import Any, Protocol
 
 from pipesim.errors import PipesimError
 from pipesim.launches.observe.compilers import Compiled
+from pipesim.launches.observe.loaded import KernelCode
 from pipesim.launches.observe.observer import DryLaunch
 from pipesim.launches.observe.spool import Spool
 from pipesim.launches.record.memory import NOT_READY, Buffer, RecordingDriver
 from pipesim.launches.record.options import RecordOptions
-from pipesim.launches.record.prepared import Assembler, PreparedKernel, prepared
+from pipesim.launches.record.prepared import Assembler, NoBarrierError, PreparedKernel, prepared
 from pipesim.launches.record.record_file import LaunchEnd, RecordedBuffer
 
 SUFFIX = ".records"
@@ -140,18 +141,18 @@ class RecordedLaunches:
 
     def _ready(self, function: int, stream: int, dry: Callable[[int], object], assembler: Assembler) -> _Running | None:
         described = self._described(stream, dry)
-        if described is None or described.code is None:
+        if described is None or described.code is None or not described.code.name:  # its own launch says why not
             self._unwanted.add(function)
             return None
-        record = described.record
+        record = json.loads(json.dumps(described.record))  # as it is read from the spool
         if not described.code.text:
-            self._refused(record, described.code.why_not or "its PTX is not text")
+            self._refused(record, "its PTX is in a fat binary, which a framework of Python does not load")
             return None
         if self._driver.is_capturing(stream):
             self._refused(record, "it was launched in a CUDA graph; record it where it is launched by a stream")
             return None
         try:
-            loaded = self._instrumented(function, described, assembler)
+            loaded = self._instrumented(function, record, described.code, assembler)
             buffer = self._buffer(loaded, stream)
         except _RefusedError as refused:
             self._refused(record, str(refused))
@@ -170,16 +171,16 @@ class RecordedLaunches:
             self._driver.end_dry_run(beside)
         return found[-1] if found else None
 
-    def _instrumented(self, function: int, described: DryLaunch, assembler: Assembler) -> _Loaded:
+    def _instrumented(self, function: int, record: dict[str, Any], code: KernelCode, assembler: Assembler) -> _Loaded:
         """The instrumented kernel for this launch, made once for launches that are alike."""
-        record, code = described.record, described.code
-        assert code is not None
         key = function, json.dumps(record, sort_keys=True)
         found = self._loaded.get(key)
         if found is None:
             text = code.text.rstrip(b"\0")
             try:
                 made = self._prepare(record, text.decode("utf-8"), self._options, assembler)
+            except NoBarrierError:
+                found = ""
             except PipesimError as error:
                 found = f"{error.fact}: {error.cause}" if error.cause else error.fact
             else:
@@ -190,6 +191,8 @@ class RecordedLaunches:
                 self._write_made(record, made)
             self._loaded[key] = found
         if isinstance(found, str):
+            if not found:
+                self._unwanted.add(function)
             raise _RefusedError(found)
         return found
 
@@ -264,7 +267,7 @@ class RecordedLaunches:
 
     def _refused(self, record: dict[str, Any], reason: str) -> None:
         key = record["kernel"], reason
-        if key not in self._said:
+        if reason and key not in self._said:
             self._said.add(key)
             self._spool.write({"kind": "recorded", "launch": record, "file": "", "reason": reason})
 

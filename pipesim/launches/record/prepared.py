@@ -30,6 +30,10 @@ class NotRecordableError(PipesimError):
     """A kernel that is left as it is, for a reason that is no mistake."""
 
 
+class NoBarrierError(NotRecordableError):
+    """A kernel in which no warp waits for another one."""
+
+
 @dataclass(frozen=True)
 class Built:
     """What ptxas said of a kernel: registers of a thread, and bytes of spills and of stack."""
@@ -68,7 +72,7 @@ def prepared(
 ) -> PreparedKernel:
     """The instrumented kernel for the launch of a record (:mod:`pipesim.launches.records`).
 
-    Raises NotRecordableError, PtxError or LaunchFileError where it cannot be recorded, HardwareError without ptxas.
+    Raises NoBarrierError or another NotRecordableError, PtxError or LaunchFileError where it cannot be recorded, HardwareError without ptxas.
     """
     from hwkernels.rewriter import assemble, instrument
 
@@ -95,7 +99,7 @@ def launch_of(record: dict[str, Any], ptx: str) -> Launch:
     given = launch_record(Members(record, "launch", LAUNCH_MEMBERS))
     text = kernel_text(ptx, "its PTX", given.kernel)
     if not text.has_barriers:
-        raise NotRecordableError(NO_BARRIER)
+        raise NoBarrierError(NO_BARRIER)
     made = described(given, text)
     if made.compiled is None:
         raise LaunchFileError(made.reason)

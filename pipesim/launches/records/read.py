@@ -172,16 +172,12 @@ def _count(given: Members, process: str, found: _Found) -> None:
 
 
 def _instrumented(given: Members, _process: str, found: _Found) -> None:
-    code = given.text("code", "")
-    if code and not is_code_file(code):
+    code = given.text("code")
+    if not is_code_file(code):
         raise given.error("code", "expected the name of a file in the folder", correction=CORRECTION)
-    texts = (line_of(given, name, given.text(name, "")) for name in ("origin", "reason"))
-    origin, reason = texts
-    numbers = (_pair(given, name) for name in ("registers", "spills", "stack"))
+    registers, spills, stack = (_pair(given, name) for name in ("registers", "spills", "stack"))
     warnings = tuple(line_of(given, "warnings", each) for each in given.items("warnings", []))
-    found.instrumented.append(
-        InstrumentedRecord(name_of(given, "kernel"), origin, code, reason, *numbers, warnings=warnings)
-    )
+    found.instrumented.append(InstrumentedRecord(name_of(given, "kernel"), code, registers, spills, stack, warnings))
 
 
 def _pair(given: Members, name: str) -> tuple[int, int]:
@@ -223,6 +219,6 @@ _MEMBERS = {
     "launch": LAUNCH_MEMBERS,
     "count": ("kernel", "image", "launches", "distinct", "left_out"),
     "note": ("text",),
-    "instrumented": ("kernel", "origin", "code", "reason", "registers", "spills", "stack", "warnings"),
+    "instrumented": ("kernel", "code", "registers", "spills", "stack", "warnings"),
     "recorded": ("launch", "file", "reason"),
 }

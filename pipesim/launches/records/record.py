@@ -84,18 +84,16 @@ class CountRecord:
 
 @dataclass(frozen=True)
 class InstrumentedRecord:
-    """A kernel whose image was replaced (its PTX is the file ``code``), or the ``reason`` why it was not.
+    """A kernel that was instrumented; its PTX is the file ``code``.
 
     ``registers``, ``spills`` and ``stack``: before and after, of a thread, the latter two in bytes.
     """
 
     kernel: str
-    origin: str
     code: str
-    reason: str
-    registers: tuple[int, int] = (0, 0)
-    spills: tuple[int, int] = (0, 0)
-    stack: tuple[int, int] = (0, 0)
+    registers: tuple[int, int]
+    spills: tuple[int, int]
+    stack: tuple[int, int]
     warnings: tuple[str, ...] = ()
 
 

@@ -83,7 +83,7 @@ def _said(each: LaunchRecording) -> str:
         kept = f"; its buffer is {each.buffer}" if each.buffer else ""
         return f"{shape}: {each.reason}{kept}"
     compared = f" · {each.agreement.value}" if each.agreement is not None else ""
-    return f"{each.trace}  {shape} · {number(each.events)} events · {ending_words(each)}{compared}"
+    return f"{each.trace} · {shape} · {number(each.events)} events · {ending_words(each)}{compared}"
 
 
 def _by_hand(report: RecordReport) -> list[str]:

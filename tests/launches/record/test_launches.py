@@ -104,8 +104,9 @@ def test_the_launches_that_are_asked_for(tmp_path: Path) -> None:
     assert (len(world.lines()), len(world.asked)) == (2, 1)
 
 
-def test_kernels_that_are_not_wanted_are_left_alone(tmp_path: Path) -> None:
-    world = World(tmp_path, RecordOptions(launches=9), DryLaunch(dict(RECORD), None))
+@pytest.mark.parametrize("code", [None, KernelCode("", why_not="machine code only")])
+def test_kernels_that_are_not_wanted_or_have_no_ptx_are_left_alone(tmp_path: Path, code: Any) -> None:
+    world = World(tmp_path, RecordOptions(launches=9), DryLaunch(dict(RECORD), code))
     world.launch()
     world.launch()
     assert world.launched == [("dry", BESIDE), ("launch", OWN), ("launch", OWN)]
@@ -125,7 +126,10 @@ def test_nothing_is_recorded_after_the_end(tmp_path: Path) -> None:
         ({"capturing": True}, "it was launched in a CUDA graph; record it where it is launched by a stream"),
         ({"variable": 0}, "the driver does not load the instrumented kernel"),
         ({"memory": 8}, "there is no memory for its buffer of 16 bytes"),
-        ({"seen": DryLaunch(dict(RECORD), KernelCode("", why_not="machine code only"))}, "machine code only"),
+        (
+            {"seen": DryLaunch(dict(RECORD), KernelCode("k.entry", "a fat binary"))},
+            "its PTX is in a fat binary, which a framework of Python does not load",
+        ),
     ],
 )
 def test_what_cannot_be_recorded_is_launched_as_it_is_and_said_once(tmp_path: Path, given: Any, reason: str) -> None:

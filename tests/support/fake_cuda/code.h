@@ -6,7 +6,7 @@ static CUresult made(CUmodule *module, int magic, const void *image) {
   if (!image) return INVALID_VALUE;
   *module = calloc(1, sizeof **module);
   (*module)->magic = magic;
-  (*module)->is_instrumented = !memcmp(image, "\x7f" "ELF", 4) ? ((const char *)image)[15] == 'P' : *(const char *)image == '.' && strstr(image, "pipesim_buffer");
+  (*module)->is_instrumented = !strncmp(image, "\x7f\x45LF", 4) && ((const char *)image)[15] == 'P';
   return 0;
 }
 CUDA_API CUresult cuModuleGetGlobal_v2(CUdeviceptr *address, size_t *nbytes, CUmodule module, const char *name) {
@@ -136,6 +136,10 @@ CUDA_API CUresult cuFuncGetAttribute(int *value, int which, CUfunction f) {
 }
 CUDA_API CUresult cuKernelGetAttribute(int *value, int which, CUkernel k, CUdevice device) {
   return k->magic != KERNEL || device ? INVALID_HANDLE : attribute(value, which, k->name);
+}
+
+CUDA_API CUresult cuKernelSetAttribute(int which, int value, CUkernel k, CUdevice device) {
+  return k->magic != KERNEL || device || which == 4 ? INVALID_HANDLE : 0 * value;
 }
 
 /* A handle of the other kind is refused with the status that a parameter of too large a number has. */

@@ -3,10 +3,9 @@
    A kernel's parameters follow from its name: "copy__8_4" has one of 8 bytes and one of 4, "tiles__128" a tensor map.
    A launch adds 1 to the first four bytes that its first 8-byte parameter points to, if that is memory of cuMemAlloc; a
    kernel whose name begins with "killed" ends the process by SIGKILL instead. In an instrumented module (machine code
-   with a P in the last byte of its identification, or PTX that has the name) it also adds 1 to the second word of the
-   buffer whose address is in "pipesim_buffer", and copies the file of FAKE_CUDA_RECORDS to its start, if one is named; a kernel
-   "hangs..." keeps its stream busy until the first word of the buffer is set, "stuck..." always, and "traps..." leaves the
-   stream with an error. Every function of the real driver that
+   with a P in the last byte of its identification) it also copies the file of FAKE_CUDA_RECORDS, if one is named, to the
+   buffer whose address is in "pipesim_buffer"; a kernel "hangs..." keeps its stream busy until the first word of the
+   buffer is set, "stuck..." always, and "traps..." leaves the stream with an error. Every function of the real driver that
    CUPTI would report calls the subscriber of the fake libcupti before and after it. Not safe for several threads but in
    launches. */
 #define _GNU_SOURCE

@@ -1,0 +1,58 @@
+"""``pipesim decode``: make a trace of the records that a program in C++ has written."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from pipesim.cli.arguments import Command, add_force, add_output
+from pipesim.cli.output import emit, progress
+
+
+def _arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("records", type=Path, help="the file that pipesim_write wrote")
+    parser.add_argument(
+        "--kernel", type=Path, required=True, metavar="PTX", help="the kernel's .ptx, as it was instrumented"
+    )
+    parser.add_argument("--launch", type=Path, metavar="FILE", help="its launch file (default: the .json beside it)")
+    parser.add_argument("--out", type=Path, metavar="FILE", help="the trace (default: RECORDS with .parquet)")
+    add_force(parser)
+    add_output(parser)
+
+
+def _carry_out(options: argparse.Namespace) -> int:
+    from pipesim.launches.record.by_hand import decoded_trace, kernel_of
+    from pipesim.trace.files import write_trace
+    from pipesim.trace.whole import require_free
+
+    out: Path = options.out or options.records.with_suffix(".parquet")
+    require_free(out, force=options.force)
+    with progress(f"decoding {options.records}"):
+        text, launch = kernel_of(options.kernel, options.launch)
+        trace = decoded_trace(options.records, text, launch)
+        write_trace(trace, out, force=options.force)
+    ending = trace.meta.status
+    document = {"trace": str(out), "kernel": launch.entry, "events": len(trace.events), "ending": ending.value}
+
+    def paint(console: object) -> None:
+        from rich.console import Console
+
+        from pipesim.report.text.console import paint as paint_lines
+        from pipesim.report.text.words import count
+
+        assert isinstance(console, Console)
+        paint_lines(console, [f"{out}: {count(len(trace.events), 'event')} of {launch.entry} · {ending.value}"])
+
+    emit(options, document, paint)
+    return 0
+
+
+COMMAND = Command(
+    "decode",
+    "make a trace of the records of a program in C++",
+    "Make a trace of the file that a program wrote with pipesim_record.h. pipesim diff TRACE --protocol kernel.ptx "
+    "compares it with the kernel's PTX.",
+    _arguments,
+    _carry_out,
+    (("pipesim decode gemm.records --kernel instrumented/gemm.ptx", "write gemm.parquet"),),
+)

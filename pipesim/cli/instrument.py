@@ -1,0 +1,68 @@
+"""``pipesim instrument``: put records into a kernel, for a program that loads it by itself."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from pipesim.cli.arguments import Command, add_force, add_output
+from pipesim.cli.output import emit, progress
+
+
+def _arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("kernel", type=Path, help="the kernel's .ptx")
+    parser.add_argument(
+        "--launch", type=Path, metavar="FILE", help="its launch file (default: the .json beside the .ptx)"
+    )
+    parser.add_argument(
+        "--out",
+        type=Path,
+        default=Path("instrumented"),
+        metavar="DIR",
+        help="the folder to write (default instrumented)",
+    )
+    parser.add_argument("--waits-only", action="store_true", help="record at waits only, where registers are short")
+    add_force(parser)
+    add_output(parser)
+
+
+def _carry_out(options: argparse.Namespace) -> int:
+    from pipesim.launches.record.by_hand import kernel_of, write_instrumented
+
+    with progress(f"instrumenting {options.kernel}"):
+        text, launch = kernel_of(options.kernel, options.launch)
+        before, after, warnings, files = write_instrumented(
+            text, launch, options.kernel.stem, options.out, waits_only=options.waits_only, force=options.force
+        )
+    said = {"registers": [before.registers, after.registers], "spills": [before.spills, after.spills],
+            "stack": [before.stack, after.stack]}  # fmt: skip
+    document = {"kernel": launch.entry, "folder": str(options.out), "files": files, **said, "warnings": warnings}
+
+    def paint(console: object) -> None:
+        from rich.console import Console
+
+        from pipesim.report.sentences.recording import change_words
+        from pipesim.report.text.console import paint as paint_lines
+        from pipesim.report.text.words import listed
+
+        assert isinstance(console, Console)
+        pairs = [f"{name} {change_words((old, new))}" for name, (old, new) in said.items()]
+        lines = [f"{launch.entry}   {' · '.join(pairs)}", *(f"  note: {each}" for each in warnings)]
+        paint_lines(console, [*lines, f"written to {options.out}: {listed(list(files))}"])
+
+    emit(options, document, paint)
+    return 0
+
+
+COMMAND = Command(
+    "instrument",
+    "put records into a kernel, for a program in C++",
+    "Write a cubin of a kernel with records in it, what its buffer holds before a launch, and pipesim_record.h, with "
+    "which a C++ program records a launch. pipesim decode makes a trace of what it wrote.",
+    _arguments,
+    _carry_out,
+    (
+        ("pipesim instrument launches/gemm.ptx", "instrumented/gemm.cubin, gemm.buffer, pipesim_record.h"),
+        ("pipesim decode gemm.records --kernel instrumented/gemm.ptx", "the trace of a launch, gemm.parquet"),
+    ),
+)

@@ -1,0 +1,119 @@
+"""From a program to traces: ``pipesim record`` in a process of its own, over a driver and a CUPTI without a GPU.
+
+The driver gives an instrumented kernel the records that the tests' machine for PTX has made of the same text.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from pipesim.conform.agreement import Agreement
+from pipesim.launches.record.traces import compared
+from pipesim.ptx.launch.file import read_launch
+from pipesim.trace.files import read_trace
+from tests.support import fake_cuda
+from tests.support.fake_cuda import FakeCuda
+from tests.support.paths import ROOT
+from tests.support.recordable import HANGS, PTX, RIGHT, buffer_after_a_launch, instrumented
+from tests.support.recorded_programs import write_program
+
+
+@pytest.fixture(scope="module")
+def fake(tmp_path_factory: pytest.TempPathFactory) -> FakeCuda:
+    made = fake_cuda.built(tmp_path_factory.mktemp("fake"))
+    write_program(made.folder)
+    (made.folder / "code.ptx").write_text(PTX)
+    (made.folder / "records").write_bytes(buffer_after_a_launch(instrumented()))
+    stopped = bytearray(buffer_after_a_launch(instrumented(HANGS, stop_flag=True)))
+    stopped[:4] = bytes(4)  # the host sets it
+    (made.folder / "stopped").write_bytes(stopped)
+    return made
+
+
+def run(
+    fake: FakeCuda, folder: Path, *words: object, records: str = "records", code: str = ""
+) -> subprocess.CompletedProcess[str]:
+    """Run ``pipesim`` with these words, or Python code, in a folder."""
+    line = [sys.executable, *(["-c", code] if code else ["-m", "pipesim"]), *map(str, words)]
+    environment = fake.environment() | {"PYTHONPATH": f"{ROOT}{os.pathsep}{fake.folder}", "COLUMNS": "100"}
+    environment |= {"FAKE_CUDA_RECORDS": str(fake.folder / records)}
+    environment["PATH"] = f"{fake.folder / 'bin'}{os.pathsep}{environment['PATH']}"
+    return subprocess.run(line, cwd=folder, env=environment, capture_output=True, text=True, timeout=120, check=False)
+
+
+def program(fake: FakeCuda, *kernels: str) -> tuple[object, ...]:
+    return (sys.executable, fake.folder / "launching.py", fake.folder / "code.ptx", *kernels)
+
+
+def test_a_program_is_recorded_and_does_what_it_did(fake: FakeCuda, tmp_path: Path) -> None:
+    plain = subprocess.run(
+        list(map(str, program(fake, RIGHT, "plain__8_4"))), env=fake.environment() | {"PYTHONPATH": str(fake.folder)},
+        capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    done = run(fake, tmp_path, "record", "--diff", "--", *program(fake, RIGHT, "plain__8_4"))
+    assert (done.returncode, done.stderr) == (0, "")
+    assert plain.stdout == "6 6\n"  # two kernels launched three times, with their hooks
+    assert done.stdout.startswith(plain.stdout)
+    assert "  hands__8_4  Triton           3    40 → 44       0" in done.stdout
+    assert "    ✓ hands__8_4.parquet · grid 1 · block 64 · 30 events · finished in" in done.stdout
+    assert "  no barrier\n    plain__8_4\n" in done.stdout
+    assert "✓ 1 trace of 1 kernel written to recording" in done.stdout
+    folder = tmp_path / "recording"
+    assert (folder / f"{RIGHT}.ptx").read_text() == PTX
+    trace, launch = read_trace(folder / f"{RIGHT}.parquet"), read_launch((folder / f"{RIGHT}.json").read_text(), "x")
+    assert compared(PTX, launch, trace, "x").agreement is Agreement.CONFORMS
+    assert (trace.meta.device.name, trace.meta.device.sms, trace.meta.device.driver) == ("Fake H200 0", 132, "13.0")
+
+
+def test_a_kernel_that_hangs_is_stopped_and_explained(fake: FakeCuda, tmp_path: Path) -> None:
+    done = run(fake, tmp_path, "record", "--deadline", "0.05", "--json", "--", *program(fake, HANGS), records="stopped")
+    assert done.stderr == "3 3\n"
+    document = json.loads(done.stdout)
+    assert (done.returncode, document["exit_code"]) == (1, 1)
+    (one,) = document["report"]["kernels"][0]["recorded"]
+    assert (one["ending"], one["agreement"]) == ("deadline", "hangs_too")
+    assert any("compute waits for phase 3 of hands.py:10[1]" in line for line in one["page"])
+
+
+BLOCK = """
+import sys
+import pipesim
+from launching import *  # three launches of the kernel that is named, without a recording
+kernel = compiled("hands__8_4")
+kernel.run
+with pipesim.record("out", kernels="hands*", skip=1, compare=True) as recording:
+    for _ in range(4):
+        kernel.run(1, 1, 1, 0, kernel.function, None, None, None, None, memory.value, 5)
+kernel.run(1, 1, 1, 0, kernel.function, None, None, None, None, memory.value, 5)
+for each in recording.traces:
+    print(each.kernel, each.trace, each.events, each.agreement.value, each.reason)
+print(ctypes.c_int.from_address(memory.value).value, recording)
+"""
+
+
+def test_a_part_of_a_process(fake: FakeCuda, tmp_path: Path) -> None:
+    done = run(fake, tmp_path, fake.folder / "code.ptx", RIGHT, code=BLOCK)
+    assert (done.returncode, done.stderr) == (0, "")
+    first, second, third, *_ = done.stdout.splitlines()
+    assert (first, second) == ("3 3", f"{RIGHT} out/{RIGHT}.parquet 30 conforms ")
+    assert third.startswith("8 ")
+
+
+def test_what_cannot_be_recorded(fake: FakeCuda, tmp_path: Path) -> None:
+    (tmp_path / "recording").mkdir()
+    (tmp_path / "recording" / "mine").write_text("")
+    for words, said in (
+        (("record",), "record: no program is given"),
+        (("record", "--", "true"), "recording is not empty"),
+        (("record", "--launches", "0", "--out", "x", "--", "true"), "0 launches to record"),
+        (("record", "--deadline", "-1", "--out", "x", "--", "true"), "a deadline of -1.0 s"),
+    ):
+        done = run(fake, tmp_path, *words)
+        assert done.returncode == 2
+        assert said in done.stderr
