@@ -101,7 +101,8 @@ def _triton_assembler(kernel: Any) -> Assembler:
 
 def _change_core(changes: Frameworks, module: Any) -> None:
     """``cuda.core``: ``launch(stream, config, kernel, *values)``."""
-    kernel_kind, stream_kind = (getattr(module, name, None) for name in ("Kernel", "Stream"))
+    kernel_kind: Any = getattr(module, "Kernel", None)
+    stream_kind: Any = getattr(module, "Stream", None)
     if not hasattr(kernel_kind, "from_handle") or not hasattr(stream_kind, "from_handle"):
         return
 

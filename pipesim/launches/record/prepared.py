@@ -72,7 +72,8 @@ def prepared(
 ) -> PreparedKernel:
     """The instrumented kernel for the launch of a record (:mod:`pipesim.launches.records`).
 
-    Raises NoBarrierError or another NotRecordableError, PtxError or LaunchFileError where it cannot be recorded, HardwareError without ptxas.
+    Raises NoBarrierError or another NotRecordableError, PtxError or LaunchFileError where it cannot be recorded,
+    HardwareError without ptxas.
     """
     from hwkernels.rewriter import assemble, instrument
 

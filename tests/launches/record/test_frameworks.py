@@ -119,7 +119,7 @@ class Handle:
         return self.value
 
     def __eq__(self, other: object) -> bool:
-        return type(other) is type(self) and int(other) == self.value  # type: ignore[call-overload,no-any-return]
+        return type(other) is type(self) and int(other) == self.value
 
     def __hash__(self) -> int:
         return self.value

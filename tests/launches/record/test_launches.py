@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import _thread
 import json
+import time
 from pathlib import Path
 from typing import Any
 
@@ -224,8 +226,8 @@ def test_ctrl_c_keeps_the_records_and_goes_on_to_the_program(tmp_path: Path, mon
     def sleep(_: float) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(module.time, "sleep", sleep)
-    monkeypatch.setattr(module._thread, "interrupt_main", lambda: interrupted.append(True))
+    monkeypatch.setattr(time, "sleep", sleep)
+    monkeypatch.setattr(_thread, "interrupt_main", lambda: interrupted.append(True))
     world.launch()
     assert interrupted == [True]
     assert world.end() is LaunchEnd.RUNNING
