@@ -49,6 +49,7 @@ PAGES = (
     "docs/kernels-in-the-wild.md",
     "docs/launch-file.md",
     "docs/launches.md",
+    "docs/recording.md",
     "docs/protocols.md",
     "docs/experiments.md",
     "docs/export.md",

@@ -196,6 +196,9 @@ def answers() -> dict[str, Schema]:
     table = {"exit_code": EXIT_CODE, "file": {"anyOf": [TEXT, NOTHING]}, "text": TEXT}
     completion = {"exit_code": EXIT_CODE, "shell": TEXT, "text": TEXT}
     made = {"exit_code": EXIT_CODE, "file": TEXT, "function": TEXT, "next": rows(TEXT)}
+    sizes = {name: rows({"type": "integer"}) for name in ("registers", "spills", "stack")}
+    instrumented = {"kernel": TEXT, "folder": TEXT, "files": rows(TEXT), **sizes, "warnings": rows(TEXT)}
+    decoded = {"trace": TEXT, "kernel": TEXT, "events": {"type": "integer"}, "ending": TEXT}
     return {
         "check": answer("check", "pipesim check NAME --json", CheckReport),
         "check-several": several("check-several", "pipesim check A B --json", CheckReport, {}, codes=False),
@@ -233,6 +236,8 @@ def answers() -> dict[str, Schema]:
             record({"exit_code": STATUS, "report": caught.of(LaunchesReport)}),
             caught.defs,
         ),
+        "instrument": document("instrument", ANSWERS, "pipesim instrument KERNEL.ptx --json", record(instrumented)),
+        "decode": document("decode", ANSWERS, "pipesim decode RECORDS --kernel KERNEL.ptx --json", record(decoded)),
         "record": document(
             "record",
             ANSWERS,

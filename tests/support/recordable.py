@@ -6,6 +6,8 @@ arrive for the last item but one, and the producer waits for ever.
 
 from __future__ import annotations
 
+from functools import cache
+
 from hwkernels.rewriter import Instrumented, instrument
 from pipesim.launches.record.prepared import rewrite_options
 from pipesim.launches.record.record_file import LaunchEnd, RecordedBuffer
@@ -75,7 +77,7 @@ PTX = (
     + PLAIN
 )
 ITEMS = 5
-_DEADLINE = 50_000  #: instructions of all threads
+_DEADLINE = 8_000  #: instructions of all threads
 
 
 def launch_of(entry: str = RIGHT, items: int = ITEMS) -> Launch:
@@ -100,8 +102,10 @@ class _Stopped(Machine):
         super()._step(thread)
 
 
-def buffer_after_a_launch(made: Instrumented, *, seed: int = 0) -> bytes:
-    """What the kernel leaves in its buffer; one that may be stopped is told so before it begins."""
+@cache
+def buffer_after_a_launch(entry: str = RIGHT, *, stop_flag: bool = False) -> bytes:
+    """What the kernel leaves in its buffer; one that may be stopped is told so after a while."""
+    made = instrumented(entry, stop_flag=stop_flag)
     module = read_module(made.ptx, "instrumented", made.entry)
     function = next(each for each in module.entries if each.name == made.entry)
     start = 1 << 16
@@ -109,7 +113,7 @@ def buffer_after_a_launch(made: Instrumented, *, seed: int = 0) -> bytes:
     memory[64:72] = (GLOBAL + start).to_bytes(8, "little")
     memory[128] = ITEMS  # the machine has parameters in global memory
     memory[start:] = made.initial()
-    machine = _Stopped(module, function, 64, memory, {made.symbol: GLOBAL + 64, "n": GLOBAL + 128}, seed)
+    machine = _Stopped(module, function, 64, memory, {made.symbol: GLOBAL + 64, "n": GLOBAL + 128})
     machine.flag = start
     ended = machine.run()
     assert ended, "it hangs"
@@ -118,5 +122,5 @@ def buffer_after_a_launch(made: Instrumented, *, seed: int = 0) -> bytes:
 
 def recorded(entry: str = RIGHT, end: LaunchEnd = LaunchEnd.FINISHED, *, stop_flag: bool = False) -> RecordedBuffer:
     """A launch that was recorded, as its file has it."""
-    data = buffer_after_a_launch(instrumented(entry, stop_flag=stop_flag))
+    data = buffer_after_a_launch(entry, stop_flag=stop_flag)
     return RecordedBuffer(end, "a machine of the tests", 1, (9, 0), 13000, 1_500_000, data, stop_flag)

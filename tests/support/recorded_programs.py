@@ -11,6 +11,9 @@ _ELF_REST = struct.pack("<QQIHHHHHH", 0, 64, 0, 64, 0, 0, 64, 1, 0) + struct.pac
 PTXAS = """#!/usr/bin/env python3
 import hashlib, sys
 ELF_REST = {rest!r}
+if sys.argv[1:] == ["--version"]:
+    print("Cuda compilation tools, release 99.0, of the tests")  # newer than any other
+    raise SystemExit
 source, cubin = sys.argv[-3], sys.argv[-1]
 text = open(source, "rb").read()
 mark = b"P" if b"pipesim_buffer" in text else b"-"

@@ -45,7 +45,7 @@ class RecordedFiles:
 
 
 @dataclass(frozen=True)
-class _Asked:
+class _Gathering:
     """What one gathering is about."""
 
     spool: Path
@@ -53,7 +53,7 @@ class _Asked:
 
 
 @dataclass
-class _Row:
+class _KernelRow:
     """A kernel with one PTX, or without."""
 
     name: str
@@ -80,7 +80,7 @@ def gather_recording(
     launch that did not end always is. UsageError if the spool folder cannot be read.
     """
     records = read_spool(spool)
-    asked, names, files = _Asked(spool, compare), FileNames(), RecordedFiles()
+    asked, names, files = _Gathering(spool, compare), FileNames(), RecordedFiles()
     rows = [row for row in _rows(records, Codes(spool)) if not patterns or _matches(row.name, patterns)]
     kernels = tuple(_kernel(row, records, asked, names, files) for row in rows)
     devices = tuple(dict.fromkeys(each.device for each in records.processes if each.device))
@@ -92,17 +92,19 @@ def _matches(name: str, patterns: Sequence[str]) -> bool:
     return any(fnmatchcase(name, one) for one in patterns)
 
 
-def _rows(records: SpoolRecords, codes: Codes) -> list[_Row]:
+def _rows(records: SpoolRecords, codes: Codes) -> list[_KernelRow]:
     """The kernels in the order of their first launches."""
-    rows: dict[tuple[str, str], _Row] = {}
+    rows: dict[tuple[str, str], _KernelRow] = {}
     for record in records.launches:
         found = codes.of(record)
-        row = rows.setdefault((record.kernel, found.text), _Row(record.kernel, found.origin, found.text, found.reason))
+        row = rows.setdefault(
+            (record.kernel, found.text), _KernelRow(record.kernel, found.origin, found.text, found.reason)
+        )
         row.launches.append(record)
     for each in records.recorded:
         found = codes.of(each.launch)
         row = rows.setdefault(
-            (each.launch.kernel, found.text), _Row(each.launch.kernel, found.origin, found.text, found.reason)
+            (each.launch.kernel, found.text), _KernelRow(each.launch.kernel, found.origin, found.text, found.reason)
         )
         row.recorded.append(each)
     for row in rows.values():
@@ -116,7 +118,9 @@ def _of_row(name: str, codes: set[str], every: Sequence[InstrumentedRecord]) -> 
     return next((each for each in every if each.kernel == name and each.code in codes), None)
 
 
-def _kernel(row: _Row, records: SpoolRecords, asked: _Asked, names: FileNames, files: RecordedFiles) -> KernelRecording:
+def _kernel(
+    row: _KernelRow, records: SpoolRecords, asked: _Gathering, names: FileNames, files: RecordedFiles
+) -> KernelRecording:
     made = row.instrumented
     name = names.of(row.name, row.text) if any(each.file for each in row.recorded) else ""
     recorded = tuple(_launch(each, number, row, name, asked, files) for number, each in enumerate(row.recorded))
@@ -139,7 +143,7 @@ def _kernel(row: _Row, records: SpoolRecords, asked: _Asked, names: FileNames, f
     )
 
 
-def _why_not(row: _Row) -> str:
+def _why_not(row: _KernelRow) -> str:
     if not row.text:
         return row.reason
     try:
@@ -151,7 +155,7 @@ def _why_not(row: _Row) -> str:
 
 
 def _launch(
-    each: RecordedRecord, number: int, row: _Row, name: str, asked: _Asked, files: RecordedFiles
+    each: RecordedRecord, number: int, row: _KernelRow, name: str, asked: _Gathering, files: RecordedFiles
 ) -> LaunchRecording:
     """One launch: its trace and launch file are added to ``files``."""
     shape = each.launch.grid, each.launch.block, each.launch.cluster
@@ -181,7 +185,7 @@ def _launch(
     return replace(found, agreement=stands.agreement, page=stands.page if shown else ())
 
 
-def _described(each: RecordedRecord, row: _Row) -> Launch:
+def _described(each: RecordedRecord, row: _KernelRow) -> Launch:
     """The launch as a launch file has it. PtxError if its parameters are not those of the PTX."""
     made = described(each.launch, kernel_text(row.text, "its PTX", row.name))
     if made.compiled is None:

@@ -19,7 +19,9 @@ from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from pipesim.bounds import MAX_RECORD_BYTES
 from pipesim.errors import PipesimError
+from pipesim.inputs import json_value
 from pipesim.launches.observe.compilers import Compiled
 from pipesim.launches.observe.loaded import KernelCode
 from pipesim.launches.observe.observer import DryLaunch
@@ -144,7 +146,7 @@ class RecordedLaunches:
         if described is None or described.code is None or not described.code.name:  # its own launch says why not
             self._unwanted.add(function)
             return None
-        record = json.loads(json.dumps(described.record))  # as it is read from the spool
+        record = json_value(json.dumps(described.record), MAX_RECORD_BYTES)  # as it is read from the spool
         if not described.code.text:
             self._refused(record, "its PTX is in a fat binary, which a framework of Python does not load")
             return None
@@ -230,7 +232,7 @@ class RecordedLaunches:
         else:
             self._refused(running.record, "the limit on bytes was reached")
         if end is LaunchEnd.RUNNING:
-            _say(f"{running.loaded.made.kernel} does not end: its records so far are kept, and it goes on running")
+            _say(f"{running.loaded.made.kernel} does not end: its records so far are kept, and it is still running")
 
     def _waited(self, running: _Running) -> tuple[LaunchEnd, int]:
         """How the launch ended, and the driver's status; it is told to stop at its deadline."""

@@ -100,7 +100,7 @@ class CudaMemory:
         self._kept: list[Any] = []  #: memory that a copy may still use
 
     def _call(self, name: str, *arguments: Any) -> int:
-        """The status of a call, made so that the capture of a graph in another thread goes on."""
+        """The status of a call, made so that the capture of a graph in another thread is not ended."""
         mode = c_int(_RELAXED)
         exchanged = self._cuda.cuThreadExchangeStreamCaptureMode(byref(mode)) == 0
         try:

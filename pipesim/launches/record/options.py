@@ -8,7 +8,9 @@ import os
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 
+from pipesim.bounds import MAX_TEXT
 from pipesim.errors import ParameterError
+from pipesim.inputs import json_value
 
 OPTIONS = "PIPESIM_RECORD"  #: the environment variable that says the same to a child process, as JSON
 MOST_LAUNCHES = 1024
@@ -53,4 +55,4 @@ class RecordOptions:
     def from_environment(cls, environment: Mapping[str, str] = os.environ) -> RecordOptions:
         """What the variable says; the defaults where it is missing."""
         given = environment.get(OPTIONS, "")
-        return cls(**json.loads(given)) if given else cls()
+        return cls(**json_value(given, MAX_TEXT)) if given else cls()

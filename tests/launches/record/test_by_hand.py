@@ -5,10 +5,13 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from jsonschema import Draft202012Validator
 
+from hwkernels.rewriter.assemble import find_ptxas
 from pipesim.cli.main import main
 from pipesim.conform.agreement import Agreement
 from pipesim.launches.record.by_hand import HEADER, decoded_trace, kernel_of, write_instrumented
@@ -19,8 +22,9 @@ from pipesim.ptx.launch.file import launch_json
 from pipesim.trace.files import read_trace
 from tests.support import fake_cuda
 from tests.support.fake_cuda import FakeCuda
-from tests.support.recordable import HANGS, PTX, RIGHT, buffer_after_a_launch, instrumented, launch_of
+from tests.support.recordable import HANGS, PTX, RIGHT, buffer_after_a_launch, launch_of
 from tests.support.recorded_programs import write_program
+from tools import schemas
 
 PROGRAM = """
 #include "pipesim_record.h"
@@ -75,7 +79,7 @@ def fake(tmp_path_factory: pytest.TempPathFactory) -> FakeCuda:
     write_program(made.folder)
     folder = made.folder
     for entry in (RIGHT, HANGS):
-        data = bytearray(buffer_after_a_launch(instrumented(entry, stop_flag=True)))
+        data = bytearray(buffer_after_a_launch(entry, stop_flag=True))
         data[:4] = bytes(4)  # the program sets it
         (folder / f"{entry}.left").write_bytes(data)
     shared = Path(fake_cuda.__file__).parent / "cuda.h"
@@ -100,8 +104,20 @@ def recorded(fake: FakeCuda, folder: Path, entry: str) -> str:
     return done.stdout
 
 
-def instrument(fake: FakeCuda, folder: Path, entry: str, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture(autouse=True)
+def assembler() -> Iterator[None]:
+    """Which assembler there is is looked for in each test."""
+    find_ptxas.cache_clear()
+    yield
+    find_ptxas.cache_clear()
+
+
+def use_assembler(fake: FakeCuda, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", f"{fake.folder / 'bin'}{os.pathsep}{os.environ['PATH']}")
+
+
+def instrument(fake: FakeCuda, folder: Path, entry: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    use_assembler(fake, monkeypatch)
     before, after, warnings, files = write_instrumented(PTX, launch_of(entry), "k", folder)
     assert (before.registers, after.registers, warnings) == (40, 44, ())
     assert files == ("k.cubin", "k.buffer", "k.ptx", "k.json", "pipesim_record.h")
@@ -133,7 +149,7 @@ def test_the_commands(
     fake: FakeCuda, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("PATH", f"{fake.folder / 'bin'}{os.pathsep}{os.environ['PATH']}")
+    use_assembler(fake, monkeypatch)
     (tmp_path / "k.ptx").write_text(PTX)
     (tmp_path / "k.json").write_text(launch_json(launch_of()))
     assert main(["instrument", "k.ptx", "--out", "made"]) == 0
@@ -142,10 +158,15 @@ def test_the_commands(
         "written to made: k.cubin, k.buffer, k.ptx, k.json and pipesim_record.h\n"
     )
     assert main(["instrument", "k.ptx", "--out", "made"]) == 2  # there already
+    capsys.readouterr()
+    assert main(["instrument", "k.ptx", "--out", "made", "--force", "--json"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert list(Draft202012Validator(schemas.schemas()["instrument"]).iter_errors(document)) == []
     recorded(fake, tmp_path / "made", RIGHT)
     capsys.readouterr()
     assert main(["decode", "made/k.records", "--kernel", "made/k.ptx", "--json"]) == 0
     document = json.loads(capsys.readouterr().out)
+    assert list(Draft202012Validator(schemas.schemas()["decode"]).iter_errors(document)) == []
     assert document == {"trace": "made/k.parquet", "kernel": RIGHT, "events": 30, "ending": "finished"}
     assert len(read_trace("made/k.parquet").events) == 30
     assert main(["diff", "made/k.parquet", "--protocol", "made/k.ptx"]) == 0

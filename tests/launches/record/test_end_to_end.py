@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from pipesim.cli.main import main
 from pipesim.conform.agreement import Agreement
 from pipesim.launches.record.traces import compared
 from pipesim.ptx.launch.file import read_launch
@@ -20,7 +21,7 @@ from pipesim.trace.files import read_trace
 from tests.support import fake_cuda
 from tests.support.fake_cuda import FakeCuda
 from tests.support.paths import ROOT
-from tests.support.recordable import HANGS, PTX, RIGHT, buffer_after_a_launch, instrumented
+from tests.support.recordable import HANGS, PTX, RIGHT, buffer_after_a_launch
 from tests.support.recorded_programs import write_program
 
 
@@ -29,8 +30,8 @@ def fake(tmp_path_factory: pytest.TempPathFactory) -> FakeCuda:
     made = fake_cuda.built(tmp_path_factory.mktemp("fake"))
     write_program(made.folder)
     (made.folder / "code.ptx").write_text(PTX)
-    (made.folder / "records").write_bytes(buffer_after_a_launch(instrumented()))
-    stopped = bytearray(buffer_after_a_launch(instrumented(HANGS, stop_flag=True)))
+    (made.folder / "records").write_bytes(buffer_after_a_launch())
+    stopped = bytearray(buffer_after_a_launch(HANGS, stop_flag=True))
     stopped[:4] = bytes(4)  # the host sets it
     (made.folder / "stopped").write_bytes(stopped)
     return made
@@ -105,15 +106,24 @@ def test_a_part_of_a_process(fake: FakeCuda, tmp_path: Path) -> None:
     assert third.startswith("8 ")
 
 
-def test_what_cannot_be_recorded(fake: FakeCuda, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ((), "record: no program is given"),
+        (("--", "true"), "recording is not empty"),
+        (("--launches", "0", "--out", "x", "--", "true"), "0 launches to record"),
+        (("--deadline", "-1", "--out", "x", "--", "true"), "a deadline of -1.0 s"),
+    ],
+)
+def test_what_cannot_be_recorded(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    words: tuple[str, ...],
+    said: str,
+) -> None:
     (tmp_path / "recording").mkdir()
     (tmp_path / "recording" / "mine").write_text("")
-    for words, said in (
-        (("record",), "record: no program is given"),
-        (("record", "--", "true"), "recording is not empty"),
-        (("record", "--launches", "0", "--out", "x", "--", "true"), "0 launches to record"),
-        (("record", "--deadline", "-1", "--out", "x", "--", "true"), "a deadline of -1.0 s"),
-    ):
-        done = run(fake, tmp_path, *words)
-        assert done.returncode == 2
-        assert said in done.stderr
+    monkeypatch.chdir(tmp_path)
+    assert main(["record", *words]) == 2
+    assert said in capsys.readouterr().err

@@ -202,7 +202,7 @@ def test_one_that_goes_on_all_the_same_is_said(
     world.launch()
     assert world.end() is LaunchEnd.RUNNING
     assert ("free", BUFFER) not in world.driver.log  # the kernel may still write there
-    said = "pipesim: gemm does not end: its records so far are kept, and it goes on running\n"
+    said = "pipesim: gemm does not end: its records so far are kept, and it is still running\n"
     assert capsys.readouterr().err == said
 
 
