@@ -114,7 +114,7 @@ def record(
     ``kernels``: shell patterns ("gemm*"), of which a kernel's name must match one. ``launches`` of each kernel are
     recorded, after its first ``skip``. ``deadline_s``: a launch is stopped after this time in seconds. ``waits_only``:
     fewer records. ``compare``: each trace is compared with the program of its PTX; one of a launch that did not end
-    always is. ``max_bytes`` of records at most. The files are written where the block ends, also by an exception. Raises
+    always is. ``max_bytes`` of records at most. The files are written where the block ends. Raises
     OutputExistsError if the folder has something in it, unless ``force``; MissingExtraError without CUPTI or a driver;
     CuptiError where another profiler observes the process; ParameterError for options out of their range.
     """
