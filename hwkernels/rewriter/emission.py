@@ -196,12 +196,7 @@ class Emitter:
         """A register with the clock after a statement that may block."""
         second = self._u32()
         if site.tries and statement.answer:
-            other = self._pred()
-            self._say(
-                f"not.pred {other}, {statement.answer};",
-                f"@{statement.answer} mov.u32 {P}now, %clock;",
-                f"@{other} mov.u32 {P}now, %clock;",
-            )
+            self._say(f"@{statement.answer} mov.u32 {P}now, %clock;")  # only success has a time
             return f"{P}now"
         if site.meets:
             guard = f"@{statement.guard} " if statement.guard else ""

@@ -30,6 +30,7 @@ from pipesim.errors import TraceFormatError
 from pipesim.ptx.emit.record import IF_COMPLETE, IF_NOT_YET, MEET, Executed
 
 _NOTHING = 0xFFFFFFFF  #: a word that the kernel has not written
+_HALF = 1 << 31
 
 
 @dataclass(frozen=True)
@@ -57,6 +58,7 @@ class LaneStream:
     at: int = 0  #: bytes from the stream's beginning
     count: int = 0
     hash: int = HASH_START
+    last: int = -1  #: the latest clock that was read
     pending: int = 0  #: records of the present site that were read, where it is the last of a run
 
     @property
@@ -134,6 +136,10 @@ class Walk:
             if after is None:
                 return Done(first, -1, passed=False)
             parity = int(bool(before[1] & Flag.PARITY)) if site.by_parity else -1
+            said = self.kernel.parities[self.agent].get(number, parity)
+            if parity != said:
+                fact = f"a wait for parity {parity}, not {said},"
+                raise self._wrong(stream, site, fact, "the kernel is another one, or has a fault")
             gave_up = bool(after[1] & Flag.GAVE_UP)
             passed = bool(after[1] & Flag.PASSED)
             if passed or gave_up or not waits:
@@ -155,12 +161,15 @@ class Walk:
         if there != site.number:
             raise self._wrong(stream, site, f"record {stream.count:,} is of {self._line(there)}")
         stream.count += 1
+        flags = tag >> FULL_FLAGS[0] & ((1 << FULL_FLAGS[1]) - 1)
+        if flags or not site.tries:  # a try that failed has no clock after it
+            self._forward(stream, site, clock)
         run, index = self.kernel.run_of[site.number]
         stream.at += 8
         last = index == len(run.sites) - 1
         if last and run.lap and self._ends_run(stream, site):
             stream.at &= ~stream.size
-        return clock, tag >> FULL_FLAGS[0] & ((1 << FULL_FLAGS[1]) - 1)
+        return clock, flags
 
     def _ends_run(self, stream: LaneStream, site: RecordedSite) -> bool:
         """Whether the record just read was the last of its site."""
@@ -173,8 +182,13 @@ class Walk:
         run, index = self.kernel.run_of[site.number]
         before = stream.word(0)
         after = stream.word(4) if site.records == 2 else -1
-        if not stream.ended and _NOTHING in (before, after):
+        if _NOTHING in (before, after):
+            if stream.ended:
+                raise self._wrong(stream, site, "there is no further record")
             return None if before == _NOTHING else Done(before, -1, passed=False)
+        self._forward(stream, site, before)
+        if after >= 0:
+            self._forward(stream, site, after)
         if site.spins and stream.ended and stream.cursor == stream.at:  # stamps that the cursor did not pass
             self.cut = True
             return Done(before, after, passed=False, gave_up=True)
@@ -188,6 +202,12 @@ class Walk:
                     raise self._wrong(stream, site, "the hash of the sites that the warp executed is another one")
                 stream.at = (stream.at + 4) & ~stream.size
         return Done(before, after)
+
+    def _forward(self, stream: LaneStream, site: RecordedSite, clock: int) -> None:
+        """The clock of a lane does not run backwards. TraceFormatError if it would have to."""
+        if stream.last >= 0 and (clock - stream.last) & _NOTHING > _HALF:
+            raise self._wrong(stream, site, "a clock is earlier than the one before it", "records are in another order")
+        stream.last = clock
 
     def _require_end(self, stream: LaneStream) -> None:
         """Nothing may follow, and where the kernel kept a hash of all it executed, it is that of the path."""

@@ -28,7 +28,7 @@ from pipesim.trace.schema import (
     Trace,
     TraceMeta,
 )
-from pipesim.trace.sites import Record, SiteTable, optional_sites, site_table
+from pipesim.trace.sites import Record, SiteTable, optional_sites, site_table, with_roles_of_first_cta
 
 _RETURNS = frozenset({EventKind.WAIT_RETURN, EventKind.BAR_RETURN, EventKind.GROUP_RETURN})
 _TIMER_STEP_NS = 32  #: of %globaltimer (measured, H100 and H200)
@@ -51,7 +51,7 @@ def decode_records(kernel: Instrumented, buffer: bytes, device: Device) -> Trace
         walk = Walk(kernel, agent, mine, cut=not mine)
         walk.run()
         walks.append(walk)
-    program = kernel.extraction.program
+    program = with_roles_of_first_cta(kernel.extraction.program)
     table = _table(kernel, program)
     lines = _lines(kernel, list(streams.values()), device)
     events = _events(program, table, walks, lines)
@@ -129,32 +129,34 @@ def _events(program: Program, table: SiteTable, walks: list[Walk], lines: list[L
         for pc, records in enumerate(table.records[walk.agent]):
             if stream.positions[pc] not in walk.kernel.by_position:
                 continue
-            first, final = (walk.done.get(step) for step in stream.steps[pc])
+            first, returned = _ends(walk, *stream.steps[pc])
             for record in records:
-                stamp = _stamp(table.sites[record.site], first, final)
+                stamp = _stamp(table.sites[record.site], first, returned)
                 if first is None or stamp < 0:
                     continue
                 last = _unwrapped(stamp, last)
-                if last > line.limits[1]:
-                    raise TraceFormatError(
-                        "a clock is later than the end of its CTA",
-                        place=f"rank {agent.cta}, {program.agent_name(walk.agent)}, {program.line(walk.agent, pc)}",
-                        cause="the clock went backwards: the record is of another place",
-                    )
                 meaning = Meaning(agent.cta, index[walk.agent], record.site, *_said(table, record, first))
                 rows.append((meaning, passes.get(record.site, 0), last - line.cycles[0]))
                 passes[record.site] = passes.get(record.site, 0) + 1
     return _columns(rows, lines)
 
 
-def _stamp(site: Site, first: Done | None, final: Done | None) -> int:
+def _ends(walk: Walk, first: int, last: int) -> tuple[Done | None, Done | None]:
+    """What is recorded of an operation: its first step, and the one with which it returned.
+
+    A wait is the steps of several tries, of which those after the one that succeeded did not happen.
+    """
+    begun = walk.done.get(first)
+    steps = (walk.done.get(step) for step in range(first, last + 1))
+    passed = [done for done in steps if done is not None and done.passed and done.after >= 0]
+    return begun, passed[-1] if passed else None
+
+
+def _stamp(site: Site, first: Done | None, returned: Done | None) -> int:
     """The clock of an event of an operation, -1 if it did not happen or was not recorded."""
-    if first is None:
-        return -1
-    if site.kind not in _RETURNS:
-        return first.before
-    done = final if final is not None and not (first.passed and first is not final) else first
-    return done.after if done.passed else -1
+    if site.kind in _RETURNS:
+        return -1 if returned is None else returned.after
+    return -1 if first is None else first.before
 
 
 def _said(table: SiteTable, record: Record, first: Done) -> tuple[int, int, int]:

@@ -21,7 +21,7 @@ from pipesim.model.groups import ON_BARRIER, PARITY_TRIES, PARITY_WAITS
 from pipesim.model.ops import Op, Operation, operand, with_operand
 from pipesim.model.program import Agent, Barrier, Program
 from pipesim.trace.schema import READ_FROM, AgentInfo, CtaInfo, EventKind, SiteKey, Trace, TraceMeta
-from pipesim.trace.sites import barrier_groups
+from pipesim.trace.sites import barrier_groups, with_roles_of_first_cta
 
 Place = tuple[int, int]  #: rank of a CTA, byte offset in its shared memory
 _OF_WORK = frozenset({EventKind.WORK_BEGIN, EventKind.WORK_END})
@@ -46,6 +46,7 @@ def recorded_kernel(program: Program, places: Sequence[Place], trace: Trace) -> 
     """
     program = replace(program, grid=max(1, trace.meta.grid // program.ctas))
     if trace.meta.extra.get(READ_FROM) == "ptx":
+        program = with_roles_of_first_cta(program)
         _require_same(program, trace.meta)
         return RecordedKernel(program, trace, frozenset(site.key for site in trace.meta.sites))
     named = _with_tries(_with_barriers(_with_agents(program, trace.meta), places, trace.meta), trace)

@@ -11,8 +11,9 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from pipesim.errors import ConfigurationError
 from pipesim.model.awaited import awaited
 from pipesim.model.groups import (
     ARRIVALS,
@@ -99,6 +100,25 @@ def optional_sites(program: Program) -> frozenset[SiteKey]:
             if op[0] in _OPTIONAL_KINDS and pc != set_up:
                 found |= {(role, kind, _optional_group(program, op)) for kind in optional_kinds(op)}
     return frozenset(found)
+
+
+def with_roles_of_first_cta(program: Program) -> Program:
+    """A program whose warps have the same role in every CTA, as a trace names them: that of the first CTA.
+
+    Programs that are read from PTX name roles by what warps do, which may differ between the CTAs of a cluster.
+    ConfigurationError if the CTAs have not the same warps.
+    """
+    of_cta = [[agent for agent in program.agents if agent.cta == cta] for cta in range(program.ctas)]
+    places = [[(agent.warp, agent.lanes) for agent in agents] for agents in of_cta]
+    if any(other != places[0] for other in places):
+        raise ConfigurationError(
+            f"the CTAs of {program.name} have different agents",
+            cause="the lanes of a warp part in one of them and not in another",
+            correction="a trace names the agents of all CTAs alike: record one CTA",
+        )
+    names = {(agent.warp, agent.lanes): (agent.role, agent.index) for agent in of_cta[0]}
+    agents = (replace(a, role=names[a.warp, a.lanes][0], index=names[a.warp, a.lanes][1]) for a in program.agents)
+    return replace(program, agents=tuple(agents))
 
 
 def set_up_meeting(code: tuple[Operation, ...]) -> int:
