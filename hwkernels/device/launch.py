@@ -191,11 +191,17 @@ class Gpu:
         self.synchronize()
 
     def launch_within(
-        self, kernel: Any, shape: Shape, arguments: Sequence[int | np.generic | npt.NDArray[np.uint8]], limit_s: float
+        self,
+        kernel: Any,
+        shape: Shape,
+        arguments: Sequence[int | np.generic | npt.NDArray[np.uint8]],
+        limit_s: float,
+        *,
+        times: int = 1,
     ) -> int:
         """Run a kernel to its end, and give the nanoseconds between two CUDA events around it.
 
-        An array among the arguments is given by value, as a descriptor of a tensor.
+        ``times``: launches one after the other, which the nanoseconds are of together. An array among the arguments is given by value, as a descriptor of a tensor.
 
         KernelHangError if it has not ended after ``limit_s``: nothing but memory of :meth:`host_mapped` may be touched
         then, and the process must end. KernelTrapError if it traps.
@@ -203,7 +209,8 @@ class Gpu:
         driver, stream = self._driver, self._stream.handle
         events = [checked(driver.cuEventCreate(0), "cuEventCreate")[0] for _ in range(2)]
         checked(driver.cuEventRecord(events[0], stream), "cuEventRecord")
-        self._start(kernel, shape, arguments)
+        for _ in range(times):
+            self._start(kernel, shape, arguments)
         checked(driver.cuEventRecord(events[1], stream), "cuEventRecord")
         until = time.monotonic() + limit_s
         while (result := driver.cuStreamQuery(stream))[0] == driver.CUresult.CUDA_ERROR_NOT_READY:

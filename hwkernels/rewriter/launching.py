@@ -38,13 +38,13 @@ class Subject:
         compiled = Compiled(assembled.cubin, "", "", (), "", self.launch.entry)
         return self.gpu.load(compiled, self.launch.dynamic_shared)
 
-    def run(self, kernel: Any, *, fresh: bool = True, limit_s: float = _LIMIT_S) -> int:
-        """One launch; its nanoseconds. ``fresh``: all memory is as before the first one."""
-        if fresh:
+    def run(self, kernel: Any, *, times: int = 1, limit_s: float = _LIMIT_S) -> int:
+        """One launch with all memory as before the first, or several one after the other; their nanoseconds."""
+        if times == 1:
             self.memory.reset()
         x, y, z = self.launch.cluster
         shape = Shape(self.launch.grid, self.launch.block, self.launch.dynamic_shared, x * y * z)
-        return self.gpu.launch_within(kernel, shape, self.arguments, limit_s)
+        return self.gpu.launch_within(kernel, shape, self.arguments, limit_s, times=times)
 
     def digest(self) -> str:
         """What stands for everything in memory."""

@@ -27,6 +27,7 @@ from pipesim.ptx.text.module import Function, Module
 
 GLOBAL = 1 << 33  #: where global memory begins
 _ONES = (1 << 64) - 1
+_STUCK = 20_000
 _LANDS = 40  #: instructions after which a copy has landed
 _SIZES = {"u8": 1, "b8": 1, "u16": 2, "b16": 2, "u32": 4, "b32": 4, "s32": 4, "u64": 8, "b64": 8, "s64": 8, "pred": 1}
 
@@ -73,31 +74,32 @@ class Machine:
     steps: int = 0
     flights: list[tuple[int, int, int]] = field(default_factory=list)
     named: dict[int, list[int]] = field(default_factory=dict)  #: arrived threads, generation
+    all_threads: list[Thread] = field(default_factory=list)
 
-    def run(self, most: int = 2_000_000) -> bool:
-        """Run until every thread has ended; False if nobody makes progress any more."""
+    def run(self) -> bool:
+        """Run, or continue, until every thread has ended; False if nothing has changed for _STUCK instructions."""
         random = Random(self.seed)
-        threads = [Thread(tid) for tid in range(self.threads)]
-        idle = 0
+        self.all_threads = threads = self.all_threads or [Thread(tid) for tid in range(self.threads)]
+        state, since = self._progress(), self.steps
         while not all(thread.ended for thread in threads):
             warps = list(range(-(-self.threads // 32)))
             random.shuffle(warps)
-            moved = False
             for warp in warps:
-                turns = random.randrange(1, 8)
-                for _ in range(turns):
+                for _ in range(random.randrange(1, 8)):
                     for thread in threads[32 * warp : 32 * warp + 32]:
-                        before = len(self.flights), thread.pc, thread.ended, self._progress()
                         if not thread.ended:
                             self._step(thread)
-                        moved |= (len(self.flights), thread.pc, thread.ended, self._progress()) != before
-            idle = 0 if self.flights or moved else idle + 1
-            if self.steps > most or idle > 3:
+            if self._progress() != state:
+                state, since = self._progress(), self.steps
+            elif self.steps - since > _STUCK:
                 return False
         return True
 
-    def _progress(self) -> int:
-        return sum(barrier.done for barrier in self.barriers.values())
+    def _progress(self) -> tuple[int, ...]:
+        pending = sum(barrier.pending for barrier in self.barriers.values())
+        ended = sum(thread.ended for thread in self.all_threads)
+        arrived = sum(state[0] for state in self.named.values())
+        return sum(barrier.done for barrier in self.barriers.values()), pending, ended, arrived, len(self.flights)
 
     # values
 

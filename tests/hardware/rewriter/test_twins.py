@@ -1,0 +1,101 @@
+"""Our own kernels rewritten: what their warps would store along the paths of the program is read back."""
+
+from functools import cache
+
+import numpy as np
+import pytest
+
+from hwkernels.recorder.record_format2 import FULL_SITE
+from hwkernels.rewriter import Encoding, Instrumented, Level, RewriteOptions, decode_records, instrument
+from hwkernels.twins.launch_file import recorded_kernel
+from pipesim.errors import PtxError, TraceFormatError
+from pipesim.model.ending import Ending
+from pipesim.targets import find
+from pipesim.trace.schema import Device, EventKind
+from tests.support.recorded_path import written
+
+DEVICE = Device("paths", sm_khz=1_980_000)
+NAMES = (
+    "producer_consumer", "persistent_scheduler", "cluster_multicast", "gemm_sm90", "attention_sm90",
+    "epilogue_residual",
+)  # fmt: skip
+
+
+ALL = RewriteOptions()
+
+
+@cache
+def twin(name: str, options: RewriteOptions = ALL) -> Instrumented:
+    ptx, launch = recorded_kernel(name, find(name).defaults)
+    return instrument(ptx, f"{name}.ptx", launch, options)
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("seed", range(3))
+def test_every_step_of_every_warp_is_read_back(name: str, seed: int) -> None:
+    """Tries fail and are repeated as often as the seed says, which changes no event but the answers of tries."""
+    kernel = twin(name)
+    trace = decode_records(kernel, bytes(written(kernel, seed)), DEVICE)
+    assert kernel.full
+    assert trace.meta.status is Ending.FINISHED
+    kinds = [trace.meta.sites[site].kind for site in trace.events.site]
+    assert kinds.count(EventKind.WAIT_ENTER) == kinds.count(EventKind.WAIT_RETURN) > 0
+    for agent in set(zip(trace.events.cta.tolist(), trace.events.agent.tolist(), strict=True)):
+        mine = (trace.events.cta == agent[0]) & (trace.events.agent == agent[1])
+        assert (np.diff(trace.events.cycle[mine]) >= 0).all()
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_record_of_another_site_is_refused(name: str) -> None:
+    """In every stream once: the record in its middle says that it is of the next site."""
+    kernel = twin(name)
+    whole = written(kernel)
+    first = int.from_bytes(whole[8:16], "little")
+    for number in range(len(kernel.layout.streams)):
+        buffer = bytearray(whole)
+        begin = first + number * kernel.layout.stride
+        tags = np.frombuffer(buffer, dtype="<u4", offset=begin, count=kernel.layout.size // 4)[1::2]
+        middle = int(np.argmax(tags == 0xFFFFFFFF)) // 2
+        tags[middle] ^= 1 << FULL_SITE[0]
+        with pytest.raises(TraceFormatError, match="is of"):
+            decode_records(kernel, bytes(buffer), DEVICE)
+
+
+def test_waits_alone_and_chosen_roles() -> None:
+    waits = twin("gemm_sm90", RewriteOptions(level=Level.WAITS))
+    trace = decode_records(waits, bytes(written(waits)), DEVICE)
+    kinds = {site.kind for site in trace.meta.sites}
+    assert EventKind.WAIT_ENTER in kinds
+    assert EventKind.ARRIVE not in kinds
+    load = twin("gemm_sm90", RewriteOptions(roles=frozenset({"load"})))
+    trace = decode_records(load, bytes(written(load)), DEVICE)
+    assert {site.role for site in trace.meta.sites} == {"load"}
+    assert len(load.layout.streams) == 1
+
+
+def test_what_depends_on_data_is_not_recorded_by_position() -> None:
+    with pytest.raises(PtxError, match="cannot be recorded by position") as error:
+        twin("gemm_sm90", RewriteOptions(Encoding.POSITIONAL))
+    assert "full encoding" in error.value.correction
+
+
+def test_nothing_of_the_kernel_is_changed() -> None:
+    """Without the recorder's lines the text is the original one, but for blanks."""
+    for name in NAMES:
+        kernel = twin(name)
+        ptx, _ = recorded_kernel(name, find(name).defaults)
+        kept = [line for line in kernel.ptx.splitlines() if "pipesim_" not in line and line.strip()]
+        original = [line for line in ptx.splitlines() if line.strip()]
+        assert _words(kept) == _words(original)
+
+
+def _words(lines: list[str]) -> list[str]:
+    """The words of a text, without those lines of the recorder that name none of its registers."""
+    return " ".join(line for line in lines if not line.strip().startswith("bar.warp.sync")).split()
+
+
+def test_the_symbol_is_the_only_variable() -> None:
+    kernel = twin("producer_consumer")
+    assert kernel.ptx.count(".visible .global .align 8 .u64 pipesim_buffer;") == 1
+    assert kernel.initial()[:16] == bytes(16)
+    assert len(kernel.initial()) == kernel.nbytes
