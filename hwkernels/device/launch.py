@@ -201,7 +201,8 @@ class Gpu:
     ) -> int:
         """Run a kernel to its end, and give the nanoseconds between two CUDA events around it.
 
-        ``times``: launches one after the other, which the nanoseconds are of together. An array among the arguments is given by value, as a descriptor of a tensor.
+        ``times``: launches one after the other, which the nanoseconds are of together. An array among the arguments is
+        given by value, as a descriptor of a tensor.
 
         KernelHangError if it has not ended after ``limit_s``: nothing but memory of :meth:`host_mapped` may be touched
         then, and the process must end. KernelTrapError if it traps.
