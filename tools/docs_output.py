@@ -20,17 +20,20 @@ import shlex
 import subprocess
 import sys
 import textwrap
+from collections.abc import Iterator
 from pathlib import Path
 from unittest import mock
 
 from pipesim.cli.main import main as pipesim
 from pipesim.model.ops import OPERANDS
-from pipesim.timed.profile import FIELDS
+from pipesim.report.text.words import percent
+from pipesim.timed.profile import FIELDS, load_profile, profile_names
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = (
     "README.md",
     "docs/api.md",
+    "docs/api-reference.md",
     "docs/adding-an-operation.md",
     "docs/reading-ptx.md",
     "docs/architecture.md",
@@ -42,6 +45,12 @@ PAGES = (
     "docs/check.md",
     "docs/ci.md",
     "docs/redundant.md",
+    "docs/commands.md",
+    "docs/from-a-hang.md",
+    "docs/mbarriers.md",
+    "docs/structs.md",
+    "docs/times.md",
+    "docs/tour.md",
     "docs/diagnosis.md",
     "docs/hopper.md",
     "docs/install.md",
@@ -65,7 +74,7 @@ _FENCED = re.compile(
 )
 _AT_A_LIMIT = re.compile(r"(time limit after) [\d,]+")  # how far a step came depends on the machine
 _SECONDS = re.compile(r"in \d+\.\d+s\b")
-_TABLE = re.compile(r"(<!-- (operations|profile fields|protocols) -->\n)((?:\|.*\n)*)")
+_TABLE = re.compile(r"(<!-- (operations|profile fields|protocols|stated errors) -->\n)((?:\|.*\n)*)")
 
 
 def output_of(command: str, exit_code: int | None = None) -> str:
@@ -84,11 +93,19 @@ def output_of(command: str, exit_code: int | None = None) -> str:
         contextlib.chdir(ROOT),
         contextlib.redirect_stdout(stream),
     ):
-        ended = pipesim(arguments)
+        ended = _exit_code(arguments)
     if exit_code not in (None, ended):
         raise ValueError(f"{command}: exit code {ended}, and the page says {exit_code}")
     printed = _AT_A_LIMIT.sub(r"\1 …", stream.getvalue()).replace(f"{ROOT}/", "")
     return "\n".join(line.rstrip() for line in printed.strip("\n").split("\n")) + "\n"
+
+
+def _exit_code(arguments: list[str]) -> int:
+    """Run a command; a help ends with SystemExit, as argparse has it."""
+    try:
+        return pipesim(arguments)
+    except SystemExit as error:
+        return int(error.code or 0)
 
 
 def _output_of_pytest(arguments: list[str], exit_code: int | None) -> str:
@@ -151,6 +168,8 @@ def _table(found: re.Match[str]) -> str:
             + "\n".join(["| protocol | what it is | roles of a CTA | CTAs |", "|---|---|---|---|", *_protocols()])
             + "\n"
         )
+    if kind == "stated errors":
+        return head + "".join(_stated_errors())
     if kind == "operations":
         rows = [
             f"| `{op.name}` | {op.value} | {', '.join(f'`{name}`' for name in names)} |"
@@ -159,6 +178,16 @@ def _table(found: re.Match[str]) -> str:
         return head + "\n".join(["| operation | code | operands |", "|---|---|---|", *rows]) + "\n"
     rows = [f"| `{name}` | {meaning} |" for name, meaning in FIELDS.items()]
     return head + "\n".join(["| value | meaning |", "|---|---|", *rows]) + "\n"
+
+
+def _stated_errors() -> Iterator[str]:
+    """A table of what the built-in profiles state of their own error."""
+    yield "| profile | kernel | CTAs | configurations | median | worst |\n|---|---|---|---|---|---|\n"
+    for name in profile_names():
+        for each in load_profile(name).errors:
+            ctas = " to ".join(map(str, dict.fromkeys(each.ctas)))
+            figures = f"{percent(each.median_permille)} | {percent(each.worst_permille)}"
+            yield f"| `{name}` | `{each.kernel}` | {ctas} | {each.configurations} | {figures} |\n"
 
 
 def _protocols() -> list[str]:

@@ -1,4 +1,4 @@
-"""Every line of Python in the README, the tutorial and the API's page runs, is typed, and prints what the page says."""
+"""Every line of Python in the tour, the tutorial and the API's page runs, is typed, and prints what the page says."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""README's blocks hold after README's own install, which brings a selection of the traces."""
+"""The tour's blocks hold after README's own install, which brings a selection of the traces."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.support.paths import ROOT, TRACES
 from tools.docs_output import output_of
 
 BLOCK = re.compile(r"<!-- output of(?:, exit (\d))?: (.+?) -->\n```\n(.*?)^```$", re.DOTALL | re.MULTILINE)
-BLOCKS = BLOCK.findall((ROOT / "README.md").read_text(encoding="utf-8"))
+BLOCKS = BLOCK.findall((ROOT / "docs" / "tour.md").read_text(encoding="utf-8"))
 #: What depends on the traces that are installed.
 OF_TRACES = [
     block for block in BLOCKS

@@ -1,0 +1,109 @@
+"""The front page, and what the site shows that is made from the code."""
+
+from __future__ import annotations
+
+import re
+from xml.etree import ElementTree as ET
+
+import pytest
+
+from pipesim.protocols.broken import BROKEN
+from pipesim.targets import find, target_of
+from tests.support.paths import ROOT
+from tools import api_doc, site_pictures
+from tools.site_hooks import ELSEWHERE, relinked
+from tools.stage_states import diagram, edge_words, state_lines
+
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+
+
+class TestFrontPage:
+    def test_is_short(self) -> None:
+        assert len(README.splitlines()) <= 200
+
+    def test_has_at_most_five_commands_from_itself_to_a_picture(self) -> None:
+        blocks = re.findall(r"^```sh\n(.*?)^```$", README, re.DOTALL | re.MULTILINE)
+        install, own = blocks[0].splitlines(), blocks[1].splitlines()
+        assert len(install) + len(own) <= 5
+        assert "svg" in own[-1]
+
+    def test_has_the_commands_of_ci(self) -> None:
+        ci = (ROOT / ".ci" / "run").read_text(encoding="utf-8")
+        assert "pipesim verify producer_consumer\n" in README
+        assert 'pipesim" verify producer_consumer)' in ci
+        assert "install -e '.[test]' && .venv/bin/pytest\n" in README
+
+
+class TestMade:
+    def test_the_pictures_are_those_that_pipesim_makes_today(self) -> None:
+        made = site_pictures.pictures()
+        stored = {path.name: path.read_text(encoding="utf-8") for path in site_pictures.FOLDER.glob("*.svg")}
+        assert stored == made, "run python tools/site_pictures.py"
+        assert all(ET.fromstring(text).tag.endswith("svg") for text in made.values())
+
+    def test_the_reference_is_that_of_the_docstrings(self) -> None:
+        assert api_doc.PAGE.read_text(encoding="utf-8") == api_doc.page(), "run python tools/api_doc.py"
+
+    def test_a_signature_without_quotes_and_in_parts(self) -> None:
+        def made(a: int = 1, *, b: str = "x, y", c: tuple[int, int] = (1, 2)) -> list[str]:
+            raise NotImplementedError
+
+        said = "made(a: int = 1, *, b: str = 'x, y', c: tuple[int, int] = (1, 2)) -> list[str]"
+        assert api_doc._signature("made", made) == said
+        assert list(api_doc._apart("a, b: tuple[int, int] = (1, 2), *, c")) == [
+            "a", "b: tuple[int, int] = (1, 2)", "*", "c"
+        ]  # fmt: skip
+
+
+class TestStates:
+    def test_of_a_ring(self) -> None:
+        found = diagram(find("producer_consumer").build({"stages": 2, "tiles": 5}), ("full", "empty"))
+        assert [state_lines(found, n) for n in range(len(found.states))] == [
+            ["full: 1 arrival pending", "empty: 2 arrivals pending", "producer passes wait empty[0]"],
+            ["full: 0 arrivals pending, 16,384 bytes", "empty: 2 arrivals pending"],
+            [
+                "full: complete; of the next phase 1 arrival pending", "empty: 2 arrivals pending",
+                "consumer passes wait full[0]",
+            ],
+            ["full: complete; of the next phase 1 arrival pending", "empty: 1 arrival pending"],
+        ]  # fmt: skip
+        assert [(start, end, edge_words(said)) for start, end, said in found.edges] == [
+            (0, 1, "producer: arrive full[0] + expect 16,384"),
+            (1, 2, "16,384 bytes land in tile[0]"),
+            (2, 3, "consumer: arrive empty[0]"),
+            (3, 0, "consumer: arrive empty[0]"),
+        ]
+
+    def test_a_ring_that_does_not_come_back_has_none(self) -> None:
+        program = target_of(BROKEN["consumer_never_arrives"]).build({"stages": 2, "tiles": 5})
+        with pytest.raises(ValueError, match="do not become what they were"):
+            diagram(program, ("full", "empty"))
+
+
+class TestLinks:
+    THERE = frozenset({"index.md", "proof.md", "schemas/README.md", "examples/ring.py", *ELSEWHERE.values()})
+
+    @pytest.mark.parametrize(
+        ("page", "before", "after"),
+        [
+            ("index.md", "[a](docs/proof.md#b)", "[a](proof.md#b)"),
+            (
+                "index.md",
+                "![a](docs/examples/ring.py), [b](CHANGELOG.md#c)",
+                "![a](examples/ring.py), [b](changelog.md#c)",
+            ),
+            ("proof.md", "[a [b]](../tools/README.md)", "[a [b]](tools.md)"),
+            ("proof.md", "[s](schemas) [i](../README.md)", "[s](schemas/README.md) [i](index.md)"),
+            ("proof.md", "[h](https://x/y) [a](#b)", "[h](https://x/y) [a](#b)"),
+            ("schemas/README.md", "[p](../proof.md)", "[p](../proof.md)"),
+            ("proof.md", "[`source`](../pipesim/source.py)", "`source`"),
+            ("proof.md", "[gone](gone.md)", "[gone](gone.md)"),
+            (
+                "proof.md",
+                "```\n[a](../README.md)\n```\n[a](../README.md)",
+                "```\n[a](../README.md)\n```\n[a](index.md)",
+            ),
+        ],
+    )
+    def test_lead_to_pages(self, page: str, before: str, after: str) -> None:
+        assert relinked(before, page, self.THERE, lambda name: name == "pipesim/source.py") == after
