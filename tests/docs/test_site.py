@@ -25,13 +25,19 @@ class TestFrontPage:
         blocks = re.findall(r"^```sh\n(.*?)^```$", README, re.DOTALL | re.MULTILINE)
         install, own = blocks[0].splitlines(), blocks[1].splitlines()
         assert len(install) + len(own) <= 5
-        assert "svg" in own[-1]
+        assert own[-1].startswith("pipesim export kernel.ptx --to html --picture counterexample --open")
 
     def test_has_the_commands_of_ci(self) -> None:
         ci = (ROOT / ".ci" / "run").read_text(encoding="utf-8")
         assert "pipesim verify producer_consumer\n" in README
         assert 'pipesim" verify producer_consumer)' in ci
         assert "install -e '.[test]' && .venv/bin/pytest\n" in README
+
+
+def test_the_site_has_every_page_in_its_menu() -> None:
+    menu = set(re.findall(r": ([\w/-]+\.md)$", (ROOT / "mkdocs.yml").read_text(encoding="utf-8"), re.MULTILINE))
+    pages = {path.name for path in (ROOT / "docs").glob("*.md")} | {"schemas/README.md"}
+    assert menu | {"index.md"} == pages | set(ELSEWHERE.values()), "add it to nav in mkdocs.yml"
 
 
 class TestMade:
