@@ -12,6 +12,7 @@ from pipesim.model.barrier import LIVE
 from pipesim.model.machine import finished
 from pipesim.model.moves import held_up
 from pipesim.model.program import Program
+from pipesim.model.state import OWN
 from pipesim.prove.counterexample.play import Play
 from pipesim.prove.counterexample.replay_text import from_text
 from pipesim.prove.counterexample.words import Line
@@ -108,7 +109,8 @@ class _StateWords:
         )
 
     def flights(self, play: Play) -> tuple[str, ...]:
-        return tuple(self._said(flight.agent, flight.pc) for flight in play.state.flights)
+        flights = (flight for flight in play.state.flights if flight.engine != OWN)  # no access of an agent itself
+        return tuple(self._said(flight.agent, flight.pc) for flight in flights)
 
     def _said(self, agent: int, pc: int) -> str:
         op = self._program.code[agent][pc]

@@ -6,10 +6,11 @@ from collections.abc import Sequence
 from typing import TypeVar
 
 from pipesim.export.track_names import cta_name, track_name
-from pipesim.scene.parts import RunScene, SliceKind
+from pipesim.scene.parts import CounterKind, RunScene, SliceKind
 from pipesim.scene.story import AgentAt, BarrierAt, Story
 
 _Any = TypeVar("_Any")
+_COUNTED = {CounterKind.PHASE: "phase", CounterKind.BYTES: "bytes", CounterKind.SLOTS: "slots in use"}
 _KINDS = {kind: n for n, kind in enumerate(SliceKind)}
 
 
@@ -59,7 +60,8 @@ def encoded_run(run: RunScene) -> dict[str, object]:
         "counters": [
             {
                 "cta": counter.cta,
-                "name": f"{counter.name}: {counter.kind.value}",
+                "name": f"{counter.name} {_COUNTED[counter.kind]}",
+                "phase": counter.kind is CounterKind.PHASE,
                 "at": [at for at, _ in counter.points],
                 "value": [value for _, value in counter.points],
             }

@@ -31,6 +31,7 @@ class Timeline {
       if (!run.outOf.has(source)) run.outOf.set(source, []);
       run.outOf.get(source).push(target);
     });
+    for (const counter of run.counters) counter.most = counter.value.reduce((a, b) => Math.max(a, b), 1);
     const ctas = [...new Set(run.tracks.map((track) => track.cta))];
     if (ctas.length > 2) ctas.slice(1).forEach((cta) => this.closed.add(n + ':' + cta));
   }
@@ -184,9 +185,10 @@ class Timeline {
 
   axis() {
     const pen = this.pen;
-    let step = 10 ** Math.floor(Math.log10((this.to - this.from) / 4));
-    const every = (this.to - this.from) / step > 10 ? 2 : 1;
-    step *= every;
+    const least = ((this.to - this.from) / this.room) * 95;  // so that the words beside two lines do not meet
+    let step = 10 ** Math.ceil(Math.log10(least));
+    if (step / 5 >= least) step /= 5;
+    else if (step / 2 >= least) step /= 2;
     pen.textAlign = 'left';
     for (let at = Math.ceil(this.from / step) * step; at < this.to; at += step) {
       const x = this.x(at);
@@ -270,7 +272,7 @@ class Timeline {
     }
     const text = run.texts[run.slices.name[slice]];
     if (!waits && wide > 7.4 * text.length + 8) {
-      pen.fillStyle = this.colours.page;
+      pen.fillStyle = run.slices.late[slice] ? this.colours.ink : this.colours.page;
       pen.textAlign = 'left';
       pen.fillText(text, left + 4, y + ROW / 2 + 0.5);
     }
@@ -283,7 +285,7 @@ class Timeline {
 
   counter(line, y) {
     const { counter } = line, pen = this.pen, height = ROW + 2;
-    const most = Math.max(1, ...counter.value.slice(0, 5000));
+    const most = counter.phase ? 1 : counter.most;
     let low = 0, high = counter.at.length;
     while (low < high) {
       const middle = (low + high) >> 1;
@@ -293,7 +295,9 @@ class Timeline {
     pen.strokeStyle = this.colours.focus;
     pen.lineWidth = 1;
     pen.beginPath();
-    const level = (value) => y + height - 2 - Math.max(0, value / most) * (height - 6);
+    // A phase is drawn by its parity, and numbered where there is room.
+    const level = (value) => y + height - 2 - Math.max(0, (counter.phase ? value % 2 : value) / most) * (height - 6);
+    const numbers = [];
     let value = low ? counter.value[low - 1] : 0, pixel = -1;
     pen.moveTo(this.names, level(value));
     for (let n = low; n < counter.at.length && counter.at[n] <= this.to; n++) {
@@ -306,9 +310,13 @@ class Timeline {
       pen.lineTo(x, level(value));
       value = counter.value[n];
       pen.lineTo(x, level(value));
+      if (!numbers.length || x - numbers[numbers.length - 1][0] > 40) numbers.push([x, value]);
     }
     pen.lineTo(this.wide, level(value));
     pen.stroke();
+    pen.fillStyle = this.colours.quiet;
+    pen.textAlign = 'left';
+    for (const [x, said] of numbers) pen.fillText(said.toLocaleString('en'), x + 3, y + height / 2);
     this.label(counter.name, y, height);
   }
 

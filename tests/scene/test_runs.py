@@ -1,0 +1,169 @@
+"""Runs as pictures: what is on a track follows one another, what released a wait came before, landings have bounds.
+
+Every program of the random judge is simulated; its picture is compared with the machine's own log of phases.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import replace
+
+import pytest
+
+from pipesim.answers.recorded_program import recorded_program
+from pipesim.errors import EvidenceError
+from pipesim.explain.phases import run_canonically
+from pipesim.model.ending import Ending
+from pipesim.scene.parts import OPEN, CounterKind, RunScene, SceneSlice, SliceKind
+from pipesim.scene.runs import LANDINGS_UNKNOWN, NO_PROTOCOL, simulated_scene, trace_scene
+from pipesim.targets import find
+from pipesim.timed.profile import load_profile
+from pipesim.trace.files import read_trace
+from pipesim.trace.schema import Trace
+from tests.support.paths import EXAMPLES, TRACES
+
+H200 = TRACES / "h200"
+PROFILE = load_profile("h200")
+STORED = (
+    "producer_consumer-al1-cw2-s4-tb16384-t64-w600-g1-window20..40",
+    "cluster_multicast-c2-cw2-ob8192-sb8192-s4-t16-w600-g2",
+    "epilogue_residual-a2-at700-cs2-es2-e150-fto1-ki3-od0-r1-sb2048-s4-st4-t6-g1",
+    "persistent_scheduler-a700-cs2-cw2-ki8-s4-tb16384-t6-w600-g1",
+    "gemm_sm90-bk64-bn128-d0-e300-kgs1-ki16-l0-nc2-s4-t2-tm1-g1",
+)
+
+
+def stored(name: str) -> Trace:
+    return read_trace(H200 / f"{name}.parquet")
+
+
+def drawn(name: str) -> RunScene:
+    trace = stored(name)
+    return trace_scene(trace, recorded_program(trace.meta), "hardware")
+
+
+def overlaps(run: RunScene) -> list[tuple[SceneSlice, SceneSlice]]:
+    """Slices of one track that are there at the same time."""
+    tracks: dict[int, list[SceneSlice]] = defaultdict(list)
+    for each in run.slices:
+        tracks[each.track].append(each)
+    found = []
+    for mine in tracks.values():
+        mine.sort(key=lambda each: each.begin)
+        ends = [1 << 62 if each.end == OPEN else each.end for each in mine]
+        found += [(a, b) for a, b, end in zip(mine, mine[1:], ends, strict=False) if b.begin < end]
+    return found
+
+
+@pytest.mark.parametrize("name", STORED)
+def test_what_is_on_a_track_follows_one_another(name: str) -> None:
+    run = drawn(name)
+    assert overlaps(run) == []
+    twice = replace(run, slices=(*run.slices, next(each for each in run.slices if each.end > each.begin)))
+    assert overlaps(twice) != []
+
+
+@pytest.mark.parametrize("name", STORED)
+def test_arrows_lead_to_waits_of_the_phase_and_not_back_in_time(name: str) -> None:
+    run = drawn(name)
+    slack = 2 * max(each.error for each in run.slices)
+    assert len(run.arrows) > 20
+    for arrow in run.arrows:
+        source, target = run.slices[arrow.source], run.slices[arrow.target]
+        assert target.kind.waits or target.name.startswith("try "), target
+        assert target.barrier.partition("[")[0] == source.barrier.partition("[")[0]
+        assert arrow.at <= arrow.to + slack
+        assert source.kind in (SliceKind.ISSUE, SliceKind.COPY, SliceKind.MMA)
+    lasts = defaultdict(list)
+    for arrow in run.arrows:
+        lasts[arrow.target].append(arrow.last)
+    assert all(each.count(True) == 1 for each in lasts.values())
+
+
+@pytest.mark.parametrize("protocol", ["producer_consumer", "cluster_multicast", "epilogue_residual", "gemm_sm90"])
+def test_the_landing_of_a_simulation_is_before_the_bound_that_its_trace_alone_gives(protocol: str) -> None:
+    """The engine knows when each transfer ended; from the trace alone only the wait that needed it is known."""
+    program = find(protocol).build({})
+    exact, trace = simulated_scene(program, PROFILE)
+    bound = trace_scene(trace, program, "trace")
+    assert LANDINGS_UNKNOWN in bound.notes
+    assert LANDINGS_UNKNOWN not in exact.notes
+    flights = [
+        sorted(
+            (each.begin, each.row, each.name, each.barrier, each.end, each.at_most)
+            for each in run.slices
+            if each.kind.in_flight
+        )
+        for run in (exact, bound)
+    ]
+    assert len(flights[0]) == len(flights[1]) > 0
+    for one, two in zip(*flights, strict=True):
+        assert one[:4] == two[:4]
+        assert (one[5], two[5]) == (False, True)
+        if two[3]:  # counted on a barrier: one that is not ends with its agent's last record
+            assert one[4] <= two[4]
+    released = [{(run.slices[a.source].row, run.slices[a.target].row) for a in run.arrows} for run in (exact, bound)]
+    assert released[0] == released[1]
+
+
+@pytest.mark.parametrize("protocol", ["producer_consumer", "cluster_multicast", "attention_sm90", "epilogue_residual"])
+def test_phases_and_arrows_are_those_of_the_machines_own_log(protocol: str) -> None:
+    """The log of a run in another order: which operation is counted in which phase does not depend on the order."""
+    program = find(protocol).build({})
+    run, _ = simulated_scene(program, PROFILE)
+    made = run_canonically(program).phases
+    counted = {(c.cta, c.name): c.points[-1][1] for c in run.counters if c.kind is CounterKind.PHASE}
+    drawn_to: dict[tuple[int, str], int] = defaultdict(int)
+    for arrow in run.arrows:
+        source = run.slices[arrow.source]
+        cta = run.tracks[run.slices[arrow.target].track].cta
+        drawn_to[cta, source.barrier.partition("@")[0]] += 1
+    for barrier, phases in zip(program.barriers, made, strict=True):
+        name = (barrier.cta, f"{barrier.name}[{barrier.stage}]")
+        assert counted.get(name, 0) == sum(phase.complete for phase in phases), name
+        if protocol != "epilogue_residual":  # it tries, and whether a try or the wait after it sees a phase is time's
+            expected = sum(len(set(phase.contributions)) * len(phase.observers) for phase in phases if phase.complete)
+            assert drawn_to[name] == expected, name
+
+
+def test_a_hang_has_open_waits_and_says_so() -> None:
+    run = drawn("producer_consumer-al1-cw2-s3-tb4096-t24-w200-g1-missing_arrive-at-7")
+    waits = [each for each in run.slices if each.end == OPEN and each.kind.waits]
+    assert {run.tracks[each.track].name for each in waits} >= {"producer"}
+    assert any("did not finish" in note for note in run.notes)
+    finished = drawn("producer_consumer-al1-cw2-s3-tb8192-t64-w2000-g1")
+    assert [each for each in finished.slices if each.end == OPEN] == []
+
+
+def test_a_simulated_hang_has_them_too() -> None:
+    run, trace = simulated_scene(find(str(EXAMPLES / "ring_forgets.py")).build({"stages": 2}), PROFILE)
+    assert trace.meta.status is Ending.DEADLOCK
+    waits = [each for each in run.slices if each.end == OPEN and each.kind.waits]
+    assert sorted(run.tracks[each.track].name for each in waits) == ["load", "mma"]
+    assert all(run.end >= each.begin for each in run.slices)
+
+
+def test_after_a_divergence_there_are_no_arrows_and_the_picture_says_where() -> None:
+    run = drawn("producer_consumer-al1-cw2-s3-tb4096-t24-w200-g1-wrong_parity-at-7")
+    assert any(note.startswith("CTA 0 does not follow the protocol") for note in run.notes)
+    right = drawn("producer_consumer-al1-cw2-s3-tb8192-t64-w2000-g1")
+    assert not any("does not follow" in note for note in right.notes)
+
+
+def test_without_its_protocol_a_trace_has_waits_and_work_alone() -> None:
+    trace = stored(STORED[1])
+    run = trace_scene(trace, None, "hardware")
+    assert run.notes[0] == NO_PROTOCOL
+    assert (run.arrows, run.counters) == ((), ())
+    whole = drawn(STORED[1])
+    mine = [each._replace(phase=None) for each in whole.slices if not each.kind.in_flight]
+    assert list(run.slices) == mine
+
+
+def test_a_trace_of_another_kernel_is_refused() -> None:
+    with pytest.raises(EvidenceError):
+        trace_scene(stored(STORED[1]), find("producer_consumer").build({}), "hardware")
+
+
+def test_a_window_is_named() -> None:
+    assert "recorded: iterations 20 to 39" in drawn(STORED[0]).notes
