@@ -14,7 +14,7 @@ from pathlib import Path
 
 from pipesim.errors import EvidenceError, ForeignFileError, NoTraceError
 from pipesim.trace.files import read_meta
-from pipesim.trace.schema import TraceMeta
+from pipesim.trace.schema import READ_FROM, TraceMeta
 
 _NEAREST = 3  #: how many other configurations an error names
 _KNOWN_CHIPS = re.compile(r"\bH(?:100|200)\b", re.IGNORECASE)
@@ -34,12 +34,15 @@ def trace_folder() -> Path:
 
 
 def stored_traces(folder: Path) -> tuple[StoredTrace, ...]:
-    """Every trace below a folder, sorted by device, then file name. Files that are not ``.parquet`` are ignored.
+    """Every trace of a protocol below a folder, sorted by device, then file name; other files are ignored.
 
-    So are Parquet files of other programs, which :func:`foreign_files` names. Raises EvidenceError if there is no such
-    folder, and TraceFormatError, naming the file, for a damaged one: a recording is never skipped silently.
+    So are traces of kernels that are known by their PTX alone, which have no protocol, and Parquet files of other
+    programs, which :func:`foreign_files` names. Raises EvidenceError if there is no such folder, and TraceFormatError,
+    naming the file, for a damaged one: a recording is never skipped silently.
     """
-    found = [StoredTrace(path, meta) for path, meta in _read(folder) if meta is not None]
+    found = [
+        StoredTrace(path, meta) for path, meta in _read(folder) if meta is not None and READ_FROM not in meta.extra
+    ]
     return tuple(sorted(found, key=lambda trace: (trace.meta.device.name, trace.path.name, trace.path.as_posix())))
 
 

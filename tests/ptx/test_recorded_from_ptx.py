@@ -1,0 +1,63 @@
+"""Kernels of Triton and Gluon that an H200 recorded from their PTX (tools/record_kernels.py), beside that PTX."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from pipesim.answers.compare import compare_kernel
+from pipesim.conform.agreement import Agreement
+from pipesim.conform.result import DivergenceKind
+from pipesim.errors import EvidenceError
+from pipesim.ptx.kernel import read_kernel
+from pipesim.trace.files import read_trace
+from pipesim.trace.schema import EventKind
+
+FOLDER = Path(__file__).parents[2] / "traces" / "h200" / "ptx"
+NAMES = sorted(path.stem for path in FOLDER.glob("*.parquet"))
+HANGS = "triton-gemm_tma-hangs"
+
+
+def test_there_are_kernels_of_both_compilers() -> None:
+    assert {name.partition("-")[0] for name in NAMES} == {"gluon", "triton"}
+    assert len(NAMES) == 11
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if name != HANGS])
+def test_it_conforms_to_the_program_read_from_its_ptx(name: str) -> None:
+    trace = read_trace(FOLDER / f"{name}.parquet")
+    found = compare_kernel(read_kernel(FOLDER / f"{name}.ptx"), trace, name).comparison
+    assert trace.meta.device.name == "NVIDIA H200"
+    assert (found.agreement, found.conformance.divergence) == (Agreement.CONFORMS, None)
+    assert found.conformance.events == len(trace.events) > 40
+
+
+def test_a_kernel_that_hangs_is_followed_to_its_end() -> None:
+    """The last expect_tx waits for 16 bytes more than the copies bring: all warps wait for that phase."""
+    trace = read_trace(FOLDER / f"{HANGS}.parquet")
+    found = compare_kernel(read_kernel(FOLDER / f"{HANGS}.ptx"), trace, HANGS).comparison
+    assert found.agreement is Agreement.HANGS_TOO
+    assert found.conformance.divergence is not None
+    assert found.conformance.divergence.claim == "the kernel timed out: 8 of 8 agents blocked"
+
+
+def test_a_wait_that_returns_before_its_arrival_is_a_divergence() -> None:
+    name = "gluon-scale_ws_s2"
+    trace = read_trace(FOLDER / f"{name}.parquet")
+    kinds = np.array([site.kind for site in trace.meta.sites])[trace.events.site]
+    waits = np.flatnonzero((kinds == EventKind.WAIT_RETURN) & (trace.events.cta == 0))
+    entered = trace.events.cycle[waits - 1]
+    long = waits[int(np.argmax(trace.events.cycle[waits] - entered))]
+    cycles = trace.events.cycle.copy()
+    cycles[long] = cycles[long - 1] + 1
+    early = replace(trace, events=replace(trace.events, cycle=cycles))
+    found = compare_kernel(read_kernel(FOLDER / f"{name}.ptx"), early, name).comparison
+    assert found.conformance.divergence is not None
+    assert found.conformance.divergence.kind is not DivergenceKind.FAULT
+
+
+def test_it_is_not_taken_for_another_kernel() -> None:
+    trace = read_trace(FOLDER / "gluon-scale_ws_s2.parquet")
+    with pytest.raises(EvidenceError, match="other warps or mbarriers"):
+        compare_kernel(read_kernel(FOLDER / "triton-grouped_gemm.ptx"), trace, "trace")
