@@ -75,7 +75,7 @@ def test_by_keyboard_alone(tmp_path: Path) -> None:
 def test_a_schedule_can_be_stepped_through(tmp_path: Path) -> None:
     script = f"""{KEY}
       const s = pipesim.story, found = [], state = () => s.state.textContent;
-      found.push([s.count.textContent, s.source.textContent, state()]);
+      found.push([s.count.textContent, s.source.textContent, state(), scrollY]);
       key(s.steps, 'Home'); found.push([s.count.textContent, s.back.disabled, state()]);
       key(s.steps, 'ArrowRight'); found.push([s.count.textContent, s.back.disabled, s.source.textContent]);
       key(s.steps, 'ArrowLeft'); found.push(s.count.textContent);
@@ -88,6 +88,7 @@ def test_a_schedule_can_be_stepped_through(tmp_path: Path) -> None:
     assert end[0] == f"step {steps} of {steps}"
     assert "with pipe.produce() as stage:" in end[1], "the source of what waits at the end"
     assert end[2].count("waits") == 2
+    assert end[3] == 0, "the list shows its end, and the page its beginning"
     assert (start[0], start[1], start[2].count("waits")) == ("before the first", True, 0)
     assert one[:2] == [f"step 1 of {steps}", False]
     assert "ring_forgets.py:13" in one[2]

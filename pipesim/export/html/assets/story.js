@@ -119,7 +119,11 @@ class StoryView {
     this.at = n === undefined ? -1 : n;
     for (const [number, item] of this.items) item.setAttribute('aria-selected', number === this.at);
     const item = this.items.get(this.at);
-    if (item) item.scrollIntoView({ block: 'nearest' });
+    if (item) {  // the list moves, the page stays
+      const top = item.offsetTop - this.steps.offsetTop, bottom = top + item.offsetHeight;
+      if (top < this.steps.scrollTop) this.steps.scrollTop = top;
+      else if (bottom > this.steps.scrollTop + this.steps.clientHeight) this.steps.scrollTop = bottom - this.steps.clientHeight;
+    }
     const shown = this.shown();
     this.count.textContent = (this.at < 0 ? 'before the first' : 'step ' + (shown.indexOf(this.at) + 1) + ' of ' + shown.length) +
       (this.story.leftOut ? ' · ' + this.story.leftOut + ' earlier moves left out' : '');
@@ -168,8 +172,9 @@ class StoryView {
     const lines = data.sources[place];
     if (!lines) return;
     const number = Number(place.slice(place.lastIndexOf(':') + 1)), code = element('pre');
+    const indent = Math.min(...lines.filter(([, text]) => text.trim()).map(([, text]) => text.search(/\S/)));
     for (const [n, text] of lines) {
-      code.append(element('span', String(n).padStart(5) + '  ' + text + '\n', n === number ? 'at' : ''));
+      code.append(element('span', String(n).padStart(5) + '  ' + text.slice(indent) + '\n', n === number ? 'at' : ''));
     }
     this.source.append(code);
   }
