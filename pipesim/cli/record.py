@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import signal
+from dataclasses import replace
 from pathlib import Path
 
 from pipesim.cli.arguments import Command, add_force, add_output, bytes_of
@@ -13,6 +14,7 @@ from pipesim.process.watch import SignalError, current
 
 _OUT = Path("recording")
 _MOST_BYTES = "256M"
+_NOT_PYTHON = "no Python process was recorded; a program in C++ records with pipesim_record.h (docs/recording.md)"
 
 
 def _arguments(parser: argparse.ArgumentParser) -> None:
@@ -81,6 +83,8 @@ def _carry_out(options: argparse.Namespace) -> int:
                 patterns=options.kernels,
                 compare=options.diff,
             )
+            if not (report.kernels or report.notes or report.devices):
+                report = replace(report, notes=(_NOT_PYTHON,))
             files.write(options.out, force=options.force)
     code = record_exit_code(report)
     emit(options, {"exit_code": code, "report": report}, lambda console: paint_recording(console, report))

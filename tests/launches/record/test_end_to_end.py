@@ -106,6 +106,15 @@ def test_a_part_of_a_process(fake: FakeCuda, tmp_path: Path) -> None:
     assert third.startswith("8 ")
 
 
+def test_a_program_that_is_not_python_is_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main(["record", "--", "true"]) == 3
+    out = " ".join(capsys.readouterr().out.split())
+    assert "no Python process was recorded; a program in C++ records with pipesim_record.h" in out
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [
