@@ -41,8 +41,14 @@ def run(
     fake: FakeCuda, folder: Path, *words: object, records: str = "records", code: str = ""
 ) -> subprocess.CompletedProcess[str]:
     """Run ``pipesim`` with these words, or Python code, in a folder."""
-    line = [sys.executable, *(["-c", code] if code else ["-m", "pipesim"]), *map(str, words)]
-    environment = fake.environment() | {"PYTHONPATH": f"{ROOT}{os.pathsep}{fake.folder}", "COLUMNS": "100"}
+    here = f"import sys; sys.path.insert(0, {str(ROOT)!r})\n"  # the program itself does not find pipesim
+    line = [
+        sys.executable,
+        "-c",
+        here + (code or "from pipesim.__main__ import run; raise SystemExit(run())"),
+        *map(str, words),
+    ]
+    environment = fake.environment() | {"PYTHONPATH": str(fake.folder), "COLUMNS": "100"}
     environment |= {"FAKE_CUDA_RECORDS": str(fake.folder / records)}
     environment["PATH"] = f"{fake.folder / 'bin'}{os.pathsep}{environment['PATH']}"
     return subprocess.run(line, cwd=folder, env=environment, capture_output=True, text=True, timeout=120, check=False)

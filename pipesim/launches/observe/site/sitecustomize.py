@@ -18,21 +18,13 @@ def _observe() -> None:
     if sys.version_info < (3, 11):  # noqa: UP036  # the program may run in another Python
         _note(spool, f"Python {sys.version.split()[0]} is older than 3.11: its launches were not observed")
         return
-    if "pipesim" not in sys.modules:
-        package = _FOLDER.parents[2]
-        spec = importlib.util.spec_from_file_location(
-            "pipesim", package / "__init__.py", submodule_search_locations=[str(package)]
-        )
-        if spec is None or spec.loader is None:
-            return
-        module = importlib.util.module_from_spec(spec)
-        sys.modules["pipesim"] = module
-        spec.loader.exec_module(module)
+    _provide(_FOLDER.parents[2])
     from pipesim.errors import PipesimError
     from pipesim.launches.observe import Limits, start
 
     try:
         if os.environ.get("PIPESIM_RECORD"):
+            _provide(_FOLDER.parents[3] / "hwkernels")
             from pipesim.launches.record.process import RecordOptions, start_recording
 
             start_recording(spool, Limits.from_environment(), RecordOptions.from_environment())
@@ -40,6 +32,20 @@ def _observe() -> None:
             start(spool, Limits.from_environment())
     except PipesimError as error:
         _note(spool, str(error))
+
+
+def _provide(package: Path) -> None:
+    """A package of this pipesim, which need not be on the program's path."""
+    if package.name in sys.modules:
+        return
+    spec = importlib.util.spec_from_file_location(
+        package.name, package / "__init__.py", submodule_search_locations=[str(package)]
+    )
+    if spec is None or spec.loader is None:
+        raise ImportError(f"{package} is not there")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[package.name] = module
+    spec.loader.exec_module(module)
 
 
 def _note(spool: Path, text: str) -> None:
