@@ -30,10 +30,10 @@ _LIMIT_S = 150
 def run(words: list[object], log: Path, *, cwd: Path = ROOT) -> subprocess.CompletedProcess[str]:
     """Run a command, with what it prints in a file."""
     environment = os.environ | {"PYTHONPATH": str(ROOT), "COLUMNS": "110"}
-    begun = time.monotonic()
+    command, begun = list(map(str, words)), time.monotonic()
     try:
         done = subprocess.run(
-            list(map(str, words)),
+            command,
             cwd=cwd,
             env=environment,
             capture_output=True,
@@ -46,9 +46,9 @@ def run(words: list[object], log: Path, *, cwd: Path = ROOT) -> subprocess.Compl
             each.decode(errors="replace") if isinstance(each, bytes) else each or ""
             for each in (error.stdout, error.stderr)
         ]
-        done = subprocess.CompletedProcess(words, 124, *said)
+        done = subprocess.CompletedProcess(command, 124, *said)
     took = time.monotonic() - begun
-    log.write_text(f"{' '.join(map(str, words))}\nstatus {done.returncode}, {took:.1f} s\n{done.stdout}\n{done.stderr}")
+    log.write_text(f"{' '.join(command)}\nstatus {done.returncode}, {took:.1f} s\n{done.stdout}\n{done.stderr}")
     return done
 
 
@@ -114,13 +114,12 @@ def hang(out: Path) -> dict[str, Any]:
 def by_hand(out: Path) -> dict[str, Any]:
     """The C++ program: compiled, its kernel instrumented, launched, decoded and compared."""
     from pipesim.ptx.launch.file import launch_json
-    from pipesim.ptx.launch.values import Launch, Number, Parameter, Pointer
+    from pipesim.ptx.launch.values import Content, Launch, Number, Parameter, Pointer
 
     folder = out / "cpp"
     folder.mkdir(parents=True, exist_ok=True)
-    names = ("ring_param_0", "ring_param_1", "ring_param_2")
-    values = (Pointer(512), Pointer(512), Number("u32", 24))
-    given = tuple(Parameter(name, value) for name, value in zip(names, values, strict=True))
+    values: tuple[Content, ...] = (Pointer(512), Pointer(512), Number("u32", 24))
+    given = tuple(Parameter(f"ring_param_{number}", value) for number, value in enumerate(values))
     (folder / "ring.json").write_text(launch_json(Launch("ring", (8, 1, 1), (64, 1, 1), parameters=given)))
     files = ("plain.cubin", "made/ring.cubin", "made/ring.buffer", "ring.records")
     arch = ["-gencode", "arch=compute_90a,code=sm_90a"]
