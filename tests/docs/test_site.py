@@ -27,6 +27,18 @@ class TestFrontPage:
         assert len(install) + len(own) <= 5
         assert own[-1].startswith("pipesim export kernel.ptx --to html --picture counterexample --open")
 
+    def test_counts_the_kernels_as_their_page_does(self) -> None:
+        page = (ROOT / "docs" / "kernels-in-the-wild.md").read_text(encoding="utf-8")
+        every, _, proved, refuted, unknown = re.search(r"^\| all " + r"\| (\d+) " * 5, page, re.MULTILINE).groups()  # type: ignore[union-attr]
+        median = re.search(r"From PTX to verdict: median ([\d.]+ s)", page)
+        assert median is not None
+        said = " ".join(README.split())
+        assert (
+            f"Of {every} kernels of these families and of ours, unchanged, {proved} are proved, {refuted} refuted"
+            in said
+        )
+        assert f"refuted and {unknown} unknown, in a median of {median[1]}:" in said
+
     def test_has_the_commands_of_ci(self) -> None:
         ci = (ROOT / ".ci" / "run").read_text(encoding="utf-8")
         assert "pipesim verify producer_consumer\n" in README
