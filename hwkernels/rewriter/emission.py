@@ -91,7 +91,7 @@ class Emitter:
     def prologue(self) -> str:
         """Finds the stream of the lane: ``w`` where it has one, ``lo`` and ``hi`` the address of its next record."""
         made, lay = self._say, self.layout
-        a, b, c, d, inside = self._u32(), self._u32(), self._u32(), self._u32(), self._pred()
+        a, b, c, d = (self._u32() for _ in range(4))
         made(
             f"ld.global.u64 {P}buffer, [{SYMBOL}];",
             f"setp.ne.u64 {P}w, {P}buffer, 0;",
@@ -132,7 +132,6 @@ class Emitter:
             f"mov.u32 {d}, %smid;",
             f"@{P}w st.global.u32 [{P}at+{frame + layout.SM}], {d};",
         )
-        del inside
         return self._take()
 
     def end(self, guard: str) -> str:
@@ -256,8 +255,7 @@ class Emitter:
     def _parity(self, operand: str) -> str:
         """A register with the parity that a wait asks for, as it is executed."""
         parity = self._u32()
-        self._say(f"and.b32 {parity}, {operand}, 1;" if operand.startswith("%") or not operand.isdigit() else
-                  f"mov.u32 {parity}, {int(operand) & 1};")  # fmt: skip
+        self._say(f"mov.u32 {parity}, {int(operand) & 1};" if operand.isdigit() else f"and.b32 {parity}, {operand}, 1;")
         return parity
 
     def _tag(self, site: RecordedSite, flags: int, index: int, parity: str) -> str:
