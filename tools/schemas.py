@@ -20,6 +20,7 @@ from typing import Any, Union, get_args, get_origin, get_type_hints
 
 from pipesim.answers.views.check import CheckReport, ProvedRange, WalkReport
 from pipesim.answers.views.doctor import DoctorReport
+from pipesim.answers.views.kinds import KindLine, KindReport
 from pipesim.answers.views.launches import CaughtKernel, LaunchesReport
 from pipesim.answers.views.recording import RecordReport
 from pipesim.answers.views.redundant import RedundantReport
@@ -186,7 +187,8 @@ def several(name: str, title: str, report: type, head: Mapping[str, Schema], *, 
 
 def answers() -> dict[str, Schema]:
     """The documents of ``--json``."""
-    shown, listed, caught, examined, needless, recorded = (Types(lower_names) for _ in range(6))
+    shown, listed, caught, examined = (Types(lower_names) for _ in range(4))
+    needless, recorded, told, named = (Types(lower_names) for _ in range(4))
     protocols = listed.of(ProtocolRow)
     shown.of(Anatomy)
     anatomy = record({"exit_code": EXIT_CODE, **shown.defs.pop("Anatomy")["properties"]})
@@ -208,6 +210,20 @@ def answers() -> dict[str, Schema]:
             "pipesim check NAME --redundant --json",
             record({"exit_code": EXIT_CODE, "redundant": needless.of(RedundantReport)}),
             needless.defs,
+        ),
+        "explain": document(
+            "explain",
+            ANSWERS,
+            "pipesim explain KIND --json",
+            record({"exit_code": EXIT_CODE, "kind": told.of(KindReport)}),
+            told.defs,
+        ),
+        "explain-list": document(
+            "explain-list",
+            ANSWERS,
+            "pipesim explain --json",
+            record({"exit_code": EXIT_CODE, "kinds": rows(named.of(KindLine))}),
+            named.defs,
         ),
         "run": answer("run", "pipesim run NAME --json", RunReport),
         "run-schedule": answer("run-schedule", "pipesim run NAME --schedule TEXT --json", WalkReport),
@@ -454,6 +470,8 @@ def name_for(command: Sequence[str], said: Any) -> str:
             return "run-schedule" if "--schedule" in command else "run"
         case "diff" | "capture":
             return "compare-pair" if "pair" in said["report"] else "compare"
+        case "explain":
+            return "explain-list" if "kinds" in said else "explain"
         case "list":
             return "list-protocol" if isinstance(said, dict) else "list"
         case name:

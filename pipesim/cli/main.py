@@ -20,6 +20,7 @@ from pipesim.cli import (
     decode,
     diff,
     doctor,
+    explain,
     export,
     instrument,
     launches,
@@ -55,6 +56,7 @@ COMMANDS: tuple[Command, ...] = (
     decode.COMMAND,
     diff.COMMAND,
     verify.COMMAND,
+    explain.COMMAND,
     doctor.COMMAND,
     completion.COMMAND,
 )

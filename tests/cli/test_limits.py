@@ -33,7 +33,7 @@ FEW = ("-p", "tiles=2")
 BY_NAME = {
     "list": (), "show": (PC,), "new": ("new.py",), "check": (PC,), "run": (PC,), "export": (PC, "--to", "promela"),
     "table": (PC,), "capture": (PC,), "diff": ("a.parquet",), "verify": (PC,), "completion": ("bash",), "launches": (),
-    "doctor": (),
+    "doctor": (), "explain": ("race",),
 }  # fmt: skip
 
 

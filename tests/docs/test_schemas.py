@@ -36,6 +36,8 @@ COMMANDS: list[tuple[str, list[str]]] = [
     ("check-several", ["check", RING, "producer_consumer", "nowhere.py:ring"]),
     ("check-redundant", ["check", MORE, "--redundant"]),
     ("check-redundant", ["check", "conv_epilogue", "--redundant"]),
+    ("explain", ["explain", "race"]),
+    ("explain-list", ["explain"]),
     ("run", ["run", "producer_consumer", "-p", "tiles=4"]),
     ("run", ["run", RING]),
     ("run-schedule", ["run", RING, "-p", "tiles=3", "--schedule", "0.1"]),

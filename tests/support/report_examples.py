@@ -15,6 +15,7 @@ from functools import cache
 from rich.console import Console
 
 from pipesim.answers.check import check, walked
+from pipesim.answers.kinds import kind_lines, kind_named
 from pipesim.answers.progress import Stage
 from pipesim.answers.redundant import redundant
 from pipesim.answers.run import run
@@ -67,6 +68,7 @@ from pipesim.report.findings.divergence import paint_divergence
 from pipesim.report.findings.examination import examination_lines
 from pipesim.report.findings.finding import paint_findings
 from pipesim.report.pages.check import paint_check
+from pipesim.report.pages.kinds import paint_kind, paint_kinds
 from pipesim.report.pages.pair import paint_pair
 from pipesim.report.pages.redundant import paint_redundant
 from pipesim.report.pages.run import paint_run
@@ -951,6 +953,9 @@ EXAMPLES: dict[str, Callable[[Console], None]] = {
     ),
     "check_redundant": redundant_ring,
     "check_walked": walked_race,
+    "kind": lambda console: paint_kind(console, kind_named("over_arrival")),
+    "kind_of_operations": lambda console: paint_kind(console, kind_named("barrier_overrun")),
+    "kinds": lambda console: paint_kinds(console, kind_lines()),
     "summary": summary,
     "summary_good": summary_good,
 }

@@ -39,7 +39,13 @@ def finding_lines(findings: Sequence[Finding], width: int = DEFAULT_WIDTH) -> li
     faults = [f for f in findings if isinstance(f, FaultReport)]
     if faults:
         lines += [*([""] if lines else []), *fault_lines(faults, width)]
-    return lines or ["✓ no finding"]
+    return [*lines, "", *_explained(findings, width)] if lines else ["✓ no finding"]
+
+
+def _explained(findings: Sequence[Finding], width: int) -> list[str]:
+    """Where to read what these kinds of findings are: ``see: pipesim explain race``."""
+    kinds = dict.fromkeys("deadlock" if isinstance(f, Deadlock) else f.kind.name.lower() for f in findings)
+    return wrap(f"see: {', '.join(f'pipesim explain {kind}' for kind in kinds)}", width, "  ", "    ")
 
 
 def headline(deadlock: Deadlock, width: int = DEFAULT_WIDTH) -> list[str]:

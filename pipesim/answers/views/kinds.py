@@ -1,0 +1,52 @@
+"""What ``explain`` answers: every kind of finding and warning in a line, or one of them in full."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+from pipesim.answers.views.conclusion import Conclusion
+
+
+class Written(Enum):
+    """What an example is written in. The value is what a report says."""
+
+    PROTOCOL = "a protocol"
+    OPERATIONS = "operations of a flat program, an agent a line"
+    PTX = "instructions of a kernel's PTX"
+
+
+@dataclass(frozen=True)
+class KindLine:
+    """One kind: its name on the command line and in JSON, its title, and whether it is a warning."""
+
+    name: str
+    title: str
+    warning: bool
+
+
+@dataclass(frozen=True)
+class KindReport:
+    """One kind in full.
+
+    ``traps``: the hardware ends the launch at it. ``switches``: the options of ``check`` without which it is not a
+    finding. ``example``: the smallest program that has it, ``corrected``: the same without; of a protocol, which takes
+    ``right=1`` for that, "". ``cause`` is what it is, ``shows`` how it shows on hardware, ``correction`` what to do.
+    """
+
+    name: str
+    title: str
+    warning: bool
+    traps: bool
+    cause: str
+    shows: str
+    correction: str
+    switches: tuple[str, ...]
+    written: Written
+    example: str
+    corrected: str = ""
+
+    @property
+    def conclusion(self) -> Conclusion:
+        """It is a page to read."""
+        return Conclusion.AGREES

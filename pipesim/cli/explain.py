@@ -1,0 +1,63 @@
+"""``pipesim explain``: what a kind of finding is, how it shows, how it is corrected, and its smallest example."""
+
+from __future__ import annotations
+
+import argparse
+
+from pipesim.cli.arguments import Command, add_output
+from pipesim.cli.completers import complete
+from pipesim.cli.output import emit, write
+from pipesim.errors import ParameterError
+
+
+def _arguments(parser: argparse.ArgumentParser) -> None:
+    named = parser.add_argument(
+        "kind", nargs="?", metavar="KIND", help="a kind of finding or warning (default: list all)"
+    )
+    complete(named, _kinds)
+    parser.add_argument("--example", action="store_true", help="only the example, a protocol file that can be checked")
+    add_output(parser)
+
+
+def _kinds(**_: object) -> list[str]:
+    from pipesim.kinds.topics import TOPICS
+
+    return list(TOPICS)
+
+
+def _carry_out(options: argparse.Namespace) -> int:
+    from pipesim.answers.kinds import kind_lines, kind_named
+    from pipesim.answers.views.kinds import Written
+    from pipesim.report.pages.kinds import paint_kind, paint_kinds
+
+    if options.kind is None:
+        if options.example:
+            raise ParameterError("--example without a kind", correction="pipesim explain race --example")
+        kinds = kind_lines()
+        emit(options, {"exit_code": 0, "kinds": kinds}, lambda console: paint_kinds(console, kinds))
+        return 0
+    report = kind_named(options.kind)
+    if options.example and not options.json:
+        if report.written is not Written.PROTOCOL:
+            raise ParameterError(
+                f"the example of {report.name} is no protocol file but {report.written.value}",
+                correction=f"pipesim explain {report.name} shows it",
+            )
+        write(lambda _: print(report.example))  # to be copied: not wrapped
+        return 0
+    emit(options, {"exit_code": 0, "kind": report}, lambda console: paint_kind(console, report))
+    return 0
+
+
+COMMAND = Command(
+    "explain",
+    "what a kind of finding is, how it shows, how it is corrected",
+    "Explain a kind of finding or warning: what it is, how it shows on the hardware, how it is corrected, and the "
+    "smallest protocol that has it. Without a kind, list all kinds.",
+    _arguments,
+    _carry_out,
+    (
+        ("pipesim explain race", "what a race is, with the smallest protocol that has one"),
+        ("pipesim explain race --example", "the example alone, as a file for pipesim check"),
+    ),
+)

@@ -1,0 +1,58 @@
+"""``pipesim explain``: all kinds of findings and warnings in a line each, or one in full with its smallest example."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rich.console import Console
+
+from pipesim.answers.views.kinds import KindLine, KindReport, Written
+from pipesim.report.text.console import paint, width_of
+from pipesim.report.text.layout import field, pad, wrap
+
+
+def paint_kinds(console: Console, kinds: Sequence[KindLine]) -> None:
+    """Write the list."""
+    width = width_of(console)
+    names = max(len(each.name) for each in kinds) + 2
+    lines: list[str] = []
+    for heading, warning in (("findings", False), ("warnings of a proved protocol", True)):
+        lines += [*([""] if lines else []), heading]
+        for each in (each for each in kinds if each.warning is warning):
+            lines += wrap(each.title, width, f"  {pad(each.name, names)}")
+    paint(console, [*lines, "", "one of them in full: pipesim explain KIND"])
+
+
+def paint_kind(console: Console, report: KindReport) -> None:
+    """Write one kind."""
+    paint(console, kind_lines(report, width_of(console)))
+
+
+def kind_lines(report: KindReport, width: int) -> list[str]:
+    """One kind in lines of at most ``width`` cells, but for the example, which is to be copied."""
+    lines = wrap(f"{report.name} · {report.title}", width, "", "  ")
+    parts = (("what", report.cause), ("shows", report.shows), ("corrected", report.correction))
+    for label, said in parts:
+        lines += ["", *field(label, [said], width)]
+    lines += ["", *field("detected", [_detected(report)], width)]
+    if report.switches:
+        lines += field("a finding", [f"with {' '.join(report.switches)}"], width)
+    if report.written is not Written.PROTOCOL:
+        said = report.written.value
+        wrong, right = report.example.splitlines(), report.corrected.splitlines()
+        return [*lines, "", f"  wrong, in {said}", "", *wrong, "", "  right", "", *right]
+    file = f"{report.name}.py"
+    check = " ".join(["pipesim check", file, *report.switches])
+    outcome = "proved, with the warning" if report.warning else "refuted"
+    lines += ["", *field("try it", [f"pipesim explain {report.name} --example > {file}"], width)]
+    lines += field("", [f"{check}: {outcome}"], width)
+    lines += field("", [f"{check} -p right=1: proved"], width)
+    return [*lines, "", *report.example.replace("\n\n\n", "\n\n").splitlines()]
+
+
+def _detected(report: KindReport) -> str:
+    if report.warning:
+        return "no: it breaks no rule that PTX states"
+    if report.name == "deadlock":
+        return "no: the kernel does not end"
+    return "the hardware traps, or the launch is illegal in PTX" if report.traps else "not by the hardware"

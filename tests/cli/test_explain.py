@@ -1,0 +1,82 @@
+"""``pipesim explain``: the list, one kind, its example as a file, JSON, completion; and findings that name it."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+
+import pytest
+
+from pipesim.cli.explain import COMMAND
+from pipesim.cli.main import main
+from pipesim.kinds.topic import Operations, PtxBody
+from pipesim.kinds.topics import TOPICS
+
+FILES = [topic.name for topic in TOPICS.values() if not isinstance(topic.example, Operations | PtxBody)]
+
+
+def printed(capsys: pytest.CaptureFixture[str], *arguments: str, code: int = 0) -> str:
+    capsys.readouterr()
+    assert main(list(arguments)) == code
+    return capsys.readouterr().out
+
+
+def test_the_list_has_every_kind(capsys: pytest.CaptureFixture[str]) -> None:
+    lines = printed(capsys, "explain").splitlines()
+    listed = [line.split()[0] for line in lines if line.startswith("  ") and line[2] != " "]
+    assert listed == list(TOPICS)
+
+
+@pytest.mark.parametrize("spelling", ["over_arrival", "over-arrival", "OVER_ARRIVAL"])
+def test_a_kind_is_found_however_it_is_spelt(spelling: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert printed(capsys, "explain", spelling).startswith("over_arrival · more arrivals than the phase has pending")
+
+
+def test_a_kind_that_does_not_exist_is_refused_with_the_nearest(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["explain", "rase"]) == 2
+    assert "did you mean race" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", ["over_arrival", "read_not_fenced", "unscoped_arrive"])
+def test_the_example_is_a_file_that_can_be_checked(
+    name: str, capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As the page says it: refuted, or proved with the warning; with right=1 proved."""
+    monkeypatch.chdir(tmp_path)
+    Path(f"{name}.py").write_text(printed(capsys, "explain", name, "--example"), encoding="utf-8")
+    topic = TOPICS[name]
+    wrong = printed(capsys, "check", f"{name}.py", *topic.switches, code=0 if topic.warns else 1)
+    assert (f"see: pipesim explain {name}" in wrong) is not topic.warns
+    assert "✓ proved" in printed(capsys, "check", f"{name}.py", *topic.switches, "-p", "right=1")
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_the_example_compiles_by_itself(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    names: dict[str, object] = {}
+    exec(compile(printed(capsys, "explain", name, "--example"), f"{name}.py", "exec"), names)  # our own
+    assert callable(names[name])
+
+
+def test_the_example_of_another_form_is_no_file(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["explain", "lanes_apart", "--example"]) == 2
+    assert "bar.warp.sync" in printed(capsys, "explain", "lanes_apart")
+    assert main(["explain", "--example"]) == 2
+
+
+def test_json_has_the_page_as_data(capsys: pytest.CaptureFixture[str]) -> None:
+    one = json.loads(printed(capsys, "explain", "race", "--json"))["kind"]
+    assert (one["name"], one["warning"], one["traps"], one["written"]) == ("race", False, False, "protocol")
+    every = json.loads(printed(capsys, "explain", "--json"))["kinds"]
+    assert [each["name"] for each in every] == list(TOPICS)
+
+
+def test_the_shell_completes_kinds() -> None:
+    kind = next(action for action in _parser_of_explain()._actions if action.dest == "kind")
+    assert vars(kind)["completer"]() == list(TOPICS)
+
+
+def _parser_of_explain() -> argparse.ArgumentParser:
+    made = argparse.ArgumentParser()
+    COMMAND.arguments(made)
+    return made
