@@ -40,7 +40,7 @@ def _carry_out(options: argparse.Namespace) -> int:
     if options.example and not options.json:
         if report.written is not Written.PROTOCOL:
             raise ParameterError(
-                f"the example of {report.name} is no protocol file but {report.written.value}",
+                f"the example of {report.name} is not a protocol file: it is {report.written.value}",
                 correction=f"pipesim explain {report.name} shows it",
             )
         write(lambda _: print(report.example))  # to be copied: not wrapped
