@@ -71,6 +71,7 @@ def test_a_step_that_takes_too_long_is_left_out_and_said(capsys: pytest.CaptureF
     assert [each["why"] for each in report["redundant"]["left_out"]] == ["time"]
 
 
+@pytest.mark.slow
 def test_every_removal_in_the_page_of_a_protocol_is_proved_by_itself() -> None:
     """By the whole check of the edited program, which knows nothing of removals; and the page has just these."""
     target = find("persistent_scheduler")
