@@ -92,20 +92,23 @@ def _stem(options: argparse.Namespace) -> str:
 
 
 def _timeline(options: argparse.Namespace) -> Iterator[bytes]:
-    from pipesim.export.chrome import chrome_parts
-    from pipesim.export.html.page import Page, page_parts
-    from pipesim.export.perfetto import perfetto_parts
-    from pipesim.report.pictures.scene_svg import scene_svg
-
     scene, report = _scene(options)
-    match options.to:
+    match options.to:  # each imports much that the others do not need
         case "perfetto":
+            from pipesim.export.perfetto import perfetto_parts
+
             return perfetto_parts(scene)
         case "chrome":
+            from pipesim.export.chrome import chrome_parts
+
             return chrome_parts(scene)
         case "html":
+            from pipesim.export.html.page import Page, page_parts
+
             return page_parts(Page(scene.title, scene.runs, report=report))
         case _:
+            from pipesim.report.pictures.scene_svg import scene_svg
+
             between = tuple(ns * 1000 for ns in options.between) if options.between else None
             return iter([scene_svg(scene, options.cta, between).encode()])
 
@@ -228,7 +231,7 @@ def _built(options: argparse.Namespace, target: Target) -> Program:
 
 
 def _counterexample(options: argparse.Namespace, picture: str) -> Iterator[bytes]:
-    from pipesim.api.pictured import counterexample_page
+    from pipesim.api.counterexample_page import counterexample_page
     from pipesim.export.html.page import page_parts
     from pipesim.model.finding import Deadlock
     from pipesim.report.pictures.hang_svg import hang_svg

@@ -78,6 +78,14 @@ class SceneSlice(NamedTuple):
     error: int = 0
 
 
+def in_phase(each: SceneSlice, phase: int) -> SceneSlice:
+    """The slice with its phase: as ``_replace``, at a fifth of its cost."""
+    return tuple.__new__(SceneSlice, (*each[:_PHASE], phase, *each[_PHASE + 1 :]))
+
+
+_PHASE = SceneSlice._fields.index("phase")
+
+
 class Arrow(NamedTuple):
     """From an arrive or a landing (``source``, a slice) to the wait that it released (``target``).
 

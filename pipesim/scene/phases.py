@@ -12,7 +12,7 @@ from pipesim.model.awaited import Awaited, awaited
 from pipesim.model.groups import DELAYED_ARRIVALS, READS_MEMORY
 from pipesim.model.ops import AT, IN_ORDER, Op, operand
 from pipesim.model.program import Program
-from pipesim.scene.parts import OPEN, Arrow, Counter, CounterKind, SceneSlice, SceneTrack, SliceKind
+from pipesim.scene.parts import OPEN, Arrow, Counter, CounterKind, SceneSlice, SceneTrack, SliceKind, in_phase
 
 Landings = Mapping[tuple[int, int, int, int], int]  #: first CTA of the cluster, agent, operation, barrier → time
 
@@ -49,7 +49,7 @@ class Pictured:
             if source >= 0:
                 phases[each.barrier, each.phase].append((at, source, each))
                 if self.slices[source].phase is None:
-                    self.slices[source] = self.slices[source]._replace(phase=each.phase)
+                    self.slices[source] = in_phase(self.slices[source], each.phase)
             else:
                 self.unseen += 1
         for seen in log.seen:
@@ -119,7 +119,7 @@ class Pictured:
         target = self.of_row[seen.row]
         if target < 0:
             return
-        self.slices[target] = self.slices[target]._replace(phase=seen.phase)
+        self.slices[target] = in_phase(self.slices[target], seen.phase)
         if seen.phase < 0 or not needed:
             return
         back = self.when[seen.row]

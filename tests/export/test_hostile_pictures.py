@@ -11,7 +11,7 @@ from perfetto.protos.perfetto.trace import perfetto_trace_pb2 as protos
 
 from pipesim.answers.check import check
 from pipesim.answers.views.check import CheckReport
-from pipesim.api.pictured import counterexample_page
+from pipesim.api.counterexample_page import counterexample_page
 from pipesim.export.chrome import chrome_parts
 from pipesim.export.html.page import Page, page_parts
 from pipesim.export.perfetto import perfetto_parts

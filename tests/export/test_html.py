@@ -9,7 +9,8 @@ from typing import Any
 
 from pipesim.answers.check import check
 from pipesim.answers.recorded_program import recorded_program
-from pipesim.api.pictured import beside, counterexample_page
+from pipesim.api.counterexample_page import counterexample_page
+from pipesim.api.pictured import beside
 from pipesim.export.html.page import Page, embedded, page_parts
 from pipesim.export.track_names import cta_name, track_name
 from pipesim.scene.parts import RunScene, SliceKind
