@@ -35,7 +35,7 @@ CASES: tuple[tuple[dict[str, int], int], ...] = (
     (_SMALL | {"clc_stages": 1}, 1),
     (_SMALL | {"clc_stages": 4, "stages": 8}, 1),
     (_SMALL | {"tiles": 512}, 132),
-    ({"k_iters": 8, "tiles": 64, "work": 0}, 132),
+    ({"k_iters": 2, "tile_bytes": 4096, "work": 0, "tiles": 64}, 132),
 )
 _WARM = 3  #: launches of each build that are not counted
 
@@ -100,7 +100,7 @@ def measure(info: DeviceInfo, changes: dict[str, int], grid: int, launches: int)
 def main() -> int:
     """Measure every case and print a line for each."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--launches", type=int, default=101, help="of each build and case")
+    parser.add_argument("--launches", type=int, default=51, help="of each build and case")
     parser.add_argument("--json", type=Path, help="where the numbers go")
     parser.add_argument("--dry-run", action="store_true", help="compile every build and launch nothing")
     options = parser.parse_args()
