@@ -1,4 +1,4 @@
-"""The kernel that leaves out what ``check --redundant`` offers: proved from its own PTX, with a wait less for each tile."""
+"""The kernel without what ``check --redundant`` offers: proved from its own PTX, with a wait less for each tile."""
 
 from __future__ import annotations
 
