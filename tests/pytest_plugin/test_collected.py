@@ -22,6 +22,11 @@ RIGHT = RING.replace("consumer_arrive_count=2", "consumer_arrive_count=1")
 MARKED = RIGHT.replace("def ring(", "@pytest.mark.pipesim(tiles=[1, 5])\n@pytest.mark.xfail(strict=True)\ndef ring(")
 
 
+def mark_of(**given: object) -> pytest.Mark:
+    """The marker, also where pytest does not know it: the plugin may not be installed, and these tests are strict."""
+    return pytest.Mark("pipesim", (), given, _ispytest=True)
+
+
 @pytest.fixture
 def files(pytester: pytest.Pytester) -> Path:
     """A project with a wrong protocol, a right one, and a file that is neither."""
@@ -143,7 +148,7 @@ class TestKernels:
 
 class TestCases:
     def test_one_for_each_combination(self) -> None:
-        marks = [pytest.mark.pipesim(stages=[1, 2], tiles=5, time_limit=0.5, strict_init=True).mark]
+        marks = [mark_of(stages=[1, 2], tiles=5, time_limit=0.5, strict_init=True)]
         shared = {"time_limit": 0.5, "strictness": Strictness(init=True)}
         assert cases_of(marks) == [
             Case({"stages": 1, "tiles": 5}, **shared),  # type: ignore[arg-type]
@@ -152,13 +157,16 @@ class TestCases:
         assert [case.name for case in cases_of(marks)] == ["stages=1-tiles=5", "stages=2-tiles=5"]
 
     def test_of_several_markers_all_of_none_the_defaults(self) -> None:
-        several = [pytest.mark.pipesim(tiles=n).mark for n in (1, 2, 1)]
-        assert [case.params for case in cases_of([*several, pytest.mark.slow.mark])] == [{"tiles": 1}, {"tiles": 2}]
-        assert cases_of([pytest.mark.slow.mark]) == [Case({})]
+        several = [mark_of(tiles=n) for n in (1, 2, 1)]
+        assert [case.params for case in cases_of([*several, pytest.Mark("slow", (), {}, _ispytest=True)])] == [
+            {"tiles": 1},
+            {"tiles": 2},
+        ]
+        assert cases_of([pytest.Mark("slow", (), {}, _ispytest=True)]) == [Case({})]
 
     @pytest.mark.parametrize(
         "wrong", [{"tiles": "5"}, {"tiles": [True]}, {"ctas": 0}, {"ctas": 1.5}, {"time_limit": 0}, {"max_states": "a"}]
     )
     def test_what_is_no_number(self, wrong: dict[str, object]) -> None:
         with pytest.raises(ParameterError, match="the marker pipesim: "):
-            cases_of([pytest.mark.pipesim(**wrong).mark])
+            cases_of([mark_of(**wrong)])
