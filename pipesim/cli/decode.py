@@ -54,5 +54,8 @@ COMMAND = Command(
     "compares it with the kernel's PTX.",
     _arguments,
     _carry_out,
-    (("pipesim decode gemm.records --kernel instrumented/gemm.ptx", "write gemm.parquet"),),
+    (
+        ("pipesim decode gemm.records --kernel instrumented/gemm.ptx", "write gemm.parquet"),
+        ("pipesim decode a.records --kernel instrumented/gemm.ptx --launch gemm-2.json", "of another launch of it"),
+    ),
 )

@@ -33,7 +33,8 @@ FEW = ("-p", "tiles=2")
 BY_NAME = {
     "list": (), "show": (PC,), "new": ("new.py",), "check": (PC,), "run": (PC,), "export": (PC, "--to", "promela"),
     "table": (PC,), "capture": (PC,), "diff": ("a.parquet",), "verify": (PC,), "completion": ("bash",), "launches": (),
-    "doctor": (), "explain": ("race",),
+    "doctor": (), "explain": ("race",), "record": (), "instrument": ("k.ptx",),
+    "decode": ("a.records", "--kernel", "k.ptx"),
 }  # fmt: skip
 
 
@@ -64,7 +65,9 @@ class TestEveryCommand:
     def test_these_are_all(self) -> None:
         assert {command.name for command in COMMANDS} == BY_NAME.keys()
 
-    @pytest.mark.parametrize("command", [name for name in BY_NAME if name not in ("check", "verify", "launches")])
+    @pytest.mark.parametrize(
+        "command", [name for name in BY_NAME if name not in ("check", "verify", "launches", "record")]
+    )
     def test_ends_at_its_time_limit(self, call: Call, tmp_path: Path, command: str) -> None:
         answer = call(command, *BY_NAME[command], "--time-limit", "1e-9", "--json")
         assert (answer.code, answer.json["exit_code"], answer.json["error"]["kind"]) == (3, 3, "LimitError")
