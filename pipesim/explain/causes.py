@@ -7,12 +7,14 @@ from dataclasses import replace
 
 from pipesim.explain.anatomy.groups import SignalLedger, ledger
 from pipesim.explain.anatomy.parts import Means
+from pipesim.explain.blocked import contributes
 from pipesim.explain.lap_counters import Aliasing
 from pipesim.explain.no_supplier import correction_of
+from pipesim.explain.one_sided import one_sided
 from pipesim.model.finding import Blocked, Deadlock
-from pipesim.model.groups import PARITY_WAITS
+from pipesim.model.groups import ASKS, IN_FLIGHT, MEETINGS, ON_NAMED_BARRIER, PARITY_WAITS, SIGNALS
 from pipesim.model.machine import State
-from pipesim.model.ops import operand
+from pipesim.model.ops import Op, Operation, operand
 from pipesim.model.program import Program
 
 
@@ -28,24 +30,55 @@ def with_causes(
     blocked = []
     for each in found.blocked:
         agent = agents[each.agent]
-        missed = _missed(program, state, agent, laps)
-        blocked.append(replace(each, missed=missed, given=_given(book, state, agent, each) if missed < 0 else -1))
-    return replace(found, blocked=tuple(blocked), correction=correction_of(program, found, asked or program))
+        blocked.append(_caused(book, state, agent, each, _lapped(program, state, agent, laps)))
+    found = replace(found, blocked=tuple(blocked), correction=correction_of(program, found, asked or program))
+    return replace(found, one_sided=one_sided(program, state, found))
 
 
-def _missed(program: Program, state: State, agent: int, laps: Sequence[Aliasing]) -> int:
-    """The phase that a blocked agent asks for although it is complete, -1 if its wait means what its parity says.
+def _caused(book: SignalLedger, state: State, agent: int, each: Blocked, lapped: Aliasing | None) -> Blocked:
+    """What one agent waits for, with its cause: it was lapped, or the count is never reached."""
+    program = book.program
+    if lapped is not None:
+        arrives = contributes(program, lapped.barrier, "arrival")
+        others = [n for n, code in enumerate(program.code) if n != agent and any(map(arrives, code))]
+        names = tuple(program.agent_name(other) for other in others)
+        return replace(each, missed=lapped.meant, lapped_by=names, counted=_is_counted(program, agent))
+    given = _given(book, state, agent, each)
+    return replace(each, given=given, count_line=_count_line(program, state, agent) if given >= 0 else "")
+
+
+def _is_counted(program: Program, agent: int) -> bool:
+    """True if the agent does anything for which another one can wait, once it has begun to wait itself."""
+    code = program.code[agent]
+    begin = next((pc for pc, op in enumerate(code) if op[0] in ASKS), 0)
+    return any(op[0] in SIGNALS | IN_FLIGHT | MEETINGS for op in code[begin:])
+
+
+def _count_line(program: Program, state: State, agent: int) -> str:
+    """Where the count of what an agent waits for is stated: the init, or the agent's own bar_sync."""
+    wait = program.code[agent][state.pcs[agent]]
+    if wait[0] in ON_NAMED_BARRIER:
+        return program.line(agent, state.pcs[agent])
+    for other, code in enumerate(program.code):
+        for pc, op in enumerate(code):
+            if op[0] == Op.INIT and operand(op, "barrier") == operand(wait, "barrier"):
+                return program.line(other, pc)
+    return ""
+
+
+def _lapped(program: Program, state: State, agent: int, laps: Sequence[Aliasing]) -> Aliasing | None:
+    """How a blocked agent missed the phase that it asks for, None if its wait means what its parity says.
 
     An agent that asks again with the same parity may mean the phase after next: nothing is told of it.
     """
     pc = state.pcs[agent]
     found = [each for each in laps if (each.agent, each.pc) == (agent, pc) and not each.passed]
-    if not found or found[-1].meant < 0:
-        return -1
+    if not found:
+        return None
     before = [
         op for op in program.code[agent][:pc] if op[0] in PARITY_WAITS and operand(op, "barrier") == found[-1].barrier
     ]
-    return -1 if before and operand(before[-1], "parity") == found[-1].parity else found[-1].meant
+    return None if before and operand(before[-1], "parity") == found[-1].parity else found[-1]
 
 
 def _given(book: SignalLedger, state: State, agent: int, blocked: Blocked) -> int:
@@ -54,6 +87,8 @@ def _given(book: SignalLedger, state: State, agent: int, blocked: Blocked) -> in
     Nobody can where agents branch or drop out, or do not all arrive equally often, and often for what is waited for.
     """
     operation = book.program.code[agent][state.pcs[agent]]
+    if operation[0] in ON_NAMED_BARRIER:
+        return _threads(book.program, operation, blocked)
     if operation[0] not in PARITY_WAITS or not blocked.arrivals_missing:
         return -1
     barrier = operand(operation, "barrier")
@@ -73,3 +108,14 @@ def _given(book: SignalLedger, state: State, agent: int, blocked: Blocked) -> in
             given = sum(tally.arrivals.high for tally in ways.values()) * (times // phases)
             return given if given < blocked.count else -1
     return -1
+
+
+def _threads(program: Program, wait: Operation, blocked: Blocked) -> int:
+    """The threads that ever come to the named barrier, -1 if they are enough."""
+    number = operand(wait, "named_barrier")
+    come = sum(
+        operand(mine[0], "lanes")
+        for code in program.code
+        if (mine := [op for op in code if op[0] in ON_NAMED_BARRIER and operand(op, "named_barrier") == number])
+    )
+    return come if come < blocked.count else -1

@@ -8,9 +8,11 @@ from pipesim.explain.memory_words import behind, strengthened
 from pipesim.explain.no_supplier import own_barriers
 from pipesim.explain.operation_words import accessed, memory_name, operation_in_words
 from pipesim.model.finding import MEMORY_ORDER, Fault, FaultKind, FaultReport
-from pipesim.model.groups import READS_MEMORY, TOUCHES_MEMORY
-from pipesim.model.ops import Op, operand
+from pipesim.model.groups import ON_NAMED_BARRIER, READS_MEMORY, TOUCHES_MEMORY
+from pipesim.model.ops import Op, operand, operands
 from pipesim.model.program import Program
+
+_MOST_NAMED = 4  #: agents that come to a named barrier
 
 
 def report_faults(program: Program, faults: tuple[Fault, ...]) -> tuple[FaultReport, ...]:
@@ -80,10 +82,35 @@ def _numbers(program: Program, fault: Fault) -> str:
             one, other = (f"item {item}" if item >= 0 else "nothing" for item in (fault.found, fault.expected))
             where = accessed(program, program.code[fault.agent][fault.pc])
             return f": {one} in {where} after one, {other} after the other"
-        case FaultKind.BARRIER_THREADS | FaultKind.BARRIER_OVERRUN:
-            return f": {fault.found} threads"
+        case FaultKind.BARRIER_THREADS:
+            return f": {fault.found} threads{_who_says(program, fault)}"
+        case FaultKind.BARRIER_OVERRUN:
+            return f": a surplus arrival{_who_comes(program, fault)}"
         case _:
             return ""
+
+
+def _who_says(program: Program, fault: Fault) -> str:
+    """Who gives another number of threads, and where: ``, where writer says 96 (ring.py:41)``."""
+    number = operand(program.code[fault.agent][fault.pc], "named_barrier")
+    for agent, code in enumerate(program.code):
+        for pc, op in enumerate(code):
+            if op[0] in ON_NAMED_BARRIER and operands(op, "named_barrier", "threads") == (number, fault.expected):
+                line = PurePath(program.line(agent, pc)).name
+                return f", where {program.agent_name(agent)} says {fault.expected}" + (f" ({line})" if line else "")
+    return ""
+
+
+def _who_comes(program: Program, fault: Fault) -> str:
+    """All that come to the named barrier: ``, 96 threads of 64, as writer and reader/0 come there``."""
+    number = operand(program.code[fault.agent][fault.pc], "named_barrier")
+    come = [
+        program.agent_name(agent)
+        for agent, code in enumerate(program.code)
+        if any(op[0] in ON_NAMED_BARRIER and operand(op, "named_barrier") == number for op in code)
+    ]
+    shown = ", ".join(come[:_MOST_NAMED]) + (f" and {len(come) - _MOST_NAMED} more" if len(come) > _MOST_NAMED else "")
+    return f" makes {fault.found} threads, and it counts {fault.expected}; who comes there: {shown}"
 
 
 def _other(program: Program, fault: Fault) -> str:

@@ -63,6 +63,17 @@ _TRAPS = frozenset(
 )
 
 
+#: Misuse that needs no other fault to come about: where several are found, these come first.
+CAUSES_ITSELF = frozenset(
+    {
+        FaultKind.INIT_COUNT,
+        FaultKind.ARRIVE_COUNT,
+        FaultKind.NOT_INITIALISED,
+        FaultKind.REINITIALISED,
+        FaultKind.BARRIER_THREADS,
+        FaultKind.CLUSTER_ARRIVE,
+    }
+)
 #: What shows only where several schedules are compared with each other: every one of them is right by itself.
 OF_SCHEDULES = frozenset({FaultKind.TWO_OUTCOMES})
 #: What no move shows: a program that was read from PTX takes it for granted.
@@ -138,9 +149,11 @@ class Blocked:
     ``bytes_in_flight`` are those of the missing that were under way: only where the machine was stopped before all
     had landed.
 
-    Two causes, where they are known: ``missed`` is the phase (before ``phase_wanted``) that the agent asks for and that
-    was complete before it looked, ``given`` the arrivals that the program gives a phase where they are fewer than
-    ``count``; -1 otherwise.
+    Causes, where they are known: ``missed`` is the phase (before ``phase_wanted``) that the agent asks for and that was
+    complete before it looked, ``given`` the arrivals that the program gives a phase (threads that ever come to a named
+    barrier) where they are fewer than ``count``; -1 otherwise. ``count_line`` is where that count is stated.
+    ``lapped_by``: who completed the phases that it missed, () if it missed none; ``counted`` is False if nobody can
+    wait for the agent, which arrives nowhere.
     """
 
     agent: str
@@ -156,13 +169,25 @@ class Blocked:
     bytes_in_flight: int = 0
     missed: int = -1
     given: int = -1
+    count_line: str = ""
+    lapped_by: tuple[str, ...] = ()
+    counted: bool = True
+
+
+class OneSided(NamedTuple):
+    """Agents of one role that come to a barrier unequally often: how often which of them, and the line of one."""
+
+    barrier: str
+    tallies: tuple[tuple[int, tuple[str, ...]], ...]
+    line: str
 
 
 @dataclass(frozen=True)
 class Deadlock:
     """The program can go no further and these agents have not finished; ``cycle`` names agents that wait in a ring.
 
-    ``correction``: what fixes it, if the program leaves no doubt. ``cut``: the program was read from a kernel, each
+    ``one_sided``: where agents of one role did otherwise than the others. ``correction``: what fixes it, if the program
+    leaves no doubt. ``cut``: the program was read from a kernel, each
     warp up to the wait that does not end, so that nothing is known of what follows these waits.
     """
 
@@ -171,6 +196,7 @@ class Deadlock:
     cycle: tuple[str, ...] = ()
     correction: str = ""
     cut: bool = False
+    one_sided: tuple[OneSided, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -31,7 +31,7 @@ def past_of(program: Program, refuted: Refutation) -> frozenset[int]:
 
 def core(found: Deadlock) -> frozenset[str]:
     """The agents that a deadlock comes from: they missed a phase, no agent can help them, or they wait in a ring."""
-    causes = {b.agent for b in found.blocked if b.missed >= 0} or {
+    causes = {b.agent for b in found.blocked if b.missed >= 0 or b.lapped_by} or {
         b.agent for b in found.blocked if b.given >= 0 or not any(s.next_line for s in b.suppliers)
     }
     return frozenset(causes or found.cycle or {b.agent for b in found.blocked})
@@ -40,7 +40,7 @@ def core(found: Deadlock) -> frozenset[str]:
 def involved(found: Deadlock) -> frozenset[str]:
     """The agents of a deadlock that a report must show: all of a few, else the cause and those who will never send."""
     causes = core(found)
-    if any(b.missed >= 0 for b in found.blocked):
+    if any(b.missed >= 0 or b.lapped_by for b in found.blocked):
         return causes
     if len(found.blocked) <= _MOST_AGENTS:
         return frozenset(b.agent for b in found.blocked)

@@ -136,7 +136,7 @@ class _Focus:
             causes = core(refuted.deadlock)
             self._barriers |= {b.barrier for b in refuted.deadlock.blocked if b.agent in causes}
             self._inits = any(b.arrivals_missing for b in refuted.deadlock.blocked if b.agent in causes)
-            self._inits &= all(b.missed < 0 for b in refuted.deadlock.blocked)
+            self._inits &= all(b.missed < 0 and not b.lapped_by for b in refuted.deadlock.blocked)
 
     def holds(self, op: Operation) -> bool:
         """True for an operation on one of them."""

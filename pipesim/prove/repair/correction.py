@@ -108,7 +108,11 @@ def groups_of(program: Program, refuted: Refutation) -> frozenset[str]:
     """The groups of barriers that a failure is about: those waited for, or which guard the bytes that are used."""
     fault, found = refuted.fault, refuted.deadlock
     if found is not None:
-        causes = core(found) if any(b.missed >= 0 for b in found.blocked) else {b.agent for b in found.blocked}
+        causes = (
+            core(found)
+            if any(b.missed >= 0 or b.lapped_by for b in found.blocked)
+            else {b.agent for b in found.blocked}
+        )
         named = {b.barrier.partition("[")[0] for b in found.blocked if b.agent in causes}
         return frozenset(name.removeprefix("named barrier ") for name in named)
     if fault is None:

@@ -9,7 +9,7 @@ from typing import TypeVar
 from rich.console import Console
 
 from pipesim.explain.blocked import REGISTERS
-from pipesim.model.finding import Advisory, Blocked, Deadlock, FaultReport, Finding, Supplier
+from pipesim.model.finding import Advisory, Blocked, Deadlock, FaultReport, Finding, OneSided, Supplier
 from pipesim.process.limits import Limit
 from pipesim.report.text.console import BAD, UNSURE, paint, width_of
 from pipesim.report.text.layout import field, wrap, wrap_parts
@@ -79,6 +79,8 @@ def deadlock_lines(deadlock: Deadlock, width: int = DEFAULT_WIDTH) -> list[str]:
     rest = sum(map(len, alike[MOST_BLOCKED:]))
     if rest > 0:
         lines.append(f"  and {count(rest, 'more agent')}")
+    for each in deadlock.one_sided:
+        lines += ["", *with_source(_one_sided(each), each.line, width, "  ", "    ")]
     if deadlock.cycle:
         ring = " → ".join((*deadlock.cycle, deadlock.cycle[0]))
         lines += ["", *wrap(f"circular wait: {ring}", width, "  ", "    ")]
@@ -157,8 +159,10 @@ def together(named: Iterable[tuple[_T, str, Hashable]]) -> list[list[_T]]:
 
 def _rank(blocked: Blocked) -> int:
     """0: asks for a phase that is past; 1: no operation can help, or the count is never reached; 2: the others."""
-    if blocked.missed >= 0 or blocked.given >= 0:
-        return 0 if blocked.missed >= 0 else 1
+    if blocked.lapped_by or blocked.missed >= 0:
+        return 0
+    if blocked.given >= 0:
+        return 1
     return 2 if any(s.next_line for s in blocked.suppliers) or blocked.bytes_in_flight else 1
 
 
@@ -173,28 +177,52 @@ def _helps_itself(blocked: Blocked) -> bool:
 
 def _causes(blocked: Blocked, width: int) -> list[str]:
     """Why what is missing never comes, where that is known."""
+    if blocked.lapped_by and not blocked.counted:
+        nobody = f"nobody counts {role_of(blocked.agent)[0]}, which arrives nowhere: the others go ahead before it has looked"
+        return wrap(nobody, width, "    ", "      ")
     if blocked.given < 0:
         return []
-    gives = f"the program makes {count(blocked.given, 'arrival')} per phase, but the count is {number(blocked.count)}"
+    stated = f" ({place(blocked.count_line)})" if blocked.count_line and blocked.count_line != blocked.line else ""
+    if _unit(blocked) == "thread":
+        gives = (
+            f"only {count(blocked.given, 'thread')} ever come there, but {number(blocked.count)} are expected{stated}"
+        )
+    else:
+        made = count(blocked.given, "arrival")
+        gives = f"the program makes {made} per phase, but the count is {number(blocked.count)}{stated}"
     return wrap(gives, width, "    ", "      ")
 
 
-def _missed(blocked: Blocked, names: str, ask: str) -> str:
-    """``b asks for phase 0 of b[0], which is complete: phases 0 and 1 were complete before it looked ...``."""
-    low, high = blocked.missed, blocked.phase_now - 1
-    phases = f"phases {number(low)} {'and' if high == low + 1 else 'to'} {number(high)}"
+def _one_sided(each: OneSided) -> str:
+    """``math/0 arrives on empty 9 times, math/1 to math/3 never: agents of one role do not all do the same``."""
+    said: list[str] = []
+    for times, agents in each.tallies:
+        come = "comes" if len(agents) == 1 else "come"
+        often = "never" if not times else "once" if times == 1 else f"{number(times)} times"
+        said.append(f"{names_of(agents)} {often}" if said else f"{names_of(agents)} {come} to {each.barrier} {often}")
+    return f"agents of one role do not all do the same: {', '.join(said)}"
+
+
+def _missed(blocked: Blocked, names: str, agents: int) -> str:
+    """``b was lapped on b[0]: it asks for phase 0, but a had completed phases 0 and 1 before it looked ...``."""
+    low, high = max(blocked.missed, 0), blocked.phase_now - 1
+    between = "" if high == low else f" {'and' if high == low + 1 else 'to'} {number(high)}"
+    phases = f"phase{'s' if between else ''} {number(low)}{between}"
+    asked = f"phase {number(low)}" if blocked.missed >= 0 else "the phase before the first"
+    was, it, ask, wait = ("was", "it", "asks", "waits") if agents == 1 else ("were", "they", "ask", "wait")
+    done = f"{names_of(blocked.lapped_by)} had completed {phases}" if blocked.lapped_by else f"{phases} were complete"
+    why = " (one arrival too many, or the arriving agent did not wait for it)" if blocked.counted else ""
     return (
-        f"{names} {ask} for phase {number(low)} of {blocked.barrier}, which is complete: {phases} were complete before "
-        "it looked (one arrival too many, or the arriving agent did not wait for it); "
-        f"with parity {blocked.parity} it now waits for phase {number(blocked.phase_wanted)}"
+        f"{names} {was} lapped on {blocked.barrier}: {it} {ask} for {asked}, but {done} before {it} looked{why}; "
+        f"with parity {blocked.parity} {it} now {wait} for phase {number(blocked.phase_wanted)}"
     )
 
 
 def _waits(blocked: Blocked, names: str, agents: int) -> str:
     """``mma/1 waits for phase 1 of full[0] (parity 1, now in phase 1): it has 0 of 1 arrivals ...``."""
-    wait, ask = ("waits", "asks") if agents == 1 else ("wait", "ask")
-    if blocked.missed >= 0:
-        return _missed(blocked, names, ask)
+    wait = "waits" if agents == 1 else "wait"
+    if blocked.missed >= 0 or blocked.lapped_by:
+        return _missed(blocked, names, agents)
     unit = _unit(blocked)
     if unit == "register":
         free = number(blocked.count - blocked.arrivals_missing)
@@ -232,7 +260,7 @@ def _missing(blocked: Blocked) -> str:
 
 
 def _suppliers(blocked: Blocked, width: int, *, cut: bool) -> list[str]:
-    if blocked.missed >= 0:
+    if blocked.missed >= 0 or blocked.lapped_by:
         return []  # what would complete a later phase is not what is wrong
     if not blocked.suppliers and not blocked.arrivals_missing and 0 < blocked.bytes_missing <= blocked.bytes_in_flight:
         return []  # all that is missing is in flight

@@ -31,5 +31,7 @@ def place_of(shown: Counterexample) -> str:
     """The author's line of a finding: of its fault, or of the wait that no agent can end."""
     if not isinstance(shown.finding, Deadlock):
         return shown.finding.line
-    waits = sorted(shown.finding.blocked, key=lambda b: (b.missed < 0, any(s.next_line for s in b.suppliers)))
+    waits = sorted(
+        shown.finding.blocked, key=lambda b: (b.missed < 0 and not b.lapped_by, any(s.next_line for s in b.suppliers))
+    )
     return next((blocked.line for blocked in waits if blocked.line), "")

@@ -11,6 +11,7 @@ from pipesim.answers.views.check import CheckReport, CheckStep, Counterexample, 
 from pipesim.errors import PipesimError
 from pipesim.model.finding import Verdict
 from pipesim.prove.counterexample.words import DoubtLine
+from pipesim.prove.repair.correction import Correction
 from pipesim.report.findings.finding import advisory_lines, finding_lines, index_of, names_of, role_of
 from pipesim.report.findings.schedule import again_lines, schedule_block
 from pipesim.report.sentences.check import (
@@ -123,8 +124,14 @@ def _range(each: ProvedRange) -> str:
 def wrong_lines(report: CheckReport, width: int) -> list[str]:
     """What is wrong and what is doubtful, each block after an empty line; nothing of what is proved."""
     lines: list[str] = []
+    corrected: list[tuple[Correction, ...]] = []
     for shown in report.refutations:
-        lines += ["", *finding_lines([shown.finding], width)] if report.quick else shown_lines(shown, width)
+        if report.quick:
+            lines += ["", *finding_lines([shown.finding], width)]
+            continue
+        again = bool(shown.corrections) and shown.corrections in corrected
+        lines += shown_lines(shown, width, again=again)
+        corrected.append(shown.corrections)
     if report.doubts and report.verdict is not Verdict.PROVED:
         lines += ["", *_doubts(report.doubts, width)]
     if report.also:
@@ -134,20 +141,25 @@ def wrong_lines(report: CheckReport, width: int) -> list[str]:
     return lines
 
 
-def shown_lines(shown: Counterexample, width: int) -> list[str]:
-    """One way in which it fails: the sizes, the finding, its schedule, and how to see it again."""
+def shown_lines(shown: Counterexample, width: int, *, again: bool = False) -> list[str]:
+    """One way in which it fails: the sizes, the finding, its schedule, and how to see it again.
+
+    ``again``: its corrections are those of a finding before.
+    """
     finding = shown.finding
     if shown.corrections:
         finding = replace(finding, correction="")  # a change that is proved says more
     lines = ["", *_smallest(shown, width), *finding_lines([finding], width)]
     schedule = schedule_block(shown, width) if shown.schedule else []
-    for block in (schedule, _corrections(shown, width), again_lines(shown, width)):
+    for block in (schedule, _corrections(shown, width, again=again), again_lines(shown, width)):
         lines += ["", *block] if block else []
     return lines
 
 
-def _corrections(shown: Counterexample, width: int) -> list[str]:
+def _corrections(shown: Counterexample, width: int, *, again: bool) -> list[str]:
     """``likely correction: initialise empty with a count of 1 instead of 2 (ring.py:12); proved with this change``."""
+    if again:
+        return wrap("likely correction: the one above; proved with this change", width, "  ", "    ")
     lines: list[str] = []
     for n, found in enumerate(shown.corrections):
         label = "or: " if n else "likely correction: "
@@ -178,19 +190,21 @@ def _doubts(doubts: tuple[DoubtLine, ...], width: int) -> list[str]:
 
 
 def _alike(doubts: Iterable[DoubtLine]) -> list[list[DoubtLine]]:
-    """The doubts, those together that differ in the number of an agent in its role only."""
+    """The doubts, together those of the same lines, or that differ in the number of an agent in its role only."""
     found: dict[Hashable, list[DoubtLine]] = {}
     for doubt in doubts:
         sides = [(role_of(agent), words) for agent, words in (_split(doubt.what), _split(doubt.other))]
-        found.setdefault((doubt.why, doubt.line, doubt.other_line, *sides), []).append(doubt)
+        lines = (doubt.line, doubt.other_line)
+        found.setdefault((doubt.why, *lines, *(() if doubt.line else sides)), []).append(doubt)
     return list(found.values())
 
 
 def _named(told: Sequence[str]) -> str:
     """``epilogue/0 to epilogue/3: arrive empty[0]`` of what each of them does, which is the same."""
     agents = sorted({_split(said)[0] for said in told}, key=lambda agent: (role_of(agent), index_of(agent)))
-    words = _split(told[0])[1]
-    return f"{names_of(agents)}: {words}" if agents[0] else words
+    words = list(dict.fromkeys(_split(said)[1] for said in told))
+    others = f" and {number(len(words) - 1)} more of this line" if len(words) > 1 else ""
+    return f"{names_of(agents)}: {words[0]}{others}" if agents[0] else f"{words[0]}{others}"
 
 
 def _split(said: str) -> tuple[str, str]:

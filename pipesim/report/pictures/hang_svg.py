@@ -75,6 +75,8 @@ def _lacks(each: Blocked) -> list[str]:
     if each.bytes_missing:
         more = each.bytes_missing > 0
         said.append(f"{each.bytes_missing:,} bytes missing" if more else "bytes that no agent expects")
+    if each.missed < 0 and each.lapped_by:
+        said.append(f"lapped by {', '.join(each.lapped_by)}")
     if each.missed >= 0:
         said.append(f"phase {each.missed} was complete before it looked")
     return said

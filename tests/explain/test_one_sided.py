@@ -1,0 +1,88 @@
+"""Agents of one role that do otherwise than the others are named; where all do the same, nothing is said."""
+
+from __future__ import annotations
+
+from pipesim.answers.check import check
+from pipesim.answers.views.check import CheckReport
+from pipesim.lang.protocol import Protocol
+from pipesim.model.finding import Deadlock, FaultKind, OneSided
+from pipesim.protocols.broken import BROKEN
+from pipesim.protocols.broken.hopper import MISTAKES
+from pipesim.report.pages.check import check_lines
+from pipesim.targets import target_of
+
+
+def report_of(name: str) -> CheckReport:
+    make = BROKEN[name] if name in BROKEN else MISTAKES[name].wrong
+
+    def protocol() -> Protocol:
+        return make()
+
+    return check(target_of(protocol), {})
+
+
+def deadlock_of(name: str) -> Deadlock:
+    (found,) = (shown.finding for shown in report_of(name).refutations if isinstance(shown.finding, Deadlock))
+    return found
+
+
+def said(report: CheckReport) -> str:
+    return " ".join(" ".join(check_lines(report, 200)).split())
+
+
+def test_one_warp_that_arrives_for_all() -> None:
+    found = deadlock_of("wgmma_ring.one_warp_releases")
+    (uneven,) = found.one_sided
+    assert uneven == OneSided("empty", ((9, ("math/0",)), (0, ("math/1", "math/2", "math/3"))), uneven.line)
+    assert "wgmma_ring.py:" in uneven.line
+    claim = "agents of one role do not all do the same: math/0 comes to empty 9 times, math/1 to math/3 never"
+    assert claim in said(report_of("wgmma_ring.one_warp_releases"))
+
+
+def test_a_rank_that_syncs_once_more() -> None:
+    (uneven,) = deadlock_of("cluster_sync_by_one_cta").one_sided
+    assert uneven.tallies == ((2, ("peer@0",)), (1, ("peer@1",)))
+
+
+def test_nothing_is_said_where_all_do_the_same() -> None:
+    assert deadlock_of("wgmma_ring.counted_in_threads").one_sided == ()
+    assert deadlock_of("empty_count_too_high").one_sided == ()
+
+
+def test_a_lapped_wait_says_by_whom_and_that_nobody_counts_it() -> None:
+    (lapped,) = deadlock_of("spectators.idle_warps_wait").blocked
+    assert (lapped.missed, lapped.lapped_by, lapped.counted) == (0, ("load",), False)
+    page = said(report_of("spectators.idle_warps_wait"))
+    assert "watcher was lapped on full[1]: it asks for phase 0, but load had completed phases 0 and 1" in page
+    assert "nobody counts watcher, which arrives nowhere" in page
+    (twice, _) = deadlock_of("consumer_arrives_twice").blocked
+    assert (twice.missed, twice.lapped_by, twice.counted) == (0, ("consumer",), True)
+    assert "nobody counts" not in said(report_of("consumer_arrives_twice"))
+
+
+def test_a_wait_for_the_phase_before_the_first_is_lapped_as_well() -> None:
+    (lapped,) = deadlock_of("lanes_apart.wait_outside").blocked
+    assert (lapped.missed, lapped.lapped_by, lapped.counted) == (-1, ("consumer",), False)
+    page = said(report_of("lanes_apart.wait_outside"))
+    assert "was lapped on empty[0]: it asks for the phase before the first, but consumer had completed" in page
+
+
+def test_both_sides_of_a_count_are_named() -> None:
+    page = said(report_of("split_named.readers_say_64"))
+    assert "64 threads, where writer says 96 (meetings.py:" in page
+    assert "only 96 threads ever come there, but 128 are expected" in said(report_of("split_named.everybody_says_128"))
+    counted = said(report_of("wgmma_ring.counted_in_threads"))
+    assert "the program makes 4 arrivals per phase, but the count is 128 (" in counted
+    (load, *_) = deadlock_of("wgmma_ring.counted_in_threads").blocked
+    assert "wgmma_ring.py:" in load.count_line
+
+
+def test_misuse_comes_before_what_follows_from_it_and_a_correction_is_told_once() -> None:
+    report = report_of("split_named.readers_say_64")
+    kinds = [shown.finding.kind for shown in report.refutations if not isinstance(shown.finding, Deadlock)]
+    assert kinds[0] is FaultKind.BARRIER_THREADS
+    page = said(report)
+    assert page.count("96 threads at named barriers 1 and 2 instead of 64") == 1
+    assert page.count("likely correction: the one above") == len(kinds) - 1
+    assert page.index("likely correction") < page.index("not ordered with respect to other agents")
+    assert "of this line" in page
