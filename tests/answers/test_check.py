@@ -97,7 +97,9 @@ def test_other_ways_to_go_wrong_are_named() -> None:
 def test_a_doubt_that_the_next_lap_repeats_is_told_once() -> None:
     report = checked(target_of(BROKEN["expects_after_arrival"]), {})
     assert (len(report.doubts), len(set(report.doubts))) == (12, 11)
-    assert "    and 7 more" in check_lines(report, 100)
+    lines = check_lines(report, 100)
+    assert "    producer: expect full[0] 64 and 1 more of this line" in lines
+    assert "    and 2 more" in lines
 
 
 def forgotten(tiles: int = 1) -> Protocol:

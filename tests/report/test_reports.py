@@ -145,9 +145,9 @@ def test_a_crowd_is_counted_instead_of_listed() -> None:
     assert fault_lines(faults, 80)[-1] == "  and 1 more fault"
 
 
-def blocked(agent: str, *suppliers: Supplier, barrier: str = "full[0]", **causes: int) -> Blocked:
+def blocked(agent: str, *suppliers: Supplier, barrier: str = "full[0]", given: int = -1, missed: int = -1) -> Blocked:
     """An agent that waits for phase 2 of a barrier."""
-    return Blocked(agent, barrier, 0, 2, 2, 1, 31, 0, "k.py:1", suppliers, **causes)
+    return Blocked(agent, barrier, 0, 2, 2, 1, 31, 0, "k.py:1", suppliers, given=given, missed=missed)
 
 
 def told(*found: Blocked) -> list[str]:
@@ -177,7 +177,7 @@ def test_the_deadlock_of_those_who_know_most_comes_first() -> None:
     lines = told(blocked("x", could), blocked("y", past, given=30), blocked("z", could, missed=0))
     assert lines == [
         (
-            "  z asks for phase 0 of full[0], which is complete: phases 0 and 1 were complete before it looked (one "
+            "  z was lapped on full[0]: it asks for phase 0, but phases 0 and 1 were complete before it looked (one "
             "arrival too many, or the arriving agent did not wait for it); "
             "with parity 0 it now waits for phase 2 (k.py:1)"
         ),

@@ -44,6 +44,7 @@ READABLE = """\
       arrivals
       mine.py:15    ready[0].wait(0)
     the program makes 1 arrival per phase, but the count is 2
+      mine.py:6    ready = p.mbarriers("ready", 1, count=count)
     one could send it, but its last arrival on ready[0] was the 1st on ready
       (mine.py:11); no further one follows
 """
@@ -174,14 +175,24 @@ def test_a_doubt_of_agents_that_are_alike_is_printed_once_and_after_the_finding(
     ]
 
 
+def test_doubts_of_one_line_are_printed_once_whoever_executes_it_and_whichever_stage_it_is_for() -> None:
+    told = [
+        DoubtLine("a race", "epilogue/0: write out[0]", "gone.py:7"),
+        DoubtLine("a race", "epilogue/1: write out[1]", "gone.py:7"),
+        DoubtLine("a race", "load: write out[2]", "gone.py:7"),
+    ]
+    assert doubts(*told) == [
+        "    epilogue/0, epilogue/1 and load: write out[0] and 2 more of this line",
+        "      (gone.py:7)",
+        "      a race",
+    ]
+
+
 @pytest.mark.parametrize(
     "other",
     [
-        DoubtLine("a race", "epilogue/1: write out[1]", "gone.py:7"),
         DoubtLine("a race", "epilogue/1: write out[0]", "gone.py:8"),
         DoubtLine("a loss", "epilogue/1: write out[0]", "gone.py:7"),
-        DoubtLine("a race", "load/1: write out[0]", "gone.py:7"),
-        DoubtLine("a race", "epilogue/1@1: write out[0]", "gone.py:7"),
         DoubtLine("a race", "epilogue/1: write out[0]", "gone.py:7", "load: copy out[0]", "gone.py:9"),
     ],
 )

@@ -178,19 +178,18 @@ def _helps_itself(blocked: Blocked) -> bool:
 def _causes(blocked: Blocked, width: int) -> list[str]:
     """Why what is missing never comes, where that is known."""
     if blocked.lapped_by and not blocked.counted:
-        nobody = f"nobody counts {role_of(blocked.agent)[0]}, which arrives nowhere: the others go ahead before it has looked"
+        role = role_of(blocked.agent)[0]
+        nobody = f"nobody counts {role}, which arrives nowhere: the others go ahead before it has looked"
         return wrap(nobody, width, "    ", "      ")
     if blocked.given < 0:
         return []
-    stated = f" ({place(blocked.count_line)})" if blocked.count_line and blocked.count_line != blocked.line else ""
     if _unit(blocked) == "thread":
-        gives = (
-            f"only {count(blocked.given, 'thread')} ever come there, but {number(blocked.count)} are expected{stated}"
-        )
+        gives = f"only {count(blocked.given, 'thread')} ever come there, but {number(blocked.count)} are expected"
     else:
         made = count(blocked.given, "arrival")
-        gives = f"the program makes {made} per phase, but the count is {number(blocked.count)}{stated}"
-    return wrap(gives, width, "    ", "      ")
+        gives = f"the program makes {made} per phase, but the count is {number(blocked.count)}"
+    stated = blocked.count_line if blocked.count_line != blocked.line else ""
+    return with_source(gives, stated, width, "    ", "      ")
 
 
 def _one_sided(each: OneSided) -> str:
