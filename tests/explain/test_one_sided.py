@@ -72,7 +72,7 @@ def test_both_sides_of_a_count_are_named() -> None:
     assert "64 threads, where writer says 96 (meetings.py:" in page
     assert "only 96 threads ever come there, but 128 are expected" in said(report_of("split_named.everybody_says_128"))
     counted = said(report_of("wgmma_ring.counted_in_threads"))
-    assert "the program makes 4 arrivals per phase, but the count is 128 (" in counted
+    assert "the program makes 4 arrivals per phase, but the count is 128 " in counted
     (load, *_) = deadlock_of("wgmma_ring.counted_in_threads").blocked
     assert "wgmma_ring.py:" in load.count_line
 
