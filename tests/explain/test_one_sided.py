@@ -54,10 +54,10 @@ def test_a_lapped_wait_says_by_whom_and_that_nobody_counts_it() -> None:
     assert (lapped.missed, lapped.lapped_by, lapped.counted) == (0, ("load",), False)
     page = said(report_of("spectators.idle_warps_wait"))
     assert "watcher was lapped on full[1]: it asks for phase 0, but load had completed phases 0 and 1" in page
-    assert "nobody counts watcher, which arrives nowhere" in page
+    assert "no barrier counts watcher: it arrives on none" in page
     (twice, _) = deadlock_of("consumer_arrives_twice").blocked
     assert (twice.missed, twice.lapped_by, twice.counted) == (0, ("consumer",), True)
-    assert "nobody counts" not in said(report_of("consumer_arrives_twice"))
+    assert "no barrier counts" not in said(report_of("consumer_arrives_twice"))
 
 
 def test_a_wait_for_the_phase_before_the_first_is_lapped_as_well() -> None:

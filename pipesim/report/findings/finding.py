@@ -179,8 +179,8 @@ def _causes(blocked: Blocked, width: int) -> list[str]:
     """Why what is missing never comes, where that is known."""
     if blocked.lapped_by and not blocked.counted:
         role = role_of(blocked.agent)[0]
-        nobody = f"nobody counts {role}, which arrives nowhere: the others go ahead before it has looked"
-        return wrap(nobody, width, "    ", "      ")
+        said = f"no barrier counts {role}: it arrives on none, so that the other agents do not wait for it"
+        return wrap(said, width, "    ", "      ")
     if blocked.given < 0:
         return []
     if _unit(blocked) == "thread":
