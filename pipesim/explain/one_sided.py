@@ -1,4 +1,4 @@
-"""Where agents of one role, or of the ranks of a cluster, did otherwise than the others: who arrives how often."""
+"""Where agents of one role, or of the ranks of a cluster, did not all do the same: who arrives how often."""
 
 from __future__ import annotations
 

@@ -186,7 +186,7 @@ class OneSided(NamedTuple):
 class Deadlock:
     """The program can go no further and these agents have not finished; ``cycle`` names agents that wait in a ring.
 
-    ``one_sided``: where agents of one role did otherwise than the others. ``correction``: what fixes it, if the program
+    ``one_sided``: where agents of one role did not all do the same. ``correction``: what fixes it, if the program
     leaves no doubt. ``cut``: the program was read from a kernel, each
     warp up to the wait that does not end, so that nothing is known of what follows these waits.
     """

@@ -1,4 +1,4 @@
-"""Agents of one role that do otherwise than the others are named; where all do the same, nothing is said."""
+"""Agents of one role that do something else than the others are named; where all do the same, nothing is said."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def test_one_warp_that_arrives_for_all() -> None:
     (uneven,) = found.one_sided
     assert uneven == OneSided("empty", ((9, ("math/0",)), (0, ("math/1", "math/2", "math/3"))), uneven.line)
     assert "wgmma_ring.py:" in uneven.line
-    claim = "agents of one role do not all do the same: math/0 comes to empty 9 times, math/1 to math/3 never"
+    claim = "agents of one role do not all do the same: math/0 arrives on empty 9 times, math/1 to math/3 never"
     assert claim in said(report_of("wgmma_ring.one_warp_releases"))
 
 

@@ -193,12 +193,12 @@ def _causes(blocked: Blocked, width: int) -> list[str]:
 
 
 def _one_sided(each: OneSided) -> str:
-    """``math/0 arrives on empty 9 times, math/1 to math/3 never: agents of one role do not all do the same``."""
+    """``math/0 arrives on empty 9 times, math/1 to math/3 never``."""
     said: list[str] = []
     for times, agents in each.tallies:
-        come = "comes" if len(agents) == 1 else "come"
+        does = "arrives" if len(agents) == 1 else "arrive"
         often = "never" if not times else "once" if times == 1 else f"{number(times)} times"
-        said.append(f"{names_of(agents)} {often}" if said else f"{names_of(agents)} {come} to {each.barrier} {often}")
+        said.append(f"{names_of(agents)} {often}" if said else f"{names_of(agents)} {does} on {each.barrier} {often}")
     return f"agents of one role do not all do the same: {', '.join(said)}"
 
 
