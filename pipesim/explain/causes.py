@@ -73,8 +73,8 @@ def _lapped(program: Program, state: State, agent: int, laps: Sequence[Aliasing]
     """
     pc = state.pcs[agent]
     found = [each for each in laps if (each.agent, each.pc) == (agent, pc) and not each.passed]
-    if not found:
-        return None
+    if not found or (found[-1].meant < 0 and _is_counted(program, agent)):
+        return None  # one that takes some of the phases only may begin with a later one
     before = [
         op for op in program.code[agent][:pc] if op[0] in PARITY_WAITS and operand(op, "barrier") == found[-1].barrier
     ]

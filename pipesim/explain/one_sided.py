@@ -19,6 +19,8 @@ def one_sided(program: Program, state: State, found: Deadlock) -> tuple[OneSided
     """Of each barrier that agents wait for and to which nobody will come any more: roles whose agents come unequally
     often.
     """
+    if found.cut:
+        return ()  # what the agents do after their waits was not read
     agents = {program.agent_name(agent): agent for agent in range(len(program.agents))}
     told: dict[OneSided, None] = {}
     for blocked in found.blocked:
