@@ -15,7 +15,7 @@ from pipesim.pytest_plugin.collected import launch_files
 from tests.support.paths import ROOT
 
 pytest_plugins = "pytester"
-KERNELS = ROOT / "tests" / "ptx" / "kernels"
+KERNELS = ROOT / "docs" / "examples"
 PLUGIN = ("-p", "no:pipesim", "-p", "pipesim.pytest_plugin", "-p", "no:cacheprovider", "-p", "no:xdist")
 RING = (ROOT / "docs" / "examples" / "ring_two.py").read_text(encoding="utf-8")
 RIGHT = RING.replace("consumer_arrive_count=2", "consumer_arrive_count=1")
@@ -118,23 +118,22 @@ class TestProtocols:
 
 class TestKernels:
     def test_each_launch_is_a_test(self, pytester: pytest.Pytester) -> None:
-        for name in ("scale_ws_s3-sm_90a.ptx", "scale_ws_s3-sm_90a.json"):
+        for name in ("row_max_fixed.ptx", "row_max_fixed.json"):
             shutil.copy(KERNELS / name, pytester.path / name)
-        shutil.copy(KERNELS / "scale_ws_s3-sm_90a.json", pytester.path / "scale_ws_s3-sm_90a-2.json")
-        shutil.copy(KERNELS / "scale_watched-sm_90a.ptx", pytester.path / "without_a_launch.ptx")
+        shutil.copy(KERNELS / "row_max_fixed.json", pytester.path / "row_max_fixed-2.json")
+        shutil.copy(KERNELS / "row_max.ptx", pytester.path / "without_a_launch.ptx")
         found = pytester.runpytest_inprocess(*PLUGIN, "--pipesim", "-v")
         found.assert_outcomes(passed=2)
-        found.stdout.fnmatch_lines(["*.ptx::scale_ws_s3-sm_90a PASSED*", "*.ptx::scale_ws_s3-sm_90a-2 PASSED*"])
+        found.stdout.fnmatch_lines(["*.ptx::row_max_fixed PASSED*", "*.ptx::row_max_fixed-2 PASSED*"])
 
     def test_one_that_hangs_fails_at_its_line(self, pytester: pytest.Pytester) -> None:
-        for name in ("scale_watched-sm_90a.ptx", "scale_watched-sm_90a.json"):
+        for name in ("row_max.ptx", "row_max.json"):
             shutil.copy(KERNELS / name, pytester.path / name)
-        found = pytester.runpytest_inprocess(*PLUGIN, "--pipesim", "--pipesim-time-limit=600")
-        found.stdout.fnmatch_lines(["refuted: scale_watched: deadlock: 8 of 8 agents wait indefinitely"])
-        found.stdout.fnmatch_lines(["      scale_watched-sm_90a.ptx:311    barrier.sync 1;"])
+        found = pytester.runpytest_inprocess(*PLUGIN, "--pipesim", "--tb=line")
+        assert "row_max.cu:49: refuted: row_max: deadlock: 3 of 3 agents wait indefinitely" in found.outlines
 
     def test_a_launch_file_that_is_missing_is_asked_for(self, pytester: pytest.Pytester) -> None:
-        shutil.copy(KERNELS / "scale_watched-sm_90a.ptx", pytester.path / "k.ptx")
+        shutil.copy(KERNELS / "row_max.ptx", pytester.path / "k.ptx")
         found = pytester.runpytest_inprocess(*PLUGIN, "k.ptx")
         found.assert_outcomes(failed=1)
         assert "pipesim new --ptx k.ptx" in str(found.stdout)
