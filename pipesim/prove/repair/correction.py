@@ -28,7 +28,7 @@ from pipesim.prove.repair.kinds import Ranked, Repair, RepairKind
 from pipesim.prove.repair.sentences import sentence
 
 MOST = 2  #: corrections of one finding
-MOST_TRIED = 300_000  #: operations of all small programs that are tried for one finding
+MOST_TRIED = 120_000  #: operations of all small programs that are tried for one finding
 MOST_ASKED = 60_000  #: operations of the program that was asked for
 
 
