@@ -130,12 +130,13 @@ def _stronger(_: Program, __: int, repair: Repair, op: Operation) -> Operation:
 def _shift(program: Program, agent: int, repair: Repair, op: Operation) -> Operation:
     """The barrier that is so many stages further in its group, or among the named barriers of the instruction."""
     if op[0] in ON_NAMED_BARRIER and op[0] == repair.at.op:
-        cta = program.agents[agent].cta
+        cta, named = program.agents[agent].cta, program.named_barriers
         numbers = [int(number) for number in repair.group.split(",")]
         if number_of(program, op) not in numbers:
             return op
         to = numbers[(numbers.index(number_of(program, op)) + repair.value) % len(numbers)]
-        return with_operand(op, "named_barrier", program.named_barriers.index((cta, to)))
+        there = (cta, to)  # which another CTA of the cluster need not have
+        return with_operand(op, "named_barrier", named.index(there)) if there in named else op
     if op[0] != repair.at.op or not of_group(program, op, repair.group):
         return op
     at = program.barriers[operand(op, "barrier")]
