@@ -129,6 +129,11 @@ class ProgramData:
         b = self.barriers[barrier]
         return self._index[Barrier(rank, b.name, b.stage)]
 
+    def counterpart(self, barrier: int, rank: int) -> int | None:
+        """The same, None if the CTA of this rank has no such barrier: of a program that may be wrong."""
+        b = self.barriers[barrier]
+        return self._index.get(Barrier(rank, b.name, b.stage))
+
     @cached_property
     def _index(self) -> dict[Barrier | Access, int]:
         tables: tuple[tuple[Barrier | Access, ...], ...] = (self.barriers, self.accesses)

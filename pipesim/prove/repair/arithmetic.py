@@ -91,7 +91,8 @@ def _signalled(program: Program, copy: Operation) -> list[int]:
     mask, barrier = operand(copy, "cta_mask"), operand(copy, "barrier")
     if not mask:
         return [barrier]
-    return [program.barrier_at_rank(barrier, rank) for rank in range(program.ctas) if mask >> rank & 1]
+    there = (program.counterpart(barrier, rank) for rank in range(program.ctas) if mask >> rank & 1)
+    return [each for each in there if each is not None]
 
 
 def masks(program: Program) -> Iterator[Repair]:

@@ -135,8 +135,8 @@ def _shift(program: Program, agent: int, repair: Repair, op: Operation) -> Opera
         if number_of(program, op) not in numbers:
             return op
         to = numbers[(numbers.index(number_of(program, op)) + repair.value) % len(numbers)]
-        there = (cta, to)  # which another CTA of the cluster need not have
-        return with_operand(op, "named_barrier", named.index(there)) if there in named else op
+        other = (cta, to)  # which another CTA of the cluster need not have
+        return with_operand(op, "named_barrier", named.index(other)) if other in named else op
     if op[0] != repair.at.op or not of_group(program, op, repair.group):
         return op
     at = program.barriers[operand(op, "barrier")]

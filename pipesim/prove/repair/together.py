@@ -74,10 +74,12 @@ def _at_home(program: Program, op: Operation, there: int, here: int) -> Operatio
     if there == here:
         return op
     if op[0] in ON_BARRIER and operand(op, "barrier") >= 0 and program.barriers[operand(op, "barrier")].cta == there:
-        return with_operand(op, "barrier", program.barrier_at_rank(operand(op, "barrier"), here))
+        mine = program.counterpart(operand(op, "barrier"), here)
+        return op if mine is None else with_operand(op, "barrier", mine)
     if op[0] in ON_NAMED_BARRIER:
         number = program.named_barriers[operand(op, "named_barrier")][1]
-        return with_operand(op, "named_barrier", program.named_barriers.index((here, number)))
+        if (here, number) in program.named_barriers:
+            return with_operand(op, "named_barrier", program.named_barriers.index((here, number)))
     return op
 
 
@@ -88,9 +90,9 @@ def to_every_cta(program: Program, agent: int, repair: Repair) -> Listing:
     for pc, op in enumerate(before.code):
         if op[0] == Op.ARRIVE and operand(op, "barrier") in mine and not operand(op, "expect"):
             for rank in range(program.ctas):
-                if rank != program.agents[agent].cta:
-                    there = with_operand(op, "barrier", program.barrier_at_rank(operand(op, "barrier"), rank))
-                    found.append(Insertion(pc + 1, there, before.lines[pc]))
+                other = program.counterpart(operand(op, "barrier"), rank)
+                if rank != program.agents[agent].cta and other is not None:
+                    found.append(Insertion(pc + 1, with_operand(op, "barrier", other), before.lines[pc]))
     return inserted(before, found)
 
 
