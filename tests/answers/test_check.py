@@ -31,7 +31,7 @@ def test_a_missed_phase_is_told_at_the_smallest_sizes() -> None:
     blocked = {each.agent: each for each in shown.finding.blocked}
     assert (blocked["epilogue_load"].missed, blocked["epilogue_load"].phase_now) == (0, 2)
     said = " ".join(" ".join(check_lines(report, 100)).split())
-    assert "epilogue_load asks for phase 0 of load_order[0], which is complete" in said
+    assert "epilogue_load was lapped on load_order[0]: it asks for phase 0, but load had" in said
     (last,) = [step for step in shown.schedule if step.number == 102]
     assert (last.agent, last.short, last.note, last.part) == (
         "load",

@@ -172,7 +172,8 @@ def test_a_missed_phase_is_named(call: Call, user: User, command: tuple[str, ...
     answer = call(*command, "mine.py:c")
     said = " ".join(answer.out.split())
     assert answer.code == 1
-    assert "b asks for phase 0 of b[0], which is complete: phases 0 and 1 were complete before it looked" in said
+    lapped = "b was lapped on b[0]: it asks for phase 0, but a had completed phases 0 and 1 before it looked"
+    assert lapped in said
     assert answer.out.startswith("c   n 2 · grid 1 CTA"), "the heading first"
     assert "bound" not in said, "nothing bounds the period of a run that did not finish"
     assert call(*command, "mine.py:c", "-p", "n=1").code == 0

@@ -70,7 +70,7 @@ def _counted_in(program: Program, role: str, group: str, users: list[int]) -> It
                 for agent in siblings for op in program.code[agent])  # fmt: skip
     if silent and heard and was == now > 0:
         for site in sites_of(program, role):
-            if (site.op, site.about) == (Op.ARRIVE, group):
+            if site.op == Op.ARRIVE and site.about == group:
                 yield 5, Repair(K.COUNT_IN, role, group, was + len(silent), was, at=site)
         yield 5, Repair(K.COUNT_IN, role, group, was + len(silent) // program.ctas, was)
 

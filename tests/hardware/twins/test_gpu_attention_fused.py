@@ -1,6 +1,6 @@
 """On a Hopper GPU: attention with K and V in one ring at sizes that are not stored, and wrong twins of the kernel."""
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 
 import pytest
@@ -123,7 +123,7 @@ def test_the_odd_sizes_can_be_recorded():
 @pytest.mark.slow
 @pytest.mark.parametrize("name", WRONG)
 def test_the_wrong_twins_compile_to_other_machine_code(name, tmp_path, monkeypatch):
-    wanted = request({"kv_blocks": 9, "stages": 3})
+    wanted = replace(request({"kv_blocks": 9, "stages": 3}), encoding="tagged")  # a record that says its stage
     right = wanted.subject.build(wanted, "shared")
     before, after, _ = WRONG[name]
     monkeypatch.setitem(REGISTRY, NAME, wrong_twin(tmp_path, before, after))
