@@ -67,6 +67,6 @@ def test_every_verdict_is_right(seed):
 
 @pytest.mark.slow
 def test_every_verdict_is_right_of_many():
-    said = [judged(seed)[0] for seed in range(100_000, 100_400)]
+    said = [judged(seed)[0] for seed in range(100_000, 100_160)]
     assert set(said) <= {"right proof", "refuted", "of two proxies", "unknown"}
-    assert min(said.count("right proof"), said.count("refuted")) > 100
+    assert min(said.count("right proof"), said.count("refuted")) > 40
