@@ -11,13 +11,14 @@ from pipesim.answers.compare import trace_comparison
 from pipesim.answers.evidence import Capture, CollectedTraces, HardwareSource, collect
 from pipesim.answers.progress import SILENT, Progress, Stage
 from pipesim.answers.run import run
+from pipesim.answers.views.check import CheckReport
 from pipesim.answers.views.heading import heading
 from pipesim.answers.views.run import RunReport
 from pipesim.answers.views.trace import TraceComparison
 from pipesim.answers.views.verify import VerifyReport
 from pipesim.errors import EvidenceError
 from pipesim.model.program import Program
-from pipesim.process.limits import LimitReachedError
+from pipesim.process.limits import Limit, LimitReachedError
 from pipesim.process.watch import current
 from pipesim.targets import Target
 from pipesim.timed.choice import DEFAULT, profile_for
@@ -57,43 +58,65 @@ def verify(
         progress.missing(collected.missing)  # now: the simulation may take long, and its report follows all the same
     asked = Asked(target, params, program, ctas, max_states, most_ranges=1)
     checking = Checking(asked, budget_of(time_limit), progress)
-    runs: list[RunReport] = []
-    compared: list[TraceComparison] = []
-    unusable, interrupted, cut = None, False, None
+    rest = _Rest()
     try:
         checking.verdict()
         checking.details()
         if not checking.is_cut:
-            runs.extend(_simulated(program, collected, profile, progress))
+            rest.runs.extend(_simulated(program, collected, profile, progress))
             for found in _compared(program, collected, profile, tolerance, progress):
-                if isinstance(found, EvidenceError):
-                    unusable = unusable or found
-                else:
-                    compared.append(found)
+                rest.add(found)
     except LimitReachedError as reached:
         current().resume()
-        cut = reached.limit
+        rest.cut = reached.limit
     except KeyboardInterrupt:
         if not keeps_known or not checking.has_verdict:
             raise
         current().resume()
         checking.interrupted()
-        interrupted = True
-    if collected.missing is None and unusable is not None:
-        progress.missing(unusable)
-    proof = checking.report()
-    wrong = [*proof.findings, *(finding for ran in runs for finding in ran.findings)]
+        rest.interrupted = True
+    if collected.missing is None and rest.unusable is not None:
+        progress.missing(rest.unusable)
+    return _report(program, checking.report(), collected, rest, left_out=hardware is HardwareSource.LEFT_OUT)
+
+
+class _Rest:
+    """What is known beside the proof: simulations, comparisons, and what ended the work early.
+
+    ``unusable``: why the first trace of those that could not be compared was not.
+    """
+
+    def __init__(self) -> None:
+        self.runs: list[RunReport] = []
+        self.compared: list[TraceComparison] = []
+        self.unusable: EvidenceError | None = None
+        self.cut: Limit | None = None
+        self.interrupted = False
+
+    def add(self, found: TraceComparison | EvidenceError) -> None:
+        """One trace beside the program, or why it could not be compared."""
+        if isinstance(found, EvidenceError):
+            self.unusable = self.unusable or found
+        else:
+            self.compared.append(found)
+
+
+def _report(
+    program: Program, proof: CheckReport, collected: CollectedTraces, rest: _Rest, *, left_out: bool
+) -> VerifyReport:
+    """Everything as one answer; what several parts found is in it once."""
+    wrong = [*proof.findings, *(finding for ran in rest.runs for finding in ran.findings)]
     return VerifyReport(
         heading=heading(program),
         proof=proof,
-        simulations=tuple(ran.simulation for ran in runs),
-        hardware=tuple(compared),
-        missing=collected.missing or unusable,
-        cut=proof.cut or cut,
-        left_out=hardware is HardwareSource.LEFT_OUT,
+        simulations=tuple(ran.simulation for ran in rest.runs),
+        hardware=tuple(rest.compared),
+        missing=collected.missing or rest.unusable,
+        cut=proof.cut or rest.cut,
+        left_out=left_out,
         findings=tuple(dict.fromkeys(wrong)),
-        advisories=tuple(dict.fromkeys(note for ran in runs for note in ran.advisories)),
-        interrupted=interrupted,
+        advisories=tuple(dict.fromkeys(note for ran in rest.runs for note in ran.advisories)),
+        interrupted=rest.interrupted,
     )
 
 

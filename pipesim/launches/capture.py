@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -20,6 +20,7 @@ from pipesim.launches.command import limits_of, spool_folder
 from pipesim.launches.files.folder import require_folder, write_launches
 from pipesim.launches.files.found_ptx import dumped_ptx
 from pipesim.launches.files.gather import gather
+from pipesim.launches.finishing import Finishing
 from pipesim.launches.observe.limits import Limits
 from pipesim.model.finding import Verdict
 from pipesim.report.pages.launches import launches_lines
@@ -49,30 +50,8 @@ class CapturedLaunch:
     said: str = ""
 
 
-class CapturedLaunches:
+class CapturedLaunches(Finishing[LaunchesReport]):
     """What :func:`capture_launches` yields. To ask for anything of it ends the capture, if it has not ended."""
-
-    def __init__(self, folder: Path, finish: Callable[[], LaunchesReport]) -> None:
-        self._folder = folder
-        self._finish = finish
-        self._report: LaunchesReport | None = None
-
-    def stop(self) -> None:
-        """End the capture and write the files; nothing if that was done. UsageError if they cannot be written."""
-        if self._report is None:
-            self._report = self._finish()
-
-    @property
-    def folder(self) -> Path:
-        """Where the files are."""
-        return self._folder
-
-    @property
-    def report(self) -> LaunchesReport:
-        """Everything that was observed, as data; its fields may change between versions."""
-        self.stop()
-        assert self._report is not None
-        return self._report
 
     @property
     def launches(self) -> tuple[CapturedLaunch, ...]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +15,7 @@ from pipesim.export.as_json import as_json
 from pipesim.export.exit_codes import record_exit_code
 from pipesim.launches.command import limits_of, spool_folder
 from pipesim.launches.files.folder import require_folder
+from pipesim.launches.finishing import Finishing
 from pipesim.launches.record.gather import gather_recording
 from pipesim.launches.record.options import RecordOptions
 from pipesim.model.ending import Ending
@@ -44,30 +45,8 @@ class RecordedTrace:
     reason: str
 
 
-class Recording:
+class Recording(Finishing[RecordReport]):
     """What :func:`record` yields. To ask for anything of it ends the recording, if it has not ended."""
-
-    def __init__(self, folder: Path, finish: Callable[[], RecordReport]) -> None:
-        self._folder = folder
-        self._finish = finish
-        self._report: RecordReport | None = None
-
-    def stop(self) -> None:
-        """End the recording and write the files; nothing if that was done. UsageError if they cannot be written."""
-        if self._report is None:
-            self._report = self._finish()
-
-    @property
-    def folder(self) -> Path:
-        """Where the files are."""
-        return self._folder
-
-    @property
-    def report(self) -> RecordReport:
-        """Everything as data; its fields may change between versions."""
-        self.stop()
-        assert self._report is not None
-        return self._report
 
     @property
     def traces(self) -> tuple[RecordedTrace, ...]:
