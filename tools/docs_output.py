@@ -74,6 +74,8 @@ _FENCED = re.compile(
     r"(<!-- (output of(?:, exit \d)?|file|excerpt|diff): (.+?) -->\n```\w*\n)(.*?)(^```$)", re.DOTALL | re.MULTILINE
 )
 _AT_A_LIMIT = re.compile(r"(time limit after) [\d,]+")  # how far a step came depends on the machine
+# Of the environment, what changes what pytest prints: options, and CI, under which its last lines are not cut short.
+_PYTEST_READS = {"CI", "BUILD_NUMBER", "PYTEST_ADDOPTS", "FORCE_COLOR", "PY_COLORS", "PYTEST_THEME", "PYTHONPATH"}
 _SECONDS = re.compile(r"in \d+\.\d+s\b")
 _TABLE = re.compile(r"(<!-- (operations|profile fields|protocols|stated errors) -->\n)((?:\|.*\n)*)")
 
@@ -112,9 +114,10 @@ def _exit_code(arguments: list[str]) -> int:
 def _output_of_pytest(arguments: list[str], exit_code: int | None) -> str:
     """What pytest prints, with pipesim's plugin and without any settings; how long it took is left out."""
     plugin = ("-p", "no:pipesim", "-p", "pipesim.pytest_plugin", "-p", "no:cacheprovider")
+    elsewhere = {name: value for name, value in os.environ.items() if name not in _PYTEST_READS}
     ran = subprocess.run(
         [sys.executable, "-m", "pytest", *plugin, "-c", os.devnull, f"--rootdir={ROOT}", *arguments],
-        env={**os.environ, "COLUMNS": "80", "NO_COLOR": "1", "PYTHONPATH": str(ROOT)}, cwd=ROOT, check=False,
+        env={**elsewhere, "COLUMNS": "80", "NO_COLOR": "1", "PYTHONPATH": str(ROOT)}, cwd=ROOT, check=False,
         capture_output=True, text=True, encoding="utf-8",
     )  # fmt: skip
     if exit_code not in (None, ran.returncode):
