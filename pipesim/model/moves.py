@@ -18,7 +18,7 @@ from pipesim.model.machine import TMA, Flight, State, Step, answered, begin, fin
 from pipesim.model.ops import IN_ORDER, Op
 from pipesim.model.positions import BARRIER, PARITY, TESTED_TOKEN
 from pipesim.model.program import Program
-from pipesim.model.state import OWN, new
+from pipesim.model.state import OWN, Readable, new
 
 #: Bytes in which a bulk copy lands on hardware: its parts are multiples of this (measured: docs/hopper.md).
 PIECE = 16
@@ -141,7 +141,7 @@ def _nothing_happened(before: State, result: Step) -> bool:
     return result.blocked >= 0 and result.state is before
 
 
-def finds(program: Program, state: State, agent: int, pc: int) -> bool:
+def finds(program: Program, state: Readable, agent: int, pc: int) -> bool:
     """What the try at ``pc`` finds on a usable barrier: whether the phase that it asks for is complete."""
     op = program.code[agent][pc]
     word = state.barriers[op[BARRIER]]
@@ -155,7 +155,7 @@ def failed(program: Program, state: State, agent: int, pc: int) -> State:
     return answered(program, state, agent, pc, 0)
 
 
-def can_land(state: State, flight: Flight) -> bool:
+def can_land(state: Readable, flight: Flight) -> bool:
     """True if nothing that this flight must follow is still under way.
 
     A commit follows the work that its agent issued on the engine before it, and on an engine that works in order so

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from pipesim.model.finding import Fault, FaultKind
 from pipesim.model.ops import IN_ORDER, Engine, Op, Operation
@@ -26,6 +26,7 @@ from pipesim.model.state import (
     TORN,
     UNINITIALISED,
     Flight,
+    Readable,
     Rule,
     State,
     Step,
@@ -74,7 +75,7 @@ def _tma_load(program: Program, state: State, agent: int, op: Operation) -> Step
 def _transfer_read(program: Program, state: State, agent: int, op: Operation) -> Step:
     if program.ctas > 1 and unreachable(program, state, agent, op[ASYNC_ACCESS]):
         return _gone(state, agent, op[ASYNC_ACCESS])
-    seen = _look(program, state, agent, op[ASYNC_ACCESS], op[ASYNC_ITEM], op[ENGINE])
+    seen = look(program, state, agent, op[ASYNC_ACCESS], op[ASYNC_ITEM], op[ENGINE])
     after, raced = _opened(
         program, state, agent, op[ENGINE], -1, op[ASYNC_ACCESS], op[ASYNC_BYTES], op[ASYNC_ITEM], writes=False
     )
@@ -109,8 +110,8 @@ def _opened(
     if flights:
         others: Iterable[Flight] = flights
         if engine in IN_ORDER:
-            others = [f for f in flights if not _ordered(f, agent, engine, first, end, writes=writes)]
-        open_ = _conflict(others, first, end, writes=writes)
+            others = [f for f in flights if not ordered(f, agent, engine, first, end, writes=writes)]
+        open_ = conflict(others, first, end, writes=writes)
         if open_ is not None:
             faults = (Fault(FaultKind.RACE, agent, pcs[agent], bar, access, 0, open_.agent, open_.pc),)
     group = 0 if engine == TMA else commits[agent * _ENGINES + engine]
@@ -122,7 +123,7 @@ def _opened(
     return new(State, (pcs, registers, holds, barriers, named, cluster, held, flights, commits, issued, cells)), faults
 
 
-def _conflict(flights: Iterable[Flight], first: int, end: int, *, writes: bool, item: int = -1) -> Flight | None:
+def conflict(flights: Iterable[Flight], first: int, end: int, *, writes: bool, item: int = -1) -> Flight | None:
     """The first open access that overlaps these cells where one of the two writes, None if there is none.
 
     A thread's write of ``item``, if that is given, is no conflict with another thread's of the same item to them.
@@ -135,7 +136,7 @@ def _conflict(flights: Iterable[Flight], first: int, end: int, *, writes: bool, 
     return None
 
 
-def _ordered(flight: Flight, agent: int, engine: int, first: int, end: int, *, writes: bool) -> bool:
+def ordered(flight: Flight, agent: int, engine: int, first: int, end: int, *, writes: bool) -> bool:
     """True if an in-order engine carries out ``flight`` before the agent's next access, which is to these cells.
 
     It does for operations of one agent; but two writes it orders only on the same accumulator in the same shape.
@@ -192,7 +193,7 @@ def begin(program: Program, state: State, agent: int) -> Step:
     writes = op[0] == Op.WRITE
     faults: tuple[Fault, ...] = ()
     item = op[ITEM] if writes else -1
-    open_ = _conflict(state.flights, first, end, writes=writes, item=item)
+    open_ = conflict(state.flights, first, end, writes=writes, item=item)
     if open_ is not None:
         faults = (Fault(FaultKind.RACE, agent, pc, -1, op[ACCESS], 0, open_.agent, open_.pc),)
     flight = Flight(agent, pc, -1, 0, 0, OWN, -1, first, end, writes, item, 0, 0)
@@ -209,13 +210,13 @@ def _read(program: Program, state: State, agent: int, op: Operation) -> Step:
     closed = _ended(state, agent)
     if program.ctas > 1 and unreachable(program, state, agent, op[ACCESS]):
         return _gone(closed, agent, op[ACCESS])
-    faults = _look(program, closed, agent, op[ACCESS], op[ITEM])
+    faults = look(program, closed, agent, op[ACCESS], op[ITEM])
     if closed is not state and faults and faults[0].kind is FaultKind.RACE:
         faults = ()  # it was open: whichever of the two accesses opened second has told of the race
     return new(Step, (advance(closed, agent), -1, -1, faults))
 
 
-def _look(program: Program, state: State, agent: int, access: int, item: int, engine: int = OWN) -> tuple[Fault, ...]:
+def look(program: Program, state: Readable, agent: int, access: int, item: int, engine: int = OWN) -> tuple[Fault, ...]:
     """What is wrong with reading this access now in the belief that it holds ``item`` (-1: anything).
 
     An engine that works in order reads what its agent's last write on it, still under way, will have left.
@@ -242,7 +243,7 @@ def _look(program: Program, state: State, agent: int, access: int, item: int, en
     return ()
 
 
-def _writer(flights: tuple[Flight, ...], cell: int, agent: int, engine: int) -> Flight | None:
+def _writer(flights: Sequence[Flight], cell: int, agent: int, engine: int) -> Flight | None:
     """The open transfer that writes this cell: one of another agent or engine if there is one, else the latest."""
     writers = [f for f in flights if f.writes and f.first <= cell < f.end]
     others = (f for f in writers if (f.agent, f.engine) != (agent, engine))
@@ -255,7 +256,7 @@ def _write(program: Program, state: State, agent: int, op: Operation) -> Step:
         return _gone(state, agent, op[ACCESS])
     first, end = program.cells[op[ACCESS]]
     faults: tuple[Fault, ...] = ()
-    open_ = _conflict(state.flights, first, end, writes=True, item=op[ITEM])
+    open_ = conflict(state.flights, first, end, writes=True, item=op[ITEM])
     if open_ is not None:
         faults = (Fault(FaultKind.RACE, agent, state.pcs[agent], -1, op[ACCESS], 0, open_.agent, open_.pc),)
     state = state._replace(cells=fill(state.cells, first, end, op[ITEM]))

@@ -5,8 +5,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import NamedTuple
+from collections.abc import Callable, Sequence
+from typing import NamedTuple, Protocol
 
 from pipesim.model import groups
 from pipesim.model.barrier import FRESH, BarrierState
@@ -57,6 +57,35 @@ class State(NamedTuple):
     commits: tuple[int, ...]  #: groups closed, by agent * len(Engine) + engine
     issued: int  #: transfers issued so far
     cells: tuple[int, ...]  #: item in each cell of memory
+
+
+class Readable(Protocol):
+    """What can be looked at as a :class:`State` can: one, or a running program whose state changes in place."""
+
+    @property
+    def pcs(self) -> Sequence[int]:
+        """As of a State."""
+        ...
+
+    @property
+    def registers(self) -> Sequence[Sequence[int]]:
+        """As of a State."""
+        ...
+
+    @property
+    def barriers(self) -> Sequence[BarrierState]:
+        """As of a State."""
+        ...
+
+    @property
+    def flights(self) -> Sequence[Flight]:
+        """As of a State."""
+        ...
+
+    @property
+    def cells(self) -> Sequence[int]:
+        """As of a State."""
+        ...
 
 
 class Step(NamedTuple):

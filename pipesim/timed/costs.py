@@ -13,8 +13,9 @@ from pipesim.model.groups import (
     SIGNALS,
     TRIES,
 )
-from pipesim.model.ops import AT, IN_ORDER, Op, Operation, Space, operand
+from pipesim.model.ops import IN_ORDER, Op, Operation, Space, operand
 from pipesim.model.program import Program
+from pipesim.timed.outline import PRICED
 from pipesim.timed.profile import Profile, scaled
 from pipesim.trace.sites import kinds
 
@@ -50,10 +51,6 @@ class Prices:
         if cost is None:
             cost = self._known[key] = _cost(self._program, op, self._profile, self._record)
         return cost
-
-
-#: How many leading integers of an operation decide its cost: which item it is for does not.
-PRICED: dict[int, int] = AT["item"]
 
 
 def resident(program: Program, profile: Profile) -> int:

@@ -9,16 +9,19 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 import simpy
-from simpy.events import Event, Timeout
+from simpy.events import NORMAL, Event
 
 from pipesim.explain.blocked import explain
 from pipesim.model.ending import Ending
 from pipesim.model.finding import Deadlock, Fault
 from pipesim.model.groups import BLOCKING_WAITS, MEETINGS, TRIES
-from pipesim.model.machine import Flight, State, Step, begin, initial_state, land, step
-from pipesim.model.moves import can_land, failed, finds, opens
+from pipesim.model.live.rules import rules_of
+from pipesim.model.live.running import MOVED, Running, Watched, blocked_on
+from pipesim.model.machine import Flight, State
+from pipesim.model.moves import can_land, finds
 from pipesim.model.observer import Observer
 from pipesim.model.ops import IN_ORDER, Op
 from pipesim.model.positions import ANSWER, BARRIER
@@ -88,6 +91,17 @@ def simulate(
     return run.result(until_time_limit=until_time_limit)
 
 
+class _Due(Event):
+    """Something that happens at a known cycle. An agent has one move ahead of it at most: its event is used again."""
+
+    def __init__(self, env: simpy.Environment, happens: Callable[[_Due], None]) -> None:
+        super().__init__(env)
+        self._ok = True
+        self._value = None
+        self.at = 0
+        self.happens: list[Callable[[Any], None]] = [happens]
+
+
 class _Run:
     """The mutable side of one simulation."""
 
@@ -102,15 +116,18 @@ class _Run:
         also: frozenset[SiteKey],
     ) -> None:
         self._program = program
+        self._code = program.code
         self._profile = profile
-        self._observers = tuple(observers)
+        self._live = Watched(program, observers) if observers else Running(program)
+        self._rules = rules_of(self._live)
         self._budget = max_steps
         self._traced = traced
         self._record = profile["record.issue"] if traced else 0
         self._table, meanings, self._plans = plan(program, profile, traced=traced, also=also)
         self._buffer = StampBuffer(meanings)
         self._env = simpy.Environment()
-        self._state = initial_state(program)
+        self._push = self._env.schedule
+        self._now = 0
         channels = pool_channel(program, program.ctas)
         self._waiters: list[list[int]] = [[] for _ in range(channels)]
         self._visible = [0] * channels
@@ -131,9 +148,9 @@ class _Run:
         self._queued = 0
         self._stopped = False
         self._stopped_at = 0
-        self._moves: list[Callable[[Event], None]] = [self._mover(a) for a in range(len(program.agents))]
-        for agent in range(len(program.agents)):
-            self._after(0, self._moves[agent])
+        self._turns = [_Due(self._env, partial(self._move, agent)) for agent in range(len(program.agents))]
+        for turn in self._turns:
+            self._schedule(turn, 0)
 
     def result(self, *, until_time_limit: bool) -> Simulation:
         """Run the queue dry and say how it ended."""
@@ -146,7 +163,8 @@ class _Run:
             current().resume()
             cut = reached.limit
             self._stop()
-        stuck = None if self._stopped else explain(self._program, self._state)
+        state = self._live.state()
+        stuck = None if self._stopped else explain(self._program, state)
         if any(f.kind.traps for f in self._faults):
             ending = Ending.FAULT
         elif self._stopped:
@@ -157,14 +175,14 @@ class _Run:
             self._program,
             self._profile,
             ending,
-            max((self._stopped_at if self._stopped else int(self._env.now), *self._ends)),
+            max((self._stopped_at if self._stopped else self._now, *self._ends)),
             tuple(self._ends),
             self._trace(ending),
             stuck,
             tuple(self._faults),
             self._steps,
             self._queued,
-            self._state,
+            state,
             tuple(self._late),
             cut,
             tuple(self.landings or ()),
@@ -172,57 +190,53 @@ class _Run:
 
     # moving
 
-    def _after(self, delay: int, callback: Callable[[Event], None]) -> None:
-        Timeout(self._env, delay).callbacks.append(callback)
+    def _schedule(self, due: _Due, at: int) -> None:
+        due.at = at
+        due.callbacks = due.happens
+        self._push(due, NORMAL, at - self._now)
         self._queued += 1
 
-    def _mover(self, agent: int) -> Callable[[Event], None]:
-        return lambda _: self._move(agent)
-
-    def _move(self, agent: int) -> None:
+    def _move(self, agent: int, due: _Due) -> None:
         """Let ``agent`` go on from now until its next operation that others can notice is due, or it blocks or ends."""
-        program, plans, stamp = self._program, self._plans[agent], self._buffer.stamp
-        now = time = int(self._env.now)
+        live, rules, code, plans = self._live, self._rules, self._code[agent], self._plans[agent]
+        pcs, stamp = live.pcs, self._buffer.stamp
+        self._now = now = time = due.at
         while not self._stopped:
-            state = self._state
-            pc = state.pcs[agent]
+            pc = pcs[agent]
             if pc == len(plans):
                 self._end(agent, time)
                 return
-            private, waits, accesses, cost, first, second = plans[pc]
+            private, waits, accesses, cost, first, second, busy = planned = plans[pc]
             if time != now and not private:
-                self._after(time - now, self._moves[agent])
+                self._schedule(due, time)
                 return
-            if accesses and cost.busy and opens(program, state, agent):
-                self._open(agent, cost.busy)
+            if accesses and busy and live.opened[agent] is None:
+                self._open(agent, busy)
                 return
-            result = step(program, state, agent)
-            after, blocked, signalled, faults = result
+            op = code[pc]
+            outcome = rules[op[0]](live, agent, op)
             self._steps += 1
-            seldom = faults or self._observers or self._steps >= self._budget
-            if seldom and self._watch(state, agent, result):  # the chip ends the launch inside the operation
-                self._state = after
+            if (live.faults or self._steps >= self._budget) and self._went_wrong():  # inside the operation
                 if first >= 0 and self._entered[agent] < 0:
                     stamp(first, time)
                 return
-            self._state = after
-            if blocked >= 0:
-                self._block(agent, blocked, first)
+            if outcome < MOVED:
+                self._block(agent, blocked_on(outcome), first)
                 return
             if accesses:
                 continue  # its time has passed already
             if waits:
-                time = self._returned(agent, pc, plans[pc], time, signalled)
+                time = self._returned(agent, pc, planned, time, outcome)
                 continue
             if first >= 0:
                 stamp(first, time)
                 if second >= 0:  # work: its end is recorded too
-                    stamp(second, time + cost.busy - self._record)
+                    stamp(second, time + busy - self._record)
             if cost.flight >= 0:
                 self._launch(agent, cost)
-            if signalled >= 0:
-                self._signal(signalled, time + cost.visible, landed=False)
-            time += cost.busy
+            if outcome >= 0:
+                self._signal(outcome, time + cost.visible, landed=False)
+            time += busy
 
     def _end(self, agent: int, time: int) -> None:
         """The agent has carried out its last operation."""
@@ -235,63 +249,69 @@ class _Run:
 
     def _open(self, agent: int, cycles: int) -> None:
         """A read or write begins; what overlaps it until it ends is a race."""
-        began = begin(self._program, self._state, agent)
-        self._state = began.state
-        self._fail(began)
-        self._after(cycles, self._moves[agent])
+        self._live.begin(agent)
+        if self._live.faults:
+            self._fail()
+        self._schedule(self._turns[agent], self._now + cycles)
 
-    def _watch(self, before: State, agent: int, result: Step) -> bool:
-        """What only some runs need after a step: observers, faults, the end of the budget. True if the step traps."""
-        for observer in self._observers:
-            observer.stepped(before, agent, result)
-        trapped = self._fail(result)
+    def _went_wrong(self) -> bool:
+        """What only some runs need after a step: faults, the end of the budget. True if the step traps."""
+        trapped = self._fail()
         if self._steps >= self._budget:
             self._stop()
         return trapped
 
-    def _fail(self, result: Step) -> bool:
-        self._faults.extend(result.faults)
-        trapped = any(f.kind.traps for f in result.faults)
+    def _fail(self) -> bool:
+        """Keep the faults of the last move. True if one traps, and ends the run."""
+        faults, self._live.faults = self._live.faults, ()
+        self._faults.extend(faults)
+        trapped = any(f.kind.traps for f in faults)
         if trapped:
             self._stop()
         return trapped
 
     def _stop(self) -> None:
         self._stopped = True
-        self._stopped_at = int(self._env.now)
+        self._stopped_at = self._now
 
     def _block(self, agent: int, channel: int, first: int) -> None:
         if self._entered[agent] < 0:
-            self._entered[agent] = int(self._env.now)
+            self._entered[agent] = self._now
             if first >= 0:
-                self._buffer.stamp(first, self._entered[agent])
+                self._buffer.stamp(first, self._now)
         self._waiters[channel].append(agent)
 
-    def _returned(self, agent: int, pc: int, planned: Planned, time: int, signalled: int) -> int:
+    def _woken(self, agent: int, second: int, time: int) -> int:
+        """A wait that was blocked returns. The time at which its agent goes on."""
+        self._entered[agent] = -1
+        if second < 0:
+            return time
+        self._buffer.stamp(second, time)
+        return time + self._record
+
+    def _returned(self, agent: int, pc: int, planned: Planned, time: int, outcome: int) -> int:
         """A wait passed: woken up a moment ago, or at once (but not before what completed it can be seen).
 
         The time at which its agent goes on.
         """
-        _, _, _, cost, first, second = planned
-        op = self._program.code[agent][pc]
+        cost, first, second = planned.cost, planned.first, planned.second
+        if outcome == MOVED and self._entered[agent] >= 0:
+            return self._woken(agent, second, time)
+        op = self._code[agent][pc]
         if op[0] in TRIES:
             return self._tried(agent, pc, planned, time)
-        if signalled >= 0:
+        if outcome >= 0:
             back = time + cost.visible
-            self._signal(signalled, back, landed=False)
+            self._signal(outcome, back, landed=False)
             if op[0] in MEETINGS:  # the last at a named barrier: it goes on with the others
                 return self._passed(time, back, first, second)
         if self._entered[agent] >= 0:
-            self._entered[agent] = -1
-            if second >= 0:
-                self._buffer.stamp(second, time)
-                time += self._record
-            return time
+            return self._woken(agent, second, time)
         if op[0] == Op.CLUSTER_WAIT:
             return max(time, self._visible[cluster_channel(self._program)])
         if op[0] not in BLOCKING_WAITS:
             return self._passed(time, time + cost.busy, first, second)
-        if op[0] == Op.WAIT_UNLESS and op[ANSWER] >= 0 and self._state.registers[agent][op[ANSWER]]:
+        if op[0] == Op.WAIT_UNLESS and op[ANSWER] >= 0 and self._live.registers[agent][op[ANSWER]]:
             return time  # skipped: a try had already answered
         return self._passed(time, self._return_time(time, op[BARRIER], planned), first, second)
 
@@ -305,10 +325,10 @@ class _Run:
 
     def _tried(self, agent: int, pc: int, planned: Planned, time: int) -> int:
         """A try was made: its answer is recorded. It is false while others cannot see yet what completed the phase."""
-        success = finds(self._program, self._state, agent, pc)
+        success = finds(self._program, self._live, agent, pc)
         if success and self._visible[self._program.code[agent][pc][BARRIER]] > time:
             success = False
-            self._state = failed(self._program, self._state, agent, pc)
+            self._live.refuse(agent, pc)
         self._buffer.stamp(planned.second if success else planned.first, time)
         return time + planned.cost.busy
 
@@ -340,17 +360,18 @@ class _Run:
         self._waiters[channel] = []
         on_mbarrier = channel < len(self._program.barriers)
         for agent in waiters:
-            planned = self._plans[agent][self._state.pcs[agent]]
+            planned = self._plans[agent][self._live.pcs[agent]]
             back = self._return_time(self._entered[agent], channel, planned) if on_mbarrier else seen
-            self._after(back - int(self._env.now), self._moves[agent])
+            self._schedule(self._turns[agent], back)
 
     def _launch(self, agent: int, cost: Cost) -> None:
         """What the last step of ``agent`` put under way: a bulk copy queues for its CTA's engine, an MMA ends with the
         work that its matrix engine was given, others just take their time.
         """
-        issued = [f for f in self._state.flights if f.sequence > self._launched]  # several if it is a multicast
-        self._launched = self._state.issued
-        now = int(self._env.now)
+        live = self._live
+        count, self._launched = live.issued - self._launched, live.issued
+        issued = live.flights[-count:] if count else []  # several if it is a multicast
+        now = self._now
         delay = cost.flight
         cta = self._program.agents[agent].cta
         if not issued:  # the matrix engine works
@@ -369,35 +390,33 @@ class _Run:
             if flight.after:
                 self._held.append(flight)
             else:
-                self._after(delay, partial(self._land, flight))
+                self._schedule(_Due(self._env, partial(self._land, flight)), now + delay)
         if self._held:
             self._release_held()
 
-    def _land(self, flight: Flight, _: Event) -> None:
+    def _land(self, flight: Flight, due: _Due) -> None:
+        self._now = due.at
         if self._stopped:
             return
-        result = land(self._program, self._state, flight)
-        for observer in self._observers:
-            observer.landed(flight, flight.remaining, result)
-        self._state = result.state
+        signalled = self._live.land(flight)
         if self.landings is not None:
-            self.landings.append((flight.agent, flight.pc, flight.barrier, int(self._env.now)))
+            self.landings.append((flight.agent, flight.pc, flight.barrier, self._now))
         cta = self._program.agents[flight.agent].cta
-        if flight.first < flight.end and not self._alive[cta] and int(self._env.now) > self._left[cta]:
+        if flight.first < flight.end and not self._alive[cta] and self._now > self._left[cta]:
             self._late[flight.agent, flight.pc] = None
-        if result.faults:
-            self._fail(result)
-        if result.signalled >= 0:
-            self._signal(result.signalled, int(self._env.now), landed=True)
+        if self._live.faults:
+            self._fail()
+        if signalled >= 0:
+            self._signal(signalled, self._now, landed=True)
         if self._held:
             self._release_held()
 
     def _release_held(self) -> None:
         """Arrivals that waited for earlier transfers of their agent, which have landed now."""
-        ready = [f for f in self._held if can_land(self._state, f)]
+        ready = [f for f in self._held if can_land(self._live, f)]
         self._held = [f for f in self._held if f not in ready]
         for flight in ready:
-            self._after(0, partial(self._land, flight))
+            self._schedule(_Due(self._env, partial(self._land, flight)), self._now)
 
     def _trace(self, ending: Ending) -> Trace:
         meta = TraceMeta(

@@ -7,11 +7,12 @@ from typing import NamedTuple
 
 from pipesim.model.groups import ACCESSES, RETURNS_LATE, TIMES_ITSELF_ONLY
 from pipesim.model.program import Program
-from pipesim.timed.costs import PRICED, Cost, Prices
+from pipesim.timed.costs import Cost, Prices
+from pipesim.timed.outline import Distinct, outline
 from pipesim.timed.profile import Profile
 from pipesim.trace.recorder import Meaning
 from pipesim.trace.schema import SiteKey
-from pipesim.trace.sites import NO_SITES, RECORDED, SiteBook, SiteTable, kinds
+from pipesim.trace.sites import NO_SITES, SiteTable, kinds
 
 
 class Planned(NamedTuple):
@@ -26,6 +27,7 @@ class Planned(NamedTuple):
     cost: Cost
     first: int
     second: int
+    busy: int  #: of its cost: asked for at every step
 
 
 def plan(
@@ -35,39 +37,21 @@ def plan(
 
     ``also``: the optional sites at which records are made.
     """
-    book = SiteBook(program, also)
+    known = outline(program, also)
     price = Prices(program, profile, traced=traced)
-    meanings: dict[Meaning, int] = {}
+    record = profile["record.issue"] if traced else 0
     plans = []
-    numbers = [0] * program.ctas
-    for agent, code in enumerate(program.code):
-        book.begin(agent)
-        cta = program.agents[agent].cta
-        number, numbers[cta] = numbers[cta], numbers[cta] + 1
-        known: dict[tuple[int, ...], Planned] = {}
-        mine = []
-        for op in code:
-            kind = op[0]
-            if kind in RECORDED:
-                records = book.records(op)
-                key = (id(records), *op[: PRICED.get(kind, len(op))])
-            else:
-                records = ()
-                key = op[: PRICED.get(kind, len(op))]
-            planned = known.get(key)
-            if planned is None:
-                stamps = [
-                    meanings.setdefault(Meaning(cta, number, r.site, r.stage, r.parity, value), len(meanings))
-                    for r in records
-                    for value in ((r.value,) if r.value >= 0 else (0, 1))  # -1: the result of a try_wait
-                ]
-                first, second = (*stamps, -1, -1)[:2]
-                cost = price(op)
-                if traced and records and not kinds(op) and kind not in RETURNS_LATE:  # the engine adds a wait's
-                    cost = replace(cost, busy=cost.busy + profile["record.issue"])
-                planned = known[key] = Planned(
-                    kind in TIMES_ITSELF_ONLY, kind in RETURNS_LATE, kind in ACCESSES, cost, first, second
-                )
-            mine.append(planned)
-        plans.append(tuple(mine))
-    return book.table(), list(meanings), tuple(plans)
+    for distinct, places in zip(known.distinct, known.places, strict=True):
+        planned = [_planned(each, price, record) for each in distinct]
+        plans.append(tuple([planned[number] for number in places]))
+    return known.table, known.meanings, tuple(plans)
+
+
+def _planned(each: Distinct, price: Prices, record: int) -> Planned:
+    """The plan of one distinct operation; ``record``: cycles of a record."""
+    kind, cost = each.op[0], price(each.op)
+    if each.recorded and not kinds(each.op) and kind not in RETURNS_LATE:  # the engine adds a wait's
+        cost = replace(cost, busy=cost.busy + record)
+    return Planned(
+        kind in TIMES_ITSELF_ONLY, kind in RETURNS_LATE, kind in ACCESSES, cost, each.first, each.second, cost.busy
+    )

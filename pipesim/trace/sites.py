@@ -156,6 +156,15 @@ class SiteBook:
         self._stage = -1  # work is on the stage that was last waited for
         self._setting_up = bool(self._also) and set_up_meeting(self._program.code[agent]) >= pc
 
+    @property
+    def place(self) -> tuple[int, bool]:
+        """What of the walk so far decides the records of the operations to come."""
+        return self._stage, self._setting_up
+
+    @place.setter
+    def place(self, place: tuple[int, bool]) -> None:
+        self._stage, self._setting_up = place
+
     def records(self, operation: Operation) -> tuple[Record, ...]:
         """What the events of this operation must say, in order."""
         if operation[0] in _OPTIONAL_KINDS:
@@ -225,9 +234,8 @@ def barrier_groups(program: Program) -> tuple[BarrierGroup, ...]:
     """The groups of mbarriers of CTA 0, each with its stages and the count of its init (0 if it has none)."""
     counts: dict[int, int] = {}
     for code in program.code:
-        for op in code:
-            if op[0] == Op.INIT:
-                counts.setdefault(op[BARRIER], op[COUNT])
+        for op in [op for op in code if op[0] == Op.INIT]:  # few of many
+            counts.setdefault(op[BARRIER], op[COUNT])
     groups: dict[str, list[int]] = {}
     for number, barrier in enumerate(program.barriers):
         if barrier.cta == 0:

@@ -1,0 +1,124 @@
+"""The outline of a program: its distinct operations, and which of them stands where. No price is in it.
+
+An operation of a loop comes again and again with another item; what it costs and what it records is decided once. The
+outline is the same under every profile, so it is kept for as long as its program is.
+"""
+
+from __future__ import annotations
+
+import weakref
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from pipesim.model.ops import AT, Operation
+from pipesim.model.program import Program
+from pipesim.trace.recorder import Meaning
+from pipesim.trace.schema import SiteKey
+from pipesim.trace.sites import NO_SITES, RECORDED, SiteBook, SiteTable
+
+#: How many leading integers of an operation decide its cost: which item it is for does not.
+PRICED: dict[int, int] = AT["item"]
+
+
+class Distinct(NamedTuple):
+    """An operation of one agent: one of those that differ in nothing but their item, and what its timestamps mean.
+
+    ``first`` and ``second`` index the meanings of the outline, -1: none. A try has one timestamp: ``first`` if it
+    fails, ``second`` if it succeeds.
+    """
+
+    op: Operation
+    recorded: bool  #: whether it leaves records
+    first: int
+    second: int
+
+
+@dataclass(frozen=True)
+class ProgramOutline:
+    """The site table, what each number in a timestamp means, and for each agent its distinct operations, and which of
+    them stands at each place of its code.
+    """
+
+    table: SiteTable
+    meanings: list[Meaning]
+    distinct: tuple[tuple[Distinct, ...], ...]
+    places: tuple[tuple[int, ...], ...]
+
+
+_Known = dict[Operation, tuple[int, "_Known"]]  # operation → its number, and the operations known after it
+
+
+class _OfPrograms:
+    """The outlines of programs that are still alive, by identity: a program is too long to be compared."""
+
+    def __init__(self) -> None:
+        self._known: dict[int, dict[frozenset[SiteKey], ProgramOutline]] = {}
+
+    def __call__(self, program: Program, also: frozenset[SiteKey] = NO_SITES) -> ProgramOutline:
+        mine = self._known.get(id(program))
+        if mine is None:
+            mine = self._known[id(program)] = {}
+            weakref.finalize(program, self._known.pop, id(program)).atexit = False
+        found = mine.get(also)
+        if found is None:
+            found = mine[also] = _made(program, also)
+        return found
+
+
+#: The outline of a program. Second argument: the optional sites at which records are made.
+outline = _OfPrograms()
+
+
+def _made(program: Program, also: frozenset[SiteKey]) -> ProgramOutline:
+    book = SiteBook(program, also)
+    meanings: dict[Meaning, int] = {}
+    numbers = [0] * program.ctas
+    distinct, places = [], []
+    for agent, each in enumerate(program.agents):
+        number, numbers[each.cta] = numbers[each.cta], numbers[each.cta] + 1
+        walk = _AgentWalk(book, meanings, each.cta, number)
+        book.begin(agent)
+        places.append(walk.along(program.code[agent]))
+        distinct.append(tuple(walk.distinct))
+    return ProgramOutline(book.table(), list(meanings), tuple(distinct), tuple(places))
+
+
+class _AgentWalk:
+    """One agent's code, from its first operation to its last."""
+
+    def __init__(self, book: SiteBook, meanings: dict[Meaning, int], cta: int, number: int) -> None:
+        self._book = book
+        self._meanings = meanings
+        self._cta = cta
+        self._number = number
+        self._by_place: dict[
+            tuple[int, bool], _Known
+        ] = {}  # what an operation records depends on the place in the book
+        self.distinct: list[Distinct] = []
+
+    def along(self, code: tuple[Operation, ...]) -> tuple[int, ...]:
+        """For each operation which of the distinct ones it is."""
+        known = self._by_place.setdefault(self._book.place, {})
+        found: list[int] = []
+        for op in code:
+            key = op[: PRICED.get(op[0], 99)]  # hot: a look-up for each operation, and nothing else
+            entry = known.get(key)
+            if entry is None:
+                self._book.place = next(place for place, those in self._by_place.items() if those is known)
+                entry = known[key] = self._new(op)
+            number, known = entry
+            found.append(number)
+        return tuple(found)
+
+    def _new(self, op: Operation) -> tuple[int, _Known]:
+        records = self._book.records(op) if op[0] in RECORDED else ()
+        stamps = [
+            self._meanings.setdefault(
+                Meaning(self._cta, self._number, r.site, r.stage, r.parity, value), len(self._meanings)
+            )
+            for r in records
+            for value in ((r.value,) if r.value >= 0 else (0, 1))  # -1: the result of a try_wait
+        ]
+        first, second = (*stamps, -1, -1)[:2]
+        self.distinct.append(Distinct(op, bool(records), first, second))
+        return len(self.distinct) - 1, self._by_place.setdefault(self._book.place, {})
