@@ -68,8 +68,15 @@ def wait_sites(table: Table) -> frozenset[int]:
 
 
 def lap_sites(table: Table) -> frozenset[int]:
-    """The last site of each role in the table, which ends a lap of its loop: LAP_SITES of ``table.cuh``."""
-    return frozenset({site.role: number for number, site in enumerate(table.sites)}.values())
+    """The site of each role that ends a lap of its loop: LAP_SITES of ``table.cuh``.
+
+    The last in the table, but no COPY, of which an iteration may have several; the first of a role that has no other.
+    """
+    last: dict[str, int] = {}
+    for number, site in enumerate(table.sites):
+        if site.kind is not EventKind.COPY or site.role not in last:
+            last[site.role] = number
+    return frozenset(last.values())
 
 
 def streams(program: Program, table: Table) -> tuple[tuple[Stream, ...], ...]:

@@ -41,7 +41,11 @@
 //   PIPESIM_RECORD(site, value)              One record. site: 0..62, value: 0..63; constants are cheapest.
 //   PIPESIM_RECORD_WARP(site, value)         The same before and after bar.sync, and before bar.arrive or an arrive of each lane:
 //                    the lanes wait for each other. Right after bar.sync the clock can be read before the barrier opens.
-//   PIPESIM_STOP                             The agent records no more: of a warp that gave up, but goes on.
+//   PIPESIM_RECORD_AGAIN(site, value)        Right after another record, with nothing between: this one has its clock.
+//   PIPESIM_RECORD_IF(condition, site, value) A record where the condition holds, which may differ between warps: positional
+//                    ones without a branch.
+//   PIPESIM_STOP                             The agent records no more: of a warp that gave up, but goes on. It may pass
+//                    further records, which leave nothing: no branch around them is needed.
 //   PIPESIM_ANSWER(value)                    What the last record, whose value was 0, says after all: whether a try succeeded.
 //   PIPESIM_BARRIER_WORD(cta, index, address) One thread, after the last use of the mbarrier at this 32-bit shared address by
 //                    anybody: ends its life (mbarrier.inval) and keeps its word. index: BARRIER_<name> + stage, of the table.
@@ -334,6 +338,8 @@ static __device__ __forceinline__ void pipesim_anchor(PipesimCta *cta, unsigned 
 #define PIPESIM_AT(iteration, stage, parity) pipesim_mark(pipesim, (iteration));
 #define PIPESIM_SAY(iteration, stage, parity)
 #define PIPESIM_RECORD(site, value)
+#define PIPESIM_RECORD_AGAIN(site, value)
+#define PIPESIM_RECORD_IF(condition, site, value)
 #define PIPESIM_RECORD_WARP(site, value)
 #define PIPESIM_STOP
 #define PIPESIM_ANSWER(value)
@@ -350,6 +356,8 @@ static __device__ __forceinline__ void pipesim_anchor(PipesimCta *cta, unsigned 
 #define PIPESIM_AT(iteration, stage, parity)
 #define PIPESIM_SAY(iteration, stage, parity)
 #define PIPESIM_RECORD(site, value)
+#define PIPESIM_RECORD_AGAIN(site, value)
+#define PIPESIM_RECORD_IF(condition, site, value)
 #define PIPESIM_RECORD_WARP(site, value)
 #define PIPESIM_STOP
 #define PIPESIM_ANSWER(value)

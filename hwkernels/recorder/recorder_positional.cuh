@@ -14,7 +14,14 @@
     PIPESIM_SAY(iteration, stage, parity)
 #define PIPESIM_SAY(iteration, stage, parity) pipesim.at = (2u * (stage) + (parity)) * PIPESIM_FIRST_BLOCK;
 #define PIPESIM_RECORD(site, value) \
-    pipesim_record(pipesim, (site), PIPESIM_IS(WAIT_SITES, (site)), PIPESIM_IS(LAP_SITES, (site)));
+    pipesim_record<true>(pipesim, (site), PIPESIM_IS(WAIT_SITES, (site)), PIPESIM_IS(LAP_SITES, (site)));
+#define PIPESIM_RECORD_AGAIN(site, value) \
+    pipesim_record<false>(pipesim, (site), PIPESIM_IS(WAIT_SITES, (site)), PIPESIM_IS(LAP_SITES, (site)));
+#define PIPESIM_RECORD_IF(condition, site, value)                                                                        \
+    {                                                                                                                    \
+        static_assert(!PIPESIM_IS(LAP_SITES, (site)), "a role's last site is recorded without a condition");              \
+        pipesim_record_if(pipesim, (condition), (site), PIPESIM_IS(WAIT_SITES, (site)));                                  \
+    }
 #define PIPESIM_ANSWER(value)
 
 struct PipesimAgent {
@@ -46,19 +53,35 @@ static __device__ __forceinline__ void pipesim_push(PipesimAgent &agent, unsigne
     agent.pointer += PIPESIM_RECORD_BYTES;
 }
 
+static __device__ __forceinline__ unsigned pipesim_hashed(const PipesimAgent &agent, unsigned site, bool waits) {
+    return agent.hash * PIPESIM_HASH_FACTOR + (waits ? agent.at + (PIPESIM_FIRST_BLOCK + site + 1) : site + 1);
+}
+
 // The clock is read under a condition that differs between lanes: else the compiler reads it into a uniform register, and
-// what follows waits for it.
+// what follows waits for it. READS: else the last record's clock is this one's, too.
+template <bool READS>
 static __device__ __forceinline__ void pipesim_record(PipesimAgent &agent, unsigned site, bool waits, bool ends_lap) {
-    agent.hash = agent.hash * PIPESIM_HASH_FACTOR + (waits ? agent.at + (PIPESIM_FIRST_BLOCK + site + 1) : site + 1);
+    agent.hash = pipesim_hashed(agent, site, waits);
     const unsigned last = pipesim_copy(agent.last);
-    unsigned now = pipesim_anything(), timer;
-    if (agent.live) pipesim_read(now, timer);
+    unsigned now = READS ? pipesim_anything() : last, timer;
+    if (READS && agent.live) pipesim_read(now, timer);
     if (ends_lap) {  // after the reading, so that the last clock has had its time
         pipesim_push(agent, last, agent.hash);
         pipesim_push(agent, agent.hash, now);
     } else {
         pipesim_push(agent, last, now);
     }
+}
+
+// Where the condition does not hold, the last word is stored all the same, and stays the last.
+static __device__ __forceinline__ void pipesim_record_if(PipesimAgent &agent, bool condition, unsigned site, bool waits) {
+    const unsigned hash = pipesim_hashed(agent, site, waits);
+    const unsigned last = pipesim_copy(agent.last);
+    unsigned timer;
+    if (agent.live && condition) pipesim_read(agent.last, timer);
+    if (agent.live) pipesim_store_word(agent.pointer - PIPESIM_RECORD_BYTES, last);
+    agent.pointer += condition ? PIPESIM_RECORD_BYTES : 0;
+    agent.hash = condition ? hash : agent.hash;
 }
 
 // The head of an iteration.

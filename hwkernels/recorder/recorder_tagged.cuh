@@ -23,7 +23,10 @@
 #define PIPESIM_AT(iteration, stage, parity) pipesim_at(pipesim, (iteration), PIPESIM_PLACE(stage, parity));
 #define PIPESIM_SAY(iteration, stage, parity) \
     pipesim.at = PIPESIM_PLACED(pipesim.at, iteration, PIPESIM_PLACE(stage, parity));
-#define PIPESIM_RECORD(site, value) pipesim_record(pipesim, PIPESIM_SAYS(site, value));
+#define PIPESIM_RECORD(site, value) pipesim_record<true>(pipesim, PIPESIM_SAYS(site, value));
+#define PIPESIM_RECORD_AGAIN(site, value) pipesim_record<false>(pipesim, PIPESIM_SAYS(site, value));
+#define PIPESIM_RECORD_IF(condition, site, value) \
+    if (condition) { PIPESIM_RECORD(site, value) }
 #define PIPESIM_ANSWER(value) pipesim_answer(pipesim, (value));
 
 // A buffer holds one unused record, then those that are kept, then a scratch area of PIPESIM_ROOM records for iterations
@@ -69,10 +72,12 @@ static __device__ __forceinline__ void pipesim_count(const PipesimAgent &agent, 
 
 // The clock is read under a condition that differs between lanes: else the compiler reads it into a uniform register, and
 // what follows waits for it. The new reading has registers of its own, so that none waits for the store before it either.
+// READS: else the last record's clock is this one's, too.
+template <bool READS>
 static __device__ __forceinline__ void pipesim_record(PipesimAgent &agent, unsigned constant) {
-    unsigned now = pipesim_anything(), timer = pipesim_anything();
+    unsigned now = READS ? pipesim_anything() : agent.now, timer = READS ? pipesim_anything() : agent.timer;
     if (agent.records) {
-        pipesim_read(now, timer);
+        if (READS) pipesim_read(now, timer);
 #if !PIPESIM_EAGER && PIPESIM_CHECKED
         if (agent.waits) pipesim_store(agent);
 #elif !PIPESIM_EAGER
@@ -136,7 +141,7 @@ static __device__ __forceinline__ void pipesim_stop(PipesimAgent &agent) {
     if (agent.records) pipesim_store(agent);
 #endif
     pipesim_close(agent);
-    if (agent.since < agent.fits) agent.span = agent.fits = agent.since + 1;
+    if (agent.since < agent.fits) agent.span = agent.fits = agent.since;  // the next iteration's go to the scratch area
     agent.since = agent.fits;
 #endif
 }

@@ -5,7 +5,8 @@
 //   BARRIER_<name>   index of a group's first barrier; STAGES_<name>, how many; BARRIERS, of all groups together
 //   COUNT_<name>     arrivals that complete a phase of a group's barriers
 //   WAIT_SITES       bit mask of the sites of kind WAIT_ENTER and TRY, whose records say what is waited for
-//   LAP_SITES        bit mask of the last site of each role, which ends a lap of its loop (description.py has the same rule)
+//   LAP_SITES        bit mask of the site of each role that ends a lap of its loop: the last, but no COPY, of which there may be
+//                    several an iteration, unless the role has no other (description.py has the same rule)
 #pragma once
 
 #define PIPESIM_ROLE(name, warps)
@@ -58,7 +59,8 @@ constexpr __device__ unsigned long long pipesim_wait_sites() {
     return sites;
 }
 #undef PIPESIM_SITE
-#define PIPESIM_SITE(name, role, kind, barrier) last[WARP_##role] = SITE_##name + 1;
+#define PIPESIM_SITE(name, role, kind, barrier) \
+    if (PipesimKind::kind != PipesimKind::COPY || !last[WARP_##role]) last[WARP_##role] = SITE_##name + 1;
 constexpr __device__ unsigned long long pipesim_lap_sites() {
     unsigned last[WARPS + 1] = {};
 #include PIPESIM_TABLE

@@ -22,6 +22,7 @@ _MAIN = """
 static unsigned memory[{words}], clock_now;
 static unsigned pipesim_anything() {{ return 0xdeadbeef; }}
 static void pipesim_read(unsigned &now, unsigned &) {{ now = clock_now += 10; }}
+static void pipesim_read_if(unsigned &now, bool condition) {{ if (condition) now = clock_now += 10; }}
 static unsigned pipesim_copy(unsigned word) {{ return word; }}
 static void pipesim_store_word(unsigned to, unsigned word) {{ memory[to / 4] = word; }}
 template <typename Agent> static void pipesim_store(const Agent &agent) {{
@@ -33,6 +34,11 @@ static unsigned long long pipesim_globaltimer() {{ return 0; }}
 #define PIPESIM_TABLE "{table}"
 #include "table.cuh"
 #include "recorder.cuh"
+#if PIPESIM_ENCODING == 2
+#define RECORD_IF(when, site, value) pipesim_record_if(pipesim, (when), (site), PIPESIM_IS(WAIT_SITES, (site)));
+#else
+#define RECORD_IF PIPESIM_RECORD_IF
+#endif
 extern "C" int run(const unsigned (*said)[4], unsigned count, unsigned capacity, unsigned *words) {{
     PipesimLaunch launch = {{}}, *pipesim_launch = &launch;
     launch.capacity = capacity;
@@ -49,6 +55,8 @@ extern "C" int run(const unsigned (*said)[4], unsigned count, unsigned capacity,
         case 2: PIPESIM_RECORD(what[1], what[2]) break;
         case 3: PIPESIM_ANSWER(what[1]) break;
         case 4: PIPESIM_STOP break;
+        case 5: PIPESIM_RECORD_AGAIN(what[1], what[2]) break;
+        case 6: RECORD_IF(what[3], what[1], what[2]) break;
         }}
     }}
     pipesim_end(pipesim);
@@ -66,6 +74,8 @@ class Say(IntEnum):
     RECORD = 2  #: site, value
     ANSWER = 3  #: value
     STOP = 4
+    RECORD_AGAIN = 5  #: site, value
+    RECORD_IF = 6  #: site, value, condition
 
 
 Script = Sequence[tuple[int, ...]]

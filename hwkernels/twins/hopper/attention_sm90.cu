@@ -152,7 +152,7 @@ static __device__ __forceinline__ void attend(Consumer &my, float (&sums)[DEPTH 
     wgmma_hold(scores);
     const unsigned first = QK_STAGES * my.keys.stage + QK_STAGES - 1;
     give_keys_back(my, 0 PIPESIM_PASS);
-    weigh(my.alive, my.at.scale, scores, rows, factor, 0, first PIPESIM_PASS);
+    weigh(my.at.scale, scores, rows, factor, 0, first PIPESIM_PASS);
     prepare(scores, pairs, sums, factor);
 #pragma unroll 1
     for (unsigned n = 1; n < blocks; ++n) {
@@ -164,7 +164,7 @@ static __device__ __forceinline__ void attend(Consumer &my, float (&sums)[DEPTH 
         wgmma_wait<1>();
         wgmma_hold(scores);
         give_keys_back(my, n PIPESIM_PASS);
-        weigh(my.alive, my.at.scale, scores, rows, factor, n, my.values.stage PIPESIM_PASS);
+        weigh(my.at.scale, scores, rows, factor, n, my.values.stage PIPESIM_PASS);
         wgmma_wait<0>();
         wgmma_hold(sums);
         give_values_back(my, n - 1 PIPESIM_PASS);

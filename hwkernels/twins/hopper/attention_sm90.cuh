@@ -31,14 +31,14 @@ static __device__ __forceinline__ bool load(const Patience &patience, unsigned f
     PIPESIM_RECORD(ENTER, 0)
     if (!waited<false>(patience, empty, parity, ENTER, pass)) return false;
     PIPESIM_RECORD(RETURN, 0)
-    PIPESIM_RECORD(EXPECT, kind)
+    PIPESIM_RECORD_AGAIN(EXPECT, kind)
     mbarrier_arrive_expect_tx(full, bytes);
     PIPESIM_RECORD(COPY, kind)
     tensor_load_3d(to, map, 0, row, panel, full);
     return true;
 }
 
-// A consumer warp: what it does with barriers. alive: none of its waits gave up.
+// A consumer warp: what it does with barriers. alive: none of its waits gave up; of one that did, records leave nothing.
 
 template <unsigned ENTER, unsigned RETURN>
 static __device__ __forceinline__ void take(bool &alive, const Patience &patience, unsigned full, unsigned stage,
@@ -46,21 +46,21 @@ static __device__ __forceinline__ void take(bool &alive, const Patience &patienc
     if (!alive) return;
     PIPESIM_SAY(pass, stage, parity)
     PIPESIM_RECORD(ENTER, 0)
-    alive = waited<true>(patience, full, parity, ENTER, pass);
-    if (alive) {
-        PIPESIM_RECORD(RETURN, 0)
-    } else {
+    const WaitEnd end = wait_parity<true>(full, parity, patience.deadline_ns, patience.stop);
+    alive = end == WAIT_DONE;
+    if (!alive) {  // as waited() does it; one branch, so that nothing else stands between the wait and what follows
+        if (threadIdx.x % 32 == 0) gave_up(patience, end, ENTER, pass);
         PIPESIM_STOP
     }
+    PIPESIM_RECORD(RETURN, 0)
 }
 
 template <unsigned SITE>
 static __device__ __forceinline__ void give_back(bool alive, unsigned empty, unsigned stage, unsigned parity,
                                                  unsigned pass PIPESIM_PARAM) {
-    if (!alive) return;
     PIPESIM_SAY(pass, stage, parity)
     PIPESIM_RECORD(SITE, 1)
-    if (threadIdx.x % 32 == 0) mbarrier_arrive(empty);
+    if (alive && threadIdx.x % 32 == 0) mbarrier_arrive(empty);
 }
 
 // Named barriers 1 + NUM_CONSUMER + group, as in the protocol: all of the group wait, all of the other arrive.
@@ -118,17 +118,13 @@ static __device__ __forceinline__ void prepare(const float (&weights)[BLOCK_N / 
 }
 
 // The softmax of a block, between two records of the stage that was last waited for.
-static __device__ __forceinline__ void weigh(bool alive, float scale, float (&scores)[BLOCK_N / 2], Rows &rows,
+static __device__ __forceinline__ void weigh(float scale, float (&scores)[BLOCK_N / 2], Rows &rows,
                                              float (&factor)[2], unsigned block, unsigned stage PIPESIM_PARAM) {
-    if (alive) {
-        PIPESIM_SAY(block, stage, 0)
-        PIPESIM_RECORD(SITE_consumer_work_begin, 0)
-    }
+    PIPESIM_SAY(block, stage, 0)
+    PIPESIM_RECORD(SITE_consumer_work_begin, 0)
     softmax(scores, rows, factor, scale);
     wgmma_hold(scores);
-    if (alive) {
-        PIPESIM_RECORD(SITE_consumer_work_end, 0)
-    }
+    PIPESIM_RECORD(SITE_consumer_work_end, 0)
 }
 
 // Issues what a slice adds to scores = Q K^T. queries, keys: descriptors of the group's rows in the first panel, and of the

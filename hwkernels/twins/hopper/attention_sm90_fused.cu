@@ -115,7 +115,7 @@ static __device__ __forceinline__ void attend(Consumer &my, float (&sums)[DEPTH 
     wgmma_wait<0>();
     wgmma_hold(scores);
     give_tile_back(my, first, 0 PIPESIM_PASS);
-    weigh(my.alive, my.at.scale, scores, rows, factor, 0, first PIPESIM_PASS);
+    weigh(my.at.scale, scores, rows, factor, 0, first PIPESIM_PASS);
     prepare(scores, pairs, sums, factor);
 #pragma unroll 1
     for (unsigned n = 1; n < blocks; ++n) {
@@ -129,7 +129,7 @@ static __device__ __forceinline__ void attend(Consumer &my, float (&sums)[DEPTH 
         wgmma_wait<1>();
         wgmma_hold(scores);
         give_tile_back(my, keys, 2 * n - 1 PIPESIM_PASS);
-        weigh(my.alive, my.at.scale, scores, rows, factor, n, keys PIPESIM_PASS);
+        weigh(my.at.scale, scores, rows, factor, n, keys PIPESIM_PASS);
         wgmma_wait<0>();
         wgmma_hold(sums);
         give_tile_back(my, held, 2 * n PIPESIM_PASS);

@@ -84,7 +84,11 @@ static __device__ __forceinline__ void produce(const Gemm &gemm, const Patience 
                 if (!alive) break;
                 PIPESIM_RECORD(SITE_producer_got_empty, 0)
             }
+#if LOOKAHEAD
             PIPESIM_RECORD(SITE_producer_expect_full, BYTES_STAGE)
+#else
+            PIPESIM_RECORD_AGAIN(SITE_producer_expect_full, BYTES_STAGE)
+#endif
             mbarrier_arrive_expect_tx(full, (A_BYTES + B_BYTES) * K_GROUP);
 #pragma unroll
             for (unsigned j = 0; j < K_GROUP; ++j) {
@@ -190,13 +194,12 @@ static __device__ __forceinline__ void consume(const Gemm &gemm, const Patience 
             }
             wgmma_wait<0>();
             wgmma_hold(d);
-            if (warp == 0 && alive) {  // the product is finished in all four warps: one lane gives the stage back for them
-                PIPESIM_RECORD(SITE_consumer_arrive_empty, 1)
-                if (lane == 0) mbarrier_arrive(gemm.empty + 8 * stage);
-            }
+            PIPESIM_RECORD_IF(warp == 0 && alive, SITE_consumer_arrive_empty, 1)
+            // The product is finished in all four warps: one lane gives the stage back for them.
+            if (warp == 0 && alive && lane == 0) mbarrier_arrive(gemm.empty + 8 * stage);
         }
         const unsigned begun = clock_cycles();
-        if (alive) { PIPESIM_RECORD(SITE_consumer_work_begin, 0) }
+        PIPESIM_RECORD_IF(alive, SITE_consumer_work_begin, 0)
         store_rows(d, mine, warp, lane);
         while (clock_cycles() - begun < gemm.problem.epilogue) {
         }

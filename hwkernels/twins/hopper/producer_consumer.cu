@@ -52,9 +52,18 @@ static constexpr unsigned LESS_BYTES = TILE_BYTES / 32 * 16;
 
 #if PIPESIM_PROBE < 0
 #define RECORD(site, value) PIPESIM_RECORD(site, value)
+#define RECORD_AGAIN(site, value) PIPESIM_RECORD_AGAIN(site, value)
 #else
 #define RECORD(site, value)
+#define RECORD_AGAIN(site, value)
 #endif
+// Right after the record of the wait, unless that is what is left out.
+#define RECORD_EXPECT(value)                            \
+    if constexpr (FAULT == FAULT_NO_ACQUIRE) {          \
+        RECORD(SITE_producer_expect_full, value)        \
+    } else {                                            \
+        RECORD_AGAIN(SITE_producer_expect_full, value)  \
+    }
 // At one place an iteration, so many records more: 0 in a kernel that is not measured.
 #define PROBE(role, site)                                                   \
     if constexpr (PIPESIM_PROBE > 0 && PIPESIM_PROBE_ROLE == WARP_##role) { \
@@ -109,10 +118,10 @@ static __device__ __forceinline__ void produce(const Ring &ring, unsigned *stop,
             RECORD(SITE_producer_got_empty, 0)
         }
         if ((FAULT == FAULT_EXPECT_MORE || FAULT == FAULT_EXPECT_LESS) && faulty) {
-            RECORD(SITE_producer_expect_full, 1)
+            RECORD_EXPECT(1)
             mbarrier_arrive_expect_tx(full, FAULT == FAULT_EXPECT_MORE ? TILE_BYTES + 16 : LESS_BYTES);
         } else {
-            RECORD(SITE_producer_expect_full, 0)
+            RECORD_EXPECT(0)
             mbarrier_arrive_expect_tx(full, TILE_BYTES);
         }
         RECORD(SITE_producer_copy_full, 0)

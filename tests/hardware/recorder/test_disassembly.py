@@ -28,19 +28,23 @@ LETTERS = (
     ("C", r"(?:@!?P\d\s+)?UBLKCP"),
 )
 CONSUMER = "RW+RL+Rr*RRA"  # wait, got, (the tile is read), work begins, (works), ends, arrive
-PRODUCER = "RW+RRARC"  # wait, got, expect, copy
+PRODUCER = "RW+RARC"  # wait, got and expect with one clock, copy
+
+
+def instructions(cubin: bytes, folder: Path) -> list[str]:
+    """The kernel's instructions, in the order of their addresses."""
+    path = folder / "kernel.cubin"
+    path.write_bytes(cubin)
+    text = subprocess.run([nvdisasm(), "-c", path], check=True, capture_output=True, text=True).stdout
+    return re.findall(r"/\*[0-9a-f]{4,}\*/\s+(.*?);", text)
 
 
 def letters(cubin: bytes, folder: Path) -> str:
     """The kernel's instructions of those kinds, in the order of their addresses."""
-    path = folder / "kernel.cubin"
-    path.write_bytes(cubin)
-    text = subprocess.run([nvdisasm(), "-c", path], check=True, capture_output=True, text=True).stdout
-    found = ""
-    for line in text.splitlines():
-        match = re.search(r"/\*[0-9a-f]{4,}\*/\s+(.*?);", line)
-        found += next((letter for letter, pattern in LETTERS if match and re.match(pattern, match[1])), "")
-    return found
+    kinds = (
+        next((letter for letter, what in LETTERS if re.match(what, one)), "") for one in instructions(cubin, folder)
+    )
+    return "".join(kinds)
 
 
 def holds(found: str, *, behind_branches: bool = False) -> bool:
@@ -99,6 +103,48 @@ def test_another_order_is_seen(before, after, tmp_path):
     wrong = tmp_path / SOURCE.name
     wrong.write_text(text.replace(before, after))
     assert not holds(letters(compile_cubin(wrong, RING | {"PIPESIM_MEMORY": 0}).cubin, tmp_path))
+
+
+#: A consumer of gemm_sm90 and one of attention_sm90 with positional records: what its first product's end looks like.
+GEMM = {"RING_STAGES": 4, "NUM_CONSUMER": 2, "BLOCK_N": 128, "K_GROUP": 1, "LOOKAHEAD": 0, "DRAIN": 0}
+ATTENTION = {"DEPTH": 128, "BLOCK_N": 128, "QK_STAGES": 1, "STAGES": 2, "NUM_CONSUMER": 2, "PINGPONG": 1}
+RELEASE = "PIPESIM_RECORD_IF(warp == 0 && alive, SITE_consumer_arrive_empty, 1)\n"
+BY_PLACE = {"TRACE": 1, "MEMORY": 0, "ENCODING": 2, "CHECKED": 0, "COUNTED": 1}
+
+
+def after_products(path, build, folder):
+    """What follows the first product that a consumer waits for, up to the arrive that gives its stage back.
+
+    R: a record's clock; S: a store; B: a branch, or where one ends; A: the arrive.
+    """
+    kinds = (
+        ("R", r"@!?P\d CS2R\.32"),
+        ("S", r"(@!?P\d )?ST[SG]"),
+        ("B", r"(@!?P\d )?(BRA|BSSY|BSYNC)"),
+        ("A", r".*SYNCS\.ARR"),
+    )
+    found = ""
+    for one in instructions(
+        compile_cubin(path, build | {f"PIPESIM_{name}": value for name, value in BY_PLACE.items()}).cubin, folder
+    ):
+        if found or "WARPGROUP.DEPBAR" in one:
+            found += next((letter for letter, what in kinds if re.match(what, one)), "" if found else " ")
+        if found.endswith("A"):
+            break
+    return found.strip()
+
+
+@pytest.mark.slow
+def test_no_branch_is_behind_the_record_of_an_arrive(tmp_path):
+    gemm = source_file("gemm_sm90.cu")
+    assert after_products(gemm, GEMM, tmp_path) == "RSA"
+    assert after_products(source_file("attention_sm90.cu"), ATTENTION, tmp_path) == "RSA"
+    for path in headers():
+        (tmp_path / path.name).write_bytes(path.read_bytes())
+    text, branch = gemm.read_text(), RELEASE.replace("_IF(warp == 0 && alive, ", "(")
+    assert text.count(RELEASE) == 1
+    (tmp_path / gemm.name).write_text(text.replace(RELEASE, f"if (warp == 0 && alive) {{ {branch} }}\n"))
+    assert "B" in after_products(tmp_path / gemm.name, GEMM, tmp_path)
 
 
 @pytest.mark.slow

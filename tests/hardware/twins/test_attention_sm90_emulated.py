@@ -43,8 +43,8 @@ TWINS = (
     Twin("at.slot(held));", "at.slot(TWIN(held, keys)));", "wrong values"),
     Twin("my, keys, 2 * n - 1 P", "my, TWIN(keys, held), 2 * n - 1 P", "gave up"),
     Twin("my, held, 2 * n P", "my, TWIN(held, keys), 2 * n P", "gave up"),
-    Twin("    if (threadIdx.x % 32 == 0) mbarrier_arrive(empty);",
-         "    if (threadIdx.x % 32 < TWIN(1, 2)) mbarrier_arrive(empty);", "gave up"),
+    Twin("    if (alive && threadIdx.x % 32 == 0) mbarrier_arrive(empty);",
+         "    if (alive && threadIdx.x % 32 < TWIN(1, 2)) mbarrier_arrive(empty);", "gave up"),
     Twin("sums[i] *= factor[i / 2 % 2]", "sums[i] *= TWIN(factor[i / 2 % 2], 1.0f)", "wrong values"),
 )  # fmt: skip
 

@@ -22,7 +22,9 @@ pytestmark = pytest.mark.skipif(shutil.which("g++") is None, reason="the emulato
 
 PARAMS = sizes(FUSED, stages=3, kv_blocks=4, **SMALL)
 TABLE = registered(FUSED).table(PARAMS)
-EXPECTS = "PIPESIM_RECORD(EXPECT, kind)\n    mbarrier_arrive_expect_tx(full, bytes);\n    PIPESIM_RECORD(COPY, kind)"
+EXPECTS = (
+    "PIPESIM_RECORD_AGAIN(EXPECT, kind)\n    mbarrier_arrive_expect_tx(full, bytes);\n    PIPESIM_RECORD(COPY, kind)"
+)
 WAITS = "PIPESIM_SAY(pass, stage, parity)\n    PIPESIM_RECORD(ENTER, 0)\n    if ("
 RELEASES = "PIPESIM_RECORD(SITE, 1)"
 TWINS = (

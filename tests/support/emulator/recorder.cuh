@@ -21,6 +21,9 @@ struct Agent {
         pipesim.last = records.size();         \
         records.push_back({pipesim.block, pipesim.warp, (site), pipesim.stage, pipesim.parity, (value)}); \
     }
+#define PIPESIM_RECORD_AGAIN(site, value) PIPESIM_RECORD(site, value)
+#define PIPESIM_RECORD_IF(condition, site, value) \
+    if (condition) { PIPESIM_RECORD(site, value) }
 #define PIPESIM_STOP pipesim.records = false;
 #define PIPESIM_ANSWER(answer) \
     if (pipesim.records) machine::m->records[pipesim.last].value = (answer);
