@@ -4,6 +4,10 @@ No branch and no label is added, and no statement changes: what is stored is gua
 with a stream have. Clocks before a statement are read without it: the assembler would read them without it all the
 same, and then wait for the reading to choose between it and nothing.
 
+A predicate takes 13 cycles until an instruction can be under it (the stalls of the machine code). So what is needed
+under one is worked out before the statement or long after it, and what only the lanes that store would notice is done
+in all lanes: hash and cursor move without a predicate, and a wait that spins stores what it has after every try.
+
 Two readings would come too early. The answer of a try is a predicate that is ready only later, so the clock after it is
 read under that predicate, into a register that keeps its value otherwise. A warp issues what follows ``bar.sync``
 before the barrier opens, unless the lanes of the warp have to meet first (both measured, H200).
@@ -13,7 +17,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from hwkernels.recorder.record_format2 import FIRST_BLOCK, FULL_FLAGS, FULL_SEQUENCE, HASH_FACTOR, Flag
+from hwkernels.recorder.record_format2 import FIRST_BLOCK, FULL_FLAGS, FULL_SEQUENCE, HASH_FACTOR, Flag, hash_step
 from hwkernels.rewriter import layout
 from hwkernels.rewriter.layout import BufferLayout
 from hwkernels.rewriter.sites import RecordedSite, Run
@@ -21,6 +25,7 @@ from hwkernels.rewriter.sites import RecordedSite, Run
 SYMBOL = "pipesim_buffer"
 P = "%pipesim_"  #: what the names of all registers of the recorder begin with
 _FULL_BYTES = 8
+_MASK = 0xFFFFFFFF
 
 
 @dataclass(frozen=True)
@@ -121,12 +126,12 @@ class Emitter:
             f"mad.wide.u32 {P}at, {a}, {lay.stride}, {P}a;",
             f"mov.b64 {{{P}lo, {P}hi}}, {P}at;",
             f"mov.u32 {P}first, 0;",
-            f"mov.u32 {P}now, 0;",
             f"mov.u32 {P}seq, 0;" if self.full else f"mov.u32 {P}hash, 0;",
         )
         frame = lay.stride - layout.FRAME_BYTES
         made(
             f"mov.u64 {P}a, %clock64;",
+            f"cvt.u32.u64 {P}now, {P}a;",
             f"mov.u64 {P}b, %globaltimer;",
             f"@{P}w st.global.v2.u64 [{P}at+{frame + layout.BEGIN_CLOCK}], {{{P}a, {P}b}};",
             f"mov.u32 {d}, %smid;",
@@ -188,7 +193,7 @@ class Emitter:
         if site.records == 2:
             self._store(q, before + 1, second, self._answered(site, before + 1, statement))
         if index == len(run.sites) - 1:
-            self._advance(run, q)
+            self._advance(run, f"@{statement.guard} " if statement.guard else "", q)
         return self._take()
 
     def _after(self, site: RecordedSite, statement: Statement) -> str:
@@ -205,26 +210,26 @@ class Emitter:
 
     def _spin(self, run: Run, site: RecordedSite, statement: Statement, q: str) -> None:
         """The first try's clock is kept until one succeeds; 0 means none."""
-        first, done = self._pred(), self._pred()
+        none, clock, answer = self._pred(), self._u32(), statement.answer
+        only = f".and.u32 {none}, {P}first, 0, {q}" if statement.guard else f".u32 {none}, {P}first, 0"
         self._say(
-            f"setp.eq.and.u32 {first}, {P}first, 0, {q};",
-            f"@{first} mov.u32 {P}first, %clock;",
+            f"setp.eq{only};",
+            f"mov.u32 {clock}, %clock;",
             statement.text,
-            f"and.pred {done}, {statement.answer}, {q};",
-            f"@{done} mov.u32 {P}now, %clock;",
+            f"@{answer} mov.u32 {P}now, %clock;",
+            f"selp.u32 {P}first, {clock}, {P}first, {none};",
         )
         if self.stop_flag:
             self._stop(site, statement, q)
-        self._store(done, 0, f"{P}first", self._tag(site, Flag.TRIED, 0, statement.parity))
-        self._store(done, 1, f"{P}now", self._tag(site, Flag.PASSED, 1, ""))
+        if self.full or self.stop_flag or statement.guard:
+            done = stored = self._pred()
+            self._say(f"and.pred {done}, {answer}, {q};")
+        else:  # a try that fails stores, too: the next one does at the same place
+            done, stored = answer, q
+        self._store(stored, 0, f"{P}first", self._tag(site, Flag.TRIED, 0, statement.parity))
+        self._store(stored, 1, f"{P}now", self._tag(site, Flag.PASSED, 1, ""))
         self._say(f"@{done} mov.u32 {P}first, 0;")
-        if not self.full and statement.parity:
-            parity = self._parity(statement.parity)
-            self._say(
-                f"add.u32 {parity}, {parity}, {FIRST_BLOCK + 1};",
-                f"@{done} mad.lo.u32 {P}hash, {P}hash, {HASH_FACTOR}, {parity};",
-            )
-        self._advance(run, done)
+        self._advance(run, f"@{done} ", stored, statement.parity)
 
     def _stop(self, site: RecordedSite, statement: Statement, q: str) -> None:
         """After a try that failed: where the host has asked for the end, a record of that, and the end."""
@@ -291,14 +296,27 @@ class Emitter:
         else:
             self._say(f"@{q} st.global.u32 {at}, {clock};")
 
-    def _advance(self, run: Run, q: str) -> None:
-        """Move the cursor past a run's records, and continue the hash, in the lanes that executed it."""
+    def _advance(self, run: Run, guard: str, stored: str, parity: str = "") -> None:
+        """Move the cursor past a run's records, and continue the hash, in the lanes that executed it.
+
+        ``guard``: what is before such a statement; ``stored``: the predicate of those that store.
+        """
         if self.full:
-            self._say(f"@{q} add.u32 {P}seq, {P}seq, {run.records << FULL_SEQUENCE[0]};")
+            self._say(f"{guard}add.u32 {P}seq, {P}seq, {run.records << FULL_SEQUENCE[0]};")
         else:
-            self._say(f"@{q} mad.lo.u32 {P}hash, {P}hash, {HASH_FACTOR}, {run.number + 1};")
+            self._hash(run, guard, parity)
             if run.lap:
-                self._say(f"@{q} st.global.u32 [{P}at+{run.records * self.record_bytes}], {P}hash;")
-        self._say(f"@{q} add.u32 {P}lo, {P}lo, {self.bytes_of(run)};")
+                self._say(f"@{stored} st.global.u32 [{P}at+{run.records * self.record_bytes}], {P}hash;")
+        self._say(f"{guard}add.u32 {P}lo, {P}lo, {self.bytes_of(run)};")
         if run.lap:
             self._say(f"and.b32 {P}lo, {P}lo, {~self.layout.size & 0xFFFFFFFF};")
+
+    def _hash(self, run: Run, guard: str, parity: str) -> None:
+        """The hash after a run: a step for the run, and before it one for the parity of a wait that spins, if it has."""
+        factor, added = HASH_FACTOR, str(run.number + 1)
+        if parity:  # both steps in one
+            added = self._parity(parity)
+            least = hash_step((FIRST_BLOCK + 1) & _MASK, run.number)
+            self._say(f"mad.lo.u32 {added}, {added}, {HASH_FACTOR}, {least};")
+            factor = factor * factor & _MASK
+        self._say(f"{guard}mad.lo.u32 {P}hash, {P}hash, {factor}, {added};")

@@ -185,8 +185,12 @@ class Walk:
         if _NOTHING in (before, after):
             if stream.ended:
                 raise self._wrong(stream, site, "there is no further record")
+            self.cut = True
             return None if before == _NOTHING else Done(before, -1, passed=False)
         self._forward(stream, site, before)
+        if site.spins and not stream.ended and _is_before(after, before):  # of the wait before: a try that failed
+            self.cut = True
+            return Done(before, -1, passed=False)
         if after >= 0:
             self._forward(stream, site, after)
         if site.spins and stream.ended and stream.cursor == stream.at:  # stamps that the cursor did not pass
@@ -205,7 +209,7 @@ class Walk:
 
     def _forward(self, stream: LaneStream, site: RecordedSite, clock: int) -> None:
         """The clock of a lane does not run backwards. TraceFormatError if it would have to."""
-        if stream.last >= 0 and (clock - stream.last) & _NOTHING > _HALF:
+        if stream.last >= 0 and _is_before(clock, stream.last):
             raise self._wrong(stream, site, "a clock is earlier than the one before it", "records are in another order")
         stream.last = clock
 
@@ -239,6 +243,11 @@ class Walk:
             return f"site {number:,}, which the kernel does not have"
         run, index = found
         return self.kernel.line_of(run.sites[index])
+
+
+def _is_before(clock: int, other: int) -> bool:
+    """Whether a 32-bit clock was read before another one, at most 2^31 cycles away."""
+    return (clock - other) & _NOTHING > _HALF
 
 
 def _after(path: list[Executed], number: int, kind: int) -> int:

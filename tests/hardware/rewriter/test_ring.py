@@ -115,3 +115,19 @@ def test_a_kernel_that_hangs_ends_by_the_flag_and_says_where(encoding: Encoding)
     assert trace.meta.status is Ending.DEADLINE
     found = compared(kernel, trace)
     assert found.agreement is Agreement.HANGS_TOO
+
+
+@BOTH
+def test_a_kernel_that_nobody_stops_leaves_what_it_did(encoding: Encoding) -> None:
+    """The second wait of either warp does not return: its tries leave stamps where the record of its return would be."""
+    kernel = rewritten(ring(release=""), encoding)
+    buffer, ended = run(kernel)
+    trace = decode_records(kernel, buffer, DEVICE)
+    assert not ended
+    assert trace.meta.status is not Ending.FINISHED
+    found = compared(kernel, trace)
+    assert found.agreement is Agreement.HANGS_TOO
+    kinds = [trace.meta.sites[site].kind for site in trace.events.site]
+    tries = 1 if kernel.full else 2  # of each warp; one that failed has left stamps only in its place
+    assert kinds.count(EventKind.WAIT_ENTER) == 2 * tries
+    assert kinds.count(EventKind.WAIT_RETURN) == 2
