@@ -312,7 +312,7 @@ class Emitter:
             self._say(f"and.b32 {P}lo, {P}lo, {~self.layout.size & 0xFFFFFFFF};")
 
     def _hash(self, run: Run, guard: str, parity: str) -> None:
-        """The hash after a run: a step for the run, and before it one for the parity of a wait that spins, if it has."""
+        """The hash after a run: a step for the run, before it one for the parity of a wait that spins."""
         factor, added = HASH_FACTOR, str(run.number + 1)
         if parity:  # both steps in one
             added = self._parity(parity)

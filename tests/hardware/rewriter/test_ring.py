@@ -119,7 +119,7 @@ def test_a_kernel_that_hangs_ends_by_the_flag_and_says_where(encoding: Encoding)
 
 @BOTH
 def test_a_kernel_that_nobody_stops_leaves_what_it_did(encoding: Encoding) -> None:
-    """The second wait of either warp does not return: its tries leave stamps where the record of its return would be."""
+    """The second wait of either warp does not return: its tries leave stamps where its records would be."""
     kernel = rewritten(ring(release=""), encoding)
     buffer, ended = run(kernel)
     trace = decode_records(kernel, buffer, DEVICE)
