@@ -65,9 +65,20 @@ class StampBuffer:
     def __init__(self, meanings: Sequence[Meaning]) -> None:
         self._table = np.array(meanings, dtype=np.int64).reshape(-1, len(Meaning._fields))
         self._flat: list[int] = []  # one flat list: the cheapest append, and one conversion at the end
+        self._parts: list[Column] = []  # what was recorded before the list, already converted
+        self._before = 0  # timestamps in the parts
 
     def __len__(self) -> int:
-        return len(self._flat) // 2
+        return self._before + len(self._flat) // 2
+
+    def repeat(self, count: int, times: int, cycles: int) -> None:
+        """Record the last ``count`` events ``times`` more, each time so many cycles later."""
+        recorded = _integers(self._flat)
+        last = recorded[len(recorded) - 2 * count :].reshape(-1, 2)
+        later = np.arange(1, times + 1, dtype=np.int64)[:, None] * np.array([0, cycles], dtype=np.int64)
+        self._parts += [recorded, (last[None, :, :] + later[:, None, :]).reshape(-1)]
+        self._before += len(recorded) // 2 + times * count
+        self._flat.clear()
 
     def stamp(self, meaning: int, cycle: int) -> None:
         """Record one event: the index of its meaning, and its time in cycles."""
@@ -80,7 +91,7 @@ class StampBuffer:
         simulated time has no error (``error_ps`` 0) and no reading of the global timer (-1). Raises ParameterError for
         a time that is no 64-bit integer, or a clock out of range.
         """
-        stamps = _integers(self._flat)
+        stamps = np.concatenate([*self._parts, _integers(self._flat)])
         rows = self._table[stamps[::2]]
         order = np.lexsort((rows[:, 1], rows[:, 0]))  # stable: ties keep the order of stamping
         cta, agent, site, stage, parity, value = (np.ascontiguousarray(column) for column in rows[order].T)

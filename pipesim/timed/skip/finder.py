@@ -1,0 +1,78 @@
+"""Finds the period of a simulation: looks at it once in each iteration of one agent until a moment comes again.
+
+The moments are compared with one that is replaced after twice as many iterations each time (Brent, 1980), so that few
+are kept and every period is found in time. A repetition counts when it has been seen twice in a row and all counts
+have grown by the same numbers: then what follows is decided by the code alone, and that is compared, too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from pipesim.model.groups import TRIP_BEGINS
+from pipesim.model.program import Program
+from pipesim.timed.skip.laps import RepeatedCode
+from pipesim.timed.skip.moment import RunMoment
+
+FEWEST_TRIPS = 24  #: of the agent that is followed: below, nothing is gained
+LEAST_GAIN = 200  #: operations left out by a leap that is worth it
+
+
+@dataclass(frozen=True)
+class Leap:
+    """What can be left out: ``times`` more of what happened between two moments, of which the later is now."""
+
+    before: RunMoment
+    now: RunMoment
+    times: int
+
+
+class Finder:
+    """Follows one run. ``marks``: the places in the code of ``leader`` at whose reaching it wants to look."""
+
+    def __init__(self, program: Program) -> None:
+        self._code = RepeatedCode(program)
+        trips = [[pc for pc, op in enumerate(code) if op[0] in TRIP_BEGINS] for code in program.code]
+        self.leader = max(range(len(trips)), key=lambda agent: len(trips[agent]), default=-1)
+        self.marks: Sequence[int] = trips[self.leader] if trips and len(trips[self.leader]) >= FEWEST_TRIPS else ()
+        self._anchor: tuple[tuple[int, ...], RunMoment] | None = None
+        self._second: RunMoment | None = None  # repeats the anchor
+        self._trip = self._anchored = self._confirmed_at = 0
+        self._room = 1  # trips after which the anchor is replaced
+
+    def look(self, glance: tuple[int, ...], take: Callable[[], RunMoment]) -> Leap | None:
+        """What can be left out at this moment, if anything. Called once for each mark.
+
+        ``glance``: what is equal wherever moments repeat each other and costs less than to ``take`` the moment.
+        """
+        self._trip += 1
+        if self._anchor is None or (self._second is None and self._trip - self._anchored > self._room):
+            self._anchor, self._anchored = (glance, take()), self._trip
+            self._room *= 2
+        elif self._second is not None:
+            if self._trip == self._confirmed_at:
+                return self._confirmed(self._anchor[1], self._second, take())
+        elif glance == self._anchor[0]:
+            now = take()
+            if now.repeats(self._anchor[1]) and self._gain(self._anchor[1], now) >= LEAST_GAIN:
+                self._second, self._confirmed_at = now, 2 * self._trip - self._anchored
+        return None
+
+    def _confirmed(self, first: RunMoment, second: RunMoment, third: RunMoment) -> Leap | None:
+        self._second = None
+        if not third.repeats(second) or third.since(second) != second.since(first):
+            return None
+        self._anchor = None  # the next repetition is another one
+        return Leap(second, third, self._more(first, second) - 1)
+
+    def _gain(self, first: RunMoment, second: RunMoment) -> int:
+        """Operations that a leap would leave out."""
+        return (self._more(first, second) - 1) * (second.clocks.steps - first.clocks.steps)
+
+    def _more(self, first: RunMoment, second: RunMoment) -> int:
+        """How many more times what all agents did between two moments stands in their code."""
+        pairs = list(enumerate(zip(first.pcs, second.pcs, strict=True)))
+        if any(self._code.takes_registers(agent, start, end) for agent, (start, end) in pairs):
+            return 0
+        return min(self._code.more(agent, start, end) for agent, (start, end) in pairs)

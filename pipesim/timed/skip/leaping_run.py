@@ -1,0 +1,102 @@
+"""A run that looks for what repeats, once in each iteration of the agent with most of them, and leaves it out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import simpy
+
+from pipesim.timed.skip.finder import Finder, Leap
+from pipesim.timed.skip.moment import Due, RunClocks, RunMoment, advance, moment
+from pipesim.timed.timed_run import HappensAt, TimedRun
+
+
+class LeapingRun(TimedRun):
+    """The same events in less time."""
+
+    def _drain(self) -> None:
+        finder = Finder(self._program)
+        pcs = self._live.pcs
+        for mark in finder.marks:
+            if pcs[finder.leader] > mark:
+                continue
+            while self._env.peek() != simpy.core.Infinity and pcs[finder.leader] <= mark:
+                self._env.step()
+            leap = finder.look(self._glance(), self._moment)
+            if leap is not None:
+                self._leap(leap)
+        super()._drain()
+
+    def _glance(self) -> tuple[int, ...]:
+        """When each agent moves next, in cycles from now."""
+        return tuple([turn.at - self._now if turn.callbacks is not None else -1 for turn in self._turns])
+
+    def _moment(self) -> RunMoment:
+        clocks = RunClocks(
+            now=self._now,
+            entered=tuple(self._entered),
+            visible=tuple(self._visible),
+            landed=tuple(self._landed),
+            free=(*self._engine_free, *self._matrix_free),
+            waiters=tuple(map(tuple, self._waiters)),
+            held=tuple(flight.sequence for flight in self._held),
+            rest=(*self._cold, *self._alive, *self._left, *self._ends, len(self._faults), len(self._late)),
+            steps=self._steps,
+            queued=self._queued,
+            stamps=len(self._buffer),
+            landings=len(self.landings or ()),
+        )
+        return moment(self._live, self._code, clocks, self._queue())
+
+    def _queue(self) -> list[Due]:
+        turns = [(turn, agent, 0) for agent, turn in enumerate(self._turns) if turn.callbacks is not None]
+        flights = [(due, -1, sequence) for sequence, due in self._in_air.items()]
+        return sorted(Due(due.at, due.number, agent, sequence) for due, agent, sequence in turns + flights)
+
+    def _leap(self, leap: Leap) -> None:
+        """Go on from where the run is after the repetitions."""
+        before, now = leap.before.clocks, leap.now.clocks
+        cycles, *grown = leap.now.since(leap.before)
+        times = min(leap.times, (self._budget - self._steps - 1) // max(1, now.steps - before.steps))
+        if times < 1:
+            return
+        queue = self._queue()
+        later = times * cycles
+        self._buffer.repeat(now.stamps - before.stamps, times, cycles)
+        if self.landings is not None:
+            self.landings += _landed_again(self.landings[before.landings :], times, cycles, grown)
+        numbers = advance(self._live, self._code, grown, times)
+        self._steps += times * (now.steps - before.steps)
+        self._skipped += times * (now.steps - before.steps)
+        self._queued += times * (now.queued - before.queued)
+        self._launched = self._live.issued
+        flights = {flight.sequence: flight for flight in self._live.flights}
+        self._held = [flights[numbers[flight.sequence]] for flight in self._held]
+        for clock in (self._visible, self._engine_free, self._matrix_free):
+            clock[:] = [at + later if at > now.now else at for at in clock]
+        still = [a == b for a, b in zip(before.entered, now.entered, strict=True)]
+        self._entered = [at if kept else at + later for at, kept in zip(self._entered, still, strict=True)]
+        self._now += later
+        self._env = simpy.Environment(initial_time=self._now)
+        self._push = self._env.schedule
+        self._in_air.clear()
+        self._turns = [HappensAt(self._env, turn.happens[0]) for turn in self._turns]
+        queued = self._queued
+        for due in queue:
+            at = due.at + later
+            if due.agent >= 0:
+                self._schedule(self._turns[due.agent], at)
+            else:
+                self._takes_off(flights[numbers[due.flight]], at)
+        self._queued = queued
+
+
+def _landed_again(
+    landings: Sequence[tuple[int, int, int, int]], times: int, cycles: int, grown: Sequence[int]
+) -> list[tuple[int, int, int, int]]:
+    """The landings of a repetition, again and again; ``grown``: by how many operations each agent goes on, and more."""
+    return [
+        (agent, pc + n * grown[agent], barrier, at + n * cycles)
+        for n in range(1, times + 1)
+        for agent, pc, barrier, at in landings
+    ]

@@ -1,0 +1,85 @@
+"""What is left out because it repeats: the result is that of a run in which nothing is, to the last integer."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+
+import pytest
+
+from pipesim.model.ending import Ending
+from pipesim.model.ops import Op
+from pipesim.model.program import Program
+from pipesim.targets import find
+from pipesim.timed.engine import Simulation, simulate
+from pipesim.timed.profile import Profile, load_profile
+from pipesim.timed.skip.laps import RepeatedCode
+from tests.support.timed_ring import Ring, ring, toy
+
+H100 = load_profile("h100")
+EAGER = replace(H100, values=H100.values | {"wait.poll": 1})  # a wait returns at once, so that periods are short
+
+
+def both(program: Program, profile: Profile, *, traced: bool = False, max_steps: int = 1 << 30) -> Simulation:
+    """The run with all that can be left out, which must be the one without in everything else."""
+    whole = simulate(program, profile, traced=traced, max_steps=max_steps, landings=True, skip=False)
+    short = simulate(program, profile, traced=traced, max_steps=max_steps, landings=True)
+    assert short.trace == whole.trace
+    assert replace(short, skipped=0, trace=whole.trace) == whole
+    assert whole.skipped == 0
+    return short
+
+
+@pytest.mark.parametrize(
+    ("name", "params", "least"),
+    [
+        ("producer_consumer", {"tiles": 150}, 60),
+        ("producer_consumer", {"tiles": 150, "work": 0, "stages": 2}, 50),
+        ("persistent_scheduler", {"tiles": 40}, 30),
+        ("epilogue_residual", {"tiles": 60}, 25),
+        ("cluster_multicast", {"tiles": 80}, 50),
+        ("gemm_sm90", {"tiles": 12, "k_iters": 8}, 30),
+        ("cutlass_sm90_pingpong", {"tiles": 24}, 20),
+    ],
+)
+def test_long_runs_of_the_built_in_protocols(name: str, params: dict[str, int], least: int) -> None:
+    short = both(find(name).build(params), EAGER)
+    assert short.outcome is Ending.FINISHED
+    assert 100 * short.skipped > least * short.steps, f"{short.skipped} of {short.steps} were left out"
+
+
+@pytest.mark.parametrize("seed", range(24))
+def test_random_rings_on_random_profiles(seed: int) -> None:
+    draw = random.Random(seed)
+    stages, tiles, warps = draw.randint(1, 4), draw.randint(30, 90), draw.randint(1, 3)
+    shape = Ring(stages=stages, tiles=tiles, warps=warps, work=draw.choice([0, 7, 30]))
+    names = ["wait_issue", "wait_wake_up", "wait_retry", "arrive_issue", "arrive_latency", "copy_latency", "loop_issue"]
+    profile = toy(wait_poll=draw.randint(1, 5), **{name: draw.randint(0, 40) for name in names})
+    both(ring(shape).flatten({}), profile, traced=draw.random() < 0.5, max_steps=draw.choice([1 << 30, 300]))
+
+
+def test_a_deadlock_after_many_iterations_is_the_same() -> None:
+    """The consumer stops handing its stages back when most of the run is over."""
+    short = both(ring(Ring(stages=2, tiles=120, warps=1, work=30, arrives=100)).flatten({}), EAGER)
+    assert short.outcome is Ending.DEADLOCK
+    assert short.skipped > 0
+
+
+def test_a_budget_ends_it_at_the_same_operation() -> None:
+    short = both(find("producer_consumer").build({"tiles": 150}), EAGER, max_steps=1711)
+    assert (short.outcome, short.steps) == (Ending.UNKNOWN, 1711)
+    assert short.skipped > 0
+
+
+def test_an_item_that_breaks_the_series_is_found() -> None:
+    """Its twin: one read that expects another item than the copy brings is no repetition, and its fault is found."""
+    program = find("producer_consumer").build({"tiles": 150})
+    reader = max(range(len(program.agents)), key=lambda agent: sum(op[0] == Op.READ for op in program.code[agent]))
+    reads = [pc for pc, op in enumerate(program.code[reader]) if op[0] == Op.READ]
+    code = list(program.code[reader])
+    code[reads[120]] = (*code[reads[120]][:-1], 7)
+    wrong = replace(program, code=(*program.code[:reader], tuple(code), *program.code[reader + 1 :]))
+    assert len(both(wrong, EAGER).faults) == 1
+    assert both(program, EAGER).faults == ()
+    laps = reads[8], reads[16]  # four stages, both parities
+    assert RepeatedCode(program).more(reader, *laps) > RepeatedCode(wrong).more(reader, *laps) > 0
