@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from pipesim.api.finding import CheckFinding, CounterexampleDiagram, ReportedFinding
     from pipesim.api.show import Diagram, show
     from pipesim.api.simulate import SimulationResult, simulate
+    from pipesim.api.sweep import SweepResult, sweep
     from pipesim.api.verify import VerifyResult, verify
     from pipesim.conform.agreement import Agreement
     from pipesim.conform.result import TraceVerdict
@@ -61,6 +62,7 @@ _HOMES = {
         "pipesim.api.finding": ("CheckFinding", "CounterexampleDiagram", "ReportedFinding"),
         "pipesim.api.show": ("Diagram", "show"),
         "pipesim.api.simulate": ("SimulationResult", "simulate"),
+        "pipesim.api.sweep": ("SweepResult", "sweep"),
         "pipesim.api.verify": ("VerifyResult", "verify"),
         "pipesim.conform.agreement": ("Agreement",),
         "pipesim.conform.result": ("TraceVerdict",),
@@ -129,6 +131,7 @@ __all__ = [
     "Slot",
     "Space",
     "StateToken",
+    "SweepResult",
     "Target",
     "TileArray",
     "TimeComparison",
@@ -155,6 +158,7 @@ __all__ = [
     "record",
     "show",
     "simulate",
+    "sweep",
     "umma_arrive_leader_cta",
     "umma_arrive_peer_cta",
     "verify",

@@ -17,6 +17,7 @@ MAX_PTX_BYTES = 1 << 26  #: of a PTX file; the largest of a public kernel has 2 
 MAX_LAUNCH_BYTES = 1 << 24  #: of a launch file, with the arrays in it
 MAX_CUBIN_BYTES = 1 << 28  #: of one entry of the compile cache
 MAX_IMAGE_BYTES = 1 << 32  #: of machine code or a fat binary that a process loads; those of cuBLAS have 0.5 GB
+MAX_SWEEP_BYTES = 1 << 28  #: of a sweep's results file: 100,000 configurations of 1 KB have 100 MB
 MAX_IMAGE_PARTS = 1 << 16  #: sections of machine code, entries of a fat binary
 MAX_BUFFER_BYTES = 1 << 36  #: of one argument of a kernel; an H200 has 141 GB
 

@@ -99,6 +99,10 @@ class ProfileError(UsageError):
     """A latency profile is unknown, damaged, or of another version."""
 
 
+class ResultsFileError(UsageError):
+    """A sweep's results file is damaged, in use, or of another question."""
+
+
 class OutputExistsError(UsageError):
     """An output file exists and ``--force`` was not given."""
 

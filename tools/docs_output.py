@@ -45,6 +45,7 @@ PAGES = (
     "docs/check.md",
     "docs/ci.md",
     "docs/redundant.md",
+    "docs/sweep.md",
     "docs/kinds.md",
     "docs/commands.md",
     "docs/from-a-hang.md",

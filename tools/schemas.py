@@ -27,6 +27,7 @@ from pipesim.answers.views.redundant import RedundantReport
 from pipesim.answers.views.rows import ProtocolRow
 from pipesim.answers.views.run import RunReport
 from pipesim.answers.views.summary import Failure, ProtocolReport, SummaryReport, TraceLine
+from pipesim.answers.views.sweep import Configuration, SweepReport
 from pipesim.answers.views.trace import CompareReport, PairReport, PairTime, TraceComparison
 from pipesim.answers.views.verify import VerifyReport
 from pipesim.bounds import MAX_KHZ
@@ -66,6 +67,8 @@ SENTENCES: Mapping[type, Schema] = {
     CheckReport: {"how": TEXT, "said": TEXT, "also": {"type": "array", "items": TEXT}},
     ProvedRange: {"why": TEXT},
     RedundantReport: {"said": TEXT, "withheld": TEXT},
+    SweepReport: {"said": TEXT, "ok": VERDICT_OK},
+    Configuration: {"limit": TEXT},
     WalkReport: {"said": TEXT},
     TraceComparison: {"source": TEXT, "device": TEXT, "behaviour": BEHAVIOUR},
     TimeComparison: {"said": TEXT},
@@ -188,7 +191,7 @@ def several(name: str, title: str, report: type, head: Mapping[str, Schema], *, 
 def answers() -> dict[str, Schema]:
     """The documents of ``--json``."""
     shown, listed, caught, examined = (Types(lower_names) for _ in range(4))
-    needless, recorded, told, named = (Types(lower_names) for _ in range(4))
+    needless, recorded, told, named, swept = (Types(lower_names) for _ in range(5))
     protocols = listed.of(ProtocolRow)
     shown.of(Anatomy)
     anatomy = record({"exit_code": EXIT_CODE, **shown.defs.pop("Anatomy")["properties"]})
@@ -227,6 +230,13 @@ def answers() -> dict[str, Schema]:
         ),
         "run": answer("run", "pipesim run NAME --json", RunReport),
         "run-schedule": answer("run-schedule", "pipesim run NAME --schedule TEXT --json", WalkReport),
+        "sweep": document(
+            "sweep",
+            ANSWERS,
+            "pipesim sweep NAME --json",
+            record({"exit_code": EXIT_CODE, "report": swept.of(SweepReport)}),
+            swept.defs,
+        ),
         "verify": answer("verify", "pipesim verify NAME --json", VerifyReport, more=lacking),
         "verify-several": several("verify-several", "pipesim verify A B --json", ProtocolReport, head, codes=True),
         "compare": answer("compare", "pipesim diff TRACE --json, pipesim capture NAME --json", CompareReport),

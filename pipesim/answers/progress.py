@@ -46,6 +46,10 @@ class Progress:
         """As :meth:`check_step`, around one step of the search for what a protocol does not need."""
         return nullcontext(_uncounted)
 
+    def configurations(self, protocol: str, number: int) -> AbstractContextManager[Unit]:  # noqa: ARG002  # for overrides
+        """Around the work on so many configurations; the block calls what it is given after each."""
+        return nullcontext(_uncounted)
+
     def missing(self, error: EvidenceError) -> None:
         """Evidence is missing; the answer follows all the same."""
 

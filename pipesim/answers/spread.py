@@ -31,22 +31,30 @@ def spread(
     failed: Callable[[_Part, BaseException], _Result],
     done: Callable[[int], None],
     jobs: int,
+    keep: Callable[[int, _Result], None] = lambda n, result: None,  # noqa: ARG005
 ) -> list[_Result]:
     """``do`` of every part, in ``jobs`` processes; in this one if that is 1.
 
     ``do`` must not raise, and parts and results can be pickled; ``failed`` is asked for the result of a part whose
     process died, and of all that is left when a KeyboardInterrupt ends the work, which is raised if nothing is over.
-    ``done`` is called with the index of every part that is over, in any order. The processes have the memory limit of
-    this one. They end with it, however it ends, and leave the signals to it.
+    ``done`` is called with the index of every part that is over, in any order, and before that ``keep`` with its
+    result, too. The processes have the memory limit of this one. They end with it, however it ends, and leave the
+    signals to it.
     """
     found: dict[int, _Result] = {}
     try:
         if min(jobs, len(parts)) <= 1:
             for n, part in enumerate(parts):
                 found[n] = do(part)
+                keep(n, found[n])
                 done(n)
         else:
-            _in_processes(parts, do, failed, done, jobs, found)
+
+            def over(n: int) -> None:
+                keep(n, found[n])
+                done(n)
+
+            _in_processes(parts, do, failed, over, jobs, found)
     except KeyboardInterrupt as error:
         if not found:
             raise

@@ -29,6 +29,7 @@ from pipesim.cli import (
     record,
     run,
     show,
+    sweep,
     table,
     verify,
 )
@@ -47,6 +48,7 @@ COMMANDS: tuple[Command, ...] = (
     new.COMMAND,
     check.COMMAND,
     run.COMMAND,
+    sweep.COMMAND,
     export.COMMAND,
     table.COMMAND,
     capture.COMMAND,

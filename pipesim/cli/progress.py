@@ -42,6 +42,10 @@ class TerminalProgress(Progress):
         """The same of the search for what a protocol does not need."""
         return counted_units(f"checking {protocol}: {step.value}")
 
+    def configurations(self, protocol: str, number: int) -> AbstractContextManager[Unit]:
+        """A line that counts the configurations that have an answer."""
+        return counted_units(f"sweeping {protocol}, {number:,} configurations")
+
     def missing(self, error: EvidenceError) -> None:
         """The error, before the answer."""
         complain(error)

@@ -6,6 +6,7 @@ from dataclasses import fields
 
 from pipesim.answers.views.check import CheckReport, WalkReport
 from pipesim.answers.views.run import RunReport
+from pipesim.answers.views.sweep import SweepReport
 from pipesim.answers.views.trace import CompareReport
 from pipesim.answers.views.verify import VerifyReport
 from pipesim.explain.anatomy.parts import Anatomy
@@ -21,6 +22,11 @@ def document_of(report: Report) -> dict[str, object]:
     if isinstance(report, VerifyReport) and report.missing is not None:
         document["error"] = report.missing
     return document
+
+
+def sweep_document(report: SweepReport) -> dict[str, object]:
+    """``{"exit_code", "report"}`` of a sweep."""
+    return {"exit_code": exit_code(report), "report": report}
 
 
 def anatomy_document(found: Anatomy) -> dict[str, object]:

@@ -34,7 +34,7 @@ BY_NAME = {
     "list": (), "show": (PC,), "new": ("new.py",), "check": (PC,), "run": (PC,), "export": (PC, "--to", "promela"),
     "table": (PC,), "capture": (PC,), "diff": ("a.parquet",), "verify": (PC,), "completion": ("bash",), "launches": (),
     "doctor": (), "explain": ("race",), "record": (), "instrument": ("k.ptx",),
-    "decode": ("a.records", "--kernel", "k.ptx"),
+    "decode": ("a.records", "--kernel", "k.ptx"), "sweep": (PC, "-p", "stages=2,3"),
 }  # fmt: skip
 
 

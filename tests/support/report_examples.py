@@ -19,15 +19,26 @@ from pipesim.answers.kinds import kind_lines, kind_named
 from pipesim.answers.progress import Stage
 from pipesim.answers.redundant import redundant
 from pipesim.answers.run import run
+from pipesim.answers.sweep.rank import ranked, smallest
 from pipesim.answers.views.check import CheckReport, ProvedRange
 from pipesim.answers.views.heading import Heading
 from pipesim.answers.views.rows import PeriodRow, ProtocolRow, ProtocolTraces
 from pipesim.answers.views.run import RunReport, SimulationLine
 from pipesim.answers.views.summary import Failure, Hardware, ProtocolReport, SummaryReport, TraceLine
+from pipesim.answers.views.sweep import (
+    Configuration,
+    Metric,
+    Reached,
+    Resources,
+    SweepReport,
+    Times,
+    WorkUnit,
+)
 from pipesim.answers.views.trace import CAPTURED_NOW, CompareReport, PairReport, PairSide, TraceComparison
 from pipesim.answers.views.verify import VerifyReport
 from pipesim.conform.agreement import Agreement, Reason, ReasonKind
 from pipesim.conform.assumed import Assumed, AssumedKind
+from pipesim.conform.bottleneck import Bottleneck, LimitKind
 from pipesim.conform.diagnose.edits import Edit, EditKind
 from pipesim.conform.diagnose.examined import Autopsy, Diagnosis, Examination, Explanation, LaunchOutcome, Standing
 from pipesim.conform.pair.result import (
@@ -74,6 +85,7 @@ from pipesim.report.pages.redundant import paint_redundant
 from pipesim.report.pages.run import paint_run
 from pipesim.report.pages.show import paint_show
 from pipesim.report.pages.summary import paint_summary
+from pipesim.report.pages.sweep import paint_sweep
 from pipesim.report.pages.verify import paint_compare, paint_verify
 from pipesim.report.pages.walked import paint_walk
 from pipesim.report.text.console import paint, width_of
@@ -903,7 +915,40 @@ def summary_good(console: Console) -> None:
     paint_summary(console, SummaryReport("h200", rows))
 
 
+def swept(console: Console) -> None:
+    """A sweep over two parameters with configurations that are refused, not correct, and not reached."""
+    paint_sweep(console, sweep_example())
+
+
+def sweep_example() -> SweepReport:
+    """Drawn up by hand: more stages help until the consumers are busy; the last configuration was not reached."""
+    found = []
+    for stages in (1, 2, 3, 12):
+        for nbytes in (8192, 16384):
+            params = {"stages": stages, "tile_bytes": nbytes}
+            if stages * nbytes > 180_000:
+                found.append(Configuration(params, Reached.REFUSED, "ring needs 196,608 bytes; a CTA has 180,000"))
+            elif stages == 12:
+                found.append(Configuration(params, Reached.NOT_REACHED, "the time limit of 5 s was reached"))
+            elif (stages, nbytes) == (3, 16384):
+                found.append(Configuration(params, Reached.REFUTED, "deadlock"))
+            else:
+                late = Bottleneck(LimitKind.LOADS, "mma", 430, "full")
+                limit = late if stages == 1 else Bottleneck(LimitKind.ROLE, "mma", 12, "full")
+                times = Times(
+                    90_000 // stages + nbytes, 600_000 // stages + 20 * nbytes, 64 * nbytes, WorkUnit.BYTES, limit
+                )
+                found.append(Configuration(params, Reached.USABLE, "", Resources(stages * nbytes, 96, 12_288), times))
+    order = ranked(found, Metric.THROUGHPUT)
+    return SweepReport(
+        "ring", "h200", H200, {"stages": (1, 2, 3, 12), "tile_bytes": (8192, 16384)}, {"work": 600}, None,
+        Metric.THROUGHPUT, WorkUnit.BYTES, chosen=True, proved=True, configurations=tuple(found), ranked=order,
+        smallest=smallest(order, 300), within_permille=300, reused=2, interrupted="the time limit of 5 s was reached",
+    )  # fmt: skip
+
+
 EXAMPLES: dict[str, Callable[[Console], None]] = {
+    "sweep": swept,
     "verify_good": verify_good,
     "verify_divergence": verify_divergence,
     "times_off": times_off,

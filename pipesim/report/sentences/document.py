@@ -5,6 +5,7 @@ from __future__ import annotations
 from pipesim.answers.views.check import CheckReport, ProvedRange, WalkReport
 from pipesim.answers.views.redundant import RedundantReport
 from pipesim.answers.views.summary import Failure, ProtocolReport, SummaryReport, TraceLine
+from pipesim.answers.views.sweep import Configuration, SweepReport
 from pipesim.answers.views.trace import CompareReport, PairReport, TraceComparison
 from pipesim.answers.views.verify import VerifyReport
 from pipesim.conform.times import TimeComparison
@@ -12,6 +13,7 @@ from pipesim.report.sentences.check import check_sentence, how_words, walk_sente
 from pipesim.report.sentences.pair import pair_sentence
 from pipesim.report.sentences.redundant import redundant_sentence
 from pipesim.report.sentences.stage import failure_words
+from pipesim.report.sentences.sweep import sweep_members
 from pipesim.report.sentences.times import time_words
 from pipesim.report.sentences.trace import compare_sentence, device_words, source_words, trace_line_reason
 from pipesim.report.sentences.verify import verify_sentence
@@ -23,6 +25,8 @@ def in_words(value: object) -> dict[str, object]:  # one case a class
         case CheckReport():
             also = [kind.value for kind in value.also]
             return {"how": how_words(value), "said": check_sentence(value), "also": also}
+        case SweepReport() | Configuration():
+            return sweep_members(value)
         case RedundantReport():
             why = value.withheld.value if value.withheld is not None else ""
             return {"said": redundant_sentence(value), "withheld": why}

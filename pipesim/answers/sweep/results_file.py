@@ -1,0 +1,176 @@
+"""The results file of a sweep: a line of JSON for each configuration that has an answer, written as soon as it has.
+
+The first line says what was asked. A sweep that asks the same goes on where the last one ended; a file of another
+question is refused. Each line has a checksum: the last one may be cut off, by a signal or a full disk, and is then
+dropped; any other damage is an error.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import zlib
+from collections.abc import Mapping
+from dataclasses import asdict
+from io import FileIO
+from pathlib import Path
+from typing import Any
+
+from pipesim.answers.sweep.space import Params
+from pipesim.answers.views.sweep import Configuration, Reached, Resources, Times, WorkUnit
+from pipesim.bounds import MAX_SWEEP_BYTES
+from pipesim.conform.bottleneck import Bottleneck, LimitKind
+from pipesim.errors import ResultsFileError
+from pipesim.inputs import InputKind
+
+FORMAT = "pipesim-sweep"
+VERSION = 1
+_START_ANEW = "name another file, or add --force to start it again"
+RESULTS = InputKind("line of a results file", MAX_SWEEP_BYTES, ResultsFileError, _START_ANEW)
+#: States that another run would only repeat; what failed or was not reached is tried again.
+KEPT = frozenset(Reached) - {Reached.FAILED, Reached.NOT_REACHED}
+
+
+class ResultsFile:
+    """An open results file, a context manager; ``known`` is what it had when it was opened."""
+
+    def __init__(self, path: Path, question: Mapping[str, object], *, force: bool = False) -> None:
+        self._path = path
+        self._question = {"format": FORMAT, "version": VERSION, **question}
+        self._force = force
+        self.known: dict[Params, Configuration] = {}
+
+    def __enter__(self) -> ResultsFile:
+        """Read what is there. ResultsFileError for a file that is damaged, of another question, or in use."""
+        whole = b""
+        if self._path.exists():
+            data = RESULTS.read_bytes(self._path)
+            if not self._force and data:
+                whole = self._read(data)
+        self._file = self._opened()
+        self._file.truncate(len(whole))
+        self._file.seek(len(whole))
+        if not whole:
+            self._write(self._question)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._file.close()
+
+    def keep(self, configuration: Configuration) -> None:
+        """Write an answer, unless another run may have another one. ResultsFileError if the disk refuses."""
+        if configuration.state in KEPT:
+            self._write(_as_row(configuration))
+
+    def _opened(self) -> FileIO:
+        try:
+            file = self._path.open("r+b" if self._path.exists() else "w+b", buffering=0)  # a line is there at once
+        except OSError as error:
+            raise ResultsFileError(
+                f"the results file {self._path} cannot be written", cause=error.strerror or str(error)
+            ) from error
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            file.close()
+            raise ResultsFileError(
+                f"the results file {self._path} is in use",
+                cause="another sweep is writing it",
+                correction="name another",
+            ) from None
+        return file
+
+    def _write(self, row: Mapping[str, object]) -> None:
+        text = json.dumps(row, separators=(",", ":"), sort_keys=True)
+        line = f"{zlib.crc32(text.encode()):08x} {text}\n".encode()
+        try:
+            self._file.write(line)
+        except OSError as error:
+            raise ResultsFileError(
+                f"the results file {self._path} cannot be written", cause=error.strerror or str(error)
+            ) from error
+
+    def _read(self, data: bytes) -> bytes:
+        """The lines that are whole; what they say goes to ``known``."""
+        end = data.rfind(b"\n") + 1
+        lines = data[:end].splitlines()
+        if not lines:
+            raise self._error("it has no whole line")
+        rows = [self._row(line, number) for number, line in enumerate(lines, 1)]
+        self._require_question(rows[0])
+        for number, row in enumerate(rows[1:], 2):
+            try:
+                found = _from_row(row)
+            except (KeyError, TypeError, ValueError) as error:
+                raise self._error(f"line {number} does not hold a configuration: {error}") from None
+            self.known[tuple(found.params.items())] = found
+        return data[:end]
+
+    def _row(self, line: bytes, number: int) -> Any:
+        checksum, space, text = line.partition(b" ")
+        if not space or checksum != b"%08x" % zlib.crc32(text):
+            raise self._error(f"line {number} is damaged: its checksum does not match")
+        return RESULTS.parse_json(text.decode("utf-8", "replace"), str(self._path))
+
+    def _require_question(self, row: object) -> None:
+        if not isinstance(row, dict) or row.get("format") != FORMAT:
+            raise self._error(f'its first line has no "format": "{FORMAT}"')
+        if row.get("version") != VERSION:
+            raise self._error(f"it is of version {row.get('version')!r}; this pipesim continues version {VERSION}")
+        for name, asked in self._question.items():
+            if row.get(name) != asked:
+                raise self._error(f"its {name.replace('_', ' ')} was another one")
+
+    def _error(self, cause: str) -> ResultsFileError:
+        return ResultsFileError(
+            f"the results file {self._path} cannot be continued", cause=cause, correction=_START_ANEW
+        )
+
+
+def _as_row(configuration: Configuration) -> dict[str, object]:
+    times, resources = configuration.times, configuration.resources
+    row: dict[str, object] = {"params": list(configuration.params.items()), "state": configuration.state.name}
+    row["why"] = configuration.why
+    row["resources"] = None if resources is None else asdict(resources)
+    if times is None:
+        return row | {"times": None}
+    limited = times.limited_by
+    numbers = asdict(times) | {"unit": times.unit.name}
+    numbers["limited_by"] = None if limited is None else asdict(limited) | {"limit": limited.limit.name}
+    return row | {"times": numbers}
+
+
+def _from_row(row: Any) -> Configuration:
+    """Raises KeyError, TypeError or ValueError for what :func:`_as_row` does not write."""
+    params = {str(name): _whole(value) for name, value in row["params"]}
+    resources, times = row["resources"], row["times"]
+    return Configuration(
+        params,
+        Reached[row["state"]],
+        str(row["why"]),
+        None if resources is None else Resources(**{name: _whole(value) for name, value in resources.items()}),
+        None if times is None else _times(times),
+    )
+
+
+def _times(row: Any) -> Times:
+    limited = row["limited_by"]
+    return Times(
+        cycles=_whole(row["cycles"]),
+        period_millicycles=None if row["period_millicycles"] is None else _whole(row["period_millicycles"]),
+        work=_whole(row["work"]),
+        unit=WorkUnit[row["unit"]],
+        limited_by=None
+        if limited is None
+        else Bottleneck(
+            LimitKind[limited["limit"]], str(limited["role"]), _whole(limited["waits_permille"]), str(limited["group"])
+        ),
+        at_matrix=row["at_matrix"] is True,
+        bound_by=str(row["bound_by"]),
+    )
+
+
+def _whole(value: object) -> int:
+    if type(value) is not int:
+        raise TypeError("a whole number is needed")
+    return value

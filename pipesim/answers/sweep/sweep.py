@@ -1,0 +1,258 @@
+"""A sweep: every configuration proved and simulated, on this machine's processors or on a cluster, then ranked."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Protocol
+
+from pipesim.answers.progress import SILENT, Progress
+from pipesim.answers.spread import spread
+from pipesim.answers.sweep.configuration import Question, SweepPart, carry_out, failed, tried
+from pipesim.answers.sweep.measure import MOST_STATES, MOST_STEPS
+from pipesim.answers.sweep.rank import WITHIN_PERMILLE, metric_for, ranked, smallest, unit_for
+from pipesim.answers.sweep.results_file import ResultsFile
+from pipesim.answers.sweep.space import Params, axes_of, configurations
+from pipesim.answers.sweep.version import version
+from pipesim.answers.verify_parts import Subject
+from pipesim.answers.views.sweep import Configuration, Metric, Reached, SweepReport
+from pipesim.errors import ParameterError, PipesimError
+from pipesim.model.program import Program
+from pipesim.model.program_json import dumps
+from pipesim.process.limits import Limit, LimitReachedError
+from pipesim.process.watch import current
+from pipesim.protocols.catalog import BUILT_IN
+from pipesim.targets import Target
+from pipesim.timed.profile import Profile
+
+Over = Callable[[Params, Configuration], None]  #: called with each answer, as soon as there is one
+
+
+class Workers(Protocol):
+    """Processes elsewhere that compute configurations."""
+
+    def compute(self, parts: Sequence[SweepPart], asked: Question, over: Over) -> None:
+        """Compute these, each of which is ``over`` in any order."""
+
+
+@dataclass(frozen=True)
+class Where:
+    """Where a sweep is computed, and where its answers are kept.
+
+    ``jobs``: processes, which can be more than one only where the target has a name that another process finds.
+    ``results``: the file of the answers, None to keep none; ``force``: it is started again.
+    """
+
+    jobs: int = 1
+    cluster: Workers | None = None
+    results: Path | None = None
+    force: bool = False
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """What is swept. ``fixed``: parameters that are not swept; ``axes``: each swept one with its values.
+
+    ``metric``: None to choose one that can be compared (:func:`~pipesim.answers.sweep.rank.metric_for`).
+    """
+
+    target: Target
+    axes: Mapping[str, Sequence[int]]
+    fixed: Mapping[str, int]
+    profile: Profile
+    ctas: int | None = None
+    metric: Metric | None = None
+    prove: bool = True
+    max_states: int = MOST_STATES
+    max_steps: int = MOST_STEPS
+    within_permille: int = WITHIN_PERMILLE
+
+
+def sweep(asked: Sweep, where: Where | None = None, progress: Progress = SILENT) -> SweepReport:
+    """Prove and simulate every configuration, and rank them.
+
+    What a configuration is refused for is part of the answer. ParameterError for a parameter that the protocol does
+    not have or that is given twice; ResultsFileError for a results file that cannot be continued. A time limit, or an
+    interruption after the first answer, ends the sweep with what is known.
+    """
+    where = where or Where()
+    axes = _require(asked)
+    every = configurations(axes)
+    with _results(asked, where) as file:
+        known = {params: file.known[params] for params in every if params in file.known} if file else {}
+        rest = [params for params in every if params not in known]
+        found, ended = _computed(asked, where, rest, file, progress)
+    answers = tuple(
+        known.get(params) or found.get(params) or Configuration(dict(params), Reached.NOT_REACHED, ended)
+        for params in every
+    )
+    return _report(asked, axes, answers, reused=len(known), ended=ended)
+
+
+def _require(asked: Sweep) -> dict[str, tuple[int, ...]]:
+    """The axes, after every name has been checked."""
+    axes = axes_of(asked.axes)
+    if asked.target.program is not None:
+        raise ParameterError(
+            f"{asked.target.name} takes no parameters, so that there is nothing to sweep",
+            correction="sweep the protocol that makes it",
+        )
+    if not axes:
+        raise ParameterError(
+            "no parameter is swept",
+            correction=f"give one several values, such as {next(iter(asked.target.defaults), 'n')}=2..8",
+        )
+    unknown = [name for name in (*axes, *asked.fixed) if name not in asked.target.defaults]
+    if unknown:  # the error is that of a call with this parameter
+        asked.target.build({unknown[0]: 1})
+    return axes
+
+
+@contextmanager
+def _results(asked: Sweep, where: Where) -> Iterator[ResultsFile | None]:
+    if where.results is None:
+        with nullcontext() as nothing:
+            yield nothing
+        return
+    with ResultsFile(where.results, _question(asked), force=where.force) as file:
+        yield file
+
+
+def _question(asked: Sweep) -> dict[str, object]:
+    """What a results file must agree in: all that the answers depend on, but for the values of the axes."""
+    axes = axes_of(asked.axes)
+    profile = hashlib.sha256(repr(sorted(asked.profile.values.items())).encode()).hexdigest()
+    return {
+        "pipesim": version(),
+        "protocol": asked.target.name,
+        "program": _digest(asked, axes),
+        "profile": asked.profile.name,
+        "values_of_the_profile": profile,
+        "swept": sorted(axes),
+        "fixed": sorted([name, value] for name, value in asked.fixed.items()),
+        "ctas": asked.ctas,
+        "proof": [asked.max_states] if asked.prove else [],
+        "max_steps": asked.max_steps,
+    }
+
+
+def _digest(asked: Sweep, axes: Mapping[str, tuple[int, ...]]) -> str:
+    """Of the program at the defaults, so that a protocol that was edited is another one; "" if there is none there.
+
+    An edit that only another configuration shows is not seen: the file of a sweep belongs to one text of a protocol.
+    """
+    for params in (dict(asked.fixed), *(dict(asked.fixed) | dict(each) for each in configurations(axes)[:8])):
+        try:
+            text = dumps(asked.target.build(params, grid=asked.ctas))
+        except PipesimError:
+            continue
+        return hashlib.sha256(text.encode()).hexdigest()
+    return ""
+
+
+# computing
+
+
+def _computed(
+    asked: Sweep, where: Where, rest: Sequence[Params], file: ResultsFile | None, progress: Progress
+) -> tuple[dict[Params, Configuration], str]:
+    """The answers of these, and what ended the sweep before the last of them ("" if nothing did)."""
+    found: dict[Params, Configuration] = {}
+    question = Question(asked.profile, asked.prove, asked.max_states, asked.max_steps)
+    with progress.configurations(asked.target.name, len(rest)) as step:
+
+        def over(params: Params, answer: Configuration) -> None:
+            found[params] = answer
+            if file is not None:
+                file.keep(answer)
+            step(len(found), len(rest))
+
+        try:
+            _compute(asked, where, rest, question, over)
+        except LimitReachedError as reached:
+            if reached.limit is not Limit.TIME or not found:
+                raise
+            current().resume()
+            return found, reached.in_words()
+        except KeyboardInterrupt:
+            if not found:
+                raise
+            current().resume()
+            return found, "interrupted"
+    interrupted = any(each.state is Reached.NOT_REACHED for each in found.values())
+    return found, "interrupted" if interrupted else ""
+
+
+def _compute(asked: Sweep, where: Where, rest: Sequence[Params], question: Question, over: Over) -> None:
+    spelling = asked.target.spelling
+    if where.cluster is not None:
+        parts = []
+        for params in rest:
+            made = _travelling(asked, params, question)
+            if isinstance(made, SweepPart):
+                parts.append(made)
+            else:
+                over(params, made)
+        where.cluster.compute(parts, question, over)
+    elif where.jobs > 1 and spelling:
+        parts = [SweepPart(params, _subject(asked, params)) for params in rest]
+        spread(
+            parts,
+            partial(carry_out, asked=question),
+            lambda part, error: failed(part.params, error),
+            lambda n: None,  # noqa: ARG005
+            where.jobs,
+            lambda n, answer: over(rest[n], answer),
+        )
+    else:
+        for params in rest:
+            over(params, tried(params, partial(_build, asked, params), question))
+
+
+def _build(asked: Sweep, params: Params) -> Program:
+    return asked.target.build(dict(asked.fixed) | dict(params), grid=asked.ctas)
+
+
+def _subject(asked: Sweep, params: Params) -> Subject:
+    values = tuple((dict(asked.fixed) | dict(params)).items())
+    return Subject(asked.target.spelling, values, asked.ctas, asked.target.strictness)
+
+
+def _travelling(asked: Sweep, params: Params, question: Question) -> SweepPart | Configuration:
+    """A configuration for another machine: one of a file is made here, as the file is not there, or refused here."""
+    if asked.target.spelling in BUILT_IN:
+        return SweepPart(params, _subject(asked, params))
+    try:
+        return SweepPart(params, _build(asked, params))
+    except PipesimError:
+        return tried(params, partial(_build, asked, params), question)
+
+
+def _report(
+    asked: Sweep, axes: dict[str, tuple[int, ...]], answers: tuple[Configuration, ...], *, reused: int, ended: str
+) -> SweepReport:
+    metric = asked.metric or metric_for(answers)
+    order = ranked(answers, metric)
+    return SweepReport(
+        protocol=asked.target.name,
+        profile=asked.profile.name,
+        device=asked.profile.device,
+        axes=axes,
+        fixed=dict(asked.fixed),
+        ctas=asked.ctas,
+        metric=metric,
+        unit=unit_for(answers),
+        chosen=asked.metric is None,
+        proved=asked.prove,
+        configurations=answers,
+        ranked=order,
+        smallest=smallest(order, asked.within_permille),
+        within_permille=asked.within_permille,
+        reused=reused,
+        interrupted=ended,
+        assumed=asked.profile.assumed,
+    )

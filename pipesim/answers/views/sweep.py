@@ -1,0 +1,144 @@
+"""What ``sweep`` answers: a protocol at many parameters, what each configuration comes to, and which are the best."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import Enum
+
+from pipesim.answers.views.conclusion import Conclusion
+from pipesim.conform.bottleneck import Bottleneck
+
+
+class Metric(Enum):
+    """What configurations are ranked by. The value is a phrase for a report."""
+
+    PERIOD = "cycles an iteration"  #: in the steady state: lower is better
+    RUN = "cycles of the whole run"  #: of one CTA or cluster, from its first operation to its last: lower is better
+    THROUGHPUT = "throughput"  #: work in the time of the whole run: higher is better
+
+
+class WorkUnit(Enum):
+    """What throughput counts. The value is a phrase for a report."""
+
+    MATRIX = "share of the matrix engine's time"  #: cycles of matrix multiplication in a cycle
+    BYTES = "bytes loaded in a cycle"  #: of a program without matrix multiplications
+
+
+class Reached(Enum):
+    """How far a configuration came. The value is a phrase for a report."""
+
+    USABLE = "finishes"  #: and is proved, where that was asked for
+    REFUSED = "refused"  #: its parameters are out of range, or it does not fit the hardware
+    REFUTED = "not correct"  #: some schedule goes wrong
+    UNDECIDED = "not proved"  #: the proof reached a limit
+    UNFINISHED = "does not finish"  #: the simulated schedule ends in a deadlock or a fault
+    CUT = "not simulated to its end"  #: more operations than a simulation may have
+    FAILED = "failed"  #: pipesim failed, or the memory limit was reached
+    NOT_REACHED = "not reached"  #: the sweep ended before
+
+
+#: Configurations of which the sweep says nothing, or not enough.
+NOT_KNOWN = frozenset({Reached.UNDECIDED, Reached.CUT, Reached.FAILED, Reached.NOT_REACHED})
+
+
+@dataclass(frozen=True)
+class Resources:
+    """What one CTA takes of an SM: bytes of shared memory, threads, registers of all its threads (0: not stated)."""
+
+    smem_bytes: int
+    threads: int
+    registers: int
+
+    @property
+    def size(self) -> tuple[int, int, int]:
+        """What is smaller by: shared memory first, then registers, then threads."""
+        return self.smem_bytes, self.registers, self.threads
+
+
+@dataclass(frozen=True)
+class Times:
+    """What one simulation of a configuration comes to.
+
+    ``period_millicycles``: None where the run never became steady. ``work``: in the unit of ``unit``, of the whole run.
+    ``at_matrix``: the role that limits the run has the matrix engine at work for most of it.
+    ``bound_by``: what sets the least period of any schedule, "" if that is not known.
+    """
+
+    cycles: int
+    period_millicycles: int | None
+    work: int
+    unit: WorkUnit
+    limited_by: Bottleneck | None = None
+    at_matrix: bool = False
+    bound_by: str = ""
+
+
+@dataclass(frozen=True)
+class Configuration:
+    """One configuration: its parameters that are swept, how far it came, and why no further.
+
+    ``why`` is a fact: what was refused, the kind of finding, the error. ``times`` are those of a run that finished.
+    """
+
+    params: Mapping[str, int]
+    state: Reached
+    why: str = ""
+    resources: Resources | None = None
+    times: Times | None = None
+
+    @property
+    def usable(self) -> bool:
+        """True if it finishes, and is proved where that was asked for."""
+        return self.state is Reached.USABLE
+
+
+@dataclass(frozen=True)
+class Ranked:
+    """A usable configuration by the metric of the sweep.
+
+    ``value``: in thousandths of a cycle, of a share or of a byte. ``off_permille``: how much worse than the best it is.
+    """
+
+    configuration: Configuration
+    value: int
+    off_permille: int
+
+
+@dataclass(frozen=True)
+class SweepReport:
+    """The configurations of a sweep, those that are usable from the best on, and the smallest that is nearly as good.
+
+    ``axes``: the swept parameters with their values, in order; ``fixed``: the others that were given.
+    ``configurations`` are in the order of the axes, the last changing fastest. ``chosen``: nobody asked for the metric.
+    ``proved``: each usable configuration is. ``reused``: so many come from the results file. ``interrupted``: a limit
+    or a signal ended the sweep.
+    """
+
+    protocol: str
+    profile: str
+    device: str
+    axes: Mapping[str, tuple[int, ...]]
+    fixed: Mapping[str, int]
+    ctas: int | None
+    metric: Metric
+    unit: WorkUnit | None
+    chosen: bool
+    proved: bool
+    configurations: tuple[Configuration, ...]
+    ranked: tuple[Ranked, ...]
+    smallest: Ranked | None
+    within_permille: int
+    reused: int = 0
+    interrupted: str = ""
+    assumed: tuple[str, ...] = ()
+
+    @property
+    def conclusion(self) -> Conclusion:
+        """Wrong if a configuration is refuted or does not finish, unknown if one is not known or none is usable."""
+        states = {each.state for each in self.configurations}
+        if states & {Reached.REFUTED, Reached.UNFINISHED}:
+            return Conclusion.WRONG
+        if states & NOT_KNOWN or not self.ranked:
+            return Conclusion.UNKNOWN
+        return Conclusion.AGREES

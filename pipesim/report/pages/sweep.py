@@ -1,0 +1,176 @@
+"""``pipesim sweep``: the best configurations, a plot over each parameter, what is not usable and why, the choice."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rich.console import Console
+
+from pipesim.answers.views.conclusion import Conclusion
+from pipesim.answers.views.sweep import Configuration, Metric, Ranked, Reached, SweepReport
+from pipesim.report.pictures.bars import bar_lines
+from pipesim.report.sentences.sweep import (
+    arguments,
+    cell_words,
+    column_words,
+    limit_words,
+    metric_words,
+    name_of,
+    registers_words,
+    smallest_sentence,
+    sweep_sentence,
+    why_metric,
+)
+from pipesim.report.text.console import BAD, GOOD, UNSURE, paint, width_of
+from pipesim.report.text.layout import columns, field, wrap, wrap_parts
+from pipesim.report.text.words import NONE, count, listed, number, parameter, percent, size
+
+MOST_ROWS = 20  #: of the table: the best ones
+MOST_NOT_USABLE = 40  #: that are listed
+_MOST_VALUES = 6  #: of an axis that its heading lists one by one
+_MARKS = {
+    Conclusion.AGREES: GOOD, Conclusion.WRONG: BAD, Conclusion.UNKNOWN: UNSURE,
+}  # fmt: skip
+
+
+def paint_sweep(console: Console, report: SweepReport) -> None:
+    """Write the report."""
+    paint(console, sweep_lines(report, width_of(console)))
+
+
+def sweep_lines(report: SweepReport, width: int) -> list[str]:
+    """The report in lines of at most ``width`` cells."""
+    lines = _head(report, width)
+    if report.ranked:
+        lines += ["", *_table(report, width)]
+    for axis in report.axes:
+        plot = _plot(report, axis, width)
+        lines += ["", *plot] if plot else []
+    unusable = _not_usable(report, width)
+    lines += ["", *unusable] if unusable else []
+    return [*lines, "", *_choice(report, width)]
+
+
+def _head(report: SweepReport, width: int) -> list[str]:
+    axes = [f"{name.replace('_', ' ')} {_values(values)}" for name, values in report.axes.items()]
+    fixed = [parameter(name, value) for name, value in report.fixed.items()]
+    fixed += [f"grid {count(report.ctas, 'CTA')}"] if report.ctas is not None else []
+    parts = [*axes, *fixed, count(len(report.configurations), "configuration")]
+    lines = wrap_parts(parts, width, f"{report.protocol}   ")
+    proof = "each proved for every schedule" if report.proved else "not proved: --no-proof"
+    lines += ["", *field("simulation", [f"profile {report.profile} ({report.device})", proof], width)]
+    chosen = why_metric(report)
+    lines += field("ranked by", [metric_words(report), *([chosen] if chosen else [])], width)
+    if report.reused:
+        lines += field("results", [f"{number(report.reused)} read from the results file"], width)
+    if report.interrupted:
+        lines += field("ended", [f"{report.interrupted}: {_missing(report)} not reached"], width)
+    return lines
+
+
+def _missing(report: SweepReport) -> str:
+    return count(sum(each.state is Reached.NOT_REACHED for each in report.configurations), "configuration")
+
+
+def _values(values: Sequence[int]) -> str:
+    """``2 to 8`` of every whole number between, else each value, or the first, the last and how many."""
+    if len(values) > 2 and list(values) == list(range(values[0], values[-1] + 1)):
+        return f"{number(values[0])} to {number(values[-1])}"
+    if len(values) <= _MOST_VALUES:
+        return listed([number(value) for value in values])
+    return f"{number(values[0])} … {number(values[-1])} ({number(len(values))} values)"
+
+
+def _table(report: SweepReport, width: int) -> list[str]:
+    """The best ones, and the smallest where it is not among them."""
+    shown = list(report.ranked[:MOST_ROWS])
+    if report.smallest is not None and report.smallest not in shown:
+        shown.append(report.smallest)
+    metric = column_words(report.metric, report.unit)
+    head = (*(name.replace("_", " ") for name in report.axes), "limited by", metric, "off", "memory", "registers")
+    rows = [head, *(_row(each, report) for each in shown)]
+    registers = len({row[-1] for row in rows[1:]}) > 1  # the same everywhere they say nothing
+    if not registers:
+        rows = [row[:-1] for row in rows]
+    lines = columns(rows, len(report.axes) + 1, width)
+    units = {Metric.PERIOD: "period: cycles an iteration", Metric.RUN: "run: cycles"}
+    legend = [units[report.metric]] if report.metric in units else []
+    legend += [
+        "off: from the best",
+        "memory and registers: of a CTA" if len(rows[0]) == len(head) else "memory: of a CTA",
+    ]
+    lines += wrap_parts(legend, width, "  ")
+    left = len(report.ranked) - len(shown)
+    if left > 0:
+        lines += wrap(f"{count(left, 'more usable configuration')}: --csv FILE has all", width, "  ")
+    return lines
+
+
+def _row(each: Ranked, report: SweepReport) -> tuple[str, ...]:
+    found = each.configuration
+    memory = size(found.resources.smem_bytes) if found.resources is not None else NONE
+    if found.resources is not None and memory.endswith("bytes"):
+        memory = f"{found.resources.smem_bytes / 1024:,.1f} KiB"
+    return (
+        *(number(value) for value in found.params.values()),
+        limit_words(found.times),
+        cell_words(each.value, report.metric, report.unit),
+        NONE if each is report.ranked[0] else f"+{percent(each.off_permille)}",
+        memory,
+        registers_words(found),
+    )
+
+
+def _plot(report: SweepReport, axis: str, width: int) -> list[str]:
+    """The best that any configuration reaches at each value of one parameter."""
+    best: dict[int, Ranked] = {}
+    for each in report.ranked:
+        best.setdefault(each.configuration.params[axis], each)
+    if not best or len(report.axes[axis]) < 2:
+        return []
+    rows = [
+        (number(value), best[value].value, cell_words(best[value].value, report.metric, report.unit))
+        if value in best
+        else (number(value), None, "none usable")
+        for value in report.axes[axis]
+    ]
+    over = ", the best over the other parameters" if len(report.axes) > 1 else ""
+    title = f"{column_words(report.metric, report.unit)} by {axis.replace('_', ' ')}{over}"
+    return bar_lines(title, rows, width, number(report.ranked[0].configuration.params[axis]))
+
+
+def _not_usable(report: SweepReport, width: int) -> list[str]:
+    """Every configuration that is not usable, with its reason; their number where they are too many."""
+    found = [each for each in report.configurations if not each.usable and each.state is not Reached.NOT_REACHED]
+    without = {id(each.configuration) for each in report.ranked}
+    unranked = [each for each in report.configurations if each.usable and id(each) not in without]
+    if not found and not unranked:
+        return []
+    counts = [f"{number(n)} {state.value}" for state in Reached if (n := sum(each.state is state for each in found))]
+    counts += [f"{number(len(unranked))} without a period"] * bool(unranked)
+    lines = field("not usable", counts, width)
+    for each in [*found, *unranked][:MOST_NOT_USABLE]:
+        lines += wrap(f"{name_of(each.params)}: {_reason(each)}", width, "    ", "      ")
+    left = len(found) + len(unranked) - MOST_NOT_USABLE
+    if left > 0:
+        lines += wrap(f"{count(left, 'more')}: --csv FILE has all".replace("mores", "more"), width, "    ")
+    return lines
+
+
+def _reason(each: Configuration) -> str:
+    if each.usable:
+        return "too few iterations for a steady state"
+    if each.state in (Reached.REFUSED, Reached.FAILED):
+        return each.why
+    return f"{each.state.value}: {each.why}" if each.why else each.state.value
+
+
+def _choice(report: SweepReport, width: int) -> list[str]:
+    lines = wrap(sweep_sentence(report), width, f"{_MARKS.get(report.conclusion, UNSURE)} ")
+    if not report.ranked:
+        return lines
+    said = smallest_sentence(report)
+    lines += wrap(said, width, "  ") if said else []
+    params = arguments({**report.fixed, **report.ranked[0].configuration.params})
+    again = f"pipesim run {report.protocol} --profile {report.profile} {params}"
+    return [*lines, *wrap(again, width, "  again: ", "    ")]

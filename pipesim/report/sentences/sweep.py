@@ -1,0 +1,159 @@
+"""The words of a sweep: its metric, its values, what limits a configuration, how a command line names it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import assert_never
+
+from pipesim.answers.views.sweep import (
+    NOT_KNOWN,
+    Configuration,
+    Metric,
+    Ranked,
+    Reached,
+    SweepReport,
+    Times,
+    WorkUnit,
+)
+from pipesim.conform.bottleneck import Bottleneck, LimitKind
+from pipesim.report.text.words import count, cycles, number, percent, tenths
+
+
+def metric_words(report: SweepReport) -> str:
+    """``throughput: share of the matrix engine's time, over the whole run; higher is better``."""
+    match report.metric:
+        case Metric.PERIOD:
+            return "cycles an iteration in the steady state; lower is better"
+        case Metric.RUN:
+            return "cycles of the whole run; lower is better"
+        case Metric.THROUGHPUT:
+            what = report.unit.value if report.unit is not None else "work in a cycle"
+            return f"throughput: {what}, over the whole run; higher is better"
+        case _:
+            assert_never(report.metric)
+
+
+def why_metric(report: SweepReport) -> str:
+    """Why a metric was chosen that nobody asked for, "" if it was asked for."""
+    if not report.chosen or not report.ranked:
+        return ""
+    match report.metric:
+        case Metric.PERIOD:
+            return "chosen: all configurations do the same work"
+        case Metric.RUN:
+            return "chosen: not every configuration reaches a steady state"
+        case Metric.THROUGHPUT:
+            return "chosen: the configurations do different amounts of work"
+        case _:
+            assert_never(report.metric)
+
+
+def value_words(value: int, metric: Metric, unit: WorkUnit | None) -> str:
+    """A value of the metric with its unit: ``1,105 cycles``, ``80.5 %``, ``21.3 bytes``."""
+    if metric is not Metric.THROUGHPUT:
+        return f"{cycles(value)} cycles"
+    return percent(value) if unit is WorkUnit.MATRIX else f"{tenths(value)} bytes"
+
+
+def column_words(metric: Metric, unit: WorkUnit | None) -> str:
+    """The head of the column of the metric."""
+    match metric:
+        case Metric.PERIOD:
+            return "period"
+        case Metric.RUN:
+            return "run"
+        case Metric.THROUGHPUT:
+            return "matrix engine" if unit is WorkUnit.MATRIX else "bytes a cycle"
+        case _:
+            assert_never(metric)
+
+
+def cell_words(value: int, metric: Metric, unit: WorkUnit | None) -> str:
+    """A value under that head."""
+    return value_words(value, metric, unit).removesuffix(" cycles").removesuffix(" bytes")
+
+
+def arguments(params: Mapping[str, int]) -> str:
+    """``-p stages=2 -p block_n=256``, to be copied."""
+    return " ".join(f"-p {name}={value}" for name, value in params.items())
+
+
+def name_of(params: Mapping[str, int]) -> str:
+    """``stages=2 block_n=256``."""
+    return " ".join(f"{name}={value}" for name, value in params.items())
+
+
+def bottleneck_words(found: Bottleneck | None) -> str:
+    """``consumer, which waits 3.1 % of the time``; "" where nothing is known."""
+    if found is None:
+        return ""
+    match found.limit:
+        case LimitKind.ROLE:
+            return f"{found.role}, which waits {percent(found.waits_permille)} of the time"
+        case LimitKind.LOADS:
+            return f"loads into {found.group}: {found.role} waits {percent(found.waits_permille)} of the time"
+        case LimitKind.SIGNALS:
+            return f"signals: {found.role} waits {percent(found.waits_permille)} of the time, longest for {found.group}"
+        case _:
+            assert_never(found.limit)
+
+
+def limit_words(times: Times | None) -> str:
+    """What limits a configuration, for a cell of a table: ``consumer: matrix engine``, ``loads into full``."""
+    found = None if times is None else times.limited_by
+    if times is None or found is None:
+        return ""
+    match found.limit:
+        case LimitKind.ROLE:
+            return f"{found.role}: matrix engine" if times.at_matrix else found.role
+        case LimitKind.LOADS:
+            return f"loads into {found.group}"
+        case LimitKind.SIGNALS:
+            return f"signals on {found.group}"
+        case _:
+            assert_never(found.limit)
+
+
+def registers_words(configuration: Configuration) -> str:
+    """Registers of a CTA, or a dash where they are not stated."""
+    resources = configuration.resources
+    return number(resources.registers or None) if resources is not None else number(None)
+
+
+def sweep_sentence(report: SweepReport) -> str:
+    """The conclusion in one sentence."""
+    every = count(len(report.configurations), "configuration")
+    if not report.ranked:
+        return f"none of {every} is usable"
+    best = _said(report.ranked[0], report)
+    wrong = sum(each.state in (Reached.REFUTED, Reached.UNFINISHED) for each in report.configurations)
+    unknown = sum(each.state in NOT_KNOWN for each in report.configurations)
+    lacking = [
+        f"{number(found)} of {every} {'is' if found == 1 else 'are'} {what}"
+        for found, what in ((wrong, "not correct"), (unknown, "not known"))
+        if found
+    ]
+    return f"{', '.join(lacking)}; best of the usable: {best}" if lacking else f"best: {best}"
+
+
+def smallest_sentence(report: SweepReport) -> str:
+    """The smallest that is nearly as good, in one sentence; "" of none."""
+    found = report.smallest
+    if found is None:
+        return ""
+    within = f"smallest within {percent(report.within_permille).replace('.0 %', ' %')} of the best"
+    if found is report.ranked[0]:
+        return f"{within}: the same"
+    return f"{within}: {_said(found, report)}"
+
+
+def sweep_members(value: SweepReport | Configuration) -> dict[str, object]:
+    """What JSON says of a sweep, or of a configuration, beside its data."""
+    if isinstance(value, Configuration):
+        return {"limit": limit_words(value.times)}
+    return {"said": sweep_sentence(value), "ok": value.conclusion.ok}
+
+
+def _said(each: Ranked, report: SweepReport) -> str:
+    value = value_words(each.value, report.metric, report.unit)
+    return f"{name_of(each.configuration.params)}, {value}"

@@ -1,0 +1,352 @@
+"""Sweeps: every configuration has an answer, in the order of the axes; the best, and the smallest nearly as good."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pipesim.answers.sweep import configuration
+from pipesim.answers.sweep import sweep as module
+from pipesim.answers.sweep.configuration import Question, SweepPart, carry_out
+from pipesim.answers.sweep.rank import metric_for, ranked, smallest
+from pipesim.answers.sweep.space import axes_of, configurations
+from pipesim.answers.sweep.sweep import Over, Sweep, Where, sweep
+from pipesim.answers.views.conclusion import Conclusion
+from pipesim.answers.views.sweep import (
+    Configuration,
+    Metric,
+    Reached,
+    Resources,
+    SweepReport,
+    Times,
+    WorkUnit,
+)
+from pipesim.errors import ParameterError, ResultsFileError
+from pipesim.lang.protocol import Protocol
+from pipesim.model.program import Program
+from pipesim.pipelines import ProducerConsumerPipeline
+from pipesim.process.limits import Limit, LimitReachedError
+from pipesim.targets import find, target_of
+from pipesim.timed.profile import load_profile
+
+H200 = load_profile("h200")
+OPTIONS = {"fine": 0, "deadlock": 1, "raises": 2}
+
+
+def ring(stages: int = 2, how: int = 0, tiles: int = 12) -> Protocol:
+    """A ring that is right (how=0), hangs (1), or is refused by its author (2)."""
+    if how == 2:
+        raise ValueError("two is not possible")
+    p = Protocol("ring")
+    tile = p.smem("tile", slots=stages, nbytes=4096)
+    storage = p.mbarriers("pipe", 2 * stages)
+
+    @p.init
+    def init() -> None:
+        ProducerConsumerPipeline(storage, stages).init_mbars(producer_arrive_count=1, consumer_arrive_count=1)
+
+    @p.role("load")
+    def load(w):
+        pipe = ProducerConsumerPipeline(storage, stages)
+        with w.elect_one():
+            for i in w.loop(tiles, "tiles"):
+                with pipe.produce() as stage:
+                    stage.mbar().expect_bytes(4096)
+                    w.tma_load(tile[stage.index()], stage.mbar(), i)
+
+    @p.role("mma")
+    def mma(w):
+        pipe = ProducerConsumerPipeline(storage, stages)
+        with w.elect_one():
+            for i in w.loop(tiles, "tiles"):
+                with pipe.consume_explicit() as stage:
+                    w.read(tile[stage.index()], i)
+                    if not how or i < 3:
+                        stage.arrive()
+
+    return p
+
+
+def of_ring(**axes: Sequence[int]) -> Sweep:
+    return Sweep(target_of(ring), axes, {}, H200)
+
+
+def states(report: SweepReport) -> list[tuple[dict[str, int], Reached]]:
+    return [(dict(each.params), each.state) for each in report.configurations]
+
+
+class TestSpace:
+    def test_every_combination_the_last_axis_fastest(self) -> None:
+        axes = axes_of({"a": [2, 1, 2], "b": range(2)})
+        assert axes == {"a": (2, 1), "b": (0, 1)}
+        assert configurations(axes) == [
+            (("a", a), ("b", b)) for a in (2, 1) for b in (0, 1)
+        ]  # fmt: skip
+
+    def test_an_axis_without_values_and_too_many_configurations(self) -> None:
+        with pytest.raises(ParameterError, match="a has no value"):
+            axes_of({"a": []})
+        with pytest.raises(ParameterError, match="has 1,000,000 configurations"):
+            axes_of({"a": range(1000), "b": range(1000)})
+
+
+class TestAnswers:
+    def test_each_configuration_has_an_answer_with_its_reason(self) -> None:
+        report = sweep(of_ring(stages=[1, 2, 60], how=[0, 1, 2]))
+        assert states(report) == [
+            ({"stages": 1, "how": 0}, Reached.USABLE),
+            ({"stages": 1, "how": 1}, Reached.REFUTED),
+            ({"stages": 1, "how": 2}, Reached.REFUSED),
+            ({"stages": 2, "how": 0}, Reached.USABLE),
+            ({"stages": 2, "how": 1}, Reached.REFUTED),
+            ({"stages": 2, "how": 2}, Reached.REFUSED),
+            ({"stages": 60, "how": 0}, Reached.REFUSED),
+            ({"stages": 60, "how": 1}, Reached.REFUSED),
+            ({"stages": 60, "how": 2}, Reached.REFUSED),
+        ]
+        reasons = {each.why for each in report.configurations}
+        assert reasons == {
+            "", "deadlock", "ring raised ValueError: two is not possible",
+            "ring needs 246,720 bytes of shared memory; a CTA has 232,448",
+        }  # fmt: skip
+        assert [dict(each.configuration.params) for each in report.ranked] == [
+            {"stages": 2, "how": 0},
+            {"stages": 1, "how": 0},
+        ]
+        assert report.conclusion is Conclusion.WRONG
+        resources = report.ranked[0].configuration.resources
+        assert resources == Resources(smem_bytes=2 * 4096 + 4 * 8, threads=64, registers=0)
+
+    def test_without_the_proof_a_deadlock_is_seen_by_the_simulation(self) -> None:
+        report = sweep(replace(of_ring(how=[0, 1]), prove=False))
+        assert states(report) == [({"how": 0}, Reached.USABLE), ({"how": 1}, Reached.UNFINISHED)]
+
+    def test_limits_of_proof_and_simulation_are_no_verdict(self) -> None:
+        cut = sweep(replace(of_ring(stages=[1, 2]), max_steps=10, prove=False))
+        assert {each.state for each in cut.configurations} == {Reached.CUT}
+        assert (cut.ranked, cut.smallest, cut.conclusion) == ((), None, Conclusion.UNKNOWN)
+
+    def test_a_mistake_of_pipesim_is_an_answer_of_its_configuration(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr("pipesim.answers.sweep.configuration.simulated", lambda *_: 1 // 0)
+        report = sweep(of_ring(stages=[1, 2]))
+        assert {each.state for each in report.configurations} == {Reached.FAILED}
+        assert "ZeroDivisionError" in report.configurations[0].why
+
+    def test_what_is_not_there_to_sweep(self) -> None:
+        for asked, said in (
+            (of_ring(), "no parameter is swept"),
+            (of_ring(stage=[1, 2]), "ring has no parameter 'stage'"),
+            (replace(of_ring(stages=[1, 2]), fixed={"tile": 4}), "ring has no parameter 'tile'"),
+            (replace(of_ring(a=[1, 2]), target=target_of(ring().flatten())), "takes no parameters"),
+        ):
+            with pytest.raises(ParameterError, match=said):
+                sweep(asked)
+
+    @pytest.mark.slow
+    def test_processes_give_the_same(self) -> None:
+        asked = Sweep(find("producer_consumer"), {"stages": range(1, 4), "tiles": (8, 40)}, {"work": 100}, H200)
+        assert sweep(asked, Where(jobs=2)) == sweep(asked, Where(jobs=1))
+
+    def test_a_part_is_carried_out_in_another_process_as_here(self) -> None:
+        here = sweep(of_ring(stages=[2, 3])).configurations[0]
+        assert carry_out(SweepPart((("stages", 2),), ring(2).flatten()), Question(H200)) == here
+
+
+class TestAnEndBeforeTheLast:
+    def test_a_time_limit_leaves_what_is_known(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        tried = configuration.tried
+
+        def limited(params: Any, *rest: Any) -> Configuration:
+            if dict(params)["stages"] == 3:
+                raise LimitReachedError(Limit.TIME, 1)
+            return tried(params, *rest)
+
+        monkeypatch.setattr(module, "tried", limited)
+        report = sweep(of_ring(stages=[1, 2, 3, 4]))
+        assert [state for _, state in states(report)] == [Reached.USABLE] * 2 + [Reached.NOT_REACHED] * 2
+        assert (report.interrupted, report.conclusion) == ("the time limit of 1 s was reached", Conclusion.UNKNOWN)
+        with pytest.raises(LimitReachedError):
+            sweep(of_ring(stages=[3, 4]))
+
+    def test_an_interruption_too(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        tried = configuration.tried
+
+        def interrupted(params: Any, *rest: Any) -> Configuration:
+            if dict(params)["stages"] == 2:
+                raise KeyboardInterrupt
+            return tried(params, *rest)
+
+        monkeypatch.setattr(module, "tried", interrupted)
+        report = sweep(of_ring(stages=[1, 2]))
+        assert [(each.state, each.why) for each in report.configurations] == [
+            (Reached.USABLE, ""),
+            (Reached.NOT_REACHED, "interrupted"),
+        ]
+
+
+class TestResultsFile:
+    def test_it_is_continued(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        where = Where(results=tmp_path / "ring.jsonl")
+        first = sweep(of_ring(stages=[1, 2], how=[0, 1, 2]), where)
+        computed = []
+        tried = configuration.tried
+
+        def counted(params: Any, *rest: Any) -> Configuration:
+            computed.append(params)
+            return tried(params, *rest)
+
+        monkeypatch.setattr(module, "tried", counted)
+        again = sweep(of_ring(stages=[1, 2], how=[0, 1, 2]), where)
+        assert (again, computed, again.reused) == (replace(first, reused=6), [], 6)
+        more = sweep(of_ring(stages=[1, 2, 3], how=[0]), where)
+        assert computed == [(("stages", 3), ("how", 0))]
+        assert more.configurations[:2] == (first.configurations[0], first.configurations[3])
+
+    def test_a_line_that_was_cut_off_is_computed_again(self, tmp_path: Path) -> None:
+        path = tmp_path / "ring.jsonl"
+        whole = sweep(of_ring(stages=[1, 2]), Where(results=path))
+        data = path.read_bytes()
+        for cut in (1, 40, len(data) - data.rfind(b"\n", 0, -1) - 2):
+            path.write_bytes(data[:-cut])
+            report = sweep(of_ring(stages=[1, 2]), Where(results=path))
+            assert report == replace(whole, reused=1)
+            assert path.read_bytes() == data
+
+    @pytest.mark.parametrize(
+        ("damage", "said"),
+        [
+            (lambda data: data.replace(b'"cycles":', b'"cycles":1', 1), "line 2 is damaged"),
+            (lambda data: b"\x00" * len(data), "it has no whole line"),
+            (lambda data: b"not of pipesim\n", "line 1 is damaged"),
+            (lambda data: signed(data, b'"version":1', b'"version":0'), "it is of version 0; this pipesim continues"),
+            (lambda data: signed(data, b'"protocol":"ring"', b'"protocol":"r"'), "its protocol was another one"),
+            (lambda data: signed(data, b'"format":"pipesim-sweep",', b""), 'its first line has no "format"'),
+            (lambda data: signed(data, b'"USABLE"', b'"GOOD"'), "line 2 does not hold a configuration"),
+        ],
+    )
+    def test_any_other_damage_is_an_error(self, tmp_path: Path, damage: Any, said: str) -> None:
+        path = tmp_path / "ring.jsonl"
+        whole = sweep(of_ring(stages=[1, 2]), Where(results=path))
+        damaged = damage(path.read_bytes())
+        path.write_bytes(damaged)
+        with pytest.raises(ResultsFileError, match="cannot be continued") as caught:
+            sweep(of_ring(stages=[1, 2]), Where(results=path))
+        assert said in caught.value.cause
+        assert path.read_bytes() == damaged, "what cannot be read is not touched"
+        assert sweep(of_ring(stages=[1, 2]), Where(results=path, force=True)) == whole
+
+    def test_another_question_is_not_continued(self, tmp_path: Path) -> None:
+        path = tmp_path / "ring.jsonl"
+        sweep(of_ring(stages=[1, 2]), Where(results=path))
+        for other in (
+            replace(of_ring(stages=[1, 2]), fixed={"tiles": 4}),
+            replace(of_ring(stages=[1, 2]), profile=load_profile("h100")),
+            replace(of_ring(stages=[1, 2]), prove=False),
+            of_ring(stages=[1, 2], how=[0, 1]),
+        ):
+            with pytest.raises(ResultsFileError, match="cannot be continued"):
+                sweep(other, Where(results=path))
+
+    def test_two_sweeps_do_not_write_one_file(self, tmp_path: Path) -> None:
+        path = tmp_path / "ring.jsonl"
+
+        class Second:
+            def compute(self, parts: Sequence[SweepPart], asked: Question, over: Over) -> None:
+                with pytest.raises(ResultsFileError, match="is in use"):
+                    sweep(of_ring(stages=[1, 2]), Where(results=path))
+
+        sweep(of_ring(stages=[1, 2]), Where(results=path, cluster=Second()))
+
+
+def signed(data: bytes, old: bytes, new: bytes) -> bytes:
+    """The file with another text in it, and the checksums that it should have."""
+    import zlib
+
+    lines = []
+    for line in data.replace(old, new, 1).splitlines():
+        text = line[9:]
+        lines.append(b"%08x " % zlib.crc32(text) + text + b"\n")
+    return b"".join(lines)
+
+
+class TestCluster:
+    """What is sent where: a stand-in computes as a cluster does, in this process."""
+
+    def test_a_file_of_the_users_travels_as_a_program_and_is_refused_here(self) -> None:
+        sent: list[SweepPart] = []
+
+        class Here:
+            def compute(self, parts: Sequence[SweepPart], asked: Question, over: Over) -> None:
+                sent.extend(parts)
+                for part in reversed(parts):
+                    over(part.params, carry_out(part, asked))
+
+        asked = of_ring(stages=[1, 2], how=[0, 2])
+        assert sweep(asked, Where(cluster=Here())) == sweep(asked)
+        assert all(isinstance(part.subject, Program) for part in sent)
+        assert [dict(part.params) for part in sent] == [{"stages": 1, "how": 0}, {"stages": 2, "how": 0}]
+
+    @pytest.mark.slow
+    @pytest.mark.filterwarnings("ignore")  # those of other packages
+    def test_dask(self) -> None:
+        distributed = pytest.importorskip("distributed")
+        from pipesim.answers.sweep.dask_cluster import DaskCluster
+
+        asked = Sweep(find("producer_consumer"), {"stages": range(1, 4)}, {"tiles": 8}, H200)
+        mine = of_ring(stages=[1, 2], how=[0, 1, 2])
+        with distributed.LocalCluster(
+            n_workers=1, threads_per_worker=1, processes=False, dashboard_address=None
+        ) as local:
+            cluster = DaskCluster(local.scheduler_address)
+            assert sweep(asked, Where(cluster=cluster)) == sweep(asked)
+            assert sweep(mine, Where(cluster=cluster)) == sweep(mine)
+
+
+class TestRank:
+    @staticmethod
+    def made(name: int, cycles: int, smem: int = 0, **more: Any) -> Configuration:
+        times = Times(**({"cycles": cycles, "period_millicycles": None, "work": 100, "unit": WorkUnit.BYTES} | more))
+        return Configuration({"n": name}, Reached.USABLE, resources=Resources(smem, 32, 0), times=times)
+
+    def names(self, found: Sequence[Configuration], metric: Metric) -> list[tuple[int, int]]:
+        return [(each.configuration.params["n"], each.off_permille) for each in ranked(found, metric)]
+
+    def test_lower_is_better_and_of_equals_the_smaller_is(self) -> None:
+        found = [self.made(n, *cycles) for n, cycles in enumerate([(200, 9), (100, 9), (100, 8), (101, 1)])]
+        assert self.names(found, Metric.RUN) == [(2, 0), (1, 0), (3, 10), (0, 1000)]
+
+    def test_the_smallest_is_within_the_bound_and_no_further(self) -> None:
+        found = [self.made(0, 1000, 9), self.made(1, 1010, 5), self.made(2, 1011, 1)]
+        order = ranked(found, Metric.RUN)
+        chosen = [smallest(order, within) for within in (0, 10, 11)]
+        assert [each.configuration.params["n"] for each in chosen if each] == [0, 1, 2]
+        assert smallest((), 10) is None
+
+    def test_throughput_is_better_where_more_is_done(self) -> None:
+        found = [self.made(0, 100), self.made(1, 150, work=300)]
+        assert self.names(found, Metric.THROUGHPUT) == [(1, 0), (0, 1000)]
+
+    def test_periods_exist_only_where_there_is_one(self) -> None:
+        found = [self.made(0, 100, period_millicycles=5), self.made(1, 50)]
+        assert self.names(found, Metric.PERIOD) == [(0, 0)]
+
+    def test_the_metric_is_one_that_can_be_compared(self) -> None:
+        steady = self.made(0, 100, period_millicycles=5)
+        assert metric_for([steady, steady]) is Metric.PERIOD
+        assert metric_for([steady, self.made(1, 50)]) is Metric.RUN
+        assert metric_for([steady, self.made(1, 50, work=101)]) is Metric.THROUGHPUT
+        not_usable = replace(self.made(1, 50, work=101), state=Reached.REFUTED)
+        assert metric_for([steady, not_usable]) is Metric.PERIOD
+
+
+def test_a_file_that_cannot_be_written(tmp_path: Path) -> None:
+    if os.geteuid() == 0:
+        pytest.skip("root may write everywhere")
+    tmp_path.chmod(0o500)
+    with pytest.raises(ResultsFileError, match="cannot be written"):
+        sweep(of_ring(stages=[1, 2]), Where(results=tmp_path / "x.jsonl"))
