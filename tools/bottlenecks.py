@@ -1,6 +1,7 @@
 """What limits each recorded configuration, simulated and measured, by one rule: ``python tools/bottlenecks.py``.
 
-A line for each trace in which the two differ, then the share of the same by kernel and device. ``--all`` prints every trace.
+A line for each trace in which the two differ, then the share of the same by kernel and device. ``--all`` prints every
+trace.
 """
 
 from __future__ import annotations
