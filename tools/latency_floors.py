@@ -4,7 +4,8 @@
 size (of a device that has not run it, those of one that has). Half of the device's recordings, by a checksum of their
 names, gives the margin: all numbers of the experiment are lowered by the largest share by which a recorded wait was
 sooner than they say, and none is above what was recorded. The other recordings are held out: they are compared with the
-result, and a return that would be refused is an error. With ``--check`` nothing is written, and the exit code is 1 if a
+result, and a return that would be refused is an error. Recordings of kernels by their PTX give bounds of their own, by
+the same rule. With ``--check`` nothing is written, and the exit code is 1 if a
 document is not what this gives.
 """
 
@@ -21,8 +22,12 @@ from typing import NamedTuple
 from hwkernels.experiments.latency import Path as Measured
 from hwkernels.experiments.latency import latency_cases
 from hwkernels.experiments.results import Outcome, stored_results
+from pipesim.conform.recorded_kernel import recorded_kernel
 from pipesim.conform.replay.conformance import release_times
-from pipesim.conform.replay.latency_floor import FOLDER, LatencyFloors, Least, ReleasePath, floors_text
+from pipesim.conform.replay.latency_floor import FOLDER, PTX_FOLDER, LatencyFloors, Least, ReleasePath, floors_text
+from pipesim.conform.replay.releases import ReleaseTime
+from pipesim.model.ending import Ending
+from pipesim.ptx.kernel import read_kernel
 from pipesim.targets import find
 from pipesim.trace.files import read_trace
 from pipesim.trace.library import device_slug, stored_traces
@@ -40,6 +45,9 @@ _OWN = {
 }
 #: Between two SMs: recorded times have errors that say nothing of the experiment.
 FAR = {ReleasePath.REMOTE_ARRIVE, ReleasePath.MULTICAST_AWAY}
+#: Cycles by which a return is stamped sooner than in recordings by PTX that do not say "emission": until then the
+#: clock was read under a predicate made of the answer, which takes so long in the machine code (its stall).
+PREDICATE = 13
 Tables = dict[ReleasePath, dict[int, tuple[int, int]]]  # path → bytes → least cycles, measurements
 
 
@@ -57,6 +65,7 @@ class Seen(NamedTuple):
 class Result(NamedTuple):
     """The bounds of a device; of the recordings held out, how many returns were compared, and the nearest or worst."""
 
+    folder: Path
     floors: LatencyFloors
     chosen_from: int
     held_out: int
@@ -70,35 +79,41 @@ def main(arguments: list[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     wrong = 0
     for result in results():
-        path = path_of(result.floors)
+        path = path_of(result)
         text = floors_text(result.floors)
         margins = ", ".join(f"{name} {margin}" for name, margin in sorted(result.least_margin.items()))
-        print(f"{result.floors.device}: bounds from {result.chosen_from} recordings and the experiments;", end=" ")
+        kind = " by PTX" if result.folder == PTX_FOLDER else ""
+        name = f"{result.floors.device}{kind}"
+        print(f"{name}: bounds from {result.chosen_from} recordings and the experiments;", end=" ")
         print(f"{result.returns:,} times in {result.held_out} others exceed them by at least (cycles): {margins}")
         wrong += any(margin < 0 for margin in result.least_margin.values())
         if not options.check:
             path.write_text(text, encoding="utf-8")
-        elif is_stale(result.floors):
+        elif is_stale(result):
             print(f"{path} is stale: run python tools/latency_floors.py", file=sys.stderr)
             wrong += 1
     return int(wrong > 0)
 
 
-def path_of(floors: LatencyFloors) -> Path:
+def path_of(result: Result) -> Path:
     """Where a device's document is stored."""
-    return FOLDER / f"{device_slug(floors.device)}.json"
+    return result.folder / f"{device_slug(result.floors.device)}.json"
 
 
-def is_stale(floors: LatencyFloors) -> bool:
+def is_stale(result: Result) -> bool:
     """True if the stored document is not this one."""
-    path = path_of(floors)
-    return not path.is_file() or path.read_text(encoding="utf-8") != floors_text(floors)
+    path = path_of(result)
+    return not path.is_file() or path.read_text(encoding="utf-8") != floors_text(result.floors)
 
 
 def results(*, held_out: bool = True) -> list[Result]:
     """The bounds of every device with recordings; without ``held_out`` the other recordings are not compared."""
+    halves = (0, 1) if held_out else (0,)
+    return [*_results(FOLDER, _seen(halves)), *_results(PTX_FOLDER, _seen_by_ptx(halves))]
+
+
+def _results(folder: Path, seen: Mapping[str, Mapping[str, list[Seen]]]) -> list[Result]:
     measured = {one.device: one.cases["latency"] for one in stored_results(TRACES) if "latency" in one.cases}
-    seen = _seen((0, 1) if held_out else (0,))
     found = []
     for device, recordings in seen.items():
         other = device if device in measured else next(iter(measured), "")
@@ -110,14 +125,15 @@ def results(*, held_out: bool = True) -> list[Result]:
             halves[_half(name)].append(times)
         chosen, others = halves
         permille = _lower(tables, khz, [s for recording in chosen for s in recording])
-        floors = LatencyFloors(device, khz, _source(device, other, len(chosen), permille), _rising(tables))
+        source = _source(device, other, len(chosen), permille, " by PTX" if folder == PTX_FOLDER else "")
+        floors = LatencyFloors(device, khz, source, _rising(tables))
         compared = [s for recording in others for s in recording]
-        found.append(Result(floors, len(chosen), len(others), len(compared), _margins(floors, compared)))
+        found.append(Result(folder, floors, len(chosen), len(others), len(compared), _margins(floors, compared)))
     return found
 
 
-def _source(device: str, measured: str, recordings: int, permille: int) -> str:
-    half = f"{recordings} recordings of the {device}"
+def _source(device: str, measured: str, recordings: int, permille: int, how: str) -> str:
+    half = f"{recordings} recordings{how} of the {device}"
     if not measured:
         return f"the least seen in {half}"
     share = f"{(1000 - permille) / 10:.1f} %"
@@ -138,11 +154,31 @@ def _seen(halves: Collection[int]) -> dict[str, dict[str, list[Seen]]]:
             continue
         program = find(meta.protocol).build(meta.params, twice=False)
         times = release_times(program, read_trace(stored.path))
-        found[meta.device.name][stored.path.name] = [
-            Seen(t.release.path, t.release.nbytes, t.after, t.uncertainty, meta.device.sm_khz, stored.path.name)
-            for of_cta in times.values() for t in of_cta if t.release.path is not None
-        ]  # fmt: skip
+        found[meta.device.name][stored.path.name] = _known(times, meta.device.sm_khz, stored.path.name)
     return dict(found)
+
+
+def _seen_by_ptx(halves: Collection[int]) -> dict[str, dict[str, list[Seen]]]:
+    """The same of the kernels that are known by their PTX, beside which their recordings lie."""
+    found: defaultdict[str, dict[str, list[Seen]]] = defaultdict(dict)
+    for path in sorted(TRACES.glob("*/ptx/*.parquet")):
+        trace = read_trace(path)
+        meta = trace.meta
+        if meta.status is not Ending.FINISHED or _half(path.name) not in halves:
+            continue
+        read = read_kernel(path.with_suffix(".ptx"))
+        kernel = recorded_kernel(read.program, read.places, trace)
+        times = release_times(kernel.program, kernel.trace, kernel.sites)
+        sooner = 0 if "emission" in meta.extra else PREDICATE
+        found[meta.device.name][path.name] = _known(times, meta.device.sm_khz, path.name, sooner)
+    return dict(found)
+
+
+def _known(times: Mapping[int, Sequence[ReleaseTime]], sm_khz: int, place: str, sooner: int = 0) -> list[Seen]:
+    return [
+        Seen(t.release.path, t.release.nbytes, t.after - sooner, t.uncertainty, sm_khz, place)
+        for of_cta in times.values() for t in of_cta if t.release.path is not None
+    ]  # fmt: skip
 
 
 def _measured(cases: Mapping[str, Outcome]) -> tuple[Tables, int]:

@@ -23,6 +23,7 @@ from hwkernels.rewriter.layout import BufferLayout
 from hwkernels.rewriter.sites import RecordedSite, Run
 
 SYMBOL = "pipesim_buffer"
+EMISSION = 2  #: in 1, the predicate after a try stood between its answer and the clock: tools/latency_floors.py
 P = "%pipesim_"  #: what the names of all registers of the recorder begin with
 _FULL_BYTES = 8
 _MASK = 0xFFFFFFFF

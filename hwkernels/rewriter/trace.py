@@ -9,6 +9,7 @@ import numpy as np
 
 from hwkernels.recorder.clocks import CLOCK_SKEW_CYCLES, Line, read_line
 from hwkernels.recorder.layout import ANCHOR
+from hwkernels.rewriter.emission import EMISSION
 from hwkernels.rewriter.instrument import Instrumented
 from hwkernels.rewriter.streams import Done, LaneStream, Walk, lane_stream
 from pipesim.errors import TraceFormatError
@@ -232,7 +233,12 @@ def _meta(
         record_bytes=8 if kernel.full else 4,
         recorded_at=datetime.now(UTC).isoformat(timespec="seconds"),
         memory="device",
-        extra={READ_FROM: "ptx", "entry": kernel.entry, "order_error_cycles": CLOCK_SKEW_CYCLES},
+        extra={
+            READ_FROM: "ptx",
+            "entry": kernel.entry,
+            "order_error_cycles": CLOCK_SKEW_CYCLES,
+            "emission": EMISSION,
+        },
     )
 
 

@@ -194,7 +194,7 @@ def test_the_stored_experiments(device: str) -> None:
     assert all(errors("experiments", changed) for changed in mutations(document))
 
 
-@pytest.mark.parametrize("path", sorted(FLOORS.glob("*.json")), ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", sorted(FLOORS.rglob("*.json")), ids=lambda path: f"{path.parent.name}-{path.stem}")
 def test_the_stored_latency_floors(path: Path) -> None:
     document = json.loads(path.read_text(encoding="utf-8"))
     assert errors("latency-floors", document) == []

@@ -8,11 +8,14 @@ import pytest
 
 from pipesim.answers.compare import compare_kernel
 from pipesim.conform.agreement import Agreement
+from pipesim.conform.recorded_kernel import recorded_kernel
+from pipesim.conform.replay.latency_floor import ReleasePath, floors_for_ptx
 from pipesim.conform.result import DivergenceKind
 from pipesim.errors import EvidenceError
 from pipesim.ptx.kernel import read_kernel
 from pipesim.trace.files import read_trace
 from pipesim.trace.schema import EventKind
+from tests.support.early_returns import returned_by, tight_returns
 
 FOLDER = Path(__file__).parents[2] / "traces" / "h200" / "ptx"
 NAMES = sorted(path.stem for path in FOLDER.glob("*.parquet"))
@@ -55,6 +58,25 @@ def test_a_wait_that_returns_before_its_arrival_is_a_divergence() -> None:
     found = compare_kernel(read_kernel(FOLDER / f"{name}.ptx"), early, name).comparison
     assert found.conformance.divergence is not None
     assert found.conformance.divergence.kind is not DivergenceKind.FAULT
+
+
+@pytest.mark.parametrize("name", ["scale_ws_s2", "scale_watched"])
+def test_a_wait_that_returns_sooner_than_an_arrive_takes_is_refused(name: str) -> None:
+    """The return that came soonest after its arrive, moved: 1 cycle inside the bound and all conforms, 1 beyond not."""
+    trace, read = read_trace(FOLDER / f"gluon-{name}.parquet"), read_kernel(FOLDER / f"gluon-{name}.ptx")
+    kernel, floors = recorded_kernel(read.program, read.places, trace), floors_for_ptx("NVIDIA H200")
+    assert floors is not None
+    returns = tight_returns(kernel.program, kernel.trace, floors, kernel.sites)
+    soonest = next(each for each in returns if each.path is ReleasePath.ARRIVE)
+    inside = compare_kernel(read, returned_by(trace, soonest.row, soonest.slack + 20), name).comparison
+    assert inside.agreement is Agreement.CONFORMS
+    beyond = compare_kernel(read, returned_by(trace, soonest.row, soonest.slack + 22), name).comparison
+    found = beyond.conformance.divergence
+    assert found is not None
+    assert (found.kind, found.late_by) == (DivergenceKind.TOO_SOON, 2)
+    assert found.early is not None
+    assert found.early.bound_cycles == soonest.least
+    assert "recordings by PTX of the NVIDIA H200" in found.early.source
 
 
 def test_it_is_not_taken_for_another_kernel() -> None:

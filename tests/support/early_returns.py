@@ -12,7 +12,7 @@ from pipesim.conform.replay.clusters import as_clusters, own_rows
 from pipesim.conform.replay.conformance import release_times
 from pipesim.conform.replay.latency_floor import LatencyFloors, ReleasePath
 from pipesim.model.program import Program
-from pipesim.trace.schema import EventKind, Trace
+from pipesim.trace.schema import EventKind, SiteKey, Trace
 
 
 class Tight(NamedTuple):
@@ -27,11 +27,16 @@ class Tight(NamedTuple):
     least: int
 
 
-def tight_returns(program: Program, trace: Trace, floors: LatencyFloors) -> list[Tight]:
-    """The returns of all waits whose releases were recorded, those first that came soonest after theirs."""
+def tight_returns(
+    program: Program, trace: Trace, floors: LatencyFloors, only: frozenset[SiteKey] | None = None
+) -> list[Tight]:
+    """The returns of all waits whose releases were recorded, those first that came soonest after theirs.
+
+    ``only``: the sites that were recorded, of a program that does more.
+    """
     merged, rows = as_clusters(program, trace), own_rows(program, trace)
     found: defaultdict[int, list[Tight]] = defaultdict(list)
-    for cta, times in release_times(program, trace).items():
+    for cta, times in release_times(program, trace, only).items():
         here = rows[np.flatnonzero(merged.events.cta == cta)]
         for time in times:
             release, row = time.release, int(here[time.row])

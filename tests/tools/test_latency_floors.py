@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import pytest
 
-from pipesim.conform.replay.latency_floor import LatencyFloors, Least, ReleasePath
+from pipesim.conform.replay.latency_floor import FOLDER, LatencyFloors, Least, ReleasePath
 from tools import latency_floors as tool
 from tools.latency_floors import Seen
 
@@ -21,8 +21,11 @@ def seen(path: ReleasePath, nbytes: int, after: int, khz: int = 1000) -> Seen:
 @pytest.mark.slow
 def test_the_stored_documents_are_up_to_date() -> None:
     found = tool.results(held_out=False)
-    assert [result.floors.device for result in found if tool.is_stale(result.floors)] == []
-    assert all(result.chosen_from >= 60 and result.held_out == 0 for result in found)
+    assert [tool.path_of(result) for result in found if tool.is_stale(result)] == []
+    source = [result for result in found if result.folder == FOLDER]
+    assert len(found) == len(source) + 1
+    assert all(result.chosen_from >= 60 for result in source)
+    assert all(result.held_out == 0 for result in found)
 
 
 def test_all_numbers_are_lowered_by_the_largest_share_and_none_is_above_a_recording() -> None:

@@ -12,7 +12,7 @@ from pipesim.conform.replay.barrier_words import words_beside
 from pipesim.conform.replay.clusters import all_agents, as_clusters, own_rows
 from pipesim.conform.replay.divergence import CtaDivergences
 from pipesim.conform.replay.follow_records import STRICT, replay
-from pipesim.conform.replay.latency_floor import LatencyFloors, floors_for
+from pipesim.conform.replay.latency_floor import LatencyFloors, floors_for, floors_for_ptx
 from pipesim.conform.replay.passes import EVERY, Sight
 from pipesim.conform.replay.releases import ReleaseTime, Stopwatch
 from pipesim.conform.replay.replay_log import ReplayLog, ReplayLogWatch
@@ -72,22 +72,27 @@ def conform(program: Program, trace: Trace, only: frozenset[SiteKey] | None = No
 
 
 def _floors_of(trace: Trace) -> LatencyFloors | None:
-    """The bounds for a trace of hardware. They were measured with the recorder in the source, whose records cost more.
+    """The bounds for a trace of hardware.
 
-    A kernel that was recorded by its PTX has less between the record of an operation and its issue (52 cycles instead
-    of 74 from an arrive to the return of its wait, H200), so there are none for it.
+    A kernel that was recorded by its PTX has less between a stamp and the instruction that it is of than one with the
+    recorder in its source (52 cycles instead of 74 from an arrive to the return of its wait, H200), and bounds of its
+    own.
     """
-    if trace.meta.source != "hardware" or READ_FROM in trace.meta.extra:
+    if trace.meta.source != "hardware":
         return None
-    return floors_for(trace.meta.device.name)
+    name = trace.meta.device.name
+    return floors_for_ptx(name) if READ_FROM in trace.meta.extra else floors_for(name)
 
 
-def release_times(program: Program, trace: Trace) -> dict[int, list[ReleaseTime]]:
+def release_times(
+    program: Program, trace: Trace, only: frozenset[SiteKey] | None = None
+) -> dict[int, list[ReleaseTime]]:
     """How soon each wait returned after each operation that released it: by CTA (or cluster), in order of the replay.
 
-    The rows are those of the events of that CTA. EvidenceError if the trace is another kernel's.
+    The rows are those of the events of that CTA; ``only``: as in :func:`conform`. EvidenceError if the trace is
+    another kernel's.
     """
-    table = site_table(program)
+    table = site_table(program, optional_of(trace.meta) if only is not None else frozenset(), only)
     require_same_kernel(program, table, trace)
     watch = stopwatch(program, trace, None)
     trace = as_clusters(program, trace)

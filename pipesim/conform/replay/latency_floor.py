@@ -1,8 +1,9 @@
 """The least latency of each path from an operation to the return of the wait it releases, as measured on a device.
 
-One JSON document a device in the folder ``floors``; ``tools/latency_floors.py`` writes them from the stored experiments
-and recordings. The numbers are lower bounds: a device was never seen to be faster, so a wait that returned sooner did
-not return because of that operation. No document, no bounds.
+One JSON document a device in the folder ``floors``, and one in ``floors/ptx`` for kernels that were recorded by their
+PTX, where less stands between a stamp and the instruction; ``tools/latency_floors.py`` writes them from the stored
+experiments and recordings. The numbers are lower bounds: a device was never seen to be faster, so a wait that returned
+sooner did not return because of that operation. No document, no bounds.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from pipesim.inputs import InputKind
 
 FORMAT, VERSION = "pipesim-latency-floors", 1
 FOLDER = Path(__file__).parent / "floors"
+PTX_FOLDER = FOLDER / "ptx"
 FLOORS = InputKind(
     "document of latency bounds", MAX_SMALL_BYTES, ProfileError, "write it again with `python tools/latency_floors.py`"
 )
@@ -75,7 +77,17 @@ class LatencyFloors:
 @cache
 def floors_for(device: str) -> LatencyFloors | None:
     """The bounds of the device of this exact name, None if none were measured."""
-    for path in sorted(FOLDER.glob("*.json")):
+    return _in(FOLDER, device)
+
+
+@cache
+def floors_for_ptx(device: str) -> LatencyFloors | None:
+    """Those of the device for kernels that were recorded by their PTX."""
+    return _in(PTX_FOLDER, device)
+
+
+def _in(folder: Path, device: str) -> LatencyFloors | None:
+    for path in sorted(folder.glob("*.json")):
         floors = parse_floors(FLOORS.read_text(path), str(path))
         if floors.device == device:
             return floors

@@ -16,10 +16,12 @@ from pipesim.conform.diagnose.examine import examine
 from pipesim.conform.replay.conformance import conform
 from pipesim.conform.replay.latency_floor import (
     FOLDER,
+    PTX_FOLDER,
     LatencyFloors,
     Least,
     ReleasePath,
     floors_for,
+    floors_for_ptx,
     floors_text,
     parse_floors,
 )
@@ -243,12 +245,12 @@ def test_text_that_is_no_document(text: str) -> None:
     assert caught.value.correction == "write it again with `python tools/latency_floors.py`"
 
 
-@pytest.mark.parametrize("path", sorted(FOLDER.glob("*.json")), ids=lambda p: p.stem)
+@pytest.mark.parametrize("path", sorted(FOLDER.rglob("*.json")), ids=lambda p: f"{p.parent.name}-{p.stem}")
 def test_a_stored_document_reads_back_and_says_where_its_numbers_are_from(path: Path) -> None:
     text = path.read_text(encoding="utf-8")
     floors = parse_floors(text, str(path))
     assert floors_text(floors) == text
-    assert floors_for(floors.device) == floors
+    assert (floors_for_ptx if path.parent == PTX_FOLDER else floors_for)(floors.device) == floors
     assert "recordings" in floors.source
     assert all(row.samples > 0 for table in floors.paths.values() for row in table)
     assert {ReleasePath.ARRIVE, ReleasePath.COPY, ReleasePath.COPIES, ReleasePath.MULTICAST} <= set(floors.paths)
