@@ -6,6 +6,7 @@ a try fails before it succeeds, by a seeded choice.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from random import Random
 
 import numpy as np
@@ -66,9 +67,9 @@ class PathWriter:
             self.answers[step.asked] = answer
 
     def _record(self, site: RecordedSite, number: int, lanes: list[int], *, passed: bool) -> None:
-        kernel, clock = self.kernel, self.clock
+        kernel = self.kernel
         run, index = kernel.run_of[site.number]
-        self.clock += 10 * site.records
+        stamps = self._stamps(site, number)
         parity = kernel.parities[self.agent].get(number, 0) if site.by_parity else 0
         for lane in lanes:
             words, at = self.words[lane], self.at[lane] // 4
@@ -76,12 +77,12 @@ class PathWriter:
                 if kernel.full:
                     flags = (Flag.TRIED if site.tries else 0) if n == 0 else (Flag.PASSED if passed else 0)
                     flags |= Flag.PARITY if parity and n == 0 else 0
-                    words[at] = clock + 10 * n if passed or n == 0 else 5
+                    words[at] = stamps[n] if passed or n == 0 else 5
                     words[at + 1] = full_tag(site.number, flags, self.count[lane])
                     self.count[lane] += 1
                     at += 2
                 else:
-                    words[at] = clock + 10 * n
+                    words[at] = stamps[n]
                     at += 1
             if site.spins and site.by_parity:
                 self.hash[lane] = hash_step(self.hash[lane], FIRST_BLOCK + parity)
@@ -94,9 +95,20 @@ class PathWriter:
             if index == len(run.sites) - 1 and run.lap:
                 self.at[lane] &= ~kernel.layout.size
 
+    def _stamps(self, site: RecordedSite, number: int) -> tuple[int, ...]:
+        """The clocks of a site's records, at a step of the path."""
+        found = tuple(self.clock + 10 * n for n in range(site.records))
+        self.clock += 10 * site.records
+        return found
+
 
 def written(kernel: Instrumented, seed: int = 0) -> bytearray:
     """The buffer of a launch."""
+    return filled(kernel, lambda agent, words: PathWriter(kernel, agent, words, seed + agent))
+
+
+def filled(kernel: Instrumented, writer: Callable[[int, dict[int, npt.NDArray[np.uint32]]], PathWriter]) -> bytearray:
+    """The buffer that these writers fill; ``writer``: of an agent, with the words of each lane that stores."""
     buffer = bytearray(kernel.initial())
     first = -(-len(buffer) // 4 // 4) * 4 % kernel.layout.stride or 256
     buffer[STREAMS : STREAMS + 8] = first.to_bytes(8, "little")
@@ -111,5 +123,5 @@ def written(kernel: Instrumented, seed: int = 0) -> bytearray:
             begin = first + number * kernel.layout.stride
             words[lane] = np.frombuffer(buffer, dtype="<u4", offset=begin, count=kernel.layout.stride // 4)
         if words:
-            PathWriter(kernel, agent, words, seed + agent).run()
+            writer(agent, words).run()
     return buffer
