@@ -1,0 +1,76 @@
+"""The split of configurations: the rule decides, the list says the same, and what is no split is refused."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from pipesim.errors import EvidenceError
+from pipesim.trace.split import LaunchedKernel, Rule, SplitPart, parse_split
+
+RULE = {"salt": "1", "share": 0, "ignored": ["softmax"], "values": {"ring": {"stages": [3]}}}
+
+
+def document(**changes: object) -> str:
+    whole = {"format": "pipesim-split", "version": 1, "rule": RULE, "configurations": []}
+    return json.dumps(whole | changes)
+
+
+def row(part: str, **params: int) -> dict[str, object]:
+    return {"part": part, "kernel": "ring", "ctas": 1, "params": params}
+
+
+def test_a_value_is_held_out_whole_and_half_of_it_is_sealed() -> None:
+    split = parse_split(document())
+    held = [split.of("ring", {"stages": 3, "tiles": tiles}, 1) for tiles in range(200)]
+    assert {*held} == {SplitPart.HELD_OUT, SplitPart.SEALED}
+    assert 80 < held.count(SplitPart.SEALED) < 120
+    assert {split.of("ring", {"stages": 2, "tiles": tiles}, 1) for tiles in range(200)} == {SplitPart.FIT}
+    assert split.of("other", {"stages": 3}, 1) is SplitPart.FIT
+
+
+def test_a_share_of_the_others_is_held_out_too() -> None:
+    split = parse_split(document(rule=RULE | {"share": 64}))
+    parts = [split.of("ring", {"stages": 2, "tiles": tiles}, 1) for tiles in range(400)]
+    assert 70 < sum(part is not SplitPart.FIT for part in parts) < 130
+
+
+def test_only_what_changes_the_kernel_counts() -> None:
+    rule = Rule("1", 128, frozenset({"softmax"}), {})
+    one, other = ({"stages": 2, "softmax": cycles, "tiles": 5} for cycles in (900, 0))
+    assert rule.configuration("ring", one, 1) == LaunchedKernel("ring", (("stages", 2), ("tiles", 5)), 1)
+    assert rule.configuration("ring", one, 1) == rule.configuration("ring", other, 1)
+    assert rule.configuration("ring", one, 1).text == "ring stages=2 tiles=5 ctas=1"
+    assert {rule.part(rule.configuration("ring", one, ctas)) for ctas in range(1, 40)} == {*SplitPart}
+
+
+def test_a_list_that_contradicts_its_rule_is_refused() -> None:
+    right = parse_split(document()).of("ring", {"stages": 3}, 1)
+    assert parse_split(document(configurations=[row(right.value, stages=3)])).of("ring", {"stages": 3}, 1) is right
+    with pytest.raises(EvidenceError, match=r"ring stages=3 ctas=1 is listed as fit, and .* by the rule"):
+        parse_split(document(configurations=[row("fit", stages=3)]))
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        "[]",
+        "{",
+        document(version=2),
+        document(rule={}),
+        document(rule=RULE | {"share": 257}),
+        document(rule=RULE | {"share": True}),
+        document(rule=RULE | {"values": {"ring": {"stages": ["3"]}}}),
+        document(rule=RULE | {"ignored": "softmax"}),
+        document(configurations=[row("both", stages=2)]),
+        document(configurations=[row("fit", stages=1 << 64)]),
+        document(configurations=[{"part": "fit"}]),
+        document(configurations=3),
+    ],
+)
+def test_what_is_no_split_is_an_error_with_its_place(wrong: str) -> None:
+    with pytest.raises(EvidenceError) as caught:
+        parse_split(wrong, "here.json")
+    assert caught.value.place == "here.json"
+    assert caught.value.correction == "write it with tools/trace_split.py"
