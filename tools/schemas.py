@@ -349,6 +349,7 @@ def launch() -> Schema:
         "cluster": shape,
         "dynamic_shared_bytes": natural,
         "registers_per_thread": natural,
+        "cta": natural,
         "parameters": rows(contents({"name": TEXT}, ("name",))),
         "policies": record(policies, optional=tuple(policies)),
     }

@@ -21,6 +21,7 @@ from hwkernels.recorder.record_format2 import FIRST_BLOCK, FULL_FLAGS, FULL_SEQU
 from hwkernels.rewriter import layout
 from hwkernels.rewriter.layout import BufferLayout
 from hwkernels.rewriter.sites import RecordedSite, Run
+from pipesim.ptx.launch.values import Shape
 
 SYMBOL = "pipesim_buffer"
 EMISSION = 2  #: in 1, the predicate after a try stood between its answer and the clock: tools/latency_floors.py
@@ -50,7 +51,8 @@ class Emitter:
     full: bool
     stop_flag: bool
     eager: bool
-    ctas: int  #: of the cluster that is recorded, the first of the launch
+    ctas: int  #: of the cluster that is recorded
+    place: Shape  #: of the cluster in the grid of clusters
     names: int = 0
     predicates: int = 0
     _lines: list[str] = field(default_factory=list)
@@ -103,10 +105,9 @@ class Emitter:
             f"setp.ne.u64 {P}w, {P}buffer, 0;",
         )
         which = "%clusterid" if self.ctas > 1 else "%ctaid"
+        for axis, at in zip("xyz", self.place, strict=True):
+            made(f"mov.u32 {a}, {which}.{axis};", f"setp.eq.and.u32 {P}w, {a}, {at}, {P}w;")
         made(
-            f"mov.u32 {a}, {which}.x;", f"mov.u32 {b}, {which}.y;", f"or.b32 {a}, {a}, {b};",
-            f"mov.u32 {b}, {which}.z;", f"or.b32 {a}, {a}, {b};",
-            f"setp.eq.and.u32 {P}w, {a}, 0, {P}w;",
             f"mov.u32 {a}, %tid.z;", f"mov.u32 {b}, %ntid.y;", f"mov.u32 {c}, %tid.y;",
             f"mad.lo.u32 {a}, {a}, {b}, {c};", f"mov.u32 {b}, %ntid.x;", f"mov.u32 {c}, %tid.x;",
             f"mad.lo.u32 {a}, {a}, {b}, {c};",

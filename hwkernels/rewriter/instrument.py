@@ -122,7 +122,10 @@ def instrument(ptx: str, source: str, launch: Launch, options: RewriteOptions | 
     runs = runs_of(kernel.entry, graph_of(kernel.entry), sites)
     ctas = extraction.program.ctas
     warps = 1 + max((stream.warp for stream in streams), default=0)
-    emitter = Emitter(BufferLayout(ctas, warps, stores.streams, 1), full, options.stop_flag, options.eager, ctas)
+    x, y, z = (a // c for a, c in zip(kernel.launch.first_cta, kernel.launch.cluster, strict=True))
+    emitter = Emitter(
+        BufferLayout(ctas, warps, stores.streams, 1), full, options.stop_flag, options.eager, ctas, (x, y, z)
+    )
     size = _size(runs, emitter, streams, by_position, options.room if full else 1)
     emitter.layout = replace(emitter.layout, size=size)
     text = _rewritten(ptx, source, kernel.entry, runs, emitter)

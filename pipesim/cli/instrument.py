@@ -22,15 +22,23 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
         help="the folder to write (default instrumented)",
     )
     parser.add_argument("--waits-only", action="store_true", help="record at waits only, where registers are short")
+    parser.add_argument(
+        "--cta",
+        type=int,
+        metavar="N",
+        help="the CTA that leaves records, with the others of its cluster (default: the launch file's)",
+    )
     add_force(parser)
     add_output(parser)
 
 
 def _carry_out(options: argparse.Namespace) -> int:
     from pipesim.launches.record.by_hand import kernel_of, write_instrumented
+    from pipesim.launches.record.prepared import with_cta
 
     with progress(f"instrumenting {options.kernel}"):
-        text, launch = kernel_of(options.kernel, options.launch)
+        text, given = kernel_of(options.kernel, options.launch)
+        launch = given if options.cta is None else with_cta(given, options.cta)
         before, after, warnings, files = write_instrumented(
             text, launch, options.kernel.stem, options.out, waits_only=options.waits_only, force=options.force
         )

@@ -40,6 +40,13 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
         help="stop a launch after this time, and say who waits for what; records are kept in host memory then",
     )
     parser.add_argument("--waits-only", action="store_true", help="record at waits only, where registers are short")
+    parser.add_argument(
+        "--cta",
+        type=int,
+        default=0,
+        metavar="N",
+        help="the CTA that leaves records, with the others of its cluster: its number in the grid, x first (default 0)",
+    )
     parser.add_argument("--diff", action="store_true", help="compare every trace with the program of its PTX")
     parser.add_argument(
         "--max-bytes",
@@ -69,7 +76,7 @@ def _carry_out(options: argparse.Namespace) -> int:
         raise UsageError("record: no program is given", correction="pipesim record -- python train.py")
     require_folder(options.out, force=options.force)
     limits = limits_of(options.kernels, MOST_DISTINCT, options.max_bytes, once=False)
-    chosen = RecordOptions(options.launches, options.skip, options.deadline, options.waits_only)
+    chosen = RecordOptions(options.launches, options.skip, options.deadline, options.waits_only, options.cta)
     with spool_folder() as spool:
         environment = observed_environment(spool, limits, more=chosen.to_environment())
         ran = run_observed(words, environment, to_stderr=options.json)

@@ -61,7 +61,7 @@ class Thread:
 
 @dataclass
 class Machine:
-    """One CTA of a kernel."""
+    """One CTA of a kernel; ``cta``: its number, x."""
 
     module: Module
     function: Function
@@ -69,6 +69,7 @@ class Machine:
     memory: bytearray
     symbols: dict[str, int]
     seed: int = 0
+    cta: int = 0
     shared: bytearray = field(default_factory=lambda: bytearray(1 << 16))
     barriers: dict[int, Barrier] = field(default_factory=dict)
     steps: int = 0
@@ -125,7 +126,13 @@ class Machine:
         return next(each.offset for each in self.function.shared if each.name == name)
 
     def _special(self, thread: Thread, name: str) -> int:
-        values = {"%tid.x": thread.tid, "%ntid.x": self.threads, "%laneid": thread.tid % 32, "%ntid.y": 1}
+        values = {
+            "%tid.x": thread.tid,
+            "%ntid.x": self.threads,
+            "%laneid": thread.tid % 32,
+            "%ntid.y": 1,
+            "%ctaid.x": self.cta,
+        }
         values |= {"%clock": self.steps & 0xFFFFFFFF, "%clock64": self.steps, "%globaltimer": 32 * (self.steps // 64)}
         return values.get(name, 0)
 

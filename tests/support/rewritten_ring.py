@@ -51,13 +51,13 @@ def ring(fences: str = "", release: str = RELEASE) -> str:
     return text_of(RING.replace("FENCES", fences).replace("RELEASE", release))
 
 
-def rewritten(text: str, encoding: Encoding, *, stops: bool = False) -> Instrumented:
+def rewritten(text: str, encoding: Encoding, *, stops: bool = False, launch: Launch = LAUNCH) -> Instrumented:
     """The ring with the recorder; ``stops``: a flag ends its waits."""
-    return instrument(text, "ring.ptx", LAUNCH, RewriteOptions(encoding, stop_flag=stops, eager=stops))
+    return instrument(text, "ring.ptx", launch, RewriteOptions(encoding, stop_flag=stops, eager=stops))
 
 
-def run(kernel: Instrumented, seed: int = 0, *, stop: bool = False, text: str = "") -> tuple[bytes, bool]:
-    """The buffer that a launch leaves, and whether it ended; ``text``: run this text instead of the kernel's.
+def run(kernel: Instrumented, seed: int = 0, *, stop: bool = False, text: str = "", cta: int = 0) -> tuple[bytes, bool]:
+    """The buffer that a CTA of a launch leaves, and whether it ended; ``text``: run this text instead of the kernel's.
 
     ``stop``: the flag that ends waits is set once nobody makes progress.
     """
@@ -66,7 +66,7 @@ def run(kernel: Instrumented, seed: int = 0, *, stop: bool = False, text: str = 
     memory = bytearray(symbol + 8)
     memory[: kernel.nbytes] = kernel.initial()
     memory[symbol:] = GLOBAL.to_bytes(8, "little")
-    machine = Machine(module, module.entries[0], 64, memory, {kernel.symbol: GLOBAL + symbol}, seed=seed)
+    machine = Machine(module, module.entries[0], 64, memory, {kernel.symbol: GLOBAL + symbol}, seed=seed, cta=cta)
     ended = machine.run()
     if stop and not ended:
         memory[0] = 1

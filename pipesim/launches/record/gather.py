@@ -12,7 +12,7 @@ from pipesim.errors import LaunchFileError, PipesimError, internal_error
 from pipesim.launches.files.found_ptx import Codes
 from pipesim.launches.files.launch_file import described, kernel_text
 from pipesim.launches.files.names import FileNames, launch_file_name
-from pipesim.launches.record.prepared import NO_BARRIER
+from pipesim.launches.record.prepared import NO_BARRIER, with_cta
 from pipesim.launches.record.record_file import RecordedBuffer, read_record_file
 from pipesim.launches.record.traces import compared, trace_of
 from pipesim.launches.records.read import read_spool
@@ -165,7 +165,7 @@ def _launch(
     buffer: RecordedBuffer | None = None
     try:
         buffer = read_record_file(asked.spool / each.file)
-        launch = _described(each, row)
+        launch = with_cta(_described(each, row), buffer.cta)
         files.others[f"{stem}.json"] = launch_json(launch).encode()
         trace = trace_of(row.text, launch, buffer)
     except Exception as error:  # noqa: BLE001  # a mistake of ours in one launch must not lose the others

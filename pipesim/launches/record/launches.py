@@ -224,7 +224,7 @@ class RecordedLaunches:
             return
         facts = self._driver.facts()
         device, nanoseconds = (facts.name, facts.sms, facts.capability, facts.driver), round(took * 1e9)
-        made = self._options.stop_flag, self._options.waits_only
+        made = self._options.stop_flag, self._options.waits_only, self._options.cta
         kept = RecordedBuffer(end, *device, nanoseconds, data, *made)
         file = self._spool.code(kept.encoded(), SUFFIX)
         if file:

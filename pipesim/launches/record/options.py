@@ -22,13 +22,15 @@ class RecordOptions:
     """``launches`` of each kernel are recorded, after the first ``skip`` of them.
 
     ``deadline_s``: seconds after which a launch is stopped, None: it is waited for. ``waits_only``: records at waits
-    alone, where registers are short. Raises ParameterError for a value out of its range.
+    alone, where registers are short. ``cta``: the CTA that leaves records, with the others of its cluster. Raises
+    ParameterError for a value out of its range.
     """
 
     launches: int = 1
     skip: int = 0
     deadline_s: float | None = None
     waits_only: bool = False
+    cta: int = 0
 
     def __post_init__(self) -> None:
         if not 1 <= self.launches <= MOST_LAUNCHES:
@@ -37,6 +39,8 @@ class RecordOptions:
             )
         if self.skip < 0:
             raise ParameterError(f"{self.skip:,} launches to skip", correction="use 0 or more")
+        if not 0 <= self.cta < 1 << 31:
+            raise ParameterError(f"CTA {self.cta:,} to record", correction="use a CTA's number in the grid, from 0")
         if self.deadline_s is not None and not (
             math.isfinite(self.deadline_s) and 0 < self.deadline_s <= _MOST_DEADLINE_S
         ):

@@ -13,7 +13,7 @@
 
      0 "PIPESIMR"   8 u32 version, 1   12 u32 end (PIPESIM_...)   16 u32 SMs   20 u32 capability, major   24 u32 minor
      28 u32 driver's CUDA version   32 u64 bytes of the buffer   40 u64 ns from begin to end   48 char device[72]
-     120 u32 how the kernel was instrumented (not to be changed)   124 u32 0
+     120 u32 how the kernel was instrumented (not to be changed)   124 u32 its CTA
 
    The first four bytes of the buffer are the word at which a kernel ends that `pipesim instrument` made. */
 #ifndef PIPESIM_RECORD_H

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from math import prod
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -77,7 +78,7 @@ def prepared(
     """
     from hwkernels.rewriter import assemble, instrument
 
-    launch = launch_of(record, ptx)
+    launch = with_cta(launch_of(record, ptx), options.cta)
     require_no_variables(ptx)
     chosen = rewrite_options(stop_flag=options.stop_flag, waits_only=options.waits_only)
     found = instrument(ptx, "its PTX", launch, chosen)
@@ -105,6 +106,13 @@ def launch_of(record: dict[str, Any], ptx: str) -> Launch:
     if made.compiled is None:
         raise LaunchFileError(made.reason)
     return made.compiled.launch
+
+
+def with_cta(launch: Launch, cta: int) -> Launch:
+    """The launch with another CTA that is followed. NotRecordableError if its grid has none of this number."""
+    if not 0 <= cta < prod(launch.grid):
+        raise NotRecordableError(f"its grid has {prod(launch.grid):,} CTAs, and none of the number {cta:,}")
+    return replace(launch, cta=cta)
 
 
 def require_no_variables(ptx: str) -> None:

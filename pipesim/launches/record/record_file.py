@@ -18,7 +18,7 @@ from pipesim.inputs import InputKind
 MAGIC = b"PIPESIMR"
 VERSION = 1
 HEADER_BYTES = 128
-_HEADER = struct.Struct("<8s6I2Q72sI4x")
+_HEADER = struct.Struct("<8s6I2Q72s2I")
 _STOP_FLAG, _WAITS_ONLY = 1, 2  #: how the kernel was instrumented
 assert _HEADER.size == HEADER_BYTES
 _FILE = InputKind("file of records", MAX_TRACE_BYTES, LaunchFileError, "record the kernel again")
@@ -38,7 +38,7 @@ class RecordedBuffer:
     """The buffer of one launch, and the device that made it. ``took_ns``: from the launch to its seen end, host time.
 
     ``driver``: the CUDA version of the driver, as 13000 for 13.0. ``stop_flag`` and ``waits_only`` are how its kernel
-    was instrumented. Before a launch, ``data`` is what the buffer must hold then.
+    was instrumented, and ``cta`` the one that it records. Before a launch, ``data`` is what the buffer must hold then.
     """
 
     end: LaunchEnd
@@ -50,20 +50,21 @@ class RecordedBuffer:
     data: bytes
     stop_flag: bool = False
     waits_only: bool = False
+    cta: int = 0
 
     def encoded(self) -> bytes:
         """The bytes of the file."""
         flags = _STOP_FLAG * self.stop_flag | _WAITS_ONLY * self.waits_only
         major, minor = self.capability
         numbers = (VERSION, int(self.end), self.sms, major, minor, self.driver, len(self.data), self.took_ns)
-        return _HEADER.pack(MAGIC, *numbers, self.device.encode()[:71], flags) + self.data
+        return _HEADER.pack(MAGIC, *numbers, self.device.encode()[:71], flags, self.cta) + self.data
 
 
 def decoded(data: bytes, place: str) -> RecordedBuffer:
     """The buffer in a file's bytes. LaunchFileError if they are something else, or not whole."""
     if len(data) < HEADER_BYTES or data[:8] != MAGIC:
         raise LaunchFileError("this is not a file of records", place=place, correction="give what pipesim_write wrote")
-    _, version, end, sms, major, minor, driver, nbytes, took_ns, name, flags = _HEADER.unpack_from(data)
+    _, version, end, sms, major, minor, driver, nbytes, took_ns, name, flags, cta = _HEADER.unpack_from(data)
     if version != VERSION or end not in LaunchEnd.__members__.values():
         raise LaunchFileError(
             f"a file of records of version {version}, with end {end}",
@@ -80,7 +81,8 @@ def decoded(data: bytes, place: str) -> RecordedBuffer:
         )
     device = name.split(b"\0", 1)[0].decode(errors="replace")
     made = bool(flags & _STOP_FLAG), bool(flags & _WAITS_ONLY)
-    return RecordedBuffer(LaunchEnd(end), device, sms, (major, minor), driver, took_ns, data[HEADER_BYTES:], *made)
+    capability, kept = (major, minor), data[HEADER_BYTES:]
+    return RecordedBuffer(LaunchEnd(end), device, sms, capability, driver, took_ns, kept, *made, cta)
 
 
 def read_record_file(path: Path) -> RecordedBuffer:

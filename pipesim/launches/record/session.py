@@ -84,6 +84,7 @@ def record(
     skip: int = 0,
     deadline_s: float | None = None,
     waits_only: bool = False,
+    cta: int = 0,
     compare: bool = False,
     max_bytes: int = MAX_SPOOL_BYTES,
     force: bool = False,
@@ -92,16 +93,17 @@ def record(
 
     ``kernels``: shell patterns ("gemm*"), of which a kernel's name must match one. ``launches`` of each kernel are
     recorded, after its first ``skip``. ``deadline_s``: a launch is stopped after this time in seconds. ``waits_only``:
-    fewer records. ``compare``: each trace is compared with the program of its PTX; one of a launch that did not end
-    always is. ``max_bytes`` of records at most. The files are written where the block ends. Raises
-    OutputExistsError if the folder has something in it, unless ``force``; MissingExtraError without CUPTI or a driver;
-    CuptiError where another profiler observes the process; ParameterError for options out of their range.
+    fewer records. ``cta``: the CTA that leaves records, with the others of its cluster. ``compare``: each trace is
+    compared with the program of its PTX; one of a launch that did not end always is. ``max_bytes`` of records at most.
+    The files are written where the block ends. Raises OutputExistsError if the folder has something in it, unless
+    ``force``; MissingExtraError without CUPTI or a driver; CuptiError where another profiler observes the process;
+    ParameterError for options out of their range.
     """
     patterns = (kernels,) if isinstance(kernels, str) else tuple(kernels)
     if not all(patterns):
         raise ParameterError("a pattern of kernels is empty", correction='give one as "gemm*", or none')
     limits = limits_of(patterns, MOST_DISTINCT, max_bytes, once=False)
-    options = RecordOptions(launches, skip, deadline_s, waits_only)
+    options = RecordOptions(launches, skip, deadline_s, waits_only, cta)
     into = Path(folder)
     require_folder(into, force=force)
     with spool_folder() as spool:

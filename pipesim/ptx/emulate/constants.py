@@ -87,10 +87,12 @@ def _special(cluster: Cluster, cta: int, number: int, name: str) -> Value:
         return shapes[base][axis]
     x, y, _ = launch.cluster
     inside = (cta % x, cta // x % y, cta // (x * y))
-    if base in ("ctaid", "cluster_ctaid") and 0 <= axis < 3:
-        return inside[axis]  # of the launch's first cluster
-    if base == "clusterid":
-        return 0
+    if base == "cluster_ctaid" and 0 <= axis < 3:
+        return inside[axis]
+    if base == "ctaid" and 0 <= axis < 3:
+        return launch.first_cta[axis] + inside[axis]
+    if base == "clusterid" and 0 <= axis < 3:
+        return launch.first_cta[axis] // launch.cluster[axis]
     values: dict[str, Value] = {
         "cluster_ctarank": cta,
         "cluster_nctarank": cluster.ctas,

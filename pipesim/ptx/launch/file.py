@@ -59,7 +59,7 @@ def read_launch(text: str, name: str) -> Launch:
             cause=f"this pipesim reads version {LAUNCH_VERSION}",
             correction="update pipesim",
         )
-    return _launch(Members(data, name, (*_MEMBERS, "parameters", "policies")))
+    return _launch(Members(data, name, (*_MEMBERS, "cta", "parameters", "policies")))
 
 
 def _launch(given: Members) -> Launch:
@@ -79,6 +79,7 @@ def _launch(given: Members) -> Launch:
         given.whole("registers_per_thread", 0, high=MOST_REGISTERS),
         tuple(parameters),
         Policies(policies.whole("tile_counter", 0), policies.whole("launch_control", 1)),
+        cta=given.whole("cta", 0, high=MOST_GRID),
     )
 
 
@@ -166,6 +167,7 @@ def launch_json(launch: Launch) -> str:
     data: dict[str, Any] = {"format": FORMAT, "version": launch.version, "entry": launch.entry}
     data |= {"grid": list(launch.grid), "block": list(launch.block), "cluster": list(launch.cluster)}
     data |= {"dynamic_shared_bytes": launch.dynamic_shared, "registers_per_thread": launch.registers}
+    data |= {"cta": launch.cta} if launch.cta else {}
     named = [{"name": each.name} if each.name else {} for each in launch.parameters]
     data["parameters"] = [name | _document(each.content) for name, each in zip(named, launch.parameters, strict=True)]
     data["policies"] = {

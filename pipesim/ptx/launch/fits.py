@@ -31,6 +31,12 @@ def fitted(launch: Launch, entry: Function) -> Launch:
             cause="" if required is None else f"{entry.name} requires them",
             correction="use multiples",
         )
+    if not 0 <= launch.cta < prod(launch.grid):
+        raise LaunchFileError(
+            f"there is no CTA {launch.cta:,} in a grid of {prod(launch.grid):,}",
+            place="cta",
+            correction=f"use 0 to {prod(launch.grid) - 1:,}",
+        )
     return launch
 
 

@@ -134,7 +134,10 @@ class Policies:
 
 @dataclass(frozen=True)
 class Launch:
-    """One launch of a kernel. ``dynamic_shared`` is in bytes; ``registers`` are those of a thread, 0 if not known."""
+    """One launch of a kernel. ``dynamic_shared`` is in bytes; ``registers`` are those of a thread, 0 if not known.
+
+    ``cta``: the one that is followed, with the others of its cluster: its number in the grid, x counted first.
+    """
 
     entry: str
     grid: Shape
@@ -145,6 +148,15 @@ class Launch:
     parameters: tuple[Parameter, ...] = ()
     policies: Policies = field(default_factory=Policies)
     version: int = LAUNCH_VERSION
+    cta: int = 0
+
+    @property
+    def first_cta(self) -> Shape:
+        """Where the cluster begins that is followed."""
+        x, y, _ = self.grid
+        at = (self.cta % x, self.cta // x % y, self.cta // (x * y))
+        first = [a // c * c for a, c in zip(at, self.cluster, strict=True)]
+        return first[0], first[1], first[2]
 
 
 def size_of(content: Content) -> int:

@@ -1,6 +1,7 @@
 """A rewritten kernel, run on a machine of the tests: its records are a trace that conforms, and damage is refused."""
 
 from collections import Counter
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -9,10 +10,11 @@ from hwkernels.rewriter import Encoding, Instrumented, decode_records
 from pipesim.answers.compare import compare_kernel
 from pipesim.answers.views.trace import TraceComparison
 from pipesim.conform.agreement import Agreement
-from pipesim.errors import TraceFormatError
+from pipesim.errors import LaunchFileError, TraceFormatError
 from pipesim.model.ending import Ending
+from pipesim.ptx.launch.values import Launch
 from pipesim.trace.schema import Device, EventKind, Trace
-from tests.support.rewritten_ring import TILES, rewritten, ring, run
+from tests.support.rewritten_ring import LAUNCH, TILES, rewritten, ring, run
 
 DEVICE = Device("machine", sm_khz=2_000_000)
 BOTH = pytest.mark.parametrize("encoding", [Encoding.FULL, Encoding.POSITIONAL])
@@ -131,3 +133,33 @@ def test_a_kernel_that_nobody_stops_leaves_what_it_did(encoding: Encoding) -> No
     tries = 1 if kernel.full else 2  # of each warp; one that failed has left stamps only in its place
     assert kinds.count(EventKind.WAIT_ENTER) == 2 * tries
     assert kinds.count(EventKind.WAIT_RETURN) == 2
+
+
+#: As many tiles more as the number of the CTA.
+BY_CTA = (
+    " setp.lt.u32 %p4, %r10, 6;\n",
+    " mov.u32 %r30, %ctaid.x;\n add.u32 %r30, %r30, 6;\n setp.lt.u32 %p4, %r10, %r30;\n",
+)
+
+
+@BOTH
+def test_another_cta_than_the_first_is_recorded(encoding: Encoding) -> None:
+    text = ring().replace(*BY_CTA)
+    kernel = rewritten(text, encoding, launch=replace(LAUNCH, grid=(2, 2, 1), cta=1))
+    trace = decode_records(kernel, run(kernel, cta=1)[0], DEVICE)
+    assert compared(kernel, trace).agreement is Agreement.CONFORMS
+    kinds = [trace.meta.sites[site].kind for site in trace.events.site]
+    assert kinds.count(EventKind.COPY) == TILES + 1
+    with pytest.raises(TraceFormatError, match="no warp of the launch has begun"):
+        decode_records(kernel, run(kernel, cta=0)[0], DEVICE)
+    first = rewritten(text, encoding, launch=replace(LAUNCH, grid=(2, 2, 1)))
+    of_first = run(first, cta=0)[0]
+    with pytest.raises(TraceFormatError):  # what another CTA did is not what this one does
+        decode_records(kernel, of_first, DEVICE)
+
+
+def test_the_place_of_a_cta_and_of_its_cluster() -> None:
+    launch = Launch("kernel", (4, 6, 2), (32, 1, 1), (2, 3, 1), cta=4 * 6 + 4 * 5 + 3)
+    assert launch.first_cta == (2, 3, 1)
+    with pytest.raises(LaunchFileError, match="no CTA 4 in a grid of 4"):
+        rewritten(ring(), Encoding.FULL, launch=replace(LAUNCH, grid=(4, 1, 1), cta=4))

@@ -8,7 +8,8 @@ from pipesim.errors import LaunchFileError, ParameterError
 from pipesim.launches.record.options import OPTIONS, RecordOptions
 from pipesim.launches.record.record_file import HEADER_BYTES, LaunchEnd, RecordedBuffer, decoded, read_record_file
 
-BUFFER = RecordedBuffer(LaunchEnd.STOPPED, "NVIDIA H200", 132, (9, 0), 13000, 1_234_567_890_123, bytes(range(64)), True)
+DATA = bytes(range(64))
+BUFFER = RecordedBuffer(LaunchEnd.STOPPED, "NVIDIA H200", 132, (9, 0), 13000, 1_234_567_890_123, DATA, True, cta=5)
 
 
 def test_a_file_reads_back_equal(tmp_path) -> None:
@@ -36,7 +37,7 @@ def test_a_damaged_file_is_refused(damage, said) -> None:
 
 
 def test_options_travel_in_the_environment() -> None:
-    options = RecordOptions(3, 2, 0.5, waits_only=True)
+    options = RecordOptions(3, 2, 0.5, waits_only=True, cta=7)
     assert RecordOptions.from_environment(options.to_environment()) == options
     assert RecordOptions.from_environment({}) == RecordOptions()
     assert RecordOptions.from_environment(RecordOptions().to_environment() | {"x": "y"}) == RecordOptions()
@@ -48,6 +49,7 @@ def test_options_travel_in_the_environment() -> None:
     [
         ({"launches": 0}, "0 launches to record"),
         ({"skip": -1}, "-1 launches to skip"),
+        ({"cta": -1}, "CTA -1 to record"),
         ({"deadline_s": 0.0}, "a deadline of 0.0 s"),
         ({"deadline_s": float("nan")}, "a deadline of nan s"),
     ],
