@@ -112,6 +112,8 @@ ISSUE_ONLY = LIFE | COMMITS | _of(Op.PENDING_COUNT, Op.WAIT_GROUP, Op.FENCE, Op.
 COUNTS_BYTES = EXPECTS | _of(Op.EXPECT_TX, Op.TMA_LOAD)  #: name bytes of a phase, which an mbarrier has to count
 #: Make the mbarrier that they name signal, and no other channel: a replay that needs the signal carries them out.
 SUPPLIES_HERE = SIGNALS | BRINGS_BYTES | _of(Op.INIT)
+#: Make something signal: an mbarrier, a barrier of threads, the registers of a CTA, the transfers of a warp group.
+SUPPLIES = SUPPLIES_HERE | ON_NAMED_BARRIER | TAKES_REGISTERS | COMMITS | _of(Op.CLUSTER_ARRIVE)
 #: Carried out as soon as a replay without records comes there: nobody needs them later, and they wait for nobody.
 AT_ONCE_UNRECORDED = (NO_EFFECT - ON_ENGINE) | PARITY_TRIES | TAKES_REGISTERS | _of(Op.BAR_SYNC, Op.READ)
 CHANGES_PHASE = (LIFE | SIGNALS) - _of(Op.ARRIVE)  #: do not commute on a barrier, as plain arrivals do

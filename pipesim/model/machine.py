@@ -11,6 +11,7 @@ from __future__ import annotations
 from pipesim.model import barrier as mbarrier
 from pipesim.model import rules_mbarrier, rules_sync, rules_transfer
 from pipesim.model.finding import Fault, FaultKind
+from pipesim.model.groups import NO_EFFECT
 from pipesim.model.ops import IN_ORDER, OPERANDS, Op
 from pipesim.model.positions import ANSWER, ASYNC_ACCESS, COPY_MASK
 from pipesim.model.program import Program
@@ -23,6 +24,7 @@ from pipesim.model.state import (
     Rule,
     State,
     Step,
+    advance,
     exited,
     fill,
     initial_state,
@@ -45,6 +47,7 @@ __all__ = [
     "initial_state",
     "land",
     "own_channel",
+    "pass_over",
     "step",
 ]
 
@@ -65,6 +68,15 @@ def step(program: Program, state: State, agent: int) -> Step:
     """Carry out the next operation of ``agent``, which must not be finished."""
     operation = program.code[agent][state[0][agent]]
     return _RULES[operation[0]](program, state, agent, operation)
+
+
+def pass_over(program: Program, state: State, agent: int, most: int) -> State:
+    """The state after the operations without effect that come next, ``most`` at most: as their steps, in one."""
+    code, pc = program.code[agent], state[0][agent]
+    after, end = pc, min(pc + most, len(code))
+    while after < end and code[after][0] in NO_EFFECT:
+        after += 1
+    return advance(state, agent, after - pc)
 
 
 def land(program: Program, state: State, flight: Flight, nbytes: int = -1) -> Step:

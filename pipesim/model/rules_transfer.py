@@ -202,8 +202,10 @@ def begin(program: Program, state: State, agent: int) -> Step:
 
 def _ended(state: State, agent: int) -> State:
     """The state without the access that the agent itself holds open, if it does."""
-    left = tuple(f for f in state.flights if f.engine != OWN or f.agent != agent)
-    return state if len(left) == len(state.flights) else state._replace(flights=left)
+    for mine in state.flights:
+        if mine.engine == OWN and mine.agent == agent:
+            return state._replace(flights=tuple(f for f in state.flights if f.engine != OWN or f.agent != agent))
+    return state
 
 
 def _read(program: Program, state: State, agent: int, op: Operation) -> Step:

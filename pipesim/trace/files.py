@@ -148,11 +148,15 @@ def _encode(trace: Trace, place: str) -> bytes:
 
 def _load(data: bytes, path: Path) -> tuple[StoredMeta, Events]:
     """The verified document and the columns, one after the other: only one is there twice."""
+    import pyarrow as pa
+
     with _parquet(data) as file:
         stored = _stored_meta(file.schema_arrow, path)
         _check_columns(file.schema_arrow, path)
         _check_rows(file.metadata, stored.rows, path)
-        return stored, Events(*(_widen(file.read([name], use_threads=False), name, path) for name in COLUMNS))
+        events = Events(*(_widen(file.read([name], use_threads=False), name, path) for name in COLUMNS))
+    pa.default_memory_pool().release_unused()  # it keeps ten megabytes for next time
+    return stored, events
 
 
 def _parquet(data: bytes) -> Any:

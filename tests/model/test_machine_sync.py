@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from pipesim.model.finding import Fault, FaultKind
-from pipesim.model.machine import Step, initial_state, step
+from pipesim.model.machine import Step, initial_state, pass_over, step
 
 SYNC = "BAR_SYNC threads=64"
 
@@ -112,3 +112,14 @@ def test_fences_work_and_marks_move_their_agent_and_nothing_else(build: Any, pla
         moved = step(program, state, 0)
         assert moved == Step(initial_state(program)._replace(pcs=(pc,)))
         state = moved.state
+
+
+@pytest.mark.parametrize("most", [1, 3, 99])
+def test_operations_without_effect_are_passed_over_as_their_steps_would(build: Any, most: int) -> None:
+    program = build("WORK; FENCE; WORK; LOOP_BEGIN; LOOP_END; BAR_SYNC threads=64; WORK", SYNC)
+    state = stepped = initial_state(program)
+    passed = pass_over(program, state, 0, most)
+    while stepped.pcs[0] < min(most, 5):  # the sixth has an effect
+        stepped = step(program, stepped, 0).state
+    assert passed == stepped
+    assert pass_over(program, passed, 1, most) == passed, "the other agent has nothing to pass over"

@@ -57,6 +57,8 @@ def read(data: bytes) -> PerfettoFile:
         assert packet.trusted_packet_sequence_id
         for kind in ("event_names", "event_categories", "debug_annotation_names"):
             texts[kind] |= {entry.iid: entry.name for entry in getattr(packet.interned_data, kind)}
+        if not packet.HasField("track_event"):
+            continue
         event = packet.track_event
         if event.type == protos.TrackEvent.TYPE_COUNTER:
             assert event.track_uuid in counters

@@ -20,7 +20,7 @@ from pipesim.conform.diagnose.code_edits import named as named_barriers
 from pipesim.conform.diagnose.edits import Change, Edit, apply, changed, describe, edits, parse_fault
 from pipesim.conform.diagnose.examined import Diagnosis, Explanation
 from pipesim.conform.diagnose.forgiving import Explained, explain_with
-from pipesim.conform.replay.align import Aligned, site_numbers
+from pipesim.conform.replay.align import Aligned, Alignments
 from pipesim.conform.replay.conformance import align_cta, events_of, recorded_ctas
 from pipesim.conform.result import Conformance, DivergenceKind, TraceVerdict
 from pipesim.errors import PipesimError
@@ -187,11 +187,11 @@ def _seen(program: Program, trace: Trace, found: Conformance) -> _Seen:
         at + found.uncertainty_cycles if at >= 0 and found.divergence.kind is not DivergenceKind.NOT_FINISHED else None
     )
     table = site_table(program, optional_of(trace.meta))
-    sites = site_numbers(trace, table)
+    alignments = Alignments(program, table, trace)
     seen = _Seen(set(), {}, [set() for _ in program.code])
     for cta in recorded_ctas(trace):
         events_here = events_of(trace, cta)
-        aligned, ending = align_cta(program, table, trace, events_here, cta, sites)
+        aligned, ending = align_cta(program, alignments, trace, events_here, cta)
         for a, ends in zip(aligned, ending, strict=True):
             events = sum(len(rows) for rows in a.rows)
             if cta == found.divergence.cta:

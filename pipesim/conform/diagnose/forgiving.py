@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pipesim.conform.replay.align import Aligned, site_numbers
+from pipesim.conform.replay.align import Aligned, Alignments
 from pipesim.conform.replay.conformance import (
     align_cta,
     events_of,
@@ -46,14 +46,14 @@ def explain_with(program: Program, trace: Trace, meant: Program | None = None) -
     """
     table = site_table(meant or program, optional_of(trace.meta))
     require_same_kernel(program, table, trace)
-    sites = site_numbers(trace, table)
+    alignments = Alignments(program, table, trace)
     finished, trapped = trace.meta.status == Ending.FINISHED, trace.meta.status in TRAPPED
     hazards: list[Fault] = []
     traps: list[Fault] = []
     stuck: list[Deadlock] = []
     for cta in recorded_ctas(trace):
         events = events_of(trace, cta)
-        aligned, ending = align_cta(program, table, trace, events, cta, sites)
+        aligned, ending = align_cta(program, alignments, trace, events, cta)
         if any(a.mismatch and (finished or not ends) for a, ends in zip(aligned, ending, strict=True)):
             return None
         partial = [a.cut or ends for a, ends in zip(aligned, ending, strict=True)]

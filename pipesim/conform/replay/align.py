@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
 
 from pipesim.conform.replay.passes import Passes, Place, Sight
 from pipesim.conform.result import DivergenceKind
@@ -64,7 +68,7 @@ def site_numbers(trace: Trace, table: SiteTable) -> dict[int, int]:
 def align(
     program: Program, table: SiteTable, events: Events, rows: list[int], agent: int, sites: dict[int, int], sight: Sight
 ) -> Aligned:
-    """RandomSchedule the program of ``agent`` along its ``rows`` of ``events`` (one CTA, in program order).
+    """Walk through the program of ``agent`` along its ``rows`` of ``events`` (one CTA, in program order).
 
     Raises EvidenceError if its way outside the window hangs on the answer of a try, which was not recorded there.
     """
@@ -75,6 +79,46 @@ def align(
     return Aligned(
         agent, tuple(walk.ran), tuple(walk.found), begin, end, walk.answers, mismatch, walk.lost, walk.iterations, half
     )
+
+
+class Alignments:
+    """Alignments of the agents of one trace: what two CTAs recorded alike, but for their times, is aligned once."""
+
+    def __init__(self, program: Program, table: SiteTable, trace: Trace) -> None:
+        self._program = program
+        self._table = table
+        self._sites = site_numbers(trace, table)
+        self._known: dict[tuple[int, Sight, bytes], Aligned] = {}
+
+    def __call__(self, events: Events, agent: int, sight: Sight) -> Aligned:
+        """The ``agent`` of the CTA that recorded ``events``. Raises as :func:`align`."""
+        rows = np.flatnonzero(events.agent == agent)
+        cycle = events.cycle[rows]
+        digest = hashlib.sha256(rows.tobytes())
+        for name in _Columns._fields[:-1]:
+            digest.update(getattr(events, name)[rows].tobytes())
+        key = (agent, sight, digest.digest()) if bool((cycle[1:] >= cycle[:-1]).all()) else None
+        found = self._known.get(key) if key is not None else None
+        if found is None:
+            found = align(self._program, self._table, events, rows.tolist(), agent, self._sites, sight)
+            if key is not None:
+                self._known[key] = found
+        return found
+
+
+class _Columns(NamedTuple):
+    """The events of one agent: lists, because an element of an array takes longer to read than to compare."""
+
+    site: list[int]
+    stage: list[int]
+    parity: list[int]
+    iteration: list[int]
+    value: list[int]
+    cycle: list[int]
+
+    @classmethod
+    def of(cls, events: Events, rows: list[int]) -> _Columns:
+        return cls(*(getattr(events, name)[rows].tolist() for name in cls._fields))
 
 
 class _Walk:
@@ -93,7 +137,7 @@ class _Walk:
         self._program = program
         self._code = program.code[agent]
         self._records = table.records[agent]
-        self._events = events
+        self._columns = _Columns.of(events, rows)
         self._rows = rows
         self._agent = agent
         self._sites = sites
@@ -130,9 +174,10 @@ class _Walk:
                 break  # the kernel was stopped before the agent came here
             self._did(pc, mine)
             if op[0] in TRIES:
-                self._registers[op[ANSWER]] = int(self._events.value[mine[0]]) if mine else None
-                if mine:
-                    self.answers[pc] = int(self._events.value[mine[0]])
+                answer = self._columns.value[self._at - len(mine)] if mine else None
+                self._registers[op[ANSWER]] = answer
+                if answer is not None:
+                    self.answers[pc] = answer
             pc += 1 + (op[SKIP] if op[0] == Op.JUMP_IF and self._jumps(op, pc) else 0)
         if self._at < len(self._rows):
             return Mismatch(DivergenceKind.EXTRA_EVENT, self._agent, pc, self._rows[self._at], None)
@@ -175,7 +220,7 @@ class _Walk:
         place = Place.HIDDEN if self.lost else self._passes.place(records[0].site)
         if place is Place.SEEN and spared is not None:
             return True
-        if place is not Place.HIDDEN and self._at < len(self._rows) and self._same(self._rows[self._at], records[0]):
+        if place is not Place.HIDDEN and self._at < len(self._rows) and self._same(records[0]):
             return True
         for record in records:
             self._passes.unseen(record.site, certain=spared is not None)
@@ -200,24 +245,23 @@ class _Walk:
         if self._at >= len(self._rows):
             last = self._rows[-1] if self._rows else -1
             return Mismatch(DivergenceKind.MISSING_EVENT, self._agent, pc, last, record)
-        row = self._rows[self._at]
-        e = self._events
-        if not self._same(row, record):
-            return Mismatch(DivergenceKind.OTHER_EVENT, self._agent, pc, row, record)
-        if self._at and int(e.cycle[row]) < int(e.cycle[self._rows[self._at - 1]]):
-            return Mismatch(DivergenceKind.BACKWARDS, self._agent, pc, row, record)
+        at, cycle = self._at, self._columns.cycle
+        if not self._same(record):
+            return Mismatch(DivergenceKind.OTHER_EVENT, self._agent, pc, self._rows[at], record)
+        if at and cycle[at] < cycle[at - 1]:
+            return Mismatch(DivergenceKind.BACKWARDS, self._agent, pc, self._rows[at], record)
         self._passes.seen(record.site)
         return None
 
-    def _same(self, row: int, record: Record) -> bool:
-        """Whether the event of ``row`` is the one of ``record`` that is next at its site."""
-        e = self._events
+    def _same(self, record: Record) -> bool:
+        """Whether the next event is the one of ``record`` that is next at its site."""
+        at, events = self._at, self._columns
         return (
-            self._sites.get(int(e.site[row])) == record.site
-            and int(e.stage[row]) == record.stage
-            and int(e.parity[row]) == record.parity
-            and int(e.iteration[row]) == self._passes.iteration(record.site)
-            and int(e.value[row]) in ((0, 1) if record.value < 0 else (record.value,))
+            self._sites.get(events.site[at]) == record.site
+            and events.stage[at] == record.stage
+            and events.parity[at] == record.parity
+            and events.iteration[at] == self._passes.iteration(record.site)
+            and (events.value[at] in (0, 1) if record.value < 0 else events.value[at] == record.value)
         )
 
 

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pipesim.conform.replay.align import Aligned, align, site_numbers
+from pipesim.conform.replay.align import Aligned, Alignments
 from pipesim.conform.replay.barrier_words import words_beside
 from pipesim.conform.replay.clusters import all_agents, as_clusters, own_rows
 from pipesim.conform.replay.divergence import CtaDivergences
@@ -36,7 +36,7 @@ def conform(program: Program, trace: Trace, only: frozenset[SiteKey] | None = No
     floors = _floors_of(trace)
     watch = stopwatch(program, trace, floors) if floors is not None and trace.meta.device.sm_khz > 0 else None
     trace = as_clusters(program, trace)
-    sites = site_numbers(trace, table)
+    alignments = Alignments(program, table, trace)
     uncertainty = order_uncertainty(trace)
     lost = sum(sum(c.dropped) for c in trace.meta.ctas)
     ctas = recorded_ctas(trace)
@@ -46,7 +46,7 @@ def conform(program: Program, trace: Trace, only: frozenset[SiteKey] | None = No
     hung: Divergence | None = None  # of the first CTA, if the kernel did not finish and each CTA that is here did
     iterations, ended, words = 0, True, 0
     for cta in ctas:
-        found = _replay_cta(program, table, trace, cta, sites, uncertainty, watch)
+        found = _replay_cta(program, table, trace, cta, alignments, uncertainty, watch)
         iterations, ended = max(iterations, found.iterations), ended and found.ended
         hung, words = hung or found.hung, words + found.words
         if found.divergence is not None and not found.divergence.stuck_too:
@@ -96,9 +96,10 @@ def release_times(
     require_same_kernel(program, table, trace)
     watch = stopwatch(program, trace, None)
     trace = as_clusters(program, trace)
-    sites, uncertainty = site_numbers(trace, table), order_uncertainty(trace)
+    alignments = Alignments(program, table, trace)
+    uncertainty = order_uncertainty(trace)
     for cta in recorded_ctas(trace):
-        _replay_cta(program, table, trace, cta, sites, uncertainty, watch)
+        _replay_cta(program, table, trace, cta, alignments, uncertainty, watch)
     return {cta: releases.times for cta, releases in watch.started.items()}
 
 
@@ -111,9 +112,10 @@ def replay_logs(program: Program, trace: Trace) -> Iterator[tuple[int, ReplayLog
     require_same_kernel(program, table, trace)
     watch = ReplayLogWatch(own_rows(program, trace))
     trace = as_clusters(program, trace)
-    sites, uncertainty = site_numbers(trace, table), order_uncertainty(trace)
+    alignments = Alignments(program, table, trace)
+    uncertainty = order_uncertainty(trace)
     for cta in recorded_ctas(trace):
-        found = _replay_cta(program, table, trace, cta, sites, uncertainty, watch)
+        found = _replay_cta(program, table, trace, cta, alignments, uncertainty, watch)
         log = watch.log
         watch.log = None
         if log is not None:
@@ -192,18 +194,16 @@ def recorded_ctas(trace: Trace) -> list[int]:
 
 def events_of(trace: Trace, cta: int) -> Events:
     """The events of one CTA, in the order of the file."""
-    return trace.events.select(np.flatnonzero(trace.events.cta == cta))
+    mine = trace.events.cta == cta
+    return trace.events if bool(mine.all()) else trace.events.select(mine)
 
 
 def align_cta(
-    program: Program, table: SiteTable, trace: Trace, events: Events, cta: int, sites: dict[int, int]
+    program: Program, alignments: Alignments, trace: Trace, events: Events, cta: int
 ) -> tuple[list[Aligned], list[bool]]:
     """Each agent along its records, and whether all that is wrong is that these end."""
     info = _info(trace, cta)
-    aligned = []
-    for agent in range(len(program.agents)):
-        rows = [int(r) for r in np.flatnonzero(events.agent == agent)]
-        aligned.append(align(program, table, events, rows, agent, sites, _sight(trace, info, agent)))
+    aligned = [alignments(events, agent, _sight(trace, info, agent)) for agent in range(len(program.agents))]
     return aligned, [a.mismatch is not None and a.mismatch.kind is DivergenceKind.MISSING_EVENT for a in aligned]
 
 
@@ -212,12 +212,12 @@ def _info(trace: Trace, cta: int) -> CtaInfo:
 
 
 def _replay_cta(
-    program: Program, table: SiteTable, trace: Trace, cta: int, sites: dict[int, int], uncertainty: int,
+    program: Program, table: SiteTable, trace: Trace, cta: int, alignments: Alignments, uncertainty: int,
     watch: Stopwatch | ReplayLogWatch | None = None,
 ) -> _OfCta:  # fmt: skip
     events, info = events_of(trace, cta), _info(trace, cta)
     # where the records of a kernel that was stopped end is not a divergence in itself
-    aligned, ending = align_cta(program, table, trace, events, cta, sites)
+    aligned, ending = align_cta(program, alignments, trace, events, cta)
     divergences = CtaDivergences(program, table, trace, events, cta)
     hung = trace.meta.status != Ending.FINISHED
     mismatches = [a.mismatch for a, ends in zip(aligned, ending, strict=True) if a.mismatch and not (hung and ends)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import cached_property
 
 import numpy as np
 
@@ -47,8 +48,16 @@ class CtaDivergences:
         self._trace = trace
         self._events = events
         self._cta = cta
-        self._order = [int(r) for r in np.lexsort((np.arange(len(events)), events.cycle))]
-        self._rank = {row: n for n, row in enumerate(self._order)}
+
+    @cached_property
+    def _order(self) -> list[int]:
+        """The rows in order of time: most replays have no divergence, and never ask."""
+        order: list[int] = np.lexsort((np.arange(len(self._events)), self._events.cycle)).tolist()
+        return order
+
+    @cached_property
+    def _rank(self) -> dict[int, int]:
+        return {row: n for n, row in enumerate(self._order)}
 
     def time(self, row: int) -> int:
         """When the event of this row was timestamped, -1 for row -1."""

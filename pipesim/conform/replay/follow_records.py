@@ -11,6 +11,7 @@ before the window at any time before their agent's first record, after it at any
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Literal, NamedTuple
 
 from pipesim.conform.replay.align import Aligned
@@ -20,7 +21,17 @@ from pipesim.conform.replay.supply import AFTER, BEFORE, INSIDE, Supply, Where, 
 from pipesim.conform.result import Divergence
 from pipesim.model import barrier as mbarrier
 from pipesim.model.finding import Fault
-from pipesim.model.groups import AT_ONCE_UNRECORDED, LOOP_MARKS, MAY_BLOCK, PARITY_WAITS, PLAIN_WAITS, SUPPLIES_HERE
+from pipesim.model.groups import (
+    AT_ONCE_UNRECORDED,
+    LOOP_MARKS,
+    MAY_BLOCK,
+    NO_EFFECT,
+    PARITY_WAITS,
+    PLAIN_WAITS,
+    PRIVATE,
+    SUPPLIES,
+    SUPPLIES_HERE,
+)
 from pipesim.model.machine import (
     Flight,
     State,
@@ -28,6 +39,7 @@ from pipesim.model.machine import (
     initial_state,
     land,
     own_channel,
+    pass_over,
     step,
 )
 from pipesim.model.moves import can_land, completing_size, failed, finds, first_to_land
@@ -42,6 +54,8 @@ from pipesim.trace.schema import Events
 TRAP_LATE = 500
 _NEVER = -(1 << 62)
 _EVER = 1 << 62
+_PASSING = -1  #: in place of a barrier: a mark of a loop, or a position outside the window
+_PARKED_NOWHERE = -2
 
 
 class _Demand(NamedTuple):
@@ -131,7 +145,7 @@ class _Replay:
         self._end = [a.end for a in aligned]
         self._hung = [p and not a.cut for p, a in zip(partial, aligned, strict=True)]  #: stopped where its records end
         self._partial = partial  #: agents that may have done less than all between two records, or more after the last
-        self._cycle = [int(c) for c in events.cycle]
+        self._cycle: list[int] = events.cycle.tolist()
         self._done = [0] * len(aligned)  #: operations of each agent executed, as positions in ``ran``
         self._open_end = [len(a.ran) - 1 if a.half else -1 for a in aligned]  #: a wait that was begun last of all
         self._stuck = [False] * len(aligned)  #: agents that the end of the records shows in a wait
@@ -139,6 +153,7 @@ class _Replay:
         self._supply = Supply(pool_channel(program, program.ctas))
         self._waits = self._plan()
         self._last = [max((self._cycle[row] for mine in a.rows for row in mine), default=_NEVER) for a in aligned]
+        self._parks = [self._parking(agent) for agent in range(len(aligned))]
 
     def _bounds(self, rows: tuple[tuple[int, ...], ...]) -> list[int]:
         """For each operation the latest time at which it can have taken effect: that of the agent's next event.
@@ -153,27 +168,45 @@ class _Replay:
                 following = self._cycle[mine[0]]
         return bounds[::-1]
 
+    def _parking(self, agent: int) -> list[int]:
+        """What :meth:`_pass_parked` looks for at each position of an agent, and behind the last.
+
+        The barrier of a plain wait that was recorded from its beginning to its end; else _PASSING where an agent may
+        move on unasked, _PARKED_NOWHERE where it cannot.
+        """
+        code, begin, end = self._program.code[agent], self._begin[agent], self._end[agent]
+        found = []
+        for position, (pc, rows) in enumerate(zip(self._ran[agent], self._rows[agent], strict=True)):
+            op = code[pc]
+            if not begin <= position < end or op[0] in LOOP_MARKS:
+                found.append(_PASSING)
+            else:
+                found.append(op[BARRIER] if len(rows) == 2 and op[0] in PLAIN_WAITS else _PARKED_NOWHERE)
+        return [*found, _PARKED_NOWHERE]
+
     def _plan(self) -> list[tuple[int, int, int, int]]:
         """What must return, in order of time; and into the supply, agent by agent, what could make a channel signal.
 
         An operation without an event of its own cannot have happened before its agent's event before it.
         """
         program = self._program
+        cycle, everything = self._cycle, self._rules.everything
         waits: list[tuple[int, int, int, int]] = []
         for agent, (ran, rows) in enumerate(zip(self._ran, self._rows, strict=True)):
             earliest = _NEVER
-            code = program.code[agent]
+            code, answers, latest = program.code[agent], self._answers[agent], self._latest[agent]
             for position, (pc, mine) in enumerate(zip(ran, rows, strict=True)):
                 op = code[pc]
                 if mine:
-                    earliest = self._cycle[mine[0]]
-                demands = (op[0] in MAY_BLOCK and len(mine) == 2) or self._answers[agent].get(pc)
-                if demands or (self._rules.everything and mine and self._latest[agent][position] < _EVER):
-                    waits.append((self._latest[agent][position], agent, position, mine[-1]))
-                for channel in supplies(program, agent, op):
-                    self._supply.add(channel, agent, self._where(agent, position), earliest, position)
+                    earliest = cycle[mine[0]]
+                    demands = (len(mine) == 2 and op[0] in MAY_BLOCK) or answers.get(pc)
+                    if demands or (everything and latest[position] < _EVER):
+                        waits.append((latest[position], agent, position, mine[-1]))
+                if op[0] in SUPPLIES:
+                    for channel in supplies(program, agent, op):
+                        self._supply.add(channel, agent, self._where(agent, position), earliest, position)
                 if mine:
-                    earliest = self._cycle[mine[-1]]
+                    earliest = cycle[mine[-1]]
         return sorted(waits)
 
     def _where(self, agent: int, position: int) -> Where:
@@ -182,11 +215,7 @@ class _Replay:
 
     def run(self) -> Divergence | None:
         """Replay everything; the first divergence, or None."""
-        ends = [
-            _Demand(agent, len(ran), _EVER, self._divergences.last_row(agent), set())
-            for agent, ran in enumerate(self._ran)
-        ]
-        for demand in [_Demand(agent, at + 1, cycle, row, set()) for cycle, agent, at, row in self._waits] + ends:
+        for demand in self._demands():
             wrong = self._advance(demand)
             if wrong is None and self._releases is not None and self._releases.first is not None:
                 wrong = self._divergences.too_soon(self._releases.first)
@@ -195,6 +224,13 @@ class _Replay:
         if self._rules.trapped and self.trap is None:
             self._trap_next()
         return None if self.trap is not None else self._settle()
+
+    def _demands(self) -> Iterator[_Demand]:
+        """Every wait in order of its return, then every agent to its end."""
+        for cycle, agent, at, row in self._waits:
+            yield _Demand(agent, at + 1, cycle, row, set())
+        for agent, ran in enumerate(self._ran):
+            yield _Demand(agent, len(ran), _EVER, self._divergences.last_row(agent), set())
 
     def _trap_next(self) -> None:
         """The last record before a trap may not have left the chip: look at what each agent would have done next."""
@@ -248,27 +284,17 @@ class _Replay:
         stack = [first]
         culprit: Divergence | None = None
         while stack and not self._over:
-            who, end, limit, at, refused = stack[-1]
-            position = self._done[who]
-            if position >= end or self._stuck[who]:
-                stack.pop()
-                continue
-            pc = self._ran[who][position]
-            rows = self._rows[who][position]
-            row = rows[-1] if rows else at
-            code = self._program.code[who]
-            if self._hung[who] and code[pc][0] in PARITY_WAITS and len(rows) == 1:
-                self._stuck[who] = True  # entered, never returned: the kernel was stopped here
-                continue
-            blocked, wrong = self._execute(who, pc, row)
+            who, _, limit, at, refused = stack[-1]
+            blocked, wrong = self._go(stack[-1])
             if wrong is not None:
                 return wrong
             if blocked < 0:
-                refused.clear()
+                stack.pop()
                 continue
-            if self._hung[who] and position == self._open_end[who]:
-                self._stuck[who] = True  # it has come to a named barrier, or to its own transfers, and never returned
-                continue
+            position = self._done[who]
+            pc = self._ran[who][position]
+            rows = self._rows[who][position]
+            row = rows[-1] if rows else at
             when = min(self._latest[who][position], limit)
             if blocked < len(self._program.barriers):
                 self._pass_parked(who, blocked, when)
@@ -293,6 +319,31 @@ class _Replay:
                 stack[-1].refused.add(who)
         return None
 
+    def _go(self, demand: _Demand) -> tuple[int, Divergence | None]:
+        """Execute what is demanded of one agent; the channel at which it is blocked, -1 once it need not go on."""
+        who, end, _, at, refused = demand
+        ran, rows, done, stuck = self._ran[who], self._rows[who], self._done, self._stuck
+        hung, code = self._hung[who], self._program.code[who]
+        while (position := done[who]) < end and not stuck[who] and not self._over:
+            pc, mine = ran[position], rows[position]
+            if code[pc][0] in NO_EFFECT:
+                self.state = pass_over(self._program, self.state, who, end - position)
+                done[who] += self.state[0][who] - pc  # none of them jumps
+                continue
+            if hung and code[pc][0] in PARITY_WAITS and len(mine) == 1:
+                stuck[who] = True  # entered, never returned: the kernel was stopped here
+                break
+            blocked, wrong = self._execute(who, pc, mine[-1] if mine else at)
+            if wrong is not None:
+                return -1, wrong
+            if blocked >= 0:
+                if not (hung and position == self._open_end[who]):
+                    return blocked, None
+                stuck[who] = True  # it has come to a named barrier, or to its own transfers, and never returned
+                break
+            refused.clear()
+        return -1, None
+
     def _stays(self, who: int, position: int, last: _Demand | None) -> bool:
         """Whether an agent that cannot go on may have stayed where it is, ``last`` being its demand if nobody asked it.
 
@@ -309,28 +360,39 @@ class _Replay:
         let it pass in between.
         """
         latest += self._uncertainty
-        for agent, ran in enumerate(self._ran):
-            position = self._pass_marks(agent)
-            if agent == who or position >= len(ran):
+        done = self._done
+        for agent, parks in enumerate(self._parks):
+            parked = parks[done[agent]]
+            if parked == _PASSING:
+                parked = self._move_on(agent, who, latest)
+            if parked != barrier or agent == who:
                 continue
-            where = self._where(agent, position)
-            if where != INSIDE:
-                if where == BEFORE or self._last[agent] <= latest:
-                    self._drift(agent)
-                continue
-            rows = self._rows[agent][position]
-            other = self._program.code[agent][ran[position]]
-            entered = len(rows) == 2 and self._cycle[rows[0]] <= latest
-            if entered and other[0] in PLAIN_WAITS and other[BARRIER] == barrier and self._open(other):
+            position = done[agent]
+            entered = self._cycle[self._rows[agent][position][0]] <= latest
+            if entered and self._open(self._program.code[agent][self._ran[agent][position]]):
                 self.state = step(self._program, self.state, agent).state
                 self._note(agent, position, self.state)
-                self._done[agent] += 1
+                done[agent] += 1
+
+    def _move_on(self, agent: int, who: int, latest: int) -> int:
+        """Let an agent pass the marks of its loops, and go on outside the window; where it parks inside it then."""
+        position = self._pass_marks(agent)
+        if agent == who or position >= len(self._ran[agent]):
+            return _PARKED_NOWHERE
+        where = self._where(agent, position)
+        if where == INSIDE:
+            return self._parks[agent][position]
+        if where == BEFORE or self._last[agent] <= latest:
+            self._drift(agent)
+        return _PARKED_NOWHERE
 
     def _note(self, agent: int, position: int, before: State) -> None:
         """The agent's operation at this position has just been carried out, in the state ``before``."""
         if self._releases is None:
             return
         pc = self._ran[agent][position]
+        if self._program.code[agent][pc][0] in PRIVATE:
+            return
         returns = self._program.code[agent][pc][0] in PARITY_WAITS or self._answers[agent].get(pc)
         if returns and self._rows[agent][position] and self._where(agent, position) == INSIDE:
             self._releases.returned(agent, position, before, self._could_happen)
@@ -376,23 +438,24 @@ class _Replay:
         op = self._program.code[who][pc]
         if op[0] in SUPPLIES_HERE:
             self._pass_parked(who, op[BARRIER], self._latest[who][self._done[who]])
-        while self._lands_first(who, pc) and self._land_for(op[BARRIER], row) is True and not self._over:
-            pass
-        blocked = self._try_to_succeed(who, pc)
-        if blocked >= 0:
-            return blocked, None
-        result = step(self._program, self.state, who)
-        if result.faults:
-            wrong, self._stuck[who] = self._broke(result.faults, row, last=self._is_last(who))
+            while self._lands_first(who, pc) and self._land_for(op[BARRIER], row) is True and not self._over:
+                pass
+        answers = self._answers[who]
+        if answers and (needed := self._try_to_succeed(who, pc)) >= 0:
+            return needed, None
+        before = self.state
+        after, blocked, _, faults = step(self._program, before, who)
+        if faults:
+            wrong, self._stuck[who] = self._broke(faults, row, last=self._is_last(who))
             if self._stuck[who]:
                 return -1, wrong
-        before, self.state = self.state, result.state
-        if result.blocked < 0:
+        self.state = after
+        if blocked < 0:
             self._note(who, self._done[who], before)
-            if self._answers[who].get(pc) == 0:
+            if answers and answers.get(pc) == 0:
                 self.state = failed(self._program, self.state, who, pc)
             self._done[who] += 1
-        return result.blocked, None
+        return blocked, None
 
     def _lands_first(self, who: int, pc: int) -> bool:
         """Whether bytes must have landed before this arrive, because it would trap otherwise and the chip did not."""

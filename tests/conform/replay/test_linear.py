@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from pipesim.conform.replay import follow_records as replay
-from pipesim.model.machine import land, step
+from pipesim.model.machine import land, pass_over, step
 from pipesim.model.ops import Op
 from pipesim.trace.schema import EventKind
 
@@ -26,11 +26,17 @@ def count(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Counter[str]]:
         seen["moved" if result.blocked < 0 else "blocked"] += 1
         return result
 
+    def counted_pass_over(program: Any, state: Any, agent: int, most: int) -> Any:
+        after = pass_over(program, state, agent, most)
+        seen["moved"] += after.pcs[agent] - state.pcs[agent]
+        return after
+
     def counted_land(*arguments: Any) -> Any:
         seen["landed"] += 1
         return land(*arguments)
 
     monkeypatch.setattr(replay, "step", counted_step)
+    monkeypatch.setattr(replay, "pass_over", counted_pass_over)
     monkeypatch.setattr(replay, "land", counted_land)
 
     def run(case: Any, *, accepted: bool = True) -> Counter[str]:
