@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO, NoReturn
 
-from pipesim.bounds import MAX_DEPTH, MAX_DIGITS, MAX_JSON_LISTS, MAX_JSON_STRINGS, MAX_JSON_VALUES
+from pipesim.bounds import MAX_DEPTH, MAX_DIGITS, MAX_JSON_LISTS, MAX_JSON_STRINGS, MAX_JSON_VALUES, MAX_SOURCE_BYTES
 from pipesim.errors import PipesimError
 
 _KINDS = (
@@ -90,6 +90,22 @@ class InputKind:
 
     def _unreadable(self, path: Path, cause: str, correction: str) -> NoReturn:
         raise self.error(f"the {self.name} {path} cannot be read", cause=cause, correction=correction)
+
+
+_SOURCE_SUFFIXES = frozenset({".py", ".ptx", ".cu", ".cuh", ".h", ".hpp", ".cpp", ".cc", ".mojo"})
+
+
+def is_source(path: Path) -> bool:
+    """True for a file of code of an ordinary size. A program is data: it must not name a line of any file for a report
+    to show, which may be printed where others read it.
+    """
+    if path.suffix not in _SOURCE_SUFFIXES:
+        return False
+    try:
+        found = path.stat()
+    except (OSError, ValueError):  # no name that a file can have
+        return False
+    return stat.S_ISREG(found.st_mode) and found.st_size <= MAX_SOURCE_BYTES
 
 
 class BoundError(ValueError):

@@ -17,6 +17,7 @@ from pipesim.ptx.launch.file import LAUNCH_FILE, launch_json, read_launch
 from pipesim.ptx.launch.settings import with_settings
 from pipesim.ptx.launch.template import has_tensor_maps, open_words, template
 from pipesim.ptx.launch.values import Launch
+from pipesim.ptx.source_files import enter_sources
 from pipesim.ptx.text.read import read_module
 
 _PTX = InputKind("PTX file", MAX_PTX_BYTES, PtxError, "give the PTX of one module, as its compiler wrote it")
@@ -38,6 +39,7 @@ def read_kernel(ptx: Path, launch: Path | None = None, sets: Sequence[str] = ())
         )
     given = read_launch(LAUNCH_FILE.read_text(launch), str(launch))
     module = read_module(text, ptx.name, given.entry)  # a file may have many kernels
+    enter_sources(ptx, module.files.values())
     return extract(module, with_settings(given, entry_of(module, given), sets) if sets else given)
 
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from pipesim.conform.replay.conformance import replay_logs
+from pipesim.conform.result import DivergenceKind
 from pipesim.model.ending import HUNG, Ending
 from pipesim.model.program import Program
 from pipesim.scene.agents import AgentSlices, agent_slices
-from pipesim.scene.parts import RunScene
+from pipesim.scene.parts import OPEN, RunScene
 from pipesim.scene.phases import Landings, Pictured
 from pipesim.timed.engine import simulate
 from pipesim.timed.profile import Profile
@@ -20,6 +21,7 @@ NO_PROTOCOL = "without its protocol: no arrows, transfers in flight or counters"
 LANDINGS_UNKNOWN = "a recording does not show when a transfer ended: it is drawn to end with the wait that needed it"
 
 
+_BEYOND = 12  #: of a run in which something never ended, the part that is drawn after its last event
 MOST_OPERATIONS = 1_000_000  #: that a simulation is drawn of
 
 
@@ -72,7 +74,7 @@ def trace_scene(trace: Trace, program: Program | None, label: str, landings: Lan
     for cta, log in replay_logs(program, trace):
         if log is not None:
             pictured.add(cta, log)
-        if log is None or log.divergence is not None:
+        if log is None or (log.divergence is not None and log.divergence.kind is not DivergenceKind.NOT_FINISHED):
             notes.append(f"CTA {cta} does not follow the protocol: arrows and counters end there")
     if pictured.unseen:
         notes.append(f"{pictured.unseen:,} arrivals left no record of their own: no arrow starts from them")
@@ -87,5 +89,7 @@ def _scene(
     tracks = tuple(pictured.tracks) if pictured is not None else mine.tracks
     arrows = tuple(pictured.arrows) if pictured is not None else ()
     counters = tuple(pictured.counters) if pictured is not None else ()
-    end = max([*when[-1:], *(each.end for each in mine.slices)], default=0)
+    end = max([*when, *(each.end for each in mine.slices)], default=0)
+    if any(each.end == OPEN for each in mine.slices):
+        end += end // _BEYOND  # else nothing would be seen of what began last and never ended
     return RunScene(label, trace.meta.source, tracks, tuple(mine.slices), arrows, counters, end, tuple(notes))

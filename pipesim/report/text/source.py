@@ -9,12 +9,11 @@ from pathlib import Path
 
 from rich.cells import cell_len
 
+from pipesim.inputs import is_source
 from pipesim.report.text.layout import wrap
 from pipesim.report.text.words import place
 
 _GAP = "    "
-_SUFFIXES = frozenset({".py", ".ptx", ".cu", ".cuh", ".h", ".hpp", ".mojo"})  #: of files whose lines are shown
-_LARGEST = 1 << 23  #: bytes of such a file
 _DIGITS = 9  #: of a line's number
 
 
@@ -40,12 +39,13 @@ def source_lines(line: str, text: str, width: int, indent: str) -> list[str]:
 def text_of(line: str) -> str:
     """The text of a source line without its indent and comment, "" if its file, or this line of it, cannot be read.
 
-    The cells of a notebook can: they are where Python looks for the lines of a traceback.
+    The cells of a notebook can, and the files that a kernel's PTX names (:mod:`pipesim.ptx.source_files`): they are
+    where Python looks for the lines of a traceback.
     """
     file, colon, number = line.rpartition(":")
     if not colon or not number.isdecimal() or len(number) > _DIGITS:
         return ""
-    if file not in linecache.cache and not _is_source(Path(file)):
+    if file not in linecache.cache and not is_source(Path(file)):
         return ""
     linecache.checkcache(file)
     return " ".join(_without_comment(linecache.getline(file, int(number)).strip()).split())
@@ -59,18 +59,6 @@ def lines_around(line: str, more: int = 4) -> tuple[tuple[int, str], ...]:
     at = int(number)
     lines = [(n, linecache.getline(file, n).rstrip()) for n in range(max(1, at - more), at + more + 1)]
     return tuple((n, text.expandtabs(4)) for n, text in lines if text or n <= at)
-
-
-def _is_source(path: Path) -> bool:
-    """True for a file of code of an ordinary size. A program is data: it must not name a line of any file for a report
-    to show, which may be printed where others read it.
-    """
-    if path.suffix not in _SUFFIXES:
-        return False
-    try:
-        return path.is_file() and path.stat().st_size <= _LARGEST
-    except OSError:  # no name that a file can have
-        return False
 
 
 def _without_comment(text: str) -> str:

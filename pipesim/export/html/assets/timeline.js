@@ -225,8 +225,8 @@ class Timeline {
   }
 
   // The first slice of a track that ends after this time: they do not overlap, so both ends are in order.
-  first(run, row, at) {
-    let low = 0, high = row.length;
+  first(run, row, at, low = 0) {
+    let high = row.length;
     while (low < high) {
       const middle = (low + high) >> 1;
       if (this.last(run, row[middle]) < at) low = middle + 1;
@@ -242,16 +242,20 @@ class Timeline {
 
   track(line, y) {
     const { run, k } = line, row = run.rows[k], pen = this.pen;
-    let filled = -1;
-    for (let n = this.first(run, row, this.from); n < row.length; n++) {
-      const slice = row[n], begin = run.slices.begin[slice];
-      if (begin > this.to) break;
-      const left = Math.max(this.names, this.x(begin)), right = Math.min(this.wide, this.x(this.last(run, slice)));
-      const chosen = this.picked && this.picked.run === run && this.picked.slice === slice;
-      if (right < filled && !chosen) continue;
+    const draw = (slice, chosen) => {
+      const left = Math.max(this.names, this.x(run.slices.begin[slice])), right = Math.min(this.wide, this.x(this.last(run, slice)));
       this.slice(run, slice, left, right, y, chosen);
-      filled = Math.ceil(Math.max(left + 1, right));
       this.drawn++;
+      return Math.ceil(Math.max(left + 1, right));
+    };
+    for (let n = this.first(run, row, this.from); n < row.length && run.slices.begin[row[n]] <= this.to;) {
+      const filled = draw(row[n], false);
+      // What ends before the next pixel would not be seen. A long row is searched, not walked through.
+      n = this.first(run, row, this.at(filled), n + 1);
+    }
+    const picked = this.picked;
+    if (picked && picked.run === run && run.slices.track[picked.slice] === k) {
+      if (this.last(run, picked.slice) >= this.from && run.slices.begin[picked.slice] <= this.to) draw(picked.slice, true);
     }
     this.label(line.track.name, y, ROW);
     pen.fillStyle = this.colours.line;
