@@ -140,7 +140,20 @@ def test_a_simulated_hang_has_them_too() -> None:
     assert trace.meta.status is Ending.DEADLOCK
     waits = [each for each in run.slices if each.end == OPEN and each.kind.waits]
     assert sorted(run.tracks[each.track].name for each in waits) == ["load", "mma"]
-    assert all(run.end >= each.begin for each in run.slices)
+    latest = max(each.begin for each in run.slices)
+    assert run.end - latest >= latest // 15, "what began last is seen to go on"
+    assert not any("does not follow" in note for note in run.notes), "to hang is what the protocol does, too"
+
+
+def test_the_last_event_in_time_is_in_the_picture_whoever_it_is_of() -> None:
+    """The events are listed agent by agent: the last in the list need not be the latest."""
+    run, trace = simulated_scene(find(str(EXAMPLES / "row_max.ptx")).build({}), PROFILE)
+    times = trace.events.time_ps - trace.events.time_ps.min()
+    assert int(times[-1]) < int(times.max()) < run.end
+    assert not any("does not follow" in note for note in run.notes)
+    waits = [each for each in run.slices if each.end == OPEN and each.kind.waits]
+    assert sorted(run.tracks[each.track].name for each in waits) == ["compute/0", "compute/1", "load"]
+    assert all(each.begin < run.end for each in waits)
 
 
 def test_after_a_divergence_there_are_no_arrows_and_the_picture_says_where() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from math import log2, sqrt
+from math import e, log2, sqrt
 
 import numpy as np
 import numpy.typing as npt
@@ -66,7 +66,7 @@ def tensor_maps(params: Params, rows: int, keys: int) -> tuple[TensorMap, Tensor
 
 def scale_of(depth: int) -> np.float32:
     """What the kernel multiplies scores with, which takes powers of 2."""
-    return np.float32(log2(np.e) / sqrt(depth))
+    return np.float32(log2(e) / sqrt(depth))
 
 
 def shape_of(params: Params, grid: int) -> Shape:

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import shutil
 from itertools import product
-from math import log2, sqrt
+from math import e, log2, sqrt
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -133,7 +133,7 @@ def noticed(params: dict[str, int], kernel: Any, given: Problem, seed: int, twin
     """What is wrong with a run, in a word; "" if nothing is."""
     ctas = len(given.expected) // (2 * ROWS)
     said = kernel.run(
-        given.maps, ctas, seed, [given.blocks, TILES_OF_HEAD], [log2(np.e) / sqrt(params["depth"])], twin=twin
+        given.maps, ctas, seed, [given.blocks, TILES_OF_HEAD], [log2(e) / sqrt(params["depth"])], twin=twin
     )
     if said.fault:
         return str(said.fault)
@@ -150,14 +150,14 @@ def wrong_marks_of(params: dict[str, int], kernel: Any, given: Problem) -> str:
     """What is wrong with the marks of the last warp that waits."""
     program = find(NAME).build(find(NAME).defaults | params | {"kv_blocks": given.blocks})
     table = read_table(source_file(f"{NAME}{'' if params['fused'] else '_split'}.table.h"), defines(params))
-    ctas, scale = len(given.expected) // (2 * ROWS), log2(np.e) / sqrt(params["depth"])
+    ctas, scale = len(given.expected) // (2 * ROWS), log2(e) / sqrt(params["depth"])
     numbers = [given.blocks, TILES_OF_HEAD]
     return wrong_marks(program, table, lambda marks: kernel.run(given.maps, ctas, 0, numbers, [scale], marks=marks))
 
 
 def give_up_early(params: dict[str, int], kernel: Any, leaves_at_once: int = 0) -> None:
     """With deadlines that pass the right kernel ends with a report, wherever its warps stand: no trap, nothing left."""
-    given, factor = problem(params, 3, 1), [log2(np.e) / sqrt(params["depth"])]
+    given, factor = problem(params, 3, 1), [log2(e) / sqrt(params["depth"])]
 
     def ends(seed: int, deadline_ns: int, twin: int = 0) -> str:
         n = [given.blocks, TILES_OF_HEAD]

@@ -1,0 +1,85 @@
+"""The text of the lines that a kernel's PTX names is shown wherever pipesim was started; other files' text is not."""
+
+from __future__ import annotations
+
+import linecache
+import shutil
+from pathlib import Path
+
+import pytest
+
+from pipesim.answers.check import check
+from pipesim.api.counterexample_page import counterexample_page
+from pipesim.ptx.source_files import enter_sources
+from pipesim.report.text.source import text_of
+from pipesim.targets import find
+from tests.support.paths import EXAMPLES
+
+
+@pytest.fixture(autouse=True)
+def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another folder than that of the kernels, and nothing left in the cache of lines."""
+    monkeypatch.setattr(linecache, "cache", {})
+    folder = tmp_path / "elsewhere"
+    folder.mkdir()
+    monkeypatch.chdir(folder)
+
+
+def kernel(folder: Path) -> Path:
+    folder.mkdir(exist_ok=True)
+    for suffix in ("cu", "ptx", "json"):
+        shutil.copy(EXAMPLES / f"row_max.{suffix}", folder)
+    return folder / "row_max.ptx"
+
+
+def test_beside_the_ptx_and_from_another_folder(tmp_path: Path) -> None:
+    find(str(kernel(tmp_path / "kernels")))
+    assert text_of("row_max.cu:49") == "wait(s.empty[stage], lap % 2 ^ 1);"
+    assert "mbarrier.try_wait" in text_of("row_max.ptx:266")
+    assert text_of("other.cu:49") == ""
+
+
+def test_the_page_of_a_counterexample_has_them(tmp_path: Path) -> None:
+    target = find(str(kernel(tmp_path / "kernels")))
+    report = check(target, {})
+    page = counterexample_page(target.build({}), report, report.refutations[0])
+    assert page.sources is not None
+    assert [text.strip() for n, text in page.sources["row_max.cu:49"] if n == 49] == [
+        "wait(s.empty[stage], lap % 2 ^ 1);"
+    ]
+    assert any("wait(s.full[stage], lap % 2);" in line for line in page.report)
+
+
+def test_without_its_source_a_place_stands_alone(tmp_path: Path) -> None:
+    ptx = kernel(tmp_path / "kernels")
+    ptx.with_suffix(".cu").unlink()
+    find(str(ptx))
+    assert text_of("row_max.cu:49") == ""
+
+
+def test_where_the_compiler_read_it_comes_before_what_lies_beside_the_ptx(tmp_path: Path) -> None:
+    build = tmp_path / "build"
+    (build / "src").mkdir(parents=True)
+    (build / "src" / "k.cu").write_text("the right one\n")
+    (build / "k.cu").write_text("another\n")
+    for named in ("src/k.cu", str(build / "src" / "k.cu")):
+        enter_sources(build / "k.ptx", [named])
+        assert text_of("k.cu:1") == "the right one"
+
+
+def test_two_files_of_one_name_have_no_text_and_the_next_kernel_forgets_the_last(tmp_path: Path) -> None:
+    for folder in ("a", "b"):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "k.cu").write_text(f"of {folder}\n")
+    enter_sources(tmp_path / "k.ptx", ["a/k.cu"])
+    assert text_of("k.cu:1") == "of a"
+    enter_sources(tmp_path / "k.ptx", ["a/k.cu", "b/k.cu"])
+    assert text_of("k.cu:1") == ""
+
+
+def test_a_ptx_names_no_file_that_is_not_code(tmp_path: Path) -> None:
+    (tmp_path / "secrets.txt").write_text("word\n")
+    (tmp_path / "folder.cu").mkdir()
+    enter_sources(tmp_path / "k.ptx", ["secrets.txt", "folder.cu", "no\0name.cu", "/dev/zero"])
+    assert [text_of(f"{name}:1") for name in ("secrets.txt", "folder.cu", "zero")] == ["", "", ""]
+    assert set(linecache.cache) == {"k.ptx"}
