@@ -11,8 +11,11 @@ import linecache
 from collections.abc import Iterable
 from pathlib import Path
 
-from pipesim.inputs import is_source
+from pipesim.bounds import MAX_PTX_BYTES
+from pipesim.errors import PtxError
+from pipesim.inputs import InputKind, is_source
 
+_SOURCE = InputKind("source file", MAX_PTX_BYTES, PtxError, "its lines are not shown")
 _entered: set[str] = set()
 
 
@@ -40,6 +43,6 @@ def enter_sources(ptx: Path, files: Iterable[str]) -> None:
 
 def _text(path: Path) -> str:
     try:
-        return path.read_text(encoding="utf-8", errors="replace")
-    except OSError:  # gone meanwhile
+        return _SOURCE.read_text(path)
+    except PtxError:  # not UTF-8, or gone meanwhile
         return ""
