@@ -1,0 +1,157 @@
+"""The times of a run as a few numbers that a simulation can be compared with: what a fit reads, and what judges it.
+
+Of launches without recording the steady period and the whole run; of a recorded launch the time from each kind of event
+of a role to the same agent's next: waits by what they wait for, and the segments between barrier operations. The same
+numbers are taken from a recording and from simulations of its program.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import Enum
+
+import numpy as np
+
+from pipesim.conform.compare import launched
+from pipesim.conform.steady import beats, one_cta, read
+from pipesim.conform.timing import like, median_period, noise_millicycles
+from pipesim.model.ending import Ending
+from pipesim.model.program import Program
+from pipesim.model.trips import waits_per_trip
+from pipesim.timed.critical import least_period
+from pipesim.timed.engine import simulate
+from pipesim.timed.profile import Profile
+from pipesim.trace.meaning import WAITS_FROM
+from pipesim.trace.schema import EventKind, Trace
+from pipesim.trace.sites import optional_of
+
+
+class QuantityKind(Enum):
+    """What a number is of."""
+
+    PERIOD = "steady period"  #: of launches without recording, cycles
+    RUN = "whole run"  #: of launches without recording, cycles of a CTA
+    WAIT = "wait"  #: of a recorded launch: mean cycles of the waits of a role on a group
+    SEGMENT = "segment"  #: of a recorded launch: mean cycles from the events of a site of a role to the next event
+
+
+@dataclass(frozen=True)
+class QuantityName:
+    """Which number: ``role``, ``site`` (its kind) and ``barrier`` are "" for the period and the whole run."""
+
+    kind: QuantityKind
+    role: str = ""
+    site: str = ""
+    barrier: str = ""
+
+
+@dataclass(frozen=True)
+class Spent:
+    """Cycles of one kind of wait or segment: mean, median and 95th percentile, and how many there were."""
+
+    mean: float
+    p50: int
+    p95: int
+    count: int
+
+
+@dataclass(frozen=True)
+class Quantities:
+    """The numbers of one run. ``period``, ``run``: cycles, None where there are none; ``noise`` of the period.
+
+    ``spent``: of the traced launch. ``traced_run``: cycles of its recorded CTA, 0 without events.
+    """
+
+    period: float | None
+    run: float | None
+    spent: Mapping[QuantityName, Spent]
+    traced_run: int
+    noise: float = 0.0
+
+    def values(self) -> dict[QuantityName, float]:
+        """All of them in cycles, by name."""
+        found = {name: each.mean for name, each in self.spent.items()}
+        if self.period is not None:
+            found[QuantityName(QuantityKind.PERIOD)] = self.period
+        if self.run is not None:
+            found[QuantityName(QuantityKind.RUN)] = self.run
+        return found
+
+
+def measured(trace: Trace) -> Quantities:
+    """The numbers of a recording: medians over repetitions and CTAs."""
+    meta = trace.meta
+    runs = [statistics.median(run.cycles) for run in meta.runs if not run.traced and run.cycles]
+    period = median_period(meta.runs, traced=False)
+    noise = noise_millicycles(meta.runs, traced=False)
+    return Quantities(
+        period / 1000 if period else None,
+        statistics.median(runs) if runs and meta.status is Ending.FINISHED else None,
+        spent(trace) if meta.status is Ending.FINISHED else {},
+        _span(trace),
+        noise / 1000 if noise else 0.0,
+    )
+
+
+def simulated(program: Program, profile: Profile, trace: Trace, *, traced: bool = True) -> Quantities:
+    """The same numbers of simulations of ``program`` in the launch of ``trace``; those alone that the trace has.
+
+    ``traced``: also simulate with records, for waits and segments. Without numbers if a simulation did not finish.
+    """
+    program = launched(program, trace)
+    plain = simulate(program, profile)
+    if plain.outcome is not Ending.FINISHED:
+        return Quantities(None, None, {}, 0)
+    has = measured_kinds(trace)
+    period = _period(program, profile, plain.trace) if has[QuantityKind.PERIOD] else None
+    waits: Mapping[QuantityName, Spent] = {}
+    span = 0
+    if traced and has[QuantityKind.SEGMENT]:
+        recorded = like(simulate(program, profile, traced=True, also=optional_of(trace.meta)).trace, trace)
+        waits, span = spent(recorded), _span(recorded)
+    return Quantities(period, float(plain.cycles) if has[QuantityKind.RUN] else None, waits, span)
+
+
+def measured_kinds(trace: Trace) -> dict[QuantityKind, bool]:
+    """Which kinds of numbers a recording has."""
+    finished = trace.meta.status is Ending.FINISHED
+    events = finished and len(trace.events) > 0
+    return {
+        QuantityKind.PERIOD: bool(median_period(trace.meta.runs, traced=False)),
+        QuantityKind.RUN: finished and any(run.cycles and not run.traced for run in trace.meta.runs),
+        QuantityKind.WAIT: events,
+        QuantityKind.SEGMENT: events,
+    }
+
+
+def spent(trace: Trace) -> dict[QuantityName, Spent]:
+    """What the agents of each role spend from the events of each site to their next, in the CTA that is read."""
+    events = one_cta(trace)
+    follows = np.flatnonzero(events.agent[1:] == events.agent[:-1])
+    gaps, at = events.cycle[follows + 1] - events.cycle[follows], events.site[follows]
+    found = {}
+    for number, site in enumerate(trace.meta.sites):
+        mine = gaps[at == number]
+        if len(mine):
+            kind = QuantityKind.WAIT if site.kind in WAITS_FROM else QuantityKind.SEGMENT
+            p50, p95 = np.percentile(mine, [50, 95], method="nearest")
+            name = QuantityName(kind, site.role, EventKind(site.kind).name.lower(), site.barrier)
+            found[name] = Spent(float(mine.mean()), int(p50), int(p95), len(mine))
+    return found
+
+
+def _period(program: Program, profile: Profile, trace: Trace) -> float | None:
+    """The steady period of a simulated run, None where it is too short for one."""
+    reading = read(trace, waits_per_trip(program))
+    period = None if reading is None else reading.period_millicycles
+    bound = least_period(program, profile)
+    if period is None or (bound is not None and beats(period, bound.period_millicycles)):
+        return None
+    return period / 1000
+
+
+def _span(trace: Trace) -> int:
+    events = one_cta(trace)
+    return int(events.cycle.max() - events.cycle.min()) if len(events) else 0

@@ -1,0 +1,84 @@
+"""The table of errors: what is compared, what is sealed stays unread, and a wrong profile is seen."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from xml.etree import ElementTree as ET
+
+import pytest
+
+from pipesim.timed.profile import FOLDER, load_profile
+from pipesim.trace.files import read_trace
+from pipesim.trace.library import trace_folder
+from pipesim.trace.split import FILE, SplitPart, read_split
+from tools import accuracy
+from tools.accuracy_picture import Point, scatter
+
+
+def rows(tmp_path: Path, *words: str) -> list[dict[str, object]]:
+    path = tmp_path / "rows.json"
+    assert accuracy.main([*words, "--json", str(path)]) == 0
+    found = json.loads(path.read_text(encoding="utf-8"))
+    assert isinstance(found, list)
+    return found
+
+
+def test_a_slice_of_the_stored_traces(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    found = rows(tmp_path, "--every", "23", "--rows", "--svg", str(tmp_path / "a.svg"))
+    printed = capsys.readouterr().out.splitlines()
+    assert printed[-1].startswith("* held out")
+    assert {row["part"] for row in found} == {"fit", "held out"}
+    assert {row["device"] for row in found} == {"h100", "h200"}
+    assert sum(row["kernel"] == "producer_consumer" for row in found) >= 3
+    assert any("held out*" in line for line in printed)
+    assert "measured" in "".join(ET.fromstring((tmp_path / "a.svg").read_text(encoding="utf-8")).itertext())
+
+
+def test_a_slower_device_is_off_by_more(tmp_path: Path) -> None:
+    profile = json.loads((FOLDER / "h200.json").read_text(encoding="utf-8"))
+    profile["values"]["copy.latency"] *= 3
+    (tmp_path / "slow.json").write_text(json.dumps(profile), encoding="utf-8")
+    path = trace_folder() / "h200" / "producer_consumer-al1-cw1-s1-tb4096-t64-w0-g1.parquet"
+    right, slow = (
+        accuracy.row(read_trace(path), SplitPart.FIT, load_profile(name))
+        for name in ("h200", str(tmp_path / "slow.json"))
+    )
+    assert accuracy.errors([right.period])[0] < 0.1 < accuracy.errors([slow.period])[0]
+    assert accuracy.errors([right.run])[0] < 0.1 < accuracy.errors([slow.run])[0]
+    assert right.near_p50 > slow.near_p50
+
+
+def test_sealed_recordings_are_read_if_asked_for_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    split, read = read_split(trace_folder() / FILE), []
+
+    def reading(path: Path) -> object:
+        trace = read_trace(path)
+        read.append(split.of_trace(trace.meta))
+        return trace
+
+    monkeypatch.setattr(accuracy, "read_trace", reading)
+    monkeypatch.setattr(accuracy, "row", lambda trace, part, profile: part)
+    monkeypatch.setattr(accuracy, "table", lambda rows: ())
+    few = ("--device", "h200", "--every", "6")
+    accuracy.main([*few])
+    assert {*read} == {SplitPart.FIT, SplitPart.HELD_OUT}
+    accuracy.main([*few, "--sealed"])
+    assert SplitPart.SEALED in read
+
+
+def test_near_is_a_tenth_or_twenty_cycles() -> None:
+    assert accuracy.near(1000, 1100)
+    assert not accuracy.near(1000, 1101)
+    assert accuracy.near(10, 30)
+    assert not accuracy.near(10, 31)
+
+
+def test_errors_have_no_sign() -> None:
+    assert accuracy.errors([(100.0, 90.0), None, (100.0, 105.0)]) == [0.05, 0.1]
+
+
+def test_the_picture_is_the_same_each_time_and_empty_without_points() -> None:
+    points = [Point("ring", 100.0, 120.0, held_out=True), Point("ring", 90.0, 90.0, held_out=False)]
+    assert scatter(points) == scatter(points[::-1])
+    assert scatter(points).count("<circle") == scatter([]).count("<circle") + 3
