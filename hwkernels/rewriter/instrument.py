@@ -158,7 +158,7 @@ def _require_own_sites(module: Module, entry: Function) -> None:
                     f"{function.name}, which the kernel calls, synchronises",
                     place=f"{module.name}, line {each.line}",
                     cause="only statements in the body of the kernel itself are recorded",
-                    correction="have the compiler inline it (__forceinline__)",
+                    correction="have the compiler inline it: __forceinline__ in CUDA C++, noinline=False in Triton",
                 )
 
 

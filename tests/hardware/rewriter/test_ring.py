@@ -10,7 +10,7 @@ from hwkernels.rewriter import Encoding, Instrumented, decode_records
 from pipesim.answers.compare import compare_kernel
 from pipesim.answers.views.trace import TraceComparison
 from pipesim.conform.agreement import Agreement
-from pipesim.errors import LaunchFileError, TraceFormatError
+from pipesim.errors import LaunchFileError, PtxError, TraceFormatError
 from pipesim.model.ending import Ending
 from pipesim.ptx.launch.values import Launch
 from pipesim.trace.schema import Device, EventKind, Trace
@@ -163,3 +163,21 @@ def test_the_place_of_a_cta_and_of_its_cluster() -> None:
     assert launch.first_cta == (2, 3, 1)
     with pytest.raises(LaunchFileError, match="no CTA 4 in a grid of 4"):
         rewritten(ring(), Encoding.FULL, launch=replace(LAUNCH, grid=(4, 1, 1), cta=4))
+
+
+CALLED = """.func meet()
+{
+ bar.sync 1, 64;
+ ret;
+}
+"""
+
+
+def test_a_function_that_synchronises_is_refused_where_it_is_called_and_not_elsewhere() -> None:
+    head, kernel = ring().split(".visible .entry")
+    unused = f"{head}{CALLED}.visible .entry{kernel}"
+    assert rewritten(unused, Encoding.FULL).runs
+    called = unused.replace("end:\n", "end:\n call meet;\n")
+    with pytest.raises(PtxError, match="meet, which the kernel calls, synchronises") as refused:
+        rewritten(called, Encoding.FULL)
+    assert (refused.value.place, "inline" in refused.value.correction) == ("ring.ptx, line 6", True)
