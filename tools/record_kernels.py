@@ -1,22 +1,26 @@
-"""Kernels recorded on this machine's GPU from unmodified PTX: ``python tools/record_kernels.py OUT FILE.ptx ...``.
+"""Kernels recorded on this machine's GPU from unmodified PTX: ``tools/record_kernels.py [--jobs N] OUT FILE ...``.
 
 ``python tools/record_kernels.py --prepare FILE.ptx ...`` assembles them on another machine, beside the files.
 
 Each file needs its launch file beside it (``.json``). A kernel is launched as it is and with the recorder in it, with
 the same memory: everything that it left must be the same, bit for bit. The trace is held against the program that is
 read from the same PTX, and damaged records must be refused. Files whose name has ``hang`` are launched with a flag
-that ends their waits after a second. Each kernel runs in a process of its own. Writes traces and ``results.json``, and
-prints a table.
+that ends their waits after a second. Each kernel runs in a process of its own: N of them at a time read and judge
+(all cores without ``--jobs``), and one at a time uses the GPU. Writes traces and ``results.json``, and prints a table.
 """
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import subprocess
 import sys
 import threading
 import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -34,6 +38,7 @@ from pipesim.conform.agreement import Agreement
 from pipesim.errors import PipesimError
 from pipesim.ptx.launch.file import read_launch
 from pipesim.ptx.launch.values import Launch
+from pipesim.report.pages.verify import compare_lines
 from pipesim.trace.files import write_trace
 from pipesim.trace.schema import Device, Trace
 
@@ -41,10 +46,15 @@ _PAIRS = 9  #: launches as it is and recorded, in turn
 _BATCH = 50
 _LIMIT_S = 60
 _STOP_S = 1.0
+_WIDTH = 110  #: cells of the page of a hang
 
 
 def main() -> int:
     """Record them all; 1 if one differs."""
+    jobs = os.cpu_count() or 1
+    if sys.argv[1:2] == ["--jobs"]:
+        jobs = int(sys.argv[2])
+        del sys.argv[1:3]
     out, *files = sys.argv[1:]
     if out == "--prepare":
         for name in files:
@@ -55,23 +65,33 @@ def main() -> int:
         os._exit(0)  # a kernel that still hangs would keep the process
     results = []
     Path(out).mkdir(parents=True, exist_ok=True)
-    for file in files:
-        command = [sys.executable, __file__, out, "--one", file]
-        begun = time.monotonic()
-        try:
-            done = subprocess.run(command, capture_output=True, text=True, timeout=_LIMIT_S, check=False)
-            said = json.loads(done.stdout.splitlines()[-1]) if done.returncode == 0 else {"error": done.stderr[-600:]}
-        except subprocess.TimeoutExpired:
-            said = {"error": f"not done after {_LIMIT_S} s"}
-        said |= {
-            "file": Path(file).stem,
-            "family": Path(file).parent.name,
-            "took_s": round(time.monotonic() - begun, 1),
-        }
-        results.append(said)
-        print(_row(said), flush=True)
-        (Path(out) / "results.json").write_text(json.dumps(results, indent=1))
+    with ThreadPoolExecutor(jobs) as pool:
+        for said in pool.map(lambda file: in_process(out, file), files):
+            results.append(said)
+            print(_row(said), flush=True)
+            (Path(out) / "results.json").write_text(json.dumps(results, indent=1))
     return int(any("error" in said or said.get("agreement") == "differs" for said in results))
+
+
+def in_process(out: str, file: str) -> dict[str, Any]:
+    """What there is to say of a kernel, by a process of its own."""
+    command = [sys.executable, __file__, out, "--one", file]
+    begun = time.monotonic()
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=_LIMIT_S, check=False)
+        said = json.loads(done.stdout.splitlines()[-1]) if done.returncode == 0 else {"error": done.stderr[-600:]}
+    except subprocess.TimeoutExpired:
+        said = {"error": f"not done after {_LIMIT_S} s"}
+    names = {"file": Path(file).stem, "family": Path(file).parent.name}
+    return said | names | {"took_s": round(time.monotonic() - begun, 1)}
+
+
+@contextmanager
+def alone(out: Path) -> Iterator[None]:
+    """Within, no other process of this recording uses the GPU."""
+    with (out / ".gpu").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
 
 
 def prepare(file: Path) -> None:
@@ -117,10 +137,6 @@ def one(out: Path, file: Path) -> dict[str, Any]:
     hangs = options.stop_flag
     kernel = instrument(text, file.name, launch, options)
     plain, recorded = assembled(file, kernel)
-    info = require_gpu()
-    gpu = Gpu(info)
-    subject = Subject.of(gpu, launch)
-    made = RecordedKernel.of(subject, kernel, recorded, host=hangs)
     found: dict[str, Any] = {
         "encoding": "full" if kernel.full else "positional",
         "sites": sum(len(run.sites) for run in kernel.runs),
@@ -128,18 +144,23 @@ def one(out: Path, file: Path) -> dict[str, Any]:
         "spills": [plain.spills, recorded.spills],
         "warnings": [w for w in recorded.warnings if w not in plain.warnings],
     }
-    if hangs:
-        return found | _hang(out, file, made, info)
-    loaded = subject.load(plain)
-    subject.run(loaded)
-    before = subject.digest()
-    subject.run(loaded)
-    found["repeatable"] = subject.digest() == before
-    made.prepare()
-    subject.run(made.loaded)
-    found["identical"] = subject.digest() == before if found["repeatable"] else None
-    buffer = made.records()
-    return found | _judged(out, file, kernel, buffer, info) | _times(subject, loaded, made)
+    info = require_gpu()
+    with alone(out):
+        subject = Subject.of(Gpu(info), launch)
+        made = RecordedKernel.of(subject, kernel, recorded, host=hangs)
+        if hangs:
+            return found | _hang(out, file, made, info)
+        loaded = subject.load(plain)
+        subject.run(loaded)
+        before = subject.digest()
+        subject.run(loaded)
+        found["repeatable"] = subject.digest() == before
+        made.prepare()
+        subject.run(made.loaded)
+        found["identical"] = subject.digest() == before if found["repeatable"] else None
+        buffer = made.records()
+        found |= _times(subject, loaded, made)
+    return found | _judged(out, file, kernel, buffer, info)
 
 
 def _judged(out: Path, file: Path, kernel: Instrumented, buffer: bytes, info: DeviceInfo) -> dict[str, Any]:
@@ -150,8 +171,8 @@ def _judged(out: Path, file: Path, kernel: Instrumented, buffer: bytes, info: De
         return {"agreement": "refused", "why": f"{error.fact} ({error.place}; {error.cause})"}
     write_trace(trace, out / f"{file.parent.name}-{file.stem}.parquet")
     found = _compared(kernel, trace)
-    rows = sum(len(path.path) for path in kernel.streams)
-    return {"events": len(trace.events), "steps": rows} | found | {"damage": _damaged(kernel, buffer, device)}
+    busiest = max(max(cta.written, default=0) for cta in trace.meta.ctas)
+    return {"events": len(trace.events), "busiest": busiest} | found | {"damage": _damaged(kernel, buffer, device)}
 
 
 def _compared(kernel: Instrumented, trace: Trace) -> dict[str, Any]:
@@ -234,6 +255,8 @@ def _hang(out: Path, file: Path, made: RecordedKernel, info: DeviceInfo) -> dict
     took = time.monotonic() - begun
     trace = decode_records(made.kernel, made.records(), Device(info.name, info.sms, info.capability, info.driver))
     write_trace(trace, out / f"{file.stem}.parquet")
+    page = compare_lines(compare_kernel(made.kernel.extraction, trace, file.stem), _WIDTH)
+    (out / f"{file.stem}.txt").write_text("\n".join(page) + "\n")
     return {"ended": ended, "took_ms": round(1000 * took), "events": len(trace.events)} | _compared(made.kernel, trace)
 
 
