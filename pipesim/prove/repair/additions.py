@@ -23,7 +23,7 @@ from pipesim.model.instruction import SourceInstruction
 from pipesim.model.ops import Engine, Fence, Op, Operation, operand
 from pipesim.model.positions import FENCE
 from pipesim.model.program import Program
-from pipesim.prove.repair.kinds import NOWHERE, Fenced, Repair
+from pipesim.prove.repair.kinds import NOWHERE, Fenced, Placed, Repair
 from pipesim.prove.repair.order import gives_back, works
 from pipesim.prove.repair.sites import site_of, stages_of
 
@@ -55,14 +55,20 @@ def arriving(program: Program, agent: int, repair: Repair) -> Listing:
     """An arrive on the group at the end of each piece of work that begins with a wait for another group of its stages.
 
     Where the piece has such an arrive already it stays as it is. With ``at`` the arrive comes after that instruction,
-    which may be in a later piece.
+    which may be in a later piece; with :attr:`Placed.LAST` after the last use of anything before the same barrier is
+    waited for again.
     """
     before, stages = listing(program, agent), stages_of(program, agent, repair.group)
     found: list[Insertion] = []
     if not stages or not any(op[0] in ACCESSES | ENGINE_ACCESSES for op in before.code):
         return before
     for start, end, barrier in _unreleased(program, before, stages):
-        place = _end_of_use(before, start, end) if repair.at == NOWHERE else _after(program, agent, start, repair.at)
+        if repair.past.about not in ("", program.barriers[operand(before.code[start], "barrier")].name):
+            continue
+        if repair.was == Placed.LAST.value:
+            place = _last_use(before, start, end)
+        else:
+            place = _end_of_use(before, start, end) if repair.at == NOWHERE else _after(program, agent, start, repair.at)
         if place > start:
             release = _release(program, before.code, start, place, barrier)
             found.append(Insertion(place, release, before.lines[place - 1]))
@@ -135,6 +141,12 @@ def _end_of_use(before: Listing, start: int, end: int) -> int:
     return used + 1
 
 
+def _last_use(before: Listing, start: int, end: int) -> int:
+    """After the last operation between the two that uses memory, or waits for transfers, or gives something back."""
+    used = [pc for pc in range(start + 1, end) if works(before.code[pc]) or gives_back(before.code[pc])]
+    return used[-1] + 1 if used else -1
+
+
 def _after(program: Program, agent: int, start: int, at: SourceInstruction) -> int:
     code = program.code[agent]
     return next((pc + 1 for pc in range(start + 1, len(code)) if site_of(program, agent, pc) == at), -1)
@@ -162,8 +174,9 @@ def _release(program: Program, code: tuple[Operation, ...], start: int, place: i
 
 
 def acquiring(program: Program, agent: int, repair: Repair) -> Listing:
-    """A wait for the group before each piece of work that ends with an arrive on another group of its stages; with
-    ``at`` before each execution of that instruction, for one stage after the other.
+    """A wait for the group before each piece of work that ends with an arrive on another group of its stages (with
+    ``past`` on that one); with ``at`` before each execution of that instruction, for one stage after the other, or
+    (:attr:`Placed.FIRST`) before the first alone, for all stages.
     """
     before, stages = listing(program, agent), stages_of(program, agent, repair.group)
     if not stages or any(op[0] in BRANCHES for op in before.code):
@@ -176,12 +189,17 @@ def acquiring(program: Program, agent: int, repair: Repair) -> Listing:
     if repair.at.op:
         order = [stages[stage] for stage in sorted(stages)]
         places = [pc for pc, site in enumerate(program.instructions[agent]) if site == repair.at]
+        if repair.was == Placed.FIRST.value:
+            waits = [(int(Op.WAIT), barrier, repair.value, *tail) for barrier in order]
+            return inserted(before, [Insertion(pc, wait, before.lines[pc]) for pc in places[:1] for wait in waits])
         for n, place in enumerate(places):
             wait = (int(Op.WAIT), order[n % len(order)], (repair.value + n // len(order)) & 1, *tail)
             found[place] = Insertion(place, wait, before.lines[place])
         return inserted(before, found.values())
     for place, op in enumerate(before.code):
         ends = op[0] == Op.ARRIVE or gives_back(op)
+        if ends and repair.past.about and program.barriers[operand(op, "barrier")].name != repair.past.about:
+            continue
         if ends and operand(op, "barrier") not in mine and program.barriers[operand(op, "barrier")].stage in stages:
             barrier = stages[program.barriers[operand(op, "barrier")].stage]
             here = place
@@ -211,23 +229,30 @@ def waiting_for_groups(program: Program, agent: int, repair: Repair) -> Listing:
 
 
 def closing(program: Program, agent: int, repair: Repair) -> Listing:
-    """A commit after the transfers of an engine that none closes; with ``value`` one before each wait for groups that
-    has none, also where nothing was transferred.
+    """A commit after the transfers of an engine that none closes; with ``value`` 1 one before each wait for groups that
+    has none, also where nothing was transferred; with 2 one between transfers of the same instruction, too.
     """
     before, engine = listing(program, agent), int(repair.group)
     commit = (int(Op.COMMIT), engine, -1)
     found: list[Insertion] = []
     last = -1  # of transfers that no commit has closed
     waited = False  # since the last commit
+    since: set[SourceInstruction] = set()  # transfers since the last commit
     for pc, op in enumerate(before.code):
         if op[0] in ENGINE_ACCESSES and operand(op, "engine") == engine:
+            if repair.value == 2 and last >= 0 and site_of(program, agent, pc) in since:
+                found.append(Insertion(last + 1, commit, before.lines[last]))
+                since.clear()
             last = pc
+            since.add(site_of(program, agent, pc))
         elif op[0] == Op.COMMIT and (operand(op, "engine"), operand(op, "barrier")) == (engine, -1):
             last, waited = -1, False
+            since.clear()
         elif last >= 0 and op[0] not in ENGINE_ACCESSES | {int(Op.ENGINE_WORK)}:
             found.append(Insertion(last + 1, commit, before.lines[last]))
             last, waited = -1, False
-        if repair.value and op[0] == Op.WAIT_GROUP and operand(op, "engine") == engine:
+            since.clear()
+        if repair.value == 1 and op[0] == Op.WAIT_GROUP and operand(op, "engine") == engine:
             if waited:
                 found.append(Insertion(pc, commit, before.lines[pc]))
             waited = True

@@ -8,7 +8,7 @@ operation, and that before another plan: other phases, fewer waits. Nothing here
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import takewhile
+from itertools import islice, takewhile
 
 from pipesim.model.groups import (
     CLUSTER,
@@ -21,7 +21,7 @@ from pipesim.model.groups import (
 from pipesim.model.instruction import SourceInstruction
 from pipesim.model.ops import Op, Order, Scope, operand, order_of, scope_of
 from pipesim.model.program import Program
-from pipesim.prove.repair import meeting_points, missing
+from pipesim.prove.repair import meeting_points, misplaced, missing
 from pipesim.prove.repair.arithmetic import (
     counts,
     ends,
@@ -36,6 +36,7 @@ from pipesim.prove.repair.kinds import SIGNALLING, Fenced, Ranked, Repair, Repai
 from pipesim.prove.repair.order import gives_back, works
 from pipesim.prove.repair.sites import (
     arrived_at,
+    begin_of,
     executes,
     members,
     roles_of,
@@ -45,6 +46,8 @@ from pipesim.prove.repair.sites import (
 )
 
 K = RepairKind
+_NEAR, _FAR = 3, 5  #: other instructions after one that it may be moved past; what signals may be moved further
+_LOOKED_AT = 16  #: operations
 
 
 def repairs(program: Program, groups: frozenset[str]) -> Iterator[Ranked]:
@@ -105,6 +108,9 @@ def _possible(program: Program) -> Iterator[Ranked]:
     yield from missing.of_arrives(program)
     yield from missing.of_waits(program)
     yield from missing.of_transfers(program)
+    yield from misplaced.of_groups(program)
+    yield from misplaced.of_slots(program)
+    yield from misplaced.of_turns(program)
     yield from meeting_points.of_meetings(program)
     yield from meeting_points.of_the_cluster(program)
 
@@ -160,6 +166,8 @@ def _of_places(program: Program) -> Iterator[Ranked]:
                 yield rank, Repair(K.EVERY_WARP, role, site.about, at=site)
                 if program.ctas > 1:
                     yield rank, Repair(K.EVERY_WARP, role, site.about, 1, at=site)
+        yield from _of_some_warps(program, role, sites)
+        for site in (site for site in sites if site.op in SIGNALLING | PARITY_WAITS):
             if apart:
                 yield 1, Repair(K.INSIDE, "", site.about, at=site)
                 yield 1, Repair(K.OUTSIDE, "", site.about, at=site)
@@ -167,6 +175,19 @@ def _of_places(program: Program) -> Iterator[Ranked]:
             yield 1, Repair(K.LATER, role, named)
         yield from _of_order(program, role, sites)
         yield from ((8, Repair(K.OMIT, role, site.about, at=site)) for site in sites if site.op in SIGNALLING)
+
+
+def _of_some_warps(program: Program, role: str, sites: list[SourceInstruction]) -> Iterator[Ranked]:
+    """Several instructions on one group that the same warps of a role leave out."""
+    mine = members(program, role)
+    parts: dict[tuple[int, str], set[tuple[bool, ...]]] = {}
+    for site in sites:
+        if site.op in SIGNALLING - MEETINGS and site.line:
+            who = tuple(executes(program, agent, site) for agent in mine)
+            parts.setdefault((site.op, site.about), set()).add(who)
+    for (op, about), executing in parts.items():
+        if len(executing) == 1 and not all(*executing):
+            yield 2, Repair(K.EVERY_WARP, role, about, at=SourceInstruction(op, "", about))
 
 
 def _awaited_after(program: Program, role: str, group: str) -> int:
@@ -192,9 +213,15 @@ def _of_order(program: Program, role: str, sites: list[SourceInstruction]) -> It
     moving = SIGNALLING | PARITY_WAITS | {int(Op.FENCE), int(Op.WAIT_GROUP)}
     following: dict[tuple[SourceInstruction, SourceInstruction], None] = {}
     for agent in members(program, role):
-        placed = [site for pc in range(len(program.code[agent])) if (site := site_of(program, agent, pc)) in set(sites)]
-        for one, *others in (placed[n : n + 4] for n in range(len(placed))):
-            following |= dict.fromkeys((one, other) for other in others)
+        begin = begin_of(program, agent)
+        setting_up = set(program.instructions[agent][:begin]) - set(program.instructions[agent][begin:])
+        own = set(sites) - {site for site in setting_up if site.op != Op.INIT}
+        placed = [site for site in program.instructions[agent] if site in own]
+        for n, one in enumerate(placed):
+            far = _FAR if one.op in SIGNALLING else _NEAR
+            others = takewhile(lambda other: other != one, placed[n + 1 : n + 1 + _LOOKED_AT])  # noqa: B023 (used at once)
+            following |= dict.fromkeys((one, other) for other in islice(dict.fromkeys(others), far))
     for one, other in following:
         if one != other and one.op != Op.INIT and (one.op in moving or other.op in moving - MEETINGS - SIGNALS):
-            yield 6, Repair(K.MOVE, role, one.about, at=one, past=other)
+            swapped = one.op == Op.BAR_SYNC and other.op == Op.WAIT_GROUP
+            yield 4 if swapped else 6, Repair(K.MOVE, role, one.about, at=one, past=other)

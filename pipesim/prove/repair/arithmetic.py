@@ -130,7 +130,7 @@ def threads(program: Program) -> Iterator[Repair]:
         if not asked or asked == {come}:
             continue
         if len(asked) == 1 and min(asked) > WARP and come >= 2 * min(asked) and not come % min(asked):
-            yield Repair(RepairKind.NUMBER, "", str(name), _free(program), name)
+            yield Repair(RepairKind.NUMBER, "", str(name), _free(program), come // min(asked))
         else:
             wrong.setdefault((come, min(asked - {come})), []).append(name)
     for (come, was), names in wrong.items():

@@ -11,9 +11,10 @@ from dataclasses import replace
 
 from pipesim.errors import PipesimError
 from pipesim.model.edits import Listing, with_listings
-from pipesim.model.ops import operand
+from pipesim.model.groups import TOUCHES_MEMORY
+from pipesim.model.ops import Op, operand
 from pipesim.model.program import Program
-from pipesim.prove.repair import additions, numbers, order, together
+from pipesim.prove.repair import additions, numbers, order, places, together
 from pipesim.prove.repair.kinds import Repair, RepairKind
 
 _MEETS = frozenset({RepairKind.SYNC, RepairKind.PRIME, RepairKind.WARP_SYNC, RepairKind.NUMBER, RepairKind.AFTER_INIT})
@@ -27,7 +28,9 @@ def repaired(program: Program, repair: Repair) -> Program | None:
         program = _with_places(program, repair)
     if repair.kind in _MEETS:
         program = together.with_meetings(program, repair)
-    change = _of_agent(repair.kind)
+    if repair.kind is RepairKind.CARRY or _moves_access(repair):
+        program = places.with_slots(program, repair)
+    change = places.shifted_slot if _moves_access(repair) else _of_agent(repair.kind)
     listings = {
         agent: change(program, agent, repair)
         for agent in range(len(program.agents))
@@ -39,6 +42,11 @@ def repaired(program: Program, repair: Repair) -> Program | None:
         return with_listings(program, listings)
     except PipesimError:
         return None
+
+
+def _moves_access(repair: Repair) -> bool:
+    """True for another slot; a copy is moved to another barrier instead."""
+    return repair.kind is RepairKind.SHIFT and repair.at.op in TOUCHES_MEMORY - {int(Op.TMA_LOAD)}
 
 
 def place_of(program: Program, repair: Repair) -> str:
@@ -65,6 +73,9 @@ _CHANGES: dict[RepairKind, Callable[[Program, int, Repair], Listing]] = {
     RepairKind.PHASES: numbers.in_turn,
     RepairKind.STAGES: numbers.in_turn,
     RepairKind.LAPS: numbers.in_laps,
+    RepairKind.CARRY: places.carried_on,
+    RepairKind.OTHER_GROUP: places.other_group,
+    RepairKind.SWAP: places.swapped,
     RepairKind.DROP: order.dropped,
     RepairKind.LATER: order.later,
     RepairKind.MOVE: order.moved_past,
@@ -94,7 +105,7 @@ _CHANGES: dict[RepairKind, Callable[[Program, int, Repair], Listing]] = {
 def _counted_in(program: Program, repair: Repair) -> Program | None:
     """All agents of the role arrive on the group, and its count is that of all who arrive."""
     kind = RepairKind.EVERY_WARP if repair.at.op else RepairKind.ARRIVE
-    arrives = repaired(program, replace(repair, kind=kind, value=int(bool(repair.at.op))))
+    arrives = repaired(program, replace(repair, kind=kind, value=int(bool(repair.at.op)), was=-1))
     if arrives is None:
         return None
     return repaired(arrives, Repair(RepairKind.COUNT, "", repair.group, repair.value, repair.was))

@@ -27,7 +27,10 @@ class RepairKind(Enum):
     PHASES = "phases"  #: the parities of a role's waits: the first, then the other one at every lap
     STAGES = "stages"  #: the same, and its stages, one after the other
     LAPS = "laps"  #: the parities of all waits of all roles: the first as it is, then the other one at every lap
-    SHIFT = "shift"  #: the stage, or the named barrier, of an operation: some stages further
+    SHIFT = "shift"  #: the stage, the slot or the named barrier of an operation: some stages further
+    CARRY = "carry"  #: a role goes on stage by stage: its waits, and all that it does with a stage after one
+    OTHER_GROUP = "other group"  #: an instruction is on the barriers of another group, which ``past`` names
+    SWAP = "swap"  #: two groups, with a comma between: what a role does on the one it does on the other
     STRONGER = "stronger"  #: the order and scope of an operation
     # another operation in the same place
     ARRIVES_TOO = "arrives too"  #: what expects bytes arrives as well
@@ -66,6 +69,14 @@ class RepairKind(Enum):
     AFTER_INIT = "after init"  #: a fence and a meeting of all threads after the inits
 
 
+class Placed(Enum):
+    """Where a wait or an arrive is added: the ``was`` of an ACQUIRE or an ARRIVE."""
+
+    EACH = -1  #: for each piece of work
+    FIRST = 1  #: before the first use only: it is waited for once
+    LAST = 2  #: after the last use before the same barrier is waited for again, beyond other waits
+
+
 class Fenced(Enum):
     """Where a proxy fence is added: the number is the ``value`` of the correction."""
 
@@ -87,7 +98,7 @@ class Repair:
     ``value`` is the count, the bytes, the threads, the lanes or the mask of CTAs, the parity of the first lap, or which
     of several arrives on a barrier in a row (0 the first); ``was`` is what it was, -1 where that is not a number. Named
     barriers are their numbers, with a comma between two; an engine is its number. ``at`` is the instruction that is
-    changed, or beside which one is added; ``past`` the one after which it is moved.
+    changed, or beside which one is added; ``past`` the one after which it is moved, or what it should be about.
     """
 
     kind: RepairKind

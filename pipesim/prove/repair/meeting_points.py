@@ -11,11 +11,12 @@ from pipesim.model.groups import (
     TOUCHES_MEMORY,
 )
 from pipesim.model.instruction import SourceInstruction
-from pipesim.model.ops import Op, operand
+from pipesim.model.ops import Op, Operation, operand
 from pipesim.model.program import NAMED_BARRIERS, Program
 from pipesim.prove.repair.arithmetic import (
     pairs,
 )
+from pipesim.prove.repair.order import gives_back
 from pipesim.prove.repair.kinds import SIGNALLING, Ranked, Repair, RepairKind
 from pipesim.prove.repair.sites import (
     arrived_at,
@@ -47,8 +48,8 @@ def of_meetings(program: Program) -> Iterator[Ranked]:
             numbered = ",".join(map(str, at))
             yield 3, Repair(K.SYNCS if site.op == Op.BAR_ARRIVE else K.ONLY_ARRIVES, role, numbered, at=site)
             rank = 2 if _is_crossed(program, role, site) else 6
-            if len(at) == 1:
-                yield from ((7, repair) for repair in _other_numbers(program, role, site, at[0]))
+            itself = _arrives_for_itself(program, role, site, at)
+            yield from ((3 if itself else 7, repair) for repair in _other_numbers(program, role, site, at))
             yield from ((rank, Repair(K.SHIFT, role, numbered, by, at=site)) for by in range(1, len(at)))
         common = [site for site in sites if all(executes(program, agent, site) for agent in mine)]
         if any(len(warp_of(program, agent)) > 1 for agent in mine):
@@ -72,17 +73,41 @@ def of_meetings(program: Program) -> Iterator[Ranked]:
                 yield from ((rank, Repair(K.SHIFT, role, group, by, at=beside)) for by in range(1, min(stages, 4)))
 
 
-def _other_numbers(program: Program, role: str, site: SourceInstruction, number: int) -> Iterator[Repair]:
-    """The same at another named barrier in use, of as many threads."""
+def _other_numbers(program: Program, role: str, site: SourceInstruction, at: list[int]) -> Iterator[Repair]:
+    """The same at other named barriers in use, as many of them and of as many threads."""
     asked = {
-        (number_of(program, op), operand(op, "threads"))
-        for code in program.code
-        for op in code
-        if op[0] in ON_NAMED_BARRIER
+        number_of(program, op): operand(op, "threads") for code in program.code for op in code if op[0] in ON_NAMED_BARRIER
     }
-    mine = {count for other, count in asked if other == number}
-    others = sorted(other for other, count in asked if count in mine and 0 < other < NAMED_BARRIERS and other != number)
-    yield from (Repair(K.SHIFT, role, f"{number},{other}", 1, number, at=site) for other in others)
+    found: dict[tuple[int, ...], None] = {}
+    if not at:  # a meeting of a warp's lanes
+        return
+    for other in roles_of(program):
+        for beside in (beside for beside in sites_of(program, other) if beside.op in ON_NAMED_BARRIER):
+            found[tuple(_numbers_at(program, other, beside))] = None
+    for numbers in sorted(found):
+        if (
+            len(numbers) == len(at)
+            and 0 not in numbers
+            and not set(numbers) & set(at)
+            and asked.get(numbers[0]) == asked.get(at[0])
+        ):
+            yield Repair(K.SHIFT, role, ",".join(map(str, (*at, *numbers))), len(at), at[0], at=site)
+
+
+def _arrives_for_itself(program: Program, role: str, site: SourceInstruction, at: list[int]) -> bool:
+    """True if a role only arrives at named barriers at which it waits as well."""
+    synced = {
+        number
+        for other in sites_of(program, role)
+        if other.op == Op.BAR_SYNC
+        for number in _numbers_at(program, role, other)
+    }
+    return site.op == Op.BAR_ARRIVE and bool(at) and set(at) <= synced
+
+
+def gives_away(op: Operation) -> bool:
+    """True for what comes after the use of a slot, not before it."""
+    return op[0] == Op.BAR_ARRIVE or gives_back(op)
 
 
 def _is_crossed(program: Program, role: str, site: SourceInstruction) -> bool:
@@ -94,7 +119,8 @@ def _is_crossed(program: Program, role: str, site: SourceInstruction) -> bool:
         for pc in range(len(code)):
             if site_of(program, agent, pc) != site:
                 continue
-            near = [*code[pc + 1 : pc + _NEAR], *reversed(code[max(pc - _NEAR, 0) : pc])]
+            after, before = code[pc + 1 : pc + _NEAR], [*reversed(code[max(pc - _NEAR, 0) : pc])]
+            near = [*before, *after] if gives_away(code[pc]) else [*after, *before]
             slot = next((program.slot_of(operand(op, "access")) for op in near if op[0] in TOUCHES_MEMORY), -1)
             if code[pc][0] in ON_NAMED_BARRIER:
                 number = number_of(program, code[pc])
@@ -162,6 +188,16 @@ def of_the_cluster(program: Program) -> Iterator[Ranked]:
     if program.ctas == 1:
         return
     released = pairs(program, lambda op: op[0] == Op.ARRIVE and not operand(op, "expect"))
-    yield from ((2, Repair(K.PEERS, *pair)) for pair in released)
+    for role, group in released:
+        yield 2, Repair(K.PEERS, role, group, int(_is_remote(program, role, group)))
     met = {sum(op[0] == Op.CLUSTER_ARRIVE for op in code) for code in program.code}
     yield 1 if len(met) > 1 else 3, Repair(K.CLUSTER_END, "", "")
+
+
+def _is_remote(program: Program, role: str, group: str) -> bool:
+    """True if agents of the role arrive on the group of another CTA."""
+    return any(
+        op[0] == Op.ARRIVE and site.about == group and program.barriers[operand(op, "barrier")].cta != program.agents[agent].cta
+        for agent in members(program, role)
+        for op, site in zip(program.code[agent], program.instructions[agent], strict=True)
+    )

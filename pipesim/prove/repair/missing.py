@@ -10,6 +10,7 @@ from pipesim.model.groups import (
     PARITY_WAITS,
     TOUCHES_MEMORY,
 )
+from pipesim.model.instruction import SourceInstruction
 from pipesim.model.ops import Engine, Op, operand
 from pipesim.model.program import Program
 from pipesim.prove.repair.arithmetic import (
@@ -17,8 +18,9 @@ from pipesim.prove.repair.arithmetic import (
     count_of,
     pairs,
 )
-from pipesim.prove.repair.kinds import Ranked, Repair, RepairKind
+from pipesim.prove.repair.kinds import Placed, Ranked, Repair, RepairKind
 from pipesim.prove.repair.order import gives_back
+from pipesim.prove.repair.partners import first_parities, returned_after
 from pipesim.prove.repair.sites import (
     barriers_of,
     engines_of,
@@ -35,6 +37,7 @@ _DEEPEST = 3  #: groups that a wait which is added may leave under way
 def of_arrives(program: Program) -> Iterator[Ranked]:
     """Arrives that are missing: of a role on a group, in its tail, of warps that nobody counts."""
     released = pairs(program, lambda op: gives_back(op) and operand(op, "barrier") >= 0)
+    waits = pairs(program, lambda op: op[0] in PARITY_WAITS)
     groups = dict.fromkeys(barrier.name for barrier in program.barriers)
     for role in roles_of(program):
         users = [
@@ -52,6 +55,10 @@ def of_arrives(program: Program) -> Iterator[Ranked]:
                 yield 5, Repair(K.TAIL, role, group)
             else:
                 yield 4, Repair(K.ARRIVE, role, group, last)
+                stages = len(barriers_of(program, group))
+                for other in (other for one, other in waits if one == role and len(barriers_of(program, other)) == stages):
+                    after = SourceInstruction(int(Op.WAIT), "", other)
+                    yield 4, Repair(K.ARRIVE, role, group, last, Placed.LAST.value, past=after)
             yield from _counted_in(program, role, group, users)
 
 
@@ -85,14 +92,31 @@ def of_waits(program: Program) -> Iterator[Ranked]:
     waits = pairs(program, lambda op: op[0] in PARITY_WAITS)
     groups = dict.fromkeys(barrier.name for barrier in program.barriers)
     for kind in (K.PHASES, K.STAGES):
-        yield from ((4, Repair(kind, *pair, start)) for pair in waits for start in (0, 1))
+        yield from ((4, Repair(kind, *pair, start)) for pair in waits for start in sorted(first_parities(program, *pair)))
     unasked = [(role, group) for role in roles_of(program) for group in groups if (role, group) not in set(waits)]
-    yield from ((5, Repair(K.ACQUIRE, *pair, start)) for pair in unasked for start in (1, 0))
     for role, group in unasked:
-        used = [site for site in reversed(sites_of(program, role)) if site.op in TOUCHES_MEMORY]
-        yield from ((6, Repair(K.ACQUIRE, role, group, start, at=site)) for site in used for start in (0, 1))
+        yield from _of_a_wait(program, role, group)
     yield from ((6, Repair(K.LEAVE_OUT, *pair)) for pair in waits)
     yield 7, Repair(K.LAPS, "", "")
+
+
+def _of_a_wait(program: Program, role: str, group: str) -> Iterator[Ranked]:
+    """A wait of a role for a group, with the parities that the first lap could have.
+
+    Before it signals the group after whose phase others give this one back; else before any that it signals.
+    """
+    starts = first_parities(program, role, group)
+    ends = [other for one, other in pairs(program, lambda op: op[0] == Op.ARRIVE or gives_back(op)) if one == role]
+    rank = 7 if group in ends else 5
+    returned = returned_after(program, role, group)
+    yield from ((rank, Repair(K.ACQUIRE, role, group, start)) for start in starts)
+    for end in sorted((end for end in ends if len(ends) > 1 and end != group), key=lambda end: end not in returned):
+        past = SourceInstruction(int(Op.ARRIVE), "", end)
+        yield from ((rank, Repair(K.ACQUIRE, role, group, start, past=past)) for start in starts)
+    used = [site for site in reversed(sites_of(program, role)) if site.op in TOUCHES_MEMORY]
+    for start in reversed(starts):
+        yield from ((6, Repair(K.ACQUIRE, role, group, start, at=site)) for site in used)
+        yield from ((6, Repair(K.ACQUIRE, role, group, start, Placed.FIRST.value, at=site)) for site in reversed(used))
 
 
 def of_transfers(program: Program) -> Iterator[Ranked]:
@@ -102,6 +126,7 @@ def of_transfers(program: Program) -> Iterator[Ranked]:
             if engine == Engine.TCGEN05:
                 continue
             yield 2, Repair(K.CLOSE, role, str(engine))
+            yield 3, Repair(K.CLOSE, role, str(engine), 2)
             for site in sites_of(program, role):
                 if site.op == Op.COMMIT and site.about == str(engine):
                     yield 2, Repair(K.CLOSE, role, str(engine), 1, at=site)

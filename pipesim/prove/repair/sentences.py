@@ -11,11 +11,12 @@ from pipesim.model.groups import (
     ON_NAMED_BARRIER,
     PARITY_WAITS,
     SETS_UP,
+    TOUCHES_MEMORY,
     WRITES_MEMORY,
 )
 from pipesim.model.instruction import SourceInstruction
 from pipesim.model.ops import Engine, Op, Order, order_of
-from pipesim.prove.repair.kinds import Fenced, Repair, RepairKind
+from pipesim.prove.repair.kinds import Fenced, Placed, Repair, RepairKind
 
 _GROUPS = {Engine.BULK: "bulk stores", Engine.CP_ASYNC: "cp.asyncs", Engine.WGMMA: "wgmmas", Engine.TCGEN05: "MMAs"}
 _COMMIT = {
@@ -112,6 +113,8 @@ def _arrive(r: Repair) -> str:
     does = "commits to" if r.value == Engine.TCGEN05 else "arrives on"
     if r.at.op:
         return f"{r.role} {does} {r.group} for every stage: also after {_beside(r.at)}"
+    if r.was == Placed.LAST.value:
+        return f"{r.role} {does} {r.group} after its last use of each stage of {r.past.about}"
     return f"{r.role} {does} {r.group} whenever it has finished with a stage"
 
 
@@ -150,6 +153,16 @@ def _after_init(r: Repair) -> str:
     return "after the inits come fence.mbarrier_init and a barrier of all threads of the CTA or cluster"
 
 
+def _acquire(r: Repair) -> str:
+    if r.was == Placed.FIRST.value:
+        return f"{r.role} waits for {r.group}, with parity {r.value}, once: before it first executes {_beside(r.at)}"
+    if r.at.op:
+        place = _beside(r.at)
+    else:
+        place = f"it uses a stage of {r.past.about}" if r.past.about else "it uses a stage"
+    return f"{r.role} waits for {r.group}, with parity {r.value} in the first lap, before {place}"
+
+
 def _stronger(r: Repair) -> str:
     does = "acquire" if r.at.op in MAY_ACQUIRE else "release"
     scope = " at cluster scope" if r.value else ""
@@ -169,15 +182,36 @@ def _tail(r: Repair) -> str:
     return f"{r.role} arrives on {r.group} for its last stages as well, when their transfers have ended"
 
 
+def _other_group(r: Repair) -> str:
+    return f"{r.role}: {instruction(r.at)} is meant for {r.past.about}"
+
+
+def _swap(r: Repair) -> str:
+    one, other = r.group.split(",")
+    does = "waits for" if r.at.op else "arrives on"
+    return f"{r.role} {does} {one} and {other} the other way round"
+
+
+def _carry(r: Repair) -> str:
+    return (
+        f"{r.role} carries stage and phase of {r.group} on instead of beginning again: stage by stage, with parity "
+        f"{r.value} in the first lap"
+    )
+
+
 def _syncs(r: Repair) -> str:
     return f"{r.role or 'everyone'} waits at {_named(r.group)} as well: bar_sync instead of bar_arrive"
 
 
 def _shift(r: Repair) -> str:
     if r.was >= 0:
-        return f"{r.role} uses {_named(r.group.partition(',')[2])} instead of {r.was} at {instruction(r.at)}"
+        numbers = r.group.split(",")
+        was, now = ", ".join(numbers[: r.value]), ",".join(numbers[r.value :])
+        return f"{r.role} uses {_named(now)} instead of {was.replace(', ', ' and ')} at {instruction(r.at)}"
     if r.at.op in ON_NAMED_BARRIER:
         return f"{r.role} uses {_named(r.group)} in the other order at {instruction(r.at)}: the one of its own stage"
+    if r.at.op in TOUCHES_MEMORY - {int(Op.TMA_LOAD)}:
+        return f"{r.role}: {instruction(r.at)} is for the slot {r.value} further: that of its own stage"
     stages = f"{r.value} stage{'' if r.value == 1 else 's'}"
     return f"{r.role}: {instruction(r.at)} is for the stage {stages} further"
 
@@ -207,6 +241,9 @@ _SENTENCES = {
     RepairKind.STAGES: lambda r: f"{r.role} waits for {r.group} stage by stage, with parity {r.value} in the first lap",
     RepairKind.LAPS: lambda _: "every role flips the parity of its waits exactly once in each lap of the stages",
     RepairKind.SHIFT: _shift,
+    RepairKind.CARRY: _carry,
+    RepairKind.OTHER_GROUP: _other_group,
+    RepairKind.SWAP: _swap,
     RepairKind.STRONGER: _stronger,
     RepairKind.STAY: lambda r: f"{r.role} arrives on {r.group} without dropping out of it",
     RepairKind.NOINC: lambda r: (
@@ -229,16 +266,13 @@ _SENTENCES = {
     RepairKind.LEAVE_OUT: _leave_out,
     RepairKind.ARRIVE: _arrive,
     RepairKind.TAIL: _tail,
-    RepairKind.ACQUIRE: lambda r: (
-        f"{r.role} waits for {r.group}, with parity {r.value} in the first lap, before "
-        f"{_beside(r.at) if r.at.op else 'it uses a stage'}"
-    ),
+    RepairKind.ACQUIRE: _acquire,
     RepairKind.FENCE: _fence,
     RepairKind.GROUP_WAIT: _group_wait,
     RepairKind.CLOSE: _close,
     RepairKind.EVERY_WARP: lambda r: f"every warp of {r.role} executes {instruction(r.at)}, not only some of them",
     RepairKind.COUNT_IN: _counted_in,
-    RepairKind.PEERS: lambda r: f"{r.role} arrives on {r.group} of every CTA of the cluster, not only of its own",
+    RepairKind.PEERS: lambda r: f"{r.role} arrives on {r.group} of every CTA of the cluster, not only of {'one' if r.value else 'its own'}",
     RepairKind.SYNC: _sync,
     RepairKind.WARP_SYNC: _warp_sync,
     RepairKind.PRIME: lambda r: f"{r.role} arrives at {_named(r.group)} ({r.value:,} threads) once before it begins",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import replace
 
-from pipesim.model.edits import Insertion, Listing, inserted, listing
+from pipesim.model.edits import Insertion, Listing, inserted, listing, releases
 from pipesim.model.groups import LIFE, LOOP_MARKS, ON_BARRIER, ON_NAMED_BARRIER
 from pipesim.model.instruction import SourceInstruction
 from pipesim.model.ops import Fence, Op, Operation, Scope, operand, semantics, with_operand
@@ -16,6 +16,7 @@ from pipesim.prove.repair.sites import (
     members,
     number_of,
     site_of,
+    barriers_of,
     stages_of,
     threads_of,
     warp_of,
@@ -33,7 +34,7 @@ def like_the_others(program: Program, agent: int, repair: Repair) -> Listing:
     In another CTA it is on that CTA's own barrier; with ``value`` on the same one.
     """
     before = listing(program, agent)
-    if any(site_of(program, agent, pc) == repair.at for pc in range(len(before.code))):
+    if any(_is(site_of(program, agent, pc), repair.at) for pc in range(len(before.code))):
         return before
     pool = warp_of(program, agent) if repair.kind is RepairKind.OUTSIDE else members(program, repair.role)
     donors = [other for other in pool if other != agent and _has(program, other, repair.at)]
@@ -52,7 +53,7 @@ def like_the_others(program: Program, agent: int, repair: Repair) -> Listing:
     last = begin_of(program, agent) - 1
     found: list[Insertion] = []
     for pc, site in enumerate(theirs):
-        if site == repair.at:
+        if _is(site, repair.at):
             there = program.agents[donor].cta if not repair.value else cta
             op = _at_home(program, program.code[donor][pc], there, cta)
             found.append(Insertion(last + 1, op, program.lines[donor][pc]))
@@ -66,7 +67,12 @@ def like_the_others(program: Program, agent: int, repair: Repair) -> Listing:
 
 
 def _has(program: Program, agent: int, at: SourceInstruction) -> bool:
-    return any(site_of(program, agent, pc) == at for pc in range(len(program.code[agent])))
+    return any(_is(site_of(program, agent, pc), at) for pc in range(len(program.code[agent])))
+
+
+def _is(site: SourceInstruction, at: SourceInstruction) -> bool:
+    """True for the instruction; where ``at`` has no line, for all such instructions on what it is about."""
+    return site == at or (not at.line and (site.op, site.about) == (at.op, at.about))
 
 
 def _at_home(program: Program, op: Operation, there: int, here: int) -> Operation:
@@ -85,14 +91,21 @@ def _at_home(program: Program, op: Operation, there: int, here: int) -> Operatio
 
 def to_every_cta(program: Program, agent: int, repair: Repair) -> Listing:
     """After each arrive on the group one on the barrier at the same place in every other CTA."""
-    before, mine = listing(program, agent), set(stages_of(program, agent, repair.group).values())
-    found = []
+    before, group = listing(program, agent), set(barriers_of(program, repair.group))
+    found: list[Insertion] = []
+    told: set[int] = set()  # by arrives in a row
+    gives = [releases(op) and operand(op, "barrier") in group for op in before.code]
     for pc, op in enumerate(before.code):
-        if op[0] == Op.ARRIVE and operand(op, "barrier") in mine and not operand(op, "expect"):
-            for rank in range(program.ctas):
-                other = program.counterpart(operand(op, "barrier"), rank)
-                if rank != program.agents[agent].cta and other is not None:
-                    found.append(Insertion(pc + 1, with_operand(op, "barrier", other), before.lines[pc]))
+        if not gives[pc]:
+            told.clear()
+            continue
+        told.add(operand(op, "barrier"))
+        if any(gives[pc + 1 : pc + 2]):
+            continue
+        everywhere = (program.counterpart(operand(op, "barrier"), rank) for rank in range(program.ctas))
+        for other in everywhere:
+            if other is not None and other not in told:
+                found.append(Insertion(pc + 1, with_operand(op, "barrier", other), before.lines[pc]))
     return inserted(before, found)
 
 
@@ -160,16 +173,29 @@ def primed(program: Program, agent: int, repair: Repair) -> Listing:
 
 
 def own_number(program: Program, agent: int, repair: Repair) -> Listing:
-    """Agents but the first of each role at other named barriers than the one given: one for each index."""
+    """Warps of all meetings but the first at other named barriers than the one given: one for each meeting."""
     before, me = listing(program, agent), program.agents[agent]
-    if not me.index:
+    meeting = _of_number(program, agent, repair)
+    if not meeting:
         return before
-    to = program.named_barriers.index((me.cta, repair.value + me.index - 1))
+    to = program.named_barriers.index((me.cta, repair.value + meeting - 1))
     code = tuple(
         with_operand(op, "named_barrier", to) if number_of(program, op) == int(repair.group) else op
         for op in before.code
     )
     return Listing(code, before.lines)
+
+
+def _of_number(program: Program, agent: int, repair: Repair) -> int:
+    """Which of the ``was`` meetings at one number is the agent's: each has as many warps of every role, in order."""
+    me = program.agents[agent]
+    mine = [
+        n
+        for n in members(program, me.role)
+        if program.agents[n].cta == me.cta
+        and any(number_of(program, op) == int(repair.group) for op in program.code[n])
+    ]
+    return mine.index(agent) * repair.was // len(mine) if agent in mine else 0
 
 
 def at_the_cluster(program: Program, agent: int, _: Repair) -> Listing:

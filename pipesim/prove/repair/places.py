@@ -1,0 +1,144 @@
+"""Corrections of what an instruction is on: another group of barriers, another slot, a stage that is carried on."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import replace
+
+from pipesim.model.edits import Listing, changed, listing
+from pipesim.model.groups import ON_BARRIER, PARITY_WAITS, TOUCHES_MEMORY
+from pipesim.model.ops import Op, Operation, operand, with_operand
+from pipesim.model.program import Access, Program, Tile
+from pipesim.prove.repair.kinds import Repair, RepairKind
+from pipesim.prove.repair.order import gives_back
+from pipesim.prove.repair.sites import members, site_of, stages_of
+
+
+def other_group(program: Program, agent: int, repair: Repair) -> Listing:
+    """The instruction on the barriers at the same stages of the group that ``past`` is about."""
+    before = listing(program, agent)
+    mine = (pc for pc, site in enumerate(program.instructions[agent]) if site == repair.at)
+    return changed(before, {pc: _on(program, before.code[pc], repair.past.about) for pc in mine})
+
+
+def swapped(program: Program, agent: int, repair: Repair) -> Listing:
+    """The releases (or with ``at`` the waits) of two groups, each on the other."""
+    before = listing(program, agent)
+    one, other = repair.group.split(",")
+    to = {one: other, other: one}
+    found: dict[int, Operation] = {}
+    for pc, op in enumerate(before.code):
+        group = site_of(program, agent, pc).about
+        if group in to and (op[0] in PARITY_WAITS if repair.at.op else gives_back(op)):
+            found[pc] = _on(program, op, to[group])
+    return changed(before, found)
+
+
+def _on(program: Program, op: Operation, group: str) -> Operation:
+    """The operation on the barrier of this group that has the same stage and CTA, as it is where there is none."""
+    at = program.barriers[operand(op, "barrier")]
+    there = [n for n, b in enumerate(program.barriers) if (b.name, b.stage, b.cta) == (group, at.stage, at.cta)]
+    return with_operand(op, "barrier", there[0]) if there else op
+
+
+# slots
+
+
+def with_slots(program: Program, repair: Repair) -> Program:
+    """The program with the bytes in its table of accesses that a correction moves operations to."""
+    known = dict.fromkeys(program.accesses)
+    for agent in members(program, repair.role):
+        for pc, op in enumerate(program.code[agent]):
+            if op[0] not in TOUCHES_MEMORY:
+                continue
+            if repair.kind is RepairKind.CARRY or site_of(program, agent, pc) == repair.at:
+                known |= dict.fromkeys(_every_slot(program, program.accesses[operand(op, "access")]))
+    return program if len(known) == len(program.accesses) else replace(program, accesses=tuple(known))
+
+
+def _every_slot(program: Program, access: Access) -> Iterator[Access]:
+    tile = tile_of(program, access)
+    if tile is not None:
+        inside = (access.offset - tile.offset) % tile.nbytes
+        yield from (replace(access, offset=tile.offset + n * tile.nbytes + inside) for n in range(tile.slots))
+
+
+def tile_of(program: Program, access: Access) -> Tile | None:
+    """The tile that an access lies in."""
+    for tile in program.tiles:
+        inside = access.offset - tile.offset
+        if (tile.space, tile.cta) == (access.space, access.cta) and 0 <= inside < tile.nbytes * tile.slots:
+            return tile
+    return None
+
+
+def shifted_slot(program: Program, agent: int, repair: Repair) -> Listing:
+    """The instruction on the slot that is so many further in its tile."""
+    before = listing(program, agent)
+    found: dict[int, Operation] = {}
+    for pc, site in enumerate(program.instructions[agent]):
+        if site == repair.at:
+            op = before.code[pc]
+            tile = tile_of(program, program.accesses[operand(op, "access")])
+            if tile is not None:
+                slot = program.slot_of(operand(op, "access"))
+                found[pc] = _in_slot(program, op, slot, (slot + repair.value) % tile.slots)
+    return changed(before, found)
+
+
+def _in_slot(program: Program, op: Operation, slot: int, to: int) -> Operation:
+    """The access in another slot; as it is where the program's table has no such bytes."""
+    access = program.accesses[operand(op, "access")]
+    tile = tile_of(program, access)
+    there = replace(access, offset=access.offset + (to - slot) * (tile.nbytes if tile is not None else 0))
+    return with_operand(op, "access", program.accesses.index(there)) if there in program.accesses else op
+
+
+# stages that are carried on
+
+
+def carried_on(program: Program, agent: int, repair: Repair) -> Listing:
+    """The waits for the group stage by stage, ``value`` the parity of the first lap; what the agent does with the stage
+    that it has waited for it does with the new one. With ``was`` 1 its releases stay where they are.
+    """
+    before, stages = listing(program, agent), stages_of(program, agent, repair.group)
+    order = sorted(stages)
+    by_barrier = {barrier: stage for stage, barrier in stages.items()}
+    now: dict[int, int] = {}  #: of each stage that the program names the one that is meant
+    turn = 0
+    found: dict[int, Operation] = {}
+    for pc, op in enumerate(before.code):
+        if op[0] in PARITY_WAITS and operand(op, "barrier") in by_barrier:
+            stage = order[turn % len(order)]
+            now[by_barrier[operand(op, "barrier")]] = stage
+            parity = (repair.value + turn // len(order)) & 1
+            found[pc] = with_operand(with_operand(op, "barrier", stages[stage]), "parity", parity)
+            turn += 1
+        elif not (repair.was == 1 and gives_back(op)):
+            found[pc] = _at_stage(program, op, now, len(order))
+    return changed(before, found)
+
+
+def _at_stage(program: Program, op: Operation, now: dict[int, int], stages: int) -> Operation:
+    """The operation with its barrier and its slot at the stage that is meant, in rings of as many stages."""
+    if op[0] in ON_BARRIER and op[0] != Op.INIT and operand(op, "barrier") >= 0:
+        at = program.barriers[operand(op, "barrier")]
+        group = {b.stage: n for n, b in enumerate(program.barriers) if (b.name, b.cta) == (at.name, at.cta)}
+        if len(group) == stages and at.stage in now:
+            op = with_operand(op, "barrier", group[now[at.stage]])
+    if op[0] in TOUCHES_MEMORY:
+        tile, slot = tile_of(program, program.accesses[operand(op, "access")]), program.slot_of(operand(op, "access"))
+        if tile is not None and tile.slots == stages and slot in now:
+            op = _in_slot(program, op, slot, now[slot])
+    return op
+
+
+def uses_in_turn(program: Program, agent: int, group: str) -> bool:
+    """True if the agent waits for the barriers of the group one after the other."""
+    stages = stages_of(program, agent, group)
+    order = [stages[stage] for stage in sorted(stages)]
+    mine = [operand(op, "barrier") for op in program.code[agent] if op[0] in PARITY_WAITS]
+    waits = [barrier for barrier in mine if barrier in order]
+    turns = Counter(waits)
+    return bool(turns) and all(barrier == order[n % len(order)] for n, barrier in enumerate(waits))
