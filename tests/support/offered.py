@@ -20,9 +20,14 @@ def offered_for(name: str) -> tuple[Program, tuple[Correction, ...]]:
         program = BROKEN[name]().flatten()
     else:
         program = (MISTAKES[name].wrong if name in MISTAKES else MORE[name][0])().flatten()
+    return program, offered_for_program(program)
+
+
+def offered_for_program(program: Program) -> tuple[Correction, ...]:
+    """What is offered for each finding of a wrong program."""
     found = check(program, max_states=3000)
     every = [c for refuted in found.refutations for c in corrections(program, refuted, program)]
-    return program, tuple(dict.fromkeys(every))
+    return tuple(dict.fromkeys(every))
 
 
 def without_places(said: str) -> str:

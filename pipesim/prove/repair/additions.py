@@ -68,7 +68,9 @@ def arriving(program: Program, agent: int, repair: Repair) -> Listing:
         if repair.was == Placed.LAST.value:
             place = _last_use(before, start, end)
         else:
-            place = _end_of_use(before, start, end) if repair.at == NOWHERE else _after(program, agent, start, repair.at)
+            place = (
+                _end_of_use(before, start, end) if repair.at == NOWHERE else _after(program, agent, start, repair.at)
+            )
         if place > start:
             release = _release(program, before.code, start, place, barrier)
             found.append(Insertion(place, release, before.lines[place - 1]))

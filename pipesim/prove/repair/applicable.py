@@ -19,7 +19,7 @@ from pipesim.model.groups import (
     SIGNALS,
 )
 from pipesim.model.instruction import SourceInstruction
-from pipesim.model.ops import Op, Order, Scope, operand, order_of, scope_of
+from pipesim.model.ops import Fence, Op, Order, Scope, operand, order_of, scope_of
 from pipesim.model.program import Program
 from pipesim.prove.repair import meeting_points, misplaced, missing
 from pipesim.prove.repair.arithmetic import (
@@ -64,10 +64,17 @@ def fences(reader: str, writer: str) -> Iterator[Ranked]:
     yield 2, Repair(K.FENCE, writer, "", Fenced.BEFORE_WRITES.value)
 
 
-def fences_of_writes(writer: str, reader: str) -> Iterator[Ranked]:
-    """Proxy fences between what one role writes and an engine reads for another: of the writer first."""
-    yield 0, Repair(K.FENCE, writer, "", Fenced.AFTER_WRITES.value)
-    yield 1, Repair(K.FENCE, reader, "", Fenced.BEFORE_TRANSFERS.value)
+def fences_of_writes(program: Program, writer: str, reader: str) -> Iterator[Ranked]:
+    """Proxy fences between what one role writes and an engine reads for another: one that comes too late, then of the
+    writer first, of all who write, of the reader.
+    """
+    sites = list(sites_of(program, writer))
+    for fence in (site for site in sites if site.op == Op.FENCE and site.about == str(Fence.PROXY_ASYNC.value)):
+        for signal in (site for site in sites if site.op in SIGNALLING):
+            yield 0, Repair(K.MOVE, writer, signal.about, at=signal, past=fence)
+    yield 1, Repair(K.FENCE, writer, "", Fenced.AFTER_WRITES.value)
+    yield 2, Repair(K.FENCE, "", "", Fenced.AFTER_WRITES.value)
+    yield 3, Repair(K.FENCE, reader, "", Fenced.BEFORE_TRANSFERS.value)
 
 
 def initialisations(program: Program) -> Iterator[Ranked]:
@@ -104,6 +111,8 @@ def stronger(program: Program) -> Iterator[Ranked]:
 def _possible(program: Program) -> Iterator[Ranked]:
     """Every correction of the list with its rank; some of them may change nothing."""
     yield from _of_one_operation(program)
+    yield from misplaced.of_single_warps(program)
+    yield from misplaced.of_ctas(program)
     yield from _of_places(program)
     yield from missing.of_arrives(program)
     yield from missing.of_waits(program)

@@ -88,7 +88,7 @@ def _candidates(program: Program, refuted: Refutation, asked: Program) -> Iterat
     if fault is not None and fault.kind is FaultKind.READ_NOT_FENCED:
         return fences(program.agents[fault.other_agent].role, program.agents[fault.agent].role)
     if fault is not None and fault.kind is FaultKind.MISSING_PROXY_FENCE:
-        return fences_of_writes(program.agents[fault.other_agent].role, program.agents[fault.agent].role)
+        return fences_of_writes(program, program.agents[fault.other_agent].role, program.agents[fault.agent].role)
     if fault is not None and fault.kind is FaultKind.UNPUBLISHED_INIT:
         return publications(program)
     if fault is not None and fault.kind in (FaultKind.NOT_INITIALISED, FaultKind.REINITIALISED):

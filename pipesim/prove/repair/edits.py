@@ -76,6 +76,8 @@ _CHANGES: dict[RepairKind, Callable[[Program, int, Repair], Listing]] = {
     RepairKind.CARRY: places.carried_on,
     RepairKind.OTHER_GROUP: places.other_group,
     RepairKind.SWAP: places.swapped,
+    RepairKind.OTHER_CTA: places.other_cta,
+    RepairKind.ONE_WARP: order.of_one_warp,
     RepairKind.DROP: order.dropped,
     RepairKind.LATER: order.later,
     RepairKind.MOVE: order.moved_past,

@@ -30,6 +30,7 @@ class RepairKind(Enum):
     SHIFT = "shift"  #: the stage, the slot or the named barrier of an operation: some stages further
     CARRY = "carry"  #: a role goes on stage by stage: its waits, and all that it does with a stage after one
     OTHER_GROUP = "other group"  #: an instruction is on the barriers of another group, which ``past`` names
+    OTHER_CTA = "other cta"  #: an arrive is on the barrier of another CTA, so many ranks further
     SWAP = "swap"  #: two groups, with a comma between: what a role does on the one it does on the other
     STRONGER = "stronger"  #: the order and scope of an operation
     # another operation in the same place
@@ -47,6 +48,7 @@ class RepairKind(Enum):
     ONCE = "once"  #: an init that several lanes make, one after the other, is made once
     OMIT = "omit"  #: an operation is left out
     INSIDE = "inside"  #: only the elected lane of a warp executes it
+    ONE_WARP = "one warp"  #: one warp of a role does what all of them do
     LEAVE_OUT = "leave out"  #: agents that do nothing with a stage do not wait for it
     # more operations
     INIT = "init"  #: the barriers of a group that nobody initialises

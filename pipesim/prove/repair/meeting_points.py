@@ -16,8 +16,8 @@ from pipesim.model.program import NAMED_BARRIERS, Program
 from pipesim.prove.repair.arithmetic import (
     pairs,
 )
-from pipesim.prove.repair.order import gives_back
 from pipesim.prove.repair.kinds import SIGNALLING, Ranked, Repair, RepairKind
+from pipesim.prove.repair.order import gives_back
 from pipesim.prove.repair.sites import (
     arrived_at,
     executes,
@@ -70,13 +70,18 @@ def of_meetings(program: Program) -> Iterator[Ranked]:
             ]
             for beside in at_group:
                 rank = 3 if _is_crossed(program, role, beside) else 7
-                yield from ((rank, Repair(K.SHIFT, role, group, by, at=beside)) for by in range(1, min(stages, 4)))
+                yield from (
+                    (rank, Repair(K.SHIFT, role, group, by, stages, at=beside)) for by in range(1, min(stages, 4))
+                )
 
 
 def _other_numbers(program: Program, role: str, site: SourceInstruction, at: list[int]) -> Iterator[Repair]:
     """The same at other named barriers in use, as many of them and of as many threads."""
     asked = {
-        number_of(program, op): operand(op, "threads") for code in program.code for op in code if op[0] in ON_NAMED_BARRIER
+        number_of(program, op): operand(op, "threads")
+        for code in program.code
+        for op in code
+        if op[0] in ON_NAMED_BARRIER
     }
     found: dict[tuple[int, ...], None] = {}
     if not at:  # a meeting of a warp's lanes
@@ -197,7 +202,9 @@ def of_the_cluster(program: Program) -> Iterator[Ranked]:
 def _is_remote(program: Program, role: str, group: str) -> bool:
     """True if agents of the role arrive on the group of another CTA."""
     return any(
-        op[0] == Op.ARRIVE and site.about == group and program.barriers[operand(op, "barrier")].cta != program.agents[agent].cta
+        op[0] == Op.ARRIVE
+        and site.about == group
+        and program.barriers[operand(op, "barrier")].cta != program.agents[agent].cta
         for agent in members(program, role)
         for op, site in zip(program.code[agent], program.instructions[agent], strict=True)
     )

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator
+from itertools import combinations
 
 from pipesim.model.groups import ON_BARRIER, PARITY_WAITS, TOUCHES_MEMORY
 from pipesim.model.instruction import SourceInstruction
@@ -17,42 +18,55 @@ from pipesim.prove.repair.numbers import may_expect
 from pipesim.prove.repair.order import gives_back
 from pipesim.prove.repair.partners import waited_before
 from pipesim.prove.repair.places import uses_in_turn
-from pipesim.prove.repair.sites import members, roles_of, sites_of
+from pipesim.prove.repair.sites import begin_of, members, roles_of, sites_of
 
 K = RepairKind
-#: What is done on a group excludes that the same role does this on it, too.
-_SELF = {"waits": ("gives back", "expects"), "gives back": ("waits",), "expects": ("waits",)}
+#: What is done on a group excludes that the same role does one of these on it, too.
+_EXCLUDES = {"waits": ("gives back", "expects"), "gives back": ("waits",), "expects": ("waits",)}
 _MOST_SLOTS = 4  #: by which an access is shifted
 
 
 def of_groups(program: Program) -> Iterator[Ranked]:
     """Instructions on another group of as many stages, and two groups the wrong way round."""
-    sizes = _sizes(program)
-    does: defaultdict[str, set[str]] = defaultdict(set)  # by what is done: the groups on which anybody does it
+    anybody: defaultdict[str, set[str]] = defaultdict(set)  # by what is done: the groups on which somebody does it
     for role in roles_of(program):
         for done, groups in _on(program, role).items():
-            does[done] |= set(groups)
+            anybody[done] |= set(groups)
     for role in roles_of(program):
         mine = _on(program, role)
-        for done, groups in mine.items():
-            for group, sites in groups.items():
-                own = {other for other_done in _SELF.get(done, ()) for other in mine.get(other_done, ())}
-                others = [
-                    other for other in sizes if other not in {*groups, *own} and sizes[other] == sizes[group]
-                ]
-                for site in sites:
-                    for other in others:
-                        alone, several = other not in does[done], len(sites) > 1
-                        if alone or several:
-                            rank = 2 if alone and several else 6
-                            yield rank, Repair(K.OTHER_GROUP, role, group, at=site, past=site._replace(about=other))
-        for done, at in (("gives back", NOWHERE), ("waits", NOWHERE._replace(op=int(Op.WAIT)))):
-            groups = list(mine.get(done, ()))
-            for n, one in enumerate(groups):
-                for other in groups[n + 1 :]:
-                    if sizes[one] == sizes[other]:
-                        rank = 2 if done == "gives back" and _is_swapped(program, role, one, other) else 5
-                        yield rank, Repair(K.SWAP, role, f"{one},{other}", at=at)
+        for done in mine:
+            yield from _on_another(program, role, mine, done, anybody[done])
+        yield from _swaps(program, role, mine)
+
+
+_Doings = dict[str, dict[str, dict[SourceInstruction, None]]]  # what is done, on which groups, at which instructions
+
+
+def _on_another(program: Program, role: str, mine: _Doings, done: str, anybody: set[str]) -> Iterator[Ranked]:
+    """Instructions of one sort on groups on which the role does not do so: likely where nobody does."""
+    sizes = _sizes(program)
+    own = {group for other in _EXCLUDES.get(done, ()) for group in mine.get(other, ())}
+    for group, sites in mine[done].items():
+        for other in (name for name in sizes if name not in {*mine[done], *own} and sizes[name] == sizes[group]):
+            twice = len(sites) > 1 or (done == "waits" and _is_signalled(mine, group))
+            if other in anybody and not twice:
+                continue
+            rank = 2 if twice and other not in anybody else 6
+            for site in sites:
+                yield rank, Repair(K.OTHER_GROUP, role, group, at=site, past=site._replace(about=other))
+
+
+def _is_signalled(mine: _Doings, group: str) -> bool:
+    return any(group in mine.get(done, ()) for done in ("gives back", "expects"))
+
+
+def _swaps(program: Program, role: str, mine: _Doings) -> Iterator[Ranked]:
+    sizes = _sizes(program)
+    for done, at in (("gives back", NOWHERE), ("waits", NOWHERE._replace(op=int(Op.WAIT)))):
+        for one, other in combinations(mine.get(done, ()), 2):
+            if sizes[one] == sizes[other]:
+                rank = 2 if done == "gives back" and _is_swapped(program, role, one, other) else 5
+                yield rank, Repair(K.SWAP, role, f"{one},{other}", at=at)
 
 
 def _is_swapped(program: Program, role: str, one: str, other: str) -> bool:
@@ -82,7 +96,7 @@ def _sizes(program: Program) -> dict[str, tuple[int, ...]]:
     return {name: tuple(sorted(stages)) for name, stages in found.items()}
 
 
-def _on(program: Program, role: str) -> dict[str, dict[str, dict[SourceInstruction, None]]]:
+def _on(program: Program, role: str) -> _Doings:
     """What a role does on barriers: gives back, waits, expects, copies; on which groups; at which instructions."""
     found: defaultdict[str, defaultdict[str, dict[SourceInstruction, None]]] = defaultdict(lambda: defaultdict(dict))
     for agent in members(program, role):
@@ -117,9 +131,48 @@ def of_slots(program: Program) -> Iterator[Ranked]:
                 several = slots.get(site.about, 1)
             else:
                 continue
-            rank = 3 if is_crossed(program, role, site) else 7
+            rank, first = 3 if is_crossed(program, role, site) else 7, begins_at(program, role, site)
             for by in range(1, min(several, _MOST_SLOTS + 1)):
-                yield rank, Repair(K.SHIFT, role, site.about, by, at=site)
+                in_order = first > 0 and (first + by) % several == 0
+                yield min(rank, 4) if in_order else rank, Repair(K.SHIFT, role, site.about, by, several, at=site)
+
+
+def begins_at(program: Program, role: str, site: SourceInstruction) -> int:
+    """The slot, or the stage, with which an instruction begins."""
+    for agent in members(program, role):
+        for op, here in zip(program.code[agent], program.instructions[agent], strict=True):
+            if here == site:
+                return (
+                    program.barriers[operand(op, "barrier")].stage
+                    if op[0] in ON_BARRIER
+                    else program.slot_of(operand(op, "access"))
+                )
+    return 0
+
+
+def of_single_warps(program: Program) -> Iterator[Ranked]:
+    """Roles of which all warps issue the same copies: one of them is meant to."""
+    for role in roles_of(program):
+        mine = members(program, role)
+        here = [agent for agent in mine if program.agents[agent].cta == program.agents[mine[0]].cta]
+        codes = [program.code[agent][begin_of(program, agent) :] for agent in here]
+        if len(codes) > 1 and len(set(codes)) == 1 and any(op[0] == Op.TMA_LOAD for op in codes[0]):
+            yield 1, Repair(K.ONE_WARP, role, "", len(codes))
+
+
+def of_ctas(program: Program) -> Iterator[Ranked]:
+    """Arrives on the barrier of another CTA: of one in which it is waited for, and nobody arrives."""
+    if program.ctas == 1:
+        return
+    waited = {operand(op, "barrier") for code in program.code for op in code if op[0] in PARITY_WAITS}
+    given = {operand(op, "barrier") for code in program.code for op in code if gives_back(op)}
+    for role in roles_of(program):
+        for group, sites in _on(program, role).get("gives back", {}).items():
+            mine = {n for n, barrier in enumerate(program.barriers) if barrier.name == group}
+            rank = 2 if mine & waited - given and mine & given - waited else 6
+            for site in sites:
+                if site.op == Op.ARRIVE:
+                    yield from ((rank, Repair(K.OTHER_CTA, role, group, by, at=site)) for by in range(1, program.ctas))
 
 
 def is_crossed(program: Program, role: str, site: SourceInstruction) -> bool:
@@ -142,7 +195,9 @@ def of_turns(program: Program) -> Iterator[Ranked]:
     sizes = _sizes(program)
     for role in roles_of(program):
         for group in _on(program, role).get("waits", ()):
-            if len(sizes[group]) > 1 and not all(uses_in_turn(program, agent, group) for agent in members(program, role)):
+            if len(sizes[group]) > 1 and not all(
+                uses_in_turn(program, agent, group) for agent in members(program, role)
+            ):
                 for start in (0, 1):
                     yield 4, Repair(K.CARRY, role, group, start)
                     yield 4, Repair(K.CARRY, role, group, start, 1)

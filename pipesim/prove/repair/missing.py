@@ -56,9 +56,12 @@ def of_arrives(program: Program) -> Iterator[Ranked]:
             else:
                 yield 4, Repair(K.ARRIVE, role, group, last)
                 stages = len(barriers_of(program, group))
-                for other in (other for one, other in waits if one == role and len(barriers_of(program, other)) == stages):
-                    after = SourceInstruction(int(Op.WAIT), "", other)
-                    yield 4, Repair(K.ARRIVE, role, group, last, Placed.LAST.value, past=after)
+                asked = [other for one, other in waits if one == role and len(barriers_of(program, other)) == stages]
+                returned = returned_after(program, role, group)
+                for other in sorted(asked, key=lambda other: other not in returned):
+                    wait = SourceInstruction(int(Op.WAIT), "", other)
+                    yield 4, Repair(K.ARRIVE, role, group, last, past=wait)
+                    yield 4, Repair(K.ARRIVE, role, group, last, Placed.LAST.value, past=wait)
             yield from _counted_in(program, role, group, users)
 
 
@@ -92,7 +95,9 @@ def of_waits(program: Program) -> Iterator[Ranked]:
     waits = pairs(program, lambda op: op[0] in PARITY_WAITS)
     groups = dict.fromkeys(barrier.name for barrier in program.barriers)
     for kind in (K.PHASES, K.STAGES):
-        yield from ((4, Repair(kind, *pair, start)) for pair in waits for start in sorted(first_parities(program, *pair)))
+        yield from (
+            (4, Repair(kind, *pair, start)) for pair in waits for start in sorted(first_parities(program, *pair))
+        )
     unasked = [(role, group) for role in roles_of(program) for group in groups if (role, group) not in set(waits)]
     for role, group in unasked:
         yield from _of_a_wait(program, role, group)

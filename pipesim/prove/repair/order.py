@@ -3,12 +3,22 @@
 from __future__ import annotations
 
 from pipesim.model.edits import Listing, deleted, listing, rearranged, releases
-from pipesim.model.groups import COMMITS, ENGINE_ACCESSES, PARITY_WAITS, STAGE_WORK, TOUCHES_MEMORY
+from pipesim.model.groups import (
+    COMMITS,
+    ENGINE_ACCESSES,
+    ISSUES,
+    LIFE,
+    ON_BARRIER,
+    PARITY_WAITS,
+    STAGE_WORK,
+    TOUCHES_MEMORY,
+)
 from pipesim.model.ops import Op, Operation, operand
 from pipesim.model.program import Program
 from pipesim.prove.repair.kinds import Repair
-from pipesim.prove.repair.sites import barriers_of, number_of, site_of, stages_of, warp_of
+from pipesim.prove.repair.sites import barriers_of, begin_of, members, number_of, site_of, stages_of, warp_of
 
+_ON_MEMORY = (ON_BARRIER | TOUCHES_MEMORY | ISSUES | {int(Op.WAIT_GROUP), int(Op.ENGINE_WORK)}) - LIFE
 _HANDS_ON = frozenset({int(Op.TMA_LOAD), int(Op.ARRIVE)}) | ENGINE_ACCESSES
 
 
@@ -105,6 +115,17 @@ def inside(program: Program, agent: int, repair: Repair) -> Listing:
     """Without the instruction in lanes that are not elected."""
     alone = len(warp_of(program, agent)) == 1 or agent == elected(program, agent)
     return listing(program, agent) if alone else omitted(program, agent, repair)
+
+
+def of_one_warp(program: Program, agent: int, repair: Repair) -> Listing:
+    """Without all that a warp does on mbarriers and memory after the prologue, in all warps of a role but the first."""
+    before, me = listing(program, agent), program.agents[agent]
+    first = min(n for n in members(program, repair.role) if program.agents[n].cta == me.cta)
+    if agent == first:
+        return before
+    begin = begin_of(program, agent)
+    own = {pc for pc in range(begin, len(before.code)) if before.code[pc][0] in _ON_MEMORY}
+    return deleted(before, own)
 
 
 def left_out(program: Program, agent: int, repair: Repair) -> Listing:

@@ -22,6 +22,18 @@ def other_group(program: Program, agent: int, repair: Repair) -> Listing:
     return changed(before, {pc: _on(program, before.code[pc], repair.past.about) for pc in mine})
 
 
+def other_cta(program: Program, agent: int, repair: Repair) -> Listing:
+    """The arrive on the barrier at the same place in the CTA that is so many ranks further."""
+    before = listing(program, agent)
+    found: dict[int, Operation] = {}
+    for pc, site in enumerate(program.instructions[agent]):
+        if site == repair.at:
+            at = operand(before.code[pc], "barrier")
+            there = program.counterpart(at, (program.barriers[at].cta + repair.value) % program.ctas)
+            found[pc] = with_operand(before.code[pc], "barrier", at if there is None else there)
+    return changed(before, found)
+
+
 def swapped(program: Program, agent: int, repair: Repair) -> Listing:
     """The releases (or with ``at`` the waits) of two groups, each on the other."""
     before = listing(program, agent)

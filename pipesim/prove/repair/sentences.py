@@ -115,7 +115,8 @@ def _arrive(r: Repair) -> str:
         return f"{r.role} {does} {r.group} for every stage: also after {_beside(r.at)}"
     if r.was == Placed.LAST.value:
         return f"{r.role} {does} {r.group} after its last use of each stage of {r.past.about}"
-    return f"{r.role} {does} {r.group} whenever it has finished with a stage"
+    whose = f" of {r.past.about}" if r.past.about else ""
+    return f"{r.role} {does} {r.group} whenever it has finished with a stage{whose}"
 
 
 def _group_wait(r: Repair) -> str:
@@ -159,7 +160,7 @@ def _acquire(r: Repair) -> str:
     if r.at.op:
         place = _beside(r.at)
     else:
-        place = f"it uses a stage of {r.past.about}" if r.past.about else "it uses a stage"
+        place = f"the work that it signals on {r.past.about}" if r.past.about else "it uses a stage"
     return f"{r.role} waits for {r.group}, with parity {r.value} in the first lap, before {place}"
 
 
@@ -186,6 +187,11 @@ def _other_group(r: Repair) -> str:
     return f"{r.role}: {instruction(r.at)} is meant for {r.past.about}"
 
 
+def _other_cta(r: Repair) -> str:
+    further = "of the other CTA" if r.value == 1 else f"of the CTA {r.value} ranks further"
+    return f"{r.role}: {instruction(r.at)} is meant for the barrier {further}"
+
+
 def _swap(r: Repair) -> str:
     one, other = r.group.split(",")
     does = "waits for" if r.at.op else "arrives on"
@@ -193,10 +199,8 @@ def _swap(r: Repair) -> str:
 
 
 def _carry(r: Repair) -> str:
-    return (
-        f"{r.role} carries stage and phase of {r.group} on instead of beginning again: stage by stage, with parity "
-        f"{r.value} in the first lap"
-    )
+    first = f"parity {r.value} in the first lap"
+    return f"{r.role} carries stage and phase of {r.group} on instead of beginning again ({first})"
 
 
 def _syncs(r: Repair) -> str:
@@ -204,16 +208,18 @@ def _syncs(r: Repair) -> str:
 
 
 def _shift(r: Repair) -> str:
-    if r.was >= 0:
+    if r.at.op in ON_NAMED_BARRIER and r.was >= 0:
         numbers = r.group.split(",")
-        was, now = ", ".join(numbers[: r.value]), ",".join(numbers[r.value :])
-        return f"{r.role} uses {_named(now)} instead of {was.replace(', ', ' and ')} at {instruction(r.at)}"
+        was, now = " and ".join(numbers[: r.value]), ",".join(numbers[r.value :])
+        return f"{r.role} uses {_named(now)} instead of {was} at {instruction(r.at)}"
     if r.at.op in ON_NAMED_BARRIER:
         return f"{r.role} uses {_named(r.group)} in the other order at {instruction(r.at)}: the one of its own stage"
+    back = 2 * r.value > r.was
+    by, where = (r.was - r.value, "back") if back else (r.value, "further")
     if r.at.op in TOUCHES_MEMORY - {int(Op.TMA_LOAD)}:
-        return f"{r.role}: {instruction(r.at)} is for the slot {r.value} further: that of its own stage"
-    stages = f"{r.value} stage{'' if r.value == 1 else 's'}"
-    return f"{r.role}: {instruction(r.at)} is for the stage {stages} further"
+        return f"{r.role}: {instruction(r.at)} is for the slot {by} {where}: that of its own stage"
+    stages = f"{by} stage{'' if by == 1 else 's'}"
+    return f"{r.role}: {instruction(r.at)} is for the stage {stages} {where}"
 
 
 def _counted_in(r: Repair) -> str:
@@ -244,6 +250,10 @@ _SENTENCES = {
     RepairKind.CARRY: _carry,
     RepairKind.OTHER_GROUP: _other_group,
     RepairKind.SWAP: _swap,
+    RepairKind.OTHER_CTA: _other_cta,
+    RepairKind.ONE_WARP: lambda r: (
+        f"{r.role}: only one warp waits, copies and arrives, inside a condition: all {r.value} warps do so"
+    ),
     RepairKind.STRONGER: _stronger,
     RepairKind.STAY: lambda r: f"{r.role} arrives on {r.group} without dropping out of it",
     RepairKind.NOINC: lambda r: (
@@ -272,7 +282,9 @@ _SENTENCES = {
     RepairKind.CLOSE: _close,
     RepairKind.EVERY_WARP: lambda r: f"every warp of {r.role} executes {instruction(r.at)}, not only some of them",
     RepairKind.COUNT_IN: _counted_in,
-    RepairKind.PEERS: lambda r: f"{r.role} arrives on {r.group} of every CTA of the cluster, not only of {'one' if r.value else 'its own'}",
+    RepairKind.PEERS: lambda r: (
+        f"{r.role} arrives on {r.group} of every CTA of the cluster, not only of {'one' if r.value else 'its own'}"
+    ),
     RepairKind.SYNC: _sync,
     RepairKind.WARP_SYNC: _warp_sync,
     RepairKind.PRIME: lambda r: f"{r.role} arrives at {_named(r.group)} ({r.value:,} threads) once before it begins",

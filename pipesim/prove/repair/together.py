@@ -12,12 +12,11 @@ from pipesim.model.ops import Fence, Op, Operation, Scope, operand, semantics, w
 from pipesim.model.program import NAMED_BARRIERS, Program
 from pipesim.prove.repair.kinds import Repair, RepairKind
 from pipesim.prove.repair.sites import (
+    barriers_of,
     begin_of,
     members,
     number_of,
     site_of,
-    barriers_of,
-    stages_of,
     threads_of,
     warp_of,
 )
@@ -103,9 +102,8 @@ def to_every_cta(program: Program, agent: int, repair: Repair) -> Listing:
         if any(gives[pc + 1 : pc + 2]):
             continue
         everywhere = (program.counterpart(operand(op, "barrier"), rank) for rank in range(program.ctas))
-        for other in everywhere:
-            if other is not None and other not in told:
-                found.append(Insertion(pc + 1, with_operand(op, "barrier", other), before.lines[pc]))
+        missing = [other for other in everywhere if other is not None and other not in told]
+        found += [Insertion(pc + 1, with_operand(op, "barrier", other), before.lines[pc]) for other in missing]
     return inserted(before, found)
 
 

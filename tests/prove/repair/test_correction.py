@@ -20,14 +20,20 @@ from pipesim.prove.repair.correction import Correction, corrections
 from pipesim.prove.repair.edits import place_of, repaired
 from pipesim.prove.repair.kinds import Repair, RepairKind
 from pipesim.prove.search.breadth_first import explore
+from tests.support.blind import KERNELS
 from tests.support.more_mistakes import MORE
-from tests.support.offered import offered_for, without_places
+from tests.support.offered import offered_for, offered_for_program, without_places
 
 K = RepairKind
 FULL, EMPTY = "full", "empty"
 SLOW = {"wgmma_ring.no_store_wait"}  #: of a kind that others get as well
 #: Tried, and never the likeliest for a mistake here.
 NOWHERE_OFFERED = {RepairKind.ONLY_ARRIVES, RepairKind.ONCE}
+#: Kinds that only mistakes in these kernels get.
+OF_BLIND = [
+    ("attention", "v_tma_on_k"), ("attention", "released_crosswise"), ("warp_group_ring", "all_issue"),
+    ("partial_sums", "back_local"), ("collective_mma", "no_step"),
+]  # fmt: skip
 #: What is offered for a twin: for each of its findings that has one, the same; lines in brackets are left out.
 OFFERED = {
     "full_count_too_high": ["initialise full with a count of 1 instead of 2"],
@@ -72,6 +78,7 @@ OFFERED = {
         "after the inits come fence.mbarrier_init and a barrier of all threads of the CTA or cluster"
     ],
     "one_stage_forgotten": ["initialise all barriers: the program never initialises some stages"],
+    "consumer_reads_the_next_slot": ["consumer: the read of tile is for the slot 1 further: that of its own stage"],
     "count_of_zero": ["initialise empty with a count of 1 instead of 0"],
     "initialised_by_both": ["consumer omits its inits: another role makes them"],
     "used_after_inval": ["consumer executes the inval on full only after the wait for full"],
@@ -133,6 +140,8 @@ def test_what_is_offered_for_a_twin_does_mend_it(name: str) -> None:
 def test_every_kind_of_correction_is_offered_for_some_mistake() -> None:
     names = [name for name in (*OFFERED, *MISTAKES, *MORE) if name not in SLOW]
     found = {each.repair.kind for name in names for each in offered_for(name)[1]}
+    for name, slip in OF_BLIND:
+        found |= {each.repair.kind for each in offered_for_program(KERNELS[name][0](slip).flatten())}
     assert set(RepairKind) - found == NOWHERE_OFFERED
 
 
