@@ -194,8 +194,7 @@ def _other_cta(r: Repair) -> str:
 
 def _swap(r: Repair) -> str:
     one, other = r.group.split(",")
-    does = "waits for" if r.at.op else "arrives on"
-    return f"{r.role} {does} {one} and {other} the other way round"
+    return f"{r.role}: exchange {one} and {other} where it {'waits for' if r.at.op else 'arrives on'} them"
 
 
 def _carry(r: Repair) -> str:

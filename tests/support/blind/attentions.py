@@ -14,7 +14,7 @@ ATTENTION: dict[str, tuple[str, ...]] = {
     "q_no_release": ("sm arrives on q_empty after its last use of each stage of q_full",),
     "v_early_rel": ("sm arrives on v_empty only after its reads and writes of the stage",),
     "ke_for_ve": ("sm: the arrive on k_empty is meant for v_empty",),
-    "released_crosswise": ("sm arrives on v_empty and k_empty the other way round",),
+    "released_crosswise": ("sm: exchange v_empty and k_empty where it arrives on them",),
     "kf_for_vf": ("sm: the wait for k_full is meant for v_full",),
     "v_exp_on_k": ("ld: the arrive on k_full is meant for v_full",),
     "v_tma_on_k": ("ld: the copy to k_full is meant for v_full",),
