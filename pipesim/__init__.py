@@ -17,6 +17,7 @@ __version__ = "0.1.0"
 TYPE_CHECKING = False  # which a type checker takes for true; typing itself would be most of what this file costs
 if TYPE_CHECKING:
     from pipesim.answers.views.conclusion import Conclusion
+    from pipesim.api.advise import AdviseResult, advise
     from pipesim.api.check import CheckResult, check
     from pipesim.api.compare import ComparisonResult, compare
     from pipesim.api.finding import CheckFinding, CounterexampleDiagram, ReportedFinding
@@ -57,6 +58,7 @@ _HOMES = {
     name: module
     for module, names in {
         "pipesim.answers.views.conclusion": ("Conclusion",),
+        "pipesim.api.advise": ("AdviseResult", "advise"),
         "pipesim.api.check": ("CheckResult", "check"),
         "pipesim.api.compare": ("ComparisonResult", "compare"),
         "pipesim.api.finding": ("CheckFinding", "CounterexampleDiagram", "ReportedFinding"),
@@ -96,6 +98,7 @@ _HOMES = {
 }
 
 __all__ = [
+    "AdviseResult",
     "Advisory",
     "Agreement",
     "BarrierStorage",
@@ -144,6 +147,7 @@ __all__ = [
     "VerifyResult",
     "Warp",
     "__version__",
+    "advise",
     "capture_launches",
     "check",
     "compare",

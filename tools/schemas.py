@@ -18,6 +18,7 @@ from enum import Enum
 from pathlib import Path
 from typing import Any, Union, get_args, get_origin, get_type_hints
 
+from pipesim.answers.views.advise import Advice, AdviseReport
 from pipesim.answers.views.check import CheckReport, ProvedRange, WalkReport
 from pipesim.answers.views.doctor import DoctorReport
 from pipesim.answers.views.kinds import KindLine, KindReport
@@ -69,6 +70,8 @@ SENTENCES: Mapping[type, Schema] = {
     RedundantReport: {"said": TEXT, "withheld": TEXT},
     SweepReport: {"said": TEXT, "ok": VERDICT_OK},
     Configuration: {"limit": TEXT},
+    AdviseReport: {"said": TEXT, "ok": VERDICT_OK},
+    Advice: {"limit": TEXT},
     WalkReport: {"said": TEXT},
     TraceComparison: {"source": TEXT, "device": TEXT, "behaviour": BEHAVIOUR},
     TimeComparison: {"said": TEXT},
@@ -191,7 +194,7 @@ def several(name: str, title: str, report: type, head: Mapping[str, Schema], *, 
 def answers() -> dict[str, Schema]:
     """The documents of ``--json``."""
     shown, listed, caught, examined = (Types(lower_names) for _ in range(4))
-    needless, recorded, told, named, swept = (Types(lower_names) for _ in range(5))
+    needless, recorded, told, named, swept, advised = (Types(lower_names) for _ in range(6))
     protocols = listed.of(ProtocolRow)
     shown.of(Anatomy)
     anatomy = record({"exit_code": EXIT_CODE, **shown.defs.pop("Anatomy")["properties"]})
@@ -236,6 +239,13 @@ def answers() -> dict[str, Schema]:
             "pipesim sweep NAME --json",
             record({"exit_code": EXIT_CODE, "report": swept.of(SweepReport)}),
             swept.defs,
+        ),
+        "advise": document(
+            "advise",
+            ANSWERS,
+            "pipesim advise NAME --json",
+            record({"exit_code": EXIT_CODE, "report": advised.of(AdviseReport)}),
+            advised.defs,
         ),
         "verify": answer("verify", "pipesim verify NAME --json", VerifyReport, more=lacking),
         "verify-several": several("verify-several", "pipesim verify A B --json", ProtocolReport, head, codes=True),

@@ -14,6 +14,7 @@ import traceback
 from collections.abc import Sequence
 
 from pipesim.cli import (
+    advise,
     capture,
     check,
     completion,
@@ -49,6 +50,7 @@ COMMANDS: tuple[Command, ...] = (
     check.COMMAND,
     run.COMMAND,
     sweep.COMMAND,
+    advise.COMMAND,
     export.COMMAND,
     table.COMMAND,
     capture.COMMAND,

@@ -19,6 +19,7 @@ from pipesim.trace.schema import Column, EventKind, Events, Trace
 #: A role that waits for others in less than so many thousandths of the time limits the run.
 BUSY_PERMILLE = 200
 _FIRST, _LAST = 250, 875  #: of the recorded time, in thousandths: before and after are prologue and tail
+_PASSES = 120  #: cycles of a wait that does not block, at most: 95 on Hopper (profiles, wait.issue), with its records
 _OTHERS = frozenset({EventKind.WAIT_ENTER, EventKind.BAR_ENTER})  #: a wait for a group is for the agent's own transfers
 
 
@@ -77,11 +78,11 @@ def bottleneck(trace: Trace) -> Bottleneck | None:
 
 
 def _passing(events: Events, kinds: Column) -> int:
-    """Cycles of the shortest wait: what a wait takes that does not block, which is no waiting."""
+    """Cycles of the shortest wait: what a wait takes that does not block. In a window all of them may have blocked."""
     follows = np.flatnonzero(
         (events.agent[1:] == events.agent[:-1]) & (kinds[events.site[:-1]] == EventKind.WAIT_ENTER)
     )
-    return int((events.cycle[follows + 1] - events.cycle[follows]).min(initial=1 << 30)) if len(follows) else 0
+    return int((events.cycle[follows + 1] - events.cycle[follows]).min(initial=_PASSES))
 
 
 def _waits(trace: Trace, mine: Events, span: tuple[int, int], passing: int) -> dict[str, int] | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import fields
 
+from pipesim.answers.views.advise import AdviseReport
 from pipesim.answers.views.check import CheckReport, WalkReport
 from pipesim.answers.views.run import RunReport
 from pipesim.answers.views.sweep import SweepReport
@@ -26,6 +27,11 @@ def document_of(report: Report) -> dict[str, object]:
 
 def sweep_document(report: SweepReport) -> dict[str, object]:
     """``{"exit_code", "report"}`` of a sweep."""
+    return {"exit_code": exit_code(report), "report": report}
+
+
+def advise_document(report: AdviseReport) -> dict[str, object]:
+    """``{"exit_code", "report"}`` of advice."""
     return {"exit_code": exit_code(report), "report": report}
 
 

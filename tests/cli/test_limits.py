@@ -35,6 +35,7 @@ BY_NAME = {
     "table": (PC,), "capture": (PC,), "diff": ("a.parquet",), "verify": (PC,), "completion": ("bash",), "launches": (),
     "doctor": (), "explain": ("race",), "record": (), "instrument": ("k.ptx",),
     "decode": ("a.records", "--kernel", "k.ptx"), "sweep": (PC, "-p", "stages=2,3"),
+    "advise": (PC,),
 }  # fmt: skip
 
 

@@ -42,6 +42,7 @@ COMMANDS: list[tuple[str, list[str]]] = [
     ("run", ["run", RING]),
     ("run-schedule", ["run", RING, "-p", "tiles=3", "--schedule", "0.1"]),
     ("sweep", ["sweep", "producer_consumer", "-p", "tiles=8", "-p", "stages=2,40", "--jobs", "1"]),
+    ("advise", ["advise", "producer_consumer", "-p", "tiles=8"]),
     ("verify", ["verify", "producer_consumer", "--recorded"]),
     ("verify", ["verify", "producer_consumer", "-p", "tiles=3", "--recorded"]),
     ("verify", ["verify", RING, "--no-hardware"]),

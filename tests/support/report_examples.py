@@ -20,6 +20,7 @@ from pipesim.answers.progress import Stage
 from pipesim.answers.redundant import redundant
 from pipesim.answers.run import run
 from pipesim.answers.sweep.rank import ranked, smallest
+from pipesim.answers.views.advise import Advice, AdvisedChange, AdviseReport, ChangeKind
 from pipesim.answers.views.check import CheckReport, ProvedRange
 from pipesim.answers.views.heading import Heading
 from pipesim.answers.views.rows import PeriodRow, ProtocolRow, ProtocolTraces
@@ -78,6 +79,7 @@ from pipesim.prove.check import How
 from pipesim.report.findings.divergence import paint_divergence
 from pipesim.report.findings.examination import examination_lines
 from pipesim.report.findings.finding import paint_findings
+from pipesim.report.pages.advise import paint_advise
 from pipesim.report.pages.check import paint_check
 from pipesim.report.pages.kinds import paint_kind, paint_kinds
 from pipesim.report.pages.pair import paint_pair
@@ -947,7 +949,38 @@ def sweep_example() -> SweepReport:
     )  # fmt: skip
 
 
+def advised(console: Console) -> None:
+    """Advice to a ring with two stages; three do not fit."""
+
+    def times(cycles: int, limit: Bottleneck) -> Times:
+        return Times(64 * cycles, 1000 * cycles, 1 << 20, WorkUnit.BYTES, limit)
+
+    late = Bottleneck(LimitKind.LOADS, "mma", 312, "full")
+    busy = Bottleneck(LimitKind.ROLE, "mma", 12)
+    small, large = Resources(32_800, 96, 0), Resources(16_400, 96, 0)
+    work = AdvisedChange(ChangeKind.WORK, role="mma", loop="tiles")
+    signals = AdvisedChange(ChangeKind.SIGNALS)
+    fewer, more = (
+        AdvisedChange(ChangeKind.FEWER_STAGES, "stages", 1),
+        AdvisedChange(ChangeKind.MORE_STAGES, "stages", 3),
+    )
+    proved = Verdict.PROVED
+    advice = (
+        Advice(work, Reached.USABLE, "", proved, small, times(900, busy), 900_000, 250),
+        Advice(signals, Reached.USABLE, "", proved, small, times(1_224, late), 1_224_000, -20),
+        Advice(fewer, Reached.UNDECIDED, "the search reached its limit", Verdict.UNKNOWN, large, times(1_800, late),
+               1_800_000, -500),
+        Advice(more, Reached.REFUSED, "ring needs 240,000 bytes of shared memory; a CTA has 232,448"),
+    )  # fmt: skip
+    bound = replace(times(1_200, late), bound_by="the latency around the ring over 2 stages")
+    paint_advise(
+        console,
+        AdviseReport(HEADING, "h200", H200, 20, proved, small, Metric.PERIOD, bound, 1_200_000, advice),
+    )
+
+
 EXAMPLES: dict[str, Callable[[Console], None]] = {
+    "advise": advised,
     "sweep": swept,
     "verify_good": verify_good,
     "verify_divergence": verify_divergence,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pipesim.answers.views.advise import Advice, AdviseReport
 from pipesim.answers.views.check import CheckReport, ProvedRange, WalkReport
 from pipesim.answers.views.redundant import RedundantReport
 from pipesim.answers.views.summary import Failure, ProtocolReport, SummaryReport, TraceLine
@@ -9,6 +10,7 @@ from pipesim.answers.views.sweep import Configuration, SweepReport
 from pipesim.answers.views.trace import CompareReport, PairReport, TraceComparison
 from pipesim.answers.views.verify import VerifyReport
 from pipesim.conform.times import TimeComparison
+from pipesim.report.sentences.advise import advise_members
 from pipesim.report.sentences.check import check_sentence, how_words, walk_sentence, why_not_every
 from pipesim.report.sentences.pair import pair_sentence
 from pipesim.report.sentences.redundant import redundant_sentence
@@ -27,6 +29,8 @@ def in_words(value: object) -> dict[str, object]:  # one case a class
             return {"how": how_words(value), "said": check_sentence(value), "also": also}
         case SweepReport() | Configuration():
             return sweep_members(value)
+        case AdviseReport() | Advice():
+            return advise_members(value)
         case RedundantReport():
             why = value.withheld.value if value.withheld is not None else ""
             return {"said": redundant_sentence(value), "withheld": why}
@@ -48,6 +52,13 @@ def in_words(value: object) -> dict[str, object]:  # one case a class
             return {"verdict": pair_sentence(value), "ok": value.conclusion.ok, **apart}
         case ProtocolReport() | SummaryReport():
             return {"ok": value.conclusion.ok}
+        case _:
+            return _of_part(value)
+
+
+def _of_part(value: object) -> dict[str, object]:
+    """The same of what is part of an answer."""
+    match value:
         case TraceLine():
             return {"why": trace_line_reason(value), "behaviour": value.behaviour.name.lower()}
         case Failure():

@@ -1,0 +1,1 @@
+"""What would make a protocol faster: its bottleneck, and changes that are simulated one by one."""

@@ -1,0 +1,180 @@
+"""The changes that are tried: other numbers of stages, and times that a different kernel or device would have.
+
+Which parameters are numbers of stages is seen by what they do: one more, and a group of barriers is larger, while
+agents and CTAs stay as they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+
+from pipesim.answers.views.advise import AdvisedChange, ChangeKind
+from pipesim.errors import PipesimError, UsageError
+from pipesim.model.edits import Listing, changed, listing, with_listings
+from pipesim.model.ops import Op, operand, with_operand
+from pipesim.model.program import Program
+from pipesim.targets import Target
+from pipesim.timed.profile import Profile
+
+_FARTHEST = 4  #: how much more or less of a parameter is tried until one is a value that the protocol takes
+_SLOWER = ("copy.latency", "copy.latency_loaded", "copy.cold")
+_LOAD_RATES = ("copy.bytes_per_kcycle", "copy.device_bytes_per_kcycle")
+_SIGNALS = ("arrive.latency", "wait.retry", "wait.poll", "sync.latency")
+
+
+@dataclass(frozen=True)
+class Changed:
+    """A change carried out: what is to be simulated. ``refused``: the program cannot be made, and why.
+
+    ``same_operations``: only times differ, so that the verdict is that of the protocol.
+    """
+
+    change: AdvisedChange
+    program: Program
+    profile: Profile
+    same_operations: bool = True
+    refused: str = ""
+
+
+def changes(
+    target: Target, params: Mapping[str, int], ctas: int | None, program: Program, profile: Profile, percent: int
+) -> Iterator[Changed]:
+    """All changes of a protocol whose ``program`` has these parameters."""
+    yield from _stages(target, params, ctas, program, profile)
+    for role, loop in _works(program):
+        change = AdvisedChange(ChangeKind.WORK, role=role, loop=loop)
+        yield Changed(change, _with_less_work(program, role, loop, percent), profile)
+    if _has(program, Op.READ):
+        yield Changed(AdvisedChange(ChangeKind.READS), program, _reading(profile, percent))
+    if _has(program, Op.ENGINE_WORK):
+        yield Changed(AdvisedChange(ChangeKind.MATRIX), _with_faster_matrix(program, percent), profile)
+    if _has(program, Op.TMA_LOAD):
+        yield Changed(AdvisedChange(ChangeKind.LOAD_LATENCY), program, _shorter(profile, _SLOWER, percent))
+        yield Changed(AdvisedChange(ChangeKind.LOAD_RATE), program, _faster(profile, _LOAD_RATES, percent))
+    yield Changed(AdvisedChange(ChangeKind.SIGNALS), program, _shorter(profile, _SIGNALS, percent))
+
+
+# stages
+
+
+def _stages(
+    target: Target, params: Mapping[str, int], ctas: int | None, program: Program, profile: Profile
+) -> Iterator[Changed]:
+    values = target.defaults | dict(params) if target.program is None else {}
+    for name, value in values.items():
+        more, why = _next(target, values, name, range(value + 1, value + 1 + _FARTHEST), ctas)
+        if more is not None and _rings_grow(program, more[1]):
+            yield Changed(AdvisedChange(ChangeKind.MORE_STAGES, name, more[0]), more[1], profile, same_operations=False)
+        fewer, _ = _next(target, values, name, range(value - 1, max(0, value - 1 - _FARTHEST), -1), ctas)
+        if fewer is None or not _rings_grow(fewer[1], program):
+            continue
+        yield Changed(AdvisedChange(ChangeKind.FEWER_STAGES, name, fewer[0]), fewer[1], profile, same_operations=False)
+        if more is None:
+            change = AdvisedChange(ChangeKind.MORE_STAGES, name, value + 1)
+            yield Changed(change, program, profile, same_operations=False, refused=why)
+
+
+def _next(
+    target: Target, values: Mapping[str, int], name: str, tried: range, ctas: int | None
+) -> tuple[tuple[int, Program] | None, str]:
+    """The first of these values that the protocol takes, and its program; else why it takes none."""
+    why = ""
+    for value in tried:
+        try:
+            return (value, target.build({**values, name: value}, grid=ctas)), ""
+        except UsageError as error:
+            why = error.fact
+        except PipesimError:
+            break
+    return None, why
+
+
+def _rings_grow(small: Program, large: Program) -> bool:
+    """True if a group of barriers is larger in the second, none is smaller, and nothing else of the shape differs."""
+    if small.agents != large.agents or small.ctas != large.ctas:
+        return False
+    before, after = _group_sizes(small), _group_sizes(large)
+    return before.keys() == after.keys() and before != after and all(before[name] <= after[name] for name in before)
+
+
+def _group_sizes(program: Program) -> dict[str, int]:
+    found: dict[str, int] = {}
+    for barrier in program.barriers:
+        found[barrier.name] = found.get(barrier.name, 0) + 1
+    return found
+
+
+# times
+
+
+def _has(program: Program, kind: Op) -> bool:
+    return any(op[0] == kind for code in program.code for op in code)
+
+
+def _works(program: Program) -> list[tuple[str, str]]:
+    """The (role, loop) in which a role works for a number of cycles, in the order of the program."""
+    found: dict[tuple[str, str], None] = {}
+    for agent, role in enumerate(each.role for each in program.agents):
+        for pc, loop in _work_places(program, agent):
+            if operand(program.code[agent][pc], "cycles"):
+                found[role, loop] = None
+    return list(found)
+
+
+def _work_places(program: Program, agent: int) -> Iterator[tuple[int, str]]:
+    """Where an agent works, each with the name of the loop that it is in ("": in none)."""
+    inside: list[str] = []
+    for pc, op in enumerate(program.code[agent]):
+        match op[0]:
+            case Op.LOOP_BEGIN:
+                inside.append(program.loops[operand(op, "loop")])
+            case Op.LOOP_END:
+                inside.pop()
+            case Op.WORK:
+                yield pc, inside[-1] if inside else ""
+
+
+def _with_less_work(program: Program, role: str, loop: str, percent: int) -> Program:
+    def places(agent: int) -> Iterator[int]:
+        if program.agents[agent].role == role:
+            yield from (pc for pc, name in _work_places(program, agent) if name == loop)
+
+    return _rescaled(program, places, percent)
+
+
+def _with_faster_matrix(program: Program, percent: int) -> Program:
+    return _rescaled(
+        program, lambda agent: (pc for pc, op in enumerate(program.code[agent]) if op[0] == Op.ENGINE_WORK), percent
+    )
+
+
+def _rescaled(program: Program, places: Callable[[int], Iterator[int]], percent: int) -> Program:
+    """The program whose operations at these places take so many percent fewer cycles."""
+    edited: dict[int, Listing] = {}
+    for agent in range(len(program.code)):
+        code = program.code[agent]
+        shorter = {
+            pc: with_operand(code[pc], "cycles", _less(operand(code[pc], "cycles"), percent)) for pc in places(agent)
+        }
+        if shorter:
+            edited[agent] = changed(listing(program, agent), shorter)
+    return with_listings(program, edited)
+
+
+def _reading(profile: Profile, percent: int) -> Profile:
+    return _faster(_shorter(profile, ("read.issue",), percent), ("read.bytes_per_kcycle",), percent)
+
+
+def _shorter(profile: Profile, fields: tuple[str, ...], percent: int) -> Profile:
+    """These times take so many percent less."""
+    return replace(profile, values=profile.values | {name: max(1, _less(profile[name], percent)) for name in fields})
+
+
+def _faster(profile: Profile, fields: tuple[str, ...], percent: int) -> Profile:
+    """What moves at these rates takes so many percent less time."""
+    return replace(profile, values=profile.values | {name: profile[name] * 100 // (100 - percent) for name in fields})
+
+
+def _less(value: int, percent: int) -> int:
+    return value * (100 - percent) // 100

@@ -1,0 +1,107 @@
+"""Advice: what limits a protocol is what a change relieves; stages are found by what they do; costs and verdicts."""
+
+from __future__ import annotations
+
+import pytest
+
+from pipesim.answers.advise.advise import advise
+from pipesim.answers.views.advise import Advice, AdvisedChange, AdviseReport, ChangeKind
+from pipesim.answers.views.conclusion import Conclusion
+from pipesim.answers.views.sweep import Metric, Reached
+from pipesim.conform.bottleneck import LimitKind
+from pipesim.errors import ParameterError
+from pipesim.model.finding import Verdict
+from pipesim.targets import find, target_of
+from pipesim.timed.engine import simulate
+from pipesim.timed.profile import load_profile
+from tests.answers.test_sweep import ring
+
+H200 = load_profile("h200")
+
+
+def advice(name: str, **params: int) -> AdviseReport:
+    return advise(find(name), params, H200)
+
+
+def by_kind(report: AdviseReport) -> dict[tuple[ChangeKind, str], Advice]:
+    return {(each.change.kind, each.change.parameter or each.change.role): each for each in report.advice}
+
+
+def test_a_ring_that_waits_for_its_loads_gains_by_a_stage() -> None:
+    report = advice("producer_consumer", stages=1, tiles=24)
+    assert report.times is not None
+    assert report.times.limited_by is not None
+    assert (report.times.limited_by.limit, report.times.limited_by.group) == (LimitKind.LOADS, "full")
+    best = report.advice[0]
+    assert best.change == AdvisedChange(ChangeKind.MORE_STAGES, "stages", 2)
+    assert (best.verdict, best.reached) == (Verdict.PROVED, Reached.USABLE)
+    assert best.resources is not None
+    assert best.resources.smem_bytes - report.resources.smem_bytes == 16384 + 16
+    assert (best.gain_permille or 0) > 200
+    assert report.conclusion is Conclusion.AGREES
+
+
+def test_a_ring_that_is_limited_by_its_consumers_gains_by_their_work_and_not_by_a_stage() -> None:
+    """The twin: the same protocol with four stages."""
+    report = advice("producer_consumer", stages=4, tiles=24)
+    found = by_kind(report)
+    assert report.advice[0].change == AdvisedChange(ChangeKind.WORK, role="consumer", loop="tiles")
+    assert found[ChangeKind.MORE_STAGES, "stages"].gain_permille == 0
+    assert found[ChangeKind.FEWER_STAGES, "stages"].change.value == 3
+
+
+def test_each_gain_is_that_of_a_simulation_of_its_own() -> None:
+    report = advice("producer_consumer", stages=2, tiles=24, work=1000)
+    work = by_kind(report)[ChangeKind.WORK, "consumer"]
+    direct = advice("producer_consumer", stages=2, tiles=24, work=800)
+    assert (work.value, report.metric) == (direct.value, Metric.PERIOD)
+    assert work.gain_permille == round(1000 * (report.value - direct.value) / report.value)
+
+
+def test_gains_are_in_order_and_what_cannot_be_tried_comes_last() -> None:
+    report = advice("attention_sm90", kv_blocks=4)
+    gains = [each.gain_permille for each in report.advice]
+    known = [gain for gain in gains if gain is not None]
+    assert known == sorted(known, reverse=True)
+    assert gains[len(known) :] == [None] * (len(gains) - len(known))
+    assert report.advice[0].change.kind is ChangeKind.MATRIX
+
+
+def test_a_stage_that_does_not_fit_is_said() -> None:
+    report = advice("gemm_sm90", stages=4, block_n=192, tiles=1, k_iters=8)
+    refused = [each for each in report.advice if each.reached is Reached.REFUSED]
+    assert [(each.change.parameter, each.change.value) for each in refused] == [("stages", 5)]
+    assert "shared memory; a CTA has 232,448" in refused[0].why
+
+
+def test_work_is_told_apart_by_its_loop() -> None:
+    """The epilogue of a GEMM is the work outside of the inner loop."""
+    report = advice("gemm_sm90", tiles=2, k_iters=4, epilogue=4000)
+    epilogue = by_kind(report)[ChangeKind.WORK, "consumer"]
+    assert epilogue.change.loop == "tiles"
+    assert (epilogue.gain_permille or 0) > 50
+
+
+def test_a_protocol_that_is_not_correct_gets_none() -> None:
+    wrong = advise(target_of(ring), {"how": 1}, H200)
+    assert (wrong.verdict, wrong.times, wrong.advice, wrong.why) == (Verdict.REFUTED, None, (), "deadlock")
+    assert wrong.conclusion is Conclusion.WRONG
+
+
+def test_a_flat_program_has_no_stages_to_change() -> None:
+    report = advise(target_of(ring().flatten()), {}, H200)
+    kinds = {each.change.kind for each in report.advice}
+    assert kinds == {ChangeKind.READS, ChangeKind.LOAD_LATENCY, ChangeKind.LOAD_RATE, ChangeKind.SIGNALS}
+
+
+@pytest.mark.parametrize("percent", [0, 91, -5])
+def test_a_percentage_that_makes_no_sense(percent: int) -> None:
+    with pytest.raises(ParameterError, match="a change of"):
+        advise(target_of(ring), {}, H200, percent=percent)
+
+
+def test_nothing_is_changed_by_asking() -> None:
+    program = find("producer_consumer").build({"tiles": 24})
+    before = simulate(program, H200).cycles
+    advice("producer_consumer", tiles=24)
+    assert simulate(program, H200).cycles == before
