@@ -18,26 +18,9 @@ from pipesim.errors import MissingExtraError, OutputExistsError, ParameterError
 from pipesim.launches import capture, observe
 from pipesim.launches.observe.limits import Limits
 from pipesim.model.finding import Verdict
-from pipesim.ptx.launch.file import read_launch
+from tests.support.observation import PTX, Observation
 from tests.support.paths import ROOT
-from tests.support.spools import record_of, write_spool
 from tools import schemas
-
-PTX = ROOT / "tests" / "ptx" / "kernels" / "scale_ws_s3-sm_90a.ptx"
-NO_CODE = {"image": "c", "code": "", "origin": "", "why_not": "machine code", "parameters_known": False}
-LIBRARY = {"kind": "launch", "kernel": "ampere_sgemm", "grid": [1], "block": [32], "cluster": [1], **NO_CODE}
-
-
-class Observation:
-    """Writes one launch when it begins, and another one when it ends; of each it says that it happened."""
-
-    def __init__(self, spool: Path, limits: Limits) -> None:
-        self.spool, self.limits, self.stopped = spool, limits, 0
-        given = read_launch(PTX.with_suffix(".json").read_text(encoding="utf-8"), "x")
-        write_spool(spool, [record_of(given), LIBRARY], i=PTX.read_text(encoding="utf-8"))
-
-    def stop(self) -> None:
-        self.stopped += 1
 
 
 @pytest.fixture
@@ -164,14 +147,38 @@ def test_without_a_driver_it_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert not (tmp_path / "out").exists()
 
 
+OBSERVER = """
+import os
+from pipesim.errors import MissingExtraError
+from pipesim.launches import observe
+from tests.support.observation import Observation
+
+def start(*given):
+    if "refused" in os.environ["PYTEST_CURRENT_TEST"]:
+        raise MissingExtraError("CUPTI is not installed")
+    return Observation(*given)
+
+observe.start = start
+"""
+TESTS = """
+def test_right(captured_launches):
+    assert captured_launches.check().all_proved
+
+def test_wrong(captured_launches):
+    assert not captured_launches.check().all_proved
+
+def test_refused(captured_launches):
+    raise AssertionError
+"""
+
+
 class TestFixture:
-    """In a pytest of its own, whose observer is the one above."""
+    """In a pytest of its own, whose observer writes prepared records."""
 
     @pytest.fixture
     def run(self, tmp_path: Path) -> Callable[[str, str], tuple[int, str]]:
         def run(observer: str, test: str) -> tuple[int, str]:
-            patched = f"from pipesim.launches import observe\n{observer}\n"
-            (tmp_path / "conftest.py").write_text(patched, encoding="utf-8")
+            (tmp_path / "conftest.py").write_text(observer, encoding="utf-8")
             (tmp_path / "test_mine.py").write_text(test, encoding="utf-8")
             plugins = ["-p", "no:pipesim", "-p", "pipesim.pytest_plugin", "-p", "no:cacheprovider"]
             line = [sys.executable, "-m", "pytest", "-q", "-rs", *plugins, "test_mine.py"]
@@ -181,30 +188,13 @@ class TestFixture:
 
         return run
 
-    PREPARED = "from tests.launches.test_capture import Observation\nobserve.start = Observation"
-    REFUSED = (
-        "from pipesim.errors import MissingExtraError\n"
-        "def start(*_):\n    raise MissingExtraError('CUPTI is not installed')\n"
-        "observe.start = start"
-    )
-
-    def test_a_test_asserts_that_its_launches_are_proved(self, run: Any) -> None:
-        code, said = run(
-            self.PREPARED, "def test_k(captured_launches):\n    assert captured_launches.check().all_proved\n"
-        )
-        assert (code, "1 passed" in said) == (0, True)
-
-    def test_one_that_fails_names_what_is_wrong(self, run: Any) -> None:
-        text = "def test_k(captured_launches):\n    assert not captured_launches.check().all_proved\n"
-        code, said = run(self.PREPARED, text)
+    def test_a_test_asserts_of_its_launches_and_is_skipped_without_cupti(self, run: Any) -> None:
+        code, said = run(OBSERVER, TESTS)
         assert code == 1
+        assert " test_wrong " in said
         assert "where True = <LaunchVerdicts 1 proved>.all_proved" in said
-
-    def test_without_cupti_it_is_skipped_for_that_reason(self, run: Any) -> None:
-        code, said = run(self.REFUSED, "def test_k(captured_launches):\n    raise AssertionError\n")
-        assert code == 0
-        assert "1 skipped" in said
         assert "launches cannot be captured: CUPTI is not installed" in said
+        assert "1 failed, 1 passed, 1 skipped" in said
 
     def test_a_test_that_does_not_ask_for_it_costs_nothing(self, run: Any) -> None:
         text = (

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import subprocess
 import sys
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -12,7 +14,7 @@ from pipesim.errors import UsageError
 from pipesim.trace.files import read_trace
 from pipesim.trace.schema import Trace
 from pipesim.trace.tables import rows_table
-from tests.support.paths import EXAMPLES, TRACES
+from tests.support.paths import EXAMPLES, ROOT, TRACES
 
 STORED = TRACES / "h200" / "cluster_multicast-c2-cw2-ob8192-sb8192-s4-t3-w600-g2.parquet"
 FORGETS = str(EXAMPLES / "ring_forgets.py") + ":ring"
@@ -46,6 +48,16 @@ def test_pandas_has_the_same() -> None:
     pytest.importorskip("pandas")
     frame = read_trace(STORED).to_pandas()
     assert frame.to_dict("list") == read_trace(STORED).to_arrow().to_pydict()
+
+
+@pytest.mark.slow
+def test_writing_a_trace_does_not_import_pandas(tmp_path: Path) -> None:
+    text = (
+        "import sys; from pipesim.trace.files import read_trace, write_trace\n"
+        f"write_trace(read_trace({str(STORED)!r}), {str(tmp_path / 'a.parquet')!r})\n"
+        "raise SystemExit('pandas' in sys.modules)"
+    )
+    assert subprocess.run([sys.executable, "-c", text], cwd=ROOT, check=False).returncode == 0
 
 
 def test_without_pandas_arrow_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

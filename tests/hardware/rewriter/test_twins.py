@@ -10,6 +10,7 @@ from hwkernels.rewriter import Encoding, Instrumented, Level, RewriteOptions, de
 from hwkernels.twins.launch_file import recorded_kernel
 from pipesim.errors import PtxError, TraceFormatError
 from pipesim.model.ending import Ending
+from pipesim.ptx.launch.values import Launch
 from pipesim.targets import find
 from pipesim.trace.schema import Device, EventKind
 from tests.support.recorded_path import written
@@ -25,8 +26,13 @@ ALL = RewriteOptions()
 
 
 @cache
+def source(name: str) -> tuple[str, Launch]:
+    return recorded_kernel(name, find(name).defaults)
+
+
+@cache
 def twin(name: str, options: RewriteOptions = ALL) -> Instrumented:
-    ptx, launch = recorded_kernel(name, find(name).defaults)
+    ptx, launch = source(name)
     return instrument(ptx, f"{name}.ptx", launch, options)
 
 
@@ -83,7 +89,7 @@ def test_nothing_of_the_kernel_is_changed() -> None:
     """Without the recorder's lines the text is the original one, but for blanks."""
     for name in NAMES:
         kernel = twin(name)
-        ptx, _ = recorded_kernel(name, find(name).defaults)
+        ptx, _ = source(name)
         kept = [line for line in kernel.ptx.splitlines() if "pipesim_" not in line and line.strip()]
         original = [line for line in ptx.splitlines() if line.strip()]
         assert _words(kept) == _words(original)
