@@ -44,7 +44,8 @@ from pipesim.trace.schema import Device, Trace
 
 _PAIRS = 9  #: launches as it is and recorded, in turn
 _BATCH = 50
-_LIMIT_S = 60
+_LIMIT_S = 60  #: with the GPU
+_WHOLE_S = 210  #: in all, others' use of the GPU included
 _STOP_S = 1.0
 _WIDTH = 110  #: cells of the page of a hang
 
@@ -78,20 +79,29 @@ def in_process(out: str, file: str) -> dict[str, Any]:
     command = [sys.executable, __file__, out, "--one", file]
     begun = time.monotonic()
     try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=_LIMIT_S, check=False)
+        done = subprocess.run(command, capture_output=True, text=True, timeout=_WHOLE_S, check=False)
         said = json.loads(done.stdout.splitlines()[-1]) if done.returncode == 0 else {"error": done.stderr[-600:]}
     except subprocess.TimeoutExpired:
-        said = {"error": f"not done after {_LIMIT_S} s"}
+        said = {"error": f"not done after {_WHOLE_S} s"}
     names = {"file": Path(file).stem, "family": Path(file).parent.name}
     return said | names | {"took_s": round(time.monotonic() - begun, 1)}
 
 
 @contextmanager
 def alone(out: Path) -> Iterator[None]:
-    """Within, no other process of this recording uses the GPU."""
+    """Within, no other process of this recording uses the GPU, and this one not for longer than it may."""
+
+    def end() -> None:
+        print(f"not done after {_LIMIT_S} s with the GPU", file=sys.stderr, flush=True)
+        os._exit(1)
+
     with (out / ".gpu").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
+        timer = threading.Timer(_LIMIT_S, end)
+        timer.daemon = True
+        timer.start()
         yield
+        timer.cancel()
 
 
 def prepare(file: Path) -> None:
@@ -144,8 +154,8 @@ def one(out: Path, file: Path) -> dict[str, Any]:
         "spills": [plain.spills, recorded.spills],
         "warnings": [w for w in recorded.warnings if w not in plain.warnings],
     }
-    info = require_gpu()
     with alone(out):
+        info = require_gpu()
         subject = Subject.of(Gpu(info), launch)
         made = RecordedKernel.of(subject, kernel, recorded, host=hangs)
         if hangs:
