@@ -164,3 +164,17 @@ def test_the_document_fits_its_schema_and_the_table_its_width(tmp_path: Path) ->
         "",
         "  pipesim diff out/hangs__8_4.parquet --protocol out/hangs__8_4.ptx",
     ]
+
+
+def test_the_launch_file_says_which_cta_was_recorded(tmp_path: Path) -> None:
+    line = recorded_line(grid=[4, 1, 1])
+    third, tenth = replace(recorded(), cta=2), replace(recorded(), cta=9)
+    lines = [MADE, line, line | {"file": "b.records"}]
+    report, files = gather_recording(spool(tmp_path, *lines, a=third, b=tenth), compare=True)
+    first, second = report.kernels[0].recorded
+    assert (json.loads(files.others[first.launch])["cta"], first.agreement) == (2, Agreement.CONFORMS)
+    assert (second.trace, second.reason) == (
+        "",
+        "no trace could be made: its grid has 4 CTAs, and none of the number 9",
+    )
+    assert list(files.traces) == [first.trace]
