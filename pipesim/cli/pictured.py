@@ -45,7 +45,8 @@ def draw(options: argparse.Namespace) -> int:
         )
     if picture == HANG and options.to != "svg":
         raise ParameterError(f"--picture {HANG} is an SVG", correction="use --to svg, or --picture counterexample")
-    path = options.output or Path(f"{_stem(options)}{SUFFIXES[options.to]}")
+    shown = "" if picture == TIMELINE else f"-{picture}"  # each picture of a kernel under a name of its own
+    path = options.output or Path(f"{_stem(options)}{shown}{SUFFIXES[options.to]}")
     require_output(path, force=options.force)
     gc.disable()  # what is drawn has no cycles, and is many small objects: the collector takes a fifth of the time
     try:

@@ -14,6 +14,7 @@ from pipesim.model.ops import AT, IN_ORDER, Op, operand
 from pipesim.model.program import Program
 from pipesim.scene.parts import OPEN, Arrow, Counter, CounterKind, SceneSlice, SceneTrack, SliceKind, in_phase
 
+_Drawn = tuple[int, int, int, FlightSeen, SliceKind]  #: begin, end, CTA
 Landings = Mapping[tuple[int, int, int, int], int]  #: first CTA of the cluster, agent, operation, barrier → time
 
 
@@ -58,7 +59,7 @@ class Pictured:
 
     def _flights(self, first_cta: int, log: ReplayLog) -> dict[tuple[int, int, int], int]:
         """The slices of what was in flight, on as many tracks as overlap; each by agent, operation and barrier."""
-        drawn: list[tuple[int, int, int, FlightSeen, SliceKind]] = []
+        drawn: list[_Drawn] = []
         for flight in log.flights:
             kind = _flight_kind(self.program, flight)
             if kind is None or flight.row < 0:
@@ -68,14 +69,34 @@ class Pictured:
             end = exact if exact is not None else OPEN if flight.by < 0 else max(begin, self.when[flight.by])
             drawn.append((begin, end, self._cta(first_cta, flight), flight, kind))
         drawn.sort(key=lambda each: each[0])  # stable: ties stay in the order of issue
-        free: defaultdict[tuple[int, SliceKind], list[tuple[int, int]]] = defaultdict(list)
         found = {}
-        for begin, end, cta, flight, kind in drawn:
-            track = self._track(free[cta, kind], cta, kind, begin, end)
+        for (begin, end, _, flight, kind), track in zip(drawn, self._tracks(drawn), strict=True):
             exact = (first_cta, flight.agent, flight.pc, flight.barrier) in self.landings
             found[flight.agent, flight.pc, flight.barrier] = len(self.slices)
             self.slices.append(self._flight(flight, kind, track, begin, end, at_most=not exact))
         return found
+
+    def _tracks(self, drawn: Sequence[_Drawn]) -> list[int]:
+        """The track of each, in order of their beginning: the first of its row that is free again, else a new one.
+
+        Copies of a CTA share a row of tracks; MMAs have one for each agent, whose engine carries them out in order.
+        """
+        free: defaultdict[tuple[int, int], list[int]] = defaultdict(list)  # until when each track of a row is taken
+        placed: list[tuple[int, int, int]] = []
+        for begin, end, cta, flight, kind in drawn:
+            row = (cta, flight.agent if kind is SliceKind.MMA else -1)
+            last = end if end != OPEN else 1 << 62
+            n = next((n for n, until in enumerate(free[row]) if until <= begin), len(free[row]))
+            free[row][n : n + 1] = [last]
+            placed.append((*row, n))
+        numbers = {}
+        for place in sorted(set(placed)):
+            cta, agent, _ = place
+            numbers[place] = len(self.tracks)
+            what = f"MMAs of {self.program.agent_name(agent)}" if agent >= 0 else "copies in flight"
+            kind = SliceKind.MMA if agent >= 0 else SliceKind.COPY
+            self.tracks.append(SceneTrack(cta, self.sms.get(cta, -1), -1, what, kind))
+        return [numbers[place] for place in placed]
 
     def _flight(
         self, flight: FlightSeen, kind: SliceKind, track: int, begin: int, end: int, *, at_most: bool
@@ -88,18 +109,6 @@ class Pictured:
         nbytes = operand(op, "bytes") if op[0] in AT["bytes"] else 0
         row = flight.row if flight.own else -1
         return SceneSlice(track, kind, name, begin, end, row, barrier, value=nbytes, at_most=at_most)
-
-    def _track(self, free: list[tuple[int, int]], cta: int, kind: SliceKind, begin: int, end: int) -> int:
-        """The first track of this CTA and kind that is free again, else a new one."""
-        last = end if end != OPEN else 1 << 62
-        for n, (until, track) in enumerate(free):
-            if until <= begin:
-                free[n] = (last, track)
-                return track
-        what = "copies" if kind is SliceKind.COPY else "MMAs"
-        self.tracks.append(SceneTrack(cta, self.sms.get(cta, -1), -1, f"{what} in flight", kind))
-        free.append((last, len(self.tracks) - 1))
-        return len(self.tracks) - 1
 
     def _cta(self, first_cta: int, flight: FlightSeen) -> int:
         """Where it is drawn: at the barrier that counts it, else at who issued it."""

@@ -116,13 +116,14 @@ def test_a_trace_of_an_unknown_protocol_is_drawn_without_arrows_until_it_is_name
 def test_a_counterexample_and_a_hang(call: Call, ring: str) -> None:
     wrong = (ring, "-p", "arrivals=3")
     page = call("export", *wrong, "--to", "html", "--picture", "counterexample")
-    assert (page.code, page.out) == (0, "wrote ring.html: open it in a browser\n")
-    text = Path("ring.html").read_text(encoding="utf-8")
+    assert (page.code, page.out) == (0, "wrote ring-counterexample.html: open it in a browser\n")
+    text = Path("ring-counterexample.html").read_text(encoding="utf-8")
     assert "deadlock: 2 of 2 agents wait indefinitely" in text
     assert "stage.arrive()" in text, "the source lines are beside the steps"
     for picture in ("counterexample", "hang"):
-        assert call("export", *wrong, "--to", "svg", "--picture", picture, "--force").code == 0
-        assert "deadlock: 2 of 2 agents" in Path("ring.svg").read_text(encoding="utf-8")
+        assert call("export", *wrong, "--to", "svg", "--picture", picture).code == 0
+        assert "deadlock: 2 of 2 agents" in Path(f"ring-{picture}.svg").read_text(encoding="utf-8")
+    assert call("export", *wrong, "--to", "svg").code == 0, "the timeline does not replace the other pictures"
 
 
 def test_what_cannot_be_drawn_is_said_before_the_work(call: Call, ring: str) -> None:

@@ -48,6 +48,17 @@ class StoryView {
     return found;
   }
 
+  // The barriers of a group together, its stages in order; the groups as the program has them.
+  ordered() {
+    const groups = new Map(), split = (name) => [name.slice(0, name.lastIndexOf('[')), Number(name.slice(name.lastIndexOf('[') + 1, -1))];
+    this.story.barriers.forEach((name, n) => {
+      const [group, stage] = split(name);
+      if (!groups.has(group)) groups.set(group, []);
+      groups.get(group).push([stage, n]);
+    });
+    return [...groups.values()].flatMap((stages) => stages.sort((a, b) => a[0] - b[0]).map(([, n]) => n));
+  }
+
   build(place) {
     const bar = element('div', undefined, 'bar');
     const button = (text, what, action) => {
@@ -79,7 +90,7 @@ class StoryView {
     this.state = element('div', undefined, 'state');
     this.state.setAttribute('aria-live', 'polite');
     this.source = element('div', undefined, 'source');
-    const view = inside(element('div', undefined, 'story'), inside(element('div'), this.steps, this.source), this.state);
+    const view = inside(element('div', undefined, 'story'), this.steps, inside(element('div'), this.state, this.source));
     inside(place, bar, view);
     place.addEventListener('keydown', (event) => {
       const actions = { ArrowRight: 1, ArrowDown: 1, j: 1, ArrowLeft: -1, ArrowUp: -1, k: -1, End: Infinity };
@@ -143,13 +154,15 @@ class StoryView {
     });
     barriers.append(inside(element('tr'), ...['barrier', 'arrivals', '', 'bytes outstanding', 'in phase'].map((text) => element('th', text))));
     const used = this.used();
-    now.barriers.forEach((word, n) => {
+    const awaited = now.agents.filter(([standing]) => texts[standing] === 'waits').map(([, next]) => texts[next]);
+    this.ordered().forEach((n) => {
+      const word = now.barriers[n], name = this.story.barriers[n];
       if (!word || !used.has(n)) return;
       const [expected, pending, tx, done] = word;
       const meter = element('span', undefined, 'meter'), fill = element('i');
       fill.style.width = (expected ? (100 * (expected - pending)) / expected : 0) + '%';
       const row = element('tr', undefined, step && now.changedBarriers.has(n) ? 'changed' : '');
-      barriers.append(inside(row, element('td', this.story.barriers[n]), element('td', (expected - pending) + ' of ' + expected), inside(element('td'), inside(meter, fill)), element('td', tx.toLocaleString('en')), element('td', done)));
+      barriers.append(inside(row, element('td', name, awaited.some((next) => next.includes(' ' + name)) ? 'blocked' : ''), element('td', (expected - pending) + ' of ' + expected), inside(element('td'), inside(meter, fill)), element('td', tx.toLocaleString('en')), element('td', done)));
     });
     const flights = element('p', now.flights.length ? 'in flight: ' + now.flights.map((n) => texts[n]).join(' · ') : 'nothing in flight', 'quiet');
     this.state.replaceChildren(agents, element('br'), barriers, flights);

@@ -24,7 +24,7 @@ function table(head, rows) {
 
 // A time of the data is in picoseconds.
 function time(ps) {
-  const ns = ps / 1000;
+  const ns = ps / 1000 || 0;  // never -0
   return ns.toLocaleString('en', { maximumFractionDigits: Math.abs(ns) < 100 ? 1 : 0 }) + ' ns';
 }
 

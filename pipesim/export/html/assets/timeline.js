@@ -274,8 +274,9 @@ class Timeline {
       pen.fillStyle = this.colours.bad;
       pen.fillRect(left, top, wide, 2);
     }
-    const text = run.texts[run.slices.name[slice]];
-    if (!waits && wide > 7.4 * text.length + 8) {
+    const whole = run.texts[run.slices.name[slice]], letters = Math.floor((wide - 8) / 7.4);
+    const text = whole.length <= letters ? whole : letters > 7 ? whole.slice(0, letters - 1) + '…' : '';
+    if (!waits && text) {
       pen.fillStyle = run.slices.late[slice] ? this.colours.ink : this.colours.page;
       pen.textAlign = 'left';
       pen.fillText(text, left + 4, y + ROW / 2 + 0.5);
@@ -402,9 +403,10 @@ class Timeline {
     made.append(element('div', said.join(' · ')));
     const sources = (run.intoWait.get(slice) || []).map((source) => [this.effect(run, source), source]).sort((a, b) => b[0] - a[0]);
     if (sources.length) {
-      const back = this.last(run, slice), lag = back - sources[0][0];
-      const waited = Math.max(0, Math.min(back, sources[0][0]) - from);
-      made.append(element('div', 'it waited ' + time(waited) + ' for the last of ' + sources.length + ', and returned ' + time(lag) + ' after it'));
+      const back = this.last(run, slice), last = sources[0][0];
+      const early = 'the last of ' + sources.length + ' had come ' + time(from - last) + ' before it began: it did not have to wait, and took ' + time(back - from);
+      const late = 'it waited ' + time(Math.min(back, last) - from) + ' for the last of ' + sources.length + ', and returned ' + time(back - last) + ' after it';
+      made.append(element('div', last < from ? early : late));
       made.append(this.others('released by', run, sources.map(([at, source], n) => [source, time(at), n ? '' : 'last', time(back - at)]), ['', 'at', '', 'before the return']));
     }
     const targets = run.outOf.get(slice) || [];
