@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import html
 import json
+import os
 import re
 import shutil
 import subprocess
 from pathlib import Path
 from typing import Any
 
-PROGRAM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+_NAMES = ("chromium", "chromium-browser", "google-chrome")
+_FOUND = (found for name in _NAMES if (found := shutil.which(name)) is not None)
+PROGRAM = None if os.environ.get("PIPESIM_NO_BROWSER") else next(_FOUND, None)  #: .ci/run does without
 _FLAGS = (
     "--headless=new",
     "--no-sandbox",
