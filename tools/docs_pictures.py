@@ -1,7 +1,7 @@
-"""Draw the SVG pictures of ``docs/pictures``: ``python -m tools.docs_pictures [--check]``.
+"""Draw the SVG pictures of ``docs/pictures``: ``python -m tools.docs_pictures [--check | --page]``.
 
-Each is what a command of ``pipesim export`` writes; ``--check`` exits with 1 if one is stale. The screenshot of the
-page is made with a browser, by hand: the command is in docs/export.md.
+Each is what a command of ``pipesim export`` writes; ``--check`` exits with 1 if one is stale. ``--page`` takes the
+screenshot of the page of a counterexample, which needs Chromium and is not compared: fonts differ.
 """
 
 from __future__ import annotations
@@ -27,12 +27,30 @@ PICTURES: dict[str, tuple[str, ...]] = {
     "attention.svg": ("attention_sm90", _ATTENTION, "--to", "svg", "--between", "0..2500"),
 }
 
+PAGE, PAGE_SIZE = "load-order-page.png", (1280, 800)
+
 
 def drawn(name: str) -> bytes:
     """The picture as it is drawn now."""
+    return exported(name, PICTURES[name])
+
+
+def screenshot() -> bytes:
+    """The page of the missed order of loads in a window, at its end."""
+    from tests.support.devtools import Tab
+
+    with tempfile.TemporaryDirectory() as folder:
+        page = Path(folder) / "page.html"
+        page.write_bytes(exported(page.name, (*_ORDER, "--to", "html", "--picture", "counterexample")))
+        with Tab(page, PAGE_SIZE) as tab:
+            return tab.picture()
+
+
+def exported(name: str, words: tuple[str, ...]) -> bytes:
+    """What ``pipesim export`` writes to a file of this name."""
     with tempfile.TemporaryDirectory() as folder, contextlib.chdir(ROOT), contextlib.redirect_stdout(io.StringIO()):
         path = Path(folder) / name
-        code = pipesim(["export", *PICTURES[name], "-o", str(path)])
+        code = pipesim(["export", *words, "-o", str(path)])
         if code:
             raise SystemExit(f"{name}: exit code {code}")
         return path.read_bytes()
@@ -41,6 +59,7 @@ def drawn(name: str) -> bytes:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--check", action="store_true", help="compare, write nothing")
+    parser.add_argument("--page", action="store_true", help="take the screenshot of the page, too")
     options = parser.parse_args()
     stale = [name for name in PICTURES if not (FOLDER / name).exists() or (FOLDER / name).read_bytes() != drawn(name)]
     if options.check:
@@ -49,6 +68,8 @@ def main() -> int:
         return int(bool(stale))
     for name in stale:
         (FOLDER / name).write_bytes(drawn(name))
+    if options.page:
+        (FOLDER / PAGE).write_bytes(screenshot())
     return 0
 
 
