@@ -1,0 +1,459 @@
+"""Derives the formula of a program's times by watching one run, and finds out whether its order is static.
+
+What the run shows is right for every profile if the program itself orders whatever the times depend on: the arrivals
+of one phase before those of the next, each wait between the completions around it, accesses to the same memory, and
+who uses an engine after whom. That is asked of :mod:`~pipesim.timed.recurrence.knowledge` at each step. The first
+answer "no" is the reason why there is no formula.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from pipesim.model.groups import (
+    ACCESSES,
+    ARRIVALS,
+    BLOCKING_WAITS,
+    CLUSTER,
+    COMMITS,
+    MEETINGS,
+    PRIVATE,
+    RETURNS_LATE,
+    SIGNALS,
+)
+from pipesim.model.machine import TMA, Flight, State, Step
+from pipesim.model.ops import IN_ORDER, Engine, Op, Operation
+from pipesim.model.positions import (
+    ACCESS,
+    ANSWER,
+    BARRIER,
+    ENGINE,
+    GROUPS,
+    ITEM,
+    NAMED_BARRIER,
+    NOINC,
+    TOKEN,
+    TX_BYTES,
+)
+from pipesim.model.program import Program
+from pipesim.model.state import OWN
+from pipesim.timed.outline import PRICED, outline
+from pipesim.timed.recurrence.formula import Do, Formula, Priced
+from pipesim.timed.recurrence.history import BarrierHistory, MeetingHistory, PhaseContribution, SeenPhase, UnderWay
+from pipesim.timed.recurrence.knowledge import AgentKnowledge, KnowledgeClock
+from pipesim.timed.recurrence.ordered_memory import OrderedMemory, OrderedTouch
+from pipesim.trace.sites import kinds
+
+
+class NotStaticError(Exception):
+    """The order depends on times. Raised and caught here: the text is the reason."""
+
+
+class Derivation:
+    """Watches one run of a program. ``formula`` is its formula, None with the ``reason`` if the order is not static."""
+
+    def __init__(self, program: Program) -> None:
+        agents = len(program.agents)
+        self._program = program
+        self._outline = outline(program)
+        self._knows = AgentKnowledge(program)
+        self._memory = OrderedMemory(program.cell_count)
+        self._formula = Formula(tuple(agent.cta for agent in program.agents))
+        self._prices: dict[tuple[Operation, bool], int] = {}
+        self._of_distinct: list[dict[int, int]] = [{} for _ in range(agents)]
+        self._sums: dict[tuple[int, ...], int] = {}
+        self._spent: list[list[int]] = [[] for _ in range(agents)]  # busy cycles that are not yet in the agent's time
+        self._bars = [BarrierHistory() for _ in program.barriers]
+        self._meetings = [MeetingHistory() for _ in range(len(program.named_barriers) + 1)]
+        self._flights: dict[int, UnderWay] = {}
+        self._landed: dict[tuple[int, int], int] = {}  # (agent, engine) → value of its last landing
+        self._groups: dict[tuple[int, int], list[tuple[int, int, KnowledgeClock]]] = {}
+        self._open: dict[tuple[int, int], list[OrderedTouch]] = {}  # accesses of the group that is not yet closed
+        self._users: dict[tuple[Op, int], tuple[int, int]] = {}  # engine of a CTA → who used it last
+        self._uncommitted: dict[tuple[int, int], list[OrderedTouch]] = {}
+        self._away: list[tuple[int, int, int]] = []  # what happens in another CTA: which, component, least value
+        self._formula.values = agents
+        self._engines = [[self._value() for _ in range(program.ctas)] for _ in range(2)]
+        self.reason = "agents end at a cluster barrier that others wait at" if program.leaves_cluster_barrier else ""
+
+    @property
+    def formula(self) -> Formula | None:
+        """The formula, once the run is over."""
+        if self.reason:
+            return None
+        for agent in range(self._formula.agents):
+            self._settle(agent)
+        return self._formula
+
+    def ended(self) -> None:
+        """The run is over. What happens in another CTA must be known there before its last agent ends."""
+        agents = self._program.agents
+        for cta, component, least in self._away:
+            if not any(
+                agents[a].cta == cta and clock[component] >= least for a, clock in enumerate(self._knows.clocks)
+            ):
+                self.reason = self.reason or "a CTA may exit before another one has used its memory"
+
+    # the run
+
+    def stepped(self, before: State, agent: int, result: Step) -> None:
+        """An agent moved, or was blocked."""
+        if self.reason or (result.blocked >= 0 and result.state is before):
+            return
+        try:
+            self._stepped(before, agent, result)
+        except NotStaticError as why:
+            self.reason = str(why)
+
+    def landed(self, flight: Flight, _: int, result: Step) -> None:
+        """A transfer has ended, or the arrival that it stands for."""
+        if self.reason:
+            return
+        if result.faults:
+            self.reason = "a rule is broken"
+            return
+        mine = self._flights.pop(flight.sequence)
+        if flight.barrier >= 0:
+            try:
+                self._contribute(
+                    flight.barrier, PhaseContribution(mine.value, -1, flight.agent, mine.pc, mine.knew), result
+                )
+            except NotStaticError as why:
+                self.reason = str(why)
+
+    def _stepped(self, before: State, agent: int, result: Step) -> None:
+        if result.faults:
+            raise NotStaticError("a rule is broken")
+        pc = before.pcs[agent]
+        op = self._program.code[agent][pc]
+        code = op[0]
+        known = self._outline.distinct[agent][self._outline.places[agent][pc]]
+        price = self._price(agent, pc)
+        if before.holds[agent]:
+            self._leave(agent, op[NAMED_BARRIER], before.holds[agent] - 1, known.second)
+            return
+        self._knows.did(agent, pc)
+        if code in BLOCKING_WAITS:
+            self._wait(before, agent, pc, op, price, (known.first, known.second))
+        elif code in MEETINGS:
+            self._meet(before, agent, op, price, (known.first, known.second), result)
+        elif code == Op.WAIT_GROUP:
+            self._wait_group(agent, op, price, (known.first, known.second))
+        else:
+            self._stamp(agent, known.first, known.second, price)
+            self._others(before, agent, pc, op, price, result)
+            self._spent[agent].append(price)
+
+    def _others(self, before: State, agent: int, pc: int, op: Operation, price: int, result: Step) -> None:
+        """An operation that never blocks."""
+        code = op[0]
+        if code in ACCESSES:
+            first, end = self._program.cells[op[ACCESS]]
+            item = op[ITEM]
+            self._touch(OrderedTouch(agent, OWN, first, end, code == Op.WRITE, item, [(agent, pc + 1)]))
+            self._reaches(agent, self._program.accesses[op[ACCESS]].cta, agent, pc + 1)
+        elif code in SIGNALS:
+            self._signal(agent, pc, op, price, result)
+        elif code == Op.INIT:
+            bar = self._bars[op[BARRIER]]
+            if bar.init[0] >= 0:
+                raise NotStaticError("an mbarrier is used for something else")
+            bar.init = (agent, pc + 1)
+        elif code == Op.ENGINE_WORK:
+            self._uses(Op.ENGINE_WORK, agent, pc, "the tensor cores")
+            self._settle(agent)
+            self._do(Do.ENGINE_WORK, agent, self._engines[1][self._cta(agent)], price)
+        elif result.state.issued > before.issued:
+            self._issue(agent, pc, op, price, result.state.flights[before.issued - result.state.issued :])
+        elif code in COMMITS:
+            self._close(agent, op)
+        elif code == Op.SETMAXNREG:
+            if self._program.register_pools is not None:
+                raise NotStaticError("a request for registers may have to wait")
+        elif code not in PRIVATE or code in (Op.JUMP_IF, Op.PENDING_COUNT):
+            raise NotStaticError(f"the result of {Op(code).name} depends on when it is executed")
+
+    # values
+
+    def _value(self) -> int:
+        self._formula.values += 1
+        return self._formula.values - 1
+
+    def _do(self, what: Do, *operands: int) -> None:
+        self._formula.instructions.append((what, *operands))
+
+    def _price(self, agent: int, pc: int) -> int:
+        """The number of an operation's price; of all that cost the same by their form the same."""
+        number = self._outline.places[agent][pc]
+        found = self._of_distinct[agent].get(number)
+        if found is None:
+            each = self._outline.distinct[agent][number]
+            extra = each.recorded and not kinds(each.op) and each.op[0] not in RETURNS_LATE
+            key = each.op[: PRICED.get(each.op[0], len(each.op))]
+            found = self._prices.setdefault((key, extra), len(self._formula.priced))
+            if found == len(self._formula.priced):
+                self._formula.priced.append(Priced(each.op, extra))
+            self._of_distinct[agent][number] = found
+        return found
+
+    def _settle(self, agent: int) -> None:
+        """Bring an agent's time up to its next operation."""
+        spent = self._spent[agent]
+        if spent:
+            key = tuple(spent)
+            number = self._sums.setdefault(key, len(self._formula.sums))
+            if number == len(self._formula.sums):
+                self._formula.sums.append(key)
+            self._do(Do.ADD, agent, number)
+            spent.clear()
+
+    def _saved(self, agent: int) -> int:
+        self._settle(agent)
+        value = self._value()
+        self._do(Do.SAVE, value, agent)
+        return value
+
+    def _stamp(self, agent: int, first: int, second: int, price: int) -> None:
+        if first >= 0:
+            self._settle(agent)
+            self._recorded(first, agent)
+            if second >= 0:
+                self._recorded(second, agent, price)
+
+    def _recorded(self, meaning: int, value: int, price: int = -1) -> None:
+        self._formula.meanings.append(meaning)
+        self._do(Do.STAMP, value, price)
+
+    def _reaches(self, agent: int, cta: int, component: int, least: int) -> None:
+        """Something of an agent happens in a CTA; who knows this component to be so high knows that it has."""
+        if cta != self._cta(agent):
+            self._away.append((cta, component, least))
+
+    def _cta(self, agent: int) -> int:
+        return self._program.agents[agent].cta
+
+    # barriers
+
+    def _signal(self, agent: int, pc: int, op: Operation, price: int, result: Step) -> None:
+        bar = self._bars[op[BARRIER]]
+        if op[0] not in (Op.ARRIVE, Op.ARRIVE_DROP, Op.EXPECT_TX) or (op[0] in ARRIVALS and op[TOKEN] >= 0):
+            raise NotStaticError(f"{Op(op[0]).name} on an mbarrier is not part of the formula")
+        if op[0] == Op.EXPECT_TX and op[TX_BYTES]:
+            bar.expecting.add(agent)
+        elif op[0] in ARRIVALS:
+            bar.expecting.discard(agent)
+        part = PhaseContribution(self._saved(agent), price, agent, pc, self._knows.copy(agent))
+        self._reaches(agent, self._program.barriers[op[BARRIER]].cta, agent, pc + 1)
+        self._contribute(op[BARRIER], part, result)
+
+    def _contribute(self, barrier: int, part: PhaseContribution, result: Step) -> None:
+        """Part of a phase has come; it must know that the phase before it is complete, and of the init."""
+        bar = self._bars[barrier]
+        if not self._reached(barrier, part.knew, len(bar.phases)):
+            raise NotStaticError("an arrival may belong to one phase or to the one before it")
+        bar.parts.append(part)
+        if result.signalled == barrier:
+            self._completed(barrier, bar)
+
+    def _reached(self, barrier: int, knew: KnowledgeClock, phases: int) -> bool:
+        initialiser, least = self._bars[barrier].init
+        return bool(initialiser >= 0 and knew[initialiser] >= least and knew[self._knows.barrier + barrier] >= phases)
+
+    def _completed(self, barrier: int, bar: BarrierHistory) -> None:
+        if bar.expecting:
+            raise NotStaticError("bytes are expected by an agent that does not arrive")
+        knew = np.maximum.reduce([part.knew for part in bar.parts])
+        for agent, pc in bar.phases[-1].waiters if bar.phases else bar.first:
+            if knew[agent] < pc + 1:
+                raise NotStaticError("a phase may be complete before a wait has seen the one before it")
+        knew[self._knows.barrier + barrier] = len(bar.phases) + 1
+        landings = [part for part in bar.parts if part.price < 0]
+        arrivals = [part for part in bar.parts if part.price >= 0]
+        if landings:  # an arrival before the issue of what lands is before the landing
+            arrivals = [a for a in arrivals if all(p.knew[a.agent] < a.pc + 1 for p in landings)]
+        if landings and arrivals:
+            raise NotStaticError("a phase is completed by a landing or by an arrival, whichever is later")
+        value = self._latest([part.value for part in landings or arrivals])
+        if not landings:
+            price = arrivals[0].price
+            self._formula.alike |= {(price, a.price) for a in arrivals if a.price != price}
+            self._do(Do.SEEN, value, value, price)
+        bar.phases.append(SeenPhase(value, bool(landings), knew))
+        bar.parts = []
+
+    def _latest(self, values: list[int]) -> int:
+        found = self._value()
+        self._do(Do.SAVE, found, values[0])
+        for value in values[1:]:
+            self._do(Do.LATER, found, found, value)
+        return found
+
+    def _wait(self, before: State, agent: int, pc: int, op: Operation, price: int, stamps: tuple[int, int]) -> None:
+        if op[0] == Op.WAIT_STATE or (op[0] == Op.WAIT_UNLESS and op[ANSWER] >= 0):
+            raise NotStaticError("a wait depends on the answer of a try")
+        barrier = op[BARRIER]
+        bar = self._bars[barrier]
+        phase = before.barriers[barrier].done - 1
+        if not self._reached(barrier, self._knows.clocks[agent], max(0, phase)):
+            raise NotStaticError("a wait may see one phase or the one before it")
+        first, second = stamps
+        self._settle(agent)
+        if first >= 0:
+            self._recorded(first, agent)
+        if phase < 0:
+            self._do(Do.WAIT, agent, -1, price, False, first >= 0)
+            bar.first.append((agent, pc))
+        else:
+            seen = bar.phases[phase]
+            self._do(Do.WAIT, agent, seen.value, price, seen.landed, first >= 0)
+            seen.waiters.append((agent, pc))
+            self._knows.learns(agent, seen.knew)
+        if second >= 0:
+            self._recorded(second, agent)
+            self._spent[agent].append(-1)  # the record of the return
+
+    # meetings
+
+    def _meet(
+        self, before: State, agent: int, op: Operation, price: int, stamps: tuple[int, int], result: Step
+    ) -> None:
+        """An agent arrives at a named barrier or the cluster barrier, or goes on from the latter."""
+        program = self._program
+        where = len(self._meetings) - 1 if op[0] in CLUSTER else op[NAMED_BARRIER]
+        if op[0] == Op.CLUSTER_WAIT:
+            self._leave(agent, where, before.cluster_held[agent], -1)
+            return
+        meeting = self._meetings[where]
+        if self._knows.clocks[agent][self._knows.named + where] < len(meeting.met):
+            raise NotStaticError("an agent may come to one meeting of threads or to the next")
+        saved = self._saved(agent)
+        if stamps[0] >= 0:
+            self._recorded(stamps[0], agent)
+        meeting.gathered.append((saved, self._knows.copy(agent)))
+        full = result.signalled == len(program.barriers) + where
+        if full:
+            value = self._latest([value for value, _ in meeting.gathered])
+            self._do(Do.SEEN, value, value, price)
+            knew = np.maximum.reduce([clock for _, clock in meeting.gathered])
+            knew[self._knows.named + where] = len(meeting.met) + 1
+            meeting.met.append((value, knew))
+            meeting.gathered = []
+        if op[0] == Op.BAR_SYNC and full:
+            self._leave(agent, where, len(meeting.met) - 1, stamps[1])
+        elif op[0] != Op.BAR_SYNC:
+            self._spent[agent].append(price)
+
+    def _leave(self, agent: int, where: int, generation: int, second: int) -> None:
+        value, knew = self._meetings[where].met[generation]
+        self._settle(agent)
+        self._do(Do.LEAVE, agent, value)
+        self._knows.learns(agent, knew)
+        if second >= 0:
+            self._recorded(second, agent)
+            self._spent[agent].append(-1)
+
+    # transfers
+
+    def _touch(self, touch: OrderedTouch) -> None:
+        if not self._memory.touched(touch, self._knows.clocks[touch.agent]):
+            raise NotStaticError("two accesses to the same memory are in an order that depends on times")
+
+    def _uses(self, engine: Op, agent: int, pc: int, name: str) -> None:
+        """An agent uses an engine of its CTA after whoever used it last."""
+        key = (engine, self._cta(agent))
+        last, least = self._users.get(key, (agent, 0))
+        if self._knows.clocks[agent][last] < least:
+            raise NotStaticError(f"several agents use {name}, in an order that depends on times")
+        self._users[key] = (agent, pc + 1)
+
+    def _issue(self, agent: int, pc: int, op: Operation, price: int, flights: tuple[Flight, ...]) -> None:
+        """Something is put under way."""
+        if op[0] == Op.CP_ASYNC_ARRIVE and not op[NOINC]:
+            raise NotStaticError("a phase waits for one arrival more as soon as copies are counted on it")
+        self._settle(agent)
+        value = self._value()
+        self._landing(agent, pc, price, flights[0], value)
+        knew = self._knows.copy(agent)
+        for flight in flights:
+            touch = None
+            if flight.barrier >= 0:
+                complete = self._knows.barrier + flight.barrier, len(self._bars[flight.barrier].phases) + 1
+                self._reaches(agent, self._program.barriers[flight.barrier].cta, *complete)
+            elif self._program.ctas > 1:
+                raise NotStaticError("a CTA of a cluster has transfers that no mbarrier counts")
+            if flight.first < flight.end:
+                touch = OrderedTouch(agent, flight.engine, flight.first, flight.end, flight.writes, flight.item)
+                if flight.barrier >= 0:
+                    touch.ends.append(complete)
+                    self._reaches(agent, self._program.cell_ctas[flight.first], *complete)
+                else:
+                    self._uncommitted.setdefault((agent, flight.engine), []).append(touch)
+                self._touch(touch)
+            self._flights[flight.sequence] = UnderWay(value, pc, knew, touch)
+            if flight.after:
+                for pending in self._uncommitted.get((agent, flight.engine), ()):
+                    pending.ends.append(complete)
+        self._formula.landings.append((value, self._cta(agent), any(f.first < f.end for f in flights)))
+
+    def _landing(self, agent: int, pc: int, price: int, flight: Flight, value: int) -> None:
+        """When a flight lands becomes a value."""
+        cta = self._cta(agent)
+        key = (agent, flight.engine)
+        last = self._landed.get(key, -1)
+        if flight.after:
+            self._do(Do.SAVE, value, agent)
+            if last >= 0:
+                self._do(Do.LATER, value, value, last)
+            return
+        if flight.engine == TMA:
+            cold = (Op.TMA_LOAD, cta) not in self._users
+            self._uses(Op.TMA_LOAD, agent, pc, "the copy engine")
+            self._formula.queued.add(price)
+            self._do(Do.COPY, agent, self._engines[0][cta], value, price, cold)
+            return
+        self._do(Do.SAVE, value, agent)
+        if flight.engine in IN_ORDER:
+            self._uses(Op.ENGINE_WORK, agent, pc, "the tensor cores")
+            self._do(Do.LATER, value, value, self._engines[1][cta])
+        self._do(Do.FLIGHT, value, price)
+        if last >= 0:
+            latest = self._value()
+            self._do(Do.SAVE, latest, value)
+            self._do(Do.LATER, latest, latest, last)
+            value = latest
+        self._landed[key] = value
+
+    def _close(self, agent: int, op: Operation) -> None:
+        """A group is closed: it is finished when all that was issued before has landed."""
+        key = (agent, op[ENGINE])
+        saved = self._saved(agent)
+        last = self._landed.get(key, -1)
+        if last >= 0:
+            self._do(Do.LATER, saved, saved, last)
+        groups = self._groups.setdefault(key, [])
+        groups.append((saved, last, self._knows.copy(agent)))
+        component = self._knows.groups(*key)
+        for touch in self._uncommitted.pop(key, []):
+            touch.ends.append((component, len(groups)))
+
+    def _wait_group(self, agent: int, op: Operation, price: int, stamps: tuple[int, int]) -> None:
+        engine = op[ENGINE]
+        members = self._program.warp_groups[agent] if engine == Engine.WGMMA else (agent,)
+        limit = len(self._groups.get((agent, engine), ())) - op[GROUPS]
+        first, second = stamps
+        self._settle(agent)
+        if first >= 0:
+            self._recorded(first, agent)
+        ready = -1
+        if limit > 0:
+            done = [self._groups[member, engine][limit - 1] for member in members]
+            ready = self._latest([value for value, _, _ in done])
+            for member, (_, _, knew) in zip(members, done, strict=True):
+                self._knows.learns(agent, knew)
+                component = self._knows.groups(member, engine)
+                self._knows.clocks[agent][component] = max(limit, self._knows.clocks[agent][component])
+        self._do(Do.GROUP, agent, ready, price)
+        if second >= 0:
+            self._recorded(second, agent)
+        if first >= 0 or second >= 0:
+            self._spent[agent].append(-1)

@@ -1,0 +1,65 @@
+"""The formula of a program's times: a list of instructions over numbered values, the same for every profile.
+
+A value is a time in cycles, or an array of times, one for each of many profiles. The first values are the agents' own
+times: when each executes its next operation.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import IntEnum
+
+from pipesim.model.ops import Operation
+
+
+class Do(IntEnum):
+    """What an instruction does; its operands are values (v), prices (p) or flags, in this order."""
+
+    ADD = 0  #: v += busy cycles of the sum p
+    SAVE = 1  #: v = v
+    LATER = 2  #: v = the later of v and v
+    STAMP = 3  #: record v; flag: of a work's end (then p is the work)
+    SEEN = 4  #: v = v + visible cycles of p
+    WAIT = 5  #: agent v waits for what is seen at v (-1: long ago); p; flags: woken by a landing, recorded
+    LEAVE = 6  #: agent v goes on at v, from a meeting; flag: recorded
+    COPY = 7  #: agent v issues a copy on the engine v; its landing is v; p; flag: the first, which is cold
+    ENGINE_WORK = 8  #: agent v gives work to the engine v; p
+    FLIGHT = 9  #: v = v + flight of p
+    GROUP = 10  #: agent v waits for groups that are finished at v (-1: none); p; flag: recorded
+
+
+Instruction = tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Priced:
+    """An operation whose cost the formula uses. ``recorded``: the cost of a record is part of it."""
+
+    op: Operation
+    recorded: bool
+
+
+@dataclass
+class Formula:
+    """The times of one program.
+
+    ``sums``: numbers of the priced operations of each sum; ``meanings``: of each event in the order of recording, as in
+    the program's outline. ``alike``: pairs of prices whose visible cycles must be equal. ``queued``: prices of copies
+    that must take some time on their engine. ``landings``: all of them, with the CTA of their issuer and whether they
+    hold memory open.
+    """
+
+    ctas: tuple[int, ...]  #: of each agent
+    values: int = 0
+    instructions: list[Instruction] = field(default_factory=list)
+    priced: list[Priced] = field(default_factory=list)
+    sums: list[tuple[int, ...]] = field(default_factory=list)
+    meanings: list[int] = field(default_factory=list)
+    alike: set[tuple[int, int]] = field(default_factory=set)
+    queued: set[int] = field(default_factory=set)
+    landings: list[tuple[int, int, bool]] = field(default_factory=list)
+
+    @property
+    def agents(self) -> int:
+        """How many there are."""
+        return len(self.ctas)
