@@ -2,8 +2,9 @@
 
 What the run shows is right for every profile if the program itself orders whatever the times depend on: the arrivals
 of one phase before those of the next, each wait between the completions around it, accesses to the same memory, and
-who uses an engine after whom. That is asked of :mod:`~pipesim.timed.recurrence.knowledge` at each step. The first
-answer "no" is the reason why there is no formula.
+who uses an engine after whom. That is asked of :mod:`~pipesim.timed.recurrence.knowledge` at each step. Where phases
+and engines are not ordered so, the formula says which times must follow one another for it to be right (``Do.AFTER``).
+Memory must be ordered by the program; the first thing that cannot be told is the reason why there is no formula.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from pipesim.model.groups import (
     CLUSTER,
     COMMITS,
     MEETINGS,
+    PARITY_TRIES,
     PRIVATE,
     RETURNS_LATE,
     SIGNALS,
@@ -32,6 +34,7 @@ from pipesim.model.positions import (
     ITEM,
     NAMED_BARRIER,
     NOINC,
+    PARITY,
     TOKEN,
     TX_BYTES,
 )
@@ -69,8 +72,9 @@ class Derivation:
         self._landed: dict[tuple[int, int], int] = {}  # (agent, engine) → value of its last landing
         self._groups: dict[tuple[int, int], list[tuple[int, int, KnowledgeClock]]] = {}
         self._open: dict[tuple[int, int], list[OrderedTouch]] = {}  # accesses of the group that is not yet closed
-        self._users: dict[tuple[Op, int], tuple[int, int]] = {}  # engine of a CTA → who used it last
+        self._users: dict[tuple[Op, int], tuple[int, int, int]] = {}  # of an engine: who used it last, where, when
         self._uncommitted: dict[tuple[int, int], list[OrderedTouch]] = {}
+        self._tries: dict[tuple[int, int], tuple[int, int, int]] = {}  # (agent, register) → barrier, phase, when
         self._away: list[tuple[int, int, int]] = []  # what happens in another CTA: which, component, least value
         self._formula.values = agents
         self._engines = [[self._value() for _ in range(program.ctas)] for _ in range(2)]
@@ -130,17 +134,16 @@ class Derivation:
         known = self._outline.distinct[agent][self._outline.places[agent][pc]]
         price = self._price(agent, pc)
         if before.holds[agent]:
-            self._leave(agent, op[NAMED_BARRIER], before.holds[agent] - 1, known.second)
+            self._leave(agent, op[NAMED_BARRIER], before.holds[agent] - 1)
             return
         self._knows.did(agent, pc)
         if code in BLOCKING_WAITS:
-            self._wait(before, agent, pc, op, price, (known.first, known.second))
+            self._wait(before, agent, pc, op, price, recorded=known.first >= 0)
         elif code in MEETINGS:
-            self._meet(before, agent, op, price, (known.first, known.second), result)
+            self._meet(before, agent, op, price, result)
         elif code == Op.WAIT_GROUP:
-            self._wait_group(agent, op, price, (known.first, known.second))
+            self._wait_group(agent, op, price)
         else:
-            self._stamp(agent, known.first, known.second, price)
             self._others(before, agent, pc, op, price, result)
             self._spent[agent].append(price)
 
@@ -154,13 +157,15 @@ class Derivation:
             self._reaches(agent, self._program.accesses[op[ACCESS]].cta, agent, pc + 1)
         elif code in SIGNALS:
             self._signal(agent, pc, op, price, result)
+        elif code in PARITY_TRIES:
+            self._try(before, agent, pc, op)
         elif code == Op.INIT:
             bar = self._bars[op[BARRIER]]
             if bar.init[0] >= 0:
                 raise NotStaticError("an mbarrier is used for something else")
             bar.init = (agent, pc + 1)
         elif code == Op.ENGINE_WORK:
-            self._uses(Op.ENGINE_WORK, agent, pc, "the tensor cores")
+            self._uses(Op.ENGINE_WORK, agent, pc)
             self._settle(agent)
             self._do(Do.ENGINE_WORK, agent, self._engines[1][self._cta(agent)], price)
         elif result.state.issued > before.issued:
@@ -213,17 +218,6 @@ class Derivation:
         self._do(Do.SAVE, value, agent)
         return value
 
-    def _stamp(self, agent: int, first: int, second: int, price: int) -> None:
-        if first >= 0:
-            self._settle(agent)
-            self._recorded(first, agent)
-            if second >= 0:
-                self._recorded(second, agent, price)
-
-    def _recorded(self, meaning: int, value: int, price: int = -1) -> None:
-        self._formula.meanings.append(meaning)
-        self._do(Do.STAMP, value, price)
-
     def _reaches(self, agent: int, cta: int, component: int, least: int) -> None:
         """Something of an agent happens in a CTA; who knows this component to be so high knows that it has."""
         if cta != self._cta(agent):
@@ -247,10 +241,12 @@ class Derivation:
         self._contribute(op[BARRIER], part, result)
 
     def _contribute(self, barrier: int, part: PhaseContribution, result: Step) -> None:
-        """Part of a phase has come; it must know that the phase before it is complete, and of the init."""
+        """Part of a phase has come, after the phase before it is complete."""
         bar = self._bars[barrier]
+        if not self._reached(barrier, part.knew, 0):
+            raise NotStaticError("an mbarrier is used by agents that do not know of its init")
         if not self._reached(barrier, part.knew, len(bar.phases)):
-            raise NotStaticError("an arrival may belong to one phase or to the one before it")
+            self._do(Do.AFTER, part.value, bar.phases[-1].complete)
         bar.parts.append(part)
         if result.signalled == barrier:
             self._completed(barrier, bar)
@@ -263,22 +259,23 @@ class Derivation:
         if bar.expecting:
             raise NotStaticError("bytes are expected by an agent that does not arrive")
         knew = np.maximum.reduce([part.knew for part in bar.parts])
-        for agent, pc in bar.phases[-1].waiters if bar.phases else bar.first:
+        landed = bar.parts[-1].price < 0
+        deciding = [part for part in bar.parts if (part.price < 0) == landed]
+        others = [part for part in bar.parts if (part.price < 0) != landed]
+        if landed:  # an arrival before the issue of what lands is before the landing
+            others = [a for a in others if all(part.knew[a.agent] < a.pc + 1 for part in deciding)]
+        complete = value = self._latest([part.value for part in deciding])
+        for part in others:
+            self._do(Do.AFTER, complete, part.value)
+        for agent, pc, returned in bar.waiters.pop(len(bar.phases) - 1, ()):
             if knew[agent] < pc + 1:
-                raise NotStaticError("a phase may be complete before a wait has seen the one before it")
+                self._do(Do.AFTER, complete, returned)
         knew[self._knows.barrier + barrier] = len(bar.phases) + 1
-        landings = [part for part in bar.parts if part.price < 0]
-        arrivals = [part for part in bar.parts if part.price >= 0]
-        if landings:  # an arrival before the issue of what lands is before the landing
-            arrivals = [a for a in arrivals if all(p.knew[a.agent] < a.pc + 1 for p in landings)]
-        if landings and arrivals:
-            raise NotStaticError("a phase is completed by a landing or by an arrival, whichever is later")
-        value = self._latest([part.value for part in landings or arrivals])
-        if not landings:
-            price = arrivals[0].price
-            self._formula.alike |= {(price, a.price) for a in arrivals if a.price != price}
-            self._do(Do.SEEN, value, value, price)
-        bar.phases.append(SeenPhase(value, bool(landings), knew))
+        if not landed:
+            price, value = deciding[0].price, self._value()
+            self._formula.alike |= {(price, part.price) for part in deciding if part.price != price}
+            self._do(Do.SEEN, value, complete, price)
+        bar.phases.append(SeenPhase(complete, value, landed, knew))
         bar.parts = []
 
     def _latest(self, values: list[int]) -> int:
@@ -288,47 +285,63 @@ class Derivation:
             self._do(Do.LATER, found, found, value)
         return found
 
-    def _wait(self, before: State, agent: int, pc: int, op: Operation, price: int, stamps: tuple[int, int]) -> None:
-        if op[0] == Op.WAIT_STATE or (op[0] == Op.WAIT_UNLESS and op[ANSWER] >= 0):
-            raise NotStaticError("a wait depends on the answer of a try")
+    def _asks(self, barrier: int, agent: int, phase: int) -> None:
+        """An agent asks for a phase, after the phase before it is complete."""
+        clock = self._knows.clocks[agent]
+        if not self._reached(barrier, clock, 0):
+            raise NotStaticError("an mbarrier is used by agents that do not know of its init")
+        self._settle(agent)
+        if phase > 0 and not self._reached(barrier, clock, phase):
+            self._do(Do.AFTER, agent, self._bars[barrier].phases[phase - 1].complete)
+
+    def _try(self, before: State, agent: int, pc: int, op: Operation) -> None:
+        """A try is made; what it finds decides whether the wait after it is skipped."""
+        barrier, parity = op[BARRIER], op[PARITY]
+        done = before.barriers[barrier].done
+        phase = done - 1 if (done & 1) != parity else done
+        self._asks(barrier, agent, phase)
+        when = self._saved(agent)
+        self._bars[barrier].waiters.setdefault(phase, []).append((agent, pc, when))
+        if op[ANSWER] >= 0:
+            self._tries[agent, op[ANSWER]] = (barrier, phase, when)
+
+    def _wait(self, before: State, agent: int, pc: int, op: Operation, price: int, *, recorded: bool) -> None:
+        if op[0] == Op.WAIT_STATE:
+            raise NotStaticError("a wait names its phase by the state that an arrive returned")
         barrier = op[BARRIER]
         bar = self._bars[barrier]
+        tried = self._tries.get((agent, op[ANSWER])) if op[0] == Op.WAIT_UNLESS and op[ANSWER] >= 0 else None
         phase = before.barriers[barrier].done - 1
-        if not self._reached(barrier, self._knows.clocks[agent], max(0, phase)):
-            raise NotStaticError("a wait may see one phase or the one before it")
-        first, second = stamps
-        self._settle(agent)
-        if first >= 0:
-            self._recorded(first, agent)
+        if tried is not None:
+            if tried[:2] != (barrier, tried[1]) or tried[1] & 1 != op[PARITY]:
+                raise NotStaticError("a wait depends on the answer of a try of another phase")
+            phase = tried[1]
+        self._asks(barrier, agent, phase)
         if phase < 0:
-            self._do(Do.WAIT, agent, -1, price, False, first >= 0)
-            bar.first.append((agent, pc))
+            if tried is None:
+                self._do(Do.WAIT, agent, -1, price, False, recorded)
         else:
             seen = bar.phases[phase]
-            self._do(Do.WAIT, agent, seen.value, price, seen.landed, first >= 0)
-            seen.waiters.append((agent, pc))
+            if tried is None:
+                self._do(Do.WAIT, agent, seen.value, price, seen.landed, recorded)
+            else:
+                self._do(Do.WAIT_UNLESS, agent, seen.value, price, seen.landed, recorded, tried[2])
             self._knows.learns(agent, seen.knew)
-        if second >= 0:
-            self._recorded(second, agent)
-            self._spent[agent].append(-1)  # the record of the return
+        bar.waiters.setdefault(phase, []).append((agent, pc, self._saved(agent)))
 
     # meetings
 
-    def _meet(
-        self, before: State, agent: int, op: Operation, price: int, stamps: tuple[int, int], result: Step
-    ) -> None:
+    def _meet(self, before: State, agent: int, op: Operation, price: int, result: Step) -> None:
         """An agent arrives at a named barrier or the cluster barrier, or goes on from the latter."""
         program = self._program
         where = len(self._meetings) - 1 if op[0] in CLUSTER else op[NAMED_BARRIER]
         if op[0] == Op.CLUSTER_WAIT:
-            self._leave(agent, where, before.cluster_held[agent], -1)
+            self._leave(agent, where, before.cluster_held[agent])
             return
         meeting = self._meetings[where]
         if self._knows.clocks[agent][self._knows.named + where] < len(meeting.met):
             raise NotStaticError("an agent may come to one meeting of threads or to the next")
         saved = self._saved(agent)
-        if stamps[0] >= 0:
-            self._recorded(stamps[0], agent)
         meeting.gathered.append((saved, self._knows.copy(agent)))
         full = result.signalled == len(program.barriers) + where
         if full:
@@ -339,18 +352,15 @@ class Derivation:
             meeting.met.append((value, knew))
             meeting.gathered = []
         if op[0] == Op.BAR_SYNC and full:
-            self._leave(agent, where, len(meeting.met) - 1, stamps[1])
+            self._leave(agent, where, len(meeting.met) - 1)
         elif op[0] != Op.BAR_SYNC:
             self._spent[agent].append(price)
 
-    def _leave(self, agent: int, where: int, generation: int, second: int) -> None:
+    def _leave(self, agent: int, where: int, generation: int) -> None:
         value, knew = self._meetings[where].met[generation]
         self._settle(agent)
         self._do(Do.LEAVE, agent, value)
         self._knows.learns(agent, knew)
-        if second >= 0:
-            self._recorded(second, agent)
-            self._spent[agent].append(-1)
 
     # transfers
 
@@ -358,13 +368,18 @@ class Derivation:
         if not self._memory.touched(touch, self._knows.clocks[touch.agent]):
             raise NotStaticError("two accesses to the same memory are in an order that depends on times")
 
-    def _uses(self, engine: Op, agent: int, pc: int, name: str) -> None:
-        """An agent uses an engine of its CTA after whoever used it last."""
+    def _uses(self, engine: Op, agent: int, pc: int) -> None:
+        """An agent uses an engine of its CTA after whoever used it last. If the program does not say so, times must."""
         key = (engine, self._cta(agent))
-        last, least = self._users.get(key, (agent, 0))
-        if self._knows.clocks[agent][last] < least:
-            raise NotStaticError(f"several agents use {name}, in an order that depends on times")
-        self._users[key] = (agent, pc + 1)
+        last, least, when = self._users.get(key, (agent, 0, agent))
+        if last != agent and self._knows.clocks[agent][last] < least:
+            self._settle(agent)
+            self._do(Do.AFTER, agent, when)
+        if last != agent or key not in self._users:
+            when = self._value()
+        self._settle(agent)
+        self._do(Do.SAVE, when, agent)
+        self._users[key] = (agent, pc + 1, when)
 
     def _issue(self, agent: int, pc: int, op: Operation, price: int, flights: tuple[Flight, ...]) -> None:
         """Something is put under way."""
@@ -407,13 +422,13 @@ class Derivation:
             return
         if flight.engine == TMA:
             cold = (Op.TMA_LOAD, cta) not in self._users
-            self._uses(Op.TMA_LOAD, agent, pc, "the copy engine")
+            self._uses(Op.TMA_LOAD, agent, pc)
             self._formula.queued.add(price)
             self._do(Do.COPY, agent, self._engines[0][cta], value, price, cold)
             return
         self._do(Do.SAVE, value, agent)
         if flight.engine in IN_ORDER:
-            self._uses(Op.ENGINE_WORK, agent, pc, "the tensor cores")
+            self._uses(Op.ENGINE_WORK, agent, pc)
             self._do(Do.LATER, value, value, self._engines[1][cta])
         self._do(Do.FLIGHT, value, price)
         if last >= 0:
@@ -436,14 +451,11 @@ class Derivation:
         for touch in self._uncommitted.pop(key, []):
             touch.ends.append((component, len(groups)))
 
-    def _wait_group(self, agent: int, op: Operation, price: int, stamps: tuple[int, int]) -> None:
+    def _wait_group(self, agent: int, op: Operation, price: int) -> None:
         engine = op[ENGINE]
         members = self._program.warp_groups[agent] if engine == Engine.WGMMA else (agent,)
         limit = len(self._groups.get((agent, engine), ())) - op[GROUPS]
-        first, second = stamps
         self._settle(agent)
-        if first >= 0:
-            self._recorded(first, agent)
         ready = -1
         if limit > 0:
             done = [self._groups[member, engine][limit - 1] for member in members]
@@ -453,7 +465,3 @@ class Derivation:
                 component = self._knows.groups(member, engine)
                 self._knows.clocks[agent][component] = max(limit, self._knows.clocks[agent][component])
         self._do(Do.GROUP, agent, ready, price)
-        if second >= 0:
-            self._recorded(second, agent)
-        if first >= 0 or second >= 0:
-            self._spent[agent].append(-1)

@@ -13,43 +13,35 @@ from pipesim.timed.recurrence.prices import Cycles, PriceTable
 
 @dataclass(frozen=True)
 class Evaluated:
-    """Times under each profile (the last axis). ``events``: in the order of the formula's meanings.
+    """Times under each profile (the last axis).
 
-    ``undecided``: profiles under which two things happen in one cycle whose order matters, so that the formula says
-    nothing.
+    ``undecided``: profiles under which two things that must follow one another happen in one cycle, or in the other
+    order than in the run from which the formula was derived: it says nothing about them.
     """
 
     ends: Cycles
     cycles: Cycles
-    events: Cycles
     undecided: NDArray[np.bool_]
 
 
 class Evaluation:
     """One pass over the instructions."""
 
-    def __init__(self, formula: Formula, prices: PriceTable, *, events: bool) -> None:
+    def __init__(self, formula: Formula, prices: PriceTable) -> None:
         self._formula = formula
         self._prices = prices
         profiles = len(prices.record)
         self._v: list[Cycles] = [np.zeros(profiles, dtype=np.int64)] * formula.values
-        self._events = np.zeros((len(formula.meanings) if events else 0, profiles), dtype=np.int64)
         self._undecided = np.zeros(profiles, dtype=bool)
 
     def times(self) -> Evaluated:
         """The times of all profiles."""
         v, p = self._v, self._prices
         self._undecided |= self._not_priced_for()
-        stamped = 0
-        keep = len(self._events) > 0
         for what, *o in self._formula.instructions:  # hot: the most frequent first
             match what:
                 case Do.ADD:
                     v[o[0]] = v[o[0]] + p.sums[o[1]]
-                case Do.STAMP:
-                    if keep:
-                        self._events[stamped] = v[o[0]] if o[1] < 0 else v[o[0]] + p.busy[o[1]] - p.record
-                    stamped += 1
                 case Do.SAVE:
                     v[o[0]] = v[o[1]]
                 case Do.LATER:
@@ -60,32 +52,46 @@ class Evaluation:
                     v[o[0]] = v[o[1]] + p.visible[o[2]]
                 case Do.LEAVE:
                     v[o[0]] = np.maximum(v[o[0]], v[o[1]])
-                case Do.COPY:
-                    agent, engine, landing, price, cold = o
-                    start = np.maximum(v[agent], v[engine])
-                    v[engine] = start + p.engine[price]
-                    v[landing] = start + p.flight[price] + (p.cold if cold else 0)
-                case Do.ENGINE_WORK:
-                    v[o[1]] = np.maximum(v[o[0]], v[o[1]]) + p.engine[o[2]]
-                case Do.FLIGHT:
-                    v[o[0]] = v[o[0]] + p.flight[o[1]]
-                case Do.GROUP:
-                    v[o[0]] = self._finished(v[o[0]], o[1], o[2])
+                case _:
+                    self._seldom(what, o)
         return self._result()
 
+    def _seldom(self, what: int, o: list[int]) -> None:
+        """What agents ask of engines."""
+        v, p = self._v, self._prices
+        match what:
+            case Do.COPY:
+                agent, engine, landing, price, cold = o
+                start = np.maximum(v[agent], v[engine])
+                v[engine] = start + p.engine[price]
+                v[landing] = start + p.flight[price] + (p.cold if cold else 0)
+            case Do.ENGINE_WORK:
+                v[o[1]] = np.maximum(v[o[0]], v[o[1]]) + p.engine[o[2]]
+            case Do.FLIGHT:
+                v[o[0]] = v[o[0]] + p.flight[o[1]]
+            case Do.AFTER:
+                self._undecided |= v[o[0]] <= v[o[1]]
+            case Do.WAIT_UNLESS:
+                seen, tried = v[o[1]], v[o[5]]
+                self._undecided |= seen == tried
+                waited = self._returned(v[o[0]], o[1], o[2], landed=bool(o[3]), recorded=bool(o[4]))
+                v[o[0]] = np.where(seen <= tried, v[o[0]], waited)
+            case Do.GROUP:
+                v[o[0]] = self._finished(v[o[0]], o[1], o[2])
+
     def _returned(self, entered: Cycles, seen_at: int, price: int, *, landed: bool, recorded: bool) -> Cycles:
-        """When a wait returns (``TimedRun._return_time``)."""
+        """When an agent goes on after a wait (``TimedRun._return_time``)."""
         p = self._prices
-        tried = entered + p.record if recorded else entered
+        tried, record = (entered + p.record, p.record) if recorded else (entered, 0)
         at_once = tried + p.busy[price]
         if seen_at < 0:
-            return at_once
+            return at_once + record
         seen = self._v[seen_at]
         if landed:
-            return np.where(seen <= tried, at_once, np.maximum(at_once, seen + p.visible[price]))
-        polls = np.maximum(0, -((tried + p.retry - seen) // p.poll))
-        later = at_once + p.retry + polls * p.poll
-        return np.where(seen <= tried, at_once, later)
+            late = np.maximum(at_once, seen + p.visible[price])
+        else:
+            late = at_once + p.retry + np.maximum(0, -((tried + p.retry - seen) // p.poll)) * p.poll
+        return np.asarray(np.where(seen <= tried, at_once, late) + record, dtype=np.int64)
 
     def _finished(self, asked: Cycles, ready_at: int, price: int) -> Cycles:
         """When a wait for groups returns."""
@@ -116,4 +122,4 @@ class Evaluation:
             cycles = np.maximum(cycles, self._v[value])
             if holds_memory:  # it outlives its CTA: the simulation says which
                 self._undecided |= self._v[value] > left[cta]
-        return Evaluated(ends, cycles, self._events, self._undecided)
+        return Evaluated(ends, cycles, self._undecided)

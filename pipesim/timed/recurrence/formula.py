@@ -18,14 +18,15 @@ class Do(IntEnum):
     ADD = 0  #: v += busy cycles of the sum p
     SAVE = 1  #: v = v
     LATER = 2  #: v = the later of v and v
-    STAMP = 3  #: record v; flag: of a work's end (then p is the work)
-    SEEN = 4  #: v = v + visible cycles of p
-    WAIT = 5  #: agent v waits for what is seen at v (-1: long ago); p; flags: woken by a landing, recorded
-    LEAVE = 6  #: agent v goes on at v, from a meeting; flag: recorded
+    SEEN = 3  #: v = v + visible cycles of p
+    WAIT = 4  #: agent v waits for what is seen at v (-1: long ago); p; flags: woken by a landing, recorded
+    LEAVE = 5  #: agent v goes on at v, from a meeting
+    AFTER = 6  #: v must be after v, or the formula says nothing
     COPY = 7  #: agent v issues a copy on the engine v; its landing is v; p; flag: the first, which is cold
     ENGINE_WORK = 8  #: agent v gives work to the engine v; p
     FLIGHT = 9  #: v = v + flight of p
-    GROUP = 10  #: agent v waits for groups that are finished at v (-1: none); p; flag: recorded
+    GROUP = 10  #: agent v waits for groups that are finished at v (-1: none); p
+    WAIT_UNLESS = 11  #: as WAIT, but for nothing if a try at v has seen it
 
 
 Instruction = tuple[int, ...]
@@ -43,10 +44,9 @@ class Priced:
 class Formula:
     """The times of one program.
 
-    ``sums``: numbers of the priced operations of each sum; ``meanings``: of each event in the order of recording, as in
-    the program's outline. ``alike``: pairs of prices whose visible cycles must be equal. ``queued``: prices of copies
-    that must take some time on their engine. ``landings``: all of them, with the CTA of their issuer and whether they
-    hold memory open.
+    ``sums``: numbers of the priced operations of each sum. ``alike``: pairs of prices whose visible cycles must be
+    equal. ``queued``: prices of copies that must take some time on their engine. ``landings``: all of them, with the
+    CTA of their issuer and whether they hold memory open.
     """
 
     ctas: tuple[int, ...]  #: of each agent
@@ -54,7 +54,6 @@ class Formula:
     instructions: list[Instruction] = field(default_factory=list)
     priced: list[Priced] = field(default_factory=list)
     sums: list[tuple[int, ...]] = field(default_factory=list)
-    meanings: list[int] = field(default_factory=list)
     alike: set[tuple[int, int]] = field(default_factory=set)
     queued: set[int] = field(default_factory=set)
     landings: list[tuple[int, int, bool]] = field(default_factory=list)

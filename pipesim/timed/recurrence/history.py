@@ -21,22 +21,22 @@ class PhaseContribution:
 
 @dataclass
 class SeenPhase:
-    """A phase that is complete: when it is seen (a value), whether a landing completed it, what a wait learns."""
+    """A phase that is complete, and what a wait for it learns; ``complete`` and ``value``: when it is, and is seen."""
 
+    complete: int
     value: int
     landed: bool
     knew: KnowledgeClock
-    waiters: list[tuple[int, int]] = field(default_factory=list)  #: (agent, pc)
 
 
 @dataclass
 class BarrierHistory:
-    """An mbarrier: the open phase and those complete. ``first``: who waited before any phase was complete."""
+    """An mbarrier: the open phase and those complete. ``waiters``: by phase who asked for it, where, and until when."""
 
     init: tuple[int, int] = (-1, 0)  #: (agent, least value of its component)
     parts: list[PhaseContribution] = field(default_factory=list)
     phases: list[SeenPhase] = field(default_factory=list)
-    first: list[tuple[int, int]] = field(default_factory=list)
+    waiters: dict[int, list[tuple[int, int, int]]] = field(default_factory=dict)
     expecting: set[int] = field(default_factory=set)  #: agents that have raised tx and are yet to arrive
 
 

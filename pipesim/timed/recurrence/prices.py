@@ -38,10 +38,9 @@ def price_table(program: Program, formula: Formula, profiles: Sequence[Profile],
     by_field = np.ascontiguousarray(flat.transpose(2, 1, 0))
     busy, visible, engine, flight = (list(each) for each in by_field)
     record = _values(profiles, "record.issue") * traced
-    with_record = [*busy, record]  # number -1 of a sum
     return PriceTable(
         busy, visible, engine, flight,
-        [np.sum([with_record[number] for number in numbers], axis=0) for numbers in formula.sums],
+        [np.sum([busy[number] for number in numbers], axis=0) for numbers in formula.sums],
         record, _values(profiles, "wait.retry"), _values(profiles, "wait.poll"), _values(profiles, "copy.cold"),
     )  # fmt: skip
 

@@ -46,19 +46,26 @@ class StaticOrder:
     reason: str
 
 
-_KNOWN: dict[int, StaticOrder] = {}  # by identity: a program is too long to be compared
+MOST_ORDERS = 6  #: formulas of one program, for profiles under which its engines are used in different orders
+
+_KNOWN: dict[int, list[StaticOrder]] = {}  # by identity: a program is too long to be compared
 
 
-def static_order(program: Program, profile: Profile) -> StaticOrder:
-    """The formula of a program, derived from one run under ``profile``; it is the same from every run that has one."""
+def derived(program: Program, profile: Profile) -> StaticOrder:
+    """The formula of a program, derived from its run under ``profile``."""
+    derivation = Derivation(program)
+    run = simulate(program, profile, observers=[derivation])
+    derivation.ended()
+    broken = run.outcome is not Ending.FINISHED or run.faults
+    reason = derivation.reason or ("it does not finish, or breaks a rule" if broken else "")
+    return StaticOrder(None if reason else derivation.formula, reason)
+
+
+def _known(program: Program) -> list[StaticOrder]:
+    """The formulas of a program that have been derived so far, for as long as there is the program."""
     known = _KNOWN.get(id(program))
     if known is None:
-        derivation = Derivation(program)
-        run = simulate(program, profile, observers=[derivation])
-        derivation.ended()
-        broken = run.outcome is not Ending.FINISHED or run.faults
-        reason = derivation.reason or ("it does not finish, or breaks a rule" if broken else "")
-        known = _KNOWN[id(program)] = StaticOrder(None if reason else derivation.formula, reason)
+        known = _KNOWN[id(program)] = []
         weakref.finalize(program, _KNOWN.pop, id(program)).atexit = False
     return known
 
@@ -67,28 +74,42 @@ def times_of(program: Program, profiles: Sequence[Profile], *, traced: bool = Fa
     """The times of ``program`` under each of ``profiles``; ``traced``: with what recording costs.
 
     The same to the last cycle as :func:`~pipesim.timed.engine.simulate` says of each, in the time of a few of them
-    where the order of resource use is static; where it is not, by simulating each.
+    where the order of resource use is static, or is one of a few under these profiles; where it is not, by simulating
+    each.
     """
     profiles = tuple(profiles)
     cycles = np.zeros(len(profiles), dtype=np.int64)
     ends = np.zeros((len(program.agents), len(profiles)), dtype=np.int64)
-    simulated = np.ones(len(profiles), dtype=bool)
-    order = static_order(program, profiles[0]) if profiles else StaticOrder(None, "")
-    if order.formula is not None:
-        for begin, found in _evaluated(program, order.formula, profiles, traced=traced):
-            part = slice(begin, begin + len(found.cycles))
-            cycles[part], ends[:, part], simulated[part] = found.cycles, found.ends, found.undecided
-    for i in np.flatnonzero(simulated):
+    left = np.arange(len(profiles))
+    known = _known(program)
+    reason = ""
+    for number in range(MOST_ORDERS):
+        if not len(left):
+            break
+        if number == len(known):
+            known.append(derived(program, profiles[left[0]]))
+        formula, reason = known[number].formula, known[number].reason
+        if formula is None:
+            break
+        undecided = []
+        for part, found in _evaluated(program, formula, profiles, left, traced=traced):
+            cycles[part], ends[:, part] = found.cycles, found.ends
+            undecided.append(part[found.undecided])
+        left = np.concatenate(undecided)
+    for i in left:
         run = simulate(program, profiles[i], traced=traced)
         cycles[i], ends[:, i] = run.cycles, run.ends
-    return Timings(program, profiles, cycles, ends, simulated, order.reason)
+    simulated = np.zeros(len(profiles), dtype=bool)
+    simulated[left] = True
+    return Timings(program, profiles, cycles, ends, simulated, reason)
 
 
 def _evaluated(
-    program: Program, formula: Formula, profiles: tuple[Profile, ...], *, traced: bool
-) -> Iterator[tuple[int, Evaluated]]:
-    """The times of as many profiles at once as fit into memory, and the number of the first."""
+    program: Program, formula: Formula, profiles: tuple[Profile, ...], which: NDArray[np.int64], *, traced: bool
+) -> Iterator[tuple[NDArray[np.int64], Evaluated]]:
+    """The times of as many profiles at once as fit into memory, and the numbers of these."""
     size = max(1, MOST_NUMBERS // max(1, formula.values))
-    for begin in range(0, len(profiles), size):
-        prices = price_table(program, formula, profiles[begin : begin + size], traced=traced)
-        yield begin, Evaluation(formula, prices, events=False).times()
+    for begin in range(0, len(which), size):
+        part = which[begin : begin + size]
+        prices = price_table(program, formula, [profiles[i] for i in part], traced=traced)
+        yield part, Evaluation(formula, prices).times()
