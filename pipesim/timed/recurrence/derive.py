@@ -87,6 +87,7 @@ class Derivation:
             return None
         for agent in range(self._formula.agents):
             self._settle(agent)
+        self._formula.drop_unread()
         return self._formula
 
     def ended(self) -> None:
@@ -279,6 +280,8 @@ class Derivation:
         bar.parts = []
 
     def _latest(self, values: list[int]) -> int:
+        if len(values) == 1:
+            return values[0]
         found = self._value()
         self._do(Do.SAVE, found, values[0])
         for value in values[1:]:

@@ -1,111 +1,123 @@
-"""Evaluates the formula of a program's times under many profiles at once: one pass, a few array operations a step."""
+"""Evaluates the formula of a program's times: in whole numbers for one profile, in arrays for many at once."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pipesim.timed.recurrence.formula import Do, Formula
-from pipesim.timed.recurrence.prices import Cycles, PriceTable
+from pipesim.timed.recurrence.prices import PriceTable
+
+Cycles = Any  #: a whole number, or an array with one for each profile
 
 
 @dataclass(frozen=True)
 class Evaluated:
-    """Times under each profile (the last axis).
+    """When each agent ends, and the run.
 
-    ``undecided``: profiles under which two things that must follow one another happen in one cycle, or in the other
-    order than in the run from which the formula was derived: it says nothing about them.
+    ``undecided``: True for profiles under which two things that must follow one another happen in one cycle, or in the
+    other order than in the run from which the formula was derived: it says nothing about them.
     """
 
-    ends: Cycles
+    ends: list[Cycles]
     cycles: Cycles
-    undecided: NDArray[np.bool_]
+    undecided: Any
+
+
+def _chosen(condition: bool, one: int, other: int) -> int:  # noqa: FBT001  # as np.where
+    return one if condition else other
 
 
 class Evaluation:
-    """One pass over the instructions."""
+    """One pass over the instructions; each kind of instruction is a method."""
 
     def __init__(self, formula: Formula, prices: PriceTable) -> None:
         self._formula = formula
         self._prices = prices
-        profiles = len(prices.record)
-        self._v: list[Cycles] = [np.zeros(profiles, dtype=np.int64)] * formula.values
-        self._undecided = np.zeros(profiles, dtype=bool)
+        self._later: Callable[..., Cycles] = np.maximum if prices.many else max
+        self._chosen: Callable[..., Cycles] = np.where if prices.many else _chosen
+        self._v: list[Cycles] = [prices.record * 0] * formula.values
+        self._undecided: Any = prices.record < 0
 
     def times(self) -> Evaluated:
-        """The times of all profiles."""
-        v, p = self._v, self._prices
+        """The times of the run."""
         self._undecided |= self._not_priced_for()
-        for what, *o in self._formula.instructions:  # hot: the most frequent first
-            match what:
-                case Do.ADD:
-                    v[o[0]] = v[o[0]] + p.sums[o[1]]
-                case Do.SAVE:
-                    v[o[0]] = v[o[1]]
-                case Do.LATER:
-                    v[o[0]] = np.maximum(v[o[1]], v[o[2]])
-                case Do.WAIT:
-                    v[o[0]] = self._returned(v[o[0]], o[1], o[2], landed=bool(o[3]), recorded=bool(o[4]))
-                case Do.SEEN:
-                    v[o[0]] = v[o[1]] + p.visible[o[2]]
-                case Do.LEAVE:
-                    v[o[0]] = np.maximum(v[o[0]], v[o[1]])
-                case _:
-                    self._seldom(what, o)
+        do: dict[Do, Callable[..., None]] = {
+            Do.ADD: self._add, Do.SAVE: self._save, Do.LATER: self._latest, Do.SEEN: self._seen, Do.WAIT: self._wait,
+            Do.LEAVE: self._leave, Do.AFTER: self._after, Do.COPY: self._copy, Do.ENGINE_WORK: self._engine_work,
+            Do.FLIGHT: self._flight, Do.GROUP: self._group, Do.WAIT_UNLESS: self._wait_unless,
+        }  # fmt: skip
+        methods = [do[what] for what in Do]
+        for what, *operands in self._formula.instructions:
+            methods[what](*operands)
         return self._result()
 
-    def _seldom(self, what: int, o: list[int]) -> None:
-        """What agents ask of engines."""
-        v, p = self._v, self._prices
-        match what:
-            case Do.COPY:
-                agent, engine, landing, price, cold = o
-                start = np.maximum(v[agent], v[engine])
-                v[engine] = start + p.engine[price]
-                v[landing] = start + p.flight[price] + (p.cold if cold else 0)
-            case Do.ENGINE_WORK:
-                v[o[1]] = np.maximum(v[o[0]], v[o[1]]) + p.engine[o[2]]
-            case Do.FLIGHT:
-                v[o[0]] = v[o[0]] + p.flight[o[1]]
-            case Do.AFTER:
-                self._undecided |= v[o[0]] <= v[o[1]]
-            case Do.WAIT_UNLESS:
-                seen, tried = v[o[1]], v[o[5]]
-                self._undecided |= seen == tried
-                waited = self._returned(v[o[0]], o[1], o[2], landed=bool(o[3]), recorded=bool(o[4]))
-                v[o[0]] = np.where(seen <= tried, v[o[0]], waited)
-            case Do.GROUP:
-                v[o[0]] = self._finished(v[o[0]], o[1], o[2])
+    def _add(self, agent: int, number: int) -> None:
+        self._v[agent] = self._v[agent] + self._prices.sums[number]
 
-    def _returned(self, entered: Cycles, seen_at: int, price: int, *, landed: bool, recorded: bool) -> Cycles:
-        """When an agent goes on after a wait (``TimedRun._return_time``)."""
+    def _save(self, value: int, other: int) -> None:
+        self._v[value] = self._v[other]
+
+    def _latest(self, value: int, one: int, other: int) -> None:
+        self._v[value] = self._later(self._v[one], self._v[other])
+
+    def _seen(self, value: int, complete: int, price: int) -> None:
+        self._v[value] = self._v[complete] + self._prices.visible[price]
+
+    def _leave(self, agent: int, met: int) -> None:
+        self._v[agent] = self._later(self._v[agent], self._v[met])
+
+    def _after(self, late: int, early: int) -> None:
+        self._undecided |= self._v[late] <= self._v[early]
+
+    def _copy(self, agent: int, engine: int, landing: int, price: int, cold: int) -> None:
         p = self._prices
-        tried, record = (entered + p.record, p.record) if recorded else (entered, 0)
+        start = self._later(self._v[agent], self._v[engine])
+        self._v[engine] = start + p.engine[price]
+        self._v[landing] = start + p.flight[price] + (p.cold if cold else 0)
+
+    def _engine_work(self, agent: int, engine: int, price: int) -> None:
+        self._v[engine] = self._later(self._v[agent], self._v[engine]) + self._prices.engine[price]
+
+    def _flight(self, landing: int, price: int) -> None:
+        self._v[landing] = self._v[landing] + self._prices.flight[price]
+
+    def _wait(self, agent: int, seen_at: int, price: int, landed: int, recorded: int) -> None:
+        """``TimedRun._return_time``."""
+        p = self._prices
+        tried, record = (self._v[agent] + p.record, p.record) if recorded else (self._v[agent], 0)
         at_once = tried + p.busy[price]
         if seen_at < 0:
-            return at_once + record
+            self._v[agent] = at_once + record
+            return
         seen = self._v[seen_at]
         if landed:
-            late = np.maximum(at_once, seen + p.visible[price])
+            late = self._later(at_once, seen + p.visible[price])
         else:
-            late = at_once + p.retry + np.maximum(0, -((tried + p.retry - seen) // p.poll)) * p.poll
-        return np.asarray(np.where(seen <= tried, at_once, late) + record, dtype=np.int64)
+            late = at_once + p.retry + self._later(0, -((tried + p.retry - seen) // p.poll)) * p.poll
+        self._v[agent] = self._chosen(seen <= tried, at_once, late) + record
 
-    def _finished(self, asked: Cycles, ready_at: int, price: int) -> Cycles:
-        """When a wait for groups returns."""
-        passes = asked + self._prices.busy[price]
-        if ready_at < 0:
-            return passes
-        ready = self._v[ready_at]
-        self._undecided |= ready == asked
-        return np.where(ready > asked, ready, passes)
+    def _wait_unless(self, agent: int, seen_at: int, price: int, landed: int, recorded: int, tried_at: int) -> None:
+        asked, seen, tried = self._v[agent], self._v[seen_at], self._v[tried_at]
+        self._undecided |= seen == tried
+        self._wait(agent, seen_at, price, landed, recorded)
+        self._v[agent] = self._chosen(seen <= tried, asked, self._v[agent])
 
-    def _not_priced_for(self) -> NDArray[np.bool_]:
+    def _group(self, agent: int, ready_at: int, price: int) -> None:
+        asked = self._v[agent]
+        self._v[agent] = asked + self._prices.busy[price]
+        if ready_at >= 0:
+            ready = self._v[ready_at]
+            self._undecided |= ready == asked
+            self._v[agent] = self._chosen(ready > asked, ready, self._v[agent])
+
+    def _not_priced_for(self) -> Any:
         """Profiles whose prices are not of the form that the formula takes for granted."""
         p = self._prices
-        wrong = np.zeros(len(p.record), dtype=bool)
+        wrong: Any = p.record < 0
         for one, other in self._formula.alike:
             wrong |= p.visible[one] != p.visible[other]
         for price in self._formula.queued:
@@ -113,13 +125,14 @@ class Evaluation:
         return wrong
 
     def _result(self) -> Evaluated:
-        ends = np.array(self._v[: self._formula.agents]).reshape(self._formula.agents, -1)
-        cycles = ends.max(axis=0, initial=0)
+        ends = self._v[: self._formula.agents]
+        cycles = self._prices.record * 0
         left: dict[int, Cycles] = {}
-        for agent, cta in enumerate(self._formula.ctas):
-            left[cta] = np.maximum(left.get(cta, 0), ends[agent])
+        for end, cta in zip(ends, self._formula.ctas, strict=True):
+            left[cta] = self._later(left.get(cta, 0), end)
+            cycles = self._later(cycles, end)
         for value, cta, holds_memory in self._formula.landings:
-            cycles = np.maximum(cycles, self._v[value])
+            cycles = self._later(cycles, self._v[value])
             if holds_memory:  # it outlives its CTA: the simulation says which
                 self._undecided |= self._v[value] > left[cta]
         return Evaluated(ends, cycles, self._undecided)

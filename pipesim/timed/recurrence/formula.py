@@ -29,6 +29,12 @@ class Do(IntEnum):
     WAIT_UNLESS = 11  #: as WAIT, but for nothing if a try at v has seen it
 
 
+#: Places of the operands that are values which an instruction reads.
+_READ: dict[Do, tuple[int, ...]] = {
+    Do.ADD: (0,), Do.SAVE: (1,), Do.LATER: (1, 2), Do.SEEN: (1,), Do.WAIT: (0, 1), Do.LEAVE: (0, 1), Do.AFTER: (0, 1),
+    Do.COPY: (0, 1), Do.ENGINE_WORK: (0, 1), Do.FLIGHT: (0,), Do.GROUP: (0, 1), Do.WAIT_UNLESS: (0, 1, 5),
+}  # fmt: skip
+
 Instruction = tuple[int, ...]
 
 
@@ -57,6 +63,13 @@ class Formula:
     alike: set[tuple[int, int]] = field(default_factory=set)
     queued: set[int] = field(default_factory=set)
     landings: list[tuple[int, int, bool]] = field(default_factory=list)
+
+    def drop_unread(self) -> None:
+        """Leave out values that nothing reads: most are saved in case a time must be compared with them."""
+        read = {value for value, _, _ in self.landings}
+        for what, *operands in self.instructions:
+            read |= {operands[place] for place in _READ[Do(what)]}
+        self.instructions = [each for each in self.instructions if each[0] != Do.SAVE or each[1] in read]
 
     @property
     def agents(self) -> int:

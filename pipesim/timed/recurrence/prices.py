@@ -4,56 +4,62 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pipesim.model.program import Program
-from pipesim.timed.costs import Cost, Prices
+from pipesim.timed.costs import Prices
 from pipesim.timed.profile import Profile
 from pipesim.timed.recurrence.formula import Formula
-
-Cycles = NDArray[np.int64]  #: an array of one number for each profile
 
 
 @dataclass(frozen=True)
 class PriceTable:
-    """Cycles by the number of a price, or of a sum; each an array with one entry for each profile."""
+    """Cycles by the number of a price, or of a sum; each a whole number, or if ``many`` an array of one for each
+    profile.
+    """
 
-    busy: list[Cycles]
-    visible: list[Cycles]
-    engine: list[Cycles]
-    flight: list[Cycles]
-    sums: list[Cycles]
-    record: Cycles
-    retry: Cycles
-    poll: Cycles
-    cold: Cycles
+    many: bool
+    busy: list[Any]
+    visible: list[Any]
+    engine: list[Any]
+    flight: list[Any]
+    sums: list[Any]
+    record: Any
+    retry: Any
+    poll: Any
+    cold: Any
 
 
 def price_table(program: Program, formula: Formula, profiles: Sequence[Profile], *, traced: bool) -> PriceTable:
     """The prices of a formula under these profiles."""
-    costs = [_costs(program, formula, profile, traced=traced) for profile in profiles]
-    flat = np.array(costs, dtype=np.int64).reshape(len(profiles), len(formula.priced), 4)
-    by_field = np.ascontiguousarray(flat.transpose(2, 1, 0))
-    busy, visible, engine, flight = (list(each) for each in by_field)
-    record = _values(profiles, "record.issue") * traced
-    return PriceTable(
-        busy, visible, engine, flight,
-        [np.sum([busy[number] for number in numbers], axis=0) for numbers in formula.sums],
-        record, _values(profiles, "wait.retry"), _values(profiles, "wait.poll"), _values(profiles, "copy.cold"),
-    )  # fmt: skip
+    fields: Any
+    rest: list[Any]
+    if len(profiles) == 1:
+        profile = profiles[0]
+        fields = zip(*_costs(program, formula, profile, traced=traced), strict=True)
+        rest = [profile[name] for name in _NAMES]
+    else:
+        costs = [_costs(program, formula, profile, traced=traced) for profile in profiles]
+        flat = np.array(costs, dtype=np.int64).reshape(len(profiles), len(formula.priced), _FIELDS)
+        fields = np.ascontiguousarray(flat.transpose(2, 1, 0))
+        rest = [np.array([each[name] for each in profiles], dtype=np.int64) for name in _NAMES]
+    record, retry, poll, cold = rest
+    busy, visible, engine, flight = map(list, fields) if formula.priced else ([], [], [], [])
+    sums = [sum(busy[number] for number in numbers) for numbers in formula.sums]
+    return PriceTable(len(profiles) > 1, busy, visible, engine, flight, sums, record * traced, retry, poll, cold)
 
 
-def _values(profiles: Sequence[Profile], name: str) -> Cycles:
-    return np.array([profile[name] for profile in profiles], dtype=np.int64)
+_NAMES = ("record.issue", "wait.retry", "wait.poll", "copy.cold")
+_FIELDS = 4
 
 
 def _costs(program: Program, formula: Formula, profile: Profile, *, traced: bool) -> list[tuple[int, int, int, int]]:
     price = Prices(program, profile, traced=traced)
     record = profile["record.issue"] if traced else 0
-    found: list[tuple[int, int, int, int]] = []
+    found = []
     for each in formula.priced:
-        cost: Cost = price(each.op)
+        cost = price(each.op)
         found.append((cost.busy + record * each.recorded, cost.visible, cost.engine, cost.flight))
     return found

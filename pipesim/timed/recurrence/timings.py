@@ -93,8 +93,9 @@ def times_of(program: Program, profiles: Sequence[Profile], *, traced: bool = Fa
             break
         undecided = []
         for part, found in _evaluated(program, formula, profiles, left, traced=traced):
-            cycles[part], ends[:, part] = found.cycles, found.ends
-            undecided.append(part[found.undecided])
+            cycles[part] = found.cycles
+            ends[:, part] = np.reshape(found.ends, (len(program.agents), len(part)))
+            undecided.append(part[np.atleast_1d(found.undecided)])
         left = np.concatenate(undecided)
     for i in left:
         run = simulate(program, profiles[i], traced=traced)
