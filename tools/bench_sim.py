@@ -1,7 +1,11 @@
-"""Tiles per second of the timed engine against a bare SimPy ring: ``python tools/bench_sim.py``.
+"""Speed of the engines, each against a yardstick that runs in the same process in turn: ``python tools/bench_sim.py``.
 
-Both run in this process, in turn, with the same number of queue events for each tile; every event of the engine goes
-through the machine and is recorded. Prints medians and their ratio, then (``--where``) where the engine's time goes.
+1. The SimPy engine against a bare SimPy ring with the same number of queue events for each tile; every event of the
+   engine goes through the machine and is recorded. Then what leaving out repetitions gains.
+2. The times of a formula against the SimPy engine: of one run, and of 1,000 profiles against 20 runs.
+3. The share of the built-in protocols that have a formula.
+
+Processor time, medians of several rounds. ``--where`` profiles the SimPy engine.
 """
 
 from __future__ import annotations
@@ -9,64 +13,130 @@ from __future__ import annotations
 import argparse
 import cProfile
 import pstats
+import random
 import statistics
 import sys
 import time
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # works from a checkout that is not installed
 
 from pipesim.model.program import Program
+from pipesim.protocols.catalog import BUILT_IN
 from pipesim.targets import find
 from pipesim.timed.engine import simulate
 from pipesim.timed.profile import Profile, load_profile
+from pipesim.timed.recurrence.timings import derived, times_of
 from tools.yardstick_ring import EVENTS_PER_TILE, BareRing
 
-
-def engine_seconds(program: Program, profile: Profile) -> tuple[float, float]:
-    """Seconds of one simulation, and its queue events for each tile."""
-    begin = time.perf_counter()
-    result = simulate(program, profile)
-    return time.perf_counter() - begin, result.queue_events / program.params["tiles"]
+MANY, FEW = 1000, 20
 
 
-def yardstick_seconds(stages: int, tiles: int) -> tuple[float, float]:
-    """Seconds of one run of the bare ring, and its queue events for each tile."""
-    ring = BareRing(stages, tiles)
-    begin = time.perf_counter()
-    ring.run()
-    return time.perf_counter() - begin, ring.queued / tiles
+def seconds(run: Callable[[], object]) -> float:
+    """Processor seconds of one call."""
+    begin = time.process_time()
+    run()
+    return time.process_time() - begin
+
+
+def in_turn(rounds: int, *runs: Callable[[], object]) -> list[list[float]]:
+    """Seconds of each, run one after the other ``rounds`` times after one round to warm up; a list for each."""
+    every = [[seconds(run) for run in runs] for _ in range(rounds + 1)]
+    return [list(times) for times in zip(*every[1:], strict=True)]
+
+
+def ratios(above: list[float], below: list[float]) -> tuple[float, float, float]:
+    """Median, least and largest of the quotients of two lists."""
+    each = sorted(a / b for a, b in zip(above, below, strict=True))
+    return statistics.median(each), each[0], each[-1]
+
+
+def near(profile: Profile, number: int) -> Profile:
+    """A profile whose values are up to a fifth off, the same for the same number."""
+    draw = random.Random(number)
+    values = {name: max(1, value * draw.randint(80, 120) // 100) for name, value in profile.values.items()}
+    return replace(profile, name=f"{profile.name} {number}", values=values)
+
+
+def against_simpy(tiles: int, rounds: int, profile: Profile) -> None:
+    """The SimPy engine beside the bare ring, and beside itself with repetitions left out."""
+    program = find("producer_consumer").build({"tiles": tiles, "consumer_warps": 1})
+    events = simulate(program, profile, skip=False).queue_events / tiles
+    whole, bare, short = in_turn(
+        rounds,
+        lambda: simulate(program, profile, skip=False),
+        lambda: BareRing(program.params["stages"], tiles).run(),
+        lambda: simulate(program, profile),
+    )
+    ratio, least, most = ratios(bare, whole)
+    gain, *_ = ratios(whole, short)
+    skipped = simulate(program, profile)
+    left_out = f"{100 * skipped.skipped / skipped.steps:.0f} % of the operations were not simulated"
+    print(f"1. producer_consumer, {tiles:,} tiles, one consumer, every event recorded")
+    for name, times, said in (
+        ("SimPy engine", whole, f"{events:.2f} queue events a tile"),
+        ("bare SimPy ring", bare, f"{EVENTS_PER_TILE:.2f} queue events a tile"),
+        ("repetitions left out", short, f"{gain:.1f} times the SimPy engine; {left_out}"),
+    ):
+        print(f"   {name:22} {tiles / statistics.median(times):10,.0f} tiles/s  {said}")
+    print(f"   {'engine to bare ring':22} {100 * ratio:10.1f} %        {100 * least:.1f} to {100 * most:.1f} %")
+
+
+def by_formula(program: Program, rounds: int, profile: Profile) -> None:
+    """The times of a formula beside simulations."""
+    many = [near(profile, number) for number in range(MANY)]
+    first = seconds(lambda: times_of(program, many[:1]))  # derives it
+    one, formula, few, all_ = in_turn(
+        rounds,
+        lambda: simulate(program, many[0], skip=False),
+        lambda: times_of(program, many[:1]),
+        lambda: [simulate(program, each, skip=False) for each in many[:FEW]],
+        lambda: times_of(program, many),
+    )
+    simulated = int(times_of(program, many).simulated.sum())
+    gain, *_ = ratios(one, formula)
+    share, *_ = ratios(all_, few)
+    name = f"{program.name}, {sum(map(len, program.code)):,} operations"
+    print(
+        f"   {name:44} one run {gain:5.1f} times faster; {MANY:,} profiles in the time of {FEW * share:5.1f} runs",
+        end="",
+    )
+    print(f", {simulated} of them simulated; derived in that of {first / statistics.median(one):.0f}")
+
+
+def static_share(profile: Profile) -> None:
+    """Which built-in protocols have a formula."""
+    reasons = {name: derived(find(name).build({}), profile).reason for name in BUILT_IN}
+    static = [name for name, reason in reasons.items() if not reason]
+    print(f"3. a formula for {len(static)} of the {len(reasons)} built-in protocols")
+    for name, reason in reasons.items():
+        if reason:
+            print(f"   {name:26} none: {reason}")
 
 
 def main() -> int:
     """Measure and print."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--tiles", type=int, default=8192)
-    parser.add_argument("--rounds", type=int, default=7)
-    parser.add_argument("--where", action="store_true", help="profile the engine once")
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--where", action="store_true", help="profile the SimPy engine once")
     options = parser.parse_args()
-    params = {"tiles": options.tiles, "consumer_warps": 1}
-    program = find("producer_consumer").build(params)
     profile = load_profile("h100")
-    engine, yardstick = [], []
-    for _ in range(options.rounds + 1):  # the first round warms up
-        engine.append(engine_seconds(program, profile))
-        yardstick.append(yardstick_seconds(program.params["stages"], options.tiles))
-    mine = statistics.median(s for s, _ in engine[1:])
-    bare = statistics.median(s for s, _ in yardstick[1:])
-    ratios = sorted(b / m for (m, _), (b, _) in zip(engine[1:], yardstick[1:], strict=True))
-    print(f"timed engine, recording   {options.tiles / mine:10,.0f} tiles/s  {engine[1][1]:.2f} queue events a tile")
-    print(
-        f"bare SimPy ring           {options.tiles / bare:10,.0f} tiles/s  {yardstick[1][1]:.2f} queue events a tile "
-        f"(declared {EVENTS_PER_TILE})"
-    )
-    print(
-        f"ratio                     {100 * bare / mine:10.1f} %        median of {options.rounds} pairs, "
-        f"{100 * ratios[0]:.1f} to {100 * ratios[-1]:.1f} %"
-    )
+    against_simpy(options.tiles, options.rounds, profile)
+    print("2. times by formula, against the SimPy engine without leaving anything out")
+    for name, params in (
+        ("producer_consumer", {}),
+        ("producer_consumer", {"tiles": 1024}),
+        ("gemm_sm100", {"tiles": 24}),
+    ):
+        by_formula(find(name).build(params), max(1, options.rounds // 2), profile)
+    static_share(profile)
     if options.where:
+        program = find("producer_consumer").build({"tiles": options.tiles, "consumer_warps": 1})
         watch = cProfile.Profile()
-        watch.runcall(simulate, program, profile)
+        watch.runcall(simulate, program, profile, skip=False)
         pstats.Stats(watch).sort_stats("tottime").print_stats(14)
     return 0
 

@@ -13,7 +13,7 @@ from pipesim.model.groups import (
     SIGNALS,
     TRIES,
 )
-from pipesim.model.ops import IN_ORDER, Op, Operation, Space, operand
+from pipesim.model.ops import IN_ORDER, OPERANDS, Op, Operation, Space, operand
 from pipesim.model.program import Program
 from pipesim.timed.outline import PRICED
 from pipesim.timed.profile import Profile, scaled
@@ -51,6 +51,25 @@ class Prices:
         if cost is None:
             cost = self._known[key] = _cost(self._program, op, self._profile, self._record)
         return cost
+
+
+_NAMES_ONLY = frozenset({"parity", "register", "state_register", "item", "named_barrier"})  #: of operands
+
+
+def form(program: Program, op: Operation) -> tuple[int, ...]:
+    """What of an operation decides its price: operations of one form cost the same under every profile.
+
+    Which barrier, stage, register or item it names does not; of memory its space and size do.
+    """
+    found: list[int] = [op[0]]
+    for name, value in zip(OPERANDS[Op(op[0])], op[1:], strict=True):
+        if name == "access":
+            found += [program.accesses[value].space, program.accesses[value].nbytes]
+        elif name == "barrier":
+            found.append(value >= 0)
+        elif name not in _NAMES_ONLY:
+            found.append(value)
+    return tuple(found)
 
 
 def resident(program: Program, profile: Profile) -> int:

@@ -19,6 +19,7 @@ from pipesim.timed.engine import simulate
 from pipesim.timed.profile import FIELDS, Profile, load_profile
 from pipesim.timed.recurrence.timings import Timings, times_of
 from tests.support.lanes import slow_but
+from tests.support.paths import ROOT
 from tests.support.random_programs import FAMILIES
 from tests.support.timed_ring import Ring, ring, toy
 
@@ -74,7 +75,7 @@ def test_it_is_not_blind() -> None:
         assert one != other, name
 
 
-#: Why a built-in protocol has no formula; "": it has one.
+#: Why a built-in protocol has no formula, "": it has one (docs/times.md).
 REASONS = {
     "attention_sm100": "a request for registers may have to wait",
     "attention_sm90": "a request for registers may have to wait",
@@ -104,6 +105,13 @@ def test_the_built_in_protocols(name: str) -> None:
     found = agrees(program, [H100, replace(H100, values=near)], traced=False)
     assert found.reason == REASONS[name]
     assert found.simulated[0] == bool(found.reason)
+
+
+def test_the_page_says_the_same() -> None:
+    page = (ROOT / "docs" / "times.md").read_text()
+    rows = [f"| `{name}` | {f'none: {reason}' if reason else 'yes'} |" for name, reason in REASONS.items()]
+    assert "\n".join(rows) in page
+    assert f"{list(REASONS.values()).count('')} of the {len(REASONS)} built-in protocols" in page
 
 
 def test_two_things_in_one_cycle_are_left_to_the_simulation() -> None:

@@ -18,10 +18,11 @@ from pipesim.model.groups import (
     CLUSTER,
     COMMITS,
     MEETINGS,
+    NO_EFFECT,
     PARITY_TRIES,
-    PRIVATE,
     RETURNS_LATE,
     SIGNALS,
+    TIMED_SIGNALS,
 )
 from pipesim.model.machine import TMA, Flight, State, Step
 from pipesim.model.ops import IN_ORDER, Engine, Op, Operation
@@ -40,7 +41,8 @@ from pipesim.model.positions import (
 )
 from pipesim.model.program import Program
 from pipesim.model.state import OWN
-from pipesim.timed.outline import PRICED, outline
+from pipesim.timed.costs import form
+from pipesim.timed.outline import outline
 from pipesim.timed.recurrence.formula import Do, Formula, Priced
 from pipesim.timed.recurrence.history import BarrierHistory, MeetingHistory, PhaseContribution, SeenPhase, UnderWay
 from pipesim.timed.recurrence.knowledge import AgentKnowledge, KnowledgeClock
@@ -62,7 +64,7 @@ class Derivation:
         self._knows = AgentKnowledge(program)
         self._memory = OrderedMemory(program.cell_count)
         self._formula = Formula(tuple(agent.cta for agent in program.agents))
-        self._prices: dict[tuple[Operation, bool], int] = {}
+        self._prices: dict[tuple[tuple[int, ...], bool], int] = {}
         self._of_distinct: list[dict[int, int]] = [{} for _ in range(agents)]
         self._sums: dict[tuple[int, ...], int] = {}
         self._spent: list[list[int]] = [[] for _ in range(agents)]  # busy cycles that are not yet in the agent's time
@@ -176,7 +178,7 @@ class Derivation:
         elif code == Op.SETMAXNREG:
             if self._program.register_pools is not None:
                 raise NotStaticError("a request for registers may have to wait")
-        elif code not in PRIVATE or code in (Op.JUMP_IF, Op.PENDING_COUNT):
+        elif code not in NO_EFFECT:
             raise NotStaticError(f"the result of {Op(code).name} depends on when it is executed")
 
     # values
@@ -195,7 +197,7 @@ class Derivation:
         if found is None:
             each = self._outline.distinct[agent][number]
             extra = each.recorded and not kinds(each.op) and each.op[0] not in RETURNS_LATE
-            key = each.op[: PRICED.get(each.op[0], len(each.op))]
+            key = form(self._program, each.op)
             found = self._prices.setdefault((key, extra), len(self._formula.priced))
             if found == len(self._formula.priced):
                 self._formula.priced.append(Priced(each.op, extra))
@@ -231,7 +233,7 @@ class Derivation:
 
     def _signal(self, agent: int, pc: int, op: Operation, price: int, result: Step) -> None:
         bar = self._bars[op[BARRIER]]
-        if op[0] not in (Op.ARRIVE, Op.ARRIVE_DROP, Op.EXPECT_TX) or (op[0] in ARRIVALS and op[TOKEN] >= 0):
+        if op[0] not in TIMED_SIGNALS or (op[0] in ARRIVALS and op[TOKEN] >= 0):
             raise NotStaticError(f"{Op(op[0]).name} on an mbarrier is not part of the formula")
         if op[0] == Op.EXPECT_TX and op[TX_BYTES]:
             bar.expecting.add(agent)
@@ -343,7 +345,7 @@ class Derivation:
             return
         meeting = self._meetings[where]
         if self._knows.clocks[agent][self._knows.named + where] < len(meeting.met):
-            raise NotStaticError("an agent may come to one meeting of threads or to the next")
+            raise NotStaticError("an agent may arrive at one meeting of threads or at the next")
         saved = self._saved(agent)
         meeting.gathered.append((saved, self._knows.copy(agent)))
         full = result.signalled == len(program.barriers) + where

@@ -5,6 +5,7 @@ from __future__ import annotations
 import weakref
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import count
 
 import numpy as np
 from numpy.typing import NDArray
@@ -46,7 +47,7 @@ class StaticOrder:
     reason: str
 
 
-MOST_ORDERS = 6  #: formulas of one program, for profiles under which its engines are used in different orders
+LEAST_DECIDED = 16  #: profiles for which another formula is worth deriving, which takes as long as some simulations
 
 _KNOWN: dict[int, list[StaticOrder]] = {}  # by identity: a program is too long to be compared
 
@@ -74,8 +75,8 @@ def times_of(program: Program, profiles: Sequence[Profile], *, traced: bool = Fa
     """The times of ``program`` under each of ``profiles``; ``traced``: with what recording costs.
 
     The same to the last cycle as :func:`~pipesim.timed.engine.simulate` says of each, in the time of a few of them
-    where the order of resource use is static, or is one of a few under these profiles; where it is not, by simulating
-    each.
+    where the order of resource use is static, or is one of a few under these profiles: each order has a formula. Where
+    there is none, and where few profiles share an order, by simulating each.
     """
     profiles = tuple(profiles)
     cycles = np.zeros(len(profiles), dtype=np.int64)
@@ -83,8 +84,9 @@ def times_of(program: Program, profiles: Sequence[Profile], *, traced: bool = Fa
     left = np.arange(len(profiles))
     known = _known(program)
     reason = ""
-    for number in range(MOST_ORDERS):
-        if not len(left):
+    decided = len(left)
+    for number in count():
+        if not len(left) or (number == len(known) and number and min(decided, len(left)) < LEAST_DECIDED):
             break
         if number == len(known):
             known.append(derived(program, profiles[left[0]]))
@@ -96,7 +98,8 @@ def times_of(program: Program, profiles: Sequence[Profile], *, traced: bool = Fa
             cycles[part] = found.cycles
             ends[:, part] = np.reshape(found.ends, (len(program.agents), len(part)))
             undecided.append(part[np.atleast_1d(found.undecided)])
-        left = np.concatenate(undecided)
+        decided, left = len(left), np.concatenate(undecided)
+        decided -= len(left)
     for i in left:
         run = simulate(program, profiles[i], traced=traced)
         cycles[i], ends[:, i] = run.cycles, run.ends
