@@ -319,7 +319,7 @@ class Derivation:
         phase = before.barriers[barrier].done - 1
         if tried is not None:
             if tried[:2] != (barrier, tried[1]) or tried[1] & 1 != op[PARITY]:
-                raise NotStaticError("a wait depends on the answer of a try of another phase")
+                raise NotStaticError("a wait depends on the result of a try of another phase")
             phase = tried[1]
         self._asks(barrier, agent, phase)
         if phase < 0:
