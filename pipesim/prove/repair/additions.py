@@ -25,7 +25,7 @@ from pipesim.model.positions import FENCE
 from pipesim.model.program import Program
 from pipesim.prove.repair.kinds import NOWHERE, Fenced, Placed, Repair
 from pipesim.prove.repair.order import gives_back, works
-from pipesim.prove.repair.sites import site_of, stages_of
+from pipesim.prove.repair.sites import begin_of, members, site_of, stages_of
 
 _PROXY_FENCE: Operation = (int(Op.FENCE), int(Fence.PROXY_ASYNC), 0)
 _CLOSED = (Engine.BULK, Engine.CP_ASYNC, Engine.WGMMA)
@@ -61,6 +61,8 @@ def arriving(program: Program, agent: int, repair: Repair) -> Listing:
     before, stages = listing(program, agent), stages_of(program, agent, repair.group)
     found: list[Insertion] = []
     if not stages or not any(op[0] in ACCESSES | ENGINE_ACCESSES for op in before.code):
+        return before
+    if repair.was == Placed.ONE_WARP.value and agent != _first_of_role(program, agent):
         return before
     for start, end, barrier in _unreleased(program, before, stages):
         if repair.past.about not in ("", program.barriers[operand(before.code[start], "barrier")].name):
@@ -143,6 +145,11 @@ def _end_of_use(before: Listing, start: int, end: int) -> int:
     return used + 1
 
 
+def _first_of_role(program: Program, agent: int) -> int:
+    me = program.agents[agent]
+    return min(n for n in members(program, me.role) if program.agents[n].cta == me.cta)
+
+
 def _last_use(before: Listing, start: int, end: int) -> int:
     """After the last operation between the two that uses memory, or waits for transfers, or gives something back."""
     used = [pc for pc in range(start + 1, end) if works(before.code[pc]) or gives_back(before.code[pc])]
@@ -198,6 +205,7 @@ def acquiring(program: Program, agent: int, repair: Repair) -> Listing:
             wait = (int(Op.WAIT), order[n % len(order)], (repair.value + n // len(order)) & 1, *tail)
             found[place] = Insertion(place, wait, before.lines[place])
         return inserted(before, found.values())
+    begin = begin_of(program, agent)
     for place, op in enumerate(before.code):
         ends = op[0] == Op.ARRIVE or gives_back(op)
         if ends and repair.past.about and program.barriers[operand(op, "barrier")].name != repair.past.about:
@@ -205,8 +213,10 @@ def acquiring(program: Program, agent: int, repair: Repair) -> Listing:
         if ends and operand(op, "barrier") not in mine and program.barriers[operand(op, "barrier")].stage in stages:
             barrier = stages[program.barriers[operand(op, "barrier")].stage]
             here = place
-            while here and here not in found and works(before.code[here - 1]):
+            while here > begin and here not in found and works(before.code[here - 1]):
                 here -= 1
+            if repair.was == Placed.BEFORE_ALL.value:
+                here, begin = begin, place + 1
             wait = (int(Op.WAIT), barrier, (repair.value + turns[barrier]) & 1, *tail)
             found[here] = Insertion(here, wait, before.lines[place])
             turns[barrier] += 1

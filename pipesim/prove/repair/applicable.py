@@ -8,10 +8,13 @@ operation, and that before another plan: other phases, fewer waits. Nothing here
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import islice, takewhile
 
 from pipesim.model.groups import (
+    ACCESSES,
     CLUSTER,
+    ENGINE_ACCESSES,
     MAY_ACQUIRE,
     MAY_RELEASE,
     MEETINGS,
@@ -38,6 +41,7 @@ from pipesim.prove.repair.sites import (
     arrived_at,
     begin_of,
     executes,
+    families,
     members,
     roles_of,
     site_of,
@@ -52,8 +56,11 @@ _LOOKED_AT = 16  #: operations
 
 def repairs(program: Program, groups: frozenset[str]) -> Iterator[Ranked]:
     """The corrections of the program with their ranks, the likeliest first; of one rank those about these groups."""
-    every = [(rank, repair.group not in groups, n, repair) for n, (rank, repair) in enumerate(_possible(program))]
-    for rank, _, __, repair in sorted(every, key=lambda each: each[:3]):
+    every = [
+        (rank, repair.group not in groups, "," in repair.role, n, repair)
+        for n, (rank, repair) in enumerate(_alike(program))
+    ]
+    for rank, _, __, ___, repair in sorted(every, key=lambda each: each[:4]):
         yield rank, repair
 
 
@@ -108,6 +115,15 @@ def stronger(program: Program) -> Iterator[Ranked]:
                 yield wide, Repair(K.STRONGER, key[0], key[1].about, wide, given, at=key[1])
 
 
+def _alike(program: Program) -> Iterator[Ranked]:
+    """Every correction, those of a role whose lines other roles execute as well also for all of these."""
+    whose = families(program)
+    for rank, repair in _possible(program):
+        yield rank, repair
+        if repair.role in whose:
+            yield rank, replace(repair, role=whose[repair.role])
+
+
 def _possible(program: Program) -> Iterator[Ranked]:
     """Every correction of the list with its rank; some of them may change nothing."""
     yield from _of_one_operation(program)
@@ -160,6 +176,8 @@ def _of_places(program: Program) -> Iterator[Ranked]:
         yield 2, Repair(K.LATER, "", str(number))
     if several := {number for role in roles_of(program) for number in arrived_at(program, role)}:
         yield 2, Repair(K.LATER, "", ",".join(map(str, sorted(several))))
+    for family in dict.fromkeys(families(program).values()):
+        yield from _of_some_warps(program, family, list(sites_of(program, family)))
     for role in roles_of(program):
         mine = members(program, role)
         sites = list(sites_of(program, role))
@@ -217,6 +235,14 @@ def _by_cta(program: Program, agents: list[int], site: SourceInstruction) -> boo
     return len({cta for cta, _ in does}) == len(does) > 1
 
 
+def _too_early(one: SourceInstruction, other: SourceInstruction) -> bool:
+    """True for what rarely comes first: a release before a use, a use before a wait, a sync before the group wait."""
+    uses = ACCESSES | ENGINE_ACCESSES
+    if one.op == Op.BAR_SYNC:
+        return other.op == Op.WAIT_GROUP
+    return (one.op in SIGNALS and other.op in uses) or (one.op in uses and other.op in PARITY_WAITS)
+
+
 def _of_order(program: Program, role: str, sites: list[SourceInstruction]) -> Iterator[Ranked]:
     """Two instructions the other way round, where one of them signals or waits."""
     moving = SIGNALLING | PARITY_WAITS | {int(Op.FENCE), int(Op.WAIT_GROUP)}
@@ -232,5 +258,5 @@ def _of_order(program: Program, role: str, sites: list[SourceInstruction]) -> It
             following |= dict.fromkeys((one, other) for other in islice(dict.fromkeys(others), far))
     for one, other in following:
         if one != other and one.op != Op.INIT and (one.op in moving or other.op in moving - MEETINGS - SIGNALS):
-            swapped = one.op == Op.BAR_SYNC and other.op == Op.WAIT_GROUP
-            yield 4 if swapped else 6, Repair(K.MOVE, role, one.about, at=one, past=other)
+            rank = 6 if not _too_early(one, other) else 4 if one.op not in SIGNALS else 5
+            yield rank, Repair(K.MOVE, role, one.about, at=one, past=other)

@@ -6,7 +6,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
 
 from pipesim.model.barrier import MAX_COUNT
-from pipesim.model.groups import ENGINE_ACCESSES, ON_NAMED_BARRIER, OWN_WRITES, PARITY_WAITS
+from pipesim.model.groups import ENGINE_ACCESSES, ON_NAMED_BARRIER, PARITY_WAITS
 from pipesim.model.instruction import SourceInstruction
 from pipesim.model.ops import Engine, Op, Operation, operand
 from pipesim.model.program import NAMED_BARRIERS, Program
@@ -23,8 +23,16 @@ def counts(program: Program) -> Iterator[Repair]:
     for group in dict.fromkeys(barrier.name for barrier in program.barriers):
         was = count_of(program, group)
         once = arrivals_of(program, group)
-        if was >= 0 and 1 <= once <= MAX_COUNT and once != was:
+        by_lanes = once == WARP * was and _by_warps(program, group)
+        if was >= 0 and 1 <= once <= MAX_COUNT and once != was and not by_lanes:
             yield Repair(RepairKind.COUNT, "", group, once, was)
+
+
+def _by_warps(program: Program, group: str) -> bool:
+    """True if all arrivals on the group are plain arrives that all lanes of a warp execute."""
+    mine = set(barriers_of(program, group))
+    arrives = [op for code in program.code for op in code if _arrivals(op) and operand(op, "barrier") in mine]
+    return all(op[0] == Op.ARRIVE and operand(op, "count") % WARP == 0 for op in arrives)
 
 
 def count_of(program: Program, group: str) -> int:
@@ -81,8 +89,9 @@ def expects(program: Program) -> Iterator[Repair]:
             alike = len(set(sizes)) == 1 and not rest
             found[role, program.barriers[barrier].name].add((each, sizes[0]) if alike else (-1, -1))
     for (role, group), several in found.items():
-        (nbytes, was), *others = several
-        if not others and nbytes > 0 and nbytes != was:
+        sizes_now = {nbytes for nbytes, _ in several}
+        nbytes, was = next(((nbytes, was) for nbytes, was in sorted(several) if nbytes != was), (0, 0))
+        if len(sizes_now) == 1 and nbytes > 0:
             yield Repair(RepairKind.EXPECT, role, group, nbytes, was)
 
 
@@ -131,6 +140,7 @@ def threads(program: Program) -> Iterator[Repair]:
             continue
         if len(asked) == 1 and min(asked) > WARP and come >= 2 * min(asked) and not come % min(asked):
             yield Repair(RepairKind.NUMBER, "", str(name), _free(program), come // min(asked))
+            yield Repair(RepairKind.NUMBER, "", str(name), _free(program), -1)
         else:
             wrong.setdefault((come, min(asked - {come})), []).append(name)
     for (come, was), names in wrong.items():
@@ -146,7 +156,7 @@ def _free(program: Program) -> int:
 def lanes(program: Program) -> Iterator[tuple[Repair, bool]]:
     """One lane for an arrive of a whole warp, and all for that of an elected one; and whether that is what is likely.
 
-    All lanes are where each has memory accesses of its own to signal: its writes, its copies by ``cp.async``.
+    All lanes are where each has copies of its own to signal, by ``cp.async``; for writes ``__syncwarp`` does.
     """
     seen: set[Repair] = set()
     for agent, code in enumerate(program.code):
@@ -156,7 +166,7 @@ def lanes(program: Program) -> Iterator[tuple[Repair, bool]]:
         own = False  # since the wait before
         for pc, op in enumerate(code):
             copies = op[0] in ENGINE_ACCESSES and operand(op, "engine") == Engine.CP_ASYNC
-            own = op[0] not in PARITY_WAITS and (own or copies or op[0] in OWN_WRITES)
+            own = op[0] not in PARITY_WAITS and (own or copies)
             if op[0] != Op.ARRIVE:
                 continue
             site = site_of(program, agent, pc)

@@ -16,6 +16,7 @@ from pipesim.model.ops import Op, operand
 from pipesim.model.program import Program
 from pipesim.prove.repair import additions, numbers, order, places, together
 from pipesim.prove.repair.kinds import Repair, RepairKind
+from pipesim.prove.repair.sites import members
 
 _MEETS = frozenset({RepairKind.SYNC, RepairKind.PRIME, RepairKind.WARP_SYNC, RepairKind.NUMBER, RepairKind.AFTER_INIT})
 
@@ -31,11 +32,8 @@ def repaired(program: Program, repair: Repair) -> Program | None:
     if repair.kind is RepairKind.CARRY or _moves_access(repair):
         program = places.with_slots(program, repair)
     change = places.shifted_slot if _moves_access(repair) else _of_agent(repair.kind)
-    listings = {
-        agent: change(program, agent, repair)
-        for agent in range(len(program.agents))
-        if repair.role in ("", program.agents[agent].role)
-    }
+    changed = set(members(program, repair.role))
+    listings = {agent: change(program, agent, repair) for agent in range(len(program.agents)) if agent in changed}
     if all(after.code == program.code[agent] for agent, after in listings.items()):
         return None
     try:

@@ -30,7 +30,7 @@ class RepairKind(Enum):
     SHIFT = "shift"  #: the stage, the slot or the named barrier of an operation: some stages further
     CARRY = "carry"  #: a role goes on stage by stage: its waits, and all that it does with a stage after one
     OTHER_GROUP = "other group"  #: an instruction is on the barriers of another group, which ``past`` names
-    OTHER_CTA = "other cta"  #: an arrive is on the barrier of another CTA, so many ranks further
+    OTHER_CTA = "other cta"  #: an arrive is on the barrier of the CTA of rank ``value``
     SWAP = "swap"  #: two groups, with a comma between: what a role does on the one it does on the other
     STRONGER = "stronger"  #: the order and scope of an operation
     # another operation in the same place
@@ -76,6 +76,8 @@ class Placed(Enum):
 
     EACH = -1  #: for each piece of work
     FIRST = 1  #: before the first use only: it is waited for once
+    BEFORE_ALL = 3  #: before all that a role does from one signal to the next
+    ONE_WARP = 4  #: by the first warp of the role alone, after an instruction
     LAST = 2  #: after the last use before the same barrier is waited for again, beyond other waits
 
 

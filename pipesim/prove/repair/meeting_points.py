@@ -17,6 +17,7 @@ from pipesim.prove.repair.arithmetic import (
     pairs,
 )
 from pipesim.prove.repair.kinds import SIGNALLING, Ranked, Repair, RepairKind
+from pipesim.prove.repair.misplaced import begins_at
 from pipesim.prove.repair.order import gives_back
 from pipesim.prove.repair.sites import (
     arrived_at,
@@ -69,10 +70,10 @@ def of_meetings(program: Program) -> Iterator[Ranked]:
                 site for site in sites if site.about == group and site.op in (SIGNALLING - MEETINGS) | PARITY_WAITS
             ]
             for beside in at_group:
-                rank = 3 if _is_crossed(program, role, beside) else 7
-                yield from (
-                    (rank, Repair(K.SHIFT, role, group, by, stages, at=beside)) for by in range(1, min(stages, 4))
-                )
+                rank, first = 3 if _is_crossed(program, role, beside) else 7, begins_at(program, role, beside)
+                for by in range(1, min(stages, 4)):
+                    in_order = first > 0 and (first + by) % stages == 0
+                    yield min(rank, 4) if in_order else rank, Repair(K.SHIFT, role, group, by, stages, at=beside)
 
 
 def _other_numbers(program: Program, role: str, site: SourceInstruction, at: list[int]) -> Iterator[Repair]:

@@ -169,10 +169,11 @@ def of_ctas(program: Program) -> Iterator[Ranked]:
     for role in roles_of(program):
         for group, sites in _on(program, role).get("gives back", {}).items():
             mine = {n for n, barrier in enumerate(program.barriers) if barrier.name == group}
-            rank = 2 if mine & waited - given and mine & given - waited else 6
+            rank = 2 if mine & given - waited else 6
             for site in sites:
                 if site.op == Op.ARRIVE:
-                    yield from ((rank, Repair(K.OTHER_CTA, role, group, by, at=site)) for by in range(1, program.ctas))
+                    ranks = sorted({program.barriers[n].cta for n in mine & waited})
+                    yield from ((rank, Repair(K.OTHER_CTA, role, group, to, at=site)) for to in ranks)
 
 
 def is_crossed(program: Program, role: str, site: SourceInstruction) -> bool:

@@ -20,7 +20,7 @@ from pipesim.prove.repair.arithmetic import (
 )
 from pipesim.prove.repair.kinds import Placed, Ranked, Repair, RepairKind
 from pipesim.prove.repair.order import gives_back
-from pipesim.prove.repair.partners import first_parities, returned_after
+from pipesim.prove.repair.partners import arriving_on, first_parities, returned_after, shares_memory
 from pipesim.prove.repair.sites import (
     barriers_of,
     engines_of,
@@ -55,6 +55,9 @@ def of_arrives(program: Program) -> Iterator[Ranked]:
                 yield 5, Repair(K.TAIL, role, group)
             else:
                 yield 4, Repair(K.ARRIVE, role, group, last)
+                if len(users) > 1 and count_of(program, group) == 1:
+                    for site in (site for site in sites_of(program, role) if site.op == Op.BAR_SYNC):
+                        yield 4, Repair(K.ARRIVE, role, group, last, Placed.ONE_WARP.value, at=site)
                 stages = len(barriers_of(program, group))
                 asked = [other for one, other in waits if one == role and len(barriers_of(program, other)) == stages]
                 returned = returned_after(program, role, group)
@@ -112,12 +115,20 @@ def _of_a_wait(program: Program, role: str, group: str) -> Iterator[Ranked]:
     """
     starts = first_parities(program, role, group)
     ends = [other for one, other in pairs(program, lambda op: op[0] == Op.ARRIVE or gives_back(op)) if one == role]
-    rank = 7 if group in ends else 5
     returned = returned_after(program, role, group)
+    asked = {(one, other) for one, other in pairs(program, lambda op: op[0] in PARITY_WAITS)}
+    served = any(other == group for _, other in asked) and any(one == role for one, _ in asked)
+    unlikely = group in ends or not shares_memory(program, role, arriving_on(program, group, role))
+    rank = 7 if unlikely or (served and returned.isdisjoint(ends)) else 5
     yield from ((rank, Repair(K.ACQUIRE, role, group, start)) for start in starts)
     for end in sorted((end for end in ends if len(ends) > 1 and end != group), key=lambda end: end not in returned):
         past = SourceInstruction(int(Op.ARRIVE), "", end)
         yield from ((rank, Repair(K.ACQUIRE, role, group, start, past=past)) for start in starts)
+    for end in (end for end in ends if end in returned):
+        past = SourceInstruction(int(Op.ARRIVE), "", end)
+        yield from (
+            (rank, Repair(K.ACQUIRE, role, group, start, Placed.BEFORE_ALL.value, past=past)) for start in starts
+        )
     used = [site for site in reversed(sites_of(program, role)) if site.op in TOUCHES_MEMORY]
     for start in reversed(starts):
         yield from ((6, Repair(K.ACQUIRE, role, group, start, at=site)) for site in used)

@@ -117,10 +117,10 @@ def inside(program: Program, agent: int, repair: Repair) -> Listing:
     return listing(program, agent) if alone else omitted(program, agent, repair)
 
 
-def of_one_warp(program: Program, agent: int, repair: Repair) -> Listing:
+def of_one_warp(program: Program, agent: int, _: Repair) -> Listing:
     """Without all that a warp does on mbarriers and memory after the prologue, in all warps of a role but the first."""
     before, me = listing(program, agent), program.agents[agent]
-    first = min(n for n in members(program, repair.role) if program.agents[n].cta == me.cta)
+    first = min(n for n in members(program, me.role) if program.agents[n].cta == me.cta)
     if agent == first:
         return before
     begin = begin_of(program, agent)

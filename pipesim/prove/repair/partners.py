@@ -6,7 +6,7 @@ A role that waits for ``empty`` and then signals ``full`` fills; one that waits 
 
 from __future__ import annotations
 
-from pipesim.model.groups import PARITY_WAITS, SIGNALS
+from pipesim.model.groups import PARITY_WAITS, SIGNALS, TOUCHES_MEMORY
 from pipesim.model.ops import Op, operand
 from pipesim.model.program import Program
 from pipesim.prove.repair.order import gives_back
@@ -42,22 +42,24 @@ def returned_after(program: Program, role: str, group: str) -> set[str]:
     return set().union(*(waited_before(program, agent, group) for agent in others)) if others else set()
 
 
-def first_parities(program: Program, role: str, group: str) -> tuple[int, ...]:
-    """With which parity a role begins to wait for a group: as other roles that wait for it do.
+def shares_memory(program: Program, role: str, agents: list[int]) -> bool:
+    """True if a role and one of these agents use the same memory: then one may have to wait for the other."""
+    mine = {cell for agent in members(program, role) for cell in _cells(program, agent)}
+    return any(not mine.isdisjoint(_cells(program, agent)) for agent in agents)
 
-    Where none does, those who arrive on it tell: if they begin by waiting for what the role signals, it fills stages
-    for them, and the first are free; if they expect the first to be free, it takes over what they fill.
+
+def _cells(program: Program, agent: int) -> set[int]:
+    """The first cells of what an agent accesses; a multicast's in every CTA that it names a place in."""
+    used = {operand(op, "access") for op in program.code[agent] if op[0] in TOUCHES_MEMORY}
+    return {cell for access in used for cell in range(*program.cells[access])}
+
+
+def first_parities(program: Program, role: str, group: str) -> tuple[int, ...]:
+    """With which parity a role begins to wait for a group, as those who arrive on it tell.
+
+    If they begin by waiting for what the role signals, it fills stages for them, and the first are free; if they expect
+    the first to be free, it takes over what they fill. If neither: as other roles that wait for the group do.
     """
-    others = [n for n, agent in enumerate(program.agents) if agent.role != role]
-    waited = {barrier for n in members(program, role) for barrier in begins(program, n, {group})}
-    alike = {
-        parity
-        for n in others
-        for barrier, parity in begins(program, n, {group}).items()
-        if not waited or barrier in waited
-    }
-    if len(alike) == 1:
-        return tuple(alike)
     told = {
         site.about
         for agent in members(program, role)
@@ -65,7 +67,17 @@ def first_parities(program: Program, role: str, group: str) -> tuple[int, ...]:
         if op[0] in SIGNALS
     }
     theirs = {parity for n in arriving_on(program, group, role) for parity in begins(program, n, told).values()}
-    return (1 - theirs.pop(),) if len(theirs) == 1 else (1, 0)
+    if len(theirs) == 1:
+        return (1 - theirs.pop(),)
+    waited = {barrier for n in members(program, role) for barrier in begins(program, n, {group})}
+    alike = {
+        parity
+        for n, agent in enumerate(program.agents)
+        if agent.role != role
+        for barrier, parity in begins(program, n, {group}).items()
+        if not waited or barrier in waited
+    }
+    return tuple(alike) if len(alike) == 1 else (1, 0)
 
 
 def begins(program: Program, agent: int, groups: set[str]) -> dict[int, int]:

@@ -23,13 +23,13 @@ def other_group(program: Program, agent: int, repair: Repair) -> Listing:
 
 
 def other_cta(program: Program, agent: int, repair: Repair) -> Listing:
-    """The arrive on the barrier at the same place in the CTA that is so many ranks further."""
+    """The arrive on the barrier at the same place in the CTA of rank ``value``."""
     before = listing(program, agent)
     found: dict[int, Operation] = {}
     for pc, site in enumerate(program.instructions[agent]):
         if site == repair.at:
             at = operand(before.code[pc], "barrier")
-            there = program.counterpart(at, (program.barriers[at].cta + repair.value) % program.ctas)
+            there = program.counterpart(at, repair.value)
             found[pc] = with_operand(before.code[pc], "barrier", at if there is None else there)
     return changed(before, found)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import PurePath
 
 from pipesim.model.groups import (
@@ -42,7 +43,9 @@ _VERBS = {
 
 def sentence(repair: Repair) -> str:
     """The change in one sentence."""
-    return _SENTENCES[repair.kind](repair)
+    *others, last = repair.role.split(",")
+    whose = f"each of {', '.join(others)} and {last}" if others else repair.role
+    return _SENTENCES[repair.kind](replace(repair, role=whose))
 
 
 def instruction(at: SourceInstruction) -> str:
@@ -110,6 +113,8 @@ def _later(r: Repair) -> str:
 
 
 def _arrive(r: Repair) -> str:
+    if r.was == Placed.ONE_WARP.value:
+        return f"one warp of {r.role} arrives on {r.group} for every stage, after {_beside(r.at)}"
     does = "commits to" if r.value == Engine.TCGEN05 else "arrives on"
     if r.at.op:
         return f"{r.role} {does} {r.group} for every stage: also after {_beside(r.at)}"
@@ -157,7 +162,9 @@ def _after_init(r: Repair) -> str:
 def _acquire(r: Repair) -> str:
     if r.was == Placed.FIRST.value:
         return f"{r.role} waits for {r.group}, with parity {r.value}, once: before it first executes {_beside(r.at)}"
-    if r.at.op:
+    if r.was == Placed.BEFORE_ALL.value:
+        place = f"all the work that it signals on {r.past.about}"
+    elif r.at.op:
         place = _beside(r.at)
     else:
         place = f"the work that it signals on {r.past.about}" if r.past.about else "it uses a stage"
@@ -188,8 +195,7 @@ def _other_group(r: Repair) -> str:
 
 
 def _other_cta(r: Repair) -> str:
-    further = "of the other CTA" if r.value == 1 else f"of the CTA {r.value} ranks further"
-    return f"{r.role}: {instruction(r.at)} is meant for the barrier {further}"
+    return f"{r.role}: {instruction(r.at)} is meant for the barrier of CTA {r.value}"
 
 
 def _swap(r: Repair) -> str:
@@ -219,6 +225,12 @@ def _shift(r: Repair) -> str:
         return f"{r.role}: {instruction(r.at)} is for the slot {by} {where}: that of its own stage"
     stages = f"{by} stage{'' if by == 1 else 's'}"
     return f"{r.role}: {instruction(r.at)} is for the stage {stages} {where}"
+
+
+def _every_warp(r: Repair) -> str:
+    if r.role.startswith("each of "):
+        return f"{r.role} executes {instruction(r.at)}, not only some of their warps"
+    return f"every warp of {r.role} executes {instruction(r.at)}, not only some of them"
 
 
 def _counted_in(r: Repair) -> str:
@@ -279,7 +291,7 @@ _SENTENCES = {
     RepairKind.FENCE: _fence,
     RepairKind.GROUP_WAIT: _group_wait,
     RepairKind.CLOSE: _close,
-    RepairKind.EVERY_WARP: lambda r: f"every warp of {r.role} executes {instruction(r.at)}, not only some of them",
+    RepairKind.EVERY_WARP: _every_warp,
     RepairKind.COUNT_IN: _counted_in,
     RepairKind.PEERS: lambda r: (
         f"{r.role} arrives on {r.group} of every CTA of the cluster, not only of {'one' if r.value else 'its own'}"

@@ -23,8 +23,25 @@ def roles_of(program: Program) -> list[str]:
 
 
 def members(program: Program, role: str) -> list[int]:
-    """The agents of a role; of the role "" all."""
-    return [n for n, agent in enumerate(program.agents) if role in ("", agent.role)]
+    """The agents of a role, or of several with commas between; of the role "" all."""
+    return [n for n, agent in enumerate(program.agents) if not role or agent.role in role.split(",")]
+
+
+def families(program: Program) -> dict[str, str]:
+    """Of each role that shares most of its lines with others those that do so, with commas between.
+
+    Their code is one function of the author's: what is wrong in one of them often is in all.
+    """
+    lines: dict[str, set[str]] = {}
+    for n, agent in enumerate(program.agents):
+        mine = {site.line for site in program.instructions[n][begin_of(program, n) :] if site.op not in _SILENT}
+        lines.setdefault(agent.role, set()).update(mine - {""})
+    found: dict[str, str] = {}
+    for role, mine in lines.items():
+        alike = [other for other, theirs in lines.items() if 2 * len(mine & theirs) > max(len(mine), len(theirs))]
+        if len(alike) > 1:
+            found[role] = ",".join(alike)
+    return found
 
 
 def warp_of(program: Program, agent: int) -> list[int]:

@@ -120,7 +120,8 @@ def with_meetings(program: Program, repair: Repair) -> Program:
         elif repair.kind is RepairKind.WARP_SYNC:
             known |= dict.fromkeys((each.cta, NAMED_BARRIERS + each.warp) for each in program.agents)
         elif repair.kind is RepairKind.NUMBER:
-            known |= {(me.cta, repair.value + n): None for n in range(max(a.index for a in program.agents))}
+            last = min(repair.value + len(program.agents), NAMED_BARRIERS)
+            known |= {(me.cta, number): None for number in range(repair.value, last)}
         elif repair.kind is RepairKind.AFTER_INIT and program.ctas == 1:
             known |= {(me.cta, 0): None}
     if len(known) == len(program.named_barriers):
@@ -185,8 +186,17 @@ def own_number(program: Program, agent: int, repair: Repair) -> Listing:
 
 
 def _of_number(program: Program, agent: int, repair: Repair) -> int:
-    """Which of the ``was`` meetings at one number is the agent's: each has as many warps of every role, in order."""
+    """Which of the ``was`` meetings at one number is the agent's: each has as many warps of every role, in order; with
+    -1 each has a role of its own.
+    """
     me = program.agents[agent]
+    if repair.was < 0:
+        meet = [
+            a.role
+            for n, a in enumerate(program.agents)
+            if any(number_of(program, op) == int(repair.group) for op in program.code[n])
+        ]
+        return list(dict.fromkeys(meet)).index(me.role) if me.role in meet else 0
     mine = [
         n
         for n in members(program, me.role)

@@ -90,7 +90,7 @@ def attention(slip: str = "") -> Protocol:
 TWO_GROUPS: dict[str, tuple[str, ...]] = {
     "no_init_arrive": ("wg1 arrives at named barrier 1 (64 threads) once before it begins",),
     "wrong_next": ("wg1 uses named barrier 1 instead of 2 at the bar_arrive",),
-    "v_not_released_by_wg1": ("wg1 arrives on v_free whenever it has finished with a stage of v_full",),
+    "v_not_released_by_wg1": ("each of wg0 and wg1 executes the arrive on v_free, not only some of their warps",),
     "k_released_late_wrong": ("wg0: the arrive on v_free is meant for k_free",),
     "v_wait_forgotten": (
         "wg0 waits for v_full, with parity 0 in the first lap, before the work that it signals on v_free",

@@ -69,7 +69,7 @@ def multicast(slip: str = "") -> Protocol:
 #: What is offered for each slip.
 PARTIAL_SUMS: dict[str, tuple[str, ...]] = {
     "no_final": ("every warp of the cluster meets the others (cluster_sync) before it exits",),
-    "back_local": ("sum: the arrive on back is meant for the barrier of the other CTA",),
+    "back_local": ("sum: the arrive on back is meant for the barrier of CTA 1",),
     "rel_relaxed": ("part: let the arrive release at cluster scope instead of .relaxed",),
     "sum_no_wait": ("sum waits for got, with parity 0 in the first lap, before it uses a stage",),
     "part_no_wait": ("part waits for back, with parity 1 in the first lap, before it uses a stage",),
