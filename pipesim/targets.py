@@ -33,6 +33,7 @@ from pipesim.protocols.catalog import BUILT_IN, ProtocolFunction
 from pipesim.protocols.limits import require_fits
 
 if TYPE_CHECKING:
+    from pipesim.ptx.editable import EditableKernel
     from pipesim.ptx.extract import Extraction
 
 Maker = Callable[[dict[str, int], bool], Program]  #: with all parameters, and whether every role is recorded twice
@@ -50,7 +51,7 @@ class Target:
     ``description``: what the function's docstring says, of which ``summary`` is the first line. ``maker``: what makes
     the program of all parameters, where another process has the function (:mod:`pipesim.protocol_process`).
     ``kernel``: what the program was read from, of a kernel's PTX, and ``launch_words`` how a command line names its
-    launch.
+    launch. ``editable``: its file, of which lines can be written otherwise and read again.
     """
 
     name: str
@@ -63,6 +64,7 @@ class Target:
     description: str = ""
     maker: Maker | None = None
     kernel: Extraction | None = None
+    editable: EditableKernel | None = None
     launch_words: tuple[str, ...] = ()
 
     def judging(self, strictness: Strictness) -> Target:
@@ -308,13 +310,23 @@ def _target(name: str, function: ProtocolFunction) -> Target:
 
 
 def _from_kernel(path: Path, launch: str, sets: Sequence[str]) -> Target:
-    from pipesim.ptx.kernel import read_kernel  # a quarter of the package, which few commands need
+    from pipesim.ptx.editable import EditableKernel  # a quarter of the package, which few commands need
+    from pipesim.ptx.kernel import ptx_text, read_kernel
 
     found = read_kernel(path, Path(launch) if launch else None, sets)
+    editable = EditableKernel(path, Path(launch) if launch else None, tuple(sets), ptx_text(path))
     name = found.program.name
     words = (*(("--launch", launch) if launch else ()), *(word for each in sets for word in ("--set", each)))
     return Target(
-        name, None, found.program, {}, f"kernel {name} of {path}", str(path), kernel=found, launch_words=words
+        name,
+        None,
+        found.program,
+        {},
+        f"kernel {name} of {path}",
+        str(path),
+        kernel=found,
+        editable=editable,
+        launch_words=words,
     )
 
 

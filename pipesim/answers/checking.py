@@ -262,7 +262,9 @@ class Checking:
     def _correct(self, unit: Unit) -> None:
         assert self._small is not None
         for n, refuted in enumerate(self._wrong):
-            self._corrections[n] = corrections_of(self._small.program, refuted, self._asked.program, unit)
+            self._corrections[n] = corrections_of(
+                self._small.program, refuted, self._asked.program, unit, self._asked.target.editable
+            )
 
     def _look_for_others(self, unit: Unit) -> None:
         assert self._small is not None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Collection, Mapping, Set
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from pipesim.answers.budget import Unit
 from pipesim.answers.views.check import Counterexample
@@ -34,6 +35,9 @@ from pipesim.prove.refutation import Refutation
 from pipesim.prove.repair.correction import Correction, corrections
 from pipesim.prove.search.breadth_first import explore
 from pipesim.targets import Target
+
+if TYPE_CHECKING:
+    from pipesim.ptx.editable import EditableKernel
 
 MOST_TRIES = 12  #: values of one parameter
 FEW_STATES = 2_000  #: searched of each smaller size
@@ -101,10 +105,18 @@ def other_ends(program: Program, known: Collection[Refutation]) -> tuple[FaultKi
     return tuple(sorted(others, key=lambda kind: kind.value))
 
 
-def corrections_of(small: Program, refuted: Refutation, asked: Program, unit: Unit) -> tuple[Correction, ...]:
-    """Its likely corrections, where the finding has none of its own and a change of the program shows them."""
+def corrections_of(
+    small: Program, refuted: Refutation, asked: Program, unit: Unit, kernel: EditableKernel | None = None
+) -> tuple[Correction, ...]:
+    """Its likely corrections, where the finding has none of its own and a change of the program shows them; of a kernel
+    that hung while it was read, changes of its file.
+    """
     if refuted.kind in OF_SCHEDULES | OF_LANES:
         return ()
+    if asked.coverage.blocked:
+        from pipesim.answers.kernel_corrections import corrections_of_kernel  # reads PTX, which few commands need
+
+        return corrections_of_kernel(kernel, asked, refuted, unit) if kernel is not None else ()
     return corrections(small, refuted, asked, unit)
 
 

@@ -18,6 +18,7 @@ from pipesim.ptx.launch.settings import with_settings
 from pipesim.ptx.launch.template import has_tensor_maps, open_words, template
 from pipesim.ptx.launch.values import Launch
 from pipesim.ptx.source_files import enter_sources
+from pipesim.ptx.text.module import Module
 from pipesim.ptx.text.read import read_module
 
 _PTX = InputKind("PTX file", MAX_PTX_BYTES, PtxError, "give the PTX of one module, as its compiler wrote it")
@@ -29,7 +30,19 @@ def read_kernel(ptx: Path, launch: Path | None = None, sets: Sequence[str] = ())
     ``sets``: ``OFFSET=VALUE`` for words of the parameters, in bytes from the first. Raises PtxError or
     LaunchFileError.
     """
-    text = _PTX.read_text(ptx)
+    return extract(*launch_of(ptx_text(ptx), ptx, launch, sets))
+
+
+def ptx_text(ptx: Path) -> str:
+    """The text of a PTX file. Raises PtxError for what is no such file."""
+    return _PTX.read_text(ptx)
+
+
+def launch_of(text: str, ptx: Path, launch: Path | None, sets: Sequence[str]) -> tuple[Module, Launch]:
+    """The module of this text and the launch; ``ptx`` names the text, and the launch file where ``launch`` does not.
+
+    Raises PtxError or LaunchFileError.
+    """
     launch = ptx.with_suffix(".json") if launch is None else launch
     if not launch.is_file():
         raise LaunchFileError(
@@ -40,7 +53,7 @@ def read_kernel(ptx: Path, launch: Path | None = None, sets: Sequence[str] = ())
     given = read_launch(LAUNCH_FILE.read_text(launch), str(launch))
     module = read_module(text, ptx.name, given.entry)  # a file may have many kernels
     enter_sources(ptx, module.files.values())
-    return extract(module, with_settings(given, entry_of(module, given), sets) if sets else given)
+    return module, with_settings(given, entry_of(module, given), sets) if sets else given
 
 
 @dataclass(frozen=True)

@@ -247,6 +247,7 @@ def _of_order(program: Program, role: str, sites: list[SourceInstruction]) -> It
     """Two instructions the other way round, where one of them signals or waits."""
     moving = SIGNALLING | PARITY_WAITS | {int(Op.FENCE), int(Op.WAIT_GROUP)}
     following: dict[tuple[SourceInstruction, SourceInstruction], None] = {}
+    nearest: dict[SourceInstruction, set[SourceInstruction]] = {}  # what comes next, where it is executed
     for agent in members(program, role):
         begin = begin_of(program, agent)
         setting_up = set(program.instructions[agent][:begin]) - set(program.instructions[agent][begin:])
@@ -255,8 +256,12 @@ def _of_order(program: Program, role: str, sites: list[SourceInstruction]) -> It
         for n, one in enumerate(placed):
             far = _FAR if one.op in SIGNALLING else _NEAR
             others = takewhile(lambda other: other != one, placed[n + 1 : n + 1 + _LOOKED_AT])  # noqa: B023 (used at once)
-            following |= dict.fromkeys((one, other) for other in islice(dict.fromkeys(others), far))
+            near = list(islice(dict.fromkeys(others), far))
+            following |= dict.fromkeys((one, other) for other in near)
+            nearest.setdefault(one, set()).update(near[:1])
     for one, other in following:
         if one != other and one.op != Op.INIT and (one.op in moving or other.op in moving - MEETINGS - SIGNALS):
             rank = 6 if not _too_early(one, other) else 4 if one.op not in SIGNALS else 5
+            if one.op == Op.BAR_SYNC and nearest[one] != {other}:
+                rank = 6
             yield rank, Repair(K.MOVE, role, one.about, at=one, past=other)

@@ -1,0 +1,116 @@
+"""Lines of a kernel's PTX with a mistake: what is offered, in the words of the line; one that hangs is read again."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from pipesim.answers.counterexample import corrections_of
+from pipesim.model.finding import Verdict
+from pipesim.prove.check import Check, check
+from pipesim.prove.repair.correction import Correction
+from pipesim.targets import Target, find
+
+KERNELS = Path(__file__).resolve().parents[1] / "ptx" / "kernels"
+GEMM, SCALE, PIPELINED = "gemm_wgmma_ws-sm_90a", "scale_ws_s3-sm_90a", "scale_pipelined_s3-sm_90a"
+
+Edit = Callable[[str], str]
+
+
+def out(line: str) -> str:
+    return f"// {line}"
+
+
+def other(was: str, now: str) -> Edit:
+    return lambda line: line.replace(was, now)
+
+
+#: The mistake by name: the kernel, the text by which its lines are found and which of them they are, what is written.
+#: Then what is offered.
+HANGS: dict[str, tuple[str, str, slice, Edit, str]] = {
+    "count": (GEMM, "mbarrier.init", slice(4, 8), other("], 1", "], 2"),
+              "initialise on_gluon.py:166:30 with a count of 1 instead of 2 (kernel.ptx, lines 101, 108, 115 and 122)"),
+    "bytes": (GEMM, "expect_tx", slice(0, 1), other("24576", "24592"),
+              ("load expects 24,576 bytes on on_gluon.py:166:13 instead of 24,592: as many as are copied"
+               " (kernel.ptx, line 598)")),
+    "threads": (GEMM, "bar.sync 	0, 128", slice(0, 1), other("128", "160"),
+                "128 threads at __syncthreads() instead of 160 (kernel.ptx, line 392)"),
+    "arrive": (SCALE, "mbarrier.arrive.shared", slice(0, 1), out,
+               "one thread of compute arrives on on_gluon.py:114:30 for every stage, after kernel.ptx, line 298"),
+    "arrive of the last role": (SCALE, "mbarrier.arrive.shared", slice(2, 3), out,
+               "one thread of store arrives on on_gluon.py:114:59 for every stage, after kernel.ptx, line 496"),
+}  # fmt: skip
+RUNS_ON: dict[str, tuple[str, str, slice, Edit, str]] = {
+    "fence": (SCALE, "fence.proxy.async", slice(1, 2), out,
+              "every role executes fence.proxy.async after its writes, before it signals any other agent"),
+    "fence of a gemm": (GEMM, "fence.proxy.async", slice(0, 1), out,
+              "every role executes fence.proxy.async after its writes, before it signals any other agent"),
+    "groups": (GEMM, "wgmma.wait_group", slice(0, 1), other("aligned 1", "aligned 2"),
+               "mma_store leaves no more than 1 of its groups pending when it waits for them, instead of 2"),
+    "commit": (SCALE, "cp.async.bulk.commit_group", slice(0, 1), out,
+               "store executes cp.async.bulk.commit_group after its bulk stores, before it waits for them"),
+    "fewer bytes": (SCALE, "expect_tx", slice(0, 1), other("8192", "4096"),
+                    "load expects 8,192 bytes on on_gluon.py:114:13 instead of 4,096: as many as are copied"),
+    "groups of a loop": (PIPELINED, "wait_group.read 	1", slice(0, 1), other("read 	1", "read 	2"),
+        ("each of load_store, load_store_2 and compute leaves no more than 1 of its groups pending when it waits for "
+         "them, instead of 2")),
+}  # fmt: skip
+
+
+def written(folder: Path, kernel: str, text: str, which: slice, edit: Edit) -> Target:
+    """The kernel with the edit made in those of the lines with the text."""
+    lines = (KERNELS / f"{kernel}.ptx").read_text().split("\n")
+    for number in [n for n, line in enumerate(lines) if text in line][which]:
+        assert edit(lines[number]) != lines[number]
+        lines[number] = edit(lines[number])
+    (folder / "kernel.ptx").write_text("\n".join(lines))
+    shutil.copy(KERNELS / f"{kernel}.json", folder / "kernel.json")
+    return find(str(folder / "kernel.ptx"))
+
+
+def offered(target: Target) -> tuple[Check, list[Correction]]:
+    program = target.build()
+    found = check(program)
+    every = [
+        corrections_of(program, refuted, program, lambda done, of: None, target.editable)
+        for refuted in found.refutations
+    ]
+    return found, list(dict.fromkeys(c for each in every for c in each))
+
+
+@pytest.mark.parametrize("name", HANGS)
+def test_a_line_of_a_kernel_that_hangs_is_offered(name: str, tmp_path: Path) -> None:
+    *mistake, meant = HANGS[name]
+    target = written(tmp_path, *mistake)  # type: ignore[arg-type]
+    assert target.build().coverage.blocked
+    found, given = offered(target)
+    assert found.verdict is Verdict.REFUTED
+    assert [each.said for each in given] == [meant]
+    assert re.fullmatch(r".*/kernel\.ptx:\d+", given[0].line)
+    assert given[0].line.rpartition(":")[2] in given[0].said
+
+
+@pytest.mark.parametrize("name", RUNS_ON)
+def test_a_change_of_a_kernel_that_was_followed_to_its_end_is_offered(name: str, tmp_path: Path) -> None:
+    *mistake, meant = RUNS_ON[name]
+    target = written(tmp_path, *mistake)  # type: ignore[arg-type]
+    assert not target.build().coverage.blocked
+    assert [each.said for each in offered(target)[1]] == [meant]
+
+
+def test_nothing_is_offered_where_no_line_alone_suffices(tmp_path: Path) -> None:
+    """The arrive of the gemm is on the stage before, whose address no wait has."""
+    _, given = offered(written(tmp_path, GEMM, "mbarrier.arrive.shared", slice(0, 1), out))
+    assert given == []
+
+
+def test_the_kernels_are_right_as_they_are() -> None:
+    for kernel in (GEMM, SCALE, PIPELINED):
+        target = find(str(KERNELS / f"{kernel}.ptx"))
+        assert check(target.build()).verdict is Verdict.PROVED
+        assert target.editable is not None
+        assert target.editable.read().program == target.program
