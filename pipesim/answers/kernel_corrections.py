@@ -11,11 +11,11 @@ from collections.abc import Collection, Iterator
 from itertools import islice
 
 from pipesim.answers.budget import Unit
-from pipesim.answers.kernel_lines import Change, HungKernel
+from pipesim.answers.kernel_lines import HungKernel, LineChange
 from pipesim.errors import PipesimError
 from pipesim.model.barrier import MAX_COUNT
 from pipesim.model.finding import Verdict
-from pipesim.model.groups import ON_NAMED_BARRIER, PARITY_WAITS
+from pipesim.model.groups import BY_PARITY, ON_NAMED_BARRIER, SIGNALS
 from pipesim.model.ops import Op, operand
 from pipesim.model.program import Program
 from pipesim.prove.check import check
@@ -54,7 +54,7 @@ def corrections_of_kernel(
     return ()
 
 
-def _changes(hung: HungKernel, blocked: Collection[str]) -> Iterator[Change]:
+def _changes(hung: HungKernel, blocked: Collection[str]) -> Iterator[LineChange]:
     """What is tried: numbers that contradict what the kernel did, arrives of too many or too few, a parity."""
     yield from _numbers(hung)
     yield from _guards(hung)
@@ -69,7 +69,7 @@ def _changes(hung: HungKernel, blocked: Collection[str]) -> Iterator[Change]:
 # numbers
 
 
-def _numbers(hung: HungKernel) -> Iterator[Change]:
+def _numbers(hung: HungKernel) -> Iterator[LineChange]:
     """Counts, bytes and threads as the operations that were executed need them."""
     program = hung.program
     for repair in (*threads(program), *expects(program), *_counts(program)):
@@ -77,14 +77,14 @@ def _numbers(hung: HungKernel) -> Iterator[Change]:
         if repair.kind is RepairKind.COUNT:
             new = {line: _with_last(hung, line, repair.value) for line in hung.lines_of({Op.INIT}, mine)}
         elif repair.kind is RepairKind.EXPECT:
-            lines = hung.lines_of({Op.ARRIVE, Op.EXPECT_TX}, mine)
+            lines = hung.lines_of(SIGNALS, mine)
             new = {line: _with_last(hung, line, repair.value) for line in lines if "expect_tx" in hung.text(line)}
         elif repair.kind is RepairKind.THREADS:
             new = dict(_with_threads(hung, repair))
         else:
             continue
         if new:
-            yield Change(new, repair, f"{sentence(repair)} ({hung.places(new)})")
+            yield LineChange(new, repair, f"{sentence(repair)} ({hung.places(new)})")
 
 
 def _with_last(hung: HungKernel, line: int, value: int) -> str:
@@ -100,7 +100,7 @@ def _with_threads(hung: HungKernel, repair: Repair) -> Iterator[tuple[int, str]]
         for op in code
         if op[0] in ON_NAMED_BARRIER and str(number_of(program, op)) in numbers
     }
-    for line in hung.lines_of({Op.BAR_SYNC, Op.BAR_ARRIVE}, named):
+    for line in hung.lines_of(ON_NAMED_BARRIER, named):
         if "," in hung.text(line):
             yield line, re.sub(r",\s*[%\w]+(?=\s*;)", f", {repair.value}", hung.text(line))
 
@@ -119,9 +119,9 @@ def _counts(program: Program) -> Iterator[Repair]:
 # parities
 
 
-def _parities(hung: HungKernel, group: Collection[int]) -> Iterator[Change]:
+def _parities(hung: HungKernel, group: Collection[int]) -> Iterator[LineChange]:
     """The other parity at one line that waits for a barrier of the group."""
-    for line in hung.lines_of({*map(Op, PARITY_WAITS), Op.TRY_WAIT}, group):
+    for line in hung.lines_of(BY_PARITY, group):
         parity = _PARITY.search(hung.text(line))
         if parity is None:
             continue
@@ -132,13 +132,13 @@ def _parities(hung: HungKernel, group: Collection[int]) -> Iterator[Change]:
             new = f"{{ .reg .b32 %pipesim_parity; xor.b32 %pipesim_parity, {parity[2]}, 1; {other} }}"
         role, name = hung.who(line), hung.name(group)
         said = f"{role} waits for {name} with the other parity ({hung.places([line])}: {parity[2]} inverted)"
-        yield Change({line: new}, Repair(RepairKind.PHASES, role, name), said)
+        yield LineChange({line: new}, Repair(RepairKind.PHASES, role, name), said)
 
 
 # arrives
 
 
-def _guards(hung: HungKernel) -> Iterator[Change]:
+def _guards(hung: HungKernel) -> Iterator[LineChange]:
     """An arrive that all threads execute at a line, by as many as its barrier counts."""
     for group in hung.groups():
         for line in hung.lines_of({Op.ARRIVE}, group):
@@ -148,10 +148,10 @@ def _guards(hung: HungKernel) -> Iterator[Change]:
                     repair = Repair(RepairKind.LANES, hung.who(line), hung.name(group), 1, 32)
                     words = f"only {said} executes the arrive on {hung.name(group)}, by a predicate"
                     new = {line: hung.guarded(hung.text(line), predicate)}
-                    yield Change(new, repair, f"{words} ({hung.places(new)})")
+                    yield LineChange(new, repair, f"{words} ({hung.places(new)})")
 
 
-def _arrives(hung: HungKernel, group: Collection[int]) -> Iterator[Change]:
+def _arrives(hung: HungKernel, group: Collection[int]) -> Iterator[LineChange]:
     """An arrive after an instruction that follows a wait for another group, on the same stage, by as many as count."""
     for agents in hung.roles().values():
         said, predicate = hung.counted(group, agents)
@@ -164,4 +164,4 @@ def _arrives(hung: HungKernel, group: Collection[int]) -> Iterator[Change]:
                 words = f"{said} arrives on {hung.name(group)} for every stage, after {hung.places([line])}"
                 new = f"{hung.text(line)} {hung.guarded(arrive, predicate)}"
                 repair = Repair(RepairKind.ARRIVE, hung.program.agents[agents[0]].role, hung.name(group))
-                yield Change({line: new}, repair, words)
+                yield LineChange({line: new}, repair, words)

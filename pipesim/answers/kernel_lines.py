@@ -6,18 +6,18 @@ from collections import defaultdict
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
-from pipesim.model.groups import BRINGS_BYTES, DELAYED_ARRIVALS, PARITY_WAITS, SIGNALS
+from pipesim.model.groups import BRINGS_BYTES, DELAYED_ARRIVALS, ON_NAMED_BARRIER, PARITY_WAITS, SIGNALS
 from pipesim.model.ops import Op, operand
 from pipesim.model.program import Program
 from pipesim.prove.repair.kinds import Repair
-from pipesim.ptx.editable import EditableKernel, Placed
+from pipesim.ptx.editable import EditableKernel, KernelReading
 
 _LANES = 32
 _SIGNAL = SIGNALS | BRINGS_BYTES | DELAYED_ARRIVALS
 
 
 @dataclass(frozen=True)
-class Change:
+class LineChange:
     """Lines of the file that are written otherwise, and the change as a repair and in words."""
 
     lines: Mapping[int, str]
@@ -28,7 +28,7 @@ class Change:
 class HungKernel:
     """The file, and its program as far as it was followed."""
 
-    def __init__(self, kernel: EditableKernel, placed: Placed) -> None:
+    def __init__(self, kernel: EditableKernel, placed: KernelReading) -> None:
         self.program: Program = placed.program
         self._kernel = kernel
         self._where = placed.lines
@@ -44,14 +44,14 @@ class HungKernel:
         said = f"{', '.join(map(str, others))} and " if others else ""
         return f"{self._kernel.ptx.name}, line{'s' if others else ''} {said}{last}"
 
-    def lines_of(self, ops: Collection[Op], on: Collection[int]) -> list[int]:
-        """The lines of such operations on these barriers or named barriers, which are their first operand."""
+    def lines_of(self, ops: Collection[int], on: Collection[int]) -> list[int]:
+        """The lines of such operations on these barriers, or of operations on named barriers on these."""
         return sorted(
             {
                 line
                 for code, lines in zip(self.program.code, self._where, strict=True)
                 for op, line in zip(code, lines, strict=True)
-                if op[0] in ops and op[1] in on
+                if op[0] in ops and operand(op, "named_barrier" if op[0] in ON_NAMED_BARRIER else "barrier") in on
             }
         )
 
@@ -59,7 +59,12 @@ class HungKernel:
 
     def groups(self) -> list[tuple[int, ...]]:
         """The barriers of one CTA that have a name and a count in common, each group in the order of its addresses."""
-        counts = {op[1]: operand(op, "count") for code in self.program.code for op in code if op[0] == Op.INIT}
+        counts = {
+            operand(op, "barrier"): operand(op, "count")
+            for code in self.program.code
+            for op in code
+            if op[0] == Op.INIT
+        }
         found: defaultdict[tuple[str, int], list[int]] = defaultdict(list)
         for n, barrier in enumerate(self.program.barriers):
             if not barrier.cta:
@@ -107,7 +112,9 @@ class HungKernel:
 
     def counted(self, group: Collection[int], agents: list[int]) -> tuple[str, str]:
         """Who of these agents arrives by the count of a group, in words, and the PTX of a predicate ("" for all)."""
-        inits = (op for code in self.program.code for op in code if op[0] == Op.INIT and op[1] in group)
+        inits = (
+            op for code in self.program.code for op in code if op[0] == Op.INIT and operand(op, "barrier") in group
+        )
         count = next((operand(op, "count") for op in inits), 1)
         role = " and ".join(dict.fromkeys(self.program.agents[n].role for n in agents))
         if count == _LANES * len(agents):

@@ -13,7 +13,7 @@ from pipesim.ptx.extract import emit
 from pipesim.ptx.kernel import launch_of
 
 
-class Placed(NamedTuple):
+class KernelReading(NamedTuple):
     """A program that was read from a file, with where its operations and its barriers are.
 
     ``lines``: for each agent and operation the line of the PTX file. ``offsets``: for each barrier its byte offset in
@@ -38,7 +38,7 @@ class EditableKernel:
         """The text of a line of the file, from 1 on."""
         return self.text.split("\n")[number - 1]
 
-    def read(self, lines: Mapping[int, str] | None = None) -> Placed:
+    def read(self, lines: Mapping[int, str] | None = None) -> KernelReading:
         """The program with these lines instead, by number. Raises PtxError or LaunchFileError."""
         text = self.text.split("\n")
         for number, new in (lines or {}).items():
@@ -48,4 +48,4 @@ class EditableKernel:
         body = ready.function.body
         where = tuple(tuple(body[at].line for at in each.positions) for each in emulation.cluster.recorder.streams)
         made = emit(ready, emulation)
-        return Placed(made.program, where, tuple(offset for _, offset in made.places))
+        return KernelReading(made.program, where, tuple(offset for _, offset in made.places))

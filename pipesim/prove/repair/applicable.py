@@ -37,6 +37,7 @@ from pipesim.prove.repair.arithmetic import (
 )
 from pipesim.prove.repair.kinds import SIGNALLING, Fenced, Ranked, Repair, RepairKind
 from pipesim.prove.repair.order import gives_back, works
+from pipesim.prove.repair.partners import uses_what_others_fill
 from pipesim.prove.repair.sites import (
     arrived_at,
     begin_of,
@@ -150,7 +151,11 @@ def _of_one_operation(program: Program) -> Iterator[Ranked]:
         yield 1, Repair(K.ARRIVES_TOO, role, group)
     yield from ((2, repair) for repair in masks(program))
     yield from ((3, repair) for repair in counts(program))
-    yield from ((2, repair) for repair in threads(program))
+    numbers = [repair for repair in threads(program) if repair.kind is K.NUMBER]
+    yield from ((2, repair) for repair in numbers)
+    shared = {repair.group for repair in numbers}
+    for repair in (repair for repair in threads(program) if repair.kind is not K.NUMBER):
+        yield 3 if shared & set(repair.group.split(",")) else 2, repair
     yield from ((2, Repair(K.STAY, *pair)) for pair in pairs(program, lambda op: op[0] == Op.ARRIVE_DROP))
     yield from ((4, repair) for repair in _depths(program))
 
@@ -218,13 +223,15 @@ def _of_some_warps(program: Program, role: str, sites: list[SourceInstruction]) 
 
 
 def _awaited_after(program: Program, role: str, group: str) -> int:
-    """The engine for whose groups a role waits right after it has arrived on the group, -1 if it does not."""
+    """The engine for whose groups a role waits right after it has arrived on the group, -1 if it does not; only of one
+    that uses what others fill.
+    """
     for agent in members(program, role):
         code = program.code[agent]
         for pc, op in enumerate(code):
             if gives_back(op) and program.instructions[agent][pc].about == group:
                 for later in takewhile(works, code[pc + 1 :]):
-                    if later[0] == Op.WAIT_GROUP:
+                    if later[0] == Op.WAIT_GROUP and uses_what_others_fill(program, agent, operand(later, "engine")):
                         return operand(later, "engine")
     return -1
 

@@ -86,8 +86,8 @@ def expects(program: Program) -> Iterator[Repair]:
     for barrier, sizes in expected.items():
         each, rest = divmod(landed[barrier], len(sizes))
         for role in whose[barrier]:
-            alike = len(set(sizes)) == 1 and not rest
-            found[role, program.barriers[barrier].name].add((each, sizes[0]) if alike else (-1, -1))
+            odd = [size for size in dict.fromkeys(sizes) if size != each] or sizes[:1]
+            found[role, program.barriers[barrier].name].add((each, odd[0]) if not rest else (-1, -1))
     for (role, group), several in found.items():
         sizes_now = {nbytes for nbytes, _ in several}
         nbytes, was = next(((nbytes, was) for nbytes, was in sorted(several) if nbytes != was), (0, 0))
@@ -141,7 +141,7 @@ def threads(program: Program) -> Iterator[Repair]:
         if len(asked) == 1 and min(asked) > WARP and come >= 2 * min(asked) and not come % min(asked):
             yield Repair(RepairKind.NUMBER, "", str(name), _free(program), come // min(asked))
             yield Repair(RepairKind.NUMBER, "", str(name), _free(program), -1)
-        else:
+        if asked:
             wrong.setdefault((come, min(asked - {come})), []).append(name)
     for (come, was), names in wrong.items():
         yield Repair(RepairKind.THREADS, "", ",".join(map(str, names)), come, was)

@@ -47,13 +47,24 @@ def _on_another(program: Program, role: str, mine: _Doings, done: str, anybody: 
     sizes = _sizes(program)
     own = {group for other in _EXCLUDES.get(done, ()) for group in mine.get(other, ())}
     for group, sites in mine[done].items():
-        for other in (name for name in sizes if name not in {*mine[done], *own} and sizes[name] == sizes[group]):
+        for other in (name for name in sizes if name not in {*mine[done], *own}):
             twice = len(sites) > 1 or (done == "waits" and _is_signalled(mine, group))
             if other in anybody and not twice:
                 continue
             rank = 2 if twice and other not in anybody else 6
             for site in sites:
-                yield rank, Repair(K.OTHER_GROUP, role, group, at=site, past=site._replace(about=other))
+                if sizes[other] == sizes[group] or _stages_used(program, role, site) <= set(sizes[other]):
+                    yield rank, Repair(K.OTHER_GROUP, role, group, at=site, past=site._replace(about=other))
+
+
+def _stages_used(program: Program, role: str, site: SourceInstruction) -> set[int]:
+    """The stages on whose barriers an instruction is."""
+    return {
+        program.barriers[operand(op, "barrier")].stage
+        for agent in members(program, role)
+        for op, here in zip(program.code[agent], program.instructions[agent], strict=True)
+        if here == site
+    }
 
 
 def _is_signalled(mine: _Doings, group: str) -> bool:

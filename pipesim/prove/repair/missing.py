@@ -98,9 +98,9 @@ def of_waits(program: Program) -> Iterator[Ranked]:
     waits = pairs(program, lambda op: op[0] in PARITY_WAITS)
     groups = dict.fromkeys(barrier.name for barrier in program.barriers)
     for kind in (K.PHASES, K.STAGES):
-        yield from (
-            (4, Repair(kind, *pair, start)) for pair in waits for start in sorted(first_parities(program, *pair))
-        )
+        for pair in waits:
+            likely = first_parities(program, *pair)
+            yield from ((4 if start in likely else 6, Repair(kind, *pair, start)) for start in (0, 1))
     unasked = [(role, group) for role in roles_of(program) for group in groups if (role, group) not in set(waits)]
     for role, group in unasked:
         yield from _of_a_wait(program, role, group)

@@ -6,7 +6,7 @@ A role that waits for ``empty`` and then signals ``full`` fills; one that waits 
 
 from __future__ import annotations
 
-from pipesim.model.groups import PARITY_WAITS, SIGNALS, TOUCHES_MEMORY
+from pipesim.model.groups import ENGINE_ACCESSES, PARITY_WAITS, SIGNALS, TOUCHES_MEMORY, WRITES_MEMORY
 from pipesim.model.ops import Op, operand
 from pipesim.model.program import Program
 from pipesim.prove.repair.order import gives_back
@@ -52,6 +52,25 @@ def _cells(program: Program, agent: int) -> set[int]:
     """The first cells of what an agent accesses; a multicast's in every CTA that it names a place in."""
     used = {operand(op, "access") for op in program.code[agent] if op[0] in TOUCHES_MEMORY}
     return {cell for access in used for cell in range(*program.cells[access])}
+
+
+def uses_what_others_fill(program: Program, agent: int, engine: int) -> bool:
+    """True if the agent's transfers on an engine use memory that agents of other roles write."""
+    role = program.agents[agent].role
+    used = {
+        cell
+        for op in program.code[agent]
+        if op[0] in ENGINE_ACCESSES and operand(op, "engine") == engine
+        for cell in range(*program.cells[operand(op, "access")])
+    }
+    written = {
+        operand(op, "access")
+        for other, code in enumerate(program.code)
+        if program.agents[other].role != role
+        for op in code
+        if op[0] in WRITES_MEMORY
+    }
+    return any(not used.isdisjoint(range(*program.cells[access])) for access in written)
 
 
 def first_parities(program: Program, role: str, group: str) -> tuple[int, ...]:
