@@ -111,7 +111,10 @@ def launch_of(record: dict[str, Any], ptx: str) -> Launch:
 def with_cta(launch: Launch, cta: int) -> Launch:
     """The launch with another CTA that is followed. NotRecordableError if its grid has none of this number."""
     if not 0 <= cta < prod(launch.grid):
-        raise NotRecordableError(f"its grid has {prod(launch.grid):,} CTAs, and none of the number {cta:,}")
+        raise NotRecordableError(
+            f"its grid has {prod(launch.grid):,} CTAs, and none of the number {cta:,}",
+            correction=f"use --cta 0 to {prod(launch.grid) - 1:,}",
+        )
     return replace(launch, cta=cta)
 
 
