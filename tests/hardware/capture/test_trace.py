@@ -231,17 +231,17 @@ def test_a_plan():
     assert tagged.capacity == 6014  # 1000 tiles of at most 6 records, two more, and two
     assert tagged.shape.smem_bytes == 4 * 16384 + 64 + 3 * 6014 * 8 <= 232448
     assert (layout.shape.block, layout.record_ctas) == ((96,), 1)
-    long = plan(_base(tiles=10_000), 232448, 233472)
-    assert (long.memory, long.capacity, long.shape.smem_bytes) == ("device", 60_009, 233472 // 2 + 1024)
-    short = plan(replace(_base(tiles=10_000), memory="shared"), 232448, 233472)
+    long = plan(_base(tiles=3_000), 232448, 233472)
+    assert (long.memory, long.capacity, long.shape.smem_bytes) == ("device", 18_009, 233472 // 2 + 1024)
+    short = plan(replace(_base(tiles=3_000), memory="shared"), 232448, 233472)
     assert (short.memory, short.capacity, short.shape.smem_bytes) == ("shared", room // 24, 232448 - room % 24)
-    few = plan(replace(_base(tiles=10_000), window=(9_990, 10_020)), 232448, 233472)
+    few = plan(replace(_base(tiles=3_000), window=(2_990, 3_020)), 232448, 233472)
     assert (few.memory, few.capacity) == ("shared", 74)
     assert [source_tiles(_base(tiles=tiles).params, 1) for tiles in (1, 1000, 10_000)] == [9, 1000, 1024]
 
 
 def test_records_that_do_not_fit_beside_the_ring():
-    full = _base(stages=14, tile_bytes=16384, tiles=10_000)
+    full = _base(stages=14, tile_bytes=16384, tiles=1_000)
     assert plan(full, 232448, 233472).memory == "device"
     with pytest.raises(ConfigurationError, match="there is no room for records in shared memory") as caught:
         plan(replace(full, memory="shared", clock="both", params={**full.params, "consumer_warps": 15}), 232448, 233472)
