@@ -208,10 +208,14 @@ def _protocols() -> list[str]:
 def main(argv: list[str] | None = None) -> int:
     """Rewrite or check the pages."""
     parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("pages", nargs="*", metavar="PAGE", help="only these, for example docs/tour.md")
     parser.add_argument("--check", action="store_true", help="change nothing; exit with 1 if a page is stale")
     options = parser.parse_args(argv)
+    unknown = [name for name in options.pages if name not in PAGES]
+    if unknown:
+        parser.error(f"no page with blocks: {', '.join(unknown)}")
     stale = 0
-    for name in PAGES:
+    for name in options.pages or PAGES:
         path = ROOT / name
         before = path.read_text(encoding="utf-8")
         after = page(before)

@@ -31,5 +31,5 @@ def advisories(program: Program) -> tuple[Advisory, ...]:
                 f"{role} arrives on {name} by cp.async without .noinc, and {name} counts bytes, too: PTX adds these "
                 "arrivals to the pending count, as here; H100 and H200 add them to the bytes"
             )
-            found.setdefault((role, line), Advisory(role, said, line))
+            found.setdefault((role, line), Advisory(role, said, line, "cp_async_count"))
     return tuple(found.values())

@@ -21,7 +21,7 @@ def cut_off(program: Program, late: Sequence[tuple[int, int]]) -> tuple[Advisory
         tile = program.access_name(operand(op, "access"))
         does = f"the {_transfer(op)} of {role} {'from' if op[0] == Op.TRANSFER_READ else 'into'} {tile}"
         claim = f"{does} is still in flight when the last agent of its CTA exits: nothing waits for it"
-        found.setdefault((role, line), Advisory(role, claim, line))
+        found.setdefault((role, line), Advisory(role, claim, line, "transfer_in_flight"))
     return tuple(found.values())
 
 

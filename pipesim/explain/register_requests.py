@@ -29,7 +29,7 @@ def advisories(program: Program) -> tuple[Advisory, ...]:
                     f"{program.agent_name(other)} {_words(mine)}, {program.agent_name(first)} in the same warp group "
                     f"{_words(asked)}, which PTX leaves undefined"
                 )
-                found.setdefault((role, line), Advisory(role, said, line))
+                found.setdefault((role, line), Advisory(role, said, line, "register_requests"))
     return tuple(found.values())
 
 

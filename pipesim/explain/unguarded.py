@@ -57,7 +57,7 @@ def _of(program: Program, agent: int, starts: list[int], writes: dict[int, list[
                 read = True
                 tile = program.access_name(access)
                 claim = f"{role} never waits: its read of {tile} is not ordered after the write by {other}"
-                yield Advisory(role, claim, program.line(agent, pc))
+                yield Advisory(role, claim, program.line(agent, pc), "race")
         elif op[0] in WRITES_MEMORY:
             access = operand(op, "access")
             cells = _cells(program, access)
@@ -65,7 +65,7 @@ def _of(program: Program, agent: int, starts: list[int], writes: dict[int, list[
                 again = True
                 tile = program.access_name(access)
                 claim = f"{role} never waits: its copy into {tile} is not ordered after the read of its previous copy"
-                yield Advisory(role, claim, program.line(agent, pc))
+                yield Advisory(role, claim, program.line(agent, pc), "race")
             mine.update(cells)
             if op[0] == Op.TMA_LOAD:
                 copied.update(cells)

@@ -213,11 +213,15 @@ class FaultReport:
 
 @dataclass(frozen=True)
 class Advisory:
-    """What is not a fault of the schedule that was followed, and still wrong: the role, what it does, and its line."""
+    """What is not a fault of the schedule that was followed, and still wrong: the role, what it does, and its line.
+
+    ``kind``: the name under which ``pipesim explain`` says more, "" if it has none.
+    """
 
     role: str
     claim: str
     line: str
+    kind: str = ""
 
 
 Finding = Deadlock | FaultReport

@@ -55,7 +55,8 @@ def advisories(program: Program) -> tuple[Advisory, ...]:
         op, role, line = program.code[agent][pc], program.agents[agent].role, program.line(agent, pc)
         named = op[0] == Op.INIT
         what = program.barriers[operand(op, "barrier")].name if named else program.access_name(operand(op, "access"))
-        found.setdefault((role, line), Advisory(role, _NOTES[fault.kind].format(role=role, what=what), line))
+        claim = _NOTES[fault.kind].format(role=role, what=what)
+        found.setdefault((role, line), Advisory(role, claim, line, fault.kind.name.lower()))
     return tuple(found.values())
 
 

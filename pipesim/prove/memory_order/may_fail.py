@@ -115,7 +115,8 @@ def advisories(program: Program) -> tuple[Advisory, ...]:
             if op[0] == Op.ARRIVE and not operand(op, "semantics") and program.barriers[op[BARRIER]].cta != me.cta:
                 claim = f"{me.role} arrives on {program.barriers[op[BARRIER]].name} of another CTA without a scope"
                 line = program.line(a, pc)
-                told = Advisory(me.role, f"{claim}, which PTX treats as CTA scope; the libraries do the same", line)
+                claim += ", which PTX treats as CTA scope; the libraries do the same"
+                told = Advisory(me.role, claim, line, "unscoped_arrive")
                 found.setdefault((me.role, line), told)
     return tuple(found.values())
 

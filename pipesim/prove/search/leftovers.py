@@ -34,6 +34,14 @@ class Left(Enum):
     CP_ASYNC = "a cp.async arrive of {role} may be counted on {place} when the CTA of that barrier has exited"
 
 
+_KINDS = {  #: as `pipesim explain` calls them
+    Left.UNREAD: "unread_data",
+    Left.IN_FLIGHT: "transfer_in_flight",
+    Left.COMMIT: "commit_after_exit",
+    Left.CP_ASYNC: "cp_async_after_exit",
+}
+
+
 class Leftover(NamedTuple):
     """One operation that leaves something, and the access it is left in; of a delayed arrival the barrier."""
 
@@ -77,7 +85,7 @@ def advisories(program: Program, found: tuple[Leftover, ...]) -> tuple[Advisory,
         role, line = program.agents[left.agent].role, program.line(left.agent, left.pc)
         said.setdefault((left.what, role, line), left)
     return tuple(
-        Advisory(role, what.value.format(role=role, place=_place(program, left)), line)
+        Advisory(role, what.value.format(role=role, place=_place(program, left)), line, _KINDS[what])
         for (what, role, line), left in said.items()
     )
 

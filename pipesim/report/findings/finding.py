@@ -111,9 +111,11 @@ def fault_lines(faults: Sequence[FaultReport], width: int = DEFAULT_WIDTH) -> li
 
 
 def advisory_lines(advisories: Sequence[Advisory], width: int = DEFAULT_WIDTH) -> list[str]:
-    """What another schedule would show, one field each."""
+    """What another schedule would show, one field each, and where to read on."""
     said = [a.claim + (f" ({place(a.line)})" if a.line else "") for a in advisories]
-    return [line for note in said for line in field("note", [note], width)]
+    lines = [line for note in said for line in field("note", [note], width)]
+    kinds = dict.fromkeys(advisory.kind for advisory in advisories if advisory.kind)
+    return [*lines, *field("see", [f"pipesim explain {kind}" for kind in kinds], width)] if kinds else lines
 
 
 def budget_lines(steps: int, width: int = DEFAULT_WIDTH, cut: Limit | None = None) -> list[str]:

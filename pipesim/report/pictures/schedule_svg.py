@@ -23,6 +23,7 @@ from pipesim.report.text.words import number, parameters
 MOST_AGENTS = 6  #: that have lanes of their own
 _CELL = 7.3  #: width of a character: fonts differ, and a text must not leave its box
 _LEAST, _MOST = 18, 30  #: cells of a lane's text
+_FEW, _MOST_OF_FEW = 3, 34  #: so few lanes have room for more
 _PAD = 7  #: between a box and its text
 _GAP = 10  #: between two rows
 _GUTTER = 18  #: between two lanes
@@ -94,10 +95,10 @@ def _frame(rows: Sequence[Line | Fold], shown: Counterexample) -> _Sheet:
     titles = {agent: role_lane(agent) if many else agent for agent in agents}
     said = [_said(step, titles) for step in steps]
     said += [*titles.values(), *shown.standing.values()]
-    cells = min(_MOST, max([_LEAST, *map(cell_len, said)]))
-    lane = cells * _CELL + 2 * _PAD
-    left = MARGIN + _CELL * (max([4, *(len(number(step.number)) for step in steps)]) + 1)
     lanes = list(dict.fromkeys(titles.values()))
+    most = _MOST_OF_FEW if len(lanes) <= _FEW else _MOST
+    lane = min(most, max([_LEAST, *map(cell_len, said)])) * _CELL + 2 * _PAD
+    left = MARGIN + _CELL * (max([4, *(len(number(step.number)) for step in steps)]) + 1)
     lefts = {title: left + n * (lane + _GUTTER) for n, title in enumerate(lanes)}
     places = left + len(lanes) * (lane + _GUTTER)
     widest = max((cell_len(place_name(step)) for step in steps), default=0)
