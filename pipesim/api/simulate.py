@@ -12,6 +12,7 @@ from pipesim.answers.views.run import RunReport
 from pipesim.api.finding import ReportedFinding
 from pipesim.api.given import Given, GivenProfile, at_least_one, built, profile_from
 from pipesim.api.result import VerdictResult
+from pipesim.api.trace import MOST_DRAWN, scene_picture, timeline_picture
 from pipesim.export.documents import document_of
 from pipesim.model.ending import Ending
 from pipesim.model.finding import Deadlock, FaultReport
@@ -19,6 +20,7 @@ from pipesim.model.program import Program
 from pipesim.report.pages.run import run_lines
 from pipesim.report.pictures.timeline_svg import timeline_svg
 from pipesim.report.text.words import count
+from pipesim.scene.runs import simulated_scene
 from pipesim.timed.engine import DEFAULT_BUDGET
 from pipesim.timed.profile import Profile
 from pipesim.trace.schema import Trace
@@ -31,6 +33,7 @@ class SimulationResult(VerdictResult):
     program: Program
     profile: Profile
     report: RunReport
+    traced: bool = False  #: with what recording each event costs on the GPU
 
     @property
     def conclusion(self) -> Conclusion:
@@ -95,9 +98,14 @@ class SimulationResult(VerdictResult):
         return self.trace.to_arrow()
 
     def pictures(self) -> Sequence[tuple[str, str]]:
-        """The timeline."""
-        picture = self.svg()
-        return ((f"the timeline of {self.program.name}", picture),) if picture else ()
+        """The timeline with its copies and MMAs in flight, as ``pipesim export`` draws it."""
+        if not len(self.trace.events):
+            return ()
+        if len(self.trace.events) > MOST_DRAWN:
+            return (timeline_picture(self.trace, None, f"simulation ({self.profile.name})"),)
+        steps = self.report.simulation.budget
+        drawn, _ = simulated_scene(self.program, self.profile, traced=self.traced, max_steps=steps)  # with its landings
+        return (scene_picture(self.trace.meta.protocol, drawn),)
 
 
 def simulate(
@@ -118,4 +126,5 @@ def simulate(
     steps = at_least_one("max_steps", max_steps)
     chosen = profile_from(profile)
     _, _, program = built(x, params, ctas)
-    return SimulationResult(program, chosen, run(program, chosen, traced=bool(traced), max_steps=steps))
+    report = run(program, chosen, traced=bool(traced), max_steps=steps)
+    return SimulationResult(program, chosen, report, bool(traced))

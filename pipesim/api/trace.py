@@ -9,7 +9,7 @@ from pipesim.model.program import Program
 from pipesim.report.pictures.scene_svg import scene_svg
 from pipesim.report.text.printable import printable
 from pipesim.report.text.words import count, number, parameters
-from pipesim.scene.parts import Scene
+from pipesim.scene.parts import RunScene, Scene
 from pipesim.scene.runs import trace_scene
 from pipesim.trace.schema import Trace
 
@@ -24,9 +24,18 @@ def trace_html(trace: Trace) -> str:
         f"  {meta.source}, {meta.device.name or 'unknown device'} · {meta.status.value}",
         f"  {count(len(trace.events), 'event')} · {count(len(meta.agents), 'agent')} a CTA · grid {number(meta.grid)}",
     ]
-    label = printable(f"{meta.source}, {meta.device.name}")
-    scene = Scene(printable(meta.protocol), (trace_scene(trace, _program(trace), label),))
-    return html_of("\n".join(map(printable, said)), [(f"the timeline of {meta.protocol}", scene_svg(scene))])
+    picture = timeline_picture(trace, _program(trace), f"{meta.source}, {meta.device.name}")
+    return html_of("\n".join(map(printable, said)), [picture])
+
+
+def timeline_picture(trace: Trace, program: Program | None, label: str) -> tuple[str, str]:
+    """The timeline of the lowest CTA, as a caption and an SVG; without arrows if ``program`` is None."""
+    return scene_picture(trace.meta.protocol, trace_scene(trace, program, printable(label)))
+
+
+def scene_picture(name: str, run: RunScene) -> tuple[str, str]:
+    """The timeline of one run of this name, as a caption and an SVG."""
+    return f"the timeline of {name}", scene_svg(Scene(printable(name), (run,)))
 
 
 def _program(trace: Trace) -> Program | None:
