@@ -152,7 +152,7 @@ class TestPackages:
         assert (plain.name, plain.problem) == ("packages", "numpy>=1.26 is needed, and 1.20 is installed")
         assert (extra.name, extra.problem) == ("extra gpu", "cuda-core>=1.0,<2 is not installed")
         assert extra.correction == "pip install 'pipesim[gpu]'"
-        *_, many = package_parts([requirement(f"p{n}>=1; extra == 'test'") for n in range(9)], {}.get)
+        *_, many = package_parts([requirement(f"p{n}>=1; extra == 'test'") for n in range(9)], dict[str, str]().get)
         assert many.problem.endswith("; p2>=1 is not installed; p3>=1 is not installed; 5 more")
         assert extra.needed == (Purpose.COMPILE, Purpose.CAPTURE, Purpose.LAUNCHES)
         assert [part.is_there for part in package_parts(self.NEEDED, {"numpy": "2.0", "cuda-core": "1.2"}.get)] == [
