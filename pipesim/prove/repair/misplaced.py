@@ -142,23 +142,34 @@ def of_slots(program: Program) -> Iterator[Ranked]:
                 several = slots.get(site.about, 1)
             else:
                 continue
+            if not _goes_round(program, role, site):
+                continue
             rank, first = 3 if is_crossed(program, role, site) else 7, begins_at(program, role, site)
             for by in range(1, min(several, _MOST_SLOTS + 1)):
                 in_order = first > 0 and (first + by) % several == 0
                 yield min(rank, 4) if in_order else rank, Repair(K.SHIFT, role, site.about, by, several, at=site)
 
 
-def begins_at(program: Program, role: str, site: SourceInstruction) -> int:
-    """The slot, or the stage, with which an instruction begins."""
+def _goes_round(program: Program, role: str, site: SourceInstruction) -> bool:
+    """True if an agent uses several slots at the instruction: one alone is meant to be that one."""
     for agent in members(program, role):
-        for op, here in zip(program.code[agent], program.instructions[agent], strict=True):
-            if here == site:
-                return (
-                    program.barriers[operand(op, "barrier")].stage
-                    if op[0] in ON_BARRIER
-                    else program.slot_of(operand(op, "access"))
-                )
-    return 0
+        mine = zip(program.code[agent], program.instructions[agent], strict=True)
+        if len({program.slot_of(operand(op, "access")) for op, here in mine if here == site}) > 1:
+            return True
+    return False
+
+
+def begins_at(program: Program, role: str, site: SourceInstruction) -> int:
+    """The slot, or the stage, with which an instruction begins that goes round; 0 of one that does not."""
+    used = [
+        program.barriers[operand(op, "barrier")].stage
+        if op[0] in ON_BARRIER
+        else program.slot_of(operand(op, "access"))
+        for agent in members(program, role)[:1]
+        for op, here in zip(program.code[agent], program.instructions[agent], strict=True)
+        if here == site
+    ]
+    return used[0] if len(set(used)) > 1 else 0
 
 
 def of_single_warps(program: Program) -> Iterator[Ranked]:
