@@ -68,7 +68,7 @@ class AccuracyRow:
 def row(trace: Trace, part: SplitPart, profile: Profile) -> AccuracyRow:
     """Simulate what was recorded, and compare."""
     meta = trace.meta
-    program = find(meta.protocol).build(meta.params, grid=meta.grid)
+    program = launched(find(meta.protocol).build(meta.params, grid=meta.grid), trace)
     found, made = measured(trace), simulated(program, profile, trace)
     waits = [
         (mine, made.spent[name])
@@ -99,7 +99,7 @@ def near(measured_cycles: int, simulated_cycles: int) -> bool:
 def _same_limit(program: Program, profile: Profile, trace: Trace) -> bool | None:
     if trace.meta.status is not Ending.FINISHED or not len(trace.events):
         return None
-    found = simulate(launched(program, trace), profile, traced=True, also=optional_of(trace.meta)).trace
+    found = simulate(program, profile, traced=True, also=optional_of(trace.meta)).trace
     both = bottleneck(trace), bottleneck(like(found, trace))
     if both[0] is None or both[1] is None:
         return None

@@ -14,7 +14,6 @@ from enum import Enum
 
 import numpy as np
 
-from pipesim.conform.compare import launched
 from pipesim.conform.steady import beats, one_cta, read
 from pipesim.conform.timing import like, median_period, noise_millicycles
 from pipesim.model.ending import Ending
@@ -96,11 +95,10 @@ def measured(trace: Trace) -> Quantities:
 
 
 def simulated(program: Program, profile: Profile, trace: Trace, *, traced: bool = True) -> Quantities:
-    """The same numbers of simulations of ``program`` in the launch of ``trace``; those alone that the trace has.
+    """The same numbers of simulations of ``program`` (:func:`launched` as ``trace``); those alone that the trace has.
 
     ``traced``: also simulate with records, for waits and segments. Without numbers if a simulation did not finish.
     """
-    program = launched(program, trace)
     plain = simulate(program, profile)
     if plain.outcome is not Ending.FINISHED:
         return Quantities(None, None, {}, 0)

@@ -1,0 +1,122 @@
+"""One recording as a fit sees it: its measured quantities, how exactly each is known, and how far a profile is off.
+
+A deviation is (simulated - measured) / sigma, without unit. ``sigma`` is what the measurement and the model can be
+expected to disagree by: the noise of the repetitions, half a percent of a period, one percent of a run, and three
+percent of a wait or segment of a recorded launch, or five cycles.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pipesim.conform.compare import launched
+from pipesim.conform.quantities import Quantities, QuantityKind, QuantityName, measured, simulated
+from pipesim.model.program import Program
+from pipesim.timed.profile import Profile
+from pipesim.trace.schema import Trace
+
+Vector = NDArray[np.float64]
+_Default = TypeVar("_Default")
+
+#: By kind: the part of a value, and the least cycles, that its sigma has.
+_SIGMA = {
+    QuantityKind.PERIOD: (0.005, 1.0),
+    QuantityKind.RUN: (0.01, 10.0),
+    QuantityKind.WAIT: (0.03, 5.0),
+    QuantityKind.SEGMENT: (0.03, 5.0),
+}
+
+
+@dataclass(frozen=True)
+class Observation:
+    """A recording and the program that it is of. ``label`` names it: the path of its file."""
+
+    label: str
+    program: Program
+    trace: Trace
+    found: Quantities
+    names: tuple[QuantityName, ...]
+    sigma: tuple[float, ...]
+
+    def deviations(self, profile: Profile) -> Vector:
+        """How far a simulation on this profile is off, for each of ``names``. A number that it lacks counts as 0."""
+        made = simulated(self.program, profile, self.trace).values()
+        mine = self.found.values()
+        return np.array(
+            [
+                (made.get(name, 0.0) - mine[name]) / sigma
+                for name, sigma in zip(self.names, self.sigma, strict=True)
+            ]
+        )
+
+    def relative(self, name: QuantityName, deviation: float) -> float:
+        """A deviation of one of ``names`` as a part of the measured value."""
+        return deviation * self.sigma[self.names.index(name)] / max(self.found.values()[name], 1.0)
+
+
+def observe(label: str, program: Program, trace: Trace, base: Profile) -> Observation | None:
+    """The recording as an observation; None if nothing of it can be compared with a simulation."""
+    program = launched(program, trace)
+    found = measured(trace)
+    made = simulated(program, base, trace).values()
+    mine = found.values()
+    names = tuple(name for name in mine if name in made)
+    if not names:
+        return None
+    sigma = tuple(_sigma(name, mine[name], found.noise) for name in names)
+    return Observation(label, program, trace, found, names, sigma)
+
+
+def _sigma(name: QuantityName, value: float, noise: float) -> float:
+    part, least = _SIGMA[name.kind]
+    return max(part * value, least, noise if name.kind is QuantityKind.PERIOD else 0.0)
+
+
+class _NotedValues(dict[str, int]):
+    """The values of a profile that note which are asked for, with what is taken for one that is not there."""
+
+    def __init__(self, values: Mapping[str, int], asked: dict[str, int]) -> None:
+        super().__init__(values)
+        self._asked = asked
+
+    def __getitem__(self, name: str) -> int:
+        value = super().__getitem__(name)
+        self._asked[name] = value
+        return value
+
+    def get(self, name: str, default: _Default = None) -> int | _Default:  # type: ignore[assignment,override]
+        if name in self:
+            return self[name]
+        if type(default) is int:
+            self._asked[name] = default
+        return default
+
+
+@dataclass(frozen=True)
+class _Noting:
+    """Which values a simulation asks for."""
+
+    asked: dict[str, int] = field(default_factory=dict)
+
+    def on(self, profile: Profile) -> Profile:
+        """The profile, noting."""
+        return replace(profile, values=_NotedValues(profile.values, self.asked))
+
+
+def asked_of(observations: Sequence[Observation], profile: Profile) -> tuple[dict[str, int], tuple[frozenset[str], ...]]:
+    """The values of the profile that decide these simulations, with where they stand: those of named work that it
+    lacks, too, with what is taken for them. And for each observation the names of those that it asks for.
+    """
+    together: dict[str, int] = {}
+    each = []
+    for observation in observations:
+        noting = _Noting()
+        simulated(observation.program, noting.on(profile), observation.trace)
+        together |= noting.asked
+        each.append(frozenset(noting.asked))
+    return dict(sorted(together.items())), tuple(each)
