@@ -24,6 +24,7 @@ from pipesim.answers.views.doctor import DoctorReport
 from pipesim.answers.views.kinds import KindLine, KindReport
 from pipesim.answers.views.launches import CaughtKernel, LaunchesReport
 from pipesim.answers.views.recording import RecordReport
+from pipesim.answers.views.calibrate import CalibrationReport
 from pipesim.answers.views.redundant import RedundantReport
 from pipesim.answers.views.rows import ProtocolRow
 from pipesim.answers.views.run import RunReport
@@ -194,7 +195,7 @@ def several(name: str, title: str, report: type, head: Mapping[str, Schema], *, 
 def answers() -> dict[str, Schema]:
     """The documents of ``--json``."""
     shown, listed, caught, examined = (Types(lower_names) for _ in range(4))
-    needless, recorded, told, named, swept, advised = (Types(lower_names) for _ in range(6))
+    needless, recorded, told, named, swept, advised, fitted = (Types(lower_names) for _ in range(7))
     protocols = listed.of(ProtocolRow)
     shown.of(Anatomy)
     anatomy = record({"exit_code": EXIT_CODE, **shown.defs.pop("Anatomy")["properties"]})
@@ -233,6 +234,13 @@ def answers() -> dict[str, Schema]:
         ),
         "run": answer("run", "pipesim run NAME --json", RunReport),
         "run-schedule": answer("run-schedule", "pipesim run NAME --schedule TEXT --json", WalkReport),
+        "calibrate": document(
+            "calibrate",
+            ANSWERS,
+            "pipesim calibrate TRACE --json",
+            record({"exit_code": EXIT_CODE, "report": fitted.of(CalibrationReport)}),
+            fitted.defs,
+        ),
         "sweep": document(
             "sweep",
             ANSWERS,
@@ -414,7 +422,9 @@ def profile() -> Schema:
         "assumed": rows({"enum": list(FIELDS)}),
         "values": record(values),
     }
-    return document("profile", PROFILE_VERSION, "a latency profile (docs/latency-profile.md)", record(members))
+    whole = record(members)
+    whole["properties"] |= {"inputs": rows(TEXT)}  # the recordings that were fitted, where a calibration wrote it
+    return document("profile", PROFILE_VERSION, "a latency profile (docs/latency-profile.md)", whole)
 
 
 def latency_floors() -> Schema:

@@ -15,6 +15,7 @@ from collections.abc import Sequence
 
 from pipesim.cli import (
     advise,
+    calibrate,
     capture,
     check,
     completion,
@@ -51,6 +52,7 @@ COMMANDS: tuple[Command, ...] = (
     run.COMMAND,
     sweep.COMMAND,
     advise.COMMAND,
+    calibrate.COMMAND,
     export.COMMAND,
     table.COMMAND,
     capture.COMMAND,

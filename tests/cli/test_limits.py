@@ -36,6 +36,7 @@ BY_NAME = {
     "doctor": (), "explain": ("race",), "record": (), "instrument": ("k.ptx",),
     "decode": ("a.records", "--kernel", "k.ptx"), "sweep": (PC, "-p", "stages=2,3"),
     "advise": (PC,),
+    "calibrate": ("a.parquet",),
 }  # fmt: skip
 
 

@@ -48,10 +48,7 @@ class Observation:
         made = simulated(self.program, profile, self.trace).values()
         mine = self.found.values()
         return np.array(
-            [
-                (made.get(name, 0.0) - mine[name]) / sigma
-                for name, sigma in zip(self.names, self.sigma, strict=True)
-            ]
+            [(made.get(name, 0.0) - mine[name]) / sigma for name, sigma in zip(self.names, self.sigma, strict=True)]
         )
 
     def relative(self, name: QuantityName, deviation: float) -> float:
@@ -108,7 +105,9 @@ class _Noting:
         return replace(profile, values=_NotedValues(profile.values, self.asked))
 
 
-def asked_of(observations: Sequence[Observation], profile: Profile) -> tuple[dict[str, int], tuple[frozenset[str], ...]]:
+def asked_of(
+    observations: Sequence[Observation], profile: Profile
+) -> tuple[dict[str, int], tuple[frozenset[str], ...]]:
     """The values of the profile that decide these simulations, with where they stand: those of named work that it
     lacks, too, with what is taken for them. And for each observation the names of those that it asks for.
     """

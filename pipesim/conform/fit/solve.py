@@ -18,9 +18,14 @@ from numpy.typing import NDArray
 from pipesim.conform.fit.observation import Observation, Vector, asked_of
 from pipesim.timed.profile import Profile
 
-_STEP_PART, _LEAST_STEP = 0.04, 3  #: of a value: over how many cycles a slope is taken
+_FINE, _LEAST_STEP = 0.04, 3  #: of a value: over how many cycles a slope is taken
+#: The same while a solution is far: waits are polled, so that a time does not change for a while, and then jumps.
+_COARSE = (0.4, 0.12)
 _LEAST_WIDTH = 5.0  #: an interval within which any value counts as determined
 _ROUNDS = 12  #: of least squares
+_GOOD = 0.03  #: of the loss for each deviation: a quarter of what is expected of the sigmas, so nothing is looked for
+_HOPS, _TRIES = 2, 40  #: looks around a solution; random ones at each distance
+_REACHES = (5.0, 3.0, 2.0, 1.0, 0.5)  #: standard deviations that these are away
 _PULL = 0.3  #: deviations that a value counts for which is off its base by all of itself: what nothing determines stays
 _MIXED = 0.9  #: a correlation above which two values are only determined together
 _CONFIDENCE = 0.975  #: of a two-sided interval of 95 %
@@ -79,16 +84,24 @@ class FitProblem:
         """All deviations, in one row."""
         return np.concatenate(self.each(profile)) if self.observations else np.zeros(0)
 
-    def slopes(self, names: Sequence[str], x: Vector) -> Vector:
-        """The change of each deviation for one cycle of each value."""
-        here = self.together(self.profile(names, x))
-        found = np.zeros((len(here), len(names)))
+    def slopes(self, names: Sequence[str], x: Vector, part: float = _FINE) -> Vector:
+        """The change of each deviation for one cycle of each value, over ``part`` of the value to both sides."""
+        columns = []
         for column, name in enumerate(names):
-            step = max(_LEAST_STEP, round(_STEP_PART * float(x[column])))
-            moved = x.copy()
-            moved[column] = round(float(x[column])) + step
-            found[:, column] = (self.together(self.profile(names, moved)) - here) / step
-        return found
+            middle = round(float(x[column]))
+            step = max(_LEAST_STEP, round(part * middle))
+            ends = max(least(name), middle - step), middle + step
+            off = []
+            for end in ends:
+                moved = x.copy()
+                moved[column] = end
+                off.append(self.together(self.profile(names, moved)))
+            columns.append((off[1] - off[0]) / (ends[1] - ends[0]))
+        return np.stack(columns, axis=1) if columns else np.zeros((len(self.together(self.base)), 0))
+
+    def coarse_slopes(self, names: Sequence[str], x: Vector) -> Vector:
+        """The slopes over a large part of each value: what a time says of it, whatever the steps of polled waits."""
+        return self.slopes(names, x, _COARSE[0])
 
     def _one(self, number: int, profile: Profile) -> Vector:
         key = number, tuple((name, profile.values.get(name, -1)) for name in sorted(self._asks[number]))
@@ -105,9 +118,13 @@ def fit_profile(problem: FitProblem, tell: Callable[[str], None] = lambda _: Non
     tell(f"looking at {len(names)} values")
     found, mixed, _ = intervals(problem, names, base, known=True)
     kept, solved = _determined(problem, names, base, known=True)
+    coarse: tuple[float, ...] = _COARSE
     while True:
         tell(f"fitting {len(kept)} of {len(names)} values")
-        solved = _least_squares(problem, kept, solved)
+        solved, coarse = _least_squares(problem, kept, solved, coarse), ()
+        for attempt in range(_HOPS):
+            if _loss(problem, kept, solved) > _GOOD * len(problem.together(problem.base)):
+                solved = _hop(problem, kept, solved, attempt)
         fewer, start = _determined(problem, kept, solved, known=False)
         if len(fewer) == len(kept):
             break
@@ -128,6 +145,11 @@ def fit_profile(problem: FitProblem, tell: Callable[[str], None] = lambda _: Non
     return ProfileFit(profile, tuple(values), before, problem.each(profile), scale)
 
 
+def is_wide(half_width: float, value: float) -> bool:
+    """Whether an interval is too wide to say that the value is determined."""
+    return half_width > max(abs(value), _LEAST_WIDTH)
+
+
 def least(name: str) -> int:
     """The least value that a profile may have: of a divisor 1."""
     return 1 if "per_kcycle" in name or "bytes" in name or name == "wait.poll" else 0
@@ -140,14 +162,31 @@ def intervals(
 
     ``known``: sigmas are taken at their word, as before a fit, when deviations are those of wrong values.
     """
-    slopes = problem.slopes(names, x)
-    return spread(slopes, problem.together(problem.profile(names, x)), names, known=known)
+    return spread(
+        _slopes(problem, names, x, known=known), problem.together(problem.profile(names, x)), names, known=known
+    )
+
+
+def _slopes(problem: FitProblem, names: Sequence[str], x: Vector, *, known: bool) -> tuple[Vector, ...]:
+    """Slopes over a part of each value, and after a fit over a smaller one as well: the wider interval counts."""
+    return tuple(problem.slopes(names, x, part) for part in (_COARSE[:1] if known else _COARSE))
 
 
 def spread(
-    slopes: Vector, off: Vector, names: Sequence[str], *, known: bool
+    slopes: Sequence[Vector], off: Vector, names: Sequence[str], *, known: bool
 ) -> tuple[list[float | None], list[tuple[str, ...]], float]:
     """The same from slopes and deviations."""
+    each = [_spread(one, off, names, known=known) for one in slopes]
+    widths = [
+        None if None in of else max(width for width in of if width is not None)
+        for of in zip(*(e[0] for e in each), strict=True)
+    ]
+    return widths, each[0][1], each[0][2]
+
+
+def _spread(
+    slopes: Vector, off: Vector, names: Sequence[str], *, known: bool
+) -> tuple[list[float | None], list[tuple[str, ...]], float]:
     from scipy.stats import t
 
     weights = np.ones(len(off)) if known else 1 / np.sqrt(1 + off**2)  # those of the loss: outliers say little
@@ -182,10 +221,10 @@ def _mixed(names: Sequence[str], moved: NDArray[np.bool_], covariance: Vector) -
 
 def _determined(problem: FitProblem, names: Sequence[str], x: Vector, *, known: bool) -> tuple[list[str], Vector]:
     """The names, and their values, without those that are not determined: given up one by one."""
-    kept, slopes = list(range(len(names))), problem.slopes(names, x)
+    kept, slopes = list(range(len(names))), _slopes(problem, names, x, known=known)
     off = problem.together(problem.profile(names, x))
     while kept:
-        widths, _, _ = spread(slopes[:, kept], off, [names[n] for n in kept], known=known)
+        widths, _, _ = spread([one[:, kept] for one in slopes], off, [names[n] for n in kept], known=known)
         excess = [
             np.inf if width is None else width / max(abs(float(x[n])), _LEAST_WIDTH)
             for width, n in zip(widths, kept, strict=True)
@@ -197,12 +236,40 @@ def _determined(problem: FitProblem, names: Sequence[str], x: Vector, *, known: 
     return [names[n] for n in kept], x[kept]
 
 
+def _hop(problem: FitProblem, names: Sequence[str], x: Vector, attempt: int) -> Vector:
+    """A better solution near this one, if one of some random ones is: the deviations have steps, and local minima.
+
+    Drawn, with a fixed seed, as the solution is uncertain: along directions in which the deviations hardly change.
+    """
+    if not names:
+        return x
+    slopes = problem.slopes(names, x, _COARSE[1]) * _unit(x)
+    values, directions = np.linalg.eigh(slopes.T @ slopes + 0.01 * np.eye(len(names)))
+    rng = np.random.default_rng([attempt, len(names)])
+    low = np.array([float(least(name)) for name in names])
+    best, least_loss = x, _loss(problem, names, x)
+    for reach in _REACHES:
+        centre = best
+        for _ in range(_TRIES):
+            off = directions @ (rng.standard_normal(len(names)) / np.sqrt(values))
+            tried = np.maximum(low, centre + _unit(x) * off * reach)
+            loss = _loss(problem, names, tried)
+            if loss < least_loss:
+                best, least_loss = tried, loss
+    return best if best is x else _least_squares(problem, names, best)
+
+
+def _loss(problem: FitProblem, names: Sequence[str], x: Vector) -> float:
+    off = problem.together(problem.profile(names, x))
+    return float(np.sum(np.sqrt(1 + off**2) - 1))
+
+
 def _unit(start: Vector) -> Vector:
     """What one step of a solver is for each value: itself, or 20 cycles of a small one."""
     return np.asarray(np.maximum(np.abs(start), 20.0), dtype=np.float64)
 
 
-def _least_squares(problem: FitProblem, names: Sequence[str], start: Vector) -> Vector:
+def _least_squares(problem: FitProblem, names: Sequence[str], start: Vector, coarse: Sequence[float] = ()) -> Vector:
     from scipy.optimize import least_squares
 
     if not names:
@@ -210,16 +277,18 @@ def _least_squares(problem: FitProblem, names: Sequence[str], start: Vector) -> 
     unit = _unit(start)
     low = np.array([float(least(name)) for name in names])
     base = np.array([float(problem.start[name]) for name in names])
-    pull = np.eye(len(names)) * _PULL
-    solved = least_squares(
-        lambda u: np.concatenate([problem.together(problem.profile(names, u * unit)), _PULL * (u - base / unit)]),
-        np.maximum(start, low) / unit,
-        jac=lambda u: np.vstack([problem.slopes(names, u * unit) * unit, pull]),
-        bounds=(low / unit - 1e-9, np.inf),
-        loss="soft_l1",
-        x_scale=1.0,
-        max_nfev=_ROUNDS,
-        xtol=1e-3,
-        ftol=1e-3,
-    )
-    return np.asarray(solved.x * unit, dtype=np.float64)
+    x = np.maximum(start, low)
+    for part in (*coarse, _FINE):
+        solved = least_squares(
+            lambda u: np.concatenate([problem.together(problem.profile(names, u * unit)), _PULL * (u - base / unit)]),
+            x / unit,
+            jac=lambda u, part=part: np.vstack([problem.slopes(names, u * unit, part) * unit, _PULL * np.eye(len(u))]),
+            bounds=(low / unit - 1e-9, np.inf),
+            loss="soft_l1" if part == _FINE else "linear",
+            x_scale=1.0,
+            max_nfev=_ROUNDS,
+            xtol=1e-3,
+            ftol=1e-3,
+        )
+        x = solved.x * unit
+    return np.asarray(x, dtype=np.float64)

@@ -1,0 +1,69 @@
+"""What ``calibrate`` answers: a fitted profile, value by value, how far off it is, and which captures would help."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+from pipesim.conform.fit.propose import Proposal
+
+
+class ValueState(Enum):
+    """What a calibration says of a value of the profile. The value is the word of a report."""
+
+    MEASURED = "measured"  #: by a micro-kernel
+    FITTED = "fitted"  #: to the recordings, which determine it
+    ASSUMED = "assumed"  #: kept from the base profile: nothing determines it
+
+
+@dataclass(frozen=True)
+class CalibratedValue:
+    """One value: the base's, the new one, half of its 95 % interval (None: nothing depends on it), its state.
+
+    ``with_others``: values that it cannot be told from, so that only all of them together have an effect.
+    """
+
+    name: str
+    base: int
+    value: int
+    half_width: float | None
+    state: ValueState
+    with_others: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class ResidualRow:
+    """Relative errors of one kind of quantity over all recordings, in thousandths: before and after the fit."""
+
+    quantity: str
+    count: int
+    median_before: int
+    worst_before: int
+    median_after: int
+    worst_after: int
+
+
+@dataclass(frozen=True)
+class CalibrationReport:
+    """A profile of ``device``, made from ``base``.
+
+    ``inputs``: the recordings by name; ``left_out``: how many were not read because the split holds them out.
+    ``proposals``: captures that would determine values, and ``never``: values that none of those tried determines;
+    None if they were not asked for. ``written``: the file, "" if none.
+    """
+
+    profile: str
+    device: str
+    base: str
+    inputs: tuple[str, ...]
+    left_out: int
+    values: tuple[CalibratedValue, ...]
+    residuals: tuple[ResidualRow, ...]
+    written: str = ""
+    proposals: tuple[Proposal, ...] | None = None
+    never: tuple[str, ...] = ()
+
+    @property
+    def determined(self) -> int:
+        """How many values were measured or fitted."""
+        return sum(each.state is not ValueState.ASSUMED for each in self.values)

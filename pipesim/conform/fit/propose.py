@@ -1,0 +1,91 @@
+"""Which captures would determine the values that the recordings do not: chosen one by one from candidates.
+
+A candidate is simulated with each value a little higher and lower; what its times would say of the values is added to
+what the recordings say. The candidate is taken that makes most values determined, and among these the one that narrows
+their intervals most; until no candidate helps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from pipesim.conform.fit.expected import expected_trace
+from pipesim.conform.fit.observation import Vector, observe
+from pipesim.conform.fit.solve import FitProblem, is_wide
+from pipesim.model.program import Program
+from pipesim.timed.profile import Profile
+
+_MOST = 8  #: captures that are proposed
+_GAIN = 0.3  #: by how much the logarithms of the widths together must fall for one more capture
+_LOOSE = 100.0  #: how wide a value is taken to be that nothing is known of, in units of itself
+
+
+@dataclass(frozen=True)
+class Proposal:
+    """A capture by the label of its candidate, and the values that become determined with it."""
+
+    label: str
+    determines: tuple[str, ...]
+
+
+def propose(
+    problem: FitProblem,
+    wanted: Sequence[str],
+    candidates: Sequence[tuple[str, Program]],
+    profile: Profile,
+    tell: Callable[[int, int], None] = lambda _done, _of: None,
+) -> tuple[tuple[Proposal, ...], tuple[str, ...]]:
+    """The captures, in the order in which they help most; and the wanted values that none of them determines."""
+    names = sorted({*problem.start, *wanted})
+    x = np.array([float(profile.values.get(name, problem.start.get(name, 0))) for name in names])
+    unit = np.maximum(x, 20.0)
+    known = _information(problem, names, x, unit) + np.eye(len(names)) / _LOOSE**2
+    offered: list[tuple[str, Vector]] = []
+    for number, (label, program) in enumerate(candidates):
+        tell(number, len(candidates))
+        observation = observe(label, program, expected_trace(program, profile), profile)
+        if observation is not None:
+            one = FitProblem([observation], profile, frozenset(wanted) | problem.start.keys())
+            offered.append((label, _information(one, names, x, unit)))
+    chosen: list[Proposal] = []
+    open_names = [name for name in wanted if _is_open(known, names.index(name), x, unit)]
+    while open_names and offered and len(chosen) < _MOST:
+        at = [names.index(name) for name in open_names]
+        scores = [_score(known + more, at, x, unit) for _, more in offered]
+        best = max(range(len(offered)), key=lambda n: (scores[n], -n))
+        if scores[best][0] == 0 and scores[best][1] - _score(known, at, x, unit)[1] < _GAIN:
+            break
+        label, more = offered.pop(best)
+        known = known + more
+        done = tuple(name for name in open_names if not _is_open(known, names.index(name), x, unit))
+        chosen.append(Proposal(label, done))
+        open_names = [name for name in open_names if name not in done]
+    return tuple(chosen), tuple(open_names)
+
+
+def _information(problem: FitProblem, names: Sequence[str], x: Vector, unit: Vector) -> Vector:
+    """What the observations say of the values, each in units of itself."""
+    found = np.zeros((len(names), len(names)))
+    mine = [name for name in names if name in problem.start]
+    at = [names.index(name) for name in mine]
+    slopes = problem.coarse_slopes(mine, x[at]) * unit[at]
+    found[np.ix_(at, at)] = slopes.T @ slopes
+    return found
+
+
+def _widths(known: Vector, unit: Vector) -> Vector:
+    return np.asarray(2.0 * np.sqrt(np.maximum(np.diag(np.linalg.inv(known)), 0.0)) * unit)
+
+
+def _is_open(known: Vector, at: int, x: Vector, unit: Vector) -> bool:
+    return is_wide(float(_widths(known, unit)[at]), float(x[at]))
+
+
+def _score(known: Vector, at: Sequence[int], x: Vector, unit: Vector) -> tuple[int, float]:
+    """How many of the values are determined, and how narrow their intervals are together."""
+    widths = _widths(known, unit)
+    closed = sum(not is_wide(float(widths[n]), float(x[n])) for n in at)
+    return closed, -float(sum(np.log(widths[n] / unit[n]) for n in at))
