@@ -19,12 +19,12 @@ from pathlib import Path
 from typing import Any, Union, get_args, get_origin, get_type_hints
 
 from pipesim.answers.views.advise import Advice, AdviseReport
+from pipesim.answers.views.calibrate import CalibrationReport
 from pipesim.answers.views.check import CheckReport, ProvedRange, WalkReport
 from pipesim.answers.views.doctor import DoctorReport
 from pipesim.answers.views.kinds import KindLine, KindReport
 from pipesim.answers.views.launches import CaughtKernel, LaunchesReport
 from pipesim.answers.views.recording import RecordReport
-from pipesim.answers.views.calibrate import CalibrationReport
 from pipesim.answers.views.redundant import RedundantReport
 from pipesim.answers.views.rows import ProtocolRow
 from pipesim.answers.views.run import RunReport

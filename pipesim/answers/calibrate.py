@@ -4,25 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
 
 import numpy as np
 
 from pipesim.answers.views.calibrate import CalibratedValue, CalibrationReport, ResidualRow, ValueState
-from pipesim.conform.fit.observation import Observation, Vector, observe
+from pipesim.conform.fit.observation import RunObservation, Vector, observe
 from pipesim.conform.fit.propose import propose
 from pipesim.conform.fit.solve import FitProblem, ProfileFit, fit_profile
 from pipesim.conform.quantities import QuantityKind
 from pipesim.errors import ConfigurationError, EvidenceError, ParameterError, UsageError
+from pipesim.model.ending import Ending
 from pipesim.model.program import Program
 from pipesim.targets import find
 from pipesim.timed.profile import Profile
 from pipesim.trace.files import read_meta, read_trace
-from pipesim.trace.schema import TraceMeta
+from pipesim.trace.schema import READ_FROM, TraceMeta
 from pipesim.trace.split import FILE, Split, SplitPart, read_split
 
 Tell = Callable[[str], None]
 _LARGER = (1, 2, 4)  #: what a parameter of a candidate is multiplied with, or divided by
+_ABOVE = 3  #: folders in which a split is looked for: that of the file, and those above
 _FULL = 132  #: CTAs of a launch on every SM
 _MOST_OPERATIONS = 20_000  #: of a candidate's program: it is simulated many times
 _SAME_AS = {"shared_bytes": "own_bytes"}
@@ -48,8 +51,9 @@ class Calibration:
 def choose_inputs(paths: Sequence[Path], *, split: bool = True) -> Inputs:
     """The recordings among files and folders that may be fitted.
 
-    Of a folder with a split (``split.json``, or in the folder above) those that are held out are left out, unless
-    ``split`` is False. EvidenceError if nothing is left, or a file that was named is no recording of a GPU.
+    Where a split (``split.json``) lies in the folder of a recording, or in one of two above, those that are held out
+    are left out, unless ``split`` is False. EvidenceError if nothing is left, or a file that was named is no recording
+    of a GPU.
     """
     found, left_out = [], 0
     for path in _files(paths):
@@ -59,7 +63,7 @@ def choose_inputs(paths: Sequence[Path], *, split: bool = True) -> Inputs:
                 raise EvidenceError(
                     "a profile cannot be fitted to this trace",
                     place=str(path),
-                    cause="it is a simulation, a part of a run, or a run that did not finish as it should",
+                    cause="it is simulated, of a part of a run or one that did not finish, or of no protocol",
                     correction="give whole runs that `pipesim capture` recorded",
                 )
             continue
@@ -134,7 +138,7 @@ def candidates() -> Iterator[tuple[str, Program]]:
                 continue
             seen.add(key)
             try:
-                twin.check(params, max(1, ctas // params.get("cluster", 1)))
+                twin.check(params, max(1, ctas // max(params.get("cluster", 1), 1)))
                 program = find(name).build(params, grid=ctas)
             except (ParameterError, ConfigurationError, UsageError):
                 continue
@@ -149,7 +153,7 @@ def _variations(defaults: Mapping[str, int]) -> Iterator[tuple[dict[str, int], i
     for name, value in defaults.items():
         for factor in _LARGER:
             for other in ({value * factor, value // factor} if value > 1 else {0, 1, 2}) - {value}:
-                yield dict(defaults) | {name: other}, other if name == "cluster" else ctas
+                yield dict(defaults) | {name: other}, max(other, 1) if name == "cluster" else ctas
 
 
 def _command(name: str, defaults: Mapping[str, int], params: Mapping[str, int], ctas: int) -> str:
@@ -167,16 +171,20 @@ def _files(paths: Sequence[Path]) -> Iterator[Path]:
 
 
 def _is_usable(meta: TraceMeta) -> bool:
-    return meta.source == "hardware" and meta.status.value == "finished" and not (meta.fault or meta.window)
+    whole = meta.status is Ending.FINISHED and not (meta.fault or meta.window)
+    return meta.source == "hardware" and whole and READ_FROM not in meta.extra
 
 
 def _split_of(path: Path) -> Split | None:
-    """The split of the folder in which a recording lies, or of the one above."""
-    beside = next((folder / FILE for folder in path.resolve().parents[:2] if (folder / FILE).is_file()), None)
-    return None if beside is None else read_split(beside)
+    """The nearest split: of the folder in which a recording lies, or of one above."""
+    beside = next((folder / FILE for folder in path.resolve().parents[:_ABOVE] if (folder / FILE).is_file()), None)
+    return None if beside is None else _read_once(beside)
 
 
-def _observations(inputs: Inputs, base: Profile, tell: Tell) -> Iterator[Observation | None]:
+_read_once = cache(read_split)
+
+
+def _observations(inputs: Inputs, base: Profile, tell: Tell) -> Iterator[RunObservation | None]:
     devices = set()
     for number, (label, path) in enumerate(inputs.files, start=1):
         tell(f"reading {number} of {len(inputs.files)} recordings")
@@ -206,14 +214,14 @@ def _value(name: str, fit: ProfileFit, base: Profile) -> CalibratedValue:
     return CalibratedValue(name, base.values.get(name, each.base), each.value, each.half_width, state, each.with_others)
 
 
-def _residuals(observations: Sequence[Observation], fit: ProfileFit) -> Iterator[ResidualRow]:
+def _residuals(observations: Sequence[RunObservation], fit: ProfileFit) -> Iterator[ResidualRow]:
     for kind in QuantityKind:
         before, after = (_relative(observations, off, kind) for off in (fit.before, fit.after))
         if before:
             yield ResidualRow(kind.value, len(before), *_summary(before), *_summary(after))
 
 
-def _relative(observations: Sequence[Observation], each: Iterable[Vector], kind: QuantityKind) -> list[float]:
+def _relative(observations: Sequence[RunObservation], each: Iterable[Vector], kind: QuantityKind) -> list[float]:
     return [
         abs(observation.relative(name, float(deviation)))
         for observation, deviations in zip(observations, each, strict=True)

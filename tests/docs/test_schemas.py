@@ -41,6 +41,10 @@ COMMANDS: list[tuple[str, list[str]]] = [
     ("run", ["run", "producer_consumer", "-p", "tiles=4"]),
     ("run", ["run", RING]),
     ("run-schedule", ["run", RING, "-p", "tiles=3", "--schedule", "0.1"]),
+    (
+        "calibrate",
+        ["calibrate", "traces/h200/producer_consumer-al1-cw1-s1-tb4096-t64-w0-g1.parquet", "--values", "read.issue"],
+    ),
     ("sweep", ["sweep", "producer_consumer", "-p", "tiles=8", "-p", "stages=2,40", "--jobs", "1"]),
     ("advise", ["advise", "producer_consumer", "-p", "tiles=8"]),
     ("verify", ["verify", "producer_consumer", "--recorded"]),

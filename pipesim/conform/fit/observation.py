@@ -33,7 +33,7 @@ _SIGMA = {
 
 
 @dataclass(frozen=True)
-class Observation:
+class RunObservation:
     """A recording and the program that it is of. ``label`` names it: the path of its file."""
 
     label: str
@@ -56,7 +56,7 @@ class Observation:
         return deviation * self.sigma[self.names.index(name)] / max(self.found.values()[name], 1.0)
 
 
-def observe(label: str, program: Program, trace: Trace, base: Profile) -> Observation | None:
+def observe(label: str, program: Program, trace: Trace, base: Profile) -> RunObservation | None:
     """The recording as an observation; None if nothing of it can be compared with a simulation."""
     program = launched(program, trace)
     found = measured(trace)
@@ -66,7 +66,7 @@ def observe(label: str, program: Program, trace: Trace, base: Profile) -> Observ
     if not names:
         return None
     sigma = tuple(_sigma(name, mine[name], found.noise) for name in names)
-    return Observation(label, program, trace, found, names, sigma)
+    return RunObservation(label, program, trace, found, names, sigma)
 
 
 def _sigma(name: QuantityName, value: float, noise: float) -> float:
@@ -86,16 +86,16 @@ class _NotedValues(dict[str, int]):
         self._asked[name] = value
         return value
 
-    def get(self, name: str, default: _Default = None) -> int | _Default:  # type: ignore[assignment,override]
+    def get(self, name: str, default: _Default = None) -> int | _Default:  # type: ignore[assignment]
         if name in self:
             return self[name]
-        if type(default) is int:
-            self._asked[name] = default
+        if isinstance(default, int):
+            self._asked[name] = int(default)
         return default
 
 
 @dataclass(frozen=True)
-class _Noting:
+class _AskedValues:
     """Which values a simulation asks for."""
 
     asked: dict[str, int] = field(default_factory=dict)
@@ -106,7 +106,7 @@ class _Noting:
 
 
 def asked_of(
-    observations: Sequence[Observation], profile: Profile
+    observations: Sequence[RunObservation], profile: Profile
 ) -> tuple[dict[str, int], tuple[frozenset[str], ...]]:
     """The values of the profile that decide these simulations, with where they stand: those of named work that it
     lacks, too, with what is taken for them. And for each observation the names of those that it asks for.
@@ -114,7 +114,7 @@ def asked_of(
     together: dict[str, int] = {}
     each = []
     for observation in observations:
-        noting = _Noting()
+        noting = _AskedValues()
         simulated(observation.program, noting.on(profile), observation.trace)
         together |= noting.asked
         each.append(frozenset(noting.asked))

@@ -15,17 +15,17 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from pipesim.conform.fit.observation import Observation, Vector, asked_of
+from pipesim.conform.fit.observation import RunObservation, Vector, asked_of
 from pipesim.timed.profile import Profile
 
 _FINE, _LEAST_STEP = 0.04, 3  #: of a value: over how many cycles a slope is taken
 #: The same while a solution is far: waits are polled, so that a time does not change for a while, and then jumps.
 _COARSE = (0.4, 0.12)
 _LEAST_WIDTH = 5.0  #: an interval within which any value counts as determined
-_ROUNDS = 12  #: of least squares
+_ROUNDS, _COARSE_ROUNDS = 8, 4  #: of least squares
 _GOOD = 0.03  #: of the loss for each deviation: a quarter of what is expected of the sigmas, so nothing is looked for
-_HOPS, _TRIES = 2, 40  #: looks around a solution; random ones at each distance
-_REACHES = (5.0, 3.0, 2.0, 1.0, 0.5)  #: standard deviations that these are away
+_HOPS, _TRIES = 1, 20  #: looks around a solution; random ones at each distance
+_REACHES = (4.0, 2.0, 1.0)  #: standard deviations that these are away
 _PULL = 0.3  #: deviations that a value counts for which is off its base by all of itself: what nothing determines stays
 _MIXED = 0.9  #: a correlation above which two values are only determined together
 _CONFIDENCE = 0.975  #: of a two-sided interval of 95 %
@@ -64,7 +64,9 @@ class ProfileFit:
 class FitProblem:
     """Observations and the values to fit: deviations and slopes as functions of the values."""
 
-    def __init__(self, observations: Sequence[Observation], base: Profile, only: frozenset[str] = frozenset()) -> None:
+    def __init__(
+        self, observations: Sequence[RunObservation], base: Profile, only: frozenset[str] = frozenset()
+    ) -> None:
         self.observations = tuple(observations)
         self.base = base
         asked, self._asks = asked_of(observations, base)
@@ -85,19 +87,23 @@ class FitProblem:
         return np.concatenate(self.each(profile)) if self.observations else np.zeros(0)
 
     def slopes(self, names: Sequence[str], x: Vector, part: float = _FINE) -> Vector:
-        """The change of each deviation for one cycle of each value, over ``part`` of the value to both sides."""
+        """The change of each deviation for one cycle of each value, over ``part`` of the value to both sides.
+
+        A fine slope is taken upwards only, which takes half the time.
+        """
+        here = self.together(self.profile(names, x))
         columns = []
         for column, name in enumerate(names):
             middle = round(float(x[column]))
             step = max(_LEAST_STEP, round(part * middle))
-            ends = max(least(name), middle - step), middle + step
+            low = middle if part == _FINE else max(least(name), middle - step)
             off = []
-            for end in ends:
+            for end in (low, middle + step):
                 moved = x.copy()
                 moved[column] = end
                 off.append(self.together(self.profile(names, moved)))
-            columns.append((off[1] - off[0]) / (ends[1] - ends[0]))
-        return np.stack(columns, axis=1) if columns else np.zeros((len(self.together(self.base)), 0))
+            columns.append((off[1] - off[0]) / (middle + step - low))
+        return np.stack(columns, axis=1) if columns else np.zeros((len(here), 0))
 
     def coarse_slopes(self, names: Sequence[str], x: Vector) -> Vector:
         """The slopes over a large part of each value: what a time says of it, whatever the steps of polled waits."""
@@ -286,7 +292,7 @@ def _least_squares(problem: FitProblem, names: Sequence[str], start: Vector, coa
             bounds=(low / unit - 1e-9, np.inf),
             loss="soft_l1" if part == _FINE else "linear",
             x_scale=1.0,
-            max_nfev=_ROUNDS,
+            max_nfev=_ROUNDS if part == _FINE else _COARSE_ROUNDS,
             xtol=1e-3,
             ftol=1e-3,
         )
