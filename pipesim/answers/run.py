@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from pipesim.answers.steady_state import inner_period, why_no_bound, why_no_period
 from pipesim.answers.views.heading import heading
 from pipesim.answers.views.run import RunReport, SimulationLine
+from pipesim.conform.bottleneck import bottleneck
 from pipesim.conform.steady import Reading, beats, read
+from pipesim.conform.time_spent import engines_busy, time_spent, without_optional
 from pipesim.explain.causes import with_causes
 from pipesim.explain.faults import report_faults
 from pipesim.explain.lap_counters import Laps
@@ -17,6 +20,8 @@ from pipesim.model.trips import waits_per_trip
 from pipesim.timed.critical import least_period
 from pipesim.timed.engine import DEFAULT_BUDGET, Simulation, simulate
 from pipesim.timed.profile import Profile
+from pipesim.trace.schema import Trace
+from pipesim.trace.sites import NO_SITES, optional_sites
 
 
 def run(
@@ -32,20 +37,27 @@ def run(
     ``traced``: with what recording each event costs on the chip. ``max_steps``: operations after which it is cut off.
     ``until_time_limit``: so it is at a time limit of the process.
     """
-    result = simulate(program, profile, traced=traced, max_steps=max_steps, until_time_limit=until_time_limit)
-    reading = read(result.trace, waits_per_trip(program))
+    # a kernel that records these, too, would be slower; without the cost of records they only show more
+    also = NO_SITES if traced else optional_sites(program)
+    result = simulate(
+        program, profile, traced=traced, max_steps=max_steps, until_time_limit=until_time_limit, also=also
+    )
+    trace = without_optional(result.trace)
+    reading = read(trace, waits_per_trip(program))
     faults = report_faults(program, result.faults)
     deadlock, notes = _explained(result, traced=traced, max_steps=max_steps)
     return RunReport(
         heading=heading(program),
-        simulation=_line(result, reading, faults, max_steps),
+        simulation=_line(result, trace, reading, faults, max_steps),
         cycles=result.cycles,
         steps=result.steps,
-        shares=reading.shares if reading else {},
-        trace=result.trace,
+        shares=time_spent(program, result.trace) if reading else {},
+        trace=trace,
         deadlock=deadlock,
         faults=faults,
         advisories=notes,
+        engines=engines_busy(program, profile, result.cycles) if result.outcome is Ending.FINISHED else {},
+        limited_by=bottleneck(result.trace) if result.outcome is Ending.FINISHED else None,
     )
 
 
@@ -73,22 +85,27 @@ def _outcome(result: Simulation) -> Ending:
 
 
 def _line(
-    result: Simulation, reading: Reading | None, faults: tuple[FaultReport, ...], max_steps: int
+    result: Simulation, trace: Trace, reading: Reading | None, faults: tuple[FaultReport, ...], max_steps: int
 ) -> SimulationLine:
     """One simulation in one line. Its seconds are left out, so that a report depends on its input only."""
     finished = result.outcome is Ending.FINISHED
     bound = least_period(result.program, result.profile) if finished else None
     period = reading.period_millicycles if reading else None
     steady = not (bound and period and beats(period, bound.period_millicycles))
+    inner = inner_period(result.program, trace) if finished and period is None else None
+    missing = finished and period is None and inner is None
     return SimulationLine(
         profile=result.profile.name,
         device=result.profile.device,
         seconds=None,
-        period_millicycles=period if steady else None,
+        period_millicycles=inner.millicycles if inner else period if steady else None,
         bound_by=bound.by if bound else "",
         outcome=_outcome(result),
         steady=steady,
         broken=faults[0].kind if faults else None,
         budget=max_steps,
         cut=result.cut,
+        period_of=inner.loop if inner else "",
+        no_period=why_no_period(result.program) if missing else None,
+        no_bound=why_no_bound(result.program) if finished and bound is None else None,
     )

@@ -8,7 +8,9 @@ import numpy as np
 
 from pipesim.conform.result import Figure, Share, SiteTiming, Spread, Timing
 from pipesim.conform.steady import Reading, one_cta, read
+from pipesim.conform.time_spent import time_spent
 from pipesim.conform.times import PERIOD, WHOLE_RUN
+from pipesim.model.program import Program
 from pipesim.trace.schema import Column, Events, Run, Trace
 
 TRACED_PERIOD = "period, traced"
@@ -22,19 +24,24 @@ class PeriodPair:
     simulated: int | None
 
 
-def compare_timing(simulated: Trace, measured: Trace, periods: dict[bool, PeriodPair], waits: int = 1) -> Timing | None:
+def compare_timing(
+    simulated: Trace, measured: Trace, periods: dict[bool, PeriodPair], waits: int = 1, program: Program | None = None
+) -> Timing | None:
     """A simulation that records against a recorded run; None if one of the two has no events.
 
     ``periods``: of the simulation without (False) and with (True) the cost of recording. The measured ones are medians
     over CTAs and repetitions, taken by the kernel itself, or from the events where it took none. Where only a part of
     the run was recorded, the same part of the simulated one is compared with it; ``simulated`` is a whole run.
-    ``waits``: how often the last agent waits in an iteration.
+    ``waits``: how often the last agent waits in an iteration. ``program``: names what agents do between their events.
     """
     part = like(simulated, measured)
     whole, sim, hw = read(simulated), read(part), read(measured, waits)
     if whole is None or sim is None or hw is None:
         return None
     matched, bias, spread = _events(part, measured)
+    spent, spent_hw = sim.shares, hw.shares
+    if program is not None:
+        spent, spent_hw = time_spent(program, part), time_spent(program, measured)
     return Timing(
         figures=_figures(whole, hw, measured, periods),
         sites=tuple(
@@ -43,8 +50,8 @@ def compare_timing(simulated: Trace, measured: Trace, periods: dict[bool, Period
             for role, kind, barrier in (key,)
         ),
         shares=tuple(
-            Share(agent, what, sim.shares.get((agent, what), 0), hw.shares.get((agent, what), 0))
-            for agent, what in sorted(sim.shares.keys() | hw.shares.keys(), key=lambda key: _order(measured, key))
+            Share(agent, what, spent.get((agent, what), 0), spent_hw.get((agent, what), 0))
+            for agent, what in sorted(spent.keys() | spent_hw.keys(), key=lambda key: _order(measured, key))
         ),
         matched=matched,
         bias_cycles=bias,

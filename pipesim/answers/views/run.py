@@ -3,14 +3,35 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from enum import Enum
 
 from pipesim.answers.views.conclusion import Conclusion
 from pipesim.answers.views.heading import Heading
+from pipesim.conform.bottleneck import Bottleneck
 from pipesim.model.ending import Ending
 from pipesim.model.finding import Advisory, Deadlock, FaultKind, FaultReport, Finding
 from pipesim.process.limits import Limit
 from pipesim.trace.schema import Trace
+
+
+class NoPeriod(Enum):
+    """Why a simulated run has no period. The value is a phrase for a report."""
+
+    NO_WAITS = "no agent waits"
+    NO_LOOP = "no loop in which an agent waits"
+    TOO_FEW = "too few iterations for a steady state"
+
+
+class NoBound(Enum):
+    """Why the least period of any schedule is not known. The value is a phrase for a report."""
+
+    NO_LOOP = "no loop"
+    NO_COMMON_LOOP = "the roles share no loop"
+    TOO_FEW = "too few iterations"
+    UNEVEN = "iterations differ in their operations or phases"
+    JUMPS = "it branches on the result of a try_wait"
+    TOO_LARGE = "too many operations"
 
 
 @dataclass(frozen=True)
@@ -21,7 +42,8 @@ class SimulationLine:
     time of computing, None to leave it out; ``bound_by`` names what limits the period ("" if unknown). ``steady`` is
     False where the trips were too few for a period: what was read lies below the bound. ``broken`` is the first rule
     that was broken, also where the run went on; ``budget`` the operations after which it would have been cut off;
-    ``cut`` the limit of the process that ended it before.
+    ``cut`` the limit of the process that ended it before. ``period_of``: the inner loop whose period it is, "" for that
+    of all roles together. ``no_period`` and ``no_bound`` say of a run that finished why there is none.
     """
 
     profile: str
@@ -34,6 +56,9 @@ class SimulationLine:
     broken: FaultKind | None = None
     budget: int = 0
     cut: Limit | None = None
+    period_of: str = ""
+    no_period: NoPeriod | None = None
+    no_bound: NoBound | None = None
 
     @property
     def conclusion(self) -> Conclusion:
@@ -47,7 +72,8 @@ class SimulationLine:
 class RunReport:
     """One simulated run. ``cycles`` is its length, ``steps`` what the engine executed.
 
-    ``shares`` is (agent, what) → thousandths of the agent's time, in the order of the rows to print.
+    ``shares`` is (agent, what) → thousandths of the agent's time, in the order of the rows to print; ``engines`` is
+    engine → thousandths of the run in which it works. ``limited_by``: what limits the run, by the rule of a sweep.
     """
 
     heading: Heading
@@ -59,6 +85,8 @@ class RunReport:
     deadlock: Deadlock | None = None
     faults: tuple[FaultReport, ...] = ()
     advisories: tuple[Advisory, ...] = ()
+    engines: Mapping[str, int] = field(default_factory=dict)
+    limited_by: Bottleneck | None = None
 
     @property
     def conclusion(self) -> Conclusion:

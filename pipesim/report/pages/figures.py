@@ -15,7 +15,7 @@ from pipesim.report.text.words import NONE, count, cycles, number, percent, plus
 Shares = Mapping[tuple[str, str], int]  #: (agent, what) → thousandths of the agent's time
 
 MOST_AGENTS = 4  #: more agents are shown as roles, with the least and the greatest share in the role
-WHAT_WIDTH = 24
+WHAT_WIDTH = 28
 AGENT_WIDTH = 14
 
 

@@ -10,10 +10,11 @@ from pipesim.report.findings.finding import advisory_lines, budget_lines, fault_
 from pipesim.report.pages.figures import share_lines
 from pipesim.report.pages.verify import simulation_lines
 from pipesim.report.pictures.timeline import timeline_lines
+from pipesim.report.sentences.sweep import bottleneck_words
 from pipesim.report.text.console import BAD, GOOD, UNSURE, paint, width_of
 from pipesim.report.text.headline import heading_lines
 from pipesim.report.text.layout import field, wrap
-from pipesim.report.text.words import count
+from pipesim.report.text.words import count, percent
 
 
 def paint_run(console: Console, report: RunReport) -> None:
@@ -26,6 +27,11 @@ def run_lines(report: RunReport, width: int) -> list[str]:
     lines = [*heading_lines(report.heading, width), "", *simulation_lines(report.simulation, width)]
     events, steps = count(len(report.trace.events), "event"), count(report.steps, "operation")
     lines += field("length", [count(report.cycles, "cycle"), f"{steps} executed", f"{events} recorded"], width)
+    if report.limited_by is not None:
+        lines += field("limited by", [bottleneck_words(report.limited_by)], width)
+    if report.engines:
+        busy = [f"{engine} busy {percent(share)} of the run" for engine, share in report.engines.items()]
+        lines += field("engines", busy, width)
     lines += advisory_lines(report.advisories, width)
     blocks = [share_lines([("simulated", report.shares)], width)]
     blocks.append(timeline_lines(report.trace, None, width))

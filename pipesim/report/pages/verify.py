@@ -56,11 +56,16 @@ def simulation_lines(simulation: SimulationLine, width: int) -> list[str]:
     """``simulation   profile h100 · finished · period 755 cycles · bound by consumer work``."""
     parts = [f"profile {simulation.profile} ({simulation.device})", simulation.outcome]
     if simulation.period_millicycles is not None:
-        parts.append(f"period {cycles(simulation.period_millicycles)} cycles")
+        of = f" an iteration of {simulation.period_of}" if simulation.period_of else ""
+        parts.append(f"period {cycles(simulation.period_millicycles)} cycles{of}")
     elif not simulation.steady:
         parts.append(f"period {NONE} (not steady)")
+    elif simulation.no_period is not None:
+        parts.append(f"no period: {simulation.no_period.value}")
     if simulation.bound_by:
         parts.append(f"bound by {simulation.bound_by}")
+    elif simulation.no_bound is not None:
+        parts.append(f"no bound: {simulation.no_bound.value}")
     if simulation.seconds is not None:
         parts.append(f"computed in {seconds(simulation.seconds)}")
     return field("simulation", parts, width)

@@ -1,0 +1,129 @@
+"""Where the time goes, by names from the program: every cycle has one row, the rows are those of the operations."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from pipesim.answers.run import run
+from pipesim.answers.steady_state import inner_period, why_no_bound, why_no_period
+from pipesim.answers.views.run import NoBound, NoPeriod
+from pipesim.conform.time_spent import engines_busy, time_spent, without_optional
+from pipesim.model.program import Program
+from pipesim.protocols.catalog import BUILT_IN
+from pipesim.targets import find, target_of
+from pipesim.timed.engine import simulate
+from pipesim.timed.profile import load_profile
+from pipesim.trace.schema import Trace
+from pipesim.trace.sites import optional_sites
+from pipesim.trace.window import cut
+from tests.answers.test_sweep import ring
+
+H200 = load_profile("h200")
+
+
+def whole(program: Program) -> Trace:
+    return simulate(program, H200, also=optional_sites(program)).trace
+
+
+def rows(program: Program, trace: Trace, agent: str) -> dict[str, int]:
+    return {what: share for (name, what), share in time_spent(program, trace).items() if name == agent}
+
+
+@pytest.mark.parametrize("name", ["attention_sm90", "epilogue_residual", "gemm_sm90", "producer_consumer"])
+def test_no_time_of_any_agent_is_left_over(name: str) -> None:
+    program = find(name).build()
+    shares = time_spent(program, whole(program))
+    assert "everything else" not in {what for _, what in shares}
+    for agent in {agent for agent, _ in shares}:
+        assert abs(sum(share for (of, _), share in shares.items() if of == agent) - 1000) <= len(shares)
+
+
+def test_the_rows_of_a_gemm_are_its_operations() -> None:
+    program = find("gemm_sm90").build()
+    consumer = rows(program, whole(program), "consumer/0")
+    assert list(consumer) == [
+        "issue", "waiting for full", "waiting for its wgmma groups", "tile reads and writes", "work",
+        "waiting for named barrier 1", "waiting for its bulk groups",
+    ]  # fmt: skip
+    assert consumer["waiting for its wgmma groups"] > 500
+
+
+def test_what_is_not_recorded_is_part_of_a_row_that_says_so() -> None:
+    program = find("gemm_sm90").build()
+    consumer = rows(program, simulate(program, H200).trace, "consumer/0")
+    assert list(consumer) == ["issue", "waiting for full", "issue and wgmma groups", "tile reads and writes", "work",
+                              "issue and bulk groups"]  # fmt: skip
+
+
+def test_a_window_of_a_regular_loop_has_the_same_rows() -> None:
+    program = find("producer_consumer").build()
+    plain = simulate(program, H200).trace
+    assert rows(program, cut(plain, 8, 24), "consumer/0").keys() == rows(program, plain, "consumer/0").keys()
+
+
+def test_other_operations_than_those_of_the_events_are_everything_else() -> None:
+    """A GEMM that tries before it waits, with the trace of one that does not."""
+    trace = simulate(find("gemm_sm90").build(), H200).trace
+    tries = find("gemm_sm90").build({"lookahead": 1})
+    assert {"everything else"} == rows(tries, trace, "consumer/0").keys() - {"waiting for full", "work"}
+
+
+@pytest.mark.parametrize("name", sorted(BUILT_IN))
+def test_without_the_optional_sites_it_is_the_trace_that_never_had_them(name: str) -> None:
+    program = find(name).build()
+    with_them, plain = whole(program), simulate(program, H200).trace
+    found = without_optional(with_them)
+    assert found.meta == plain.meta
+    order = [np.lexsort((t.events.site, t.events.agent, t.events.cta, t.events.cycle)) for t in (found, plain)]
+    assert found.events.select(order[0]) == plain.events.select(order[1])
+
+
+def test_engines_are_busy_as_long_as_they_are_given_work() -> None:
+    program = find("gemm_sm90").build()
+    cycles = simulate(program, H200).cycles
+    busy = engines_busy(program, H200, cycles)
+    assert busy == engines_busy(program, H200, cycles)
+    assert list(busy) == ["copy engine", "matrix engine"]
+    assert busy["matrix engine"] == round(1000 * 16384 / cycles)
+    assert engines_busy(target_of(ring().flatten()).build(), H200, cycles).keys() == {"copy engine"}
+
+
+class TestPeriods:
+    def test_an_inner_loop_has_one_where_the_outer_is_too_short(self) -> None:
+        program = find("gemm_sm90").build()
+        line = run(program, H200).simulation
+        assert (line.period_of, line.no_period, line.no_bound) == ("k_iters", None, NoBound.TOO_FEW)
+        assert line.period_millicycles is not None
+        assert 500_000 < line.period_millicycles < 800_000
+
+    def test_it_is_the_steady_pace_of_that_loop(self) -> None:
+        """With many more iterations it is the same within the ends of its window."""
+        short, long = (find("gemm_sm90").build({"k_iters": k}) for k in (16, 64))
+        found = [inner_period(program, simulate(program, H200).trace) for program in (short, long)]
+        assert found[0] is not None
+        assert found[1] is not None
+        assert abs(found[0].millicycles - found[1].millicycles) < 0.02 * found[1].millicycles
+
+    def test_of_one_loop_there_is_no_inner_one(self) -> None:
+        program = find("producer_consumer").build()
+        assert inner_period(program, simulate(program, H200).trace) is None
+        line = run(program, H200).simulation
+        assert (line.period_of, line.no_period, line.no_bound) == ("", None, None)
+
+    @pytest.mark.parametrize("name", sorted(BUILT_IN))
+    def test_every_run_has_each_or_the_reason(self, name: str) -> None:
+        line = run(find(name).build(), H200).simulation
+        assert (line.period_millicycles is None and line.steady) == (line.no_period is not None)
+        assert (line.bound_by == "") == (line.no_bound is not None)
+
+    def test_reasons(self) -> None:
+        few = find("producer_consumer").build({"tiles": 4})
+        assert (why_no_period(few), why_no_bound(few)) == (NoPeriod.TOO_FEW, NoBound.TOO_FEW)
+        line = run(few, H200).simulation
+        assert (line.no_period, line.bound_by) == (NoPeriod.TOO_FEW, "the consumers"), "the ring law needs no run"
+        code = tuple(() for _ in few.code)
+        none = replace(few, code=code, lines=code)
+        assert (why_no_period(none), why_no_bound(none)) == (NoPeriod.NO_WAITS, NoBound.NO_LOOP)
