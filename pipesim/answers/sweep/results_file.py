@@ -18,7 +18,7 @@ from typing import Any
 
 from pipesim.answers.sweep.space import Params
 from pipesim.answers.views.sweep import Configuration, Reached, Resources, Times, WorkUnit
-from pipesim.bounds import MAX_SWEEP_BYTES
+from pipesim.bounds import MAX_PARAMETER, MAX_SWEEP_BYTES
 from pipesim.conform.bottleneck import Bottleneck, LimitKind
 from pipesim.errors import ResultsFileError
 from pipesim.inputs import InputKind
@@ -101,7 +101,7 @@ class ResultsFile:
         for number, row in enumerate(rows[1:], 2):
             try:
                 found = _from_row(row)
-            except (KeyError, TypeError, ValueError) as error:
+            except (AttributeError, KeyError, TypeError, ValueError) as error:
                 raise self._error(f"line {number} does not hold a configuration: {error}") from None
             self.known[tuple(found.params.items())] = found
         return data[:end]
@@ -141,8 +141,8 @@ def _as_row(configuration: Configuration) -> dict[str, object]:
 
 
 def _from_row(row: Any) -> Configuration:
-    """Raises KeyError, TypeError or ValueError for what :func:`_as_row` does not write."""
-    params = {str(name): _whole(value) for name, value in row["params"]}
+    """Raises AttributeError, KeyError, TypeError or ValueError for what :func:`_as_row` does not write."""
+    params = {str(name): _whole(value, least=-MAX_PARAMETER) for name, value in row["params"]}
     resources, times = row["resources"], row["times"]
     return Configuration(
         params,
@@ -170,7 +170,7 @@ def _times(row: Any) -> Times:
     )
 
 
-def _whole(value: object) -> int:
-    if type(value) is not int:
+def _whole(value: object, least: int = 0) -> int:
+    if type(value) is not int or not least <= value <= MAX_PARAMETER:
         raise TypeError("a whole number is needed")
     return value

@@ -11,7 +11,7 @@ from pipesim.report.text.words import number
 
 _COLOURS = ("#1f5fae", "#b3261e", "#2d7a3e", "#8a5a14", "#6b3fa0", "#0f7c8a", "#a0426b", "#5b6673")
 _WIDTH, _HEIGHT = 720, 300  #: of the plot itself
-_LEFT, _TOP = 90, 64
+_LEFT, _TOP = 90, 84
 _TICKS = 5
 _MOST_LINES = len(_COLOURS)
 _STYLE = TEXT_STYLE + (
@@ -93,7 +93,7 @@ def _frame(report: SweepReport, axis: str, values: Sequence[int], at: Mapping[in
     step = max(1, -(-len(values) * 40 // _WIDTH))  # room for a number of about five digits
     body += [label(at[value], foot + LINE, number(value), "quiet", middle_of=True) for value in values[::step]]
     body.append(label(_LEFT + _WIDTH / 2, foot + 2 * LINE, axis.replace("_", " "), middle_of=True))
-    body.append(label(MARGIN, _TOP - 8, column_words(report.metric, report.unit), "quiet"))
+    body.append(label(MARGIN, _TOP - 12, column_words(report.metric, report.unit), "quiet"))
     return body
 
 
@@ -104,7 +104,7 @@ def _drawn(points: Sequence[_Point], colour: str) -> list[str]:
 
 
 def _invalid(report: SweepReport, axis: str, at: Mapping[int, float]) -> list[str]:
-    """A grey cross for each value of the axis at which some configuration is not usable, with their number."""
+    """A grey cross for each value of the axis at which configurations are not usable, with their number."""
     found: dict[int, list[Configuration]] = {}
     for each in report.configurations:
         if not each.usable:
@@ -114,8 +114,9 @@ def _invalid(report: SweepReport, axis: str, at: Mapping[int, float]) -> list[st
     for value, members in found.items():
         x = at[value]
         body.append(f'<path class="invalid" d="M{px(x - 4)} {px(y - 4)}l8 8m0 -8l-8 8"/>')
-        body.append(label(x + 7, y + 4, f"{len(members)} not usable", "quiet"))
-    return body
+        body.append(label(x + 7, y + 4, number(len(members)), "quiet"))
+    words = "× and a number: configurations that are not usable"
+    return [*body, label(MARGIN, _TOP + _HEIGHT + 2 * LINE, words, "quiet")] if found else []
 
 
 def _y(value: int, top: int) -> float:
