@@ -71,7 +71,10 @@ def _launch_file(options: argparse.Namespace) -> int:
     sets = "".join(f" --set {offset}=VALUE" for offset in made.open_words)
     command = f"pipesim check {shlex.quote(str(ptx))}{given}"
     lines = [f"wrote {file}: a launch of {made.entry}", "", "To be filled in:", ""]
-    lines += ["  grid, block, cluster and dynamic_shared_bytes, where they are not those of your launch"]
+    if made.block:
+        lines.append("  block: it is null in the file, and PTX does not say how many threads a CTA has")
+    others = "grid, cluster" if made.block else "grid, block, cluster"
+    lines.append(f"  {others} and dynamic_shared_bytes, where they are not those of your launch")
     if made.dynamic_shared:
         lines.append("  dynamic_shared_bytes: it is 0 in the file, and the kernel uses dynamic shared memory")
     lines += [f"  the word at byte {offset} of the parameters: its value is null" for offset in made.open_words]

@@ -16,7 +16,7 @@ from pipesim.ptx.flow.slice import slice_of
 from pipesim.ptx.launch.file import LAUNCH_FILE, launch_json, read_launch
 from pipesim.ptx.launch.settings import with_settings
 from pipesim.ptx.launch.template import has_tensor_maps, open_words, template
-from pipesim.ptx.launch.values import Launch
+from pipesim.ptx.launch.values import NO_SHAPE, Launch
 from pipesim.ptx.source_files import enter_sources
 from pipesim.ptx.text.module import Module
 from pipesim.ptx.text.read import read_module
@@ -60,13 +60,14 @@ def launch_of(text: str, ptx: Path, launch: Path | None, sets: Sequence[str]) ->
 class LaunchTemplate:
     """A launch file to fill in: its text, the kernel, and the offsets in its parameters of words without a value.
 
-    ``tensor_maps``: some parameters are, or have, tensor maps. ``dynamic_shared``: the kernel has shared memory of
-    which only the launch says the size.
+    ``block``: PTX does not say how many threads a CTA has. ``tensor_maps``: some parameters are, or have, tensor maps.
+    ``dynamic_shared``: the kernel has shared memory of which only the launch says the size.
     """
 
     text: str
     entry: str
     open_words: tuple[int, ...]
+    block: bool
     tensor_maps: bool
     dynamic_shared: bool
 
@@ -89,4 +90,4 @@ def launch_template(ptx: Path, entry: str = "") -> LaunchTemplate:
     made = template(function, slice_of(function))
     maps = has_tensor_maps(each.content for each in made.parameters)
     dynamic = any(each.external for each in function.shared)
-    return LaunchTemplate(launch_json(made), name, open_words(made, function), maps, dynamic)
+    return LaunchTemplate(launch_json(made), name, open_words(made, function), made.block == NO_SHAPE, maps, dynamic)

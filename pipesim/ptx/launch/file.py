@@ -15,6 +15,7 @@ from pipesim.ptx.launch.values import (
     FORMAT,
     INTERLEAVES,
     LAUNCH_VERSION,
+    NO_SHAPE,
     SWIZZLES,
     TYPES,
     Array,
@@ -85,6 +86,13 @@ def _launch(given: Members) -> Launch:
 
 def read_shape(given: Members, name: str, high: int, default: Shape | None = None) -> Shape:
     """A member of one to three sizes from 1 to ``high``, x first. Raises LaunchFileError."""
+    if name in given.data and given.data[name] is None:
+        raise LaunchFileError(
+            f"{name} is not given",
+            place=given.at(name),
+            cause="PTX does not say it, and the file was made with null in its place",
+            correction=f'write what the kernel is launched with, such as "{name}": [384, 1, 1]',
+        )
     found = given.wholes(name, default, low=1, high=high, most=3)
     if not found:
         raise given.error(name, "expected one to three numbers")
@@ -165,7 +173,8 @@ def read_tensor_map(given: Members) -> TensorMap:
 def launch_json(launch: Launch) -> str:
     """The launch as JSON text; members that have their default value are left out."""
     data: dict[str, Any] = {"format": FORMAT, "version": launch.version, "entry": launch.entry}
-    data |= {"grid": list(launch.grid), "block": list(launch.block), "cluster": list(launch.cluster)}
+    block = None if launch.block == NO_SHAPE else list(launch.block)
+    data |= {"grid": list(launch.grid), "block": block, "cluster": list(launch.cluster)}
     data |= {"dynamic_shared_bytes": launch.dynamic_shared, "registers_per_thread": launch.registers}
     data |= {"cta": launch.cta} if launch.cta else {}
     named = [{"name": each.name} if each.name else {} for each in launch.parameters]

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from pipesim.ptx.flow.slice import Slice
 from pipesim.ptx.flow.wanted import Need, Wanted
 from pipesim.ptx.launch.values import (
+    NO_SHAPE,
     TYPES,
     Content,
     Field,
@@ -28,10 +29,11 @@ _UNSIGNED = {1: "u8", 2: "u16", 4: "u32", 8: "u64"}
 def template(function: Function, needed: Slice) -> Launch:
     """A launch of the kernel in which a word that the slice needs has no value, and every other one is 0.
 
-    The CTA and the cluster are those of the directives where there are some, else one warp and one CTA. A tensor map
-    has no box: PTX does not say one.
+    The CTA and the cluster are those of the directives where there are some, else :data:`NO_SHAPE` and one CTA. A
+    tensor map has no box: PTX does not say one.
     """
-    block = _shape(function.directives.get("reqntid") or function.directives.get("maxntid") or (32,))
+    threads = function.directives.get("reqntid") or function.directives.get("maxntid")
+    block = _shape(threads) if threads else NO_SHAPE
     cluster = _shape(function.directives.get("reqnctapercluster") or (1,))
     registers = (function.directives.get("maxnreg") or (0,))[0]
     parameters = tuple(Parameter("", _content(each, needed.wanted)) for each in function.params)

@@ -11,6 +11,7 @@ LAUNCH_VERSION = 1
 FORMAT = "pipesim-launch"
 
 Shape = tuple[int, int, int]  #: x, y, z
+NO_SHAPE: Shape = (0, 0, 0)  #: a size that nobody has given yet
 
 #: Bytes of a value of each type; integers are stored in two's complement, floating-point types by their bits.
 TYPES = {

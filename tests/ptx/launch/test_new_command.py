@@ -52,6 +52,10 @@ def test_it_asks_only_for_what_the_kernel_has(tmp_path: Path, capsys: pytest.Cap
     assert main(["new", "--ptx", str(dynamic)]) == 0
     assert "dynamic_shared_bytes: it is 0 in the file" in capsys.readouterr().out
     assert main(["check", str(dynamic)]) == 2
+    assert 'try: write what the kernel is launched with, such as "block": [384, 1, 1]' in capsys.readouterr().err
+    made = dynamic.with_suffix(".json")
+    made.write_text(made.read_text(encoding="utf-8").replace('"block": null', '"block": [32]'), encoding="utf-8")
+    assert main(["check", str(dynamic)]) == 2
     assert "try: give the dynamic_shared_bytes of the launch in the launch file" in capsys.readouterr().err
 
 
