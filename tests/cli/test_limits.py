@@ -23,9 +23,9 @@ from pipesim.answers.views.summary import Failure
 from pipesim.cli.arguments import bytes_of
 from pipesim.cli.check import _worst
 from pipesim.cli.main import COMMANDS, main
-from pipesim.model.machine import step
+from pipesim.model.live.rules import rules_of
 from pipesim.process.watch import Watch, current
-from pipesim.timed import engine
+from pipesim.timed import timed_run
 
 Call = Callable[..., Any]
 PC = "producer_consumer"
@@ -152,10 +152,13 @@ class TestOthers:
     def test_a_simulation_is_reported_as_far_as_it_went(self, call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
         left = iter(range(500))
 
-        def limited(*state: Any) -> Any:
-            return step(*state) if next(left, None) is not None else time_is_up()
+        def limited(live: Any) -> Any:
+            return [None if rule is None else partial(once, rule) for rule in rules_of(live)]
 
-        monkeypatch.setattr(engine, "step", limited)
+        def once(rule: Callable[..., int], *state: Any) -> int:
+            return rule(*state) if next(left, None) is not None else time_is_up()
+
+        monkeypatch.setattr(timed_run, "rules_of", limited)
         answer = call("run", PC, "--save-trace", "t.parquet")
         assert (answer.code, answer.err) == (3, "")
         assert answer.verdict == "? unknown: the time limit was reached after 500 steps, before the program ended"
