@@ -49,10 +49,10 @@ def why_metric(report: SweepReport) -> str:
 
 
 def value_words(value: int, metric: Metric, unit: WorkUnit | None) -> str:
-    """A value of the metric with its unit: ``1,105 cycles``, ``80.5 %``, ``21.3 bytes``."""
+    """A value of the metric with its unit: ``1,105 cycles``, ``80.5 %``, ``21.3 bytes a cycle``."""
     if metric is not Metric.THROUGHPUT:
         return f"{cycles(value)} cycles"
-    return percent(value) if unit is WorkUnit.MATRIX else f"{tenths(value)} bytes"
+    return percent(value) if unit is WorkUnit.MATRIX else f"{tenths(value)} bytes a cycle"
 
 
 def column_words(metric: Metric, unit: WorkUnit | None) -> str:
@@ -70,7 +70,7 @@ def column_words(metric: Metric, unit: WorkUnit | None) -> str:
 
 def cell_words(value: int, metric: Metric, unit: WorkUnit | None) -> str:
     """A value under that head."""
-    return value_words(value, metric, unit).removesuffix(" cycles").removesuffix(" bytes")
+    return value_words(value, metric, unit).removesuffix(" cycles").removesuffix(" bytes a cycle")
 
 
 def arguments(params: Mapping[str, int]) -> str:
