@@ -82,20 +82,30 @@ def choose_inputs(paths: Sequence[Path], *, split: bool = True) -> Inputs:
 
 
 def calibrate(
-    inputs: Inputs, base: Profile, name: str, only: frozenset[str] = frozenset(), tell: Tell = lambda _: None
+    inputs: Inputs,
+    base: Profile,
+    name: str,
+    only: frozenset[str] = frozenset(),
+    tell: Tell = lambda _: None,
+    known: Mapping[str, int] | None = None,
 ) -> tuple[Calibration, FitProblem]:
-    """Fit a profile called ``name`` to recordings of one device. ``only``: these values alone.
+    """Fit a profile called ``name`` to recordings of one device. ``only``: these values alone. ``known``: values of the
+    base that were measured otherwise, which are not fitted.
 
     EvidenceError if the recordings are of several devices; ParameterError for a value that no profile has.
     """
     observations = [each for each in _observations(inputs, base, tell) if each is not None]
     device = observations[0].trace.meta.device
     base = replace(base, device=device.name, sms=device.sms or base.sms)
-    problem = FitProblem(observations, base, only)
+    known = known or {}
+    base = replace(base, values={**base.values, **known})
+    problem = FitProblem(observations, base, only, frozenset(known))
     _require_known(only, problem, base)
     fit = fit_profile(problem, tell)
     values = tuple(_value(each.name, fit, base) for each in fit.values) + tuple(
-        CalibratedValue(unused, base[unused], base[unused], None, ValueState.ASSUMED)
+        CalibratedValue(
+            unused, base[unused], base[unused], None, ValueState.MEASURED if unused in known else ValueState.ASSUMED
+        )
         for unused in base.values
         if unused not in problem.start
     )

@@ -15,6 +15,10 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "traces", nargs="*", type=Path, metavar="TRACE", help="recordings of one device, or folders of them"
     )
+    parser.add_argument(
+        "--device", action="store_true",
+        help="instead: run micro-kernels and rings on the GPU of this machine, and fit to them (under 3 minutes)",
+    )  # fmt: skip
     parser.add_argument("--out", type=Path, metavar="FILE", help="write the profile to this file")
     parser.add_argument(
         "--base", default=None, metavar="PROFILE",
@@ -42,6 +46,8 @@ def _carry_out(options: argparse.Namespace) -> int:
     from pipesim.trace.files import read_meta
     from pipesim.trace.whole import write_whole
 
+    if options.device:
+        return _of_device(options)
     if not options.traces:
         raise UsageError("pipesim calibrate needs recordings", correction="give trace files, or folders of them")
     if options.out is not None:
@@ -67,6 +73,31 @@ def _carry_out(options: argparse.Namespace) -> int:
     return 0
 
 
+def _of_device(options: argparse.Namespace) -> int:
+    from pipesim.answers.calibrate_device import calibrate_device
+    from pipesim.cli.recording import require_gpu_or
+    from pipesim.report.pages.calibrate import paint_calibration
+    from pipesim.timed.profile import load_profile
+    from pipesim.timed.profile_text import profile_text
+    from pipesim.trace.whole import write_whole
+
+    if options.traces or options.values or options.propose:
+        raise UsageError("--device makes its own recordings", correction="leave out traces, --values and --propose")
+    if options.out is not None:
+        require_output(options.out, force=options.force)
+    require_gpu_or("calibrate on the machine whose GPU the profile is to describe, or give recordings of it")
+    name = options.name or (options.out.stem if options.out else "calibrated")
+    with progress("measuring this machine's GPU"):
+        found = calibrate_device(load_profile(options.base or "h100"), name)
+    report = found.report
+    if options.out is not None:
+        text = profile_text(found.profile, found.how, report.inputs)
+        write_whole(options.out, text.encode(), force=options.force)
+        report = replace(report, written=str(options.out))
+    emit(options, {"exit_code": 0, "report": report}, lambda console: paint_calibration(console, report))
+    return 0
+
+
 COMMAND = Command(
     "calibrate",
     "fit a latency profile to recordings",
@@ -76,6 +107,7 @@ COMMAND = Command(
     _carry_out,
     (
         ("pipesim calibrate traces/h200 --out mine.json", "a profile of the device that recorded them"),
+        ("pipesim calibrate --device --out here.json", "a profile of this machine's GPU (needs a GPU)"),
         ("pipesim calibrate ring.parquet --propose", "what to capture to determine the rest"),
     ),
 )

@@ -87,6 +87,12 @@ def test_what_is_no_recording_is_an_error(call: Call, mine: Path, tmp_path: Path
     assert (answer.code, "no value work.isue" in " ".join(answer.error)) == (2, True)
 
 
+def test_a_device_needs_a_gpu_and_no_recordings(call: Call, mine: Path) -> None:
+    answer = call("calibrate", "--device")
+    assert (answer.code, "no usable GPU" in answer.err) == (3, True)
+    assert call("calibrate", mine, "--device").code == 2
+
+
 def test_captures_are_proposed(call: Call, mine: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     some = list(takewhile(lambda each: each[0].startswith("pipesim capture producer_consumer"), candidates()))
     assert len(some) > 10

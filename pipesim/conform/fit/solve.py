@@ -65,12 +65,16 @@ class FitProblem:
     """Observations and the values to fit: deviations and slopes as functions of the values."""
 
     def __init__(
-        self, observations: Sequence[RunObservation], base: Profile, only: frozenset[str] = frozenset()
+        self,
+        observations: Sequence[RunObservation],
+        base: Profile,
+        only: frozenset[str] = frozenset(),
+        fixed: frozenset[str] = frozenset(),
     ) -> None:
         self.observations = tuple(observations)
         self.base = base
         asked, self._asks = asked_of(observations, base)
-        self.start = {name: value for name, value in asked.items() if not only or name in only}
+        self.start = {n: value for n, value in asked.items() if (not only or n in only) and n not in fixed}
         self._known: dict[tuple[int, tuple[tuple[str, int], ...]], Vector] = {}
 
     def profile(self, names: Sequence[str], x: Vector) -> Profile:

@@ -1,0 +1,143 @@
+"""The micro-kernels: they compile, execute what they are to measure, and their cycles become values of a profile."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from hwkernels.device import launch
+from hwkernels.device.launch import DeviceInfo
+from hwkernels.microbench import run
+from hwkernels.microbench.rates import RATES, UNROLLED, InstructionKind, chain, compiled, cycles_of, measure
+from pipesim.answers import calibrate_device as of_device
+from pipesim.answers.calibrate_device import RINGS, calibrate_device
+from pipesim.answers.views.calibrate import ValueState
+from pipesim.timed.profile import load_profile
+from pipesim.trace.schema import Trace
+from tests.support.cuda_tools import nvdisasm
+from tests.support.synthetic import synthetic
+
+CYCLES = {InstructionKind.FMA: 2.0, InstructionKind.SHARED_CHAIN: 30.0, InstructionKind.SHARED_LOADS: 5.0}
+INFO = DeviceInfo(0, "Array GPU", 100, "9.0", "999.1", 232448, 233472)
+BASE = load_profile("h200")
+
+
+class Counted:
+    """A GPU on which an instruction takes as long as CYCLES says, a loop 0.5 and each launch 400."""
+
+    def __init__(self) -> None:
+        self.launches: Counter[InstructionKind] = Counter()
+
+    def cycles(self, kind, warps, rounds):
+        self.launches[kind] += 1
+        crowded = max(1, warps * 512 / 128 / CYCLES[kind]) if kind is InstructionKind.SHARED_LOADS else 1
+        each = 0.5 + CYCLES.get(kind, 0.0) * crowded
+        return np.full(warps, round(400 + each * rounds * UNROLLED), dtype=np.uint32)
+
+
+@pytest.mark.parametrize("kind", InstructionKind)
+def test_every_kernel_compiles_without_a_warning(kind: InstructionKind) -> None:
+    found = compiled(kind)
+    assert (found.entry, found.log) == ("rates", "")
+
+
+def test_the_loop_and_the_launch_are_left_out() -> None:
+    assert cycles_of(Counted(), InstructionKind.FMA, 1) == pytest.approx(2.0, abs=0.01)
+    assert cycles_of(Counted(), InstructionKind.NOTHING, 1) == 0
+
+
+def test_cycles_become_values() -> None:
+    found = measure(
+        Counted(), frozenset({"class.fma", "class.rounds", "class.shared_bytes", "shared.bytes_per_kcycle"})
+    )
+    assert found["class.fma"] == pytest.approx(2000, rel=0.01)
+    assert found["class.rounds"] == pytest.approx(30_000, rel=0.01)
+    assert found["class.shared_bytes"] == pytest.approx(10, abs=1)
+    assert found["shared.bytes_per_kcycle"] == pytest.approx(128_000, rel=0.01)
+    assert measure(Counted(), frozenset()) == {}
+
+
+def test_a_chain_comes_back_to_its_start_after_all_words() -> None:
+    links, at, steps = chain(), 0, 0
+    while steps == 0 or at:
+        at, steps = int(links[at]), steps + 1
+    assert steps == len(links)
+
+
+def test_a_launch_has_few_instructions() -> None:
+    bench = Counted()
+    measure(bench, frozenset(rate.value for rate in RATES))
+    assert sum(bench.launches.values()) < 300
+
+
+def test_a_profile_of_a_device(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The rings are simulated instead of captured: what was fitted is what they were made with."""
+    here = replace(BASE, device=INFO.name, sms=INFO.sms, values=BASE.values | {"read.issue": 95})
+
+    def captured(request) -> Trace:
+        return synthetic("producer_consumer", request.params, here, ctas=request.ctas)[1]
+
+    monkeypatch.setattr(launch, "require_gpu", lambda ordinal=0: INFO)
+    monkeypatch.setattr(run, "measure_device", lambda info: {"read.bytes_per_kcycle": 51_000, "class.new": 3})
+    monkeypatch.setattr(of_device, "captured", captured)
+    monkeypatch.setattr(of_device, "RINGS", [RINGS[0], RINGS[4]])
+    monkeypatch.setattr(of_device, "_TILES", 12)
+    found = calibrate_device(BASE, "mine")
+    states = {each.name: each.state for each in found.report.values}
+    assert states["read.bytes_per_kcycle"] is ValueState.MEASURED
+    assert states["matrix.latency"] is ValueState.ASSUMED
+    assert (found.profile.device, found.profile.sms) == (INFO.name, INFO.sms)
+    assert abs(found.profile["read.issue"] - 95) < 8
+    assert "class.new" not in found.profile.values
+
+
+def test_without_a_gpu_it_is_an_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    if (code := run.main(["--json", str(tmp_path / "a.json")])) == 0:
+        pytest.skip("there is a GPU")
+    assert code == 3
+    assert not (tmp_path / "a.json").exists()
+
+
+@pytest.mark.parametrize(
+    ("kind", "instruction"),
+    [
+        (InstructionKind.FMA, "FFMA"),
+        (InstructionKind.ALU, "LOP3"),
+        (InstructionKind.EXP2, "MUFU"),
+        (InstructionKind.SHUFFLE_CHAIN, "SHFL"),
+        (InstructionKind.SHARED_CHAIN, "LDS"),
+        (InstructionKind.SHARED_LOADS, "LDS"),
+        (InstructionKind.GLOBAL_CHAIN, "LDG"),
+        (InstructionKind.ARRIVES, "SYNCS"),
+        (InstructionKind.EXPECTS, "SYNCS"),
+    ],
+)
+def test_the_machine_code_has_the_instructions_and_few_others(
+    kind: InstructionKind, instruction: str, tmp_path: Path
+) -> None:
+    """Whole rounds of them between the two readings of the clock: the assembler has neither merged nor moved them."""
+    body = between_clocks(kind, tmp_path)
+    assert body[instruction] >= UNROLLED
+    rounds, rest = divmod(body[instruction], UNROLLED)
+    assert rounds >= 1
+    assert rest <= 12
+    others = sum(body.values()) - body[instruction]
+    most = 3 if kind in (InstructionKind.SHARED_LOADS, InstructionKind.GLOBAL_CHAIN) else 0.5  # what uses a result
+    assert others <= most * body[instruction] + 40
+
+
+def between_clocks(kind: InstructionKind, folder: Path) -> Counter[str]:
+    """How often each instruction stands between the two readings of the clock."""
+    path = folder / "rates.cubin"
+    path.write_bytes(compiled(kind).cubin)
+    text = subprocess.run([nvdisasm(), "-c", path], check=True, capture_output=True, text=True).stdout
+    lines = [line.split("*/", 1)[1].strip() for line in text.splitlines() if re.search(r"/\*[0-9a-f]{4}\*/", line)]
+    clocks = [number for number, line in enumerate(lines) if "CLOCK" in line]
+    words = (re.sub(r"^@!?U?P\d\s+", "", line).split()[0] for line in lines[clocks[0] : clocks[-1]])
+    return Counter(word.split(".")[0].rstrip(";") for word in words)
