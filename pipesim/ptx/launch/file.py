@@ -90,7 +90,7 @@ def read_shape(given: Members, name: str, high: int, default: Shape | None = Non
         raise LaunchFileError(
             f"{name} is not given",
             place=given.at(name),
-            cause="PTX does not say it, and the file was made with null in its place",
+            cause="PTX does not say it, and the file was made with null there",
             correction=f'write what the kernel is launched with, such as "{name}": [384, 1, 1]',
         )
     found = given.wholes(name, default, low=1, high=high, most=3)
