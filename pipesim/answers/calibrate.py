@@ -114,7 +114,7 @@ def calibrate(
         fit.profile,
         name=name,
         fitted=f"by pipesim calibrate, from {len(inputs.files)} recordings, on top of {base.name}",
-        values={value: fit.profile.values.get(value, made.value) for made in values for value in (made.name,)},
+        values=_kept(values, base),
         errors=(),
     )
     order = tuple(sorted(values, key=lambda each: (each.state is ValueState.ASSUMED, each.name)))
@@ -216,6 +216,16 @@ def _require_known(only: frozenset[str], problem: FitProblem, base: Profile) -> 
             f"no recording depends on {name}" if name in base.values else f"a profile has no value {name}",
             correction=f"values that they depend on: {', '.join(FitProblem(problem.observations, base).start)}",
         )
+
+
+def _kept(values: Sequence[CalibratedValue], base: Profile) -> dict[str, int]:
+    """The values of the new profile: those of the base, and of a named work that it lacks both constants if one of
+    them is fitted.
+    """
+    works = {each.name.rpartition(".")[0] for each in values if each.state is ValueState.FITTED}
+    return {
+        each.name: each.value for each in values if each.name in base.values or each.name.rpartition(".")[0] in works
+    }
 
 
 def _value(name: str, fit: ProfileFit, base: Profile) -> CalibratedValue:

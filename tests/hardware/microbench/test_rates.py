@@ -78,7 +78,7 @@ def test_a_launch_has_few_instructions() -> None:
 
 def test_a_profile_of_a_device(monkeypatch: pytest.MonkeyPatch) -> None:
     """The rings are simulated instead of captured: what was fitted is what they were made with."""
-    here = replace(BASE, device=INFO.name, sms=INFO.sms, values=BASE.values | {"read.issue": 95})
+    here = replace(BASE, device=INFO.name, sms=INFO.sms, values=BASE.values | {"copy.issue": 190})
 
     def captured(request) -> Trace:
         return synthetic("producer_consumer", request.params, here, ctas=request.ctas)[1]
@@ -93,7 +93,7 @@ def test_a_profile_of_a_device(monkeypatch: pytest.MonkeyPatch) -> None:
     assert states["read.bytes_per_kcycle"] is ValueState.MEASURED
     assert states["matrix.latency"] is ValueState.ASSUMED
     assert (found.profile.device, found.profile.sms) == (INFO.name, INFO.sms)
-    assert abs(found.profile["read.issue"] - 95) < 8
+    assert abs(found.profile["copy.issue"] - 190) < 10
     assert "class.new" not in found.profile.values
 
 
