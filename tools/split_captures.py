@@ -2,8 +2,8 @@
 
 ``traces/split.json`` says which configurations may be fitted, which are held out and which are sealed, and said so
 before any of the planned ones was captured. This tool reads that file and records every configuration in it that the
-device's folder lacks, into that folder. Kernels compile on all processors while earlier ones are captured. ``--list``
-prints what would be captured and needs no GPU. About 4 minutes of an H200 for all.
+device's folder of ``traces`` lacks, into that folder or another one (``--into``). Kernels compile on all processors
+while earlier ones are captured. ``--list`` prints what would be captured and needs no GPU. About 4 minutes of an H200.
 """
 
 from __future__ import annotations
@@ -78,19 +78,24 @@ def capture_all(requests: Sequence[CaptureRequest], folder: Path, jobs: int) -> 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Capture what is missing; 1 if a capture failed or its results are wrong."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--into", type=Path, default=None, help="folder of traces (default: the checkout's)")
+    parser.add_argument(
+        "--into", type=Path, default=None, help="folder for the captures (default: the checkout's traces)"
+    )
     parser.add_argument("--device", default="h200", help="folder of this machine's GPU (default h200)")
     parser.add_argument("--only", choices=tuple(REGISTRY), default=None, help="captures of one kernel")
     parser.add_argument("--list", action="store_true", help="print them only: needs no GPU")
     options = parser.parse_args(arguments)
     split = read_split(trace_folder() / FILE)
-    todo = missing(split, options.into or trace_folder(), options.device)
-    todo = [each for each in todo if options.only in (None, each.kernel)]
+    into = options.into or trace_folder()
+    todo = [each for each in missing(split, trace_folder(), options.device) if options.only in (None, each.kernel)]
+    todo = [
+        each for each in todo if each in set(missing(split, into, options.device))
+    ]  # captured before an interruption
     if options.list:
         for each in todo:
             print(f"{split.rule.part(each).value:<9} {each.text}")
         return 0
-    return int(capture_all(requests_of(todo), options.into or trace_folder(), os.cpu_count() or 1) > 0)
+    return int(capture_all(requests_of(todo), into, os.cpu_count() or 1) > 0)
 
 
 if __name__ == "__main__":

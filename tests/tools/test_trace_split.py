@@ -94,6 +94,15 @@ def test_what_is_missing_is_captured_and_then_no_longer_missing(
     assert some[0] in split_captures.missing(split, tmp_path, "h200")  # of another device
 
 
+def test_another_folder_gets_only_what_the_stored_traces_lack(
+    split: Split, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[int] = []
+    monkeypatch.setattr(split_captures, "capture_all", lambda requests, folder, jobs: asked.append(len(requests)) or 0)
+    assert split_captures.main(["--device", "h200", "--into", str(tmp_path)]) == 0
+    assert asked == [len(split_captures.missing(split, trace_folder(), "h200"))]
+
+
 def test_the_list_needs_no_gpu(capsys: pytest.CaptureFixture[str]) -> None:
     assert split_captures.main(["--list", "--device", "h100", "--only", "attention_sm90_fused"]) == 0
     lines = capsys.readouterr().out.splitlines()
