@@ -9,7 +9,6 @@ the peak memory of ``pipesim export`` in a process of its own, start and imports
 from __future__ import annotations
 
 import argparse
-import os
 import subprocess
 import sys
 import tempfile
@@ -54,16 +53,27 @@ def many_ctas(events: int) -> Trace:
     return Trace(meta, Events(*columns))
 
 
+#: A small process between: the peak of a new process is at least the memory of the one that starts it.
+_MEASURED = """
+import resource, subprocess, sys
+code = subprocess.run(sys.argv[1:], stdout=subprocess.DEVNULL).returncode
+used = resource.getrusage(resource.RUSAGE_CHILDREN)
+print(used.ru_utime + used.ru_stime, used.ru_maxrss)
+sys.exit(code)
+"""
+
+
 def cost(trace: Path, to: str) -> tuple[float, float]:
     """Seconds of processor time and megabytes (10**6 bytes) of one export."""
     command = [sys.executable, "-m", "pipesim", "export", str(trace), "--to", to, "--force"]
     command += ["-o", str(trace.with_suffix(f".{to}"))]
-    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL) as process:
-        _, status, used = os.wait4(process.pid, 0)
-        process.returncode = os.waitstatus_to_exitcode(status)
-    if process.returncode:
-        raise SystemExit(f"{' '.join(command)}: exit code {process.returncode}")
-    return used.ru_utime + used.ru_stime, used.ru_maxrss * 1024 / 1e6
+    ended = subprocess.run(
+        [sys.executable, "-c", _MEASURED, *command], cwd=ROOT, stdout=subprocess.PIPE, text=True, check=False
+    )
+    if ended.returncode:
+        raise SystemExit(f"{' '.join(command)}: exit code {ended.returncode}")
+    seconds, kib = ended.stdout.split()
+    return float(seconds), int(kib) * 1024 / 1e6
 
 
 def main() -> int:

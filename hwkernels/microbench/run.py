@@ -15,6 +15,7 @@ import numpy.typing as npt
 from hwkernels.device.launch import DeviceInfo, Gpu, require_gpu
 from hwkernels.microbench.rates import RATES, InstructionKind, chain, compiled, measure
 from pipesim.errors import PipesimError
+from pipesim.trace.whole import write_whole
 
 
 class GpuBench:
@@ -65,7 +66,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return error.exit_code
     sys.stdout.write(text)
     if options.json is not None:
-        options.json.write_text(text, encoding="utf-8")
+        write_whole(options.json, text.encode(), force=True)
     return 0
 
 

@@ -81,7 +81,7 @@ class HungKernel:
 
     def is_signalled(self, group: Collection[int]) -> bool:
         """True if any agent has arrived on one of the barriers, or copied with it."""
-        return any(op[0] in _SIGNAL and op[1] in group for code in self.program.code for op in code)
+        return any(op[0] in _SIGNAL and operand(op, "barrier") in group for code in self.program.code for op in code)
 
     def distance(self, barrier: int, group: tuple[int, ...] | Collection[int]) -> int | None:
         """Bytes from a barrier to that of the same stage in a group, None where it differs between stages."""

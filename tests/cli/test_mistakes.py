@@ -286,6 +286,7 @@ class TestWaitsForgotten:
             "role": "mma",
             "claim": "mma never waits: its read of tile[0] is not ordered after the write by load",
             "line": place,
+            "kind": "race",
         }
 
     @pytest.mark.parametrize("command", [("run",), ("verify", "--no-hardware")])

@@ -113,6 +113,7 @@ class TestJson:
         report = found["report"]
         assert (found["exit_code"], found["findings"]) == (0, [])
         names = ["heading", "simulation", "cycles", "steps", "shares", "trace", "deadlock", "faults", "advisories"]
+        names += ["engines", "limited_by"]
         assert list(report) == names
         assert report["trace"] == {"protocol": PC, "source": "simulation", "events": 224}
         assert {"producer: waiting for empty", "consumer/1: work"} <= set(report["shares"])

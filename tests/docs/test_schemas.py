@@ -43,7 +43,7 @@ COMMANDS: list[tuple[str, list[str]]] = [
     ("run-schedule", ["run", RING, "-p", "tiles=3", "--schedule", "0.1"]),
     (
         "calibrate",
-        ["calibrate", "traces/h200/producer_consumer-al1-cw1-s1-tb4096-t64-w0-g1.parquet", "--values", "read.issue"],
+        ["calibrate", "traces/h200/producer_consumer-al1-cw1-s2-tb4096-t64-w0-g1.parquet", "--values", "arrive.issue"],
     ),
     ("sweep", ["sweep", "producer_consumer", "-p", "tiles=8", "-p", "stages=2,40", "--jobs", "1"]),
     ("advise", ["advise", "producer_consumer", "-p", "tiles=8"]),
@@ -147,7 +147,7 @@ def test_the_operations_of_the_broken_programs() -> None:
 @pytest.mark.slow
 def test_a_changed_program() -> None:
     document = json.loads(dumps(find("producer_consumer").build({"tiles": 2})))
-    newer = {"pipelines", "launch_registers"}
+    newer = {"pipelines", "launch_registers", "work"}
     earlier = {name: each for name, each in document.items() if name not in newer}
     assert errors("program", earlier) == [], "a file of an earlier version is without them"
     wrong = [changed for changed in mutations(document) if not newer - changed.keys()]

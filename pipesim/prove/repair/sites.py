@@ -24,7 +24,8 @@ def roles_of(program: Program) -> list[str]:
 
 def members(program: Program, role: str) -> list[int]:
     """The agents of a role, or of several with commas between; of the role "" all."""
-    return [n for n, agent in enumerate(program.agents) if not role or agent.role in role.split(",")]
+    wanted = (role, *role.split(","))  # a role may have a comma in its own name
+    return [n for n, agent in enumerate(program.agents) if not role or agent.role in wanted]
 
 
 def families(program: Program) -> dict[str, str]:
@@ -37,8 +38,9 @@ def families(program: Program) -> dict[str, str]:
         mine = {site.line for site in program.instructions[n][begin_of(program, n) :] if site.op not in _SILENT}
         lines.setdefault(agent.role, set()).update(mine - {""})
     found: dict[str, str] = {}
-    for role, mine in lines.items():
-        alike = [other for other, theirs in lines.items() if 2 * len(mine & theirs) > max(len(mine), len(theirs))]
+    plain = {role: mine for role, mine in lines.items() if "," not in role}
+    for role, mine in plain.items():
+        alike = [other for other, theirs in plain.items() if 2 * len(mine & theirs) > max(len(mine), len(theirs))]
         if len(alike) > 1:
             found[role] = ",".join(alike)
     return found

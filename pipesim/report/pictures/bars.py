@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from rich.cells import cell_len
 
-from pipesim.report.text.layout import pad, pad_left
+from pipesim.report.text.layout import pad, pad_left, wrap
 
 _EIGHTHS = " ▏▎▍▌▋▊▉█"
 _LEAST = 10  #: cells of the longest bar
@@ -26,7 +26,7 @@ def bar_lines(title: str, rows: Sequence[tuple[str, int | None, str]], width: in
     words = max(cell_len(text) for _, _, text in rows)
     most = max((value for _, value, _ in rows if value is not None), default=0)
     cells = max(_LEAST, width - names - words - 8)
-    lines = [f"  {title}"]
+    lines = wrap(title, width, "  ")
     for name, value, text in rows:
         drawn = "" if value is None else bar(value, most, cells)
         sign = "▸" if name == mark else " "

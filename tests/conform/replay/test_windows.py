@@ -21,7 +21,7 @@ from pipesim.conform.replay.supply import Supply
 from pipesim.conform.result import DivergenceKind, TraceVerdict
 from pipesim.errors import EvidenceError
 from pipesim.lang.protocol import Protocol
-from pipesim.model.machine import step
+from pipesim.model.machine import pass_over, step
 from pipesim.model.ops import Op
 from pipesim.trace.schema import EventKind
 
@@ -355,6 +355,11 @@ def test_the_cost_is_linear_wherever_the_window_lies(simulated: Make, monkeypatc
         seen["moved" if result.blocked < 0 else "blocked"] += 1
         return result
 
+    def counted_pass_over(program: Any, state: Any, agent: int, most: int) -> Any:
+        after = pass_over(program, state, agent, most)
+        seen["moved"] += after.pcs[agent] - state.pcs[agent]
+        return after
+
     def counted_ask(self: Any, *arguments: Any) -> Any:
         before = sum(sum(heads.values()) for heads in self._heads)
         found = ask(self, *arguments)
@@ -362,6 +367,7 @@ def test_the_cost_is_linear_wherever_the_window_lies(simulated: Make, monkeypatc
         return found
 
     monkeypatch.setattr(replay, "step", counted_step)
+    monkeypatch.setattr(replay, "pass_over", counted_pass_over)
     monkeypatch.setattr(Supply, "ask", counted_ask)
     for window in ((0.0, 0.25), (0.4, 0.6), (0.8, 1.0)):
         costs = []

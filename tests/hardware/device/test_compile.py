@@ -204,9 +204,10 @@ def _without_macros(text: str) -> str:
     """The source as if its author had never heard of the recorder."""
     text = text.replace('#include "recorder.cuh"', "struct PipesimCta;")
     text = re.sub(r"\s*\bPIPESIM_(KERNEL_PARAM|PARAM|PASS)\b", "", text)
+    text = re.sub(r"\n#define (RECORDS_BEHIND|RECORD_EXPECT|PIPESIM_CHECKED|PIPESIM_ROOM)\b(.*\\\n)*.*", "", text)
     text = re.sub(r"\n#if PIPESIM_PROBE < 0\n.*?\n    }\n", "\n", text, flags=re.DOTALL)
-    text = re.sub(r"\n#define (RECORDS_BEHIND|PIPESIM_CHECKED|PIPESIM_ROOM)\b(.*\\\n)*.*", "", text)
-    while match := re.search(r"\b(PIPESIM_(AGENT|AT|SAY|RECORD|ANCHOR|FLUSH)|RECORD|PROBE)\(", text):
+    said = r"AGENT|AT|SAY|RECORD(_AGAIN|_IF)?|ANCHOR|FLUSH"
+    while match := re.search(rf"\b(PIPESIM_({said})|RECORD(_AGAIN|_EXPECT)?|PROBE)\(", text):
         end, depth = match.end(), 1
         while depth:
             depth += {"(": 1, ")": -1}.get(text[end], 0)
