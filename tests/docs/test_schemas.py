@@ -43,7 +43,7 @@ COMMANDS: list[tuple[str, list[str]]] = [
     ("run-schedule", ["run", RING, "-p", "tiles=3", "--schedule", "0.1"]),
     (
         "calibrate",
-        ["calibrate", "traces/h200/producer_consumer-al1-cw1-s2-tb4096-t64-w0-g1.parquet", "--values", "arrive.issue"],
+        ["calibrate", str(ROOT / "traces" / "h200" / TWO_STAGES), "--values", "arrive.issue"],
     ),
     ("sweep", ["sweep", "producer_consumer", "-p", "tiles=8", "-p", "stages=2,40", "--jobs", "1"]),
     ("advise", ["advise", "producer_consumer", "-p", "tiles=8"]),
