@@ -25,6 +25,7 @@ from tools import schemas
 ROOT = Path(__file__).resolve().parents[2]
 SCHEMAS = ROOT / "docs" / "schemas"
 RING = str(ROOT / "docs" / "examples" / "ring_two.py:ring")
+TWO_STAGES = "producer_consumer-al1-cw1-s2-tb4096-t64-w0-g1.parquet"
 MORE = str(ROOT / "docs" / "examples" / "ring_more.py:ring")
 TRACES = [str(trace_folder() / d / "producer_consumer-al1-cw1-s1-tb4096-t64-w0-g1.parquet") for d in ("h100", "h200")]
 
