@@ -78,6 +78,8 @@ class Watch:
         self._holding = False
         self._held: Reason | None = None  #: to be raised when signals are held no more
         self._again = 0  #: a signal whose exception was lost, to be sent again
+        self._ending = threading.Lock()  #: taken by the thread that ends the process
+        self._ender = 0  #: which thread that is
         self._seen = 0.0  #: when a handler ran last
         self._given_to: Callable[[int], None] | None = None
         self._before: dict[int, Any] = {}
@@ -270,7 +272,15 @@ class Watch:
             signal.pthread_kill(ident, number)
 
     def _end(self, reason: Reason) -> None:
-        """End the process, wherever the main thread is. What it says may wait for that thread: it has little time."""
+        """End the process, wherever the main thread is. What it says may wait for that thread: it has little time.
+
+        Once: where the main thread and the watching one come here together, the second waits for the first.
+        """
+        if not self._ending.acquire(blocking=False):
+            if self._ender != threading.get_ident():
+                threading.Event().wait()
+            return
+        self._ender = threading.get_ident()
         speaker = threading.Thread(target=self._last_words, args=(reason,), daemon=True)
         speaker.start()
         speaker.join(_LAST_WORDS_S)
