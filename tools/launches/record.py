@@ -29,7 +29,8 @@ _LIMIT_S = 150
 
 def run(words: list[object], log: Path, *, cwd: Path = ROOT) -> subprocess.CompletedProcess[str]:
     """Run a command, with what it prints in a file."""
-    environment = os.environ | {"PYTHONPATH": str(ROOT), "COLUMNS": "110"}
+    there = [str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(there), "COLUMNS": "110"}
     command, begun = list(map(str, words)), time.monotonic()
     try:
         done = subprocess.run(
