@@ -45,9 +45,6 @@ _OWN = {
 }
 #: Between two SMs: recorded times have errors that say nothing of the experiment.
 FAR = {ReleasePath.REMOTE_ARRIVE, ReleasePath.MULTICAST_AWAY}
-#: Cycles by which a return is stamped sooner than in recordings by PTX that do not say "emission": until then the
-#: clock was read under a predicate made of the answer, which takes so long in the machine code (its stall).
-PREDICATE = 13
 Tables = dict[ReleasePath, dict[int, tuple[int, int]]]  # path → bytes → least cycles, measurements
 
 
@@ -169,14 +166,13 @@ def _seen_by_ptx(halves: Collection[int]) -> dict[str, dict[str, list[Seen]]]:
         read = read_kernel(path.with_suffix(".ptx"))
         kernel = recorded_kernel(read.program, read.places, trace)
         times = release_times(kernel.program, kernel.trace, kernel.sites)
-        sooner = 0 if "emission" in meta.extra else PREDICATE
-        found[meta.device.name][path.name] = _known(times, meta.device.sm_khz, path.name, sooner)
+        found[meta.device.name][path.name] = _known(times, meta.device.sm_khz, path.name)
     return dict(found)
 
 
-def _known(times: Mapping[int, Sequence[ReleaseTime]], sm_khz: int, place: str, sooner: int = 0) -> list[Seen]:
+def _known(times: Mapping[int, Sequence[ReleaseTime]], sm_khz: int, place: str) -> list[Seen]:
     return [
-        Seen(t.release.path, t.release.nbytes, t.after - sooner, t.uncertainty, sm_khz, place)
+        Seen(t.release.path, t.release.nbytes, t.after, t.uncertainty, sm_khz, place)
         for of_cta in times.values() for t in of_cta if t.release.path is not None
     ]  # fmt: skip
 

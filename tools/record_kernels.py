@@ -237,13 +237,16 @@ def _damaged(kernel: Instrumented, buffer: bytes, device: Device) -> dict[str, b
 
 
 def _times(subject: Subject, loaded: Any, made: RecordedKernel) -> dict[str, Any]:
-    """A launch of each, as part of _BATCH launches one after the other, in turn; memory as the last one left it."""
+    """A launch of each, as part of _BATCH launches one after the other, in turn; memory as the last one left it.
+
+    ``queued``: the device did not wait for the host between the launches.
+    """
     plain, recorded = [], []
     made.prepare()
     for _ in range(_PAIRS):
         plain.append(subject.run(loaded, times=_BATCH) / _BATCH)
         recorded.append(subject.run(made.loaded, times=_BATCH) / _BATCH)
-    return {"plain_ns": round(median(plain[1:])), "recorded_ns": round(median(recorded[1:]))}
+    return {"plain_ns": round(median(plain[1:])), "recorded_ns": round(median(recorded[1:])), "queued": True}
 
 
 def _hang(out: Path, file: Path, made: RecordedKernel, info: DeviceInfo) -> dict[str, Any]:

@@ -1,10 +1,12 @@
 """Write what the GPU said of recording into docs/recording.md: ``tools/recording_doc.py [--from DIR] [--check]``.
 
 ``--from``: takes the archives of ``recording_runs.py`` in DIR first: ``recording_cost.json`` and
-``recorded_kernels.json`` in ``traces/h200`` are replaced by theirs, and so are the traces in ``traces/h200/ptx`` whose
-kernels are there. Then the blocks of the page, from ``<!-- recorded: cost -->`` or ``<!-- recorded: kernels -->`` to
-``<!-- end -->``, are made of these files; a block whose file is missing stays as it is. With ``--check`` nothing is
-written, and the exit code is 1 if the page is not what this gives.
+``recorded_kernels.json`` in ``traces/h200`` are replaced by theirs, and so are the traces below ``traces/h200/ptx``.
+With ``--kernels``, the folder of families that was recorded, every kernel of Triton and Gluon gets its PTX and launch
+file beside its trace; of the others, whose sources are not ours, only traces are kept, in a folder of their family.
+Then the blocks of the page, from ``<!-- recorded: cost -->`` or ``<!-- recorded: kernels -->`` to ``<!-- end -->``,
+are made of these files; a block whose file is missing stays as it is. With ``--check`` nothing is written, and the
+exit code is 1 if the page is not what this gives.
 """
 
 from __future__ import annotations
@@ -30,27 +32,55 @@ SM_GHZ = 1.98  #: under load (docs/hopper.md)
 #: Cycles a record that tools of others state of theirs (hardware-facts; each with its own record).
 PEERS = (12, 33)
 RINGS = "producer_consumer"
+RESULTS, HANG = "results.json", "hang_"
+#: Families whose kernels are compiled from sources of this repository (tools/corpus/kernels): their PTX is kept.
+OURS = ("gluon", "triton")
+BESIDE = (".ptx", ".json")
 Rows = list[dict[str, Any]]
 _COLUMNS = ("kernel", "compiler", "records", "places", "events", "registers", "spilled", "same", "beside its PTX",
             "longer by", "cycles a record")  # fmt: skip
 
 
-def take(folder: Path, stored: Path) -> list[str]:
+def take(folder: Path, stored: Path, kernels: Path | None = None) -> list[str]:
     """Put what the archives hold in its place; the names of what was written."""
-    written = []
-    for part, inside, to in (("cost", COST, COST), ("kernels", "results.json", KERNELS)):
-        archive = folder / f"{part}.tar.gz"
-        if archive.is_file():
-            with tarfile.open(archive) as packed:
-                members = {Path(each.name).name: each for each in packed.getmembers() if each.isfile()}
-                for name, each in members.items():
-                    target = stored / to if name == inside else stored / "ptx" / name.replace("-sm_90a", "")
-                    if name == inside or (name.endswith(".parquet") and target.is_file()):
-                        content = packed.extractfile(each)
-                        assert content is not None
-                        target.write_bytes(content.read())
-                        written.append(str(target.relative_to(stored)))
-    return sorted(written)
+    cost, recorded = _unpacked(folder / "cost.tar.gz"), _unpacked(folder / "kernels.tar.gz")
+    written = {stored / COST: cost[COST]} if COST in cost else {}
+    if RESULTS in recorded:
+        written[stored / KERNELS] = recorded[RESULTS]
+    for name, content in recorded.items():
+        if name.endswith(".parquet"):
+            target = _target(name, stored / "ptx")
+            if kernels is not None:
+                written[target] = content
+                if target.parent.name == "ptx":
+                    source = kernels / ("hang" if name.startswith(HANG) else target.name.partition("-")[0])
+                    file = name.removesuffix(".parquet")
+                    file = file if name.startswith(HANG) else file.partition("-")[2]
+                    written |= {target.with_suffix(end): (source / f"{file}{end}").read_bytes() for end in BESIDE}
+            elif target.is_file():
+                written[target] = content
+    for path, content in written.items():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content)
+    return sorted(str(path.relative_to(stored)) for path in written)
+
+
+def _unpacked(archive: Path) -> dict[str, bytes]:
+    """The files of an archive by their last names; none if there is no archive."""
+    if not archive.is_file():
+        return {}
+    with tarfile.open(archive) as packed:
+        streams = {Path(each.name).name: packed.extractfile(each) for each in packed.getmembers() if each.isfile()}
+        return {name: stream.read() for name, stream in streams.items() if stream is not None}
+
+
+def _target(name: str, folder: Path) -> Path:
+    """Where a trace of ``record_kernels.py`` is stored: FAMILY-KERNEL-sm_90a.parquet or hang_FAMILY_KERNEL.parquet."""
+    stem = name.removesuffix(".parquet").removesuffix("-sm_90a")
+    hangs = stem.startswith(HANG)
+    family, _, kernel = stem.removeprefix(HANG).partition("_" if hangs else "-")
+    file = f"{kernel}-hangs.parquet" if hangs else f"{kernel}.parquet"
+    return folder / f"{family}-{file}" if family in OURS else folder / family / file
 
 
 def cost_lines(document: dict[str, Any]) -> Iterator[str]:
@@ -95,11 +125,11 @@ def _why(row: dict[str, Any]) -> str:
 
 
 def _kernel_row(row: dict[str, Any]) -> str:
-    hangs = row["file"].startswith("hang_")
-    name = row["file"].removesuffix("-sm_90a").removeprefix("hang_")
+    hangs = row["file"].startswith(HANG)
+    name = row["file"].removesuffix("-sm_90a").removeprefix(HANG)
     same = {True: "yes", False: "no"}.get(row.get("identical"), "–")  # type: ignore[arg-type]
     longer = each = "–"
-    if "plain_ns" in row:
+    if row.get("queued"):  # else the host's time between launches is in it
         added = row["recorded_ns"] - row["plain_ns"]
         longer = f"{100 * added / row['plain_ns']:.1f} %"
         each = f"{added * SM_GHZ / row['busiest']:.1f}" if row.get("busiest") else "–"
@@ -133,10 +163,11 @@ def main(arguments: list[str] | None = None) -> int:
     """Take, and write or check."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--from", type=Path, dest="folder", metavar="DIR", help="archives of recording_runs.py")
+    parser.add_argument("--kernels", type=Path, metavar="DIR", help="what was recorded: keep traces that are new, too")
     parser.add_argument("--check", action="store_true", help="write nothing; exit code 1 if the page is stale")
     options = parser.parse_args(arguments)
     if options.folder is not None:
-        print("\n".join(take(options.folder, STORED)))
+        print("\n".join(take(options.folder, STORED, options.kernels)))
     page = PAGE.read_text(encoding="utf-8")
     made = filled(page, STORED)
     if options.check:

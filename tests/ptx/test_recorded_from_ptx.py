@@ -1,5 +1,6 @@
 """Kernels of Triton and Gluon that an H200 recorded from their PTX (tools/record_kernels.py), beside that PTX."""
 
+import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from pipesim.conform.recorded_kernel import recorded_kernel
 from pipesim.conform.replay.latency_floor import ReleasePath, floors_for_ptx
 from pipesim.conform.result import DivergenceKind
 from pipesim.errors import EvidenceError
+from pipesim.model.ending import Ending
 from pipesim.ptx.kernel import read_kernel
 from pipesim.trace.files import read_trace
 from pipesim.trace.schema import EventKind
@@ -19,12 +21,22 @@ from tests.support.early_returns import returned_by, tight_returns
 
 FOLDER = Path(__file__).parents[2] / "traces" / "h200" / "ptx"
 NAMES = sorted(path.stem for path in FOLDER.glob("*.parquet"))
-HANGS = "triton-gemm_tma-hangs"
+HANGS = "triton-gemm_tma_w8_s4-hangs"
 
 
 def test_there_are_kernels_of_both_compilers() -> None:
     assert {name.partition("-")[0] for name in NAMES} == {"gluon", "triton"}
-    assert len(NAMES) == 11
+    assert len(NAMES) == 19
+
+
+def test_every_kernel_of_the_table_has_its_trace() -> None:
+    """Those of Modular's kernels, which are without their PTX, too."""
+    rows = json.loads((FOLDER.parent / "recorded_kernels.json").read_text())
+    traces = {path.relative_to(FOLDER).as_posix(): read_trace(path) for path in FOLDER.rglob("*.parquet")}
+    found = sorted((len(trace.events), str(trace.meta.status)) for trace in traces.values())
+    assert found == sorted((row["events"], row["status"]) for row in rows if row["agreement"] != "refused")
+    assert len([name for name in traces if name.startswith("modular/")]) == 9
+    assert sum(trace.meta.status is Ending.DEADLINE for trace in traces.values()) == 3
 
 
 @pytest.mark.parametrize("name", [name for name in NAMES if name != HANGS])

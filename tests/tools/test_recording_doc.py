@@ -27,14 +27,14 @@ COST = {
 RECORDED: dict[str, Any] = {
     "file": "gemm-sm_90a", "family": "triton", "encoding": "positional", "sites": 4, "events": 1200,
     "spills": [0, 8], "identical": True, "agreement": "conforms", "why": "", "plain_ns": 1000, "recorded_ns": 1050,
-    "registers": [90, 92], "busiest": 99,
+    "queued": True, "registers": [90, 92], "busiest": 99,
 }  # fmt: skip
 HANGS = {"file": "hang_gemm", "family": "hang", "agreement": "hangs where the model also blocks", "identical": None}
 PAGE = "a\n<!-- recorded: cost -->\nold\n<!-- end -->\nb\n<!-- recorded: kernels -->\nold\n<!-- end -->\nc\n"
 
 
 def plain(row: dict[str, Any]) -> dict[str, Any]:
-    return {key: value for key, value in row.items() if not key.endswith("_ns")}
+    return {key: value for key, value in row.items() if not key.endswith("_ns") and key != "queued"}
 
 
 def test_the_tables(tmp_path: Path) -> None:
@@ -75,15 +75,35 @@ def packed(folder: Path, part: str, files: dict[str, bytes]) -> None:
 
 
 def test_what_came_back_is_put_in_its_place(tmp_path: Path) -> None:
-    stored = tmp_path / "h200"
+    stored, kernels = tmp_path / "h200", tmp_path / "carried"
     (stored / "ptx").mkdir(parents=True)
     (stored / "ptx" / "triton-gemm.parquet").write_bytes(b"old")
     packed(tmp_path, "cost", {"recording_cost.json": b"{}", "printed.txt": b""})
-    others = {"modular-attention-sm_90a.parquet": b"not kept", "printed.txt": b""}
-    packed(tmp_path, "kernels", {"results.json": b"[]", "triton-gemm-sm_90a.parquet": b"new"} | others)
+    names = ("triton-gemm-sm_90a", "modular-attention_causal-sm_90a", "hang_triton_gemm_w8", "hang_modular_gemm")
+    traces = {f"{name}.parquet": name.encode() for name in names}
+    packed(tmp_path, "kernels", {"results.json": b"[]", "printed.txt": b""} | traces)
     assert tool.take(tmp_path, stored) == ["ptx/triton-gemm.parquet", tool.KERNELS, tool.COST]
     assert sorted(path.name for path in stored.rglob("*.*")) == [tool.KERNELS, tool.COST, "triton-gemm.parquet"]
-    assert (stored / "ptx" / "triton-gemm.parquet").read_bytes() == b"new"
+    assert (stored / "ptx" / "triton-gemm.parquet").read_bytes() == b"triton-gemm-sm_90a"
+    for name in ("triton/gemm-sm_90a", "hang/hang_triton_gemm_w8", "modular/attention_causal-sm_90a"):
+        for end in tool.BESIDE:
+            (kernels / name).parent.mkdir(parents=True, exist_ok=True)
+            (kernels / f"{name}{end}").write_text(name + end)
+    assert tool.take(tmp_path, stored, kernels)[:2] == [
+        "ptx/modular/attention_causal.parquet",
+        "ptx/modular/gemm-hangs.parquet",
+    ]
+    found = {str(path.relative_to(stored / "ptx")): path.read_bytes().decode() for path in stored.rglob("ptx/**/*.*")}
+    assert found == {
+        "modular/attention_causal.parquet": "modular-attention_causal-sm_90a",
+        "modular/gemm-hangs.parquet": "hang_modular_gemm",
+        "triton-gemm.json": "triton/gemm-sm_90a.json",
+        "triton-gemm.parquet": "triton-gemm-sm_90a",
+        "triton-gemm.ptx": "triton/gemm-sm_90a.ptx",
+        "triton-gemm_w8-hangs.json": "hang/hang_triton_gemm_w8.json",
+        "triton-gemm_w8-hangs.parquet": "hang_triton_gemm_w8",
+        "triton-gemm_w8-hangs.ptx": "hang/hang_triton_gemm_w8.ptx",
+    }
     assert tool.take(tmp_path / "nowhere", stored) == []
 
 
