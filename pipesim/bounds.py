@@ -34,6 +34,8 @@ MAX_JSON_STRINGS = 1 << 21  #: strings, keys included
 MAX_NAME = 200  #: characters of a name: of a protocol, parameter, role, barrier, tile, site
 MAX_TEXT = 4096  #: characters of any other text, such as a source line
 
+MAX_LOCK_FAILURES = 10_000  #: compare-and-swaps that find a lock taken; a recording has room for hundreds
+
 # a flat program
 
 MAX_AGENT_OPERATIONS = 1 << 23  #: that one agent may record; a ring of a million tiles has less

@@ -357,7 +357,7 @@ def launch() -> Schema:
         made = (({"kind": {"const": kind}} | own | more, spare) for kind, (own, spare) in kinds.items())
         return {"anyOf": [record(members, optional=(*spare, *optional)) for members, spare in made]}
 
-    policies = dict.fromkeys(("tile_counter", "launch_control"), natural)
+    policies = dict.fromkeys(("tile_counter", "launch_control", "lock_failures"), natural)
     members: dict[str, Schema] = {
         "format": {"const": LAUNCH_FORMAT},
         "version": {"const": LAUNCH_VERSION},

@@ -36,6 +36,7 @@ _GUARD = re.compile(r"@\s*(!?)\s*([^\s]+)\s+")
 _OPEN = re.compile(r"\{")
 _BY_PARITY = PARITY_WAITS | PARITY_TRIES
 _SMALLEST = 1 << 10  #: bytes of a stream
+_ROOM_OF_LOCKS = 8  #: a warp may find a lock taken many times
 
 
 @dataclass(frozen=True)
@@ -126,13 +127,19 @@ def instrument(ptx: str, source: str, launch: Launch, options: RewriteOptions | 
     emitter = Emitter(
         BufferLayout(ctas, warps, stores.streams, 1), full, options.stop_flag, options.eager, ctas, (x, y, z)
     )
-    size = _size(runs, emitter, streams, by_position, options.room if full else 1)
+    room = options.room * (_ROOM_OF_LOCKS if takes_locks(kernel.entry) else 1)
+    size = _size(runs, emitter, streams, by_position, room if full else 1)
     emitter.layout = replace(emitter.layout, size=size)
     text = _rewritten(ptx, source, kernel.entry, runs, emitter)
     return Instrumented(
         text, kernel, options, full, runs, emitter.layout, stores, streams, extraction,
         by_position,
     )  # fmt: skip
+
+
+def takes_locks(entry: Function) -> bool:
+    """Whether it has a compare-and-swap, whose answer depends on other CTAs."""
+    return any(each.opcode == "atom" and each.has("cas") for each in entry.body)
 
 
 def _require_followed(kernel: Kernel, extraction: Extraction) -> None:

@@ -29,7 +29,7 @@ from hwkernels.rewriter.writers import writer
 from pipesim.errors import TraceFormatError
 from pipesim.ptx.emit.record import IF_COMPLETE, IF_NOT_YET, MEET, Executed
 
-_NOTHING = 0xFFFFFFFF  #: a word that the kernel has not written
+NOTHING = 0xFFFFFFFF  #: a word that the kernel has not written
 _HALF = 1 << 31
 
 
@@ -64,7 +64,7 @@ class LaneStream:
     @property
     def ended(self) -> bool:
         """Whether the lane came to the end of the kernel."""
-        return int(self.frame["end_timer"]) != _NOTHING << 32 | _NOTHING
+        return int(self.frame["end_timer"]) != NOTHING << 32 | NOTHING
 
     @property
     def cursor(self) -> int:
@@ -149,7 +149,7 @@ class Walk:
     def _record(self, stream: LaneStream, site: RecordedSite) -> tuple[int, int] | None:
         """Clock and flags of the next record; None where the records end."""
         clock, tag = stream.word(0), stream.word(4)
-        if tag == _NOTHING:
+        if tag == NOTHING:
             if stream.ended:
                 raise self._wrong(stream, site, "there is no further record")
             return None
@@ -182,11 +182,11 @@ class Walk:
         run, index = self.kernel.run_of[site.number]
         before = stream.word(0)
         after = stream.word(4) if site.records == 2 else -1
-        if _NOTHING in (before, after):
+        if NOTHING in (before, after):
             if stream.ended:
                 raise self._wrong(stream, site, "there is no further record")
             self.cut = True
-            return None if before == _NOTHING else Done(before, -1, passed=False)
+            return None if before == NOTHING else Done(before, -1, passed=False)
         self._forward(stream, site, before)
         if site.spins and not stream.ended and _is_before(after, before):  # of the wait before: a try that failed
             self.cut = True
@@ -230,11 +230,14 @@ class Walk:
     # words
 
     def _wrong(self, stream: LaneStream, site: RecordedSite, fact: str, cause: str = "") -> TraceFormatError:
-        return TraceFormatError(
-            f"{fact}, where {self._line(site.number)} is next",
-            place=stream.place,
-            cause=cause or "the warp went another way than the program says, or the buffer is damaged",
-        )
+        other_way = f"the warp went another way than the program says, or the buffer is damaged{self._assumed()}"
+        fact = f"{fact}, where {self._line(site.number)} is next"
+        return TraceFormatError(fact, place=stream.place, cause=cause or other_way)
+
+    def _assumed(self) -> str:
+        """What the program takes for granted of other CTAs, if anything."""
+        coverage = self.kernel.extraction.program.coverage
+        return f"; the program assumes: {coverage.assumed[0]}" if coverage is not None and coverage.assumed else ""
 
     def _line(self, number: int) -> str:
         """A site as a person finds it."""
@@ -247,7 +250,7 @@ class Walk:
 
 def _is_before(clock: int, other: int) -> bool:
     """Whether a 32-bit clock was read before another one, at most 2^31 cycles away."""
-    return (clock - other) & _NOTHING > _HALF
+    return (clock - other) & NOTHING > _HALF
 
 
 def _after(path: list[Executed], number: int, kind: int) -> int:

@@ -9,6 +9,7 @@ import numpy as np
 
 from hwkernels.recorder.clocks import CLOCK_SKEW_CYCLES, Line, read_line
 from hwkernels.recorder.layout import ANCHOR
+from hwkernels.rewriter.decided import as_decided
 from hwkernels.rewriter.emission import EMISSION
 from hwkernels.rewriter.instrument import Instrumented
 from hwkernels.rewriter.streams import Done, LaneStream, Walk, lane_stream
@@ -17,6 +18,7 @@ from pipesim.model.ending import Ending
 from pipesim.model.program import Program
 from pipesim.trace.recorder import EventBuffer, Meaning
 from pipesim.trace.schema import (
+    LOCK_FAILURES,
     READ_FROM,
     Anchor,
     Column,
@@ -39,13 +41,14 @@ _KHZ = 1_980_000  #: of an SM under load, where nothing better is known (measure
 def decode_records(kernel: Instrumented, buffer: bytes, device: Device) -> Trace:
     """The trace of the launch that left this buffer; ``device``: on which it ran.
 
-    Raises TraceFormatError if the records are not those of the kernel: one is missing, of another site or in another
-    order than the program says.
+    How often another CTA had a lock is read from the records. Raises TraceFormatError if they are not those of the
+    kernel: one is missing, of another site or in another order than the program says.
     """
     streams = {
         key: lane_stream(data, f"rank {key.rank}, warp {key.warp}, lane {key.lane}")
         for key, data in zip(kernel.layout.streams, kernel.layout.streams_of(buffer), strict=True)
     }
+    kernel = as_decided(kernel, streams)
     walks = []
     for agent, (path, lanes) in enumerate(zip(kernel.streams, kernel.writers.lanes, strict=True)):
         mine = {k.lane: s for k, s in streams.items() if (k.rank, k.warp) == (path.cta, path.warp) and k.lane in lanes}
@@ -218,6 +221,7 @@ def _meta(
         )
         ctas.append(CtaInfo(rank, sms[rank], anchors[: 1 if line.open_end else 2]))
     khz = int(np.median([line.span * 10**9 // line.ps for line in lines]))
+    failures = kernel.kernel.launch.policies.lock_failures
     return TraceMeta(
         source="hardware",
         protocol=program.name,
@@ -238,7 +242,8 @@ def _meta(
             "entry": kernel.entry,
             "order_error_cycles": CLOCK_SKEW_CYCLES,
             "emission": EMISSION,
-        },
+        }
+        | ({LOCK_FAILURES: failures} if failures else {}),
     )
 
 

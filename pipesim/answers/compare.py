@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from pipesim.answers.views.heading import heading
 from pipesim.answers.views.trace import CompareReport, PeriodCheck, TraceComparison
+from pipesim.bounds import MAX_LOCK_FAILURES
 from pipesim.conform.agreement import TraceAgreement, agreement_of, agreement_of_kernel
 from pipesim.conform.compare import compare
 from pipesim.conform.recorded_kernel import recorded_kernel
@@ -19,7 +20,7 @@ from pipesim.process.limits import LimitReachedError
 from pipesim.process.watch import current
 from pipesim.timed.choice import profile_for
 from pipesim.timed.profile import Profile
-from pipesim.trace.schema import Trace
+from pipesim.trace.schema import LOCK_FAILURES, Trace
 
 if TYPE_CHECKING:
     from pipesim.ptx.extract import Extraction
@@ -60,8 +61,11 @@ def trace_comparison(
 def compare_kernel(read: Extraction, trace: Trace, source: str) -> CompareReport:
     """``trace`` beside the program that was read from its kernel's PTX: the order of events alone.
 
-    EvidenceError if it is another kernel's.
+    What the trace says of other CTAs' locks replaces the launch's policy. EvidenceError if it is another kernel's.
     """
+    failures = trace.meta.extra.get(LOCK_FAILURES)
+    if isinstance(failures, int) and failures != read.kernel.launch.policies.lock_failures:
+        read = read.with_lock_failures(min(failures, MAX_LOCK_FAILURES))
     try:
         kernel = recorded_kernel(read.program, read.places, trace)
         behaviour = conform(kernel.program, kernel.trace, kernel.sites)

@@ -37,6 +37,11 @@ class Kernel:
     code: Code
     too_early: tuple[tuple[int, int], ...]  #: what writes registers late, and who reads them before the wait
 
+    def with_lock_failures(self, failures: int) -> Kernel:
+        """The kernel in a launch with this policy (:class:`~pipesim.ptx.launch.values.Policies`)."""
+        policies = replace(self.launch.policies, lock_failures=failures)
+        return replace(self, launch=replace(self.launch, policies=policies))
+
 
 @dataclass(frozen=True)
 class Emulation:

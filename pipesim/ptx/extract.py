@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from pipesim.model.program import Program
 from pipesim.ptx.coverage import coverage_of
@@ -23,6 +23,12 @@ class Extraction:
     instructions: int
     kept: int
     body: int
+    kernel: Kernel = field(repr=False, compare=False)
+
+    def with_lock_failures(self, failures: int) -> Extraction:
+        """The same kernel where so many compare-and-swaps on a lock fail: the policy that a recording determines."""
+        kernel = self.kernel.with_lock_failures(failures)
+        return emit(kernel, emulate(kernel))
 
 
 def extract(module: Module, launch: Launch, limits: EmulationLimits | None = None) -> Extraction:
@@ -54,4 +60,4 @@ def emit(kernel: Kernel, emulation: Emulation) -> Extraction:
     name = kernel_name(kernel.launch.entry)
     program = program_of(name, recorder, cluster.initialised, function, module, kernel.launch, coverage)
     body = len(function.body)
-    return Extraction(program, tuple(recorder.barriers), emulation.instructions, len(kernel.code.kept), body)
+    return Extraction(program, tuple(recorder.barriers), emulation.instructions, len(kernel.code.kept), body, kernel)

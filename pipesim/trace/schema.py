@@ -33,6 +33,8 @@ SCHEMA_VERSION = 4
 
 #: In ``extra`` of a trace whose names are those of a program that was read from a file: the kind of that file.
 READ_FROM = "read_from"
+#: Under this key there, how many compare-and-swaps on a lock found it taken, if any did.
+LOCK_FAILURES = "lock_failures"
 
 Column = npt.NDArray[np.int64]
 

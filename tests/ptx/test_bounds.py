@@ -18,7 +18,7 @@ from pipesim.ptx.extract import Extraction, extract
 from pipesim.ptx.flow import graph
 from pipesim.ptx.launch.image import Image
 from pipesim.ptx.launch.settings import with_settings
-from pipesim.ptx.launch.values import Field, Launch, Number, Parameter, Pointer
+from pipesim.ptx.launch.values import Field, Launch, Number, Parameter, Pointer, Policies
 from pipesim.ptx.text.read import read_module
 from tests.support.small_ptx import SET_UP, program_of, text_of
 
@@ -97,7 +97,7 @@ def test_tables_of_branches_that_lead_to_too_many_places_are_refused(monkeypatch
 
 def test_stores_to_very_many_words_are_not_followed_further(monkeypatch: pytest.MonkeyPatch) -> None:
     function = read_module(text_of(""), "small.ptx").functions[0]
-    memory = GlobalMemory(Image(Launch("kernel", SHAPE, SHAPE, SHAPE), function), 0)
+    memory = GlobalMemory(Image(Launch("kernel", SHAPE, SHAPE, SHAPE), function), Policies())
     monkeypatch.setattr("pipesim.ptx.emulate.global_memory.MAX_STORED_BYTES", 100)
     for address in range(0, 104, 4):
         memory.store(0, address, 4, 7)

@@ -75,6 +75,7 @@ class Machine:
     steps: int = 0
     flights: list[tuple[int, int, int]] = field(default_factory=list)
     named: dict[int, list[int]] = field(default_factory=dict)  #: arrived threads, generation
+    taken: int = 0  #: compare-and-swaps that find that another CTA has written what they would write
     all_threads: list[Thread] = field(default_factory=list)
 
     def run(self) -> bool:
@@ -200,6 +201,8 @@ class Machine:
                 self._access(thread, each)
             case "fence" | "membar":
                 pass
+            case "atom":
+                self._atom(thread, each)
             case _:
                 self._compute(thread, each)
         return True
@@ -254,6 +257,20 @@ class Machine:
                 self._set(thread, part, self._load(first + number * size, space, size), 8 * size)
             else:
                 self._store(first + number * size, space, size, self._value(thread, part))
+
+    def _atom(self, thread: Thread, each: Instruction) -> None:
+        place, first, *second = (self._value(thread, part) for part in each.operands[1:])
+        size = _SIZES[each.modifiers[-1]]
+        value = self._load(place, "global", size)
+        if each.has("exch"):
+            self._store(place, "global", size, first)
+        elif value == first:
+            assert each.has("cas")
+            if self.taken:
+                self.taken, value = self.taken - 1, second[0]
+            else:
+                self._store(place, "global", size, second[0])
+        self._set(thread, each.operands[0], value, 8 * size)
 
     def _compute(self, thread: Thread, each: Instruction) -> None:
         to, *sources = each.operands

@@ -112,7 +112,7 @@ class Cluster:
         self.tensor = [Items() for _ in range(self.ctas)]
         self.columns = [0] * self.ctas  #: of tensor memory that are allocated
         self.tensor_lanes = 0  #: of a part of tensor memory, 0 until somebody asks
-        self.globals = GlobalMemory(image, launch.policies.tile_counter)
+        self.globals = GlobalMemory(image, launch.policies)
         self._loads: dict[int, Unknown] = {}
         self.flights: deque[Landing] = deque()
         self.pending: dict[int, list[int]] = {}

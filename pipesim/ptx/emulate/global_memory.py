@@ -10,17 +10,20 @@ from pipesim.bounds import MAX_STORED_BYTES
 from pipesim.ptx.emulate.stop import Stopped
 from pipesim.ptx.emulate.values import Leaf, Unknown, Value
 from pipesim.ptx.launch.image import Image
+from pipesim.ptx.launch.values import Policies
 from pipesim.ptx.text.instruction import Instruction
 
 _WORDS = {"32": 4, "64": 8}
 
 
 class GlobalMemory:
-    """The memory of a launch. ``first``: what an atomic on a word that the launch does not give returns at first."""
+    """The memory of a launch. ``policies``: what other CTAs do to words on which there are atomics."""
 
-    def __init__(self, image: Image, first: int) -> None:
+    def __init__(self, image: Image, policies: Policies) -> None:
         self._image = image
-        self._first = first
+        self._first = policies.tile_counter
+        self._failures = policies.lock_failures
+        self._failed: dict[int, int] = {}  #: word: compare-and-swaps that have found it taken
         self._stored: dict[int, tuple[int, Value]] = {}  #: byte: agent that stored it, and its value
         self._counters: dict[int, tuple[int, int]] = {}  #: word: agent that has an atomic on it, and its value
         self._seen: dict[int, int] = {}  #: byte: an agent that was given its value
@@ -71,9 +74,16 @@ class GlobalMemory:
                 self.contested[self._image.describe(address) or "a counter"] = None
             self._counters[address] = (-1, 0)
             return Unknown(leaf)
-        self._counters[address] = (agent, after)
         where = self._image.describe(address) or "a counter"
-        self.policies[each.position] = f"the first atomic on {where} returns {self._first if known is None else known}"
+        if each.has("cas") and after != value and (failed := self._failed.get(address, 0)) < self._failures:
+            self._failed[address] = failed + 1
+            self._counters[address] = (agent, value)  # another CTA has taken it, and gives it back
+            return after
+        self._counters[address] = (agent, after)
+        said = f"the first atomic on {where} returns {self._first if known is None else known}"
+        if each.has("cas") and address in self._failed:
+            said = f"{where} is taken by another CTA at the first {self._failed[address]} compare-and-swaps"
+        self.policies[each.position] = said
         return value
 
     def _contest(self, agent: int, address: int, size: int) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any, cast
 
-from pipesim.bounds import MAX_LAUNCH_BYTES, MAX_POINTED_BYTES
+from pipesim.bounds import MAX_LAUNCH_BYTES, MAX_LOCK_FAILURES, MAX_POINTED_BYTES
 from pipesim.errors import LaunchFileError
 from pipesim.inputs import InputKind
 from pipesim.ptx.launch.encoding import encoded
@@ -37,6 +37,7 @@ MOST_VALUES = 1 << 20  #: of an array
 MOST_SPACE = 1 << 15  #: bytes of all parameters (PTX ISA, "Kernel Function Parameters": 32,764)
 MOST_GRID, MOST_THREADS, MOST_CLUSTER, MOST_SHARED, MOST_REGISTERS = (1 << 31) - 1, 1024, 16, 1 << 20, 256
 _MEMBERS = ("format", "version", "entry", "grid", "block", "cluster", "dynamic_shared_bytes", "registers_per_thread")
+_POLICIES = ("tile_counter", "launch_control", "lock_failures")
 _MAP = ("kind", "element", "dims", "box", "strides", "element_strides", "swizzle", "interleave", "pixels")
 KINDS = {
     "value": ("kind", "type", "value"),
@@ -64,7 +65,7 @@ def read_launch(text: str, name: str) -> Launch:
 
 
 def _launch(given: Members) -> Launch:
-    policies = Members(given.data.get("policies", {}), given.at("policies"), ("tile_counter", "launch_control"))
+    policies = Members(given.data.get("policies", {}), given.at("policies"), _POLICIES)
     parameters = []
     for number, each in enumerate(given.items("parameters", [])):
         place = given.at(f"parameters[{number}]")
@@ -79,7 +80,11 @@ def _launch(given: Members) -> Launch:
         given.whole("dynamic_shared_bytes", 0, high=MOST_SHARED),
         given.whole("registers_per_thread", 0, high=MOST_REGISTERS),
         tuple(parameters),
-        Policies(policies.whole("tile_counter", 0), policies.whole("launch_control", 1)),
+        Policies(
+            policies.whole("tile_counter", 0),
+            policies.whole("launch_control", 1),
+            policies.whole("lock_failures", 0, high=MAX_LOCK_FAILURES),
+        ),
         cta=given.whole("cta", 0, high=MOST_GRID),
     )
 
@@ -183,6 +188,8 @@ def launch_json(launch: Launch) -> str:
         "tile_counter": launch.policies.tile_counter,
         "launch_control": launch.policies.launch_control,
     }
+    if launch.policies.lock_failures:
+        data["policies"]["lock_failures"] = launch.policies.lock_failures
     rows = [f"  {json.dumps(key)}: {json.dumps(value)}" for key, value in data.items() if key != "parameters"]
     listed = ",\n".join(f"    {json.dumps(each)}" for each in data["parameters"])
     rows.insert(-1, f'  "parameters": [\n{listed}\n  ]' if listed else '  "parameters": []')

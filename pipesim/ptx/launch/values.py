@@ -127,10 +127,12 @@ class Policies:
     """What other CTAs would decide. ``tile_counter``: the first value that an atomic on a tile counter returns.
 
     ``launch_control``: how many clusters ``clusterlaunchcontrol.try_cancel`` hands to this one before it fails.
+    ``lock_failures``: how many compare-and-swaps find a word of global memory taken before the first that takes it.
     """
 
     tile_counter: int = 0
     launch_control: int = 1
+    lock_failures: int = 0
 
 
 @dataclass(frozen=True)

@@ -37,7 +37,7 @@ EVERYTHING = Launch(
         Parameter("sizes", Pointer(16, (Field(0, Array("s32", (1, -2))), Field(8, Pointer())))),
         Parameter("args", Struct(256, (Field(0, Number("u64", 1 << 40)), Field(64, MAP)))),
     ),
-    Policies(3, 5),
+    Policies(3, 5, 2),
 )
 
 

@@ -35,6 +35,7 @@ _POLICIES: tuple[Any, ...] = (
     {"tile_counter": 2**63 - 1},
     {"launch_control": 10**9},
     {"launch_control": -1},
+    {"lock_failures": 10**6},
     {"more": 1},
     [],
     None,

@@ -1,0 +1,77 @@
+"""What other CTAs decided in a launch, from its records: how often a lock in global memory was found taken.
+
+The path of a warp that takes a lock depends on the others. Which path it was is not assumed: full records name their
+sites. Where they are more than the program says, at the sites that one more failure repeats and a whole number of times
+in each warp, the program is read again with so many failures; whether the records are its, in order, is decided after
+that as of any other.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import replace
+from fractions import Fraction
+
+from hwkernels.recorder.record_format2 import FULL_SITE
+from hwkernels.rewriter.instrument import Instrumented, takes_locks
+from hwkernels.rewriter.layout import StreamKey
+from hwkernels.rewriter.streams import NOTHING, LaneStream
+from hwkernels.rewriter.writers import writers
+from pipesim.bounds import MAX_LOCK_FAILURES
+from pipesim.ptx.emulation import emulate
+from pipesim.ptx.extract import emit
+
+_Counts = dict[StreamKey, Counter[int]]  #: records by stream and number of a site
+
+
+def as_decided(kernel: Instrumented, streams: Mapping[StreamKey, LaneStream]) -> Instrumented:
+    """The kernel, its path with as many failures of a lock as these streams show; as it is if they show none."""
+    if not kernel.full or not takes_locks(kernel.kernel.entry):
+        return kernel
+    there, said = _recorded(streams), _expected(kernel)
+    if there == said or not all(stream.ended for stream in streams.values()):
+        return kernel
+    before = kernel.kernel.launch.policies.lock_failures
+    once_more = _expected(_with_failures(kernel, before + 1))
+    ratios = set()
+    for key, counts in once_more.items():
+        for site, times in (counts - said[key]).items():
+            ratios.add(Fraction(there[key][site] - said[key][site], times))
+    failures = before + ratios.pop() if len(ratios) == 1 else Fraction(-1)
+    if failures.denominator != 1 or not 0 <= failures <= MAX_LOCK_FAILURES:
+        return kernel
+    decided = _with_failures(kernel, int(failures))
+    return decided if _same_records(kernel, decided) else kernel
+
+
+def _recorded(streams: Mapping[StreamKey, LaneStream]) -> _Counts:
+    mask = (1 << FULL_SITE[1]) - 1
+    tags = {key: stream.words[1 : stream.size // 4 : 2] for key, stream in streams.items()}
+    return {key: Counter((mine[mine != NOTHING] & mask).tolist()) for key, mine in tags.items()}
+
+
+def _expected(kernel: Instrumented) -> _Counts:
+    """The same by the program, where a try is made once."""
+    found: _Counts = {key: Counter() for key in kernel.writers.streams}
+    for path, lanes in zip(kernel.streams, kernel.writers.lanes, strict=True):
+        for step in path.path:
+            site = kernel.by_position.get(step.position)
+            if site is not None:
+                for lane in (lane for lane in lanes if step.lanes >> lane & 1):
+                    found[StreamKey(path.cta, path.warp, lane)][site.number] += site.records
+    return found
+
+
+def _with_failures(kernel: Instrumented, failures: int) -> Instrumented:
+    again = kernel.kernel.with_lock_failures(failures)
+    emulation = emulate(again)
+    streams = tuple(emulation.cluster.recorder.streams)
+    return replace(kernel, kernel=again, extraction=emit(again, emulation), streams=streams)
+
+
+def _same_records(kernel: Instrumented, decided: Instrumented) -> bool:
+    """Whether the lanes that store are those of the kernel that was launched."""
+    chosen = frozenset(agent for agent, lanes in enumerate(kernel.writers.lanes) if lanes)
+    numbers = {position: site.number for position, site in kernel.by_position.items()}
+    return writers(list(decided.streams), numbers, chosen) == kernel.writers
