@@ -44,6 +44,8 @@
 //   PIPESIM_RECORD_AGAIN(site, value)        Right after another record, with nothing between: this one has its clock.
 //   PIPESIM_RECORD_IF(condition, site, value) A record where the condition holds, which may differ between warps: positional
 //                    ones without a branch.
+//   PIPESIM_BEFORE(condition)                The condition, as an expression, evaluated here. What decides a branch right after
+//                    a record is evaluated after it otherwise, and the warp waits for that (13 cycles).
 //   PIPESIM_STOP                             The agent records no more: of a warp that gave up, but goes on. It may pass
 //                    further records, which leave nothing: no branch around them is needed.
 //   PIPESIM_ANSWER(value)                    What the last record, whose value was 0, says after all: whether a try succeeded.
@@ -180,6 +182,15 @@ static __device__ __forceinline__ void pipesim_read(unsigned &now, unsigned &tim
 #endif
 }
 
+// A use of the condition that leaves no instruction: the compiler does not move the evaluation to the branch then.
+static __device__ __forceinline__ bool pipesim_before(bool condition) {
+    unsigned value = condition;
+    asm volatile("" : "+r"(value));
+    const bool holds = value != 0;
+    asm volatile("" ::"r"((unsigned)holds));
+    return holds;
+}
+
 // What a lane that does not record has for a clock.
 static __device__ __forceinline__ unsigned pipesim_anything() {
     unsigned value;
@@ -292,6 +303,7 @@ static __device__ __forceinline__ void pipesim_barrier_word(const PipesimLaunch 
         PIPESIM_RECORD(site, value) \
         __syncwarp(); \
     }
+#define PIPESIM_BEFORE(condition) pipesim_before(condition)
 #define PIPESIM_STOP pipesim_stop(pipesim);
 #define PIPESIM_BARRIER_WORD(cta, index, address) pipesim_barrier_word(*pipesim_launch, (cta), (index), (address));
 #define PIPESIM_ANCHOR(cta, which) pipesim_anchor(pipesim_launch->ctas + (cta), (which));
@@ -341,6 +353,7 @@ static __device__ __forceinline__ void pipesim_anchor(PipesimCta *cta, unsigned 
 #define PIPESIM_RECORD_AGAIN(site, value)
 #define PIPESIM_RECORD_IF(condition, site, value)
 #define PIPESIM_RECORD_WARP(site, value)
+#define PIPESIM_BEFORE(condition) (condition)
 #define PIPESIM_STOP
 #define PIPESIM_ANSWER(value)
 #define PIPESIM_BARRIER_WORD(cta, index, address)
@@ -359,6 +372,7 @@ static __device__ __forceinline__ void pipesim_anchor(PipesimCta *cta, unsigned 
 #define PIPESIM_RECORD_AGAIN(site, value)
 #define PIPESIM_RECORD_IF(condition, site, value)
 #define PIPESIM_RECORD_WARP(site, value)
+#define PIPESIM_BEFORE(condition) (condition)
 #define PIPESIM_STOP
 #define PIPESIM_ANSWER(value)
 #define PIPESIM_BARRIER_WORD(cta, index, address)

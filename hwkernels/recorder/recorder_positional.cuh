@@ -99,10 +99,9 @@ static __device__ __forceinline__ void pipesim_end(PipesimAgent &agent) {
     agent.kept = agent.pointer - PIPESIM_RECORD_BYTES;
 }
 
-static __device__ __forceinline__ void pipesim_stop(PipesimAgent &agent) {
-    pipesim_end(agent);
-    agent.live = 0;
-}
+// What is recorded after it lies behind the words that are kept. There is room: the buffer holds all that the agent would have
+// recorded, and PIPESIM_ROOM + 2 words more. So `live` is the same all the time, and no record waits for it.
+static __device__ __forceinline__ void pipesim_stop(PipesimAgent &agent) { pipesim_end(agent); }
 
 // Iterations of the window that did not fit: there are none, or the host finds another hash.
 static __device__ __forceinline__ unsigned pipesim_lost(const PipesimAgent &) { return 0; }

@@ -169,8 +169,13 @@ static __device__ __forceinline__ void consume(const Gemm &gemm, const Patience 
                 if (LOOKAHEAD && k == 0) ready = tried<true>(full, ring.parity, SITE_consumer_try_full PIPESIM_PASS);
                 if (!ready) {
                     PIPESIM_RECORD(SITE_consumer_wait_full, 0)
-                    alive = waited<true>(patience, full, ring.parity, SITE_consumer_wait_full, iteration);
-                    if (alive) { PIPESIM_RECORD(SITE_consumer_got_full, 0) }
+                    const WaitEnd end = wait_parity<true>(full, ring.parity, patience.deadline_ns, patience.stop);
+                    alive = end == WAIT_DONE;
+                    if (!alive) {  // as waited() does it; no branch follows the wait that went well
+                        if (lane == 0) gave_up(patience, end, SITE_consumer_wait_full, iteration);
+                        PIPESIM_STOP
+                    }
+                    PIPESIM_RECORD(SITE_consumer_got_full, 0)
                 }
                 if (alive) mark_wait(patience, iteration);
             }
@@ -192,18 +197,19 @@ static __device__ __forceinline__ void consume(const Gemm &gemm, const Patience 
                 ready = tried<true>(gemm.full + 8 * ring.stage, ring.parity, SITE_consumer_try_full PIPESIM_PASS);
                 PIPESIM_SAY(iteration, stage, 0)
             }
+            const bool gives_back = PIPESIM_BEFORE(warp == 0 && alive && lane == 0);
             wgmma_wait<0>();
             wgmma_hold(d);
-            PIPESIM_RECORD_IF(warp == 0 && alive, SITE_consumer_arrive_empty, 1)
+            PIPESIM_RECORD_IF(warp == 0, SITE_consumer_arrive_empty, 1)
             // The product is finished in all four warps: one lane gives the stage back for them.
-            if (warp == 0 && alive && lane == 0) mbarrier_arrive(gemm.empty + 8 * stage);
+            if (gives_back) mbarrier_arrive(gemm.empty + 8 * stage);
         }
         const unsigned begun = clock_cycles();
-        PIPESIM_RECORD_IF(alive, SITE_consumer_work_begin, 0)
+        PIPESIM_RECORD(SITE_consumer_work_begin, 0)
         store_rows(d, mine, warp, lane);
         while (clock_cycles() - begun < gemm.problem.epilogue) {
         }
-        if (alive) { PIPESIM_RECORD(SITE_consumer_work_end, 0) }
+        PIPESIM_RECORD(SITE_consumer_work_end, 0)
         async_proxy_fence();
         group_sync(group);
         if (warp == 0 && elect_one()) {

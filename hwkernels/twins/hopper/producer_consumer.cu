@@ -203,8 +203,9 @@ static __device__ __forceinline__ void consume(const Ring &ring, unsigned *stop,
         // The store needs the sum, and a warp issues in order: the stamp after it is later than the tile's last read.
         if (!BARE && lane == 0) asm volatile("st.global.u32 [%0], %1;" ::"l"(checksum), "r"(sum) : "memory");
         checksum += CONSUMER_WARPS;
+        const bool works = PIPESIM_BEFORE(ring.work != 0);
         RECORD(SITE_consumer_work_begin, 0)
-        if (ring.work != 0) spin(ring.work);
+        if (works) spin(ring.work);
         RECORD(SITE_consumer_work_end, 0)
         __syncwarp();
         PROBE(consumer, SITE_consumer_arrive_empty)

@@ -108,7 +108,7 @@ def test_another_order_is_seen(before, after, tmp_path):
 #: A consumer of gemm_sm90 and one of attention_sm90 with positional records: what its first product's end looks like.
 GEMM = {"RING_STAGES": 4, "NUM_CONSUMER": 2, "BLOCK_N": 128, "K_GROUP": 1, "LOOKAHEAD": 0, "DRAIN": 0}
 ATTENTION = {"DEPTH": 128, "BLOCK_N": 128, "QK_STAGES": 1, "STAGES": 2, "NUM_CONSUMER": 2, "PINGPONG": 1}
-RELEASE = "PIPESIM_RECORD_IF(warp == 0 && alive, SITE_consumer_arrive_empty, 1)\n"
+RELEASE = "PIPESIM_RECORD_IF(warp == 0, SITE_consumer_arrive_empty, 1)\n"
 BY_PLACE = {"TRACE": 1, "MEMORY": 0, "ENCODING": 2, "CHECKED": 0, "COUNTED": 1}
 
 
@@ -141,10 +141,51 @@ def test_no_branch_is_behind_the_record_of_an_arrive(tmp_path):
     assert after_products(source_file("attention_sm90.cu"), ATTENTION, tmp_path) == "RSA"
     for path in headers():
         (tmp_path / path.name).write_bytes(path.read_bytes())
-    text, branch = gemm.read_text(), RELEASE.replace("_IF(warp == 0 && alive, ", "(")
+    text, branch = gemm.read_text(), RELEASE.replace("_IF(warp == 0, ", "(")
     assert text.count(RELEASE) == 1
-    (tmp_path / gemm.name).write_text(text.replace(RELEASE, f"if (warp == 0 && alive) {{ {branch} }}\n"))
+    (tmp_path / gemm.name).write_text(text.replace(RELEASE, f"if (warp == 0) {{ {branch} }}\n"))
     assert "B" in after_products(tmp_path / gemm.name, GEMM, tmp_path)
+
+
+def to_the_branch(source, folder):
+    """What follows the sum of a tile, up to the branch that its record stands before: C is what a branch waits for."""
+    kinds = (
+        ("R", r"@!?P\d CS2R\.32"),
+        ("S", r"(@!?P\d )?ST[SG]"),
+        ("C", r"(@!?P\d )?[UP]?ISETP"),
+        ("B", r"(@!?P\d )?BRA"),
+    )
+    found, after = "", False
+    for one in instructions(
+        compile_cubin(source, RING | {f"PIPESIM_{name}": value for name, value in BY_PLACE.items()}).cubin, folder
+    ):
+        found += next((letter for letter, what in kinds if after and re.match(what, one)), "")
+        after |= one.startswith("REDUX")
+        if found.endswith("B"):
+            break
+    return found
+
+
+@pytest.mark.slow
+def test_a_branch_after_a_record_does_not_wait_for_its_condition(tmp_path):
+    assert to_the_branch(SOURCE, tmp_path) == "SRSB"
+    for path in headers():
+        (tmp_path / path.name).write_bytes(path.read_bytes())
+    text = SOURCE.read_text()
+    assert text.count("PIPESIM_BEFORE(") == 1
+    late = tmp_path / SOURCE.name
+    late.write_text(text.replace("PIPESIM_BEFORE(", "("))
+    assert to_the_branch(late, tmp_path) == "SRSCB"
+
+
+@pytest.mark.slow
+def test_no_record_waits_for_the_end_of_its_agent(tmp_path):
+    """After a wait that went well there is one branch, and then the clock."""
+    build = GEMM | {f"PIPESIM_{name}": value for name, value in BY_PLACE.items()}
+    text = list(instructions(compile_cubin(source_file("gemm_sm90.cu"), build).cubin, tmp_path))
+    arrive = next(n for n, one in enumerate(text) if one.startswith("WARPGROUP.ARRIVE"))
+    clock = max(n for n, one in enumerate(text[:arrive]) if re.match(r"@!?P\d CS2R\.32", one))
+    assert not any(re.match(r"(@!?P\d )?(ISETP|BRA)", one) for one in text[clock - 1 : arrive])
 
 
 @pytest.mark.slow
