@@ -16,20 +16,25 @@ from typing import Literal, NamedTuple
 
 from pipesim.conform.replay.align import Aligned
 from pipesim.conform.replay.divergence import CtaDivergences
+from pipesim.conform.replay.recorded_agent import (
+    EVER,
+    PARKED_NOWHERE,
+    PASSING,
+    recorded_agents,
+    supply_of,
+    waits_in_order,
+)
 from pipesim.conform.replay.releases import ReplayWatcher
-from pipesim.conform.replay.supply import AFTER, BEFORE, INSIDE, Supply, Where, supplies
+from pipesim.conform.replay.supply import BEFORE, INSIDE
 from pipesim.conform.result import Divergence
 from pipesim.model import barrier as mbarrier
 from pipesim.model.finding import Fault
 from pipesim.model.groups import (
     AT_ONCE_UNRECORDED,
     LOOP_MARKS,
-    MAY_BLOCK,
     NO_EFFECT,
     PARITY_WAITS,
-    PLAIN_WAITS,
     PRIVATE,
-    SUPPLIES,
     SUPPLIES_HERE,
 )
 from pipesim.model.machine import (
@@ -46,16 +51,11 @@ from pipesim.model.moves import can_land, completing_size, failed, finds, first_
 from pipesim.model.ops import Op, Operation
 from pipesim.model.positions import BARRIER, COUNT, PARITY
 from pipesim.model.program import Program
-from pipesim.model.state import pool_channel
 from pipesim.trace.schema import Events
 
 #: A trap is noticed late: its agent may go on for so many cycles. On the chip it recorded the copy behind an arrive
 #: that trapped, 55 cycles later.
 TRAP_LATE = 500
-_NEVER = -(1 << 62)
-_EVER = 1 << 62
-_PASSING = -1  #: in place of a barrier: a mark of a loop, or a position outside the window
-_PARKED_NOWHERE = -2
 
 
 class _Demand(NamedTuple):
@@ -136,82 +136,12 @@ class _Replay:
         self._uncertainty = uncertainty
         self._divergences = divergences
         self.state: State = initial_state(program)
-        self._ran = [a.ran for a in aligned]
-        self._rows = [a.rows for a in aligned]
-        #: the last operation of each agent that was recorded, -1 if none was
-        self._final = [max((n for n, mine in enumerate(a.rows) if mine), default=-1) for a in aligned]
-        self._answers = [a.answers for a in aligned]
-        self._begin = [a.begin for a in aligned]
-        self._end = [a.end for a in aligned]
-        self._hung = [p and not a.cut for p, a in zip(partial, aligned, strict=True)]  #: stopped where its records end
-        self._partial = partial  #: agents that may have done less than all between two records, or more after the last
-        self._cycle: list[int] = events.cycle.tolist()
+        self._agents = recorded_agents(program, events, aligned, partial)
+        self._parks = [agent.parks for agent in self._agents]
         self._done = [0] * len(aligned)  #: operations of each agent executed, as positions in ``ran``
-        self._open_end = [len(a.ran) - 1 if a.half else -1 for a in aligned]  #: a wait that was begun last of all
         self._stuck = [False] * len(aligned)  #: agents that the end of the records shows in a wait
-        self._latest = [self._bounds(rows) for rows in self._rows]
-        self._supply = Supply(pool_channel(program, program.ctas))
-        self._waits = self._plan()
-        self._last = [max((self._cycle[row] for mine in a.rows for row in mine), default=_NEVER) for a in aligned]
-        self._parks = [self._parking(agent) for agent in range(len(aligned))]
-
-    def _bounds(self, rows: tuple[tuple[int, ...], ...]) -> list[int]:
-        """For each operation the latest time at which it can have taken effect: that of the agent's next event.
-
-        For a wait with both its events it is that of its return. No uncertainty: an agent's own stamps are in order.
-        """
-        bounds = []
-        following = _EVER
-        for mine in reversed(rows):
-            bounds.append(self._cycle[mine[1]] if len(mine) == 2 else following)
-            if mine:
-                following = self._cycle[mine[0]]
-        return bounds[::-1]
-
-    def _parking(self, agent: int) -> list[int]:
-        """What :meth:`_pass_parked` looks for at each position of an agent, and behind the last.
-
-        The barrier of a plain wait that was recorded from its beginning to its end; else _PASSING where an agent may
-        move on unasked, _PARKED_NOWHERE where it cannot.
-        """
-        code, begin, end = self._program.code[agent], self._begin[agent], self._end[agent]
-        found = []
-        for position, (pc, rows) in enumerate(zip(self._ran[agent], self._rows[agent], strict=True)):
-            op = code[pc]
-            if not begin <= position < end or op[0] in LOOP_MARKS:
-                found.append(_PASSING)
-            else:
-                found.append(op[BARRIER] if len(rows) == 2 and op[0] in PLAIN_WAITS else _PARKED_NOWHERE)
-        return [*found, _PARKED_NOWHERE]
-
-    def _plan(self) -> list[tuple[int, int, int, int]]:
-        """What must return, in order of time; and into the supply, agent by agent, what could make a channel signal.
-
-        An operation without an event of its own cannot have happened before its agent's event before it.
-        """
-        program = self._program
-        cycle, everything = self._cycle, self._rules.everything
-        waits: list[tuple[int, int, int, int]] = []
-        for agent, (ran, rows) in enumerate(zip(self._ran, self._rows, strict=True)):
-            earliest = _NEVER
-            code, answers, latest = program.code[agent], self._answers[agent], self._latest[agent]
-            for position, (pc, mine) in enumerate(zip(ran, rows, strict=True)):
-                op = code[pc]
-                if mine:
-                    earliest = cycle[mine[0]]
-                    demands = (len(mine) == 2 and op[0] in MAY_BLOCK) or answers.get(pc)
-                    if demands or (everything and latest[position] < _EVER):
-                        waits.append((latest[position], agent, position, mine[-1]))
-                if op[0] in SUPPLIES:
-                    for channel in supplies(program, agent, op):
-                        self._supply.add(channel, agent, self._where(agent, position), earliest, position)
-                if mine:
-                    earliest = cycle[mine[-1]]
-        return sorted(waits)
-
-    def _where(self, agent: int, position: int) -> Where:
-        """Before, inside or after the window."""
-        return BEFORE if position < self._begin[agent] else INSIDE if position < self._end[agent] else AFTER
+        self._supply = supply_of(program, self._agents)
+        self._waits = waits_in_order(self._agents, everything=rules.everything)
 
     def run(self) -> Divergence | None:
         """Replay everything; the first divergence, or None."""
@@ -229,13 +159,13 @@ class _Replay:
         """Every wait in order of its return, then every agent to its end."""
         for cycle, agent, at, row in self._waits:
             yield _Demand(agent, at + 1, cycle, row, set())
-        for agent, ran in enumerate(self._ran):
-            yield _Demand(agent, len(ran), _EVER, self._divergences.last_row(agent), set())
+        for agent, recorded in enumerate(self._agents):
+            yield _Demand(agent, len(recorded.ran), EVER, self._divergences.last_row(agent), set())
 
     def _trap_next(self) -> None:
         """The last record before a trap may not have left the chip: look at what each agent would have done next."""
-        for agent, partial in enumerate(self._partial):
-            if partial and not self._stuck[agent] and not finished(self._program, self.state, agent):
+        for agent, recorded in enumerate(self._agents):
+            if recorded.partial and not self._stuck[agent] and not finished(self._program, self.state, agent):
                 traps = [f for f in step(self._program, self.state, agent).faults if f.kind.traps]
                 self.trap = self.trap or next(iter(traps), None)
 
@@ -292,10 +222,10 @@ class _Replay:
                 stack.pop()
                 continue
             position = self._done[who]
-            pc = self._ran[who][position]
-            rows = self._rows[who][position]
+            agent = self._agents[who]
+            pc, rows = agent.ran[position], agent.rows[position]
             row = rows[-1] if rows else at
-            when = min(self._latest[who][position], limit)
+            when = min(agent.latest[position], limit)
             if blocked < len(self._program.barriers):
                 self._pass_parked(who, blocked, when)
             landed = self._land_for(blocked, row)
@@ -309,7 +239,7 @@ class _Replay:
             elif self._stays(who, position, first if len(stack) == 1 else None):
                 self._stuck[who] = True  # entered, never returned: the kernel was stopped here, or the rest is lost
             else:
-                seen = self._where(who, position) == INSIDE
+                seen = agent.where(position) == INSIDE
                 if culprit is None and (seen or len(stack) == 1):
                     gap = self._supply.late(blocked, when, self._done)
                     culprit = self._divergences.too_early(self.state, who, pc, row, gap, outside=not seen)
@@ -322,8 +252,8 @@ class _Replay:
     def _go(self, demand: _Demand) -> tuple[int, Divergence | None]:
         """Execute what is demanded of one agent; the channel at which it is blocked, -1 once it need not go on."""
         who, end, _, at, refused = demand
-        ran, rows, done, stuck = self._ran[who], self._rows[who], self._done, self._stuck
-        hung, code = self._hung[who], self._program.code[who]
+        agent, done, stuck = self._agents[who], self._done, self._stuck
+        ran, rows, hung, code = agent.ran, agent.rows, agent.hung, agent.code
         while (position := done[who]) < end and not stuck[who] and not self._over:
             pc, mine = ran[position], rows[position]
             if code[pc][0] in NO_EFFECT:
@@ -337,7 +267,7 @@ class _Replay:
             if wrong is not None:
                 return -1, wrong
             if blocked >= 0:
-                if not (hung and position == self._open_end[who]):
+                if not (hung and position == agent.open_end):
                     return blocked, None
                 stuck[who] = True  # it has come to a named barrier, or to its own transfers, and never returned
                 break
@@ -349,9 +279,10 @@ class _Replay:
 
         After its last record, that is: at that very place, or further on once everything else has been tried.
         """
-        if not self._partial[who] or self._latest[who][position] != _EVER:
+        agent = self._agents[who]
+        if not agent.partial or agent.latest[position] != EVER:
             return False
-        return self._where(who, position) == INSIDE or (last is not None and last.limit == _EVER)
+        return agent.where(position) == INSIDE or (last is not None and last.limit == EVER)
 
     def _pass_parked(self, who: int, barrier: int, latest: int) -> None:
         """Before something happens to a barrier, by ``latest``, let those pass whose wait on it is open now.
@@ -363,38 +294,39 @@ class _Replay:
         done = self._done
         for agent, parks in enumerate(self._parks):
             parked = parks[done[agent]]
-            if parked == _PASSING:
+            if parked == PASSING:
                 parked = self._move_on(agent, who, latest)
             if parked != barrier or agent == who:
                 continue
-            position = done[agent]
-            entered = self._cycle[self._rows[agent][position][0]] <= latest
-            if entered and self._open(self._program.code[agent][self._ran[agent][position]]):
+            position, recorded = done[agent], self._agents[agent]
+            entered = recorded.cycles[position][0] <= latest
+            if entered and self._open(recorded.code[recorded.ran[position]]):
                 self.state = step(self._program, self.state, agent).state
                 self._note(agent, position, self.state)
                 done[agent] += 1
 
     def _move_on(self, agent: int, who: int, latest: int) -> int:
         """Let an agent pass the marks of its loops, and go on outside the window; where it parks inside it then."""
-        position = self._pass_marks(agent)
-        if agent == who or position >= len(self._ran[agent]):
-            return _PARKED_NOWHERE
-        where = self._where(agent, position)
+        position, recorded = self._pass_marks(agent), self._agents[agent]
+        if agent == who or position >= len(recorded.ran):
+            return PARKED_NOWHERE
+        where = recorded.where(position)
         if where == INSIDE:
-            return self._parks[agent][position]
-        if where == BEFORE or self._last[agent] <= latest:
+            return recorded.parks[position]
+        if where == BEFORE or recorded.last <= latest:
             self._drift(agent)
-        return _PARKED_NOWHERE
+        return PARKED_NOWHERE
 
     def _note(self, agent: int, position: int, before: State) -> None:
         """The agent's operation at this position has just been carried out, in the state ``before``."""
         if self._releases is None:
             return
-        pc = self._ran[agent][position]
-        if self._program.code[agent][pc][0] in PRIVATE:
+        recorded = self._agents[agent]
+        pc = recorded.ran[position]
+        if recorded.code[pc][0] in PRIVATE:
             return
-        returns = self._program.code[agent][pc][0] in PARITY_WAITS or self._answers[agent].get(pc)
-        if returns and self._rows[agent][position] and self._where(agent, position) == INSIDE:
+        returns = recorded.code[pc][0] in PARITY_WAITS or recorded.answers.get(pc)
+        if returns and recorded.rows[position] and recorded.where(position) == INSIDE:
             self._releases.returned(agent, position, before, self._could_happen)
         else:
             self._releases.carried_out(agent, position, before, self.state)
@@ -405,9 +337,9 @@ class _Replay:
 
     def _drift(self, agent: int) -> None:
         """Let an agent outside the window go on to the next operation that matters to others or blocks."""
-        ran, code = self._ran[agent], self._program.code[agent]
-        while (position := self._done[agent]) < len(ran) and self._where(agent, position) != INSIDE:
-            op = code[ran[position]]
+        recorded = self._agents[agent]
+        while (position := self._done[agent]) < len(recorded.ran) and recorded.where(position) != INSIDE:
+            op = recorded.code[recorded.ran[position]]
             if not (op[0] in AT_ONCE_UNRECORDED or self._open(op)):
                 return
             result = step(self._program, self.state, agent)
@@ -427,7 +359,7 @@ class _Replay:
 
     def _pass_marks(self, agent: int) -> int:
         """Where the agent stands, behind marks of its loops, which happen at no time."""
-        code, ran = self._program.code[agent], self._ran[agent]
+        code, ran = self._agents[agent].code, self._agents[agent].ran
         while self._done[agent] < len(ran) and code[ran[self._done[agent]]][0] in LOOP_MARKS:
             self.state = step(self._program, self.state, agent).state
             self._done[agent] += 1
@@ -437,10 +369,10 @@ class _Replay:
         """Let the agent carry out its operation; the channel it is blocked on, or -1, and what it broke."""
         op = self._program.code[who][pc]
         if op[0] in SUPPLIES_HERE:
-            self._pass_parked(who, op[BARRIER], self._latest[who][self._done[who]])
+            self._pass_parked(who, op[BARRIER], self._agents[who].latest[self._done[who]])
             while self._lands_first(who, pc) and self._land_for(op[BARRIER], row) is True and not self._over:
                 pass
-        answers = self._answers[who]
+        answers = self._agents[who].answers
         if answers and (needed := self._try_to_succeed(who, pc)) >= 0:
             return needed, None
         before = self.state
@@ -466,14 +398,14 @@ class _Replay:
 
     def _is_last(self, who: int) -> bool:
         """Whether the agent's present operation can have ended the launch: no later one was recorded, or just so."""
-        position = self._done[who]
-        after = self._rows[who][self._final[who]] if self._final[who] > position else ()
-        mine = self._rows[who][position]
-        return not after or (bool(mine) and self._cycle[after[-1]] - self._cycle[mine[0]] <= TRAP_LATE)
+        position, agent = self._done[who], self._agents[who]
+        after = agent.cycles[agent.final] if agent.final > position else ()
+        mine = agent.cycles[position]
+        return not after or (bool(mine) and after[-1] - mine[0] <= TRAP_LATE)
 
     def _try_to_succeed(self, agent: int, pc: int) -> int:
         """The channel that a try needs whose recorded answer is true while the machine's would be false, else -1."""
-        if not self._answers[agent].get(pc):
+        if not self._agents[agent].answers.get(pc):
             return -1
         barrier = self._program.code[agent][pc][BARRIER]
         if self.state.barriers[barrier].life != mbarrier.LIVE:

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from pipesim.conform.replay import follow_records as replay
+from pipesim.conform.replay.recorded_agent import supply_of
 from pipesim.model.machine import land, pass_over, step
 from pipesim.model.ops import Op
 from pipesim.trace.schema import EventKind
@@ -103,17 +104,16 @@ def test_candidates_are_not_searched_again(simulated: Make, monkeypatch: pytest.
             looked[tiles] += 1
             return super().__getitem__(index)
 
-    original = replay._Replay._plan
+    def watched(program: Any, agents: Any) -> Any:
+        supply = supply_of(program, agents)
+        channels = supply._entries
+        supply._entries = [{agent: Watched(found) for agent, found in c.items()} for c in channels]
+        return supply
 
-    def plan(self: Any) -> Any:
-        waits = original(self)
-        channels = self._supply._entries
-        self._supply._entries = [{agent: Watched(found) for agent, found in c.items()} for c in channels]
-        return waits
-
-    monkeypatch.setattr(replay._Replay, "_plan", plan)
+    monkeypatch.setattr(replay, "supply_of", watched)
     for tiles in (50, 100, 200):
         simulated(tiles=tiles, warps=3).accepted()
+    assert looked[50] > 0
     assert looked[200] - looked[100] <= 2 * (looked[100] - looked[50]) + 8
 
 

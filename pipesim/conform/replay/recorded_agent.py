@@ -1,0 +1,149 @@
+"""What the records say of each agent of one CTA: what it ran, when each operation was, and what a replay asks of it.
+
+Nothing here changes while the machine is moved along the records (:mod:`pipesim.conform.replay.follow_records`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from pipesim.conform.replay.align import Aligned
+from pipesim.conform.replay.supply import AFTER, BEFORE, INSIDE, Supply, Where, supplies
+from pipesim.model.groups import LOOP_MARKS, MAY_BLOCK, PLAIN_WAITS, SUPPLIES
+from pipesim.model.ops import Operation
+from pipesim.model.positions import BARRIER
+from pipesim.model.program import Program
+from pipesim.model.state import pool_channel
+from pipesim.trace.schema import Events
+
+NEVER = -(1 << 62)  #: a cycle before every other one
+EVER = 1 << 62  #: one after every other one
+PASSING = -1  #: in place of a barrier: a mark of a loop, or a position outside the window
+PARKED_NOWHERE = -2
+
+Rows = tuple[tuple[int, ...], ...]  #: for each position, the events of its operation
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedAgent:
+    """One agent. Positions are those in ``ran``, which holds the operations that it ran, as indices of ``code``.
+
+    ``cycles``: by position, of its events. ``begin``, ``end``: the window. ``final``: the last operation that was
+    recorded, -1 if none was; ``last``: the cycle of its last event. ``partial``: it may have done less than all between
+    two records, or more after the last; ``hung``: it stopped where its records end. ``open_end``: a wait that was begun
+    last of all, -1 if there is none. ``latest``: :func:`_latest`. ``parks``: :func:`_parks`.
+    """
+
+    code: Sequence[Operation]
+    ran: Sequence[int]
+    rows: Rows
+    cycles: Rows
+    answers: Mapping[int, int]
+    begin: int
+    end: int
+    final: int
+    last: int
+    partial: bool
+    hung: bool
+    open_end: int
+    latest: Sequence[int]
+    parks: Sequence[int]
+
+    def where(self, position: int) -> Where:
+        """Before, inside or after the window."""
+        return BEFORE if position < self.begin else INSIDE if position < self.end else AFTER
+
+
+def recorded_agents(
+    program: Program, events: Events, aligned: Sequence[Aligned], partial: Sequence[bool]
+) -> tuple[RecordedAgent, ...]:
+    """The agents of a CTA; ``partial``: those that did not finish."""
+    cycle: list[int] = events.cycle.tolist()
+    found = []
+    for code, each, unfinished in zip(program.code, aligned, partial, strict=True):
+        cycles = tuple(tuple(cycle[row] for row in mine) for mine in each.rows)
+        found.append(
+            RecordedAgent(
+                code=code,
+                ran=each.ran,
+                rows=each.rows,
+                cycles=cycles,
+                answers=each.answers,
+                begin=each.begin,
+                end=each.end,
+                final=max((n for n, mine in enumerate(each.rows) if mine), default=-1),
+                last=max((at for mine in cycles for at in mine), default=NEVER),
+                partial=unfinished,
+                hung=unfinished and not each.cut,
+                open_end=len(each.ran) - 1 if each.half else -1,
+                latest=_latest(cycles),
+                parks=_parks(code, each),
+            )
+        )
+    return tuple(found)
+
+
+def _latest(cycles: Rows) -> list[int]:
+    """For each operation the latest time at which it can have taken effect: that of the agent's next event.
+
+    For a wait with both its events it is that of its return. No uncertainty: an agent's own stamps are in order.
+    """
+    bounds = []
+    following = EVER
+    for mine in reversed(cycles):
+        bounds.append(mine[1] if len(mine) == 2 else following)
+        if mine:
+            following = mine[0]
+    return bounds[::-1]
+
+
+def _parks(code: Sequence[Operation], aligned: Aligned) -> list[int]:
+    """Where an agent stands at each position, and behind the last, if something happens to a barrier.
+
+    The barrier of a plain wait that was recorded from its beginning to its end; else PASSING where an agent may
+    move on unasked, PARKED_NOWHERE where it cannot.
+    """
+    found = []
+    for position, (pc, rows) in enumerate(zip(aligned.ran, aligned.rows, strict=True)):
+        op = code[pc]
+        if not aligned.begin <= position < aligned.end or op[0] in LOOP_MARKS:
+            found.append(PASSING)
+        else:
+            found.append(op[BARRIER] if len(rows) == 2 and op[0] in PLAIN_WAITS else PARKED_NOWHERE)
+    return [*found, PARKED_NOWHERE]
+
+
+def waits_in_order(agents: Sequence[RecordedAgent], *, everything: bool) -> list[tuple[int, int, int, int]]:
+    """What must return: cycle, agent, position and event, in order of time.
+
+    ``everything``: whatever was recorded, not only waits and the tries that succeeded.
+    """
+    found = []
+    for number, agent in enumerate(agents):
+        for position, (pc, mine) in enumerate(zip(agent.ran, agent.rows, strict=True)):
+            if mine:
+                demands = (len(mine) == 2 and agent.code[pc][0] in MAY_BLOCK) or agent.answers.get(pc)
+                if demands or (everything and agent.latest[position] < EVER):
+                    found.append((agent.latest[position], number, position, mine[-1]))
+    return sorted(found)
+
+
+def supply_of(program: Program, agents: Sequence[RecordedAgent]) -> Supply:
+    """Agent by agent, what could make a channel signal.
+
+    An operation without an event of its own cannot have happened before its agent's event before it.
+    """
+    supply = Supply(pool_channel(program, program.ctas))
+    for number, agent in enumerate(agents):
+        earliest = NEVER
+        for position, (pc, cycles) in enumerate(zip(agent.ran, agent.cycles, strict=True)):
+            op = agent.code[pc]
+            if cycles:
+                earliest = cycles[0]
+            if op[0] in SUPPLIES:
+                for channel in supplies(program, number, op):
+                    supply.add(channel, number, agent.where(position), earliest, position)
+            if cycles:
+                earliest = cycles[-1]
+    return supply
