@@ -82,7 +82,12 @@ Script = Sequence[tuple[int, ...]]
 
 
 class Recorder:
-    """The recorder of one agent, built in ``folder`` for a table and with these macros."""
+    """The recorder of one agent, built in ``folder`` for a table and with these macros.
+
+    ``stored``: the words up to the last that the latest run has stored, kept or not.
+    """
+
+    stored = 0
 
     def __init__(self, table: Path, defines: Mapping[str, int], folder: Path) -> None:
         folder.mkdir()
@@ -102,4 +107,5 @@ class Recorder:
         words = np.zeros(_WORDS, dtype=np.uint32)
         pointers = (ctypes.c_void_p(array.ctypes.data) for array in (said, words))
         count = self._run(next(pointers), len(said), capacity, next(pointers))
+        self.stored = int(np.flatnonzero(words)[-1]) + 1 if words.any() else 0
         return words[self._of_record : self._of_record + count].reshape(-1, self._of_record)
