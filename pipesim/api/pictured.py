@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pipesim.model.program import Program
-from pipesim.report.text.console import text_of
 from pipesim.report.text.printable import printable
 from pipesim.scene.parts import Scene
 from pipesim.scene.runs import simulated_scene, trace_scene
@@ -38,4 +37,6 @@ def comparison_report(program: Program, trace: Trace, source: str, profile: Prof
 
 def lines_of(lines: Sequence[str]) -> list[str]:
     """The lines of a report as a page shows them."""
+    from pipesim.report.text.console import text_of  # with rich, which only a page with a report needs
+
     return text_of(lines).split("\n")

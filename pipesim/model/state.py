@@ -164,8 +164,9 @@ def unreachable(program: Program, state: State, agent: int, access: int) -> bool
 
 def advance(state: State, agent: int, by: int = 1) -> State:
     """The agent is ``by`` operations further."""
-    pcs = state[0]
-    return new(State, (pcs[:agent] + (pcs[agent] + by,) + pcs[agent + 1 :], *state[1:]))  # noqa: RUF005  # hot
+    pcs, registers, holds, barriers, named, cluster, held, flights, commits, issued, cells = state
+    pcs = pcs[:agent] + (pcs[agent] + by,) + pcs[agent + 1 :]  # noqa: RUF005  # hot
+    return new(State, (pcs, registers, holds, barriers, named, cluster, held, flights, commits, issued, cells))
 
 
 def write_register(state: State, agent: int, register: int, value: int) -> State:

@@ -80,10 +80,10 @@ class SceneSlice(NamedTuple):
 
 def in_phase(each: SceneSlice, phase: int) -> SceneSlice:
     """The slice with its phase: as ``_replace``, at a fifth of its cost."""
-    return tuple.__new__(SceneSlice, (*each[:_PHASE], phase, *each[_PHASE + 1 :]))
-
-
-_PHASE = SceneSlice._fields.index("phase")
+    track, kind, name, begin, end, row, barrier, parity, iteration, value, _, late, error = each
+    return tuple.__new__(
+        SceneSlice, (track, kind, name, begin, end, row, barrier, parity, iteration, value, phase, late, error)
+    )
 
 
 class Arrow(NamedTuple):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from operator import attrgetter
+
 import numpy as np
 
 from pipesim.conform.replay.conformance import replay_logs
@@ -11,7 +13,6 @@ from pipesim.model.program import Program
 from pipesim.scene.agents import AgentSlices, agent_slices
 from pipesim.scene.parts import OPEN, RunScene
 from pipesim.scene.phases import Landings, Pictured
-from pipesim.timed.engine import simulate
 from pipesim.timed.profile import Profile
 from pipesim.trace.recorder import cycles_to_ps
 from pipesim.trace.schema import Column, SiteKey, Trace
@@ -21,6 +22,7 @@ NO_PROTOCOL = "without its protocol: no arrows, transfers in flight or counters"
 LANDINGS_UNKNOWN = "a recording does not show when a transfer ended: it is drawn to end with the wait that needed it"
 
 
+_END = attrgetter("end")
 _BEYOND = 12  #: of a run in which something never ended, the part that is drawn after its last event
 MOST_OPERATIONS = 1_000_000  #: that a simulation is drawn of
 
@@ -37,6 +39,8 @@ def simulated_scene(
 
     ``traced`` adds what each record costs on the chip; ``also``: optional sites at which records are made.
     """
+    from pipesim.timed.engine import simulate  # with SimPy, which the picture of a recording does not need
+
     result = simulate(
         program, profile, traced=traced, max_steps=max_steps, also=also, until_time_limit=True, landings=True
     )
@@ -89,7 +93,8 @@ def _scene(
     tracks = tuple(pictured.tracks) if pictured is not None else mine.tracks
     arrows = tuple(pictured.arrows) if pictured is not None else ()
     counters = tuple(pictured.counters) if pictured is not None else ()
-    end = max([*when, *(each.end for each in mine.slices)], default=0)
-    if any(each.end == OPEN for each in mine.slices):
+    ends = list(map(_END, mine.slices))
+    end = max(max(when, default=0), max(ends, default=0))
+    if OPEN in ends:
         end += end // _BEYOND  # else nothing would be seen of what began last and never ended
     return RunScene(label, trace.meta.source, tracks, tuple(mine.slices), arrows, counters, end, tuple(notes))

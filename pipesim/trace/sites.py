@@ -12,6 +12,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from pipesim.errors import ConfigurationError
 from pipesim.model.awaited import awaited
@@ -52,8 +53,7 @@ RECORDED = frozenset(_KINDS) | frozenset(_OPTIONAL_KINDS)
 NO_SITES: frozenset[SiteKey] = frozenset()
 
 
-@dataclass(frozen=True)
-class Record:
+class Record(NamedTuple):
     """What one event of one operation must say: its site, stage, parity and value (-1 where the hardware decides)."""
 
     site: int

@@ -62,6 +62,20 @@ class Passes:
         """A pass was recorded."""
         self._least[site] = self._most[site] = self.iteration(site) + 1
 
+    @property
+    def exact(self) -> bool:
+        """True if every pass leaves a record: then :attr:`counts` say all."""
+        return self._sight.first == 0 and self._sight.end == EVERY and not self._blind
+
+    @property
+    def counts(self) -> dict[int, int]:
+        """The passes of each site, where they are exact."""
+        return dict(self._least)
+
+    def count(self, counts: dict[int, int]) -> None:
+        """The passes are so many now, all of them recorded."""
+        self._least, self._most = dict(counts), dict(counts)
+
     def lose(self) -> None:
         """From here on nothing is seen, inside the window or not."""
         self._blind = True

@@ -17,6 +17,7 @@ from pipesim.model.groups import ASKS, IN_FLIGHT, SIGNALS
 from pipesim.model.machine import Flight, State
 from pipesim.model.positions import BARRIER
 from pipesim.model.program import Program
+from pipesim.model.state import new
 from pipesim.trace.schema import Column, Events
 
 
@@ -115,7 +116,7 @@ class ReplayLog:
         known = self._flights.get(key)
         if known is None:
             return
-        self._flights[key] = known._replace(by=by)
+        self._flights[key] = new(FlightSeen, (*known[:4], by, known.barrier))
         if flight.barrier >= 0:
             self._add(flight.barrier, flight.agent, flight.pc, known.row if known.own else -1, by, before, after)
 
@@ -127,12 +128,13 @@ class ReplayLog:
         rows = self.aligned[agent].rows[position]
         if op[0] in ASKS and rows:
             barrier = op[BARRIER]
-            self.seen.append(PhaseSeen(agent, pc, int(self.rows[rows[-1]]), barrier, state.barriers[barrier].done - 1))
+            done = state.barriers[barrier].done
+            self.seen.append(new(PhaseSeen, (agent, pc, int(self.rows[rows[-1]]), barrier, done - 1)))
 
     def _issue(self, flight: Flight, position: int) -> None:
         row, own = self._row(flight.agent, position)
         key = (flight.agent, flight.pc, flight.barrier)
-        self._flights[key] = FlightSeen(flight.agent, flight.pc, row, own, -1, flight.barrier)
+        self._flights[key] = new(FlightSeen, (flight.agent, flight.pc, row, own, -1, flight.barrier))
 
     def _row(self, agent: int, position: int) -> tuple[int, bool]:
         """The operation's own first event, or else its agent's last event before it, -1 if there is none."""
@@ -145,12 +147,11 @@ class ReplayLog:
         return -1, False
 
     def _add(self, barrier: int, agent: int, pc: int, row: int, by: int, before: State, after: State) -> None:
-        old, new = before.barriers[barrier], after.barriers[barrier]
-        completes = new.done != old.done
-        arrivals = old.pending if completes else old.pending - new.pending
-        self.contributions.append(
-            ReplayedPart(barrier, old.done, agent, pc, row, by, arrivals, new.tx - old.tx, completes)
-        )
+        old, now = before.barriers[barrier], after.barriers[barrier]
+        completes = now.done != old.done
+        arrivals = old.pending if completes else old.pending - now.pending
+        part = (barrier, old.done, agent, pc, row, by, arrivals, now.tx - old.tx, completes)
+        self.contributions.append(new(ReplayedPart, part))
 
 
 @dataclass

@@ -10,7 +10,7 @@ from pipesim.model.groups import COMMITS, ON_NAMED_BARRIER, SUPPLIES_HERE
 from pipesim.model.machine import own_channel
 from pipesim.model.ops import Engine, Op, Operation, operand
 from pipesim.model.program import Program
-from pipesim.model.state import pool_channel
+from pipesim.model.state import new, pool_channel
 
 BEFORE: Literal[0] = 0  #: before the window of iterations that were recorded
 INSIDE: Literal[1] = 1
@@ -42,8 +42,12 @@ class Supply:
         """The next operation of ``agent``, at this position of what it ran, that can make ``channel`` signal."""
         turn = self._turns[channel, agent, where] = self._turns.get((channel, agent, where), -1) + 1
         rank = (where, earliest if where == INSIDE else turn)
-        self._entries[channel].setdefault(agent, []).append(_Entry(rank, earliest, position))
-        self._heads[channel].setdefault(agent, 0)
+        entry = new(_Entry, (rank, earliest, position))
+        if agent in self._heads[channel]:
+            self._entries[channel][agent].append(entry)
+        else:
+            self._entries[channel][agent] = [entry]
+            self._heads[channel][agent] = 0
 
     def ask(
         self, channel: int, by: int, done: Sequence[int], asking: AbstractSet[int], stuck: Sequence[bool]
@@ -57,10 +61,12 @@ class Supply:
         for agent, entries in self._entries[channel].items():
             if agent in asking or stuck[agent]:
                 continue
-            while heads[agent] < len(entries) and entries[heads[agent]].position < done[agent]:
-                heads[agent] += 1
-            if heads[agent] < len(entries):
-                rank, earliest, position = entries[heads[agent]]
+            head, end, reached = heads[agent], len(entries), done[agent]
+            while head < end and entries[head][2] < reached:
+                head += 1
+            heads[agent] = head
+            if head < end:
+                rank, earliest, position = entries[head]
                 if earliest <= by and (best is None or (rank, agent) < best[:2]):
                     best = (rank, agent, position)
         return None if best is None else best[1:]

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from pipesim.export.track_names import cta_name, track_name
-from pipesim.scene.parts import CounterKind, RunScene, SliceKind
-from pipesim.scene.story import AgentAt, BarrierAt, Story
+from pipesim.scene.parts import CounterKind, RunScene, SceneSlice, SliceKind
+
+if TYPE_CHECKING:  # a timeline has no story, and what makes one imports the proof
+    from pipesim.scene.story import AgentAt, BarrierAt, Story
 
 _Any = TypeVar("_Any")
 _COUNTED = {CounterKind.PHASE: "phase", CounterKind.BYTES: "bytes", CounterKind.SLOTS: "slots in use"}
-_KINDS = {kind: n for n, kind in enumerate(SliceKind)}
+_KINDS = {id(kind): n for n, kind in enumerate(SliceKind)}  #: the hash of a member is computed in Python
 
 
 class _Texts:
@@ -27,7 +29,8 @@ class _Texts:
 def encoded_run(run: RunScene) -> dict[str, object]:
     """A run: its tracks, and a list for each member of its slices and arrows. An open end is -1; no phase is -2."""
     texts = _Texts()
-    slices = run.slices
+    tracks, kinds, names, begins, ends, _, _, _, passes, values, phases, late, errors = _members(run.slices)
+    sources, targets, *_ = zip(*run.arrows, strict=True) if run.arrows else ((), ())
     return {
         "label": run.label,
         "notes": list(run.notes),
@@ -42,20 +45,20 @@ def encoded_run(run: RunScene) -> dict[str, object]:
             for track in run.tracks
         ],
         "slices": {
-            "track": [each.track for each in slices],
-            "kind": [_KINDS[each.kind] for each in slices],
-            "name": [texts(each.name) for each in slices],
-            "begin": [each.begin for each in slices],
-            "end": [each.end for each in slices],
-            "phase": [-2 if each.phase is None else each.phase for each in slices],
-            "iteration": [each.iteration for each in slices],
-            "value": [each.value for each in slices],
-            "late": [int(each.at_most) for each in slices],
-            "error": [each.error for each in slices],
+            "track": tracks,
+            "kind": [_KINDS[id(kind)] for kind in kinds],
+            "name": [texts(name) for name in names],
+            "begin": begins,
+            "end": ends,
+            "phase": [-2 if phase is None else phase for phase in phases],
+            "iteration": passes,
+            "value": values,
+            "late": list(map(int, late)),
+            "error": errors,
         },
         "arrows": {
-            "source": [arrow.source for arrow in run.arrows],
-            "target": [arrow.target for arrow in run.arrows],
+            "source": sources,
+            "target": targets,
         },
         "counters": [
             {
@@ -69,6 +72,11 @@ def encoded_run(run: RunScene) -> dict[str, object]:
         ],
         "texts": list(texts.numbers),
     }
+
+
+def _members(slices: Sequence[SceneSlice]) -> tuple[tuple[Any, ...], ...]:
+    """The members of all slices, each by itself."""
+    return tuple(zip(*slices, strict=True)) if slices else ((),) * len(SceneSlice._fields)
 
 
 def encoded_story(story: Story) -> dict[str, object]:

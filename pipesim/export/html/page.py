@@ -10,10 +10,13 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
+from typing import TYPE_CHECKING
 
 from pipesim.export.html.encoded import encoded_run, encoded_story
 from pipesim.scene.parts import RunScene, SliceKind
-from pipesim.scene.story import Story
+
+if TYPE_CHECKING:  # as in encoded
+    from pipesim.scene.story import Story
 
 _ASSETS = ("text.js", "timeline.js", "story.js", "page.js")
 
