@@ -14,7 +14,9 @@ from pipesim.answers.recorded_program import named_program, recorded_program
 from pipesim.answers.views.conclusion import Conclusion
 from pipesim.answers.views.trace import CompareReport, TraceComparison
 from pipesim.api.given import Given, GivenProfile, GivenTrace, profile_from, target_from, trace_from, whole_params
+from pipesim.api.pictured import beside
 from pipesim.api.result import VerdictResult
+from pipesim.api.trace import MOST_DRAWN, timeline_picture
 from pipesim.conform.agreement import Agreement
 from pipesim.conform.result import Conformance, Divergence, Timing, TraceVerdict
 from pipesim.conform.times import TimeComparison
@@ -23,18 +25,25 @@ from pipesim.export.documents import document_of
 from pipesim.model.program import Program
 from pipesim.report.pages.hardware import moment_of, trace_labels
 from pipesim.report.pages.verify import compare_lines
+from pipesim.report.pictures.scene_svg import scene_svg
 from pipesim.report.pictures.timeline_svg import timeline_svg
 from pipesim.report.sentences.times import time_in_short
 from pipesim.report.sentences.trace import comparison_reason
+from pipesim.report.text.printable import printable
+from pipesim.timed.profile import Profile
 from pipesim.trace.schema import Trace
 
 
 @dataclass(frozen=True, repr=False, eq=False)
 class ComparisonResult(VerdictResult):
-    """One trace compared with ``program``. ``report`` is the whole answer as data."""
+    """One trace compared with ``program``. ``report`` is the whole answer as data.
+
+    ``profile``: the one that was asked for, None: that of the trace's device.
+    """
 
     program: Program
     report: CompareReport
+    profile: Profile | None = None
 
     @property
     def conclusion(self) -> Conclusion:
@@ -96,8 +105,8 @@ class ComparisonResult(VerdictResult):
         return self.trace.to_arrow()
 
     def pictures(self) -> Sequence[tuple[str, str]]:
-        """The timeline."""
-        return comparison_picture(self.program.name, self.report.comparison)
+        """The simulation above the trace, as ``pipesim export`` draws them; then the part around a divergence."""
+        return comparison_pictures(self.program, self.report.comparison, self.profile)
 
 
 def compare(
@@ -144,7 +153,7 @@ def compare(
     else:
         how = "give the protocol first: compare(my_kernel, trace)"
         program = recorded_program(found.meta, given=whole, place=source, correction=how, records=len(found.events))
-    return ComparisonResult(program, compare_trace(program, found, source, chosen, within))
+    return ComparisonResult(program, compare_trace(program, found, source, chosen, within), chosen)
 
 
 def percentage(tolerance: object) -> float | None:
@@ -156,10 +165,21 @@ def percentage(tolerance: object) -> float | None:
     raise ParameterError(f"tolerance is {tolerance!r}", correction="give a percentage of 0 or more, for example 5")
 
 
-def comparison_picture(name: str, found: TraceComparison) -> Sequence[tuple[str, str]]:
-    """The timeline of a comparison, in words and as SVG; () if there is nothing to draw."""
-    picture = _svg(found)
-    return ((f"the timeline of {name}", picture),) if picture else ()
+def comparison_pictures(program: Program, found: TraceComparison, profile: Profile | None) -> Sequence[tuple[str, str]]:
+    """The pictures of a comparison, each in words and as SVG; () if there is nothing to draw.
+
+    Of a trace with very many events it is the part that the report shows, whose copies and arrows are left out.
+    """
+    trace, name = found.measured, program.name
+    near = _svg(found)
+    around = ((f"the timeline of {name}", near),) if near else ()
+    if not len(trace.events) or len(trace.events) > MOST_DRAWN:
+        return around
+    label = printable(f"{trace.meta.source}, {trace.meta.device.name or 'unknown device'}")
+    if found.simulated is None:  # of a kernel's PTX, whose replay needs more than its program
+        return (timeline_picture(trace, None, label),)
+    whole = (f"simulation and recording of {name}", scene_svg(beside(program, trace, profile, label)))
+    return (whole, *around) if moment_of(found) is not None else (whole,)
 
 
 def _svg(found: TraceComparison) -> str:

@@ -13,26 +13,34 @@ from pipesim.answers.verify import verify as verify_answer
 from pipesim.answers.views.conclusion import Conclusion
 from pipesim.answers.views.trace import TraceComparison
 from pipesim.answers.views.verify import VerifyReport
-from pipesim.api.compare import comparison_picture, percentage
+from pipesim.api.compare import comparison_pictures, percentage
 from pipesim.api.finding import CheckFinding, ReportedFinding, check_findings
 from pipesim.api.given import Given, GivenProfile, above_zero, at_least_one, built, profile_from
 from pipesim.api.result import VerdictResult
 from pipesim.api.show import diagram_picture
+from pipesim.api.trace import MOST_DRAWN, scene_picture
 from pipesim.errors import EvidenceError, UsageError
 from pipesim.export.documents import document_of
 from pipesim.model.finding import Verdict
 from pipesim.model.program import Program
 from pipesim.model.strictness import Strictness
 from pipesim.report.pages.verify import verify_lines
+from pipesim.scene.runs import simulated_scene
+from pipesim.timed.choice import profile_for
+from pipesim.timed.profile import Profile
 from pipesim.trace.tables import Rows
 
 
 @dataclass(frozen=True, repr=False, eq=False)
 class VerifyResult(VerdictResult):
-    """A protocol checked, simulated and compared with recorded traces. ``report`` is the whole answer as data."""
+    """A protocol checked, simulated and compared with recorded traces. ``report`` is the whole answer as data.
+
+    ``profile``: the one that was asked for, None: those of the traces' devices.
+    """
 
     program: Program
     report: VerifyReport
+    profile: Profile | None = None
 
     @property
     def conclusion(self) -> Conclusion:
@@ -90,10 +98,23 @@ class VerifyResult(VerdictResult):
         ]
 
     def pictures(self) -> Sequence[tuple[str, str]]:
-        """The counterexamples and the timeline of the first trace; the diagram where there is neither."""
+        """The counterexamples, and the first trace below its simulation; where there is neither the simulated run.
+
+        The diagram where nothing was simulated either.
+        """
         shown = [picture for each in self.findings for picture in each.pictures()]
-        shown += [picture for each in self.hardware[:1] for picture in comparison_picture(self.program.name, each)]
-        return shown or (diagram_picture(self.program),)
+        for each in self.hardware[:1]:
+            shown += comparison_pictures(self.program, each, self.profile)
+        return shown or (self._simulated(),)
+
+    def _simulated(self) -> tuple[str, str]:
+        """The first simulated run, as :func:`pipesim.simulate` draws it."""
+        for line in self.report.simulations[:1]:
+            profile = self.profile or profile_for(line.device)
+            drawn, trace = simulated_scene(self.program, profile, max_steps=line.budget)
+            if 0 < len(trace.events) <= MOST_DRAWN:
+                return scene_picture(self.program.name, drawn)
+        return diagram_picture(self.program)
 
 
 def verify(
@@ -143,7 +164,7 @@ def verify(
         max_states=most,
         time_limit=above_zero("time_limit", time_limit),
     )
-    return VerifyResult(program, report)
+    return VerifyResult(program, report, chosen)
 
 
 def _source(hardware: object) -> HardwareSource:

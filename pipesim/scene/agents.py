@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 from itertools import repeat
 from typing import NamedTuple
@@ -12,7 +13,7 @@ from pipesim.model.awaited import Awaited
 from pipesim.model.ending import HUNG
 from pipesim.scene.parts import OPEN, SceneSlice, SceneTrack, SliceKind
 from pipesim.trace.meaning import WAITS_FROM, awaited_by_site, waited_for
-from pipesim.trace.schema import Column, EventKind, Site, Trace
+from pipesim.trace.schema import Column, EventKind, Site, Trace, numbers
 
 _WORDS = {
     EventKind.ARRIVE: "arrive",
@@ -31,10 +32,10 @@ class AgentSlices(NamedTuple):
 
     tracks: tuple[SceneTrack, ...]
     slices: list[SceneSlice]
-    of_row: list[int]
+    of_row: Sequence[int]
 
 
-def agent_slices(trace: Trace, when: list[int]) -> AgentSlices:
+def agent_slices(trace: Trace, when: Column) -> AgentSlices:
     """The slices of all agents; ``when`` is the time of each event."""
     events, meta = trace.events, trace.meta
     sms = {header.cta: header.sm for header in meta.ctas}
@@ -44,27 +45,27 @@ def agent_slices(trace: Trace, when: list[int]) -> AgentSlices:
         for cta in ctas
         for agent, info in enumerate(meta.agents)
     ]
-    begins, ends, error, of_row = _paired(trace, np.array(when, dtype=np.int64))
+    begins, ends, error, of_row = _paired(trace, when)
     site, stage = events.site[begins], events.stage[begins]
     lowest, stages = int(stage.min(initial=0)), int(stage.max(initial=0)) - int(stage.min(initial=0)) + 1
     named, of_slice = np.unique(site * stages + stage - lowest, return_inverse=True)  # few texts, of many slices
     texts = [_name(meta.sites[n // stages], n % stages + lowest) for n in named.tolist()]
-    said = [texts[n] for n in of_slice.tolist()]
+    text = numbers(of_slice)
     kinds = _kinds(trace)
     members = (
-        (np.searchsorted(ctas, events.cta[begins]) * len(meta.agents) + events.agent[begins]).tolist(),
-        [kinds[n] for n in site.tolist()],
-        [name for name, _ in said],
-        [when[row] for row in begins.tolist()],
-        ends.tolist(),
-        begins.tolist(),
-        [barrier for _, barrier in said],
-        *(column[begins].tolist() for column in (events.parity, events.iteration, events.value)),
+        numbers(np.searchsorted(ctas, events.cta[begins]) * len(meta.agents) + events.agent[begins]),
+        map(kinds.__getitem__, numbers(site)),
+        map([name for name, _ in texts].__getitem__, text),
+        numbers(when[begins]),
+        numbers(ends),
+        numbers(begins),
+        map([barrier for _, barrier in texts].__getitem__, text),
+        *(numbers(column[begins]) for column in (events.parity, events.iteration, events.value)),
         repeat(None, len(begins)),
         repeat(False, len(begins)),
-        error.tolist(),
+        numbers(error),
     )
-    return AgentSlices(tuple(tracks), list(map(_slice, zip(*members, strict=True))), of_row.tolist())
+    return AgentSlices(tuple(tracks), list(map(_slice, zip(*members, strict=True))), numbers(of_row))
 
 
 _slice = partial(tuple.__new__, SceneSlice)  # a tenth of its constructor's time

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from operator import attrgetter
 
 import numpy as np
@@ -15,7 +16,7 @@ from pipesim.scene.parts import OPEN, RunScene
 from pipesim.scene.phases import Landings, Pictured
 from pipesim.timed.profile import Profile
 from pipesim.trace.recorder import cycles_to_ps
-from pipesim.trace.schema import Column, SiteKey, Trace
+from pipesim.trace.schema import Column, SiteKey, Trace, numbers
 from pipesim.trace.sites import NO_SITES
 
 NO_PROTOCOL = "without its protocol: no arrows, transfers in flight or counters"
@@ -58,8 +59,7 @@ def trace_scene(trace: Trace, program: Program | None, label: str, landings: Lan
     """
     origin = int(trace.events.time_ps.min()) if len(trace.events) else 0
     times: Column = trace.events.time_ps - origin
-    when: list[int] = times.tolist()
-    mine = agent_slices(trace, when)
+    mine, when = agent_slices(trace, times), numbers(times)
     notes = []
     lost = sum(sum(header.dropped) for header in trace.meta.ctas)
     if lost:
@@ -88,7 +88,7 @@ def trace_scene(trace: Trace, program: Program | None, label: str, landings: Lan
 
 
 def _scene(
-    trace: Trace, label: str, mine: AgentSlices, when: list[int], pictured: Pictured | None, notes: list[str]
+    trace: Trace, label: str, mine: AgentSlices, when: Sequence[int], pictured: Pictured | None, notes: list[str]
 ) -> RunScene:
     tracks = tuple(pictured.tracks) if pictured is not None else mine.tracks
     arrows = tuple(pictured.arrows) if pictured is not None else ()

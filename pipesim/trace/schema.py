@@ -16,6 +16,7 @@ bound); an event of any other kind is timestamped before the operation is issued
 
 from __future__ import annotations
 
+from array import array
 from dataclasses import dataclass, field, fields
 from enum import IntEnum
 from importlib import import_module
@@ -37,6 +38,14 @@ READ_FROM = "read_from"
 LOCK_FAILURES = "lock_failures"
 
 Column = npt.NDArray[np.int64]
+
+
+def numbers(column: Column) -> array[int]:
+    """The values of a column, each a whole number of Python once it is looked at.
+
+    As quick to read as a list of them, which takes four times the memory.
+    """
+    return array("q", column.tobytes())
 
 
 class EventKind(IntEnum):

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
 import pytest
 
 import pipesim
+from pipesim.api.pictured import beside
 from pipesim.protocols.broken import BROKEN
 from pipesim.report.pictures.scene_svg import scene_svg
 from pipesim.scene.parts import Scene
 from pipesim.scene.runs import simulated_scene
+from pipesim.timed.profile import load_profile
+from pipesim.trace.files import read_trace
 from pipesim.trace.library import trace_folder
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "docs" / "examples"
@@ -136,3 +140,51 @@ def test_a_simulation_in_a_notebook_is_the_picture_that_export_draws(traced: boo
     assert svg == scene_svg(Scene("producer_consumer", (drawn,)))
     assert "copies in flight" in svg
     assert "a recording does not show" not in svg, "a simulation knows when a transfer landed"
+
+
+def test_a_comparison_in_a_notebook_has_the_simulation_above_the_hardware_as_export_draws_them() -> None:
+    result = pipesim.compare(RECORDED, profile="h200")
+    trace = read_trace(RECORDED)
+    ((caption, svg),) = result.pictures()
+    assert caption == "simulation and recording of producer_consumer"
+    label = f"hardware, {trace.meta.device.name}"
+    assert svg == scene_svg(beside(result.program, trace, load_profile("h200"), label))
+    said = texts(ET.fromstring(svg))
+    assert said.index("simulation (h200)") < said.index(label)
+    assert "copies in flight" in said[: said.index(label)]
+    assert "copies in flight" in said[said.index(label) :]
+
+
+def test_a_comparison_that_differs_also_shows_where() -> None:
+    trace = read_trace(RECORDED)
+    row = len(trace.events) // 2
+    changed = trace.events.parity.copy()
+    changed[row] ^= 1
+    wrong = replace(trace, events=replace(trace.events, parity=changed))
+    result = pipesim.compare(wrong)
+    assert result.divergence is not None
+    assert [caption for caption, _ in result.pictures()] == [
+        "simulation and recording of producer_consumer",
+        "the timeline of producer_consumer",
+    ]
+    assert result.pictures()[1][1] == result.svg()
+
+
+def test_a_verification_in_a_notebook_shows_the_first_trace_below_its_simulation() -> None:
+    result = pipesim.verify("producer_consumer", hardware="recorded")
+    assert result.verdict is pipesim.Verdict.PROVED
+    first = result.hardware[0]
+    assert list(result.pictures()) == list(pipesim.compare(first.measured).pictures())
+    assert "copies in flight" in result.pictures()[0][1]
+
+
+def test_a_proved_protocol_without_traces_shows_its_simulated_run() -> None:
+    result = pipesim.verify("producer_consumer", hardware=False, profile="h200", tiles=6)
+    assert result.verdict is pipesim.Verdict.PROVED
+    assert list(result.pictures()) == list(pipesim.simulate("producer_consumer", "h200", tiles=6).pictures())
+
+
+def test_a_refuted_protocol_shows_its_counterexample_and_no_run() -> None:
+    result = pipesim.verify(f"{EXAMPLES}/ring_forgets.py:ring", hardware=False)
+    (finding,) = pipesim.check(f"{EXAMPLES}/ring_forgets.py:ring").findings
+    assert list(result.pictures()) == list(finding.pictures())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 from dataclasses import dataclass
 from operator import le
 from typing import NamedTuple
@@ -16,7 +17,7 @@ from pipesim.model.groups import TRIES
 from pipesim.model.ops import Op, Operation
 from pipesim.model.positions import ANSWER, JUMP_REGISTER, SKIP, VALUE
 from pipesim.model.program import Program
-from pipesim.trace.schema import EventKind, Events, Trace
+from pipesim.trace.schema import EventKind, Events, Trace, numbers
 from pipesim.trace.sites import Record, SiteTable
 
 _DECIDES = TRIES | {Op.WAIT_UNLESS, Op.JUMP_IF}  #: operations that an answer decides about, or that give one
@@ -110,18 +111,18 @@ class Alignments:
 
 
 class _Columns(NamedTuple):
-    """The events of one agent: lists, because an element of an array takes longer to read than to compare."""
+    """The events of one agent: no arrays of NumPy, of which an element takes longer to read than to compare."""
 
-    site: list[int]
-    stage: list[int]
-    parity: list[int]
-    iteration: list[int]
-    value: list[int]
-    cycle: list[int]
+    site: Sequence[int]
+    stage: Sequence[int]
+    parity: Sequence[int]
+    iteration: Sequence[int]
+    value: Sequence[int]
+    cycle: Sequence[int]
 
     @classmethod
     def of(cls, events: Events, rows: list[int]) -> _Columns:
-        return cls(*(getattr(events, name)[rows].tolist() for name in cls._fields))
+        return cls(*(numbers(getattr(events, name)[rows]) for name in cls._fields))
 
 
 class _Walk:
