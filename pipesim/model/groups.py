@@ -51,6 +51,7 @@ PARITY_TRIES = TRIES & BY_PARITY  #: those of a parity, whose phase must be work
 
 USES_BARRIER = MBARRIER - LIFE  #: need an mbarrier whose init has reached their agent
 BY_ANSWER = _of(Op.WAIT_UNLESS, Op.JUMP_IF)  #: do one thing or another, by the answer of a try
+ON_ANSWERS = TRIES | BY_ANSWER  #: give an answer, or go by one
 BRINGS_BYTES = TRANSACTIONS | _of(Op.TMA_LOAD, Op.CP_ASYNC_ARRIVE)  #: what a phase with one of these brings is data
 
 # named barriers and the cluster barrier

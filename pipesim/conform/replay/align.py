@@ -13,14 +13,12 @@ import numpy as np
 from pipesim.conform.replay.passes import Passes, Place, Sight
 from pipesim.conform.result import DivergenceKind
 from pipesim.errors import EvidenceError
-from pipesim.model.groups import TRIES
+from pipesim.model.groups import ON_ANSWERS, TRIES
 from pipesim.model.ops import Op, Operation
 from pipesim.model.positions import ANSWER, JUMP_REGISTER, SKIP, VALUE
 from pipesim.model.program import Program
 from pipesim.trace.schema import EventKind, Events, Trace, numbers
 from pipesim.trace.sites import Record, SiteTable
-
-_DECIDES = TRIES | {Op.WAIT_UNLESS, Op.JUMP_IF}  #: operations that an answer decides about, or that give one
 
 
 @dataclass(frozen=True)
@@ -187,7 +185,7 @@ class _Walk:
                 if answer is not None:
                     self.answers[pc] = answer
             pc += 1 + (op[SKIP] if op[0] == Op.JUMP_IF and self._jumps(op, pc) else 0)
-            if op[0] in _DECIDES:
+            if op[0] in ON_ANSWERS:
                 pc = self._take_plain(pc)
         if self._at < len(self._rows):
             return Mismatch(DivergenceKind.EXTRA_EVENT, self._agent, pc, self._rows[self._at], None)
@@ -205,7 +203,7 @@ class _Walk:
         ran, found, counts = self.ran, self.found, self._passes.counts
         first, last = self._kept
         at, end = self._at, len(rows)
-        while pc < len(code) and code[pc][0] not in _DECIDES:
+        while pc < len(code) and code[pc][0] not in ON_ANSWERS:
             mine = records[pc]
             after = at + len(mine)
             if after > end:

@@ -1,4 +1,4 @@
-"""Stretches of operations that nothing decides about are aligned in one go, with the same result, also where a record is wrong."""
+"""Stretches of operations that nothing decides about are aligned in one go, with the same result as one by one."""
 
 from __future__ import annotations
 
