@@ -8,7 +8,7 @@ import inspect
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from importlib.machinery import SourceFileLoader
 from pathlib import Path
 from reprlib import repr as brief
@@ -35,6 +35,7 @@ from pipesim.protocols.limits import require_fits
 if TYPE_CHECKING:
     from pipesim.ptx.editable import EditableKernel
     from pipesim.ptx.extract import Extraction
+    from pipesim.ptx.source_files import SourceFiles
 
 Maker = Callable[[dict[str, int], bool], Program]  #: with all parameters, and whether every role is recorded twice
 
@@ -51,7 +52,8 @@ class Target:
     ``description``: what the function's docstring says, of which ``summary`` is the first line. ``maker``: what makes
     the program of all parameters, where another process has the function (:mod:`pipesim.protocol_process`).
     ``kernel``: what the program was read from, of a kernel's PTX, and ``launch_words`` how a command line names its
-    launch. ``editable``: its file, of which lines can be written otherwise and read again.
+    launch. ``sources``: where its source lines are read. ``editable``: its file, of which lines can be written
+    otherwise and read again.
     """
 
     name: str
@@ -64,6 +66,7 @@ class Target:
     description: str = ""
     maker: Maker | None = None
     kernel: Extraction | None = None
+    sources: SourceFiles | None = field(default=None, repr=False, compare=False)
     editable: EditableKernel | None = None
     launch_words: tuple[str, ...] = ()
 
@@ -312,6 +315,7 @@ def _target(name: str, function: ProtocolFunction) -> Target:
 def _from_kernel(path: Path, launch: str, sets: Sequence[str]) -> Target:
     from pipesim.ptx.editable import EditableKernel  # a quarter of the package, which few commands need
     from pipesim.ptx.kernel import ptx_text, read_kernel
+    from pipesim.ptx.source_files import current_sources
 
     found = read_kernel(path, Path(launch) if launch else None, sets)
     editable = EditableKernel(path, Path(launch) if launch else None, tuple(sets), ptx_text(path))
@@ -325,6 +329,7 @@ def _from_kernel(path: Path, launch: str, sets: Sequence[str]) -> Target:
         f"kernel {name} of {path}",
         str(path),
         kernel=found,
+        sources=current_sources(),
         editable=editable,
         launch_words=words,
     )

@@ -43,7 +43,8 @@ class CheckResult(VerdictResult):
     @property
     def findings(self) -> tuple[CheckFinding, ...]:
         """What is wrong, each with its counterexample; empty if nothing is."""
-        return check_findings(self.report.refutations)
+        with self._reading():
+            return check_findings(self.report.refutations)
 
     def _in_short(self) -> str:
         wrong = "; ".join(in_short(each) for each in self.report.findings)

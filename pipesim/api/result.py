@@ -5,11 +5,13 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from base64 import b64encode
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from html import escape
 from typing import Any
 
 from pipesim.answers.views.conclusion import Conclusion
 from pipesim.export.as_json import as_json
+from pipesim.ptx.source_files import SourceFiles, current_sources, reading
 from pipesim.report.sentences.document import in_words
 from pipesim.report.text.console import text_of
 from pipesim.trace.tables import Rows, as_pandas, rows_table
@@ -22,12 +24,17 @@ _PRE = "font-family:monospace;line-height:1.25;overflow-x:auto;white-space:pre;b
 class Result(ABC):
     """An answer that can render itself. The same result gives the same text, HTML and JSON every time."""
 
+    def __post_init__(self) -> None:
+        """Keep where the lines of its kernel are read: another kernel may be read before it shows itself."""
+        object.__setattr__(self, "_sources", current_sources())
+
     def __repr__(self) -> str:
         said = f"<{type(self).__name__} {self._in_short()}>"
         return said if len(said) <= _REPR else f"{said[: _REPR - 2]}…>"
 
     def __str__(self) -> str:
-        return text_of(self._lines(WIDTH))
+        with self._reading():
+            return text_of(self._lines(WIDTH))
 
     def _repr_html_(self) -> str:
         """The report and its pictures, for a notebook: no style or script of the page is touched, light or dark."""
@@ -44,6 +51,11 @@ class Result(ABC):
     def to_json(self) -> str:
         """The answer as JSON: the document that the command prints with ``--json``."""
         return as_json(self._document(), in_words)
+
+    def _reading(self) -> AbstractContextManager[None]:
+        """Inside, source lines are those of its kernel."""
+        sources: SourceFiles | None = getattr(self, "_sources", None)
+        return reading(sources)
 
     @abstractmethod
     def _in_short(self) -> str:

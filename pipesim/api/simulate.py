@@ -78,7 +78,8 @@ class SimulationResult(VerdictResult):
     @property
     def findings(self) -> tuple[ReportedFinding, ...]:
         """The deadlock, then the faults; :func:`pipesim.check` adds counterexamples."""
-        return tuple(ReportedFinding(each) for each in self.report.findings)
+        with self._reading():
+            return tuple(ReportedFinding(each) for each in self.report.findings)
 
     def svg(self) -> str:
         """The timeline: a row for each agent, what it does at which cycle; "" if nothing was recorded."""

@@ -55,9 +55,10 @@ class VerifyResult(VerdictResult):
     @property
     def findings(self) -> tuple[ReportedFinding, ...]:
         """What is wrong: in some schedule, with its counterexample, then in the simulation."""
-        checked: tuple[CheckFinding, ...] = check_findings(self.report.proof.refutations)
         known = self.report.proof.findings
-        return (*checked, *(ReportedFinding(each) for each in self.report.findings if each not in known))
+        with self._reading():
+            checked: tuple[CheckFinding, ...] = check_findings(self.report.proof.refutations)
+            return (*checked, *(ReportedFinding(each) for each in self.report.findings if each not in known))
 
     @property
     def hardware(self) -> tuple[TraceComparison, ...]:

@@ -145,16 +145,18 @@ class _Checks:
     def carry_out(self, name: str, target: Target, program: Program) -> None:
         """Check one protocol."""
         from pipesim.answers.check import replay
+        from pipesim.ptx.source_files import reading
         from pipesim.report.pages.check import paint_check
 
         if self.reports:
             self._write(lambda console: console.print())
-        if self._options.replay is not None:
-            with progress(f"checking {program.name}"):
-                report = replay(program, self._options.replay)
-            self._write(lambda console: paint_check(console, report))
-        else:
-            report = self._in_steps(target, program)
+        with reading(target.sources):  # others were read since
+            if self._options.replay is not None:
+                with progress(f"checking {program.name}"):
+                    report = replay(program, self._options.replay)
+                self._write(lambda console: paint_check(console, report))
+            else:
+                report = self._in_steps(target, program)
         self.reports[name] = report
 
     def _in_steps(self, target: Target, program: Program) -> CheckReport:

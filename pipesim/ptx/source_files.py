@@ -1,14 +1,16 @@
 """Where the source lines that a kernel's PTX names can be read, so that reports show their text.
 
 PTX names the files that its compiler read: absolute, or relative to the folder in which it ran. A report has their
-last name only, for example ``kernel.cu:49``. Here each is looked for, and entered where Python looks for the lines of a
-traceback; it is read when a line is asked for.
+last name only, for example ``kernel.cu:49``, which another kernel of the same process may have, too: each has a table
+of its own, and a report is written while that of its kernel is the current one.
 """
 
 from __future__ import annotations
 
-import linecache
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from pipesim.bounds import MAX_PTX_BYTES
@@ -16,29 +18,55 @@ from pipesim.errors import PtxError
 from pipesim.inputs import InputKind, is_source
 
 _SOURCE = InputKind("source file", MAX_PTX_BYTES, PtxError, "its lines are not shown")
-_entered: set[str] = set()
+
+
+@dataclass(frozen=True, eq=False)
+class SourceFiles:
+    """The files whose lines a kernel names, by the names that reports have. Each is read when a line is asked for."""
+
+    paths: Mapping[str, Path]
+    _read: dict[str, tuple[str, ...]] = field(default_factory=dict, repr=False)
+
+    def lines(self, name: str) -> tuple[str, ...] | None:
+        """The lines of a file, () where it cannot be read; None of a file that the kernel does not name."""
+        if name not in self.paths:
+            return None
+        if name not in self._read:
+            self._read[name] = tuple(_text(self.paths[name]).splitlines())
+        return self._read[name]
+
+
+_current: ContextVar[SourceFiles | None] = ContextVar("source files", default=None)
+
+
+def current_sources() -> SourceFiles | None:
+    """Those of the kernel that was read last, or in whose table :func:`reading` is; None before any was read."""
+    return _current.get()
+
+
+@contextmanager
+def reading(sources: SourceFiles | None) -> Iterator[None]:
+    """Inside, lines are read in this table, whatever kernel was read last; None: in none."""
+    before = _current.set(sources)
+    try:
+        yield
+    finally:
+        _current.reset(before)
 
 
 def enter_sources(ptx: Path, files: Iterable[str]) -> None:
-    """Let reports read the lines of a PTX file and of the source ``files`` that it names.
+    """Make the table of a PTX file and of the source ``files`` that it names the current one.
 
     A file is looked for under its own name, below the folder of the PTX, and beside it. A name that two different files
-    have is not entered: the wrong text would be worse than none. What an earlier kernel entered is forgotten.
+    have is not entered: the wrong text would be worse than none.
     """
-    for name in _entered:
-        linecache.cache.pop(name, None)
-    _entered.clear()
     found: dict[str, set[Path]] = {ptx.name: {ptx}}
     for file in files:
         name = file.rpartition("/")[2]
         there = next((path for path in (Path(file), ptx.parent / file, ptx.parent / name) if is_source(path)), None)
         if there is not None:
-            found.setdefault(name, set()).add(there)
-    for name, paths in found.items():
-        if len(paths) == 1:
-            (path,) = paths
-            linecache.cache[name] = (lambda path=path: _text(path),)  # read by linecache itself, once it is needed
-            _entered.add(name)
+            found.setdefault(name, set()).add(there.absolute())
+    _current.set(SourceFiles({name: path.pop() for name, path in found.items() if len(path) == 1}))
 
 
 def _text(path: Path) -> str:

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import linecache
 import shutil
+from contextvars import ContextVar
 from pathlib import Path
 
 import pytest
 
+import pipesim
 from pipesim.answers.check import check
 from pipesim.api.counterexample_page import counterexample_page
-from pipesim.ptx.source_files import enter_sources
+from pipesim.cli.main import main
+from pipesim.ptx import source_files
+from pipesim.ptx.source_files import current_sources, enter_sources, reading
 from pipesim.report.text.source import text_of
 from pipesim.targets import find
 from tests.support.paths import EXAMPLES
@@ -18,8 +22,9 @@ from tests.support.paths import EXAMPLES
 
 @pytest.fixture(autouse=True)
 def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Another folder than that of the kernels, and nothing left in the cache of lines."""
+    """Another folder than that of the kernels, and nothing left in the cache of lines or of another kernel."""
     monkeypatch.setattr(linecache, "cache", {})
+    monkeypatch.setattr(source_files, "_current", ContextVar("source files of a test", default=None))
     folder = tmp_path / "elsewhere"
     folder.mkdir()
     monkeypatch.chdir(folder)
@@ -82,4 +87,54 @@ def test_a_ptx_names_no_file_that_is_not_code(tmp_path: Path) -> None:
     (tmp_path / "folder.cu").mkdir()
     enter_sources(tmp_path / "k.ptx", ["secrets.txt", "folder.cu", "no\0name.cu", "/dev/zero"])
     assert [text_of(f"{name}:1") for name in ("secrets.txt", "folder.cu", "zero")] == ["", "", ""]
-    assert set(linecache.cache) == {"k.ptx"}
+    entered = current_sources()
+    assert entered is not None
+    assert set(entered.paths) == {"k.ptx"}
+    assert linecache.cache == {}
+
+
+def renamed(ptx: Path, text: str) -> Path:
+    """A kernel whose line 49 of the source says something else; the number and the file's name are the same."""
+    source = ptx.with_suffix(".cu")
+    lines = source.read_text().split("\n")
+    lines[48] = f"    wait({text});"
+    source.write_text("\n".join(lines))
+    return ptx
+
+
+def test_two_kernels_of_one_process_have_lines_of_their_own(tmp_path: Path) -> None:
+    """Whichever is read, and shown, first; also a finding that is taken from the first after the second was read."""
+    first, second = (renamed(kernel(tmp_path / name), name) for name in ("one", "two"))
+    shown = [pipesim.check(str(path), quick=True) for path in (first, second)]
+    for result, mine, other in ((shown[1], "two", "one"), (shown[0], "one", "two"), (shown[1], "two", "one")):
+        (finding,) = result.findings
+        for text in (str(result), str(finding), result._repr_html_(), finding._repr_html_()):
+            assert f"wait({mine});" in text
+            assert f"wait({other});" not in text
+    assert text_of("row_max.cu:49") == "wait(two);", "the last that was read is the current one"
+
+
+def test_the_command_shows_each_of_two_kernels_with_its_lines(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """All are read before the first is checked."""
+    paths = [str(renamed(kernel(tmp_path / name), name)) for name in ("one", "two")]
+    assert main(["check", *paths, "--quick"]) == 1
+    out = capsys.readouterr().out
+    assert out.count("wait(one);") == out.count("wait(two);") == 1
+    assert out.index("wait(one);") < out.index("wait(two);")
+
+
+def test_a_table_is_current_inside_its_block_alone(tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "k.cu").write_text(f"of {name}\n")
+    enter_sources(tmp_path / "a" / "k.ptx", ["k.cu"])
+    of_a = current_sources()
+    enter_sources(tmp_path / "b" / "k.ptx", ["k.cu"])
+    with reading(of_a):
+        assert text_of("k.cu:1") == "of a"
+        with reading(None):
+            assert text_of("k.cu:1") == ""
+        assert text_of("k.cu:1") == "of a"
+    assert text_of("k.cu:1") == "of b"

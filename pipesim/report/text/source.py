@@ -10,6 +10,7 @@ from pathlib import Path
 from rich.cells import cell_len
 
 from pipesim.inputs import is_source
+from pipesim.ptx.source_files import current_sources
 from pipesim.report.text.layout import wrap
 from pipesim.report.text.words import place
 
@@ -39,16 +40,13 @@ def source_lines(line: str, text: str, width: int, indent: str) -> list[str]:
 def text_of(line: str) -> str:
     """The text of a source line without its indent and comment, "" if its file, or this line of it, cannot be read.
 
-    The cells of a notebook can, and the files that a kernel's PTX names (:mod:`pipesim.ptx.source_files`): they are
-    where Python looks for the lines of a traceback.
+    The files that the current kernel's PTX names can (:mod:`pipesim.ptx.source_files`), and the cells of a notebook:
+    these are where Python looks for the lines of a traceback.
     """
     file, colon, number = line.rpartition(":")
     if not colon or not number.isdecimal() or len(number) > _DIGITS:
         return ""
-    if file not in linecache.cache and not is_source(Path(file)):
-        return ""
-    linecache.checkcache(file)
-    return " ".join(_without_comment(linecache.getline(file, int(number)).strip()).split())
+    return " ".join(_without_comment(_lines(file, int(number), int(number) + 1)[0].strip()).split())
 
 
 def lines_around(line: str, more: int = 4) -> tuple[tuple[int, str], ...]:
@@ -57,8 +55,21 @@ def lines_around(line: str, more: int = 4) -> tuple[tuple[int, str], ...]:
         return ()
     file, _, number = line.rpartition(":")
     at = int(number)
-    lines = [(n, linecache.getline(file, n).rstrip()) for n in range(max(1, at - more), at + more + 1)]
-    return tuple((n, text.expandtabs(4)) for n, text in lines if text or n <= at)
+    first = max(1, at - more)
+    lines = enumerate(_lines(file, first, at + more + 1), first)
+    return tuple((n, text.rstrip().expandtabs(4)) for n, text in lines if text.strip() or n <= at)
+
+
+def _lines(file: str, first: int, end: int) -> list[str]:
+    """The lines from ``first`` (counted from 1) to the one before ``end``, "" for each that cannot be read."""
+    sources = current_sources()
+    own = sources.lines(file) if sources is not None else None
+    if own is not None:
+        return [own[n - 1] if 0 < n <= len(own) else "" for n in range(first, end)]
+    if file not in linecache.cache and not is_source(Path(file)):
+        return [""] * (end - first)
+    linecache.checkcache(file)
+    return [linecache.getline(file, n) for n in range(first, end)]
 
 
 def _without_comment(text: str) -> str:
