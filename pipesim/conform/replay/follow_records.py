@@ -233,7 +233,7 @@ class _Replay:
                 continue
             if landed is not None:
                 return landed
-            demand = self._supplier(blocked, when, row, refused.union(entry.agent for entry in stack))
+            demand = self._supplier(blocked, when, row, refused.union([entry.agent for entry in stack]))
             if demand is not None:
                 stack.append(demand)
             elif self._stays(who, position, first if len(stack) == 1 else None):
@@ -299,7 +299,7 @@ class _Replay:
             if parked != barrier or agent == who:
                 continue
             position, recorded = done[agent], self._agents[agent]
-            entered = recorded.cycles[position][0] <= latest
+            entered = recorded.cycle[recorded.rows[position][0]] <= latest
             if entered and self._open(recorded.code[recorded.ran[position]]):
                 self.state = step(self._program, self.state, agent).state
                 self._note(agent, position, self.state)
@@ -323,9 +323,10 @@ class _Replay:
             return
         recorded = self._agents[agent]
         pc = recorded.ran[position]
-        if recorded.code[pc][0] in PRIVATE:
+        kind = recorded.code[pc][0]
+        if kind in PRIVATE:
             return
-        returns = recorded.code[pc][0] in PARITY_WAITS or recorded.answers.get(pc)
+        returns = kind in PARITY_WAITS or recorded.answers.get(pc)
         if returns and recorded.rows[position] and recorded.where(position) == INSIDE:
             self._releases.returned(agent, position, before, self._could_happen)
         else:
@@ -399,9 +400,9 @@ class _Replay:
     def _is_last(self, who: int) -> bool:
         """Whether the agent's present operation can have ended the launch: no later one was recorded, or just so."""
         position, agent = self._done[who], self._agents[who]
-        after = agent.cycles[agent.final] if agent.final > position else ()
-        mine = agent.cycles[position]
-        return not after or (bool(mine) and after[-1] - mine[0] <= TRAP_LATE)
+        after = agent.rows[agent.final] if agent.final > position else ()
+        mine = agent.rows[position]
+        return not after or (bool(mine) and agent.cycle[after[-1]] - agent.cycle[mine[0]] <= TRAP_LATE)
 
     def _try_to_succeed(self, agent: int, pc: int) -> int:
         """The channel that a try needs whose recorded answer is true while the machine's would be false, else -1."""

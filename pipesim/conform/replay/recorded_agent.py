@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 
 from pipesim.conform.replay.align import Aligned
 from pipesim.conform.replay.supply import AFTER, BEFORE, INSIDE, Supply, Where, supplies
@@ -15,7 +16,7 @@ from pipesim.model.ops import Operation
 from pipesim.model.positions import BARRIER
 from pipesim.model.program import Program
 from pipesim.model.state import pool_channel
-from pipesim.trace.schema import Events
+from pipesim.trace.schema import Events, numbers
 
 NEVER = -(1 << 62)  #: a cycle before every other one
 EVER = 1 << 62  #: one after every other one
@@ -29,7 +30,7 @@ Rows = tuple[tuple[int, ...], ...]  #: for each position, the events of its oper
 class RecordedAgent:
     """One agent. Positions are those in ``ran``, which holds the operations that it ran, as indices of ``code``.
 
-    ``cycles``: by position, of its events. ``begin``, ``end``: the window. ``final``: the last operation that was
+    ``cycle``: of each event of the CTA. ``begin``, ``end``: the window. ``final``: the last operation that was
     recorded, -1 if none was; ``last``: the cycle of its last event. ``partial``: it may have done less than all between
     two records, or more after the last; ``hung``: it stopped where its records end. ``open_end``: a wait that was begun
     last of all, -1 if there is none. ``latest``: :func:`_latest`. ``parks``: :func:`_parks`.
@@ -38,7 +39,7 @@ class RecordedAgent:
     code: Sequence[Operation]
     ran: Sequence[int]
     rows: Rows
-    cycles: Rows
+    cycle: Sequence[int]
     answers: Mapping[int, int]
     begin: int
     end: int
@@ -59,42 +60,41 @@ def recorded_agents(
     program: Program, events: Events, aligned: Sequence[Aligned], partial: Sequence[bool]
 ) -> tuple[RecordedAgent, ...]:
     """The agents of a CTA; ``partial``: those that did not finish."""
-    cycle: list[int] = events.cycle.tolist()
+    cycle = numbers(events.cycle)
     found = []
     for code, each, unfinished in zip(program.code, aligned, partial, strict=True):
-        cycles = tuple(tuple(cycle[row] for row in mine) for mine in each.rows)
         found.append(
             RecordedAgent(
                 code=code,
                 ran=each.ran,
                 rows=each.rows,
-                cycles=cycles,
+                cycle=cycle,
                 answers=each.answers,
                 begin=each.begin,
                 end=each.end,
-                final=max((n for n, mine in enumerate(each.rows) if mine), default=-1),
-                last=max((at for mine in cycles for at in mine), default=NEVER),
+                final=next((n for n in range(len(each.rows) - 1, -1, -1) if each.rows[n]), -1),
+                last=max(map(cycle.__getitem__, chain.from_iterable(each.rows)), default=NEVER),
                 partial=unfinished,
                 hung=unfinished and not each.cut,
                 open_end=len(each.ran) - 1 if each.half else -1,
-                latest=_latest(cycles),
+                latest=_latest(cycle, each.rows),
                 parks=_parks(code, each),
             )
         )
     return tuple(found)
 
 
-def _latest(cycles: Rows) -> list[int]:
+def _latest(cycle: Sequence[int], rows: Rows) -> list[int]:
     """For each operation the latest time at which it can have taken effect: that of the agent's next event.
 
     For a wait with both its events it is that of its return. No uncertainty: an agent's own stamps are in order.
     """
     bounds = []
     following = EVER
-    for mine in reversed(cycles):
-        bounds.append(mine[1] if len(mine) == 2 else following)
+    for mine in reversed(rows):
+        bounds.append(cycle[mine[1]] if len(mine) == 2 else following)
         if mine:
-            following = mine[0]
+            following = cycle[mine[0]]
     return bounds[::-1]
 
 
@@ -137,13 +137,15 @@ def supply_of(program: Program, agents: Sequence[RecordedAgent]) -> Supply:
     supply = Supply(pool_channel(program, program.ctas))
     for number, agent in enumerate(agents):
         earliest = NEVER
-        for position, (pc, cycles) in enumerate(zip(agent.ran, agent.cycles, strict=True)):
+        cycle = agent.cycle
+        for position, (pc, mine) in enumerate(zip(agent.ran, agent.rows, strict=True)):
             op = agent.code[pc]
-            if cycles:
-                earliest = cycles[0]
+            if mine:
+                earliest = cycle[mine[0]]
             if op[0] in SUPPLIES:
+                where = agent.where(position)
                 for channel in supplies(program, number, op):
-                    supply.add(channel, number, agent.where(position), earliest, position)
-            if cycles:
-                earliest = cycles[-1]
+                    supply.add(channel, number, where, earliest, position)
+            if mine:
+                earliest = cycle[mine[-1]]
     return supply
