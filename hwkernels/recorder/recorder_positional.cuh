@@ -100,7 +100,7 @@ static __device__ __forceinline__ void pipesim_end(PipesimAgent &agent) {
 }
 
 // What is recorded after it lies behind the words that are kept. There is room: the buffer holds all that the agent would have
-// recorded, and PIPESIM_ROOM + 2 words more. So `live` is the same all the time, and no record waits for it.
+// recorded, and the two words that end it are not stored again. So `live` is the same all the time, and no record waits for it.
 static __device__ __forceinline__ void pipesim_stop(PipesimAgent &agent) { pipesim_end(agent); }
 
 // Iterations of the window that did not fit: there are none, or the host finds another hash.
