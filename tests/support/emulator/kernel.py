@@ -136,6 +136,7 @@ class Emulated:
         options = [
             "-std=c++20",
             "-O1",
+            "-U_FORTIFY_SOURCE",  # whose longjmp does not go from one stack to another
             "-shared",
             "-fPIC",
             "-w",
