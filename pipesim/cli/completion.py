@@ -11,9 +11,14 @@ SHELLS = ("bash", "zsh", "fish")
 WORD = "pipesim"
 
 
+def is_asked_to_complete() -> bool:
+    """True if it is the shell that calls: argcomplete's marker stands in the environment."""
+    return "_ARGCOMPLETE" in os.environ
+
+
 def complete_if_asked(top: argparse.ArgumentParser) -> None:
-    """Answer the shell, and end, if it is the shell that calls: argcomplete's marker stands in the environment."""
-    if "_ARGCOMPLETE" not in os.environ:
+    """Answer the shell, and end, if it is the shell that calls."""
+    if not is_asked_to_complete():
         return
     import argcomplete
 

@@ -36,7 +36,7 @@ from pipesim.cli import (
     verify,
 )
 from pipesim.cli.arguments import Command
-from pipesim.cli.completion import complete_if_asked
+from pipesim.cli.completion import complete_if_asked, is_asked_to_complete
 from pipesim.cli.limits import carry_out, interrupted
 from pipesim.cli.output import complain, refuse, remark, remark_text
 from pipesim.cli.parser import HELP, Parser, make_parser, parse, require_command
@@ -68,9 +68,9 @@ COMMANDS: tuple[Command, ...] = (
 )
 
 
-def parser() -> Parser:
-    """The parser of the whole command line."""
-    return make_parser(COMMANDS, _version())
+def parser(words: Sequence[str] | None = None) -> Parser:
+    """The parser of the whole command line, or of no more than these words need."""
+    return make_parser(COMMANDS, _version(), words)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -91,7 +91,7 @@ def _carry_out(words: list[str]) -> int:
     """Run one command, and turn whatever ends it into an exit code: the one place where that is done."""
     options = argparse.Namespace(json=False)
     try:
-        top = parser()
+        top = parser(None if is_asked_to_complete() else words)
         complete_if_asked(top)
         if not words:
             top.print_help(sys.stderr)

@@ -8,7 +8,7 @@ import re
 import shlex
 import sys
 import textwrap
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import TYPE_CHECKING, NoReturn
 
 from pipesim.cli.arguments import Command, Example, add_limits
@@ -74,21 +74,27 @@ class _Help(argparse.HelpFormatter):
         )
 
 
-def make_parser(commands: Sequence[Command], version: str) -> Parser:
-    """The parser of the whole command line. What it parses has ``carry_out``, and ``parser``, that of the command."""
+def make_parser(commands: Sequence[Command], version: str, words: Collection[str] | None = None) -> Parser:
+    """The parser of the whole command line. What it parses has ``carry_out``, and ``parser``, that of the command.
+
+    ``words``: the line that it is for, which needs the options of no command but those that it names; None: any line.
+    """
     top = Parser(prog="pipesim", description=TITLE, epilog=f"{_shown(EXAMPLES)}\n\n{EXIT_CODES}", formatter_class=_Help)
     top.add_argument("--version", action="version", version=version)
     below = top.add_subparsers(title="commands", dest="command", required=True, metavar="COMMAND")
     for command in commands:
+        is_needed = words is None or command.name in words
         sub = below.add_parser(
             command.name,
             help=command.summary,
             description=command.description,
             epilog=_shown(command.examples),
             formatter_class=_Help,
+            add_help=is_needed,
         )
-        command.arguments(sub)
-        add_limits(sub, in_steps=command.in_steps)
+        if is_needed:
+            command.arguments(sub)
+            add_limits(sub, in_steps=command.in_steps)
         sub.set_defaults(carry_out=command.carry_out, parser=sub, in_steps=command.in_steps)
     about = below.add_parser(HELP, help="this help, or that of a command").add_argument("about", nargs="?")
     complete(about, names_of(command.name for command in commands))
