@@ -12,7 +12,7 @@ from pipesim.model.observer import Observer
 from pipesim.model.ops import Engine
 from pipesim.model.positions import NAMED_BARRIER
 from pipesim.model.program import Program
-from pipesim.prove.happens_before.snapshot import Lap, Marks, Snapshot, repeats
+from pipesim.prove.happens_before.snapshot import Lap, Marks, Snapshot, is_fresh, repeats
 
 _NO_LIMIT = 1 << 62
 
@@ -75,17 +75,9 @@ def is_again(lap: Lap, earlier: RunStanding, later: RunStanding) -> bool:
     moved = tuple(b - a for a, b in zip(lap.begin, lap.end, strict=True))
     phases = tuple(b - a for a, b in zip(earlier.phases, later.phases, strict=True))
     return all(
-        repeats(a, b, moved, phases) and _is_fresh(a, b, lap)
+        repeats(a, b, moved, phases) and is_fresh(a, b, lap)
         for a, b in zip(earlier.snapshots, later.snapshots, strict=True)
     )
-
-
-def _is_fresh(earlier: Snapshot, later: Snapshot, lap: Lap) -> bool:
-    """True if no operation that is remembered and has moved with the laps is older than the last lap."""
-    return all(
-        pc >= lap.begin[agent] for (agent, pc), (_, before) in zip(later.operations, earlier.operations, strict=True)
-        if pc != before
-    )  # fmt: skip
 
 
 def completed(state: State) -> tuple[int, ...]:

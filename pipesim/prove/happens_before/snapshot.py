@@ -26,11 +26,18 @@ class Lap(NamedTuple):
 
 
 class Snapshot(NamedTuple):
-    """What an observer remembers: ``shape``, operations as (agent, pc) and phases as (channel, number)."""
+    """What an observer remembers: ``shape``, operations as (agent, pc) and phases as (channel, number).
+
+    ``clocks`` are rows of both, one place for each agent and each channel, kept whole: most of them are entered often.
+    """
 
     shape: Hashable
     operations: Places
     phases: Places
+    clocks: tuple[Clock, ...] = ()
+
+
+Pairs = set[tuple[tuple[int, int], tuple[int, int]]]  #: a place in an earlier snapshot and in a later one
 
 
 @dataclass
@@ -40,12 +47,14 @@ class Marks:
     shape: list[Hashable] = field(default_factory=list)
     operations: list[tuple[int, int]] = field(default_factory=list)
     phases: list[tuple[int, int]] = field(default_factory=list)
+    clocks: list[Clock] = field(default_factory=list)
 
     def moment(self, moment: Clock | Knowledge) -> None:
         """Enter all that its clocks say."""
-        for clock in (moment,) if isinstance(moment, Clock) else moment:
-            self.operations += enumerate(clock.seen)
-            self.phases += enumerate(clock.known)
+        if isinstance(moment, Clock):
+            self.clocks.append(moment)
+        else:
+            self.clocks += moment
 
     def phase(self, phase: PhaseKnowledge) -> None:
         """Enter all that a phase passes on."""
@@ -54,25 +63,52 @@ class Marks:
 
     def snapshot(self) -> Snapshot:
         """What was entered."""
-        return Snapshot(tuple(self.shape), tuple(self.operations), tuple(self.phases))
+        return Snapshot(tuple(self.shape), tuple(self.operations), tuple(self.phases), tuple(self.clocks))
 
 
 def repeats(earlier: Snapshot, later: Snapshot, moved: Sequence[int], completed: Sequence[int]) -> bool:
     """True if ``later`` is ``earlier``, after agents ``moved`` so far and channels ``completed`` this many phases."""
     return (
         earlier.shape == later.shape
-        and _shifted(earlier.operations, later.operations, moved)
-        and _shifted(earlier.phases, later.phases, completed)
+        and _lengths(earlier) == _lengths(later)
+        and _shifted(_operations(earlier, later), moved)
+        and _shifted(_phases(earlier, later), completed)
     )
 
 
-def _shifted(earlier: Places, later: Places, by: Sequence[int]) -> bool:
+def is_fresh(earlier: Snapshot, later: Snapshot, lap: Lap) -> bool:
+    """True if no operation that is remembered and has moved with the laps is older than the last lap.
+
+    ``later`` repeats ``earlier``.
+    """
+    return all(pc >= lap.begin[agent] for (_, before), (agent, pc) in _operations(earlier, later) if pc != before)
+
+
+def _lengths(snapshot: Snapshot) -> tuple[int, int, int]:
+    return len(snapshot.operations), len(snapshot.phases), len(snapshot.clocks)
+
+
+def _operations(earlier: Snapshot, later: Snapshot) -> Pairs:
+    """Each operation with the one in its place, and each such pair once."""
+    pairs: Pairs = set(zip(earlier.operations, later.operations, strict=True))
+    for before, now in set(zip(earlier.clocks, later.clocks, strict=True)):
+        pairs.update(zip(enumerate(before.seen), enumerate(now.seen), strict=True))
+    return pairs
+
+
+def _phases(earlier: Snapshot, later: Snapshot) -> Pairs:
+    """The same of phases."""
+    pairs: Pairs = set(zip(earlier.phases, later.phases, strict=True))
+    for before, now in set(zip(earlier.clocks, later.clocks, strict=True)):
+        pairs.update(zip(enumerate(before.known), enumerate(now.known), strict=True))
+    return pairs
+
+
+def _shifted(pairs: Pairs, by: Sequence[int]) -> bool:
     """True if each place has moved by what its owner has, or not at all and then lies before all that moved."""
-    if len(earlier) != len(later):
-        return False
     stayed: dict[int, int] = {}
     moved: dict[int, int] = {}
-    for (owner, before), (same, now) in zip(earlier, later, strict=True):
+    for (owner, before), (same, now) in pairs:
         if owner != same or now - before not in (0, by[owner]):
             return False
         if now != before:
