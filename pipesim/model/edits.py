@@ -14,7 +14,6 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import replace
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -47,7 +46,7 @@ def with_listings(program: Program, listings: Mapping[int, Listing]) -> Program:
     code, lines = list(program.code), list(program.lines)
     for agent, each in listings.items():
         code[agent], lines[agent] = each
-    return replace(program, code=tuple(code), lines=tuple(lines))
+    return program.with_code(tuple(code), tuple(lines), listings)
 
 
 # places

@@ -7,7 +7,8 @@ the machine to say, and whether it fits the hardware for ``protocols/limits.py``
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Hashable, Iterable, Iterator
+from collections.abc import Collection, Hashable, Iterable, Iterator
+from functools import lru_cache
 from itertools import chain
 from reprlib import repr as brief  # of an operation with any number of operands
 from typing import NamedTuple
@@ -69,8 +70,24 @@ def validate(program: ProgramData) -> None:
     wrong = _wrong_sizes(program) or _wrong_agents(program) or _wrong_tables(program) or _wrong_rank(program)
     if wrong:
         raise ProgramFormatError(f"{program.name}: {wrong}")
+    _require_right(program, range(len(program.code)))
+
+
+def validate_agents(program: ProgramData, agents: Collection[int]) -> None:
+    """The same for a valid program in which these agents do something else."""
+    if len(program.agents) == len(program.code) == len(program.lines):
+        wrong = _wrong_lines(program, agents) or _wrong_named_barrier(program)
+        if not wrong:
+            _require_right(program, agents)
+            return
+    validate(program)
+
+
+def _require_right(program: ProgramData, agents: Iterable[int]) -> None:
+    """Raise ProgramFormatError for the first of these agents' operations that makes no sense."""
     limits = _limits(program)
-    for a, code in enumerate(program.code):
+    for a in agents:
+        code = program.code[a]
         if not _all_right(program, code, limits):
             for pc, operation in enumerate(code):
                 found = _wrong_operation(program, operation, limits, len(code) - pc)
@@ -146,7 +163,13 @@ def _wrong_sizes(program: ProgramData) -> str:
     for name, value in program.params.items():
         if not -MAX_PARAMETER <= value <= MAX_PARAMETER:
             return f"parameter {name} does not fit 64 bits"
-    for a, (code, lines) in enumerate(zip(program.code, program.lines, strict=True)):
+    return _wrong_lines(program, range(len(program.code)))
+
+
+def _wrong_lines(program: ProgramData, agents: Iterable[int]) -> str:
+    """Which of these agents has not a source line for each operation, "" if all have."""
+    for a in agents:
+        code, lines = program.code[a], program.lines[a]
         if len(code) != len(lines) or (lines and not 0 <= min(lines) <= max(lines) < len(program.sources)):
             return f"agent {a} does not have one valid source line for each operation"
     return ""
@@ -183,9 +206,9 @@ def _wrong_tables(program: ProgramData) -> str:
     if alike >= 0:
         barrier = program.barriers[alike]
         return f"two barriers are stage {barrier.stage} of {barrier.name} in CTA {barrier.cta}"
-    for i, (_, number) in enumerate(program.named_barriers):
-        if not 0 <= number < NAMED_BARRIERS and not _is_warp_sync(program, i):
-            return f"named barrier {i} has number {number}; a CTA has 0 to {NAMED_BARRIERS - 1}"
+    wrong = _wrong_named_barrier(program)
+    if wrong:
+        return wrong
     alike = _twice(program.named_barriers)
     if alike >= 0:
         cta, number = program.named_barriers[alike]
@@ -197,6 +220,14 @@ def _wrong_tables(program: ProgramData) -> str:
         inside = tile.offset >= 0 and tile.nbytes >= 1 and tile.slots >= 1
         if not inside or tile.offset + tile.slots * tile.nbytes > MAX_ADDRESS:
             return f"tile {tile.name} is {tile.slots} slots of {tile.nbytes} bytes at {tile.offset}"
+    return ""
+
+
+def _wrong_named_barrier(program: ProgramData) -> str:
+    """Which entry of the table of named barriers is none and stands for no warp either, "" if all are right."""
+    for i, (_, number) in enumerate(program.named_barriers):
+        if not 0 <= number < NAMED_BARRIERS and not _is_warp_sync(program, i):
+            return f"named barrier {i} has number {number}; a CTA has 0 to {NAMED_BARRIERS - 1}"
     return ""
 
 
@@ -250,20 +281,27 @@ def _ranks(program: ProgramData) -> Iterator[tuple[str, int]]:
 
 def _limits(program: ProgramData) -> Limits:
     """The values that each operand may have. A wrong count is the machine's to report: only its size is bounded."""
+    tables = (program.barriers, program.accesses, program.named_barriers, program.loops)
+    return _limits_of(*map(len, tables), program.registers, program.ctas)
+
+
+@lru_cache(maxsize=64)
+def _limits_of(barriers: int, accesses: int, named_barriers: int, loops: int, registers: int, ctas: int) -> Limits:
+    """The same of tables of these lengths, and a program of so many registers and CTAs."""
     least = {"bytes": 0, "expect": 0, "groups": 0, "cycles": 0, "trips": 0, "registers": 0, "lanes": 1, "item": -1}
     most = {
-        "barrier": len(program.barriers) - 1,
-        "access": len(program.accesses) - 1,
-        "named_barrier": len(program.named_barriers) - 1,
-        "register": program.registers - 1,
-        "state_register": program.registers - 1,
-        "loop": len(program.loops) - 1,
+        "barrier": barriers - 1,
+        "access": accesses - 1,
+        "named_barrier": named_barriers - 1,
+        "register": registers - 1,
+        "state_register": registers - 1,
+        "loop": loops - 1,
         "parity": 1,
         "noinc": 1,
         "engine": max(Engine),
         "fence": max(Fence),
         "semantics": semantics(Order.ACQ_REL, Scope.SYS),
-        "cta_mask": (1 << program.ctas) - 1,
+        "cta_mask": (1 << ctas) - 1,
     }
     sizes = {"bytes": MAX_ADDRESS, "expect": MAX_ADDRESS, "cycles": MAX_CYCLES, "trips": MAX_TRIPS, "item": MAX_ITEM}
 

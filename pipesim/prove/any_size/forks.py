@@ -10,7 +10,6 @@ from pipesim.model.program import Program
 from pipesim.prove.any_size.laps import Outline, common, same_tables
 from pipesim.prove.certificate.canonical import CanonicalRun, Witness
 from pipesim.prove.certificate.certificate import Certificate
-from pipesim.prove.happens_before.groups import awaited
 from pipesim.prove.memory_order.faults import memory_order
 from pipesim.prove.memory_order.order import MemoryOrder
 
@@ -77,7 +76,7 @@ def _rounds(program: Program) -> list[tuple[int, ...]]:
 def _parting(outline: Outline, longest: Outline, stood: Sequence[tuple[int, ...]]) -> int:
     """The last of these moments of ``longest`` to which the program comes as well; :data:`_NEVER`: not to the first."""
     one, other = outline.program, longest.program
-    if not same_tables(one, other) or awaited(one) != awaited(other):
+    if not same_tables(one, other) or outline.awaited != longest.awaited:
         return _NEVER
     codes = zip(outline.code, longest.code, strict=True)
     items = zip(outline.items, longest.items, strict=True)

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from pipesim.model.ops import AT, Op, Operation, operand
 from pipesim.model.program import Program
+from pipesim.prove.happens_before.groups import awaited
 from pipesim.prove.happens_before.snapshot import Lap
 from pipesim.prove.memory_order.may_fail import order_may_fail
 
@@ -45,6 +46,11 @@ class Outline:
     def order_may_fail(self) -> bool:
         """True if the program needs a look at its memory order."""
         return order_may_fail(self.program)
+
+    @cached_property
+    def awaited(self) -> frozenset[tuple[int, int]]:
+        """The (agent, engine) whose groups an agent waits for."""
+        return awaited(self.program)
 
     @property
     def lengths(self) -> tuple[int, ...]:

@@ -37,7 +37,8 @@ class RegisterRequests:
         twin._made = self._made.copy()
         twin._unheard = [each.copy() for each in self._unheard]
         twin._stands = {request: stands.copy() for request, stands in self._stands.items()}
-        twin._whole = self._whole and _requests(program) == _requests(self._program)
+        none = program.register_pools is None and self._program.register_pools is None
+        twin._whole = self._whole and (none or _requests(program) == _requests(self._program))
         return twin
 
     def moved(self, agent: int, pc: int, op: Operation, before: Clock, after: Clock, phase: Phase | None) -> None:
