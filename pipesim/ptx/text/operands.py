@@ -26,7 +26,7 @@ from pipesim.ptx.text.scope import NameScope
 NAME = r"(?:[A-Za-z][\w$]*|[_$%][\w$]+)"  #: PTX ISA, "Identifiers"
 _NAME = re.compile(rf"{NAME}(?:\.[xyzwrgba])?")
 _OFFSET = re.compile(rf"({NAME}(?:\.[xyzw])?)\s*(?:([+-])\s*(.+)|\[\s*(.+)\s*\])", re.DOTALL)
-_INSIDE = re.compile(r"\[[^\]]*,")
+_INSIDE = re.compile(r"\[[^\[\],]*+,")  #: to the next bracket only: there may be very many that are never closed
 _BRACKET = re.compile(r"\{[^\[{(\]})]*+\}|[\[{(\]}),]")  #: or a list in braces as a whole: it may be long
 _OPEN, _CLOSE = "[{(", "]})"
 _DEEPEST = 4
