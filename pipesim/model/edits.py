@@ -14,11 +14,13 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import fields
 from functools import lru_cache
 from typing import NamedTuple
 
 from pipesim.model.ops import Op, Operation, operand, with_operand
 from pipesim.model.program import Program
+from pipesim.model.validation import validate_agents
 
 
 class Listing(NamedTuple):
@@ -46,7 +48,13 @@ def with_listings(program: Program, listings: Mapping[int, Listing]) -> Program:
     code, lines = list(program.code), list(program.lines)
     for agent, each in listings.items():
         code[agent], lines[agent] = each
-    return program.with_code(tuple(code), tuple(lines), listings)
+    edited: Program = object.__new__(Program)  # not replace(), which would validate also what stays as it is
+    for each in fields(program):
+        object.__setattr__(edited, each.name, getattr(program, each.name))
+    object.__setattr__(edited, "code", tuple(code))
+    object.__setattr__(edited, "lines", tuple(lines))
+    validate_agents(edited, listings)
+    return edited
 
 
 # places

@@ -5,15 +5,15 @@ A program is one CTA (or one cluster); ``grid`` says how many independent copies
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from copy import copy
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import cached_property
 
 from pipesim.model.equal_writes import Written, written_alike
 from pipesim.model.groups import ON_ENGINE, READS_MEMORY, WRITES_MEMORY
 from pipesim.model.instruction import SourceInstruction, instructions
-from pipesim.model.ops import Engine, Op, Operation, Space, operand
+from pipesim.model.ops import Engine, Op, Space, operand
 from pipesim.model.positions import ENGINE, SKIP
 from pipesim.model.register_pool import RegisterPools
 from pipesim.model.strictness import Strictness
@@ -32,7 +32,7 @@ from pipesim.model.tables import (
     Tile,
     meeting_name,
 )
-from pipesim.model.validation import validate, validate_agents
+from pipesim.model.validation import validate
 
 __all__ = [
     "ALL_LANES",
@@ -111,18 +111,6 @@ class Program(ProgramData):
             rows = zip(getattr(self, table), begin, end, strict=True)
             object.__setattr__(rest, table, tuple(row[:a] + row[b:] for row, a, b in rows))
         return rest
-
-    def with_code(
-        self, code: tuple[tuple[Operation, ...], ...], lines: tuple[tuple[int, ...], ...], agents: Collection[int]
-    ) -> Program:
-        """The same but for what these agents do. ProgramFormatError where that makes no sense; the rest is known to."""
-        other: Program = object.__new__(type(self))
-        for each in fields(self):
-            object.__setattr__(other, each.name, getattr(self, each.name))
-        object.__setattr__(other, "code", code)
-        object.__setattr__(other, "lines", lines)
-        validate_agents(other, agents)
-        return other
 
     def judged(self, strictness: Strictness) -> Program:
         """The same program under other optional rules. Not validated again."""
