@@ -49,7 +49,7 @@ def _text(stream: io.TextIOWrapper) -> str:
 def _command(words: list[str]) -> int:
     """The exit code of a command; what the net does not catch is a mistake that ends the fuzzer's case."""
     try:
-        with mock.patch("pipesim.cli.main.parser", lambda _words: _parser()):
+        with mock.patch("pipesim.cli.main.parser", return_value=_parser()):
             return main(words)
     except SystemExit as error:
         return error.code if isinstance(error.code, int) else 0
