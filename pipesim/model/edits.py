@@ -49,8 +49,8 @@ def with_listings(program: Program, listings: Mapping[int, Listing]) -> Program:
     for agent, each in listings.items():
         code[agent], lines[agent] = each
     edited: Program = object.__new__(Program)  # not replace(), which would validate also what stays as it is
-    for each in fields(program):
-        object.__setattr__(edited, each.name, getattr(program, each.name))
+    for field in fields(program):
+        object.__setattr__(edited, field.name, getattr(program, field.name))
     object.__setattr__(edited, "code", tuple(code))
     object.__setattr__(edited, "lines", tuple(lines))
     validate_agents(edited, listings)
