@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 
     from pipesim.answers.views.check import CheckReport
     from pipesim.model.program import Program
+    from pipesim.ptx.source_files import SourceFiles
     from pipesim.targets import Target
 
 
@@ -92,9 +93,9 @@ def _carry_out(options: argparse.Namespace) -> int:
 
     reports = checks.reports
     if options.sarif is not None:
-        write_whole(options.sarif, _sarif(reports, failed).encode("ascii"), force=options.force)
+        write_whole(options.sarif, _sarif(checks, failed).encode("ascii"), force=options.force)
     code = _worst(exit_code(*reports.values()), {error.exit_code for error in failed.values()})
-    emit(options, _document(reports, failed, code), lambda console: _paint(options, console, reports, failed))
+    emit(options, _document(reports, failed, code), lambda console: _paint(options, console, checks, failed))
     return code
 
 
@@ -138,6 +139,7 @@ class _Checks:
 
     def __init__(self, options: argparse.Namespace, *, paints: bool) -> None:
         self.reports: dict[str, CheckReport] = {}
+        self.sources: dict[str, SourceFiles | None] = {}  #: of each, where a kernel's lines are read
         self._options = options
         self._paints = paints
         self._quick: bool = options.quick
@@ -157,7 +159,7 @@ class _Checks:
                 self._write(lambda console: paint_check(console, report))
             else:
                 report = self._in_steps(target, program)
-        self.reports[name] = report
+        self.reports[name], self.sources[name] = report, target.sources
 
     def _in_steps(self, target: Target, program: Program) -> CheckReport:
         from pipesim.answers.budget import budget_of
@@ -240,27 +242,26 @@ def _document(reports: dict[str, CheckReport], failed: dict[str, PipesimError], 
     return {"exit_code": code, "protocols": each}
 
 
-def _sarif(reports: dict[str, CheckReport], failed: dict[str, PipesimError]) -> str:
+def _sarif(checks: _Checks, failed: dict[str, PipesimError]) -> str:
     from pipesim import __version__
     from pipesim.report.pages.sarif import sarif_text
 
-    return sarif_text(reports, failed, __version__)
+    return sarif_text(checks.reports, failed, __version__, checks.sources)
 
 
-def _paint(
-    options: argparse.Namespace, console: Console, reports: dict[str, CheckReport], failed: dict[str, PipesimError]
-) -> None:
+def _paint(options: argparse.Namespace, console: Console, checks: _Checks, failed: dict[str, PipesimError]) -> None:
     from pipesim.report.pages.annotations import github_lines, junit_text
     from pipesim.report.pages.check import paint_summary
     from pipesim.report.text.console import paint_commands
 
+    reports, sources = checks.reports, checks.sources
     match options.format:
         case "github":
-            paint_commands(console, github_lines(reports, failed))
+            paint_commands(console, github_lines(reports, failed, sources))
         case "junit":
-            print(junit_text(reports, failed))
+            print(junit_text(reports, failed, sources))
         case "sarif":
-            write_text(_sarif(reports, failed))
+            write_text(_sarif(checks, failed))
         case _:
             if reports and len(reports) + len(failed) > 1:
                 console.print()

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 TIMELINE, COUNTEREXAMPLE, HANG = "timeline", "counterexample", "hang"
 PICTURES = (TIMELINE, COUNTEREXAMPLE, HANG)
 MOST_COMPARED = 20_000  #: events of a trace that is compared with its protocol for the report of a page
-SUFFIXES = {"perfetto": ".pftrace", "chrome": ".json", "html": ".html", "svg": ".svg"}
+SUFFIXES = {"perfetto": ".pftrace", "chrome": ".trace.json", "html": ".html", "svg": ".svg"}
 _VIEWER = "https://ui.perfetto.dev"
 _HOW = {
     "perfetto": f"open it at {_VIEWER}",

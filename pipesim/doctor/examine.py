@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from importlib import metadata
 from pathlib import Path
 
 import pipesim
 from hwkernels.device.presence import DriverPresent, driver_present
 from pipesim.answers.views.doctor import DoctorReport, MachinePart, Possible, Purpose
+from pipesim.doctor.installed import as_installed, own_checkout
 from pipesim.doctor.machine import (
     cupti_part,
     driver_part,
@@ -33,7 +35,8 @@ def examine(asked: Sequence[Purpose] = (Purpose.CHECK,)) -> DoctorReport:
     driver = driver_present()
     parts = (python_part(), *package_parts(own_requirements(), installed_version), traces_part(), *cuda_parts(driver))
     every = (*parts, triton_part(installed_version), *tool_parts())
-    return report_of(every, asked)
+    folder = own_checkout()
+    return report_of([replace(each, correction=as_installed(each.correction, folder)) for each in every], asked)
 
 
 def report_of(parts: Iterable[MachinePart], asked: Sequence[Purpose]) -> DoctorReport:

@@ -44,6 +44,13 @@ def current_sources() -> SourceFiles | None:
     return _current.get()
 
 
+def path_of(name: str) -> str:
+    """The path of a file that reports call ``name``: where the current kernel has it, else the name as it is."""
+    sources = current_sources()
+    found = sources.paths.get(name) if sources is not None else None
+    return str(found) if found is not None else name
+
+
 @contextmanager
 def reading(sources: SourceFiles | None) -> Iterator[None]:
     """Inside, lines are read in this table, whatever kernel was read last; None: in none."""
@@ -60,7 +67,7 @@ def enter_sources(ptx: Path, files: Iterable[str]) -> None:
     A file is looked for under its own name, below the folder of the PTX, and beside it. A name that two different files
     have is not entered: the wrong text would be worse than none.
     """
-    found: dict[str, set[Path]] = {ptx.name: {ptx}}
+    found: dict[str, set[Path]] = {ptx.name: {ptx.absolute()}}
     for file in files:
         name = file.rpartition("/")[2]
         there = next((path for path in (Path(file), ptx.parent / file, ptx.parent / name) if is_source(path)), None)

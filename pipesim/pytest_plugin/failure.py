@@ -9,6 +9,7 @@ from _pytest._code.code import ReprEntryNative, ReprExceptionInfo, ReprFileLocat
 
 from pipesim.answers.views.check import CheckReport
 from pipesim.errors import PipesimError
+from pipesim.ptx.source_files import path_of
 from pipesim.report.findings.in_short import in_one_line, place_of
 from pipesim.report.pages.check import check_lines
 from pipesim.report.text.console import text_of
@@ -41,6 +42,7 @@ def failure_of(error: BaseException, file: Path, line: int | None, *, short: boo
         case _:
             return None
     path, _, number = at.rpartition(":")
+    path = path_of(path)
     if not path or not number.isdecimal():
         path, number = str(file), str((line or 0) + 1)
     shown = inert_text(text)

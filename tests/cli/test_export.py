@@ -71,11 +71,12 @@ def test_mistakes_in_the_rest_are_told_as_everywhere(call: Call) -> None:
 
 
 def test_each_format_is_a_file_named_after_the_protocol(call: Call) -> None:
-    for to, suffix in (("perfetto", "pftrace"), ("chrome", "json"), ("html", "html"), ("svg", "svg")):
+    for to, suffix in (("perfetto", "pftrace"), ("chrome", "trace.json"), ("html", "html"), ("svg", "svg")):
         answer = call("export", PC, "-p", "tiles=3", "--to", to)
         assert (answer.code, answer.err) == (0, "")
         assert answer.out.startswith(f"wrote {PC}.{suffix}: open it ")
         assert Path(f"{PC}.{suffix}").stat().st_size > 2_000
+    assert not Path(f"{PC}.json").exists(), "the name of a program's file, or of a kernel's launch"
     again = call("export", PC, "-p", "tiles=3", "--to", "svg")
     assert (again.code, again.error[0]) == (2, f"pipesim: {PC}.svg exists already")
 
@@ -107,7 +108,7 @@ def test_a_trace_of_an_unknown_protocol_is_drawn_without_arrows_until_it_is_name
     for more, arrows in ((), False), (("--protocol", ring), True):
         answer = call("export", "mine.parquet", *more, "--to", "chrome", "--force")
         assert (answer.code, answer.err) == (0, "")
-        document = json.loads(Path("mine.json").read_text(encoding="utf-8"))
+        document = json.loads(Path("mine.trace.json").read_text(encoding="utf-8"))
         assert any(event["ph"] == "s" for event in document["traceEvents"]) is arrows
         (notes,) = document["otherData"]["notes"].values()
         assert any("without its protocol" in note for note in notes) is not arrows

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import linecache
 import shutil
 from contextvars import ContextVar
@@ -123,6 +124,28 @@ def test_the_command_shows_each_of_two_kernels_with_its_lines(
     out = capsys.readouterr().out
     assert out.count("wait(one);") == out.count("wait(two);") == 1
     assert out.index("wait(one);") < out.index("wait(two);")
+
+
+@pytest.mark.parametrize("form", ["github", "junit", "sarif"])
+def test_other_tools_get_the_lines_and_the_paths_of_each(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], form: str
+) -> None:
+    """An annotation names the file as the repository has it: its last name alone would be none of its files."""
+    monkeypatch.chdir(tmp_path)
+    paths = [str(renamed(kernel(tmp_path / name), name).relative_to(tmp_path)) for name in ("one", "two")]
+    assert main(["check", *paths, "--quick", "--format", form]) == 1
+    out = capsys.readouterr().out
+    assert out.count("wait(one);") == out.count("wait(two);") == 1
+    match form:
+        case "github":
+            assert [line.partition(",line")[0] for line in out.splitlines() if line.startswith("::error")] == [
+                "::error file=one/row_max.cu",
+                "::error file=two/row_max.cu",
+            ]
+        case "sarif":
+            results = json.loads(out)["runs"][0]["results"]
+            places = [each["locations"][0]["physicalLocation"]["artifactLocation"] for each in results]
+            assert places == [{"uri": f"{name}/row_max.cu", "uriBaseId": "%SRCROOT%"} for name in ("one", "two")]
 
 
 def test_a_table_is_current_inside_its_block_alone(tmp_path: Path) -> None:

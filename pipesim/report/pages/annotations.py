@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
 from pipesim.answers.views.check import CheckReport
 from pipesim.errors import PipesimError
 from pipesim.model.finding import Verdict
+from pipesim.ptx.source_files import SourceFiles, path_of, reading
 from pipesim.report.findings.in_short import in_short, place_of
 from pipesim.report.pages.check import check_lines, shown_lines
 from pipesim.report.sentences.check import check_sentence
@@ -21,7 +22,13 @@ WITH_CHANGE = "proved with this change"  #: what is known of every correction
 _PLACE = re.compile(r":\d+$")
 
 
-def github_lines(reports: Mapping[str, CheckReport], failed: Mapping[str, PipesimError]) -> list[str]:
+Sources = Mapping[str, SourceFiles | None]  #: of those reports that are of kernels, where their lines are read
+NO_SOURCES: Sources = {}
+
+
+def github_lines(
+    reports: Mapping[str, CheckReport], failed: Mapping[str, PipesimError], sources: Sources = NO_SOURCES
+) -> list[str]:
     """Workflow commands, one a finding, at the author's line, and one at the line of each likely correction.
 
     What is unknown is a warning. The verdicts follow.
@@ -32,18 +39,8 @@ def github_lines(reports: Mapping[str, CheckReport], failed: Mapping[str, Pipesi
     """
     lines = []
     for name, report in reports.items():
-        for shown in report.refutations:
-            text = "\n".join(shown_lines(shown, WIDTH)).strip("\n")
-            lines.append(_command("error", place_of(shown), f"{name}: {in_short(shown.finding)}", text))
-            lines += [
-                _command("notice", correction.line, f"{name}: likely correction", f"{correction.said}; {WITH_CHANGE}")
-                for correction in shown.corrections
-                if correction.line
-            ]
-        if report.verdict is Verdict.UNKNOWN:
-            at = next((doubt.line for doubt in report.doubts if doubt.line), "")
-            lines.append(_command("warning", at, f"{name}: unknown", check_sentence(report)))
-        lines.append(inert(f"{mark(report.conclusion.ok)} {name}: {check_sentence(report)}"))
+        with reading(sources.get(name)):
+            lines += _annotations(name, report)
     for name, error in failed.items():
         place = error.place if _PLACE.search(error.place) else ""
         lines.append(_command("error", place, f"{name} could not be built", str(error)))
@@ -51,7 +48,23 @@ def github_lines(reports: Mapping[str, CheckReport], failed: Mapping[str, Pipesi
     return lines
 
 
-def junit_text(reports: Mapping[str, CheckReport], failed: Mapping[str, PipesimError]) -> str:
+def _annotations(name: str, report: CheckReport) -> Iterator[str]:
+    for shown in report.refutations:
+        text = "\n".join(shown_lines(shown, WIDTH)).strip("\n")
+        yield _command("error", place_of(shown), f"{name}: {in_short(shown.finding)}", text)
+        for correction in shown.corrections:
+            if correction.line:
+                said = f"{correction.said}; {WITH_CHANGE}"
+                yield _command("notice", correction.line, f"{name}: likely correction", said)
+    if report.verdict is Verdict.UNKNOWN:
+        at = next((doubt.line for doubt in report.doubts if doubt.line), "")
+        yield _command("warning", at, f"{name}: unknown", check_sentence(report))
+    yield inert(f"{mark(report.conclusion.ok)} {name}: {check_sentence(report)}")
+
+
+def junit_text(
+    reports: Mapping[str, CheckReport], failed: Mapping[str, PipesimError], sources: Sources = NO_SOURCES
+) -> str:
     """A test case for each protocol: a refuted one has failed with its findings, an unknown one is an error.
 
     So is each of ``failed``, which could not be built.
@@ -73,7 +86,8 @@ def junit_text(reports: Mapping[str, CheckReport], failed: Mapping[str, PipesimE
         kind = "failure" if report.verdict is Verdict.REFUTED else "error"
         said = "; ".join(in_short(shown.finding) for shown in report.refutations) or check_sentence(report)
         found = SubElement(case, kind, {"type": report.verdict.value, "message": _clean(said)})
-        found.text = "\n" + "\n".join(map(_clean, check_lines(report, WIDTH))) + "\n"
+        with reading(sources.get(name)):
+            found.text = "\n" + "\n".join(map(_clean, check_lines(report, WIDTH))) + "\n"
     for name, error in failed.items():
         case = SubElement(suite, "testcase", {"classname": "pipesim.check", "name": _clean(name)})
         told = SubElement(case, "error", {"type": type(error).__name__, "message": _clean(error.fact)})
@@ -99,6 +113,7 @@ def _escaped(text: str, more: Sequence[str]) -> str:
 
 def _relative(path: str) -> str:
     """As the repository has it: relative to the folder that the command runs in, if it lies below it."""
+    path = path_of(path)
     try:
         return Path(path).relative_to(Path.cwd()).as_posix()
     except ValueError:

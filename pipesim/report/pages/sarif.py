@@ -16,8 +16,9 @@ from pipesim.answers.views.check import CheckReport, Counterexample
 from pipesim.errors import PipesimError
 from pipesim.model.finding import Deadlock, FaultKind, Verdict
 from pipesim.prove.counterexample.words import Line, Part
+from pipesim.ptx.source_files import path_of, reading
 from pipesim.report.findings.in_short import in_short, place_of
-from pipesim.report.pages.annotations import WIDTH, WITH_CHANGE
+from pipesim.report.pages.annotations import NO_SOURCES, WIDTH, WITH_CHANGE, Sources
 from pipesim.report.pages.check import shown_lines
 from pipesim.report.sentences.check import check_sentence
 from pipesim.report.text.printable import inert, inert_text
@@ -35,9 +36,20 @@ _SAID = {
 Node = dict[str, Any]
 
 
-def sarif_text(reports: Mapping[str, CheckReport], failed: Mapping[str, PipesimError], version: str) -> str:
-    """The document, in ASCII. ``failed``: protocols that could not be built, each an error; ``version``: pipesim's."""
-    results = [each for name, report in reports.items() for each in _of_report(name, report)]
+def sarif_text(
+    reports: Mapping[str, CheckReport],
+    failed: Mapping[str, PipesimError],
+    version: str,
+    sources: Sources = NO_SOURCES,
+) -> str:
+    """The document, in ASCII. ``failed``: protocols that could not be built, each an error; ``version``: pipesim's.
+
+    ``sources``: as of :func:`pipesim.report.pages.annotations.github_lines`.
+    """
+    results: list[Node] = []
+    for name, report in reports.items():
+        with reading(sources.get(name)):
+            results += _of_report(name, report)
     results += [
         _result(_NOT_BUILT, "error", error.fact, str(error), _location(error.place) or _of_target(name))
         for name, error in failed.items()
@@ -138,6 +150,7 @@ def _of_target(name: str) -> Node:
 
 def _artifact(path: str) -> Node:
     """As the repository has it: relative to the folder that the command runs in, if it lies below it."""
+    path = path_of(path)
     absolute = Path(path)
     if absolute.is_absolute() and not absolute.is_relative_to(Path.cwd()):
         return {"uri": f"file://{_quoted(absolute)}"}
