@@ -20,6 +20,8 @@ ALLOWED = {
     ("pipesim/inputs.py", "read_bytes"): "the one place",
     ("pipesim/trace/files.py", "ParquetFile"): "on bytes that inputs.py has read",
     ("hwkernels/capture/arguments.py", "load"): "of a file that inputs.py has opened, after its header",
+    ("pipesim/doctor/installed.py", "read_text"): "what pip wrote of our own package",
+    ("pipesim/doctor/installed.py", "loads"): "what pip wrote of our own package",
     ("pipesim/cli/new.py", "read_text"): "a template of the package",
     ("pipesim/export/html/page.py", "read_text"): "the style and the scripts of the package",
     ("pipesim/process/limits.py", "read_text"): "the kernel's numbers in /proc and /sys",
