@@ -44,12 +44,27 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
     """Links as the site has them."""
     root = Path(config.config_file_path).parent
     there = frozenset(file.src_uri for file in files)
-    return relinked(markdown, page.file.src_uri, there, lambda name: (root / name).exists())
+    return relinked(
+        markdown, page.file.src_uri, there, lambda name: (root / name).exists(), lambda name: title_of(root / name)
+    )
 
 
-def relinked(markdown: str, page: str, there: Collection[str], exists: Callable[[str], bool]) -> str:
+def title_of(path: Path) -> str:
+    """The heading of a page, "" where it has none."""
+    first = path.read_text(encoding="utf-8").partition("\n")[0]
+    return first.removeprefix("# ") if first.startswith("# ") else ""
+
+
+def relinked(
+    markdown: str,
+    page: str,
+    there: Collection[str],
+    exists: Callable[[str], bool],
+    titled: Callable[[str], str] = lambda _: "",
+) -> str:
     """A page's text for the site, which has the files ``there``; code is left as it is.
 
+    A link whose text is the name of its file has the page's title (``titled``) in its place.
     A link to a file that the repository has not, either, stays: mkdocs finds it.
     """
     source = next((name for name, uri in ELSEWHERE.items() if uri == page), f"docs/{page}")
@@ -64,6 +79,8 @@ def relinked(markdown: str, page: str, there: Collection[str], exists: Callable[
         uri = f"{uri}/README.md" if f"{uri}/README.md" in there else uri
         if uri not in there:
             return str(text) if exists(file) else found[0]
+        if text.endswith(".md") and text == posixpath.basename(path):
+            text = titled(file) or text
         return f"{picture}[{text}]({posixpath.relpath(uri, posixpath.dirname(page) or '.')}{hash_}{anchor})"
 
     parts = _CODE.split(markdown)

@@ -11,7 +11,7 @@ from pipesim.protocols.broken import BROKEN
 from pipesim.targets import find, target_of
 from tests.support.paths import ROOT
 from tools import api_doc, site_pictures
-from tools.site_hooks import ELSEWHERE, relinked
+from tools.site_hooks import ELSEWHERE, relinked, title_of
 from tools.stage_states import diagram, edge_words, state_lines
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -125,3 +125,13 @@ class TestLinks:
     )
     def test_lead_to_pages(self, page: str, before: str, after: str) -> None:
         assert relinked(before, page, self.THERE, lambda name: name == "pipesim/source.py") == after
+
+    def test_the_name_of_a_file_becomes_the_title_of_its_page(self) -> None:
+        titles = {"docs/sweep.md": "The best parameters", "docs/check.md": ""}
+        before = "([sweep.md](sweep.md#cost), [check.md](check.md), [the cost](sweep.md))"
+        after = "([The best parameters](sweep.md#cost), [check.md](check.md), [the cost](sweep.md))"
+        there = ("index.md", "sweep.md", "check.md")
+        assert relinked(before, "run.md", there, lambda _: True, titles.__getitem__) == after
+
+    def test_every_page_has_a_title(self) -> None:
+        assert {path.name for path in (ROOT / "docs").glob("*.md") if not title_of(path)} == set()
