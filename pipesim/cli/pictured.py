@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 TIMELINE, COUNTEREXAMPLE, HANG = "timeline", "counterexample", "hang"
 PICTURES = (TIMELINE, COUNTEREXAMPLE, HANG)
+_NAMED = 8  #: CTAs of which an error gives the numbers
 MOST_COMPARED = 20_000  #: events of a trace that is compared with its protocol for the report of a page
 SUFFIXES = {"perfetto": ".pftrace", "chrome": ".trace.json", "html": ".html", "svg": ".svg"}
 _VIEWER = "https://ui.perfetto.dev"
@@ -111,7 +112,26 @@ def _timeline(options: argparse.Namespace) -> Iterator[bytes]:
             from pipesim.report.pictures.scene_svg import scene_svg
 
             between = tuple(ns * 1000 for ns in options.between) if options.between else None
+            _require_drawn(scene, options.cta, options.between)
             return iter([scene_svg(scene, options.cta, between).encode()])
+
+
+def _require_drawn(scene: Scene, cta: int | None, between: tuple[int, int] | None) -> None:
+    """UsageError for a CTA that no run has, and for a time after the end of all: the picture would be of another part.
+
+    ``between``: in nanoseconds.
+    """
+    ctas = sorted({track.cta for run in scene.runs for track in run.tracks})
+    if cta is not None and cta not in ctas:
+        named = ", ".join(map(str, ctas[:_NAMED])) + (f" and {len(ctas) - _NAMED} more" if len(ctas) > _NAMED else "")
+        raise UsageError(f"--cta {cta}: there is no CTA {cta}", correction=f"choose one of these: {named or 'none'}")
+    end = max((run.end for run in scene.runs), default=0)
+    if between is not None and between[0] * 1000 > end:
+        raise UsageError(
+            f"--between {between[0]}..{between[1]}: nothing is left to draw",
+            cause=f"the last event is at {end // 1000:,} ns",
+            correction="choose an earlier time",
+        )
 
 
 def _scene(options: argparse.Namespace) -> tuple[Scene, list[str]]:

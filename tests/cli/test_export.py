@@ -103,6 +103,17 @@ def processes(call: Call, *what: str) -> list[str]:
     return [event["args"]["name"] for event in events if event["name"] == "process_name"]
 
 
+def test_a_part_that_no_run_has_is_not_drawn(call: Call) -> None:
+    """Another one in its place, or an empty picture, would be taken for the part that was asked for."""
+    other = call("export", PC, "-p", "tiles=3", "--to", "svg", "--cta", "7")
+    assert (other.code, other.error) == (2, ["pipesim: --cta 7: there is no CTA 7", "  try: choose one of these: 0"])
+    late = call("export", PC, "-p", "tiles=3", "--to", "svg", "--between", "900000..900001")
+    assert (late.code, late.error[0]) == (2, "pipesim: --between 900000..900001: nothing is left to draw")
+    assert not Path(f"{PC}.svg").exists()
+    for more in (("--cta", "0"), ("--between", "1000..2000")):
+        assert call("export", PC, "-p", "tiles=3", "--to", "svg", "--force", *more).code == 0
+
+
 def test_a_trace_of_an_unknown_protocol_is_drawn_without_arrows_until_it_is_named(call: Call, ring: str) -> None:
     assert call("run", ring, "--save-trace", "mine.parquet").code == 0
     for more, arrows in ((), False), (("--protocol", ring), True):

@@ -37,7 +37,7 @@ def github_lines(
 
     Escaped as GitHub asks (docs.github.com, "Workflow commands for GitHub Actions").
     """
-    lines = []
+    lines: list[str] = []
     for name, report in reports.items():
         with reading(sources.get(name)):
             lines += _annotations(name, report)
