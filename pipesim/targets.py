@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import importlib.util
 import inspect
+import shlex
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -39,6 +40,8 @@ if TYPE_CHECKING:
 
 Maker = Callable[[dict[str, int], bool], Program]  #: with all parameters, and whether every role is recorded twice
 
+#: Suffixes of what a kernel is written in, and of its machine code.
+_COMPILED = (".cu", ".cuh", ".cpp", ".cc", ".cxx", ".h", ".hpp", ".mojo", ".cubin", ".fatbin", ".o", ".so")
 _MOST_PROPOSED = 4  #: functions of a file that an error proposes
 _PROGRAM_FILE = replace(PROGRAM, name="program", error=UnknownProtocolError)
 
@@ -180,6 +183,8 @@ def find(text: str, *, launch: str = "", sets: Sequence[str] = ()) -> Target:
         return replace(_from_program(Path(text)), spelling=text)
     if text.removesuffix(":").endswith(".py"):
         return _only_one(text.removesuffix(":"))
+    if Path(text).suffix in _COMPILED:
+        raise _not_compiled(text)
     near = difflib.get_close_matches(text, BUILT_IN, n=3, cutoff=0.4)
     if Path(f"{text}.py").is_file():
         near = [f"{text}.py"]
@@ -188,6 +193,17 @@ def find(text: str, *, launch: str = "", sets: Sequence[str] = ()) -> Target:
         correction=f"did you mean {' or '.join(near)}?"
         if near
         else "see `pipesim list`, or give file.py:function, a program's .json or a kernel's .ptx",
+    )
+
+
+def _not_compiled(text: str) -> UnknownProtocolError:
+    """A kernel's source in place of what its compiler wrote."""
+    ptx = Path(text).with_suffix(".ptx").name
+    made = f"nvcc -arch=sm_90a -lineinfo -ptx {shlex.quote(text)}, then `pipesim new --ptx {shlex.quote(ptx)}`"
+    return UnknownProtocolError(
+        f"{text} is not PTX",
+        cause="pipesim reads what a compiler made of a kernel, not its source, and no machine code",
+        correction=made if Path(text).suffix == ".cu" else f"have its compiler write PTX, for example {ptx}",
     )
 
 

@@ -46,6 +46,13 @@ def draw(options: argparse.Namespace) -> int:
         )
     if picture == HANG and options.to != "svg":
         raise ParameterError(f"--picture {HANG} is an SVG", correction="use --to svg, or --picture counterexample")
+    for name in ("cta", "between"):
+        if getattr(options, name) is not None and (options.to, picture) != ("svg", TIMELINE):
+            raise ParameterError(
+                f"--{name} chooses a part of an SVG timeline",
+                cause=f"--to {options.to} has all of it" if picture == TIMELINE else f"a {picture} has no such part",
+                correction=f"leave --{name} out, or use --to svg without --picture",
+            )
     shown = "" if picture == TIMELINE else f"-{picture}"  # each picture of a kernel under a name of its own
     path = options.output or Path(f"{_stem(options)}{shown}{SUFFIXES[options.to]}")
     require_output(path, force=options.force)

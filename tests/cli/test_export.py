@@ -114,6 +114,14 @@ def test_a_part_that_no_run_has_is_not_drawn(call: Call) -> None:
         assert call("export", PC, "-p", "tiles=3", "--to", "svg", "--force", *more).code == 0
 
 
+@pytest.mark.parametrize("more", [("--to", "html"), ("--to", "chrome"), ("--to", "svg", "--picture", "hang")])
+@pytest.mark.parametrize("part", [("--cta", "0"), ("--between", "1..2")])
+def test_only_an_svg_timeline_has_parts(call: Call, more: tuple[str, ...], part: tuple[str, str]) -> None:
+    answer = call("export", PC, *more, *part)
+    assert (answer.code, answer.error[0]) == (2, f"pipesim: {part[0]} chooses a part of an SVG timeline")
+    assert list(Path().iterdir()) == []
+
+
 def test_a_trace_of_an_unknown_protocol_is_drawn_without_arrows_until_it_is_named(call: Call, ring: str) -> None:
     assert call("run", ring, "--save-trace", "mine.parquet").code == 0
     for more, arrows in ((), False), (("--protocol", ring), True):
