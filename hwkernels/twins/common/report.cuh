@@ -75,6 +75,16 @@ static __device__ __forceinline__ bool waited(const Patience &patience, unsigned
     return false;
 }
 
+// The same for an agent that goes on when it has given up, past records that then leave nothing. So a wait that went well has
+// no branch before its record.
+template <bool WARP>
+static __device__ __forceinline__ bool waited_or_stopped(const Patience &patience, unsigned barrier, unsigned parity,
+                                                         unsigned site, unsigned iteration PIPESIM_PARAM) {
+    if (waited<WARP>(patience, barrier, parity, site, iteration)) return true;
+    PIPESIM_STOP
+    return false;
+}
+
 // One lane or a whole warp, when this CTA gave up: nobody waits for the last copies of a ring any more, but they must not land
 // in a CTA that has ended. copies: how many were made, the first into stage 0.
 static constexpr unsigned LANDING_NS = 1000000;  // they land within microseconds

@@ -169,12 +169,8 @@ static __device__ __forceinline__ void consume(const Gemm &gemm, const Patience 
                 if (LOOKAHEAD && k == 0) ready = tried<true>(full, ring.parity, SITE_consumer_try_full PIPESIM_PASS);
                 if (!ready) {
                     PIPESIM_RECORD(SITE_consumer_wait_full, 0)
-                    const WaitEnd end = wait_parity<true>(full, ring.parity, patience.deadline_ns, patience.stop);
-                    alive = end == WAIT_DONE;
-                    if (!alive) {  // as waited() does it; no branch follows the wait that went well
-                        if (lane == 0) gave_up(patience, end, SITE_consumer_wait_full, iteration);
-                        PIPESIM_STOP
-                    }
+                    alive = waited_or_stopped<true>(patience, full, ring.parity, SITE_consumer_wait_full,
+                                                    iteration PIPESIM_PASS);
                     PIPESIM_RECORD(SITE_consumer_got_full, 0)
                 }
                 if (alive) mark_wait(patience, iteration);

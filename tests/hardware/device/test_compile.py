@@ -203,7 +203,8 @@ def test_nvrtc_missing(tiny, monkeypatch):
 def _without_macros(text: str) -> str:
     """The source as if its author had never heard of the recorder."""
     text = text.replace('#include "recorder.cuh"', "struct PipesimCta;")
-    text = re.sub(r"\s*\bPIPESIM_(KERNEL_PARAM|PARAM|PASS)\b", "", text)
+    text = re.sub(r"\s*\bPIPESIM_(KERNEL_PARAM|PARAM|PASS|STOP)\b", "", text)
+    text = text.replace("PIPESIM_BEFORE(", "(")
     text = re.sub(r"\n#define (RECORDS_BEHIND|RECORD_EXPECT|PIPESIM_CHECKED|PIPESIM_ROOM)\b(.*\\\n)*.*", "", text)
     text = re.sub(r"\n#if PIPESIM_PROBE < 0\n.*?\n    }\n", "\n", text, flags=re.DOTALL)
     said = r"AGENT|AT|SAY|RECORD(_AGAIN|_IF)?|ANCHOR|FLUSH"
