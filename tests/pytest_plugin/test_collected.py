@@ -126,6 +126,15 @@ class TestKernels:
         found.assert_outcomes(passed=2)
         found.stdout.fnmatch_lines(["*.ptx::row_max_fixed PASSED*", "*.ptx::row_max_fixed-2 PASSED*"])
 
+    def test_the_place_of_a_kernels_finding_is_a_file_that_is_there(self, pytester: pytest.Pytester) -> None:
+        """Its PTX lies in a folder below; the finding names the last part of the path alone."""
+        folder = pytester.path / "kernels"
+        folder.mkdir()
+        for name in ("row_max.ptx", "row_max.json", "row_max.cu"):
+            shutil.copy(KERNELS / name, folder)
+        found = pytester.runpytest_inprocess(*PLUGIN, "--pipesim", "--tb=line", "kernels")
+        found.stdout.fnmatch_lines([f"{folder / 'row_max.cu'}:*: refuted: row_max: deadlock*"])
+
     def test_one_that_hangs_fails_at_its_line(self, pytester: pytest.Pytester) -> None:
         for name in ("row_max.ptx", "row_max.json"):
             shutil.copy(KERNELS / name, pytester.path / name)
