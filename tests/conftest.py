@@ -81,6 +81,10 @@ def recordings_described_once() -> Iterator[None]:
 
 
 def pytest_collection_finish() -> None:
-    """What collection made lives to the end: without it each full garbage collection walks nine thousand tests."""
+    """What collection made lives to the end: without it each full garbage collection walks fifteen thousand tests.
+
+    Collections are rare: with Python's own thresholds they take a twentieth of the time, and find next to nothing.
+    """
     gc.collect()
     gc.freeze()
+    gc.set_threshold(10_000, 10, 20)
