@@ -33,9 +33,15 @@ def needs_gpu(nodeid: str) -> bool:
 
 
 def pytest_configure() -> None:
-    """Ctrl-C is not ignored, as it is in the background of a shell: processes that tests start would ignore it too."""
-    if threading.current_thread() is threading.main_thread() and signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
-        signal.signal(signal.SIGINT, signal.default_int_handler)
+    """Ctrl-C is not ignored, as it is in the background of a shell: processes that tests start would ignore it too.
+
+    Nor is a hangup under nohup, which these processes get as any other: this one goes on.
+    """
+    if threading.current_thread() is threading.main_thread():
+        if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+            signal.signal(signal.SIGINT, signal.default_int_handler)
+        if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
+            signal.signal(signal.SIGHUP, lambda *_: None)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

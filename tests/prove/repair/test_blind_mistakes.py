@@ -8,7 +8,7 @@ from pipesim.model.finding import Verdict
 from pipesim.prove.check import check
 from pipesim.prove.repair.edits import repaired
 from tests.support.blind import KERNELS
-from tests.support.offered import offered_for_program, without_places
+from tests.support.offered import offered_for_slip, without_places
 
 #: Of the slips these take longest: too large, or nothing is found and all is tried.
 SLOW = {
@@ -29,10 +29,9 @@ def test_each_kernel_is_right_without_a_slip(name: str) -> None:
 
 @pytest.mark.parametrize("name", EVERY)
 def test_what_is_offered_for_a_slip(name: str) -> None:
-    kernel, slips = KERNELS[name.partition(".")[0]]
-    program = kernel(name.partition(".")[2]).flatten()
-    offered = offered_for_program(program)
-    assert sorted({without_places(each.said) for each in offered}) == list(slips[name.partition(".")[2]])
+    kernel, _, slip = name.partition(".")
+    program, offered = offered_for_slip(kernel, slip)
+    assert sorted({without_places(each.said) for each in offered}) == list(KERNELS[kernel][1][slip])
     for each in offered:
         right = repaired(program, each.repair)
         assert right is not None

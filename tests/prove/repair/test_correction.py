@@ -20,9 +20,8 @@ from pipesim.prove.repair.correction import Correction, corrections
 from pipesim.prove.repair.edits import place_of, repaired
 from pipesim.prove.repair.kinds import Repair, RepairKind
 from pipesim.prove.search.breadth_first import explore
-from tests.support.blind import KERNELS
 from tests.support.more_mistakes import MORE
-from tests.support.offered import offered_for, offered_for_program, without_places
+from tests.support.offered import offered_for, offered_for_slip, without_places
 
 K = RepairKind
 FULL, EMPTY = "full", "empty"
@@ -141,7 +140,7 @@ def test_every_kind_of_correction_is_offered_for_some_mistake() -> None:
     names = [name for name in (*OFFERED, *MISTAKES, *MORE) if name not in SLOW]
     found = {each.repair.kind for name in names for each in offered_for(name)[1]}
     for name, slip in OF_BLIND:
-        found |= {each.repair.kind for each in offered_for_program(KERNELS[name][0](slip).flatten())}
+        found |= {each.repair.kind for each in offered_for_slip(name, slip)[1]}
     assert set(RepairKind) - found == NOWHERE_OFFERED
 
 
