@@ -28,6 +28,7 @@ from pipesim.errors import PipesimError, ProtocolError
 from pipesim.lang.raised import in_words, raised_at
 from pipesim.model.ops import Space
 from pipesim.model.program import Access, Agent, Barrier, Program, Tile
+from pipesim.model.work import Work
 from pipesim.process.parent import end_forks, end_with, in_main_thread
 from pipesim.process.watch import current, forget_in_child, signals_held
 from pipesim.protocols.catalog import BUILT_IN
@@ -326,6 +327,7 @@ def _plain(program: Program) -> Message:
         values[name] = tuple(tuple(map(_exact, vars(row).values())) for row in values[name])
     for name in ("sources", "loops", "notes", "pipelines", "overlaps"):
         values[name] = tuple(map(_exact, values[name]))
+    values["work"] = tuple((_exact(w.line), _exact(w.name), _pairs(w.amounts)) for w in program.work)
     return _exact(values.pop("name")), *values.values()
 
 
@@ -335,7 +337,12 @@ def _program(parts: Message) -> Program:
     values["barriers"] = tuple(starmap(Barrier, values["barriers"]))
     values["accesses"] = tuple(Access(Space(space), *rest) for space, *rest in values["accesses"])
     values["tiles"] = tuple(Tile(name, Space(space), *rest) for name, space, *rest in values["tiles"])
+    values["work"] = tuple(starmap(Work, values["work"]))
     return Program(**values)
+
+
+def _pairs(amounts: tuple[tuple[str, int], ...]) -> tuple[tuple[str, int], ...]:
+    return tuple((_exact(kind), _exact(amount)) for kind, amount in amounts)
 
 
 def _exact(value: Any) -> Any:

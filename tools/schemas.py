@@ -44,11 +44,12 @@ from pipesim.model.coverage import Coverage
 from pipesim.model.finding import Deadlock, Finding
 from pipesim.model.ops import OPERANDS, Space
 from pipesim.model.program import PROGRAM_VERSION
+from pipesim.model.work import WORK_CLASSES
 from pipesim.ptx.launch import file as launch_file
 from pipesim.ptx.launch.values import ELEMENTS, INTERLEAVES, LAUNCH_VERSION, SWIZZLES, TYPES
 from pipesim.ptx.launch.values import FORMAT as LAUNCH_FORMAT
-from pipesim.timed.profile import FIELDS, MAX_VALUE, PROFILE_VERSION
-from pipesim.timed.stated_error import MOST_PERMILLE
+from pipesim.timed.profile import FIELDS, MAX_VALUE, PROFILE_VERSION, WORK_CONSTANT
+from pipesim.timed.stated_error import MOST_PERMILLE, WAYS
 from pipesim.trace.schema import SCHEMA_VERSION, EventKind, Trace, TraceMeta
 
 FOLDER = Path(__file__).resolve().parents[1] / "docs" / "schemas"
@@ -305,6 +306,9 @@ def program() -> Schema:
     """``program.json`` (docs/flat-program.md)."""
     space = {"enum": [each.name for each in Space]}
     operations = [row(WHOLE, {"const": op.name}, *(WHOLE for _ in names)) for op, names in OPERANDS.items()]
+    amounts = {
+        kind: {"type": "integer", "minimum": 0, "description": meaning} for kind, meaning in WORK_CLASSES.items()
+    }
     members: dict[str, Schema] = {
         "format": {"const": "pipesim-program"},
         "version": {"const": PROGRAM_VERSION},
@@ -325,9 +329,10 @@ def program() -> Schema:
         "pipelines": rows(TEXT),
         "launch_registers": WHOLE,
         "coverage": record({each.name: rows(TEXT) for each in fields(Coverage)}),
+        "work": rows(row(WHOLE, TEXT, record(amounts, optional=tuple(amounts)))),
         "code": rows(rows({"anyOf": operations})),
     }
-    optional = ("pipelines", "launch_registers", "coverage")  # files of earlier versions are without them
+    optional = ("pipelines", "launch_registers", "coverage", "work")  # files of earlier versions are without them
     form = record(members, optional=optional)
     return document("program", PROGRAM_VERSION, "a flat program (docs/flat-program.md)", form)
 
@@ -406,6 +411,7 @@ def profile() -> Schema:
         for name, meaning in FIELDS.items()
     }
     size = {"type": "integer", "minimum": 1, "maximum": MAX_KHZ}
+    constant: Schema = {"type": "integer", "minimum": 0, "maximum": MAX_VALUE}
     one_or_more: Schema = {"type": "integer", "minimum": 1}
     thousandths: Schema = {"type": "integer", "minimum": 0, "maximum": MOST_PERMILLE}
     error_numbers = {"configurations": one_or_more, "median_permille": thousandths, "worst_permille": thousandths}
@@ -419,8 +425,8 @@ def profile() -> Schema:
         "units": {"const": "SM cycles, bytes"},
         "fitted": TEXT,
         "errors": rows(record({"kernel": TEXT, "ctas": row(one_or_more, one_or_more), **error_numbers})),
-        "assumed": rows({"enum": list(FIELDS)}),
-        "values": record(values),
+        "how": record({way: rows(TEXT) for way in WAYS}, optional=WAYS),
+        "values": {**record(values), "patternProperties": {f"^{WORK_CONSTANT.pattern}$": constant}},
     }
     whole = record(members)
     whole["properties"] |= {"inputs": rows(TEXT)}  # the recordings that were fitted, where a calibration wrote it

@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hwkernels.device.launch import DeviceInfo, Gpu, require_gpu
+from hwkernels.microbench import units
 from hwkernels.microbench.rates import RATES, InstructionKind, chain, compiled, measure
 from pipesim.errors import PipesimError
 from pipesim.trace.whole import write_whole
@@ -48,9 +49,16 @@ def measure_device(info: DeviceInfo) -> dict[str, int]:
     """All values that micro-kernels measure, on this GPU. Raises HardwareError if a launch fails."""
     bench = GpuBench(info)
     try:
-        return dict(measure(bench, frozenset(rate.value for rate in RATES)))
+        rates = dict(measure(bench, frozenset(rate.value for rate in RATES)))
     finally:
         bench.close()
+    if not info.capability.startswith("9."):  # the products are Hopper's
+        return rates
+    bench_of_units = units.GpuUnits(info)
+    try:
+        return rates | dict(units.measure(bench_of_units))
+    finally:
+        bench_of_units.close()
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

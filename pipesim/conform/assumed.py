@@ -52,29 +52,33 @@ def assumed_of(program: Program, profile: Profile, measured: Trace) -> tuple[Ass
     A given work whose records show that it took as long as given is not assumed.
     """
     repeated = tuple(_repeated(program))
-    ops = dict.fromkeys(op for _, op in repeated)
+    ops = dict.fromkeys(op for _, op, _ in repeated)
     found = []
     if profile.device != measured.meta.device.name:
         found.append(Assumed(AssumedKind.DEVICE, measured.meta.device.name))
     if any(op[0] in ON_ENGINE and operand(op, "engine") == Engine.TCGEN05 for op in ops):
         found.append(Assumed(AssumedKind.TCGEN05))
-    if any(op[0] == Op.ENGINE_WORK and operand(op, "cycles") for op in ops):
+    worked = {line for line, work in program.work_of_line.items() if profile.knows(work.name)}
+    if any(op[0] == Op.ENGINE_WORK and operand(op, "cycles") and line not in worked for _, op, line in repeated):
         found.append(Assumed(AssumedKind.MATRIX))
     if any(op[0] in AT["cta_mask"] and operand(op, "cta_mask").bit_count() > 1 for op in ops):
         found.append(Assumed(AssumedKind.MULTICAST))
-    if any(_remote(program, agent, op) for agent, op in repeated):
+    if any(_remote(program, agent, op) for agent, op, _ in repeated):
         found.append(Assumed(AssumedKind.REMOTE))
-    used = _values_used(program, profile, ops)
+    used = _values_used(program, profile, {(op, line): None for _, op, line in repeated})
     found += [Assumed(AssumedKind.VALUE, name) for name in profile.assumed if name in used]
     return (*found, *_works(program, profile, repeated, measured))
 
 
-def _repeated(program: Program) -> Iterator[tuple[int, Operation]]:
-    """The agents' operations between the first and the last mark of their loops; all of an agent without a loop."""
-    for agent, code in enumerate(program.code):
+def _repeated(program: Program) -> Iterator[tuple[int, Operation, int]]:
+    """The agents' operations between the first and the last mark of their loops, each with its line; all operations of
+    an agent without a loop.
+    """
+    for agent, (code, lines) in enumerate(zip(program.code, program.lines, strict=True)):
         marks = [pc for pc, op in enumerate(code) if op[0] in LOOP_MARKS]
-        for op in code[marks[0] : marks[-1]] if marks else code:
-            yield agent, op
+        part = slice(marks[0], marks[-1]) if marks else slice(None)
+        for op, line in zip(code[part], lines[part], strict=True):
+            yield agent, op, line
 
 
 def _remote(program: Program, agent: int, op: Operation) -> bool:
@@ -94,32 +98,33 @@ class _Noting(Profile):
         return super().__getitem__(name)
 
 
-def _values_used(program: Program, profile: Profile, ops: dict[Operation, None]) -> set[str]:
+def _values_used(program: Program, profile: Profile, ops: dict[tuple[Operation, int], None]) -> set[str]:
     """The values of the profile that decide what these operations cost."""
     noting = _Noting(**{name: getattr(profile, name) for name in Profile.__dataclass_fields__})
     price = Prices(program, noting, traced=False)
-    for op in ops:
+    for op, line in ops:
         if op[0] in MEETINGS - MEETING_WAITS:
             continue  # only who waits there takes the latency
         if op[0] in ENGINE_ACCESSES and operand(op, "engine") not in IN_ORDER and not _awaited(ops, op):
             continue
-        price(op)
+        price(op, line)
     return noting.asked
 
 
-def _awaited(ops: dict[Operation, None], transfer: Operation) -> bool:
+def _awaited(ops: dict[tuple[Operation, int], None], transfer: Operation) -> bool:
     """Whether anything in an iteration waits for the transfers of its engine."""
     engine = operand(transfer, "engine")
-    return any(op[0] == Op.WAIT_GROUP and operand(op, "engine") == engine for op in ops)
+    return any(op[0] == Op.WAIT_GROUP and operand(op, "engine") == engine for op, _ in ops)
 
 
 def _works(
-    program: Program, profile: Profile, repeated: tuple[tuple[int, Operation], ...], measured: Trace
+    program: Program, profile: Profile, repeated: tuple[tuple[int, Operation, int], ...], measured: Trace
 ) -> Iterator[Assumed]:
-    """The works of a given length of each role, unless the trace shows that they took as long."""
+    """The works of a given length of each role, unless the trace shows that they took as long, or they are fitted."""
     given: dict[str, set[int]] = {}
-    for agent, op in repeated:
-        if op[0] == Op.WORK:
+    for agent, op, line in repeated:
+        work = program.work_of_line.get(line)
+        if op[0] == Op.WORK and not (work is not None and profile.knows(work.name)):
             given.setdefault(program.agents[agent].role, set()).add(operand(op, "cycles"))
     recorded = {
         role: int(np.percentile(gaps, 50, method="nearest"))

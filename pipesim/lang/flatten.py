@@ -14,6 +14,7 @@ from pipesim.lang.tiles import TileArray
 from pipesim.model.groups import READS_REGISTER, WRITES_REGISTER
 from pipesim.model.ops import OPERANDS, Op, Operation
 from pipesim.model.program import Access, Agent, Barrier, Program, Tile
+from pipesim.model.work import Work
 
 _NONE = -1  #: the ring of a barrier that no pipeline has named
 
@@ -75,7 +76,7 @@ def assemble(
         ),
         code=tuple(tuple(code) for code, _ in packed),
         lines=tuple(tuple(rec.lines) for rec in recorders),
-        sources=tuple(tables.sources),
+        sources=tuple(tables.lines()),
         named_barriers=tuple(tables.named_barriers),
         loops=tuple(tables.loops),
         registers=max((count for _, count in packed), default=0),
@@ -84,6 +85,7 @@ def assemble(
         notes=notes,
         pipelines=tuple(tables.pipelines),
         launch_registers=protocol.launch_registers,
+        work=tuple(Work(line, name, amounts) for (_, name, amounts), line in tables.works.items()),
         overlaps=tuple(said for storage in protocol.storages for said in _overlaps(storage)),
     )
 

@@ -248,7 +248,7 @@ class Protocol:
                 line = one.lines[at] if at < len(one.code) else two.lines[at - two.located]
                 raise ProtocolError(
                     f"{one.who} is not deterministic: recorded twice, it differs at operation {at}",
-                    place=list(tables.sources)[line],
+                    place=tables.lines()[line],
                     cause="the role depends on state that changes between two calls",
                 )
 

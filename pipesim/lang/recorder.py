@@ -16,7 +16,8 @@ from typing import Protocol
 from pipesim.bounds import MAX_AGENT_OPERATIONS
 from pipesim.errors import ProtocolError, TooManyOperationsError
 from pipesim.lang.author_line import Place, author_line, line_of
-from pipesim.lang.side_tables import Tables
+from pipesim.lang.side_tables import Amounts, Tables
+from pipesim.model.groups import ENGINE_ACCESSES, RETURNS_LATE
 from pipesim.model.ops import OPERANDS, Op, Operation
 
 _current: ContextVar[Recorder | None] = ContextVar("pipesim_recorder", default=None)
@@ -122,6 +123,20 @@ class Recorder:
             if len(self.code) > self.most:
                 raise self._too_many()
             self.lines += [self.tables.source_here(3)] * unlocated
+
+    def works(self, name: str, amounts: Amounts) -> bool:
+        """Enter the work of the last operation. False if there is none that it could be the work of."""
+        at = len(self.code) - 1
+        while at >= 0 and self.code[at][0] in ENGINE_ACCESSES:  # the operands of a multiplication come after its work
+            at -= 1
+        if at < 0 or self.code[at][0] != Op.ENGINE_WORK:
+            at = len(self.code) - 1
+        if at < 0 or self.code[at][0] in RETURNS_LATE:
+            return False
+        if at >= self.located:
+            line = at - len(self.code)
+            self.lines[line] = self.tables.working(self.lines[line], name, amounts)
+        return True
 
     def _too_many(self) -> TooManyOperationsError:
         return TooManyOperationsError(

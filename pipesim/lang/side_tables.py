@@ -8,6 +8,7 @@ from types import CodeType, FrameType
 from pipesim.lang.author_line import IS_INSIDE, getframe, line_of
 from pipesim.model.ops import Space
 
+Amounts = tuple[tuple[str, int], ...]
 Bytes = tuple[Space, int, int, int]  #: the fields of an ``Access``; a plain tuple is made and found much sooner
 
 
@@ -23,6 +24,8 @@ class Tables:
     pipelines: dict[str, None] = field(default_factory=dict)  #: structs that roles have made, in that order
     #: of an instruction its source line; the code is kept, because another would be given its id
     places: dict[tuple[int, int], tuple[int, CodeType]] = field(default_factory=dict)
+    #: works, each with the name of a source: that of its line, and what tells it from others of that line
+    works: dict[tuple[int, str, Amounts], int] = field(default_factory=dict)
 
     def access(self, space: Space, cta: int, offset: int, nbytes: int) -> int:
         """Index of an access, entered on first sight."""
@@ -31,6 +34,18 @@ class Tables:
     def source(self, line: str) -> int:
         """Index of a source line, entered on first sight."""
         return self.sources.setdefault(line, len(self.sources))
+
+    def working(self, source: int, name: str, amounts: Amounts) -> int:
+        """Index of a source line whose operations do this work, entered on first sight."""
+        known = self.works.get((source, name, amounts))
+        if known is None:
+            line = self.lines()[source]
+            known = self.works[source, name, amounts] = self.source(f"{line}\0{len(self.works)}")
+        return known
+
+    def lines(self) -> list[str]:
+        """The source lines by their index; a line that does several works is there for each of them."""
+        return [line.split("\0")[0] for line in self.sources]
 
     def source_here(self, depth: int) -> int:
         """Index of the author's line, at least this many calls up.

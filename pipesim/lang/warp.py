@@ -31,6 +31,7 @@ from pipesim.lang.tcgen05 import mma_arrive
 from pipesim.lang.tiles import Slot, TileArray
 from pipesim.model.ops import Engine, Fence, Op, Operation, Order, Scope, operand, semantics
 from pipesim.model.program import NAMED_BARRIERS
+from pipesim.model.work import WORK_CLASSES
 
 ANY_ITEM = -1
 _READ, _WRITE, _WORK = int(Op.READ), int(Op.WRITE), int(Op.WORK)
@@ -259,6 +260,33 @@ class Warp:
                 correction="give 0 or more" if cycles < 0 else f"give at most {MAX_CYCLES:,}",
             )
         self._mine().append((_WORK, cycles))
+
+    def compute(self, name: str, **amounts: int) -> None:
+        """Say what the warp computes in the operation before this call, or, if that takes no time of its own, after it.
+
+        ``name`` is ``kernel/work``: a latency profile may have constants for it, fitted to recordings. ``amounts`` are
+        of the classes of ``pipesim.model.work.WORK_CLASSES``, and may be any function of the kernel's parameters;
+        none: the instructions there have no class, and their time is a constant. Of a read, a write, a work and an
+        MMA this is the whole time. It adds no operation: nothing is recorded, and no proof asks for it.
+        ProtocolError after a wait, which ends when it ends.
+        """
+        for kind, amount in amounts.items():
+            if kind not in WORK_CLASSES:
+                raise ProtocolError(
+                    f"an amount of {kind}",
+                    place=author_line(),
+                    correction=f"work has these classes: {', '.join(WORK_CLASSES)}",
+                )
+            if not 0 <= whole(f"the amount of {kind}", amount) <= MAX_CYCLES:
+                raise ProtocolError(f"{amount} of {kind}", place=author_line(), correction=f"0 to {MAX_CYCLES:,}")
+        rec = self._mine()
+        done = tuple(sorted((kind, int(amount)) for kind, amount in amounts.items() if amount))
+        if rec.lanes & rec.follows and not rec.works(name_of("work", name), done):
+            raise ProtocolError(
+                f"{rec.who} computes {name} after a wait, or before its first operation",
+                place=author_line(),
+                correction="say it after the read, write or arrive that follows the wait",
+            )
 
     def loop(self, trips: int, parameter: str = "") -> Iterator[int]:
         """``range(trips)`` that leaves loop marks, so that a proof can speak about any value of ``parameter``."""

@@ -33,6 +33,7 @@ from pipesim.model.tables import (
     meeting_name,
 )
 from pipesim.model.validation import validate
+from pipesim.model.work import Work
 
 __all__ = [
     "ALL_LANES",
@@ -92,6 +93,11 @@ class Program(ProgramData):
     def line(self, agent: int, pc: int) -> str:
         """The author's source line of an operation, "" past the end."""
         return self.sources[self.lines[agent][pc]] if pc < len(self.code[agent]) else ""
+
+    @cached_property
+    def work_of_line(self) -> Mapping[int, Work]:
+        """The work of each line that has any: an index of ``sources``."""
+        return {each.line: each for each in self.work}
 
     @cached_property
     def instructions(self) -> tuple[tuple[SourceInstruction, ...], ...]:

@@ -13,6 +13,7 @@ from pipesim.inputs import InputKind
 from pipesim.model.coverage import WHOLE, Coverage
 from pipesim.model.ops import Op, Operation, Space
 from pipesim.model.program import PROGRAM_VERSION, Access, Agent, Barrier, Program, Tile
+from pipesim.model.work import Work
 
 FORMAT = "pipesim-program"
 PROGRAM = InputKind(
@@ -28,6 +29,7 @@ _ROWS = {
     "named_barriers": "cta id",
     "accesses": "space cta offset bytes",
     "tiles": "name space cta offset bytes slots",
+    "work": "line name amounts",
 }
 
 
@@ -62,6 +64,8 @@ def dumps(program: Program) -> str:
         "pipelines": list(program.pipelines),
         "launch_registers": program.launch_registers,
     }
+    if program.work:
+        head["work"] = [[w.line, w.name, dict(w.amounts)] for w in program.work]
     if program.coverage != WHOLE:
         head["coverage"] = asdict(program.coverage)
     lines = [f"  {json.dumps(key)}: {json.dumps(value)}," for key, value in head.items()]
@@ -135,6 +139,7 @@ def _program(data: dict[str, Any]) -> Program:
         pipelines=_texts({"pipelines": [], **data}, "pipelines"),  # earlier versions of pipesim left them out
         launch_registers=_integer(data.get("launch_registers", 0)),
         coverage=_coverage(data.get("coverage", {})),
+        work=_work({"work": [], **data}),
     )
 
 
@@ -188,6 +193,16 @@ def _coverage(data: object) -> Coverage:
     if not isinstance(data, dict) or not data.keys() <= names:
         raise ValueError(f"'coverage' is an object with some of {', '.join(sorted(names))}, not {brief(data)}")
     return Coverage(**{name: _texts(data, name) for name in data})
+
+
+def _work(data: dict[str, Any]) -> tuple[Work, ...]:
+    found = []
+    for line, name, amounts in _rows(data, "work"):
+        if not isinstance(amounts, dict):
+            raise ValueError(f"the amounts of a work are an object, not {brief(amounts)}")
+        pairs = tuple((kind, _integer(value)) for kind, value in amounts.items())
+        found.append(Work(_integer(line), _text(name), pairs))
+    return tuple(found)
 
 
 def _integer(value: object) -> int:

@@ -8,6 +8,7 @@ from functools import cached_property
 from pipesim.model.coverage import WHOLE, Coverage
 from pipesim.model.ops import Operation, Space
 from pipesim.model.strictness import BY_ITSELF, Strictness
+from pipesim.model.work import Work
 
 PROGRAM_VERSION = 1
 MAX_REGISTERS = 1 << 16
@@ -102,6 +103,7 @@ class ProgramData:
     pipelines: tuple[str, ...] = ()  #: pipeline structs that its roles made, by upstream's names
     launch_registers: int = 0  #: registers of each thread at the launch, 0 if not known
     coverage: Coverage = WHOLE  #: what it leaves out of the kernel that it was read from
+    work: tuple[Work, ...] = ()  #: what agents do between their barrier operations, by the line of an operation
     #: Barriers that several pipelines have, in words: for an author to read, and not part of its JSON form.
     overlaps: tuple[str, ...] = field(default=(), compare=False)
     #: Which optional rules it is checked for: whoever asks says so, and its JSON form does not.

@@ -50,6 +50,7 @@ from pipesim.model.tables import (
     PROGRAM_VERSION,
     ProgramData,
 )
+from pipesim.model.work import WORK_CLASSES
 from pipesim.names import shown, wrong_identifier, wrong_name, wrong_text
 
 _LONGEST = 200  #: characters of an operation in an error
@@ -172,6 +173,23 @@ def _wrong_lines(program: ProgramData, agents: Iterable[int]) -> str:
         code, lines = program.code[a], program.lines[a]
         if len(code) != len(lines) or (lines and not 0 <= min(lines) <= max(lines) < len(program.sources)):
             return f"agent {a} does not have one valid source line for each operation"
+    return _wrong_work(program)
+
+
+def _wrong_work(program: ProgramData) -> str:
+    """What is wrong with the works of its lines, "" if nothing is."""
+    seen: set[int] = set()
+    for i, work in enumerate(program.work):
+        if not 0 <= work.line < len(program.sources) or work.line in seen:
+            return f"work {i} does not have a valid source line of its own"
+        seen.add(work.line)
+        if wrong := wrong_name(work.name):
+            return f"the name of work {i} is {shown(work.name)}: {wrong}"
+        for kind, amount in work.amounts:
+            if kind not in WORK_CLASSES:
+                return f"work {i} has an amount of {shown(kind)}; there are {', '.join(WORK_CLASSES)}"
+            if not 0 <= amount <= MAX_CYCLES:
+                return f"work {i} has {brief(amount)} {kind}: 0 to {MAX_CYCLES:,} are possible"
     return ""
 
 

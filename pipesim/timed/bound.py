@@ -11,7 +11,7 @@ from itertools import pairwise
 from pipesim.model.groups import LOOP_MARKS, PARITY_WAITS, PLAIN_WAITS
 from pipesim.model.ops import Op, Operation, operand
 from pipesim.model.program import Program
-from pipesim.timed.costs import Cost, Prices
+from pipesim.timed.costs import Cost, Prices, record_cycles
 from pipesim.timed.profile import Profile
 
 
@@ -30,8 +30,11 @@ def ring_law(program: Program, profile: Profile, *, traced: bool = False) -> Bou
     None for any other program, for one without an iteration, and for one whose iterations do not all cost the same.
     """
     price = Prices(program, profile, traced=traced)
-    stamps = 2 * profile["record.issue"] if traced else 0  # of a wait: its costs leave them to the engine
-    trips = [_trip(program, code, [price(op) for op in code], stamps) for code in program.code]
+    stamps = 2 * record_cycles(program, profile, traced=traced)  # of a wait: its costs leave them to the engine
+    trips = [
+        _trip(program, code, [price(op, line) for op, line in zip(code, lines, strict=True)], stamps)
+        for code, lines in zip(program.code, program.lines, strict=True)
+    ]
     producers = [t for t in trips if t is not None and t.copy is not None]
     consumers = [t for t in trips if t is not None and t.copy is None]
     if len(producers) != 1 or not consumers or len(producers) + len(consumers) != len(trips):

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pipesim.model.groups import (
+    ACCESSES,
     BLOCKING_WAITS,
     DELAYED_ARRIVALS,
     ENGINE_ACCESSES,
@@ -12,12 +13,16 @@ from pipesim.model.groups import (
     MEETINGS,
     SIGNALS,
     TRIES,
+    WORKS,
 )
 from pipesim.model.ops import IN_ORDER, OPERANDS, Op, Operation, Space, operand
 from pipesim.model.program import Program
 from pipesim.timed.outline import PRICED
 from pipesim.timed.profile import Profile, scaled
+from pipesim.timed.work import Works
 from pipesim.trace.sites import kinds
+
+NO_LIMIT = 1 << 40  #: more cycles than any run has
 
 
 @dataclass(frozen=True)
@@ -26,13 +31,20 @@ class Cost:
 
     ``busy``: until its agent continues. ``visible``: until others see its effect (of a wait: until it returns once it
     is woken). ``engine``: until the copy engine may start the next. ``flight``: from the start to the last byte, -1 for
-    an operation that puts nothing under way.
+    an operation that puts nothing under way. ``demand``: of ``busy`` the cycles that it takes the issue slots of its
+    quarter of the SM; 0 where nobody can slow it. With ``in_memory`` not 0: those that it takes the SM's shared memory,
+    which serves one access after another; alone, the access is served in the first ``in_memory`` cycles. ``ahead``: of
+    a multiplication by the tensor core of a quarter, how many cycles of work that core may have before it when its
+    agent continues; else :data:`NO_LIMIT`.
     """
 
     busy: int
     visible: int = 0
     engine: int = 0
     flight: int = -1
+    demand: int = 0
+    in_memory: int = 0
+    ahead: int = NO_LIMIT
 
 
 class Prices:
@@ -41,16 +53,49 @@ class Prices:
     def __init__(self, program: Program, profile: Profile, *, traced: bool) -> None:
         self._program = program
         self._profile = profile
-        self._record = profile["record.issue"] if traced else 0
-        self._known: dict[Operation, Cost] = {}
+        self._record = record_cycles(program, profile, traced=traced)
+        self._known: dict[tuple[int, ...], Cost] = {}
+        self._works = Works(program, profile)
+        self.worked = self._works.of_line.keys()  #: lines whose operations do a work
 
-    def __call__(self, op: Operation) -> Cost:
-        """The cost of one operation."""
+    def __call__(self, op: Operation, line: int = -1) -> Cost:
+        """The cost of one operation of this line of the program, which may say what work it does."""
         key = op[: PRICED.get(op[0], len(op))]
+        if line in self.worked:
+            key = (*key, -1, line)
         cost = self._known.get(key)
         if cost is None:
-            cost = self._known[key] = _cost(self._program, op, self._profile, self._record)
+            cost = self._known[key] = self._cost(op, line)
         return cost
+
+    def _cost(self, op: Operation, line: int) -> Cost:
+        """What an operation costs, with the work that it does: all of its time, or what comes after it."""
+        work = self._works.of_line.get(line)
+        if work is not None and op[0] == Op.ENGINE_WORK:
+            issue, cycles, ahead = self._works.multiplication(work)
+            busy = self._profile["other.issue"] + issue
+            demand = busy if self._works.demand(work) else 0
+            return Cost(busy, engine=cycles, flight=0, demand=demand, ahead=ahead)
+        if work is not None and op[0] in WORKS:
+            cycles = self._works.cycles(work) + self._record * len(kinds(op))
+            moved, in_memory = self._works.moving(work) if op[0] in ACCESSES else (0, 0)
+            return Cost(cycles, demand=moved or self._works.demand(work), in_memory=in_memory)
+        cost = _cost(self._program, op, self._profile, self._record)
+        if work is None:
+            return cost
+        cycles = self._works.cycles(work)
+        busy = cost.busy + cycles
+        if self._profile.knows(work.name):  # a constant of this kernel, in place of that of any kernel
+            busy = cycles + self._record * len(kinds(op))
+        late = cycles if work.amount("cluster_fences") else 0
+        return replace(cost, busy=busy, visible=cost.visible + late)
+
+
+def record_cycles(program: Program, profile: Profile, *, traced: bool) -> int:
+    """What a record costs in this program: a constant of its kernel, or that of any kernel; 0 if none are made."""
+    if not traced:
+        return 0
+    return profile.values.get(f"{program.name}/record.cycles", profile["record.issue"])
 
 
 _NAMES_ONLY = frozenset({"parity", "register", "state_register", "item", "named_barrier"})  #: of operands
@@ -82,8 +127,8 @@ def _cost(program: Program, op: Operation, profile: Profile, record: int) -> Cos
     match op[0]:
         case code if code in BLOCKING_WAITS:  # the engine adds their records: it knows which are left
             return Cost(profile["wait.issue"], profile["wait.wake_up"])
-        case code if code in TRIES:
-            return Cost(profile["wait.issue"] + extra)
+        case code if code in TRIES:  # one that was suspended returns as a wait does
+            return Cost(profile["wait.issue"] + extra, profile["wait.wake_up"])
         case Op.ARRIVE if operand(op, "expect"):
             return Cost(profile["expect.issue"] + extra, profile["arrive.latency"] + extra)
         case code if code in SIGNALS:
@@ -133,7 +178,9 @@ def _copy(program: Program, op: Operation, profile: Profile, extra: int) -> Cost
     sharing = resident(program, profile)
     rate = profile["copy.bytes_per_kcycle"]
     near, far = profile["copy.latency"], profile["copy.latency_loaded"]
-    latency = near + (far - near) * (sharing - 1) // max(1, profile.sms - 1)
+    full = profile["copy.loaded_bytes"]
+    burst = min(operand(op, "bytes"), full) * (sharing - 1)
+    latency = near + (far - near) * burst // (full * max(1, profile.sms - 1))
     share = max(1, min(rate, profile["copy.device_bytes_per_kcycle"] // sharing))
     return Cost(
         profile["copy.issue"] + extra,

@@ -19,9 +19,10 @@ from pipesim.model.ops import Engine, Op, Operation, operand
 from pipesim.model.program import Program, meeting_name
 from pipesim.model.trips import common_trips
 from pipesim.timed.bound import Bound, ring_law
-from pipesim.timed.costs import Prices
+from pipesim.timed.costs import NO_LIMIT, Prices, record_cycles
 from pipesim.timed.earliest import Earliest, Event, EventPart
 from pipesim.timed.profile import Profile
+from pipesim.timed.work import QUARTERS
 from pipesim.trace.sites import kinds
 from pipesim.trace.steady import steady_window
 
@@ -80,9 +81,11 @@ def _groups(program: Program) -> list[int]:
 
 def _even(program: Program, price: Prices, agent: int, begins: list[int], window: tuple[int, int]) -> bool:
     """True if every trip of the steady part has the same operations at the same costs."""
-    code = program.code[agent]
+    steps = list(zip(program.code[agent], program.lines[agent], strict=True))
     first, last = window
-    bodies = {tuple((op[0], price(op)) for op in code[begins[t] + 1 : begins[t + 1]]) for t in range(first, last)}
+    bodies = {
+        tuple((op[0], price(op, line)) for op, line in steps[begins[t] + 1 : begins[t + 1]]) for t in range(first, last)
+    }
     return len(bodies) == 1
 
 
@@ -96,15 +99,16 @@ def _busy(
     traced: bool,
 ) -> list[tuple[str, int]]:
     """What a trip takes each role at least, were it never held up, and what it takes the engines of a CTA."""
-    stamps = 2 * profile["record.issue"] if traced else 0
+    stamps = 2 * record_cycles(program, profile, traced=traced)
     first, last = window
     roles: dict[str, int] = {}
-    engines: dict[tuple[str, int], int] = {}
+    engines: dict[tuple[str, int, int], int] = {}
     for agent, begins in trips.items():
         role, cta = program.agents[agent].role, program.agents[agent].cta
         busy = 0
-        for op in program.code[agent][begins[first] : begins[last]]:
-            cost = price(op)
+        part = slice(begins[first], begins[last])
+        for op, line in zip(program.code[agent][part], program.lines[agent][part], strict=True):
+            cost = price(op, line)
             if op[0] in BLOCKING_WAITS:
                 busy += (
                     0
@@ -115,10 +119,11 @@ def _busy(
                 busy += cost.busy
             if cost.engine:
                 engine = "the matrix engine" if op[0] == Op.ENGINE_WORK else "the copy engine"
-                engines[engine, cta] = engines.get((engine, cta), 0) + cost.engine
+                quarter = program.agents[agent].warp % QUARTERS if cost.ahead < NO_LIMIT else -1
+                engines[engine, cta, quarter] = engines.get((engine, cta, quarter), 0) + cost.engine
         roles[role] = max(busy, roles.get(role, 0))
     worst: dict[str, int] = {}
-    for (engine, _), cycles in engines.items():
+    for (engine, *_), cycles in engines.items():
         worst[engine] = max(cycles, worst.get(engine, 0))
     span = last - first
     return [(f"the iteration of {role}", 1000 * busy // span) for role, busy in roles.items()] + [

@@ -18,7 +18,7 @@ from pipesim.model.machine import TMA, Flight, State, Step
 from pipesim.model.ops import IN_ORDER, Engine, Op, Operation
 from pipesim.model.positions import ANSWER, AWAITED_TOKEN, BARRIER, ENGINE, GROUPS, NAMED_BARRIER, PARITY
 from pipesim.model.program import Program
-from pipesim.timed.costs import Cost, Prices
+from pipesim.timed.costs import Cost, Prices, record_cycles
 from pipesim.timed.profile import Profile
 from pipesim.trace.sites import kinds
 
@@ -66,7 +66,7 @@ class Earliest:
         self._program = program
         self._profile = profile
         self._price = Prices(program, profile, traced=traced)
-        self._record = profile["record.issue"] if traced else 0
+        self._record = record_cycles(program, profile, traced=traced)
         self.laps = Laps(program)
         self.events: list[Event] = []
         self.issues: list[dict[int, int]] = [{} for _ in range(agents)]  #: of each agent: pc → event of its issue
@@ -100,7 +100,7 @@ class Earliest:
             ended = self._ended[op[NAMED_BARRIER]][before.holds[agent] - 1]
             self._next[agent] = (ended.seen, ended.event)
             return
-        cost = self._price(op)
+        cost = self._price(op, self._program.lines[agent][pc])
         here, since = self._next[agent]
         issue = self.issues[agent][pc] = self._event(agent, pc, EventPart.ISSUE, here, since)
         self._next[agent] = (here + cost.busy, issue)

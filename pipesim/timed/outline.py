@@ -10,6 +10,7 @@ import weakref
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from pipesim.model.groups import TRIP_BEGINS
 from pipesim.model.ops import AT, Operation
 from pipesim.model.program import Program
 from pipesim.trace.recorder import Meaning
@@ -18,6 +19,7 @@ from pipesim.trace.sites import NO_SITES, RECORDED, SiteBook, SiteTable
 
 #: How many leading integers of an operation decide its cost: which item it is for does not.
 PRICED: dict[int, int] = AT["item"]
+NO_OPERAND = -(1 << 62)  #: before the line of an operation in a key: no operation has such an operand
 
 
 class Distinct(NamedTuple):
@@ -28,6 +30,7 @@ class Distinct(NamedTuple):
     """
 
     op: Operation
+    line: int  #: its source line if that says what work it does, else -1
     recorded: bool  #: whether it leaves records
     first: int
     second: int
@@ -35,14 +38,15 @@ class Distinct(NamedTuple):
 
 @dataclass(frozen=True)
 class ProgramOutline:
-    """The site table, what each number in a timestamp means, and for each agent its distinct operations, and which of
-    them stands at each place of its code.
+    """The site table, what each number in a timestamp means, and for each agent its distinct operations, which of them
+    stands at each place of its code, and the places at which a loop iteration begins.
     """
 
     table: SiteTable
     meanings: list[Meaning]
     distinct: tuple[tuple[Distinct, ...], ...]
     places: tuple[tuple[int, ...], ...]
+    trips: tuple[tuple[int, ...], ...]
 
 
 _Known = dict[Operation, tuple[int, "_Known"]]  # operation → its number, and the operations known after it
@@ -78,9 +82,16 @@ def _made(program: Program, also: frozenset[SiteKey]) -> ProgramOutline:
         number, numbers[each.cta] = numbers[each.cta], numbers[each.cta] + 1
         walk = _AgentWalk(book, meanings, each.cta, number)
         book.begin(agent)
-        places.append(walk.along(program.code[agent]))
+        places.append(walk.along(program.code[agent], _works(program, agent)))
         distinct.append(tuple(walk.distinct))
-    return ProgramOutline(book.table(), list(meanings), tuple(distinct), tuple(places))
+    trips = tuple(tuple([pc for pc, op in enumerate(code) if op[0] in TRIP_BEGINS]) for code in program.code)
+    return ProgramOutline(book.table(), list(meanings), tuple(distinct), tuple(places), trips)
+
+
+def _works(program: Program, agent: int) -> dict[int, int]:
+    """For each operation whose line says what work it does, the line."""
+    worked = program.work_of_line
+    return {pc: line for pc, line in enumerate(program.lines[agent]) if line in worked} if worked else {}
 
 
 class _AgentWalk:
@@ -96,21 +107,23 @@ class _AgentWalk:
         ] = {}  # what an operation records depends on the place in the book
         self.distinct: list[Distinct] = []
 
-    def along(self, code: tuple[Operation, ...]) -> tuple[int, ...]:
-        """For each operation which of the distinct ones it is."""
+    def along(self, code: tuple[Operation, ...], works: dict[int, int]) -> tuple[int, ...]:
+        """For each operation which of the distinct ones it is. ``works``: the lines that say the work of theirs."""
         known = self._by_place.setdefault(self._book.place, {})
         found: list[int] = []
-        for op in code:
+        for pc, op in enumerate(code):
             key = op[: PRICED.get(op[0], 99)]  # hot: a look-up for each operation, and nothing else
+            if pc in works:
+                key = (*key, NO_OPERAND, works[pc])
             entry = known.get(key)
             if entry is None:
                 self._book.place = next(place for place, those in self._by_place.items() if those is known)
-                entry = known[key] = self._new(op)
+                entry = known[key] = self._new(op, works.get(pc, -1))
             number, known = entry
             found.append(number)
         return tuple(found)
 
-    def _new(self, op: Operation) -> tuple[int, _Known]:
+    def _new(self, op: Operation, line: int) -> tuple[int, _Known]:
         records = self._book.records(op) if op[0] in RECORDED else ()
         stamps = [
             self._meanings.setdefault(
@@ -120,5 +133,5 @@ class _AgentWalk:
             for value in ((r.value,) if r.value >= 0 else (0, 1))  # -1: the result of a try_wait
         ]
         first, second = (*stamps, -1, -1)[:2]
-        self.distinct.append(Distinct(op, bool(records), first, second))
+        self.distinct.append(Distinct(op, line, bool(records), first, second))
         return len(self.distinct) - 1, self._by_place.setdefault(self._book.place, {})

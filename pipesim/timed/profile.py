@@ -7,7 +7,8 @@ list of numbers that it must give (documented in ``docs/latency-profile.md``).
 from __future__ import annotations
 
 import difflib
-from dataclasses import dataclass
+import re
+from dataclasses import dataclass, field
 from pathlib import Path
 from reprlib import repr as brief  # of a value that may be as long as its file
 
@@ -15,14 +16,39 @@ from pipesim.bounds import MAX_CYCLES, MAX_KHZ, MAX_SMALL_BYTES
 from pipesim.errors import ProfileError
 from pipesim.inputs import InputKind
 from pipesim.names import readable, shown, wrong_name
-from pipesim.timed.stated_error import StatedError, parse_assumed, parse_errors
+from pipesim.timed.stated_error import ASSUMED, StatedError, parse_assumed, parse_errors, parse_how
 
 FORMAT = "pipesim-profile"
-PROFILE_VERSION = 3
-ADDED: dict[str, tuple[int, int]] = {"matrix.latency": (2, 30)}  #: value → since which version, what it was before
+PROFILE_VERSION = 4
+#: Value → since which version, and what it was before: a number, or what another value is.
+ADDED: dict[str, tuple[int, int | str]] = {
+    "matrix.latency": (2, 30),
+    "class.rounds": (4, 33_000),
+    "class.fma": (4, 2_000),
+    "class.alu": (4, 2_000),
+    "class.exp2": (4, 8_000),
+    "class.shuffles": (4, 24_000),
+    "class.shared_bytes": (4, 8),
+    "class.global_accesses": (4, 500_000),
+    "class.global_bytes": (4, 8),
+    "class.copies": (4, 160_000),
+    "class.products": (4, 9_000),
+    "class.cluster_fences": (4, 500_000),
+    "shared.bytes_per_kcycle": (4, 128_000),
+    "mma.per_kcycle": (4, 2_048_000),
+    "try.limit": (4, 0),
+    "mma.queue": (4, 8),
+    "mma.slots_permille": (4, 460),
+    "cta.start": (4, 0),
+    "copy.loaded_bytes": (4, 1),
+}
+PRICES_WORK = (
+    4  #: the first version with constants of named work: before, an operation that does any is priced as if not
+)
 STATES_ERRORS = 3  #: the first version that states its errors and which values are assumed
 MAX_VALUE = MAX_CYCLES  #: of any number in a profile: sums of many still fit the 64 bits of an event's time
 FOLDER = Path(__file__).parent / "profiles"
+WORK_CONSTANT = re.compile(r"[a-z0-9_]+/[a-z0-9_]+[.](cycles|permille)")  #: the names of its two constants
 _EDITED = "the file was edited, or is of another kind"
 PROFILE = InputKind(
     "latency profile", MAX_SMALL_BYTES, ProfileError, "copy one of pipesim/timed/profiles, and change its values"
@@ -51,16 +77,37 @@ FIELDS: dict[str, str] = {
     "sync.latency": "a CTA or cluster barrier, from the last arrival to the return",
     "other.issue": "every other operation",
     "record.issue": "one record of the trace, where recording is simulated",
+    "class.rounds": "thousandths of a cycle of one access to shared memory that the next one waits for",
+    "class.fma": "thousandths of a cycle of one warp instruction of floating-point arithmetic, a warp alone",
+    "class.alu": "thousandths of a cycle of one warp instruction of integers, comparisons, conversions, a warp alone",
+    "class.exp2": "thousandths of a cycle of one warp instruction of the special-function unit",
+    "class.shuffles": "thousandths of a cycle of one warp shuffle that the next one waits for",
+    "class.shared_bytes": "thousandths of a cycle of one byte of shared memory that a warp alone reads or writes",
+    "class.global_accesses": "thousandths of a cycle of one access to global memory that the next one waits for",
+    "class.global_bytes": "thousandths of a cycle of one byte that a warp writes to global memory",
+    "class.copies": "thousandths of a cycle of one instruction that starts a further bulk copy",
+    "class.products": "thousandths of a cycle of issuing one instruction of a matrix multiplication",
+    "class.cluster_fences": "thousandths of a cycle of an arrive at cluster scope, until it takes effect",
+    "shared.bytes_per_kcycle": "bytes that the shared memory of an SM moves for all its warps in 1,000 cycles",
+    "mma.per_kcycle": "multiply-adds that the tensor cores of an SM make in 1,000 cycles",
+    "try.limit": "a single try_wait on a barrier that bulk copies complete, until it gives up; a landing wakes it",
+    "mma.queue": "instructions of matrix multiplications that a quarter of an SM has taken and not ended, at most",
+    "mma.slots_permille": "thousandths of a quarter's issue slots that its tensor core takes while it works",
+    "copy.loaded_bytes": "bytes of a copy on every SM from which on its latency is that of a loaded device",
+    "cta.start": "from the begin of a CTA to the first operation of its agents, and from their last to its end",
 }
 
 
-_AT_LEAST_ONE = frozenset({"wait.poll", *(field for field in FIELDS if "bytes" in field)})  #: divisors
+#: Divisors.
+_AT_LEAST_ONE = frozenset({"wait.poll", "copy.loaded_bytes", *(name for name in FIELDS if "per_kcycle" in name)})
 
 
 @dataclass(frozen=True)
 class Profile:
-    """One device's latencies. ``values`` holds a number for each of :data:`FIELDS`.
+    """One device's latencies. ``values`` holds a number for each of :data:`FIELDS`, and may hold constants of works.
 
+    The work ``kernel/name`` has ``kernel/name.cycles`` (its overhead) and ``kernel/name.permille`` (the factor of its
+    amounts' time). ``how`` says how a value was obtained: measured, fitted or assumed; "" of an older document.
     ``errors``: how far simulated periods were off measured ones, of each kernel that it was measured with; () if it
     states none, as before version 3. ``assumed``: values that are estimates.
     """
@@ -73,9 +120,20 @@ class Profile:
     values: dict[str, int]
     errors: tuple[StatedError, ...] = ()
     assumed: tuple[str, ...] = ()
+    how: dict[str, str] = field(default_factory=dict)
+    version: int = PROFILE_VERSION
 
     def __getitem__(self, field: str) -> int:
         return self.values[field]
+
+    @property
+    def prices_work(self) -> bool:
+        """Whether a named work has a price of its own: in documents of version 4 and later."""
+        return self.version >= PRICES_WORK
+
+    def knows(self, work: str) -> bool:
+        """Whether it has constants for the work of this name."""
+        return self.prices_work and f"{work}.cycles" in self.values
 
     def stated_error(self, kernel: str, ctas: int) -> StatedError | None:
         """What it states of launches of ``ctas`` CTAs of ``kernel``, None if nothing."""
@@ -138,27 +196,34 @@ def _profile(data: object, place: str) -> Profile:
     name, device, fitted = map(str, texts)
     states = version >= STATES_ERRORS
     errors = parse_errors(data.get("errors"), place) if states else ()
-    assumed = parse_assumed(data.get("assumed"), FIELDS, place) if states else ()
-    return Profile(name, device, data["sms"], data["sm_khz"], fitted, values, errors, assumed)
+    if version >= PRICES_WORK:
+        how = parse_how(data.get("how"), values, place)
+        assumed = tuple(value for value, said in how.items() if said == ASSUMED)
+    else:
+        how = {}
+        assumed = parse_assumed(data.get("assumed"), FIELDS, place) if states else ()
+    return Profile(name, device, data["sms"], data["sm_khz"], fitted, values, errors, assumed, how, version)
 
 
 def _values(values: object, version: int, place: str) -> dict[str, int]:
     if not isinstance(values, dict):
         raise ProfileError('a latency profile has an object "values"', place=place)
-    values = {field: default for field, (since, default) in ADDED.items() if version < since} | values
-    for field in sorted(FIELDS.keys() ^ values.keys()):
-        known = field in FIELDS
+    added = {field: default for field, (since, default) in ADDED.items() if version < since}
+    values = {field: values.get(d, 0) if isinstance(d, str) else d for field, d in added.items()} | values
+    works = {name for name in values if version >= PRICES_WORK and WORK_CONSTANT.fullmatch(name)}
+    for name in sorted(FIELDS.keys() ^ (values.keys() - works)):
+        known = name in FIELDS
         raise ProfileError(
-            f"the profile lacks value {field}" if known else f"the profile has an unknown value {readable(field)}",
+            f"the profile lacks value {name}" if known else f"the profile has an unknown value {readable(name)}",
             place=place,
-            cause=f"{field} is {FIELDS[field]}" if known else "",
+            cause=f"{name} is {FIELDS[name]}" if known else "",
         )
-    for field, value in values.items():
-        least = 1 if field in _AT_LEAST_ONE else 0
+    for name, value in values.items():
+        least = 1 if name in _AT_LEAST_ONE else 0
         if type(value) is not int or not least <= value <= MAX_VALUE:
-            what = "bytes" if "bytes" in field else "cycles"
+            what = "bytes" if "bytes_per" in name else "cycles"
             raise ProfileError(
-                f"{field} = {brief(value)}: a whole number of {what} is needed, {least} to {MAX_VALUE:,}", place=place
+                f"{name} = {brief(value)}: a whole number of {what} is needed, {least} to {MAX_VALUE:,}", place=place
             )
     return dict(values)
 

@@ -7,11 +7,13 @@ from dataclasses import dataclass
 
 from pipesim.bounds import MAX_GRID
 from pipesim.errors import ProfileError
-from pipesim.names import wrong_name
+from pipesim.names import readable, wrong_name
 
 _NUMBERS = ("configurations", "median_permille", "worst_permille")
 _MEMBERS = ("kernel", "ctas", *_NUMBERS)
 MOST_PERMILLE = 10**6
+ASSUMED = "assumed"
+WAYS = ("measured", "fitted", ASSUMED)  #: how a value of a profile was obtained
 
 
 @dataclass(frozen=True)
@@ -49,6 +51,23 @@ def parse_assumed(data: object, fields: Collection[str], place: str) -> tuple[st
     if not isinstance(data, list) or not all(isinstance(each, str) and each in fields for each in data):
         raise ProfileError('"assumed" lists the names of values that were not measured', place=place)
     return tuple(data)
+
+
+def parse_how(data: object, values: Collection[str], place: str) -> dict[str, str]:
+    """The object ``how``: for each way the names of the values that were obtained so. ProfileError unless it names
+    every value once.
+    """
+    if (
+        not isinstance(data, dict)
+        or not data.keys() <= set(WAYS)
+        or not all(isinstance(v, list) for v in data.values())
+    ):
+        raise ProfileError(f'a latency profile has an object "how" with lists {", ".join(WAYS)}', place=place)
+    names = [name for way in WAYS for name in data.get(way, ())]
+    if not all(isinstance(name, str) for name in names) or sorted(names) != sorted(values):
+        off = sorted({str(name) for name in names} ^ set(values)) or ["a value twice"]
+        raise ProfileError('"how" names every value once, and nothing else', place=place, cause=readable(off[0]))
+    return {name: way for way in WAYS for name in data.get(way, ())}
 
 
 def _parse(data: object, place: str) -> StatedError:

@@ -28,10 +28,12 @@ from pipesim.model.program import Program
 from pipesim.model.state import cluster_channel, pool_channel
 from pipesim.process.limits import Limit, LimitReachedError
 from pipesim.process.watch import current
-from pipesim.timed.costs import Cost
+from pipesim.timed.costs import NO_LIMIT, Cost, record_cycles
 from pipesim.timed.plan import Planned, plan
 from pipesim.timed.profile import Profile
+from pipesim.timed.resources import IssueSlots
 from pipesim.timed.simulation import Simulation
+from pipesim.timed.work import QUARTERS
 from pipesim.trace.recorder import StampBuffer
 from pipesim.trace.schema import Device, SiteKey, Trace, TraceMeta
 
@@ -65,9 +67,10 @@ class TimedRun:
         self._profile = profile
         self._live = Watched(program, observers) if observers else Running(program)
         self._rules = rules_of(self._live)
+        self._unwatched = not observers
         self._budget = max_steps
         self._traced = traced
-        self._record = profile["record.issue"] if traced else 0
+        self._record = record_cycles(program, profile, traced=traced)
         self._table, meanings, self._plans = plan(program, profile, traced=traced, also=also)
         self._buffer = StampBuffer(meanings)
         self._env = simpy.Environment()
@@ -79,7 +82,12 @@ class TimedRun:
         self._landed = [False] * channels  #: whether a landing made the last completion on a channel
         self._entered = [-1] * len(program.agents)  #: when an agent's present wait began, -1 if it is not blocked
         self._engine_free = [0] * program.ctas
-        self._matrix_free = [0] * program.ctas
+        self._matrix_free = [0] * (program.ctas * (1 + QUARTERS))  #: of each CTA: one for all, and of each quarter
+        self._multiplied = [0] * len(program.agents)  #: when the matrix engine ends what an agent gave it last
+        self._slots = IssueSlots(program.agents, profile["mma.slots_permille"])
+        self._issuing: dict[int, int] = {}  #: who issues a multiplication: when its tensor core takes the last of it
+        self._tries: dict[int, tuple[int, int]] = {}  #: who is suspended in a try: since when, and until when at most
+        self._memory_free = [0] * program.ctas  #: when the shared memory of each SM has moved what was asked of it
         self._cold = [True] * program.ctas
         self._held: list[Flight] = []
         self._in_air: dict[int, HappensAt] = {}  #: the landing of each flight, by its sequence number
@@ -94,9 +102,9 @@ class TimedRun:
         self._queued = 0
         self._stopped = False
         self._stopped_at = 0
-        self._turns = [HappensAt(self._env, partial(self._move, agent)) for agent in range(len(program.agents))]
+        self._turns = [HappensAt(self._env, self._mover(agent)) for agent in range(len(program.agents))]
         for turn in self._turns:
-            self._schedule(turn, 0)
+            self._schedule(turn, profile["cta.start"])
 
     def result(self, *, until_time_limit: bool) -> Simulation:
         """Run the queue dry and say how it ended."""
@@ -148,47 +156,73 @@ class TimedRun:
         self._push(due, NORMAL, at - self._now)
         self._queued += 1
 
-    def _move(self, agent: int, due: HappensAt) -> None:
-        """Let ``agent`` go on from now until its next operation that others can notice is due, or it blocks or ends."""
-        live, rules, code, plans = self._live, self._rules, self._code[agent], self._plans[agent]
-        pcs, stamp = live.pcs, self._buffer.stamp
-        self._now = now = time = due.at
-        while not self._stopped:
-            pc = pcs[agent]
-            if pc == len(plans):
-                self._end(agent, time)
-                return
-            private, waits, accesses, cost, first, second, busy = planned = plans[pc]
-            if time != now and not private:
-                self._schedule(due, time)
-                return
-            if accesses and busy and live.opened[agent] is None:
-                self._open(agent, busy)
-                return
-            op = code[pc]
-            outcome = rules[op[0]](live, agent, op)
-            self._steps += 1
-            if (live.faults or self._steps >= self._budget) and self._went_wrong():  # inside the operation
-                if first >= 0 and self._entered[agent] < 0:
+    def _mover(self, agent: int) -> Callable[[HappensAt], None]:  # noqa: C901  # hot: a call less is a tenth of it
+        """What lets ``agent`` go on from now until its next operation that others can notice, or it blocks or ends.
+
+        A closure: it is called for every event, and finds what it needs in its own variables.
+        """
+        live, rules, code, plans = self._live, self._rules, self._program.code[agent], self._plans[agent]
+        pcs, stamp, unwatched, length = live.pcs, self._buffer.stamp, self._unwatched, len(self._plans[agent])
+        entered, record, issuing = self._entered, self._record, self._issuing
+
+        def move(due: HappensAt) -> None:  # noqa: C901  # the same
+            self._now = now = time = due.at
+            if issuing and agent in issuing:
+                time = self._issued(agent, due)
+                if time < 0:
+                    return
+            while not self._stopped:
+                pc = pcs[agent]
+                if pc == length:
+                    self._end(agent, time)
+                    return
+                private, waits, accesses, cost, first, second, busy, lasts, suspends, idle = planned = plans[pc]
+                if idle and unwatched:
+                    pcs[agent] = pc + 1
+                    self._steps += 1
+                    if self._steps >= self._budget:
+                        self._stop()
+                    time += busy
+                    continue
+                if time != now and not private:  # as _schedule does
+                    due.at = time
+                    due.number = self._queued
+                    due.callbacks = due.happens
+                    self._push(due, NORMAL, time - now)
+                    self._queued += 1
+                    return
+                if lasts and self._lasts(agent, due, planned):
+                    return
+                if suspends and self._suspended(agent, pc):
+                    return
+                op = code[pc]
+                outcome = rules[op[0]](live, agent, op)
+                self._steps += 1
+                if (live.faults or self._steps >= self._budget) and self._went_wrong():  # inside the operation
+                    if first >= 0 and entered[agent] < 0:
+                        stamp(first, time)
+                    return
+                if outcome < MOVED:
+                    self._block(agent, blocked_on(outcome), first)
+                    return
+                if accesses:
+                    continue  # its time has passed already
+                if waits:
+                    time = self._returned(agent, pc, planned, time, outcome)
+                    continue
+                if first >= 0:
                     stamp(first, time)
-                return
-            if outcome < MOVED:
-                self._block(agent, blocked_on(outcome), first)
-                return
-            if accesses:
-                continue  # its time has passed already
-            if waits:
-                time = self._returned(agent, pc, planned, time, outcome)
-                continue
-            if first >= 0:
-                stamp(first, time)
-                if second >= 0:  # work: its end is recorded too
-                    stamp(second, time + busy - self._record)
-            if cost.flight >= 0:
-                self._launch(agent, cost)
-            if outcome >= 0:
-                self._signal(outcome, time + cost.visible, landed=False)
-            time += busy
+                    if second >= 0:  # work: its end is recorded too
+                        stamp(second, time + busy - record)
+                free = self._launch(agent, cost) if cost.flight >= 0 else 0
+                if agent in issuing:
+                    self._schedule(due, self._slots.begin(agent, now, cost))
+                    return
+                if outcome >= 0:
+                    self._signal(outcome, time + cost.visible, landed=False)
+                time = max(time + busy, free)
+
+        return move
 
     def _end(self, agent: int, time: int) -> None:
         """The agent has carried out its last operation."""
@@ -199,12 +233,40 @@ class TimedRun:
         if self._program.leaves_cluster_barrier:  # it may go on without this agent: who waits there looks again
             self._signal(cluster_channel(self._program), time, landed=False)
 
-    def _open(self, agent: int, cycles: int) -> None:
-        """A read or write begins; what overlaps it until it ends is a race."""
-        self._live.begin(agent)
-        if self._live.faults:
-            self._fail()
-        self._schedule(self._turns[agent], self._now + cycles)
+    def _lasts(self, agent: int, due: HappensAt, planned: Planned) -> bool:
+        """An operation that others notice while it lasts: an access, or a work that shares a quarter of its SM.
+
+        False when its time has passed.
+        """
+        cost, (begin, ends) = planned.cost, planned.lasts
+        if agent in self._slots:
+            at = self._slots.ended(agent, self._now)
+            if at > self._now:
+                self._schedule(due, at)
+                return True
+            if ends >= 0:
+                self._buffer.stamp(ends, self._now - self._record)
+            return False
+        if planned.opens:
+            if self._live.opened[agent] is not None:
+                return False
+            self._live.begin(agent)  # what overlaps it until it ends is a race
+            if self._live.faults:
+                self._fail()
+        if begin >= 0:
+            self._buffer.stamp(begin, self._now)
+        if cost.in_memory:
+            end = self._moved(agent, cost)
+        else:
+            end = self._slots.begin(agent, self._now, cost) if cost.demand else self._now + cost.busy
+        self._schedule(due, end)
+        return True
+
+    def _moved(self, agent: int, cost: Cost) -> int:
+        """When an access ends that is served after what other warps have asked of their SM's memory before."""
+        cta = self._program.agents[agent].cta
+        self._memory_free[cta] = done = max(self._now, self._memory_free[cta]) + cost.demand
+        return max(self._now + cost.in_memory, done) + cost.busy - cost.in_memory
 
     def _went_wrong(self) -> bool:
         """What only some runs need after a step: faults, the end of the budget. True if the step traps."""
@@ -247,11 +309,11 @@ class TimedRun:
         The time at which its agent goes on.
         """
         cost, first, second = planned.cost, planned.first, planned.second
-        if outcome == MOVED and self._entered[agent] >= 0:
-            return self._woken(agent, second, time)
         op = self._code[agent][pc]
         if op[0] in TRIES:
             return self._tried(agent, pc, planned, time)
+        if outcome == MOVED and self._entered[agent] >= 0:
+            return self._woken(agent, second, time)
         if outcome >= 0:
             back = time + cost.visible
             self._signal(outcome, back, landed=False)
@@ -281,8 +343,36 @@ class TimedRun:
         if success and self._visible[self._program.code[agent][pc][BARRIER]] > time:
             success = False
             self._live.refuse(agent, pc)
-        self._buffer.stamp(planned.second if success else planned.first, time)
-        return time + planned.cost.busy
+        since = self._tries.pop(agent)[0] if agent in self._tries else time
+        self._entered[agent] = -1
+        self._buffer.stamp(planned.second if success else planned.first, since)
+        return time if since < time else time + planned.cost.busy
+
+    def _suspended(self, agent: int, pc: int) -> bool:
+        """Whether a try has still to wait: for what completes its phase, or until it gives up."""
+        if agent in self._tries or finds(self._program, self._live, agent, pc):
+            return False
+        now, channel = self._now, self._code[agent][pc][BARRIER]
+        self._tries[agent] = (now, now + self._profile["try.limit"])
+        self._entered[agent] = now
+        self._waiters[channel].append(agent)
+        self._watch(agent)
+        return True
+
+    def _watch(self, agent: int) -> None:
+        """A suspended try gives up at its limit."""
+        since, until = self._tries[agent]
+        self._schedule(HappensAt(self._env, partial(self._gives_up, agent, since)), until)
+
+    def _gives_up(self, agent: int, since: int, due: HappensAt) -> None:
+        pc = self._live.pcs[agent]
+        if self._stopped or self._tries.get(agent, (-1, 0))[0] != since or pc >= len(self._code[agent]):
+            return
+        waiters = self._waiters[self._code[agent][pc][BARRIER]]
+        if agent in waiters:  # else it has been woken already
+            self._now = due.at
+            waiters.remove(agent)
+            self._schedule(self._turns[agent], due.at)
 
     # what others notice
 
@@ -316,9 +406,9 @@ class TimedRun:
             back = self._return_time(self._entered[agent], channel, planned) if on_mbarrier else seen
             self._schedule(self._turns[agent], back)
 
-    def _launch(self, agent: int, cost: Cost) -> None:
+    def _launch(self, agent: int, cost: Cost) -> int:
         """What the last step of ``agent`` put under way: a bulk copy queues for its CTA's engine, an MMA ends with the
-        work that its matrix engine was given, others just take their time.
+        work that its agent gave the matrix engine, others just take their time. Returns when the agent may go on.
         """
         live = self._live
         count, self._launched = live.issued - self._launched, live.issued
@@ -327,10 +417,9 @@ class TimedRun:
         delay = cost.flight
         cta = self._program.agents[agent].cta
         if not issued:  # the matrix engine works
-            self._matrix_free[cta] = max(now, self._matrix_free[cta]) + cost.engine
-            return
+            return self._multiply(agent, cost)
         if issued[0].engine in IN_ORDER:
-            delay += max(0, self._matrix_free[cta] - now)
+            delay += max(0, self._multiplied[agent] - now)
         elif cost.engine:
             start = max(now, self._engine_free[cta])
             self._engine_free[cta] = start + cost.engine
@@ -345,6 +434,28 @@ class TimedRun:
                 self._takes_off(flight, now + delay)
         if self._held:
             self._release_held()
+        return now
+
+    def _multiply(self, agent: int, cost: Cost) -> int:
+        """A matrix engine has more to do, after what it has. When it takes so much, and the agent goes on."""
+        where = self._program.agents[agent]
+        quartered = cost.ahead < NO_LIMIT
+        engine = where.cta * (1 + QUARTERS) + (1 + where.warp % QUARTERS if quartered else 0)
+        start = max(self._now, self._matrix_free[engine])
+        self._matrix_free[engine] = self._multiplied[agent] = end = start + cost.engine
+        if quartered:
+            self._slots.multiplies(agent, start, end)
+        if cost.demand:
+            self._issuing[agent] = end - cost.ahead
+        return end - cost.ahead
+
+    def _issued(self, agent: int, due: HappensAt) -> int:
+        """When an agent goes on that has issued a multiplication; -1 if others have slowed it, and it has not yet."""
+        at = self._slots.ended(agent, self._now)
+        if at > self._now:
+            self._schedule(due, at)
+            return -1
+        return max(at, self._issuing.pop(agent))
 
     def _takes_off(self, flight: Flight, at: int) -> None:
         due = self._in_air[flight.sequence] = HappensAt(self._env, partial(self._land, flight))

@@ -64,7 +64,16 @@ def test_gains_are_in_order_and_what_cannot_be_tried_comes_last() -> None:
     known = [gain for gain in gains if gain is not None]
     assert known == sorted(known, reverse=True)
     assert gains[len(known) :] == [None] * (len(gains) - len(known))
-    assert report.advice[0].change.kind is ChangeKind.MATRIX
+    assert report.advice[0].change == AdvisedChange(ChangeKind.WORK, role="consumer", loop="kv_blocks"), "the softmax"
+
+
+def test_what_the_tensor_cores_gain_is_told_apart_from_what_it_takes_to_issue_for_them() -> None:
+    """A GEMM whose products are long gains by faster ones; its twin with short ones hardly does."""
+    gains = []
+    for block_n in (256, 64):
+        found = by_kind(advice("gemm_sm90", tiles=1, k_iters=16, epilogue=0, num_consumer=1, stages=4, block_n=block_n))
+        gains.append(found[ChangeKind.MATRIX, ""].gain_permille or 0)
+    assert gains[0] > 2 * gains[1]
 
 
 def test_a_stage_that_does_not_fit_is_said() -> None:

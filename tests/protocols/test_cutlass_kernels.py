@@ -23,12 +23,13 @@ from tests.support.lanes import slow_but
 from tests.support.random_schedules import outcomes
 
 H100 = load_profile("h100")
-#: Copies, waits and arrivals cost next to nothing: what is left is the tensor cores' time and the epilogue's.
+#: Copies, waits and arrivals cost next to nothing, stores little: what is left is the tensor cores' time and the
+#: epilogue's.
 FAST = replace(
     H100,
     values=H100.values
     | {"copy.issue": 5, "copy.bytes_per_kcycle": 10**6, "wait.issue": 5, "wait.retry": 1, "wait.poll": 1}
-    | {"wait.wake_up": 5, "arrive.issue": 5},
+    | {"wait.wake_up": 5, "arrive.issue": 5, "transfer.latency": 500},
 )
 
 # the table of barriers

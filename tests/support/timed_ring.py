@@ -8,7 +8,7 @@ from pipesim.lang.protocol import Protocol
 from pipesim.lang.warp import Warp
 from pipesim.model.program import Program
 from pipesim.pipelines import ProducerConsumerPipeline
-from pipesim.timed.profile import Profile
+from pipesim.timed.profile import ADDED, Profile
 from pipesim.trace.schema import Trace
 from pipesim.trace.sites import site_table
 
@@ -79,10 +79,14 @@ def ring(case: Ring) -> Protocol:
     return p
 
 
+#: What a profile of an earlier version is read as having.
+EARLIER = {name: value for name, (since, value) in ADDED.items() if since == 4 and isinstance(value, int)}
+
+
 def toy(**values: int) -> Profile:
     named = {name.replace("_", ".", 1): value for name, value in values.items()}
     assert set(named) <= set(TOY), named
-    return Profile("toy", "a toy", 4, 1_000_000, "invented", TOY | named)
+    return Profile("toy", "a toy", 4, 1_000_000, "invented", {**EARLIER, **TOY, **named})
 
 
 def stamps(program: Program, trace: Trace) -> dict[tuple[int, int], tuple[int, ...]]:

@@ -13,11 +13,23 @@ from pipesim.errors import ProfileError
 from pipesim.targets import find
 from pipesim.timed.choice import DEFAULT, profile_for
 from pipesim.timed.plan import plan
-from pipesim.timed.profile import FIELDS, FOLDER, MAX_VALUE, load_profile, parse_profile, profile_names, scaled
+from pipesim.timed.profile import (
+    FIELDS,
+    FOLDER,
+    MAX_VALUE,
+    WORK_CONSTANT,
+    load_profile,
+    parse_profile,
+    profile_names,
+    scaled,
+)
 
 
 def document(**changes: Any) -> dict[str, Any]:
+    """The document of a built-in profile, without the constants of works, with these members changed."""
     data: dict[str, Any] = json.loads((FOLDER / "h100.json").read_text(encoding="utf-8"))
+    data["values"] = {name: value for name, value in data["values"].items() if name in FIELDS}
+    data["how"] = {way: [name for name in names if name in FIELDS] for way, names in data["how"].items()}
     return data | changes
 
 
@@ -42,7 +54,8 @@ def test_the_built_in_profiles_load(name: str) -> None:
     assert profile.device in {"NVIDIA H100 80GB HBM3", "NVIDIA H200"}
     assert (profile.sms, profile.sm_khz) == (132, 1_980_000)
     assert profile.fitted
-    assert profile.values.keys() == FIELDS.keys()
+    assert profile.values.keys() >= FIELDS.keys()
+    assert all(WORK_CONSTANT.fullmatch(name) for name in profile.values.keys() - FIELDS.keys())
     assert all(profile[field] == profile.values[field] > 0 for field in FIELDS)
     assert load_profile(str(FOLDER / f"{name}.json")) == profile
 
@@ -113,10 +126,10 @@ def test_json_of_another_kind(data: Any) -> None:
     assert refused(data).fact == 'this JSON is not a latency profile: it has no "format": "pipesim-profile"'
 
 
-@pytest.mark.parametrize("version", [0, 4, "1", None, 1.0, True])
+@pytest.mark.parametrize("version", [0, 5, "1", None, 1.0, True])
 def test_another_version(version: Any) -> None:
     fact = refused(document(version=version)).fact
-    assert fact == f"this latency profile is of version {version!r}; this pipesim reads versions 1 to 3"
+    assert fact == f"this latency profile is of version {version!r}; this pipesim reads versions 1 to 4"
 
 
 def test_version_1_had_no_latency_of_matrices() -> None:
@@ -124,7 +137,7 @@ def test_version_1_had_no_latency_of_matrices() -> None:
     old = values(matrix_latency=None) | {"version": 1}
     assert parse_profile(json.dumps(old))["matrix.latency"] == 30
     assert parse_profile(json.dumps(values(matrix_latency=7) | {"version": 1}))["matrix.latency"] == 7
-    assert refused(values(matrix_latency=None)).fact == "the profile lacks value matrix.latency"
+    assert refused(values(matrix_latency=None) | {"version": 2}).fact == "the profile lacks value matrix.latency"
     assert refused(values(matrix_latency=None, sync_latency=None) | {"version": 1}).fact == (
         "the profile lacks value sync.latency"
     )
@@ -156,8 +169,8 @@ def test_an_unknown_value() -> None:
 def test_a_value_of_the_wrong_kind(field: str, value: Any) -> None:
     data = document()
     data["values"][field] = value
-    what = "bytes" if "bytes" in field else "cycles"
-    least = 1 if "bytes" in field or field == "wait.poll" else 0
+    what = "bytes" if "bytes_per" in field else "cycles"
+    least = 1 if "per_kcycle" in field or field in ("wait.poll", "copy.loaded_bytes") else 0
     fact = f"{field} = {value!r}: a whole number of {what} is needed, {least} to 1,000,000,000,000"
     assert refused(data).fact == fact
 
@@ -172,7 +185,8 @@ def test_a_rate_or_a_poll_of_zero(field: str) -> None:
 
 def test_a_latency_of_zero_is_fine() -> None:
     data = document()
-    data["values"] = {f: 1 if "bytes" in f or f == "wait.poll" else 0 for f in FIELDS}
+    data["values"] = {f: 1 if "per_kcycle" in f or f in ("wait.poll", "copy.loaded_bytes") else 0 for f in FIELDS}
+    data["how"] = {"measured": list(FIELDS)}
     assert parse_profile(json.dumps(data))["copy.latency"] == 0
 
 

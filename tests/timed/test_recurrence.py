@@ -104,7 +104,8 @@ def test_the_built_in_protocols(name: str) -> None:
     near = {field: max(1, value * draw.randint(80, 125) // 100) for field, value in H100.values.items()}
     found = agrees(program, [H100, replace(H100, values=near)], traced=False)
     assert found.reason == REASONS[name]
-    assert found.simulated[0] == bool(found.reason)
+    crowded = name == "epilogue_residual"  # four warps read at the same cycle: who is served first is nowhere said
+    assert found.simulated[0] == (crowded or bool(found.reason))
 
 
 def test_the_page_says_the_same() -> None:
@@ -134,5 +135,26 @@ def _store() -> Program:
         w.commit(Engine.BULK)
         w.work(30)
         w.wait_group(Engine.BULK)
+
+    return p.flatten({})
+
+
+def test_works_that_share_a_quarter_are_left_to_the_simulation() -> None:
+    """Warps 0 and 4 compute on one quarter: by how much they slow each other depends on when."""
+    for warps, simulated in ((1, False), (5, True)):
+        found = agrees(_exponentials(warps), [H100, drawn(3)], traced=False)
+        assert found.reason == ""
+        assert found.simulated.tolist() == [simulated, simulated]
+
+
+def _exponentials(warps: int) -> Program:
+    """Each warp computes exponentials, one tile after the other."""
+    p = Protocol("exponentials")
+
+    @p.role("compute", warps=warps)
+    def compute(w: Warp) -> None:
+        for _ in w.loop(3):
+            w.work(500)
+            w.compute("exponentials/tile", exp2=64, fma=64)
 
     return p.flatten({})

@@ -35,11 +35,11 @@ def both(program: Program, profile: Profile, *, traced: bool = False, max_steps:
     [
         ("producer_consumer", {"tiles": 150}, 60),
         ("producer_consumer", {"tiles": 150, "work": 0, "stages": 2}, 50),
-        ("persistent_scheduler", {"tiles": 40}, 30),
-        ("epilogue_residual", {"tiles": 60}, 25),
-        ("cluster_multicast", {"tiles": 80}, 50),
-        ("gemm_sm90", {"tiles": 12, "k_iters": 8}, 30),
-        ("cutlass_sm90_pingpong", {"tiles": 24}, 20),
+        ("persistent_scheduler", {"tiles": 120}, 30),
+        ("epilogue_residual", {"tiles": 100}, 25),
+        ("cluster_multicast", {"tiles": 160}, 50),
+        ("gemm_sm90", {"tiles": 30, "k_iters": 8}, 30),
+        ("cutlass_sm90_pingpong", {"tiles": 48}, 20),
     ],
 )
 def test_long_runs_of_the_built_in_protocols(name: str, params: dict[str, int], least: int) -> None:
@@ -51,16 +51,16 @@ def test_long_runs_of_the_built_in_protocols(name: str, params: dict[str, int], 
 @pytest.mark.parametrize("seed", range(24))
 def test_random_rings_on_random_profiles(seed: int) -> None:
     draw = random.Random(seed)
-    stages, tiles, warps = draw.randint(1, 4), draw.randint(30, 90), draw.randint(1, 3)
+    stages, tiles, warps = draw.randint(1, 4), draw.randint(110, 200), draw.randint(1, 3)
     shape = Ring(stages=stages, tiles=tiles, warps=warps, work=draw.choice([0, 7, 30]))
     names = ["wait_issue", "wait_wake_up", "wait_retry", "arrive_issue", "arrive_latency", "copy_latency", "loop_issue"]
     profile = toy(wait_poll=draw.randint(1, 5), **{name: draw.randint(0, 40) for name in names})
-    both(ring(shape).flatten({}), profile, traced=draw.random() < 0.5, max_steps=draw.choice([1 << 30, 300]))
+    both(ring(shape).flatten({}), profile, traced=draw.random() < 0.5, max_steps=draw.choice([1 << 30, 900]))
 
 
 def test_a_deadlock_after_many_iterations_is_the_same() -> None:
     """The consumer stops handing its stages back when most of the run is over."""
-    short = both(ring(Ring(stages=2, tiles=120, warps=1, work=30, arrives=100)).flatten({}), EAGER)
+    short = both(ring(Ring(stages=2, tiles=240, warps=1, work=30, arrives=200)).flatten({}), EAGER)
     assert short.outcome is Ending.DEADLOCK
     assert short.skipped > 0
 

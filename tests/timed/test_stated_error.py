@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from pipesim.errors import ProfileError
-from pipesim.timed.profile import FOLDER, load_profile, parse_profile, profile_names
+from pipesim.timed.profile import FIELDS, FOLDER, load_profile, parse_profile, profile_names
 from pipesim.timed.stated_error import StatedError
 from tests.support.paths import TRACES
 from tools.periods import rows_of, stated_errors
@@ -42,24 +42,23 @@ def test_they_state_it_of_one_kernel_only() -> None:
         assert 0 < stated.median_permille < stated.worst_permille < 150
         assert profile.stated_error("producer_consumer", 8) is None  # no launch of 8 CTAs was measured
         assert profile.stated_error("gemm_sm90", 1) is None
-        assert profile.assumed == ("transfer.latency", "matrix.latency", "sync.latency")
 
 
 @pytest.mark.parametrize("version", [1, 2])
 def test_older_profiles_state_nothing(version: int) -> None:
     old = document(version=version)
-    del old["errors"], old["assumed"]
+    del old["errors"], old["how"]
+    old["values"] = {name: value for name, value in old["values"].items() if name in FIELDS}
     profile = parse_profile(json.dumps(old))
     assert (profile.errors, profile.assumed) == ((), ())
     assert profile.stated_error("producer_consumer", 1) is None
 
 
 def test_one_of_ones_own() -> None:
-    profile = parse_profile(json.dumps(document(errors=[GOOD], assumed=[])))
+    profile = parse_profile(json.dumps(document(errors=[GOOD])))
     assert profile.errors == (StatedError("ring", (1, 4), 3, 10, 20),)
     assert profile.stated_error("ring", 4) == profile.errors[0]
     assert profile.stated_error("ring", 5) is None
-    assert profile.assumed == ()
 
 
 @pytest.mark.parametrize("errors", [None, {}, "none", 3])
@@ -85,4 +84,33 @@ def test_a_member_that_is_missing() -> None:
 
 @pytest.mark.parametrize("assumed", [None, "wait.issue", ["wait.isue"], [3]])
 def test_assumed_are_names_of_values(assumed: Any) -> None:
-    assert refused(assumed=assumed).fact == '"assumed" lists the names of values that were not measured'
+    """In version 3, which says nothing else of how its values were obtained."""
+    fields = {name: value for name, value in document()["values"].items() if name in FIELDS}
+    assert (
+        refused(version=3, values=fields, assumed=assumed).fact
+        == '"assumed" lists the names of values that were not measured'
+    )
+
+
+def test_how_each_value_was_obtained() -> None:
+    names = sorted(document()["values"])
+    how = {"measured": names[:3], "fitted": names[3:9], "assumed": names[9:]}
+    profile = parse_profile(json.dumps(document(how=how)))
+    assert profile.how == {name: way for way, each in how.items() for name in each}
+    assert profile.assumed == tuple(names[9:])
+
+
+@pytest.mark.parametrize("wrong", [None, [], {"measured": "wait.issue"}, {"guessed": []}])
+def test_how_is_an_object_of_lists(wrong: Any) -> None:
+    assert refused(how=wrong).fact == 'a latency profile has an object "how" with lists measured, fitted, assumed'
+
+
+@pytest.mark.parametrize(
+    ("changes", "named"),
+    [((["wait.issue"], []), "wait.issue"), (([], ["wait.isue"]), "wait.isue"), (([], ["wait.issue"]), "a value twice")],
+)
+def test_how_names_every_value_once(changes: tuple[list[str], list[str]], named: str) -> None:
+    left_out, added = changes
+    names = [name for name in document()["values"] if name not in left_out] + added
+    error = refused(how={"fitted": names})
+    assert (error.fact, error.cause) == ('"how" names every value once, and nothing else', named)

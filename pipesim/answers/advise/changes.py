@@ -12,11 +12,13 @@ from dataclasses import dataclass, replace
 from pipesim.answers.views.advise import AdvisedChange, ChangeKind
 from pipesim.errors import PipesimError, UsageError
 from pipesim.model.edits import Listing, changed, listing, with_listings
-from pipesim.model.ops import Op, operand, with_operand
+from pipesim.model.ops import Op, Operation, operand, with_operand
 from pipesim.model.program import Program
 from pipesim.targets import Target
 from pipesim.timed.profile import Profile
+from pipesim.timed.work import OVERHEAD, SCALE
 
+_QUICKER = "_quicker"  #: what the name of a work ends with that takes less time
 _FARTHEST = 4  #: how much more or less of a parameter is tried until one is a value that the protocol takes
 _SLOWER = ("copy.latency", "copy.latency_loaded", "copy.cold")
 _LOAD_RATES = ("copy.bytes_per_kcycle", "copy.device_bytes_per_kcycle")
@@ -44,11 +46,12 @@ def changes(
     yield from _stages(target, params, ctas, program, profile)
     for role, loop in _works(program):
         change = AdvisedChange(ChangeKind.WORK, role=role, loop=loop)
-        yield Changed(change, _with_less_work(program, role, loop, percent), profile)
+        yield _with_less_work(Changed(change, program, profile), role, loop, percent)
     if _has(program, Op.READ):
-        yield Changed(AdvisedChange(ChangeKind.READS), program, _reading(profile, percent))
+        reading = Changed(AdvisedChange(ChangeKind.READS), program, _reading(profile, percent))
+        yield _quicker(reading, _lines_of(program, lambda op: op[0] == Op.READ), percent)
     if _has(program, Op.ENGINE_WORK):
-        yield Changed(AdvisedChange(ChangeKind.MATRIX), _with_faster_matrix(program, percent), profile)
+        yield _with_faster_matrix(Changed(AdvisedChange(ChangeKind.MATRIX), program, profile), percent)
     if _has(program, Op.TMA_LOAD):
         yield Changed(AdvisedChange(ChangeKind.LOAD_LATENCY), program, _shorter(profile, _SLOWER, percent))
         yield Changed(AdvisedChange(ChangeKind.LOAD_RATE), program, _faster(profile, _LOAD_RATES, percent))
@@ -117,7 +120,7 @@ def _works(program: Program) -> list[tuple[str, str]]:
     found: dict[tuple[str, str], None] = {}
     for agent, role in enumerate(each.role for each in program.agents):
         for pc, loop in _work_places(program, agent):
-            if operand(program.code[agent][pc], "cycles"):
+            if operand(program.code[agent][pc], "cycles") or program.lines[agent][pc] in program.work_of_line:
                 found[role, loop] = None
     return list(found)
 
@@ -135,18 +138,53 @@ def _work_places(program: Program, agent: int) -> Iterator[tuple[int, str]]:
                 yield pc, inside[-1] if inside else ""
 
 
-def _with_less_work(program: Program, role: str, loop: str, percent: int) -> Program:
+def _with_less_work(what: Changed, role: str, loop: str, percent: int) -> Changed:
+    program = what.program
+
     def places(agent: int) -> Iterator[int]:
         if program.agents[agent].role == role:
             yield from (pc for pc, name in _work_places(program, agent) if name == loop)
 
-    return _rescaled(program, places, percent)
+    lines = {program.lines[agent][pc] for agent in range(len(program.agents)) for pc in places(agent)}
+    return _quicker(replace(what, program=_rescaled(program, places, percent)), lines, percent)
 
 
-def _with_faster_matrix(program: Program, percent: int) -> Program:
-    return _rescaled(
+def _with_faster_matrix(what: Changed, percent: int) -> Changed:
+    """The tensor cores alone: what it takes to issue a multiplication stays."""
+    program = what.program
+    lines = _lines_of(program, lambda op: op[0] == Op.ENGINE_WORK)
+    program = _rescaled(
         program, lambda agent: (pc for pc, op in enumerate(program.code[agent]) if op[0] == Op.ENGINE_WORK), percent
     )
+    return _quicker(replace(what, program=program), lines, percent, overhead=False)
+
+
+def _lines_of(program: Program, wanted: Callable[[Operation], bool]) -> set[int]:
+    return {
+        line
+        for code, lines in zip(program.code, program.lines, strict=True)
+        for op, line in zip(code, lines, strict=True)
+        if wanted(op)
+    }
+
+
+def _quicker(what: Changed, lines: set[int], percent: int, *, overhead: bool = True) -> Changed:
+    """The named works of these lines under names of their own, for which the profile says so many percent less."""
+    values, work = dict(what.profile.values), []
+    for each in what.program.work:
+        if each.line not in lines:
+            work.append(each)
+            continue
+        name = each.name + _QUICKER
+        for of in (OVERHEAD, SCALE) if overhead else (SCALE,):
+            if each.name + of in values:
+                values[name + of] = _less(values[each.name + of], percent)
+        if not overhead and each.name + OVERHEAD in values:
+            values[name + OVERHEAD] = values[each.name + OVERHEAD]
+        values.setdefault(name + SCALE, _less(1000, percent))
+        spins = tuple((kind, _less(n, percent) if kind == "spin" else n) for kind, n in each.amounts)
+        work.append(replace(each, name=name, amounts=spins))
+    return replace(what, program=replace(what.program, work=tuple(work)), profile=replace(what.profile, values=values))
 
 
 def _rescaled(program: Program, places: Callable[[int], Iterator[int]], percent: int) -> Program:

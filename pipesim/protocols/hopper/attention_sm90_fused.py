@@ -22,7 +22,16 @@ from pipesim.pipelines.modular.attention.fa4 import BF16 as BFLOAT16
 from pipesim.pipelines.modular.attention.fa4 import FA4Config
 from pipesim.pipelines.modular.attention.kv_tile import KVTile
 from pipesim.pipelines.modular.attention.staged import KVPipelineGeneric, StagedPipeline
-from pipesim.protocols.hopper.consumer_groups import Turns, give_back, mine, require_attention
+from pipesim.protocols.hopper.consumer_groups import (
+    Turns,
+    give_back,
+    mine,
+    multiply_scores,
+    multiply_weights,
+    prepare,
+    require_attention,
+    softmax,
+)
 from pipesim.protocols.warp_group import F32, GROUP, ROWS, mma_cycles, share
 
 _PRODUCER_REGISTERS, _CONSUMER_REGISTERS = 40, 232
@@ -132,13 +141,17 @@ class FusedAttention:
         self.q_full[0].wait(0)
         kv = self._ring()
         for n in w.loop(self.blocks, "kv_blocks"):
+            if n:
+                prepare(w, self.config.BN, self.config.depth)
             self._block(w, kv, n)
         if self.blocks:
+            prepare(w, self.config.BN, self.config.depth)
             held = _next(kv)
             self._multiply_values(w, held, self.blocks - 1)
             w.wait_group(Engine.WGMMA)
             give_back(w, kv.consumer_mbar(0, held))
             w.read(mine(w, self.result), self.blocks - 1)  # it goes to global memory from the registers
+            w.compute("attention/store", fma=self.config.depth // 2, global_bytes=ROWS // GROUP * self.config.depth * 2)
 
     def _block(self, w: Warp, kv: KVPipelineGeneric, n: int) -> None:
         """The scores of block n, the values of the block before, and the softmax while these are multiplied."""
@@ -155,6 +168,7 @@ class FusedAttention:
         give_back(w, kv.consumer_mbar(0, keys))
         w.read(mine(w, self.scores), n)
         w.work(self.softmax)
+        softmax(w, self.config.BN)
         if n:
             w.wait_group(Engine.WGMMA)
             give_back(w, kv.consumer_mbar(0, held))
@@ -167,6 +181,7 @@ class FusedAttention:
             writes=[(mine(w, self.scores), n)],
             cycles=mma_cycles(ROWS, self.config.BN, self.config.depth) // GROUP,
         )
+        multiply_scores(w, self.config.BN, self.config.depth)
         w.commit(Engine.WGMMA)
 
     def _multiply_values(self, w: Warp, slot: int, n: int) -> None:
@@ -177,6 +192,7 @@ class FusedAttention:
             writes=[(mine(w, self.result), n)],
             cycles=mma_cycles(ROWS, self.config.depth, self.config.BN) // GROUP,
         )
+        multiply_weights(w, self.config.BN, self.config.depth)
         w.commit(Engine.WGMMA)
 
 

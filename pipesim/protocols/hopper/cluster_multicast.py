@@ -55,6 +55,9 @@ def cluster_multicast(
     return p
 
 
+_WARP_LOAD = 512  #: bytes that a warp loads by one instruction
+
+
 @dataclass(frozen=True)
 class _Multicast:
     """The kernel's memory and sizes, and its roles."""
@@ -91,12 +94,21 @@ class _Multicast:
         for item in w.loop(self.tiles, "tiles"):
             stage = pipe.acquire_consumer()
             w.read(self.own[stage.index()], item)
+            w.compute("cluster_multicast/correlate", **self._half())
             w.read(self.shared[stage.index()], item)
+            w.compute("cluster_multicast/correlate", **self._half())
             w.work(self.work)
             with w.elect_one():
                 for rank in range(self.cluster):
                     stage.mbar().arrive_cluster(rank)
+                    # the first makes sure of the loads of both tiles, too
+                    w.compute(f"cluster_multicast/{'arrive' if rank else 'first_arrive'}", cluster_fences=1)
             stage.release_without_signal()
+
+    def _half(self) -> dict[str, int]:
+        """What a warp computes with one of its two tiles: its products, half of the sum over the lanes."""
+        loads = -(-self.own.nbytes // _WARP_LOAD)
+        return {"fma": 4 * loads, "shared_bytes": self.own.nbytes, "shuffles": 2}
 
     def _part(self, slot: int, rank: int) -> Slot:
         """What the CTA of this rank loads of a shared tile, for all of them."""

@@ -8,7 +8,7 @@ from pipesim.lang.shared_mem_barrier import SharedMemBarrier
 from pipesim.lang.tiles import Slot, TileArray
 from pipesim.lang.warp import Warp
 from pipesim.protocols.limits import require
-from pipesim.protocols.warp_group import GROUP, GROUP_THREADS, share
+from pipesim.protocols.warp_group import GROUP, GROUP_THREADS, MMA_K, ROWS, share
 
 
 def require_attention(
@@ -65,8 +65,31 @@ def give_back(w: Warp, empty: SharedMemBarrier) -> None:
     """The products that read it are finished: one lane arrives for its warp."""
     with w.elect_one():
         empty.arrive()
+        w.compute("attention/give_back")
 
 
 def mine(w: Warp, accumulators: TileArray) -> Slot:
     """The calling warp's part of its group's accumulators."""
     return share(accumulators[w.index // GROUP], w.index % GROUP, GROUP)
+
+
+def multiply_scores(w: Warp, block_n: int, depth: int) -> None:
+    """The work of a warp's part of the scores: its operands are in shared memory."""
+    w.compute("attention/scores", mma=ROWS * block_n * depth // GROUP, products=depth // MMA_K)
+
+
+def multiply_weights(w: Warp, block_n: int, depth: int) -> None:
+    """The work of a warp's part of the product with the values: the weights are in its registers."""
+    w.compute("attention/values", mma_registers=ROWS * block_n * depth // GROUP, products=block_n // MMA_K)
+
+
+def softmax(w: Warp, block_n: int) -> None:
+    """The work of a block's softmax: a thread has half a row of scores for each of two rows."""
+    w.compute(
+        "attention/softmax", exp2=block_n // 2 + 2, fma=block_n, alu=block_n // 2, shuffles=4
+    )  # fmt: skip
+
+
+def prepare(w: Warp, block_n: int, depth: int) -> None:
+    """The work after a softmax: former sums to the new scale, the weights as an operand of the next product."""
+    w.compute("attention/prepare", fma=depth // 2, alu=block_n // 4)

@@ -24,6 +24,7 @@ EPILOGUE_WARPS = 4
 EPILOGUE_THREADS = 32 * EPILOGUE_WARPS
 READERS = 4 * 32 + EPILOGUE_THREADS  #: threads that read a response: those of all roles
 OUTPUTS = 2  #: slices of the output on their way at a time
+_WARP_LOAD = 512  #: bytes that a warp loads by one instruction
 _EPILOGUE = 1  # the named barrier of the epilogue's threads
 
 
@@ -153,12 +154,21 @@ class _Residual:
 
     def mma(self, w: Warp) -> None:
         pipe, output, tiles = self._input(), self._output(), self.clc.ring()
+        loads = -(-self.a.nbytes // _WARP_LOAD)
         for t in w.loop(self.clc.tiles, "tiles"):
+            w.compute("epilogue_residual/next_sum")
             with output.produce() as accumulator:
                 w.write(self.accumulator[accumulator.index()], t)
+                w.compute("epilogue_residual/begin_sum", rounds=0 if self.k_iters else loads)
                 for k in w.loop(self.k_iters, "k_iters"):
                     with pipe.consume_explicit() as stage:
                         w.read(self.a[stage.index()], t * self.k_iters + k)
+                        w.compute(
+                            "epilogue_residual/accumulate",
+                            rounds=loads,
+                            fma=4 * loads,
+                            shared_bytes=(3 if k else 2) * self.a.nbytes,
+                        )
                         w.write(self.accumulator[accumulator.index()], t)
                         with w.elect_one():
                             stage.arrive()
@@ -182,16 +192,21 @@ class _Residual:
 
     def epilogue(self, w: Warp) -> None:
         output, source, tiles = self._output(), self._source(), self.clc.ring()
+        words = self.d.nbytes // EPILOGUE_THREADS // 16
+        rows = {"rounds": words, "fma": 4 * words, "shared_bytes": self.d.nbytes // EPILOGUE_WARPS}
         for t in w.loop(self.clc.tiles, "tiles"):
+            w.compute("epilogue_residual/next_tile")
             with output.consume_explicit() as accumulator:
                 for n in range(self.slices):
                     tile = self.accumulator[accumulator.index()].part(n * self.d.nbytes, self.d.nbytes)
                     w.read(_rows(tile, w.index), t)
+                    w.compute("epilogue_residual/load_rows", **rows)
                     if n == self.slices - 1:
                         accumulator.arrive()
                     if self.residual:
                         with source.consume() as held:
                             w.read(_rows(self.source[held.index()], w.index), t * self.slices + n)
+                            w.compute("epilogue_residual/add_rows", **rows)
                     self._store(w, t * self.slices + n)
             self.clc.fetch(w, tiles, t + 1)
             w.bar_sync(_EPILOGUE, EPILOGUE_THREADS)  # all four go on, or none
@@ -208,7 +223,9 @@ class _Residual:
                 w.wait_group(Engine.BULK, OUTPUTS - 1)  # the store before the last has read its rows
         w.bar_sync(_EPILOGUE, EPILOGUE_THREADS)
         w.write(_rows(out, w.index), item)
+        w.compute("epilogue_residual/store_rows", shared_bytes=out.nbytes // EPILOGUE_WARPS)
         w.fence(Fence.PROXY_ASYNC)
+        w.compute("epilogue_residual/fence")
         w.bar_sync(_EPILOGUE, EPILOGUE_THREADS)
         if w.index == 0:
             with w.elect_one():

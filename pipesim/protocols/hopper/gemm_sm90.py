@@ -19,7 +19,7 @@ from pipesim.lang.warp import Warp
 from pipesim.model.ops import Engine, Fence
 from pipesim.pipelines import ConsumerTiles, InputTilePipeline, ProducerTiles, StandardTilePayload
 from pipesim.protocols.limits import require, require_k_group
-from pipesim.protocols.warp_group import BF16, F32, GROUP, GROUP_THREADS, ROWS, mma_cycles, share, store
+from pipesim.protocols.warp_group import BF16, F32, GROUP, GROUP_THREADS, MMA_K, ROWS, mma_cycles, share, store
 
 
 def gemm_sm90(
@@ -71,6 +71,8 @@ def gemm_sm90(
         num_consumer=num_consumer,
         tma=bool(tma),
         step_cycles=mma_cycles(ROWS, block_n, block_k) // GROUP,
+        block_n=block_n,
+        block_k=block_k,
         epilogue=epilogue,
         lookahead=bool(lookahead),
         drain=bool(drain),
@@ -97,6 +99,8 @@ class _Gemm:
     num_consumer: int
     tma: bool
     step_cycles: int
+    block_n: int
+    block_k: int
     epilogue: int
     lookahead: bool
     drain: bool
@@ -170,10 +174,22 @@ class _Gemm:
                 if warp == 0:  # the wgmma is finished in all four warps: one lane gives the stage back for them
                     with w.elect_one():
                         empty.arrive()
+                        w.compute("gemm_sm90/give_back")
             if self.groups:
                 w.read(share(self.accumulator[group], warp, GROUP), (tile + 1) * self.groups * self.k_group_size - 1)
             rows: Slot = share(self.c[group], warp, GROUP)
-            store(w, rows, self.c[group], group=group, item=tile, cycles=self.epilogue)
+            with_rows = {"alu": 40 * self.block_n // 64, "shared_bytes": rows.nbytes, "spin": self.epilogue}
+            store(
+                w,
+                rows,
+                self.c[group],
+                group=group,
+                item=tile,
+                cycles=self.epilogue,
+                work="gemm_sm90",
+                copies=-(-self.block_n // 64),
+                **with_rows,
+            )
             w.bar_sync(1 + group, GROUP_THREADS)  # the rows may be written again
 
     def _multiply(self, w: Warp, stage: ConsumerTiles[StandardTilePayload], group: int) -> None:
@@ -187,5 +203,10 @@ class _Gemm:
                 reads=[(rows, item), (self.b[slot], item)],
                 writes=[(sums, item)],
                 cycles=self.step_cycles,
+            )
+            w.compute(
+                "gemm_sm90/multiply",
+                mma=ROWS * self.block_n * self.block_k // GROUP,
+                products=self.block_k // MMA_K,
             )
         w.commit(Engine.WGMMA)

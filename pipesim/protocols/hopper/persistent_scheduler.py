@@ -58,6 +58,9 @@ def persistent_scheduler(
     return p
 
 
+_BATCH_BYTES = 4 * 512  #: that a warp loads before it uses them: four words of 16 bytes a lane
+
+
 @dataclass(frozen=True)
 class _Persistent:
     """The kernel's memory and sizes, and its roles."""
@@ -89,11 +92,21 @@ class _Persistent:
 
     def consumer(self, w: Warp) -> None:
         pipe, tiles = self._pipe(), self.clc.ring()
+        batches = -(-self.tile.nbytes // _BATCH_BYTES)
         for t in w.loop(self.clc.tiles, "tiles"):
+            w.compute("persistent_scheduler/begin_row")
             for k in w.loop(self.k_iters, "k_iters"):
                 with pipe.consume_explicit() as stage:
                     w.read(self.tile[stage.index()], t * self.k_iters + k)
+                    w.compute(
+                        "persistent_scheduler/sum",
+                        rounds=batches,
+                        fma=16 * (1 + w.index) * batches,
+                        alu=16 * batches if w.index else 0,
+                        shared_bytes=self.tile.nbytes,
+                    )
                     w.work(self.work)
                     with w.elect_one():
                         stage.arrive()
+            w.compute("persistent_scheduler/end_row", shuffles=5)
             self.clc.fetch(w, tiles, t + 1)

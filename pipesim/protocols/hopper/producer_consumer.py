@@ -10,6 +10,8 @@ from pipesim.lang.warp import Warp
 from pipesim.pipelines import ProducerConsumerPipeline
 from pipesim.protocols.limits import require
 
+_WARP_LOAD = 512  #: bytes that a warp loads by one instruction
+
 
 def producer_consumer(
     stages: int = 4,
@@ -56,10 +58,19 @@ def producer_consumer(
         share = tile_bytes // 16 // consumer_warps * 16
         first = w.index * share
         length = tile_bytes - first if w.index == consumer_warps - 1 else share
+        largest = tile_bytes - (consumer_warps - 1) * share
+        loads = -(-largest // _WARP_LOAD)  # of each lane: the kernel has one code for all warps
+        ragged = tile_bytes % (_WARP_LOAD * consumer_warps) != 0  # then every load asks whether it is in the share
         for item in w.loop(tiles, "tiles"):
             with pipe.consume_explicit() as stage:
                 if length:
                     w.read(tile[stage.index()].part(first, length), item)
+                    w.compute(
+                        "producer_consumer/sum",
+                        rounds=(loads - 1) // 16,  # of the first one the time is part of the overhead
+                        alu=6 * loads if ragged else 0,  # the sums of one batch pass while the next is loaded
+                        shared_bytes=_WARP_LOAD * loads,
+                    )
                 w.work(work)
                 with w.lanes(arrive_lanes):
                     stage.arrive()

@@ -57,6 +57,7 @@ class SoftwareClc:
             throttle.consumer_signal_and_step()
             with ring.produce() as stage, w.elect_one():
                 w.work(self.cycles)
+                w.compute("clc/ask", global_accesses=1)
                 w.write(self.response[stage.index()], request + 1)
                 stage.mbar().arrive()
             self.fetch(w, mine, request + 1)
@@ -68,3 +69,4 @@ class SoftwareClc:
         """What every role does for its next tile: read the response; all lanes give the stage back."""
         with ring.consume() as stage:
             w.read(self.response[stage.index()], item)
+            w.compute("clc/fetch", rounds=1)

@@ -18,7 +18,15 @@ from pipesim.pipelines import TMAProducerPipeline
 from pipesim.pipelines.modular.attention.fa4 import FA4Config
 from pipesim.pipelines.modular.attention.kv_tile import KVTile
 from pipesim.pipelines.modular.attention.staged import KVPipelineGeneric, StagedPipeline
-from pipesim.protocols.hopper.consumer_groups import Turns, give_back, mine
+from pipesim.protocols.hopper.consumer_groups import (
+    Turns,
+    give_back,
+    mine,
+    multiply_scores,
+    multiply_weights,
+    prepare,
+    softmax,
+)
 from pipesim.protocols.warp_group import F32, GROUP, ROWS, mma_cycles, share
 
 _PRODUCER_REGISTERS, _CONSUMER_REGISTERS = 40, 232
@@ -106,12 +114,16 @@ class StagedAttention:
         self.q_full[0].wait(0)
         k, v = self._keys(), self._values()
         for n in w.loop(self.blocks, "kv_blocks"):
+            if n:
+                prepare(w, self.config.BN, self.config.depth)
             self._block(w, k, v, n)
         if self.blocks:
+            prepare(w, self.config.BN, self.config.depth)
             self._multiply_values(w, v, self.blocks - 1)
             w.wait_group(Engine.WGMMA)
             give_back(w, v.consumer_mbar())
             w.read(mine(w, self.result), self.blocks - 1)  # it goes to global memory from the registers
+            w.compute("attention/store", fma=self.config.depth // 2, global_bytes=ROWS // GROUP * self.config.depth * 2)
 
     def _block(self, w: Warp, k: KVPipelineGeneric, v: KVPipelineGeneric, n: int) -> None:
         """The scores of block n, the values of the block before, and the softmax while these are multiplied."""
@@ -128,6 +140,7 @@ class StagedAttention:
         k.state.step()
         w.read(mine(w, self.scores), n)
         w.work(self.softmax)
+        softmax(w, self.config.BN)
         if n:
             w.wait_group(Engine.WGMMA)
             give_back(w, v.consumer_mbar())
@@ -146,6 +159,7 @@ class StagedAttention:
                 writes=[(mine(w, self.scores), n)],
                 cycles=cycles,
             )
+            multiply_scores(w, self.config.BN, self.config.BK0)
         w.commit(Engine.WGMMA)
 
     def _multiply_values(self, w: Warp, v: KVPipelineGeneric, n: int) -> None:
@@ -157,6 +171,7 @@ class StagedAttention:
             writes=[(mine(w, self.result), n)],
             cycles=mma_cycles(ROWS, self.config.depth, self.config.BN) // GROUP,
         )
+        multiply_weights(w, self.config.BN, self.config.depth)
         w.commit(Engine.WGMMA)
 
 

@@ -43,15 +43,20 @@ from pipesim.model.program import Program
 from pipesim.model.state import OWN
 from pipesim.timed.costs import form
 from pipesim.timed.outline import outline
+from pipesim.timed.plan import fed_by_copies
 from pipesim.timed.recurrence.formula import Do, Formula, Priced
 from pipesim.timed.recurrence.history import BarrierHistory, MeetingHistory, PhaseContribution, SeenPhase, UnderWay
 from pipesim.timed.recurrence.knowledge import AgentKnowledge, KnowledgeClock
 from pipesim.timed.recurrence.ordered_memory import OrderedMemory, OrderedTouch
+from pipesim.timed.work import QUARTERS
 from pipesim.trace.sites import kinds
 
 
 class NotStaticError(Exception):
     """The order depends on times. Raised and caught here: the text is the reason."""
+
+
+ANSWERED = -1  #: in place of the time of a try: it has waited for its phase, the wait after it does not
 
 
 class Derivation:
@@ -76,10 +81,13 @@ class Derivation:
         self._open: dict[tuple[int, int], list[OrderedTouch]] = {}  # accesses of the group that is not yet closed
         self._users: dict[tuple[Op, int], tuple[int, int, int]] = {}  # of an engine: who used it last, where, when
         self._uncommitted: dict[tuple[int, int], list[OrderedTouch]] = {}
+        self._fed = fed_by_copies(program)
         self._tries: dict[tuple[int, int], tuple[int, int, int]] = {}  # (agent, register) → barrier, phase, when
         self._away: list[tuple[int, int, int]] = []  # what happens in another CTA: which, component, least value
         self._formula.values = agents
-        self._engines = [[self._value() for _ in range(program.ctas)] for _ in range(2)]
+        self._multiplied = [self._value() for _ in range(agents)]  # when an engine ends what an agent gave it last
+        self._copy_engines = [self._value() for _ in range(program.ctas)]
+        self._matrix_engines = [self._value() for _ in range(program.ctas * (1 + QUARTERS))]
         self.reason = "agents end at a cluster barrier that others wait at" if program.leaves_cluster_barrier else ""
 
     @property
@@ -161,16 +169,14 @@ class Derivation:
         elif code in SIGNALS:
             self._signal(agent, pc, op, price, result)
         elif code in PARITY_TRIES:
-            self._try(before, agent, pc, op)
+            self._try(before, agent, pc, op, price)
         elif code == Op.INIT:
             bar = self._bars[op[BARRIER]]
             if bar.init[0] >= 0:
                 raise NotStaticError("an mbarrier is used for something else")
             bar.init = (agent, pc + 1)
         elif code == Op.ENGINE_WORK:
-            self._uses(Op.ENGINE_WORK, agent, pc)
-            self._settle(agent)
-            self._do(Do.ENGINE_WORK, agent, self._engines[1][self._cta(agent)], price)
+            self._multiply(agent, pc, price)
         elif result.state.issued > before.issued:
             self._issue(agent, pc, op, price, result.state.flights[before.issued - result.state.issued :])
         elif code in COMMITS:
@@ -197,10 +203,10 @@ class Derivation:
         if found is None:
             each = self._outline.distinct[agent][number]
             extra = each.recorded and not kinds(each.op) and each.op[0] not in RETURNS_LATE
-            key = form(self._program, each.op)
+            key = (*form(self._program, each.op), each.line)
             found = self._prices.setdefault((key, extra), len(self._formula.priced))
             if found == len(self._formula.priced):
-                self._formula.priced.append(Priced(each.op, extra))
+                self._formula.priced.append(Priced(each.op, each.line, extra))
             self._of_distinct[agent][number] = found
         return found
 
@@ -299,16 +305,26 @@ class Derivation:
         if phase > 0 and not self._reached(barrier, clock, phase):
             self._do(Do.AFTER, agent, self._bars[barrier].phases[phase - 1].complete)
 
-    def _try(self, before: State, agent: int, pc: int, op: Operation) -> None:
+    def _try(self, before: State, agent: int, pc: int, op: Operation, price: int) -> None:
         """A try is made; what it finds decides whether the wait after it is skipped."""
         barrier, parity = op[BARRIER], op[PARITY]
         done = before.barriers[barrier].done
         phase = done - 1 if (done & 1) != parity else done
         self._asks(barrier, agent, phase)
+        suspended = op[0] == Op.TRY_WAIT and barrier in self._fed
+        if suspended:
+            if phase == done:
+                raise NotStaticError("a try gives up before its phase is complete")
+            self._formula.tries.add(price)
+            if phase >= 0:
+                seen = self._bars[barrier].phases[phase]
+                self._settle(agent)
+                self._do(Do.TRY, agent, seen.value, price, seen.landed)
+                self._knows.learns(agent, seen.knew)
         when = self._saved(agent)
         self._bars[barrier].waiters.setdefault(phase, []).append((agent, pc, when))
         if op[ANSWER] >= 0:
-            self._tries[agent, op[ANSWER]] = (barrier, phase, when)
+            self._tries[agent, op[ANSWER]] = (barrier, phase, ANSWERED if suspended else when)
 
     def _wait(self, before: State, agent: int, pc: int, op: Operation, price: int, *, recorded: bool) -> None:
         if op[0] == Op.WAIT_STATE:
@@ -329,7 +345,7 @@ class Derivation:
             seen = bar.phases[phase]
             if tried is None:
                 self._do(Do.WAIT, agent, seen.value, price, seen.landed, recorded)
-            else:
+            elif tried[2] != ANSWERED:
                 self._do(Do.WAIT_UNLESS, agent, seen.value, price, seen.landed, recorded, tried[2])
             self._knows.learns(agent, seen.knew)
         bar.waiters.setdefault(phase, []).append((agent, pc, self._saved(agent)))
@@ -373,9 +389,20 @@ class Derivation:
         if not self._memory.touched(touch, self._knows.clocks[touch.agent]):
             raise NotStaticError("two accesses to the same memory are in an order that depends on times")
 
-    def _uses(self, engine: Op, agent: int, pc: int) -> None:
-        """An agent uses an engine of its CTA after whoever used it last. If the program does not say so, times must."""
-        key = (engine, self._cta(agent))
+    def _multiply(self, agent: int, pc: int, price: int) -> None:
+        """The tensor core of the agent's quarter has more to do; without a known work, that of the whole CTA."""
+        where = self._program.agents[agent]
+        work = self._program.work_of_line.get(self._program.lines[agent][pc])
+        engine = where.cta * (1 + QUARTERS) + (0 if work is None else 1 + where.warp % QUARTERS)
+        if work is not None:
+            self._formula.quartered.add(price)
+        self._uses(Op.ENGINE_WORK, engine, agent, pc)
+        self._settle(agent)
+        self._do(Do.ENGINE_WORK, agent, self._matrix_engines[engine], self._multiplied[agent], price)
+
+    def _uses(self, engine: Op, number: int, agent: int, pc: int) -> None:
+        """An agent uses an engine after whoever used it last. If the program does not say so, times must."""
+        key = (engine, number)
         last, least, when = self._users.get(key, (agent, 0, agent))
         if last != agent and self._knows.clocks[agent][last] < least:
             self._settle(agent)
@@ -427,14 +454,13 @@ class Derivation:
             return
         if flight.engine == TMA:
             cold = (Op.TMA_LOAD, cta) not in self._users
-            self._uses(Op.TMA_LOAD, agent, pc)
+            self._uses(Op.TMA_LOAD, cta, agent, pc)
             self._formula.queued.add(price)
-            self._do(Do.COPY, agent, self._engines[0][cta], value, price, cold)
+            self._do(Do.COPY, agent, self._copy_engines[cta], value, price, cold)
             return
         self._do(Do.SAVE, value, agent)
         if flight.engine in IN_ORDER:
-            self._uses(Op.ENGINE_WORK, agent, pc)
-            self._do(Do.LATER, value, value, self._engines[1][cta])
+            self._do(Do.LATER, value, value, self._multiplied[agent])
         self._do(Do.FLIGHT, value, price)
         if last >= 0:
             latest = self._value()

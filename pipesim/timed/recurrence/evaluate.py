@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from pipesim.timed.costs import NO_LIMIT
 from pipesim.timed.recurrence.formula import Do, Formula
 from pipesim.timed.recurrence.prices import PriceTable
 
@@ -40,6 +41,7 @@ class Evaluation:
         self._later: Callable[..., Cycles] = np.maximum if prices.many else max
         self._chosen: Callable[..., Cycles] = np.where if prices.many else _chosen
         self._v: list[Cycles] = [prices.record * 0] * formula.values
+        self._v[: formula.agents] = [prices.start] * formula.agents
         self._undecided: Any = prices.record < 0
 
     def times(self) -> Evaluated:
@@ -48,7 +50,7 @@ class Evaluation:
         do: dict[Do, Callable[..., None]] = {
             Do.ADD: self._add, Do.SAVE: self._save, Do.LATER: self._latest, Do.SEEN: self._seen, Do.WAIT: self._wait,
             Do.LEAVE: self._leave, Do.AFTER: self._after, Do.COPY: self._copy, Do.ENGINE_WORK: self._engine_work,
-            Do.FLIGHT: self._flight, Do.GROUP: self._group, Do.WAIT_UNLESS: self._wait_unless,
+            Do.FLIGHT: self._flight, Do.GROUP: self._group, Do.WAIT_UNLESS: self._wait_unless, Do.TRY: self._try,
         }  # fmt: skip
         methods = [do[what] for what in Do]
         for what, *operands in self._formula.instructions:
@@ -79,8 +81,11 @@ class Evaluation:
         self._v[engine] = start + p.engine[price]
         self._v[landing] = start + p.flight[price] + (p.cold if cold else 0)
 
-    def _engine_work(self, agent: int, engine: int, price: int) -> None:
-        self._v[engine] = self._later(self._v[agent], self._v[engine]) + self._prices.engine[price]
+    def _engine_work(self, agent: int, engine: int, done: int, price: int) -> None:
+        p = self._prices
+        self._v[done] = end = self._later(self._v[agent], self._v[engine]) + p.engine[price]
+        self._v[engine] = end
+        self._v[agent] = self._later(self._v[agent], end - p.ahead[price] - p.busy[price])  # its busy cycles follow
 
     def _flight(self, landing: int, price: int) -> None:
         self._v[landing] = self._v[landing] + self._prices.flight[price]
@@ -106,6 +111,13 @@ class Evaluation:
         self._wait(agent, seen_at, price, landed, recorded)
         self._v[agent] = self._chosen(seen <= tried, asked, self._v[agent])
 
+    def _try(self, agent: int, seen_at: int, price: int, landed: int) -> None:
+        """``TimedRun._suspended``; the busy cycles of the try follow, and are part of when it returns."""
+        asked, seen, p = self._v[agent], self._v[seen_at], self._prices
+        self._undecided |= (seen == asked) | (seen >= asked + p.limit)
+        self._wait(agent, seen_at, price, landed, recorded=True)
+        self._v[agent] = self._chosen(seen <= asked, asked, self._v[agent] - p.record - p.busy[price])
+
     def _group(self, agent: int, ready_at: int, price: int) -> None:
         asked = self._v[agent]
         self._v[agent] = asked + self._prices.busy[price]
@@ -122,6 +134,12 @@ class Evaluation:
             wrong |= p.visible[one] != p.visible[other]
         for price in self._formula.queued:
             wrong |= p.engine[price] == 0
+        if self._formula.tries:
+            wrong |= p.limit == 0
+        for price in self._formula.quartered:
+            wrong |= p.ahead[price] >= NO_LIMIT
+        for demand in p.demand:  # works that slow each other: by how much depends on when they meet
+            wrong |= demand > 0
         return wrong
 
     def _result(self) -> Evaluated:

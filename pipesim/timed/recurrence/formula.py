@@ -23,16 +23,18 @@ class Do(IntEnum):
     LEAVE = 5  #: agent v goes on at v, from a meeting
     AFTER = 6  #: v must be after v, or the formula says nothing
     COPY = 7  #: agent v issues a copy on the engine v; its landing is v; p; flag: the first, which is cold
-    ENGINE_WORK = 8  #: agent v gives work to the engine v; p
+    ENGINE_WORK = 8  #: agent v gives work to the engine v, which ends with it at v; p
     FLIGHT = 9  #: v = v + flight of p
     GROUP = 10  #: agent v waits for groups that are finished at v (-1: none); p
     WAIT_UNLESS = 11  #: as WAIT, but for nothing if a try at v has seen it
+    TRY = 12  #: agent v is suspended in a try until it has seen what is seen at v; p; flag: woken by a landing
 
 
 #: Places of the operands that are values which an instruction reads.
 _READ: dict[Do, tuple[int, ...]] = {
     Do.ADD: (0,), Do.SAVE: (1,), Do.LATER: (1, 2), Do.SEEN: (1,), Do.WAIT: (0, 1), Do.LEAVE: (0, 1), Do.AFTER: (0, 1),
     Do.COPY: (0, 1), Do.ENGINE_WORK: (0, 1), Do.FLIGHT: (0,), Do.GROUP: (0, 1), Do.WAIT_UNLESS: (0, 1, 5),
+    Do.TRY: (0, 1),
 }  # fmt: skip
 
 Instruction = tuple[int, ...]
@@ -40,9 +42,13 @@ Instruction = tuple[int, ...]
 
 @dataclass(frozen=True)
 class Priced:
-    """An operation whose cost the formula uses. ``recorded``: the cost of a record is part of it."""
+    """An operation whose cost the formula uses, and the line that says what work it does (-1: none).
+
+    ``recorded``: the cost of a record is part of it.
+    """
 
     op: Operation
+    line: int
     recorded: bool
 
 
@@ -51,8 +57,9 @@ class Formula:
     """The times of one program.
 
     ``sums``: numbers of the priced operations of each sum. ``alike``: pairs of prices whose visible cycles must be
-    equal. ``queued``: prices of copies that must take some time on their engine. ``landings``: all of them, with the
-    CTA of their issuer and whether they hold memory open.
+    equal. ``queued``: prices of copies that must take some time on their engine. ``quartered``: prices of
+    multiplications that only the tensor core of a quarter makes. ``tries``: prices of tries that can be suspended.
+    ``landings``: all of them, with the CTA of their issuer and whether they hold memory open.
     """
 
     ctas: tuple[int, ...]  #: of each agent
@@ -62,6 +69,8 @@ class Formula:
     sums: list[tuple[int, ...]] = field(default_factory=list)
     alike: set[tuple[int, int]] = field(default_factory=set)
     queued: set[int] = field(default_factory=set)
+    tries: set[int] = field(default_factory=set)
+    quartered: set[int] = field(default_factory=set)
     landings: list[tuple[int, int, bool]] = field(default_factory=list)
 
     def drop_unread(self) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from pipesim.model.program import Program
-from pipesim.timed.costs import Prices
+from pipesim.timed.costs import Prices, record_cycles
 from pipesim.timed.profile import Profile
 from pipesim.timed.recurrence.formula import Formula
 
@@ -25,41 +25,50 @@ class PriceTable:
     visible: list[Any]
     engine: list[Any]
     flight: list[Any]
+    demand: list[Any]
+    ahead: list[Any]
     sums: list[Any]
     record: Any
     retry: Any
     poll: Any
     cold: Any
+    start: Any
+    limit: Any
 
 
 def price_table(program: Program, formula: Formula, profiles: Sequence[Profile], *, traced: bool) -> PriceTable:
     """The prices of a formula under these profiles."""
     fields: Any
     rest: list[Any]
+    record: Any
+    records = [record_cycles(program, profile, traced=traced) for profile in profiles]
     if len(profiles) == 1:
-        profile = profiles[0]
-        fields = zip(*_costs(program, formula, profile, traced=traced), strict=True)
+        profile, record = profiles[0], records[0]
+        fields = zip(*_costs(program, formula, profile, record, traced=traced), strict=True)
         rest = [profile[name] for name in _NAMES]
     else:
-        costs = [_costs(program, formula, profile, traced=traced) for profile in profiles]
+        costs = [
+            _costs(program, formula, each, record, traced=traced)
+            for each, record in zip(profiles, records, strict=True)
+        ]
         flat = np.array(costs, dtype=np.int64).reshape(len(profiles), len(formula.priced), _FIELDS)
         fields = np.ascontiguousarray(flat.transpose(2, 1, 0))
         rest = [np.array([each[name] for each in profiles], dtype=np.int64) for name in _NAMES]
-    record, retry, poll, cold = rest
-    busy, visible, engine, flight = map(list, fields) if formula.priced else ([], [], [], [])
+        record = np.array(records, dtype=np.int64)
+    busy, visible, engine, flight, demand, ahead = map(list, fields) if formula.priced else ([],) * _FIELDS
     sums = [sum(busy[number] for number in numbers) for numbers in formula.sums]
-    return PriceTable(len(profiles) > 1, busy, visible, engine, flight, sums, record * traced, retry, poll, cold)
+    return PriceTable(len(profiles) > 1, busy, visible, engine, flight, demand, ahead, sums, record, *rest)
 
 
-_NAMES = ("record.issue", "wait.retry", "wait.poll", "copy.cold")
-_FIELDS = 4
+_NAMES = ("wait.retry", "wait.poll", "copy.cold", "cta.start", "try.limit")
+_FIELDS = 6
 
 
-def _costs(program: Program, formula: Formula, profile: Profile, *, traced: bool) -> list[tuple[int, int, int, int]]:
+def _costs(program: Program, formula: Formula, profile: Profile, record: int, *, traced: bool) -> list[tuple[int, ...]]:
     price = Prices(program, profile, traced=traced)
-    record = profile["record.issue"] if traced else 0
-    found = []
+    found: list[tuple[int, ...]] = []
     for each in formula.priced:
-        cost = price(each.op)
-        found.append((cost.busy + record * each.recorded, cost.visible, cost.engine, cost.flight))
+        cost = price(each.op, each.line)
+        busy = cost.busy + record * each.recorded
+        found.append((busy, cost.visible, cost.engine, cost.flight, cost.demand, cost.ahead))
     return found

@@ -10,12 +10,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from pipesim.model.groups import TRIP_BEGINS
 from pipesim.model.program import Program
+from pipesim.timed.outline import outline
 from pipesim.timed.skip.laps import RepeatedCode
 from pipesim.timed.skip.moment import RunMoment
 
-FEWEST_TRIPS = 24  #: of the agent that is followed: below, nothing is gained
+FEWEST_TRIPS = 100  #: of the agent that is followed: below, little is gained
 LEAST_GAIN = 200  #: operations left out by a leap that is worth it
 
 
@@ -33,9 +33,10 @@ class Finder:
 
     def __init__(self, program: Program) -> None:
         self._code = RepeatedCode(program)
-        trips = [[pc for pc, op in enumerate(code) if op[0] in TRIP_BEGINS] for code in program.code]
+        trips = outline(program).trips
         self.leader = max(range(len(trips)), key=lambda agent: len(trips[agent]), default=-1)
         self.marks: Sequence[int] = trips[self.leader] if trips and len(trips[self.leader]) >= FEWEST_TRIPS else ()
+        self._fruitless = self._next = 0  # moments taken that repeat nothing, and when the next may be
         self._anchor: tuple[tuple[int, ...], RunMoment] | None = None
         self._second: RunMoment | None = None  # repeats the anchor
         self._trip = self._anchored = self._confirmed_at = 0
@@ -53,10 +54,13 @@ class Finder:
         elif self._second is not None:
             if self._trip == self._confirmed_at:
                 return self._confirmed(self._anchor[1], self._second, take())
-        elif glance == self._anchor[0]:
+        elif glance == self._anchor[0] and self._trip >= self._next:
             now = take()
             if now.repeats(self._anchor[1]) and self._gain(self._anchor[1], now) >= LEAST_GAIN:
                 self._second, self._confirmed_at = now, 2 * self._trip - self._anchored
+            else:  # the more often in vain, the more seldom
+                self._fruitless += 1
+                self._next = self._trip + self._fruitless // 16
         return None
 
     def _confirmed(self, first: RunMoment, second: RunMoment, third: RunMoment) -> Leap | None:
@@ -64,6 +68,7 @@ class Finder:
         if not third.repeats(second) or third.since(second) != second.since(first):
             return None
         self._anchor = None  # the next repetition is another one
+        self._fruitless = 0
         return Leap(second, third, self._more(first, second) - 1)
 
     def _gain(self, first: RunMoment, second: RunMoment) -> int:

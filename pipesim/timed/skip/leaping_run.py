@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import simpy
+from simpy.core import EmptySchedule
 
+from pipesim.timed.outline import outline
 from pipesim.timed.skip.finder import Finder, Leap
 from pipesim.timed.skip.moment import Due, RunClocks, RunMoment, advance, moment
 from pipesim.timed.timed_run import HappensAt, TimedRun
@@ -16,20 +18,26 @@ class LeapingRun(TimedRun):
 
     def _drain(self) -> None:
         finder = Finder(self._program)
+        self._places = outline(self._program).places
         pcs = self._live.pcs
         for mark in finder.marks:
-            if pcs[finder.leader] > mark:
+            if pcs[finder.leader] > mark:  # left out, or passed in one move
                 continue
-            while self._env.peek() != simpy.core.Infinity and pcs[finder.leader] <= mark:
-                self._env.step()
+            try:
+                while pcs[finder.leader] <= mark:
+                    self._env.step()
+            except EmptySchedule:
+                return
             leap = finder.look(self._glance(), self._moment)
             if leap is not None:
                 self._leap(leap)
         super()._drain()
 
     def _glance(self) -> tuple[int, ...]:
-        """When each agent moves next, in cycles from now."""
-        return tuple([turn.at - self._now if turn.callbacks is not None else -1 for turn in self._turns])
+        """When each agent moves next, in cycles from now, and what it does then."""
+        when = [turn.at - self._now if turn.callbacks is not None else -1 for turn in self._turns]
+        what = [places[pc] if pc < len(places) else -1 for places, pc in zip(self._places, self._live.pcs, strict=True)]
+        return (*when, *what)
 
     def _moment(self) -> RunMoment:
         clocks = RunClocks(
@@ -37,10 +45,20 @@ class LeapingRun(TimedRun):
             entered=tuple(self._entered),
             visible=tuple(self._visible),
             landed=tuple(self._landed),
-            free=(*self._engine_free, *self._matrix_free),
+            free=(*self._engine_free, *self._matrix_free, *self._multiplied, *self._memory_free),
             waiters=tuple(map(tuple, self._waiters)),
             held=tuple(flight.sequence for flight in self._held),
-            rest=(*self._cold, *self._alive, *self._left, *self._ends, len(self._faults), len(self._late)),
+            rest=(
+                *self._cold,
+                *self._alive,
+                *self._left,
+                *self._ends,
+                len(self._faults),
+                len(self._late),
+                *self._slots.moment(self._now),
+                *((agent, since - self._now, at - self._now) for agent, (since, at) in sorted(self._tries.items())),
+                *((agent, at - self._now) for agent, at in sorted(self._issuing.items())),
+            ),
             steps=self._steps,
             queued=self._queued,
             stamps=len(self._buffer),
@@ -72,10 +90,12 @@ class LeapingRun(TimedRun):
         self._launched = self._live.issued
         flights = {flight.sequence: flight for flight in self._live.flights}
         self._held = [flights[numbers[flight.sequence]] for flight in self._held]
-        for clock in (self._visible, self._engine_free, self._matrix_free):
+        for clock in (self._visible, self._engine_free, self._matrix_free, self._multiplied, self._memory_free):
             clock[:] = [at + later if at > now.now else at for at in clock]
         still = [a == b for a, b in zip(before.entered, now.entered, strict=True)]
-        self._entered = [at if kept else at + later for at, kept in zip(self._entered, still, strict=True)]
+        self._entered[:] = [at if kept else at + later for at, kept in zip(self._entered, still, strict=True)]
+        self._slots.later(later)
+        self._issuing.update({agent: at + later for agent, at in self._issuing.items()})
         self._now += later
         self._env = simpy.Environment(initial_time=self._now)
         self._push = self._env.schedule
@@ -88,6 +108,9 @@ class LeapingRun(TimedRun):
                 self._schedule(self._turns[due.agent], at)
             else:
                 self._takes_off(flights[numbers[due.flight]], at)
+        self._tries = {agent: (since + later, until + later) for agent, (since, until) in self._tries.items()}
+        for agent in self._tries:
+            self._watch(agent)
         self._queued = queued
 
 

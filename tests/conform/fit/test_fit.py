@@ -15,7 +15,7 @@ from pipesim.targets import find
 from pipesim.timed.profile import Profile, load_profile
 from tests.support.synthetic import synthetic
 
-BASE = load_profile("h200")
+BASE = replace(load_profile("h200"), version=3)  # which prices no works: reads have a price of their own
 TRUE = {"copy.latency": 310, "read.bytes_per_kcycle": 60_000, "copy.issue": 150, "work.issue": 40}
 RINGS = ((1, 1024, 0), (1, 16384, 30), (2, 7168, 150), (4, 2048, 0), (4, 24576, 0))
 
@@ -88,7 +88,7 @@ def test_the_capture_that_determines_a_value_is_proposed() -> None:
 def test_a_value_that_the_profile_lacks_is_fitted_with_what_is_taken_for_it() -> None:
     (only,) = observations(BASE, RINGS[:1])
     problem = FitProblem([only], BASE)
-    assert problem.start.items() <= BASE.values.items()
+    assert {name: value for name, value in problem.start.items() if "/" not in name}.items() <= BASE.values.items()
     assert problem.profile(["new/work.cycles"], [7.0]).values["new/work.cycles"] == 7  # type: ignore[arg-type]
 
 

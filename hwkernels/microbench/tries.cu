@@ -1,0 +1,22 @@
+// How long one try_wait takes on an mbarrier that nobody completes: the first of a thread, and TRIES more. Every try ends
+// by itself at the chip's limit. out: [1 + TRIES] cycles.
+#include "mbarrier.cuh"
+
+static constexpr unsigned TRIES = 4;
+
+extern "C" __global__ void __launch_bounds__(32) tries(unsigned, unsigned *out) {
+    __shared__ __align__(8) unsigned long long word;
+    const unsigned barrier = (unsigned)__cvta_generic_to_shared(&word);
+    if (threadIdx.x) return;
+    mbarrier_init(barrier, 1);
+    asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+    unsigned last, now, found = 0;
+    asm volatile("mov.u32 %0, %%clock;" : "=r"(last)::"memory");
+#pragma unroll
+    for (unsigned i = 0; i <= TRIES; ++i) {
+        found += mbarrier_try_wait(barrier, 0);
+        asm volatile("mov.u32 %0, %%clock;" : "=r"(now) : "r"(found) : "memory");
+        out[i] = now - last;
+        asm volatile("mov.u32 %0, %%clock;" : "=r"(last)::"memory");
+    }
+}

@@ -1,0 +1,45 @@
+"""What a role does between its barrier operations: named work, in amounts of a few classes, without any time.
+
+A work belongs to operations of a program through their source line (``Work.line``): every edit that keeps an
+operation's line keeps its work. How long an amount takes is a latency profile's business (``pipesim.timed.work``).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+#: Class of work → what one unit of it is. All amounts are of one warp.
+WORK_CLASSES: dict[str, str] = {
+    "rounds": "accesses to shared memory that each need the result of the one before: batches of loads with their use",
+    "fma": "warp instructions of floating-point arithmetic",
+    "alu": "warp instructions of integer arithmetic, comparisons, conversions and moves",
+    "exp2": "warp instructions on the special-function unit: exponentials, reciprocals",
+    "shuffles": "warp shuffles that each need the one before",
+    "shared_bytes": "bytes read from and written to shared memory",
+    "global_accesses": "accesses to global memory that each need the result of the one before",
+    "global_bytes": "bytes written to global memory",
+    "copies": "instructions that start a bulk copy, beyond those that are operations of the program",
+    "cluster_fences": "arrives at cluster scope, which take effect when all earlier accesses are done",
+    "mma": "multiply-adds of a warp's part of a matrix multiplication by its warp group",
+    "mma_registers": "the same where one operand is in registers, not in shared memory",
+    "products": "instructions that these multiply-adds are divided among",
+    "spin": "cycles that the work takes at least, because it reads the clock until they have passed",
+}
+
+
+@dataclass(frozen=True)
+class Work:
+    """Side table: what the operations of one line do.
+
+    ``line`` is an index of ``Program.sources``; ``name`` is ``kernel/work``, by which a profile knows it; ``amounts``
+    are pairs of a class of :data:`WORK_CLASSES` and a number of its units. Of an operation that takes time by itself
+    (READ, WRITE, WORK, ENGINE_WORK) the work is all that it does; of any other one it comes after it.
+    """
+
+    line: int
+    name: str
+    amounts: tuple[tuple[str, int], ...] = ()
+
+    def amount(self, kind: str) -> int:
+        """How many units of this class, 0 if it has none."""
+        return dict(self.amounts).get(kind, 0)

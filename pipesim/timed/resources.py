@@ -1,0 +1,118 @@
+"""What warps of an SM share while they compute: the issue slots of its four quarters.
+
+A warp belongs to quarter ``warp % 4``. A work has a time alone, and a demand: the cycles of the quarter that its
+instructions take. The quarter's tensor core takes a share of it, too, while it works (it reads and writes registers),
+and is itself not slowed (measured: ``hwkernels/microbench/tensor.cu``). While the works on a quarter demand more than
+it has, all of them are slowed in the same proportion (processor sharing). The order is not static: who is slowed
+depends on who runs at the same time.
+
+Times are whole cycles, the rest of a work whole thousandths of one. A work's end is looked for at the earliest time
+that it can have, and again if it was slowed until then: others make it slower, never faster.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from pipesim.model.tables import Agent
+from pipesim.timed.costs import Cost
+from pipesim.timed.work import QUARTERS
+
+_PARTS = 1000  #: of a cycle
+
+_Quarter = tuple[int, int]  #: of which CTA, and which of its quarters
+
+
+@dataclass
+class _Job:
+    """A work under way. ``rest``: thousandths of a cycle, were it alone; ``share``: of a quarter, in thousandths."""
+
+    rest: int
+    share: int
+
+
+class IssueSlots:
+    """The issue slots of the quarters of all SMs of a cluster, and the works that run on them, by agent."""
+
+    def __init__(self, agents: Sequence[Agent], tensor_share: int) -> None:
+        self._tensor_share = tensor_share  # thousandths of a quarter
+        self._quarter: list[_Quarter] = [(each.cta, each.warp % QUARTERS) for each in agents]
+        self._jobs: dict[_Quarter, dict[int, _Job]] = {where: {} for where in self._quarter}
+        self._seen = dict.fromkeys(self._jobs, 0)  # until when the rests on a quarter are known
+        self._under_way: set[int] = set()
+        self._multiplying: dict[_Quarter, list[tuple[int, int]]] = {where: [] for where in self._jobs}
+
+    def __contains__(self, agent: int) -> bool:
+        return agent in self._under_way
+
+    def begin(self, agent: int, now: int, cost: Cost) -> int:
+        """A work begins; the earliest time of its end."""
+        jobs = self._until(self._quarter[agent], now)
+        jobs[agent] = _Job(_PARTS * cost.busy, -(-_PARTS * min(cost.demand, cost.busy) // max(1, cost.busy)))
+        self._under_way.add(agent)
+        return now + cost.busy
+
+    def ended(self, agent: int, now: int) -> int:
+        """Now if the agent's work has ended, which is then forgotten; else the earliest time at which it can end."""
+        jobs = self._until(self._quarter[agent], now)
+        rest = jobs[agent].rest
+        if 2 * rest > _PARTS:  # less is what rounding has left
+            return now + -(-rest // _PARTS)
+        del jobs[agent]
+        self._under_way.remove(agent)
+        return now
+
+    def multiplies(self, agent: int, start: int, end: int) -> None:
+        """The tensor core of the agent's quarter works from then until then, after all that it was given before."""
+        spans = self._multiplying[self._quarter[agent]]
+        if spans and spans[-1][1] == start:
+            spans[-1] = (spans[-1][0], end)
+        else:
+            spans.append((start, end))
+
+    def moment(self, now: int) -> tuple[tuple[int, ...], ...]:
+        """All that decides when the works end, relative to ``now``."""
+        works = tuple(
+            (agent, job.rest, job.share, now - self._seen[where])
+            for where, jobs in self._jobs.items()
+            for agent, job in jobs.items()
+        )
+        tensor = tuple(
+            (number, max(start, self._since(where, now)) - now, end - now)
+            for number, (where, spans) in enumerate(self._multiplying.items())
+            for start, end in spans
+            if end > self._since(where, now)
+        )
+        return works + tensor
+
+    def _since(self, where: _Quarter, now: int) -> int:
+        """From when on it matters what the tensor core did."""
+        return self._seen[where] if self._jobs[where] else now
+
+    def later(self, cycles: int) -> None:
+        """Everything under way happens so many cycles later."""
+        for where in self._seen:
+            self._seen[where] += cycles
+            self._multiplying[where] = [(start + cycles, end + cycles) for start, end in self._multiplying[where]]
+
+    def _until(self, where: _Quarter, now: int) -> dict[int, _Job]:
+        """The works on a quarter, with what is left of them now."""
+        jobs, since = self._jobs[where], self._seen[where]
+        self._seen[where] = now
+        multiplied = self._multiplied(where, since, now)
+        if jobs and now > since:
+            wanted = sum(job.share for job in jobs.values() if job.rest > 0)
+            beside, alone = max(_PARTS, wanted + self._tensor_share), max(_PARTS, wanted)
+            done = _PARTS * _PARTS * multiplied // beside + _PARTS * _PARTS * (now - since - multiplied) // alone
+            for job in jobs.values():
+                job.rest -= done
+        return jobs
+
+    def _multiplied(self, where: _Quarter, since: int, now: int) -> int:
+        """Cycles between the two times in which a quarter's tensor core works; what is over by then is forgotten."""
+        spans = self._multiplying[where]
+        cycles = sum(max(0, min(end, now) - max(start, since)) for start, end in spans)
+        if spans and spans[0][1] <= now:
+            self._multiplying[where] = [span for span in spans if span[1] > now]
+        return cycles

@@ -1,0 +1,141 @@
+"""How long a named work takes: its amounts at the device's rates, scaled as fitted for this work, and its overhead.
+
+A work alone takes ``overhead + scale * (sum of amounts times rates)``. Where the warps of an SM can ask for more than
+it has, a work has a demand: of its shared memory, which serves one access after another, or of the issue slots of a
+quarter (:mod:`pipesim.timed.resources`).
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+
+from pipesim.model.program import Program
+from pipesim.model.work import Work
+from pipesim.timed.profile import Profile, scaled
+
+OVERHEAD, SCALE = ".cycles", ".permille"  #: what follows the name of a work in the names of its two constants
+QUARTERS = 4  #: of an SM, each with issue slots and units of its own; a warp is on quarter ``warp % 4``
+#: Cycles that a quarter takes over one warp instruction of its special-function unit, which has 4 lanes (CUDA
+#: programming guide, throughput of arithmetic instructions; measured: ``class.exp2``). Others take one.
+_EXP2_CYCLES = 8
+_ISSUED = ("fma", "alu", "shuffles", "exp2")
+#: Thousandths of a memory that warps can ask for together without a queue in the model: it would be of a few cycles.
+CROWD = 1250
+_RATED = (
+    "rounds",
+    "fma",
+    "alu",
+    "exp2",
+    "shuffles",
+    "shared_bytes",
+    "global_accesses",
+    "global_bytes",
+    "copies",
+    "cluster_fences",
+)
+
+
+class Works:
+    """The prices of a program's works under a profile."""
+
+    def __init__(self, program: Program, profile: Profile) -> None:
+        self._profile = profile
+        self._meets = _who_meet(program)
+        self.of_line = program.work_of_line if profile.prices_work else {}
+        self._crowded = self._who_crowds(program)
+
+    def cycles(self, work: Work) -> int:
+        """Cycles of a warp that does it alone."""
+        amounts = dict(work.amounts)
+        rate = self._rates(work)
+        rated = sum(amounts[kind] * rate[f"class.{kind}"] for kind in _RATED if kind in amounts)
+        overhead, scale = constants(self._profile, work.name)
+        alone = overhead + -(-rated * scale // 10**6)
+        spin = amounts["spin"] + self._profile["work.issue"] if amounts.get("spin") else 0
+        return max(alone, spin)
+
+    def _rates(self, work: Work) -> dict[str, int] | Profile:
+        """The profile's rates; not as its own where constants of the work were fitted to what they come to."""
+        return self._profile.values if self._profile.knows(work.name) else self._profile
+
+    def demand(self, work: Work) -> int:
+        """Cycles that it takes the issue slots of its quarter (of a multiplication: any), 0 where nobody else does."""
+        return (_slots(work) or _multiply_adds(work)) if work.name in self._meets else 0
+
+    def moving(self, work: Work) -> tuple[int, int]:
+        """Cycles that an access takes its SM's memory, and in which a warp alone is served; 0 where there is enough."""
+        return self._moving(work) if work.name in self._crowded else (0, 0)
+
+    def _moving(self, work: Work) -> tuple[int, int]:
+        """What of the SM's memory its bytes take, and how long a warp alone takes over loading or storing them."""
+        rate, scale = self._rates(work), constants(self._profile, work.name)[1]
+        moved = work.amount("shared_bytes")
+        alone = -(-(moved * rate["class.shared_bytes"] + work.amount("rounds") * rate["class.rounds"]) * scale // 10**6)
+        return min(alone, scaled(moved, rate["shared.bytes_per_kcycle"])), alone
+
+    def _who_crowds(self, program: Program) -> frozenset[str]:
+        """The works that move shared memory on an SM whose warps could together ask for more than it moves."""
+        if not self.of_line or not any(work.amount("shared_bytes") for work in program.work):
+            return frozenset()
+        asked: dict[int, int] = defaultdict(int)
+        names: dict[int, set[str]] = defaultdict(set)
+        for agent, lines in zip(program.agents, program.lines, strict=True):
+            works = [program.work_of_line[line] for line in set(lines) & program.work_of_line.keys()]
+            moving = [(work.name, *self._moving(work)) for work in works if work.amount("shared_bytes")]
+            asked[agent.cta] += max((1000 * demand // max(1, alone) for _, demand, alone in moving), default=0)
+            names[agent.cta] |= {name for name, _, _ in moving}
+        return frozenset(name for cta, share in asked.items() if share > CROWD for name in names[cta])
+
+    def multiplication(self, work: Work) -> tuple[int, int, int]:
+        """One warp's part of a multiplication: cycles to issue it, cycles of the tensor core of its quarter, and how
+        many cycles of such work the quarter takes in advance.
+        """
+        issue, scale = constants(self._profile, work.name)
+        cycles = -(-scaled(QUARTERS * _multiply_adds(work), self._rates(work)["mma.per_kcycle"]) * scale // 1000)
+        products = work.amount("products")
+        issue += -(-products * self._profile["class.products"] // 1000)
+        return issue, cycles, cycles * self._profile["mma.queue"] // max(1, products)
+
+
+def constants(profile: Profile, name: str) -> tuple[int, int]:
+    """Overhead in cycles and scale in thousandths of the work of this name: 0 and 1,000 if the profile has none."""
+    return profile.values.get(name + OVERHEAD, 0), profile.values.get(name + SCALE, 1000)
+
+
+def _multiply_adds(work: Work) -> int:
+    return work.amount("mma") + work.amount("mma_registers")
+
+
+def _slots(work: Work) -> int:
+    """Cycles of a quarter: of its special-function unit and of what comes before it, or of all instructions."""
+    special = _EXP2_CYCLES * work.amount("exp2") + work.amount("alu")
+    return max(special, sum(work.amount(kind) for kind in _ISSUED))
+
+
+def _who_meet(program: Program) -> frozenset[str]:
+    """The works that agents can do while another agent of their quarter does its own, or its tensor core works."""
+    if not any(work.amount("exp2") for work in program.work):
+        return frozenset()
+    multiplied = {
+        (program.agents[a].cta, program.agents[a].warp % QUARTERS)
+        for a, lines in enumerate(program.lines)
+        for line in set(lines) & program.work_of_line.keys()
+        if _multiply_adds(program.work_of_line[line])
+    }
+    on: dict[tuple[int, int], dict[int, set[str]]] = defaultdict(dict)
+    for a, lines in enumerate(program.lines):
+        names = {program.work_of_line[line].name for line in set(lines) & program.work_of_line.keys()}
+        names = {
+            name
+            for name in names
+            if any(_slots(work) or _multiply_adds(work) for work in program.work if work.name == name)
+        }
+        if names:
+            on[program.agents[a].cta, program.agents[a].warp % QUARTERS][a] = names
+    return frozenset(
+        name
+        for quarter, agents in on.items()
+        if len(agents) > 1 or quarter in multiplied
+        for names in agents.values()
+        for name in names
+    )

@@ -1,0 +1,157 @@
+"""Works that share a quarter of an SM: alone as fast as they can be, together no faster than the quarter."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from pipesim.model.tables import ALL_LANES, Agent
+from pipesim.targets import find
+from pipesim.timed.costs import Cost, Prices
+from pipesim.timed.engine import simulate
+from pipesim.timed.profile import Profile, load_profile
+from pipesim.timed.resources import IssueSlots
+from pipesim.trace.schema import EventKind
+
+
+def agents(*warps: int) -> list[Agent]:
+    return [Agent(0, warp, ALL_LANES, "use", index) for index, warp in enumerate(warps)]
+
+
+TENSOR = 500  #: thousandths of a quarter that its tensor core takes
+
+
+def shared(*warps: int) -> IssueSlots:
+    return IssueSlots(agents(*warps), TENSOR)
+
+
+def ends(slots: IssueSlots, begins: dict[int, tuple[int, Cost]]) -> dict[int, int]:
+    """When each agent's work ends that begins at a time with a cost: looked for as an engine does."""
+    due = [(at, agent, cost) for agent, (at, cost) in begins.items()]
+    found: dict[int, int] = {}
+    while due:
+        due.sort(key=lambda each: each[:2])
+        at, agent, cost = due.pop(0)
+        if agent not in slots:
+            due.append((slots.begin(agent, at, cost), agent, cost))
+        elif (later := slots.ended(agent, at)) > at:
+            due.append((later, agent, cost))
+        else:
+            found[agent] = at
+    return found
+
+
+HALF, MOST = Cost(1000, demand=500), Cost(1000, demand=750)
+
+
+def test_two_that_fit_do_not_slow_each_other() -> None:
+    assert ends(shared(0, 4), {0: (0, HALF), 1: (0, HALF)}) == {0: 1000, 1: 1000}
+
+
+def test_two_that_do_not_fit_end_when_the_quarter_has_done_both() -> None:
+    assert ends(shared(0, 4), {0: (0, MOST), 1: (0, MOST)}) == {0: 1500, 1: 1500}
+
+
+def test_other_quarters_are_apart() -> None:
+    assert ends(shared(0, 5), {0: (0, MOST), 1: (0, MOST)}) == {0: 1000, 1: 1000}
+
+
+def test_only_what_runs_at_the_same_time_is_shared() -> None:
+    """The second begins when the first has 400 cycles left: these take 600, and 600 of its own are left then."""
+    first, second = ends(shared(0, 4), {0: (0, MOST), 1: (600, MOST)}).values()
+    assert (first, second - 1800 in (0, 1)) == (1200, True), "a cycle may be lost where thousandths are rounded"
+
+
+def test_a_tensor_core_slows_a_work_only_while_it_works() -> None:
+    """200 cycles before it, 500 beside it at 1 of 1.25 cycles, the other 400 after it."""
+    slots = shared(0, 4)
+    slots.multiplies(1, 200, 700)
+    assert ends(slots, {0: (0, MOST)}) == {0: 200 + 500 + 400}
+    other = shared(0, 5)
+    other.multiplies(1, 200, 700)
+    assert ends(other, {0: (0, MOST)}) == {0: 1000}, "the tensor core of another quarter"
+    assert ends(shared(0, 4), {0: (0, HALF)}) == {0: 1000}
+
+
+def test_a_moment_has_what_a_tensor_core_has_still_to_do() -> None:
+    slots, later = shared(0, 4), shared(0, 4)
+    slots.multiplies(0, 100, 900)
+    later.multiplies(0, 5100, 5900)
+    assert slots.moment(300) == later.moment(5300) != shared(0, 4).moment(300)
+    assert slots.moment(900) == shared(0, 4).moment(900)
+
+
+def test_moments_are_relative() -> None:
+    """Two states with the same future are equal, and a leap in time changes nothing but the time."""
+    moments = []
+    for begin in (0, 5000):
+        slots = shared(0, 4)
+        slots.begin(0, begin, MOST)
+        slots.begin(1, begin + 100, MOST)
+        moments.append(slots.moment(begin + 100))
+    assert moments[0] == moments[1] != ()
+    slots.later(7000)
+    assert slots.moment(12100) == moments[1]
+    assert slots.ended(0, 13000) == 13000 + 900 - 600
+
+
+def exponentials(program_params: dict[str, int], profile: Profile) -> list[int]:
+    """How long each softmax of the recorded CTA takes."""
+    trace = simulate(find("attention_sm90").build(program_params), profile).trace
+    kinds = [site.kind for site in trace.meta.sites]
+    begun: dict[int, int] = {}
+    found = []
+    for agent, site, cycle in zip(
+        trace.events.agent.tolist(), trace.events.site.tolist(), trace.events.cycle.tolist(), strict=True
+    ):
+        if kinds[site] is EventKind.WORK_BEGIN:
+            begun[agent] = cycle
+        elif kinds[site] is EventKind.WORK_END:
+            found.append(cycle - begun[agent])
+    return found
+
+
+def test_a_second_group_slows_the_softmax_of_the_first() -> None:
+    """Two consumer groups that do not take turns compute at the same time."""
+    base = load_profile("h200")
+    profile = replace(base, values={**base.values, "attention/softmax.permille": 900, "attention/softmax.cycles": 0})
+    alone = exponentials({"num_consumer": 1, "kv_blocks": 6}, profile)
+    together = exponentials({"num_consumer": 2, "pingpong": 0, "kv_blocks": 6}, profile)
+    assert max(together) > 1.2 * max(alone)
+
+
+def test_its_own_multiplication_slows_a_softmax() -> None:
+    """The first block has none beside it."""
+    base = load_profile("h200")
+    values = {"attention/softmax.permille": 1100, "attention/softmax.cycles": 0}
+    for share, slower in (0, False), (900, True):
+        profile = replace(base, values={**base.values, **values, "mma.slots_permille": share})
+        found = exponentials({"num_consumer": 1, "kv_blocks": 6}, profile)
+        assert (min(found) < max(found)) is slower
+
+
+def test_who_is_alone_on_a_quarter_asks_for_nothing() -> None:
+    """Without a work of the tensor core, and without a second group."""
+    profile = load_profile("h200")
+    demands = {}
+    for groups in (1, 2):
+        program = find("attention_sm90").build({"num_consumer": groups, "kv_blocks": 2})
+        if groups == 1:
+            program = replace(program, work=tuple(work for work in program.work if not work.amount("products")))
+        price = Prices(program, profile, traced=False)
+        softmax = [work.line for work in program.work if work.name == "attention/softmax"]
+        demands[groups] = {
+            price(op, line).demand
+            for code, lines in zip(program.code, program.lines, strict=True)
+            for op, line in zip(code, lines, strict=True)
+            if line in softmax
+        }
+    assert demands[1] == {0}
+    assert demands[2] == {8 * 66 + 64}
+
+
+def test_a_run_that_skips_what_repeats_is_the_same_run() -> None:
+    program = find("attention_sm90").build({"kv_blocks": 60})
+    profile = load_profile("h200")
+    leaping, whole = (simulate(program, profile, skip=skip) for skip in (True, False))
+    assert leaping.cycles == whole.cycles
+    assert leaping.trace.events.cycle.tolist() == whole.trace.events.cycle.tolist()

@@ -1,0 +1,228 @@
+"""What a role does between its barriers: amounts in the program, constants in the profile, and no operation."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from pipesim.errors import ProgramFormatError, ProtocolError
+from pipesim.lang.protocol import Protocol
+from pipesim.lang.warp import Warp
+from pipesim.model.edits import deleted, listing, with_listings
+from pipesim.model.ops import Engine, Op
+from pipesim.model.program import Program
+from pipesim.model.program_json import dumps, loads
+from pipesim.model.work import Work
+from pipesim.pipelines import ProducerConsumerPipeline
+from pipesim.targets import find
+from pipesim.timed.costs import Prices
+from pipesim.timed.engine import simulate
+from pipesim.timed.profile import FIELDS, Profile, load_profile
+from pipesim.timed.work import constants
+
+
+def ring(**amounts: int) -> Program:
+    """A ring whose two consumer warps read a tile, and do this with it."""
+    p = Protocol("ring")
+    tile, storage = p.smem("tile", 2, 4096), p.mbarriers("pipe", 4)
+
+    @p.init
+    def init() -> None:
+        ProducerConsumerPipeline(storage, 2).init_mbars(1, 2)
+
+    @p.role("load")
+    def load(w: Warp) -> None:
+        pipe = ProducerConsumerPipeline(storage, 2)
+        with w.elect_one():
+            for i in w.loop(6, "tiles"):
+                with pipe.produce() as stage:
+                    stage.mbar().expect_bytes(4096)
+                    w.tma_load(tile[stage.index()], stage.mbar(), i)
+
+    @p.role("use", warps=2)
+    def use(w: Warp) -> None:
+        pipe = ProducerConsumerPipeline(storage, 2)
+        for i in w.loop(6, "tiles"):
+            with pipe.consume_explicit() as stage:
+                w.read(tile[stage.index()], i)
+                if amounts:
+                    w.compute("ring/use", **amounts)
+                with w.elect_one():
+                    stage.arrive()
+
+    return p.flatten()
+
+
+def profile(**constants: int) -> Profile:
+    """One with round rates, and with these constants of the work ``ring/use``."""
+    rates = {name: 10_000 for name in FIELDS if name.startswith("class.")}
+    named = {f"ring/use.{name}": value for name, value in constants.items()}
+    base = load_profile("h200")
+    return replace(base, values={**base.values, **rates, "shared.bytes_per_kcycle": 128_000, **named})
+
+
+def cost(program: Program, op: Op, on: Profile) -> int:
+    """What the first operation of this kind costs, with its work."""
+    agent, pc = next((a, pc) for a, code in enumerate(program.code) for pc, each in enumerate(code) if each[0] == op)
+    return Prices(program, on, traced=False)(program.code[agent][pc], program.lines[agent][pc]).busy
+
+
+def test_it_is_no_operation() -> None:
+    plain, working = ring(), ring(fma=64)
+    assert working.code == plain.code
+    assert [(work.name, work.amounts) for work in working.work] == [("ring/use", (("fma", 64),))]
+    assert plain.work == ()
+    assert working.sources[working.work[0].line] in plain.sources
+
+
+def test_amounts_at_their_rates_scaled_and_an_overhead() -> None:
+    assert cost(ring(fma=64), Op.READ, profile()) == 640
+    assert cost(ring(fma=64, rounds=3), Op.READ, profile()) == 670
+    assert cost(ring(fma=64), Op.READ, profile(cycles=25, permille=500)) == 25 + 320
+    assert cost(ring(fma=1), Op.READ, profile(permille=1)) == 1, "rounded up"
+
+
+def test_the_memory_of_an_sm_serves_one_warp_after_another() -> None:
+    """4,096 bytes are 32 cycles of it, and 41 for a warp alone: two ask for 1.56 of what there is."""
+    quick = replace(profile(), values={**profile().values, "class.shared_bytes": 10})
+    program = ring(shared_bytes=4096)
+    read = next(
+        (op, line)
+        for code, lines in zip(program.code, program.lines, strict=True)
+        for op, line in zip(code, lines, strict=True)
+        if op[0] == Op.READ
+    )
+    found = Prices(program, quick, traced=False)(*read)
+    assert (found.busy, found.demand, found.in_memory) == (41, 32, 41)
+    slow = replace(quick, values={**quick.values, "class.shared_bytes": 20})
+    assert Prices(program, slow, traced=False)(*read) == replace(found, busy=82, demand=0, in_memory=0)
+
+
+def test_warps_that_read_together_wait_for_each_other_and_later_drift_apart() -> None:
+    """The second warp of a full ring is served 32 cycles later; one that has a free memory is not delayed."""
+    quick = replace(profile(), values={**profile().values, "class.shared_bytes": 8})
+    apart = replace(quick, values={**quick.values, "shared.bytes_per_kcycle": 10**9})
+    both, alone = (simulate(ring(shared_bytes=4096), each).cycles for each in (quick, apart))
+    assert both > alone
+
+
+def test_work_that_spins_takes_no_less() -> None:
+    issue = profile()["work.issue"]
+    assert cost(ring(spin=500, fma=10), Op.READ, profile()) == 500 + issue
+    assert cost(ring(spin=500, fma=90), Op.READ, profile()) == 900
+
+
+def test_work_after_an_operation_that_takes_no_time_of_its_own() -> None:
+    p = Protocol("after")
+    bar = p.mbarriers("bar", 1)
+    p.init(lambda: bar[0].init(1))
+
+    @p.role("one")
+    def one(w: Warp) -> None:
+        with w.elect_one():
+            bar[0].arrive()
+            w.compute("ring/use", alu=3)
+        bar[0].wait(0)
+
+    program = p.flatten()
+    assert cost(program, Op.ARRIVE, profile()) == profile()["arrive.issue"] + 30
+    plain = replace(program, work=())
+    late = simulate(program, profile()).cycles - simulate(plain, profile()).cycles
+    assert late == 30
+
+
+def test_the_work_of_a_multiplication_is_its_engines() -> None:
+    program = find("gemm_sm90").build({"k_iters": 2, "tiles": 1})
+    base = load_profile("h200")
+    exact = {**base.values, "mma.per_kcycle": 2_048_000, "gemm_sm90/multiply.cycles": 0}
+    times = {}
+    for scale in (1000, 1500):
+        on = replace(base, values={**exact, "gemm_sm90/multiply.permille": scale})
+        agent = next(a for a, each in enumerate(program.agents) if each.role == "consumer")
+        pc = next(pc for pc, op in enumerate(program.code[agent]) if op[0] == Op.ENGINE_WORK)
+        times[scale] = Prices(program, on, traced=False)(program.code[agent][pc], program.lines[agent][pc]).engine
+    assert times == {1000: 64 * 128 * 64 // 2048, 1500: 384}, "of a quarter's tensor core, for a quarter of the rows"
+    assert program.code[agent][pc][1] == Engine.WGMMA
+
+
+def test_an_older_profile_prices_no_work() -> None:
+    """Version 3 has no constants of works: everything costs what it did."""
+    old = replace(profile(cycles=10_000), version=3)
+    assert not old.knows("ring/use")
+    one, other = (simulate(each, old) for each in (ring(), ring(fma=64, spin=900)))
+    assert one.trace.events.cycle.tolist() == other.trace.events.cycle.tolist()
+    new = replace(old, version=4)
+    assert new.knows("ring/use")
+    assert simulate(ring(fma=64, spin=900), new).cycles > one.cycles
+
+
+def test_unknown_works_are_priced_by_their_amounts() -> None:
+    assert constants(profile(), "ring/use") == (0, 1000)
+    assert constants(profile(cycles=3, permille=7), "ring/use") == (3, 7)
+
+
+def test_it_stays_with_its_operation() -> None:
+    """An edit of an agent takes the lines along, and the work is the line's."""
+    program = ring(fma=64)
+    agent = next(a for a, each in enumerate(program.agents) if each.role == "use")
+    edited = with_listings(program, {agent: deleted(listing(program, agent), [0])})
+    assert edited.work == program.work
+    assert cost(edited, Op.READ, profile()) == cost(program, Op.READ, profile())
+
+
+def test_its_file() -> None:
+    program = ring(fma=64, rounds=3)
+    assert loads(dumps(program)) == program
+    assert '"work"' not in dumps(ring()), "a program without it is written as before"
+
+
+@pytest.mark.parametrize(
+    "work",
+    [
+        Work(-1, "a/b"), Work(10**6, "a/b"), Work(0, ""), Work(0, "a\n"), Work(0, "a/b", (("flops", 3),)),
+        Work(0, "a/b", (("fma", -1),)),
+    ],
+)  # fmt: skip
+def test_what_is_no_work(work: Work) -> None:
+    with pytest.raises(ProgramFormatError, match="work 0"):
+        replace(ring(), work=(work,))
+
+
+def test_a_line_has_one_work() -> None:
+    with pytest.raises(ProgramFormatError, match="work 1 does not have a valid source line of its own"):
+        replace(ring(), work=(Work(0, "a/b"), Work(0, "a/c")))
+
+
+@pytest.mark.parametrize("amounts", [{"flops": 3}, {"fma": -1}, {"fma": 1.5}])
+def test_amounts_that_are_none(amounts: dict[str, int]) -> None:
+    with pytest.raises(ProtocolError):
+        ring(**amounts)
+
+
+def test_nothing_is_computed_in_a_wait() -> None:
+    p = Protocol("waits")
+    bar = p.mbarriers("bar", 1)
+    p.init(lambda: bar[0].init(1))
+
+    @p.role("one")
+    def one(w: Warp) -> None:
+        bar[0].arrive()
+        bar[0].wait(0)
+        w.compute("waits/late")
+
+    with pytest.raises(ProtocolError, match="computes waits/late after a wait"):
+        p.flatten()
+
+
+def test_the_built_in_profiles_know_the_works_of_the_recorded_kernels() -> None:
+    """Each constant was fitted; a work without one is counted as assumed."""
+    for on in (load_profile("h100"), load_profile("h200")):
+        for kernel in RECORDED:
+            assert {work.name for work in find(kernel).build({}).work if not on.knows(work.name)} == set(), kernel
+
+
+RECORDED = (
+    "producer_consumer", "persistent_scheduler", "cluster_multicast", "epilogue_residual", "gemm_sm90",
+    "attention_sm90", "attention_sm90_fused",
+)  # fmt: skip
