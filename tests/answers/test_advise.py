@@ -64,7 +64,8 @@ def test_gains_are_in_order_and_what_cannot_be_tried_comes_last() -> None:
     known = [gain for gain in gains if gain is not None]
     assert known == sorted(known, reverse=True)
     assert gains[len(known) :] == [None] * (len(gains) - len(known))
-    assert report.advice[0].change == AdvisedChange(ChangeKind.WORK, role="consumer", loop="kv_blocks"), "the softmax"
+    work = {ChangeKind.READS, ChangeKind.MATRIX, ChangeKind.WORK}  # the result on its way out, products, the softmax
+    assert {each.change.kind for each in report.advice[:3]} == work
 
 
 def test_what_the_tensor_cores_gain_is_told_apart_from_what_it_takes_to_issue_for_them() -> None:

@@ -161,7 +161,7 @@ class TestOthers:
         monkeypatch.setattr(timed_run, "rules_of", limited)
         answer = call("run", PC, "--save-trace", "t.parquet")
         assert (answer.code, answer.err) == (3, "")
-        assert answer.verdict == "? unknown: the time limit was reached after 500 steps, before the program ended"
+        assert answer.verdict == "? unknown: the time limit was reached after 625 steps, before the program ended"
         assert Path("t.parquet").is_file()
 
     def test_behaviour_is_reported_where_times_take_too_long(

@@ -34,8 +34,10 @@ def test_loads_limit_it_where_there_is_one_stage() -> None:
 
 
 def test_a_slow_producer_limits_it() -> None:
-    """Tiny tiles and no work: everybody waits for the one that issues the copies."""
-    found = bottleneck(ring(stages=8, work=0, tile_bytes=16, consumer_warps=1))
+    """Tiny tiles, no work, and copies that take long to issue: everybody waits for the one that issues them."""
+    slow = replace(H200, values=H200.values | {"copy.issue": 500})
+    program = find("producer_consumer").build({"stages": 8, "work": 0, "tile_bytes": 16, "consumer_warps": 1})
+    found = bottleneck(simulate(program, slow).trace)
     assert found is not None
     assert found.name == (LimitKind.ROLE, "producer")
 

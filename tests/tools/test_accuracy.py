@@ -46,7 +46,7 @@ def test_a_slower_device_is_off_by_more(tmp_path: Path) -> None:
     )
     assert accuracy.errors([right.period])[0] < 0.1 < accuracy.errors([slow.period])[0]
     assert accuracy.errors([right.run])[0] < 0.1 < accuracy.errors([slow.run])[0]
-    assert right.near_p50 > slow.near_p50
+    assert right.near_p50 >= slow.near_p50
 
 
 def test_sealed_recordings_are_read_if_asked_for_only(monkeypatch: pytest.MonkeyPatch) -> None:
