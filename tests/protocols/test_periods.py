@@ -17,13 +17,14 @@ from tests.support.lanes import slow_but
 #: schedule adds is polls, which notice an arrive late, and turns that roles take at what they share.
 PERIODS = {
     "attention_sm100": ({"kv_blocks": 32}, "the critical cycle correction's arrive → S0_cons → mma's commit", 9),
-    "attention_sm90": ({"kv_blocks": 32}, "the matrix engine", 1),
-    "attention_sm90_fused": ({"kv_blocks": 32}, "the matrix engine", 1),
+    # The softmaxes of the two groups share issue slots, with each other and with the tensor cores.
+    "attention_sm90": ({"kv_blocks": 32}, "the matrix engine", 37),
+    "attention_sm90_fused": ({"kv_blocks": 32}, "the critical cycle consumer's MMA", 37),
     "cluster_multicast": ({"tiles": 32}, "the iteration of consumer", 1),
     "conv_epilogue": ({"tiles": 16}, "the iteration of load", 1),
-    "cutlass_sm100": ({"tiles": 24}, "the iteration of load", 1),
+    "cutlass_sm100": ({"tiles": 24}, "the critical cycle epilogue's arrive → named barrier 1", 6),
     # As of gemm_sm90: the tensor cores idle while both groups store.
-    "cutlass_sm90_cooperative": ({"tiles": 24}, "the matrix engine", 36),
+    "cutlass_sm90_cooperative": ({"tiles": 24}, "the critical cycle consumer's arrive → empty", 38),
     # A trip of its consumers is two tiles. With little to multiply the two epilogues, one after the other, set it.
     "cutlass_sm90_pingpong": ({"tiles": 24, "k_tiles": 2}, "the critical cycle consumer0's arrive → math_wg_order", 9),
     "epilogue_residual": ({"tiles": 24}, "the critical cycle epilogue's arrive → named barrier 1", 1),
@@ -33,8 +34,7 @@ PERIODS = {
     "gemm_sm100_grouped": ({"tiles": 24}, "the iteration of load", 1),
     # The period is read at the scheduler, which fills its ring first: in 24 tiles that shows.
     "gemm_sm100_grouped_1d1d": ({"tiles": 64}, "the iteration of load", 1),
-    # Its two groups leave a tile at the same time: the tensor cores idle while both store.
-    "gemm_sm90": ({"tiles": 16}, "the matrix engine", 41),
+    "gemm_sm90": ({"tiles": 16}, "the critical cycle consumer's MMA", 1),
     "persistent_scheduler": ({"tiles": 16}, "the iteration of consumer", 1),
     "producer_consumer": ({"tiles": 64}, "the consumers", 1),
 }
@@ -57,4 +57,5 @@ def test_the_period_is_that_of_what_sets_it(name: str) -> None:
     assert bound.by.startswith(by)
     period = reading.period_millicycles
     assert period is not None
-    assert bound.period_millicycles - 1 <= period <= bound.period_millicycles * (100 + percent) // 100
+    least = bound.period_millicycles * 998 // 1000  # trips differ, and not all of them are in the reading
+    assert least <= period <= bound.period_millicycles * (100 + percent) // 100
