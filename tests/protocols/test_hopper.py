@@ -60,6 +60,9 @@ def the_same(program: Program) -> Program:
     return program
 
 
+H100 = load_profile("h100")
+#: A slot that is given back too early is written while it is multiplied: on an H100 the products are over by then.
+SLOW_PRODUCTS = replace(H100, values=H100.values | {"mma.per_kcycle": 200_000, "mma.queue": 64})
 GEMM = {"tiles": 2, "k_iters": 3, "stages": 2, "block_n": 64}
 ATTENTION = {"kv_blocks": 3, "stages": 3, "block_n": 64}
 TWINS: dict[str, tuple[Callable[..., Protocol], dict[str, int], Edit, set[str]]] = {
@@ -91,7 +94,7 @@ def test_right_kernels_end_in_every_schedule_and_wrong_twins_are_found(name: str
     program = edit(make(**params).flatten())
     seen = outcomes(program, 10)
     assert seen == expected
-    kinds = {f.kind.name for f in simulate(program, load_profile("h100")).faults}
+    kinds = {f.kind.name for profile in (H100, SLOW_PRODUCTS) for f in simulate(program, profile).faults}
     assert kinds == expected - {"finished"}
 
 
