@@ -52,7 +52,7 @@ def test_a_stored_trace_conforms(stored: Make, name: str) -> None:
     if case.program.ctas == 1:
         assert result.uncertainty_cycles in (20, 147)  # of the clock, of the global timer
     else:  # of the time line that the SMs of a cluster share
-        assert 90 < result.uncertainty_cycles < 2000  # an arrive at cluster scope takes some hundred cycles
+        assert 90 < result.uncertainty_cycles < 5000  # as long as the shortest way there and back in the recording
 
 
 @pytest.mark.parametrize("name", [name for name in FILES if name.partition("/")[2].startswith(KERNELS + OF_H200)])
