@@ -54,13 +54,15 @@ class MeasuredRate:
 
 _BYTES = 512  #: that a warp loads by one instruction of 16 bytes a lane
 
+#: Not in a profile: ``shared.trip`` and ``shared.bytes_alone`` are of single loads. What batches of them take, which
+#: ``class.rounds`` and ``class.shared_bytes`` say, is another number.
 RATES: tuple[MeasuredRate, ...] = (
     MeasuredRate("class.fma", InstructionKind.FMA, 1, lambda cycles: 1000 * cycles),
     MeasuredRate("class.alu", InstructionKind.ALU, 1, lambda cycles: 1000 * cycles),
     MeasuredRate("class.exp2", InstructionKind.EXP2, 1, lambda cycles: 1000 * cycles),
     MeasuredRate("class.shuffles", InstructionKind.SHUFFLE_CHAIN, 1, lambda cycles: 1000 * cycles),
-    MeasuredRate("class.rounds", InstructionKind.SHARED_CHAIN, 1, lambda cycles: 1000 * cycles),
-    MeasuredRate("class.shared_bytes", InstructionKind.SHARED_LOADS, 1, lambda cycles: 1000 * cycles / _BYTES),
+    MeasuredRate("shared.trip", InstructionKind.SHARED_CHAIN, 1, lambda cycles: 1000 * cycles),
+    MeasuredRate("shared.bytes_alone", InstructionKind.SHARED_LOADS, 1, lambda cycles: 1000 * cycles / _BYTES),
     MeasuredRate("class.global_trips", InstructionKind.GLOBAL_CHAIN, 1, lambda cycles: 1000 * cycles),
     MeasuredRate(
         "shared.bytes_per_kcycle", InstructionKind.SHARED_LOADS, _FULL, lambda cycles: 1000 * _BYTES * _FULL / cycles

@@ -53,12 +53,10 @@ def test_the_loop_and_the_launch_are_left_out() -> None:
 
 
 def test_cycles_become_values() -> None:
-    found = measure(
-        Counted(), frozenset({"class.fma", "class.rounds", "class.shared_bytes", "shared.bytes_per_kcycle"})
-    )
+    found = measure(Counted(), frozenset({"class.fma", "shared.trip", "shared.bytes_alone", "shared.bytes_per_kcycle"}))
     assert found["class.fma"] == pytest.approx(2000, rel=0.01)
-    assert found["class.rounds"] == pytest.approx(30_000, rel=0.01)
-    assert found["class.shared_bytes"] == pytest.approx(10, abs=1)
+    assert found["shared.trip"] == pytest.approx(30_000, rel=0.01)
+    assert found["shared.bytes_alone"] == pytest.approx(10, abs=1)
     assert found["shared.bytes_per_kcycle"] == pytest.approx(128_000, rel=0.01)
     assert measure(Counted(), frozenset()) == {}
 
