@@ -8,7 +8,7 @@ import pytest
 from rich.cells import cell_len
 
 from pipesim.conform.result import DivergenceKind
-from tests.support.lanes import slow_but
+from tests.support.lanes import long_but, slow_but
 from tests.support.paths import GOLDEN
 from tests.support.report_examples import EXAMPLES, render, widths
 
@@ -30,7 +30,7 @@ def test_every_kind_of_divergence_has_an_example() -> None:
     assert {f"divergence_{kind.name.lower()}" for kind in DivergenceKind} <= set(NAMES)
 
 
-@pytest.mark.parametrize("width", slow_but([79, 160], [60, 61, 79, 80, 97, 120, 160, 233]))
+@pytest.mark.parametrize("width", long_but([60, 79, 80, 160], slow_but([79, 160], [60, 61, 79, 80, 97, 120, 160, 233])))
 @pytest.mark.parametrize("name", NAMES)
 def test_no_line_is_wider_than_the_console(name: str, width: int) -> None:
     lines = render(name, width).splitlines()

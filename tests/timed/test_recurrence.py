@@ -18,7 +18,7 @@ from pipesim.targets import find
 from pipesim.timed.engine import simulate
 from pipesim.timed.profile import FIELDS, Profile, load_profile
 from pipesim.timed.recurrence.timings import Timings, times_of
-from tests.support.lanes import slow_but
+from tests.support.lanes import long_but, slow_but
 from tests.support.paths import ROOT
 from tests.support.random_programs import FAMILIES
 from tests.support.timed_ring import Ring, ring, toy
@@ -44,7 +44,7 @@ def agrees(program: Program, profiles: list[Profile], *, traced: bool) -> Timing
     return found
 
 
-@pytest.mark.parametrize("first", slow_but([0], range(0, 400, 40)))
+@pytest.mark.parametrize("first", long_but(range(0, 120, 40), slow_but([0], range(0, 400, 40))))
 @pytest.mark.parametrize("family", FAMILIES)
 def test_random_programs_on_random_profiles(family: str, first: int) -> None:
     kinds: Counter[str] = Counter()

@@ -18,6 +18,7 @@ def seen(path: ReleasePath, nbytes: int, after: int, khz: int = 1000) -> Seen:
     return Seen(path, nbytes, after, 20, khz, "somewhere")
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_the_stored_documents_are_up_to_date() -> None:
     found = tool.results(held_out=False)

@@ -78,7 +78,7 @@ def examined(program: Program, wrong: Program, recorded: Make, seed: int, **how:
     return trace.meta.status, seen
 
 
-@pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.parametrize("seed", [1, pytest.param(2, marks=pytest.mark.long)])
 @pytest.mark.parametrize("case", WRONG, ids=lambda case: f"{case[0].value}-{case[3]}")
 def test_each_mistake_is_named(recorded: Make, case: tuple[Any, ...], seed: int) -> None:
     """The records beside the line say what was meant; what the others then do names the mistake."""

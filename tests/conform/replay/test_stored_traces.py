@@ -17,7 +17,7 @@ from pipesim.errors import EvidenceError
 from pipesim.lang.protocol import Protocol
 from pipesim.model.finding import FaultKind
 from pipesim.model.ops import Engine
-from tests.support.lanes import slow_but
+from tests.support.lanes import long_but, slow_but
 from tests.support.paths import TRACES
 
 EVERY = sorted(str(path.relative_to(TRACES)) for path in TRACES.glob("*/*.parquet"))
@@ -41,7 +41,9 @@ def test_there_are_traces_of_two_chips() -> None:
             assert sum(name.startswith(f"{chip}/{kernel}-") for name in FILES) >= 11
 
 
-@pytest.mark.parametrize("name", slow_but([name for name in FILES if name.startswith("h100/")][::3], FILES))
+@pytest.mark.parametrize(
+    "name", long_but(FILES[::2], slow_but([name for name in FILES if name.startswith("h100/")][::3], FILES))
+)
 def test_a_stored_trace_conforms(stored: Make, name: str) -> None:
     case = stored(name)
     result = case.conform()

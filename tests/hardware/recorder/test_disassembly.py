@@ -11,7 +11,7 @@ import pytest
 from hwkernels.device.compile import compile_cubin
 from hwkernels.device.sources import headers, source_file
 from tests.support.cuda_tools import nvdisasm
-from tests.support.lanes import slow_but
+from tests.support.lanes import long_but, slow_but
 
 SOURCE = source_file("producer_consumer.cu")
 RING = {"STAGES": 4, "TILE_BYTES": 4096, "CONSUMER_WARPS": 2, "ARRIVE_LANES": 1, "PIPESIM_TRACE": 1}
@@ -57,7 +57,7 @@ CHANGES = [{}, {"ARRIVE_LANES": 32}, {"STAGES": 1}, {"CONSUMER_WARPS": 8, "TILE_
 
 @pytest.mark.slow
 @pytest.mark.parametrize("memory", [0, 1])
-@pytest.mark.parametrize("clock", slow_but([0], [0, 1]))
+@pytest.mark.parametrize("clock", long_but([0], slow_but([0], [0, 1])))
 @pytest.mark.parametrize("change", slow_but([{}], CHANGES))
 def test_clocks_are_read_in_the_order_of_the_source(memory, clock, change, tmp_path):
     build = RING | change | {"PIPESIM_MEMORY": memory, "PIPESIM_CLOCK": clock}

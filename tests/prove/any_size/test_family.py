@@ -17,7 +17,7 @@ from pipesim.prove.any_size.family import EveryValue, Family, SomeValues, Stop
 from pipesim.prove.any_size.forks import each_holds, holds
 from pipesim.prove.any_size.laps import Outline
 from pipesim.targets import Target, find, target_of
-from tests.support.lanes import slow_after
+from tests.support.lanes import long_after, slow_after
 
 PINNED = {
     ("producer_consumer", "tiles", ()): EveryValue("tiles", 0, 21, 8, 37),
@@ -39,7 +39,7 @@ def of(target: Target, parameter: str, **params: int) -> Family:
     return family(target, params, parameter)
 
 
-@pytest.mark.parametrize(("name", "parameter", "params"), slow_after(4, PINNED))
+@pytest.mark.parametrize(("name", "parameter", "params"), long_after(10, slow_after(4, PINNED)))
 def test_every_number_of_trips_is_proved(name: str, parameter: str, params: tuple[tuple[str, int], ...]) -> None:
     target = find(name)
     looked = of(target, parameter, **dict(params))

@@ -26,7 +26,7 @@ from pipesim.prove.happens_before.snapshot import Snapshot
 from pipesim.prove.memory_order.faults import memory_order
 from pipesim.prove.memory_order.order import MemoryOrder
 from pipesim.targets import find
-from tests.support.lanes import slow_after
+from tests.support.lanes import long_after, slow_after
 
 
 @pytest.fixture
@@ -82,7 +82,7 @@ def long_protocols() -> Iterator[tuple[str, dict[str, int]]]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("name", "params"), slow_after(4, long_protocols()))
+@pytest.mark.parametrize(("name", "params"), long_after(12, slow_after(4, long_protocols())))
 def test_it_says_what_the_whole_run_says(name, params, cuts):
     program = find(name).build(params, twice=False)
     assert accelerated(program) == plainly(program)
