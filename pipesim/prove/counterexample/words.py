@@ -28,7 +28,7 @@ from pipesim.model.program import Program, meeting_name
 from pipesim.model.state import State
 from pipesim.prove.counterexample.past import core, involved, past_of
 from pipesim.prove.counterexample.play import Play
-from pipesim.prove.doubt import Doubt
+from pipesim.prove.doubt import Doubt, Why
 from pipesim.prove.refutation import Refutation
 
 #: Faults that an init may be the cause of.
@@ -86,9 +86,25 @@ def doubt_line(program: Program, doubt: Doubt) -> DoubtLine:
         return DoubtLine(doubt.why.value, program.barrier_name(doubt.where), "")
     what, line = _operation(program, doubt.agent, doubt.pc), program.line(doubt.agent, doubt.pc)
     if doubt.other_agent < 0:
-        return DoubtLine(doubt.why.value, what, line)
+        return DoubtLine(_crowd(program, doubt) + doubt.why.value, what, line)
     other = _operation(program, doubt.other_agent, doubt.other_pc)
     return DoubtLine(doubt.why.value, what, line, other, program.line(doubt.other_agent, doubt.other_pc))
+
+
+def _crowd(program: Program, doubt: Doubt) -> str:
+    """``256 threads come to it, and 128 open it: `` of a named barrier that more agents use than it waits for."""
+    op = program.code[doubt.agent][doubt.pc]
+    if doubt.why is not Why.EARLY_PART or op[0] not in ON_NAMED_BARRIER:
+        return ""
+    number, threads = operand(op, "named_barrier"), operand(op, "threads")
+    come = sum(
+        max((operand(each, "lanes") for each in code if _meets_at(each, number)), default=0) for code in program.code
+    )
+    return f"{come} threads come to it, and {threads} open it: " if come > threads else ""
+
+
+def _meets_at(op: Operation, number: int) -> bool:
+    return op[0] in ON_NAMED_BARRIER and operand(op, "named_barrier") == number
 
 
 def schedule_lines(program: Program, refuted: Refutation) -> tuple[Line, ...]:
