@@ -23,7 +23,7 @@ from types import FrameType, TracebackType
 from typing import Any
 
 from pipesim.errors import LimitError
-from pipesim.process.limits import Limit, LimitReachedError, resident_bytes
+from pipesim.process.limits import Limit, LimitReachedError, data_bytes, resident_bytes
 from pipesim.process.parent import in_main_thread
 from pipesim.process.temporary import remove_all
 
@@ -95,7 +95,6 @@ class Watch:
         os.set_blocking(wakes, False)
         self._wakes = wakes
         self._hook_before, sys.unraisablehook = sys.unraisablehook, self._unraisable
-        self._limit_before = _lower_data_limit(self.most_bytes)
         for number in self._signals:
             if signal.getsignal(number) is not signal.SIG_IGN:  # as under nohup
                 self._before[number] = signal.signal(number, self._handle)
@@ -104,6 +103,8 @@ class Watch:
         self._thread = threading.Thread(target=self._look, name="pipesim watch", daemon=True)
         with signals_held():  # a thread inherits what it leaves to the others
             self._thread.start()
+        # Only now: a thread that gets no memory as it starts ends without a word, and start() waits for it for ever.
+        self._limit_before = _lower_data_limit(self.most_bytes)
         return self
 
     def __exit__(
@@ -330,11 +331,14 @@ def forget_in_child() -> None:
 
 
 def _lower_data_limit(most: int | None) -> tuple[int, int] | None:
-    """Have the kernel refuse memory well above ``most`` (setrlimit(2), RLIMIT_DATA); the limit before, if changed."""
+    """Have the kernel refuse memory well above ``most`` (setrlimit(2), RLIMIT_DATA); the limit before, if changed.
+
+    Also above what the process has by now, or else nothing at all could be done in it, not even say so.
+    """
     soft, hard = resource.getrlimit(resource.RLIMIT_DATA)
     if most is None:
         return None
-    wanted = most + _HEADROOM
+    wanted = max(most, data_bytes()) + _HEADROOM
     if any(limit != resource.RLIM_INFINITY and limit <= wanted for limit in (soft, hard)):
         return None
     resource.setrlimit(resource.RLIMIT_DATA, (wanted, hard))

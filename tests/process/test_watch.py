@@ -123,6 +123,23 @@ class TestLimits:
                 until_something_is_raised()
         assert (raised.value.limit, raised.value.most) == (Limit.MEMORY, 1)
 
+    def test_of_memory_in_a_process_that_has_more_than_that_already(self) -> None:
+        """As where a test runner watches itself: without memory, the thread that looks could not even start."""
+        script = """
+from pipesim.process.limits import LimitReachedError
+from pipesim.process.watch import Watch
+much = bytearray(3 << 30)  # never touched
+with Watch(1) as watching:
+    watching.start(None)
+    try:
+        while True:
+            bytearray(1 << 20)
+    except LimitReachedError as reached:
+        print(reached.in_words())
+"""
+        done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=True)
+        assert done.stdout == "the memory limit of 1 bytes was reached\n"
+
     def test_of_the_memory_of_a_child(self, watch: Watch, monkeypatch: pytest.MonkeyPatch) -> None:
         child = subprocess.Popen([sys.executable, "-c", "import signal; signal.pause()"])
         monkeypatch.setattr(module, "resident_bytes", lambda process="self": MUCH + 1 if process == child.pid else 0)
