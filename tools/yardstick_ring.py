@@ -1,6 +1,6 @@
 """The yardstick of ``bench_sim.py``: a producer/consumer ring in bare SimPy, with no rules, no names and no records.
 
-It moves as many events through SimPy's queue for each tile as the timed engine does for one producer and one consumer
+It moves as many events through SimPy's queue for each tile as the timed engine has for one producer and one consumer
 (:data:`EVENTS_PER_TILE`): three of the producer's, one landing, four of the consumer's.
 """
 

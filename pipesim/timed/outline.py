@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from pipesim.model.groups import TRIP_BEGINS
-from pipesim.model.ops import AT, Operation
+from pipesim.model.ops import AT, Op, Operation, operand
 from pipesim.model.program import Program
 from pipesim.trace.recorder import Meaning
 from pipesim.trace.schema import SiteKey
@@ -39,7 +39,8 @@ class Distinct(NamedTuple):
 @dataclass(frozen=True)
 class ProgramOutline:
     """The site table, what each number in a timestamp means, and for each agent its distinct operations, which of them
-    stands at each place of its code, and the places at which a loop iteration begins.
+    stands at each place of its code, and the places at which a loop iteration begins. ``fed``: the mbarriers that bulk
+    copies complete; the chip wakes who is suspended in a try on one when the bytes land.
     """
 
     table: SiteTable
@@ -47,6 +48,7 @@ class ProgramOutline:
     distinct: tuple[tuple[Distinct, ...], ...]
     places: tuple[tuple[int, ...], ...]
     trips: tuple[tuple[int, ...], ...]
+    fed: frozenset[int]
 
 
 _Known = dict[Operation, tuple[int, "_Known"]]  # operation → its number, and the operations known after it
@@ -85,7 +87,17 @@ def _made(program: Program, also: frozenset[SiteKey]) -> ProgramOutline:
         places.append(walk.along(program.code[agent], _works(program, agent)))
         distinct.append(tuple(walk.distinct))
     trips = tuple(tuple([pc for pc, op in enumerate(code) if op[0] in TRIP_BEGINS]) for code in program.code)
-    return ProgramOutline(book.table(), list(meanings), tuple(distinct), tuple(places), trips)
+    return ProgramOutline(book.table(), list(meanings), tuple(distinct), tuple(places), trips, _fed(program))
+
+
+def _fed(program: Program) -> frozenset[int]:
+    """The mbarriers that bulk copies complete."""
+    found: set[int] = set()
+    for op in {op for code in program.code for op in code if op[0] == Op.TMA_LOAD}:
+        barrier, mask = operand(op, "barrier"), operand(op, "cta_mask")
+        ranks = [rank for rank in range(program.ctas) if mask >> rank & 1]
+        found |= {program.barrier_at_rank(barrier, rank) for rank in ranks} if mask else {barrier}
+    return frozenset(found)
 
 
 def _works(program: Program, agent: int) -> dict[int, int]:

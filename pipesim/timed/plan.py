@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from pipesim.model.groups import ACCESSES, NO_EFFECT, RETURNS_LATE, TIMES_ITSELF_ONLY, WORKS
 from pipesim.model.ops import Op, operand
@@ -15,61 +15,72 @@ from pipesim.trace.recorder import Meaning
 from pipesim.trace.schema import SiteKey
 from pipesim.trace.sites import NO_SITES, SiteTable, kinds
 
+#: What a simulation has to do for an operation; it asks by the order of these numbers, too.
+IDLE: Final = 0  #: nothing: time passes. It changes no state, records nothing, and nobody waits for it
+PRIVATE: Final = 1  #: carry it out; nobody else can notice when
+PLAIN: Final = 2  #: carry it out when all that is due before has happened
+ISSUES: Final = 3  #: the same, and it puts something under way
+WAITS: Final = 4  #: it may block, or gives an answer
+SUSPENDS: Final = 5  #: a try that others can end: on an mbarrier that bulk copies complete
+ACCESS: Final = 6  #: the agent's own access, which is open while it lasts
+SLOWED: Final = 7  #: a work that others slow; it may be an access, or put something under way when it is done
+
 
 class Planned(NamedTuple):
-    """One operation: whether it is private, waits, holds an access open; its cost; what its timestamps mean (-1: none).
+    """One operation: its cost, and what its timestamps mean (-1: none).
 
     A try has one timestamp: ``first`` if it fails, ``second`` if it succeeds.
     """
 
-    private: bool
-    waits: bool
-    opens: bool
-    cost: Cost
+    kind: int
+    busy: int  #: of its cost, if nobody notices that it lasts
     first: int
     second: int
-    busy: int  #: of its cost, if nobody notices that it lasts: asked for at every step
+    cost: Cost
+    opens: bool  #: it holds an access open
     lasts: tuple[int, ...]  #: not empty if others notice while it lasts: what its two timestamps mean then
-    suspends: bool  #: a try that others can end: on an mbarrier that bulk copies complete
-    idle: bool  #: nothing but time passes: it changes no state, records nothing, and nobody waits for it
+
+
+#: What is asked of an operation at every step, and the rest. A bare tuple: it is taken apart in a fifth of the time.
+PlannedStep = tuple[int, int, int, int, Planned]
 
 
 def plan(
     program: Program, profile: Profile, *, traced: bool, also: frozenset[SiteKey] = NO_SITES
-) -> tuple[SiteTable, list[Meaning], tuple[tuple[Planned, ...], ...]]:
+) -> tuple[SiteTable, list[Meaning], tuple[tuple[PlannedStep, ...], ...]]:
     """The site table, what each number in a timestamp means, and the plan of every operation of every agent.
 
     ``also``: the optional sites at which records are made.
     """
     known = outline(program, also)
-    fed = fed_by_copies(program) if profile["try.limit"] else frozenset()
+    fed = known.fed if profile["try.limit"] else frozenset()
     price = Prices(program, profile, traced=traced)
     record = record_cycles(program, profile, traced=traced)
     plans = []
     for distinct, places in zip(known.distinct, known.places, strict=True):
         planned = [_planned(each, price, record, fed) for each in distinct]
-        plans.append(tuple([planned[number] for number in places]))
+        steps = [(each.kind, each.busy, each.first, each.second, each) for each in planned]
+        plans.append(tuple([steps[number] for number in places]))
     return known.table, known.meanings, tuple(plans)
 
 
-def fed_by_copies(program: Program) -> frozenset[int]:
-    """The mbarriers that bulk copies complete: the chip wakes who is suspended in a try on one when the bytes land."""
-    found: set[int] = set()
-    for op in {op for code in program.code for op in code if op[0] == Op.TMA_LOAD}:
-        barrier, mask = operand(op, "barrier"), operand(op, "cta_mask")
-        ranks = [rank for rank in range(program.ctas) if mask >> rank & 1]
-        found |= {program.barrier_at_rank(barrier, rank) for rank in ranks} if mask else {barrier}
-    return frozenset(found)
-
-
 def _planned(each: Distinct, price: Prices, record: int, fed: frozenset[int]) -> Planned:
-    """The plan of one distinct operation; ``record``: cycles of a record; ``fed``: as :func:`fed_by_copies` has it."""
-    kind, cost = each.op[0], price(each.op, each.line)
-    if each.recorded and not kinds(each.op) and kind not in RETURNS_LATE:  # the engine adds a wait's
+    """The plan of one distinct operation; ``record``: cycles of a record; ``fed``: mbarriers that copies complete."""
+    code, cost = each.op[0], price(each.op, each.line)
+    if each.recorded and not kinds(each.op) and code not in RETURNS_LATE:  # the engine adds a wait's
         cost = replace(cost, busy=cost.busy + record)
-    private, waits, opens = kind in TIMES_ITSELF_ONLY, kind in RETURNS_LATE, kind in ACCESSES
-    if kind in WORKS and (cost.demand or (opens and cost.busy)):
-        return Planned(False, False, opens, cost, -1, -1, 0, (each.first, each.second), suspends=False, idle=False)
-    idle = private and kind in NO_EFFECT and each.first < 0
-    suspends = kind == Op.TRY_WAIT and operand(each.op, "barrier") in fed
-    return Planned(private, waits, opens, cost, each.first, each.second, cost.busy, (), suspends, idle)
+    opens = code in ACCESSES
+    if code in WORKS and (cost.demand or (opens and cost.busy)):
+        slowed = cost.demand and not (opens and cost.in_memory)
+        return Planned(SLOWED if slowed else ACCESS, 0, -1, -1, cost, opens, (each.first, each.second))
+    return Planned(_kind(each, cost, fed), cost.busy, each.first, each.second, cost, opens, ())
+
+
+def _kind(each: Distinct, cost: Cost, fed: frozenset[int]) -> int:
+    """The kind of an operation that nobody notices while it lasts."""
+    code = each.op[0]
+    if code in RETURNS_LATE:
+        return SUSPENDS if code == Op.TRY_WAIT and operand(each.op, "barrier") in fed else WAITS
+    if code in TIMES_ITSELF_ONLY:
+        return IDLE if code in NO_EFFECT and each.first < 0 else PRIVATE
+    return PLAIN if cost.flight < 0 else ISSUES

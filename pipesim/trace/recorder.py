@@ -61,29 +61,32 @@ class Meaning(NamedTuple):
 
 
 class StampBuffer:
-    """Timestamps in the order in which they happened: what each means, as a number, and when it was."""
+    """Timestamps in the order in which they happened: what each means, as a number, and when it was.
+
+    ``flat``: those two numbers of the last timestamps, by turns. An engine may extend it by both at once.
+    """
 
     def __init__(self, meanings: Sequence[Meaning]) -> None:
         self._table = np.array(meanings, dtype=np.int64).reshape(-1, len(Meaning._fields))
-        self._flat: list[int] = []  # one flat list: the cheapest append, and one conversion at the end
+        self.flat: list[int] = []  # one flat list: the cheapest append, and one conversion at the end
         self._parts: list[Column] = []  # what was recorded before the list, already converted
         self._before = 0  # timestamps in the parts
 
     def __len__(self) -> int:
-        return self._before + len(self._flat) // 2
+        return self._before + len(self.flat) // 2
 
     def repeat(self, count: int, times: int, cycles: int) -> None:
         """Record the last ``count`` events ``times`` more, each time so many cycles later."""
-        recorded = _integers(self._flat)
+        recorded = _integers(self.flat)
         last = recorded[len(recorded) - 2 * count :].reshape(-1, 2)
         later = np.arange(1, times + 1, dtype=np.int64)[:, None] * np.array([0, cycles], dtype=np.int64)
         self._parts += [recorded, (last[None, :, :] + later[:, None, :]).reshape(-1)]
         self._before += len(recorded) // 2 + times * count
-        self._flat.clear()
+        self.flat.clear()
 
     def stamp(self, meaning: int, cycle: int) -> None:
         """Record one event: the index of its meaning, and its time in cycles."""
-        self._flat += (meaning, cycle)
+        self.flat += (meaning, cycle)
 
     def events(self, sm_khz: int) -> Events:
         """The table so far, sorted by (CTA, agent) and within those by the order of stamping.
@@ -92,7 +95,7 @@ class StampBuffer:
         simulated time has no error (``error_ps`` 0) and no reading of the global timer (-1). Raises ParameterError for
         a time that is no 64-bit integer, or a clock out of range.
         """
-        stamps = np.concatenate([*self._parts, _integers(self._flat)])
+        stamps = np.concatenate([*self._parts, _integers(self.flat)])
         order = np.argsort(_numbered(self._table[:, :2])[stamps[::2]], kind="stable")
         meaning = stamps[::2][order]
         cta, agent, site, stage, parity, value = (column[meaning] for column in self._table.T)

@@ -16,22 +16,15 @@ from pipesim.model.program import Program
 from pipesim.protocols.catalog import BUILT_IN
 from pipesim.targets import find
 from pipesim.timed.engine import simulate
-from pipesim.timed.profile import FIELDS, Profile, load_profile
+from pipesim.timed.profile import Profile, load_profile
 from pipesim.timed.recurrence.timings import Timings, times_of
 from tests.support.lanes import long_but, slow_but
 from tests.support.paths import ROOT
+from tests.support.random_profiles import drawn
 from tests.support.random_programs import FAMILIES
 from tests.support.timed_ring import Ring, ring, toy
 
 H100 = load_profile("h100")
-
-
-def drawn(seed: int) -> Profile:
-    """A profile of numbers from 0 on, many of them equal, so that things fall into one cycle."""
-    draw = random.Random(seed)
-    values = {name: draw.choice([0, 1, 2, draw.randint(0, 60)]) for name in FIELDS}
-    values |= {name: draw.randint(1, 20_000) for name in FIELDS if "bytes" in name or name == "wait.poll"}
-    return replace(H100, name=f"drawn {seed}", values=values)
 
 
 def agrees(program: Program, profiles: list[Profile], *, traced: bool) -> Timings:

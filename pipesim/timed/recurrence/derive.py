@@ -43,7 +43,6 @@ from pipesim.model.program import Program
 from pipesim.model.state import OWN
 from pipesim.timed.costs import form
 from pipesim.timed.outline import outline
-from pipesim.timed.plan import fed_by_copies
 from pipesim.timed.recurrence.formula import Do, Formula, Priced
 from pipesim.timed.recurrence.history import BarrierHistory, MeetingHistory, PhaseContribution, SeenPhase, UnderWay
 from pipesim.timed.recurrence.knowledge import AgentKnowledge, KnowledgeClock
@@ -81,7 +80,7 @@ class Derivation:
         self._open: dict[tuple[int, int], list[OrderedTouch]] = {}  # accesses of the group that is not yet closed
         self._users: dict[tuple[Op, int], tuple[int, int, int]] = {}  # of an engine: who used it last, where, when
         self._uncommitted: dict[tuple[int, int], list[OrderedTouch]] = {}
-        self._fed = fed_by_copies(program)
+        self._fed = self._outline.fed
         self._tries: dict[tuple[int, int], tuple[int, int, int]] = {}  # (agent, register) → barrier, phase, when
         self._away: list[tuple[int, int, int]] = []  # what happens in another CTA: which, component, least value
         self._formula.values = agents

@@ -91,7 +91,7 @@ class Evaluation:
         self._v[landing] = self._v[landing] + self._prices.flight[price]
 
     def _wait(self, agent: int, seen_at: int, price: int, landed: int, recorded: int) -> None:
-        """``TimedRun._return_time``."""
+        """``Waits._passed_at``."""
         p = self._prices
         tried, record = (self._v[agent] + p.record, p.record) if recorded else (self._v[agent], 0)
         at_once = tried + p.busy[price]
@@ -112,7 +112,7 @@ class Evaluation:
         self._v[agent] = self._chosen(seen <= tried, asked, self._v[agent])
 
     def _try(self, agent: int, seen_at: int, price: int, landed: int) -> None:
-        """``TimedRun._suspended``; the busy cycles of the try follow, and are part of when it returns."""
+        """``Waits.suspended``; the busy cycles of the try follow, and are part of when it returns."""
         asked, seen, p = self._v[agent], self._v[seen_at], self._prices
         self._undecided |= (seen == asked) | (seen >= asked + p.limit)
         self._wait(agent, seen_at, price, landed, recorded=True)

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import simpy
 from simpy.core import EmptySchedule
 
 from pipesim.timed.outline import outline
 from pipesim.timed.skip.finder import Finder, Leap
 from pipesim.timed.skip.moment import Due, RunClocks, RunMoment, advance, moment
-from pipesim.timed.timed_run import HappensAt, TimedRun
+from pipesim.timed.timed_run import TimedRun
 
 
 class LeapingRun(TimedRun):
@@ -23,14 +22,17 @@ class LeapingRun(TimedRun):
         for mark in finder.marks:
             if pcs[finder.leader] > mark:  # left out, or passed in one move
                 continue
+            self._at_once[finder.leader] = mark + 1  # it comes back here then
             try:
                 while pcs[finder.leader] <= mark:
-                    self._env.step()
+                    self._agenda.step()
             except EmptySchedule:
                 return
             leap = finder.look(self._glance(), self._moment)
             if leap is not None:
                 self._leap(leap)
+        if finder.marks:
+            self._at_once[finder.leader] = len(self._code[finder.leader])
         super()._drain()
 
     def _glance(self) -> tuple[int, ...]:
@@ -40,27 +42,28 @@ class LeapingRun(TimedRun):
         return (*when, *what)
 
     def _moment(self) -> RunMoment:
+        waits, engines = self._waits, self._engines
         clocks = RunClocks(
             now=self._now,
-            entered=tuple(self._entered),
-            visible=tuple(self._visible),
-            landed=tuple(self._landed),
-            free=(*self._engine_free, *self._matrix_free, *self._multiplied, *self._memory_free),
-            waiters=tuple(map(tuple, self._waiters)),
+            entered=tuple(waits.entered),
+            visible=tuple(waits.visible),
+            landed=tuple(waits.landed),
+            free=engines.free(),
+            waiters=tuple(map(tuple, waits.waiters)),
             held=tuple(flight.sequence for flight in self._held),
             rest=(
-                *self._cold,
+                *engines.cold,
                 *self._alive,
                 *self._left,
                 *self._ends,
                 len(self._faults),
                 len(self._late),
-                *self._slots.moment(self._now),
-                *((agent, since - self._now, at - self._now) for agent, (since, at) in sorted(self._tries.items())),
-                *((agent, at - self._now) for agent, at in sorted(self._issuing.items())),
+                *engines.slots.moment(self._now),
+                *((agent, since - self._now, at - self._now) for agent, (since, at) in sorted(waits.tries.items())),
+                *((agent, at - self._now) for agent, at in sorted(engines.issuing.items())),
             ),
             steps=self._steps,
-            queued=self._queued,
+            queued=self._agenda.happened,
             stamps=len(self._buffer),
             landings=len(self.landings or ()),
         )
@@ -86,32 +89,28 @@ class LeapingRun(TimedRun):
         numbers = advance(self._live, self._code, grown, times)
         self._steps += times * (now.steps - before.steps)
         self._skipped += times * (now.steps - before.steps)
-        self._queued += times * (now.queued - before.queued)
         self._launched = self._live.issued
         flights = {flight.sequence: flight for flight in self._live.flights}
         self._held = [flights[numbers[flight.sequence]] for flight in self._held]
-        for clock in (self._visible, self._engine_free, self._matrix_free, self._multiplied, self._memory_free):
-            clock[:] = [at + later if at > now.now else at for at in clock]
+        waits = self._waits
         still = [a == b for a, b in zip(before.entered, now.entered, strict=True)]
-        self._entered[:] = [at if kept else at + later for at, kept in zip(self._entered, still, strict=True)]
-        self._slots.later(later)
-        self._issuing.update({agent: at + later for agent, at in self._issuing.items()})
+        waits.entered[:] = [at if kept else at + later for at, kept in zip(waits.entered, still, strict=True)]
+        waits.visible[:] = [at + later if at > now.now else at for at in waits.visible]
+        waits.tries = {agent: (since + later, until + later) for agent, (since, until) in waits.tries.items()}
+        self._engines.later(now.now, later)
         self._now += later
-        self._env = simpy.Environment(initial_time=self._now)
-        self._push = self._env.schedule
+        happened = self._agenda.happened + times * (now.queued - before.queued)
+        self._agenda.restart(self._now)
         self._in_air.clear()
-        self._turns = [HappensAt(self._env, turn.happens[0]) for turn in self._turns]
-        queued = self._queued
         for due in queue:
             at = due.at + later
             if due.agent >= 0:
-                self._schedule(self._turns[due.agent], at)
+                self._agenda.put(self._turns[due.agent], at)
             else:
                 self._takes_off(flights[numbers[due.flight]], at)
-        self._tries = {agent: (since + later, until + later) for agent, (since, until) in self._tries.items()}
-        for agent in self._tries:
-            self._watch(agent)
-        self._queued = queued
+        for agent in waits.tries:
+            waits.watch(agent)
+        self._agenda.happened = happened
 
 
 def _landed_again(

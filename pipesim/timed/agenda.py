@@ -1,0 +1,55 @@
+"""What happens next: SimPy's queue, in whole cycles. Things that happen at one cycle keep the order of scheduling."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from heapq import heappush
+from typing import Any
+
+import simpy
+from simpy.events import NORMAL, Event
+
+from pipesim.model.machine import Flight
+
+
+class HappensAt(Event):
+    """Something that happens at a known cycle. The event of an agent is used again: it has one move ahead at most."""
+
+    def __init__(self, agenda: Agenda, happens: Callable[[Any], None]) -> None:
+        super().__init__(agenda)
+        self._ok = True
+        self._value = None
+        self.at = self.number = 0
+        self.happens: list[Callable[[Any], None]] = [happens]
+
+
+class Landing(HappensAt):
+    """The end of a flight."""
+
+    flight: Flight
+
+
+class Agenda(simpy.Environment):
+    """The queue. ``happened``: how many things have happened or are in it. ``stopped``: whatever is due does nothing.
+
+    Who looks (``peek``) and sees that nothing else is due before, need not queue: it goes on at once, and counts
+    itself.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.happened = 0
+        self.stopped = False
+
+    def put(self, due: HappensAt, at: int) -> None:
+        """Put something into the queue that is not in it. SimPy's ``schedule``, with the time instead of a delay."""
+        due.at = at
+        due.number = number = self.happened
+        due.callbacks = due.happens
+        heappush(self._queue, (at, NORMAL, number, due))
+        self.happened = number + 1
+
+    def restart(self, now: int) -> None:
+        """Go on from another time, with nothing in the queue."""
+        self._queue.clear()
+        self._now = now

@@ -1,0 +1,160 @@
+"""Who waits for what: on each channel the agents that are blocked, and when what was last completed there can be seen.
+
+A blocked agent has no event until its channel signals. A landing wakes a suspended try; an arrive is noticed by the
+next try only (measured: docs/hopper.md).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+
+from pipesim.model.groups import BLOCKING_WAITS, MEETINGS, TRIES
+from pipesim.model.live.running import Running
+from pipesim.model.moves import finds
+from pipesim.model.ops import Op
+from pipesim.model.positions import ANSWER, BARRIER
+from pipesim.model.state import cluster_channel, pool_channel
+from pipesim.timed.agenda import Agenda, HappensAt
+from pipesim.timed.plan import Planned, PlannedStep
+from pipesim.timed.profile import Profile
+from pipesim.trace.recorder import StampBuffer
+
+
+class Waits:
+    """The channels of a run: its mbarriers first, then all else that agents wait for.
+
+    ``entered``: when the present wait of each agent began, -1 if it is not blocked. ``landed``: whether a landing made
+    the last completion on a channel. ``tries``: who is suspended in a try, since when, and until when at most.
+    ``turns``: the event of each agent's next move.
+    """
+
+    def __init__(
+        self,
+        live: Running,
+        profile: Profile,
+        plans: Sequence[Sequence[PlannedStep]],
+        buffer: StampBuffer,
+        agenda: Agenda,
+        *,
+        record: int,
+    ) -> None:
+        self._live, self._plans, self._buffer, self._agenda, self._record = live, plans, buffer, agenda, record
+        self._program = program = live.program
+        self._retry, self._poll, self._limit = profile["wait.retry"], profile["wait.poll"], profile["try.limit"]
+        channels = pool_channel(program, program.ctas)
+        self.waiters: list[list[int]] = [[] for _ in range(channels)]
+        self.visible = [0] * channels
+        self.landed = [False] * channels
+        self.entered = [-1] * len(program.agents)
+        self.tries: dict[int, tuple[int, int]] = {}
+        self.turns: list[HappensAt] = []
+
+    def block(self, agent: int, channel: int, now: int, first: int) -> None:
+        """The agent is blocked; ``first``: the timestamp of that."""
+        if self.entered[agent] < 0:
+            self.entered[agent] = now
+            if first >= 0:
+                self._buffer.stamp(first, now)
+        self.waiters[channel].append(agent)
+
+    def signal(self, channel: int, seen: int, *, landed: bool) -> None:
+        """Something completed on a channel and can be seen at ``seen``; its waiters return when they notice."""
+        self.visible[channel] = seen
+        self.landed[channel] = landed
+        woken = self.waiters[channel]
+        if not woken:
+            return
+        self.waiters[channel] = []
+        on_mbarrier = channel < len(self._program.barriers)
+        for agent in woken:
+            planned = self._plans[agent][self._live.pcs[agent]][-1]
+            back = self._passed_at(self.entered[agent], channel, planned) if on_mbarrier else seen
+            self._agenda.put(self.turns[agent], back)
+
+    def returned(self, agent: int, pc: int, planned: Planned, time: int, outcome: int) -> int:
+        """A wait passed at once, but not before what completed it can be seen; or a try has its answer.
+
+        The time at which its agent goes on.
+        """
+        cost, first, second = planned.cost, planned.first, planned.second
+        op = self._program.code[agent][pc]
+        if op[0] in TRIES:
+            return self._tried(agent, pc, planned, time)
+        if outcome >= 0:
+            back = time + cost.visible
+            self.signal(outcome, back, landed=False)
+            if op[0] in MEETINGS:  # the last at a named barrier: it goes on with the others
+                return self._passed(time, back, first, second)
+        if self.entered[agent] >= 0:
+            return self._woken(agent, second, time)
+        if op[0] == Op.CLUSTER_WAIT:
+            return max(time, self.visible[cluster_channel(self._program)])
+        if op[0] not in BLOCKING_WAITS:
+            return self._passed(time, time + cost.busy, first, second)
+        if op[0] == Op.WAIT_UNLESS and op[ANSWER] >= 0 and self._live.registers[agent][op[ANSWER]]:
+            return time  # skipped: a try had already answered
+        return self._passed(time, self._passed_at(time, op[BARRIER], planned), first, second)
+
+    def suspended(self, agent: int, pc: int, now: int) -> bool:
+        """Whether a try has still to wait: for what completes its phase, or until it gives up."""
+        if agent in self.tries or finds(self._program, self._live, agent, pc):
+            return False
+        self.tries[agent] = (now, now + self._limit)
+        self.entered[agent] = now
+        self.waiters[self._program.code[agent][pc][BARRIER]].append(agent)
+        self.watch(agent)
+        return True
+
+    def watch(self, agent: int) -> None:
+        """A suspended try gives up at its limit."""
+        since, until = self.tries[agent]
+        self._agenda.put(HappensAt(self._agenda, partial(self._gives_up, agent, since)), until)
+
+    def _gives_up(self, agent: int, since: int, due: HappensAt) -> None:
+        pc, code = self._live.pcs[agent], self._program.code[agent]
+        if self._agenda.stopped or self.tries.get(agent, (-1, 0))[0] != since or pc >= len(code):
+            return
+        waiters = self.waiters[code[pc][BARRIER]]
+        if agent in waiters:  # else it has been woken already
+            waiters.remove(agent)
+            self._agenda.put(self.turns[agent], due.at)
+
+    def _woken(self, agent: int, second: int, time: int) -> int:
+        """A wait that was blocked returns. The time at which its agent goes on."""
+        self.entered[agent] = -1
+        if second < 0:
+            return time
+        self._buffer.stamp(second, time)
+        return time + self._record
+
+    def _passed(self, entered: int, back: int, first: int, second: int) -> int:
+        """A wait that did not block began and returned: its stamps, and when its agent goes on."""
+        if first >= 0:
+            self._buffer.stamp(first, entered)
+        if second >= 0:
+            self._buffer.stamp(second, back)
+        return back + (self._record if first >= 0 or second >= 0 else 0)
+
+    def _passed_at(self, entered: int, channel: int, planned: Planned) -> int:
+        """When a wait on an mbarrier returns that began at ``entered`` and whose phase is complete."""
+        cost = planned.cost
+        seen = self.visible[channel]
+        tried = entered + (self._record if planned.first >= 0 else 0)
+        if seen <= tried:
+            return tried + cost.busy
+        if self.landed[channel]:
+            return max(tried + cost.busy, seen + cost.visible)
+        again = tried + self._retry
+        return again + max(0, -(-(seen - again) // self._poll)) * self._poll + cost.busy
+
+    def _tried(self, agent: int, pc: int, planned: Planned, time: int) -> int:
+        """A try was made: its answer is recorded. It is false while others cannot see yet what completed the phase."""
+        success = finds(self._program, self._live, agent, pc)
+        if success and self.visible[self._program.code[agent][pc][BARRIER]] > time:
+            success = False
+            self._live.refuse(agent, pc)
+        since = self.tries.pop(agent)[0] if agent in self.tries else time
+        self.entered[agent] = -1
+        self._buffer.stamp(planned.second if success else planned.first, since)
+        return time if since < time else time + planned.busy
