@@ -6,7 +6,8 @@
 2. The times of a formula against the SimPy engine: of one run, and of 1,000 profiles against 20 runs.
 3. The share of the built-in protocols that have a formula.
 
-Processor time, the least of several rounds: what else the machine does only adds to it. ``--where`` profiles the SimPy engine.
+Processor time, the least of several rounds: what else the machine does only adds to it. ``--where`` profiles the SimPy
+engine.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from unittest.mock import patch
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # works from a checkout that is not installed
 
@@ -70,11 +72,8 @@ def events_and_queued(program: Program, profile: Profile) -> tuple[int, int]:
         queued += 1
         put(agenda, due, at)
 
-    Agenda.put = counted  # type: ignore[method-assign]
-    try:
+    with patch.object(Agenda, "put", counted):
         return simulate(program, profile, skip=False).queue_events, queued
-    finally:
-        Agenda.put = put  # type: ignore[method-assign]
 
 
 def against_simpy(tiles: int, rounds: int, profile: Profile) -> None:

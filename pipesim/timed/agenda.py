@@ -23,7 +23,7 @@ class HappensAt(Event):
         self.happens: list[Callable[[Any], None]] = [happens]
 
 
-class Landing(HappensAt):
+class LandsAt(HappensAt):
     """The end of a flight."""
 
     flight: Flight

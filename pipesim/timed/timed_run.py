@@ -22,7 +22,7 @@ from pipesim.model.program import Program
 from pipesim.model.state import cluster_channel
 from pipesim.process.limits import Limit, LimitReachedError
 from pipesim.process.watch import current
-from pipesim.timed.agenda import Agenda, HappensAt, Landing
+from pipesim.timed.agenda import Agenda, HappensAt, LandsAt
 from pipesim.timed.costs import Cost, record_cycles
 from pipesim.timed.engines import Engines
 from pipesim.timed.plan import ACCESS, IDLE, ISSUES, PRIVATE, SUSPENDS, WAITS, Planned, plan
@@ -62,8 +62,8 @@ class TimedRun:
         self._waits = Waits(self._live, profile, self._plans, self._buffer, self._agenda, record=self._record)
         self._engines = Engines(program, profile)
         self._held: list[Flight] = []
-        self._in_air: dict[int, Landing] = {}  #: the landing of each flight, by its sequence number
-        self._landed: list[Landing] = []  #: to be used again
+        self._in_air: dict[int, LandsAt] = {}  #: the landing of each flight, by its sequence number
+        self._landed: list[LandsAt] = []  #: to be used again
         self._late: dict[tuple[int, int], None] = {}
         self._alive = [sum(1 for a in program.agents if a.cta == cta) for cta in range(program.ctas)]  #: not ended yet
         self._left = [0] * program.ctas  #: when the last agent to end so far ended
@@ -296,12 +296,12 @@ class TimedRun:
         return max(at, self._engines.issuing.pop(agent))
 
     def _takes_off(self, flight: Flight, at: int) -> None:
-        due = self._landed.pop() if self._landed else Landing(self._agenda, self._land)
+        due = self._landed.pop() if self._landed else LandsAt(self._agenda, self._land)
         due.flight = flight
         self._in_air[flight.sequence] = due
         self._agenda.put(due, at)
 
-    def _land(self, due: Landing) -> None:
+    def _land(self, due: LandsAt) -> None:
         self._now = due.at
         flight = due.flight
         del self._in_air[flight.sequence]
