@@ -77,6 +77,10 @@ class Target:
         """The same target, its programs checked for these optional rules."""
         return replace(self, strictness=strictness)
 
+    def timed(self) -> Target:
+        """The same target for a simulation: of a kernel's PTX the program has what its warps compute, too."""
+        return self if self.kernel is None else replace(self, program=self.kernel.timed)
+
     def build(
         self,
         params: Mapping[str, int] | None = None,

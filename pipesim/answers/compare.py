@@ -15,6 +15,7 @@ from pipesim.conform.result import Conformance, Timing
 from pipesim.conform.times import PERIOD, NoTime, TimeComparison, no_time
 from pipesim.conform.timing import TRACED_PERIOD, noise_millicycles
 from pipesim.errors import EvidenceError
+from pipesim.model.ending import Ending
 from pipesim.model.program import Program
 from pipesim.process.limits import LimitReachedError
 from pipesim.process.watch import current
@@ -73,8 +74,16 @@ def compare_kernel(read: Extraction, trace: Trace, source: str) -> CompareReport
         error.place = error.place or source
         raise
     stands = agreement_of_kernel(kernel.program, kernel.trace, behaviour)
-    time = no_time(profile_for(trace.meta.device.name), NoTime.KERNEL)
-    return CompareReport(heading(kernel.program), (_comparison(trace, source, stands, None, None, time, None),), False)
+    profile = profile_for(trace.meta.device.name)
+    if read.program.coverage.stopped or trace.meta.status != Ending.FINISHED:
+        timing, simulated, time = None, None, no_time(profile, NoTime.KERNEL)
+    elif read.reads_clock:
+        timing, simulated, time = None, None, no_time(profile, NoTime.CLOCK)
+    else:
+        timed = recorded_kernel(read.timed, read.places, trace)
+        timing, simulated, time = _times(timed.program, timed.trace, profile, behaviour)
+    comparison = _comparison(trace, source, stands, timing, simulated, time, None)
+    return CompareReport(heading(kernel.program), (comparison,), False)
 
 
 def _comparison(

@@ -69,11 +69,17 @@ def _meant(name: str) -> str:
 
 
 def built(
-    given: Given, params: Mapping[str, int], ctas: int | None, strictness: Strictness | None = None
+    given: Given,
+    params: Mapping[str, int],
+    ctas: int | None,
+    strictness: Strictness | None = None,
+    *,
+    timed: bool = False,
 ) -> tuple[Target, dict[str, int], Program]:
-    """The target, its parameters and its program; UsageError for what cannot be built."""
+    """The target, its parameters and its program; UsageError for what cannot be built. ``timed``: to be simulated."""
     whole = whole_params(params)
     target = target_from(given, whole)
+    target = target.timed() if timed else target
     target = target if strictness is None else target.judging(strictness)
     for name in whole:
         if name not in target.defaults and (meant := _meant(name)):

@@ -126,6 +126,6 @@ def simulate(
     """
     steps = at_least_one("max_steps", max_steps)
     chosen = profile_from(profile)
-    _, _, program = built(x, params, ctas)
+    _, _, program = built(x, params, ctas, timed=True)
     report = run(program, chosen, traced=bool(traced), max_steps=steps)
     return SimulationResult(program, chosen, report, bool(traced))

@@ -171,7 +171,7 @@ def _simulation(options: argparse.Namespace, name: str) -> tuple[Scene, list[str
     from pipesim.timed.profile import load_profile
 
     profile = load_profile(options.profile or "h100")
-    program = _built(options, _target(options, name))
+    program = _built(options, _target(options, name).timed())
     with progress(f"simulating {program.name} on {profile.name}"):
         drawn, _ = simulated_scene(program, profile)
         report = lines_of(run_lines(run(program, profile), WIDTH)) if options.to == "html" else []

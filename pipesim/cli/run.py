@@ -68,6 +68,7 @@ def _carry_out(options: argparse.Namespace) -> int:
     with progress(f"flattening {options.protocol}"):
         program = (
             target_of(options, options.protocol)
+            .timed()
             .judging(strictness_of(options))
             .build(params_of(options), grid=options.ctas)
         )

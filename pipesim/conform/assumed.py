@@ -33,6 +33,7 @@ class AssumedKind(Enum):
     MULTICAST = "multicast"  #: one copy to several CTAs
     REMOTE = "remote"  #: arrivals at a barrier of another CTA
     VALUE = "value"  #: the profile's value ``name`` is an estimate
+    INSTRUCTIONS = "instructions"  #: what warps compute, estimated from the instructions of the kernel's PTX
     WORK = "work"  #: the work of the role ``name``: ``given`` cycles, ``recorded`` in the trace (None: not recorded)
 
 
@@ -67,6 +68,8 @@ def assumed_of(program: Program, profile: Profile, measured: Trace) -> tuple[Ass
         found.append(Assumed(AssumedKind.REMOTE))
     used = _values_used(program, profile, {(op, line): None for _, op, line in repeated})
     found += [Assumed(AssumedKind.VALUE, name) for name in profile.assumed if name in used]
+    if program.counts_instructions:
+        return (*found, Assumed(AssumedKind.INSTRUCTIONS))
     return (*found, *_works(program, profile, repeated, measured))
 
 

@@ -16,8 +16,9 @@ from pipesim.conform.steady import one_cta
 from pipesim.model.groups import ACCESSES, MEETINGS
 from pipesim.model.ops import Engine, Op, Operation, operand
 from pipesim.model.program import Program
-from pipesim.timed.costs import Prices
+from pipesim.timed.costs import NO_LIMIT, Prices
 from pipesim.timed.profile import Profile
+from pipesim.timed.work import QUARTERS
 from pipesim.trace.meaning import WAITS_FROM, waited_for
 from pipesim.trace.schema import OPTIONAL, EventKind, Site, Trace
 from pipesim.trace.sites import SiteTable, optional_of, site_table
@@ -88,7 +89,9 @@ def _done(operations: Sequence[Operation]) -> str:
     codes = {op[0] for op in operations}
     if codes & MEETINGS:
         return f"{ISSUE} and named barriers"
-    return TILES if codes & ACCESSES else ISSUE
+    if codes & ACCESSES:
+        return TILES
+    return f"{ISSUE} and {WORKS}" if Op.WORK in codes else ISSUE
 
 
 def without_optional(trace: Trace) -> Trace:
@@ -104,18 +107,22 @@ def without_optional(trace: Trace) -> Trace:
 
 
 def engines_busy(program: Program, profile: Profile, cycles: int) -> dict[str, int]:
-    """Thousandths of a run of so many cycles in which each engine of a CTA works, of the CTA whose works most."""
+    """Thousandths of a run of so many cycles in which each engine of a CTA works, of the CTA whose works most.
+
+    The matrix engine of a quarter counts as one.
+    """
     price = Prices(program, profile, traced=False)
-    busy: dict[tuple[str, int], int] = {}
-    for agent, code in zip(program.agents, program.code, strict=True):
-        for op in code:
+    busy: dict[tuple[str, int, int], int] = {}
+    for agent, code, lines in zip(program.agents, program.code, program.lines, strict=True):
+        for op, line in zip(code, lines, strict=True):
             if op[0] == Op.ENGINE_WORK:
-                key = "matrix engine", agent.cta
-                busy[key] = busy.get(key, 0) + operand(op, "cycles")
+                cost = price(op, line)
+                key = "matrix engine", agent.cta, agent.warp % QUARTERS if cost.ahead < NO_LIMIT else -1
+                busy[key] = busy.get(key, 0) + cost.engine
             elif op[0] == Op.TMA_LOAD:
-                key = "copy engine", agent.cta
+                key = "copy engine", agent.cta, -1
                 busy[key] = busy.get(key, 0) + price(op).engine
     worst: dict[str, int] = {}
-    for (engine, _), spent in busy.items():
+    for (engine, _, _), spent in busy.items():
         worst[engine] = max(worst.get(engine, 0), round(1000 * spent / max(cycles, 1)))
     return worst

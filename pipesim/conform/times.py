@@ -38,7 +38,8 @@ class NoTime(Enum):
     FAULT = "fault"  #: it has an injected fault, which the simulation does not have
     NOT_SIMULATED = "not simulated"  #: the simulation did not finish
     LIMIT = "limit"  #: a limit of time or memory ended the simulation
-    KERNEL = "kernel"  #: the program was read from a kernel's PTX, which says nothing of the time between operations
+    KERNEL = "kernel"  #: the program was read from a kernel's PTX, and not to its end, or the run did not finish
+    CLOCK = "clock"  #: the kernel reads a clock: how long it waits for a time to pass is not known
     NOT_RECORDED = "not recorded"  #: too few iterations for a period, and the run was not recorded from end to end
 
 

@@ -95,6 +95,11 @@ class Program(ProgramData):
         return self.sources[self.lines[agent][pc]] if pc < len(self.code[agent]) else ""
 
     @cached_property
+    def counts_instructions(self) -> bool:
+        """Whether its works say of all instructions between two operations what they are, as of a kernel's PTX."""
+        return any(work.amount("instructions") for work in self.work)
+
+    @cached_property
     def work_of_line(self) -> Mapping[int, Work]:
         """The work of each line that has any: an index of ``sources``."""
         return {each.line: each for each in self.work}

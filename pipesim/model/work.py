@@ -20,9 +20,12 @@ WORK_CLASSES: dict[str, str] = {
     "global_bytes": "bytes written to global memory",
     "copies": "instructions that start a bulk copy, beyond those that are operations of the program",
     "cluster_fences": "arrives at cluster scope, which take effect when all earlier accesses are done",
+    "proxy_fences": "fences between proxies that wait for accesses to shared memory before them",
     "mma": "multiply-adds of a warp's part of a matrix multiplication by its warp group",
     "mma_registers": "the same where one operand is in registers, not in shared memory",
+    "warp_products": "256 multiply-adds of 16-bit operands by one warp alone (mma.sync)",
     "products": "instructions that these multiply-adds are divided among",
+    "instructions": "instructions between two operations of a program that was read from PTX: the others say which",
     "spin": "cycles that the work takes at least, because it reads the clock until they have passed",
 }
 

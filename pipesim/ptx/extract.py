@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from pipesim.model.program import Program
 from pipesim.ptx.coverage import coverage_of
 from pipesim.ptx.emit.build import program_of
 from pipesim.ptx.emit.names import kernel_name
+from pipesim.ptx.emit.record import Stream
 from pipesim.ptx.emulate.cluster import EmulationLimits
 from pipesim.ptx.emulation import Emulation, Kernel, emulate, prepare
 from pipesim.ptx.launch.values import Launch
+from pipesim.ptx.text.instruction import Special
 from pipesim.ptx.text.module import Module
+from pipesim.ptx.work.path import Paths
+from pipesim.ptx.work.timed import with_work
+
+_CLOCKS = frozenset(map(Special, ("%clock", "%clock_hi", "%clock64", "%globaltimer", "%globaltimer_lo")))
 
 
 @dataclass(frozen=True)
@@ -24,6 +31,18 @@ class Extraction:
     kept: int
     body: int
     kernel: Kernel = field(repr=False, compare=False)
+    streams: list[Stream] = field(repr=False, compare=False)
+
+    @cached_property
+    def timed(self) -> Program:
+        """The program with what the warps compute between their operations: the one to simulate, not to prove."""
+        code = self.kernel.code
+        return with_work(self.program, self.streams, code.function, Paths(code, code.regions.uses))
+
+    @cached_property
+    def reads_clock(self) -> bool:
+        """Whether the kernel can wait for a time to pass, which no estimate from its instructions knows."""
+        return any(operand in _CLOCKS for each in self.kernel.function.body for operand in each.operands)
 
     def with_lock_failures(self, failures: int) -> Extraction:
         """The same kernel where so many compare-and-swaps on a lock fail: the policy that a recording determines."""
@@ -60,4 +79,5 @@ def emit(kernel: Kernel, emulation: Emulation) -> Extraction:
     name = kernel_name(kernel.launch.entry)
     program = program_of(name, recorder, cluster.initialised, function, module, kernel.launch, coverage)
     body = len(function.body)
-    return Extraction(program, tuple(recorder.barriers), emulation.instructions, len(kernel.code.kept), body, kernel)
+    places, kept = tuple(recorder.barriers), len(kernel.code.kept)
+    return Extraction(program, places, emulation.instructions, kept, body, kernel, recorder.streams)

@@ -11,7 +11,7 @@ from itertools import pairwise
 from pipesim.model.groups import LOOP_MARKS, PARITY_WAITS, PLAIN_WAITS
 from pipesim.model.ops import Op, Operation, operand
 from pipesim.model.program import Program
-from pipesim.timed.costs import Cost, Prices, record_cycles
+from pipesim.timed.costs import Cost, Prices, ProgramValues, record_cycles
 from pipesim.timed.profile import Profile
 
 
@@ -46,7 +46,8 @@ def ring_law(program: Program, profile: Profile, *, traced: bool = False) -> Bou
         return None
     # A landing wakes the consumer, or its first try finds the tile there; the producer's next try notices the arrive,
     # at best at once.
-    hand_over = min(profile["wait.wake_up"], profile["wait.issue"]) + profile["wait.issue"]
+    values = ProgramValues(program, profile)
+    hand_over = min(values["wait.wake_up"], values["wait.issue"]) + values["wait.issue"]
     around = producer.after_wait + copy.flight + hand_over + max(t.after_wait for t in consumers)
     terms = (
         ("the producer's issue", 1000 * producer.cycles),

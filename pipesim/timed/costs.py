@@ -18,7 +18,7 @@ from pipesim.model.groups import (
 from pipesim.model.ops import IN_ORDER, OPERANDS, Op, Operation, Space, operand
 from pipesim.model.program import Program
 from pipesim.timed.outline import PRICED
-from pipesim.timed.profile import Profile, scaled
+from pipesim.timed.profile import OF_INSTRUCTIONS, Profile, scaled
 from pipesim.timed.work import Works
 from pipesim.trace.sites import kinds
 
@@ -47,12 +47,24 @@ class Cost:
     ahead: int = NO_LIMIT
 
 
+class ProgramValues:
+    """The values of a profile for one program: those of instructions where its other instructions are priced, too."""
+
+    def __init__(self, program: Program, profile: Profile) -> None:
+        self._profile = profile
+        self._names = OF_INSTRUCTIONS if profile.prices_work and program.counts_instructions else {}
+
+    def __getitem__(self, name: str) -> int:
+        return self._profile[self._names.get(name, name)]
+
+
 class Prices:
     """The price list of a program under a profile, ``program.grid`` CTAs sharing the device's bandwidth."""
 
     def __init__(self, program: Program, profile: Profile, *, traced: bool) -> None:
         self._program = program
         self._profile = profile
+        self._values = ProgramValues(program, profile)
         self._record = record_cycles(program, profile, traced=traced)
         self._known: dict[tuple[int, ...], Cost] = {}
         self._works = Works(program, profile)
@@ -73,14 +85,14 @@ class Prices:
         work = self._works.of_line.get(line)
         if work is not None and op[0] == Op.ENGINE_WORK:
             issue, cycles, ahead = self._works.multiplication(work)
-            busy = self._profile["other.issue"] + issue
+            busy = self._values["other.issue"] + issue
             demand = busy if self._works.demand(work) else 0
             return Cost(busy, engine=cycles, flight=0, demand=demand, ahead=ahead)
         if work is not None and op[0] in WORKS:
-            cycles = self._works.cycles(work) + self._record * len(kinds(op))
+            cycles = self._works.cycles(work) + work_record(self._program, self._record) * len(kinds(op))
             moved, in_memory = self._works.moving(work) if op[0] in ACCESSES else (0, 0)
             return Cost(cycles, demand=moved or self._works.demand(work), in_memory=in_memory)
-        cost = _cost(self._program, op, self._profile, self._record)
+        cost = _cost(self._program, op, self._profile, self._values, self._record)
         if work is None:
             return cost
         cycles = self._works.cycles(work)
@@ -95,7 +107,12 @@ def record_cycles(program: Program, profile: Profile, *, traced: bool) -> int:
     """What a record costs in this program: a constant of its kernel, or that of any kernel; 0 if none are made."""
     if not traced:
         return 0
-    return profile.values.get(f"{program.name}/record.cycles", profile["record.issue"])
+    return profile.values.get(f"{program.name}/record.cycles", ProgramValues(program, profile)["record.issue"])
+
+
+def work_record(program: Program, record: int) -> int:
+    """Of the cost of a record what each end of a work adds: nothing where it is what a kernel's PTX says."""
+    return 0 if program.counts_instructions else record
 
 
 _NAMES_ONLY = frozenset({"parity", "register", "state_register", "item", "named_barrier"})  #: of operands
@@ -122,19 +139,19 @@ def resident(program: Program, profile: Profile) -> int:
     return min(program.grid * program.ctas, profile.sms)
 
 
-def _cost(program: Program, op: Operation, profile: Profile, record: int) -> Cost:
+def _cost(program: Program, op: Operation, profile: Profile, values: ProgramValues, record: int) -> Cost:
     extra = record * len(kinds(op))
     match op[0]:
         case code if code in BLOCKING_WAITS:  # the engine adds their records: it knows which are left
-            return Cost(profile["wait.issue"], profile["wait.wake_up"])
+            return Cost(values["wait.issue"], profile["wait.wake_up"])
         case code if code in TRIES:  # one that was suspended returns as a wait does
-            return Cost(profile["wait.issue"] + extra, profile["wait.wake_up"])
+            return Cost(values["wait.issue"] + extra, profile["wait.wake_up"])
         case Op.ARRIVE if operand(op, "expect"):
-            return Cost(profile["expect.issue"] + extra, profile["arrive.latency"] + extra)
+            return Cost(values["expect.issue"] + extra, profile["arrive.latency"] + extra)
         case code if code in SIGNALS:
-            return Cost(profile["arrive.issue"] + extra, profile["arrive.latency"] + extra)
+            return Cost(values["arrive.issue"] + extra, profile["arrive.latency"] + extra)
         case Op.TMA_LOAD:
-            return _copy(program, op, profile, extra)
+            return _copy(program, op, profile, values, extra)
         case Op.READ:
             return _read(program, op, profile)
         case Op.WORK:
@@ -145,16 +162,16 @@ def _cost(program: Program, op: Operation, profile: Profile, record: int) -> Cos
         case Op.LOOP_BEGIN | Op.LOOP_END | Op.JUMP_IF:
             return Cost(0)
         case code if code in MEETINGS:
-            return Cost(0, profile["sync.latency"])
+            return Cost(0, values["sync.latency"])
         case code if code in ENGINE_ACCESSES:
-            return _transfer(program, op, profile)
+            return _transfer(program, op, profile, values)
         case Op.ENGINE_WORK:
-            return Cost(profile["other.issue"], engine=operand(op, "cycles"), flight=0)
+            return Cost(values["other.issue"], engine=operand(op, "cycles"), flight=0)
         case code if code in DELAYED_ARRIVALS and operand(op, "barrier") >= 0:  # a commit of no group on a barrier
-            return Cost(profile["other.issue"], flight=0)
+            return Cost(values["other.issue"], flight=0)
         case code:
             assert code in ISSUE_ONLY, f"{Op(code).name} has no price"
-            return Cost(profile["other.issue"])
+            return Cost(values["other.issue"])
 
 
 def _read(program: Program, op: Operation, profile: Profile) -> Cost:
@@ -165,15 +182,15 @@ def _read(program: Program, op: Operation, profile: Profile) -> Cost:
     return Cost(profile["read.issue"] + scaled(source.nbytes, profile["read.bytes_per_kcycle"]))
 
 
-def _transfer(program: Program, op: Operation, profile: Profile) -> Cost:
+def _transfer(program: Program, op: Operation, profile: Profile, values: ProgramValues) -> Cost:
     """A result in registers is named by the instruction whose other operands are priced."""
     size = scaled(operand(op, "bytes"), profile["copy.bytes_per_kcycle"])
     late = profile["matrix.latency"] if operand(op, "engine") in IN_ORDER else profile["transfer.latency"] + size
     in_registers = program.accesses[operand(op, "access")].space == Space.REGISTERS
-    return Cost(0 if in_registers else profile["other.issue"], flight=late)
+    return Cost(0 if in_registers else values["other.issue"], flight=late)
 
 
-def _copy(program: Program, op: Operation, profile: Profile, extra: int) -> Cost:
+def _copy(program: Program, op: Operation, profile: Profile, values: ProgramValues, extra: int) -> Cost:
     """A copy moves at its SM's rate; how soon the next may start is set by its share of what the device can load."""
     sharing = resident(program, profile)
     rate = profile["copy.bytes_per_kcycle"]
@@ -183,7 +200,7 @@ def _copy(program: Program, op: Operation, profile: Profile, extra: int) -> Cost
     latency = near + (far - near) * burst // (full * max(1, profile.sms - 1))
     share = max(1, min(rate, profile["copy.device_bytes_per_kcycle"] // sharing))
     return Cost(
-        profile["copy.issue"] + extra,
+        values["copy.issue"] + extra,
         0,
         scaled(operand(op, "bytes"), share),
         extra + latency + scaled(operand(op, "bytes"), rate),

@@ -18,7 +18,7 @@ from pipesim.model.machine import TMA, Flight, State, Step
 from pipesim.model.ops import IN_ORDER, Engine, Op, Operation
 from pipesim.model.positions import ANSWER, AWAITED_TOKEN, BARRIER, ENGINE, GROUPS, NAMED_BARRIER, PARITY
 from pipesim.model.program import Program
-from pipesim.timed.costs import Cost, Prices, record_cycles
+from pipesim.timed.costs import Cost, Prices, ProgramValues, record_cycles
 from pipesim.timed.profile import Profile
 from pipesim.trace.sites import kinds
 
@@ -64,7 +64,7 @@ class Earliest:
     def __init__(self, program: Program, profile: Profile, *, traced: bool = False) -> None:
         agents = len(program.agents)
         self._program = program
-        self._profile = profile
+        self._values = ProgramValues(program, profile)
         self._price = Prices(program, profile, traced=traced)
         self._record = record_cycles(program, profile, traced=traced)
         self.laps = Laps(program)
@@ -192,7 +192,7 @@ class Earliest:
             ended = self._ended[where][before.cluster_held[agent]]
             self._next[agent] = (ended.seen, ended.event) if ended.seen > here else (here, issue)
             return
-        self._joined[where] = _later(self._joined[where], _Open(here, issue, self._profile["sync.latency"]))
+        self._joined[where] = _later(self._joined[where], _Open(here, issue, self._values["sync.latency"]))
         if result.signalled == len(self._program.barriers) + where:
             last = self._joined[where]
             self._ended[where].append(_Signal(last.time + last.visible, last.event, landed=False))

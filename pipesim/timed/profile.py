@@ -33,6 +33,14 @@ ADDED: dict[str, tuple[int, int | str]] = {
     "class.global_bytes": (4, 8),
     "class.copies": (4, 160_000),
     "class.products": (4, 9_000),
+    "class.warp_products": (4, 800),
+    "class.proxy_fences": (4, 90_000),
+    "ptx.wait": (4, 20),
+    "ptx.arrive": (4, 20),
+    "ptx.expect": (4, 16),
+    "ptx.copy": (4, 40),
+    "ptx.sync": (4, 15),
+    "ptx.record": (4, 38),
     "class.cluster_fences": (4, 500_000),
     "shared.bytes_per_kcycle": (4, 128_000),
     "mma.per_kcycle": (4, 2_048_000),
@@ -87,7 +95,15 @@ FIELDS: dict[str, str] = {
     "class.global_bytes": "thousandths of a cycle of one byte that a warp writes to global memory",
     "class.copies": "thousandths of a cycle of one instruction that starts a further bulk copy",
     "class.products": "thousandths of a cycle of issuing one instruction of a matrix multiplication",
+    "class.warp_products": "thousandths of a cycle of 256 multiply-adds of mma.sync (16-bit operands), a warp alone",
+    "class.proxy_fences": "thousandths of a cycle of a fence between proxies after accesses to shared memory",
     "class.cluster_fences": "thousandths of a cycle of an arrive at cluster scope, until it takes effect",
+    "ptx.wait": "as wait.issue, of a program whose other instructions have prices of their own",
+    "ptx.arrive": "as arrive.issue, in such a program",
+    "ptx.expect": "as expect.issue, in such a program",
+    "ptx.copy": "as copy.issue, in such a program",
+    "ptx.sync": "as sync.latency, in such a program",
+    "ptx.record": "as record.issue, in such a program",
     "shared.bytes_per_kcycle": "bytes that the shared memory of an SM moves for all its warps in 1,000 cycles",
     "mma.per_kcycle": "multiply-adds that the tensor cores of an SM make in 1,000 cycles",
     "try.limit": "a single try_wait on a barrier that bulk copies complete, until it gives up; a landing wakes it",
@@ -97,6 +113,17 @@ FIELDS: dict[str, str] = {
     "cta.start": "from the begin of a CTA to the first operation of its agents, and from their last to its end",
 }
 
+
+#: What takes the place of a value in a program whose instructions between two operations are priced by their classes:
+#: the others were measured in loops, with the instructions that stand around an operation there.
+OF_INSTRUCTIONS: dict[str, str] = {
+    "wait.issue": "ptx.wait",
+    "arrive.issue": "ptx.arrive",
+    "expect.issue": "ptx.expect",
+    "copy.issue": "ptx.copy",
+    "sync.latency": "ptx.sync",
+    "record.issue": "ptx.record",
+}
 
 #: Divisors.
 _AT_LEAST_ONE = frozenset({"wait.poll", "copy.loaded_bytes", *(name for name in FIELDS if "per_kcycle" in name)})

@@ -23,14 +23,14 @@ from pipesim.model.state import cluster_channel
 from pipesim.process.limits import Limit, LimitReachedError
 from pipesim.process.watch import current
 from pipesim.timed.agenda import Agenda, HappensAt, LandsAt
-from pipesim.timed.costs import Cost, record_cycles
+from pipesim.timed.costs import Cost, record_cycles, work_record
 from pipesim.timed.engines import Engines
 from pipesim.timed.plan import ACCESS, IDLE, ISSUES, PRIVATE, SUSPENDS, WAITS, Planned, plan
 from pipesim.timed.profile import Profile
 from pipesim.timed.simulation import Simulation
 from pipesim.timed.waits import Waits
 from pipesim.trace.recorder import StampBuffer
-from pipesim.trace.schema import Device, SiteKey, Trace, TraceMeta
+from pipesim.trace.schema import ESTIMATED_WORK, Device, SiteKey, Trace, TraceMeta
 
 
 class TimedRun:
@@ -55,6 +55,7 @@ class TimedRun:
         self._budget = max_steps
         self._traced = traced
         self._record = record_cycles(program, profile, traced=traced)
+        self._work_record = work_record(program, self._record)
         self._table, meanings, self._plans = plan(program, profile, traced=traced, also=also)
         self._buffer = StampBuffer(meanings)
         self._agenda = Agenda()
@@ -132,6 +133,7 @@ class TimedRun:
         agenda, waits, issuing, at_once = self._agenda, self._waits, self._engines.issuing, self._at_once
         peek, entered, opened = agenda.peek, waits.entered, live.opened
         idle = IDLE if not self._watched else -1
+        work_record = self._work_record
 
         def move(due: HappensAt) -> None:  # noqa: C901  # the same
             self._now = now = time = due.at
@@ -195,7 +197,7 @@ class TimedRun:
                 if first >= 0:
                     stamp((first, time))
                     if second >= 0:  # work: its end is recorded too
-                        stamp((second, time + busy - record))
+                        stamp((second, time + busy - work_record))
                 time += busy
                 if kind >= ISSUES:
                     time = max(time, self._launch(agent, planned.cost))
@@ -231,7 +233,7 @@ class TimedRun:
         if agent in self._engines.slots:
             at = self._engines.slots.ended(agent, self._now)
             if at == self._now and ends >= 0:
-                self._buffer.stamp(ends, at - self._record)
+                self._buffer.stamp(ends, at - self._work_record)
             return at
         if planned.opens:
             self._live.begin(agent)
@@ -329,6 +331,9 @@ class TimedRun:
             self._takes_off(flight, self._now)
 
     def _trace(self, ending: Ending) -> Trace:
+        extra = {"profile": self._profile.name, "recording": self._traced}
+        if self._program.counts_instructions:
+            extra[ESTIMATED_WORK] = True
         meta = TraceMeta(
             source="simulation",
             protocol=self._program.name,
@@ -339,6 +344,6 @@ class TimedRun:
             barriers=self._table.barriers,
             sites=self._table.sites,
             status=ending,
-            extra={"profile": self._profile.name, "recording": self._traced},
+            extra=extra,
         )
         return Trace(meta, self._buffer.events(self._profile.sm_khz))

@@ -32,6 +32,8 @@ _RATED = (
     "global_bytes",
     "copies",
     "cluster_fences",
+    "warp_products",
+    "proxy_fences",
 )
 
 

@@ -76,6 +76,11 @@ ON_GROUPS = frozenset({EventKind.GROUP_COMMIT, EventKind.GROUP_ENTER, EventKind.
 #: Kinds that a kernel records only if its table has a site for them; operations without records happen unseen.
 OPTIONAL = frozenset({EventKind.CP_ASYNC_ARRIVE, EventKind.COMMIT}) | ON_NAMED_BARRIER | ON_GROUPS
 
+#: Kinds of what a program estimates from a kernel's instructions: no kernel records them, a simulation may show them.
+OF_WORK = frozenset({EventKind.WORK_BEGIN, EventKind.WORK_END})
+#: In ``extra`` of a simulated trace whose events of work are such estimates.
+ESTIMATED_WORK = "estimated_work"
+
 SiteKey = tuple[str, EventKind, str]  #: role, kind and ``barrier``: which site it is, whatever it is called
 
 

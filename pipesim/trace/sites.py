@@ -29,7 +29,17 @@ from pipesim.model.groups import (
 from pipesim.model.ops import Engine, Op, Operation, operand
 from pipesim.model.positions import BARRIER, COUNT, EXPECT, PARITY
 from pipesim.model.program import Program
-from pipesim.trace.schema import OPTIONAL, AgentInfo, BarrierGroup, EventKind, Site, SiteKey, TraceMeta
+from pipesim.trace.schema import (
+    ESTIMATED_WORK,
+    OF_WORK,
+    OPTIONAL,
+    AgentInfo,
+    BarrierGroup,
+    EventKind,
+    Site,
+    SiteKey,
+    TraceMeta,
+)
 
 _KINDS: dict[int, tuple[EventKind, ...]] = {
     **dict.fromkeys(PARITY_WAITS, (EventKind.WAIT_ENTER, EventKind.WAIT_RETURN)),
@@ -50,6 +60,7 @@ _ASKS = frozenset({EventKind.WAIT_ENTER, EventKind.TRY})  #: kinds whose site sa
 ENGINE_NAMES = {int(engine): engine.name.lower() for engine in Engine}  #: as a site of a group names its engine
 #: Operations that leave events, or can.
 RECORDED = frozenset(_KINDS) | frozenset(_OPTIONAL_KINDS)
+_NO_CYCLES = (Op.WORK, 0)  #: what a kernel's PTX says of instructions there
 NO_SITES: frozenset[SiteKey] = frozenset()
 
 
@@ -88,7 +99,8 @@ def optional_kinds(operation: Operation) -> tuple[EventKind, ...]:
 
 def optional_of(meta: TraceMeta) -> frozenset[SiteKey]:
     """The sites of a trace at which it records what others need not."""
-    return frozenset(site.key for site in meta.sites if site.kind in OPTIONAL)
+    kinds = OPTIONAL | OF_WORK if meta.extra.get(ESTIMATED_WORK) else OPTIONAL
+    return frozenset(site.key for site in meta.sites if site.kind in kinds)
 
 
 def optional_sites(program: Program) -> frozenset[SiteKey]:
@@ -96,6 +108,8 @@ def optional_sites(program: Program) -> frozenset[SiteKey]:
     found: set[SiteKey] = set()
     for agent, code in enumerate(program.code):
         role, set_up = program.agents[agent].role, set_up_meeting(code)
+        if program.counts_instructions:
+            found |= {(role, kind, "") for kind in OF_WORK}
         for pc, op in enumerate(code):
             if op[0] in _OPTIONAL_KINDS and pc != set_up:
                 found |= {(role, kind, _optional_group(program, op)) for kind in optional_kinds(op)}
@@ -126,7 +140,7 @@ def set_up_meeting(code: tuple[Operation, ...]) -> int:
     for pc, op in enumerate(code):
         if op[0] == Op.BAR_SYNC:
             return pc
-        if op[0] not in SETS_UP or op[0] == Op.CLUSTER_WAIT:
+        if (op[0] not in SETS_UP and op != _NO_CYCLES) or op[0] == Op.CLUSTER_WAIT:
             return -1
     return -1
 
@@ -145,6 +159,7 @@ class SiteBook:
         self._program = program
         self._also = also
         self._only = only
+        self._works_shown = not program.counts_instructions  # else they are estimates, and shown where asked for
         self._index: dict[SiteKey, int] = {}
         self._known: dict[tuple[str, int, Operation], tuple[Record, ...]] = {}
         self._stage = -1
@@ -169,6 +184,8 @@ class SiteBook:
         """What the events of this operation must say, in order."""
         if operation[0] in _OPTIONAL_KINDS:
             return self._optional_records(operation) if self._also else ()
+        if operation[0] == Op.WORK and not (self._works_shown or (self._role, EventKind.WORK_END, "") in self._also):
+            return ()
         if operation[0] in BY_PARITY:
             self._stage = self._program.barriers[operation[BARRIER]].stage
         key = (self._role, self._stage, operation[:4])  # what follows, such as the item of a copy, is not recorded

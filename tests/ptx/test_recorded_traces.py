@@ -115,4 +115,4 @@ def test_the_command_line_names_the_kernel(tmp_path: Path, capsys: pytest.Captur
     assert main(["diff", str(path_of(RING)), "--protocol", str(kernel)]) == 0
     said = capsys.readouterr().out
     assert "conform" in said
-    assert "how long its work" in said.replace("\n               ", " ")
+    assert "the kernel reads a clock" in said.replace("\n               ", " ")

@@ -37,6 +37,7 @@ def advise(
     """
     if not 1 <= percent <= 90:
         raise ParameterError(f"a change of {percent} %", correction="give 1 to 90")
+    target = target.timed()
     program = target.build(params, grid=ctas)
     found = proof(program, max_states)
     before = simulated(program, profile, max_steps)

@@ -42,6 +42,8 @@ IF_NOT_YET, IF_COMPLETE, MEET = -1, -2, -3
 class Stream:
     """What one agent did: its operations, and for each the position of its instruction.
 
+    ``ran``: the runs of instructions since the last operation, each by the position where it begins; ``runs``: for each
+    operation those between the one before and it, so that what a warp computes in between can be estimated.
     ``held``: where the ways of a try's answer begin and end while both are run. ``path``: what it executed, in order.
     ``steps``: for each operation the first and the last step of the path that it stands for (-1 for none): two where a
     try and the wait after it are one operation.
@@ -55,6 +57,8 @@ class Stream:
     held: list[int] = field(default_factory=list)
     path: list[Executed] = field(default_factory=list)
     steps: list[tuple[int, int]] = field(default_factory=list)
+    ran: list[int] = field(default_factory=list)
+    runs: list[tuple[int, ...]] = field(default_factory=list)
 
 
 class WaysDiffer(Exception):  # noqa: N818  # a result of the emulation: it stops there
@@ -75,6 +79,7 @@ class StreamRecorder:
     written: dict[Access, None] = field(default_factory=dict)  #: ranges of shared memory
     _ranges: dict[tuple[Space, int, int, int], int] = field(default_factory=dict)
     _by_number: list[Access] = field(default_factory=list)
+    _known_runs: dict[tuple[int, ...], tuple[int, ...]] = field(default_factory=dict)
 
     def agent(self, cta: int, warp: int, lanes: int) -> int:
         """A new agent."""
@@ -111,6 +116,8 @@ class StreamRecorder:
         stream.code.append(tuple(map(int, operation)))
         stream.positions.append(position)
         stream.steps.append((len(stream.path) - 1,) * 2)
+        stream.runs.append(self._known_runs.setdefault(runs := tuple(stream.ran), runs) if stream.ran else ())
+        stream.ran.clear()
         if operation[0] in WRITES_MEMORY:
             self._write(position, tuple(operation))
 
@@ -160,12 +167,12 @@ class StreamRecorder:
             self._branch(stream, asking, mark, between)
             return
         position, (_, step) = stream.positions[between - 1], stream.steps[between - 1]
-        del stream.code[mark:], stream.positions[mark:], stream.steps[mark:]
+        del stream.code[mark:], stream.positions[mark:], stream.steps[mark:], stream.runs[mark:]
         if alike and asking == mark - 1:  # nothing in between: a try and a wait are a wait
-            first, _ = stream.steps[asking]
-            del stream.code[asking:], stream.positions[asking:], stream.steps[asking:]
+            (first, _), runs = stream.steps[asking], stream.runs[asking]
+            del stream.code[asking:], stream.positions[asking:], stream.steps[asking:], stream.runs[asking:]
             self.add(agent, position, Op.WAIT, last[BARRIER], last[PARITY], last[-1])
-            stream.steps[-1] = first, step
+            stream.steps[-1], stream.runs[-1] = (first, step), runs
         else:
             self.add(agent, position, Op.WAIT_UNLESS, last[BARRIER], last[PARITY], asked, last[-1])
             stream.steps[-1] = step, step
@@ -178,11 +185,13 @@ class StreamRecorder:
         answer, at = stream.code[asking][ANSWER], stream.positions[asking]
         was, then = stream.positions[mark:between], stream.positions[between:]
         steps, others = stream.steps[mark:between], stream.steps[between:]
-        del stream.code[mark:], stream.positions[mark:], stream.steps[mark:]
+        ran, later = stream.runs[mark:between], stream.runs[between:]
+        del stream.code[mark:], stream.positions[mark:], stream.steps[mark:], stream.runs[mark:]
         over = [(int(Op.JUMP_IF), answer, 0, len(complete))] if complete else []
         stream.code += [(int(Op.JUMP_IF), answer, 1, len(not_yet) + len(over)), *not_yet, *over, *complete]
         stream.positions += [at, *was, *([at] * len(over)), *then]
         stream.steps += [(-1, -1), *steps, *([(-1, -1)] * len(over)), *others]
+        stream.runs += [(), *ran, *([()] * len(over)), *later]
 
 
 def _asks_for(operation: Operation, asked: int) -> bool:

@@ -19,6 +19,7 @@ from pipesim.ptx.emulate.values import (
 from pipesim.ptx.emulate.ways import DividedWarp, Parted
 from pipesim.ptx.flow.opcodes import ACCESSES
 
+MOST_RUNS = 1 << 16  #: of one path that are remembered; what a warp computes after them is not estimated
 #: What is carried out under a guard that is not known: of accesses all that they may do, of fences nothing.
 _PERHAPS = ACCESSES | {"fence", "membar"}
 
@@ -60,6 +61,8 @@ class EmulatedWarp(DividedWarp):
         PtxError for an instruction with operands that it cannot have.
         """
         before = self.count
+        ran = self.cluster.recorder.streams[self.agent].ran
+        del ran[MOST_RUNS:]
         try:
             self._run(before + most)
         except Stopped as stopped:
@@ -93,6 +96,7 @@ class EmulatedWarp(DividedWarp):
     def _run(self, limit: int) -> None:
         code, registers, constants = self.code, self.R, self.K
         segments = code.segments
+        ran = self.cluster.recorder.streams[self.agent].ran
         if self.status is Status.BLOCKED:
             self.status, self.ready = Status.READY, None  # the cluster has asked
             self.pc += 1
@@ -103,6 +107,7 @@ class EmulatedWarp(DividedWarp):
                 pc = self._meet(pc)
                 continue
             segment: StraightRun = segments.get(pc) or code.segment(pc)
+            ran.append(pc)
             self.pc = segment.position
             if segment.run is not None:
                 segment.run(registers, constants, self)

@@ -95,6 +95,8 @@ def _assumed(each: Assumed, *, details: bool) -> str:
             return "arrivals at another CTA"
         case AssumedKind.VALUE:
             return _VALUES.get(each.name, f"the profile's {each.name}")
+        case AssumedKind.INSTRUCTIONS:
+            return "work that is estimated from the kernel's instructions"
         case AssumedKind.WORK:
             return f"the work of {each.name}" + (_work_words(each) if details else "")
         case _:
@@ -132,7 +134,9 @@ def _why_words(why: NoTime | None) -> str:
         case NoTime.LIMIT:
             return "a limit of time or memory ended the simulation"
         case NoTime.KERNEL:
-            return "the kernel's PTX does not say how long its work between two operations takes"
+            return "the kernel was not followed to its end, or its run did not finish"
+        case NoTime.CLOCK:
+            return "the kernel reads a clock: how long it waits for a time to pass is not known"
         case NoTime.NOT_RECORDED | None:
             return "too few iterations for a period, and not recorded from end to end"
         case _:
