@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from pipesim.model.ops import describe
 from pipesim.model.program import Program
-from pipesim.ptx.extract import extract
+from pipesim.ptx.extract import Extraction, extract
 from pipesim.ptx.launch.values import Content, Launch, Number, Parameter
 from pipesim.ptx.text.read import read_module
 
@@ -45,10 +45,17 @@ def program_of(
     body: str, warps: int = 2, *, params: str = "", values: Sequence[Content] = (), cluster: int = 1
 ) -> Program:
     """The flat program of a kernel of ``warps`` warps and its parameters."""
+    return extraction_of(body, warps, params=params, values=values, cluster=cluster).program
+
+
+def extraction_of(
+    body: str, warps: int = 2, *, params: str = "", values: Sequence[Content] = (), cluster: int = 1
+) -> Extraction:
+    """What is read of that kernel."""
     given = tuple(Parameter("", value) for value in values)
     shape = (cluster, 1, 1)
     launch = Launch("kernel", shape, (32 * warps, 1, 1), shape, parameters=given)
-    return extract(read_module(text_of(body, params), "small.ptx"), launch).program
+    return extract(read_module(text_of(body, params), "small.ptx"), launch)
 
 
 def word(value: int | None) -> Content:

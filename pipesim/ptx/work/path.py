@@ -14,6 +14,7 @@ from pipesim.ptx.emulate.decoded import After
 from pipesim.ptx.flow.uses import Uses
 from pipesim.ptx.text.instruction import Instruction
 from pipesim.ptx.work.classes import bytes_of, class_of, group_product, is_proxy_fence, loads, products_of
+from pipesim.ptx.work.trips import LoopTrips
 
 Amounts = dict[str, int]
 Depth = tuple[int, int, int]  #: of the chains of the classes in ``_CHAINED``
@@ -27,6 +28,7 @@ class Paths:
     def __init__(self, code: Code, uses: Uses) -> None:
         self._code = code
         self._uses = uses
+        self._loops = LoopTrips(code.function, uses)
         self._known: dict[tuple[int, ...], Amounts] = {}
         self._classes: dict[int, str] = {}
 
@@ -49,8 +51,18 @@ class Paths:
             run = self._code.segment(start)
             end = start + run.count
             yield from body[start:end]
-            if run.after is After.NEXT and run.next > end:  # decides nothing for others: it was passed over
-                yield from body[end : run.next]
+            if run.after is After.NEXT and end > start:
+                yield from self._passed_over(end, run.next)
+
+    def _passed_over(self, end: int, after: int) -> Iterator[Instruction]:
+        """What a branch that decides nothing for others leaves out: the way that it skips, and further trips."""
+        body = self._code.body
+        yield from body[end:after]
+        for position in range(end - 1, max(end, after)):
+            loop = self._loops.ending_at(body[position])
+            if loop is not None and position not in self._code.kept:
+                for _ in range(loop.trips - 1):
+                    yield from body[loop.begin : position + 1]
 
     def _measured(self, runs: Sequence[int]) -> Amounts:
         counts: Counter[str] = Counter()

@@ -1,0 +1,65 @@
+"""Simulated times of kernels that nobody described, beside recorded ones."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from pipesim.answers.compare import compare_kernel
+from pipesim.conform.compare import times_of
+from pipesim.conform.recorded_kernel import recorded_kernel
+from pipesim.conform.times import NoTime, TimeVerdict
+from pipesim.ptx.kernel import read_kernel
+from pipesim.trace.files import read_trace
+from tools.ptx_times import FOLDER, PAGE, line, row_of
+
+KERNELS = ["gluon-scale_watched", "triton-gemm_tma_w4_s3", "triton-attention_d128_causal", "triton-softmax"]
+
+
+@pytest.mark.parametrize("name", KERNELS)
+def test_the_table_has_what_is_simulated_today(name: str) -> None:
+    row = row_of(FOLDER / f"{name}.parquet", FOLDER / f"{name}.ptx")
+    assert row is not None
+    assert line(row) in PAGE.read_text(encoding="utf-8").splitlines(), "run python tools/ptx_times.py --write"
+    assert abs(row.run[1] - row.run[0]) < 0.25 * row.run[0]
+
+
+def test_without_its_instructions_a_kernel_is_too_fast() -> None:
+    """The twin: the same trace beside the program that is proved, which has no work."""
+    name = "triton-attention_d64"
+    read, trace = read_kernel(FOLDER / f"{name}.ptx"), read_trace(FOLDER / f"{name}.parquet")
+    alone = recorded_kernel(read.program, read.places, trace)
+    off = times_of(alone.program, alone.trace).off_permille
+    found = compare_kernel(read, trace, name).comparison.time
+    assert off is not None
+    assert found.off_permille is not None
+    assert off < -400 < -250 < found.off_permille < 250
+
+
+def test_what_the_estimate_rests_on_is_said() -> None:
+    name = "triton-gemm_tma_w4_s3"
+    time = compare_kernel(
+        read_kernel(FOLDER / f"{name}.ptx"), read_trace(FOLDER / f"{name}.parquet"), name
+    ).comparison.time
+    assert time.verdict is TimeVerdict.NOT_MODELLED
+    assert [each.kind.value for each in time.assumed if each.kind.value != "value"] == ["instructions"]
+
+
+def test_a_kernel_that_reads_a_clock_has_no_time(tmp_path: Path) -> None:
+    name = "triton-softmax"
+    kernel = tmp_path / f"{name}.ptx"
+    text = (FOLDER / f"{name}.ptx").read_text(encoding="utf-8")
+    before, brace, after = text.partition("\n{\n")
+    kernel.write_text(f"{before}{brace}.reg .b32 %now;\nmov.u32 %now, %clock;\n{after}", encoding="utf-8")
+    kernel.with_suffix(".json").write_bytes((FOLDER / f"{name}.json").read_bytes())
+    time = compare_kernel(read_kernel(kernel), read_trace(FOLDER / f"{name}.parquet"), name).comparison.time
+    assert (time.verdict, time.why) == (TimeVerdict.NOT_COMPARED, NoTime.CLOCK)
+
+
+def test_a_kernel_that_hangs_has_no_time() -> None:
+    name = "triton-gemm_tma_w8_s4-hangs"
+    time = compare_kernel(
+        read_kernel(FOLDER / f"{name}.ptx"), read_trace(FOLDER / f"{name}.parquet"), name
+    ).comparison.time
+    assert (time.verdict, time.why) == (TimeVerdict.NOT_COMPARED, NoTime.KERNEL)
