@@ -2,8 +2,8 @@
 
 For each recording of ``traces/h200/ptx`` whose PTX is at hand: cycles of the recorded CTA, and of the simulation of
 the program that is read from the PTX, with the cost of recording; the period of its main loop, where it has one. Of
-the recording nothing is used, but the values ``ptx.*`` of the profile were fitted to those of Triton and Gluon. ``--more
-FOLDER``: where the PTX of Modular's kernels is (``tools/ptx_corpus.py`` makes it), which no fit has seen.
+the recording nothing is used, but the values ``ptx.*`` of the profile were fitted to those of Triton and Gluon.
+``--more FOLDER``: where the PTX of Modular's kernels is (``tools/ptx_corpus.py`` makes it), which no fit has seen.
 ``--write``: into docs/times.md.
 """
 
