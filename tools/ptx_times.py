@@ -53,7 +53,9 @@ def rows(more: Path | None) -> Iterator[Row]:
         found = row_of(trace, trace.with_suffix(".ptx"))
         if found is not None:
             yield found
-    for trace in sorted((FOLDER / "modular").glob("*.parquet")) if more is not None else ():
+    if more is None:
+        return
+    for trace in sorted((FOLDER / "modular").glob("*.parquet")):
         ptx = more / f"{trace.stem}-sm_90a.ptx"
         found = row_of(trace, ptx) if ptx.is_file() else None
         if found is not None:
