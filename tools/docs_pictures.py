@@ -19,11 +19,22 @@ ROOT = Path(__file__).resolve().parents[1]
 FOLDER = ROOT / "docs" / "pictures"
 _ORDER = ("epilogue_residual", "-p", "first_tile_only=0", "-p", "tiles=8", "-p", "k_iters=1")
 _ATTENTION = "traces/h200/attention_sm90-bn128-d128-f0-kb8-nc2-p1-qs1-s900-st2-g1.parquet"
+_GEMM = "traces/h200/ptx/triton-gemm_tma_w4_s3"
 #: Each picture, and what `pipesim export` is given for it.
 PICTURES: dict[str, tuple[str, ...]] = {
     "load-order-hang.svg": (*_ORDER, "--to", "svg", "--picture", "hang"),
     "load-order-schedule.svg": (*_ORDER, "--to", "svg", "--picture", "counterexample"),
     "ring-hang.svg": ("docs/examples/ring_forgets.py:ring", "--to", "svg", "--picture", "hang"),
+    "triton-gemm.svg": (
+        f"{_GEMM}.ptx",
+        f"{_GEMM}.parquet",
+        "--to",
+        "svg",
+        "--profile",
+        "h200",
+        "--between",
+        "2000..4000",
+    ),
     "attention.svg": ("attention_sm90", _ATTENTION, "--to", "svg", "--between", "0..2500"),
 }
 

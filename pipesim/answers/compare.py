@@ -59,8 +59,9 @@ def trace_comparison(
     return _comparison(trace, source, stands, timing, simulated, time, tolerance)
 
 
-def compare_kernel(read: Extraction, trace: Trace, source: str) -> CompareReport:
-    """``trace`` beside the program that was read from its kernel's PTX: the order of events alone.
+def compare_kernel(read: Extraction, trace: Trace, source: str, profile: Profile | None = None) -> CompareReport:
+    """``trace`` beside the program that was read from its kernel's PTX, and beside a simulation of it with the work
+    that is estimated from its instructions. ``profile``: that of the trace's device if None.
 
     What the trace says of other CTAs' locks replaces the launch's policy. EvidenceError if it is another kernel's.
     """
@@ -74,7 +75,7 @@ def compare_kernel(read: Extraction, trace: Trace, source: str) -> CompareReport
         error.place = error.place or source
         raise
     stands = agreement_of_kernel(kernel.program, kernel.trace, behaviour)
-    profile = profile_for(trace.meta.device.name)
+    profile = profile or profile_for(trace.meta.device.name)
     if read.program.coverage.stopped or trace.meta.status != Ending.FINISHED:
         timing, simulated, time = None, None, no_time(profile, NoTime.KERNEL)
     elif read.reads_clock:

@@ -141,13 +141,13 @@ def compare(
     whole = whole_params(params)
     target = target_from(x, whole) if x is not None else None
     if target is not None and target.program is not None and target.kernel is not None:
-        if whole or profile is not None or tolerance is not None:
+        if whole or tolerance is not None:
             raise UsageError(
-                "a kernel's PTX is compared by the order of its events",
-                cause="parameters, a profile and a tolerance are for a protocol",
+                "a kernel's PTX has no parameters, and its recording no period to be compared",
+                cause="parameters and a tolerance are for a protocol",
                 correction="leave them out",
             )
-        return ComparisonResult(target.program, compare_kernel(target.kernel, found, source))
+        return ComparisonResult(target.program, compare_kernel(target.kernel, found, source, chosen), chosen)
     if target is not None:
         program = named_program(found.meta, target, whole, place=source, records=len(found.events))
     else:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from pipesim.model.program import Program
 from pipesim.report.text.printable import printable
@@ -12,6 +13,9 @@ from pipesim.timed.choice import profile_for
 from pipesim.timed.profile import Profile
 from pipesim.trace.schema import Trace
 from pipesim.trace.sites import optional_of
+
+if TYPE_CHECKING:
+    from pipesim.ptx.extract import Extraction
 
 WIDTH = 110  #: cells of the report on a page
 
@@ -27,12 +31,14 @@ def beside(program: Program, trace: Trace, profile: Profile | None, label: str) 
     return Scene(title, (simulated, trace_scene(trace, program, label)))
 
 
-def comparison_report(program: Program, trace: Trace, source: str, profile: Profile | None) -> list[str]:
-    """The lines of the report on a trace beside its program."""
-    from pipesim.answers.compare import compare_trace
+def comparison_report(program: Program | Extraction, trace: Trace, source: str, profile: Profile | None) -> list[str]:
+    """The lines of the report on a trace beside its program, or beside what was read from its kernel's PTX."""
+    from pipesim.answers.compare import compare_kernel, compare_trace
     from pipesim.report.pages.verify import compare_lines
 
-    return lines_of(compare_lines(compare_trace(program, trace, source, profile), WIDTH))
+    if isinstance(program, Program):
+        return lines_of(compare_lines(compare_trace(program, trace, source, profile), WIDTH))
+    return lines_of(compare_lines(compare_kernel(program, trace, source, profile), WIDTH))
 
 
 def lines_of(lines: Sequence[str]) -> list[str]:

@@ -58,7 +58,8 @@ def _carry_out(options: argparse.Namespace) -> int:
     if options.launch or options.sets or (options.protocol or "").endswith(".ptx"):
         kernel = _kernel(options)
         assert kernel.kernel is not None
-        report = compare_kernel(kernel.kernel, trace, str(options.trace))
+        profile = load_profile(options.profile) if options.profile else None
+        report = compare_kernel(kernel.kernel, trace, str(options.trace), profile)
         emit(options, document_of(report), lambda console: paint_compare(console, report))
         return exit_code(report)
     with progress(f"flattening {options.protocol or meta.protocol}"):
@@ -72,10 +73,10 @@ def _carry_out(options: argparse.Namespace) -> int:
 
 def _kernel(options: argparse.Namespace) -> Target:
     """The kernel that ``--protocol`` names. ParameterError for options that say nothing of it."""
-    if params_of(options) or options.profile or options.tolerance is not None:
+    if params_of(options) or options.tolerance is not None:
         raise ParameterError(
-            "a kernel's PTX is compared by the order of its events",
-            cause="-p, --profile and --tolerance are for a protocol",
+            "a kernel's PTX has no parameters, and its recording no period to be compared",
+            cause="-p and --tolerance are for a protocol",
             correction="leave them out",
         )
     if not options.protocol:

@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING
 
 from pipesim.cli.arguments import params_of, require_output, strictness_of, target_of
 from pipesim.cli.output import emit, progress, write_text
-from pipesim.errors import ParameterError, UnknownProtocolError, UsageError
+from pipesim.errors import EvidenceError, ParameterError, UnknownProtocolError, UsageError
 
 if TYPE_CHECKING:
     from pipesim.answers.views.check import CheckReport, Counterexample
     from pipesim.export.html.page import Page
     from pipesim.model.program import Program
+    from pipesim.ptx.extract import Extraction
     from pipesim.scene.parts import Scene
     from pipesim.targets import Target
     from pipesim.timed.profile import Profile
@@ -188,8 +189,8 @@ def _recorded(options: argparse.Namespace, path: str, name: str | None) -> tuple
     from pipesim.trace.files import read_trace
 
     profile: Profile | None = load_profile(options.profile) if options.profile else None
-    trace = read_trace(Path(path))
-    program = _program_of(options, trace, path, name or options.against)
+    recorded = read_trace(Path(path))
+    program, trace, kernel = _with_program(options, recorded, path, name or options.against)
     with progress(f"drawing {path}"):
         label = _label(trace, path)
         if name is not None and program is not None:
@@ -201,8 +202,27 @@ def _recorded(options: argparse.Namespace, path: str, name: str | None) -> tuple
         if options.to == "html" and program is not None:
             report = [f"more than {MOST_COMPARED:,} events: `pipesim diff` compares them"]
             if len(trace.events) <= MOST_COMPARED:
-                report = comparison_report(program, trace, path, profile)
+                report = comparison_report(kernel or program, recorded, path, profile)
     return scene, report
+
+
+def _with_program(
+    options: argparse.Namespace, trace: Trace, path: str, name: str | None
+) -> tuple[Program | None, Trace, Extraction | None]:
+    """The program of a trace, as :func:`_program_of`, and the trace in its naming; of a kernel's PTX what was read."""
+    target = _target(options, name) if name is not None and name.endswith(".ptx") else None
+    if target is None or target.kernel is None:
+        return _program_of(options, trace, path, name), trace, None
+
+    from pipesim.conform.recorded_kernel import recorded_kernel
+
+    kernel = target.kernel
+    try:
+        both = recorded_kernel(kernel.timed, kernel.places, trace)
+    except EvidenceError as error:
+        error.place = error.place or path
+        raise
+    return both.program, both.trace, kernel
 
 
 def _two(options: argparse.Namespace, paths: list[str]) -> tuple[Scene, list[str]]:
@@ -213,8 +233,7 @@ def _two(options: argparse.Namespace, paths: list[str]) -> tuple[Scene, list[str
 
     runs = []
     for path, mark in zip(paths, "AB", strict=True):
-        trace = read_trace(Path(path))
-        program = _program_of(options, trace, path, options.against)
+        program, trace, _ = _with_program(options, read_trace(Path(path)), path, options.against)
         with progress(f"drawing {path}"):
             runs.append(trace_scene(trace, program, f"{mark}: {_label(trace, path)}"))
     return Scene(printable(f"{Path(paths[0]).name} and {Path(paths[1]).name}"), tuple(runs)), []
@@ -233,11 +252,6 @@ def _program_of(options: argparse.Namespace, trace: Trace, path: str, name: str 
 
     given, records = params_of(options), len(trace.events)
     if name is not None:
-        if name.endswith(".ptx"):
-            raise UsageError(
-                "a trace is drawn beside a protocol, not beside a kernel's PTX",
-                correction=f"leave {name} out: the trace is drawn without arrows",
-            )
         return named_program(trace.meta, _target(options, name), given, place=path, records=records)
     try:
         return recorded_program(trace.meta, given=given, place=path, records=records)

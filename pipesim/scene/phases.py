@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pipesim.conform.replay.replay_log import FlightSeen, PhaseSeen, ReplayedPart, ReplayLog
 from pipesim.explain.operation_words import operation_in_short
 from pipesim.model.awaited import Awaited, awaited
-from pipesim.model.groups import DELAYED_ARRIVALS, READS_MEMORY
+from pipesim.model.groups import DELAYED_ARRIVALS, ENGINE_ACCESSES, READS_MEMORY
 from pipesim.model.ops import AT, IN_ORDER, Op, operand
 from pipesim.model.program import Program
 from pipesim.scene.parts import OPEN, Arrow, Counter, CounterKind, SceneSlice, SceneTrack, SliceKind, in_phase
@@ -40,6 +40,7 @@ class Pictured:
     def __post_init__(self) -> None:
         self._asked = awaited(self.program)
         self._names: dict[tuple[int, ...], str] = {}
+        self._shown: dict[int, bool] = {}  #: agents whose MMAs write a result that is in the program
 
     def add(self, first_cta: int, log: ReplayLog) -> None:
         """One CTA, or one cluster whose first CTA this is."""
@@ -61,7 +62,7 @@ class Pictured:
         """The slices of what was in flight, on as many tracks as overlap; each by agent, operation and barrier."""
         drawn: list[_Drawn] = []
         for flight in log.flights:
-            kind = _flight_kind(self.program, flight)
+            kind = self._flight_kind(flight)
             if kind is None or flight.row < 0:
                 continue
             begin = self.when[flight.row]
@@ -97,6 +98,33 @@ class Pictured:
             kind = SliceKind.MMA if agent >= 0 else SliceKind.COPY
             self.tracks.append(SceneTrack(cta, self.sms.get(cta, -1), -1, what, kind))
         return [numbers[place] for place in placed]
+
+    def _flight_kind(self, flight: FlightSeen) -> SliceKind | None:
+        """How a flight is drawn. One MMA, or one batch of them whose results are in registers that the program does not
+        name, is one slice: what it writes, or the first of what it reads; None for the rest.
+        """
+        code = self.program.code[flight.agent]
+        op = code[flight.pc]
+        if op[0] == Op.TMA_LOAD or op[0] == Op.CP_ASYNC_ARRIVE:
+            return SliceKind.COPY
+        in_order = operand(op, "engine") in IN_ORDER
+        if op[0] in DELAYED_ARRIVALS:
+            return (SliceKind.MMA if in_order else SliceKind.COPY) if flight.barrier >= 0 else None
+        if not in_order:
+            return SliceKind.COPY
+        if op[0] not in READS_MEMORY:
+            return SliceKind.MMA
+        follows = flight.pc > 0 and code[flight.pc - 1][: AT["engine"][op[0]] + 1] == op[: AT["engine"][op[0]] + 1]
+        return None if follows or self._writes_results(flight.agent) else SliceKind.MMA
+
+    def _writes_results(self, agent: int) -> bool:
+        found = self._shown.get(agent)
+        if found is None:
+            found = self._shown[agent] = any(
+                op[0] in ENGINE_ACCESSES - READS_MEMORY and operand(op, "engine") in IN_ORDER
+                for op in self.program.code[agent]
+            )
+        return found
 
     def _flight(
         self, flight: FlightSeen, kind: SliceKind, track: int, begin: int, end: int, *, at_most: bool
@@ -211,16 +239,3 @@ def _sums(changes: list[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
         total += change
         points[at] = total
     return tuple(points.items())
-
-
-def _flight_kind(program: Program, flight: FlightSeen) -> SliceKind | None:
-    """How a flight is drawn; None for what an MMA reads while it writes its result: one MMA is one slice."""
-    op = program.code[flight.agent][flight.pc]
-    if op[0] == Op.TMA_LOAD or op[0] == Op.CP_ASYNC_ARRIVE:
-        return SliceKind.COPY
-    in_order = operand(op, "engine") in IN_ORDER
-    if op[0] in DELAYED_ARRIVALS:
-        return (SliceKind.MMA if in_order else SliceKind.COPY) if flight.barrier >= 0 else None
-    if in_order:
-        return None if op[0] in READS_MEMORY else SliceKind.MMA
-    return SliceKind.COPY

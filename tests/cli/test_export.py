@@ -13,6 +13,7 @@ import pytest
 
 from pipesim.export.promela import to_promela
 from pipesim.targets import find
+from tests.support.paths import TRACES
 
 Call = Callable[..., Any]
 PC = "producer_consumer"
@@ -93,6 +94,22 @@ def test_a_trace_alone_beside_its_protocol_and_beside_another(call: Call) -> Non
     assert processes(call, PC, "ring.parquet") == ["simulation (h100)", *alone]
     assert processes(call, "ring.parquet", PC) == ["simulation (h100)", *alone]
     assert processes(call, "ring.parquet", "ring.parquet") == [f"A: {alone[0]}", f"B: {alone[0]}"]
+
+
+def test_a_recorded_kernel_beside_its_ptx(call: Call) -> None:
+    """Where nobody described the kernel: the simulation is of what is read from the PTX."""
+    folder = TRACES / "h200" / "ptx"
+    ptx, trace = (str(folder / f"triton-softmax.{end}") for end in ("ptx", "parquet"))
+    alone = ["hardware, NVIDIA H200 (triton-softmax.parquet)"]
+    assert processes(call, ptx, trace, "--profile", "h200") == ["simulation (h200)", *alone]
+    assert processes(call, trace, "--protocol", ptx) == alone
+    assert processes(call, trace, trace, "--protocol", ptx) == [f"A: {alone[0]}", f"B: {alone[0]}"]
+    assert call("export", ptx, trace, "--to", "html", "-o", "both.html").code == 0
+    assert "times        off by" in Path("both.html").read_text(encoding="utf-8")
+    other = call("export", ptx, str(folder / "triton-split_k.parquet"), "--to", "svg")
+    assert (other.code, other.out) == (3, "")
+    assert other.error[0].startswith("pipesim: the trace of")
+    assert "at: " in other.err
 
 
 def processes(call: Call, *what: str) -> list[str]:

@@ -11,6 +11,8 @@ from pipesim.model.ops import Op, describe
 from pipesim.model.program import Program
 from pipesim.prove.check import check
 from pipesim.ptx.kernel import read_kernel
+from pipesim.scene.parts import SliceKind
+from pipesim.scene.runs import simulated_scene
 from pipesim.timed.engine import simulate
 from pipesim.timed.profile import load_profile
 from tests.support.paths import ROOT
@@ -142,6 +144,14 @@ def test_without_what_was_inserted_it_is_the_program_that_is_proved(path: Path) 
     assert all(len(stream.runs) == len(stream.code) for stream in read.streams)
     assert len({work.line for work in read.timed.work}) == len(read.timed.work)
     assert check(read.timed).verdict is check(read.program).verdict
+
+
+def test_each_batch_of_products_is_drawn_once() -> None:
+    """Their results are registers, which the program does not name: what is drawn is the first read of each batch."""
+    timed = read_kernel(RECORDED / "gluon-gemm_wgmma_ws.ptx").timed
+    scene, _ = simulated_scene(timed, H200)
+    batches = sum(op[0] == Op.ENGINE_WORK for code in timed.code for op in code)
+    assert sum(each.kind is SliceKind.MMA for each in scene.slices) == batches == 4 * 16
 
 
 def test_it_takes_longer_and_ends_alike() -> None:
