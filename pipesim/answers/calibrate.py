@@ -120,7 +120,7 @@ def calibrate(
     order = tuple(sorted(values, key=lambda each: (each.state is ValueState.ASSUMED, each.name)))
     report = CalibrationReport(
         name, device.name, base.name, tuple(label for label, _ in inputs.files), inputs.left_out, order,
-        tuple(_residuals(observations, fit)),
+        tuple(residual_rows(observations, fit.before, fit.after)),
     )  # fmt: skip
     return Calibration(report, profile, how), problem
 
@@ -234,11 +234,15 @@ def _value(name: str, fit: ProfileFit, base: Profile) -> CalibratedValue:
     return CalibratedValue(name, base.values.get(name, each.base), each.value, each.half_width, state, each.with_others)
 
 
-def _residuals(observations: Sequence[RunObservation], fit: ProfileFit) -> Iterator[ResidualRow]:
+def residual_rows(
+    observations: Sequence[RunObservation], before: Iterable[Vector], after: Iterable[Vector]
+) -> Iterator[ResidualRow]:
+    """The errors of each kind of quantity; ``before`` and ``after`` are the deviations of each observation."""
+    offs = list(before), list(after)
     for kind in QuantityKind:
-        before, after = (_relative(observations, off, kind) for off in (fit.before, fit.after))
-        if before:
-            yield ResidualRow(kind.value, len(before), *_summary(before), *_summary(after))
+        first, last = (_relative(observations, off, kind) for off in offs)
+        if first:
+            yield ResidualRow(kind.value, len(first), *_summary(first), *_summary(last))
 
 
 def _relative(observations: Sequence[RunObservation], each: Iterable[Vector], kind: QuantityKind) -> list[float]:

@@ -120,9 +120,9 @@ def compare(
     """Compare a recorded trace with its protocol, event by event and in time.
 
     ``x`` as in :func:`pipesim.check`; leave it out where the trace names a built-in protocol: ``compare(trace)``. A
-    parameter that is not given has the trace's value. Of a kernel's PTX (``kernel.ptx``, its launch file beside it) the
-    order of events is compared alone. ``trace``: a ``Trace`` or the path of its file. ``profile``: the
-    latency profile, that of the trace's device if None. ``tolerance``: percent of the measured period.
+    parameter that is not given has the trace's value. With a kernel's PTX (``kernel.ptx``, its launch file beside it)
+    the work between two operations is estimated from the instructions. ``trace``: a ``Trace`` or the path of its file.
+    ``profile``: the latency profile, that of the trace's device if None. ``tolerance``: percent of the measured period.
     Raises UsageError for what cannot be done, EvidenceError for a trace of another kernel, for one that has other
     parameters than the protocol that it names, and for a file that is not a trace.
     """

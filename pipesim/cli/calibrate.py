@@ -6,7 +6,7 @@ import argparse
 from dataclasses import replace
 from pathlib import Path
 
-from pipesim.cli.arguments import Command, add_force, add_output, require_output
+from pipesim.cli.arguments import Command, add_force, add_launch, add_output, require_output, target_of
 from pipesim.cli.output import counted_units, emit, progress, remark
 from pipesim.errors import UsageError
 
@@ -33,6 +33,11 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--propose", action="store_true", help="name the captures that would determine what is only assumed"
     )
+    parser.add_argument(
+        "--kernel", default="", metavar="FILE.ptx",
+        help="measure the work of this kernel, whose recording is given, in place of estimates from its instructions",
+    )  # fmt: skip
+    add_launch(parser)
     add_force(parser)
     add_output(parser)
 
@@ -48,6 +53,8 @@ def _carry_out(options: argparse.Namespace) -> int:
 
     if options.device:
         return _of_device(options)
+    if options.kernel or options.launch or options.sets:
+        return _of_kernel(options)
     if not options.traces:
         raise UsageError("pipesim calibrate needs recordings", correction="give trace files, or folders of them")
     if options.out is not None:
@@ -69,6 +76,45 @@ def _carry_out(options: argparse.Namespace) -> int:
         report = replace(report, written=str(options.out))
     if inputs.left_out:
         remark(f"note: {inputs.left_out} recordings are held out by split.json and were not read")
+    emit(options, {"exit_code": 0, "report": report}, lambda console: paint_calibration(console, report))
+    return 0
+
+
+def _of_kernel(options: argparse.Namespace) -> int:
+    from pipesim.answers.calibrate_kernel import calibrate_kernel
+    from pipesim.report.pages.calibrate import paint_calibration
+    from pipesim.timed.choice import profile_for
+    from pipesim.timed.profile import load_profile
+    from pipesim.timed.profile_text import profile_text
+    from pipesim.trace.files import read_trace
+    from pipesim.trace.whole import write_whole
+
+    if not options.kernel:
+        raise UsageError("--launch and --set are given, and no kernel", correction="name it with --kernel kernel.ptx")
+    if len(options.traces) != 1 or options.values or options.propose:
+        raise UsageError(
+            "--kernel takes one recording, and fits nothing",
+            correction="give one trace, without --values and --propose",
+        )
+    if options.out is not None:
+        require_output(options.out, force=options.force)
+    (path,) = options.traces
+    with progress(f"reading {options.kernel}"):
+        kernel = target_of(options, options.kernel).kernel
+    if kernel is None:
+        raise UsageError(
+            f"{options.kernel} is not a kernel's PTX", correction="name a .ptx file, its launch file beside it"
+        )
+    trace = read_trace(path)
+    base = load_profile(options.base) if options.base else profile_for(trace.meta.device.name)
+    name = options.name or (options.out.stem if options.out else "calibrated")
+    with progress(f"measuring {path.name}"):
+        found = calibrate_kernel(kernel, trace, f"{path.parent.name}/{path.name}", base, name)
+    report = found.report
+    if options.out is not None:
+        text = profile_text(found.profile, found.how, report.inputs)
+        write_whole(options.out, text.encode(), force=options.force)
+        report = replace(report, written=str(options.out))
     emit(options, {"exit_code": 0, "report": report}, lambda console: paint_calibration(console, report))
     return 0
 
@@ -109,5 +155,6 @@ COMMAND = Command(
         ("pipesim calibrate traces/h200 --out mine.json", "a profile of the device that recorded them"),
         ("pipesim calibrate --device --out here.json", "a profile of this machine's GPU (needs a GPU)"),
         ("pipesim calibrate ring.parquet --propose", "what to capture to determine the rest"),
+        ("pipesim calibrate k.parquet --kernel k.ptx --out k.json", "the work of a kernel read from PTX, as recorded"),
     ),
 )

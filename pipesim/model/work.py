@@ -6,6 +6,7 @@ operation's line keeps its work. How long an amount takes is a latency profile's
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 #: Class of work → what one unit of it is. All amounts are of one warp.
@@ -28,6 +29,14 @@ WORK_CLASSES: dict[str, str] = {
     "instructions": "instructions between two operations of a program that was read from PTX: the others say which",
     "spin": "cycles that the work takes at least, because it reads the clock until they have passed",
 }
+
+_MOST_OF_NAME = 60  #: characters of a kernel's name in the names of its works
+_NO_NAME = re.compile(r"[^a-z0-9_]+")
+
+
+def kernel_in_names(name: str) -> str:
+    """A kernel's name as the names of its works begin with it: small letters, digits and _."""
+    return _NO_NAME.sub("_", name.lower())[:_MOST_OF_NAME].strip("_") or "kernel"
 
 
 @dataclass(frozen=True)

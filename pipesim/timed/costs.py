@@ -17,6 +17,7 @@ from pipesim.model.groups import (
 )
 from pipesim.model.ops import IN_ORDER, OPERANDS, Op, Operation, Space, operand
 from pipesim.model.program import Program
+from pipesim.model.work import kernel_in_names
 from pipesim.timed.outline import PRICED
 from pipesim.timed.profile import OF_INSTRUCTIONS, Profile, scaled
 from pipesim.timed.work import Works
@@ -107,7 +108,8 @@ def record_cycles(program: Program, profile: Profile, *, traced: bool) -> int:
     """What a record costs in this program: a constant of its kernel, or that of any kernel; 0 if none are made."""
     if not traced:
         return 0
-    return profile.values.get(f"{program.name}/record.cycles", ProgramValues(program, profile)["record.issue"])
+    known = f"{kernel_in_names(program.name)}/record.cycles"
+    return profile.values.get(known, ProgramValues(program, profile)["record.issue"])
 
 
 def work_record(program: Program, record: int) -> int:

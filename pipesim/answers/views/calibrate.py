@@ -49,7 +49,8 @@ class CalibrationReport:
 
     ``inputs``: the recordings by name; ``left_out``: how many were not read because the split holds them out.
     ``proposals``: captures that would determine values, and ``never``: values that none of those tried determines;
-    None if they were not asked for. ``written``: the file, "" if none.
+    None if they were not asked for. ``written``: the file, "" if none. ``kernel``: whose work was measured, in place of
+    what its instructions are estimated at; then ``base`` of each value is the estimate.
     """
 
     profile: str
@@ -62,6 +63,7 @@ class CalibrationReport:
     written: str = ""
     proposals: tuple[Proposal, ...] | None = None
     never: tuple[str, ...] = ()
+    kernel: str = ""
 
     @property
     def determined(self) -> int:

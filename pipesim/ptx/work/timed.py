@@ -7,7 +7,6 @@ that another agent could notice, so the program that is proved goes without.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from itertools import chain
@@ -16,22 +15,17 @@ from pipesim.model.edits import Insertion, Listing, inserted
 from pipesim.model.groups import ACCESSES, COMMITS, ENGINE_ACCESSES, READS_MEMORY
 from pipesim.model.ops import Engine, Op, Operation, operand
 from pipesim.model.program import Program
-from pipesim.model.work import Work
+from pipesim.model.work import Work, kernel_in_names
 from pipesim.ptx.emit.record import Stream
 from pipesim.ptx.text.module import Function
 from pipesim.ptx.work.path import READ_BYTES, Amounts, Paths
-
-_LEAST = 4  #: instructions of a path that count: fewer are issued beside the operations
-_COUNTED = ("alu", "fma", "exp2", "warp_products")
-_MOST_OF_NAME = 60  #: characters of a kernel's name in the names of its works
-_NO_NAME = re.compile(r"[^a-z0-9_]+")
 
 Added = list[Insertion]
 
 
 def with_work(program: Program, streams: list[Stream], function: Function, paths: Paths) -> Program:
     """``program``, which was emitted from these streams, with the work of every warp as its instructions say it."""
-    made = _Tables(program, _NO_NAME.sub("_", program.name.lower())[:_MOST_OF_NAME].strip("_") or "kernel")
+    made = _Tables(program, kernel_in_names(program.name))
     listings = {}
     for agent, stream in enumerate(streams):
         before = Listing(program.code[agent], program.lines[agent])
@@ -88,7 +82,7 @@ def _of_agent(
             touched = _taken(amounts, ("rounds", READ_BYTES) if reads else ("shared_bytes",))
             lines[at] = made.line(listing.lines[at], f"{name}_{'read' if reads else 'write'}", touched)
         left = _taken(amounts, tuple(amounts))
-        if _matters(left):
+        if left.keys() - {"instructions"}:
             new.append(Insertion(place, (int(Op.WORK), 0), made.line(listing.lines[max(begin - 1, 0)], name, left)))
     for place, op, products in _products(code, runs, paths):
         name = f"{_place(stream, function, place)}_product"
@@ -104,12 +98,6 @@ def _taken(amounts: Amounts, kinds: tuple[str, ...]) -> Amounts:
             said = "shared_bytes" if kind == READ_BYTES else kind
             taken[said] = taken.get(said, 0) + amount
     return taken
-
-
-def _matters(amounts: Amounts) -> bool:
-    """Whether it is more than the few instructions that are issued beside an operation."""
-    counted = sum(amounts.get(kind, 0) for kind in _COUNTED)
-    return counted >= _LEAST or bool(amounts.keys() - {*_COUNTED, "instructions"})
 
 
 def _spans(code: tuple[Operation, ...]) -> Iterator[tuple[int, int]]:

@@ -28,8 +28,11 @@ def calibration_lines(report: CalibrationReport, width: int) -> list[str]:
         ]
     known = [each for each in report.values if each.state is not ValueState.ASSUMED]
     if known:
-        lines += ["", *_table(known, width)]
-    lines += ["", *_assumed(report.values, width)]
+        lines += ["", *_table(known, width, "estimate" if report.kernel else "base")]
+    if report.kernel:
+        lines += ["", *field("the rest", [f"is that of {report.base}, or an estimate from instructions"], width)]
+    else:
+        lines += ["", *_assumed(report.values, width)]
     if report.residuals:
         lines += ["", *_residuals(report, width)]
     if report.proposals is not None:
@@ -39,8 +42,8 @@ def calibration_lines(report: CalibrationReport, width: int) -> list[str]:
     return lines
 
 
-def _table(values: Sequence[CalibratedValue], width: int) -> list[str]:
-    rows = [("value", "base", "now", "± 95 %", "obtained")]
+def _table(values: Sequence[CalibratedValue], width: int, before: str) -> list[str]:
+    rows = [("value", before, "now", "± 95 %", "obtained")]
     rows += [
         (each.name, number(each.base), number(each.value), _half(each.half_width), each.state.value) for each in values
     ]

@@ -57,8 +57,9 @@ def test_arithmetic_counts_by_its_instructions() -> None:
     assert between(ADDS) == [("WORK", {"alu": 6})]
 
 
-def test_a_few_instructions_are_issued_beside_the_operations() -> None:
-    assert between(" add.u32 %r10, %r10, 1;\n add.u32 %r11, %r11, 1;\n") == []
+def test_what_only_names_a_register_takes_no_time() -> None:
+    assert between(" mov.u32 %r10, %r11;\n") == []
+    assert between(" add.u32 %r10, %r10, 1;\n") == [("WORK", {"alu": 1})]
 
 
 def loop_of(begin: str, step: str, test: str, guard: str = "@%p3") -> str:
@@ -119,8 +120,8 @@ def test_the_works_come_between_reads_and_writes() -> None:
     body = " mov.u32 %r10, tile;\n ld.shared.u32 %r11, [%r10];\n" + ADDS + " add.u32 %r11, %r11, 1;\n"
     filled = " mov.u32 %r10, tile;\n st.shared.u32 [%r10], 0;\n" + BAR
     timed = extraction_of(START + BAR + filled + body + " st.shared.u32 [%r10+128], %r11;\n" + BAR, 1).timed
-    kinds = [kind for kind, _ in works(timed)][-3:]
-    assert kinds == ["READ", "WORK", "WRITE"]
+    kinds = [kind for kind, _ in works(timed)][-4:-1]
+    assert kinds == ["READ", "WORK", "WRITE"], "the last is the exit"
 
 
 def test_products_come_before_the_first_of_their_operands() -> None:

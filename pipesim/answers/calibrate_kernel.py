@@ -1,0 +1,64 @@
+"""A latency profile with the segments of one recorded kernel that was read from its PTX, in place of estimates."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from pipesim.answers.calibrate import Calibration, residual_rows
+from pipesim.answers.views.calibrate import CalibratedValue, CalibrationReport, ResidualRow, ValueState
+from pipesim.conform.fit.observation import RunObservation, observe
+from pipesim.conform.fit.segments import measured_works, with_measured
+from pipesim.conform.recorded_kernel import recorded_kernel
+from pipesim.conform.replay.conformance import conform
+from pipesim.conform.result import TraceVerdict
+from pipesim.errors import EvidenceError
+from pipesim.model.ending import Ending
+from pipesim.timed.profile import Profile
+from pipesim.timed.work import OVERHEAD, SCALE
+from pipesim.trace.schema import Trace
+
+if TYPE_CHECKING:
+    from pipesim.ptx.extract import Extraction
+
+
+def calibrate_kernel(read: Extraction, trace: Trace, source: str, base: Profile, name: str) -> Calibration:
+    """A profile called ``name``: ``base``, with what the recording says of the work between the kernel's operations.
+
+    EvidenceError for a recording that is of another kernel, differs from it or did not finish.
+    """
+    kernel = recorded_kernel(read.program, read.places, trace)
+    found = conform(kernel.program, kernel.trace, kernel.sites)
+    if found.verdict is not TraceVerdict.AGREES or trace.meta.status is not Ending.FINISHED:
+        raise EvidenceError(
+            f"the trace is not a finished run of {read.program.name}",
+            place=source,
+            cause="it differs from the program that is read from the PTX, or was stopped",
+            correction="`pipesim diff` says where; give a whole run that conforms",
+        )
+    timed = recorded_kernel(read.timed, read.places, trace)
+    works = measured_works(timed.program, timed.trace, base)
+    device = trace.meta.device
+    after = replace(
+        with_measured(base, works),
+        name=name,
+        device=device.name,
+        sms=device.sms or base.sms,
+        fitted=f"by pipesim calibrate, the work of {read.program.name[:80]}, on top of {base.name}",
+        errors=(),
+    )
+    new = {each.name + end for each in works for end in (OVERHEAD, SCALE)}
+    how = {each: "measured" if each in new else base.how.get(each, "assumed") for each in after.values}
+    values = tuple(
+        CalibratedValue(each.name + OVERHEAD, each.estimated, each.cycles, each.half_width, ValueState.MEASURED)
+        for each in works
+    )
+    observation = observe(source, timed.program, timed.trace, base)
+    rows = () if observation is None else _rows(observation, base, after)
+    report = CalibrationReport(name, device.name, base.name, (source,), 0, values, rows, kernel=read.program.name)
+    return Calibration(report, after, how)
+
+
+def _rows(observation: RunObservation, before: Profile, after: Profile) -> tuple[ResidualRow, ...]:
+    """The errors of the recording's waits and segments on both profiles."""
+    return tuple(residual_rows([observation], [observation.deviations(before)], [observation.deviations(after)]))
