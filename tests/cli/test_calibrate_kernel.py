@@ -40,7 +40,7 @@ def period_off(call: Call, trace: str, ptx: str, profile: str) -> float:
     """How far the simulated period is off, as a part of the recorded one."""
     (found,) = call("diff", trace, "--protocol", ptx, "--profile", profile, "--json").json["report"]["hardware"]
     figure = next(each for each in found["timing"]["figures"] if each["name"] == TRACED_PERIOD)
-    return (figure["simulated"] - figure["measured"]) / figure["measured"]
+    return float(figure["simulated"] - figure["measured"]) / float(figure["measured"])
 
 
 def test_known_lengths_of_work_are_found_again() -> None:
