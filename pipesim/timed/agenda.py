@@ -1,4 +1,6 @@
-"""What happens next: SimPy's queue, in whole cycles. Things that happen at one cycle keep the order of scheduling."""
+"""What happens next: SimPy's queue, in whole cycles. Things that happen at one cycle keep the order of scheduling, but
+those that use an engine come last, in the order of their agents.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +12,8 @@ import simpy
 from simpy.events import NORMAL, Event
 
 from pipesim.model.machine import Flight
+
+LAST = 1 << 60  #: from this number on an event comes after all others of its cycle
 
 
 class HappensAt(Event):
@@ -48,6 +52,13 @@ class Agenda(simpy.Environment):
         due.callbacks = due.happens
         heappush(self._queue, (at, NORMAL, number, due))
         self.happened = number + 1
+
+    def put_last(self, due: HappensAt, at: int, agent: int) -> None:
+        """Put the move of an agent behind everything else of its cycle; of such moves the lower agent's is first."""
+        due.at = at
+        due.number = number = LAST + agent
+        due.callbacks = due.happens
+        heappush(self._queue, (at, NORMAL, number, due))
 
     def restart(self, now: int) -> None:
         """Go on from another time, with nothing in the queue."""

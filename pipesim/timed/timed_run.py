@@ -22,7 +22,7 @@ from pipesim.model.program import Program
 from pipesim.model.state import cluster_channel
 from pipesim.process.limits import Limit, LimitReachedError
 from pipesim.process.watch import current
-from pipesim.timed.agenda import Agenda, HappensAt, LandsAt
+from pipesim.timed.agenda import LAST, Agenda, HappensAt, LandsAt
 from pipesim.timed.costs import Cost, record_cycles, work_record
 from pipesim.timed.engines import Engines
 from pipesim.timed.plan import ACCESS, IDLE, ISSUES, PRIVATE, SUSPENDS, WAITS, Planned, plan
@@ -160,7 +160,11 @@ class TimedRun:
                         return
                     self._now = now = time
                     agenda.happened += 1
-                if kind > WAITS:
+                if kind == ISSUES:
+                    if peek() <= now and planned.cost.engine and due.number < LAST:  # others may use it in this cycle
+                        agenda.put_last(due, now, agent)
+                        return
+                elif kind > WAITS:
                     if kind == ACCESS:
                         if opened[agent] is None:
                             time = self._opened(agent, planned)
@@ -187,6 +191,7 @@ class TimedRun:
                         continue
                 elif kind >= WAITS:
                     if kind == WAITS and outcome == MOVED and entered[agent] >= 0:  # woken up a moment ago
+                        time = max(time, entered[agent] + busy)
                         entered[agent] = -1
                         if second >= 0:
                             stamp((second, time))

@@ -12,7 +12,7 @@ from pipesim.timed.agenda import Agenda, HappensAt
 from pipesim.timed.engine import simulate
 from pipesim.timed.profile import Profile, load_profile
 from tests.support.random_profiles import drawn
-from tests.support.random_programs import FAMILIES
+from tests.support.random_programs import TIMED_FAMILIES
 from tests.support.timed_ring import Ring, ring
 
 H100 = load_profile("h100")
@@ -40,10 +40,10 @@ def runs(program: Program, profile: Profile, seed: int) -> tuple[int, int]:
     return passed[0], passed[1]
 
 
-@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("family", TIMED_FAMILIES)
 def test_random_programs(family: str) -> None:
     for seed in range(40):
-        fewer, all_ = runs(FAMILIES[family](seed), random.Random(seed).choice([H100, drawn(seed)]), seed)
+        fewer, all_ = runs(TIMED_FAMILIES[family](seed), random.Random(seed).choice([H100, drawn(seed)]), seed)
         assert fewer <= all_
 
 

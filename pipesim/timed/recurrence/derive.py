@@ -47,6 +47,7 @@ from pipesim.timed.recurrence.formula import Do, Formula, Priced
 from pipesim.timed.recurrence.history import BarrierHistory, MeetingHistory, PhaseContribution, SeenPhase, UnderWay
 from pipesim.timed.recurrence.knowledge import AgentKnowledge, KnowledgeClock
 from pipesim.timed.recurrence.ordered_memory import OrderedMemory, OrderedTouch
+from pipesim.timed.recurrence.register_waits import releases_awaited
 from pipesim.timed.work import QUARTERS
 from pipesim.trace.sites import kinds
 
@@ -81,6 +82,7 @@ class Derivation:
         self._users: dict[tuple[Op, int], tuple[int, int, int]] = {}  # of an engine: who used it last, where, when
         self._uncommitted: dict[tuple[int, int], list[OrderedTouch]] = {}
         self._fed = self._outline.fed
+        self._asked: dict[int, tuple[int, KnowledgeClock]] = {}  # who asked for registers: when, and what it knew
         self._tries: dict[tuple[int, int], tuple[int, int, int]] = {}  # (agent, register) → barrier, phase, when
         self._away: list[tuple[int, int, int]] = []  # what happens in another CTA: which, component, least value
         self._formula.values = agents
@@ -153,6 +155,8 @@ class Derivation:
             self._meet(before, agent, op, price, result)
         elif code == Op.WAIT_GROUP:
             self._wait_group(agent, op, price)
+        elif code == Op.SETMAXNREG:
+            self._registers(agent, price)
         else:
             self._others(before, agent, pc, op, price, result)
             self._spent[agent].append(price)
@@ -180,9 +184,6 @@ class Derivation:
             self._issue(agent, pc, op, price, result.state.flights[before.issued - result.state.issued :])
         elif code in COMMITS:
             self._close(agent, op)
-        elif code == Op.SETMAXNREG:
-            if self._program.register_pools is not None:
-                raise NotStaticError("a request for registers may have to wait")
         elif code not in NO_EFFECT:
             raise NotStaticError(f"the result of {Op(code).name} depends on when it is executed")
 
@@ -395,17 +396,20 @@ class Derivation:
         engine = where.cta * (1 + QUARTERS) + (0 if work is None else 1 + where.warp % QUARTERS)
         if work is not None:
             self._formula.quartered.add(price)
-        self._uses(Op.ENGINE_WORK, engine, agent, pc)
+        self._uses(Op.ENGINE_WORK, engine, agent, pc, price)
         self._settle(agent)
         self._do(Do.ENGINE_WORK, agent, self._matrix_engines[engine], self._multiplied[agent], price)
 
-    def _uses(self, engine: Op, number: int, agent: int, pc: int) -> None:
-        """An agent uses an engine after whoever used it last. If the program does not say so, times must."""
+    def _uses(self, engine: Op, number: int, agent: int, pc: int, price: int) -> None:
+        """An agent uses an engine after whoever used it last. If the program does not say so, times must: of two that
+        come in one cycle the lower is first (``Agenda.put_last``).
+        """
+        self._formula.used.add(price)
         key = (engine, number)
         last, least, when = self._users.get(key, (agent, 0, agent))
         if last != agent and self._knows.clocks[agent][last] < least:
             self._settle(agent)
-            self._do(Do.AFTER, agent, when)
+            self._do(Do.IN_TURN if agent > last else Do.AFTER, agent, when)
         if last != agent or key not in self._users:
             when = self._value()
         self._settle(agent)
@@ -453,7 +457,7 @@ class Derivation:
             return
         if flight.engine == TMA:
             cold = (Op.TMA_LOAD, cta) not in self._users
-            self._uses(Op.TMA_LOAD, cta, agent, pc)
+            self._uses(Op.TMA_LOAD, cta, agent, pc, price)
             self._formula.queued.add(price)
             self._do(Do.COPY, agent, self._copy_engines[cta], value, price, cold)
             return
@@ -495,3 +499,14 @@ class Derivation:
                 component = self._knows.groups(member, engine)
                 self._knows.clocks[agent][component] = max(limit, self._knows.clocks[agent][component])
         self._do(Do.GROUP, agent, ready, price)
+
+    def _registers(self, agent: int, price: int) -> None:
+        """A request for registers is granted when others have given theirs back."""
+        awaited = releases_awaited(self._program, agent)
+        if awaited is None:
+            raise NotStaticError("what a request for registers waits for depends on times")
+        self._asked[agent] = self._saved(agent), self._knows.copy(agent)
+        released = [self._asked[other] for other in awaited]
+        for _, knew in released:
+            self._knows.learns(agent, knew)
+        self._do(Do.GROUP, agent, self._latest([value for value, _ in released]) if released else -1, price)

@@ -43,14 +43,17 @@ class Evaluation:
         self._v: list[Cycles] = [prices.record * 0] * formula.values
         self._v[: formula.agents] = [prices.start] * formula.agents
         self._undecided: Any = prices.record < 0
+        self._hasty = self._undecided
 
     def times(self) -> Evaluated:
         """The times of the run."""
         self._undecided |= self._not_priced_for()
+        self._hasty = self._uses_without_time()
         do: dict[Do, Callable[..., None]] = {
             Do.ADD: self._add, Do.SAVE: self._save, Do.LATER: self._latest, Do.SEEN: self._seen, Do.WAIT: self._wait,
             Do.LEAVE: self._leave, Do.AFTER: self._after, Do.COPY: self._copy, Do.ENGINE_WORK: self._engine_work,
             Do.FLIGHT: self._flight, Do.GROUP: self._group, Do.WAIT_UNLESS: self._wait_unless, Do.TRY: self._try,
+            Do.IN_TURN: self._in_turn,
         }  # fmt: skip
         methods = [do[what] for what in Do]
         for what, *operands in self._formula.instructions:
@@ -74,6 +77,9 @@ class Evaluation:
 
     def _after(self, late: int, early: int) -> None:
         self._undecided |= self._v[late] <= self._v[early]
+
+    def _in_turn(self, late: int, early: int) -> None:
+        self._undecided |= (self._v[late] < self._v[early]) | ((self._v[late] == self._v[early]) & self._hasty)
 
     def _copy(self, agent: int, engine: int, landing: int, price: int, cold: int) -> None:
         p = self._prices
@@ -119,12 +125,9 @@ class Evaluation:
         self._v[agent] = self._chosen(seen <= asked, asked, self._v[agent] - p.record - p.busy[price])
 
     def _group(self, agent: int, ready_at: int, price: int) -> None:
-        asked = self._v[agent]
-        self._v[agent] = asked + self._prices.busy[price]
+        self._v[agent] = self._v[agent] + self._prices.busy[price]
         if ready_at >= 0:
-            ready = self._v[ready_at]
-            self._undecided |= ready == asked
-            self._v[agent] = self._chosen(ready > asked, ready, self._v[agent])
+            self._v[agent] = self._later(self._v[agent], self._v[ready_at])
 
     def _not_priced_for(self) -> Any:
         """Profiles whose prices are not of the form that the formula takes for granted."""
@@ -138,9 +141,17 @@ class Evaluation:
             wrong |= p.limit == 0
         for price in self._formula.quartered:
             wrong |= p.ahead[price] >= NO_LIMIT
-        for demand in p.demand:  # works that slow each other: by how much depends on when they meet
-            wrong |= demand > 0
         return wrong
+
+    def _uses_without_time(self) -> Any:
+        """Profiles under which the use of an engine can lead to another one in the same cycle, or takes it no time."""
+        p = self._prices
+        found: Any = p.record < 0
+        for price in self._formula.used:
+            found |= (p.busy[price] == 0) | (p.engine[price] == 0)
+        for price in self._formula.queued:
+            found |= p.flight[price] == 0
+        return found
 
     def _result(self) -> Evaluated:
         ends = self._v[: self._formula.agents]

@@ -28,13 +28,14 @@ class Do(IntEnum):
     GROUP = 10  #: agent v waits for groups that are finished at v (-1: none); p
     WAIT_UNLESS = 11  #: as WAIT, but for nothing if a try at v has seen it
     TRY = 12  #: agent v is suspended in a try until it has seen what is seen at v; p; flag: woken by a landing
+    IN_TURN = 13  #: v must not be before v, whose user of an engine has the lower number, or the formula says nothing
 
 
 #: Places of the operands that are values which an instruction reads.
 _READ: dict[Do, tuple[int, ...]] = {
     Do.ADD: (0,), Do.SAVE: (1,), Do.LATER: (1, 2), Do.SEEN: (1,), Do.WAIT: (0, 1), Do.LEAVE: (0, 1), Do.AFTER: (0, 1),
     Do.COPY: (0, 1), Do.ENGINE_WORK: (0, 1), Do.FLIGHT: (0,), Do.GROUP: (0, 1), Do.WAIT_UNLESS: (0, 1, 5),
-    Do.TRY: (0, 1),
+    Do.TRY: (0, 1), Do.IN_TURN: (0, 1),
 }  # fmt: skip
 
 Instruction = tuple[int, ...]
@@ -59,6 +60,7 @@ class Formula:
     ``sums``: numbers of the priced operations of each sum. ``alike``: pairs of prices whose visible cycles must be
     equal. ``queued``: prices of copies that must take some time on their engine. ``quartered``: prices of
     multiplications that only the tensor core of a quarter makes. ``tries``: prices of tries that can be suspended.
+    ``used``: prices of whatever uses an engine.
     ``landings``: all of them, with the CTA of their issuer and whether they hold memory open.
     """
 
@@ -71,6 +73,7 @@ class Formula:
     queued: set[int] = field(default_factory=set)
     tries: set[int] = field(default_factory=set)
     quartered: set[int] = field(default_factory=set)
+    used: set[int] = field(default_factory=set)
     landings: list[tuple[int, int, bool]] = field(default_factory=list)
 
     def drop_unread(self) -> None:

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from pipesim.model.program import Program
 from pipesim.timed.costs import Prices, record_cycles
+from pipesim.timed.outline import outline
 from pipesim.timed.profile import Profile
 from pipesim.timed.recurrence.formula import Formula
+from pipesim.timed.recurrence.many import ManyProfiles
 
 
 @dataclass(frozen=True)
@@ -25,7 +27,6 @@ class PriceTable:
     visible: list[Any]
     engine: list[Any]
     flight: list[Any]
-    demand: list[Any]
     ahead: list[Any]
     sums: list[Any]
     record: Any
@@ -36,39 +37,40 @@ class PriceTable:
     limit: Any
 
 
-def price_table(program: Program, formula: Formula, profiles: Sequence[Profile], *, traced: bool) -> PriceTable:
-    """The prices of a formula under these profiles."""
-    fields: Any
-    rest: list[Any]
-    record: Any
-    records = [record_cycles(program, profile, traced=traced) for profile in profiles]
-    if len(profiles) == 1:
-        profile, record = profiles[0], records[0]
-        fields = zip(*_costs(program, formula, profile, record, traced=traced), strict=True)
-        rest = [profile[name] for name in _NAMES]
-    else:
-        costs = [
-            _costs(program, formula, each, record, traced=traced)
-            for each, record in zip(profiles, records, strict=True)
-        ]
-        flat = np.array(costs, dtype=np.int64).reshape(len(profiles), len(formula.priced), _FIELDS)
-        fields = np.ascontiguousarray(flat.transpose(2, 1, 0))
-        rest = [np.array([each[name] for each in profiles], dtype=np.int64) for name in _NAMES]
-        record = np.array(records, dtype=np.int64)
-    busy, visible, engine, flight, demand, ahead = map(list, fields) if formula.priced else ([],) * _FIELDS
+def price_table(
+    program: Program, formula: Formula, many: ManyProfiles, which: NDArray[np.int64], *, traced: bool
+) -> PriceTable:
+    """The prices of a formula under these of the profiles."""
+
+    def costs(profile: Profile) -> list[int]:
+        return _costs(program, formula, profile, traced=traced)
+
+    alone = len(which) == 1
+    rows: list[Any] = costs(many.profiles[which[0]]) if alone else list(many.computed(which, costs))
+    rest, fields = rows[: len(_NAMES) + 1], rows[len(_NAMES) + 1 :]
+    busy, visible, engine, flight, ahead = (fields[n::_FIELDS] for n in range(_FIELDS))
     sums = [sum(busy[number] for number in numbers) for numbers in formula.sums]
-    return PriceTable(len(profiles) > 1, busy, visible, engine, flight, demand, ahead, sums, record, *rest)
+    return PriceTable(not alone, busy, visible, engine, flight, ahead, sums, *rest)
 
 
 _NAMES = ("wait.retry", "wait.poll", "copy.cold", "cta.start", "try.limit")
-_FIELDS = 6
+_FIELDS = 5
 
 
-def _costs(program: Program, formula: Formula, profile: Profile, record: int, *, traced: bool) -> list[tuple[int, ...]]:
+def _costs(program: Program, formula: Formula, profile: Profile, *, traced: bool) -> list[int]:
+    """The cycles of a record, some values of the profile, and the fields of each price."""
     price = Prices(program, profile, traced=traced)
-    found: list[tuple[int, ...]] = []
+    record = record_cycles(program, profile, traced=traced)
+    found = [record, *(profile[name] for name in _NAMES)]
     for each in formula.priced:
         cost = price(each.op, each.line)
         busy = cost.busy + record * each.recorded
-        found.append((busy, cost.visible, cost.engine, cost.flight, cost.demand, cost.ahead))
+        found += (busy, cost.visible, cost.engine, cost.flight, cost.ahead)
     return found
+
+
+def demands(program: Program, profile: Profile) -> list[int]:
+    """What the works of a program ask of what they share with others: 0 where nobody can slow them."""
+    price = Prices(program, profile, traced=False)
+    worked = {(each.op, each.line) for distinct in outline(program).distinct for each in distinct if each.line >= 0}
+    return [price(op, line).demand for op, line in sorted(worked)]

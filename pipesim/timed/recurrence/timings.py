@@ -5,6 +5,7 @@ from __future__ import annotations
 import weakref
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import count
 
 import numpy as np
@@ -17,7 +18,8 @@ from pipesim.timed.profile import Profile
 from pipesim.timed.recurrence.derive import Derivation
 from pipesim.timed.recurrence.evaluate import Evaluated, Evaluation
 from pipesim.timed.recurrence.formula import Formula
-from pipesim.timed.recurrence.prices import price_table
+from pipesim.timed.recurrence.many import ManyProfiles
+from pipesim.timed.recurrence.prices import demands, price_table
 
 MOST_NUMBERS = 1 << 23  #: of all values together while a formula is evaluated: 64 MiB
 
@@ -52,8 +54,13 @@ LEAST_DECIDED = 16  #: profiles for which another formula is worth deriving, whi
 _KNOWN: dict[int, list[StaticOrder]] = {}  # by identity: a program is too long to be compared
 
 
+SLOWED = "works slow each other, by how much depends on times"
+
+
 def derived(program: Program, profile: Profile) -> StaticOrder:
     """The formula of a program, derived from its run under ``profile``."""
+    if any(demands(program, profile)):
+        return StaticOrder(None, SLOWED)
     derivation = Derivation(program)
     run = simulate(program, profile, observers=[derivation])
     derivation.ended()
@@ -79,11 +86,14 @@ def times_of(program: Program, profiles: Sequence[Profile], *, traced: bool = Fa
     there is none, and where few profiles share an order, by simulating each.
     """
     profiles = tuple(profiles)
+    many = ManyProfiles(profiles)
     cycles = np.zeros(len(profiles), dtype=np.int64)
     ends = np.zeros((len(program.agents), len(profiles)), dtype=np.int64)
-    left = np.arange(len(profiles))
+    every = np.arange(len(profiles))
+    slowed = many.computed(every, partial(demands, program)).any(axis=0)
+    left = every[~slowed]
     known = _known(program)
-    reason = ""
+    reason = "" if len(left) else SLOWED
     decided = len(left)
     for number in count():
         if not len(left) or (number == len(known) and number and min(decided, len(left)) < LEAST_DECIDED):
@@ -94,12 +104,13 @@ def times_of(program: Program, profiles: Sequence[Profile], *, traced: bool = Fa
         if formula is None:
             break
         undecided = []
-        for part, found in _evaluated(program, formula, profiles, left, traced=traced):
+        for part, found in _evaluated(program, formula, many, left, traced=traced):
             cycles[part] = found.cycles
             ends[:, part] = np.reshape(found.ends, (len(program.agents), len(part)))
             undecided.append(part[np.atleast_1d(found.undecided)])
         decided, left = len(left), np.concatenate(undecided)
         decided -= len(left)
+    left = np.concatenate([left, every[slowed]])
     for i in left:
         run = simulate(program, profiles[i], traced=traced)
         cycles[i], ends[:, i] = run.cycles, run.ends
@@ -109,11 +120,11 @@ def times_of(program: Program, profiles: Sequence[Profile], *, traced: bool = Fa
 
 
 def _evaluated(
-    program: Program, formula: Formula, profiles: tuple[Profile, ...], which: NDArray[np.int64], *, traced: bool
+    program: Program, formula: Formula, many: ManyProfiles, which: NDArray[np.int64], *, traced: bool
 ) -> Iterator[tuple[NDArray[np.int64], Evaluated]]:
     """The times of as many profiles at once as fit into memory, and the numbers of these."""
     size = max(1, MOST_NUMBERS // max(1, formula.values))
     for begin in range(0, len(which), size):
         part = which[begin : begin + size]
-        prices = price_table(program, formula, [profiles[i] for i in part], traced=traced)
+        prices = price_table(program, formula, many, part, traced=traced)
         yield part, Evaluation(formula, prices).times()

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from simpy.core import EmptySchedule
 
+from pipesim.timed.agenda import LAST
 from pipesim.timed.outline import outline
 from pipesim.timed.skip.finder import Finder, Leap
 from pipesim.timed.skip.moment import Due, RunClocks, RunMoment, advance, moment
@@ -104,7 +105,9 @@ class LeapingRun(TimedRun):
         self._in_air.clear()
         for due in queue:
             at = due.at + later
-            if due.agent >= 0:
+            if due.number >= LAST:
+                self._agenda.put_last(self._turns[due.agent], at, due.agent)
+            elif due.agent >= 0:
                 self._agenda.put(self._turns[due.agent], at)
             else:
                 self._takes_off(flights[numbers[due.flight]], at)

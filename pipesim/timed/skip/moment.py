@@ -15,6 +15,7 @@ from pipesim.model.live.running import Running
 from pipesim.model.ops import Engine, Operation
 from pipesim.model.positions import NAMED_BARRIER
 from pipesim.model.state import Flight, new
+from pipesim.timed.agenda import LAST
 
 _ENGINES = len(Engine)
 
@@ -84,7 +85,9 @@ def moment(live: Running, code: Sequence[Sequence[Operation]], clocks: RunClocks
     """The moment of a run. ``queue``: in the order in which it is due."""
     now, pcs, flights = clocks.now, live.pcs, live.flights
     fixed = (
-        tuple([(due.at - now, due.agent, due.flight and due.flight - live.issued) for due in queue]),
+        tuple(
+            [(due.at - now, due.number >= LAST, due.agent, due.flight and due.flight - live.issued) for due in queue]
+        ),
         tuple(
             [(max(seen - now, 0), seen > now and by) for seen, by in zip(clocks.visible, clocks.landed, strict=True)]
         ),

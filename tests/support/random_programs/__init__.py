@@ -5,7 +5,7 @@ is easily wrong about. ``all_operations``: every operation with right and wrong 
 and random ends for them. ``orders_and_scopes``: rings whose memory orders, scopes and fences are drawn. ``contested``:
 phases that now one arrival completes, now another. ``exits``: agents that end while others wait at the cluster barrier.
 ``registers``, ``handovers``: requests for registers that have to wait. ``lives``: mbarriers that are invalidated and
-begin again.
+begin again. ``engines``: warps that use the same engines in the same cycles.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from collections.abc import Callable, Mapping
 from pipesim.model.program import Program
 from tests.support.random_programs.all_operations import random_operations
 from tests.support.random_programs.corners import random_corners
+from tests.support.random_programs.engines import random_engines
 from tests.support.random_programs.exits import random_exits
 from tests.support.random_programs.lives import random_lives
 from tests.support.random_programs.registers import random_handovers, random_registers
@@ -30,3 +31,6 @@ FAMILIES: Mapping[str, Callable[[int], Program]] = {
     "handovers": random_handovers,
     "lives": random_lives,
 }
+
+#: Those on which the engines that compute times are compared.
+TIMED_FAMILIES: Mapping[str, Callable[[int], Program]] = {**FAMILIES, "engines": random_engines}
