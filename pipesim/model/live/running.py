@@ -59,7 +59,7 @@ class Running:
         self.commits: list[int] = []
         self.issued = 0
         self.cells: list[int] = []
-        self.take(initial_state(program))
+        Running.take(self, initial_state(program))
 
     def state(self) -> State:
         """A copy of the state."""
@@ -90,6 +90,10 @@ class Running:
         self.commits[:] = state.commits
         self.issued = state.issued
         self.cells[:] = state.cells
+        self.note_opened(state)
+
+    def note_opened(self, state: State) -> None:
+        """Which of the flights are reads and writes that agents have open."""
         self.opened[:] = [None] * len(self.opened)
         for flight in state.flights:
             if flight.engine == OWN:
@@ -174,22 +178,34 @@ class Running:
         return self.became(before, machine.land(self.program, before, flight))
 
 
+#: Parts of a state that are lists of the same name in a running program.
+_LISTS = ("pcs", "holds", "barriers", "named", "cluster_held", "flights", "commits", "cells")
+
+
 class Watched(Running):
     """A run that observers watch: every move is one of the pure machine, whose states they are given."""
 
     def __init__(self, program: Program, observers: Sequence[Observer]) -> None:
         self._observers = tuple(observers)
-        self._state = initial_state(program)
         super().__init__(program)
+        self._state = super().state()
 
     def state(self) -> State:
         """The state itself."""
         return self._state
 
     def take(self, state: State) -> None:
-        """Go on from this state."""
-        self._state = state
-        super().take(state)
+        """Go on from this state. A pure move keeps what it does not change."""
+        before, self._state = self._state, state
+        self.issued, self.cluster = state.issued, state.cluster
+        for name in _LISTS:
+            part = getattr(state, name)
+            if part is not getattr(before, name):
+                getattr(self, name)[:] = part
+        if state.registers is not before.registers:
+            self.registers[:] = map(list, state.registers)
+        if state.flights is not before.flights:
+            self.note_opened(state)
 
     def purely(self, agent: int, _: Operation) -> int:
         """Carry out the agent's next operation and tell the observers."""

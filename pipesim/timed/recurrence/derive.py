@@ -20,12 +20,11 @@ from pipesim.model.groups import (
     MEETINGS,
     NO_EFFECT,
     PARITY_TRIES,
-    RETURNS_LATE,
     SIGNALS,
     TIMED_SIGNALS,
 )
-from pipesim.model.machine import TMA, Flight, State, Step
-from pipesim.model.ops import IN_ORDER, Engine, Op, Operation
+from pipesim.model.machine import Flight, State, Step
+from pipesim.model.ops import Engine, Op, Operation
 from pipesim.model.positions import (
     ACCESS,
     ANSWER,
@@ -41,15 +40,14 @@ from pipesim.model.positions import (
 )
 from pipesim.model.program import Program
 from pipesim.model.state import OWN
-from pipesim.timed.costs import form
 from pipesim.timed.outline import outline
-from pipesim.timed.recurrence.formula import Do, Formula, Priced
+from pipesim.timed.recurrence.engine_uses import EngineUses
+from pipesim.timed.recurrence.formula import Do, Formula
 from pipesim.timed.recurrence.history import BarrierHistory, MeetingHistory, PhaseContribution, SeenPhase, UnderWay
 from pipesim.timed.recurrence.knowledge import AgentKnowledge, KnowledgeClock
 from pipesim.timed.recurrence.ordered_memory import OrderedMemory, OrderedTouch
 from pipesim.timed.recurrence.register_waits import releases_awaited
-from pipesim.timed.work import QUARTERS
-from pipesim.trace.sites import kinds
+from pipesim.timed.recurrence.writer import FormulaWriter
 
 
 class NotStaticError(Exception):
@@ -63,32 +61,21 @@ class Derivation:
     """Watches one run of a program. ``formula`` is its formula, None with the ``reason`` if the order is not static."""
 
     def __init__(self, program: Program) -> None:
-        agents = len(program.agents)
         self._program = program
         self._outline = outline(program)
+        self._out = FormulaWriter(program)
         self._knows = AgentKnowledge(program)
+        self._engines = EngineUses(program, self._out, self._knows)
         self._memory = OrderedMemory(program.cell_count)
-        self._formula = Formula(tuple(agent.cta for agent in program.agents))
-        self._prices: dict[tuple[tuple[int, ...], bool], int] = {}
-        self._of_distinct: list[dict[int, int]] = [{} for _ in range(agents)]
-        self._sums: dict[tuple[int, ...], int] = {}
-        self._spent: list[list[int]] = [[] for _ in range(agents)]  # busy cycles that are not yet in the agent's time
         self._bars = [BarrierHistory() for _ in program.barriers]
         self._meetings = [MeetingHistory() for _ in range(len(program.named_barriers) + 1)]
         self._flights: dict[int, UnderWay] = {}
-        self._landed: dict[tuple[int, int], int] = {}  # (agent, engine) → value of its last landing
         self._groups: dict[tuple[int, int], list[tuple[int, int, KnowledgeClock]]] = {}
-        self._open: dict[tuple[int, int], list[OrderedTouch]] = {}  # accesses of the group that is not yet closed
-        self._users: dict[tuple[Op, int], tuple[int, int, int]] = {}  # of an engine: who used it last, where, when
-        self._uncommitted: dict[tuple[int, int], list[OrderedTouch]] = {}
+        self._ends: dict[tuple[int, int], list[tuple[int, int]]] = {}  # what says that transfers of an agent are over
         self._fed = self._outline.fed
         self._asked: dict[int, tuple[int, KnowledgeClock]] = {}  # who asked for registers: when, and what it knew
         self._tries: dict[tuple[int, int], tuple[int, int, int]] = {}  # (agent, register) → barrier, phase, when
         self._away: list[tuple[int, int, int]] = []  # what happens in another CTA: which, component, least value
-        self._formula.values = agents
-        self._multiplied = [self._value() for _ in range(agents)]  # when an engine ends what an agent gave it last
-        self._copy_engines = [self._value() for _ in range(program.ctas)]
-        self._matrix_engines = [self._value() for _ in range(program.ctas * (1 + QUARTERS))]
         self.reason = "agents end at a cluster barrier that others wait at" if program.leaves_cluster_barrier else ""
 
     @property
@@ -96,10 +83,10 @@ class Derivation:
         """The formula, once the run is over."""
         if self.reason:
             return None
-        for agent in range(self._formula.agents):
-            self._settle(agent)
-        self._formula.drop_unread()
-        return self._formula
+        for agent in range(self._out.formula.agents):
+            self._out.settle(agent)
+        self._out.formula.drop_unread()
+        return self._out.formula
 
     def ended(self) -> None:
         """The run is over. What happens in another CTA must be known there before its last agent ends."""
@@ -144,7 +131,7 @@ class Derivation:
         op = self._program.code[agent][pc]
         code = op[0]
         known = self._outline.distinct[agent][self._outline.places[agent][pc]]
-        price = self._price(agent, pc)
+        price = self._out.price(agent, pc)
         if before.holds[agent]:
             self._leave(agent, op[NAMED_BARRIER], before.holds[agent] - 1)
             return
@@ -159,7 +146,7 @@ class Derivation:
             self._registers(agent, price)
         else:
             self._others(before, agent, pc, op, price, result)
-            self._spent[agent].append(price)
+            self._out.spend(agent, price)
 
     def _others(self, before: State, agent: int, pc: int, op: Operation, price: int, result: Step) -> None:
         """An operation that never blocks."""
@@ -179,7 +166,7 @@ class Derivation:
                 raise NotStaticError("an mbarrier is used for something else")
             bar.init = (agent, pc + 1)
         elif code == Op.ENGINE_WORK:
-            self._multiply(agent, pc, price)
+            self._engines.multiply(agent, pc, price)
         elif result.state.issued > before.issued:
             self._issue(agent, pc, op, price, result.state.flights[before.issued - result.state.issued :])
         elif code in COMMITS:
@@ -187,45 +174,7 @@ class Derivation:
         elif code not in NO_EFFECT:
             raise NotStaticError(f"the result of {Op(code).name} depends on when it is executed")
 
-    # values
-
-    def _value(self) -> int:
-        self._formula.values += 1
-        return self._formula.values - 1
-
-    def _do(self, what: Do, *operands: int) -> None:
-        self._formula.instructions.append((what, *operands))
-
-    def _price(self, agent: int, pc: int) -> int:
-        """The number of an operation's price; of all that cost the same by their form the same."""
-        number = self._outline.places[agent][pc]
-        found = self._of_distinct[agent].get(number)
-        if found is None:
-            each = self._outline.distinct[agent][number]
-            extra = each.recorded and not kinds(each.op) and each.op[0] not in RETURNS_LATE
-            key = (*form(self._program, each.op), each.line)
-            found = self._prices.setdefault((key, extra), len(self._formula.priced))
-            if found == len(self._formula.priced):
-                self._formula.priced.append(Priced(each.op, each.line, extra))
-            self._of_distinct[agent][number] = found
-        return found
-
-    def _settle(self, agent: int) -> None:
-        """Bring an agent's time up to its next operation."""
-        spent = self._spent[agent]
-        if spent:
-            key = tuple(spent)
-            number = self._sums.setdefault(key, len(self._formula.sums))
-            if number == len(self._formula.sums):
-                self._formula.sums.append(key)
-            self._do(Do.ADD, agent, number)
-            spent.clear()
-
-    def _saved(self, agent: int) -> int:
-        self._settle(agent)
-        value = self._value()
-        self._do(Do.SAVE, value, agent)
-        return value
+    # who knows what
 
     def _reaches(self, agent: int, cta: int, component: int, least: int) -> None:
         """Something of an agent happens in a CTA; who knows this component to be so high knows that it has."""
@@ -245,7 +194,7 @@ class Derivation:
             bar.expecting.add(agent)
         elif op[0] in ARRIVALS:
             bar.expecting.discard(agent)
-        part = PhaseContribution(self._saved(agent), price, agent, pc, self._knows.copy(agent))
+        part = PhaseContribution(self._out.saved(agent), price, agent, pc, self._knows.copy(agent))
         self._reaches(agent, self._program.barriers[op[BARRIER]].cta, agent, pc + 1)
         self._contribute(op[BARRIER], part, result)
 
@@ -255,7 +204,7 @@ class Derivation:
         if not self._reached(barrier, part.knew, 0):
             raise NotStaticError("an mbarrier is used by agents that do not know of its init")
         if not self._reached(barrier, part.knew, len(bar.phases)):
-            self._do(Do.AFTER, part.value, bar.phases[-1].complete)
+            self._out.do(Do.AFTER, part.value, bar.phases[-1].complete)
         bar.parts.append(part)
         if result.signalled == barrier:
             self._completed(barrier, bar)
@@ -273,37 +222,28 @@ class Derivation:
         others = [part for part in bar.parts if (part.price < 0) != landed]
         if landed:  # an arrival before the issue of what lands is before the landing
             others = [a for a in others if all(part.knew[a.agent] < a.pc + 1 for part in deciding)]
-        complete = value = self._latest([part.value for part in deciding])
+        complete = value = self._out.latest([part.value for part in deciding])
         for part in others:
-            self._do(Do.AFTER, complete, part.value)
+            self._out.do(Do.AFTER, complete, part.value)
         for agent, pc, returned in bar.waiters.pop(len(bar.phases) - 1, ()):
             if knew[agent] < pc + 1:
-                self._do(Do.AFTER, complete, returned)
+                self._out.do(Do.AFTER, complete, returned)
         knew[self._knows.barrier + barrier] = len(bar.phases) + 1
         if not landed:
-            price, value = deciding[0].price, self._value()
-            self._formula.alike |= {(price, part.price) for part in deciding if part.price != price}
-            self._do(Do.SEEN, value, complete, price)
+            price, value = deciding[0].price, self._out.value()
+            self._out.formula.alike |= {(price, part.price) for part in deciding if part.price != price}
+            self._out.do(Do.SEEN, value, complete, price)
         bar.phases.append(SeenPhase(complete, value, landed, knew))
         bar.parts = []
-
-    def _latest(self, values: list[int]) -> int:
-        if len(values) == 1:
-            return values[0]
-        found = self._value()
-        self._do(Do.SAVE, found, values[0])
-        for value in values[1:]:
-            self._do(Do.LATER, found, found, value)
-        return found
 
     def _asks(self, barrier: int, agent: int, phase: int) -> None:
         """An agent asks for a phase, after the phase before it is complete."""
         clock = self._knows.clocks[agent]
         if not self._reached(barrier, clock, 0):
             raise NotStaticError("an mbarrier is used by agents that do not know of its init")
-        self._settle(agent)
+        self._out.settle(agent)
         if phase > 0 and not self._reached(barrier, clock, phase):
-            self._do(Do.AFTER, agent, self._bars[barrier].phases[phase - 1].complete)
+            self._out.do(Do.AFTER, agent, self._bars[barrier].phases[phase - 1].complete)
 
     def _try(self, before: State, agent: int, pc: int, op: Operation, price: int) -> None:
         """A try is made; what it finds decides whether the wait after it is skipped."""
@@ -315,13 +255,13 @@ class Derivation:
         if suspended:
             if phase == done:
                 raise NotStaticError("a try gives up before its phase is complete")
-            self._formula.tries.add(price)
+            self._out.formula.tries.add(price)
             if phase >= 0:
                 seen = self._bars[barrier].phases[phase]
-                self._settle(agent)
-                self._do(Do.TRY, agent, seen.value, price, seen.landed)
+                self._out.settle(agent)
+                self._out.do(Do.TRY, agent, seen.value, price, seen.landed)
                 self._knows.learns(agent, seen.knew)
-        when = self._saved(agent)
+        when = self._out.saved(agent)
         self._bars[barrier].waiters.setdefault(phase, []).append((agent, pc, when))
         if op[ANSWER] >= 0:
             self._tries[agent, op[ANSWER]] = (barrier, phase, ANSWERED if suspended else when)
@@ -340,15 +280,15 @@ class Derivation:
         self._asks(barrier, agent, phase)
         if phase < 0:
             if tried is None:
-                self._do(Do.WAIT, agent, -1, price, False, recorded)
+                self._out.do(Do.WAIT, agent, -1, price, False, recorded)
         else:
             seen = bar.phases[phase]
             if tried is None:
-                self._do(Do.WAIT, agent, seen.value, price, seen.landed, recorded)
+                self._out.do(Do.WAIT, agent, seen.value, price, seen.landed, recorded)
             elif tried[2] != ANSWERED:
-                self._do(Do.WAIT_UNLESS, agent, seen.value, price, seen.landed, recorded, tried[2])
+                self._out.do(Do.WAIT_UNLESS, agent, seen.value, price, seen.landed, recorded, tried[2])
             self._knows.learns(agent, seen.knew)
-        bar.waiters.setdefault(phase, []).append((agent, pc, self._saved(agent)))
+        bar.waiters.setdefault(phase, []).append((agent, pc, self._out.saved(agent)))
 
     # meetings
 
@@ -362,12 +302,12 @@ class Derivation:
         meeting = self._meetings[where]
         if self._knows.clocks[agent][self._knows.named + where] < len(meeting.met):
             raise NotStaticError("an agent may arrive at one meeting of threads or at the next")
-        saved = self._saved(agent)
+        saved = self._out.saved(agent)
         meeting.gathered.append((saved, self._knows.copy(agent)))
         full = result.signalled == len(program.barriers) + where
         if full:
-            value = self._latest([value for value, _ in meeting.gathered])
-            self._do(Do.SEEN, value, value, price)
+            value = self._out.latest([value for value, _ in meeting.gathered])
+            self._out.do(Do.SEEN, value, value, price)
             knew = np.maximum.reduce([clock for _, clock in meeting.gathered])
             knew[self._knows.named + where] = len(meeting.met) + 1
             meeting.met.append((value, knew))
@@ -375,12 +315,12 @@ class Derivation:
         if op[0] == Op.BAR_SYNC and full:
             self._leave(agent, where, len(meeting.met) - 1)
         elif op[0] != Op.BAR_SYNC:
-            self._spent[agent].append(price)
+            self._out.spend(agent, price)
 
     def _leave(self, agent: int, where: int, generation: int) -> None:
         value, knew = self._meetings[where].met[generation]
-        self._settle(agent)
-        self._do(Do.LEAVE, agent, value)
+        self._out.settle(agent)
+        self._out.do(Do.LEAVE, agent, value)
         self._knows.learns(agent, knew)
 
     # transfers
@@ -389,40 +329,13 @@ class Derivation:
         if not self._memory.touched(touch, self._knows.clocks[touch.agent]):
             raise NotStaticError("two accesses to the same memory are in an order that depends on times")
 
-    def _multiply(self, agent: int, pc: int, price: int) -> None:
-        """The tensor core of the agent's quarter has more to do; without a known work, that of the whole CTA."""
-        where = self._program.agents[agent]
-        work = self._program.work_of_line.get(self._program.lines[agent][pc])
-        engine = where.cta * (1 + QUARTERS) + (0 if work is None else 1 + where.warp % QUARTERS)
-        if work is not None:
-            self._formula.quartered.add(price)
-        self._uses(Op.ENGINE_WORK, engine, agent, pc, price)
-        self._settle(agent)
-        self._do(Do.ENGINE_WORK, agent, self._matrix_engines[engine], self._multiplied[agent], price)
-
-    def _uses(self, engine: Op, number: int, agent: int, pc: int, price: int) -> None:
-        """An agent uses an engine after whoever used it last. If the program does not say so, times must: of two that
-        come in one cycle the lower is first (``Agenda.put_last``).
-        """
-        self._formula.used.add(price)
-        key = (engine, number)
-        last, least, when = self._users.get(key, (agent, 0, agent))
-        if last != agent and self._knows.clocks[agent][last] < least:
-            self._settle(agent)
-            self._do(Do.IN_TURN if agent > last else Do.AFTER, agent, when)
-        if last != agent or key not in self._users:
-            when = self._value()
-        self._settle(agent)
-        self._do(Do.SAVE, when, agent)
-        self._users[key] = (agent, pc + 1, when)
-
     def _issue(self, agent: int, pc: int, op: Operation, price: int, flights: tuple[Flight, ...]) -> None:
         """Something is put under way."""
         if op[0] == Op.CP_ASYNC_ARRIVE and not op[NOINC]:
             raise NotStaticError("a phase waits for one arrival more as soon as copies are counted on it")
-        self._settle(agent)
-        value = self._value()
-        self._landing(agent, pc, price, flights[0], value)
+        self._out.settle(agent)
+        value = self._out.value()
+        self._engines.landing(agent, pc, price, flights[0], value)
         knew = self._knows.copy(agent)
         for flight in flights:
             touch = None
@@ -432,81 +345,52 @@ class Derivation:
             elif self._program.ctas > 1:
                 raise NotStaticError("a CTA of a cluster has transfers that no mbarrier counts")
             if flight.first < flight.end:
-                touch = OrderedTouch(agent, flight.engine, flight.first, flight.end, flight.writes, flight.item)
+                ends = [] if flight.barrier >= 0 else self._ends.setdefault((agent, flight.engine), [])
+                cells = flight.first, flight.end
+                touch = OrderedTouch(agent, flight.engine, *cells, flight.writes, flight.item, ends, len(ends))
                 if flight.barrier >= 0:
-                    touch.ends.append(complete)
+                    ends.append(complete)
                     self._reaches(agent, self._program.cell_ctas[flight.first], *complete)
-                else:
-                    self._uncommitted.setdefault((agent, flight.engine), []).append(touch)
                 self._touch(touch)
             self._flights[flight.sequence] = UnderWay(value, pc, knew, touch)
             if flight.after:
-                for pending in self._uncommitted.get((agent, flight.engine), ()):
-                    pending.ends.append(complete)
-        self._formula.landings.append((value, self._cta(agent), any(f.first < f.end for f in flights)))
-
-    def _landing(self, agent: int, pc: int, price: int, flight: Flight, value: int) -> None:
-        """When a flight lands becomes a value."""
-        cta = self._cta(agent)
-        key = (agent, flight.engine)
-        last = self._landed.get(key, -1)
-        if flight.after:
-            self._do(Do.SAVE, value, agent)
-            if last >= 0:
-                self._do(Do.LATER, value, value, last)
-            return
-        if flight.engine == TMA:
-            cold = (Op.TMA_LOAD, cta) not in self._users
-            self._uses(Op.TMA_LOAD, cta, agent, pc, price)
-            self._formula.queued.add(price)
-            self._do(Do.COPY, agent, self._copy_engines[cta], value, price, cold)
-            return
-        self._do(Do.SAVE, value, agent)
-        if flight.engine in IN_ORDER:
-            self._do(Do.LATER, value, value, self._multiplied[agent])
-        self._do(Do.FLIGHT, value, price)
-        if last >= 0:
-            latest = self._value()
-            self._do(Do.SAVE, latest, value)
-            self._do(Do.LATER, latest, latest, last)
-            value = latest
-        self._landed[key] = value
+                self._ends.setdefault((agent, flight.engine), []).append(complete)
+        self._out.formula.landings.append((value, self._cta(agent), any(f.first < f.end for f in flights)))
 
     def _close(self, agent: int, op: Operation) -> None:
         """A group is closed: it is finished when all that was issued before has landed."""
         key = (agent, op[ENGINE])
-        saved = self._saved(agent)
-        last = self._landed.get(key, -1)
+        saved = self._out.saved(agent)
+        last = self._engines.last(*key)
         if last >= 0:
-            self._do(Do.LATER, saved, saved, last)
+            self._out.do(Do.LATER, saved, saved, last)
         groups = self._groups.setdefault(key, [])
         groups.append((saved, last, self._knows.copy(agent)))
         component = self._knows.groups(*key)
-        for touch in self._uncommitted.pop(key, []):
-            touch.ends.append((component, len(groups)))
+        self._ends.setdefault(key, []).append((component, len(groups)))
 
     def _wait_group(self, agent: int, op: Operation, price: int) -> None:
         engine = op[ENGINE]
         members = self._program.warp_groups[agent] if engine == Engine.WGMMA else (agent,)
         limit = len(self._groups.get((agent, engine), ())) - op[GROUPS]
-        self._settle(agent)
+        self._out.settle(agent)
         ready = -1
         if limit > 0:
             done = [self._groups[member, engine][limit - 1] for member in members]
-            ready = self._latest([value for value, _, _ in done])
+            ready = self._out.latest([value for value, _, _ in done])
             for member, (_, _, knew) in zip(members, done, strict=True):
                 self._knows.learns(agent, knew)
                 component = self._knows.groups(member, engine)
                 self._knows.clocks[agent][component] = max(limit, self._knows.clocks[agent][component])
-        self._do(Do.GROUP, agent, ready, price)
+        self._out.do(Do.GROUP, agent, ready, price)
 
     def _registers(self, agent: int, price: int) -> None:
         """A request for registers is granted when others have given theirs back."""
         awaited = releases_awaited(self._program, agent)
         if awaited is None:
             raise NotStaticError("what a request for registers waits for depends on times")
-        self._asked[agent] = self._saved(agent), self._knows.copy(agent)
+        self._asked[agent] = self._out.saved(agent), self._knows.copy(agent)
         released = [self._asked[other] for other in awaited]
         for _, knew in released:
             self._knows.learns(agent, knew)
-        self._do(Do.GROUP, agent, self._latest([value for value, _ in released]) if released else -1, price)
+        self._out.do(Do.GROUP, agent, self._out.latest([value for value, _ in released]) if released else -1, price)

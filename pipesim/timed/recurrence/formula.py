@@ -79,8 +79,10 @@ class Formula:
     def drop_unread(self) -> None:
         """Leave out values that nothing reads: most are saved in case a time must be compared with them."""
         read = {value for value, _, _ in self.landings}
-        for what, *operands in self.instructions:
-            read |= {operands[place] for place in _READ[Do(what)]}
+        places = [_READ[what] for what in Do]
+        for each in self.instructions:
+            for place in places[each[0]]:
+                read.add(each[1 + place])
         self.instructions = [each for each in self.instructions if each[0] != Do.SAVE or each[1] in read]
 
     @property

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from itertools import islice
 
 from pipesim.model.ops import IN_ORDER
 from pipesim.timed.recurrence.knowledge import KnowledgeClock
@@ -10,7 +11,10 @@ from pipesim.timed.recurrence.knowledge import KnowledgeClock
 
 @dataclass
 class OrderedTouch:
-    """One access. ``ends``: components of a clock and least values, of which one says that the access is over."""
+    """One access. ``ends``: components of a clock and least values; each from ``since`` on says that it is over.
+
+    Those of all accesses that an agent issues on an engine are one list: what comes later covers what was before.
+    """
 
     agent: int
     engine: int  #: of a transfer, -2 of an agent's own access
@@ -19,10 +23,11 @@ class OrderedTouch:
     writes: bool
     item: int
     ends: list[tuple[int, int]] = field(default_factory=list)
+    since: int = 0
 
     def over(self, clock: KnowledgeClock) -> bool:
         """True if whoever knows this knows that the access has ended."""
-        return any(clock[component] >= least for component, least in self.ends)
+        return any(clock[component] >= least for component, least in islice(self.ends, self.since, None))
 
 
 class OrderedMemory:

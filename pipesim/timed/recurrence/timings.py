@@ -49,7 +49,7 @@ class StaticOrder:
     reason: str
 
 
-LEAST_DECIDED = 16  #: profiles for which another formula is worth deriving, which takes as long as some simulations
+LEAST_DECIDED = 8  #: profiles for which another formula is worth deriving, which takes as long as some simulations
 
 _KNOWN: dict[int, list[StaticOrder]] = {}  # by identity: a program is too long to be compared
 
