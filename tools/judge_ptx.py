@@ -14,7 +14,7 @@ from collections import Counter
 
 from pipesim.answers.check import check
 from pipesim.model.finding import Verdict
-from pipesim.ptx.extract import extract
+from pipesim.ptx.extract import Extraction, extract
 from pipesim.ptx.launch.values import Launch, Number, Parameter, Pointer
 from pipesim.ptx.text.read import read_module
 from pipesim.targets import target_of
@@ -26,16 +26,20 @@ from tests.support.random_kernels import LANES, Copy, RandomKernel, Touch, execu
 _NOT_JUDGED = frozenset({Fault.UNWRITTEN})
 
 
-def verdict_of(kernel: RandomKernel, ptx: str) -> Verdict:
-    """What the checker says of a kernel's PTX."""
+def read(kernel: RandomKernel, ptx: str) -> Extraction:
+    """What is read of a kernel's PTX."""
     launch = Launch(
         NAME,
         (1, 1, 1),
         (LANES * len(kernel.warps), 1, 1),
         parameters=(Parameter("source", Pointer()), Parameter("one", Number("u32", 1))),
     )
-    program = extract(read_module(ptx, "random.ptx"), launch).program
-    report = check(target_of(program), {}, most_ranges=0)
+    return extract(read_module(ptx, "random.ptx"), launch)
+
+
+def verdict_of(kernel: RandomKernel, ptx: str) -> Verdict:
+    """What the checker says of a kernel's PTX."""
+    report = check(target_of(read(kernel, ptx).program), {}, most_ranges=0)
     return report.verdict
 
 
