@@ -11,7 +11,7 @@ from pipesim.conform.time_spent import engines_busy, time_spent, without_optiona
 from pipesim.explain.causes import with_causes
 from pipesim.explain.faults import report_faults
 from pipesim.explain.lap_counters import Laps
-from pipesim.explain.notes import cut_off, early_passes, unmeasured
+from pipesim.explain.notes import cut_off, early_passes, estimated, unmeasured
 from pipesim.explain.unguarded import advisories
 from pipesim.model.ending import Ending
 from pipesim.model.finding import Advisory, Deadlock, FaultReport
@@ -68,6 +68,7 @@ def _explained(result: Simulation, *, traced: bool, max_steps: int) -> tuple[Dea
     """
     program = result.program
     notes = advisories(program) + unmeasured(program, result.profile.device) + cut_off(program, result.late)
+    notes += estimated(program, result.profile.knows)
     if _outcome(result) is Ending.UNKNOWN or (result.deadlock is None and not result.faults):
         return None, notes
     laps = Laps(program)

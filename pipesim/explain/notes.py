@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from pipesim.explain.lap_counters import Aliasing
 from pipesim.model.finding import Advisory
@@ -49,6 +49,14 @@ def unmeasured(program: Program, device: str) -> tuple[Advisory, ...]:
     if not device.startswith(_HOPPER) or not _uses_tcgen05(program):
         return ()
     claim = "the times of tcgen05, tensor memory and CLC are estimates: no device that has them was measured"
+    return (Advisory("", claim, ""),)
+
+
+def estimated(program: Program, known: Callable[[str], bool]) -> tuple[Advisory, ...]:
+    """A program of a kernel's PTX whose work is estimated; ``known``: whether the length of a work was measured."""
+    if not program.counts_instructions or any(known(work.name) for work in program.work):
+        return ()
+    claim = "the time of the work between operations is estimated from the kernel's instructions"
     return (Advisory("", claim, ""),)
 
 

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from pipesim.answers.compare import compare_kernel
+from pipesim.answers.run import run
 from pipesim.conform.compare import times_of
 from pipesim.conform.recorded_kernel import recorded_kernel
 from pipesim.conform.times import NoTime, TimeVerdict
 from pipesim.ptx.kernel import read_kernel
+from pipesim.timed.profile import load_profile
+from pipesim.timed.work import OVERHEAD
 from pipesim.trace.files import read_trace
 from tools.ptx_times import FOLDER, PAGE, line, row_of
 
@@ -63,3 +67,14 @@ def test_a_kernel_that_hangs_has_no_time() -> None:
         read_kernel(FOLDER / f"{name}.ptx"), read_trace(FOLDER / f"{name}.parquet"), name
     ).comparison.time
     assert (time.verdict, time.why) == (TimeVerdict.NOT_COMPARED, NoTime.KERNEL)
+
+
+def test_a_run_says_that_its_work_is_estimated() -> None:
+    read = read_kernel(FOLDER / "triton-softmax.ptx")
+    claim = "the time of the work between operations is estimated from the kernel's instructions"
+    profile = load_profile("h200")
+    assert [note.claim for note in run(read.timed, profile).advisories] == [claim]
+    assert run(read.program, profile).advisories == ()
+    names = {work.name for work in read.timed.work}
+    measured = replace(profile, values=profile.values | {name + OVERHEAD: 9 for name in names})
+    assert run(read.timed, measured).advisories == ()
