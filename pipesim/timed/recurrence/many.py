@@ -31,8 +31,10 @@ class ManyProfiles:
 
     def computed(self, which: NDArray[np.int64], compute: Callable[[Profile], Sequence[int]]) -> NDArray[np.int64]:
         """What ``compute`` says of each of these profiles, equally many numbers: a column for each profile."""
-        rows = len(compute(self.profiles[which[0]])) if len(which) else 0
-        found = np.empty((rows, len(which)), dtype=np.int64)
+        first = compute(self.profiles[which[0]]) if len(which) else ()
+        if len(which) == 1:
+            return np.array(first, dtype=np.int64).reshape(-1, 1)
+        found = np.empty((len(first), len(which)), dtype=np.int64)
         self._fill(found, np.arange(len(which)), which, compute)
         return found
 
