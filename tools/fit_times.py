@@ -2,7 +2,8 @@
 
 Of one kernel the constants of its works, and with ``--values`` others of the profile, by least squares
 (``scipy.optimize``) of: the steady period and the whole run of launches without recording, and the time between the
-events of recorded launches that no wait is part of, by their part of the run. Configurations that are held out
+events of recorded launches that no wait is part of, by their part of the run; and how long waits take that need not
+wait. Configurations that are held out
 (``traces/split.json``) are not fitted to, and sealed ones not read. Prints the constants and the errors before and
 after; ``--write`` changes the profile's file.
 """
@@ -30,18 +31,21 @@ from pipesim.targets import find
 from pipesim.timed.engine import simulate
 from pipesim.timed.profile import FIELDS, FOLDER, Profile, load_profile
 from pipesim.trace.files import read_trace
-from pipesim.trace.library import stored_traces, trace_folder
+from pipesim.trace.library import StoredTrace, stored_traces, trace_folder
 from pipesim.trace.schema import EventKind, Trace
 from pipesim.trace.sites import optional_of
-from pipesim.trace.split import FILE, SplitPart, read_split
+from pipesim.trace.split import FILE, Split, SplitPart, read_split
 
 Gaps = dict[tuple[str, str, str, str, str], tuple[int, int]]  #: of an agent, from a site to the next: cycles, how often
 
 ENCODING = "positional"  #: of the recordings whose events are fitted to, where there are any: other records take longer
 WAITS = (EventKind.WAIT_ENTER, EventKind.TRY)
 STEP, LEAST_STEP = 0.05, 8.0  #: of a constant, for the slopes: the simulation counts whole cycles
+NEWER = ("took_ms",)  #: what a recording says that is of the kernels as they are now
+LATER = {"fresh_copies"}  #: amounts that take their warp no time
 MOSTLY = 150  #: cycles of amounts that are more than any overhead
-LONG = 15_000.0  #: cycles of a run in which its begin and its end are a small part
+LONG = 4_000.0  #: cycles of a run in which its begin and its end are a small part
+PASSES = 250  #: cycles of a wait: one that takes so long has waited for something
 PULL = 0.003  #: towards the value before
 
 
@@ -49,12 +53,14 @@ PULL = 0.003  #: towards the value before
 class Recorded:
     """One configuration as recorded: medians over repetitions of launches without recording, and one with."""
 
+    name: str  #: of the file, with its folder
     program: Program
     text: str
     period: int | None
     cycles: float | None
     traced_cycles: float | None
     gaps: Gaps
+    passes: Gaps  #: of waits that take less than PASSES
     end: int
     also: frozenset[tuple[str, EventKind, str]]
 
@@ -80,16 +86,41 @@ def gaps_of(trace: Trace) -> Gaps:
     return found
 
 
-def recordings(device: str, kernel: str, *, held: bool) -> list[Recorded]:
-    """What is stored of a kernel on a device: of configurations that are held out, or of the others."""
+def passes_of(trace: Trace) -> Gaps:
+    """Of each agent's waits at a site the tenth of them that are the shortest: how long the longest of these takes."""
+    events, meta = one_cta(trace), trace.meta
+    found: Gaps = {}
+    follows = np.flatnonzero((events.agent[1:] == events.agent[:-1]) & (events.cta[1:] == events.cta[:-1]))
+    took: dict[tuple[int, int], list[int]] = defaultdict(list)
+    for agent, here, cycles in zip(
+        events.agent[follows].tolist(), events.site[follows].tolist(),
+        (events.cycle[follows + 1] - events.cycle[follows]).tolist(), strict=True,
+    ):  # fmt: skip
+        if meta.sites[here].kind is EventKind.WAIT_ENTER:
+            took[agent, here].append(cycles)
+    for (agent, here), each in took.items():
+        site = meta.sites[here]
+        key = (meta.agent_name(agent).split("@")[0], site.kind.name, site.barrier, "", "")
+        found[key] = (min(PASSES, sorted(each)[len(each) // 10]) * len(each), len(each))
+    return found
+
+
+def recordings(device: str, kernel: str, *, held: bool, recent: bool = False) -> list[Recorded]:
+    """What is stored of a kernel on a device: of configurations that are held out, or of the others.
+
+    ``recent``: no recordings from before launches without recording took their period, if there are later ones.
+    """
     found = []
     split = read_split(trace_folder() / FILE)
     metas = [stored.meta for stored in stored_traces(trace_folder() / device) if stored.meta.protocol == kernel]
+    first = next((name for name in NEWER if any(name in meta.extra for meta in metas)), "") if recent else ""
     encodings = {meta.extra.get("encoding") for meta in metas}
     encoding = ENCODING if ENCODING in encodings else None
     for stored in stored_traces(trace_folder() / device):
         meta = stored.meta
         if meta.protocol != kernel or meta.clock != "clock" or meta.fault or meta.status.name != "FINISHED":
+            continue
+        if first and first not in meta.extra:
             continue
         part = split.of_trace(meta)
         if part is SplitPart.SEALED or (part is SplitPart.HELD_OUT) is not held:
@@ -103,12 +134,14 @@ def recordings(device: str, kernel: str, *, held: bool) -> list[Recorded]:
         reading = read(trace) if whole else None
         found.append(
             Recorded(
+                f"{device}/{stored.path.stem}",
                 program,
                 " ".join(f"{k}={v}" for k, v in meta.params.items()) + f" grid={meta.grid}",
                 median_period(meta.runs, traced=False),
                 statistics.median(plain) if plain else None,
                 statistics.median(recorded) if recorded else None,
                 gaps_of(trace) if whole else {},
+                {k: v for k, v in passes_of(trace).items() if v[0] < PASSES * v[1]} if whole else {},
                 (reading.total or 0) if reading is not None else 0,
                 optional_of(meta),
             )
@@ -135,9 +168,8 @@ def residuals(each: Recorded, profile: Profile, gap_weight: float) -> list[float
     if each.gaps and each.end:
         run = simulate(each.program, profile, traced=True, also=each.also)
         found.append(long * (run.cycles / each.traced_cycles - 1) if each.traced_cycles else 0.0)
-        traced = gaps_of(run.trace)
-        for key in sorted(each.gaps):
-            cycles, count = each.gaps[key]
+        traced = gaps_of(run.trace) | passes_of(run.trace)
+        for key, (cycles, count) in sorted((each.gaps | each.passes).items()):
             mine = traced.get(key)
             took = cycles / count
             weight = gap_weight * (cycles / each.end) ** 0.5 / max(took, 100.0)
@@ -158,7 +190,9 @@ def works_of(sample: Sequence[Recorded], profile: Profile) -> list[str]:
             amounts[work.name].add(tuple(pair for pair in work.amounts if pair[0] != "spin"))
     names = []
     for name, seen in amounts.items():
-        rated = max(sum(profile.values.get(f"class.{kind}", 0) * n for kind, n in each) for each in seen) / 1000
+        rated = (
+            max(sum(profile.values.get(f"class.{k}", 0) * n for k, n in each if k not in LATER) for each in seen) / 1000
+        )
         engine = any(kind.startswith("mma") for each in seen for kind, _ in each)
         if engine:  # the tensor cores have a measured rate
             names.append(f"{name}.cycles")
@@ -270,13 +304,22 @@ def table(title: str, sample: Sequence[Recorded], profile: Profile, *, rows: boo
             print(f"{title}: {what} median {sizes[len(sizes) // 2]:.1f} % worst {sizes[-1]:.1f} % of {len(sizes)}")
 
 
-def write(device: str, profile: Profile, names: Sequence[str]) -> None:
-    """Enter the values in the profile's file, as fitted."""
+def not_to_be_fitted(inputs: Sequence[str], split: Split, stored: Sequence[StoredTrace]) -> list[str]:
+    """Those of a profile's inputs that are no recordings of the part of the split to which a profile may be fitted."""
+    known = {f"{each.path.parent.name}/{each.path.stem}": split.of_trace(each.meta) for each in stored}
+    return [name for name in inputs if known.get(name) is not SplitPart.FIT]
+
+
+def write(device: str, profile: Profile, names: Sequence[str], sample: Sequence[Recorded]) -> None:
+    """Enter the values in the profile's file, as fitted, and to which recordings."""
     path = Path(FOLDER / f"{device}.json")
     data = json.loads(path.read_text())
-    data["values"] = {name: value for name, value in data["values"].items() if name in profile.values}
+    works = {name.rpartition(".")[0] for name in names if "/" in name}
+    gone = {name for name in data["values"] if name.rpartition(".")[0] in works and name not in profile.values}
+    data["values"] = {name: value for name, value in data["values"].items() if name not in gone}
     for way, of in data["how"].items():
-        data["how"][way] = [name for name in of if name in profile.values and name not in names]
+        data["how"][way] = [name for name in of if name not in gone and name not in names]
+    data["inputs"] = sorted({*data.get("inputs", ()), *(each.name for each in sample)})
     for name in names:
         data["values"][name] = profile.values[name]
         data["how"]["fitted"].append(name)
@@ -294,19 +337,22 @@ def main() -> int:
     parser.add_argument("--gaps", type=float, default=0.5, help="weight of the times between recorded events")
     parser.add_argument("--rows", action="store_true", help="print every configuration")
     parser.add_argument("--afresh", action="store_true", help="do not begin with the values that the profile has")
+    parser.add_argument("--recent", action="store_true", help="only recordings of the kernel as it is now")
     parser.add_argument("--dry", action="store_true", help="fit nothing: print the errors")
     parser.add_argument("--write", action="store_true", help="change the profile's file")
     options = parser.parse_args()
     profile = load_profile(options.device)
     kernels = options.kernels.split(",")
-    sample = [each for kernel in kernels for each in recordings(options.device, kernel, held=False)]
+    sample = [
+        each for kernel in kernels for each in recordings(options.device, kernel, held=False, recent=options.recent)
+    ]
     rest = [each for kernel in kernels for each in recordings(options.device, kernel, held=True)]
     names = [] if options.no_works else works_of(sample, profile)
     names += [name for name in options.values.split(",") if name]
     if not options.dry:
         table("fitted to, before", sample, profile, rows=False)
         start = {} if options.afresh else dict(profile.values)
-        profile = without_works(profile, sample)
+        profile = profile if options.no_works else without_works(profile, sample)
         profile = fit(sample, profile, names, options.rounds, options.gaps, start)
         names += [name.removesuffix("permille") + "cycles" for name in names if name.endswith(".permille")]
         names = list(dict.fromkeys(name for name in names if name in profile.values))
@@ -315,7 +361,7 @@ def main() -> int:
     table("fitted to", sample, profile, rows=options.rows)
     table("held out", rest, profile, rows=options.rows)
     if options.write:
-        write(options.device, profile, names)
+        write(options.device, profile, names, sample)
     return 0
 
 

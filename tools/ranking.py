@@ -4,7 +4,7 @@
 Measured are the configurations of the GEMM beside cuBLAS (``traces/*/gemm_speed.json``) and of the attention beside
 PyTorch (``traces/*/attention_speed.json``). A configuration is simulated as ``pipesim sweep`` does: one CTA of a launch
 with a CTA on every SM, all of its tiles. CTAs beyond that run in waves, each as long as the first. The clock is the
-profile's. Pairs whose measured times differ by at most 2 % have no order.
+profile's while tensor cores work. Pairs whose measured times differ by at most 2 % have no order.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # works from a che
 
 from pipesim.answers.sweep.measure import simulated
 from pipesim.targets import find
+from pipesim.timed.costs import sm_khz
 from pipesim.timed.profile import Profile, load_profile
 
 TRACES = Path(__file__).resolve().parents[1] / "traces"
@@ -92,10 +93,11 @@ def _attention(params: dict[str, int], measured_ns: int, heads: int, length: int
 def _row(
     kernel: str, params: dict[str, int], more: dict[str, int], grid: int, waves: int, measured_ns: int, profile: Profile
 ) -> Row:
-    found = simulated(find(kernel).build(params | more, grid=grid), profile, _MOST_STEPS)
+    program = find(kernel).build(params | more, grid=grid)
+    found = simulated(program, profile, _MOST_STEPS)
     assert found.times is not None, found
     limit = found.times.limited_by
-    ns = round(waves * found.times.cycles * 1_000_000 / profile.sm_khz)
+    ns = round(waves * found.times.cycles * 1_000_000 / sm_khz(program, profile))
     return Row(kernel, params, measured_ns, ns, limit.role if limit is not None else "")
 
 

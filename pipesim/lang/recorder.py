@@ -17,7 +17,7 @@ from pipesim.bounds import MAX_AGENT_OPERATIONS
 from pipesim.errors import ProtocolError, TooManyOperationsError
 from pipesim.lang.author_line import Place, author_line, line_of
 from pipesim.lang.side_tables import Amounts, Tables
-from pipesim.model.groups import ENGINE_ACCESSES, RETURNS_LATE
+from pipesim.model.groups import BLOCKING_WAITS, ENGINE_ACCESSES, RETURNS_LATE, TAKES_REGISTERS
 from pipesim.model.ops import OPERANDS, Op, Operation
 
 _current: ContextVar[Recorder | None] = ContextVar("pipesim_recorder", default=None)
@@ -131,7 +131,7 @@ class Recorder:
             at -= 1
         if at < 0 or self.code[at][0] != Op.ENGINE_WORK:
             at = len(self.code) - 1
-        if at < 0 or self.code[at][0] in RETURNS_LATE:
+        if at < 0 or self.code[at][0] in RETURNS_LATE - BLOCKING_WAITS - TAKES_REGISTERS:
             return False
         if at >= self.located:
             line = at - len(self.code)

@@ -267,8 +267,8 @@ class Warp:
         ``name`` is ``kernel/work``: a latency profile may have constants for it, fitted to recordings. ``amounts`` are
         of the classes of ``pipesim.model.work.WORK_CLASSES``, and may be any function of the kernel's parameters;
         none: the instructions there have no class, and their time is a constant. Of a read, a write, a work and an
-        MMA this is the whole time. It adds no operation: nothing is recorded, and no proof asks for it.
-        ProtocolError after a wait, which ends when it ends.
+        MMA this is the whole time; of a wait on an mbarrier what it takes where its phase is complete already. It adds
+        no operation: nothing is recorded, and no proof asks for it. ProtocolError after another wait or a try.
         """
         for kind, amount in amounts.items():
             if kind not in WORK_CLASSES:

@@ -19,7 +19,9 @@ WORK_CLASSES: dict[str, str] = {
     "shared_bytes": "bytes read from and written to shared memory",
     "global_accesses": "accesses to global memory that each need the result of the one before",
     "global_bytes": "bytes written to global memory",
+    "global_lines": "lines of 128 bytes that accesses to global memory touch, each access apart",
     "copies": "instructions that start a bulk copy, beyond those that are operations of the program",
+    "fresh_copies": "bulk copies of data that was written since the SM's side of the L2 cache read it last",
     "cluster_fences": "arrives at cluster scope, which take effect when all earlier accesses are done",
     "proxy_fences": "fences between proxies that wait for accesses to shared memory before them",
     "mma": "multiply-adds of a warp's part of a matrix multiplication by its warp group",
@@ -45,7 +47,8 @@ class Work:
 
     ``line`` is an index of ``Program.sources``; ``name`` is ``kernel/work``, by which a profile knows it; ``amounts``
     are pairs of a class of :data:`WORK_CLASSES` and a number of its units. Of an operation that takes time by itself
-    (READ, WRITE, WORK, ENGINE_WORK) the work is all that it does; of any other one it comes after it.
+    (READ, WRITE, WORK, ENGINE_WORK) the work is all that it does, and of a wait on an mbarrier what it takes if its
+    phase is complete already; of any other one it comes after it.
     """
 
     line: int

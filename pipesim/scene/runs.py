@@ -46,7 +46,9 @@ def simulated_scene(
         program, profile, traced=traced, max_steps=max_steps, also=also, until_time_limit=True, landings=True
     )
     trace = result.trace
-    ends = cycles_to_ps(np.array([cycle for *_, cycle in result.landings], dtype=np.int64), profile.sm_khz).tolist()
+    ends = cycles_to_ps(
+        np.array([cycle for *_, cycle in result.landings], dtype=np.int64), trace.meta.device.sm_khz
+    ).tolist()
     landings = {(0, a, pc, barrier): at for (a, pc, barrier, _), at in zip(result.landings, ends, strict=True)}
     return trace_scene(trace, program, f"simulation ({profile.name})", landings), trace
 

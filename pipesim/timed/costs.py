@@ -69,6 +69,7 @@ class Prices:
         self._record = record_cycles(program, profile, traced=traced)
         self._known: dict[tuple[int, ...], Cost] = {}
         self._works = Works(program, profile)
+        self._clock = clock_permille(program, profile)
         self.worked = self._works.of_line.keys()  #: lines whose operations do a work
 
     def __call__(self, op: Operation, line: int = -1) -> Cost:
@@ -87,19 +88,21 @@ class Prices:
         if work is not None and op[0] == Op.ENGINE_WORK:
             issue, cycles, ahead = self._works.multiplication(work)
             busy = self._values["other.issue"] + issue
-            demand = busy if self._works.demand(work) else 0
+            demand = min(busy, work.amount("products")) if self._works.demand(work) else 0
             return Cost(busy, engine=cycles, flight=0, demand=demand, ahead=ahead)
         if work is not None and op[0] in WORKS:
             cycles = self._works.cycles(work) + work_record(self._program, self._record) * len(kinds(op))
             moved, in_memory = self._works.moving(work) if op[0] in ACCESSES else (0, 0)
             return Cost(cycles, demand=moved or self._works.demand(work), in_memory=in_memory)
-        cost = _cost(self._program, op, self._profile, self._values, self._record)
+        cost = _cost(self._program, op, self._profile, self._values, self._record, self._clock)
         if work is None:
             return cost
         cycles = self._works.cycles(work)
         busy = cost.busy + cycles
         if self._profile.knows(work.name):  # a constant of this kernel, in place of that of any kernel
-            busy = cycles + self._record * len(kinds(op))
+            busy = cycles + (0 if op[0] in BLOCKING_WAITS else self._record * len(kinds(op)))
+        if op[0] == Op.TMA_LOAD:
+            return replace(cost, busy=busy, flight=cost.flight + self._works.late(work) * self._clock // 1000)
         late = cycles if work.amount("cluster_fences") else 0
         return replace(cost, busy=busy, visible=cost.visible + late)
 
@@ -141,7 +144,20 @@ def resident(program: Program, profile: Profile) -> int:
     return min(program.grid * program.ctas, profile.sms)
 
 
-def _cost(program: Program, op: Operation, profile: Profile, values: ProgramValues, record: int) -> Cost:
+def clock_permille(program: Program, profile: Profile) -> int:
+    """The SM clock in thousandths of the profile's: while tensor cores work it is lower, the more of them the lower."""
+    alone, loaded = (min(1000, profile[f"clock.tensor{name}_permille"]) for name in ("", "_loaded"))
+    if alone == loaded == 1000 or not any(op[0] == Op.ENGINE_WORK for code in program.code for op in set(code)):
+        return 1000
+    return alone + (loaded - alone) * (resident(program, profile) - 1) // max(1, profile.sms - 1)
+
+
+def sm_khz(program: Program, profile: Profile) -> int:
+    """The SM clock while the program runs, in kHz."""
+    return profile.sm_khz * clock_permille(program, profile) // 1000
+
+
+def _cost(program: Program, op: Operation, profile: Profile, values: ProgramValues, record: int, clock: int) -> Cost:
     extra = record * len(kinds(op))
     match op[0]:
         case code if code in BLOCKING_WAITS:  # the engine adds their records: it knows which are left
@@ -153,7 +169,7 @@ def _cost(program: Program, op: Operation, profile: Profile, values: ProgramValu
         case code if code in SIGNALS:
             return Cost(values["arrive.issue"] + extra, profile["arrive.latency"] + extra)
         case Op.TMA_LOAD:
-            return _copy(program, op, profile, values, extra)
+            return _copy(program, op, profile, values, extra, clock)
         case Op.READ:
             return _read(program, op, profile)
         case Op.WORK:
@@ -192,15 +208,18 @@ def _transfer(program: Program, op: Operation, profile: Profile, values: Program
     return Cost(0 if in_registers else values["other.issue"], flight=late)
 
 
-def _copy(program: Program, op: Operation, profile: Profile, values: ProgramValues, extra: int) -> Cost:
-    """A copy moves at its SM's rate; how soon the next may start is set by its share of what the device can load."""
+def _copy(program: Program, op: Operation, profile: Profile, values: ProgramValues, extra: int, clock: int) -> Cost:
+    """A copy moves at its SM's rate; how soon the next may start is set by its share of what the device can load.
+
+    ``clock``: thousandths of the SM clock at which these were measured. The L2 cache has a clock of its own.
+    """
     sharing = resident(program, profile)
-    rate = profile["copy.bytes_per_kcycle"]
+    rate = profile["copy.bytes_per_kcycle"] * 1000 // clock
     near, far = profile["copy.latency"], profile["copy.latency_loaded"]
     full = profile["copy.loaded_bytes"]
     burst = min(operand(op, "bytes"), full) * (sharing - 1)
-    latency = near + (far - near) * burst // (full * max(1, profile.sms - 1))
-    share = max(1, min(rate, profile["copy.device_bytes_per_kcycle"] // sharing))
+    latency = (near + (far - near) * burst // (full * max(1, profile.sms - 1))) * clock // 1000
+    share = max(1, min(rate, profile["copy.device_bytes_per_kcycle"] * 1000 // clock // sharing))
     return Cost(
         values["copy.issue"] + extra,
         0,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pipesim.model.program import Program
 from pipesim.timed.costs import NO_LIMIT, Cost
 from pipesim.timed.profile import Profile
-from pipesim.timed.resources import IssueSlots
+from pipesim.timed.resources import IssueSlots, SharedMemory
 from pipesim.timed.work import QUARTERS
 
 
@@ -24,7 +24,7 @@ class Engines:
         self.cold = [True] * program.ctas
         self.matrix_free = [0] * (program.ctas * (1 + QUARTERS))
         self.multiplied = [0] * len(program.agents)
-        self.memory_free = [0] * program.ctas
+        self.memory = SharedMemory(program.agents)
         self.slots = IssueSlots(program.agents, profile["mma.slots_permille"])
         self.issuing: dict[int, int] = {}
 
@@ -51,21 +51,18 @@ class Engines:
             self.issuing[agent] = end - cost.ahead
         return end - cost.ahead
 
-    def access(self, agent: int, now: int, cost: Cost) -> int:
-        """When an access ends: to shared memory that is crowded, it is served after what others have asked for."""
-        if not cost.in_memory:
-            return now + cost.busy
-        cta = self._agents[agent].cta
-        self.memory_free[cta] = done = max(now, self.memory_free[cta]) + cost.demand
-        return max(now + cost.in_memory, done) + cost.busy - cost.in_memory
+    def shared(self, cost: Cost) -> IssueSlots:
+        """What a work of this cost shares with others."""
+        return self.memory if cost.in_memory else self.slots
 
     def free(self) -> tuple[int, ...]:
         """When each is free."""
-        return (*self.copy_free, *self.matrix_free, *self.multiplied, *self.memory_free)
+        return (*self.copy_free, *self.matrix_free, *self.multiplied)
 
     def later(self, now: int, cycles: int) -> None:
         """Everything that is to happen after ``now`` happens so many cycles later."""
-        for clock in (self.copy_free, self.matrix_free, self.multiplied, self.memory_free):
+        for clock in (self.copy_free, self.matrix_free, self.multiplied):
             clock[:] = [at + cycles if at > now else at for at in clock]
         self.slots.later(cycles)
+        self.memory.later(cycles)
         self.issuing.update({agent: at + cycles for agent, at in self.issuing.items()})

@@ -71,8 +71,7 @@ def _planned(each: Distinct, price: Prices, record: int, fed: frozenset[int]) ->
         cost = replace(cost, busy=cost.busy + record)
     opens = code in ACCESSES
     if code in WORKS and (cost.demand or (opens and cost.busy)):
-        slowed = cost.demand and not (opens and cost.in_memory)
-        return Planned(SLOWED if slowed else ACCESS, 0, -1, -1, cost, opens, (each.first, each.second))
+        return Planned(SLOWED if cost.demand else ACCESS, 0, -1, -1, cost, opens, (each.first, each.second))
     return Planned(_kind(each, cost, fed), cost.busy, each.first, each.second, cost, opens, ())
 
 

@@ -19,7 +19,7 @@ from pipesim.names import readable, shown, wrong_name
 from pipesim.timed.stated_error import ASSUMED, StatedError, parse_assumed, parse_errors, parse_how
 
 FORMAT = "pipesim-profile"
-PROFILE_VERSION = 4
+PROFILE_VERSION = 5
 #: Value → since which version, and what it was before: a number, or what another value is.
 ADDED: dict[str, tuple[int, int | str]] = {
     "matrix.latency": (2, 30),
@@ -42,6 +42,10 @@ ADDED: dict[str, tuple[int, int | str]] = {
     "ptx.sync": (4, 15),
     "ptx.record": (4, 38),
     "class.cluster_fences": (4, 500_000),
+    "class.fresh_copies": (5, 0),
+    "clock.tensor_permille": (5, 1_000),
+    "clock.tensor_loaded_permille": (5, 1_000),
+    "class.global_lines": (5, 0),
     "shared.bytes_per_kcycle": (4, 128_000),
     "mma.per_kcycle": (4, 2_048_000),
     "try.limit": (4, 0),
@@ -104,12 +108,16 @@ FIELDS: dict[str, str] = {
     "ptx.copy": "as copy.issue, in such a program",
     "ptx.sync": "as sync.latency, in such a program",
     "ptx.record": "as record.issue, in such a program",
+    "class.fresh_copies": "thousandths of a cycle by which a bulk copy of fresh data comes later",
+    "class.global_lines": "thousandths of a cycle of the SM's memory for a line of global memory that a store touches",
     "shared.bytes_per_kcycle": "bytes that the shared memory of an SM moves for all its warps in 1,000 cycles",
     "mma.per_kcycle": "multiply-adds that the tensor cores of an SM make in 1,000 cycles",
     "try.limit": "a single try_wait on a barrier that bulk copies complete, until it gives up; a landing wakes it",
     "mma.queue": "instructions of matrix multiplications that a quarter of an SM has taken and not ended, at most",
     "mma.slots_permille": "thousandths of a quarter's issue slots that its tensor core takes while it works",
     "copy.loaded_bytes": "bytes of a copy on every SM from which on its latency is that of a loaded device",
+    "clock.tensor_permille": "thousandths of the SM clock that are left where a launch multiplies matrices on one SM",
+    "clock.tensor_loaded_permille": "the same with a CTA on every SM",
     "cta.start": "from the begin of a CTA to the first operation of its agents, and from their last to its end",
 }
 
@@ -126,7 +134,9 @@ OF_INSTRUCTIONS: dict[str, str] = {
 }
 
 #: Divisors.
-_AT_LEAST_ONE = frozenset({"wait.poll", "copy.loaded_bytes", *(name for name in FIELDS if "per_kcycle" in name)})
+AT_LEAST_ONE = frozenset(
+    {"wait.poll", "copy.loaded_bytes", *(name for name in FIELDS if "per_kcycle" in name or name.startswith("clock."))}
+)
 
 
 @dataclass(frozen=True)
@@ -246,7 +256,7 @@ def _values(values: object, version: int, place: str) -> dict[str, int]:
             cause=f"{name} is {FIELDS[name]}" if known else "",
         )
     for name, value in values.items():
-        least = 1 if name in _AT_LEAST_ONE else 0
+        least = 1 if name in AT_LEAST_ONE else 0
         if type(value) is not int or not least <= value <= MAX_VALUE:
             what = "bytes" if "bytes_per" in name else "cycles"
             raise ProfileError(

@@ -1,4 +1,4 @@
-"""What warps of an SM share while they compute: the issue slots of its four quarters.
+"""What warps of an SM share while they compute: the issue slots of its four quarters, and its shared memory.
 
 A warp belongs to quarter ``warp % 4``. A work has a time alone, and a demand: the cycles of the quarter that its
 instructions take. The quarter's tensor core takes a share of it, too, while it works (it reads and writes registers),
@@ -8,12 +8,15 @@ depends on who runs at the same time.
 
 Times are whole cycles, the rest of a work whole thousandths of one. A work's end is looked for at the earliest time
 that it can have, and again if it was slowed until then: others make it slower, never faster.
+
+Accesses to shared memory share it in the same way: a warp asks for some bytes, uses them, and asks for the next, so
+that those of several warps pass in turns.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pipesim.model.tables import Agent
 from pipesim.timed.costs import Cost
@@ -37,11 +40,15 @@ class IssueSlots:
 
     def __init__(self, agents: Sequence[Agent], tensor_share: int) -> None:
         self._tensor_share = tensor_share  # thousandths of a quarter
-        self._quarter: list[_Quarter] = [(each.cta, each.warp % QUARTERS) for each in agents]
+        self._quarter: list[_Quarter] = [self._place(each) for each in agents]
         self._jobs: dict[_Quarter, dict[int, _Job]] = {where: {} for where in self._quarter}
         self._seen = dict.fromkeys(self._jobs, 0)  # until when the rests on a quarter are known
         self._under_way: set[int] = set()
         self._multiplying: dict[_Quarter, list[tuple[int, int]]] = {where: [] for where in self._jobs}
+
+    @staticmethod
+    def _place(agent: Agent) -> _Quarter:
+        return agent.cta, agent.warp % QUARTERS
 
     def __contains__(self, agent: int) -> bool:
         return agent in self._under_way
@@ -116,3 +123,47 @@ class IssueSlots:
         if spans and spans[0][1] <= now:
             self._multiplying[where] = [span for span in spans if span[1] > now]
         return cycles
+
+
+class SharedMemory(IssueSlots):
+    """The shared memory of each SM of a cluster, and the accesses under way, by agent.
+
+    An access is served for ``in_memory`` cycles if it is alone, of which it takes ``demand``; the rest of its time
+    comes after that.
+    """
+
+    def __init__(self, agents: Sequence[Agent]) -> None:
+        super().__init__(agents, 0)
+        self._rest: dict[int, int] = {}  # of an access: its time after it has been served
+        self._ends: dict[int, int] = {}  # of one that has been served: when it ends
+
+    @staticmethod
+    def _place(agent: Agent) -> _Quarter:
+        return agent.cta, 0
+
+    def begin(self, agent: int, now: int, cost: Cost) -> int:
+        """An access begins; the earliest time at which it can have been served."""
+        self._rest[agent] = cost.busy - cost.in_memory
+        return super().begin(agent, now, replace(cost, busy=cost.in_memory))
+
+    def ended(self, agent: int, now: int) -> int:
+        """Now if the agent's access has ended, which is then forgotten; else when to look again."""
+        if agent in self._ends:
+            self._under_way.remove(agent)
+            return self._ends.pop(agent)
+        at = super().ended(agent, now)
+        rest = self._rest.pop(agent) if at == now else 0
+        if rest:
+            self._under_way.add(agent)
+            self._ends[agent] = at = now + rest
+        return at
+
+    def moment(self, now: int) -> tuple[tuple[int, ...], ...]:
+        """All that decides when the accesses end, relative to ``now``."""
+        rests = tuple((agent, rest) for agent, rest in self._rest.items())
+        return (*super().moment(now), *rests, *((agent, at - now) for agent, at in self._ends.items()))
+
+    def later(self, cycles: int) -> None:
+        """Everything under way happens so many cycles later."""
+        super().later(cycles)
+        self._ends = {agent: at + cycles for agent, at in self._ends.items()}

@@ -23,7 +23,7 @@ from pipesim.model.state import cluster_channel
 from pipesim.process.limits import Limit, LimitReachedError
 from pipesim.process.watch import current
 from pipesim.timed.agenda import LAST, Agenda, HappensAt, LandsAt
-from pipesim.timed.costs import Cost, record_cycles, work_record
+from pipesim.timed.costs import Cost, record_cycles, sm_khz, work_record
 from pipesim.timed.engines import Engines
 from pipesim.timed.plan import ACCESS, IDLE, ISSUES, PRIVATE, SUSPENDS, WAITS, Planned, plan
 from pipesim.timed.profile import Profile
@@ -230,13 +230,14 @@ class TimedRun:
             self._fail()
         if planned.lasts[0] >= 0:
             self._buffer.stamp(planned.lasts[0], self._now)
-        return self._engines.access(agent, self._now, planned.cost)
+        return self._now + planned.cost.busy
 
     def _slowed(self, agent: int, planned: Planned) -> int:
-        """A work that shares a quarter of its SM begins, or may have ended: now if it has, else when to look again."""
+        """A work that shares its SM with others begins, or may have ended: now if it has, else when to look again."""
         begin, ends = planned.lasts
-        if agent in self._engines.slots:
-            at = self._engines.slots.ended(agent, self._now)
+        shared = self._engines.shared(planned.cost)
+        if agent in shared:
+            at = shared.ended(agent, self._now)
             if at == self._now and ends >= 0:
                 self._buffer.stamp(ends, at - self._work_record)
             return at
@@ -246,7 +247,7 @@ class TimedRun:
                 self._fail()
         if begin >= 0:
             self._buffer.stamp(begin, self._now)
-        return self._engines.slots.begin(agent, self._now, planned.cost)
+        return shared.begin(agent, self._now, planned.cost)
 
     def _went_wrong(self) -> bool:
         """What only some runs need after a step: faults, the end of the budget. True if the step traps."""
@@ -339,16 +340,17 @@ class TimedRun:
         extra = {"profile": self._profile.name, "recording": self._traced}
         if self._program.counts_instructions:
             extra[ESTIMATED_WORK] = True
+        clock = sm_khz(self._program, self._profile)
         meta = TraceMeta(
             source="simulation",
             protocol=self._program.name,
             params=dict(self._program.params),
             grid=self._program.grid * self._program.ctas,  # CTAs in the launch
-            device=Device(name=self._profile.device, sms=self._profile.sms, sm_khz=self._profile.sm_khz),
+            device=Device(name=self._profile.device, sms=self._profile.sms, sm_khz=clock),
             agents=self._table.agents,
             barriers=self._table.barriers,
             sites=self._table.sites,
             status=ending,
             extra=extra,
         )
-        return Trace(meta, self._buffer.events(self._profile.sm_khz))
+        return Trace(meta, self._buffer.events(clock))

@@ -30,6 +30,7 @@ _RATED = (
     "shared_bytes",
     "global_accesses",
     "global_bytes",
+    "global_lines",
     "copies",
     "cluster_fences",
     "warp_products",
@@ -69,21 +70,29 @@ class Works:
         return self._moving(work) if work.name in self._crowded else (0, 0)
 
     def _moving(self, work: Work) -> tuple[int, int]:
-        """What of the SM's memory its bytes take, and how long a warp alone takes over loading or storing them."""
+        """What of the SM's memory its bytes take, and how long a warp alone takes over loading or storing them.
+
+        Lines of global memory go through the same memory, each in its own time.
+        """
         rate, scale = self._rates(work), constants(self._profile, work.name)[1]
-        moved = work.amount("shared_bytes")
-        alone = -(-(moved * rate["class.shared_bytes"] + work.amount("rounds") * rate["class.rounds"]) * scale // 10**6)
-        return min(alone, scaled(moved, rate["shared.bytes_per_kcycle"])), alone
+        moved, lines = work.amount("shared_bytes"), work.amount("global_lines") * rate["class.global_lines"]
+        alone = moved * rate["class.shared_bytes"] + work.amount("rounds") * rate["class.rounds"] + lines
+        alone = -(-alone * scale // 10**6)
+        return min(alone, scaled(moved, rate["shared.bytes_per_kcycle"]) + -(-lines * scale // 10**6)), alone
+
+    def late(self, work: Work) -> int:
+        """By how many cycles a copy of fresh data comes later."""
+        return -(-work.amount("fresh_copies") * self._rates(work)["class.fresh_copies"] // 1000)
 
     def _who_crowds(self, program: Program) -> frozenset[str]:
         """The works that move shared memory on an SM whose warps could together ask for more than it moves."""
-        if not self.of_line or not any(work.amount("shared_bytes") for work in program.work):
+        if not self.of_line or not any(_in_memory(work) for work in program.work):
             return frozenset()
         asked: dict[int, int] = defaultdict(int)
         names: dict[int, set[str]] = defaultdict(set)
         for agent, lines in zip(program.agents, program.lines, strict=True):
             works = [program.work_of_line[line] for line in set(lines) & program.work_of_line.keys()]
-            moving = [(work.name, *self._moving(work)) for work in works if work.amount("shared_bytes")]
+            moving = [(work.name, *self._moving(work)) for work in works if _in_memory(work)]
             asked[agent.cta] += max((1000 * demand // max(1, alone) for _, demand, alone in moving), default=0)
             names[agent.cta] |= {name for name, _, _ in moving}
         return frozenset(name for cta, share in asked.items() if share > CROWD for name in names[cta])
@@ -102,6 +111,11 @@ class Works:
 def constants(profile: Profile, name: str) -> tuple[int, int]:
     """Overhead in cycles and scale in thousandths of the work of this name: 0 and 1,000 if the profile has none."""
     return profile.values.get(name + OVERHEAD, 0), profile.values.get(name + SCALE, 1000)
+
+
+def _in_memory(work: Work) -> bool:
+    """Whether it goes through the memory of its SM."""
+    return bool(work.amount("shared_bytes") or work.amount("global_lines"))
 
 
 def _multiply_adds(work: Work) -> int:

@@ -80,7 +80,7 @@ def ring(case: Ring) -> Protocol:
 
 
 #: What a profile of an earlier version is read as having.
-EARLIER = {name: value for name, (since, value) in ADDED.items() if since == 4 and isinstance(value, int)}
+EARLIER = {name: value for name, (since, value) in ADDED.items() if since >= 4 and isinstance(value, int)}
 
 
 def toy(**values: int) -> Profile:

@@ -14,6 +14,7 @@ from pipesim.targets import find
 from pipesim.timed.choice import DEFAULT, profile_for
 from pipesim.timed.plan import plan
 from pipesim.timed.profile import (
+    AT_LEAST_ONE,
     FIELDS,
     FOLDER,
     MAX_VALUE,
@@ -126,10 +127,10 @@ def test_json_of_another_kind(data: Any) -> None:
     assert refused(data).fact == 'this JSON is not a latency profile: it has no "format": "pipesim-profile"'
 
 
-@pytest.mark.parametrize("version", [0, 5, "1", None, 1.0, True])
+@pytest.mark.parametrize("version", [0, 6, "1", None, 1.0, True])
 def test_another_version(version: Any) -> None:
     fact = refused(document(version=version)).fact
-    assert fact == f"this latency profile is of version {version!r}; this pipesim reads versions 1 to 4"
+    assert fact == f"this latency profile is of version {version!r}; this pipesim reads versions 1 to 5"
 
 
 def test_version_1_had_no_latency_of_matrices() -> None:
@@ -170,7 +171,7 @@ def test_a_value_of_the_wrong_kind(field: str, value: Any) -> None:
     data = document()
     data["values"][field] = value
     what = "bytes" if "bytes_per" in field else "cycles"
-    least = 1 if "per_kcycle" in field or field in ("wait.poll", "copy.loaded_bytes") else 0
+    least = 1 if field in AT_LEAST_ONE else 0
     fact = f"{field} = {value!r}: a whole number of {what} is needed, {least} to 1,000,000,000,000"
     assert refused(data).fact == fact
 
@@ -185,7 +186,7 @@ def test_a_rate_or_a_poll_of_zero(field: str) -> None:
 
 def test_a_latency_of_zero_is_fine() -> None:
     data = document()
-    data["values"] = {f: 1 if "per_kcycle" in f or f in ("wait.poll", "copy.loaded_bytes") else 0 for f in FIELDS}
+    data["values"] = {f: 1 if f in AT_LEAST_ONE else 0 for f in FIELDS}
     data["how"] = {"measured": list(FIELDS)}
     assert parse_profile(json.dumps(data))["copy.latency"] == 0
 

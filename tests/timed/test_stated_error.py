@@ -39,7 +39,7 @@ def test_they_state_it_of_one_kernel_only() -> None:
     for profile in map(load_profile, profile_names()):
         stated = profile.stated_error("producer_consumer", 1)
         assert stated is not None
-        assert 0 < stated.median_permille < stated.worst_permille < 200
+        assert 0 < stated.median_permille < stated.worst_permille < 300
         assert profile.stated_error("producer_consumer", 8) is None  # no launch of 8 CTAs was measured
         assert profile.stated_error("gemm_sm90", 1) is None
 

@@ -200,15 +200,12 @@ def test_amounts_that_are_none(amounts: dict[str, int]) -> None:
         ring(**amounts)
 
 
-def test_nothing_is_computed_in_a_wait() -> None:
+def test_nothing_is_computed_in_a_wait_of_other_threads() -> None:
     p = Protocol("waits")
-    bar = p.mbarriers("bar", 1)
-    p.init(lambda: bar[0].init(1))
 
     @p.role("one")
     def one(w: Warp) -> None:
-        bar[0].arrive()
-        bar[0].wait(0)
+        w.bar_sync(1, 32)
         w.compute("waits/late")
 
     with pytest.raises(ProtocolError, match="computes waits/late after a wait"):

@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 from pipesim.targets import find
+from pipesim.timed.costs import sm_khz
 from pipesim.timed.engine import simulate
 from pipesim.timed.profile import load_profile
 from tools.ranking import Row, best_permille, rows, wrong_pairs
@@ -56,4 +57,4 @@ def test_a_small_table_is_simulated_as_a_launch(tmp_path: Path) -> None:
     assert 1_000 < first.simulated_ns < 100_000
     one = find("attention_sm90").build({"depth": 64, "stages": 2, "block_n": 128, "kv_blocks": 16}, grid=132)
     wave = simulate(one, load_profile("h200")).cycles
-    assert second.simulated_ns == round(2 * wave * 1_000_000 / load_profile("h200").sm_khz), "two waves"
+    assert second.simulated_ns == round(2 * wave * 1_000_000 / sm_khz(one, load_profile("h200"))), "two waves"

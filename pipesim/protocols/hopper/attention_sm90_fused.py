@@ -25,12 +25,14 @@ from pipesim.pipelines.modular.attention.staged import KVPipelineGeneric, Staged
 from pipesim.protocols.hopper.consumer_groups import (
     Turns,
     give_back,
+    load,
     mine,
     multiply_scores,
     multiply_weights,
     prepare,
     require_attention,
     softmax,
+    store_rows,
 )
 from pipesim.protocols.warp_group import F32, GROUP, ROWS, mma_cycles, share
 
@@ -118,18 +120,22 @@ class FusedAttention:
         w.setmaxnreg(_PRODUCER_REGISTERS)
         if w.index:
             return
+        w.compute("attention/begin_loads")
         kv = TMAProducerPipeline(self._ring(), self.kv, dtype=self.config.dtype, config=self.config)
         with w.elect_one():
             self.q_full[0].expect_bytes(self.q.nbytes)
             w.tma_load(self.q[0], self.q_full[0], 0)
+            load(w)
             for n in w.loop(self.blocks, "kv_blocks"):
                 kv.acquire_k(qk_stage=0)
                 keys = kv.get_k(1, qk_stage=0)
                 w.tma_load(keys.smem, keys.mbar, 2 * n)
+                load(w)
                 kv.commit_step()
                 kv.acquire_v()
                 values = kv.get_v(1)
                 w.tma_load(values.smem, values.mbar, 2 * n + 1)
+                load(w)
                 kv.commit_step()
 
     def consumer(self, w: Warp) -> None:
@@ -139,6 +145,7 @@ class FusedAttention:
         if group == 1 and self.blocks:
             self.turns.pass_on(w, group)  # group 0 goes first
         self.q_full[0].wait(0)
+        w.compute("attention/take")
         kv = self._ring()
         for n in w.loop(self.blocks, "kv_blocks"):
             if n:
@@ -146,19 +153,20 @@ class FusedAttention:
             self._block(w, kv, n)
         if self.blocks:
             prepare(w, self.config.BN, self.config.depth)
-            held = _next(kv)
+            held = _next(w, kv)
             self._multiply_values(w, held, self.blocks - 1)
             w.wait_group(Engine.WGMMA)
             give_back(w, kv.consumer_mbar(0, held))
-            w.read(mine(w, self.result), self.blocks - 1)  # it goes to global memory from the registers
-            w.compute("attention/store", fma=self.config.depth // 2, global_bytes=ROWS // GROUP * self.config.depth * 2)
+        else:
+            w.write(mine(w, self.result), 0)  # sums of nothing
+        store_rows(w, mine(w, self.result), max(1, self.blocks) - 1, self.config.depth)
 
     def _block(self, w: Warp, kv: KVPipelineGeneric, n: int) -> None:
         """The scores of block n, the values of the block before, and the softmax while these are multiplied."""
         group = w.index // GROUP
         self.turns.take(w, group)
-        held = _next(kv) if n else -1
-        keys = _next(kv)
+        held = _next(w, kv) if n else -1
+        keys = _next(w, kv)
         self._multiply_keys(w, keys, n)
         if n:
             self._multiply_values(w, held, n - 1)
@@ -196,9 +204,10 @@ class FusedAttention:
         w.commit(Engine.WGMMA)
 
 
-def _next(kv: KVPipelineGeneric) -> int:
+def _next(w: Warp, kv: KVPipelineGeneric) -> int:
     """Wait for the next tile of the ring and step past it: its slot, which is given back by its number."""
     kv.consumer_wait()
+    w.compute("attention/take")
     slot = kv.state.index()
     kv.state.step()
     return slot

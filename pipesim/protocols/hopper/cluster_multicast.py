@@ -84,15 +84,19 @@ class _Multicast:
                 with pipe.produce() as stage:
                     stage.mbar().expect_bytes(self.own.nbytes + self.shared.nbytes)
                     w.tma_load(self.own[stage.index()], stage.mbar(), item)
+                    w.compute("cluster_multicast/load_own", fresh_copies=1)
                     w.tma_load(self._part(stage.index(), w.cta), stage.mbar(), item, cta_mask=everyone)
+                    w.compute("cluster_multicast/load_part", fresh_copies=1)
             for _ in range(pipe.num_stages):  # the drain: until every CTA has given back what was multicast to it
                 pipe.wait_consumer()
+                w.compute("cluster_multicast/drain")
                 pipe.producer_step()
 
     def consumer(self, w: Warp) -> None:
         pipe = self._pipe()
         for item in w.loop(self.tiles, "tiles"):
             stage = pipe.acquire_consumer()
+            w.compute("cluster_multicast/take")
             w.read(self.own[stage.index()], item)
             w.compute("cluster_multicast/correlate", **self._half())
             w.read(self.shared[stage.index()], item)

@@ -90,6 +90,18 @@ def softmax(w: Warp, block_n: int) -> None:
     )  # fmt: skip
 
 
+def load(w: Warp) -> None:
+    """The work of a copy: no other CTA has loaded the tile just before."""
+    w.compute("attention/load", fresh_copies=1)
+
+
+def store_rows(w: Warp, sums: Slot, item: int, depth: int) -> None:
+    """A warp's 16 rows go from its registers to global memory: a store of four bytes a lane touches eight of them."""
+    w.read(sums, item)
+    stores = ROWS // GROUP * depth // 64
+    w.compute("attention/store", fma=depth // 2, global_lines=8 * stores)
+
+
 def prepare(w: Warp, block_n: int, depth: int) -> None:
     """The work after a softmax: former sums to the new scale, the weights as an operand of the next product."""
     w.compute("attention/prepare", fma=depth // 2, alu=block_n // 4)

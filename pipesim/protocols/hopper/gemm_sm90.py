@@ -124,6 +124,7 @@ class _Gemm:
         w.setmaxnreg(40 if self.num_consumer == 2 else 24)
         if self.tma and w.index:
             return
+        w.compute("gemm_sm90/begin_loads")
         with w.elect_one() if self.tma else w.lanes(32), self._input().producer() as producer:
             for tile in w.loop(self.tiles, "tiles"):
                 ready: TryResult | bool = producer.try_acquire() if self.lookahead and self.groups else False
@@ -134,14 +135,16 @@ class _Gemm:
                         ready = producer.try_acquire()
             if self.drain:
                 producer.drain()
+                w.compute("gemm_sm90/drain", alu=64 * self.stages)  # the code of a wait for each stage, once
 
     def _load(self, w: Warp, stage: ProducerTiles[StandardTilePayload], group: int) -> None:
         if self.tma:
             stage.expect_bytes(stage.payload().stage_bytes(self.k_group_size))
         for slot, item in self._slots(stage.stage(), group):
-            for tile in (self.a[slot], self.b[slot]):
+            for name, tile in (("a", self.a[slot]), ("b", self.b[slot])):
                 if self.tma:
                     w.tma_load(tile, stage.barrier(), item)
+                    w.compute(f"gemm_sm90/load_{name}", fresh_copies=1)
                 else:
                     w.async_write(Engine.CP_ASYNC, share(tile, w.index, GROUP), item)
         if not self.tma:
@@ -161,11 +164,13 @@ class _Gemm:
             with w.elect_one():
                 for s in range(self.stages):
                     tiles.consumer_mbar(s).arrive()
+                    w.compute("gemm_sm90/prime")
         consumer = tiles.consumer()
         for tile in w.loop(self.tiles, "tiles"):
             ready: TryResult | bool = consumer.try_acquire() if self.lookahead and self.groups else False
             for k in w.loop(self.groups, "k_iters"):
                 with consumer.acquire_if_needed(ready) as stage:
+                    w.compute("gemm_sm90/take")
                     self._multiply(w, stage, tile * self.groups + k)
                     empty = stage.mbar()
                 if self.lookahead and k + 1 < self.groups:

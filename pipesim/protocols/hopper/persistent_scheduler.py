@@ -83,11 +83,13 @@ class _Persistent:
         pipe, tiles, throttle = self._pipe(), self.clc.ring(), self.clc.throttle()
         for t in w.loop(self.clc.tiles, "tiles"):
             throttle.producer_signal_and_step()
+            w.compute("persistent_scheduler/begin_loads")
             with w.elect_one():
                 for k in w.loop(self.k_iters, "k_iters"):
                     with pipe.produce() as stage:
                         stage.mbar().expect_bytes(self.tile.nbytes)
                         w.tma_load(self.tile[stage.index()], stage.mbar(), t * self.k_iters + k)
+                        w.compute("persistent_scheduler/load", fresh_copies=1)
             self.clc.fetch(w, tiles, t + 1)
 
     def consumer(self, w: Warp) -> None:
@@ -108,5 +110,6 @@ class _Persistent:
                     w.work(self.work)
                     with w.elect_one():
                         stage.arrive()
+                        w.compute("persistent_scheduler/give_back")
             w.compute("persistent_scheduler/end_row", shuffles=5)
             self.clc.fetch(w, tiles, t + 1)

@@ -55,11 +55,13 @@ class SoftwareClc:
         ring, mine, throttle = self.ring(), self.ring(), self.throttle()
         for request in w.loop(self.tiles, "tiles"):
             throttle.consumer_signal_and_step()
+            w.compute("clc/begin")
             with ring.produce() as stage, w.elect_one():
                 w.work(self.cycles)
                 w.compute("clc/ask", global_accesses=1)
                 w.write(self.response[stage.index()], request + 1)
                 stage.mbar().arrive()
+                w.compute("clc/answer")
             self.fetch(w, mine, request + 1)
         for _ in range(ring.num_stages):
             ring.wait_consumer()
@@ -70,3 +72,4 @@ class SoftwareClc:
         with ring.consume() as stage:
             w.read(self.response[stage.index()], item)
             w.compute("clc/fetch", rounds=1)
+        w.compute("clc/give_back")

@@ -21,11 +21,13 @@ from pipesim.pipelines.modular.attention.staged import KVPipelineGeneric, Staged
 from pipesim.protocols.hopper.consumer_groups import (
     Turns,
     give_back,
+    load,
     mine,
     multiply_scores,
     multiply_weights,
     prepare,
     softmax,
+    store_rows,
 )
 from pipesim.protocols.warp_group import F32, GROUP, ROWS, mma_cycles, share
 
@@ -92,12 +94,14 @@ class StagedAttention:
         w.setmaxnreg(_PRODUCER_REGISTERS)
         if w.index:
             return
+        w.compute("attention/begin_loads")
         config = self.config
         k = TMAProducerPipeline(self._keys(), self.k, dtype=config.dtype, config=config)
         v = TMAProducerPipeline(self._values(), self.v, dtype=config.dtype, config=config, is_k=False)
         with w.elect_one():
             self.q_full[0].expect_bytes(self.q.nbytes)
             w.tma_load(self.q[0], self.q_full[0], 0)
+            load(w)
             for n in w.loop(self.blocks, "kv_blocks"):
                 _load(w, k, 2 * n)
                 if n:
@@ -112,6 +116,7 @@ class StagedAttention:
         if group == 1 and self.blocks:
             self.turns.pass_on(w, group)  # group 0 goes first
         self.q_full[0].wait(0)
+        w.compute("attention/take")
         k, v = self._keys(), self._values()
         for n in w.loop(self.blocks, "kv_blocks"):
             if n:
@@ -122,8 +127,9 @@ class StagedAttention:
             self._multiply_values(w, v, self.blocks - 1)
             w.wait_group(Engine.WGMMA)
             give_back(w, v.consumer_mbar())
-            w.read(mine(w, self.result), self.blocks - 1)  # it goes to global memory from the registers
-            w.compute("attention/store", fma=self.config.depth // 2, global_bytes=ROWS // GROUP * self.config.depth * 2)
+        else:
+            w.write(mine(w, self.result), 0)  # sums of nothing
+        store_rows(w, mine(w, self.result), max(1, self.blocks) - 1, self.config.depth)
 
     def _block(self, w: Warp, k: KVPipelineGeneric, v: KVPipelineGeneric, n: int) -> None:
         """The scores of block n, the values of the block before, and the softmax while these are multiplied."""
@@ -153,6 +159,7 @@ class StagedAttention:
         cycles = mma_cycles(ROWS, self.config.BN, self.config.BK0) // GROUP
         for s in range(slices):
             k.consumer_wait(s)
+            w.compute("attention/take")
             w.mma(
                 Engine.WGMMA,
                 reads=[(share(queries, s, slices), 0), (share(keys, s, slices), 2 * n)],
@@ -165,6 +172,7 @@ class StagedAttention:
     def _multiply_values(self, w: Warp, v: KVPipelineGeneric, n: int) -> None:
         """Issue the product with the values of block n."""
         v.consumer_wait()
+        w.compute("attention/take")
         w.mma(
             Engine.WGMMA,
             reads=[(self.v[v.state.index()], 2 * n + 1)],
@@ -181,4 +189,5 @@ def _load(w: Warp, pipe: TMAProducerPipeline, item: int) -> None:
         pipe.acquire(qk_stage=s)
         to = pipe.get_tile(1, qk_stage=s)
         w.tma_load(to.smem, to.mbar, item)
+        load(w)
     pipe.commit_step()

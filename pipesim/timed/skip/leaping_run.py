@@ -60,6 +60,7 @@ class LeapingRun(TimedRun):
                 len(self._faults),
                 len(self._late),
                 *engines.slots.moment(self._now),
+                *engines.memory.moment(self._now),
                 *((agent, since - self._now, at - self._now) for agent, (since, at) in sorted(waits.tries.items())),
                 *((agent, at - self._now) for agent, at in sorted(engines.issuing.items())),
             ),
