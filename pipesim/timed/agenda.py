@@ -5,7 +5,7 @@ those that use an engine come last, in the order of their agents.
 from __future__ import annotations
 
 from collections.abc import Callable
-from heapq import heappush
+from heapq import heappop, heappush
 from typing import Any
 
 import simpy
@@ -59,6 +59,14 @@ class Agenda(simpy.Environment):
         due.number = number = LAST + agent
         due.callbacks = due.happens
         heappush(self._queue, (at, NORMAL, number, due))
+
+    def drain(self) -> None:
+        """Until nothing is due: SimPy's ``run``, for events of one callback that do not fail."""
+        queue = self._queue
+        while queue:
+            self._now, _, _, due = heappop(queue)
+            (happens,), due.callbacks = due.callbacks, None  # type: ignore[assignment]  # as SimPy's step does
+            happens(due)
 
     def restart(self, now: int) -> None:
         """Go on from another time, with nothing in the queue."""

@@ -119,7 +119,7 @@ class TimedRun:
 
     def _drain(self) -> None:
         """Until the queue is empty."""
-        self._agenda.run()
+        self._agenda.drain()
 
     # moving
 
