@@ -230,6 +230,9 @@ def _profile(data: object, place: str) -> Profile:
         wrong = wrong_name(text)
         if wrong:
             raise ProfileError(f"the {key} of this latency profile is {shown(text)}", place=place, cause=wrong)
+    inputs = data.get("inputs", [])
+    if not isinstance(inputs, list) or not all(isinstance(each, str) for each in inputs):
+        raise ProfileError("inputs of a latency profile is a list of the recordings that it was fitted to", place=place)
     name, device, fitted = map(str, texts)
     states = version >= STATES_ERRORS
     errors = parse_errors(data.get("errors"), place) if states else ()

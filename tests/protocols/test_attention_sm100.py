@@ -144,7 +144,8 @@ def test_what_upstream_does_not_have_is_refused(params: dict[str, int]) -> None:
 def at_once() -> Profile:
     """A chip on which nothing takes time but what the protocol says: matrix products and work."""
     chip = load_profile("h100")
-    return replace(chip, values={name: 10**12 if "bytes" in name else int(name == "wait.poll") for name in chip.values})
+    values = {name: 10**12 if "bytes" in name else int(name == "wait.poll") for name in chip.values}
+    return replace(chip, values=values | {"clock.tensor_permille": 1000, "clock.tensor_loaded_permille": 1000})
 
 
 def period(**params: int) -> int:

@@ -79,6 +79,13 @@ def test_an_unknown_name(name: str) -> None:
     assert caught.value.correction.endswith("use one of h100, h200, or the path of a JSON file")
 
 
+@pytest.mark.parametrize("inputs", [124, ["h200/ring", 5], "h200/ring", None])
+def test_inputs_that_are_no_list_of_recordings(inputs: Any) -> None:
+    assert refused(document(inputs=inputs)).fact == (
+        "inputs of a latency profile is a list of the recordings that it was fitted to"
+    )
+
+
 @pytest.mark.parametrize(("name", "near"), [("H100", "h100"), ("b200", "h200"), ("h20", "h200")])
 def test_a_name_that_is_nearly_one(name: str, near: str) -> None:
     with pytest.raises(ProfileError) as caught:
