@@ -6,14 +6,19 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from pipesim.answers.calibrate import Calibration, residual_rows
+from pipesim.answers.compare import with_locks_of
 from pipesim.answers.views.calibrate import CalibratedValue, CalibrationReport, ResidualRow, ValueState
+from pipesim.conform.compare import compare
 from pipesim.conform.fit.observation import RunObservation, observe
 from pipesim.conform.fit.segments import measured_works, with_measured
 from pipesim.conform.recorded_kernel import recorded_kernel
 from pipesim.conform.replay.conformance import conform
 from pipesim.conform.result import TraceVerdict
-from pipesim.errors import EvidenceError
+from pipesim.conform.times import WHOLE_RUN
+from pipesim.conform.timing import TRACED_PERIOD
+from pipesim.errors import EvidenceError, ProfileError
 from pipesim.model.ending import Ending
+from pipesim.model.program import Program
 from pipesim.timed.profile import Profile
 from pipesim.timed.work import OVERHEAD, SCALE
 from pipesim.trace.schema import Trace
@@ -27,6 +32,13 @@ def calibrate_kernel(read: Extraction, trace: Trace, source: str, base: Profile,
 
     EvidenceError for a recording that is of another kernel, differs from it or did not finish.
     """
+    if not base.prices_work:
+        raise ProfileError(
+            f"the profile {base.name} prices no work",
+            cause=f"it is of version {base.version}",
+            correction="use h100, h200 or another profile of version 4 or later",
+        )
+    read = with_locks_of(read, trace)
     kernel = recorded_kernel(read.program, read.places, trace)
     found = conform(kernel.program, kernel.trace, kernel.sites)
     if found.verdict is not TraceVerdict.AGREES or trace.meta.status is not Ending.FINISHED:
@@ -38,6 +50,12 @@ def calibrate_kernel(read: Extraction, trace: Trace, source: str, base: Profile,
         )
     timed = recorded_kernel(read.timed, read.places, trace)
     works = measured_works(timed.program, timed.trace, base)
+    if not works:
+        raise EvidenceError(
+            "the trace shows no segment between two events without a wait",
+            place=source,
+            correction="give a recording of `pipesim record`, without --waits-only",
+        )
     device = trace.meta.device
     after = replace(
         with_measured(base, works),
@@ -54,7 +72,8 @@ def calibrate_kernel(read: Extraction, trace: Trace, source: str, base: Profile,
         for each in works
     )
     observation = observe(source, timed.program, timed.trace, base)
-    rows = () if observation is None else _rows(observation, base, after)
+    rows = _of_run(timed.program, timed.trace, (base, after))
+    rows += () if observation is None else _rows(observation, base, after)
     report = CalibrationReport(name, device.name, base.name, (source,), 0, values, rows, kernel=read.program.name)
     return Calibration(report, after, how)
 
@@ -62,3 +81,23 @@ def calibrate_kernel(read: Extraction, trace: Trace, source: str, base: Profile,
 def _rows(observation: RunObservation, before: Profile, after: Profile) -> tuple[ResidualRow, ...]:
     """The errors of the recording's waits and segments on both profiles."""
     return tuple(residual_rows([observation], [observation.deviations(before)], [observation.deviations(after)]))
+
+
+def _of_run(program: Program, trace: Trace, profiles: tuple[Profile, Profile]) -> tuple[ResidualRow, ...]:
+    """The errors of the period and of the whole run on both profiles, where both sides have them."""
+    figures = [_figures(program, trace, each) for each in profiles]
+    return tuple(
+        ResidualRow(name, 1, before, before, after, after)
+        for name, before in figures[0].items()
+        if (after := figures[1].get(name)) is not None
+    )
+
+
+def _figures(program: Program, trace: Trace, profile: Profile) -> dict[str, int]:
+    """How far the period and the whole run are off, in thousandths."""
+    timing = compare(program, trace, profile).timing
+    return {
+        each.name: round(1000 * abs(each.simulated - each.measured) / each.measured)
+        for each in (timing.figures if timing is not None else ())
+        if each.name in (TRACED_PERIOD, WHOLE_RUN) and each.simulated and each.measured
+    }

@@ -59,15 +59,21 @@ def trace_comparison(
     return _comparison(trace, source, stands, timing, simulated, time, tolerance)
 
 
+def with_locks_of(read: Extraction, trace: Trace) -> Extraction:
+    """The kernel where as many compare-and-swaps found a lock taken as the trace says."""
+    failures = trace.meta.extra.get(LOCK_FAILURES)
+    if isinstance(failures, int) and failures != read.kernel.launch.policies.lock_failures:
+        return read.with_lock_failures(min(failures, MAX_LOCK_FAILURES))
+    return read
+
+
 def compare_kernel(read: Extraction, trace: Trace, source: str, profile: Profile | None = None) -> CompareReport:
     """``trace`` beside the program that was read from its kernel's PTX, and beside a simulation of it with the work
     that is estimated from its instructions. ``profile``: that of the trace's device if None.
 
     What the trace says of other CTAs' locks replaces the launch's policy. EvidenceError if it is another kernel's.
     """
-    failures = trace.meta.extra.get(LOCK_FAILURES)
-    if isinstance(failures, int) and failures != read.kernel.launch.policies.lock_failures:
-        read = read.with_lock_failures(min(failures, MAX_LOCK_FAILURES))
+    read = with_locks_of(read, trace)
     try:
         kernel = recorded_kernel(read.program, read.places, trace)
         behaviour = conform(kernel.program, kernel.trace, kernel.sites)

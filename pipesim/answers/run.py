@@ -20,7 +20,7 @@ from pipesim.model.trips import waits_per_trip
 from pipesim.timed.critical import least_period
 from pipesim.timed.engine import DEFAULT_BUDGET, Simulation, simulate
 from pipesim.timed.profile import Profile
-from pipesim.trace.schema import Trace
+from pipesim.trace.schema import OF_WORK, SiteKey, Trace
 from pipesim.trace.sites import NO_SITES, optional_sites
 
 
@@ -38,7 +38,7 @@ def run(
     ``until_time_limit``: so it is at a time limit of the process.
     """
     # a kernel that records these, too, would be slower; without the cost of records they only show more
-    also = NO_SITES if traced else optional_sites(program)
+    also = _all_but_work(program) if traced else optional_sites(program)
     result = simulate(
         program, profile, traced=traced, max_steps=max_steps, until_time_limit=until_time_limit, also=also
     )
@@ -61,6 +61,13 @@ def run(
     )
 
 
+def _all_but_work(program: Program) -> frozenset[SiteKey]:
+    """What a kernel records beside the sites that each has: of one that is recorded from its PTX all but its work."""
+    if not program.counts_instructions:
+        return NO_SITES
+    return frozenset(key for key in optional_sites(program) if key[1] not in OF_WORK)
+
+
 def _explained(result: Simulation, *, traced: bool, max_steps: int) -> tuple[Deadlock | None, tuple[Advisory, ...]]:
     """The deadlock with its causes, and the notes. A run that went wrong is run again beside lap counters.
 
@@ -68,7 +75,8 @@ def _explained(result: Simulation, *, traced: bool, max_steps: int) -> tuple[Dea
     """
     program = result.program
     notes = advisories(program) + unmeasured(program, result.profile.device) + cut_off(program, result.late)
-    notes += estimated(program, result.profile.knows)
+    if result.profile.prices_work:
+        notes += estimated(program, result.profile.knows)
     if _outcome(result) is Ending.UNKNOWN or (result.deadlock is None and not result.faults):
         return None, notes
     laps = Laps(program)

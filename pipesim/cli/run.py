@@ -54,6 +54,7 @@ def _carry_out(options: argparse.Namespace) -> int:
         return _walk(options)
 
     from pipesim.answers.run import run
+    from pipesim.conform.time_spent import without_estimates
     from pipesim.export.documents import document_of
     from pipesim.export.exit_codes import exit_code
     from pipesim.model.program_json import dumps
@@ -79,7 +80,7 @@ def _carry_out(options: argparse.Namespace) -> int:
         most = options.max_steps or DEFAULT_BUDGET
         report = run(program, profile, traced=options.recording, max_steps=most, until_time_limit=True)
     if options.save_trace is not None:
-        trace = report.trace
+        trace = without_estimates(report.trace)
         write_trace(cut(trace, *window) if window else trace, options.save_trace, force=options.force)
     emit(options, document_of(report), lambda console: paint_run(console, report))
     return exit_code(report)

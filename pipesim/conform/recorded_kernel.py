@@ -20,11 +20,20 @@ from pipesim.errors import EvidenceError
 from pipesim.model.groups import ON_BARRIER, PARITY_TRIES, PARITY_WAITS
 from pipesim.model.ops import Op, Operation, operand, with_operand
 from pipesim.model.program import Agent, Barrier, Program
-from pipesim.trace.schema import READ_FROM, AgentInfo, CtaInfo, EventKind, SiteKey, Trace, TraceMeta
+from pipesim.trace.schema import (
+    ESTIMATED_WORK,
+    OF_WORK,
+    READ_FROM,
+    AgentInfo,
+    CtaInfo,
+    EventKind,
+    SiteKey,
+    Trace,
+    TraceMeta,
+)
 from pipesim.trace.sites import barrier_groups, with_roles_of_first_cta
 
 Place = tuple[int, int]  #: rank of a CTA, byte offset in its shared memory
-_OF_WORK = frozenset({EventKind.WORK_BEGIN, EventKind.WORK_END})
 
 
 @dataclass(frozen=True)
@@ -52,11 +61,15 @@ def recorded_kernel(program: Program, places: Sequence[Place], trace: Trace) -> 
     named = _with_tries(_with_barriers(_with_agents(program, trace.meta), places, trace.meta), trace)
     agents = tuple(AgentInfo(a.role, a.index, a.warp) for a in named.agents if a.cta == 0)
     more = len(agents) - len(trace.meta.agents)
-    kept = [number for number, site in enumerate(trace.meta.sites) if site.kind not in _OF_WORK]
+    kept = [number for number, site in enumerate(trace.meta.sites) if site.kind not in OF_WORK]
     events = trace.events.select(np.flatnonzero(np.isin(trace.events.site, kept)))
-    meta = replace(trace.meta, agents=agents, ctas=tuple(_with_silent(each, more) for each in trace.meta.ctas))
-    sites = frozenset(trace.meta.sites[number].key for number in kept)
-    return RecordedKernel(named, Trace(meta, events), sites)
+    new = np.zeros(len(trace.meta.sites), dtype=np.int64)
+    new[kept] = np.arange(len(kept))
+    sites = tuple(trace.meta.sites[number] for number in kept)
+    extra = {key: value for key, value in trace.meta.extra.items() if key != ESTIMATED_WORK}
+    ctas = tuple(_with_silent(each, more) for each in trace.meta.ctas)
+    meta = replace(trace.meta, agents=agents, ctas=ctas, sites=sites, extra=extra)
+    return RecordedKernel(named, Trace(meta, replace(events, site=new[events.site])), frozenset(s.key for s in sites))
 
 
 def _require_same(program: Program, meta: TraceMeta) -> None:

@@ -7,7 +7,7 @@ issues: arrives, copies, multiplications, fences, loops. Waits on mbarriers and 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -20,7 +20,7 @@ from pipesim.timed.costs import NO_LIMIT, Prices
 from pipesim.timed.profile import Profile
 from pipesim.timed.work import QUARTERS
 from pipesim.trace.meaning import WAITS_FROM, waited_for
-from pipesim.trace.schema import OPTIONAL, EventKind, Site, Trace
+from pipesim.trace.schema import ESTIMATED_WORK, OF_WORK, OPTIONAL, EventKind, Site, Trace
 from pipesim.trace.sites import SiteTable, optional_of, site_table
 
 ISSUE, TILES, WORKS, ELSE = "issue", "tile reads and writes", "work", "everything else"
@@ -96,7 +96,20 @@ def _done(operations: Sequence[Operation]) -> str:
 
 def without_optional(trace: Trace) -> Trace:
     """The trace without the sites that a kernel need not record: what a simulation has that does not record them."""
-    kept = [number for number, site in enumerate(trace.meta.sites) if site.kind not in OPTIONAL]
+    return _without(trace, OPTIONAL)
+
+
+def without_estimates(trace: Trace) -> Trace:
+    """A simulated trace as a recorder would have left it: without events of work that is estimated."""
+    if not trace.meta.extra.get(ESTIMATED_WORK):
+        return trace
+    left = _without(trace, OF_WORK)
+    extra = {key: value for key, value in left.meta.extra.items() if key != ESTIMATED_WORK}
+    return Trace(replace(left.meta, extra=extra), left.events)
+
+
+def _without(trace: Trace, kinds: Collection[EventKind]) -> Trace:
+    kept = [number for number, site in enumerate(trace.meta.sites) if site.kind not in kinds]
     if len(kept) == len(trace.meta.sites):
         return trace
     events = trace.events.select(np.isin(trace.events.site, kept))

@@ -54,7 +54,7 @@ def unmeasured(program: Program, device: str) -> tuple[Advisory, ...]:
 
 def estimated(program: Program, known: Callable[[str], bool]) -> tuple[Advisory, ...]:
     """A program of a kernel's PTX whose work is estimated; ``known``: whether the length of a work was measured."""
-    if not program.counts_instructions or any(known(work.name) for work in program.work):
+    if not program.counts_instructions or any(known(work.name) for work in program.work if work.amounts):
         return ()
     claim = "the time of the work between operations is estimated from the kernel's instructions"
     return (Advisory("", claim, ""),)

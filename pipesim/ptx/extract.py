@@ -18,7 +18,9 @@ from pipesim.ptx.text.module import Module
 from pipesim.ptx.work.path import Paths
 from pipesim.ptx.work.timed import with_work
 
-_CLOCKS = frozenset(map(Special, ("%clock", "%clock_hi", "%clock64", "%globaltimer", "%globaltimer_lo")))
+_CLOCKS = frozenset(
+    map(Special, ("%clock", "%clock_hi", "%clock64", "%globaltimer", "%globaltimer_lo", "%globaltimer_hi"))
+)
 
 
 @dataclass(frozen=True)
@@ -42,7 +44,8 @@ class Extraction:
     @cached_property
     def reads_clock(self) -> bool:
         """Whether the kernel can wait for a time to pass, which no estimate from its instructions knows."""
-        return any(operand in _CLOCKS for each in self.kernel.function.body for operand in each.operands)
+        body = self.kernel.function.body
+        return any(each.opcode == "nanosleep" or not _CLOCKS.isdisjoint(each.operands) for each in body)
 
     def with_lock_failures(self, failures: int) -> Extraction:
         """The same kernel where so many compare-and-swaps on a lock fail: the policy that a recording determines."""

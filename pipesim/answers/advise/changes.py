@@ -15,7 +15,7 @@ from pipesim.model.edits import Listing, changed, listing, with_listings
 from pipesim.model.ops import Op, Operation, operand, with_operand
 from pipesim.model.program import Program
 from pipesim.targets import Target
-from pipesim.timed.profile import Profile
+from pipesim.timed.profile import OF_INSTRUCTIONS, Profile
 from pipesim.timed.work import OVERHEAD, SCALE
 
 _QUICKER = "_quicker"  #: what the name of a work ends with that takes less time
@@ -205,8 +205,9 @@ def _reading(profile: Profile, percent: int) -> Profile:
 
 
 def _shorter(profile: Profile, fields: tuple[str, ...], percent: int) -> Profile:
-    """These times take so many percent less."""
-    return replace(profile, values=profile.values | {name: max(1, _less(profile[name], percent)) for name in fields})
+    """These times take so many percent less, also in a program whose other instructions have prices of their own."""
+    names = (*fields, *(OF_INSTRUCTIONS[name] for name in fields if name in OF_INSTRUCTIONS))
+    return replace(profile, values=profile.values | {name: max(1, _less(profile[name], percent)) for name in names})
 
 
 def _faster(profile: Profile, fields: tuple[str, ...], percent: int) -> Profile:

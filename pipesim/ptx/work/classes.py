@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 
 from pipesim.ptx.emulate.synchronising import is_step, is_try
-from pipesim.ptx.text.instruction import Instruction, Vector
+from pipesim.ptx.text.instruction import Immediate, Instruction, Vector
 
 LANES = 32
 #: Only a name for a register, a constant or an address, or folded into what uses it.
@@ -19,6 +19,9 @@ _SPECIAL = frozenset({"ex2", "lg2", "rcp", "rsqrt", "sqrt", "sin", "cos", "tanh"
 _ACROSS_LANES = frozenset({"shfl", "redux", "match"})
 _ARITHMETIC = frozenset({"abs", "add", "fma", "mad", "max", "min", "mul", "neg", "sub"})
 _FLOATS = ("f16", "f16x2", "bf16", "bf16x2", "f32", "f32x2", "f64")
+_TWO_WORDS = frozenset(
+    {"add", "sub", "and", "or", "xor", "not", "shl", "shr", "selp", "min", "max", "setp", "neg", "abs"}
+)
 _LOADS, _STORES = frozenset({"ld", "ldu", "ldmatrix"}), frozenset({"st", "stmatrix"})
 _SHAPE = re.compile(r"m(\d+)n(\d+)k(\d+)")
 _BITS = {"b128": 128} | {f"{kind}{width}": width for kind in "usbf" for width in (8, 16, 32, 64)}
@@ -33,8 +36,10 @@ def class_of(each: Instruction) -> str:
     opcode = each.opcode
     if opcode in _FREE or opcode in ("wgmma", "tcgen05") or is_step(each) or is_try(each):
         return ""
-    if opcode == "mma":
+    if opcode == "mma" or (opcode == "wmma" and each.has("mma")):
         return "warp_products"
+    if opcode == "wmma":
+        return "rounds" if each.has("load") else "shared_bytes"
     if opcode in _SPECIAL:
         return "exp2"
     if opcode == "div":
@@ -58,6 +63,20 @@ def _access(each: Instruction) -> str:
     if each.opcode in _STORES | {"red"}:
         return "shared_bytes" if shared else "global_bytes"
     return "rounds" if shared else "global_accesses"
+
+
+def issued(each: Instruction) -> int:
+    """How many machine instructions an integer instruction comes to: what the hardware has none for is a sequence."""
+    wide = each.has_any("s64", "u64", "b64")
+    if each.opcode in ("div", "rem"):
+        if isinstance(each.operands[-1], Immediate):
+            return 12 if wide else 5  # a multiplication by the reciprocal, and shifts
+        return 80 if wide else 20
+    if each.opcode in ("popc", "clz", "brev", "bfind", "fns"):
+        return 4  # a quarter of the rate of others
+    if wide and each.opcode in ("mul", "mad"):
+        return 4
+    return 2 if wide and each.opcode in _TWO_WORDS else 1
 
 
 def loads(kind: str) -> bool:
@@ -88,12 +107,12 @@ def products_of(each: Instruction) -> int:
     m, n, k = map(int, found.groups())
     types = [name for name in each.modifiers if name in _WIDTHS]
     width = _WIDTHS[types[1]] if len(types) > 1 else 16  # of the results, A, B, and what is added
-    return max(1, m * n * k * width // (16 * 256))
+    return max(1, m * n * k * width // (16 * 256) // (2 if each.has_any("sp", "sp::ordered_metadata") else 1))
 
 
 _WIDTHS = {"f64": 64, "tf32": 32, "f32": 32, "s32": 32, "f16": 16, "bf16": 16} | dict.fromkeys(
     ("e4m3", "e5m2", "e3m2", "e2m3", "e2m1", "s8", "u8"), 8
-) | dict.fromkeys(("s4", "u4"), 4)  # fmt: skip
+) | dict.fromkeys(("s4", "u4"), 4) | {"b1": 1}  # fmt: skip
 
 
 def group_product(each: Instruction) -> tuple[str, int]:

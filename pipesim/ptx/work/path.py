@@ -12,13 +12,15 @@ from collections.abc import Iterable, Iterator, Sequence
 from pipesim.ptx.emulate.code import Code
 from pipesim.ptx.emulate.decoded import After
 from pipesim.ptx.flow.uses import Uses
-from pipesim.ptx.text.instruction import Instruction
-from pipesim.ptx.work.classes import bytes_of, class_of, group_product, is_proxy_fence, loads, products_of
+from pipesim.ptx.text.instruction import CodeLabel, Instruction
+from pipesim.ptx.work.classes import bytes_of, class_of, group_product, is_proxy_fence, issued, loads, products_of
 from pipesim.ptx.work.trips import LoopTrips
 
 Amounts = dict[str, int]
 Depth = tuple[int, int, int]  #: of the chains of the classes in ``_CHAINED``
 READ_BYTES = "read_bytes"  #: shared memory that is loaded: of the class ``shared_bytes``, as what is stored
+_NO_CHAIN: Depth = (0, 0, 0)
+_MOST_PASSED = 1 << 16  #: instructions of the trips of one loop that are gone through
 _CHAINED = ("rounds", "global_accesses", "shuffles")
 
 
@@ -46,23 +48,43 @@ class Paths:
                 yield group_product(each)
 
     def _instructions(self, runs: Iterable[int]) -> Iterator[Instruction]:
-        body = self._code.body
         for start in runs:
             run = self._code.segment(start)
             end = start + run.count
-            yield from body[start:end]
+            yield from self._code.body[start:end]
             if run.after is After.NEXT and end > start:
                 yield from self._passed_over(end, run.next)
 
     def _passed_over(self, end: int, after: int) -> Iterator[Instruction]:
-        """What a branch that decides nothing for others leaves out: the way that it skips, and further trips."""
-        body = self._code.body
-        yield from body[end:after]
-        for position in range(end - 1, max(end, after)):
-            loop = self._loops.ending_at(body[position])
-            if loop is not None and position not in self._code.kept:
-                for _ in range(loop.trips - 1):
-                    yield from body[loop.begin : position + 1]
+        """What the branch before ``end``, which decides nothing for others, leaves out: the way that it skips, or
+        further trips of the loop that it ends.
+        """
+        yield from self._way(end, after)
+        yield from self._again(end - 1)
+
+    def _way(self, begin: int, after: int) -> Iterator[Instruction]:
+        """The way from ``begin`` on that takes no branch forwards, to where the ways meet or the warp ends."""
+        position = begin
+        while position < after:
+            each = self._code.body[position]
+            yield each
+            yield from self._again(position)
+            if each.opcode in ("ret", "exit") and each.guard is None:
+                return
+            jump = each.operands[0] if each.opcode == "bra" and each.guard is None else None
+            target = self._code.function.labels[jump.name] if isinstance(jump, CodeLabel) else position + 1
+            if target <= position:
+                return
+            position = target
+
+    def _again(self, position: int) -> Iterator[Instruction]:
+        """The trips after the first of a loop that ends there with a branch which decides nothing."""
+        loop = self._loops.ending_at(self._code.body[position])
+        if loop is None or position in self._code.kept:
+            return
+        for _ in range(min(loop.trips - 1, _MOST_PASSED // (position + 1 - loop.begin))):
+            yield from self._way(loop.begin, position)
+            yield self._code.body[position]
 
     def _measured(self, runs: Sequence[int]) -> Amounts:
         counts: Counter[str] = Counter()
@@ -83,7 +105,8 @@ class Paths:
             if loads(kind):
                 before[_CHAINED.index(kind)] += 1
             for name in self._uses.writes[position]:
-                depth[name] = (before[0], before[1], before[2])
+                older = depth.get(name, _NO_CHAIN) if each.guard is not None else _NO_CHAIN  # it may keep its value
+                depth[name] = max(before[0], older[0]), max(before[1], older[1]), max(before[2], older[2])
             counts["proxy_fences"] += accessed and is_proxy_fence(each)
             accessed |= kind in ("rounds", "shared_bytes")
             _count(counts, kind, each)
@@ -111,5 +134,7 @@ def _count(counts: Counter[str], kind: str, each: Instruction) -> None:
             counts["alu"] += 1
         case "warp_products":
             counts[kind] += products_of(each)
+        case "alu":
+            counts[kind] += issued(each)
         case _:
             counts[kind] += 1

@@ -13,7 +13,7 @@ from itertools import chain
 
 from pipesim.model.edits import Insertion, Listing, inserted
 from pipesim.model.groups import ACCESSES, COMMITS, ENGINE_ACCESSES, READS_MEMORY
-from pipesim.model.ops import Engine, Op, Operation, operand
+from pipesim.model.ops import Engine, Op, Operation, operand, with_operand
 from pipesim.model.program import Program
 from pipesim.model.work import Work, kernel_in_names
 from pipesim.ptx.emit.record import Stream
@@ -31,7 +31,8 @@ def with_work(program: Program, streams: list[Stream], function: Function, paths
         before = Listing(program.code[agent], program.lines[agent])
         new, relined = _of_agent(stream, before, function, paths, made)
         lines = tuple(relined.get(pc, line) for pc, line in enumerate(before.lines))
-        listings[agent] = inserted(Listing(before.code, lines), new)
+        after = inserted(Listing(before.code, lines), new)
+        listings[agent] = Listing(_with_work_at_targets(after.code), after.lines)
     return replace(
         program,
         code=tuple(each.code for each in listings.values()),
@@ -39,6 +40,20 @@ def with_work(program: Program, streams: list[Stream], function: Function, paths
         sources=tuple(made.sources),
         work=tuple(made.work),
     )
+
+
+def _with_work_at_targets(code: tuple[Operation, ...]) -> tuple[Operation, ...]:
+    """Jumps lead to the work before the operation that they led to: both ways of a branch go through it."""
+    if all(op[0] != Op.JUMP_IF for op in code):
+        return code
+    made = list(code)
+    for pc, op in enumerate(code):
+        if op[0] == Op.JUMP_IF:
+            target = pc + 1 + operand(op, "skip")
+            while target - 1 > pc and code[target - 1] == (Op.WORK, 0):
+                target -= 1
+            made[pc] = with_operand(op, "skip", target - pc - 1)
+    return tuple(made)
 
 
 @dataclass
@@ -72,6 +87,8 @@ def _of_agent(
     new: Added = []
     lines: dict[int, int] = {}
     code, runs = listing.code, [*stream.runs, tuple(stream.ran)]
+    if not code:
+        return new, lines
     for begin, end in _spans(code):
         amounts = dict(paths.amounts(tuple(chain.from_iterable(runs[begin : end + 1]))))
         name = f"{_place(stream, function, begin - 1)}_to_{_place(stream, function, end)}"
@@ -80,7 +97,8 @@ def _of_agent(
             reads = code[at][0] in READS_MEMORY
             place = place if reads else min(place, at)
             touched = _taken(amounts, ("rounds", READ_BYTES) if reads else ("shared_bytes",))
-            lines[at] = made.line(listing.lines[at], f"{name}_{'read' if reads else 'write'}", touched)
+            what = ("read" if reads else "write") if touched else "counted"  # with the first of several
+            lines[at] = made.line(listing.lines[at], f"{name}_{what}", touched)
         left = _taken(amounts, tuple(amounts))
         if left.keys() - {"instructions"}:
             new.append(Insertion(place, (int(Op.WORK), 0), made.line(listing.lines[max(begin - 1, 0)], name, left)))

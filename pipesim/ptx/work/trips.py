@@ -81,12 +81,12 @@ class LoopTrips:
         by = each.operands[2]
         if not isinstance(by, Immediate):
             return None
-        return (by.value if each.opcode == "add" else -by.value), each.position
+        return (_signed(by.value) if each.opcode == "add" else -_signed(by.value)), each.position
 
     def _begins_with(self, operand: Operand, begin: int, end: int) -> int | None:
         """The constant that an operand has when the loop begins."""
         if isinstance(operand, Immediate):
-            return operand.value
+            return _signed(operand.value)
         if not isinstance(operand, Register):
             return None
         before = [position for position in self._writers.get(operand.name, ()) if not begin <= position <= end]
@@ -94,4 +94,12 @@ class LoopTrips:
             return None
         each = self._function.body[before[0]]
         constant = each.operands[1] if each.opcode == "mov" and each.guard is None else None
-        return constant.value if isinstance(constant, Immediate) else None
+        return _signed(constant.value) if isinstance(constant, Immediate) else None
+
+
+def _signed(value: int) -> int:
+    """A constant as a number of 32 or 64 bits with a sign: compilers write -1 as 4294967295, too."""
+    for width in (32, 64):
+        if 1 << (width - 1) <= value < 1 << width:
+            return value - (1 << width)
+    return value

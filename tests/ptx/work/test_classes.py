@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pipesim.ptx.text.instruction import Instruction
-from pipesim.ptx.work.classes import bytes_of, class_of, group_product, is_proxy_fence, products_of
+from pipesim.ptx.work.classes import bytes_of, class_of, group_product, is_proxy_fence, issued, products_of
 from tests.support.ptx_text import kernel
 
 
@@ -78,6 +78,8 @@ def test_bytes_are_those_of_all_lanes(text: str, size: int) -> None:
         ("m16n8k32.row.col.s32.s8.s8.s32", 8),
         ("m16n8k8.row.col.f32.bf16.bf16.f32", 4),
         ("m8n8k4.row.col.f64.f64.f64.f64", 4),
+        ("sp.m16n8k32.row.col.f32.f16.f16.f32", 8),
+        ("m16n8k256.row.col.s32.b1.b1.s32.xor.popc", 8 // 2 + 4),
     ],
 )
 def test_products_of_a_warp_count_as_those_of_16_bits(shape: str, parts: int) -> None:
@@ -94,6 +96,22 @@ def test_products_of_a_warp_group_take_as_long_for_every_type(types: str) -> Non
     )
     assert group_product(descriptors) == ("mma", 32768)
     assert group_product(registers) == ("mma_registers", 32768)
+
+
+@pytest.mark.parametrize(
+    ("text", "count"),
+    [
+        ("add.s32 %r1, %r2, 1;", 1),
+        ("add.s64 %rd1, %rd2, 1;", 2),
+        ("mul.lo.s64 %rd1, %rd2, %rd3;", 4),
+        ("div.u32 %r1, %r2, 7;", 5),
+        ("rem.u32 %r1, %r2, %r3;", 20),
+        ("div.s64 %rd1, %rd2, %rd3;", 80),
+        ("popc.b32 %r1, %r2;", 4),
+    ],
+)
+def test_what_the_hardware_has_no_instruction_for_counts_as_several(text: str, count: int) -> None:
+    assert issued(instruction(text)) == count
 
 
 def test_a_fence_between_proxies_is_told_from_others() -> None:

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from pipesim.model.edits import Listing
-from pipesim.model.ops import Op, describe
+from pipesim.model.ending import Ending
+from pipesim.model.ops import Op, describe, operand
 from pipesim.model.program import Program
 from pipesim.prove.check import check
 from pipesim.ptx.kernel import read_kernel
@@ -75,6 +76,7 @@ def loop_of(begin: str, step: str, test: str, guard: str = "@%p3") -> str:
         (("mov.u32 %r9, 0;", "setp.lt.u32 %p3, %r9, 5;", "add.u32 %r9, %r9, 1;"), 6),  # compared before it grows
         (("mov.u32 %r9, 0;\n mov.u32 %r8, 7;", "add.u32 %r9, %r9, 1;", "setp.eq.u32 %p3, %r8, %r9;", "@!%p3"), 7),
         (("mov.u32 %r9, 0;", "add.u32 %r9, %r9, 0;", "setp.lt.u32 %p3, %r9, 5;"), 4096),  # never ends: the most
+        (("mov.u32 %r9, 10;", "add.s32 %r9, %r9, 4294967295;", "setp.ne.s32 %p3, %r9, 0;"), 10),  # -1
         (("mov.u32 %r9, %tid.x;", "add.u32 %r9, %r9, 1;", "setp.lt.u32 %p3, %r9, 5;"), 1),  # not known
         (("mov.u32 %r9, 0;", "add.u32 %r9, %r9, %r2;", "setp.lt.u32 %p3, %r9, 5;"), 1),
     ],
@@ -82,6 +84,25 @@ def loop_of(begin: str, step: str, test: str, guard: str = "@%p3") -> str:
 def test_a_loop_counts_as_often_as_it_is_known_to_run(loop: tuple[str, ...], trips: int) -> None:
     ((kind, amounts),) = between(loop_of(*loop))
     assert (kind, amounts) == ("WORK", {"alu": trips * (6 + 3)})
+
+
+def test_loops_in_loops_count_as_often_as_both_run() -> None:
+    inner = " mov.u32 %r8, 0;\nagain:\n add.u32 %r8, %r8, 1;\n setp.lt.u32 %p3, %r8, 4;\n @%p3 bra again;\n"
+    outer = f" mov.u32 %r9, 0;\nouter:\n{inner} add.u32 %r9, %r9, 1;\n setp.lt.u32 %p4, %r9, 3;\n @%p4 bra outer;\n"
+    ((_, amounts),) = between(outer)
+    assert amounts == {"alu": 3 * (4 * 3 + 3)}
+
+
+def test_of_two_arms_one_counts() -> None:
+    arms = " ld.global.u32 %r20, [%rd1];\n setp.gt.u32 %p4, %r20, 7;\n @%p4 bra other;\n" + ADDS + " bra meet;\n"
+    ((_, amounts),) = between(arms + "other:\n" + 5 * ADDS + "meet:\n")
+    assert amounts == {"alu": 1 + 1 + 1 + 6 + 1, "global_accesses": 1}
+
+
+def test_a_register_that_is_written_under_a_guard_may_be_the_loaded_one() -> None:
+    body = " ld.global.u32 %r20, [%rd1];\n @%p5 mov.u32 %r20, 0;\n add.u32 %r21, %r20, 1;\n"
+    ((_, amounts),) = between(body)
+    assert amounts["global_accesses"] == 1
 
 
 def test_what_decides_nothing_for_other_warps_counts_once() -> None:
@@ -145,6 +166,46 @@ def test_without_what_was_inserted_it_is_the_program_that_is_proved(path: Path) 
     assert all(len(stream.runs) == len(stream.code) for stream in read.streams)
     assert len({work.line for work in read.timed.work}) == len(read.timed.work)
     assert check(read.timed).verdict is check(read.program).verdict
+
+
+def test_warps_without_an_operation_have_no_work() -> None:
+    alone = extraction_of(ADDS, 2).timed
+    assert alone.code == ((), ())
+    assert simulate(alone, H200).outcome is Ending.FINISHED
+    early = extraction_of(" mov.u32 %r0, %tid.x;\n setp.gt.u32 %p0, %r0, 31;\n @%p0 bra end;\n" + BAR + "end:\n", 2)
+    assert [len(code) for code in early.program.code] == [len(code) and 1 for code in early.program.code]
+    assert simulate(early.timed, H200).outcome is Ending.FINISHED
+
+
+def test_both_ways_of_an_answer_go_through_the_work_behind_them() -> None:
+    """A try whose answer decides on two waits: the jump over them leads to the work before the next operation."""
+    asked = (
+        START
+        + """ setp.ge.u32 %p6, %r0, 32;
+ @%p6 bra other;
+ mbarrier.test_wait.parity.shared::cta.b64 %p2, [%r3], 0;
+ @%p2 bra past;
+one: mbarrier.try_wait.parity.shared::cta.b64 %p3, [%r3], 0;
+ @!%p3 bra one;
+two: mbarrier.try_wait.parity.shared::cta.b64 %p3, [%r3+8], 0;
+ @!%p3 bra two;
+past:
+"""
+        + ADDS
+        + """ bar.sync 1, 64;
+ ret;
+other:
+ setp.eq.u32 %p7, %r0, 32;
+ @%p7 mbarrier.arrive.shared::cta.b64 _, [%r3];
+ @%p7 mbarrier.arrive.shared::cta.b64 _, [%r3+8];
+ bar.sync 1, 64;
+"""
+    )
+    code = extraction_of(asked, 2).timed.code[0]
+    jumps = [(pc, operand(op, "skip")) for pc, op in enumerate(code) if op[0] == Op.JUMP_IF]
+    assert jumps
+    for pc, skip in jumps:
+        assert code[pc + skip] != (Op.WORK, 0), "the work before its target is not skipped"
 
 
 def test_each_batch_of_products_is_drawn_once() -> None:
