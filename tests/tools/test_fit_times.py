@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from pipesim.timed.profile import FOLDER
+from pipesim.targets import find
+from pipesim.timed.engine import simulate
+from pipesim.timed.profile import FOLDER, load_profile
 from pipesim.trace.library import StoredTrace, stored_traces, trace_folder
 from pipesim.trace.split import FILE, Split, SplitPart, read_split
-from tools.fit_times import not_to_be_fitted
+from tools.fit_times import Recorded, errors, not_to_be_fitted, search
 
 
 @pytest.fixture(scope="module")
@@ -48,3 +51,17 @@ def test_a_recording_that_is_held_out_would_be_seen(part: SplitPart, split: Spli
 
 def test_a_recording_that_is_not_stored_would_be_seen(split: Split, stored: list[StoredTrace]) -> None:
     assert not_to_be_fitted(["h200/elsewhere"], split, stored) == ["h200/elsewhere"]
+
+
+def test_a_search_finds_the_value_that_the_recordings_have() -> None:
+    """A recording is made of a simulation, with another value than the profile's."""
+    chip = load_profile("h200")
+    name = "producer_consumer/sum.cycles"
+    true = replace(chip, values=chip.values | {name: 140})
+    program = find("producer_consumer").build({"tiles": 24, "stages": 1, "consumer_warps": 1, "work": 0})
+    run = simulate(program, true)
+    made = Recorded("made", program, "made", None, run.cycles, None, {}, {}, 0, frozenset())
+    found = search([made], chip, [name], rounds=12)
+    assert abs(found.values[name] - 140) <= 3
+    assert errors(made, chip)[1] != 0
+    assert search([made], true, [name], rounds=1).values == true.values
