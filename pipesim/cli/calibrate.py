@@ -154,7 +154,6 @@ COMMAND = Command(
     (
         ("pipesim calibrate traces/h200 --out mine.json", "a profile of the device that recorded them"),
         ("pipesim calibrate --device --out here.json", "a profile of this machine's GPU (needs a GPU)"),
-        ("pipesim calibrate ring.parquet --propose", "what to capture to determine the rest"),
         ("pipesim calibrate k.parquet --kernel k.ptx --out k.json", "the work of a kernel read from PTX, as recorded"),
     ),
 )
