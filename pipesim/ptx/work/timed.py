@@ -20,6 +20,7 @@ from pipesim.ptx.emit.record import Stream
 from pipesim.ptx.text.module import Function
 from pipesim.ptx.work.path import READ_BYTES, Amounts, Paths
 
+_WORK: Operation = (int(Op.WORK), 0)  #: whose length is that of its named work
 Added = list[Insertion]
 
 
@@ -50,7 +51,7 @@ def _with_work_at_targets(code: tuple[Operation, ...]) -> tuple[Operation, ...]:
     for pc, op in enumerate(code):
         if op[0] == Op.JUMP_IF:
             target = pc + 1 + operand(op, "skip")
-            while target - 1 > pc and code[target - 1] == (Op.WORK, 0):
+            while target - 1 > pc and code[target - 1] == _WORK:
                 target -= 1
             made[pc] = with_operand(op, "skip", target - pc - 1)
     return tuple(made)
@@ -101,7 +102,7 @@ def _of_agent(
             lines[at] = made.line(listing.lines[at], f"{name}_{what}", touched)
         left = _taken(amounts, tuple(amounts))
         if left.keys() - {"instructions"}:
-            new.append(Insertion(place, (int(Op.WORK), 0), made.line(listing.lines[max(begin - 1, 0)], name, left)))
+            new.append(Insertion(place, _WORK, made.line(listing.lines[max(begin - 1, 0)], name, left)))
     for place, op, products in _products(code, runs, paths):
         name = f"{_place(stream, function, place)}_product"
         new.append(Insertion(place, op, made.line(listing.lines[place], name, products)))
