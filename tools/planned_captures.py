@@ -1,15 +1,18 @@
-"""The captures that the split names beside the stored ones: drawn once, by seed, from the tables below.
+"""The captures that the split names beside the stored ones: drawn by seed from the tables below.
 
 ``tools/trace_split.py`` writes them into ``traces/split.json``, and ``tools/split_captures.py`` captures what that file
 names. Of every kernel 22 configurations that run long enough for a steady state, odd values of stages, tile bytes,
-warps and trip counts among them. Drawing takes a minute: what is drawn is tried against kernel and protocol.
+warps and trip counts among them, and so many of a later draw as :data:`LATER` says, for a new score when the others had
+been read. Drawing takes a minute: what is drawn is tried against kernel and protocol.
 """
 
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
+from itertools import islice
 
 from hwkernels.capture import CaptureRequest, TwinSubject
 from hwkernels.twins import REGISTRY, registered
@@ -29,7 +32,9 @@ SHARED = {
     "producer_consumer": 2 << 30,
 }
 _TRIES = 20_000
-_SEED = 19
+_SEED, _SEED_LATER = 19, 20
+#: Of the later draw: so many of each kernel to which a profile may be fitted, and so many that are held out.
+LATER = {True: 12, False: 8}
 
 Values = Mapping[str, tuple[int, ...]]
 
@@ -113,7 +118,25 @@ DRAWN: Mapping[str, Values] = {
 
 def planned() -> tuple[CaptureRequest, ...]:
     """So many requests of every kernel, in the order of the registry: the same at every call."""
-    return tuple(request for name in REGISTRY for request in _draw(name))
+    return tuple(request for name in REGISTRY for request in islice(_draw(name, _SEED), COUNT))
+
+
+def planned_later(fitted: Callable[[CaptureRequest], bool | None]) -> tuple[CaptureRequest, ...]:
+    """Those of the later draw. ``fitted``: whether a profile may be fitted to a capture; None if it is known."""
+    return tuple(request for name in REGISTRY for request in _by_part(name, fitted))
+
+
+def _by_part(name: str, fitted: Callable[[CaptureRequest], bool | None]) -> Iterator[CaptureRequest]:
+    """The first of the later draw that are wanted of each part."""
+    taken: Counter[bool] = Counter()
+    for request in _draw(name, _SEED_LATER):
+        part = fitted(request)
+        if part is None or taken[part] == LATER[part]:
+            continue
+        taken[part] += 1
+        yield request
+        if taken == LATER:
+            return
 
 
 def request_of(name: str, params: Mapping[str, int], ctas: int) -> CaptureRequest:
@@ -123,9 +146,9 @@ def request_of(name: str, params: Mapping[str, int], ctas: int) -> CaptureReques
     return CaptureRequest(TwinSubject(name, ctas // cluster), whole, record_ctas=max(RECORD_CTAS, cluster))
 
 
-def _draw(name: str) -> Iterator[CaptureRequest]:
-    """The first of many guesses that the kernel can run and that have a steady state, each once."""
-    rng = random.Random(f"{_SEED} {name}")
+def _draw(name: str, seed: int) -> Iterator[CaptureRequest]:
+    """Of many guesses those that the kernel can run and that have a steady state, each once."""
+    rng = random.Random(f"{seed} {name}")
     seen: set[tuple[tuple[tuple[str, int], ...], int]] = set()
     for _ in range(_TRIES):
         guess = {parameter: rng.choice(values) for parameter, values in DRAWN[name].items()}
@@ -138,8 +161,6 @@ def _draw(name: str) -> Iterator[CaptureRequest]:
             continue
         seen.add(key)
         yield request
-        if len(seen) == COUNT:
-            return
     raise ConfigurationError(f"{len(seen)} configurations of {name} in {_TRIES:,} guesses", correction="widen DRAWN")
 
 

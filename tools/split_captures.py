@@ -93,7 +93,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     ]  # captured before an interruption
     if options.list:
         for each in todo:
-            print(f"{split.rule.part(each).value:<9} {each.text}")
+            print(f"{split.of(each.kernel, dict(each.params), each.ctas).value:<9} {each.text}")
         return 0
     return int(capture_all(requests_of(todo), into, os.cpu_count() or 1) > 0)
 

@@ -21,7 +21,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # works from a che
 from hwkernels.capture import CaptureRequest
 from pipesim.trace.library import stored_traces, trace_folder
 from pipesim.trace.split import FILE, FORMAT, VERSION, LaunchedKernel, Rule, SplitPart
-from tools.planned_captures import planned
+from tools.planned_captures import planned, planned_later
 
 #: Values that are held out whole. Most lie between values that are fitted; a head of 64 columns (there are two sizes
 #: only) and blocks of 64 columns lie beyond them.
@@ -64,6 +64,18 @@ def planned_configurations(of: Rule) -> set[LaunchedKernel]:
     return {of.configuration(r.subject.name, r.params, r.ctas) for r in _drawn()}
 
 
+def later_configurations(of: Rule) -> frozenset[LaunchedKernel]:
+    """What was drawn when the others had been read, apart from what the split had."""
+    known = planned_configurations(of)
+
+    def fitted(request: CaptureRequest) -> bool | None:
+        configuration = of.configuration(request.subject.name, request.params, request.ctas)
+        return None if configuration in known else of.part(configuration) is SplitPart.FIT
+
+    drawn = planned_later(fitted)
+    return frozenset(of.configuration(r.subject.name, r.params, r.ctas) for r in drawn) - known
+
+
 def balanced(of: Rule, stored: set[LaunchedKernel], later: set[LaunchedKernel]) -> bool:
     """A third to 60 % of each kernel's is held out, of those stored and of all; about half of these are sealed."""
     for kernel in VALUES:
@@ -95,11 +107,9 @@ def first_salt() -> str:
 def text() -> str:
     """The file: a line for each kernel's values and for each configuration, sorted."""
     of = rule()
-    known = stored_configurations(of) | planned_configurations(of)
-    rows = [
-        json.dumps({"part": of.part(each).value, "kernel": each.kernel, "ctas": each.ctas, "params": dict(each.params)})
-        for each in sorted(known, key=lambda each: (each.kernel, each.ctas, each.params))
-    ]
+    later = later_configurations(of)
+    known = stored_configurations(of) | planned_configurations(of) | later
+    rows = [_row(of, each, later) for each in sorted(known, key=lambda c: (c.kernel, c.ctas, c.params))]
     values = [f"{json.dumps(kernel)}: {json.dumps(each)}" for kernel, each in VALUES.items()]
     return f"""{{
  "format": {json.dumps(FORMAT)},
@@ -116,6 +126,12 @@ def text() -> str:
  ]
 }}
 """
+
+
+def _row(of: Rule, each: LaunchedKernel, later: frozenset[LaunchedKernel]) -> str:
+    part = of.part_later(each) if each in later else of.part(each)
+    row = {"part": part.value, "kernel": each.kernel, "ctas": each.ctas, "params": dict(each.params)}
+    return json.dumps(row | ({"later": True} if each in later else {}))
 
 
 def _lines(each: Sequence[str], indent: int) -> str:

@@ -75,13 +75,22 @@ class Rule:
             return SplitPart.FIT
         return SplitPart.HELD_OUT if half % 2 else SplitPart.SEALED
 
+    def part_later(self, configuration: LaunchedKernel) -> SplitPart:
+        """What a configuration is for that was drawn when others had been read: held out is sealed."""
+        return SplitPart.FIT if self.part(configuration) is SplitPart.FIT else SplitPart.SEALED
+
 
 @dataclass(frozen=True)
 class Split:
-    """The rule, and the configurations that were known when it was written with their parts."""
+    """The rule, and the configurations that were known when it was written with their parts.
+
+    ``later``: those that were drawn and recorded when others had been read already; all of them that are held out are
+    sealed, whichever half the rule puts them into.
+    """
 
     rule: Rule
     listed: tuple[tuple[LaunchedKernel, SplitPart], ...]
+    later: frozenset[LaunchedKernel] = frozenset()
 
     @cached_property
     def _parts(self) -> dict[LaunchedKernel, SplitPart]:
@@ -95,6 +104,10 @@ class Split:
     def of_trace(self, meta: TraceMeta) -> SplitPart:
         """The part of a recording."""
         return self.of(meta.protocol, meta.params, meta.grid)
+
+    def is_later(self, meta: TraceMeta) -> bool:
+        """Whether the configuration of a recording was drawn when others had been read."""
+        return self.rule.configuration(meta.protocol, meta.params, meta.grid) in self.later
 
 
 def read_split(path: Path) -> Split:
@@ -112,13 +125,16 @@ def parse_split(text: str, place: str = "") -> Split:
         listed = tuple((_configuration(each), SplitPart(each["part"])) for each in data["configurations"])
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise _wrong(f"a member is missing or has a wrong value: {error!r}", place) from None
+    later = frozenset(
+        configuration
+        for (configuration, _), each in zip(listed, data["configurations"], strict=True)
+        if each.get("later") is True
+    )
     for configuration, part in listed:
-        if rule.part(configuration) is not part:
-            raise _wrong(
-                f"{configuration.text} is listed as {part.value}, and {rule.part(configuration).value} by the rule",
-                place,
-            )
-    return Split(rule, listed)
+        by_rule = rule.part_later(configuration) if configuration in later else rule.part(configuration)
+        if by_rule is not part:
+            raise _wrong(f"{configuration.text} is listed as {part.value}, and {by_rule.value} by the rule", place)
+    return Split(rule, listed, later)
 
 
 def _rule(data: Mapping[str, object]) -> Rule:
