@@ -11,7 +11,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
@@ -68,9 +68,10 @@ def stated_errors(rows: Sequence[PeriodRow]) -> dict[str, list[StatedError]]:
     return found
 
 
-def rows_of(folder: Path, *, traced: bool = False) -> list[PeriodRow]:
-    """A row for each recording by the SM clock in which a period was measured."""
-    stored = [t.meta for t in stored_traces(folder) if t.meta.clock == "clock"]
+def rows_of(folder: Path, *, traced: bool = False, kernels: Collection[str] | None = None) -> list[PeriodRow]:
+    """A row for each recording by the SM clock in which a period was measured, of all kernels or of these."""
+    every = [t.meta for t in stored_traces(folder) if t.meta.clock == "clock"]
+    stored = [meta for meta in every if kernels is None or meta.protocol in kernels]
     timed = [meta for meta in stored if median_period(meta.runs, traced=traced)]
     return [row(meta, traced=traced) for meta in timed]
 
@@ -82,7 +83,8 @@ def main() -> int:
     parser.add_argument("--traced", action="store_true", help="compare the traced kernel instead of the untraced one")
     parser.add_argument("--errors", action="store_true", help="print what a profile states of its errors, as JSON")
     options = parser.parse_args()
-    rows = rows_of(options.traces or trace_folder(), traced=options.traced)
+    kernels = MEASURED_WITH if options.errors else None  # nothing is stated of the others
+    rows = rows_of(options.traces or trace_folder(), traced=options.traced, kernels=kernels)
     if options.errors:
         for device, errors in stated_errors(rows).items():
             for each in errors:

@@ -201,7 +201,7 @@ def as_hardware(right: Program, simulated: Trace, **meta: Any) -> Trace:
 @cache
 def stored(name: str) -> Case:
     trace = read_trace(TRACES / name)
-    return Case(find(trace.meta.protocol).build(trace.meta.params, grid=trace.meta.grid), trace)
+    return Case(find(trace.meta.protocol).build(trace.meta.params, grid=trace.meta.grid, twice=False), trace)
 
 
 def simulated(uncertainty: int = 0, profile: Any = None, **ring: Any) -> Case:

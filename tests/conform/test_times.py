@@ -19,8 +19,7 @@ from pipesim.targets import find
 from pipesim.timed.engine import simulate
 from pipesim.timed.profile import load_profile
 from pipesim.trace.schema import EventKind, Trace
-from tests.support.lanes import slow_but
-from tests.support.paths import TRACES
+from tests.support.recordings import RECORDINGS, one_of_each, sampled
 
 Make = Callable[..., Any]
 USUAL = "h200/producer_consumer-al1-cw2-s4-tb16384-t64-w600-g1.parquet"
@@ -30,7 +29,6 @@ MULTICAST = "h200/cluster_multicast-c2-cw2-ob8192-sb8192-s4-t24-w600-g2-both.par
 ALONE = "h200/cluster_multicast-c1-cw2-ob8192-sb8192-s4-t24-w600-g1-both.parquet"
 GEMM = "h200/gemm_sm90-bk64-bn128-d0-e300-kgs1-ki16-l0-nc2-s4-t2-tm1-g1.parquet"
 SCHEDULER = "h200/persistent_scheduler-a700-cs2-cw2-ki8-s4-tb16384-t16-w600-g1-both.parquet"
-EVERY = sorted(str(path.relative_to(TRACES)) for path in TRACES.glob("*/*.parquet"))
 
 
 def kinds(found: TimeComparison) -> list[AssumedKind]:
@@ -209,7 +207,7 @@ def stuck_of(program: Program) -> Program:
     return replace(program, code=tuple(code), lines=tuple(lines))
 
 
-@pytest.mark.parametrize("name", slow_but(EVERY[::40], EVERY[::4]))
+@pytest.mark.parametrize("name", sampled(RECORDINGS, one_of_each(RECORDINGS, 25_000), fast=[USUAL, FAULTY, HUNG]))
 def test_the_short_way_gives_the_same_answer(stored: Make, name: str) -> None:
     case = stored(name)
     assert times_of(case.program, case.trace) == compare(case.program, case.trace).time
@@ -217,7 +215,7 @@ def test_the_short_way_gives_the_same_answer(stored: Make, name: str) -> None:
 
 @pytest.mark.parametrize("kernel", ["attention_sm90", "cluster_multicast", "epilogue_residual", "persistent_scheduler"])
 def test_the_h200_has_an_untraced_period_of_every_kernel_and_both_clocks(stored: Make, kernel: str) -> None:
-    named = [stored(name).trace for name in EVERY if name.startswith(f"h200/{kernel}-") and "-both" in name]
+    named = [stored(name).trace for name in RECORDINGS if name.startswith(f"h200/{kernel}-") and "-both" in name]
     timed = [trace for trace in named if any(any(r.period_millicycles) for r in trace.meta.runs if not r.traced)]
     assert {trace.meta.grid == 1 for trace in timed} == {True, False}
     for trace in timed:

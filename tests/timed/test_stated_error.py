@@ -11,7 +11,7 @@ from pipesim.errors import ProfileError
 from pipesim.timed.profile import FIELDS, FOLDER, load_profile, parse_profile, profile_names
 from pipesim.timed.stated_error import StatedError
 from tests.support.paths import TRACES
-from tools.periods import rows_of, stated_errors
+from tools.periods import MEASURED_WITH, rows_of, stated_errors
 
 GOOD = {"kernel": "ring", "ctas": [1, 4], "configurations": 3, "median_permille": 10, "worst_permille": 20}
 
@@ -30,7 +30,7 @@ def refused(**changes: Any) -> ProfileError:
 
 @pytest.mark.slow
 def test_the_built_in_profiles_state_what_the_recordings_show() -> None:
-    measured = stated_errors(rows_of(TRACES))
+    measured = stated_errors(rows_of(TRACES, kernels=MEASURED_WITH))
     profiles = [load_profile(name) for name in profile_names()]
     assert {profile.device: list(profile.errors) for profile in profiles} == measured
 

@@ -14,11 +14,11 @@ MOST_WARPS = 4  #: more make the steps of the polling longer
 def blocked_times(folder, barrier):
     """Cycles that waits on this group took, over the rings of a device that were stamped by the clock alone."""
     taken = []
-    for path in sorted((TRACES / folder).glob("*-g1.parquet")):
+    for path in sorted((TRACES / folder).glob("producer_consumer-*-g1.parquet")):
         trace = read_trace(path)
         kinds = np.array([int(s.kind) for s in trace.meta.sites])
         groups = np.array([s.barrier == barrier for s in trace.meta.sites])
-        few = trace.meta.protocol == "producer_consumer" and trace.meta.params["consumer_warps"] <= MOST_WARPS
+        few = trace.meta.params["consumer_warps"] <= MOST_WARPS
         if not len(trace.events) or not few:
             continue
         enters = np.flatnonzero((kinds[trace.events.site] == EventKind.WAIT_ENTER) & groups[trace.events.site])

@@ -17,10 +17,11 @@ from pipesim.errors import EvidenceError
 from pipesim.lang.protocol import Protocol
 from pipesim.model.finding import FaultKind
 from pipesim.model.ops import Engine
-from tests.support.lanes import long_but, slow_but
+from pipesim.trace.files import read_meta
 from tests.support.paths import TRACES
+from tests.support.recordings import RECORDINGS, sampled, selection, size_of
 
-EVERY = sorted(str(path.relative_to(TRACES)) for path in TRACES.glob("*/*.parquet"))
+EVERY = RECORDINGS
 FAULTY = [name for name in EVERY if "-at-" in name]
 #: What hung because its protocol can: test_load_order.py is about them.
 HUNG = [name for name in EVERY if "/epilogue_residual-" in name and "-fto0-ki1-" in name]
@@ -41,9 +42,11 @@ def test_there_are_traces_of_two_chips() -> None:
             assert sum(name.startswith(f"{chip}/{kernel}-") for name in FILES) >= 11
 
 
-@pytest.mark.parametrize(
-    "name", long_but(FILES[::2], slow_but([name for name in FILES if name.startswith("h100/")][::3], FILES))
-)
+#: What every run of ``.ci/run`` replays: the selection, and whatever takes some hundredths of a second.
+REPLAYED = selection(RECORDINGS) | {name for name in FILES if size_of(name) < 12_000}
+
+
+@pytest.mark.parametrize("name", sampled(FILES, REPLAYED, fast=[name for name in FILES if "h100/" in name][::3]))
 def test_a_stored_trace_conforms(stored: Make, name: str) -> None:
     case = stored(name)
     result = case.conform()
@@ -58,8 +61,9 @@ def test_a_stored_trace_conforms(stored: Make, name: str) -> None:
 
 
 @pytest.mark.parametrize("name", [name for name in FILES if name.partition("/")[2].startswith(KERNELS + OF_H200)])
-def test_what_a_kernel_computed_was_right_in_every_launch(stored: Make, name: str) -> None:
-    meta = stored(name).trace.meta
+def test_what_a_kernel_computed_was_right_in_every_launch(name: str) -> None:
+    meta = read_meta(TRACES / name)
+    assert meta is not None
     assert (meta.status, meta.wrong_tiles) == ("finished", 0)
     assert meta.device.name == {"h100": "NVIDIA H100 80GB HBM3", "h200": "NVIDIA H200"}[name.partition("/")[0]]
     assert all(output["wrong"] == 0 for output in meta.extra["checked"].values())

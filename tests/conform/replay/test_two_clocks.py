@@ -21,9 +21,9 @@ import pytest
 from hwkernels.twins import REGISTRY
 from hwkernels.twins.twin import TENSOR_STRAY_NS
 from pipesim.trace.schema import Anchor
-from tests.support.paths import TRACES
+from tests.support.recordings import RECORDINGS
 
-BOTH = sorted(str(path.relative_to(TRACES)) for path in TRACES.glob("*/*-both*.parquet"))
+BOTH = [name for name in RECORDINGS if "-both" in name]
 TENSOR = [name for name in BOTH if "_sm90" in name]
 ALONE = [name for name in BOTH if "-g1-" in name and name not in TENSOR]
 FULL = [name for name in BOTH if "-g132-" in name and name not in TENSOR]
