@@ -14,12 +14,15 @@ def test_every_protocol_has_a_dozen_sizes() -> None:
     assert {name: len(sizes) for name, sizes in SIZES.items() if len(sizes) < 12} == {}
 
 
+def lane(name: str, params: Params) -> tuple[pytest.MarkDecorator, ...]:
+    """The first five sizes are in the fast lane; of the others every other one runs at length only."""
+    place = SIZES[name].index(params)
+    return () if place < 5 else (pytest.mark.long if place % 2 else pytest.mark.slow,)
+
+
 @pytest.mark.parametrize(
     ("name", "params"),
-    [
-        pytest.param(*case, id=label(*case), marks=() if case[1] in SIZES[case[0]][:5] else pytest.mark.slow)
-        for case in CASES
-    ],
+    [pytest.param(*case, id=label(*case), marks=lane(*case)) for case in CASES],
 )
 def test_it_ends_well_and_its_counts_are_pinned(name: str, params: Params) -> None:
     pinned = dict(line.split(": ") for line in COUNTS.read_text(encoding="utf-8").splitlines())

@@ -18,7 +18,7 @@ from pipesim.report.sentences.check import check_sentence
 from pipesim.targets import target_of
 from pipesim.timed.engine import simulate
 from pipesim.timed.profile import load_profile
-from tests.support.lanes import slow_but
+from tests.support.lanes import long_after, slow_but
 from tests.support.random_programs.registers import random_registers
 
 
@@ -106,7 +106,7 @@ def test_warps_of_a_group_that_ask_unlike_are_an_advisory() -> None:
 # the engines against each other
 
 
-@pytest.mark.parametrize("first", slow_but([0], range(0, 400, 100)))
+@pytest.mark.parametrize("first", long_after(2, slow_but([0], range(0, 400, 100))))
 def test_the_engines_agree_on_random_requests(first: int) -> None:
     """``tools/judge_proof.py --family registers`` runs as many as there is time for."""
     seen: Counter[object] = Counter()

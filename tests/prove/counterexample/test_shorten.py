@@ -19,6 +19,7 @@ from pipesim.prove.counterexample.play import Play
 from pipesim.prove.counterexample.shorten import shorten
 from pipesim.prove.refutation import Refutation
 from pipesim.targets import find
+from tests.support.lanes import long_after, slow_but
 from tests.support.random_programs.rings import random_ring
 
 BITES = {"epilogue_over_operands": {"tiles": 2}}  #: where the default sizes show nothing
@@ -130,8 +131,7 @@ def random_refutation(program: Program, seed: int) -> Refutation | None:
     return refutation(play)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("first", range(0, 300, 60))
+@pytest.mark.parametrize("first", long_after(2, slow_but([], range(0, 300, 60))))
 def test_no_move_of_a_random_programs_schedule_can_be_left_out(first: int) -> None:
     seen = shorter = 0
     for seed in range(first, first + 60):

@@ -31,7 +31,7 @@ from pipesim.prove.memory_order.may_fail import order_may_fail, reads_may_be_unf
 from pipesim.prove.memory_order.order import MemoryOrder
 from pipesim.prove.memory_order.warp_group import may_rely_on_a_wgmma
 from pipesim.targets import find
-from tests.support.lanes import slow_but
+from tests.support.lanes import long_after, slow_but
 from tests.support.memory_order_graph import Graph, Said
 from tests.support.protocol_sizes import SIZES
 from tests.support.random_programs.orders_and_scopes import random_orders
@@ -53,7 +53,7 @@ def both(program: Program) -> tuple[set[Said], set[Said]]:
 # the observer against the graph
 
 
-@pytest.mark.parametrize("first", slow_but([0], range(0, 400, 100)))
+@pytest.mark.parametrize("first", long_after(2, slow_but([0], range(0, 400, 100))))
 def test_the_observer_says_what_the_graph_says(first: int) -> None:
     seen: Counter[object] = Counter()
     for seed in range(first, first + 100):
@@ -90,7 +90,7 @@ def _reads(said: set[Said]) -> set[Said]:
     return {each for each in said if each[0] is FaultKind.READ_NOT_FENCED}
 
 
-@pytest.mark.parametrize("first", slow_but([0], range(0, 400, 100)))
+@pytest.mark.parametrize("first", long_after(2, slow_but([0], range(0, 400, 100))))
 def test_an_optional_rule_adds_findings_of_its_own_kind_and_hides_none(first: int) -> None:
     more: Counter[FaultKind] = Counter()
     for seed in range(first, first + 100):

@@ -15,7 +15,7 @@ from pipesim.prove.check import How, check
 from pipesim.prove.search.breadth_first import explore
 from pipesim.timed.engine import simulate
 from pipesim.timed.profile import load_profile
-from tests.support.lanes import slow_but
+from tests.support.lanes import long_after, slow_but
 from tests.support.random_programs.exits import ARRIVE, SYNC, one_in_each_cta, random_exits
 
 
@@ -48,7 +48,7 @@ def test_what_comes_to_a_cta_that_has_returned_is_a_fault_as_before() -> None:
     assert {shown.kind for shown in found.refutations} == {FaultKind.EXITED_CTA}
 
 
-@pytest.mark.parametrize("first", slow_but([0], range(0, 400, 100)))
+@pytest.mark.parametrize("first", long_after(2, slow_but([0], range(0, 400, 100))))
 def test_the_engines_agree_on_random_exits(first: int) -> None:
     """``tools/judge_proof.py --family exits`` runs as many as there is time for."""
     seen: Counter[object] = Counter()

@@ -24,7 +24,7 @@ from pipesim.prove.memory_order import may_fail
 from pipesim.prove.memory_order.faults import memory_faults_of
 from pipesim.prove.memory_order.may_fail import order_may_fail
 from pipesim.prove.search.with_clocks import MemorySearch, search_memory_order
-from tests.support.lanes import slow_but
+from tests.support.lanes import long_after, slow_but
 from tests.support.memory_order_graph import Graph
 from tests.support.random_programs.contested import contested
 
@@ -149,7 +149,7 @@ def _faulty(program: Program, seed: int) -> bool:
     return bool(graph.faults())
 
 
-@pytest.mark.parametrize("first", slow_but([0], range(0, 300, 100)))
+@pytest.mark.parametrize("first", long_after(2, slow_but([0], range(0, 300, 100))))
 def test_no_schedule_at_random_contradicts_a_proof(first: int) -> None:
     wrong, seen = contradictions(range(first, first + 100))
     assert wrong == []
@@ -157,7 +157,7 @@ def test_no_schedule_at_random_contradicts_a_proof(first: int) -> None:
     assert all(seen[each] >= 5 for each in wanted), seen
 
 
-@pytest.mark.parametrize("first", slow_but([0], range(0, 300, 100)))
+@pytest.mark.parametrize("first", long_after(2, slow_but([0], range(0, 300, 100))))
 def test_nor_one_of_reads_under_the_strict_rule(first: int) -> None:
     wrong, seen = contradictions(range(first, first + 100), overwrites=True)
     assert wrong == []
