@@ -11,6 +11,7 @@ deadline. The scheduler of pytest-xdist sees names of tests, not marks, so they 
 from __future__ import annotations
 
 import gc
+import os
 import signal
 import threading
 from collections.abc import Iterator
@@ -25,6 +26,10 @@ if TYPE_CHECKING:
     from xdist.remote import Producer
 
     from pipesim.trace.schema import TraceMeta
+
+
+#: A small matrix is inverted in no time by one thread; several wait for one another in a loop, as long as others run.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # before anybody imports numpy
 
 
 def needs_gpu(nodeid: str) -> bool:
@@ -83,6 +88,19 @@ def recordings_described_once() -> Iterator[None]:
         return once(path) if recordings in path.parents else read_meta(path)
 
     with mock.patch.object(library, "read_meta", read):
+        yield
+
+
+@pytest.fixture(autouse=True, scope="session")
+def ready_made_protocols_recorded_once() -> Iterator[None]:
+    """A process makes the program of a ready-made protocol once for each of its sizes, not for each command.
+
+    Programs cannot be changed. That every role was recorded twice, to see that it is deterministic, is not forgotten: a
+    program for which that was not asked is not given to one who asks.
+    """
+    from tests.support.made_once import made_once
+
+    with made_once():
         yield
 
 

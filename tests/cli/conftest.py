@@ -88,12 +88,16 @@ Call = Callable[..., Answer]
 
 @pytest.fixture(autouse=True)
 def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A folder of its own, 80 columns, no GPU whatever this machine has."""
+    """A folder of its own, 80 columns, one processor, no GPU: whatever this machine has.
+
+    What several processes do is asked for with ``--jobs``: each is a new Python, which imports all anew.
+    """
 
     def no_gpu(ordinal: int = 0) -> launch.DeviceInfo:
         raise HardwareError("no usable GPU was found", cause="no NVIDIA driver")
 
     monkeypatch.setattr(launch, "require_gpu", no_gpu)
+    monkeypatch.setattr("pipesim.answers.spread.processors", lambda: 1)
     monkeypatch.chdir(tmp_path)
     for name in ("COLUMNS", "NO_COLOR", "FORCE_COLOR", "TTY_COMPATIBLE", "TTY_INTERACTIVE"):
         monkeypatch.delenv(name, raising=False)
