@@ -91,19 +91,6 @@ def recordings_described_once() -> Iterator[None]:
         yield
 
 
-@pytest.fixture(autouse=True, scope="session")
-def ready_made_protocols_recorded_once() -> Iterator[None]:
-    """A process makes the program of a ready-made protocol once for each of its sizes, not for each command.
-
-    Programs cannot be changed. That every role was recorded twice, to see that it is deterministic, is not forgotten: a
-    program for which that was not asked is not given to one who asks.
-    """
-    from tests.support.made_once import made_once
-
-    with made_once():
-        yield
-
-
 def pytest_collection_finish() -> None:
     """What collection made lives to the end: without it each full garbage collection walks fifteen thousand tests.
 

@@ -46,7 +46,7 @@ class TableSource:
 
     def _build(self, params: Params) -> Program:
         self.check(params)
-        return find(self.protocol).build(params)
+        return find(self.protocol).build(params, twice=False)
 
 
 def _head(protocol: str) -> tuple[str, ...]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
@@ -18,6 +18,7 @@ from pipesim.errors import HardwareError
 from pipesim.trace.files import read_trace, write_trace
 from pipesim.trace.library import trace_folder
 from pipesim.trace.schema import EventKind, Trace
+from tests.support.made_once import made_once
 from tools import schemas
 
 USUAL = "producer_consumer-al1-cw2-s4-tb16384-t64-w600-g1.parquet"  # the default parameters
@@ -84,6 +85,13 @@ class Answer:
 
 
 Call = Callable[..., Answer]
+
+
+@pytest.fixture(autouse=True)
+def ready_made_protocols_recorded_once() -> Iterator[None]:
+    """A process makes the program of a ready-made protocol once for each of its sizes, not for each command."""
+    with made_once():
+        yield
 
 
 @pytest.fixture(autouse=True)

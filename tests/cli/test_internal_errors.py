@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import subprocess
@@ -189,15 +190,22 @@ def ended(words: str, *, out: str = "", err: str = "", unbuffered: str = "") -> 
 
 needs_full = pytest.mark.skipif(not Path("/dev/full").exists(), reason="only Linux has a disk that is always full")
 RUN = f"run {PC} -p tiles=2"
+FULL, CLOSED = "2>/dev/full", "2>&-"
 
 
 @needs_full
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("words", "code"),
-    [(RUN, 0), (f"{RUN} --json", 0), ("run nothing", 2), ("run nothing --json", 2), ("--nonsense", 2), ("", 2)],
-)
-@pytest.mark.parametrize("err", ["2>/dev/full", "2>&-"])
+    ("words", "code", "err"),
+    [
+        (RUN, 0, FULL), (f"{RUN} --json", 0, CLOSED), ("run nothing", 2, CLOSED), ("run nothing --json", 2, FULL),
+        ("--nonsense", 2, FULL), ("--nonsense", 2, CLOSED), ("", 2, FULL), ("", 2, CLOSED),
+        pytest.param(RUN, 0, CLOSED, marks=pytest.mark.long),
+        pytest.param(f"{RUN} --json", 0, FULL, marks=pytest.mark.long),
+        pytest.param("run nothing", 2, FULL, marks=pytest.mark.long),
+        pytest.param("run nothing --json", 2, CLOSED, marks=pytest.mark.long),
+    ],
+)  # fmt: skip
 def test_a_standard_error_that_takes_nothing_changes_no_exit_code(words: str, code: int, err: str) -> None:
     done = ended(words, err=err)
     assert (done.returncode, done.stderr) == (code, "")
@@ -208,10 +216,16 @@ def test_a_standard_error_that_takes_nothing_changes_no_exit_code(words: str, co
 @needs_full
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "words",
-    [RUN, f"{RUN} --json", "list", "--help", "run --help", "--version", f"export {PC} --to promela", "completion bash"],
-)
-@pytest.mark.parametrize("unbuffered", ["", "1"])
+    ("words", "unbuffered"),
+    [
+        *itertools.product(["--help", "run --help", "--version", "completion bash"], ["", "1"]),
+        (RUN, ""), (f"{RUN} --json", "1"), ("list", "1"), (f"export {PC} --to promela", ""),
+        pytest.param(RUN, "1", marks=pytest.mark.long),
+        pytest.param(f"{RUN} --json", "", marks=pytest.mark.long),
+        pytest.param("list", "", marks=pytest.mark.long),
+        pytest.param(f"export {PC} --to promela", "1", marks=pytest.mark.long),
+    ],
+)  # fmt: skip
 def test_a_full_standard_output_is_an_error(words: str, unbuffered: str) -> None:
     done = ended(words, out=">/dev/full", unbuffered=unbuffered)
     assert (done.returncode, done.stdout) == (2, "")
@@ -222,11 +236,19 @@ def test_a_full_standard_output_is_an_error(words: str, unbuffered: str) -> None
 
 @needs_full
 @pytest.mark.slow
-@pytest.mark.parametrize("words", [RUN, f"{RUN} --json", "--help", "list"])
-def test_a_closed_standard_output_is_what_the_caller_wanted(words: str) -> None:
-    for closed in (">&-", ">&- 2>&-", "<&- >&- 2>&-"):
-        done = ended(words, out=closed)
-        assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+@pytest.mark.parametrize(
+    ("words", "closed"),
+    [
+        *itertools.product(["--help", "list"], (">&-", ">&- 2>&-", "<&- >&- 2>&-")),
+        (RUN, ">&-"), (f"{RUN} --json", ">&- 2>&-"), (RUN, "<&- >&- 2>&-"),
+        pytest.param(f"{RUN} --json", ">&-", marks=pytest.mark.long),
+        pytest.param(RUN, ">&- 2>&-", marks=pytest.mark.long),
+        pytest.param(f"{RUN} --json", "<&- >&- 2>&-", marks=pytest.mark.long),
+    ],
+)  # fmt: skip
+def test_a_closed_standard_output_is_what_the_caller_wanted(words: str, closed: str) -> None:
+    done = ended(words, out=closed)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
 
 @needs_full

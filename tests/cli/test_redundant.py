@@ -71,18 +71,21 @@ def test_a_step_that_takes_too_long_is_left_out_and_said(capsys: pytest.CaptureF
     assert [each["why"] for each in report["redundant"]["left_out"]] == ["time"]
 
 
-@pytest.mark.slow
-def test_every_removal_in_the_page_of_a_protocol_is_proved_by_itself() -> None:
+@pytest.mark.parametrize(
+    "name", [RING, pytest.param("persistent_scheduler", marks=[pytest.mark.slow, pytest.mark.long])]
+)
+def test_every_removal_is_proved_by_itself(name: str) -> None:
     """By the whole check of the edited program, which knows nothing of removals; and the page has just these."""
-    target = find("persistent_scheduler")
+    target = find(name)
     program, report = target.build(), redundant(target, {})
+    assert report.alone
     for each in report.alone:
         edited = without(program, each.removal)
         assert edited is not None
         assert check(edited).verdict is Verdict.PROVED
     page = redundant_doc.written(redundant_doc.PAGE.read_text(encoding="utf-8"))
-    named = [row for row in page if row.startswith("| `persistent_scheduler` ")]
-    assert [each.said for each in report.alone] == [row.split(" | ")[1] for row in named]
+    named = [row.split(" | ")[1] for row in page if row.startswith(f"| `{name}` ")]
+    assert named == ([] if name == RING else [each.said for each in report.alone])
 
 
 def test_the_page_is_checked(capsys: pytest.CaptureFixture[str]) -> None:

@@ -2,7 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import pytest
+
+from tests.support.made_once import made_once
+
+
+@pytest.fixture(autouse=True)
+def ready_made_protocols_recorded_once() -> Iterator[None]:
+    """A process makes the program of a ready-made protocol once for each of its sizes, not for each command."""
+    with made_once():
+        yield
 
 
 @pytest.fixture(autouse=True)

@@ -11,12 +11,17 @@ from pipesim.protocols.catalog import BUILT_IN
 from pipesim.targets import Target
 
 MOST = 600  #: programs that are kept at a time
+_KEPT: dict[tuple[object, ...], Program] = {}  #: by function, parameters and whether it was recorded twice
 
 
 @contextmanager
 def made_once() -> Iterator[None]:
-    """Inside, a ready-made protocol with the same parameters is recorded once. What is refused is refused again."""
-    kept: dict[tuple[object, ...], Program] = {}
+    """Inside, a ready-made protocol with the same parameters is recorded once. What is refused is refused again.
+
+    Not where a test changes what a protocol does by replacing something that its function calls: programs cannot be
+    changed, their makers can. That every role was recorded twice, to see that it is deterministic, is not forgotten: a
+    program for which that was not asked is not given to one who asks.
+    """
     functions = frozenset(BUILT_IN.values())
     make = Target._flatten
 
@@ -26,12 +31,12 @@ def made_once() -> Iterator[None]:
             return make(self, given, twice=twice, most=most)
         key = (self.function, *sorted((self.defaults | given).items()))
         for asked in (True,) if twice else (True, False):
-            if (*key, asked) in kept:
-                return kept[*key, asked]
+            if (*key, asked) in _KEPT:
+                return _KEPT[*key, asked]
         program = make(self, given, twice=twice, most=most)
-        if len(kept) >= MOST:
-            kept.clear()
-        kept[*key, twice] = program
+        if len(_KEPT) >= MOST:
+            _KEPT.clear()
+        _KEPT[*key, twice] = program
         return program
 
     with mock.patch.object(Target, "_flatten", made):

@@ -59,6 +59,8 @@ class Regions:
         self._regions: dict[int, BranchRegion] = {}
         self._ahead: dict[int, tuple[int, ...]] = {}
         self._only_exits: dict[int, bool] = {}
+        self._ends_otherwise: dict[int, bool] = {}
+        self._polls: dict[int, bool] = {}
         self._steps = 0
 
     def successors(self, position: int) -> tuple[int, ...]:
@@ -212,15 +214,20 @@ class Regions:
 
     def polls(self, position: int) -> bool:
         """Whether this load is in a loop that synchronises nothing and keeps its address: it waits for a store."""
-        return bool(self._loop(position, frozenset(self.uses.needs[position])))
+        if position not in self._polls:
+            self._polls[position] = bool(self._loop(position, frozenset(self.uses.needs[position])))
+        return self._polls[position]
 
     def ends_otherwise(self, position: int) -> bool:
         """Whether the loop around a try may end by more than its answer, as one that asks a few times does."""
         if position in self.waits:
             return self.waits[position]
-        loop = self._loop(position, frozenset())
-        answers = follow_from(position, loop, self.function.body, self.uses)
-        return any(guard is None or guard.register not in answers for guard in self._exits(loop))
+        if position not in self._ends_otherwise:
+            loop = self._loop(position, frozenset())
+            answers = follow_from(position, loop, self.function.body, self.uses)
+            exits = self._exits(loop)
+            self._ends_otherwise[position] = any(each is None or each.register not in answers for each in exits)
+        return self._ends_otherwise[position]
 
     @cached_property
     def with_accesses(self) -> frozenset[int]:

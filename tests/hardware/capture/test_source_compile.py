@@ -10,11 +10,13 @@ import pytest
 from hwkernels.device.compile import compile_source
 from hwkernels.device.sources import RECORDER
 from pipesim.errors import CompileError, UsageError
+from tests.support.lanes import long_after, slow_after
 from tests.support.paths import EXAMPLES
 
 ROWSUM, BEFORE = EXAMPLES / "rowsum.cu", EXAMPLES / "rowsum_before.cu"
 BUILDS = [{}, {"PIPESIM_CLOCK": "1"}, {"PIPESIM_CLOCK": "2"}, {"PIPESIM_EAGER": "1"}, {"PIPESIM_CHECKED": "0"}]
 NVCC = shutil.which("nvcc")
+FAR = {"PIPESIM_TRACE": "1", "PIPESIM_CLOCK": "2", "PIPESIM_MEMORY": "0", "PIPESIM_CHECKED": "0"}
 
 
 def test_what_was_added_is_whole_lines():
@@ -41,16 +43,23 @@ def test_every_traced_build_compiles_without_a_warning(switches):
     assert "PipesimLaunch" in compiled.entry
 
 
-@pytest.mark.slow
 @pytest.mark.skipif(NVCC is None, reason="there is no nvcc here")
-@pytest.mark.parametrize("standard", ["c++14", "c++17"])
 @pytest.mark.parametrize(
-    "switches",
-    [
-        {"PIPESIM_TRACE": "0"},
-        {"PIPESIM_TRACE": "1"},
-        {"PIPESIM_TRACE": "1", "PIPESIM_CLOCK": "2", "PIPESIM_MEMORY": "0", "PIPESIM_CHECKED": "0"},
-    ],
+    ("standard", "switches"),
+    long_after(
+        3,
+        slow_after(
+            0,
+            [
+                ("c++14", {"PIPESIM_TRACE": "1"}),
+                ("c++17", {"PIPESIM_TRACE": "0"}),
+                ("c++17", FAR),
+                ("c++14", {"PIPESIM_TRACE": "0"}),
+                ("c++17", {"PIPESIM_TRACE": "1"}),
+                ("c++14", FAR),
+            ],
+        ),
+    ),
 )
 def test_nvcc_has_nothing_to_say(tmp_path, standard, switches):
     flags = ["-arch=sm_90a", f"-std={standard}", "-Xcompiler", "-Wall,-Wextra,-Werror", "-Werror", "all-warnings"]

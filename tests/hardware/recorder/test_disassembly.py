@@ -58,7 +58,7 @@ CHANGES = [{}, {"ARRIVE_LANES": 32}, {"STAGES": 1}, {"CONSUMER_WARPS": 8, "TILE_
 @pytest.mark.slow
 @pytest.mark.parametrize("memory", [0, 1])
 @pytest.mark.parametrize("clock", long_but([0], slow_but([0], [0, 1])))
-@pytest.mark.parametrize("change", slow_but([{}], CHANGES))
+@pytest.mark.parametrize("change", long_but([CHANGES[0], CHANGES[3]], slow_but([{}], CHANGES)))
 def test_clocks_are_read_in_the_order_of_the_source(memory, clock, change, tmp_path):
     build = RING | change | {"PIPESIM_MEMORY": memory, "PIPESIM_CLOCK": clock}
     found = letters(compile_cubin(SOURCE, build).cubin, tmp_path)

@@ -37,7 +37,7 @@ def twin(name: str, options: RewriteOptions = ALL) -> Instrumented:
 
 
 @pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.long) for seed in (1, 2))])
 def test_every_step_of_every_warp_is_read_back(name: str, seed: int) -> None:
     """Tries fail and are repeated as often as the seed says, which changes no event but the answers of tries."""
     kernel = twin(name)

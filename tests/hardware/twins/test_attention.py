@@ -112,9 +112,9 @@ def sass(cubin: bytes, folder: Path) -> str:
 @pytest.mark.parametrize(("name", "change", "copies", "memory"), [
     (SPLIT, {"qk_stages": 2}, 2 + 2, ""),  # slices of K, V in the loop and at the end
     (SPLIT, {"qk_stages": 2}, 2 + 2, "shared"),
-    (SPLIT, {"qk_stages": 2}, 2 + 2, "device"),
+    pytest.param(SPLIT, {"qk_stages": 2}, 2 + 2, "device", marks=pytest.mark.long),
     (FUSED, {}, 2, ""),
-    (FUSED, {}, 2, "shared"),
+    pytest.param(FUSED, {}, 2, "shared", marks=pytest.mark.long),
     (FUSED, {"stages": 2, "depth": 64, "num_consumer": 1}, 2, "device"),
 ])  # fmt: skip
 def test_the_products_are_issued_one_behind_the_other(name, change, copies, memory, tmp_path):

@@ -111,9 +111,9 @@ def test_the_fused_ring_computes_and_wrong_twins_are_noticed(tmp_path):
 @pytest.mark.slow
 @pytest.mark.parametrize(("name", "params"), [
     (FUSED, sizes(FUSED, stages=5, kv_blocks=3, depth=64, pingpong=0, block_n=64)),
-    (FUSED, sizes(FUSED, stages=2, kv_blocks=2, num_consumer=1)),
     (SPLIT, sizes(SPLIT, stages=2, kv_blocks=3, qk_stages=2, block_n=64)),
-    (SPLIT, sizes(SPLIT, stages=1, kv_blocks=4, **SMALL)),
+    pytest.param(FUSED, sizes(FUSED, stages=2, kv_blocks=2, num_consumer=1), marks=pytest.mark.long),
+    pytest.param(SPLIT, sizes(SPLIT, stages=1, kv_blocks=4, **SMALL), marks=pytest.mark.long),
 ])  # fmt: skip
 def test_so_do_both_kernels_in_other_sizes(name, params, tmp_path):
     assert noticed(name, params, built(name, params, tmp_path)) == ""

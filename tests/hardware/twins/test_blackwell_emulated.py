@@ -339,10 +339,11 @@ def give_up_early(name: str, kernel: Emulated) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("seeds", [1, pytest.param(3, marks=pytest.mark.long)])
 @pytest.mark.parametrize("name", CASES)
-def test_it_computes_and_does_what_its_protocol_says_and_wrong_twins_are_noticed(name, tmp_path):
+def test_it_computes_and_does_what_its_protocol_says_and_wrong_twins_are_noticed(name, seeds, tmp_path):
     case, kernel = CASES[name], build(name, tmp_path)
-    for number, seed in itertools.product(range(len(case.problems)), range(2)):
+    for number, seed in itertools.product(range(len(case.problems)), range(seeds)):
         assert noticed(name, *run(case, kernel, number, seed)) == ""
     for number, twin in enumerate(case.twins, start=1):
         found = noticed(name, *run(case, kernel, twin.problem, 0, number))

@@ -25,9 +25,10 @@ from pipesim.trace.sites import site_table
 KERNELS = [pytest.param(kernel, id=name) for name, kernel in REGISTRY.items()]
 COUNTED = [pytest.param(kernel, id=name) for name, kernel in REGISTRY.items() if kernel.loop is None]
 #: Configurations that were recorded, and whether the fast lane has it: the first three of each kernel, then one in
-#: three; of the 88 of producer_consumer one in eight. That all of them conform is in ``test_stored_traces.py``.
+#: six, and at length one in three; of the 88 of producer_consumer one in eight of that. That all of them conform is in
+#: ``test_stored_traces.py``.
 _RECORDED = [
-    (kernel, recorded, f"{name}-{n}", place < 3)
+    (kernel, recorded, f"{name}-{n}", () if place < 3 else (pytest.mark.long if place % 2 else pytest.mark.slow,))
     for name, kernel in REGISTRY.items()
     for place, (n, recorded) in enumerate(
         (n, recorded) for n, recorded in enumerate(kernel.recorded) if kernel.loop is None or n % 8 == 0
@@ -38,8 +39,8 @@ _RECORDED = [
 
 def _cases(*, counted: bool) -> list[ParameterSet]:
     return [
-        pytest.param(kernel, recorded, id=name, marks=() if fast else pytest.mark.slow)
-        for kernel, recorded, name, fast in _RECORDED
+        pytest.param(kernel, recorded, id=name, marks=lane)
+        for kernel, recorded, name, lane in _RECORDED
         if kernel.loop is None or not counted
     ]
 
