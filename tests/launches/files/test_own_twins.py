@@ -15,6 +15,7 @@ from pipesim.ptx.extract import extract, with_contents_read
 from pipesim.ptx.flow.wanted import Need
 from pipesim.ptx.launch.values import Launch, Pointer
 from pipesim.targets import find
+from tests.support.lanes import long_but, slow_but
 from tests.support.ptx_twins import twin_ptx
 from tests.support.spools import record_of, values_of, write_spool
 
@@ -24,6 +25,7 @@ NAMES = (
     "producer_consumer", "cluster_multicast", "persistent_scheduler", "gemm_sm90", "attention_sm90",
     "attention_sm90_fused", "epilogue_residual",
 )  # fmt: skip
+SAMPLED = ("cluster_multicast", "gemm_sm90", "attention_sm90", "epilogue_residual")  #: in the slow lane
 
 
 def through_a_record(tmp_path: Path, given: Launch, text: str) -> Launch:
@@ -46,7 +48,7 @@ def without_idle_memory(launch: Launch, kernel: KernelText) -> Launch:
     return with_contents_read(kernel.module, replace(launch, parameters=tuple(parameters)))
 
 
-@pytest.mark.parametrize("name", [NAMES[0], *(pytest.param(name, marks=pytest.mark.slow) for name in NAMES[1:])])
+@pytest.mark.parametrize("name", long_but(["producer_consumer", *SAMPLED], slow_but(NAMES[:1], NAMES)))
 def test_the_launch_file_is_the_same(tmp_path: Path, name: str) -> None:
     given = launch_of(registered(name), find(name).defaults, 2)
     made = through_a_record(tmp_path, given, twin_ptx(name, ()))
