@@ -21,7 +21,7 @@ from pipesim.errors import ParameterError, UsageError
 from pipesim.targets import find
 from pipesim.trace.sites import site_table
 from tests.support.cuda_tools import nvdisasm
-from tests.support.lanes import slow_after, slow_but
+from tests.support.lanes import slow_but
 
 
 @pytest.mark.parametrize(
@@ -152,8 +152,17 @@ def test_a_wrong_table_is_seen(name, tmp_path):
         differences(name, table_file, params_of(name, 0))
 
 
-@pytest.mark.parametrize(("n", "traced"), slow_after(1, [(1, 0), (2, 1)]))
-@pytest.mark.parametrize("name", slow_but(["gemm_sm100"], CASES))
+def lane(name: str, traced: int) -> tuple[pytest.MarkDecorator, ...]:
+    """Of every kernel one build is in ``.ci/run``, in turn with records and without, and one only at length."""
+    if (name, traced) == ("gemm_sm100", 0):
+        return ()
+    return (pytest.mark.slow,) if (sorted(CASES).index(name) + traced) % 2 else (pytest.mark.long,)
+
+
+BUILDS = [pytest.param(name, n, traced, marks=lane(name, traced)) for name in CASES for n, traced in ((1, 0), (2, 1))]
+
+
+@pytest.mark.parametrize(("name", "n", "traced"), BUILDS)
 def test_it_compiles_without_a_word(name, n, traced):
     """The first setting is that of the machine code, below."""
     values = defines(name, params_of(name, n)) | {"PIPESIM_TRACE": traced}

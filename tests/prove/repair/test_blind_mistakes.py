@@ -15,10 +15,14 @@ SLOW = {
     "persistent_gemm.no_store_wait", "persistent_gemm.one_id", "persistent_gemm.reset", "attention.ke_for_ve",
     "ping_pong_mbarriers.no_order_wait", "two_groups.o_no_wait", "two_groups.k_released_late_wrong",
 }  # fmt: skip
+#: Of each kernel every other slip runs in ``.ci/run``, and all of them at length.
 EVERY = [
-    pytest.param(f"{name}.{slip}", marks=[pytest.mark.slow] if f"{name}.{slip}" in SLOW else [])
+    pytest.param(
+        f"{name}.{slip}",
+        marks=[pytest.mark.slow] * (f"{name}.{slip}" in SLOW) + [pytest.mark.long] * (place % 2),
+    )
     for name, (_, slips) in KERNELS.items()
-    for slip in slips
+    for place, slip in enumerate(slips)
 ]
 
 
