@@ -20,6 +20,7 @@ from pipesim.errors import HardwareError, MissingExtraError
 from pipesim.protocols.limits import MAX_SMEM
 from pipesim.targets import find
 from pipesim.trace.consistency import check_trace
+from tests.support.lanes import long_but, slow_but
 
 NAME = "attention_sm90_fused"
 SMALL = {"depth": 64, "block_n": 64}
@@ -120,8 +121,11 @@ def test_the_odd_sizes_can_be_recorded():
         assert repr(wanted.params) not in stored
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("name", WRONG)
+#: One for each way in which a launch ends.
+SAMPLED = ("V is kept", "V loaded as K", "recorded with the stage of V")
+
+
+@pytest.mark.parametrize("name", long_but(SAMPLED, slow_but([], WRONG)))
 def test_the_wrong_twins_compile_to_other_machine_code(name, tmp_path, monkeypatch):
     wanted = replace(request({"kv_blocks": 9, "stages": 3}), encoding="tagged")  # a record that says its stage
     right = wanted.subject.build(wanted, "shared")
