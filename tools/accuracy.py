@@ -69,7 +69,7 @@ class AccuracyRow:
 def row(trace: Trace, part: SplitPart, profile: Profile) -> AccuracyRow:
     """Simulate what was recorded, and compare."""
     meta = trace.meta
-    program = launched(find(meta.protocol).build(meta.params, grid=meta.grid), trace)
+    program = launched(find(meta.protocol).build(meta.params, grid=meta.grid), meta)
     found, made = measured(trace), simulated(program, profile, trace)
     waits = [
         (mine, made.spent[name])

@@ -55,7 +55,7 @@ def limited(stored: StoredTrace) -> Limited | None:
         return None
     measured = read_trace(stored.path)
     profile = profile_for(meta.device.name)
-    simulated = simulate(launched(program, measured), profile, traced=True, also=optional_of(meta)).trace
+    simulated = simulate(launched(program, meta), profile, traced=True, also=optional_of(meta)).trace
     sides = bottleneck(like(simulated, measured)), bottleneck(measured)
     return Limited(meta.protocol, meta.device.name, stored.path.name, *sides)
 

@@ -23,6 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import lsq_linear
 
+from pipesim.conform.compare import launched
 from pipesim.conform.steady import one_cta, read
 from pipesim.conform.timing import median_period
 from pipesim.model.program import Program
@@ -39,6 +40,7 @@ from pipesim.trace.split import FILE, Split, SplitPart, read_split
 Gaps = dict[tuple[str, str, str, str, str], tuple[int, int]]  #: of an agent, from a site to the next: cycles, how often
 
 ENCODING = "positional"  #: of the recordings whose events are fitted to, where there are any: other records take longer
+MEMORY = "shared"  #: where they store their records first: into the device's memory takes longer
 WAITS = (EventKind.WAIT_ENTER, EventKind.TRY)
 STEP, LEAST_STEP = 0.05, 8.0  #: of a constant, for the slopes: the simulation counts whole cycles
 NEWER = ("took_ms",)  #: what a recording says that is of the kernels as they are now
@@ -125,12 +127,12 @@ def recordings(device: str, kernel: str, *, held: bool, recent: bool = False) ->
         part = split.of_trace(meta)
         if part is SplitPart.SEALED or (part is SplitPart.HELD_OUT) is not held:
             continue
-        program = find(meta.protocol).build(meta.params, grid=meta.grid)
-        program = replace(program, grid=max(1, meta.grid // program.ctas))
+        program = launched(find(meta.protocol).build(meta.params, grid=meta.grid), meta)
         plain = [statistics.median(run.cycles) for run in meta.runs if not run.traced and run.cycles]
         recorded = [statistics.median(run.cycles) for run in meta.runs if run.traced and run.cycles]
         trace = read_trace(stored.path)
         whole = not meta.window and len(trace.events) > 0 and meta.extra.get("encoding") == encoding
+        whole = whole and meta.memory == MEMORY
         reading = read(trace) if whole else None
         found.append(
             Recorded(

@@ -16,7 +16,7 @@ from pipesim.conform.steady import one_cta
 from pipesim.model.groups import ACCESSES, MEETINGS
 from pipesim.model.ops import Engine, Op, Operation, operand
 from pipesim.model.program import Program
-from pipesim.timed.costs import NO_LIMIT, Prices
+from pipesim.timed.costs import Prices
 from pipesim.timed.profile import Profile
 from pipesim.timed.work import QUARTERS
 from pipesim.trace.meaning import WAITS_FROM, waited_for
@@ -130,7 +130,7 @@ def engines_busy(program: Program, profile: Profile, cycles: int) -> dict[str, i
         for op, line in zip(code, lines, strict=True):
             if op[0] == Op.ENGINE_WORK:
                 cost = price(op, line)
-                key = "matrix engine", agent.cta, agent.warp % QUARTERS if cost.ahead < NO_LIMIT else -1
+                key = "matrix engine", agent.cta, agent.warp % QUARTERS if cost.products else -1
                 busy[key] = busy.get(key, 0) + cost.engine
             elif op[0] == Op.TMA_LOAD:
                 key = "copy engine", agent.cta, -1

@@ -7,7 +7,7 @@ operation's line keeps its work. How long an amount takes is a latency profile's
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 #: Class of work → what one unit of it is. All amounts are of one warp.
 WORK_CLASSES: dict[str, str] = {
@@ -58,3 +58,7 @@ class Work:
     def amount(self, kind: str) -> int:
         """How many units of this class, 0 if it has none."""
         return dict(self.amounts).get(kind, 0)
+
+    def without(self, kind: str) -> Work:
+        """The same with no unit of this class."""
+        return replace(self, amounts=tuple(each for each in self.amounts if each[0] != kind))

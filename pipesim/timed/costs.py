@@ -23,8 +23,6 @@ from pipesim.timed.profile import OF_INSTRUCTIONS, Profile, scaled
 from pipesim.timed.work import Works
 from pipesim.trace.sites import kinds
 
-NO_LIMIT = 1 << 40  #: more cycles than any run has
-
 
 @dataclass(frozen=True)
 class Cost:
@@ -34,9 +32,9 @@ class Cost:
     is woken). ``engine``: until the copy engine may start the next. ``flight``: from the start to the last byte, -1 for
     an operation that puts nothing under way. ``demand``: of ``busy`` the cycles that it takes the issue slots of its
     quarter of the SM; 0 where nobody can slow it. With ``in_memory`` not 0: those that it takes the SM's shared memory,
-    which serves one access after another; alone, the access is served in the first ``in_memory`` cycles. ``ahead``: of
-    a multiplication by the tensor core of a quarter, how many cycles of work that core may have before it when its
-    agent continues; else :data:`NO_LIMIT`.
+    which serves one access after another; alone, the access is served in the first ``in_memory`` cycles.
+    ``products``: in how many instructions a tensor core of a quarter multiplies, of which one is issued each
+    ``interval`` cycles; 0 of what the engine of a whole CTA does.
     """
 
     busy: int
@@ -45,7 +43,8 @@ class Cost:
     flight: int = -1
     demand: int = 0
     in_memory: int = 0
-    ahead: int = NO_LIMIT
+    products: int = 0
+    interval: int = 0
 
 
 class ProgramValues:
@@ -86,10 +85,11 @@ class Prices:
         """What an operation costs, with the work that it does: all of its time, or what comes after it."""
         work = self._works.of_line.get(line)
         if work is not None and op[0] == Op.ENGINE_WORK:
-            issue, cycles, ahead = self._works.multiplication(work)
+            issue, interval, cycles = self._works.multiplication(work)
             busy = self._values["other.issue"] + issue
-            demand = min(busy, work.amount("products")) if self._works.demand(work) else 0
-            return Cost(busy, engine=cycles, flight=0, demand=demand, ahead=ahead)
+            products = max(1, work.amount("products"))
+            demand = min(busy, products) if self._works.demand(work) else 0
+            return Cost(busy, engine=cycles, flight=0, demand=demand, products=products, interval=interval)
         if work is not None and op[0] in WORKS:
             cycles = self._works.cycles(work) + work_record(self._program, self._record) * len(kinds(op))
             moved, in_memory = self._works.moving(work) if op[0] in ACCESSES else (0, 0)

@@ -19,7 +19,7 @@ from pipesim.model.ops import Engine, Op, Operation, operand
 from pipesim.model.program import Program, meeting_name
 from pipesim.model.trips import common_trips
 from pipesim.timed.bound import Bound, ring_law
-from pipesim.timed.costs import NO_LIMIT, Prices, record_cycles
+from pipesim.timed.costs import Prices, record_cycles
 from pipesim.timed.earliest import Earliest, Event, EventPart
 from pipesim.timed.profile import Profile
 from pipesim.timed.work import QUARTERS
@@ -119,7 +119,7 @@ def _busy(
                 busy += cost.busy
             if cost.engine:
                 engine = "the matrix engine" if op[0] == Op.ENGINE_WORK else "the copy engine"
-                quarter = program.agents[agent].warp % QUARTERS if cost.ahead < NO_LIMIT else -1
+                quarter = program.agents[agent].warp % QUARTERS if cost.products else -1
                 engines[engine, cta, quarter] = engines.get((engine, cta, quarter), 0) + cost.engine
         roles[role] = max(busy, roles.get(role, 0))
     worst: dict[str, int] = {}

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from pipesim.model.program import Program
-from pipesim.timed.costs import NO_LIMIT, Cost
+from pipesim.timed.costs import Cost
 from pipesim.timed.profile import Profile
 from pipesim.timed.resources import IssueSlots, SharedMemory
+from pipesim.timed.tensor_cores import TensorCores
 from pipesim.timed.work import QUARTERS
 
 
@@ -13,8 +14,8 @@ class Engines:
     """When each of them is free again, in cycles.
 
     ``matrix_free``: of each CTA one for all its multiplications whose work is not known, and one of each quarter.
-    ``multiplied``: when a matrix engine ends what an agent gave it last. ``issuing``: who issues a multiplication, and
-    when its tensor core takes the last of it.
+    ``multiplied``: when the first of these ends what an agent gave it last. ``issuing``: who issues a
+    multiplication, and has not gone on.
     """
 
     def __init__(self, program: Program, profile: Profile) -> None:
@@ -24,9 +25,10 @@ class Engines:
         self.cold = [True] * program.ctas
         self.matrix_free = [0] * (program.ctas * (1 + QUARTERS))
         self.multiplied = [0] * len(program.agents)
-        self.memory = SharedMemory(program.agents)
+        self.cores = TensorCores(program.agents, profile["mma.queue"])
+        self.memory = SharedMemory(program.agents, profile["shared.bytes_per_kcycle"])
         self.slots = IssueSlots(program.agents, profile["mma.slots_permille"])
-        self.issuing: dict[int, int] = {}
+        self.issuing: set[int] = set()
 
     def copies(self, agent: int, now: int, cost: Cost) -> int:
         """The copy engine of the agent's CTA takes a copy after those that it has. When the copy lands."""
@@ -39,17 +41,28 @@ class Engines:
         return start + cost.flight
 
     def multiplies(self, agent: int, now: int, cost: Cost) -> int:
-        """A matrix engine has more to do, after what it has. When it takes so much, and the agent goes on."""
+        """A matrix engine has more to do, after what it has. The earliest time at which the agent can go on: later if
+        it is ``issuing`` and others come.
+        """
         where = self._agents[agent]
-        quartered = cost.ahead < NO_LIMIT
+        quartered = cost.products > 0
         engine = where.cta * (1 + QUARTERS) + (1 + where.warp % QUARTERS if quartered else 0)
         start = max(now, self.matrix_free[engine])
-        self.matrix_free[engine] = self.multiplied[agent] = end = start + cost.engine
-        if quartered:
-            self.slots.multiplies(agent, start, end)
-        if cost.demand:
-            self.issuing[agent] = end - cost.ahead
-        return end - cost.ahead
+        self.matrix_free[engine] = end = start + cost.engine
+        if not quartered:
+            self.multiplied[agent] = end
+            return now
+        self.slots.multiplies(agent, start, end)
+        self.cores.give(agent, now, cost.engine, cost.products, cost.interval)
+        at = self.cores.issues(agent, now)
+        if cost.demand or at > now + cost.busy:
+            self.issuing.add(agent)
+        return at
+
+    def issued(self, agent: int, now: int) -> int:
+        """Now if an agent goes on that has issued a multiplication, else when to look again."""
+        at = self.slots.ended(agent, now) if agent in self.slots else now
+        return at if at > now else self.cores.issues(agent, now)
 
     def shared(self, cost: Cost) -> IssueSlots:
         """What a work of this cost shares with others."""
@@ -65,4 +78,4 @@ class Engines:
             clock[:] = [at + cycles if at > now else at for at in clock]
         self.slots.later(cycles)
         self.memory.later(cycles)
-        self.issuing.update({agent: at + cycles for agent, at in self.issuing.items()})
+        self.cores.later(cycles)

@@ -23,7 +23,7 @@ ISSUES: Final = 3  #: the same, and it puts something under way
 WAITS: Final = 4  #: it may block, or gives an answer
 SUSPENDS: Final = 5  #: a try that others can end: on an mbarrier that bulk copies complete
 ACCESS: Final = 6  #: the agent's own access, which is open while it lasts
-SLOWED: Final = 7  #: a work that others slow; it may be an access, or put something under way when it is done
+SLOWED: Final = 7  #: a work that others slow; it may be an access
 
 
 class Planned(NamedTuple):
@@ -70,8 +70,9 @@ def _planned(each: Distinct, price: Prices, record: int, fed: frozenset[int]) ->
     if each.recorded and not kinds(each.op) and code not in RETURNS_LATE:  # the engine adds a wait's
         cost = replace(cost, busy=cost.busy + record)
     opens = code in ACCESSES
-    if code in WORKS and (cost.demand or (opens and cost.busy)):
-        return Planned(SLOWED if cost.demand else ACCESS, 0, -1, -1, cost, opens, (each.first, each.second))
+    slowed = cost.demand and cost.flight < 0  # a multiplication is slowed while it is issued: the engine sees to that
+    if code in WORKS and (slowed or (opens and cost.busy)):
+        return Planned(SLOWED if slowed else ACCESS, 0, -1, -1, cost, opens, (each.first, each.second))
     return Planned(_kind(each, cost, fed), cost.busy, each.first, each.second, cost, opens, ())
 
 

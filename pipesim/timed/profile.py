@@ -19,7 +19,7 @@ from pipesim.names import readable, shown, wrong_name
 from pipesim.timed.stated_error import ASSUMED, StatedError, parse_assumed, parse_errors, parse_how
 
 FORMAT = "pipesim-profile"
-PROFILE_VERSION = 5
+PROFILE_VERSION = 6
 #: Value → since which version, and what it was before: a number, or what another value is.
 ADDED: dict[str, tuple[int, int | str]] = {
     "matrix.latency": (2, 30),
@@ -51,6 +51,7 @@ ADDED: dict[str, tuple[int, int | str]] = {
     "try.limit": (4, 0),
     "mma.queue": (4, 8),
     "mma.slots_permille": (4, 460),
+    "mma.issue_permille": (6, 0),
     "cta.start": (4, 0),
     "copy.loaded_bytes": (4, 1),
 }
@@ -115,6 +116,7 @@ FIELDS: dict[str, str] = {
     "try.limit": "a single try_wait on a barrier that bulk copies complete, until it gives up; a landing wakes it",
     "mma.queue": "instructions of matrix multiplications that a quarter of an SM has taken and not ended, at most",
     "mma.slots_permille": "thousandths of a quarter's issue slots that its tensor core takes while it works",
+    "mma.issue_permille": "thousandths of the time of such an instruction that its issue takes its warp",
     "copy.loaded_bytes": "bytes of a copy on every SM from which on its latency is that of a loaded device",
     "clock.tensor_permille": "thousandths of the SM clock that are left where a launch multiplies matrices on one SM",
     "clock.tensor_loaded_permille": "the same with a CTA on every SM",
@@ -135,7 +137,12 @@ OF_INSTRUCTIONS: dict[str, str] = {
 
 #: Divisors.
 AT_LEAST_ONE = frozenset(
-    {"wait.poll", "copy.loaded_bytes", *(name for name in FIELDS if "per_kcycle" in name or name.startswith("clock."))}
+    {
+        "wait.poll",
+        "mma.queue",
+        "copy.loaded_bytes",
+        *(name for name in FIELDS if "per_kcycle" in name or name.startswith("clock.")),
+    }
 )
 
 

@@ -23,6 +23,7 @@ from pipesim.timed.costs import Cost
 from pipesim.timed.work import QUARTERS
 
 _PARTS = 1000  #: of a cycle
+_ACCESS = 512  #: bytes of one instruction of a warp: 16 of each lane
 
 _Quarter = tuple[int, int]  #: of which CTA, and which of its quarters
 
@@ -129,11 +130,13 @@ class SharedMemory(IssueSlots):
     """The shared memory of each SM of a cluster, and the accesses under way, by agent.
 
     An access is served for ``in_memory`` cycles if it is alone, of which it takes ``demand``; the rest of its time
-    comes after that.
+    comes after that. One that begins while others are under way ends an instruction of each of them later: warps that
+    begin together do not stay together, and as soon as they no longer meet nobody waits.
     """
 
-    def __init__(self, agents: Sequence[Agent]) -> None:
+    def __init__(self, agents: Sequence[Agent], bytes_per_kcycle: int) -> None:
         super().__init__(agents, 0)
+        self._turn = -(-1000 * _ACCESS // bytes_per_kcycle)
         self._rest: dict[int, int] = {}  # of an access: its time after it has been served
         self._ends: dict[int, int] = {}  # of one that has been served: when it ends
 
@@ -143,7 +146,8 @@ class SharedMemory(IssueSlots):
 
     def begin(self, agent: int, now: int, cost: Cost) -> int:
         """An access begins; the earliest time at which it can have been served."""
-        self._rest[agent] = cost.busy - cost.in_memory
+        others = len(self._jobs[self._quarter[agent]])
+        self._rest[agent] = cost.busy - cost.in_memory + self._turn * others
         return super().begin(agent, now, replace(cost, busy=cost.in_memory))
 
     def ended(self, agent: int, now: int) -> int:

@@ -64,6 +64,7 @@ class TimedRun:
         self._engines = Engines(program, profile)
         self._held: list[Flight] = []
         self._in_air: dict[int, LandsAt] = {}  #: the landing of each flight, by its sequence number
+        self._products: dict[int, tuple[int, int]] = {}  #: of a flight that a core has to end: its work, its latency
         self._landed: list[LandsAt] = []  #: to be used again
         self._late: dict[tuple[int, int], None] = {}
         self._alive = [sum(1 for a in program.agents if a.cta == cta) for cta in range(program.ctas)]  #: not ended yet
@@ -205,9 +206,9 @@ class TimedRun:
                         stamp((second, time + busy - work_record))
                 time += busy
                 if kind >= ISSUES:
-                    time = max(time, self._launch(agent, planned.cost))
+                    at = self._launch(agent, planned.cost)
                     if agent in issuing:
-                        agenda.put(due, self._engines.slots.begin(agent, now, planned.cost))
+                        agenda.put(due, self._issues(agent, planned.cost, max(time, at)))
                         return
                 if outcome >= 0:
                     waits.signal(outcome, now + planned.cost.visible, landed=False)
@@ -282,6 +283,11 @@ class TimedRun:
         issued = live.flights[-count:]  # several if it is a multicast
         if issued[0].engine in IN_ORDER:
             lands = max(now, engines.multiplied[agent]) + cost.flight
+            given = engines.cores.given[agent]
+            done = engines.cores.ends(agent, given, now)
+            if done > now:
+                lands = done
+                self._products.update({flight.sequence: (given, cost.flight) for flight in issued})
         elif cost.engine:
             lands = engines.copies(agent, now, cost)
         else:
@@ -295,13 +301,20 @@ class TimedRun:
             self._release_held()
         return now
 
+    def _issues(self, agent: int, cost: Cost, at: int) -> int:
+        """An agent begins to issue a multiplication, ``at`` the earliest until then; when to look whether it has."""
+        if cost.demand:
+            return self._engines.slots.begin(agent, self._now, cost)
+        return at
+
     def _issued(self, agent: int, due: HappensAt) -> int:
         """When an agent goes on that has issued a multiplication; -1 if others have slowed it, and it has not yet."""
-        at = self._engines.slots.ended(agent, self._now)
+        at = self._engines.issued(agent, self._now)
         if at > self._now:
             self._agenda.put(due, at)
             return -1
-        return max(at, self._engines.issuing.pop(agent))
+        self._engines.issuing.discard(agent)
+        return at
 
     def _takes_off(self, flight: Flight, at: int) -> None:
         due = self._landed.pop() if self._landed else LandsAt(self._agenda, self._land)
@@ -312,6 +325,9 @@ class TimedRun:
     def _land(self, due: LandsAt) -> None:
         self._now = due.at
         flight = due.flight
+        if flight.sequence in self._products:
+            self._ends_product(flight, due)
+            return
         del self._in_air[flight.sequence]
         self._landed.append(due)
         if self._agenda.stopped:
@@ -328,6 +344,15 @@ class TimedRun:
             self._waits.signal(signalled, self._now, landed=True)
         if self._held:
             self._release_held()
+
+    def _ends_product(self, flight: Flight, due: LandsAt) -> None:
+        """A product may have ended: it lands a while later."""
+        target, latency = self._products[flight.sequence]
+        at = self._engines.cores.ends(flight.agent, target, self._now)
+        if at == self._now:
+            at += latency
+            del self._products[flight.sequence]
+        self._agenda.put(due, at)
 
     def _release_held(self) -> None:
         """Arrivals that waited for earlier transfers of their agent, which have landed now."""

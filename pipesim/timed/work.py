@@ -98,14 +98,14 @@ class Works:
         return frozenset(name for cta, share in asked.items() if share > CROWD for name in names[cta])
 
     def multiplication(self, work: Work) -> tuple[int, int, int]:
-        """One warp's part of a multiplication: cycles to issue it, cycles of the tensor core of its quarter, and how
-        many cycles of such work the quarter takes in advance.
+        """One warp's part of a multiplication: cycles to issue it, of these for each of its products, and cycles of the
+        tensor core of its quarter.
         """
         issue, scale = constants(self._profile, work.name)
         cycles = -(-scaled(QUARTERS * _multiply_adds(work), self._rates(work)["mma.per_kcycle"]) * scale // 1000)
-        products = work.amount("products")
-        issue += -(-products * self._profile["class.products"] // 1000)
-        return issue, cycles, cycles * self._profile["mma.queue"] // max(1, products)
+        products = max(1, work.amount("products"))
+        each = (self._profile["class.products"] + cycles * self._profile["mma.issue_permille"] // products) // 1000
+        return issue + each * products, each, cycles
 
 
 def constants(profile: Profile, name: str) -> tuple[int, int]:

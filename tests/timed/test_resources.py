@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from pipesim.lang.protocol import Protocol
+from pipesim.lang.warp import Warp
+from pipesim.model.ops import Engine
 from pipesim.model.tables import ALL_LANES, Agent
 from pipesim.targets import find
 from pipesim.timed.costs import Cost, Prices
@@ -127,6 +130,37 @@ def test_its_own_multiplication_slows_a_softmax() -> None:
         profile = replace(base, values={**base.values, **values, "mma.slots_permille": share})
         found = exponentials({"num_consumer": 1, "kv_blocks": 6}, profile)
         assert (min(found) < max(found)) is slower
+
+
+def test_a_multiplication_that_can_be_slowed_is_issued_once() -> None:
+    """Beside its own products, which take issue slots, it takes a little longer. The twin: while others compute, too."""
+
+    def cycles(exponentials: int) -> int:
+        p = Protocol("quarter")
+        sums = p.registers("sums", 1, 512)
+
+        @p.role("multiply")
+        def multiply(w: Warp) -> None:
+            w.work(100)
+            w.mma(Engine.WGMMA, reads=[], writes=[(sums[0], 0)], cycles=100)
+            w.compute("quarter/product", mma=8 * 32768, products=8)
+            w.work(2000)
+            w.commit(Engine.WGMMA)
+            w.wait_group(Engine.WGMMA)
+
+        @p.role("other", warps=4)
+        def other(w: Warp) -> None:
+            w.work(1)
+            w.compute("quarter/exponentials", exp2=exponentials)
+
+        program = p.flatten({})
+        profile = load_profile("h200")
+        issue = 130
+        values = {**profile.values, "quarter/product.cycles": issue}
+        return simulate(program, replace(profile, values=values)).cycles
+
+    assert cycles(0) <= cycles(1) < cycles(0) + 60, "258 cycles of issue"
+    assert cycles(1) < cycles(100)
 
 
 def test_who_is_alone_on_a_quarter_asks_for_nothing() -> None:

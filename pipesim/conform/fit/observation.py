@@ -58,7 +58,7 @@ class RunObservation:
 
 def observe(label: str, program: Program, trace: Trace, base: Profile) -> RunObservation | None:
     """The recording as an observation; None if nothing of it can be compared with a simulation."""
-    program = launched(program, trace)
+    program = launched(program, trace.meta)
     found = measured(trace)
     made = simulated(program, base, trace).values()
     mine = found.values()

@@ -51,6 +51,7 @@ def producer_consumer(
                 with pipe.produce() as stage:
                     stage.mbar().expect_bytes(tile_bytes)
                     w.tma_load(tile[stage.index()], stage.mbar(), item)
+                    w.compute("producer_consumer/load", fresh_copies=1)  # every tile is another one
 
     @p.role("consumer", warps=consumer_warps)
     def consumer(w: Warp) -> None:

@@ -19,6 +19,7 @@ class EngineUses:
         self._landed: dict[tuple[int, int], int] = {}  # (agent, engine) → value of its last landing
         self._users: dict[tuple[Op, int], tuple[int, int, int]] = {}  # of an engine: who used it last, where, when
         self._multiplied = [out.value() for _ in program.agents]  # when an engine ends what an agent gave it last
+        self._paced: dict[int, int] = {}  # of the tensor core of a quarter: a price of what it does
         self._copy_engines = [out.value() for _ in range(program.ctas)]
         self._matrix_engines = [out.value() for _ in range(program.ctas * (1 + QUARTERS))]
 
@@ -33,9 +34,11 @@ class EngineUses:
         engine = where.cta * (1 + QUARTERS) + (0 if work is None else 1 + where.warp % QUARTERS)
         if work is not None:
             self._out.formula.quartered.add(price)
+            self._out.formula.paced.add((price, self._paced.setdefault(engine, price)))
+        shared = work is not None and self._users.get((Op.ENGINE_WORK, engine), (agent, 0, 0))[0] != agent
         self._uses(Op.ENGINE_WORK, engine, agent, pc, price)
         self._out.settle(agent)
-        self._out.do(Do.ENGINE_WORK, agent, self._matrix_engines[engine], self._multiplied[agent], price)
+        self._out.do(Do.ENGINE_WORK, agent, self._matrix_engines[engine], self._multiplied[agent], price, shared)
 
     def _uses(self, engine: Op, number: int, agent: int, pc: int, price: int) -> None:
         """An agent uses an engine after whoever used it last. If the program does not say so, times must: of two that

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from pipesim.timed.costs import NO_LIMIT
 from pipesim.timed.recurrence.formula import Do, Formula
 from pipesim.timed.recurrence.prices import PriceTable
 
@@ -87,8 +86,10 @@ class Evaluation:
         self._v[engine] = start + p.engine[price]
         self._v[landing] = start + p.flight[price] + (p.cold if cold else 0)
 
-    def _engine_work(self, agent: int, engine: int, done: int, price: int) -> None:
+    def _engine_work(self, agent: int, engine: int, done: int, price: int, shared: int) -> None:
         p = self._prices
+        if shared:  # its warps are served in turns
+            self._undecided |= self._v[engine] > self._v[agent]
         self._v[done] = end = self._later(self._v[agent], self._v[engine]) + p.engine[price]
         self._v[engine] = end
         self._v[agent] = self._later(self._v[agent], end - p.ahead[price] - p.busy[price])  # its busy cycles follow
@@ -140,7 +141,10 @@ class Evaluation:
         if self._formula.tries:
             wrong |= p.limit == 0
         for price in self._formula.quartered:
-            wrong |= p.ahead[price] >= NO_LIMIT
+            cycles, products = p.engine[price], self._later(p.products[price], 1)
+            wrong |= (p.products[price] == 0) | (cycles % products != 0) | (p.interval[price] * products > cycles)
+        for one, other in self._formula.paced:
+            wrong |= p.engine[one] * p.products[other] != p.engine[other] * p.products[one]
         return wrong
 
     def _uses_without_time(self) -> Any:

@@ -59,7 +59,8 @@ class Formula:
 
     ``sums``: numbers of the priced operations of each sum. ``alike``: pairs of prices whose visible cycles must be
     equal. ``queued``: prices of copies that must take some time on their engine. ``quartered``: prices of
-    multiplications that only the tensor core of a quarter makes. ``tries``: prices of tries that can be suspended.
+    multiplications that only the tensor core of a quarter makes, whose instructions must take the time of each other's
+    in pairs that are ``paced``. ``tries``: prices of tries that can be suspended.
     ``used``: prices of whatever uses an engine.
     ``landings``: all of them, with the CTA of their issuer and whether they hold memory open.
     """
@@ -73,6 +74,7 @@ class Formula:
     queued: set[int] = field(default_factory=set)
     tries: set[int] = field(default_factory=set)
     quartered: set[int] = field(default_factory=set)
+    paced: set[tuple[int, int]] = field(default_factory=set)
     used: set[int] = field(default_factory=set)
     landings: list[tuple[int, int, bool]] = field(default_factory=list)
 

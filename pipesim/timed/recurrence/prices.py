@@ -28,6 +28,8 @@ class PriceTable:
     engine: list[Any]
     flight: list[Any]
     ahead: list[Any]
+    products: list[Any]
+    interval: list[Any]
     sums: list[Any]
     record: Any
     retry: Any
@@ -48,13 +50,14 @@ def price_table(
     alone = len(which) == 1
     rows: list[Any] = costs(many.profiles[which[0]]) if alone else list(many.computed(which, costs))
     rest, fields = rows[: len(_NAMES) + 1], rows[len(_NAMES) + 1 :]
-    busy, visible, engine, flight, ahead = (fields[n::_FIELDS] for n in range(_FIELDS))
+    busy, visible, engine, flight, ahead, products, interval = (fields[n::_FIELDS] for n in range(_FIELDS))
     sums = [sum(busy[number] for number in numbers) for numbers in formula.sums]
-    return PriceTable(not alone, busy, visible, engine, flight, ahead, sums, *rest)
+    return PriceTable(not alone, busy, visible, engine, flight, ahead, products, interval, sums, *rest)
 
 
 _NAMES = ("wait.retry", "wait.poll", "copy.cold", "cta.start", "try.limit")
-_FIELDS = 5
+_FIELDS = 7
+_NO_LIMIT = 1 << 40  #: more cycles than any run has
 
 
 def _costs(program: Program, formula: Formula, profile: Profile, *, traced: bool) -> list[int]:
@@ -65,7 +68,8 @@ def _costs(program: Program, formula: Formula, profile: Profile, *, traced: bool
     for each in formula.priced:
         cost = price(each.op, each.line)
         busy = cost.busy + record * each.recorded
-        found += (busy, cost.visible, cost.engine, cost.flight, cost.ahead)
+        ahead = cost.engine * profile["mma.queue"] // cost.products if cost.products else _NO_LIMIT
+        found += (busy, cost.visible, cost.engine, cost.flight, ahead, cost.products, cost.interval)
     return found
 
 

@@ -62,7 +62,9 @@ class LeapingRun(TimedRun):
                 *engines.slots.moment(self._now),
                 *engines.memory.moment(self._now),
                 *((agent, since - self._now, at - self._now) for agent, (since, at) in sorted(waits.tries.items())),
-                *((agent, at - self._now) for agent, at in sorted(engines.issuing.items())),
+                *engines.cores.moment(self._now),
+                *sorted(engines.issuing),
+                *((number - self._live.issued, *self._product(number)) for number in sorted(self._products)),
             ),
             steps=self._steps,
             queued=self._agenda.happened,
@@ -70,6 +72,12 @@ class LeapingRun(TimedRun):
             landings=len(self.landings or ()),
         )
         return moment(self._live, self._code, clocks, self._queue())
+
+    def _product(self, sequence: int) -> tuple[int, int]:
+        """What a core has still to do until a flight lands, and how long after that."""
+        target, latency = self._products[sequence]
+        agent = next(flight.agent for flight in self._live.flights if flight.sequence == sequence)
+        return self._engines.cores.given[agent] - target, latency
 
     def _queue(self) -> list[Due]:
         turns = [(turn, agent, 0) for agent, turn in enumerate(self._turns) if turn.callbacks is not None]
@@ -93,6 +101,7 @@ class LeapingRun(TimedRun):
         self._skipped += times * (now.steps - before.steps)
         self._launched = self._live.issued
         flights = {flight.sequence: flight for flight in self._live.flights}
+        self._products = {numbers[sequence]: product for sequence, product in self._products.items()}
         self._held = [flights[numbers[flight.sequence]] for flight in self._held]
         waits = self._waits
         still = [a == b for a, b in zip(before.entered, now.entered, strict=True)]

@@ -1,0 +1,58 @@
+"""``python -m hwkernels.microbench.turns``: in which order a tensor core takes the products of two warp groups.
+
+``turns.cu`` says what is executed. A line for each number of products and each start of the second group: of a warp of
+either group when it began, had issued its first products and the others, and had the results of both, in cycles.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from hwkernels.device.compile import Compiled, compile_cubin
+from hwkernels.device.launch import Gpu, require_gpu
+from pipesim.errors import PipesimError
+
+TURNS = Path(__file__).parent / "turns.cu"
+SMEM_BYTES = 66 * 1024  #: two tiles, at a multiple of 1,024
+THREADS = 256
+_WORDS = 41  #: of what a launch writes
+SIZES = ((128, 4, 0), (128, 8, 0), (128, 16, 0), (128, 8, 8), (256, 4, 0), (256, 8, 0), (64, 8, 8))
+LATER = (0, 20, 40, 60, 100, 150, 200, 300, 400, 500, 600, 800, 1000, 1300)
+
+
+def compiled(columns: int, first: int, second: int, arch: str = "sm_90a") -> Compiled:
+    """The kernel for products of so many columns, so many with A in shared memory and so many with A in registers."""
+    return compile_cubin(TURNS, {"COLUMNS": columns, "FIRST": first, "SECOND": second}, arch)
+
+
+def row(columns: int, products: tuple[int, int], later: int, words: npt.NDArray[np.uint32]) -> str:
+    """A line of the table. ``words``: what ``turns.cu`` writes, (8, 5)."""
+    groups = "  |".join("".join(f"{each:6}" for each in words[warp].tolist()) for warp in (0, 4))
+    return f"{columns:4} {products[0]:2} + {products[1]:2}  later {later:5}  {groups}"
+
+
+def main() -> int:
+    """Print the table; the exit code is that of the error, if any."""
+    try:
+        gpu = Gpu(require_gpu())
+        out = gpu.allocate(4 * _WORDS)
+        words = np.zeros(_WORDS, dtype=np.uint32)
+        for columns, first, second in SIZES:
+            kernel = gpu.load(compiled(columns, first, second), SMEM_BYTES)
+            for later in LATER:
+                gpu.launch(kernel, (1, THREADS, SMEM_BYTES), (np.uint32(later), out))
+                gpu.download(out, words)
+                sys.stdout.write(row(columns, (first, second), later, words[:40].reshape(8, 5)) + "\n")
+        gpu.close()
+    except PipesimError as error:
+        sys.stderr.write(f"{error}\n")
+        return error.exit_code
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

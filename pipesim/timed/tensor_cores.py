@@ -1,0 +1,148 @@
+"""The tensor cores of an SM's quarters: who issues products when, and when these end.
+
+Measured (``hwkernels/microbench/turns.cu``: two warp groups, the second so many cycles later): a core takes
+instructions in the order of their issue, and has eight of them in advance at most. A warp issues one in a quarter of
+the time that it takes. While there is room, warps issue beside each other; when there is none, what becomes free is
+taken by the warp that began to issue first, until it has issued all products of its group.
+
+When a product ends is therefore not known when an agent begins to issue: another warp's can still come before it. That
+makes its end later, never earlier: it is looked for at the earliest time that it can have, and again if others came
+until then. Times are whole cycles. An agent gives more when all that it gave has been issued.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+from pipesim.model.tables import Agent
+from pipesim.timed.work import QUARTERS
+
+
+class _Issued(NamedTuple):
+    """All products of a batch: what its agent has given with it, when the last is issued, and when that ends."""
+
+    given: int
+    at: int
+    end: int
+
+
+@dataclass(slots=True)
+class _Batch:
+    """Products that an agent has still to issue: when it can issue the next, when it issued the first (-1: not yet).
+
+    ``left`` of them take ``cycles``, and bring its work to ``given``; it issues one each ``interval`` at most.
+    """
+
+    ready: int
+    agent: int
+    begun: int
+    left: int
+    cycles: int
+    given: int
+    interval: int
+
+    def order(self) -> tuple[bool, int, int]:
+        """Of batches that can issue the least is first."""
+        return self.begun < 0, self.begun if self.begun >= 0 else self.ready, self.agent
+
+
+class _Core:
+    """``ends``: of the last instructions that it has taken; ``waiting``: batches with products to be issued."""
+
+    def __init__(self, ahead: int, ends: Sequence[int] = (), waiting: Sequence[_Batch] = ()) -> None:
+        self.ahead = ahead
+        self.ends = deque(ends, maxlen=ahead)
+        self.waiting = [replace(each) for each in waiting]
+
+    def run(self, until: int | None = None) -> list[tuple[int, _Issued]]:
+        """Issue what can be issued before ``until`` (None: all, if nobody else comes): agents and batches that are."""
+        done = []
+        ends, waiting = self.ends, self.waiting
+        while waiting:
+            room = ends[0] if len(ends) == self.ahead else 0
+            one = waiting[0] if len(waiting) == 1 else self._first(room)
+            at = max(room, one.ready)
+            if until is not None and at >= until:
+                break
+            cycles = one.cycles // one.left
+            end = max(at, ends[-1] if ends else at) + cycles
+            ends.append(end)
+            if one.left == 1:
+                waiting.remove(one)
+                done.append((one.agent, _Issued(one.given, at, end)))
+                continue
+            one.ready, one.left, one.cycles = at + one.interval, one.left - 1, one.cycles - cycles
+            if one.begun < 0:
+                one.begun = at
+        return done
+
+    def _first(self, room: int) -> _Batch:
+        """Which batch issues next: of each agent only its first can."""
+        firsts = {each.agent: each for each in reversed(self.waiting)}
+        at = max(room, min(each.ready for each in firsts.values()))
+        return min((each for each in firsts.values() if each.ready <= at), key=_Batch.order)
+
+
+class TensorCores:
+    """The cores of all SMs of a cluster. ``given``: cycles of work of each agent so far."""
+
+    def __init__(self, agents: Sequence[Agent], ahead: int) -> None:
+        cores: dict[tuple[int, int], _Core] = {}
+        self._core = [cores.setdefault((each.cta, each.warp % QUARTERS), _Core(ahead)) for each in agents]
+        self._cores = list(cores.values())  # as they were when something was given last
+        self._issued: list[deque[_Issued]] = [deque() for _ in agents]  # and what follows from that, if nobody comes
+        self._done = [0] * len(agents)
+        self.given = [0] * len(agents)
+
+    def give(self, agent: int, now: int, cycles: int, products: int, interval: int) -> None:
+        """An agent issues so many instructions, one each ``interval``, which together take its core ``cycles``."""
+        core = self._core[agent]
+        core.run(now)
+        self.given[agent] += cycles
+        core.waiting.append(_Batch(now, agent, -1, products, cycles, self.given[agent], interval))
+        for each in {batch.agent for batch in core.waiting}:
+            issued = self._issued[each]
+            while issued and issued[-1].at >= now:
+                issued.pop()
+        for each, last in _Core(core.ahead, core.ends, core.waiting).run():
+            self._issued[each].append(last)
+
+    def issues(self, agent: int, now: int) -> int:
+        """The earliest time at which all can be issued that the agent gave; now if it is."""
+        issued = self._issued[agent]
+        return max(now, issued[-1].at) if issued else now
+
+    def ends(self, agent: int, given: int, now: int) -> int:
+        """The earliest time at which the core can have done so much for the agent; now if it has."""
+        issued = self._issued[agent]
+        while issued and issued[0].end <= now:
+            self._done[agent] = issued.popleft().given
+        if self._done[agent] >= given:
+            return now
+        return next(each.end for each in issued if each.given >= given)
+
+    def moment(self, now: int) -> tuple[object, ...]:
+        """All that decides when products end, relative to ``now``."""
+        found: list[object] = []
+        for agent, issued in enumerate(self._issued):
+            given = self.given[agent]
+            found += [(agent, given - i.given, max(0, i.at - now), i.end - now) for i in issued if i.end > now]
+        for core in self._cores:
+            core.run(now)
+            found += [max(0, end - now) for end in core.ends]
+            for each in core.waiting:
+                begun, given = each.begun if each.begun < 0 else now - each.begun, self.given[each.agent] - each.given
+                found.append((each.ready - now, each.agent, begun, each.left, each.cycles, given, each.interval))
+        return tuple(found)
+
+    def later(self, cycles: int) -> None:
+        """Everything under way happens so many cycles later."""
+        for core in self._cores:
+            core.ends = deque((end + cycles for end in core.ends), maxlen=core.ahead)
+            for each in core.waiting:
+                each.ready += cycles
+                each.begun += cycles if each.begun >= 0 else 0
+        self._issued = [deque(i._replace(at=i.at + cycles, end=i.end + cycles) for i in each) for each in self._issued]
