@@ -1,7 +1,8 @@
 """Simulated against measured steady-state period over all recorded configurations: ``python tools/periods.py``.
 
 A row for each trace: the ring law, the simulated and the measured period (untraced, in SM cycles), the error and the
-run-to-run noise; last, how large the errors are on each device. ``--traced`` compares the traced kernel instead.
+run-to-run noise; last, how large the errors are on each device. ``--traced`` compares the traced kernel instead. Sealed
+recordings (``traces/split.json``) are not read.
 ``--errors`` prints what a profile states of them: a line of JSON for each device, kernel and number of CTAs, of the
 kernels that the profiles were measured with.
 """
@@ -16,7 +17,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from pipesim.answers.views.rows import PeriodRow
-from pipesim.conform.compare import period_pair
+from pipesim.conform.compare import launched, period_pair
 from pipesim.conform.timing import median_period, noise_millicycles
 from pipesim.report.text.console import make_console
 from pipesim.report.text.table import paint_periods
@@ -27,13 +28,14 @@ from pipesim.timed.engine import simulate
 from pipesim.timed.stated_error import StatedError
 from pipesim.trace.library import stored_traces, trace_folder
 from pipesim.trace.schema import TraceMeta
+from pipesim.trace.split import FILE, SplitPart, read_split
 
 MEASURED_WITH = ("producer_consumer",)  #: the kernels to whose recordings the built-in profiles were fitted
 
 
 def row(meta: TraceMeta, *, traced: bool) -> PeriodRow:
     """One configuration: simulated on the profile of its device."""
-    program = find(meta.protocol).build(meta.params, grid=meta.grid)
+    program = launched(find(meta.protocol).build(meta.params, grid=meta.grid), meta)
     profile = profile_for(meta.device.name)
     simulated = period_pair(program, profile, simulate(program, profile, traced=traced).trace, traced=traced).simulated
     measured = median_period(meta.runs, traced=traced)
@@ -70,8 +72,14 @@ def stated_errors(rows: Sequence[PeriodRow]) -> dict[str, list[StatedError]]:
 
 def rows_of(folder: Path, *, traced: bool = False, kernels: Collection[str] | None = None) -> list[PeriodRow]:
     """A row for each recording by the SM clock in which a period was measured, of all kernels or of these."""
-    every = [t.meta for t in stored_traces(folder) if t.meta.clock == "clock"]
-    stored = [meta for meta in every if kernels is None or meta.protocol in kernels]
+    split = read_split(trace_folder() / FILE)
+    stored = [
+        each.meta
+        for each in stored_traces(folder)
+        if each.meta.clock == "clock"
+        and (kernels is None or each.meta.protocol in kernels)
+        and split.of_trace(each.meta) is not SplitPart.SEALED
+    ]
     timed = [meta for meta in stored if median_period(meta.runs, traced=traced)]
     return [row(meta, traced=traced) for meta in timed]
 
