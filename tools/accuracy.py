@@ -4,8 +4,8 @@ For each device and kernel, apart for the configurations that a profile may be f
 (``traces/split.json``), without recording: the error of the steady period and of the whole run, median and worst. Of
 recorded launches: how many kinds of wait of a run have a median and a 95th percentile within 10 % or 20 cycles, and in
 how many runs one rule names the same bottleneck in both. ``--rows`` prints every configuration, ``--sealed`` reads the
-sealed ones as well, which is done once, when a model is finished; ``--later`` takes only those that were drawn when
-others had been read. ``--svg FILE`` draws measured against predicted
+sealed ones as well, which is done once, when a model is finished; ``--draw N`` takes only those of one draw, from 2
+on drawn when others had been read. ``--svg FILE`` draws measured against predicted
 periods and runs. ``--every N`` takes every Nth recording. A minute of one core.
 """
 
@@ -108,7 +108,7 @@ def _same_limit(program: Program, profile: Profile, trace: Trace) -> bool | None
 
 
 def chosen(
-    folder: Path, split: Split, *, sealed: bool, later: bool, every: int, device: str
+    folder: Path, split: Split, *, sealed: bool, draw: int, every: int, device: str
 ) -> Iterator[tuple[StoredTrace, SplitPart]]:
     """The recordings to compare, by the SM clock: whole runs of kernels as they are. Sealed ones only if asked for."""
     taken = 0
@@ -117,7 +117,7 @@ def chosen(
         if not _comparable(meta) or device not in device_slug(meta.device.name):
             continue
         part = split.of_trace(meta)
-        if (part is SplitPart.SEALED and not sealed) or (later and not split.is_later(meta)):
+        if (part is SplitPart.SEALED and not sealed) or (draw and split.draw_of(meta) != draw):
             continue
         taken += 1
         if (taken - 1) % every == 0:
@@ -193,7 +193,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--profile", default=None, help="simulate on this one instead of the profile of each device")
     parser.add_argument("--device", default="", help="only this device: h100 or h200")
     parser.add_argument("--sealed", action="store_true", help="read the sealed configurations, too")
-    parser.add_argument("--later", action="store_true", help="only the configurations that were drawn later")
+    parser.add_argument("--draw", type=int, default=0, metavar="N", help="only the configurations of this draw")
     parser.add_argument("--rows", action="store_true", help="print every recording")
     parser.add_argument("--every", type=int, default=1, metavar="N", help="take every Nth recording")
     parser.add_argument("--svg", type=Path, default=None, help="draw measured against predicted into this file")
@@ -207,7 +207,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             options.traces or trace_folder(),
             split,
             sealed=options.sealed,
-            later=options.later,
+            draw=options.draw,
             every=options.every,
             device=options.device,
         )

@@ -2,8 +2,8 @@
 
 ``tools/trace_split.py`` writes them into ``traces/split.json``, and ``tools/split_captures.py`` captures what that file
 names. Of every kernel 22 configurations that run long enough for a steady state, odd values of stages, tile bytes,
-warps and trip counts among them, and so many of a later draw as :data:`LATER` says, for a new score when the others had
-been read. Drawing takes a minute: what is drawn is tried against kernel and protocol.
+warps and trip counts among them, and so many of later draws as :data:`LATER` says, each for a new score when the others
+had been read. Drawing takes a minute: what is drawn is tried against kernel and protocol.
 """
 
 from __future__ import annotations
@@ -32,9 +32,10 @@ SHARED = {
     "producer_consumer": 2 << 30,
 }
 _TRIES = 20_000
-_SEED, _SEED_LATER = 19, 20
-#: Of the later draw: so many of each kernel to which a profile may be fitted, and so many that are held out.
-LATER = {True: 12, False: 8}
+_SEED = 19
+#: Of the later draws, by their numbers: the seed, and how many of each kernel to which a profile may be fitted (True),
+#: and that are held out.
+LATER = {2: (20, {True: 12, False: 8}), 3: (21, {True: 0, False: 8})}
 
 Values = Mapping[str, tuple[int, ...]]
 
@@ -121,21 +122,22 @@ def planned() -> tuple[CaptureRequest, ...]:
     return tuple(request for name in REGISTRY for request in islice(_draw(name, _SEED), COUNT))
 
 
-def planned_later(fitted: Callable[[CaptureRequest], bool | None]) -> tuple[CaptureRequest, ...]:
-    """Those of the later draw. ``fitted``: whether a profile may be fitted to a capture; None if it is known."""
-    return tuple(request for name in REGISTRY for request in _by_part(name, fitted))
+def planned_later(number: int, fitted: Callable[[CaptureRequest], bool | None]) -> tuple[CaptureRequest, ...]:
+    """Those of a later draw. ``fitted``: whether a profile may be fitted to a capture; None if it is known."""
+    return tuple(request for name in REGISTRY for request in _by_part(name, number, fitted))
 
 
-def _by_part(name: str, fitted: Callable[[CaptureRequest], bool | None]) -> Iterator[CaptureRequest]:
-    """The first of the later draw that are wanted of each part."""
+def _by_part(name: str, number: int, fitted: Callable[[CaptureRequest], bool | None]) -> Iterator[CaptureRequest]:
+    """The first of a draw that are wanted of each part."""
+    seed, wanted = LATER[number]
     taken: Counter[bool] = Counter()
-    for request in _draw(name, _SEED_LATER):
+    for request in _draw(name, seed):
         part = fitted(request)
-        if part is None or taken[part] == LATER[part]:
+        if part is None or taken[part] == wanted[part]:
             continue
         taken[part] += 1
         yield request
-        if taken == LATER:
+        if taken == Counter(wanted):
             return
 
 

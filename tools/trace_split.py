@@ -21,7 +21,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # works from a che
 from hwkernels.capture import CaptureRequest
 from pipesim.trace.library import stored_traces, trace_folder
 from pipesim.trace.split import FILE, FORMAT, VERSION, LaunchedKernel, Rule, SplitPart
-from tools.planned_captures import planned, planned_later
+from tools.planned_captures import LATER, planned, planned_later
 
 #: Values that are held out whole. Most lie between values that are fitted; a head of 64 columns (there are two sizes
 #: only) and blocks of 64 columns lie beyond them.
@@ -64,16 +64,19 @@ def planned_configurations(of: Rule) -> set[LaunchedKernel]:
     return {of.configuration(r.subject.name, r.params, r.ctas) for r in _drawn()}
 
 
-def later_configurations(of: Rule) -> frozenset[LaunchedKernel]:
-    """What was drawn when the others had been read, apart from what the split had."""
+def later_configurations(of: Rule) -> dict[LaunchedKernel, int]:
+    """What was drawn when others had been read, apart from what the split had: with the numbers of the draws."""
     known = planned_configurations(of)
+    found: dict[LaunchedKernel, int] = {}
 
     def fitted(request: CaptureRequest) -> bool | None:
         configuration = of.configuration(request.subject.name, request.params, request.ctas)
-        return None if configuration in known else of.part(configuration) is SplitPart.FIT
+        return None if configuration in known or configuration in found else of.part(configuration) is SplitPart.FIT
 
-    drawn = planned_later(fitted)
-    return frozenset(of.configuration(r.subject.name, r.params, r.ctas) for r in drawn) - known
+    for number in LATER:
+        for request in planned_later(number, fitted):
+            found[of.configuration(request.subject.name, request.params, request.ctas)] = number
+    return found
 
 
 def balanced(of: Rule, stored: set[LaunchedKernel], later: set[LaunchedKernel]) -> bool:
@@ -108,7 +111,7 @@ def text() -> str:
     """The file: a line for each kernel's values and for each configuration, sorted."""
     of = rule()
     later = later_configurations(of)
-    known = stored_configurations(of) | planned_configurations(of) | later
+    known = stored_configurations(of) | planned_configurations(of) | later.keys()
     rows = [_row(of, each, later) for each in sorted(known, key=lambda c: (c.kernel, c.ctas, c.params))]
     values = [f"{json.dumps(kernel)}: {json.dumps(each)}" for kernel, each in VALUES.items()]
     return f"""{{
@@ -128,10 +131,10 @@ def text() -> str:
 """
 
 
-def _row(of: Rule, each: LaunchedKernel, later: frozenset[LaunchedKernel]) -> str:
+def _row(of: Rule, each: LaunchedKernel, later: Mapping[LaunchedKernel, int]) -> str:
     part = of.part_later(each) if each in later else of.part(each)
     row = {"part": part.value, "kernel": each.kernel, "ctas": each.ctas, "params": dict(each.params)}
-    return json.dumps(row | ({"later": True} if each in later else {}))
+    return json.dumps(row | ({"draw": later[each]} if each in later else {}))
 
 
 def _lines(each: Sequence[str], indent: int) -> str:

@@ -32,7 +32,8 @@ class Cost:
     is woken). ``engine``: until the copy engine may start the next. ``flight``: from the start to the last byte, -1 for
     an operation that puts nothing under way. ``demand``: of ``busy`` the cycles that it takes the issue slots of its
     quarter of the SM; 0 where nobody can slow it. With ``in_memory`` not 0: those that it takes the SM's shared memory,
-    which serves one access after another; alone, the access is served in the first ``in_memory`` cycles.
+    which serves one access after another; alone, the access is served in the first ``in_memory`` cycles;
+    of the others it takes its quarter's issue slots ``slots``.
     ``products``: in how many instructions a tensor core of a quarter multiplies, of which one is issued each
     ``interval`` cycles; 0 of what the engine of a whole CTA does.
     """
@@ -43,6 +44,7 @@ class Cost:
     flight: int = -1
     demand: int = 0
     in_memory: int = 0
+    slots: int = 0
     products: int = 0
     interval: int = 0
 
@@ -93,7 +95,8 @@ class Prices:
         if work is not None and op[0] in WORKS:
             cycles = self._works.cycles(work) + work_record(self._program, self._record) * len(kinds(op))
             moved, in_memory = self._works.moving(work) if op[0] in ACCESSES else (0, 0)
-            return Cost(cycles, demand=moved or self._works.demand(work), in_memory=in_memory)
+            slots = self._works.computing(work) if in_memory else 0
+            return Cost(cycles, demand=moved or self._works.demand(work), in_memory=in_memory, slots=slots)
         cost = _cost(self._program, op, self._profile, self._values, self._record, self._clock)
         if work is None:
             return cost

@@ -26,8 +26,9 @@ class Engines:
         self.matrix_free = [0] * (program.ctas * (1 + QUARTERS))
         self.multiplied = [0] * len(program.agents)
         self.cores = TensorCores(program.agents, profile["mma.queue"])
-        self.memory = SharedMemory(program.agents, profile["shared.bytes_per_kcycle"])
         self.slots = IssueSlots(program.agents, profile["mma.slots_permille"])
+        parts = not any(work.amount("cluster_fences") for work in program.work)
+        self.memory = SharedMemory(program.agents, self.slots, profile["shared.bytes_per_kcycle"], parts=parts)
         self.issuing: set[int] = set()
 
     def copies(self, agent: int, now: int, cost: Cost) -> int:

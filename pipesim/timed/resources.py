@@ -130,15 +130,17 @@ class SharedMemory(IssueSlots):
     """The shared memory of each SM of a cluster, and the accesses under way, by agent.
 
     An access is served for ``in_memory`` cycles if it is alone, of which it takes ``demand``; the rest of its time
-    comes after that. One that begins while others are under way ends an instruction of each of them later: warps that
-    begin together do not stay together, and as soon as they no longer meet nobody waits.
+    comes after that, in which it can need issue slots of its quarter. If ``parts``, one that begins while others are
+    under way ends an instruction of each of them later: warps that begin together do not stay together, and as soon as
+    they no longer meet nobody waits.
     """
 
-    def __init__(self, agents: Sequence[Agent], bytes_per_kcycle: int) -> None:
+    def __init__(self, agents: Sequence[Agent], slots: IssueSlots, bytes_per_kcycle: int, *, parts: bool) -> None:
         super().__init__(agents, 0)
-        self._turn = -(-1000 * _ACCESS // bytes_per_kcycle)
-        self._rest: dict[int, int] = {}  # of an access: its time after it has been served
-        self._ends: dict[int, int] = {}  # of one that has been served: when it ends
+        self._slots = slots
+        self._turn = -(-1000 * _ACCESS // bytes_per_kcycle) if parts else 0
+        self._rest: dict[int, Cost] = {}  # of an access: what comes after it has been served
+        self._ends: dict[int, int] = {}  # of one that has been served: when it ends, if it needs no slots
 
     @staticmethod
     def _place(agent: Agent) -> _Quarter:
@@ -147,7 +149,7 @@ class SharedMemory(IssueSlots):
     def begin(self, agent: int, now: int, cost: Cost) -> int:
         """An access begins; the earliest time at which it can have been served."""
         others = len(self._jobs[self._quarter[agent]])
-        self._rest[agent] = cost.busy - cost.in_memory + self._turn * others
+        self._rest[agent] = Cost(cost.busy - cost.in_memory + self._turn * others, demand=cost.slots)
         return super().begin(agent, now, replace(cost, busy=cost.in_memory))
 
     def ended(self, agent: int, now: int) -> int:
@@ -155,16 +157,23 @@ class SharedMemory(IssueSlots):
         if agent in self._ends:
             self._under_way.remove(agent)
             return self._ends.pop(agent)
+        if agent not in self._rest:
+            at = self._slots.ended(agent, now)
+            if at == now:
+                self._under_way.remove(agent)
+            return at
         at = super().ended(agent, now)
-        rest = self._rest.pop(agent) if at == now else 0
-        if rest:
+        rest = self._rest.pop(agent) if at == now else Cost(0)
+        if rest.busy:
             self._under_way.add(agent)
-            self._ends[agent] = at = now + rest
+            if rest.demand:
+                return self._slots.begin(agent, now, rest)
+            self._ends[agent] = at = now + rest.busy
         return at
 
     def moment(self, now: int) -> tuple[tuple[int, ...], ...]:
         """All that decides when the accesses end, relative to ``now``."""
-        rests = tuple((agent, rest) for agent, rest in self._rest.items())
+        rests = tuple((agent, rest.busy, rest.demand) for agent, rest in self._rest.items())
         return (*super().moment(now), *rests, *((agent, at - now) for agent, at in self._ends.items()))
 
     def later(self, cycles: int) -> None:

@@ -21,6 +21,8 @@ _EXP2_CYCLES = 8
 _ISSUED = ("fma", "alu", "shuffles", "exp2")
 #: Thousandths of a memory that warps can ask for together without a queue in the model: it would be of a few cycles.
 CROWD = 1250
+#: Thousandths of its time from which on an access computes: those of two warps of a quarter meet then.
+BUSY = 250
 _RATED = (
     "rounds",
     "fma",
@@ -46,6 +48,7 @@ class Works:
         self._meets = _who_meet(program)
         self.of_line = program.work_of_line if profile.prices_work else {}
         self._crowded = self._who_crowds(program)
+        self._computes = self._who_computes(program)
 
     def cycles(self, work: Work) -> int:
         """Cycles of a warp that does it alone."""
@@ -66,8 +69,31 @@ class Works:
         return (_slots(work) or _multiply_adds(work)) if work.name in self._meets else 0
 
     def moving(self, work: Work) -> tuple[int, int]:
-        """Cycles that an access takes its SM's memory, and in which a warp alone is served; 0 where there is enough."""
-        return self._moving(work) if work.name in self._crowded else (0, 0)
+        """Cycles that an access takes its SM's memory, and in which a warp alone is served; 0 where nobody slows it."""
+        return self._moving(work) if work.name in self._crowded | self._computes else (0, 0)
+
+    def computing(self, work: Work) -> int:
+        """Cycles for which an access takes its quarter's issue slots after it has been served; 0 where no other warp of
+        the quarter computes as much.
+        """
+        return self._computing(work) if work.name in self._computes else 0
+
+    def _computing(self, work: Work) -> int:
+        rate, scale = self._rates(work), constants(self._profile, work.name)[1]
+        return -(-sum(work.amount(kind) * rate[f"class.{kind}"] for kind in ("fma", "alu")) * scale // 10**6)
+
+    def _who_computes(self, program: Program) -> frozenset[str]:
+        """The accesses that compute for a good part of their time where another warp of their quarter does, too."""
+        if not self.of_line or any(work.amount("exp2") for work in program.work):
+            return frozenset()
+        on: dict[tuple[int, int], dict[int, set[str]]] = defaultdict(lambda: defaultdict(set))
+        for agent, lines in enumerate(program.lines):
+            where = program.agents[agent].cta, program.agents[agent].warp % QUARTERS
+            for line in set(lines) & program.work_of_line.keys():
+                work = program.work_of_line[line]
+                if work.amount("shared_bytes") and 1000 * self._computing(work) > BUSY * self.cycles(work):
+                    on[where][agent].add(work.name)
+        return frozenset(name for agents in on.values() if len(agents) > 1 for each in agents.values() for name in each)
 
     def _moving(self, work: Work) -> tuple[int, int]:
         """What of the SM's memory its bytes take, and how long a warp alone takes over loading or storing them.

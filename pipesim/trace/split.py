@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 from functools import cached_property
 from pathlib import Path
@@ -84,13 +84,13 @@ class Rule:
 class Split:
     """The rule, and the configurations that were known when it was written with their parts.
 
-    ``later``: those that were drawn and recorded when others had been read already; all of them that are held out are
-    sealed, whichever half the rule puts them into.
+    ``drawn``: the number of the draw, from 2 on, of those that were drawn and recorded when others had been read;
+    all of them that are held out are sealed, whichever half the rule puts them into.
     """
 
     rule: Rule
     listed: tuple[tuple[LaunchedKernel, SplitPart], ...]
-    later: frozenset[LaunchedKernel] = frozenset()
+    drawn: Mapping[LaunchedKernel, int] = field(default_factory=dict)
 
     @cached_property
     def _parts(self) -> dict[LaunchedKernel, SplitPart]:
@@ -105,9 +105,9 @@ class Split:
         """The part of a recording."""
         return self.of(meta.protocol, meta.params, meta.grid)
 
-    def is_later(self, meta: TraceMeta) -> bool:
-        """Whether the configuration of a recording was drawn when others had been read."""
-        return self.rule.configuration(meta.protocol, meta.params, meta.grid) in self.later
+    def draw_of(self, meta: TraceMeta) -> int:
+        """The number of the draw of a recording's configuration: 1 of those that were known from the beginning."""
+        return self.drawn.get(self.rule.configuration(meta.protocol, meta.params, meta.grid), 1)
 
 
 def read_split(path: Path) -> Split:
@@ -125,16 +125,15 @@ def parse_split(text: str, place: str = "") -> Split:
         listed = tuple((_configuration(each), SplitPart(each["part"])) for each in data["configurations"])
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise _wrong(f"a member is missing or has a wrong value: {error!r}", place) from None
-    later = frozenset(
-        configuration
-        for (configuration, _), each in zip(listed, data["configurations"], strict=True)
-        if each.get("later") is True
-    )
+    numbers = [each.get("draw", 1) for each in data["configurations"]]
+    if any(type(number) is not int or number < 1 for number in numbers):
+        raise _wrong("the number of a draw is 1 or more", place)
+    drawn = {one: number for (one, _), number in zip(listed, numbers, strict=True) if number > 1}
     for configuration, part in listed:
-        by_rule = rule.part_later(configuration) if configuration in later else rule.part(configuration)
+        by_rule = rule.part_later(configuration) if configuration in drawn else rule.part(configuration)
         if by_rule is not part:
             raise _wrong(f"{configuration.text} is listed as {part.value}, and {by_rule.value} by the rule", place)
-    return Split(rule, listed, later)
+    return Split(rule, listed, drawn)
 
 
 def _rule(data: Mapping[str, object]) -> Rule:

@@ -12,7 +12,7 @@ from pipesim.targets import find
 from pipesim.timed.costs import Cost, Prices
 from pipesim.timed.engine import simulate
 from pipesim.timed.profile import Profile, load_profile
-from pipesim.timed.resources import IssueSlots
+from pipesim.timed.resources import IssueSlots, SharedMemory
 from pipesim.trace.schema import EventKind
 
 
@@ -133,7 +133,7 @@ def test_its_own_multiplication_slows_a_softmax() -> None:
 
 
 def test_a_multiplication_that_can_be_slowed_is_issued_once() -> None:
-    """Beside its own products, which take issue slots, it takes a little longer. The twin: while others compute, too."""
+    """Beside its own products it takes a little longer. The twin: while others compute, too."""
 
     def cycles(exponentials: int) -> int:
         p = Protocol("quarter")
@@ -161,6 +161,64 @@ def test_a_multiplication_that_can_be_slowed_is_issued_once() -> None:
 
     assert cycles(0) <= cycles(1) < cycles(0) + 60, "258 cycles of issue"
     assert cycles(1) < cycles(100)
+
+
+def served(memory: SharedMemory, begins: dict[int, tuple[int, Cost]]) -> dict[int, int]:
+    """When each access ends that begins at a time with a cost."""
+    due = [(at, agent) for agent, (at, _) in begins.items()]
+    begun: set[int] = set()
+    found: dict[int, int] = {}
+    while due:
+        due.sort()
+        at, agent = due.pop(0)
+        if agent not in begun:
+            begun.add(agent)
+            due.append((memory.begin(agent, at, begins[agent][1]), agent))
+        elif (later := memory.ended(agent, at)) > at:
+            due.append((later, agent))
+        else:
+            found[agent] = at
+    return found
+
+
+def memory(*warps: int, parts: bool = False) -> SharedMemory:
+    return SharedMemory(agents(*warps), shared(*warps), 128_000, parts=parts)
+
+
+def test_accesses_that_begin_together_end_together_or_part() -> None:
+    """128 cycles of the memory's time each, of 200, to a cycle; those that part end 4 cycles one after another."""
+    access = Cost(200, demand=128, in_memory=128)
+    alone = served(memory(0), {0: (0, access)})
+    together = served(memory(0, 1, 2), dict.fromkeys(range(3), (0, access)))
+    parted = served(memory(0, 1, 2, parts=True), dict.fromkeys(range(3), (0, access)))
+    assert alone == {0: 200}
+    assert together == dict.fromkeys(range(3), 3 * 128 + 72 - 1)
+    assert parted == {0: 455, 1: 459, 2: 463}
+
+
+def test_accesses_compute_after_they_are_served_in_the_slots_of_their_quarter() -> None:
+    """Of 300 cycles 100 in memory, then 150 of issue slots in 200; the twin: on two quarters nobody waits."""
+    access = Cost(300, demand=20, in_memory=100, slots=150)
+    assert served(memory(0), {0: (0, access)}) == {0: 300}
+    assert served(memory(0, 1), {0: (0, access), 1: (0, access)}) == {0: 300, 1: 300}
+    assert served(memory(0, 4), {0: (0, access), 1: (0, access)}) == {0: 400, 1: 400}
+    assert served(memory(0, 4), {0: (0, access), 1: (250, access)}) == {0: 300, 1: 550}
+
+
+def test_warps_of_a_quarter_that_compute_much_slow_each_other() -> None:
+    """Seven consumer warps of ``persistent_scheduler`` on four quarters; with three nobody shares one."""
+    profile = load_profile("h200")
+    for warps, slowed in ((3, False), (7, True)):
+        program = find("persistent_scheduler").build({"consumer_warps": warps, "tiles": 4})
+        price = Prices(program, profile, traced=False)
+        lines = {work.line for work in program.work if work.name == "persistent_scheduler/sum"}
+        costs = {
+            price(op, line)
+            for code, of in zip(program.code, program.lines, strict=True)
+            for op, line in zip(code, of, strict=True)
+            if line in lines
+        }
+        assert any(cost.slots for cost in costs) is slowed
 
 
 def test_who_is_alone_on_a_quarter_asks_for_nothing() -> None:

@@ -46,12 +46,13 @@ def test_a_third_of_each_kernel_is_held_out_and_about_half_of_that_is_sealed(
     kernel: str, split: Split, stored: tuple[StoredTrace, ...]
 ) -> None:
     mine = {configuration: part for configuration, part in split.listed if configuration.kernel == kernel}
-    parts = Counter(part for configuration, part in mine.items() if configuration not in split.later)
+    parts = Counter(part for configuration, part in mine.items() if configuration not in split.drawn)
     held = parts[SplitPart.HELD_OUT] + parts[SplitPart.SEALED]
     assert trace_split.is_share(held, sum(parts.values()))
     assert abs(parts[SplitPart.HELD_OUT] - parts[SplitPart.SEALED]) <= max(2, held // 6)
-    later = Counter(part is SplitPart.FIT for configuration, part in mine.items() if configuration in split.later)
-    assert later == LATER
+    for number, (_, wanted) in LATER.items():
+        drawn = [part for configuration, part in mine.items() if split.drawn.get(configuration) == number]
+        assert Counter(part is SplitPart.FIT for part in drawn) == Counter(wanted)
     already = {
         split.rule.configuration(kernel, t.meta.params, t.meta.grid) for t in stored if t.meta.protocol == kernel
     }

@@ -57,15 +57,15 @@ def test_of_those_that_were_drawn_later_all_that_is_held_out_is_sealed() -> None
     for tiles in range(20):
         configuration = rule.configuration("ring", {"stages": 3, "tiles": tiles}, 1)
         assert rule.part_later(configuration) is SplitPart.SEALED
-        later = row("sealed", stages=3, tiles=tiles) | {"later": True}
+        later = row("sealed", stages=3, tiles=tiles) | {"draw": 2}
         split = parse_split(document(configurations=[later]))
-        assert (split.of("ring", {"stages": 3, "tiles": tiles}, 1), split.later) == (
+        assert (split.of("ring", {"stages": 3, "tiles": tiles}, 1), split.drawn) == (
             SplitPart.SEALED,
-            frozenset([configuration]),
+            {configuration: 2},
         )
     assert rule.part_later(rule.configuration("ring", {"stages": 2}, 1)) is SplitPart.FIT
     with pytest.raises(EvidenceError, match=r"is listed as fit, and sealed by the rule"):
-        parse_split(document(configurations=[row("fit", stages=3) | {"later": True}]))
+        parse_split(document(configurations=[row("fit", stages=3) | {"draw": 2}]))
 
 
 @pytest.mark.parametrize(
@@ -74,6 +74,8 @@ def test_of_those_that_were_drawn_later_all_that_is_held_out_is_sealed() -> None
         "[]",
         "{",
         document(version=2),
+        document(configurations=[row("fit", stages=2) | {"draw": 0}]),
+        document(configurations=[row("fit", stages=2) | {"draw": "2"}]),
         document(rule={}),
         document(rule=RULE | {"share": 257}),
         document(rule=RULE | {"share": True}),
