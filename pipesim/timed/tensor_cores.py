@@ -21,7 +21,7 @@ from pipesim.model.tables import Agent
 from pipesim.timed.work import QUARTERS
 
 
-class _Issued(NamedTuple):
+class _IssuedBatch(NamedTuple):
     """All products of a batch: what its agent has given with it, when the last is issued, and when that ends."""
 
     given: int
@@ -30,7 +30,7 @@ class _Issued(NamedTuple):
 
 
 @dataclass(slots=True)
-class _Batch:
+class _WaitingBatch:
     """Products that an agent has still to issue: when it can issue the next, when it issued the first (-1: not yet).
 
     ``left`` of them take ``cycles``, and bring its work to ``given``; it issues one each ``interval`` at most.
@@ -52,12 +52,12 @@ class _Batch:
 class _Core:
     """``ends``: of the last instructions that it has taken; ``waiting``: batches with products to be issued."""
 
-    def __init__(self, ahead: int, ends: Sequence[int] = (), waiting: Sequence[_Batch] = ()) -> None:
+    def __init__(self, ahead: int, ends: Sequence[int] = (), waiting: Sequence[_WaitingBatch] = ()) -> None:
         self.ahead = ahead
         self.ends = deque(ends, maxlen=ahead)
         self.waiting = [replace(each) for each in waiting]
 
-    def run(self, until: int | None = None) -> list[tuple[int, _Issued]]:
+    def run(self, until: int | None = None) -> list[tuple[int, _IssuedBatch]]:
         """Issue what can be issued before ``until`` (None: all, if nobody else comes): agents and batches that are."""
         done = []
         ends, waiting = self.ends, self.waiting
@@ -72,18 +72,18 @@ class _Core:
             ends.append(end)
             if one.left == 1:
                 waiting.remove(one)
-                done.append((one.agent, _Issued(one.given, at, end)))
+                done.append((one.agent, _IssuedBatch(one.given, at, end)))
                 continue
             one.ready, one.left, one.cycles = at + one.interval, one.left - 1, one.cycles - cycles
             if one.begun < 0:
                 one.begun = at
         return done
 
-    def _first(self, room: int) -> _Batch:
+    def _first(self, room: int) -> _WaitingBatch:
         """Which batch issues next: of each agent only its first can."""
         firsts = {each.agent: each for each in reversed(self.waiting)}
         at = max(room, min(each.ready for each in firsts.values()))
-        return min((each for each in firsts.values() if each.ready <= at), key=_Batch.order)
+        return min((each for each in firsts.values() if each.ready <= at), key=_WaitingBatch.order)
 
 
 class TensorCores:
@@ -93,7 +93,9 @@ class TensorCores:
         cores: dict[tuple[int, int], _Core] = {}
         self._core = [cores.setdefault((each.cta, each.warp % QUARTERS), _Core(ahead)) for each in agents]
         self._cores = list(cores.values())  # as they were when something was given last
-        self._issued: list[deque[_Issued]] = [deque() for _ in agents]  # and what follows from that, if nobody comes
+        self._issued: list[deque[_IssuedBatch]] = [
+            deque() for _ in agents
+        ]  # and what follows from that, if nobody comes
         self._done = [0] * len(agents)
         self.given = [0] * len(agents)
 
@@ -102,7 +104,7 @@ class TensorCores:
         core = self._core[agent]
         core.run(now)
         self.given[agent] += cycles
-        core.waiting.append(_Batch(now, agent, -1, products, cycles, self.given[agent], interval))
+        core.waiting.append(_WaitingBatch(now, agent, -1, products, cycles, self.given[agent], interval))
         for each in {batch.agent for batch in core.waiting}:
             issued = self._issued[each]
             while issued and issued[-1].at >= now:
