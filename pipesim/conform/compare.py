@@ -100,7 +100,7 @@ def _has_warm_inputs(measured: TraceMeta) -> bool:
     tiles once. All others write them before every launch.
     """
     return (
-        measured.source == "hardware" and measured.protocol == "producer_consumer" and "launch_ns" not in measured.extra
+        measured.protocol == "producer_consumer" and "capacity" in measured.extra and "launch_ns" not in measured.extra
     )
 
 

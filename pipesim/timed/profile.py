@@ -99,7 +99,7 @@ FIELDS: dict[str, str] = {
     "class.global_accesses": "thousandths of a cycle of one access to global memory that the next one waits for",
     "class.global_bytes": "thousandths of a cycle of one byte that a warp writes to global memory",
     "class.copies": "thousandths of a cycle of one instruction that starts a further bulk copy",
-    "class.products": "thousandths of a cycle of issuing one instruction of a matrix multiplication",
+    "class.products": "thousandths of a cycle that issuing one instruction of a matrix multiplication takes at least",
     "class.warp_products": "thousandths of a cycle of 256 multiply-adds of mma.sync (16-bit operands), a warp alone",
     "class.proxy_fences": "thousandths of a cycle of a fence between proxies after accesses to shared memory",
     "class.cluster_fences": "thousandths of a cycle of an arrive at cluster scope, until it takes effect",

@@ -46,6 +46,7 @@ class Works:
     def __init__(self, program: Program, profile: Profile) -> None:
         self._profile = profile
         self._meets = _who_meet(program)
+        self._counted = program.counts_instructions
         self.of_line = program.work_of_line if profile.prices_work else {}
         self._crowded = self._who_crowds(program)
         self._computes = self._who_computes(program)
@@ -53,6 +54,8 @@ class Works:
     def cycles(self, work: Work) -> int:
         """Cycles of a warp that does it alone."""
         amounts = dict(work.amounts)
+        if amounts.keys() == {"fresh_copies"} and not self._profile.knows(work.name):
+            return 0  # nobody computes: it only says when a copy comes
         rate = self._rates(work)
         rated = sum(amounts[kind] * rate[f"class.{kind}"] for kind in _RATED if kind in amounts)
         overhead, scale = constants(self._profile, work.name)
@@ -125,12 +128,13 @@ class Works:
 
     def multiplication(self, work: Work) -> tuple[int, int, int]:
         """One warp's part of a multiplication: cycles to issue it, of these for each of its products, and cycles of the
-        tensor core of its quarter.
+        tensor core of its quarter. Where the instructions around it are counted, they are what its issue takes.
         """
         issue, scale = constants(self._profile, work.name)
         cycles = -(-scaled(QUARTERS * _multiply_adds(work), self._rates(work)["mma.per_kcycle"]) * scale // 1000)
         products = max(1, work.amount("products"))
-        each = (self._profile["class.products"] + cycles * self._profile["mma.issue_permille"] // products) // 1000
+        beside = 0 if self._counted else cycles * self._profile["mma.issue_permille"] // products
+        each = max(self._profile["class.products"], beside) // 1000
         return issue + each * products, each, cycles
 
 

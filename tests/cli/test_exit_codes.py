@@ -78,7 +78,7 @@ class TestTolerance:
         assert answer.code == 0
         assert answer.verdict == (
             "✓ the recorded trace conforms to the protocol (NVIDIA H100 80GB HBM3); "
-            "times: off by −49.6 % (period 1,095 simulated, 2,171 measured)"
+            "times: off by −49.4 % (period 1,099 simulated, 2,171 measured)"
         )
 
     def test_and_decides_with_it(self, call: Call, slow: Path) -> None:

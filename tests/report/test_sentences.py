@@ -68,7 +68,7 @@ def test_one_of_many_traces_names_its_divergence_by_its_claim() -> None:
 def test_a_trace_that_agrees(agreeing: TraceComparison) -> None:
     report = CompareReport(HEADING, (agreeing,))
     conforms = "the recorded trace conforms to the protocol (NVIDIA H100 80GB HBM3)"
-    times = "times: off by −0.5 % (whole run, traced: 6,502 simulated, 6,537 measured)"
+    times = "times: off by −0.2 % (whole run, traced: 6,522 simulated, 6,537 measured)"
     assert compare_sentence(report) == f"{conforms}; {times}"
     hung = replace(report, hardware=(replace(agreeing, agreement=Agreement.HANGS_TOO),))
     said = "the recorded run hung, and the model hangs in the same state"
