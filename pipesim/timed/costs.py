@@ -23,6 +23,9 @@ from pipesim.timed.profile import OF_INSTRUCTIONS, Profile, scaled
 from pipesim.timed.work import Works
 from pipesim.trace.sites import kinds
 
+#: Instructions of one multiplication that are told apart. Of more several count as one: any number is simulated.
+MOST_PRODUCTS = 256
+
 
 @dataclass(frozen=True)
 class Cost:
@@ -91,7 +94,9 @@ class Prices:
             busy = self._values["other.issue"] + issue
             products = max(1, work.amount("products"))
             demand = min(busy, products) if self._works.demand(work) else 0
-            return Cost(busy, engine=cycles, flight=0, demand=demand, products=products, interval=interval)
+            told = min(products, MOST_PRODUCTS)
+            interval = interval * products // told
+            return Cost(busy, engine=cycles, flight=0, demand=demand, products=told, interval=interval)
         if work is not None and op[0] in WORKS:
             cycles = self._works.cycles(work) + work_record(self._program, self._record) * len(kinds(op))
             moved, in_memory = self._works.moving(work) if op[0] in ACCESSES else (0, 0)

@@ -126,6 +126,12 @@ def test_products_of_one_warp(products: int, batches: int) -> None:
     assert len({*found.cycles.tolist()}) > 3
 
 
+def test_any_number_of_products_is_simulated() -> None:
+    """Of a multiplication that is divided among a million instructions many count as one."""
+    few, many = (simulate(_multiplies(products, 1), H100).cycles for products in (256, 10**6))
+    assert few < many < 10**8
+
+
 def test_products_that_take_longer_to_issue_than_to_multiply_are_simulated() -> None:
     program = find("gemm_sm90").build({"num_consumer": 1, "tiles": 2, "k_iters": 3})
     slow = replace(H100, values=H100.values | {"mma.issue_permille": 1100})
