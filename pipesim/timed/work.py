@@ -133,6 +133,7 @@ class Works:
         issue, scale = constants(self._profile, work.name)
         cycles = -(-scaled(QUARTERS * _multiply_adds(work), self._rates(work)["mma.per_kcycle"]) * scale // 1000)
         products = max(1, work.amount("products"))
+        cycles = products * -(-cycles // products)  # each takes whole cycles
         beside = 0 if self._counted else cycles * self._profile["mma.issue_permille"] // products
         each = max(self._profile["class.products"], beside) // 1000
         return issue + each * products, each, cycles
