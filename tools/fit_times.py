@@ -3,8 +3,8 @@
 Of one kernel the constants of its works, and with ``--values`` others of the profile, by least squares
 (``scipy.optimize``) of: the steady period and the whole run of launches without recording, and the time between the
 events of recorded launches that no wait is part of, by their part of the run; and how long waits take that need not
-wait. Configurations that are held out
-(``traces/split.json``) are not fitted to, and sealed ones not read. Prints the constants and the errors before and
+wait. Times between events count where the records are in shared memory: others cost more. Configurations that are held
+out (``traces/split.json``) are not fitted to, and sealed ones not read. Prints the constants and the errors before and
 after; ``--write`` changes the profile's file.
 """
 

@@ -92,10 +92,9 @@ class TensorCores:
     def __init__(self, agents: Sequence[Agent], ahead: int) -> None:
         cores: dict[tuple[int, int], _Core] = {}
         self._core = [cores.setdefault((each.cta, each.warp % QUARTERS), _Core(ahead)) for each in agents]
-        self._cores = list(cores.values())  # as they were when something was given last
-        self._issued: list[deque[_IssuedBatch]] = [
-            deque() for _ in agents
-        ]  # and what follows from that, if nobody comes
+        # the cores as they were when something was given last, and by agent what follows from that if nobody comes
+        self._cores = list(cores.values())
+        self._issued: list[deque[_IssuedBatch]] = [deque() for _ in agents]
         self._done = [0] * len(agents)
         self.given = [0] * len(agents)
 
