@@ -35,7 +35,11 @@ _TRIES = 20_000
 _SEED = 19
 #: Of the later draws, by their numbers: the seed, and how many of each kernel to which a profile may be fitted (True),
 #: and that are held out.
-LATER = {2: (20, {True: 12, False: 8}), 3: (21, {True: 0, False: 8})}
+LATER = {
+    2: (20, {True: 12, False: 8}),
+    3: (21, {True: 0, False: 8}),
+    4: (22, {True: 0, False: 8}),
+}
 
 Values = Mapping[str, tuple[int, ...]]
 
