@@ -5,18 +5,13 @@
 // OPERANDS 0: A in shared memory; 1: A in registers; 2: a batch with A in shared memory, then one with A in registers to
 // other accumulators, as in attention. out: [8 warps][4]: cycles, cycles until the last product of a round is issued (sum
 // over rounds), rounds, 0.
+#include "bench.cuh"
 #include "ptx.cuh"
 #include "wgmma.cuh"
 
 enum Beside : unsigned { NOTHING, FMA, EXP2, ALU, SOFTMAX, PRODUCTS, LOADS };
 
 static constexpr unsigned LIMIT = 1u << 20, TILE = 64 * 1024;
-
-static __device__ __forceinline__ unsigned clock32() {
-    unsigned now;
-    asm volatile("mov.u32 %0, %%clock;" : "=r"(now)::"memory");
-    return now;
-}
 
 template <int COUNT>
 static __device__ __forceinline__ void products(float (&d)[COUNT], const unsigned (&a)[4], unsigned long long q,
@@ -33,14 +28,6 @@ static __device__ __forceinline__ void products(float (&d)[COUNT], const unsigne
     wgmma_commit();
 }
 
-template <int COUNT>
-static __device__ __forceinline__ float total(const float (&d)[COUNT]) {
-    float sum = 0;
-#pragma unroll
-    for (int i = 0; i < COUNT; ++i) sum += d[i];
-    return sum;
-}
-
 static __device__ __forceinline__ float multiply(unsigned rounds, unsigned base, unsigned &issued) {
     const unsigned long long q = wgmma_k_major(base), k = wgmma_k_major(base + 16384);
     const unsigned a[4] = {threadIdx.x, threadIdx.x, threadIdx.x, threadIdx.x};
@@ -51,10 +38,10 @@ static __device__ __forceinline__ float multiply(unsigned rounds, unsigned base,
     for (int i = 0; i < (OPERANDS == 2 ? COLUMNS / 2 : 32); ++i) e[i] = 0;
 #pragma unroll 1
     for (unsigned round = 0; round < rounds; ++round) {
-        const unsigned from = clock32();
+        const unsigned from = clock_cycles();
         products(d, a, q, k, OPERANDS == 1);
         if (OPERANDS == 2) products(e, a, q, k, true);
-        issued += clock32() - from;
+        issued += clock_cycles() - from;
         wgmma_wait<0>();
         wgmma_hold(d);
         if (OPERANDS == 2) wgmma_hold(e);
@@ -103,10 +90,10 @@ extern "C" __global__ void __launch_bounds__(256) tensor(unsigned rounds, unsign
     asm volatile("fence.proxy.async;" ::: "memory");
     __syncthreads();
     unsigned issued = 0, turns = 0;
-    const unsigned begin = clock32();
+    const unsigned begin = clock_cycles();
     const bool multiplies = warp < 4 || BESIDE == PRODUCTS;
     const float sum = multiplies ? multiply(rounds, base, issued) : compute(base, done, turns);
-    const unsigned end = clock32();
+    const unsigned end = clock_cycles();
     if (threadIdx.x == 0) done = 1;
     if (sum == 1.2345f) out[3] = 1;  // never: the results are used
     if (threadIdx.x % 32 == 0) {

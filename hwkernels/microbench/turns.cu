@@ -4,24 +4,11 @@
 //
 // out: [8 warps][5]: when each warp begins, has issued the first products, has issued the others, has the results of the
 // first, and of all; in cycles since the first group was to begin. Of the last of ROUNDS: the code is there by then.
+#include "bench.cuh"
 #include "ptx.cuh"
 #include "wgmma.cuh"
 
-static constexpr unsigned ROUNDS = 3, TILE = 64 * 1024, AHEAD = 1000, LIMIT = 1u << 16;
-
-static __device__ __forceinline__ unsigned clock32() {
-    unsigned now;
-    asm volatile("mov.u32 %0, %%clock;" : "=r"(now)::"memory");
-    return now;
-}
-
-template <int COUNT>
-static __device__ __forceinline__ float total(const float (&d)[COUNT]) {
-    float sum = 0;
-#pragma unroll
-    for (int i = 0; i < COUNT; ++i) sum += d[i];
-    return sum;
-}
+static constexpr unsigned ROUNDS = 3, TILE = 64 * 1024, AHEAD = 1000;
 
 extern "C" __global__ void __launch_bounds__(256) turns(unsigned later, unsigned *out) {
     extern __shared__ __align__(1024) unsigned char memory[];
@@ -41,19 +28,19 @@ extern "C" __global__ void __launch_bounds__(256) turns(unsigned later, unsigned
 #pragma unroll 1
     for (unsigned round = 0; round < ROUNDS; ++round) {
         __syncthreads();
-        if (threadIdx.x == 0) begins = clock32() + AHEAD;
+        if (threadIdx.x == 0) begins = clock_cycles() + AHEAD;
         __syncthreads();
         first = begins;
         const unsigned mine = first + (warp < 4 ? 0 : later);
-        for (unsigned i = 0; i < LIMIT && (int)(clock32() - mine) < 0; ++i) {}
+        spin_until(mine);
         __syncwarp();
-        at[0] = clock32();
+        at[0] = clock_cycles();
         wgmma_hold(d);
         wgmma_fence();
 #pragma unroll
         for (int i = 0; i < FIRST; ++i) Wgmma<COLUMNS>::shared(d, q + 2 * (i % 4), k + 2 * (i % 4), 1);
         wgmma_commit();
-        at[1] = clock32();
+        at[1] = clock_cycles();
         if (SECOND) {
             wgmma_hold(e);
             wgmma_fence();
@@ -61,14 +48,14 @@ extern "C" __global__ void __launch_bounds__(256) turns(unsigned later, unsigned
             for (int i = 0; i < SECOND; ++i) Wgmma<SECOND ? COLUMNS : 64>::registers(e, a, k + 2 * (i % 4), 1);
             wgmma_commit();
         }
-        at[2] = clock32();
+        at[2] = clock_cycles();
         if (SECOND) wgmma_wait<1>();
         else wgmma_wait<0>();
         wgmma_hold(d);
-        at[3] = clock32();
+        at[3] = clock_cycles();
         wgmma_wait<0>();
         wgmma_hold(e);
-        at[4] = clock32();
+        at[4] = clock_cycles();
     }
     if (total(d) + total(e) == 1.2345f) out[40] = 1;  // never: the results are used
     if (threadIdx.x % 32 == 0)

@@ -40,7 +40,8 @@ def store(
     """Each warp of a group writes its part, works ``cycles``, and one lane stores the whole with a bulk copy.
 
     Named barrier ``1 + group`` is the group's own. That lane returns when the copy has read the part. ``work``: the
-    kernel whose work ``store_rows`` this is, with its amounts; the copy is made by ``copies`` instructions.
+    kernel whose work ``store_rows`` this is, with its amounts: stores to shared memory are waited for at the fence.
+    The copy is made by ``copies`` instructions.
     """
     w.write(mine, item)
     w.work(cycles)
@@ -48,7 +49,7 @@ def store(
         w.compute(f"{work}/store_rows", **amounts)
     w.fence(Fence.PROXY_ASYNC)
     if work:
-        w.compute(f"{work}/fence")
+        w.compute(f"{work}/fence", shared_bytes=mine.nbytes)
     w.bar_sync(1 + group, GROUP_THREADS)
     if w.index % GROUP == 0:
         with w.elect_one():

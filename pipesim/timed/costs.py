@@ -15,7 +15,7 @@ from pipesim.model.groups import (
     TRIES,
     WORKS,
 )
-from pipesim.model.ops import IN_ORDER, OPERANDS, Op, Operation, Space, operand
+from pipesim.model.ops import IN_ORDER, OPERANDS, Engine, Op, Operation, Space, operand
 from pipesim.model.program import Program
 from pipesim.model.work import kernel_in_names
 from pipesim.timed.outline import PRICED
@@ -36,7 +36,7 @@ class Cost:
     an operation that puts nothing under way. ``demand``: of ``busy`` the cycles that it takes the issue slots of its
     quarter of the SM; 0 where nobody can slow it. With ``in_memory`` not 0: those that it takes the SM's shared memory,
     which serves one access after another; alone, the access is served in the first ``in_memory`` cycles;
-    of the others it takes its quarter's issue slots ``slots``.
+    of the others it takes its quarter's issue slots ``slots``. ``scalar``: a tensor core at work does not slow it.
     ``products``: in how many instructions a tensor core of a quarter multiplies, of which one is issued each
     ``interval`` cycles; 0 of what the engine of a whole CTA does.
     """
@@ -48,6 +48,7 @@ class Cost:
     demand: int = 0
     in_memory: int = 0
     slots: int = 0
+    scalar: bool = False
     products: int = 0
     interval: int = 0
 
@@ -93,10 +94,10 @@ class Prices:
             issue, interval, cycles = self._works.multiplication(work)
             busy = self._values["other.issue"] + issue
             products = max(1, work.amount("products"))
-            demand = min(busy, products) if self._works.demand(work) else 0
+            demand = (busy * (9 if work.amount("mma_registers") else 5) // 10) if self._works.demand(work) else 0
             told = min(products, MOST_PRODUCTS)
             interval = interval * products // told
-            return Cost(busy, engine=cycles, flight=0, demand=demand, products=told, interval=interval)
+            return Cost(busy, engine=cycles, flight=0, demand=demand, scalar=True, products=told, interval=interval)
         if work is not None and op[0] in WORKS:
             cycles = self._works.cycles(work) + work_record(self._program, self._record) * len(kinds(op))
             moved, in_memory = self._works.moving(work) if op[0] in ACCESSES else (0, 0)
@@ -111,6 +112,8 @@ class Prices:
             busy = cycles + (0 if op[0] in BLOCKING_WAITS else self._record * len(kinds(op)))
         if op[0] == Op.TMA_LOAD:
             return replace(cost, busy=busy, flight=cost.flight + self._works.late(work) * self._clock // 1000)
+        if op[0] in BLOCKING_WAITS:
+            return replace(cost, busy=busy, demand=min(busy, self._works.demand(work)), scalar=True)
         late = cycles if work.amount("cluster_fences") else 0
         return replace(cost, busy=busy, visible=cost.visible + late)
 
@@ -209,7 +212,13 @@ def _read(program: Program, op: Operation, profile: Profile) -> Cost:
 
 
 def _transfer(program: Program, op: Operation, profile: Profile, values: ProgramValues) -> Cost:
-    """A result in registers is named by the instruction whose other operands are priced."""
+    """A result in registers is named by the instruction whose other operands are priced.
+
+    A bulk store takes the copy engine while it is read from shared memory (``hwkernels/microbench/transfers.cu``).
+    """
+    if op[0] == Op.TRANSFER_READ and operand(op, "engine") == Engine.BULK:
+        size = scaled(operand(op, "bytes"), profile["copy.store_bytes_per_kcycle"])
+        return Cost(values["other.issue"], engine=size, flight=profile["transfer.latency"] + size)
     size = scaled(operand(op, "bytes"), profile["copy.bytes_per_kcycle"])
     late = profile["matrix.latency"] if operand(op, "engine") in IN_ORDER else profile["transfer.latency"] + size
     in_registers = program.accesses[operand(op, "access")].space == Space.REGISTERS

@@ -219,7 +219,7 @@ class Earliest:
                 start, since = (start, since) if start > here else (here, issue)
             elif flight.engine in IN_ORDER:
                 start, since = max((here, issue), self._multiplied[agent])
-            elif flight.engine == TMA and flight is flights[0]:
+            elif (flight.engine == Engine.BULK and cost.engine) or (flight.engine == TMA and flight is flights[0]):
                 if cost.engine:
                     start, since = max((here, issue), self._copied[agent])
                 since = self._event(agent, pc, EventPart.ENGINE, start, since)

@@ -32,7 +32,7 @@ class Engines:
         self.issuing: set[int] = set()
 
     def copies(self, agent: int, now: int, cost: Cost) -> int:
-        """The copy engine of the agent's CTA takes a copy after those that it has. When the copy lands."""
+        """The copy engine of the agent's CTA takes a load or a store after those that it has. When it ends."""
         cta = self._agents[agent].cta
         start = max(now, self.copy_free[cta])
         self.copy_free[cta] = start + cost.engine

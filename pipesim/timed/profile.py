@@ -19,7 +19,7 @@ from pipesim.names import readable, shown, wrong_name
 from pipesim.timed.stated_error import ASSUMED, StatedError, parse_assumed, parse_errors, parse_how
 
 FORMAT = "pipesim-profile"
-PROFILE_VERSION = 6
+PROFILE_VERSION = 7
 #: Value → since which version, and what it was before: a number, or what another value is.
 ADDED: dict[str, tuple[int, int | str]] = {
     "matrix.latency": (2, 30),
@@ -52,6 +52,7 @@ ADDED: dict[str, tuple[int, int | str]] = {
     "mma.queue": (4, 8),
     "mma.slots_permille": (4, 460),
     "mma.issue_permille": (6, 0),
+    "copy.store_bytes_per_kcycle": (7, "copy.bytes_per_kcycle"),
     "cta.start": (4, 0),
     "copy.loaded_bytes": (4, 1),
 }
@@ -80,6 +81,7 @@ FIELDS: dict[str, str] = {
     "copy.latency_loaded": "the same with a CTA on every SM",
     "copy.cold": "the additional time of a CTA's first copy (translation of addresses, first fetch of the code)",
     "copy.bytes_per_kcycle": "bytes that one SM's engine moves in 1,000 cycles",
+    "copy.store_bytes_per_kcycle": "bytes of a bulk store that one SM's engine reads in 1,000 cycles",
     "copy.device_bytes_per_kcycle": "bytes that all SMs together can load in 1,000 cycles",
     "read.issue": "ordinary loads of a tile's share by a warp, the part that does not grow with its size",
     "read.bytes_per_kcycle": "bytes that one warp loads and reduces in 1,000 cycles",

@@ -6,6 +6,9 @@ and is itself not slowed (measured: ``hwkernels/microbench/tensor.cu``). While t
 it has, all of them are slowed in the same proportion (processor sharing). The order is not static: who is slowed
 depends on who runs at the same time.
 
+Waits that pass and the issue of multiplications are scalar: a few instructions that need the one before. Works slow
+them, but not they the works, nor does the tensor core slow them.
+
 Times are whole cycles, the rest of a work whole thousandths of one. A work's end is looked for at the earliest time
 that it can have, and again if it was slowed until then: others make it slower, never faster.
 
@@ -30,10 +33,14 @@ _Quarter = tuple[int, int]  #: of which CTA, and which of its quarters
 
 @dataclass
 class _Job:
-    """A work under way. ``rest``: thousandths of a cycle, were it alone; ``share``: of a quarter, in thousandths."""
+    """A work under way. ``rest``: thousandths of a cycle, were it alone; ``share``: of a quarter, in thousandths.
+
+    ``scalar``: the tensor core does not slow it.
+    """
 
     rest: int
     share: int
+    scalar: bool
 
 
 class IssueSlots:
@@ -57,7 +64,8 @@ class IssueSlots:
     def begin(self, agent: int, now: int, cost: Cost) -> int:
         """A work begins; the earliest time of its end."""
         jobs = self._until(self._quarter[agent], now)
-        jobs[agent] = _Job(_PARTS * cost.busy, -(-_PARTS * min(cost.demand, cost.busy) // max(1, cost.busy)))
+        share = -(-_PARTS * min(cost.demand, cost.busy) // max(1, cost.busy))
+        jobs[agent] = _Job(_PARTS * cost.busy, share, cost.scalar)
         self._under_way.add(agent)
         return now + cost.busy
 
@@ -82,7 +90,7 @@ class IssueSlots:
     def moment(self, now: int) -> tuple[tuple[int, ...], ...]:
         """All that decides when the works end, relative to ``now``."""
         works = tuple(
-            (agent, job.rest, job.share, now - self._seen[where])
+            (agent, job.rest, job.share, job.scalar, now - self._seen[where])
             for where, jobs in self._jobs.items()
             for agent, job in jobs.items()
         )
@@ -110,11 +118,11 @@ class IssueSlots:
         self._seen[where] = now
         multiplied = self._multiplied(where, since, now)
         if jobs and now > since:
-            wanted = sum(job.share for job in jobs.values() if job.rest > 0)
+            wanted = sum(job.share for job in jobs.values() if job.rest > 0 and not job.scalar)
             beside, alone = max(_PARTS, wanted + self._tensor_share), max(_PARTS, wanted)
             done = _PARTS * _PARTS * multiplied // beside + _PARTS * _PARTS * (now - since - multiplied) // alone
             for job in jobs.values():
-                job.rest -= done
+                job.rest -= _PARTS * _PARTS * (now - since) // max(_PARTS, wanted + job.share) if job.scalar else done
         return jobs
 
     def _multiplied(self, where: _Quarter, since: int, now: int) -> int:

@@ -197,8 +197,12 @@ class TimedRun:
                         if second >= 0:
                             stamp((second, time))
                             time += record
-                    else:
-                        time = waits.returned(agent, pc, planned, time, outcome)
+                        continue
+                    if planned.cost.demand and (passing := waits.passes(agent, pc, planned, now)) is not None:
+                        issuing.add(agent)
+                        agenda.put(due, self._engines.slots.begin(agent, now, passing))
+                        return
+                    time = waits.returned(agent, pc, planned, time, outcome)
                     continue
                 if first >= 0:
                     stamp((first, time))
@@ -314,7 +318,7 @@ class TimedRun:
             self._agenda.put(due, at)
             return -1
         self._engines.issuing.discard(agent)
-        return at
+        return self._waits.passed(agent, at)
 
     def _takes_off(self, flight: Flight, at: int) -> None:
         due = self._landed.pop() if self._landed else LandsAt(self._agenda, self._land)

@@ -7,6 +7,7 @@ next try only (measured: docs/hopper.md).
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 
 from pipesim.model.groups import BLOCKING_WAITS, MEETINGS, TRIES
@@ -16,6 +17,8 @@ from pipesim.model.ops import Op
 from pipesim.model.positions import ANSWER, BARRIER
 from pipesim.model.state import cluster_channel, pool_channel
 from pipesim.timed.agenda import Agenda, HappensAt
+from pipesim.timed.costs import Cost
+from pipesim.timed.outline import outline
 from pipesim.timed.plan import Planned, PlannedStep
 from pipesim.timed.profile import Profile
 from pipesim.trace.recorder import StampBuffer
@@ -26,7 +29,8 @@ class Waits:
 
     ``entered``: when the present wait of each agent began, -1 if it is not blocked. ``landed``: whether a landing made
     the last completion on a channel. ``tries``: who is suspended in a try, since when, and until when at most.
-    ``turns``: the event of each agent's next move.
+    ``passing``: who is about to return from a wait that passes, which others can slow: its timestamp, and what that
+    takes. ``turns``: the event of each agent's next move.
     """
 
     def __init__(
@@ -43,11 +47,13 @@ class Waits:
         self._program = program = live.program
         self._retry, self._poll, self._limit = profile["wait.retry"], profile["wait.poll"], profile["try.limit"]
         channels = pool_channel(program, program.ctas)
+        self._fed = outline(program).fed
         self.waiters: list[list[int]] = [[] for _ in range(channels)]
         self.visible = [0] * channels
         self.landed = [False] * channels
         self.entered = [-1] * len(program.agents)
         self.tries: dict[int, tuple[int, int]] = {}
+        self.passing: dict[int, tuple[int, int]] = {}
         self.turns: list[HappensAt] = []
 
     def block(self, agent: int, channel: int, now: int, first: int) -> None:
@@ -96,20 +102,49 @@ class Waits:
             return time  # skipped: a try had already answered
         return self._passed(time, self._passed_at(time, op[BARRIER], planned), first, second)
 
+    def passes(self, agent: int, pc: int, planned: Planned, now: int) -> Cost | None:
+        """What it takes until a wait returns that passes at once and that others can slow; None of another one."""
+        record = self._record if planned.first >= 0 else 0
+        if not planned.cost.demand or self.visible[self._program.code[agent][pc][BARRIER]] > now + record:
+            return None
+        if planned.first >= 0:
+            self._buffer.stamp(planned.first, now)
+        self.passing[agent] = planned.second, record
+        return replace(planned.cost, busy=planned.cost.busy + record)
+
+    def passed(self, agent: int, at: int) -> int:
+        """An agent returns from such a wait, if it was in one. The time at which it goes on."""
+        second, record = self.passing.pop(agent, (-1, 0))
+        if second >= 0:
+            self._buffer.stamp(second, at)
+        return at + record
+
     def suspended(self, agent: int, pc: int, now: int) -> bool:
-        """Whether a try has still to wait: for what completes its phase, or until it gives up."""
-        if agent in self.tries or finds(self._program, self._live, agent, pc):
+        """Whether a try has still to wait: for what completes its phase, or until it gives up.
+
+        An arrive does not wake it: it looks once more, and answers.
+        """
+        barrier = self._program.code[agent][pc][BARRIER]
+        fed = barrier in self._fed
+        if agent in self.tries or (
+            finds(self._program, self._live, agent, pc) and (fed or self.visible[barrier] <= now)
+        ):
             return False
-        self.tries[agent] = (now, now + self._limit)
         self.entered[agent] = now
-        self.waiters[self._program.code[agent][pc][BARRIER]].append(agent)
+        if not fed:
+            self.tries[agent] = (now, now + self._poll)
+            self._agenda.put(self.turns[agent], now + self._poll)
+            return True
+        self.tries[agent] = (now, now + self._limit)
+        self.waiters[barrier].append(agent)
         self.watch(agent)
         return True
 
     def watch(self, agent: int) -> None:
-        """A suspended try gives up at its limit."""
+        """A try that a landing can wake gives up at its limit."""
         since, until = self.tries[agent]
-        self._agenda.put(HappensAt(self._agenda, partial(self._gives_up, agent, since)), until)
+        if self._program.code[agent][self._live.pcs[agent]][BARRIER] in self._fed:
+            self._agenda.put(HappensAt(self._agenda, partial(self._gives_up, agent, since)), until)
 
     def _gives_up(self, agent: int, since: int, due: HappensAt) -> None:
         pc, code = self._live.pcs[agent], self._program.code[agent]
@@ -151,10 +186,11 @@ class Waits:
     def _tried(self, agent: int, pc: int, planned: Planned, time: int) -> int:
         """A try was made: its answer is recorded. It is false while others cannot see yet what completed the phase."""
         success = finds(self._program, self._live, agent, pc)
-        if success and self.visible[self._program.code[agent][pc][BARRIER]] > time:
+        barrier = self._program.code[agent][pc][BARRIER]
+        if success and self.visible[barrier] > time:
             success = False
             self._live.refuse(agent, pc)
         since = self.tries.pop(agent)[0] if agent in self.tries else time
         self.entered[agent] = -1
         self._buffer.stamp(planned.second if success else planned.first, since)
-        return time if since < time else time + planned.busy
+        return time if since < time and barrier in self._fed else time + planned.busy

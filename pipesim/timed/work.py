@@ -18,6 +18,8 @@ QUARTERS = 4  #: of an SM, each with issue slots and units of its own; a warp is
 #: Cycles that a quarter takes over one warp instruction of its special-function unit, which has 4 lanes (CUDA
 #: programming guide, throughput of arithmetic instructions; measured: ``class.exp2``). Others take one.
 _EXP2_CYCLES = 8
+#: And over one of integers, comparisons and conversions, which have 16 lanes (the same; ``class.alu``).
+_ALU_CYCLES = 2
 _ISSUED = ("fma", "alu", "shuffles", "exp2")
 #: Thousandths of a memory that warps can ask for together without a queue in the model: it would be of a few cycles.
 CROWD = 1250
@@ -135,6 +137,7 @@ class Works:
         products = max(1, work.amount("products"))
         cycles = products * -(-cycles // products)  # each takes whole cycles
         beside = 0 if self._counted else cycles * self._profile["mma.issue_permille"] // products
+        beside += work.amount("alu") * self._rates(work)["class.alu"] // products  # their operands' addresses
         each = max(self._profile["class.products"], beside) // 1000
         return issue + each * products, each, cycles
 
@@ -154,8 +157,8 @@ def _multiply_adds(work: Work) -> int:
 
 
 def _slots(work: Work) -> int:
-    """Cycles of a quarter: of its special-function unit and of what comes before it, or of all instructions."""
-    special = _EXP2_CYCLES * work.amount("exp2") + work.amount("alu")
+    """Cycles of a quarter: of its units of few lanes, which work one after the other, or of all instructions."""
+    special = _EXP2_CYCLES * work.amount("exp2") + _ALU_CYCLES * work.amount("alu")
     return max(special, sum(work.amount(kind) for kind in _ISSUED))
 
 

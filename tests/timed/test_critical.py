@@ -322,7 +322,7 @@ def test_no_event_of_anything_else_is_earlier_than_the_earliest(
 def test_barriers_that_are_no_mbarriers_are_named_too(toy: Make) -> None:
     way = "the critical cycle"
     for latency, by, cycles in (
-        (500, f"{way} use's arrive → the cluster barrier → use's store → its own transfers", 541),
+        (500, f"{way} use's arrive → the cluster barrier → use's store → its own transfers", 545),
         (5, f"{way} load's copy → full → use's arrive → the cluster barrier", 80),
     ):
         found = bound(everything(40), toy(transfer_latency=latency))

@@ -242,8 +242,8 @@ def test_a_bulk_store_is_waited_for(toy: Make) -> None:
     assert result.outcome is Ending.FINISHED
     assert result.faults == ()
     begun = times(result, "epilogue", EventKind.WORK_BEGIN)
-    assert [b - a for a, b in pairwise(begun)] == [10 + 1 + 90 + 4] * 2  # 64 bytes in 4 cycles
-    assert result.cycles == begun[-1] + 10 + 1 + 90 + 4
+    assert [b - a for a, b in pairwise(begun)] == [10 + 1 + 90 + 8] * 2  # 64 bytes in 8 cycles
+    assert result.cycles == begun[-1] + 10 + 1 + 90 + 8
 
 
 def test_a_store_of_no_time_is_waited_for_too(toy: Make) -> None:

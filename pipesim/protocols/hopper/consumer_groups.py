@@ -75,12 +75,14 @@ def mine(w: Warp, accumulators: TileArray) -> Slot:
 
 def multiply_scores(w: Warp, block_n: int, depth: int) -> None:
     """The work of a warp's part of the scores: its operands are in shared memory."""
-    w.compute("attention/scores", mma=ROWS * block_n * depth // GROUP, products=depth // MMA_K)
+    products = depth // MMA_K
+    w.compute("attention/scores", mma=ROWS * block_n * depth // GROUP, products=products, alu=6 * products)
 
 
 def multiply_weights(w: Warp, block_n: int, depth: int) -> None:
     """The work of a warp's part of the product with the values: the weights are in its registers."""
-    w.compute("attention/values", mma_registers=ROWS * block_n * depth // GROUP, products=block_n // MMA_K)
+    products = block_n // MMA_K
+    w.compute("attention/values", mma_registers=ROWS * block_n * depth // GROUP, products=products, alu=3 * products)
 
 
 def softmax(w: Warp, block_n: int) -> None:

@@ -179,11 +179,11 @@ class _Gemm:
                 if warp == 0:  # the wgmma is finished in all four warps: one lane gives the stage back for them
                     with w.elect_one():
                         empty.arrive()
-                        w.compute("gemm_sm90/give_back")
+                        w.compute("gemm_sm90/give_back", alu=30 * self.lookahead)  # goes round a wait next
             if self.groups:
                 w.read(share(self.accumulator[group], warp, GROUP), (tile + 1) * self.groups * self.k_group_size - 1)
             rows: Slot = share(self.c[group], warp, GROUP)
-            with_rows = {"alu": 40 * self.block_n // 64, "shared_bytes": rows.nbytes, "spin": self.epilogue}
+            with_rows = {"alu": 40 * self.block_n // 64, "spin": self.epilogue}
             store(
                 w,
                 rows,

@@ -233,6 +233,9 @@ class Derivation:
             price, value = deciding[0].price, self._out.value()
             self._out.formula.alike |= {(price, part.price) for part in deciding if part.price != price}
             self._out.do(Do.SEEN, value, complete, price)
+        for asked in bar.failed:
+            self._out.do(Do.AFTER, value, asked)
+        bar.failed = []
         bar.phases.append(SeenPhase(complete, value, landed, knew))
         bar.parts = []
 
@@ -251,8 +254,10 @@ class Derivation:
         done = before.barriers[barrier].done
         phase = done - 1 if (done & 1) != parity else done
         self._asks(barrier, agent, phase)
-        suspended = op[0] == Op.TRY_WAIT and barrier in self._fed
-        if suspended:
+        suspends = op[0] == Op.TRY_WAIT
+        if suspends and barrier not in self._fed:
+            self._looks_twice(agent, barrier, phase, price)
+        if suspended := suspends and barrier in self._fed:
             if phase == done:
                 raise NotStaticError("a try gives up before its phase is complete")
             self._out.formula.tries.add(price)
@@ -265,6 +270,19 @@ class Derivation:
         self._bars[barrier].waiters.setdefault(phase, []).append((agent, pc, when))
         if op[ANSWER] >= 0:
             self._tries[agent, op[ANSWER]] = (barrier, phase, ANSWERED if suspended else when)
+
+    def _looks_twice(self, agent: int, barrier: int, phase: int, price: int) -> None:
+        """A try on a barrier of arrives that fails: it looks once more, a poll later."""
+        if phase < 0:
+            return
+        bar = self._bars[barrier]
+        self._out.formula.tries.add(price)
+        asked = self._out.saved(agent)
+        if phase < len(bar.phases):
+            self._out.do(Do.TRY_AGAIN, agent, bar.phases[phase].value)
+        else:
+            bar.failed.append(asked)
+            self._out.do(Do.TRY_AGAIN, agent, -1)
 
     def _wait(self, before: State, agent: int, pc: int, op: Operation, price: int, *, recorded: bool) -> None:
         if op[0] == Op.WAIT_STATE:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pipesim.model.machine import TMA, Flight
-from pipesim.model.ops import IN_ORDER, Op
+from pipesim.model.ops import IN_ORDER, Engine, Op
 from pipesim.model.program import Program
 from pipesim.timed.recurrence.formula import Do
 from pipesim.timed.recurrence.knowledge import AgentKnowledge
@@ -58,7 +58,6 @@ class EngineUses:
 
     def landing(self, agent: int, pc: int, price: int, flight: Flight, value: int) -> None:
         """When a flight lands becomes a value."""
-        cta = self._program.agents[agent].cta
         key = (agent, flight.engine)
         last = self._landed.get(key, -1)
         if flight.after:
@@ -67,18 +66,26 @@ class EngineUses:
                 self._out.do(Do.LATER, value, value, last)
             return
         if flight.engine == TMA:
-            cold = (Op.TMA_LOAD, cta) not in self._users
-            self._uses(Op.TMA_LOAD, cta, agent, pc, price)
-            self._out.formula.queued.add(price)
-            self._out.do(Do.COPY, agent, self._copy_engines[cta], value, price, cold)
+            self._copies(agent, pc, price, value)
             return
-        self._out.do(Do.SAVE, value, agent)
-        if flight.engine in IN_ORDER:
-            self._out.do(Do.LATER, value, value, self._multiplied[agent])
-        self._out.do(Do.FLIGHT, value, price)
+        if flight.engine == Engine.BULK and not flight.writes:
+            self._copies(agent, pc, price, value)
+        else:
+            self._out.do(Do.SAVE, value, agent)
+            if flight.engine in IN_ORDER:
+                self._out.do(Do.LATER, value, value, self._multiplied[agent])
+            self._out.do(Do.FLIGHT, value, price)
         if last >= 0:
             latest = self._out.value()
             self._out.do(Do.SAVE, latest, value)
             self._out.do(Do.LATER, latest, latest, last)
             value = latest
         self._landed[key] = value
+
+    def _copies(self, agent: int, pc: int, price: int, value: int) -> None:
+        """The copy engine of the agent's CTA takes a load or a store; when it ends becomes a value."""
+        cta = self._program.agents[agent].cta
+        cold = (Op.TMA_LOAD, cta) not in self._users
+        self._uses(Op.TMA_LOAD, cta, agent, pc, price)
+        self._out.formula.queued.add(price)
+        self._out.do(Do.COPY, agent, self._copy_engines[cta], value, price, cold)

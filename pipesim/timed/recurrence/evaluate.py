@@ -52,7 +52,7 @@ class Evaluation:
             Do.ADD: self._add, Do.SAVE: self._save, Do.LATER: self._latest, Do.SEEN: self._seen, Do.WAIT: self._wait,
             Do.LEAVE: self._leave, Do.AFTER: self._after, Do.COPY: self._copy, Do.ENGINE_WORK: self._engine_work,
             Do.FLIGHT: self._flight, Do.GROUP: self._group, Do.WAIT_UNLESS: self._wait_unless, Do.TRY: self._try,
-            Do.IN_TURN: self._in_turn,
+            Do.IN_TURN: self._in_turn, Do.TRY_AGAIN: self._try_again,
         }  # fmt: skip
         methods = [do[what] for what in Do]
         for what, *operands in self._formula.instructions:
@@ -124,6 +124,15 @@ class Evaluation:
         self._undecided |= (seen == asked) | (seen >= asked + p.limit)
         self._wait(agent, seen_at, price, landed, recorded=True)
         self._v[agent] = self._chosen(seen <= asked, asked, self._v[agent] - p.record - p.busy[price])
+
+    def _try_again(self, agent: int, seen_at: int) -> None:
+        """``Waits.suspended`` on a barrier of arrives: a try that fails looks once more."""
+        asked, again = self._v[agent], self._v[agent] + self._prices.poll
+        if seen_at < 0:
+            self._v[agent] = again
+            return
+        self._undecided |= self._v[seen_at] == asked
+        self._v[agent] = self._chosen(self._v[seen_at] <= asked, asked, again)
 
     def _group(self, agent: int, ready_at: int, price: int) -> None:
         self._v[agent] = self._v[agent] + self._prices.busy[price]

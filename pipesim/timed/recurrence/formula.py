@@ -29,13 +29,14 @@ class Do(IntEnum):
     WAIT_UNLESS = 11  #: as WAIT, but for nothing if a try at v has seen it
     TRY = 12  #: agent v is suspended in a try until it has seen what is seen at v; p; flag: woken by a landing
     IN_TURN = 13  #: v must not be before v, whose user of an engine has the lower number, or the formula says nothing
+    TRY_AGAIN = 14  #: agent v, whose try fails if it comes before what is seen at v (-1: it does), makes one more
 
 
 #: Places of the operands that are values which an instruction reads.
 _READ: dict[Do, tuple[int, ...]] = {
     Do.ADD: (0,), Do.SAVE: (1,), Do.LATER: (1, 2), Do.SEEN: (1,), Do.WAIT: (0, 1), Do.LEAVE: (0, 1), Do.AFTER: (0, 1),
     Do.COPY: (0, 1), Do.ENGINE_WORK: (0, 1), Do.FLIGHT: (0,), Do.GROUP: (0, 1), Do.WAIT_UNLESS: (0, 1, 5),
-    Do.TRY: (0, 1), Do.IN_TURN: (0, 1),
+    Do.TRY: (0, 1), Do.IN_TURN: (0, 1), Do.TRY_AGAIN: (0, 1),
 }  # fmt: skip
 
 Instruction = tuple[int, ...]

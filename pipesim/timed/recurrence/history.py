@@ -37,6 +37,7 @@ class BarrierHistory:
     parts: list[PhaseContribution] = field(default_factory=list)
     phases: list[SeenPhase] = field(default_factory=list)
     waiters: dict[int, list[tuple[int, int, int]]] = field(default_factory=dict)
+    failed: list[int] = field(default_factory=list)  #: when tries found the open phase not complete
     expecting: set[int] = field(default_factory=set)  #: agents that have raised tx and are yet to arrive
 
 

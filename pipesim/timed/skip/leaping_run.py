@@ -64,6 +64,7 @@ class LeapingRun(TimedRun):
                 *((agent, since - self._now, at - self._now) for agent, (since, at) in sorted(waits.tries.items())),
                 *engines.cores.moment(self._now),
                 *sorted(engines.issuing),
+                *sorted(waits.passing),
                 *((number - self._live.issued, *self._product(number)) for number in sorted(self._products)),
             ),
             steps=self._steps,

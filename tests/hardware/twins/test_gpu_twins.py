@@ -52,7 +52,8 @@ def test_a_recording_conforms_and_its_result_is_right(name, recorded):
         assert followed.stuck is not None
         return
     assert trace.meta.status == "finished"
-    assert conform(program, trace).verdict is TraceVerdict.AGREES
+    found = conform(program, trace).verdict
+    assert found is (TraceVerdict.AGREES if len(trace.events) else TraceVerdict.UNKNOWN)  # there may be no tile
 
 
 #: Work of about 50 µs a tile, for which somebody waits: with a deadline of 0 a wait gives up after 32 tries.
