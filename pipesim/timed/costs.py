@@ -94,7 +94,7 @@ class Prices:
             issue, interval, cycles = self._works.multiplication(work)
             busy = self._values["other.issue"] + issue
             products = max(1, work.amount("products"))
-            demand = (busy * (9 if work.amount("mma_registers") else 5) // 10) if self._works.demand(work) else 0
+            demand = self._works.scalar(work, busy)
             told = min(products, MOST_PRODUCTS)
             interval = interval * products // told
             return Cost(busy, engine=cycles, flight=0, demand=demand, scalar=True, products=told, interval=interval)

@@ -73,6 +73,14 @@ class Works:
         """Cycles that it takes the issue slots of its quarter (of a multiplication: any), 0 where nobody else does."""
         return (_slots(work) or _multiply_adds(work)) if work.name in self._meets else 0
 
+    def scalar(self, work: Work, cycles: int) -> int:
+        """Of the cycles in which a multiplication is issued those that it needs the issue slots of its quarter, 0 where
+        nobody else does. With an operand in registers there are fewer descriptors to be made.
+        """
+        if not self.demand(work):
+            return 0
+        return cycles if work.amount("mma") else 3 * cycles // 10
+
     def moving(self, work: Work) -> tuple[int, int]:
         """Cycles that an access takes its SM's memory, and in which a warp alone is served; 0 where nobody slows it."""
         return self._moving(work) if work.name in self._crowded | self._computes else (0, 0)

@@ -116,7 +116,7 @@ class StagedAttention:
         if group == 1 and self.blocks:
             self.turns.pass_on(w, group)  # group 0 goes first
         self.q_full[0].wait(0)
-        w.compute("attention/take", alu=30)
+        w.compute("attention/take", alu=60)
         k, v = self._keys(), self._values()
         for n in w.loop(self.blocks, "kv_blocks"):
             if n:
@@ -159,7 +159,7 @@ class StagedAttention:
         cycles = mma_cycles(ROWS, self.config.BN, self.config.BK0) // GROUP
         for s in range(slices):
             k.consumer_wait(s)
-            w.compute("attention/take", alu=30)
+            w.compute("attention/take", alu=60)
             w.mma(
                 Engine.WGMMA,
                 reads=[(share(queries, s, slices), 0), (share(keys, s, slices), 2 * n)],
@@ -172,7 +172,7 @@ class StagedAttention:
     def _multiply_values(self, w: Warp, v: KVPipelineGeneric, n: int) -> None:
         """Issue the product with the values of block n."""
         v.consumer_wait()
-        w.compute("attention/take", alu=30)
+        w.compute("attention/take", alu=60)
         w.mma(
             Engine.WGMMA,
             reads=[(self.v[v.state.index()], 2 * n + 1)],
