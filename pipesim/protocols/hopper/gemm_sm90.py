@@ -179,7 +179,8 @@ class _Gemm:
                 if warp == 0:  # the wgmma is finished in all four warps: one lane gives the stage back for them
                     with w.elect_one():
                         empty.arrive()
-                        w.compute("gemm_sm90/give_back", alu=30 * self.lookahead)  # goes round a wait next
+                        # a wait is gone round next; the instructions of two groups share the quarters
+                        w.compute("gemm_sm90/give_back", alu=30 * self.lookahead + 8 * (self.num_consumer - 1))
             if self.groups:
                 w.read(share(self.accumulator[group], warp, GROUP), (tile + 1) * self.groups * self.k_group_size - 1)
             rows: Slot = share(self.c[group], warp, GROUP)
