@@ -111,7 +111,9 @@ class Prices:
         if self._profile.knows(work.name):  # a constant of this kernel, in place of that of any kernel
             busy = cycles + (0 if op[0] in BLOCKING_WAITS else self._record * len(kinds(op)))
         if op[0] == Op.TMA_LOAD:
-            return replace(cost, busy=busy, flight=cost.flight + self._works.late(work) * self._clock // 1000)
+            late = self._works.late(work)
+            engine = _on_engine(self._program, op, self._profile, self._clock, fresh=late > 0)
+            return replace(cost, busy=busy, engine=engine, flight=cost.flight + late * self._clock // 1000)
         if op[0] in BLOCKING_WAITS:
             return replace(cost, busy=busy, demand=min(busy, self._works.demand(work)), scalar=True)
         late = cycles if work.amount("cluster_fences") else 0
@@ -226,7 +228,7 @@ def _transfer(program: Program, op: Operation, profile: Profile, values: Program
 
 
 def _copy(program: Program, op: Operation, profile: Profile, values: ProgramValues, extra: int, clock: int) -> Cost:
-    """A copy moves at its SM's rate; how soon the next may start is set by its share of what the device can load.
+    """A copy moves at its SM's rate.
 
     ``clock``: thousandths of the SM clock at which these were measured. The L2 cache has a clock of its own.
     """
@@ -236,10 +238,16 @@ def _copy(program: Program, op: Operation, profile: Profile, values: ProgramValu
     full = profile["copy.loaded_bytes"]
     burst = min(operand(op, "bytes"), full) * (sharing - 1)
     latency = (near + (far - near) * burst // (full * max(1, profile.sms - 1))) * clock // 1000
-    share = max(1, min(rate, profile["copy.device_bytes_per_kcycle"] * 1000 // clock // sharing))
     return Cost(
         values["copy.issue"] + extra,
-        0,
-        scaled(operand(op, "bytes"), share),
-        extra + latency + scaled(operand(op, "bytes"), rate),
+        engine=_on_engine(program, op, profile, clock, fresh=False),
+        flight=extra + latency + scaled(operand(op, "bytes"), rate),
     )
+
+
+def _on_engine(program: Program, op: Operation, profile: Profile, clock: int, *, fresh: bool) -> int:
+    """How soon the next copy may start: that is set by the SM's share of what the device can load."""
+    rate = profile["copy.bytes_per_kcycle"] * 1000 // clock
+    device = profile["copy.device_fresh_bytes_per_kcycle" if fresh else "copy.device_bytes_per_kcycle"]
+    share = max(1, min(rate, device * 1000 // clock // resident(program, profile)))
+    return scaled(operand(op, "bytes"), share)

@@ -53,6 +53,7 @@ ADDED: dict[str, tuple[int, int | str]] = {
     "mma.slots_permille": (4, 460),
     "mma.issue_permille": (6, 0),
     "copy.store_bytes_per_kcycle": (7, "copy.bytes_per_kcycle"),
+    "copy.device_fresh_bytes_per_kcycle": (7, "copy.device_bytes_per_kcycle"),
     "cta.start": (4, 0),
     "copy.loaded_bytes": (4, 1),
 }
@@ -83,6 +84,7 @@ FIELDS: dict[str, str] = {
     "copy.bytes_per_kcycle": "bytes that one SM's engine moves in 1,000 cycles",
     "copy.store_bytes_per_kcycle": "bytes of a bulk store that one SM's engine reads in 1,000 cycles",
     "copy.device_bytes_per_kcycle": "bytes that all SMs together can load in 1,000 cycles",
+    "copy.device_fresh_bytes_per_kcycle": "the same of data that the SM's side of the L2 cache has not read before",
     "read.issue": "ordinary loads of a tile's share by a warp, the part that does not grow with its size",
     "read.bytes_per_kcycle": "bytes that one warp loads and reduces in 1,000 cycles",
     "work.issue": "the overhead of a work of n cycles",

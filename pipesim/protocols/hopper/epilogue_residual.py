@@ -25,6 +25,7 @@ EPILOGUE_THREADS = 32 * EPILOGUE_WARPS
 READERS = 4 * 32 + EPILOGUE_THREADS  #: threads that read a response: those of all roles
 OUTPUTS = 2  #: slices of the output on their way at a time
 _WARP_LOAD = 512  #: bytes that a warp loads by one instruction
+_UNROLLED = 4  #: rounds of the loop that sums
 _EPILOGUE = 1  # the named barrier of the epilogue's threads
 
 
@@ -157,6 +158,10 @@ class _Residual:
     def mma(self, w: Warp) -> None:
         pipe, output, tiles = self._input(), self._output(), self.clc.ring()
         loads = -(-self.a.nbytes // _WARP_LOAD)
+        if self.a.slots == self.accumulator.slots == 1:  # both addresses are constants: loads of several rounds overlap
+            rounds = -(-loads // _UNROLLED)
+        else:
+            rounds = loads
         for t in w.loop(self.clc.tiles, "tiles"):
             w.compute("epilogue_residual/next_sum")
             with output.produce() as accumulator:
@@ -167,7 +172,7 @@ class _Residual:
                         w.read(self.a[stage.index()], t * self.k_iters + k)
                         w.compute(
                             "epilogue_residual/accumulate",
-                            rounds=loads,
+                            rounds=rounds,
                             fma=4 * loads,
                             shared_bytes=(3 if k else 2) * self.a.nbytes,
                         )
