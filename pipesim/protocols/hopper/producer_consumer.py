@@ -11,6 +11,7 @@ from pipesim.pipelines import ProducerConsumerPipeline
 from pipesim.protocols.limits import require
 
 _WARP_LOAD = 512  #: bytes that a warp loads by one instruction
+_ASKED = 8  #: of a batch of loads those whose sums wait for the question whether they are in the share
 
 
 def producer_consumer(
@@ -69,7 +70,7 @@ def producer_consumer(
                     w.compute(
                         "producer_consumer/sum",
                         rounds=(loads - 1) // 16,  # of the first one the time is part of the overhead
-                        alu=6 * loads if ragged else 0,  # the sums of one batch pass while the next is loaded
+                        alu=6 * min(loads, _ASKED) if ragged else 0,  # the others pass while more is loaded
                         shared_bytes=_WARP_LOAD * loads,
                     )
                 w.work(work)
