@@ -17,7 +17,7 @@ from pipesim.model.groups import (
 )
 from pipesim.model.ops import IN_ORDER, OPERANDS, Engine, Op, Operation, Space, operand
 from pipesim.model.program import Program
-from pipesim.model.work import kernel_in_names
+from pipesim.model.work import Work, kernel_in_names
 from pipesim.timed.outline import PRICED
 from pipesim.timed.profile import OF_INSTRUCTIONS, Profile, scaled
 from pipesim.timed.work import Works
@@ -75,6 +75,7 @@ class Prices:
         self._known: dict[tuple[int, ...], Cost] = {}
         self._works = Works(program, profile)
         self._clock = clock_permille(program, profile)
+        self._streams = streamed_bytes(program) > profile["copy.cached_bytes"]
         self.worked = self._works.of_line.keys()  #: lines whose operations do a work
 
     def __call__(self, op: Operation, line: int = -1) -> Cost:
@@ -111,8 +112,9 @@ class Prices:
         if self._profile.knows(work.name):  # a constant of this kernel, in place of that of any kernel
             busy = cycles + (0 if op[0] in BLOCKING_WAITS else self._record * len(kinds(op)))
         if op[0] == Op.TMA_LOAD:
-            late = self._works.late(work)
-            engine = _on_engine(self._program, op, self._profile, self._clock, fresh=late > 0)
+            late = self._works.late(work, streams=self._streams)
+            source = _source(work, streams=self._streams)
+            engine = _on_engine(self._program, op, self._profile, self._clock, source)
             return replace(cost, busy=busy, engine=engine, flight=cost.flight + late * self._clock // 1000)
         if op[0] in BLOCKING_WAITS:
             return replace(cost, busy=busy, demand=min(busy, self._works.demand(work)), scalar=True)
@@ -155,6 +157,17 @@ def form(program: Program, op: Operation) -> tuple[int, ...]:
 def resident(program: Program, profile: Profile) -> int:
     """CTAs of the launch that load at the same time: at most one for each SM."""
     return min(program.grid * program.ctas, profile.sms)
+
+
+def streamed_bytes(program: Program) -> int:
+    """Bytes of all streamed copies of a launch."""
+    lines = {work.line for work in program.work if work.amount("streamed_copies")}
+    return program.grid * sum(
+        operand(op, "bytes")
+        for code, at in zip(program.code, program.lines, strict=True)
+        for op, line in zip(code, at, strict=True)
+        if line in lines and op[0] == Op.TMA_LOAD
+    )
 
 
 def clock_permille(program: Program, profile: Profile) -> int:
@@ -240,14 +253,20 @@ def _copy(program: Program, op: Operation, profile: Profile, values: ProgramValu
     latency = (near + (far - near) * burst // (full * max(1, profile.sms - 1))) * clock // 1000
     return Cost(
         values["copy.issue"] + extra,
-        engine=_on_engine(program, op, profile, clock, fresh=False),
+        engine=_on_engine(program, op, profile, clock, "copy.device_bytes_per_kcycle"),
         flight=extra + latency + scaled(operand(op, "bytes"), rate),
     )
 
 
-def _on_engine(program: Program, op: Operation, profile: Profile, clock: int, *, fresh: bool) -> int:
+def _source(work: Work, *, streams: bool) -> str:
+    """The rate at which all SMs together load what this copy loads."""
+    if streams and work.amount("streamed_copies"):
+        return "copy.memory_bytes_per_kcycle"
+    return "copy.device_fresh_bytes_per_kcycle" if work.amount("fresh_copies") else "copy.device_bytes_per_kcycle"
+
+
+def _on_engine(program: Program, op: Operation, profile: Profile, clock: int, source: str) -> int:
     """How soon the next copy may start: that is set by the SM's share of what the device can load."""
     rate = profile["copy.bytes_per_kcycle"] * 1000 // clock
-    device = profile["copy.device_fresh_bytes_per_kcycle" if fresh else "copy.device_bytes_per_kcycle"]
-    share = max(1, min(rate, device * 1000 // clock // resident(program, profile)))
+    share = max(1, min(rate, profile[source] * 1000 // clock // resident(program, profile)))
     return scaled(operand(op, "bytes"), share)

@@ -56,7 +56,7 @@ class Works:
     def cycles(self, work: Work) -> int:
         """Cycles of a warp that does it alone."""
         amounts = dict(work.amounts)
-        if amounts.keys() == {"fresh_copies"} and not self._profile.knows(work.name):
+        if amounts.keys() <= {"fresh_copies", "streamed_copies"} and amounts and not self._profile.knows(work.name):
             return 0  # nobody computes: it only says when a copy comes
         rate = self._rates(work)
         rated = sum(amounts[kind] * rate[f"class.{kind}"] for kind in _RATED if kind in amounts)
@@ -119,9 +119,13 @@ class Works:
         alone = -(-alone * scale // 10**6)
         return min(alone, scaled(moved, rate["shared.bytes_per_kcycle"]) + -(-lines * scale // 10**6)), alone
 
-    def late(self, work: Work) -> int:
-        """By how many cycles a copy of fresh data comes later."""
-        return -(-work.amount("fresh_copies") * self._rates(work)["class.fresh_copies"] // 1000)
+    def late(self, work: Work, *, streams: bool) -> int:
+        """By how many cycles a copy of fresh data comes later, and more if the launch ``streams`` more than a cache holds."""
+        rate = self._rates(work)
+        late = work.amount("fresh_copies") * rate["class.fresh_copies"]
+        if streams:
+            late += work.amount("streamed_copies") * rate["class.streamed_copies"]
+        return -(-late // 1000)
 
     def _who_crowds(self, program: Program) -> frozenset[str]:
         """The works that move shared memory on an SM whose warps could together ask for more than it moves."""

@@ -150,7 +150,7 @@ class _Residual:
                     with pipe.produce() as stage:
                         stage.mbar().expect_bytes(self.a.nbytes)
                         w.tma_load(self.a[stage.index()], stage.mbar(), t * self.k_iters + k)
-                        w.compute("epilogue_residual/load", fresh_copies=1)
+                        w.compute("epilogue_residual/load", fresh_copies=1, streamed_copies=1)
                     if ordered and k + 1 == prologue:
                         order.arrive_and_step()
             self.clc.fetch(w, tiles, t + 1)
@@ -193,7 +193,7 @@ class _Residual:
                 with pipe.produce() as stage, w.elect_one():
                     stage.mbar().expect_bytes(self.source.nbytes)
                     w.tma_load(self.source[stage.index()], stage.mbar(), t * self.slices + n)
-                    w.compute("epilogue_residual/load", fresh_copies=1)
+                    w.compute("epilogue_residual/load", fresh_copies=1, streamed_copies=1)
             self.clc.fetch(w, tiles, t + 1)
             if t + 1 < self.clc.tiles:
                 w.work(self.delay_cycles)

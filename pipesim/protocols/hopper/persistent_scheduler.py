@@ -89,7 +89,7 @@ class _Persistent:
                     with pipe.produce() as stage:
                         stage.mbar().expect_bytes(self.tile.nbytes)
                         w.tma_load(self.tile[stage.index()], stage.mbar(), t * self.k_iters + k)
-                        w.compute("persistent_scheduler/load", fresh_copies=1)
+                        w.compute("persistent_scheduler/load", fresh_copies=1, streamed_copies=1)
             self.clc.fetch(w, tiles, t + 1)
 
     def consumer(self, w: Warp) -> None:
