@@ -119,7 +119,7 @@ FIELDS: dict[str, str] = {
     "ptx.sync": "as sync.latency, in such a program",
     "ptx.record": "as record.issue, in such a program",
     "class.fresh_copies": "thousandths of a cycle by which a bulk copy of fresh data comes later",
-    "class.streamed_copies": "thousandths of a cycle by which a streamed copy comes later if the cache does not hold all",
+    "class.streamed_copies": "thousandths of a cycle by which a streamed copy comes later if a cache cannot hold all",
     "class.global_lines": "thousandths of a cycle of the SM's memory for a line of global memory that a store touches",
     "shared.bytes_per_kcycle": "bytes that the shared memory of an SM moves for all its warps in 1,000 cycles",
     "mma.per_kcycle": "multiply-adds that the tensor cores of an SM make in 1,000 cycles",

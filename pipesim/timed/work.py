@@ -120,7 +120,7 @@ class Works:
         return min(alone, scaled(moved, rate["shared.bytes_per_kcycle"]) + -(-lines * scale // 10**6)), alone
 
     def late(self, work: Work, *, streams: bool) -> int:
-        """By how many cycles a copy of fresh data comes later, and more if the launch ``streams`` more than a cache holds."""
+        """By how many cycles a copy comes later. ``streams``: the launch streams more than a cache holds."""
         rate = self._rates(work)
         late = work.amount("fresh_copies") * rate["class.fresh_copies"]
         if streams:

@@ -75,6 +75,54 @@ def test_a_tensor_core_slows_a_work_only_while_it_works() -> None:
     assert ends(shared(0, 4), {0: (0, HALF)}) == {0: 1000}
 
 
+SCALAR = Cost(1000, demand=1000, scalar=True)
+
+
+def test_a_work_slows_scalar_instructions_and_is_not_slowed_by_them() -> None:
+    """Beside a work of three quarters of the slots they get on by 571 cycles of 1,000."""
+    assert ends(shared(0, 4), {0: (0, MOST), 1: (0, SCALAR)}) == {0: 1000, 1: 1000 + 1000 - 571}
+    assert ends(shared(0, 4), {0: (0, SCALAR), 1: (0, SCALAR)}) == {0: 1000, 1: 1000}
+    assert ends(shared(0, 5), {0: (0, MOST), 1: (0, SCALAR)}) == {0: 1000, 1: 1000}
+
+
+def test_a_tensor_core_slows_a_work_and_no_scalar_instructions() -> None:
+    for cost, end in (MOST, 1250), (SCALAR, 1000):
+        slots = shared(0, 4)
+        slots.multiplies(0, 0, 5000)
+        assert ends(slots, {0: (0, cost)}) == {0: end}
+
+
+def test_a_work_slows_a_wait_that_passes() -> None:
+    """The wait's phase is complete before it begins, so that it takes what its instructions take."""
+
+    def goes_on(exponentials: int) -> int:
+        p = Protocol("quarter")
+        gate = p.mbarriers("gate", 1)
+        p.init(lambda: gate[0].init(1))
+
+        @p.role("waits")
+        def waits(w: Warp) -> None:
+            with w.elect_one():
+                gate[0].arrive()
+            w.work(300)
+            gate[0].wait(0)
+            w.compute("quarter/take", alu=60)
+            w.work(1)
+
+        @p.role("computes", warps=4)
+        def computes(w: Warp) -> None:
+            w.work(1)
+            w.compute("quarter/exponentials", exp2=exponentials)
+
+        run = simulate(p.flatten({}), load_profile("h200"))
+        names = [run.trace.meta.agent_name(int(agent)) for agent in run.trace.events.agent]
+        at = [int(cycle) for cycle, name in zip(run.trace.events.cycle, names, strict=True) if name == "waits"]
+        return at[-1]
+
+    alone, early, late = (goes_on(count) for count in (0, 1, 400))
+    assert alone == early < late - 60
+
+
 def test_a_moment_has_what_a_tensor_core_has_still_to_do() -> None:
     slots, later = shared(0, 4), shared(0, 4)
     slots.multiplies(0, 100, 900)

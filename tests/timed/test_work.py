@@ -16,9 +16,9 @@ from pipesim.model.program_json import dumps, loads
 from pipesim.model.work import Work
 from pipesim.pipelines import ProducerConsumerPipeline
 from pipesim.targets import find
-from pipesim.timed.costs import Prices
+from pipesim.timed.costs import Prices, streamed_bytes
 from pipesim.timed.engine import simulate
-from pipesim.timed.profile import FIELDS, Profile, load_profile
+from pipesim.timed.profile import FIELDS, Profile, load_profile, scaled
 from pipesim.timed.work import constants
 
 
@@ -212,11 +212,16 @@ def test_nothing_is_computed_in_a_wait_of_other_threads() -> None:
         p.flatten()
 
 
+def without(work: Work) -> Work:
+    """It, without what is only said of the data that it copies."""
+    return work.without("fresh_copies").without("streamed_copies")
+
+
 def test_the_built_in_profiles_know_the_works_of_the_recorded_kernels() -> None:
     """Each constant was fitted; a work without one is counted as assumed. That data is fresh takes no work."""
     for on in (load_profile("h100"), load_profile("h200")):
         for kernel in RECORDED:
-            works = [work for work in find(kernel).build({}).work if work.amounts != (("fresh_copies", 1),)]
+            works = [work for work in find(kernel).build({}).work if without(work).amounts or not work.amounts]
             assert {work.name for work in works if not on.knows(work.name)} == set(), kernel
 
 
@@ -224,3 +229,24 @@ RECORDED = (
     "producer_consumer", "persistent_scheduler", "cluster_multicast", "epilogue_residual", "gemm_sm90",
     "attention_sm90", "attention_sm90_fused",
 )  # fmt: skip
+
+
+def test_what_a_cache_does_not_hold_comes_later_and_slower() -> None:
+    """The tiles of ``persistent_scheduler`` are each loaded once, by one CTA: 33 MB by 132 of them."""
+    h200 = load_profile("h200")
+    program = find("persistent_scheduler").build({"tiles": 8, "tile_bytes": 16_384, "k_iters": 2}, grid=132)
+    load, line = next(
+        (op, line)
+        for code, lines in zip(program.code, program.lines, strict=True)
+        for op, line in zip(code, lines, strict=True)
+        if op[0] == Op.TMA_LOAD
+    )
+    assert streamed_bytes(program) == 132 * 8 * 2 * 16_384
+    costs = []
+    for held in (streamed_bytes(program), streamed_bytes(program) - 1):
+        profile = replace(h200, values={**h200.values, "copy.cached_bytes": held})
+        costs.append(Prices(program, profile, traced=False)(load, line))
+    near, far = costs
+    assert far.flight - near.flight == h200["class.streamed_copies"] // 1000 == 500
+    assert near.engine == scaled(16_384, h200["copy.device_fresh_bytes_per_kcycle"] // 132)
+    assert far.engine == scaled(16_384, h200["copy.memory_bytes_per_kcycle"] // 132)

@@ -158,10 +158,8 @@ class _Residual:
     def mma(self, w: Warp) -> None:
         pipe, output, tiles = self._input(), self._output(), self.clc.ring()
         loads = -(-self.a.nbytes // _WARP_LOAD)
-        if self.a.slots == self.accumulator.slots == 1:  # both addresses are constants: loads of several rounds overlap
-            rounds = -(-loads // _UNROLLED)
-        else:
-            rounds = loads
+        constant = self.a.slots == self.accumulator.slots == 1  # addresses: then loads of several rounds overlap
+        rounds = -(-loads // _UNROLLED) if constant else loads
         for t in w.loop(self.clc.tiles, "tiles"):
             w.compute("epilogue_residual/next_sum")
             with output.produce() as accumulator:
