@@ -28,9 +28,11 @@ from pipesim.conform.steady import one_cta, read
 from pipesim.conform.timing import median_period
 from pipesim.model.program import Program
 from pipesim.model.trips import waits_per_trip
+from pipesim.model.work import WORK_CLASSES
 from pipesim.targets import find
 from pipesim.timed.engine import simulate
 from pipesim.timed.profile import FIELDS, FOLDER, Profile, load_profile
+from pipesim.timed.work import OF_DATA
 from pipesim.trace.files import read_trace
 from pipesim.trace.library import StoredTrace, stored_traces, trace_folder
 from pipesim.trace.schema import EventKind, Trace
@@ -44,7 +46,6 @@ MEMORY = "shared"  #: where they store their records first: into the device's me
 WAITS = (EventKind.WAIT_ENTER, EventKind.TRY)
 STEP, LEAST_STEP = 0.05, 8.0  #: of a constant, for the slopes: the simulation counts whole cycles
 NEWER = ("took_ms",)  #: what a recording says that is of the kernels as they are now
-LATER = {"fresh_copies", "streamed_copies"}  #: amounts that take their warp no time
 MOSTLY = 150  #: cycles of amounts that are more than any overhead
 LONG = 4_000.0  #: cycles of a run in which its begin and its end are a small part
 PASSES = 250  #: cycles of a wait: one that takes so long has waited for something
@@ -192,9 +193,8 @@ def works_of(sample: Sequence[Recorded], profile: Profile) -> list[str]:
             amounts[work.name].add(tuple(pair for pair in work.amounts if pair[0] != "spin"))
     names = []
     for name, seen in amounts.items():
-        rated = (
-            max(sum(profile.values.get(f"class.{k}", 0) * n for k, n in each if k not in LATER) for each in seen) / 1000
-        )
+        rate = {kind: profile.values.get(f"class.{kind}", 0) for kind in WORK_CLASSES.keys() - OF_DATA}
+        rated = max(sum(rate.get(kind, 0) * n for kind, n in each) for each in seen) / 1000
         engine = any(kind.startswith("mma") for each in seen for kind, _ in each)
         if engine:  # the tensor cores have a measured rate
             names.append(f"{name}.cycles")

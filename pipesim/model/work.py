@@ -22,6 +22,7 @@ WORK_CLASSES: dict[str, str] = {
     "global_lines": "lines of 128 bytes that accesses to global memory touch, each access apart",
     "copies": "instructions that start a bulk copy, beyond those that are operations of the program",
     "fresh_copies": "bulk copies of data that was written since the SM's side of the L2 cache read it last",
+    "shared_copies": "bulk copies of data that other CTAs load at about the same time",
     "streamed_copies": "bulk copies of data that no other CTA loads, and this one once",
     "cluster_fences": "arrives at cluster scope, which take effect when all earlier accesses are done",
     "proxy_fences": "fences between proxies that wait for accesses to shared memory before them",

@@ -262,6 +262,8 @@ def _source(work: Work, *, streams: bool) -> str:
     """The rate at which all SMs together load what this copy loads."""
     if streams and work.amount("streamed_copies"):
         return "copy.memory_bytes_per_kcycle"
+    if work.amount("shared_copies"):
+        return "copy.device_shared_bytes_per_kcycle"
     return "copy.device_fresh_bytes_per_kcycle" if work.amount("fresh_copies") else "copy.device_bytes_per_kcycle"
 
 

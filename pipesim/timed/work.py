@@ -15,9 +15,10 @@ from pipesim.timed.profile import Profile, scaled
 
 OVERHEAD, SCALE = ".cycles", ".permille"  #: what follows the name of a work in the names of its two constants
 QUARTERS = 4  #: of an SM, each with issue slots and units of its own; a warp is on quarter ``warp % 4``
-#: Cycles that a quarter takes over one warp instruction of its special-function unit, which has 4 lanes (CUDA
-#: programming guide, throughput of arithmetic instructions; measured: ``class.exp2``). Others take one.
-_EXP2_CYCLES = 8
+#: Cycles that a quarter takes over one warp instruction of its special-function unit: 8, which has 4 lanes (CUDA
+#: programming guide, throughput of arithmetic instructions; measured: ``class.exp2``), and one for what comes with it:
+#: two softmaxes at once take 1.83 times as long as one (measured: docs/hopper.md).
+_EXP2_CYCLES = 9
 #: And over one of integers, comparisons and conversions, which have 16 lanes (the same; ``class.alu``).
 _ALU_CYCLES = 2
 _ISSUED = ("fma", "alu", "shuffles", "exp2")
@@ -25,6 +26,8 @@ _ISSUED = ("fma", "alu", "shuffles", "exp2")
 CROWD = 1250
 #: Thousandths of its time from which on an access computes: those of two warps of a quarter meet then.
 BUSY = 250
+#: Amounts that take their warp no time: they say where the data of a copy is.
+OF_DATA = frozenset({"fresh_copies", "shared_copies", "streamed_copies"})
 _RATED = (
     "rounds",
     "fma",
@@ -56,7 +59,7 @@ class Works:
     def cycles(self, work: Work) -> int:
         """Cycles of a warp that does it alone."""
         amounts = dict(work.amounts)
-        if amounts.keys() <= {"fresh_copies", "streamed_copies"} and amounts and not self._profile.knows(work.name):
+        if amounts.keys() <= OF_DATA and amounts and not self._profile.knows(work.name):
             return 0  # nobody computes: it only says when a copy comes
         rate = self._rates(work)
         rated = sum(amounts[kind] * rate[f"class.{kind}"] for kind in _RATED if kind in amounts)

@@ -286,7 +286,7 @@ def test_who_is_alone_on_a_quarter_asks_for_nothing() -> None:
             if line in softmax
         }
     assert demands[1] == {0}
-    assert demands[2] == {8 * 66 + 2 * 64}
+    assert demands[2] == {9 * 66 + 2 * 64}
 
 
 def test_a_run_that_skips_what_repeats_is_the_same_run() -> None:

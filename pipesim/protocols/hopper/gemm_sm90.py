@@ -144,7 +144,7 @@ class _Gemm:
             for name, tile in (("a", self.a[slot]), ("b", self.b[slot])):
                 if self.tma:
                     w.tma_load(tile, stage.barrier(), item)
-                    w.compute(f"gemm_sm90/load_{name}", fresh_copies=1)
+                    w.compute(f"gemm_sm90/load_{name}", fresh_copies=1, shared_copies=1)
                 else:
                     w.async_write(Engine.CP_ASYNC, share(tile, w.index, GROUP), item)
         if not self.tma:
