@@ -141,10 +141,11 @@ class _Gemm:
         if self.tma:
             stage.expect_bytes(stage.payload().stage_bytes(self.k_group_size))
         for slot, item in self._slots(stage.stage(), group):
-            for name, tile in (("a", self.a[slot]), ("b", self.b[slot])):
+            last = slot % self.k_group_size == self.k_group_size - 1  # then the loop goes round
+            for work, tile in (("load_a", self.a[slot]), ("load_b" if last else "load_a", self.b[slot])):
                 if self.tma:
                     w.tma_load(tile, stage.barrier(), item)
-                    w.compute(f"gemm_sm90/load_{name}", fresh_copies=1, shared_copies=1)
+                    w.compute(f"gemm_sm90/{work}", fresh_copies=1, shared_copies=1)
                 else:
                     w.async_write(Engine.CP_ASYNC, share(tile, w.index, GROUP), item)
         if not self.tma:
@@ -214,5 +215,6 @@ class _Gemm:
                 "gemm_sm90/multiply",
                 mma=ROWS * self.block_n * self.block_k // GROUP,
                 products=self.block_k // MMA_K,
+                alu=6 * (self.block_k // MMA_K),
             )
         w.commit(Engine.WGMMA)
