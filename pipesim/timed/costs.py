@@ -75,7 +75,8 @@ class Prices:
         self._known: dict[tuple[int, ...], Cost] = {}
         self._works = Works(program, profile)
         self._clock = clock_permille(program, profile)
-        self._streams = streamed_bytes(program) > profile["copy.cached_bytes"]
+        streamed = streamed_bytes(program)
+        self._streams = streamed > 0 and streamed > profile["copy.cached_bytes"]
         self.worked = self._works.of_line.keys()  #: lines whose operations do a work
 
     def __call__(self, op: Operation, line: int = -1) -> Cost:

@@ -56,7 +56,7 @@ ADDED: dict[str, tuple[int, int | str]] = {
     "copy.device_fresh_bytes_per_kcycle": (7, "copy.device_bytes_per_kcycle"),
     "copy.device_shared_bytes_per_kcycle": (7, "copy.device_bytes_per_kcycle"),
     "copy.memory_bytes_per_kcycle": (7, "copy.device_bytes_per_kcycle"),
-    "copy.cached_bytes": (7, 1 << 40),
+    "copy.cached_bytes": (7, 10**12),
     "class.streamed_copies": (7, 0),
     "cta.start": (4, 0),
     "copy.loaded_bytes": (4, 1),

@@ -30,7 +30,8 @@ FAST = replace(
     values=H100.values
     | {"copy.issue": 5, "copy.bytes_per_kcycle": 10**6, "wait.issue": 5, "wait.retry": 1, "wait.poll": 1}
     | {"clock.tensor_permille": 1000, "clock.tensor_loaded_permille": 1000}
-    | {"wait.wake_up": 5, "arrive.issue": 5, "transfer.latency": 500, "sync.latency": 30},
+    | {"wait.wake_up": 5, "arrive.issue": 5, "transfer.latency": 500, "sync.latency": 30}
+    | {"copy.store_bytes_per_kcycle": 10**6},
 )
 
 # the table of barriers

@@ -22,7 +22,8 @@ PERIODS = {
     "attention_sm90_fused": ({"kv_blocks": 32}, "the matrix engine", 39),
     "cluster_multicast": ({"tiles": 32}, "the iteration of consumer", 1),
     "conv_epilogue": ({"tiles": 16}, "the iteration of load", 1),
-    "cutlass_sm100": ({"tiles": 24}, "the critical cycle epilogue's arrive → named barrier 1", 6),
+    # Its loads wait for the stores of the tile before on the copy engine.
+    "cutlass_sm100": ({"tiles": 24}, "the iteration of load", 28),
     # As of gemm_sm90: the tensor cores idle while both groups store.
     "cutlass_sm90_cooperative": ({"tiles": 24}, "the critical cycle consumer's arrive → empty", 39),
     # A trip of its consumers is two tiles. With little to multiply the two epilogues, one after the other, set it.

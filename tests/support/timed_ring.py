@@ -19,7 +19,7 @@ TOY = {
     "copy.issue": 6, "copy.latency": 50, "copy.latency_loaded": 50, "copy.cold": 0,
     "copy.bytes_per_kcycle": 16_000, "copy.device_bytes_per_kcycle": 64_000,
     "copy.store_bytes_per_kcycle": 8_000, "copy.device_fresh_bytes_per_kcycle": 64_000,
-    "copy.device_shared_bytes_per_kcycle": 64_000, "copy.memory_bytes_per_kcycle": 64_000, "copy.cached_bytes": 1 << 40,
+    "copy.device_shared_bytes_per_kcycle": 64_000, "copy.memory_bytes_per_kcycle": 64_000, "copy.cached_bytes": 10**12,
     "read.issue": 1, "read.bytes_per_kcycle": 64_000, "work.issue": 1, "loop.issue": 2,
     "transfer.latency": 90, "matrix.latency": 90, "sync.latency": 10, "other.issue": 1, "record.issue": 0,
 }  # fmt: skip

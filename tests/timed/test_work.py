@@ -216,7 +216,11 @@ def test_the_built_in_profiles_know_the_works_of_the_recorded_kernels() -> None:
     """Each constant was fitted; a work without one is counted as assumed. That data is fresh takes no work."""
     for on in (load_profile("h100"), load_profile("h200")):
         for kernel in RECORDED:
-            works = [work for work in find(kernel).build({}).work if not work.amounts or {kind for kind, _ in work.amounts} - OF_DATA]
+            works = [
+                work
+                for work in find(kernel).build({}).work
+                if not work.amounts or {kind for kind, _ in work.amounts} - OF_DATA
+            ]
             assert {work.name for work in works if not on.knows(work.name)} == set(), kernel
 
 
