@@ -17,7 +17,7 @@ OVERHEAD, SCALE = ".cycles", ".permille"  #: what follows the name of a work in 
 QUARTERS = 4  #: of an SM, each with issue slots and units of its own; a warp is on quarter ``warp % 4``
 #: Cycles that a quarter takes over one warp instruction of its special-function unit: 8, which has 4 lanes (CUDA
 #: programming guide, throughput of arithmetic instructions; measured: ``class.exp2``), and one for what comes with it:
-#: two softmaxes at once take 1.83 times as long as one (measured: docs/hopper.md).
+#: two softmaxes together take 1.83 times as long as one (measured: docs/hopper.md).
 _EXP2_CYCLES = 9
 #: And over one of integers, comparisons and conversions, which have 16 lanes (the same; ``class.alu``).
 _ALU_CYCLES = 2
