@@ -25,7 +25,7 @@ PERIODS = {
     # Its loads wait for the stores of the tile before on the copy engine.
     "cutlass_sm100": ({"tiles": 24}, "the iteration of load", 28),
     # As of gemm_sm90: the tensor cores idle while both groups store.
-    "cutlass_sm90_cooperative": ({"tiles": 24}, "the critical cycle consumer's arrive → empty", 39),
+    "cutlass_sm90_cooperative": ({"tiles": 24}, "the critical cycle consumer's arrive → empty", 42),
     # A trip of its consumers is two tiles. With little to multiply the two epilogues, one after the other, set it.
     "cutlass_sm90_pingpong": ({"tiles": 24, "k_tiles": 2}, "the critical cycle consumer0's arrive → math_wg_order", 9),
     "epilogue_residual": ({"tiles": 24}, "the critical cycle epilogue's arrive → named barrier 1", 5),
@@ -35,7 +35,8 @@ PERIODS = {
     "gemm_sm100_grouped": ({"tiles": 24}, "the iteration of load", 1),
     # The period is read at the scheduler, which fills its ring first: in 24 tiles that shows.
     "gemm_sm100_grouped_1d1d": ({"tiles": 64}, "the iteration of load", 1),
-    "gemm_sm90": ({"tiles": 16}, "the critical cycle consumer's MMA", 1),
+    # The stores of one group wait for those of the other, and for loads.
+    "gemm_sm90": ({"tiles": 16}, "the critical cycle consumer's MMA", 6),
     "persistent_scheduler": ({"tiles": 16}, "the iteration of consumer", 1),
     "producer_consumer": ({"tiles": 64}, "the consumers", 1),
 }

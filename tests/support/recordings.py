@@ -2,7 +2,7 @@
 
 What a recording is one of is in its name: device, kernel, how the work overlaps, one CTA or several, and what is
 special, such as a fault, a window, another clock, records that went elsewhere. Of the plain ones there are dozens in
-other sizes: of each kind every third is taken, from the smallest file to the largest. The special ones are all taken.
+other sizes: of each kind every fifth is taken, from the smallest file to the largest. The special ones are all taken.
 The others have the marker ``long``.
 """
 
@@ -17,7 +17,7 @@ from _pytest.mark import ParameterSet
 
 from tests.support.paths import TRACES
 
-STEP = 3  #: of so many plain recordings of a kind, in the order of their size, one is taken
+STEP = 5  #: of so many plain recordings of a kind, in the order of their size, one is taken
 #: ``h200/gemm_sm90-bk64-d1-l1-t2-g1-both.parquet``: a folder, the kernel, its parameters, the CTAs, what is special.
 _NAME = re.compile(r"(?P<device>[^/]+)/(?P<kernel>[^-]+)-(?P<params>.*?)-g(?P<ctas>\d+)(?P<special>.*)\.parquet")
 #: Parameters that choose another order of the same work: the GEMM's look ahead, the ping-pong of the attentions.
