@@ -17,9 +17,9 @@ import numpy as np
 import numpy.typing as npt
 
 from hwkernels.device.compile import Compiled, compile_cubin
-from hwkernels.device.launch import Gpu, require_gpu
+from hwkernels.device.launch import DeviceInfo, Gpu
 from hwkernels.device.tensor_maps import encode, matrix
-from pipesim.errors import PipesimError
+from hwkernels.microbench.table import print_table
 
 TRANSFERS = Path(__file__).parent / "transfers.cu"
 WARPS = 4
@@ -99,24 +99,24 @@ def row(plan: tuple[Copies, ...], words: npt.NDArray[np.uint32]) -> str:
     )
 
 
+def lines(info: DeviceInfo) -> Iterator[str]:
+    """The table, measured on this GPU."""
+    gpu = Gpu(info)
+    memory, given, out = gpu.allocate(_MEMORY), gpu.allocate(16 * WARPS), gpu.allocate(16 * WARPS)
+    tensor = encode(matrix(memory, _MEMORY // 128, 64, 64))
+    kernel = gpu.load(compiled(), SMEM_BYTES)
+    words = np.zeros((WARPS, 4), dtype=np.uint32)
+    for plan in plans():
+        gpu.upload(given, plan_words(plan))
+        gpu.launch(kernel, (1, THREADS, SMEM_BYTES), (given, memory, tensor, out))
+        gpu.download(out, words)
+        yield row(plan, words)
+    gpu.close()
+
+
 def main() -> int:
     """Print the table; the exit code is that of the error, if any."""
-    try:
-        gpu = Gpu(require_gpu())
-        memory, given, out = gpu.allocate(_MEMORY), gpu.allocate(16 * WARPS), gpu.allocate(16 * WARPS)
-        tensor = encode(matrix(memory, _MEMORY // 128, 64, 64))
-        kernel = gpu.load(compiled(), SMEM_BYTES)
-        words = np.zeros((WARPS, 4), dtype=np.uint32)
-        for plan in plans():
-            gpu.upload(given, plan_words(plan))
-            gpu.launch(kernel, (1, THREADS, SMEM_BYTES), (given, memory, tensor, out))
-            gpu.download(out, words)
-            sys.stdout.write(row(plan, words) + "\n")
-        gpu.close()
-    except PipesimError as error:
-        sys.stderr.write(f"{error}\n")
-        return error.exit_code
-    return 0
+    return print_table(lines)
 
 
 if __name__ == "__main__":

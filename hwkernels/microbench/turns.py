@@ -7,14 +7,15 @@ either group when it began, had issued its first products and the others, and ha
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 
 from hwkernels.device.compile import Compiled, compile_cubin
-from hwkernels.device.launch import Gpu, require_gpu
-from pipesim.errors import PipesimError
+from hwkernels.device.launch import DeviceInfo, Gpu
+from hwkernels.microbench.table import print_table
 
 TURNS = Path(__file__).parent / "turns.cu"
 SMEM_BYTES = 66 * 1024  #: two tiles, at a multiple of 1,024
@@ -35,23 +36,23 @@ def row(columns: int, products: tuple[int, int], later: int, words: npt.NDArray[
     return f"{columns:4} {products[0]:2} + {products[1]:2}  later {later:5}  {groups}"
 
 
+def lines(info: DeviceInfo) -> Iterator[str]:
+    """The table, measured on this GPU."""
+    gpu = Gpu(info)
+    out = gpu.allocate(4 * _WORDS)
+    words = np.zeros(_WORDS, dtype=np.uint32)
+    for columns, first, second in SIZES:
+        kernel = gpu.load(compiled(columns, first, second), SMEM_BYTES)
+        for later in LATER:
+            gpu.launch(kernel, (1, THREADS, SMEM_BYTES), (np.uint32(later), out))
+            gpu.download(out, words)
+            yield row(columns, (first, second), later, words[:40].reshape(8, 5))
+    gpu.close()
+
+
 def main() -> int:
     """Print the table; the exit code is that of the error, if any."""
-    try:
-        gpu = Gpu(require_gpu())
-        out = gpu.allocate(4 * _WORDS)
-        words = np.zeros(_WORDS, dtype=np.uint32)
-        for columns, first, second in SIZES:
-            kernel = gpu.load(compiled(columns, first, second), SMEM_BYTES)
-            for later in LATER:
-                gpu.launch(kernel, (1, THREADS, SMEM_BYTES), (np.uint32(later), out))
-                gpu.download(out, words)
-                sys.stdout.write(row(columns, (first, second), later, words[:40].reshape(8, 5)) + "\n")
-        gpu.close()
-    except PipesimError as error:
-        sys.stderr.write(f"{error}\n")
-        return error.exit_code
-    return 0
+    return print_table(lines)
 
 
 if __name__ == "__main__":

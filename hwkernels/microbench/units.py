@@ -7,7 +7,7 @@ four products take; what is left is the latency of a round. A table is printed f
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import IntEnum
 from pathlib import Path
@@ -17,8 +17,8 @@ import numpy as np
 import numpy.typing as npt
 
 from hwkernels.device.compile import Compiled, compile_cubin
-from hwkernels.device.launch import DeviceInfo, Gpu, require_gpu
-from pipesim.errors import PipesimError
+from hwkernels.device.launch import DeviceInfo, Gpu
+from hwkernels.microbench.table import print_table
 
 TENSOR, TRIES = (Path(__file__).parent / name for name in ("tensor.cu", "tries.cu"))
 SMEM_BYTES = 66 * 1024  #: two tiles, at a multiple of 1,024
@@ -132,22 +132,22 @@ def row(bench: UnitBench, what: Products) -> str:
     return f"{name} {round_of(bench, what):8.1f} cycles a round, {issue:7.1f} to issue  {other}".rstrip()
 
 
+def lines(info: DeviceInfo) -> Iterator[str]:
+    """The tables, measured on this GPU."""
+    bench = GpuUnits(info)
+    for columns in (64, 128, 256):
+        for operands in Operands:
+            if columns < 256 or operands is not Operands.BOTH:  # more registers than a thread has
+                for beside in Beside:
+                    yield row(bench, Products(columns, operands, beside))
+    for name, value in measure(bench).items():
+        yield f"{name} {value:,}"
+    bench.close()
+
+
 def main() -> int:
     """Print the table; the exit code is that of the error, if any."""
-    try:
-        bench = GpuUnits(require_gpu())
-        for columns in (64, 128, 256):
-            for operands in Operands:
-                if columns < 256 or operands is not Operands.BOTH:  # more registers than a thread has
-                    for beside in Beside:
-                        sys.stdout.write(row(bench, Products(columns, operands, beside)) + "\n")
-        for name, value in measure(bench).items():
-            sys.stdout.write(f"{name} {value:,}\n")
-        bench.close()
-    except PipesimError as error:
-        sys.stderr.write(f"{error}\n")
-        return error.exit_code
-    return 0
+    return print_table(lines)
 
 
 if __name__ == "__main__":

@@ -13,7 +13,7 @@ from functools import partial
 from pipesim.model.groups import BLOCKING_WAITS, MEETINGS, TRIES
 from pipesim.model.live.running import Running
 from pipesim.model.moves import finds
-from pipesim.model.ops import Op
+from pipesim.model.ops import Op, Operation
 from pipesim.model.positions import ANSWER, BARRIER
 from pipesim.model.state import cluster_channel, pool_channel
 from pipesim.timed.agenda import Agenda, HappensAt
@@ -98,14 +98,18 @@ class Waits:
             return max(time, self.visible[cluster_channel(self._program)])
         if op[0] not in BLOCKING_WAITS:
             return self._passed(time, time + cost.busy, first, second)
-        if op[0] == Op.WAIT_UNLESS and op[ANSWER] >= 0 and self._live.registers[agent][op[ANSWER]]:
-            return time  # skipped: a try had already answered
+        if self._skipped(agent, op):
+            return time
         return self._passed(time, self._passed_at(time, op[BARRIER], planned), first, second)
+
+    def _skipped(self, agent: int, op: Operation) -> bool:
+        """Whether a wait is not made: a try had already answered."""
+        return op[0] == Op.WAIT_UNLESS and op[ANSWER] >= 0 and bool(self._live.registers[agent][op[ANSWER]])
 
     def passes(self, agent: int, pc: int, planned: Planned, now: int) -> Cost | None:
         """What it takes until a wait returns that passes at once and that others can slow; None of another one."""
-        record = self._record if planned.first >= 0 else 0
-        if not planned.cost.demand or self.visible[self._program.code[agent][pc][BARRIER]] > now + record:
+        op, record = self._program.code[agent][pc], self._record if planned.first >= 0 else 0
+        if not planned.cost.demand or self.visible[op[BARRIER]] > now + record or self._skipped(agent, op):
             return None
         if planned.first >= 0:
             self._buffer.stamp(planned.first, now)

@@ -33,6 +33,7 @@ from pipesim.protocols.hopper.consumer_groups import (
     require_attention,
     softmax,
     store_rows,
+    taken,
 )
 from pipesim.protocols.warp_group import F32, GROUP, ROWS, mma_cycles, share
 
@@ -145,7 +146,7 @@ class FusedAttention:
         if group == 1 and self.blocks:
             self.turns.pass_on(w, group)  # group 0 goes first
         self.q_full[0].wait(0)
-        w.compute("attention/take", alu=60)
+        taken(w)
         kv = self._ring()
         for n in w.loop(self.blocks, "kv_blocks"):
             if n:
@@ -207,7 +208,7 @@ class FusedAttention:
 def _next(w: Warp, kv: KVPipelineGeneric) -> int:
     """Wait for the next tile of the ring and step past it: its slot, which is given back by its number."""
     kv.consumer_wait()
-    w.compute("attention/take", alu=60)
+    taken(w)
     slot = kv.state.index()
     kv.state.step()
     return slot

@@ -61,6 +61,11 @@ class Turns:
         return 1 + self.num_consumer + group
 
 
+def taken(w: Warp) -> None:
+    """The work of a wait for a tile that is there: its instructions, which others of the quarter slow."""
+    w.compute("attention/take", alu=60)
+
+
 def give_back(w: Warp, empty: SharedMemBarrier) -> None:
     """The products that read it are finished: one lane arrives for its warp."""
     with w.elect_one():

@@ -28,6 +28,7 @@ from pipesim.protocols.hopper.consumer_groups import (
     prepare,
     softmax,
     store_rows,
+    taken,
 )
 from pipesim.protocols.warp_group import F32, GROUP, ROWS, mma_cycles, share
 
@@ -116,7 +117,7 @@ class StagedAttention:
         if group == 1 and self.blocks:
             self.turns.pass_on(w, group)  # group 0 goes first
         self.q_full[0].wait(0)
-        w.compute("attention/take", alu=60)
+        taken(w)
         k, v = self._keys(), self._values()
         for n in w.loop(self.blocks, "kv_blocks"):
             if n:
@@ -159,7 +160,7 @@ class StagedAttention:
         cycles = mma_cycles(ROWS, self.config.BN, self.config.BK0) // GROUP
         for s in range(slices):
             k.consumer_wait(s)
-            w.compute("attention/take", alu=60)
+            taken(w)
             w.mma(
                 Engine.WGMMA,
                 reads=[(share(queries, s, slices), 0), (share(keys, s, slices), 2 * n)],
@@ -172,7 +173,7 @@ class StagedAttention:
     def _multiply_values(self, w: Warp, v: KVPipelineGeneric, n: int) -> None:
         """Issue the product with the values of block n."""
         v.consumer_wait()
-        w.compute("attention/take", alu=60)
+        taken(w)
         w.mma(
             Engine.WGMMA,
             reads=[(self.v[v.state.index()], 2 * n + 1)],
