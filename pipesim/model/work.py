@@ -25,6 +25,7 @@ WORK_CLASSES: dict[str, str] = {
     "shared_copies": "bulk copies of data that other CTAs load at about the same time",
     "streamed_copies": "bulk copies of data that no other CTA loads, and this one once",
     "cluster_fences": "arrives at cluster scope, which take effect when all earlier accesses are done",
+    "fences_beside": "other warps whose arrives at cluster scope may be under way at the same time",
     "proxy_fences": "fences between proxies that wait for accesses to shared memory before them",
     "mma": "multiply-adds of a warp's part of a matrix multiplication by its warp group",
     "mma_registers": "the same where one operand is in registers, not in shared memory",

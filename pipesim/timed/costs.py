@@ -119,8 +119,7 @@ class Prices:
             return replace(cost, busy=busy, engine=engine, flight=cost.flight + late * self._clock // 1000)
         if op[0] in BLOCKING_WAITS:
             return replace(cost, busy=busy, demand=min(busy, self._works.demand(work)), scalar=True)
-        late = cycles if work.amount("cluster_fences") else 0
-        return replace(cost, busy=busy, visible=cost.visible + late)
+        return replace(cost, busy=busy, visible=cost.visible + self._works.until_effect(work))
 
 
 def record_cycles(program: Program, profile: Profile, *, traced: bool) -> int:

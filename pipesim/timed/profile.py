@@ -19,7 +19,7 @@ from pipesim.names import readable, shown, wrong_name
 from pipesim.timed.stated_error import ASSUMED, StatedError, parse_assumed, parse_errors, parse_how
 
 FORMAT = "pipesim-profile"
-PROFILE_VERSION = 7
+PROFILE_VERSION = 8
 #: Value → since which version, and what it was before: a number, or what another value is.
 ADDED: dict[str, tuple[int, int | str]] = {
     "matrix.latency": (2, 30),
@@ -58,6 +58,7 @@ ADDED: dict[str, tuple[int, int | str]] = {
     "copy.memory_bytes_per_kcycle": (7, "copy.device_bytes_per_kcycle"),
     "copy.cached_bytes": (7, 10**12),
     "class.streamed_copies": (7, 0),
+    "class.fences_beside": (8, 0),
     "cta.start": (4, 0),
     "copy.loaded_bytes": (4, 1),
 }
@@ -114,6 +115,7 @@ FIELDS: dict[str, str] = {
     "class.warp_products": "thousandths of a cycle of 256 multiply-adds of mma.sync (16-bit operands), a warp alone",
     "class.proxy_fences": "thousandths of a cycle of a fence between proxies after accesses to shared memory",
     "class.cluster_fences": "thousandths of a cycle of an arrive at cluster scope, until it takes effect",
+    "class.fences_beside": "thousandths of a cycle by which such an arrive of another warp makes it longer",
     "ptx.wait": "as wait.issue, of a program whose other instructions have prices of their own",
     "ptx.arrive": "as arrive.issue, in such a program",
     "ptx.expect": "as expect.issue, in such a program",

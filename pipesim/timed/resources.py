@@ -148,6 +148,7 @@ class SharedMemory(IssueSlots):
         self._slots = slots
         self._turn = -(-1000 * _ACCESS // bytes_per_kcycle) if parts else 0
         self._rest: dict[int, Cost] = {}  # of an access: what comes after it has been served
+        self._alone: dict[int, tuple[int, int]] = {}
         self._ends: dict[int, int] = {}  # of one that has been served: when it ends, if it needs no slots
 
     @staticmethod
@@ -157,6 +158,7 @@ class SharedMemory(IssueSlots):
     def begin(self, agent: int, now: int, cost: Cost) -> int:
         """An access begins; the earliest time at which it can have been served."""
         others = len(self._jobs[self._quarter[agent]])
+        self._alone[agent] = now + cost.in_memory, cost.demand
         self._rest[agent] = Cost(cost.busy - cost.in_memory + self._turn * others, demand=cost.slots)
         return super().begin(agent, now, replace(cost, busy=cost.in_memory))
 
@@ -172,6 +174,10 @@ class SharedMemory(IssueSlots):
             return at
         at = super().ended(agent, now)
         rest = self._rest.pop(agent) if at == now else Cost(0)
+        if rest.busy:
+            alone, demand = self._alone.pop(agent)
+            left = rest.busy - min(now-alone, rest.busy) * max(0, demand - 96) // max(1,demand)
+            rest = replace(rest, busy=left, demand=min(rest.demand, left))
         if rest.busy:
             self._under_way.add(agent)
             if rest.demand:

@@ -40,6 +40,7 @@ _RATED = (
     "global_lines",
     "copies",
     "cluster_fences",
+    "fences_beside",
     "warp_products",
     "proxy_fences",
 )
@@ -61,12 +62,18 @@ class Works:
         amounts = dict(work.amounts)
         if amounts.keys() <= OF_DATA and amounts and not self._profile.knows(work.name):
             return 0  # nobody computes: it only says when a copy comes
-        rate = self._rates(work)
-        rated = sum(amounts[kind] * rate[f"class.{kind}"] for kind in _RATED if kind in amounts)
-        overhead, scale = constants(self._profile, work.name)
-        alone = overhead + -(-rated * scale // 10**6)
+        alone = constants(self._profile, work.name)[0] + self._rated(work)
         spin = amounts["spin"] + self._profile["work.issue"] if amounts.get("spin") else 0
         return max(alone, spin)
+
+    def _rated(self, work: Work) -> int:
+        """Cycles of its amounts."""
+        rate, scale = self._rates(work), constants(self._profile, work.name)[1]
+        return -(-sum(amount * rate[f"class.{kind}"] for kind, amount in work.amounts if kind in _RATED) * scale // 10**6)
+
+    def until_effect(self, work: Work) -> int:
+        """By how many cycles an arrive takes effect later: it waits for earlier accesses, its overhead follows."""
+        return self._rated(work) if work.amount("cluster_fences") else 0
 
     def _rates(self, work: Work) -> dict[str, int] | Profile:
         """The profile's rates; not as its own where constants of the work were fitted to what they come to."""
@@ -103,13 +110,16 @@ class Works:
         if not self.of_line or any(work.amount("exp2") for work in program.work):
             return frozenset()
         on: dict[tuple[int, int], dict[int, set[str]]] = defaultdict(lambda: defaultdict(set))
+        busy: set[tuple[int, int]] = set()
         for agent, lines in enumerate(program.lines):
             where = program.agents[agent].cta, program.agents[agent].warp % QUARTERS
             for line in set(lines) & program.work_of_line.keys():
                 work = program.work_of_line[line]
-                if work.amount("shared_bytes") and 1000 * self._computing(work) > BUSY * self.cycles(work):
+                if work.amount("shared_bytes") and self._computing(work):
                     on[where][agent].add(work.name)
-        return frozenset(name for agents in on.values() if len(agents) > 1 for each in agents.values() for name in each)
+                    if 1000 * self._computing(work) > BUSY * self.cycles(work):
+                        busy.add(where)
+        return frozenset(name for where in busy if len(on[where]) > 1 for each in on[where].values() for name in each)
 
     def _moving(self, work: Work) -> tuple[int, int]:
         """What of the SM's memory its bytes take, and how long a warp alone takes over loading or storing them.

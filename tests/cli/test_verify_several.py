@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 import shutil
 import sys
 from collections.abc import Callable
@@ -300,5 +301,5 @@ class TestProgress:
         answer = several(PC, ring, "--no-hardware")
         assert (answer.code, answer.out) == (plain.code, plain.out)
         assert begun == ["verifying 2 protocols: 4"]
-        assert "verifying 2 protocols: 0 of 4 steps ..." in terminal.getvalue()
+        assert re.search(r"verifying 2 protocols: \d of 4 steps", terminal.getvalue())  # a thread draws it, now and then
         assert terminal.getvalue().endswith("\x1b[2K")

@@ -56,6 +56,8 @@ def cluster_multicast(
 
 
 _WARP_LOAD = 512  #: bytes that a warp loads by one instruction
+_UNROLLED = 4  #: iterations of the loop over a tile that are one
+_FENCES_BESIDE = 14  #: other warps at most whose arrives at cluster scope make one's own longer
 
 
 @dataclass(frozen=True)
@@ -98,21 +100,34 @@ class _Multicast:
             stage = pipe.acquire_consumer()
             w.compute("cluster_multicast/take")
             w.read(self.own[stage.index()], item)
-            w.compute("cluster_multicast/correlate", **self._half())
+            w.compute("cluster_multicast/begin_sum")  # one loop reads both tiles: its time is that of the second
             w.read(self.shared[stage.index()], item)
-            w.compute("cluster_multicast/correlate", **self._half())
+            w.compute("cluster_multicast/correlate", **self._correlate())
             w.work(self.work)
             with w.elect_one():
                 for rank in range(self.cluster):
                     stage.mbar().arrive_cluster(rank)
-                    # the first makes sure of the loads of both tiles, too
-                    w.compute(f"cluster_multicast/{'arrive' if rank else 'first_arrive'}", cluster_fences=1)
+                    w.compute(f"cluster_multicast/{self._which(rank)}", **self._fences(rank))
             stage.release_without_signal()
 
-    def _half(self) -> dict[str, int]:
-        """What a warp computes with one of its two tiles: its products, half of the sum over the lanes."""
+    def _which(self, rank: int) -> str:
+        """The arrive at this CTA: the first waits for the sum's store, and after the last the loop goes on."""
+        if self.cluster == 1:
+            return "only_arrive"
+        return {0: "first_arrive", self.cluster - 1: "last_arrive"}.get(rank, "arrive")
+
+    def _fences(self, rank: int) -> dict[str, int]:
+        beside = min(self.cluster * self.consumer_warps - 1, _FENCES_BESIDE) if rank else 0
+        return {"cluster_fences": 1, "fences_beside": beside}
+
+    def _correlate(self) -> dict[str, int]:
+        """A warp's products of both tiles, and the sum over its lanes. Where the loads of a lane do not fill the
+        unrolled loop, those that are left wait for each other, and compute their places.
+        """
         loads = -(-self.own.nbytes // _WARP_LOAD)
-        return {"fma": 4 * loads, "shared_bytes": self.own.nbytes, "shuffles": 2}
+        left = loads % _UNROLLED
+        amounts = {"fma": 8 * loads, "shared_bytes": 2 * self.own.nbytes, "shuffles": 5}
+        return amounts | ({"rounds": left, "alu": 8 * left} if left else {})
 
     def _part(self, slot: int, rank: int) -> Slot:
         """What the CTA of this rank loads of a shared tile, for all of them."""

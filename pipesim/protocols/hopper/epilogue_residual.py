@@ -153,7 +153,7 @@ class _Residual:
                         w.compute("epilogue_residual/load", fresh_copies=1, streamed_copies=1)
                     if ordered and k + 1 == prologue:
                         order.arrive_and_step()
-            self.clc.fetch(w, tiles, t + 1)
+            self.clc.fetch(w, tiles, t + 1, after="epilogue_residual/end_loads" if self.k_iters else "")
 
     def mma(self, w: Warp) -> None:
         pipe, output, tiles = self._input(), self._output(), self.clc.ring()
@@ -172,13 +172,15 @@ class _Residual:
                             "epilogue_residual/accumulate",
                             rounds=rounds,
                             fma=4 * loads,
-                            shared_bytes=(3 if k else 2) * self.a.nbytes,
+                            shared_bytes=3 * self.a.nbytes,  # of the first one, too, which loads its zeros
                         )
                         w.write(self.accumulator[accumulator.index()], t)
                         with w.elect_one():
                             stage.arrive()
+                            w.compute("epilogue_residual/give_back")
                 with w.elect_one():
                     accumulator.mbar().arrive()
+                    w.compute("epilogue_residual/finish_sum")
             self.clc.fetch(w, tiles, t + 1)
 
     def epilogue_load(self, w: Warp) -> None:
@@ -190,8 +192,9 @@ class _Residual:
             for n in range(self.slices if self.residual else 0):
                 with pipe.produce() as stage, w.elect_one():
                     stage.mbar().expect_bytes(self.source.nbytes)
+                    w.compute("epilogue_residual/expect_source")
                     w.tma_load(self.source[stage.index()], stage.mbar(), t * self.slices + n)
-                    w.compute("epilogue_residual/load", fresh_copies=1, streamed_copies=1)
+                    w.compute("epilogue_residual/load_source", fresh_copies=1, streamed_copies=1)
             self.clc.fetch(w, tiles, t + 1)
             if t + 1 < self.clc.tiles:
                 w.work(self.delay_cycles)
@@ -203,16 +206,22 @@ class _Residual:
         for t in w.loop(self.clc.tiles, "tiles"):
             w.compute("epilogue_residual/next_tile")
             with output.consume_explicit() as accumulator:
+                w.compute("epilogue_residual/take_sum")
                 for n in range(self.slices):
                     tile = self.accumulator[accumulator.index()].part(n * self.d.nbytes, self.d.nbytes)
                     w.read(_rows(tile, w.index), t)
-                    w.compute("epilogue_residual/load_rows", **rows)
-                    if n == self.slices - 1:
+                    last = n == self.slices - 1
+                    next_wait = self.residual and not last  # its place is computed, too
+                    w.compute(f"epilogue_residual/load_rows{'_and_wait' if next_wait else ''}", **rows)
+                    if last:
                         accumulator.arrive()
+                        w.compute("epilogue_residual/give_back_sum")
                     if self.residual:
                         with source.consume() as held:
+                            w.compute("epilogue_residual/take_source")
                             w.read(_rows(self.source[held.index()], w.index), t * self.slices + n)
                             w.compute("epilogue_residual/add_rows", **rows)
+                        w.compute("epilogue_residual/give_back_source")
                     self._store(w, t * self.slices + n)
             self.clc.fetch(w, tiles, t + 1)
             w.bar_sync(_EPILOGUE, EPILOGUE_THREADS)  # all four go on, or none

@@ -83,18 +83,20 @@ class _Persistent:
         pipe, tiles, throttle = self._pipe(), self.clc.ring(), self.clc.throttle()
         for t in w.loop(self.clc.tiles, "tiles"):
             throttle.producer_signal_and_step()
-            w.compute("persistent_scheduler/begin_loads")
+            if self.k_iters:
+                w.compute("persistent_scheduler/begin_loads")
             with w.elect_one():
                 for k in w.loop(self.k_iters, "k_iters"):
                     with pipe.produce() as stage:
                         stage.mbar().expect_bytes(self.tile.nbytes)
                         w.tma_load(self.tile[stage.index()], stage.mbar(), t * self.k_iters + k)
                         w.compute("persistent_scheduler/load", fresh_copies=1, streamed_copies=1)
-            self.clc.fetch(w, tiles, t + 1)
+            self.clc.fetch(w, tiles, t + 1, after="persistent_scheduler/end_loads" if self.k_iters else "")
 
     def consumer(self, w: Warp) -> None:
         pipe, tiles = self._pipe(), self.clc.ring()
         batches = -(-self.tile.nbytes // _BATCH_BYTES)
+        ragged = self.tile.nbytes % _BATCH_BYTES > 0  # a lane asks of each load of the last batch whether it has it
         for t in w.loop(self.clc.tiles, "tiles"):
             w.compute("persistent_scheduler/begin_row")
             for k in w.loop(self.k_iters, "k_iters"):
@@ -102,9 +104,9 @@ class _Persistent:
                     w.read(self.tile[stage.index()], t * self.k_iters + k)
                     w.compute(
                         "persistent_scheduler/sum",
-                        rounds=batches,
+                        rounds=batches + 2 * ragged,
                         fma=16 * (1 + w.index) * batches,
-                        alu=16 * batches if w.index else 0,
+                        alu=(8 + 2 * w.index) * batches if w.index else 0,  # the loop over the powers
                         shared_bytes=self.tile.nbytes,
                     )
                     w.work(self.work)

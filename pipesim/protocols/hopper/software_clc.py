@@ -67,9 +67,14 @@ class SoftwareClc:
             ring.wait_consumer()
             ring.producer_step()
 
-    def fetch(self, w: Warp, ring: ProducerConsumerPipeline, item: int) -> None:
-        """What every role does for its next tile: read the response; all lanes give the stage back."""
+    def fetch(self, w: Warp, ring: ProducerConsumerPipeline, item: int, after: str = "") -> None:
+        """What every role does for its next tile: read the response; all lanes give the stage back.
+
+        ``after``: the name of a work before it.
+        """
         with ring.consume() as stage:
+            if after:
+                w.compute(after)
             w.read(self.response[stage.index()], item)
             w.compute("clc/fetch", rounds=1)
         w.compute("clc/give_back")
