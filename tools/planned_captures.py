@@ -39,6 +39,7 @@ LATER = {
     2: (20, {True: 12, False: 8}),
     3: (21, {True: 0, False: 8}),
     4: (22, {True: 0, False: 8}),
+    5: (23, {True: 0, False: 8}),
 }
 
 Values = Mapping[str, tuple[int, ...]]
