@@ -34,12 +34,13 @@ SHARED = {
 _TRIES = 20_000
 _SEED = 19
 #: Of the later draws, by their numbers: the seed, and how many of each kernel to which a profile may be fitted (True),
-#: and that are held out.
+#: and that are held out. Those of :data:`OTHER_VALUES` draw from that table.
 LATER = {
     2: (20, {True: 12, False: 8}),
     3: (21, {True: 0, False: 8}),
     4: (22, {True: 0, False: 8}),
     5: (23, {True: 0, False: 8}),
+    6: (24, {True: 14, False: 8}),
 }
 
 Values = Mapping[str, tuple[int, ...]]
@@ -120,6 +121,83 @@ DRAWN: Mapping[str, Values] = {
         "clc_stages": (1, 2, 3, 4),
     },
 }
+#: Values that no earlier draw has, most of them.
+OTHER_VALUES: Mapping[int, Mapping[str, Values]] = {
+    6: {
+        "producer_consumer": {
+            "grid": (1, 1, 1, 7, 66, 132),
+            "stages": (1, 2, 3, 4, 5, 6, 8, 10, 12),
+            "tiles": (96, 128),
+            "tile_bytes": (640, 1536, 4096, 6144, 7168, 14336, 18432, 28672, 32768, 49152),
+            "consumer_warps": (1, 2, 3, 4, 5, 6, 7, 8),
+            "work": (0, 50, 200, 450, 900, 1500),
+            "arrive_lanes": (1, 1, 32),
+        },
+        "attention_sm90": {
+            "grid": (1, 1, 1, 7, 66, 132),
+            "kv_blocks": (16, 20, 28, 36),
+            "stages": (1, 2, 3, 4, 6),
+            "depth": (64, 128, 128),
+            "block_n": (64, 128, 128),
+            "num_consumer": (1, 2, 2),
+            "pingpong": (0, 1),
+            "qk_stages": (1, 2),
+        },
+        "attention_sm90_fused": {
+            "grid": (1, 1, 1, 7, 66, 132),
+            "kv_blocks": (16, 20, 28, 36),
+            "stages": (2, 3, 4, 5, 6, 8, 9, 12),
+            "depth": (64, 128, 128),
+            "block_n": (64, 128, 128),
+            "num_consumer": (1, 2, 2),
+            "pingpong": (0, 1),
+        },
+        "cluster_multicast": {
+            "grid": (1, 1, 2, 8),
+            "cluster": (1, 2, 4, 8, 8),
+            "stages": (1, 2, 3, 4, 5, 6, 8),
+            "tiles": (31, 48),
+            "own_bytes": (1024, 3072, 5120, 7168, 9216, 12288, 14336, 20480),
+            "consumer_warps": (1, 2, 3, 4, 5, 6, 7, 8),
+            "work": (0, 100, 400, 900, 1600),
+        },
+        "epilogue_residual": {
+            "grid": (1, 1, 1, 7, 66),
+            "tiles": (16, 28),
+            "k_iters": (1, 2, 3, 6, 8, 12),
+            "stages": (1, 2, 3, 4, 7),
+            "accumulators": (1, 2, 3, 4),
+            "epi_stages": (1, 2, 3, 5),
+            "clc_stages": (1, 2, 3),
+            "slices": (1, 2, 3, 4, 6),
+            "slice_bytes": (2048, 4096, 6144, 8192),
+            "residual": (0, 1),
+            "epilogue": (0, 80, 300, 900, 2500),
+        },
+        "gemm_sm90": {
+            "grid": (1, 1, 1, 7, 66, 132),
+            "tiles": (12, 20),
+            "k_iters": (6, 9, 12, 20, 24),
+            "stages": (1, 2, 3, 4, 5, 6, 7),
+            "k_group_size": (1, 1, 2, 3),
+            "num_consumer": (1, 2),
+            "block_n": (64, 128, 128, 256, 256),
+            "epilogue": (0, 100, 700, 1800),
+            "lookahead": (0, 1),
+            "drain": (0, 1),
+        },
+        "persistent_scheduler": {
+            "grid": (1, 1, 1, 7, 66),
+            "tiles": (16, 28),
+            "k_iters": (1, 2, 4, 6, 9),
+            "stages": (1, 2, 3, 4, 5, 7, 8),
+            "tile_bytes": (1040, 3072, 5120, 7168, 9216, 12288, 14336, 20480),
+            "consumer_warps": (1, 2, 3, 4, 5, 6, 7, 8),
+            "work": (0, 80, 300, 800, 1500),
+            "clc_stages": (1, 2, 3, 5),
+        },
+    },
+}
 
 
 def planned() -> tuple[CaptureRequest, ...]:
@@ -136,7 +214,7 @@ def _by_part(name: str, number: int, fitted: Callable[[CaptureRequest], bool | N
     """The first of a draw that are wanted of each part."""
     seed, wanted = LATER[number]
     taken: Counter[bool] = Counter()
-    for request in _draw(name, seed):
+    for request in _draw(name, seed, OTHER_VALUES.get(number, DRAWN)):
         part = fitted(request)
         if part is None or taken[part] == wanted[part]:
             continue
@@ -153,12 +231,12 @@ def request_of(name: str, params: Mapping[str, int], ctas: int) -> CaptureReques
     return CaptureRequest(TwinSubject(name, ctas // cluster), whole, record_ctas=max(RECORD_CTAS, cluster))
 
 
-def _draw(name: str, seed: int) -> Iterator[CaptureRequest]:
+def _draw(name: str, seed: int, values: Mapping[str, Values] = DRAWN) -> Iterator[CaptureRequest]:
     """Of many guesses those that the kernel can run and that have a steady state, each once."""
     rng = random.Random(f"{seed} {name}")
     seen: set[tuple[tuple[tuple[str, int], ...], int]] = set()
     for _ in range(_TRIES):
-        guess = {parameter: rng.choice(values) for parameter, values in DRAWN[name].items()}
+        guess = {parameter: rng.choice(choice) for parameter, choice in values[name].items()}
         if name == "cluster_multicast":
             guess["shared_bytes"] = guess["own_bytes"]  # the kernel wants both alike
         grid = guess.pop("grid")
