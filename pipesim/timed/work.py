@@ -26,6 +26,8 @@ _ISSUED = ("fma", "alu", "shuffles", "exp2")
 CROWD = 1250
 #: Thousandths of its time from which on an access computes: those of two warps of a quarter meet then.
 BUSY = 250
+#: Thousandths of the issue slots of its quarter that a warp takes which computes with what it has loaded.
+SLOTS = 740
 #: Amounts that take their warp no time: they say where the data of a copy is.
 OF_DATA = frozenset({"fresh_copies", "shared_copies", "streamed_copies"})
 _RATED = (
@@ -99,7 +101,7 @@ class Works:
         """Cycles for which an access takes its quarter's issue slots after it has been served; 0 where no other warp of
         the quarter computes as much.
         """
-        return self._computing(work) if work.name in self._computes else 0
+        return (self.cycles(work) - self._moving(work)[1]) * SLOTS // 1000 if work.name in self._computes else 0
 
     def _computing(self, work: Work) -> int:
         rate, scale = self._rates(work), constants(self._profile, work.name)[1]

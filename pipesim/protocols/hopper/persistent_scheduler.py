@@ -96,7 +96,7 @@ class _Persistent:
     def consumer(self, w: Warp) -> None:
         pipe, tiles = self._pipe(), self.clc.ring()
         batches = -(-self.tile.nbytes // _BATCH_BYTES)
-        ragged = self.tile.nbytes % _BATCH_BYTES > 0  # a lane asks of each load of the last batch whether it has it
+        ragged = batches > 1 and self.tile.nbytes % _BATCH_BYTES > 0  # a lane asks of each load whether it has it
         for t in w.loop(self.clc.tiles, "tiles"):
             w.compute("persistent_scheduler/begin_row")
             for k in w.loop(self.k_iters, "k_iters"):
