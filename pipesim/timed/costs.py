@@ -18,6 +18,7 @@ from pipesim.model.groups import (
 from pipesim.model.ops import IN_ORDER, OPERANDS, Engine, Op, Operation, Space, operand
 from pipesim.model.program import Program
 from pipesim.model.work import Work, kernel_in_names
+from pipesim.timed.kept import kept
 from pipesim.timed.outline import PRICED
 from pipesim.timed.profile import OF_INSTRUCTIONS, Profile, scaled
 from pipesim.timed.work import Works
@@ -159,6 +160,7 @@ def resident(program: Program, profile: Profile) -> int:
     return min(program.grid * program.ctas, profile.sms)
 
 
+@kept
 def streamed_bytes(program: Program) -> int:
     """Bytes of all streamed copies of a launch."""
     lines = {work.line for work in program.work if work.amount("streamed_copies")}
@@ -173,9 +175,15 @@ def streamed_bytes(program: Program) -> int:
 def clock_permille(program: Program, profile: Profile) -> int:
     """The SM clock in thousandths of the profile's: while tensor cores work it is lower, the more of them the lower."""
     alone, loaded = (min(1000, profile[f"clock.tensor{name}_permille"]) for name in ("", "_loaded"))
-    if alone == loaded == 1000 or not any(op[0] == Op.ENGINE_WORK for code in program.code for op in set(code)):
+    if alone == loaded == 1000 or not _multiplies(program):
         return 1000
     return alone + (loaded - alone) * (resident(program, profile) - 1) // max(1, profile.sms - 1)
+
+
+@kept
+def _multiplies(program: Program) -> bool:
+    """Whether it uses tensor cores."""
+    return any(op[0] == Op.ENGINE_WORK for code in program.code for op in set(code))
 
 
 def sm_khz(program: Program, profile: Profile) -> int:

@@ -6,13 +6,13 @@ outline is the same under every profile, so it is kept for as long as its progra
 
 from __future__ import annotations
 
-import weakref
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from pipesim.model.groups import TRIP_BEGINS
 from pipesim.model.ops import AT, Op, Operation, operand
 from pipesim.model.program import Program
+from pipesim.timed.kept import kept
 from pipesim.trace.recorder import Meaning
 from pipesim.trace.schema import SiteKey
 from pipesim.trace.sites import NO_SITES, RECORDED, SiteBook, SiteTable
@@ -54,25 +54,19 @@ class ProgramOutline:
 _Known = dict[Operation, tuple[int, "_Known"]]  # operation → its number, and the operations known after it
 
 
-class _OfPrograms:
-    """The outlines of programs that are still alive, by identity: a program is too long to be compared."""
-
-    def __init__(self) -> None:
-        self._known: dict[int, dict[frozenset[SiteKey], ProgramOutline]] = {}
-
-    def __call__(self, program: Program, also: frozenset[SiteKey] = NO_SITES) -> ProgramOutline:
-        mine = self._known.get(id(program))
-        if mine is None:
-            mine = self._known[id(program)] = {}
-            weakref.finalize(program, self._known.pop, id(program)).atexit = False
-        found = mine.get(also)
-        if found is None:
-            found = mine[also] = _made(program, also)
-        return found
+def outline(program: Program, also: frozenset[SiteKey] = NO_SITES) -> ProgramOutline:
+    """The outline of a program. ``also``: the optional sites at which records are made."""
+    known = _outlines(program)
+    found = known.get(also)
+    if found is None:
+        found = known[also] = _made(program, also)
+    return found
 
 
-#: The outline of a program. Second argument: the optional sites at which records are made.
-outline = _OfPrograms()
+@kept
+def _outlines(_: Program) -> dict[frozenset[SiteKey], ProgramOutline]:
+    """The outlines of a program that have been made so far."""
+    return {}
 
 
 def _made(program: Program, also: frozenset[SiteKey]) -> ProgramOutline:

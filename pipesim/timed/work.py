@@ -11,6 +11,7 @@ from collections import defaultdict
 
 from pipesim.model.program import Program
 from pipesim.model.work import Work
+from pipesim.timed.kept import kept
 from pipesim.timed.profile import Profile, scaled
 
 OVERHEAD, SCALE = ".cycles", ".permille"  #: what follows the name of a work in the names of its two constants
@@ -58,6 +59,11 @@ class Works:
         self.of_line = program.work_of_line if profile.prices_work else {}
         self._crowded = self._who_crowds(program)
         self._computes = self._who_computes(program)
+
+    @property
+    def slowed(self) -> frozenset[str]:
+        """The names of works that others can slow: no other work has a demand."""
+        return self._meets | self._crowded | self._computes
 
     def cycles(self, work: Work) -> int:
         """Cycles of a warp that does it alone."""
@@ -113,10 +119,9 @@ class Works:
             return frozenset()
         on: dict[tuple[int, int], dict[int, set[str]]] = defaultdict(lambda: defaultdict(set))
         busy: set[tuple[int, int]] = set()
-        for agent, lines in enumerate(program.lines):
+        for agent, works in enumerate(_works_of_agents(program)):
             where = program.agents[agent].cta, program.agents[agent].warp % QUARTERS
-            for line in set(lines) & program.work_of_line.keys():
-                work = program.work_of_line[line]
+            for work in works:
                 if work.amount("shared_bytes") and self._computing(work):
                     on[where][agent].add(work.name)
                     if 1000 * self._computing(work) > BUSY * self.cycles(work):
@@ -148,8 +153,7 @@ class Works:
             return frozenset()
         asked: dict[int, int] = defaultdict(int)
         names: dict[int, set[str]] = defaultdict(set)
-        for agent, lines in zip(program.agents, program.lines, strict=True):
-            works = [program.work_of_line[line] for line in set(lines) & program.work_of_line.keys()]
+        for agent, works in zip(program.agents, _works_of_agents(program), strict=True):
             moving = [(work.name, *self._moving(work)) for work in works if _in_memory(work)]
             asked[agent.cta] += max((1000 * demand // max(1, alone) for _, demand, alone in moving), default=0)
             names[agent.cta] |= {name for name, _, _ in moving}
@@ -189,19 +193,26 @@ def _slots(work: Work) -> int:
     return max(special, sum(work.amount(kind) for kind in _ISSUED))
 
 
+@kept
+def _works_of_agents(program: Program) -> tuple[tuple[Work, ...], ...]:
+    """For each agent the works of its lines."""
+    worked = program.work_of_line
+    return tuple(tuple(worked[line] for line in sorted(set(lines) & worked.keys())) for lines in program.lines)
+
+
+@kept
 def _who_meet(program: Program) -> frozenset[str]:
     """The works that agents can do while another agent of their quarter does its own, or its tensor core works."""
     if not any(work.amount("exp2") for work in program.work):
         return frozenset()
     multiplied = {
         (program.agents[a].cta, program.agents[a].warp % QUARTERS)
-        for a, lines in enumerate(program.lines)
-        for line in set(lines) & program.work_of_line.keys()
-        if _multiply_adds(program.work_of_line[line])
+        for a, works in enumerate(_works_of_agents(program))
+        if any(map(_multiply_adds, works))
     }
     on: dict[tuple[int, int], dict[int, set[str]]] = defaultdict(dict)
-    for a, lines in enumerate(program.lines):
-        names = {program.work_of_line[line].name for line in set(lines) & program.work_of_line.keys()}
+    for a, works in enumerate(_works_of_agents(program)):
+        names = {work.name for work in works}
         names = {
             name
             for name in names

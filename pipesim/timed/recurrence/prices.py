@@ -8,12 +8,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from pipesim.model.ops import Operation
 from pipesim.model.program import Program
 from pipesim.timed.costs import Prices, record_cycles
+from pipesim.timed.kept import kept
 from pipesim.timed.outline import outline
 from pipesim.timed.profile import Profile
 from pipesim.timed.recurrence.formula import Formula
 from pipesim.timed.recurrence.many import ManyProfiles
+from pipesim.timed.work import Works
 
 
 @dataclass(frozen=True)
@@ -75,6 +78,17 @@ def _costs(program: Program, formula: Formula, profile: Profile, *, traced: bool
 
 def demands(program: Program, profile: Profile) -> list[int]:
     """What the works of a program ask of what they share with others: 0 where nobody can slow them."""
+    worked, names = _worked(program), program.work_of_line
+    slowed = Works(program, profile).slowed if worked else frozenset()
+    if not slowed:
+        return [0] * len(worked)
     price = Prices(program, profile, traced=False)
-    worked = {(each.op, each.line) for distinct in outline(program).distinct for each in distinct if each.line >= 0}
-    return [price(op, line).demand for op, line in sorted(worked)]
+    return [price(op, line).demand if names[line].name in slowed else 0 for op, line in worked]
+
+
+@kept
+def _worked(program: Program) -> list[tuple[Operation, int]]:
+    """The distinct operations of a program that do a work, and the lines that say which."""
+    return sorted(
+        {(each.op, each.line) for distinct in outline(program).distinct for each in distinct if each.line >= 0}
+    )

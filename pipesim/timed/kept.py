@@ -1,0 +1,30 @@
+"""What is computed once of a program and kept for as long as there is the program."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable
+from functools import wraps
+from typing import TypeVar
+
+from pipesim.model.program import Program
+
+Found = TypeVar("Found")
+
+
+def kept(compute: Callable[[Program], Found]) -> Callable[[Program], Found]:
+    """``compute``, called once for each program; by identity, as a program is too long to be compared.
+
+    Its result must not refer to the program, which would then never be freed.
+    """
+    known: dict[int, Found] = {}
+
+    @wraps(compute)
+    def found(program: Program) -> Found:
+        number = id(program)
+        if number not in known:
+            known[number] = compute(program)
+            weakref.finalize(program, known.pop, number).atexit = False
+        return known[number]
+
+    return found
