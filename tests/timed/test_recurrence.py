@@ -28,10 +28,13 @@ H100 = load_profile("h100")
 
 
 def agrees(program: Program, profiles: list[Profile], *, traced: bool) -> Timings:
-    """The times of all profiles, each of which is the simulated one."""
+    """The times of all profiles, each of which is the simulated one; also of each alone."""
     found = times_of(program, profiles, traced=traced)
     for i, profile in enumerate(profiles):
         run = simulate(program, profile, traced=traced)
+        alone = times_of(program, [profile], traced=traced)
+        assert (run.cycles, *run.ends) == (alone.cycles[0], *alone.ends[:, 0]), profile.name
+        assert alone.simulated[0] == found.simulated[i]
         assert (run.cycles, *run.ends) == (found.cycles[i], *found.ends[:, i]), profile.name
         assert found.simulated[i] or (run.outcome, run.faults) == (Ending.FINISHED, ())
     return found

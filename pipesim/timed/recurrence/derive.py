@@ -381,7 +381,7 @@ class Derivation:
         saved = self._out.saved(agent)
         last = self._engines.last(*key)
         if last >= 0:
-            self._out.do(Do.LATER, saved, saved, last)
+            saved = self._out.latest([saved, last])
         groups = self._groups.setdefault(key, [])
         groups.append((saved, last, self._knows.copy(agent)))
         component = self._knows.groups(*key)

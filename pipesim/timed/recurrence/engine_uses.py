@@ -76,10 +76,7 @@ class EngineUses:
                 self._out.do(Do.LATER, value, value, self._multiplied[agent])
             self._out.do(Do.FLIGHT, value, price)
         if last >= 0:
-            latest = self._out.value()
-            self._out.do(Do.SAVE, latest, value)
-            self._out.do(Do.LATER, latest, latest, last)
-            value = latest
+            value = self._out.latest([value, last])
         self._landed[key] = value
 
     def _copies(self, agent: int, pc: int, price: int, value: int) -> None:

@@ -32,12 +32,18 @@ class Do(IntEnum):
     TRY_AGAIN = 14  #: agent v, whose try fails if it comes before what is seen at v (-1: it does), makes one more
 
 
-#: Places of the operands that are values which an instruction reads.
-_READ: dict[Do, tuple[int, ...]] = {
+#: Places of the operands that are values which an instruction reads, and which it writes.
+READ: dict[Do, tuple[int, ...]] = {
     Do.ADD: (0,), Do.SAVE: (1,), Do.LATER: (1, 2), Do.SEEN: (1,), Do.WAIT: (0, 1), Do.LEAVE: (0, 1), Do.AFTER: (0, 1),
     Do.COPY: (0, 1), Do.ENGINE_WORK: (0, 1), Do.FLIGHT: (0,), Do.GROUP: (0, 1), Do.WAIT_UNLESS: (0, 1, 5),
     Do.TRY: (0, 1), Do.IN_TURN: (0, 1), Do.TRY_AGAIN: (0, 1),
 }  # fmt: skip
+_WRITTEN: dict[Do, tuple[int, ...]] = {
+    **dict.fromkeys(Do, (0,)), Do.AFTER: (), Do.IN_TURN: (), Do.COPY: (1, 2), Do.ENGINE_WORK: (0, 1, 2),
+}  # fmt: skip
+_ONLY_WRITES = frozenset({Do.SAVE, Do.LATER, Do.SEEN})  #: nothing is checked by these
+#: Places of all operands that are values; -1 there is none.
+VALUES = {what: tuple(sorted({*READ[what], *_WRITTEN[what]})) for what in Do}
 
 Instruction = tuple[int, ...]
 
@@ -80,13 +86,19 @@ class Formula:
     landings: list[tuple[int, int, bool]] = field(default_factory=list)
 
     def drop_unread(self) -> None:
-        """Leave out values that nothing reads: most are saved in case a time must be compared with them."""
-        read = {value for value, _, _ in self.landings}
-        places = [_READ[what] for what in Do]
-        for each in self.instructions:
-            for place in places[each[0]]:
-                read.add(each[1 + place])
-        self.instructions = [each for each in self.instructions if each[0] != Do.SAVE or each[1] in read]
+        """Leave out what writes only values that nothing reads: most are saved in case a time must be compared."""
+        read = {value for value, _, _ in self.landings} | set(range(self.agents))
+        reads = [READ[what] for what in Do]
+        kept = []
+        for each in reversed(self.instructions):
+            what = each[0]
+            if what in _ONLY_WRITES:
+                if each[1] not in read:
+                    continue
+                read.discard(each[1])
+            read.update([each[1 + place] for place in reads[what]])
+            kept.append(each)
+        self.instructions = kept[::-1]
 
     @property
     def agents(self) -> int:

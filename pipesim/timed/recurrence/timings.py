@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import weakref
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -14,10 +13,10 @@ from numpy.typing import NDArray
 from pipesim.model.ending import Ending
 from pipesim.model.program import Program
 from pipesim.timed.engine import simulate
+from pipesim.timed.kept import kept
 from pipesim.timed.profile import Profile
 from pipesim.timed.recurrence.derive import Derivation
-from pipesim.timed.recurrence.evaluate import Evaluated, Evaluation
-from pipesim.timed.recurrence.formula import Formula
+from pipesim.timed.recurrence.evaluate import Evaluated, FormulaTimes
 from pipesim.timed.recurrence.many import ManyProfiles
 from pipesim.timed.recurrence.prices import demands, price_table
 
@@ -43,15 +42,13 @@ class Timings:
 
 @dataclass(frozen=True)
 class StaticOrder:
-    """The formula of a program, or the reason why it has none."""
+    """What evaluates the formula of a program, or the reason why it has none."""
 
-    formula: Formula | None
+    times: FormulaTimes | None
     reason: str
 
 
 LEAST_DECIDED = 8  #: profiles for which another formula is worth deriving, which takes as long as some simulations
-
-_KNOWN: dict[int, list[StaticOrder]] = {}  # by identity: a program is too long to be compared
 
 
 SLOWED = "works slow each other, by how much depends on times"
@@ -66,16 +63,14 @@ def derived(program: Program, profile: Profile) -> StaticOrder:
     derivation.ended()
     broken = run.outcome is not Ending.FINISHED or run.faults
     reason = derivation.reason or ("it does not finish, or breaks a rule" if broken else "")
-    return StaticOrder(None if reason else derivation.formula, reason)
+    formula = None if reason else derivation.formula
+    return StaticOrder(FormulaTimes(formula) if formula else None, reason)
 
 
-def _known(program: Program) -> list[StaticOrder]:
-    """The formulas of a program that have been derived so far, for as long as there is the program."""
-    known = _KNOWN.get(id(program))
-    if known is None:
-        known = _KNOWN[id(program)] = []
-        weakref.finalize(program, _KNOWN.pop, id(program)).atexit = False
-    return known
+@kept
+def _known(_: Program) -> list[StaticOrder]:
+    """The formulas of a program that have been derived so far."""
+    return []
 
 
 def times_of(program: Program, profiles: Sequence[Profile], *, traced: bool = False) -> Timings:
@@ -100,11 +95,11 @@ def times_of(program: Program, profiles: Sequence[Profile], *, traced: bool = Fa
             break
         if number == len(known):
             known.append(derived(program, profiles[left[0]]))
-        formula, reason = known[number].formula, known[number].reason
-        if formula is None:
+        times, reason = known[number].times, known[number].reason
+        if times is None:
             break
         undecided = []
-        for part, found in _evaluated(program, formula, many, left, traced=traced):
+        for part, found in _evaluated(program, times, many, left, traced=traced):
             cycles[part] = found.cycles
             ends[:, part] = np.reshape(found.ends, (len(program.agents), len(part)))
             undecided.append(part[np.atleast_1d(found.undecided)])
@@ -120,11 +115,11 @@ def times_of(program: Program, profiles: Sequence[Profile], *, traced: bool = Fa
 
 
 def _evaluated(
-    program: Program, formula: Formula, many: ManyProfiles, which: NDArray[np.int64], *, traced: bool
+    program: Program, times: FormulaTimes, many: ManyProfiles, which: NDArray[np.int64], *, traced: bool
 ) -> Iterator[tuple[NDArray[np.int64], Evaluated]]:
     """The times of as many profiles at once as fit into memory, and the numbers of these."""
-    size = max(1, MOST_NUMBERS // max(1, formula.values))
+    size = max(1, MOST_NUMBERS // max(1, times.formula.values))
     for begin in range(0, len(which), size):
         part = which[begin : begin + size]
-        prices = price_table(program, formula, many, part, traced=traced)
-        yield part, Evaluation(formula, prices).times()
+        prices = price_table(program, times.formula, many, part, traced=traced)
+        yield part, times(prices)

@@ -73,10 +73,10 @@ class FormulaWriter:
 
     def latest(self, values: Sequence[int]) -> int:
         """The value that is the latest of these."""
-        if len(values) == 1:
-            return values[0]
-        found = self.value()
-        self.do(Do.SAVE, found, values[0])
-        for value in values[1:]:
-            self.do(Do.LATER, found, found, value)
-        return found
+        latest = values[0]
+        if len(values) > 1:
+            found = self.value()
+            for value in values[1:]:
+                self.do(Do.LATER, found, latest, value)
+                latest = found
+        return latest
