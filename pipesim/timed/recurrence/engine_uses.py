@@ -49,7 +49,7 @@ class EngineUses:
         last, least, when = self._users.get(key, (agent, 0, agent))
         if last != agent and self._knows.clocks[agent][last] < least:
             self._out.settle(agent)
-            self._out.do(Do.IN_TURN if agent > last else Do.AFTER, agent, when)
+            self._out.do(Do.IN_TURN, agent, when, agent > last, engine == Op.TMA_LOAD)
         if last != agent or key not in self._users:
             when = self._out.value()
         self._out.settle(agent)

@@ -8,10 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from pipesim.timed.recurrence.compiled import CompiledFormula, UndecidedError
+from pipesim.timed.recurrence.compiled import CompiledFormula
 from pipesim.timed.recurrence.formula import Formula
 from pipesim.timed.recurrence.instructions import Condition, Cycles, Instructions
+from pipesim.timed.recurrence.phrase_book import UndecidedError
 from pipesim.timed.recurrence.prices import PriceTable
+from pipesim.timed.recurrence.queued import QueuedFormula
+
+LEAST_REORDERED = 8  #: such profiles are worth a compilation, which takes as long as some simulations
 
 
 @dataclass(frozen=True)
@@ -65,13 +69,15 @@ class OfMany(Instructions):
 
 class FormulaTimes:
     """Evaluates a formula: for many profiles with arrays, for one with whole numbers, from the second time on by
-    compiled code.
+    compiled code. Where copies come in another order, one profile after the other.
     """
 
     def __init__(self, formula: Formula) -> None:
         self.formula = formula
         self._alone = 0  # how often it was evaluated for one profile
         self._code: CompiledFormula | None = None
+        self._queue: QueuedFormula | None = None
+        self._reordered = 0  # profiles that could not be evaluated in the order of the formula
         agents, ctas = range(formula.agents), dict.fromkeys(formula.ctas)
         self._free = [*agents, *(value for value, _, holds in formula.landings if not holds)]
         self._held = [
@@ -83,14 +89,31 @@ class FormulaTimes:
         ]
 
     def __call__(self, prices: PriceTable) -> Evaluated:
-        """The times of the run."""
+        """The times of the run, where it has the order of that from which the formula was derived."""
+        if not prices.many:
+            self._alone += 1
+            if self._alone > 1 and self._code is None:  # to compile takes as long as some evaluations
+                self._code = CompiledFormula(self.formula)
+        return self._evaluated(prices, None if prices.many else self._code)
+
+    def queues(self, profiles: int) -> bool:
+        """Whether it is worth while to order the copies of so many more profiles that the formula does not decide."""
+        self._reordered += profiles
+        return self.formula.orders_copies and self._reordered >= LEAST_REORDERED
+
+    def queued(self, prices: PriceTable) -> Evaluated:
+        """The times of the run under one profile, where copy engines may be used in another order."""
+        if self._queue is None:
+            self._queue = QueuedFormula(self.formula)
+        return self._evaluated(prices, self._queue)
+
+    def _evaluated(self, prices: PriceTable, code: CompiledFormula | QueuedFormula | None) -> Evaluated:
         formula = self.formula
         values: list[Cycles] = [prices.record * 0] * formula.values
         values[: formula.agents] = [prices.start] * formula.agents
         hasty = _uses_without_time(formula, prices)
         instructions = (OfMany if prices.many else OfOne)(values, prices, hasty)
         instructions.undecided_if(_not_priced_for(formula, prices))
-        code = None if prices.many else self._compiled()
         if code is None:
             for each in formula.instructions:
                 instructions.carry_out(each)
@@ -100,13 +123,6 @@ class FormulaTimes:
             except UndecidedError:
                 instructions.undecided_if(True)
         return self._result(prices, values, instructions)
-
-    def _compiled(self) -> CompiledFormula | None:
-        """The code for one profile, None at the first time: to compile takes as long as some evaluations."""
-        self._alone += 1
-        if self._alone > 1 and self._code is None:
-            self._code = CompiledFormula(self.formula)
-        return self._code
 
     def _result(self, prices: PriceTable, values: list[Cycles], instructions: OfOne | OfMany) -> Evaluated:
         """The ends of agents and of the run, after all instructions."""

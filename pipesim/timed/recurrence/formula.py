@@ -6,8 +6,10 @@ times: when each executes its next operation.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
+from functools import cached_property
 
 from pipesim.model.ops import Operation
 
@@ -28,7 +30,8 @@ class Do(IntEnum):
     GROUP = 10  #: agent v waits for groups that are finished at v (-1: none); p
     WAIT_UNLESS = 11  #: as WAIT, but for nothing if a try at v has seen it
     TRY = 12  #: agent v is suspended in a try until it has seen what is seen at v; p; flag: woken by a landing
-    IN_TURN = 13  #: v must not be before v, whose user of an engine has the lower number, or the formula says nothing
+    IN_TURN = 13  #: v uses an engine after v does, or the formula says nothing; flags: the later user has the higher
+    #: number, it is a copy engine
     TRY_AGAIN = 14  #: agent v, whose try fails if it comes before what is seen at v (-1: it does), makes one more
 
 
@@ -38,12 +41,12 @@ READ: dict[Do, tuple[int, ...]] = {
     Do.COPY: (0, 1), Do.ENGINE_WORK: (0, 1), Do.FLIGHT: (0,), Do.GROUP: (0, 1), Do.WAIT_UNLESS: (0, 1, 5),
     Do.TRY: (0, 1), Do.IN_TURN: (0, 1), Do.TRY_AGAIN: (0, 1),
 }  # fmt: skip
-_WRITTEN: dict[Do, tuple[int, ...]] = {
+WRITTEN: dict[Do, tuple[int, ...]] = {
     **dict.fromkeys(Do, (0,)), Do.AFTER: (), Do.IN_TURN: (), Do.COPY: (1, 2), Do.ENGINE_WORK: (0, 1, 2),
 }  # fmt: skip
 _ONLY_WRITES = frozenset({Do.SAVE, Do.LATER, Do.SEEN})  #: nothing is checked by these
 #: Places of all operands that are values; -1 there is none.
-VALUES = {what: tuple(sorted({*READ[what], *_WRITTEN[what]})) for what in Do}
+VALUES = {what: tuple(sorted({*READ[what], *WRITTEN[what]})) for what in Do}
 
 Instruction = tuple[int, ...]
 
@@ -87,10 +90,14 @@ class Formula:
 
     def drop_unread(self) -> None:
         """Leave out what writes only values that nothing reads: most are saved in case a time must be compared."""
-        read = {value for value, _, _ in self.landings} | set(range(self.agents))
+        self.instructions = self.all_read(self.instructions)
+
+    def all_read(self, instructions: Sequence[Instruction], also: Iterable[int] = ()) -> list[Instruction]:
+        """Those of the instructions that check something, or write values that others, the result or ``also`` read."""
+        read = self.results | set(also)
         reads = [READ[what] for what in Do]
         kept = []
-        for each in reversed(self.instructions):
+        for each in reversed(instructions):
             what = each[0]
             if what in _ONLY_WRITES:
                 if each[1] not in read:
@@ -98,7 +105,17 @@ class Formula:
                 read.discard(each[1])
             read.update([each[1 + place] for place in reads[what]])
             kept.append(each)
-        self.instructions = kept[::-1]
+        return kept[::-1]
+
+    @property
+    def results(self) -> set[int]:
+        """The values that say when agents and the run end."""
+        return {value for value, _, _ in self.landings} | set(range(self.agents))
+
+    @cached_property
+    def orders_copies(self) -> bool:
+        """Whether it holds for one order of copies only, which depends on times."""
+        return any(each[0] == Do.IN_TURN and each[4] for each in self.instructions)
 
     @property
     def agents(self) -> int:

@@ -80,9 +80,12 @@ class Instructions(ABC):
     def _after(self, late: int, early: int) -> None:
         self.undecided_if(self._v[late] <= self._v[early])
 
-    def _in_turn(self, late: int, early: int) -> None:
+    def _in_turn(self, late: int, early: int, higher: int, copies: int) -> None:  # noqa: ARG002  # as others see it
         second, first = self._v[late], self._v[early]
-        self.undecided_if((second < first) | ((second == first) & self._hasty))
+        if higher:  # of two that come in one cycle the lower is first
+            self.undecided_if((second < first) | ((second == first) & self._hasty))
+        else:
+            self.undecided_if(second <= first)
 
     def _copy(self, agent: int, engine: int, landing: int, price: int, cold: int) -> None:
         p = self._prices

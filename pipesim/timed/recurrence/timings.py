@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import count
@@ -18,7 +18,9 @@ from pipesim.timed.profile import Profile
 from pipesim.timed.recurrence.derive import Derivation
 from pipesim.timed.recurrence.evaluate import Evaluated, FormulaTimes
 from pipesim.timed.recurrence.many import ManyProfiles
-from pipesim.timed.recurrence.prices import demands, price_table
+from pipesim.timed.recurrence.prices import PriceTable, demands, price_table
+
+_Numbers = NDArray[np.int64]  #: of profiles
 
 MOST_NUMBERS = 1 << 23  #: of all values together while a formula is evaluated: 64 MiB
 
@@ -82,8 +84,7 @@ def times_of(program: Program, profiles: Sequence[Profile], *, traced: bool = Fa
     """
     profiles = tuple(profiles)
     many = ManyProfiles(profiles)
-    cycles = np.zeros(len(profiles), dtype=np.int64)
-    ends = np.zeros((len(program.agents), len(profiles)), dtype=np.int64)
+    found = _Found(program, many, traced=traced)
     every = np.arange(len(profiles))
     slowed = many.computed(every, partial(demands, program)).any(axis=0)
     left = every[~slowed]
@@ -98,28 +99,49 @@ def times_of(program: Program, profiles: Sequence[Profile], *, traced: bool = Fa
         times, reason = known[number].times, known[number].reason
         if times is None:
             break
-        undecided = []
-        for part, found in _evaluated(program, times, many, left, traced=traced):
-            cycles[part] = found.cycles
-            ends[:, part] = np.reshape(found.ends, (len(program.agents), len(part)))
-            undecided.append(part[np.atleast_1d(found.undecided)])
-        decided, left = len(left), np.concatenate(undecided)
+        decided, left = len(left), found.queued(times, found.by_formula(times, left))
         decided -= len(left)
     left = np.concatenate([left, every[slowed]])
-    for i in left:
-        run = simulate(program, profiles[i], traced=traced)
-        cycles[i], ends[:, i] = run.cycles, run.ends
+    found.simulate(left)
     simulated = np.zeros(len(profiles), dtype=bool)
     simulated[left] = True
-    return Timings(program, profiles, cycles, ends, simulated, reason)
+    return Timings(program, profiles, found.cycles, found.ends, simulated, reason)
 
 
-def _evaluated(
-    program: Program, times: FormulaTimes, many: ManyProfiles, which: NDArray[np.int64], *, traced: bool
-) -> Iterator[tuple[NDArray[np.int64], Evaluated]]:
-    """The times of as many profiles at once as fit into memory, and the numbers of these."""
-    size = max(1, MOST_NUMBERS // max(1, times.formula.values))
-    for begin in range(0, len(which), size):
-        part = which[begin : begin + size]
-        prices = price_table(program, times.formula, many, part, traced=traced)
-        yield part, times(prices)
+class _Found:
+    """The times that have been found so far."""
+
+    def __init__(self, program: Program, many: ManyProfiles, *, traced: bool) -> None:
+        self._program, self._many, self._traced = program, many, traced
+        self.cycles = np.zeros(len(many.profiles), dtype=np.int64)
+        self.ends = np.zeros((len(program.agents), len(many.profiles)), dtype=np.int64)
+
+    def by_formula(self, times: FormulaTimes, which: _Numbers) -> _Numbers:
+        """By formula for as many profiles at once as fit into memory. Those that it does not decide."""
+        size = max(1, MOST_NUMBERS // max(1, times.formula.values))
+        return self._evaluated(times, times, [which[begin : begin + size] for begin in range(0, len(which), size)])
+
+    def queued(self, times: FormulaTimes, which: _Numbers) -> _Numbers:
+        """By formula for one profile after the other, in any order of copies. Those that it does not decide."""
+        if not times.queues(len(which)):
+            return which
+        return self._evaluated(times, times.queued, which.reshape(-1, 1))
+
+    def _evaluated(
+        self, times: FormulaTimes, evaluate: Callable[[PriceTable], Evaluated], parts: Iterable[_Numbers]
+    ) -> _Numbers:
+        """The times of each part of the profiles; those that are not decided."""
+        undecided = [np.zeros(0, dtype=np.int64)]
+        for part in parts:
+            prices = price_table(self._program, times.formula, self._many, part, traced=self._traced)
+            found = evaluate(prices)
+            self.cycles[part] = found.cycles
+            self.ends[:, part] = np.reshape(found.ends, (len(self.ends), len(part)))
+            undecided.append(part[np.atleast_1d(found.undecided)])
+        return np.concatenate(undecided)
+
+    def simulate(self, which: _Numbers) -> None:
+        """One profile after the other."""
+        for i in which:
+            run = simulate(self._program, self._many.profiles[i], traced=self._traced)
+            self.cycles[i], self.ends[:, i] = run.cycles, run.ends
