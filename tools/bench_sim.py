@@ -3,7 +3,7 @@
 1. The SimPy engine against a bare SimPy ring with the same number of events for each tile; every event of the engine
    goes through the machine and is recorded, and those before which nothing else is due go past SimPy's queue. Then what
    leaving out repetitions gains.
-2. The times of a formula against the SimPy engine: of one run, and of 1,000 profiles against 20 runs.
+2. The times of a formula against the SimPy engine: of 20 profiles one after the other, and of 1,000 together.
 3. The share of the built-in protocols that have a formula.
 
 Processor time, the least of several rounds: what else the machine does only adds to it. ``--where`` profiles the SimPy
@@ -102,29 +102,26 @@ def by_formula(program: Program, rounds: int, profile: Profile) -> None:
     """The times of a formula beside simulations."""
     many = [near(profile, number) for number in range(MANY)]
     first = seconds(lambda: times_of(program, many[:1]))  # derives it
-    one, formula, few, all_ = in_turn(
+    compiled = seconds(lambda: [times_of(program, [each]) for each in many[:FEW]])  # the second time compiles it
+    few, all_ = in_turn(
         rounds,
-        lambda: simulate(program, many[0], skip=False),
-        lambda: times_of(program, many[:1]),
         lambda: [simulate(program, each, skip=False) for each in many[:FEW]],
         lambda: times_of(program, many),
     )
     simulated = times_of(program, many).simulated
     decided = [each for each, one_by_one in zip(many, simulated, strict=True) if not one_by_one]
-    few_again, by_formula_only = in_turn(
+    few_decided, alone, together = in_turn(
         rounds,
-        lambda: [simulate(program, each, skip=False) for each in many[:FEW]],
+        lambda: [simulate(program, each, skip=False) for each in decided[:FEW]],
+        lambda: [times_of(program, [each]) for each in decided[:FEW]],
         lambda: times_of(program, decided),
     )
-    gain, runs = ratio(one, formula), FEW * ratio(all_, few)
-    name = f"{program.name}, {sum(map(len, program.code)):,} operations"
-    print(
-        f"   {name:44} one run {gain:5.1f} times faster; {MANY:,} profiles in the time of {runs:5.1f} runs",
-        end="",
-    )
-    alone = FEW * ratio(by_formula_only, few_again)
-    print(f", {simulated.sum()} of them simulated, the others in that of {alone:.1f}", end="")
-    print(f"; derived in that of {first / min(one):.0f}")
+    run = min(few) / FEW
+    print(f"   {program.name}, {sum(map(len, program.code)):,} operations")
+    print(f"      one run after another: {ratio(few_decided, alone):5.1f} times faster", end="")
+    print(f"; derived in the time of {first / run:.0f} runs, compiled in that of {(compiled - min(alone)) / run:.0f}")
+    print(f"      {MANY:,} profiles in the time of {min(all_) / run:5.1f} runs", end="")
+    print(f", {simulated.sum()} of them simulated, the others in that of {FEW * ratio(together, few_decided):.1f}")
 
 
 def static_share(profile: Profile) -> None:

@@ -34,7 +34,7 @@ def agrees(program: Program, profiles: list[Profile], *, traced: bool) -> Timing
         run = simulate(program, profile, traced=traced)
         alone = times_of(program, [profile], traced=traced)
         assert (run.cycles, *run.ends) == (alone.cycles[0], *alone.ends[:, 0]), profile.name
-        assert alone.simulated[0] == found.simulated[i]
+        assert alone.simulated[0] <= found.simulated[i]  # other orders are worth a compilation by then
         assert (run.cycles, *run.ends) == (found.cycles[i], *found.ends[:, i]), profile.name
         assert found.simulated[i] or (run.outcome, run.faults) == (Ending.FINISHED, ())
     return found
@@ -42,7 +42,8 @@ def agrees(program: Program, profiles: list[Profile], *, traced: bool) -> Timing
 
 @pytest.mark.parametrize("first", long_but([0, 40], slow_but([0], range(0, 400, 40))))
 @pytest.mark.parametrize("family", TIMED_FAMILIES)
-def test_random_programs_on_random_profiles(family: str, first: int) -> None:
+def test_random_programs_on_random_profiles(family: str, first: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pipesim.timed.recurrence.evaluate.LEAST_REORDERED", 1)
     kinds: Counter[str] = Counter()
     for seed in range(first, first + 40):
         program = TIMED_FAMILIES[family](seed)
@@ -50,7 +51,7 @@ def test_random_programs_on_random_profiles(family: str, first: int) -> None:
         kinds["static" if not found.reason else "not static"] += 1
         kinds["by formula"] += not found.simulated[0]
     assert kinds["static"] > 0 or first
-    assert kinds["not static"] > 0 or first
+    assert kinds["not static"] > 0 or first or family == "copies"
 
 
 @pytest.mark.parametrize("seed", range(12))

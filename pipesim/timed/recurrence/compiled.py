@@ -7,6 +7,8 @@ methods of :class:`~pipesim.timed.recurrence.instructions.Instructions` are call
 
 from __future__ import annotations
 
+from functools import partial
+
 from pipesim.timed.recurrence.formula import READ, Do, Formula, Instruction
 from pipesim.timed.recurrence.phrase_book import PLACES, Call, PhraseBook
 from pipesim.timed.recurrence.phrases import phrases
@@ -27,9 +29,8 @@ class CompiledFormula:
         begin = 0
         for length in phrases([_shape(each) for each in formula.instructions]):
             end = begin + length
-            self.calls.append(
-                book.call(formula.instructions[begin:end], lambda value, end=end: read_until[value] >= end)  # type: ignore[misc]
-            )
+            stays = partial(_read_from, read_until, end)
+            self.calls.append(book.call(formula.instructions[begin:end], stays))
             begin = end
         self.lines = book.lines
         self._bind = book.compiled()
@@ -45,6 +46,11 @@ def _shape(instruction: Instruction) -> Instruction:
     """An instruction without the numbers of its values."""
     places = PLACES[instruction[0]]
     return tuple([min(0, each) if place in places else each for place, each in enumerate(instruction)])
+
+
+def _read_from(read_until: list[int], number: int, value: int) -> bool:
+    """Whether the instruction of this number or a later one reads the value."""
+    return read_until[value] >= number
 
 
 def _last_reads(formula: Formula) -> list[int]:

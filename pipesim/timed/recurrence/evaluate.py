@@ -12,7 +12,7 @@ from pipesim.timed.recurrence.compiled import CompiledFormula
 from pipesim.timed.recurrence.formula import Formula
 from pipesim.timed.recurrence.instructions import Condition, Cycles, Instructions
 from pipesim.timed.recurrence.phrase_book import UndecidedError
-from pipesim.timed.recurrence.prices import PriceTable
+from pipesim.timed.recurrence.prices import PriceTable, not_priced_for, uses_without_time
 from pipesim.timed.recurrence.queued import QueuedFormula
 
 LEAST_REORDERED = 8  #: such profiles are worth a compilation, which takes as long as some simulations
@@ -111,13 +111,13 @@ class FormulaTimes:
         formula = self.formula
         values: list[Cycles] = [prices.record * 0] * formula.values
         values[: formula.agents] = [prices.start] * formula.agents
-        hasty = _uses_without_time(formula, prices)
+        hasty = uses_without_time(formula, prices)
         instructions = (OfMany if prices.many else OfOne)(values, prices, hasty)
-        instructions.undecided_if(_not_priced_for(formula, prices))
+        instructions.undecided_if(not_priced_for(formula, prices))
         if code is None:
             for each in formula.instructions:
                 instructions.carry_out(each)
-        else:
+        elif not instructions.undecided:
             try:
                 code(values, prices, hasty=hasty)
             except UndecidedError:
@@ -137,33 +137,3 @@ class FormulaTimes:
             instructions.undecided_if(landed > latest(agents))  # one outlives its CTA: the simulation says which
             cycles = instructions.later(cycles, landed)
         return Evaluated(values[: self.formula.agents], cycles, instructions.undecided)
-
-
-def _not_priced_for(formula: Formula, prices: PriceTable) -> Condition:
-    """Profiles whose prices are not of the form that the formula takes for granted."""
-    p = prices
-    wrong: Any = p.record < 0
-    for one, other in formula.alike:
-        wrong |= p.visible[one] != p.visible[other]
-    for price in formula.queued:
-        wrong |= p.engine[price] == 0
-    if formula.tries:
-        wrong |= p.limit == 0
-    for price in formula.quartered:
-        cycles, count = p.engine[price], p.products[price]
-        products = count + (count == 0)
-        wrong |= (count == 0) | (cycles % products != 0) | (p.interval[price] * products > cycles)
-    for one, other in formula.paced:
-        wrong |= p.engine[one] * p.products[other] != p.engine[other] * p.products[one]
-    return wrong
-
-
-def _uses_without_time(formula: Formula, prices: PriceTable) -> Condition:
-    """Profiles under which the use of an engine can lead to another one in the same cycle, or takes it no time."""
-    p = prices
-    found: Any = p.record < 0
-    for price in formula.used:
-        found |= (p.busy[price] == 0) | (p.engine[price] == 0)
-    for price in formula.queued:
-        found |= p.flight[price] == 0
-    return found

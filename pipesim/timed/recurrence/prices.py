@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -46,12 +48,23 @@ def price_table(
     program: Program, formula: Formula, many: ManyProfiles, which: NDArray[np.int64], *, traced: bool
 ) -> PriceTable:
     """The prices of a formula under these of the profiles."""
-
-    def costs(profile: Profile) -> list[int]:
-        return _costs(program, formula, profile, traced=traced)
-
     alone = len(which) == 1
-    rows: list[Any] = costs(many.profiles[which[0]]) if alone else list(many.computed(which, costs))
+    costs = partial(_costs, program, formula, traced=traced)
+    return _table(formula, costs(many.profiles[which[0]]) if alone else list(many.computed(which, costs)), alone=alone)
+
+
+def price_tables(
+    program: Program, formula: Formula, many: ManyProfiles, which: NDArray[np.int64], *, traced: bool
+) -> Iterator[PriceTable]:
+    """The prices of a formula under each of these profiles."""
+    if len(which) == 1:
+        return iter([price_table(program, formula, many, which, traced=traced)])
+    found = many.computed(which, partial(_costs, program, formula, traced=traced))
+    return (_table(formula, prices, alone=True) for prices in found.T.tolist())
+
+
+def _table(formula: Formula, rows: list[Any], *, alone: bool) -> PriceTable:
+    """The table of what ``_costs`` says."""
     rest, fields = rows[: len(_NAMES) + 1], rows[len(_NAMES) + 1 :]
     busy, visible, engine, flight, ahead, products, interval = (fields[n::_FIELDS] for n in range(_FIELDS))
     sums = [sum(busy[number] for number in numbers) for numbers in formula.sums]
@@ -73,6 +86,36 @@ def _costs(program: Program, formula: Formula, profile: Profile, *, traced: bool
         busy = cost.busy + record * each.recorded
         ahead = cost.engine * profile["mma.queue"] // cost.products if cost.products else _NO_LIMIT
         found += (busy, cost.visible, cost.engine, cost.flight, ahead, cost.products, cost.interval)
+    return found
+
+
+def not_priced_for(formula: Formula, prices: PriceTable) -> Any:
+    """Profiles whose prices are not of the form that the formula takes for granted."""
+    p = prices
+    wrong: Any = p.record < 0
+    for one, other in formula.alike:
+        wrong |= p.visible[one] != p.visible[other]
+    for price in formula.queued:
+        wrong |= p.engine[price] == 0
+    if formula.tries:
+        wrong |= p.limit == 0
+    for price in formula.quartered:
+        cycles, count = p.engine[price], p.products[price]
+        products = count + (count == 0)
+        wrong |= (count == 0) | (cycles % products != 0) | (p.interval[price] * products > cycles)
+    for one, other in formula.paced:
+        wrong |= p.engine[one] * p.products[other] != p.engine[other] * p.products[one]
+    return wrong
+
+
+def uses_without_time(formula: Formula, prices: PriceTable) -> Any:
+    """Profiles under which the use of an engine can lead to another one in the same cycle, or takes it no time."""
+    p = prices
+    found: Any = p.record < 0
+    for price in formula.used:
+        found |= (p.busy[price] == 0) | (p.engine[price] == 0)
+    for price in formula.queued:
+        found |= p.flight[price] == 0
     return found
 
 

@@ -57,65 +57,48 @@ class QueuedFormula:
     def __call__(self, values: list[int], prices: PriceTable, *, hasty: bool) -> None:
         """Carry out all instructions."""
         values.extend([0] * (self.values - len(values)))
-        _Queue(self, values, self._bind(prices, hasty), hasty=hasty).run()
+        _grant_all(self, values, self._bind(prices, hasty), hasty=hasty)
 
 
-class _Queue:
-    """One evaluation: what has been granted so far, and the next use of each user whose time is known."""
-
-    def __init__(
-        self, formula: QueuedFormula, values: list[int], functions: list[PhraseFunction], *, hasty: bool
-    ) -> None:
-        self._formula, self._values, self._functions, self._hasty = formula, values, functions, hasty
-        self._missing = formula.needed.copy()
-        self._known = [0] * len(formula.users)  # uses whose time is known
-        self._granted = [0] * len(formula.users)
-        self._next: list[tuple[int, int, int]] = []  # a heap: when, agent, user
-        self._last: dict[int, tuple[int, int]] = {}  # of each engine: when it was used last, and by whom
-
-    def run(self) -> None:
-        """Until all uses are granted."""
-        formula, values, functions, granted, missing = (
-            self._formula, self._values, self._functions, self._granted, self._missing,
-        )  # fmt: skip
-        for number, needed in enumerate(formula.needed):
-            if not needed:
-                self._carry_out(number)
-        while self._next:
-            at, agent, user = heappop(self._next)
-            use = formula.uses[user][granted[user]]
-            function, where = use.later if self._follows(use.engine, at, agent) else use.cold
+def _grant_all(formula: QueuedFormula, values: list[int], functions: list[PhraseFunction], *, hasty: bool) -> None:
+    """Grant one use after the other, and carry out the blocks that are possible then."""
+    users, uses, blocks, after = formula.users, formula.uses, formula.blocks, formula.after
+    missing = formula.needed.copy()
+    known, granted = [0] * len(users), [0] * len(users)  # of each user: uses whose time is known, and that are granted
+    heads: list[tuple[int, int, int]] = []  # a heap of the next use of each user, if known: when, agent, user
+    last: dict[int, tuple[int, int]] = {}  # when and by whom each engine was used
+    ready = [number for number, needed in enumerate(missing) if not needed]
+    while ready or heads:
+        for number in ready:
+            (function, where), timed = blocks[number]
             functions[function](values, where)
-            granted[user] += 1
-            if self._known[user] > granted[user]:
-                self._waits(user)
-            for number in formula.after[user][granted[user]]:
-                missing[number] -= 1
-                if not missing[number]:
-                    self._carry_out(number)
-        assert granted == [len(uses) for uses in formula.uses]
-
-    def _carry_out(self, number: int) -> None:
-        (function, where), timed = self._formula.blocks[number]
-        self._functions[function](self._values, where)
-        for user, count in timed:
-            first = self._known[user] == self._granted[user]
-            self._known[user] += count
-            if first:
-                self._waits(user)
-
-    def _waits(self, user: int) -> None:
-        """The next use of a user waits to be granted."""
-        use = self._formula.uses[user][self._granted[user]]
-        heappush(self._next, (self._values[use.when], self._formula.users[user], user))
-
-    def _follows(self, engine: int, at: int, agent: int) -> bool:
-        """Whether the engine was used before. Of two that come in one cycle the lower must be first."""
-        before = self._last.get(engine)
-        self._last[engine] = (at, agent)
-        if before is None:
-            return False
-        last, other = before
-        if at < last or (at == last and agent != other and (self._hasty or agent < other)):
+            for user, count in timed:
+                if known[user] == granted[user]:
+                    heappush(heads, (values[uses[user][known[user]].when], users[user], user))
+                known[user] += count
+        if not heads:
+            break
+        at, agent, user = heappop(heads)
+        use = uses[user][granted[user]]
+        before = last.get(use.engine)
+        if before is not None and _in_doubt(before, (at, agent), hasty=hasty):
             raise UndecidedError
-        return True
+        last[use.engine] = at, agent
+        function, where = use.cold if before is None else use.later
+        functions[function](values, where)
+        granted[user] = count = granted[user] + 1
+        if known[user] > count:
+            heappush(heads, (values[uses[user][count].when], agent, user))
+        ready = []
+        for number in after[user][count]:
+            missing[number] -= 1
+            if not missing[number]:
+                ready.append(number)
+    assert granted == [len(each) for each in uses]
+
+
+def _in_doubt(before: tuple[int, int], use: tuple[int, int], *, hasty: bool) -> bool:
+    """Whether one use after another, each by when and by whom, is not certain to be in the order of the simulation: of
+    two that come in one cycle the lower agent is first.
+    """
+    return use < before or (hasty and use[0] == before[0] and use[1] != before[1])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import count
@@ -18,7 +18,7 @@ from pipesim.timed.profile import Profile
 from pipesim.timed.recurrence.derive import Derivation
 from pipesim.timed.recurrence.evaluate import Evaluated, FormulaTimes
 from pipesim.timed.recurrence.many import ManyProfiles
-from pipesim.timed.recurrence.prices import PriceTable, demands, price_table
+from pipesim.timed.recurrence.prices import demands, price_table, price_tables
 
 _Numbers = NDArray[np.int64]  #: of profiles
 
@@ -119,26 +119,27 @@ class _Found:
     def by_formula(self, times: FormulaTimes, which: _Numbers) -> _Numbers:
         """By formula for as many profiles at once as fit into memory. Those that it does not decide."""
         size = max(1, MOST_NUMBERS // max(1, times.formula.values))
-        return self._evaluated(times, times, [which[begin : begin + size] for begin in range(0, len(which), size)])
+        undecided = [np.zeros(0, dtype=np.int64)]
+        for begin in range(0, len(which), size):
+            part = which[begin : begin + size]
+            prices = price_table(self._program, times.formula, self._many, part, traced=self._traced)
+            undecided.append(self._take(part, times(prices)))
+        return np.concatenate(undecided)
 
     def queued(self, times: FormulaTimes, which: _Numbers) -> _Numbers:
         """By formula for one profile after the other, in any order of copies. Those that it does not decide."""
-        if not times.queues(len(which)):
+        if not len(which) or not times.queues(len(which)):
             return which
-        return self._evaluated(times, times.queued, which.reshape(-1, 1))
+        tables = price_tables(self._program, times.formula, self._many, which, traced=self._traced)
+        parts = zip(which.reshape(-1, 1), tables, strict=True)
+        return np.concatenate([self._take(part, times.queued(prices)) for part, prices in parts])
 
-    def _evaluated(
-        self, times: FormulaTimes, evaluate: Callable[[PriceTable], Evaluated], parts: Iterable[_Numbers]
-    ) -> _Numbers:
-        """The times of each part of the profiles; those that are not decided."""
-        undecided = [np.zeros(0, dtype=np.int64)]
-        for part in parts:
-            prices = price_table(self._program, times.formula, self._many, part, traced=self._traced)
-            found = evaluate(prices)
-            self.cycles[part] = found.cycles
-            self.ends[:, part] = np.reshape(found.ends, (len(self.ends), len(part)))
-            undecided.append(part[np.atleast_1d(found.undecided)])
-        return np.concatenate(undecided)
+    def _take(self, part: _Numbers, found: Evaluated) -> _Numbers:
+        """The times of a part of the profiles. Those that are not decided."""
+        self.cycles[part] = found.cycles
+        self.ends[:, part] = np.reshape(found.ends, (len(self.ends), len(part)))
+        undecided: _Numbers = part[np.atleast_1d(found.undecided)]
+        return undecided
 
     def simulate(self, which: _Numbers) -> None:
         """One profile after the other."""
