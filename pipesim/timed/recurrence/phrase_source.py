@@ -12,7 +12,7 @@ from pipesim.timed.recurrence.instructions import Condition, Cycles, Instruction
 from pipesim.timed.recurrence.prices import PriceTable
 
 
-class _Names:
+class _PriceNames:
     """A list of prices, each by its name."""
 
     def __init__(self, field: str) -> None:
@@ -25,7 +25,7 @@ class _Names:
 #: The names of the lists of a price table, and of its other cycles.
 OF_PRICES = [each.name for each in fields(PriceTable) if each.type == "list[Any]"]
 OF_ALL = [each.name for each in fields(PriceTable) if each.type == "Any"]
-_BY_NAME: dict[str, Any] = {name: _Names(name) for name in OF_PRICES} | {name: Expression(name) for name in OF_ALL}
+_BY_NAME: dict[str, Any] = {name: _PriceNames(name) for name in OF_PRICES} | {name: Expression(name) for name in OF_ALL}
 _NAMED = PriceTable(many=False, **_BY_NAME)
 
 

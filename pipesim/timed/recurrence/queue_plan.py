@@ -30,7 +30,7 @@ class CopyUse:
 
 
 @dataclass
-class Block:
+class FormulaBlock:
     """Instructions that can be carried out together, and by user how many uses get their time by them."""
 
     instructions: list[Instruction] = field(default_factory=list)
@@ -48,7 +48,7 @@ class QueuePlan:
         instructions = _without_order(formula)
         self.users = sorted({each[1] for each in instructions if each[0] == Do.COPY})
         self.uses: list[list[CopyUse]] = [[] for _ in self.users]
-        self.blocks: dict[Granted, Block] = defaultdict(Block)
+        self.blocks: dict[Granted, FormulaBlock] = defaultdict(FormulaBlock)
         self.values = formula.values
         self._none: Granted = (0,) * len(self.users)
         self._needs: dict[int, Granted] = {}  # of each value as it is now

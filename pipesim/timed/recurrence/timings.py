@@ -84,7 +84,7 @@ def times_of(program: Program, profiles: Sequence[Profile], *, traced: bool = Fa
     """
     profiles = tuple(profiles)
     many = ManyProfiles(profiles)
-    found = _Found(program, many, traced=traced)
+    found = _TimesFound(program, many, traced=traced)
     every = np.arange(len(profiles))
     slowed = many.computed(every, partial(demands, program)).any(axis=0)
     left = every[~slowed]
@@ -108,7 +108,7 @@ def times_of(program: Program, profiles: Sequence[Profile], *, traced: bool = Fa
     return Timings(program, profiles, found.cycles, found.ends, simulated, reason)
 
 
-class _Found:
+class _TimesFound:
     """The times that have been found so far."""
 
     def __init__(self, program: Program, many: ManyProfiles, *, traced: bool) -> None:
