@@ -30,8 +30,7 @@ class Do(IntEnum):
     GROUP = 10  #: agent v waits for groups that are finished at v (-1: none); p
     WAIT_UNLESS = 11  #: as WAIT, but for nothing if a try at v has seen it
     TRY = 12  #: agent v is suspended in a try until it has seen what is seen at v; p; flag: woken by a landing
-    IN_TURN = 13  #: v uses an engine after v does, or the formula says nothing; flags: the later user has the higher
-    #: number, it is a copy engine
+    IN_TURN = 13  #: v uses an engine after v, or the formula says nothing; flags: it has the higher number, it copies
     TRY_AGAIN = 14  #: agent v, whose try fails if it comes before what is seen at v (-1: it does), makes one more
 
 

@@ -79,8 +79,8 @@ def times_of(program: Program, profiles: Sequence[Profile], *, traced: bool = Fa
     """The times of ``program`` under each of ``profiles``; ``traced``: with what recording costs.
 
     The same to the last cycle as :func:`~pipesim.timed.engine.simulate` says of each, in the time of a few of them
-    where the order of resource use is static, or is one of a few under these profiles: each order has a formula. Where
-    there is none, and where few profiles share an order, by simulating each.
+    where the order of resource use is static, or is one of a few under these profiles: each order has a formula, which
+    also finds another order of copies. Where there is none, and where few profiles share an order, by simulating each.
     """
     profiles = tuple(profiles)
     many = ManyProfiles(profiles)
