@@ -27,6 +27,9 @@ from pipesim.timed.work import QUARTERS
 
 _PARTS = 1000  #: of a cycle
 _ACCESS = 512  #: bytes of one instruction of a warp: 16 of each lane
+_FIRST = (
+    96  #: cycles of the memory (12 KB) of which an access does not compute with one part while it waits for another
+)
 
 _Quarter = tuple[int, int]  #: of which CTA, and which of its quarters
 
@@ -148,7 +151,7 @@ class SharedMemory(IssueSlots):
         self._slots = slots
         self._turn = -(-1000 * _ACCESS // bytes_per_kcycle) if parts else 0
         self._rest: dict[int, Cost] = {}  # of an access: what comes after it has been served
-        self._alone: dict[int, tuple[int, int]] = {}
+        self._alone: dict[int, tuple[int, int]] = {}  # when an access is served if it is alone, and what it takes
         self._ends: dict[int, int] = {}  # of one that has been served: when it ends, if it needs no slots
 
     @staticmethod
@@ -173,11 +176,9 @@ class SharedMemory(IssueSlots):
                 self._under_way.remove(agent)
             return at
         at = super().ended(agent, now)
-        rest = self._rest.pop(agent) if at == now else Cost(0)
-        if rest.busy:
-            alone, demand = self._alone.pop(agent)
-            left = rest.busy - min(now-alone, rest.busy) * max(0, demand - 96) // max(1,demand)
-            rest = replace(rest, busy=left, demand=min(rest.demand, left))
+        if at != now:
+            return at
+        rest = self._left(self._rest.pop(agent), now, *self._alone.pop(agent))
         if rest.busy:
             self._under_way.add(agent)
             if rest.demand:
@@ -185,12 +186,22 @@ class SharedMemory(IssueSlots):
             self._ends[agent] = at = now + rest.busy
         return at
 
+    @staticmethod
+    def _left(rest: Cost, now: int, alone: int, taken: int) -> Cost:
+        """What is left of what comes after an access: while it waited for the memory it computed with what it had
+        loaded, except for the first part.
+        """
+        done = min(max(0, now - alone), rest.busy) * max(0, taken - _FIRST) // max(1, taken)
+        return replace(rest, busy=rest.busy - done, demand=min(rest.demand, rest.busy - done))
+
     def moment(self, now: int) -> tuple[tuple[int, ...], ...]:
         """All that decides when the accesses end, relative to ``now``."""
         rests = tuple((agent, rest.busy, rest.demand) for agent, rest in self._rest.items())
-        return (*super().moment(now), *rests, *((agent, at - now) for agent, at in self._ends.items()))
+        alone = tuple((agent, at - now, taken) for agent, (at, taken) in self._alone.items())
+        return (*super().moment(now), *rests, *alone, *((agent, at - now) for agent, at in self._ends.items()))
 
     def later(self, cycles: int) -> None:
         """Everything under way happens so many cycles later."""
         super().later(cycles)
         self._ends = {agent: at + cycles for agent, at in self._ends.items()}
+        self._alone = {agent: (at + cycles, taken) for agent, (at, taken) in self._alone.items()}

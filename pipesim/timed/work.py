@@ -77,7 +77,8 @@ class Works:
     def _rated(self, work: Work) -> int:
         """Cycles of its amounts."""
         rate, scale = self._rates(work), constants(self._profile, work.name)[1]
-        return -(-sum(amount * rate[f"class.{kind}"] for kind, amount in work.amounts if kind in _RATED) * scale // 10**6)
+        rated = sum(amount * rate[f"class.{kind}"] for kind, amount in work.amounts if kind in _RATED)
+        return -(-rated * scale // 10**6)
 
     def until_effect(self, work: Work) -> int:
         """By how many cycles an arrive takes effect later: it waits for earlier accesses, its overhead follows."""

@@ -301,5 +301,5 @@ class TestProgress:
         answer = several(PC, ring, "--no-hardware")
         assert (answer.code, answer.out) == (plain.code, plain.out)
         assert begun == ["verifying 2 protocols: 4"]
-        assert re.search(r"verifying 2 protocols: \d of 4 steps", terminal.getvalue())  # a thread draws it, now and then
+        assert re.search(r"verifying 2 protocols: \d of 4 steps", terminal.getvalue())  # a thread draws it
         assert terminal.getvalue().endswith("\x1b[2K")

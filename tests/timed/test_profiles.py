@@ -134,10 +134,10 @@ def test_json_of_another_kind(data: Any) -> None:
     assert refused(data).fact == 'this JSON is not a latency profile: it has no "format": "pipesim-profile"'
 
 
-@pytest.mark.parametrize("version", [0, 8, "1", None, 1.0, True])
+@pytest.mark.parametrize("version", [0, 9, "1", None, 1.0, True])
 def test_another_version(version: Any) -> None:
     fact = refused(document(version=version)).fact
-    assert fact == f"this latency profile is of version {version!r}; this pipesim reads versions 1 to 7"
+    assert fact == f"this latency profile is of version {version!r}; this pipesim reads versions 1 to 8"
 
 
 def test_version_1_had_no_latency_of_matrices() -> None:
