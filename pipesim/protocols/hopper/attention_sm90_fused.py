@@ -149,11 +149,8 @@ class FusedAttention:
         taken(w)
         kv = self._ring()
         for n in w.loop(self.blocks, "kv_blocks"):
-            if n:
-                prepare(w, self.config.BN, self.config.depth)
             self._block(w, kv, n)
         if self.blocks:
-            prepare(w, self.config.BN, self.config.depth)
             held = _next(w, kv)
             self._multiply_values(w, held, self.blocks - 1)
             w.wait_group(Engine.WGMMA)
@@ -181,6 +178,8 @@ class FusedAttention:
         if n:
             w.wait_group(Engine.WGMMA)
             give_back(w, kv.consumer_mbar(0, held))
+        w.read(mine(w, self.scores), n)
+        prepare(w, self.config.BN, self.config.depth)
 
     def _multiply_keys(self, w: Warp, slot: int, n: int) -> None:
         """Issue the scores of block n."""

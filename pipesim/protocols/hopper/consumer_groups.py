@@ -81,20 +81,20 @@ def mine(w: Warp, accumulators: TileArray) -> Slot:
 def multiply_scores(w: Warp, block_n: int, depth: int) -> None:
     """The work of a warp's part of the scores: its operands are in shared memory."""
     products = depth // MMA_K
-    w.compute("attention/scores", mma=ROWS * block_n * depth // GROUP, products=products, alu=6 * products)
+    w.compute("attention/scores", mma=ROWS * block_n * depth // GROUP, products=products, alu=2 * products)
 
 
 def multiply_weights(w: Warp, block_n: int, depth: int) -> None:
     """The work of a warp's part of the product with the values: the weights are in its registers."""
     products = block_n // MMA_K
-    w.compute("attention/values", mma_registers=ROWS * block_n * depth // GROUP, products=products, alu=3 * products)
+    w.compute("attention/values", mma_registers=ROWS * block_n * depth // GROUP, products=products, alu=5 * products)
 
 
 def softmax(w: Warp, block_n: int) -> None:
-    """The work of a block's softmax: a thread has half a row of scores for each of two rows."""
-    w.compute(
-        "attention/softmax", exp2=block_n // 2 + 2, fma=block_n, alu=block_n // 2, shuffles=4
-    )  # fmt: skip
+    """The work of a block's softmax before its former values are waited for: the largest score of each of two rows, of
+    which a thread has half. The compiler leaves the exponentials for later, except in a kernel that records.
+    """
+    w.compute("attention/softmax", alu=block_n // 2, shuffles=4)
 
 
 def load(w: Warp) -> None:
@@ -110,5 +110,7 @@ def store_rows(w: Warp, sums: Slot, item: int, depth: int) -> None:
 
 
 def prepare(w: Warp, block_n: int, depth: int) -> None:
-    """The work after a softmax: former sums to the new scale, the weights as an operand of the next product."""
-    w.compute("attention/prepare", fma=depth // 2, alu=block_n // 4)
+    """The work after that: the weights and their sums, former sums to the new scale, the weights as an operand of the
+    next product.
+    """
+    w.compute("attention/prepare", exp2=block_n // 2 + 2, fma=block_n + depth // 2, alu=block_n // 4)

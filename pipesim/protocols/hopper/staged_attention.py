@@ -120,11 +120,8 @@ class StagedAttention:
         taken(w)
         k, v = self._keys(), self._values()
         for n in w.loop(self.blocks, "kv_blocks"):
-            if n:
-                prepare(w, self.config.BN, self.config.depth)
             self._block(w, k, v, n)
         if self.blocks:
-            prepare(w, self.config.BN, self.config.depth)
             self._multiply_values(w, v, self.blocks - 1)
             w.wait_group(Engine.WGMMA)
             give_back(w, v.consumer_mbar())
@@ -152,6 +149,8 @@ class StagedAttention:
             w.wait_group(Engine.WGMMA)
             give_back(w, v.consumer_mbar())
             v.state.step()
+        w.read(mine(w, self.scores), n)
+        prepare(w, self.config.BN, self.config.depth)
 
     def _multiply_keys(self, w: Warp, k: KVPipelineGeneric, n: int) -> None:
         """Issue the scores of block n, slice by slice."""
