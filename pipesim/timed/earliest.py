@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from pipesim.explain.lap_counters import Laps
 from pipesim.model.barrier import token_phase
-from pipesim.model.groups import BLOCKING_WAITS, CLUSTER, MEETINGS, SIGNALS
+from pipesim.model.groups import BLOCKING_WAITS, CLUSTER, MEETINGS, PARITY_TRIES, SIGNALS
 from pipesim.model.machine import TMA, Flight, State, Step
 from pipesim.model.ops import IN_ORDER, Engine, Op, Operation
 from pipesim.model.positions import ANSWER, AWAITED_TOKEN, BARRIER, ENGINE, GROUPS, NAMED_BARRIER, PARITY
@@ -76,15 +76,18 @@ class Earliest:
         self._joined = [_Open()] * (len(program.named_barriers) + 1)  # the last is the cluster barrier
         self._ended: list[list[_Signal]] = [[] for _ in self._joined]
         self._copied: list[tuple[int, int]] = [(0, -1)] * agents  # when an agent's next copy may start
-        self._multiplied: list[tuple[int, int]] = [(0, -1)] * agents
+        #: When an agent's multiplications end: on the core of its quarter, and (False) on the engine of the CTA.
+        self._multiplied: dict[tuple[int, bool], tuple[int, int]] = {}
         self._landing: dict[int, int] = {}  # sequence number of a flight → event of its landing
         self._last: dict[tuple[int, int], int] = {}  # (agent, engine) → event of the last landing so far
         self._groups: dict[tuple[int, int], list[int]] = {}  # the same, or the close itself, for each group
+        self._tries: dict[tuple[int, int], Cost] = {}  # (agent, register) → of the last try whose answer is there
 
     @property
     def end(self) -> int:
-        """No run is over before this time."""
-        return max((*(time for time, _ in self._next), *(e.time for e in self.events)), default=0)
+        """No run is over before this time: what an engine does that nobody waits for is not part of it."""
+        ends = (e.time for e in self.events if e.part != EventPart.ENGINE)
+        return max((*(time for time, _ in self._next), *ends), default=0)
 
     # the run
 
@@ -106,6 +109,8 @@ class Earliest:
         self._next[agent] = (here + cost.busy, issue)
         if code in BLOCKING_WAITS:
             self._waited(before, agent, op, cost, issue)
+        elif code in PARITY_TRIES:
+            self._tries[agent, op[ANSWER]] = cost
         elif code in SIGNALS:
             self._contribute(op[BARRIER], _Open(here, issue, cost.visible), result)
         elif code == Op.INIT:
@@ -160,7 +165,7 @@ class Earliest:
     def _waited(self, before: State, agent: int, op: Operation, cost: Cost, issue: int) -> None:
         """A wait returned. An arrive is noticed by a try; a landing wakes the agent, or its first try finds it there.
 
-        A wait that may be skipped costs nothing of its own: then its try saw the phase.
+        A wait that may be skipped costs nothing of its own: then its try saw the phase, and returned after that.
         """
         maybe = op[0] == Op.WAIT_UNLESS and op[ANSWER] >= 0
         stamps = self._record if kinds(op) and not maybe else 0
@@ -168,11 +173,16 @@ class Earliest:
         phase = self._phase_of(before, agent, op)
         signal = self._phases[op[BARRIER]][phase] if 0 <= phase < len(self._phases[op[BARRIER]]) else None
         if signal is not None:
-            back = signal.seen + (min(cost.busy, cost.visible) if signal.landed else cost.busy)
-            if back > time:
-                self._next[agent] = (back + stamps, signal.event)
+            back = min(returns(each, landed=signal.landed) for each in self._noticing(agent, op, cost))
+            if signal.seen + back > time:
+                self._next[agent] = (signal.seen + back + stamps, signal.event)
                 return
         self._next[agent] = (time + stamps, issue)
+
+    def _noticing(self, agent: int, op: Operation, cost: Cost) -> list[Cost]:
+        """What can notice the phase of a wait: itself, or the try whose answer it goes by."""
+        tried = self._tries.get((agent, op[ANSWER])) if op[0] == Op.WAIT_UNLESS else None
+        return [cost] if tried is None else [cost, tried]
 
     def _phase_of(self, before: State, agent: int, op: Operation) -> int:
         """The phase that a wait means, -1 for none that anything must be waited for."""
@@ -189,8 +199,9 @@ class Earliest:
         if op[0] == Op.CLUSTER_WAIT:
             if result.signalled >= 0:  # it went on without agents that have ended
                 self._ended[where].append(_Signal(here, issue, landed=False))
-            ended = self._ended[where][before.cluster_held[agent]]
-            self._next[agent] = (ended.seen, ended.event) if ended.seen > here else (here, issue)
+            ended = self._ended[where][max(0, before.cluster_held[agent]) :][:1]  # none without an arrive
+            late = [each for each in ended if each.seen > here]
+            self._next[agent] = (late[0].seen, late[0].event) if late else (here, issue)
             return
         self._joined[where] = _later(self._joined[where], _Open(here, issue, self._values["sync.latency"]))
         if result.signalled == len(self._program.barriers) + where:
@@ -203,13 +214,13 @@ class Earliest:
     def _launched(self, before: State, agent: int, op: Operation, cost: Cost, issue: int, result: Step) -> None:
         """Put something under way: copies start in the order of issue, and so do the MMAs of one agent."""
         pc, here = before.pcs[agent], self.events[issue].time
-        flights = [f for f in result.state.flights if f.sequence > before.issued]
         if op[0] == Op.ENGINE_WORK:
-            free, other = self._multiplied[agent]
-            start, since = (free, other) if free > here else (here, issue)
+            engine = agent, cost.products > 0
+            start, since = max((here, issue), self._multiplied.get(engine, (0, -1)))
             event = self._event(agent, pc, EventPart.ENGINE, start + cost.engine, since)
-            self._multiplied[agent] = (start + cost.engine, event)
+            self._multiplied[engine] = (start + cost.engine, event)
             return
+        flights = [f for f in result.state.flights if f.sequence > before.issued]
         for flight in flights:
             key = (agent, flight.engine)
             start, since = here, issue
@@ -218,7 +229,7 @@ class Earliest:
                 start, since = (self.events[last].time, last) if last >= 0 else (start, since)
                 start, since = (start, since) if start > here else (here, issue)
             elif flight.engine in IN_ORDER:
-                start, since = max((here, issue), self._multiplied[agent])
+                start, since = max((here, issue), self._last_product(agent))
             elif (flight.engine == Engine.BULK and cost.engine) or (flight.engine == TMA and flight is flights[0]):
                 if cost.engine:
                     start, since = max((here, issue), self._copied[agent])
@@ -232,6 +243,15 @@ class Earliest:
             last = self._last.get(key, -1)
             if last < 0 or self.events[last].time <= self.events[event].time:
                 self._last[key] = event
+
+    def _last_product(self, agent: int) -> tuple[int, int]:
+        """When the multiplications of an agent end; a core that it uses says when, whatever else it uses."""
+        return self._multiplied.get((agent, True)) or self._multiplied.get((agent, False), (0, -1))
+
+
+def returns(cost: Cost, *, landed: bool) -> int:
+    """The least time from when a phase is seen to complete until a wait, or a try that finds it, returns."""
+    return min(cost.busy, cost.visible) if landed else cost.busy
 
 
 def _later(one: _Open, other: _Open) -> _Open:

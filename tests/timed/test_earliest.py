@@ -1,0 +1,159 @@
+"""The earliest times of all operations: no run is faster, whatever works its operations do."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from pipesim.explain.phases import run_canonically
+from pipesim.lang.protocol import Protocol
+from pipesim.lang.warp import Warp
+from pipesim.model.ending import Ending
+from pipesim.model.groups import BRANCHES
+from pipesim.model.ops import Engine, Fence, Op
+from pipesim.model.program import Program
+from pipesim.timed.critical import critical_cycle, least_period
+from pipesim.timed.earliest import Earliest
+from pipesim.timed.engine import simulate
+from pipesim.timed.profile import Profile, load_profile
+from tests.support.lanes import slow_but
+from tests.support.random_programs import TIMED_FAMILIES
+from tests.support.random_works import with_constants, with_works, with_works_of_lines
+
+Make = Callable[..., Any]
+
+
+def end(program: Program, profile: Profile, *, traced: bool = False) -> int | None:
+    """The least length of a run, None of a program about which nothing is said."""
+    times = Earliest(program, profile, traced=traced)
+    run = run_canonically(program, observers=[times])
+    return times.end if run.finished and not run.faults and not times.laps.disagreements else None
+
+
+@pytest.mark.parametrize("first", slow_but([0], range(0, 400, 40)))
+@pytest.mark.parametrize("family", TIMED_FAMILIES)
+def test_no_random_program_is_faster(family: str, first: int) -> None:
+    """Four of five have works, with constants under some of the profiles."""
+    told = 0
+    for seed in range(first, first + 40):
+        draw = random.Random(seed)
+        program = TIMED_FAMILIES[family](seed)
+        if any(op[0] in BRANCHES for code in program.code for op in code):
+            continue  # another path can be the shorter one
+        profile, traced = with_constants(seed, draw), draw.random() < 0.4
+        program = with_works(program, draw) if draw.random() < 0.8 else program
+        least, run = end(program, profile, traced=traced), simulate(program, profile, traced=traced)
+        if least is not None and run.outcome is Ending.FINISHED and not run.faults:
+            assert least <= run.cycles, seed
+            told += 1
+    assert told > 0
+
+
+@pytest.mark.parametrize("first", slow_but([0], range(0, 200, 25)))
+def test_no_ring_with_works_has_a_shorter_period(ring: Make, first: int) -> None:
+    """With and without tries; a ring of T tiles and S stages takes at least T - S periods."""
+    told = 0
+    for seed in range(first, first + 25):
+        draw = random.Random(seed)
+        stages, tiles, warps = draw.randint(1, 4), 24, draw.randint(1, 3)
+        program = ring(stages=stages, tiles=tiles, warps=warps, work=draw.choice([0, 40]), tries=draw.random() < 0.7)
+        program, profile = with_works_of_lines(program, draw), with_constants(seed, draw)
+        run = simulate(program, profile)
+        for found in (least_period(program, profile), critical_cycle(program, profile)):
+            assert found is None or found.period_millicycles * (tiles - stages) <= 1000 * run.cycles, (seed, found)
+            told += found is not None
+    assert told > 40
+
+
+def tried(*, lands: bool, tries: bool) -> Program:
+    """A wait with a work that is skipped where a try before it has found its phase complete, a while after that."""
+    p = Protocol("tried")
+    tile, first, second = p.smem("tile", 1, 256), p.mbarriers("first", 1), p.mbarriers("second", 1)
+    p.init(lambda: [each[0].init(1) for each in (first, second)] and None)  # type: ignore[arg-type]
+
+    @p.role("takes")
+    def takes(w: Warp) -> None:
+        with w.elect_one():
+            first[0].wait(0)
+            w.work(1_000 if lands else 0)
+            second[0].wait_if_needed(second[0].try_wait(0) if tries else False, 0)
+            w.compute("tried/take", alu=800)
+
+    @p.role("gives")
+    def gives(w: Warp) -> None:
+        with w.elect_one():
+            w.work(300)
+            first[0].arrive()
+            w.work(50)
+            if lands:
+                second[0].expect_bytes(256)
+                w.tma_load(tile[0], second[0], 0)
+            else:
+                second[0].arrive()
+
+    return p.flatten({})
+
+
+@pytest.mark.parametrize("lands", [False, True])
+def test_a_try_may_skip_a_wait_with_a_work(lands: bool) -> None:
+    """The twin: without a try the wait takes its work after the phase is complete."""
+    profile = load_profile("h200")
+    skipped, waited = (tried(lands=lands, tries=tries) for tries in (True, False))
+    assert (end(skipped, profile) or 0) <= simulate(skipped, profile).cycles
+    assert simulate(skipped, profile).cycles < (end(waited, profile) or 0) <= simulate(waited, profile).cycles
+
+
+def test_what_engines_do_at_the_end_is_not_waited_for(toy: Make) -> None:
+    p = Protocol("multiplies")
+    sums = p.registers("sums", 1, 512)
+
+    @p.role("multiply")
+    def multiply(w: Warp) -> None:
+        w.mma(Engine.WGMMA, reads=[], writes=[(sums[0], 0)], cycles=700)
+        w.commit(Engine.WGMMA)
+        w.wait_group(Engine.WGMMA)
+
+    program = p.flatten({})
+    whole = end(program, toy())
+    assert whole == simulate(program, toy()).cycles
+    work = next(pc for pc, op in enumerate(program.code[0]) if op[0] == Op.ENGINE_WORK) + 1
+    alone = replace(program, code=(program.code[0][:work],), lines=(program.lines[0][:work],))
+    assert end(alone, toy()) == simulate(alone, toy()).cycles < 700 < (whole or 0)
+
+
+def test_stores_of_an_agent_take_the_engine_one_after_the_other(toy: Make) -> None:
+    """64 cycles each, then 90 of latency; the twin: tiles of one cycle do not."""
+    ends: list[int] = []
+    for nbytes in (512, 8):
+        p = Protocol("stores")
+        tile = p.smem("tile", 3, nbytes)
+
+        @p.role("store")
+        def store(w: Warp) -> None:
+            with w.elect_one():
+                for slot in range(3):
+                    w.write(tile[slot], 0)  # noqa: B023  # called at once
+                w.fence(Fence.PROXY_ASYNC)
+                for slot in range(3):
+                    w.async_read(Engine.BULK, tile[slot], 0)  # noqa: B023
+                w.commit(Engine.BULK)
+                w.wait_group(Engine.BULK)
+
+        program = p.flatten({})
+        ends.append(end(program, toy()) or 0)
+        assert ends[-1] == simulate(program, toy()).cycles
+    assert ends[0] - ends[1] == 3 * 64 - 3
+
+
+def test_a_cluster_wait_without_an_arrive_is_no_reason_to_stop(toy: Make) -> None:
+    p = Protocol("unmatched")
+    p.role("waits")(lambda w: [w.work(5) for _ in w.loop(12, "tiles")] and None)  # type: ignore[arg-type]
+    program = p.flatten({})
+    code = ((int(Op.CLUSTER_WAIT), 0), *program.code[0])
+    broken = replace(program, code=(code,), lines=((0, *program.lines[0]),))
+    assert critical_cycle(program, toy()) is not None
+    assert critical_cycle(broken, toy()) is None
