@@ -197,4 +197,6 @@ class Waits:
         since = self.tries.pop(agent)[0] if agent in self.tries else time
         self.entered[agent] = -1
         self._buffer.stamp(planned.second if success else planned.first, since)
-        return time if since < time and barrier in self._fed else time + planned.busy
+        if since < time and barrier in self._fed:  # it was suspended until now, and takes no less than one that was not
+            return max(time, since + planned.busy)
+        return time + planned.busy

@@ -148,6 +148,33 @@ def test_a_formula_looks_twice_too(release: int) -> None:
     assert not found.simulated.all()
 
 
+@pytest.mark.parametrize(("limit", "goes_on"), [(3, 100 + 7), (7, 100 + 7), (11, 100 + 11)])
+def test_a_try_that_gives_up_takes_no_less_than_a_look(limit: int, goes_on: int) -> None:
+    p = Protocol("gives up")
+    gate, tile = p.mbarriers("gate", 1), p.smem("tile", 1, 64)
+    p.init(lambda: gate[0].init(1))
+
+    @p.role("asks")
+    def asks(w: Warp) -> None:
+        w.work(100)
+        with w.elect_one():
+            gate[0].try_wait(0)
+        w.work(1)
+
+    @p.role("gives")
+    def gives(w: Warp) -> None:
+        w.work(400)
+        with w.elect_one():
+            gate[0].expect_bytes(64)
+            w.tma_load(tile[0], gate[0], 0)
+            gate[0].wait(0)
+
+    program, profile = p.flatten({}), replace(TRIES, values=TRIES.values | {"try.limit": limit})
+    assert done(simulate(program, profile), "asks") == goes_on
+    found = times_of(program, [profile], traced=False)
+    assert found.ends[:, 0].tolist() == list(simulate(program, profile).ends)
+
+
 @pytest.mark.parametrize("seed", range(10))
 def test_rings_with_tries_by_formula(seed: int) -> None:
     program = ring(Ring(stages=1 + seed % 3, tiles=6, tries=True, work=[0, 9, 40][seed % 3])).flatten({})
