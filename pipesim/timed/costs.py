@@ -104,8 +104,9 @@ class Prices:
         if work is not None and op[0] in WORKS:
             cycles = self._works.cycles(work) + work_record(self._program, self._record) * len(kinds(op))
             moved, in_memory = self._works.moving(work) if op[0] in ACCESSES else (0, 0)
-            slots = self._works.computing(work) if in_memory else 0
-            return Cost(cycles, demand=moved or self._works.demand(work), in_memory=in_memory, slots=slots)
+            if not moved:
+                return Cost(cycles, demand=min(cycles, self._works.demand(work)))
+            return Cost(cycles, demand=moved, in_memory=in_memory, slots=self._works.computing(work))
         cost = _cost(self._program, op, self._profile, self._values, self._record, self._clock)
         if work is None:
             return cost

@@ -278,6 +278,27 @@ def test_warps_of_a_quarter_that_compute_much_slow_each_other() -> None:
         assert any(cost.slots for cost in costs) is slowed
 
 
+def test_a_work_that_takes_no_time_takes_no_slots() -> None:
+    """Else what its warp does next would have ended as soon as it begins. The twin: without it."""
+    base = load_profile("h200")
+    profile = replace(base, values=base.values | {"quarter/nothing.cycles": 0, "quarter/nothing.permille": 0})
+    ends = []
+    for nothing in (True, False):
+        p = Protocol("quarter")
+
+        @p.role("computes", warps=5)
+        def computes(w: Warp, *, nothing: bool = nothing) -> None:
+            if nothing:
+                w.work(0)
+                w.compute("quarter/nothing", fma=29)
+            w.work(0)
+            w.compute("quarter/exponentials", exp2=40)
+
+        ends.append(simulate(p.flatten({}), profile).ends)
+    assert ends[0] == ends[1]
+    assert min(ends[0]) > 40 * 8
+
+
 def test_who_is_alone_on_a_quarter_asks_for_nothing() -> None:
     """Without a work of the tensor core, and without a second group."""
     profile = load_profile("h200")
