@@ -8,10 +8,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from itertools import pairwise
 
-from pipesim.model.groups import LOOP_MARKS, PARITY_WAITS, PLAIN_WAITS
+from pipesim.model.groups import LOOP_MARKS, MAY_BLOCK, PARITY_TRIES, PARITY_WAITS, PLAIN_WAITS
 from pipesim.model.ops import Op, Operation, operand
 from pipesim.model.program import Program
-from pipesim.timed.costs import Cost, Prices, ProgramValues, record_cycles
+from pipesim.timed.costs import Cost, Prices, record_cycles
+from pipesim.timed.earliest import returns
 from pipesim.timed.profile import Profile
 
 
@@ -27,7 +28,8 @@ class Bound:
 def ring_law(program: Program, profile: Profile, *, traced: bool = False) -> Bound | None:
     """The bound of a program that is one ring (one group of stages that copies fill, one that hands them back).
 
-    None for any other program, for one without an iteration, and for one whose iterations do not all cost the same.
+    None for any other program, for one without an iteration, for one whose iterations do not all cost the same, and for
+    one whose iterations use an engine, leave something under way or wait otherwise: the law knows of one copy only.
     """
     price = Prices(program, profile, traced=traced)
     stamps = 2 * record_cycles(program, profile, traced=traced)  # of a wait: its costs leave them to the engine
@@ -46,9 +48,8 @@ def ring_law(program: Program, profile: Profile, *, traced: bool = False) -> Bou
         return None
     # A landing wakes the consumer, or its first try finds the tile there; the producer's next try notices the arrive,
     # at best at once.
-    values = ProgramValues(program, profile)
-    hand_over = min(values["wait.wake_up"], values["wait.issue"]) + values["wait.issue"]
-    around = producer.after_wait + copy.flight + hand_over + max(t.after_wait for t in consumers)
+    taken = max(_returns(t, landed=True) + t.after_wait for t in consumers)
+    around = producer.after_wait + copy.flight + taken + _returns(producer, landed=False)
     terms = (
         ("the producer's issue", 1000 * producer.cycles),
         ("the consumers", 1000 * max(t.cycles for t in consumers)),
@@ -71,6 +72,12 @@ class _Trip:
     waits: str
     serves: str
     copy: Cost | None
+    noticing: tuple[Cost, ...]  #: the wait, and the try that can answer in its place
+
+
+def _returns(trip: _Trip, *, landed: bool) -> int:
+    """The least time from when the phase that a trip waits for is seen to complete until it goes on."""
+    return min(returns(each, landed=landed) for each in trip.noticing)
 
 
 def _trip(program: Program, code: tuple[Operation, ...], prices: list[Cost], stamps: int) -> _Trip | None:
@@ -90,8 +97,11 @@ def _trip(program: Program, code: tuple[Operation, ...], prices: list[Cost], sta
     busy, after_wait, served = 0, 0, -1
     waits = serves = ""
     copy: Cost | None = None
+    noticing: list[Cost] = []
     for pc in range(begin + 1, end):
         op, price = code[pc], prices[pc]
+        if op[0] in PARITY_WAITS | PARITY_TRIES:
+            noticing.append(price)
         if op[0] in PARITY_WAITS:
             if waits:
                 return None
@@ -99,15 +109,18 @@ def _trip(program: Program, code: tuple[Operation, ...], prices: list[Cost], sta
             if op[0] in PLAIN_WAITS or operand(op, "register") < 0:  # else it may be skipped, and cost nothing
                 busy += price.busy + stamps
             continue
-        copies = op[0] == Op.TMA_LOAD
-        if served < 0 and waits and (copies or (op[0] == Op.ARRIVE and not operand(op, "expect"))):
+        hands_over = served < 0 and bool(waits)
+        copies = op[0] == Op.TMA_LOAD and hands_over
+        if op[0] in MAY_BLOCK or (price.flight >= 0 and not copies):
+            return None
+        if copies or (hands_over and op[0] == Op.ARRIVE and not operand(op, "expect")):
             copy = price if copies else None
             served = after_wait + (0 if copy else price.visible)
             serves = program.barriers[operand(op, "barrier")].name
         after_wait += price.busy if waits else 0
         busy += price.busy
     step = next((prices[pc].busy for pc in marks if code[pc][0] == Op.LOOP_NEXT), 0)
-    return _Trip(busy + step, served, waits, serves, copy) if served >= 0 else None
+    return _Trip(busy + step, served, waits, serves, copy, tuple(noticing)) if served >= 0 else None
 
 
 def _stages(program: Program, producer: _Trip, consumers: list[_Trip]) -> int:
