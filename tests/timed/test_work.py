@@ -146,6 +146,55 @@ def test_the_work_of_a_multiplication_is_its_engines() -> None:
     assert program.code[agent][pc][1] == Engine.WGMMA
 
 
+def test_the_addresses_of_operands_are_part_of_issuing_a_multiplication() -> None:
+    """10 cycles for each of them; the twins: none of them, and fewer than a product takes by itself."""
+    plain = {"mma.issue_permille": 0, "class.products": 40_000, "other.issue": 3}
+    on = replace(profile(), values={**profile().values, **plain})
+    assert [multiplied(on, alu) for alu in (0, 8, 60)] == [3 + 2 * 40, 3 + 2 * 40, 3 + 2 * 300]
+    counted = replace(on, values={**on.values, "mma.issue_permille": 1_000, "mma.per_kcycle": 65_536_000})
+    assert [multiplied(counted, alu) for alu in (0, 60)] == [3 + 2 * 256, 3 + 2 * (256 + 300)]
+
+
+def multiplied(on: Profile, alu: int) -> int:
+    """How long a warp issues two products, each of 256 cycles under the second profile."""
+    p = Protocol("ring")
+    sums = p.registers("sums", 1, 512)
+
+    @p.role("multiply")
+    def multiply(w: Warp) -> None:
+        w.mma(Engine.WGMMA, reads=[], writes=[(sums[0], 0)], cycles=100)
+        w.compute("ring/use", mma=2 * 256 * 65536 // 4, products=2, **({"alu": alu} if alu else {}))
+
+    return cost(p.flatten({}), Op.ENGINE_WORK, on)
+
+
+def test_the_cache_keeps_its_clock_under_a_slower_sm() -> None:
+    """At half its clock an SM counts half the cycles until fresh data comes, and between two copies."""
+    p = Protocol("ring")
+    tile, full, sums = p.smem("tile", 1, 16_384), p.mbarriers("full", 1), p.registers("sums", 1, 512)
+    p.init(lambda: full[0].init(1))
+
+    @p.role("load")
+    def load(w: Warp) -> None:
+        with w.elect_one():
+            full[0].expect_bytes(16_384)
+            w.tma_load(tile[0], full[0], 0)
+            w.compute("ring/use", fresh_copies=1)
+        w.mma(Engine.WGMMA, reads=[], writes=[(sums[0], 0)], cycles=100)
+
+    program = p.flatten({})
+    own = {"copy.latency": 600, "copy.latency_loaded": 600, "copy.bytes_per_kcycle": 128_000}
+    own |= {"copy.device_fresh_bytes_per_kcycle": 64_000, "class.fresh_copies": 200_000}
+    found = []
+    for clock in (1_000, 500):
+        own |= {"clock.tensor_permille": clock, "clock.tensor_loaded_permille": clock}
+        price = Prices(program, replace(profile(), values={**profile().values, **own}), traced=False)
+        pc = next(pc for pc, op in enumerate(program.code[0]) if op[0] == Op.TMA_LOAD)
+        copy = price(program.code[0][pc], program.lines[0][pc])
+        found.append((copy.flight, copy.engine))
+    assert found == [(600 + 200 + 128, 256), (300 + 100 + 64, 128)]
+
+
 def test_an_older_profile_prices_no_work() -> None:
     """Version 3 has no constants of works: everything costs what it did."""
     old = replace(profile(cycles=10_000), version=3)
