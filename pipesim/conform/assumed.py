@@ -7,7 +7,7 @@ a run.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 
 import numpy as np
@@ -16,7 +16,7 @@ from pipesim.conform.steady import gaps_from
 from pipesim.model.groups import ENGINE_ACCESSES, LOOP_MARKS, MEETING_WAITS, MEETINGS, ON_ENGINE, SIGNALS
 from pipesim.model.ops import AT, IN_ORDER, Engine, Op, Operation, operand
 from pipesim.model.program import Program
-from pipesim.timed.costs import Prices
+from pipesim.timed.costs import Cost, Prices
 from pipesim.timed.profile import Profile
 from pipesim.trace.schema import EventKind, Trace
 
@@ -91,30 +91,58 @@ def _remote(program: Program, agent: int, op: Operation) -> bool:
 
 
 @dataclass(frozen=True)
-class _Noting(Profile):
-    """A profile that notes which of its values are asked for."""
+class _Asked(Profile):
+    """A profile that notes which of its values are asked for, and of which some are ``changed``."""
 
     asked: set[str] = field(default_factory=set)
+    changed: dict[str, int] = field(default_factory=dict)
 
     def __getitem__(self, name: str) -> int:
         self.asked.add(name)
-        return super().__getitem__(name)
+        return self.changed[name] if name in self.changed else super().__getitem__(name)
 
 
-def _values_used(program: Program, profile: Profile, ops: dict[tuple[Operation, int], None]) -> set[str]:
-    """The values of the profile that decide what these operations cost."""
-    noting = _Noting(**{name: getattr(profile, name) for name in Profile.__dataclass_fields__})
-    price = Prices(program, noting, traced=False)
-    for op, line in ops:
-        if op[0] in MEETINGS - MEETING_WAITS:
-            continue  # only who waits there takes the latency
-        if op[0] in ENGINE_ACCESSES and operand(op, "engine") not in IN_ORDER and not _awaited(ops, op):
-            continue
-        price(op, line)
-    return noting.asked
+_Ops = dict[tuple[Operation, int], None]  #: distinct operations, each with its line
 
 
-def _awaited(ops: dict[tuple[Operation, int], None], transfer: Operation) -> bool:
+def _values_used(program: Program, profile: Profile, ops: _Ops) -> set[str]:
+    """The assumed values that decide what these operations cost: with half of one, or twice, they cost something else.
+
+    To be asked for is not enough: of two rates the lower counts.
+    """
+    fields = {name: getattr(profile, name) for name in Profile.__dataclass_fields__}
+    as_it_is = _Asked(**fields)
+    costs = _costs(program, as_it_is, ops)
+    return {
+        name
+        for name in profile.assumed
+        if name in as_it_is.asked
+        and any(
+            _costs(program, _Asked(**fields, changed={name: other}), ops) != costs
+            for other in (max(1, profile[name] // 2), 2 * profile[name] + 1)
+        )
+    }
+
+
+def _costs(program: Program, profile: Profile, ops: _Ops) -> list[Cost]:
+    """What operations cost, without what nobody waits for."""
+    price = Prices(program, profile, traced=False)
+    return [_counted(ops, op, price(op, line)) for op, line in ops]
+
+
+def _counted(ops: _Ops, op: Operation, cost: Cost) -> Cost:
+    """The cost of an operation, without parts that delay nobody in an iteration: of a store whose end nobody waits for
+    only the time that it takes the copy engine delays others, those that load.
+    """
+    if op[0] in MEETINGS - MEETING_WAITS:
+        return replace(cost, visible=0)  # only who waits there takes the latency
+    if op[0] not in ENGINE_ACCESSES or operand(op, "engine") in IN_ORDER or _awaited(ops, op):
+        return cost
+    loads = any(other[0] == Op.TMA_LOAD for other, _ in ops)
+    return replace(cost, flight=-1, engine=cost.engine if loads else 0)
+
+
+def _awaited(ops: _Ops, transfer: Operation) -> bool:
     """Whether anything in an iteration waits for the transfers of its engine."""
     engine = operand(transfer, "engine")
     return any(op[0] == Op.WAIT_GROUP and operand(op, "engine") == engine for op, _ in ops)

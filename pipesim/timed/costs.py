@@ -107,7 +107,7 @@ class Prices:
             if not moved:
                 return Cost(cycles, demand=min(cycles, self._works.demand(work)))
             return Cost(cycles, demand=moved, in_memory=in_memory, slots=self._works.computing(work))
-        cost = _cost(self._program, op, self._profile, self._values, self._record, self._clock)
+        cost = self._copy(op, work) if op[0] == Op.TMA_LOAD else self._alone(op)
         if work is None:
             return cost
         cycles = self._works.cycles(work)
@@ -115,13 +115,34 @@ class Prices:
         if self._profile.knows(work.name):  # a constant of this kernel, in place of that of any kernel
             busy = cycles + (0 if op[0] in BLOCKING_WAITS else self._record * len(kinds(op)))
         if op[0] == Op.TMA_LOAD:
-            late = self._works.late(work, streams=self._streams)
-            source = _source(work, streams=self._streams)
-            engine = _on_engine(self._program, op, self._profile, self._clock, source)
-            return replace(cost, busy=busy, engine=engine, flight=cost.flight + late * self._clock // 1000)
+            return replace(cost, busy=busy)
         if op[0] in BLOCKING_WAITS:
             return replace(cost, busy=busy, demand=min(busy, self._works.demand(work)), scalar=True)
         return replace(cost, busy=busy, visible=cost.visible + self._works.until_effect(work))
+
+    def _alone(self, op: Operation) -> Cost:
+        """The cost of an operation without a work."""
+        return _cost(self._program, op, self._profile, self._values, self._record)
+
+    def _copy(self, op: Operation, work: Work | None) -> Cost:
+        """A copy moves at its SM's rate. The next may start when the SM's share of what the device can load allows it.
+
+        The L2 cache has a clock of its own: the constants were measured at the SM clock of which this is a part.
+        """
+        profile, clock, nbytes = self._profile, self._clock, operand(op, "bytes")
+        sharing = resident(self._program, profile)
+        near, far, full = profile["copy.latency"], profile["copy.latency_loaded"], profile["copy.loaded_bytes"]
+        burst = min(nbytes, full) * (sharing - 1)
+        latency = (near + (far - near) * burst // (full * max(1, profile.sms - 1))) * clock // 1000
+        late = 0 if work is None else self._works.late(work, streams=self._streams) * clock // 1000
+        rate = profile["copy.bytes_per_kcycle"] * 1000 // clock
+        share = profile[_source(work, streams=self._streams)] * 1000 // clock // sharing
+        extra = self._record * len(kinds(op))
+        return Cost(
+            self._values["copy.issue"] + extra,
+            engine=scaled(nbytes, max(1, min(rate, share))),
+            flight=extra + latency + scaled(nbytes, rate) + late,
+        )
 
 
 def record_cycles(program: Program, profile: Profile, *, traced: bool) -> int:
@@ -192,7 +213,7 @@ def sm_khz(program: Program, profile: Profile) -> int:
     return profile.sm_khz * clock_permille(program, profile) // 1000
 
 
-def _cost(program: Program, op: Operation, profile: Profile, values: ProgramValues, record: int, clock: int) -> Cost:
+def _cost(program: Program, op: Operation, profile: Profile, values: ProgramValues, record: int) -> Cost:
     extra = record * len(kinds(op))
     match op[0]:
         case code if code in BLOCKING_WAITS:  # the engine adds their records: it knows which are left
@@ -203,8 +224,6 @@ def _cost(program: Program, op: Operation, profile: Profile, values: ProgramValu
             return Cost(values["expect.issue"] + extra, profile["arrive.latency"] + extra)
         case code if code in SIGNALS:
             return Cost(values["arrive.issue"] + extra, profile["arrive.latency"] + extra)
-        case Op.TMA_LOAD:
-            return _copy(program, op, profile, values, extra, clock)
         case Op.READ:
             return _read(program, op, profile)
         case Op.WORK:
@@ -249,35 +268,12 @@ def _transfer(program: Program, op: Operation, profile: Profile, values: Program
     return Cost(0 if in_registers else values["other.issue"], flight=late)
 
 
-def _copy(program: Program, op: Operation, profile: Profile, values: ProgramValues, extra: int, clock: int) -> Cost:
-    """A copy moves at its SM's rate.
-
-    ``clock``: thousandths of the SM clock at which these were measured. The L2 cache has a clock of its own.
-    """
-    sharing = resident(program, profile)
-    rate = profile["copy.bytes_per_kcycle"] * 1000 // clock
-    near, far = profile["copy.latency"], profile["copy.latency_loaded"]
-    full = profile["copy.loaded_bytes"]
-    burst = min(operand(op, "bytes"), full) * (sharing - 1)
-    latency = (near + (far - near) * burst // (full * max(1, profile.sms - 1))) * clock // 1000
-    return Cost(
-        values["copy.issue"] + extra,
-        engine=_on_engine(program, op, profile, clock, "copy.device_bytes_per_kcycle"),
-        flight=extra + latency + scaled(operand(op, "bytes"), rate),
-    )
-
-
-def _source(work: Work, *, streams: bool) -> str:
+def _source(work: Work | None, *, streams: bool) -> str:
     """The rate at which all SMs together load what this copy loads."""
+    if work is None:
+        return "copy.device_bytes_per_kcycle"
     if streams and work.amount("streamed_copies"):
         return "copy.memory_bytes_per_kcycle"
     if work.amount("shared_copies"):
         return "copy.device_shared_bytes_per_kcycle"
     return "copy.device_fresh_bytes_per_kcycle" if work.amount("fresh_copies") else "copy.device_bytes_per_kcycle"
-
-
-def _on_engine(program: Program, op: Operation, profile: Profile, clock: int, source: str) -> int:
-    """How soon the next copy may start: that is set by the SM's share of what the device can load."""
-    rate = profile["copy.bytes_per_kcycle"] * 1000 // clock
-    share = max(1, min(rate, profile[source] * 1000 // clock // resident(program, profile)))
-    return scaled(operand(op, "bytes"), share)

@@ -142,10 +142,8 @@ class Works:
 
     def late(self, work: Work, *, streams: bool) -> int:
         """By how many cycles a copy comes later. ``streams``: the launch streams more than a cache holds."""
-        rate = self._rates(work)
-        late = work.amount("fresh_copies") * rate["class.fresh_copies"]
-        if streams:
-            late += work.amount("streamed_copies") * rate["class.streamed_copies"]
+        rate, counted = self._rates(work), ("fresh_copies", "streamed_copies") if streams else ("fresh_copies",)
+        late = sum(amount * rate[f"class.{kind}"] for kind, amount in work.amounts if kind in counted)
         return -(-late // 1000)
 
     def _who_crowds(self, program: Program) -> frozenset[str]:
@@ -169,7 +167,8 @@ class Works:
         products = max(1, work.amount("products"))
         cycles = products * -(-cycles // products)  # each takes whole cycles
         beside = 0 if self._counted else cycles * self._profile["mma.issue_permille"] // products
-        beside += work.amount("alu") * self._rates(work)["class.alu"] // products  # their operands' addresses
+        if work.amount("alu"):  # their operands' addresses
+            beside += work.amount("alu") * self._rates(work)["class.alu"] // products
         each = max(self._profile["class.products"], beside) // 1000
         return issue + each * products, each, cycles
 
