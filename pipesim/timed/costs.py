@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from pipesim.model.groups import (
-    ACCESSES,
     BLOCKING_WAITS,
     DELAYED_ARRIVALS,
     ENGINE_ACCESSES,
@@ -21,7 +20,7 @@ from pipesim.model.work import Work, kernel_in_names
 from pipesim.timed.kept import kept
 from pipesim.timed.outline import PRICED
 from pipesim.timed.profile import OF_INSTRUCTIONS, Profile, scaled
-from pipesim.timed.work import Works
+from pipesim.timed.work import SERVED, Works
 from pipesim.trace.sites import kinds
 
 #: Instructions of one multiplication that are told apart. Of more several count as one: any number is simulated.
@@ -103,7 +102,7 @@ class Prices:
             return Cost(busy, engine=cycles, flight=0, demand=demand, scalar=True, products=told, interval=interval)
         if work is not None and op[0] in WORKS:
             cycles = self._works.cycles(work) + work_record(self._program, self._record) * len(kinds(op))
-            moved, in_memory = self._works.moving(work) if op[0] in ACCESSES else (0, 0)
+            moved, in_memory = self._works.moving(work) if op[0] in SERVED else (0, 0)
             if not moved:
                 return Cost(cycles, demand=min(cycles, self._works.demand(work)))
             return Cost(cycles, demand=moved, in_memory=in_memory, slots=self._works.computing(work))

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 
+from pipesim.model.groups import ON_ENGINE, WORKS
 from pipesim.model.program import Program
 from pipesim.model.work import Work
 from pipesim.timed.kept import kept
@@ -31,6 +32,7 @@ BUSY = 250
 SLOTS = 740
 #: Amounts that take their warp no time: they say where the data of a copy is.
 OF_DATA = frozenset({"fresh_copies", "shared_copies", "streamed_copies"})
+SERVED = WORKS - ON_ENGINE  #: operations whose work the memory of their SM serves: accesses, and work by itself
 _RATED = (
     "rounds",
     "fma",
@@ -120,7 +122,7 @@ class Works:
             return frozenset()
         on: dict[tuple[int, int], dict[int, set[str]]] = defaultdict(lambda: defaultdict(set))
         busy: set[tuple[int, int]] = set()
-        for agent, works in enumerate(_works_of_agents(program)):
+        for agent, works in enumerate(_served(program)):
             where = program.agents[agent].cta, program.agents[agent].warp % QUARTERS
             for work in works:
                 if work.amount("shared_bytes") and self._computing(work):
@@ -148,12 +150,12 @@ class Works:
 
     def _who_crowds(self, program: Program) -> frozenset[str]:
         """The works that move shared memory on an SM whose warps could together ask for more than it moves."""
-        if not self.of_line or not any(_in_memory(work) for work in program.work):
+        if not self.of_line:
             return frozenset()
         asked: dict[int, int] = defaultdict(int)
         names: dict[int, set[str]] = defaultdict(set)
-        for agent, works in zip(program.agents, _works_of_agents(program), strict=True):
-            moving = [(work.name, *self._moving(work)) for work in works if _in_memory(work)]
+        for agent, works in zip(program.agents, _served(program), strict=True):
+            moving = [(work.name, *self._moving(work)) for work in works]
             asked[agent.cta] += max((1000 * demand // max(1, alone) for _, demand, alone in moving), default=0)
             names[agent.cta] |= {name for name, _, _ in moving}
         return frozenset(name for cta, share in asked.items() if share > CROWD for name in names[cta])
@@ -198,6 +200,19 @@ def _works_of_agents(program: Program) -> tuple[tuple[Work, ...], ...]:
     """For each agent the works of its lines."""
     worked = program.work_of_line
     return tuple(tuple(worked[line] for line in sorted(set(lines) & worked.keys())) for lines in program.lines)
+
+
+@kept
+def _served(program: Program) -> tuple[tuple[Work, ...], ...]:
+    """For each agent its works that the SM's memory serves: what comes before or after another operation is part of it,
+    and no access that could be served in turn.
+    """
+    worked = program.work_of_line
+    in_turn = [
+        {line for op, line in zip(code, lines, strict=True) if op[0] in SERVED and line in worked}
+        for code, lines in zip(program.code, program.lines, strict=True)
+    ]
+    return tuple(tuple(worked[line] for line in sorted(lines) if _in_memory(worked[line])) for lines in in_turn)
 
 
 @kept

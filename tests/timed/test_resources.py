@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
+
 from pipesim.lang.protocol import Protocol
 from pipesim.lang.shared_mem_barrier import BarrierStorage
 from pipesim.lang.warp import Warp
-from pipesim.model.ops import Engine
+from pipesim.model.ops import Engine, Fence, Op
+from pipesim.model.program import Program
 from pipesim.model.tables import ALL_LANES, Agent
 from pipesim.targets import find
 from pipesim.timed.costs import Cost, Prices
@@ -327,6 +330,53 @@ def test_a_work_that_takes_no_time_takes_no_slots() -> None:
         ends.append(simulate(p.flatten({}), profile).ends)
     assert ends[0] == ends[1]
     assert min(ends[0]) > 40 * 8
+
+
+def moving(warps: int, *, reads: bool = False, fenced: int = 0) -> Program:
+    """So many warps move 16 KiB of shared memory each, as reads or as work; ``fenced`` others have a fence beside which
+    bytes are counted.
+    """
+    p = Protocol("moving")
+    tile = p.smem("tile", 1, 16_384)
+
+    @p.role("moves", warps=warps)
+    def moves(w: Warp) -> None:
+        if reads:
+            w.read(tile[0], 0)
+        else:
+            w.work(0)
+        w.compute("moving/tile", shared_bytes=16_384)
+
+    if fenced:
+
+        @p.role("fences", warps=fenced)
+        def fences(w: Warp) -> None:
+            w.fence(Fence.PROXY_ASYNC)
+            w.compute("moving/fence", shared_bytes=16_384)
+
+    return p.flatten({})
+
+
+def test_work_moves_shared_memory_as_reads_do() -> None:
+    """Sixteen warps move 256 KiB, at 128 bytes a cycle."""
+    h200 = load_profile("h200")
+    for reads in (False, True):
+        one, two, all_ = (simulate(moving(warps, reads=reads), h200).cycles for warps in (1, 2, 16))
+        assert one == two < 2048 < all_ < 2048 + one
+
+
+@pytest.mark.parametrize(("warps", "fenced", "demand"), [(2, 6, 0), (8, 0, 128)])
+def test_bytes_of_a_fence_are_no_access(warps: int, fenced: int, demand: int) -> None:
+    """They would otherwise make a crowd of two that are none; the twin: as many warps that move are one."""
+    program = moving(warps, fenced=fenced)
+    price = Prices(program, load_profile("h200"), traced=False)
+    demands = [
+        price(op, line).demand
+        for code, lines in zip(program.code, program.lines, strict=True)
+        for op, line in zip(code, lines, strict=True)
+        if op[0] == Op.WORK
+    ]
+    assert demands == warps * [demand]
 
 
 def test_who_is_alone_on_a_quarter_asks_for_nothing() -> None:
