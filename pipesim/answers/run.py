@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pipesim.answers.steady_state import inner_period, why_no_bound, why_no_period
+from pipesim.answers.steady_state import inner_period, iteration_of, why_no_bound, why_no_period
 from pipesim.answers.views.heading import heading
 from pipesim.answers.views.run import RunReport, SimulationLine
 from pipesim.conform.bottleneck import bottleneck
@@ -114,7 +114,7 @@ def _line(
         broken=faults[0].kind if faults else None,
         budget=max_steps,
         cut=result.cut,
-        period_of=inner.loop if inner else "",
+        period_of=inner.loop if inner else iteration_of(result.program) if period and steady else "",
         no_period=why_no_period(result.program) if missing else None,
         no_bound=why_no_bound(result.program) if finished and bound is None else None,
     )

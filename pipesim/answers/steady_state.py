@@ -49,6 +49,21 @@ def inner_period(program: Program, trace: Trace) -> InnerPeriod | None:
     return InnerPeriod(round(1000 * cycles / (steady[1] - steady[0])), program.loops[mark])
 
 
+def iteration_of(program: Program) -> str:
+    """Whose iteration the period of all roles is, with how many another role makes of it: ``consumer1, 2 of load``.
+
+    "" where an iteration is that of every role, or it is not known how many iterations of others are one.
+    """
+    agent, trips = last_waiting(program), common_trips(program)
+    if agent is None or agent not in trips:
+        return ""
+    mine = len(trips[agent])
+    most, other = max((len(begins), -each) for each, begins in trips.items())
+    if mine < 2 or most == mine or most % mine:  # of one iteration it is not known how many waits are in it
+        return ""
+    return f"{program.agents[agent].role}, {most // mine} of {program.agents[-other].role}"
+
+
 def _last_inner_loop(code: tuple[Operation, ...]) -> tuple[int, list[int]] | None:
     """The innermost loop that an agent runs last, inside another one: its mark, and of each iteration the number of its
     first wait among all waits of the agent.
