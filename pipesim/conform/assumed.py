@@ -91,7 +91,7 @@ def _remote(program: Program, agent: int, op: Operation) -> bool:
 
 
 @dataclass(frozen=True)
-class _Asked(Profile):
+class _ProbedProfile(Profile):
     """A profile that notes which of its values are asked for, and of which some are ``changed``."""
 
     asked: set[str] = field(default_factory=set)
@@ -111,14 +111,14 @@ def _values_used(program: Program, profile: Profile, ops: _Ops) -> set[str]:
     To be asked for is not enough: of two rates the lower counts.
     """
     fields = {name: getattr(profile, name) for name in Profile.__dataclass_fields__}
-    as_it_is = _Asked(**fields)
+    as_it_is = _ProbedProfile(**fields)
     costs = _costs(program, as_it_is, ops)
     return {
         name
         for name in profile.assumed
         if name in as_it_is.asked
         and any(
-            _costs(program, _Asked(**fields, changed={name: other}), ops) != costs
+            _costs(program, _ProbedProfile(**fields, changed={name: other}), ops) != costs
             for other in (max(1, profile[name] // 2), 2 * profile[name] + 1)
         )
     }

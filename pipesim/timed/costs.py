@@ -36,9 +36,9 @@ class Cost:
     an operation that puts nothing under way. ``demand``: of ``busy`` the cycles that it takes the issue slots of its
     quarter of the SM; 0 where nobody can slow it. With ``in_memory`` not 0: those that it takes the SM's shared memory,
     which serves one access after another; alone, the access is served in the first ``in_memory`` cycles;
-    of the others it takes its quarter's issue slots ``slots``. ``scalar``: a tensor core at work does not slow it.
-    ``products``: in how many instructions a tensor core of a quarter multiplies, of which one is issued each
-    ``interval`` cycles; 0 of what the engine of a whole CTA does.
+    of the others it takes its quarter's issue slots ``slots``. ``scalar``: a tensor core at work does not slow
+    it, and it does not slow works. ``products``: in how many instructions a tensor core of a quarter multiplies, of
+    which one is issued each ``interval`` cycles; 0 of what the engine of a whole CTA does.
     """
 
     busy: int

@@ -15,7 +15,7 @@ class Engines:
 
     ``matrix_free``: of each CTA one for all its multiplications whose work is not known, and one of each quarter.
     ``multiplied``: when the first of these ends what an agent gave it last. ``issuing``: who issues a
-    multiplication, and has not gone on.
+    multiplication, or returns from a wait that passes and that others can slow, and has not gone on.
     """
 
     def __init__(self, program: Program, profile: Profile) -> None:
@@ -61,7 +61,7 @@ class Engines:
         return at
 
     def issued(self, agent: int, now: int) -> int:
-        """Now if an agent goes on that has issued a multiplication, else when to look again."""
+        """Now if an agent goes on that is ``issuing``, else when to look again."""
         at = self.slots.ended(agent, now) if agent in self.slots else now
         return at if at > now else self.cores.issues(agent, now)
 

@@ -38,7 +38,7 @@ _Quarter = tuple[int, int]  #: of which CTA, and which of its quarters
 class _Job:
     """A work under way. ``rest``: thousandths of a cycle, were it alone; ``share``: of a quarter, in thousandths.
 
-    ``scalar``: the tensor core does not slow it.
+    ``scalar``: the tensor core does not slow it, and it does not slow works.
     """
 
     rest: int

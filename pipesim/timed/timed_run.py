@@ -312,7 +312,9 @@ class TimedRun:
         return at
 
     def _issued(self, agent: int, due: HappensAt) -> int:
-        """When an agent goes on that has issued a multiplication; -1 if others have slowed it, and it has not yet."""
+        """When an agent goes on that is ``issuing``, as it has issued a multiplication or its wait has passed; -1 if
+        others have slowed it, and it has not yet.
+        """
         at = self._engines.issued(agent, self._now)
         if at > self._now:
             self._agenda.put(due, at)

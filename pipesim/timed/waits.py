@@ -1,7 +1,9 @@
 """Who waits for what: on each channel the agents that are blocked, and when what was last completed there can be seen.
 
-A blocked agent has no event until its channel signals. A landing wakes a suspended try; an arrive is noticed by the
-next try only (measured: docs/hopper.md).
+A blocked agent has no event until its channel signals. A landing wakes a wait, and a try that is suspended on an
+mbarrier that bulk copies complete; an arrive is noticed by the next try only (measured: docs/hopper.md). On an mbarrier
+that only a commit or cp.async completes a landing wakes a wait, too, but a single try looks once more, as on one of
+arrives: how long it would be suspended there was not measured.
 """
 
 from __future__ import annotations
@@ -109,7 +111,7 @@ class Waits:
     def passes(self, agent: int, pc: int, planned: Planned, now: int) -> Cost | None:
         """What it takes until a wait returns that passes at once and that others can slow; None of another one."""
         op, record = self._program.code[agent][pc], self._record if planned.first >= 0 else 0
-        if not planned.cost.demand or self.visible[op[BARRIER]] > now + record or self._skipped(agent, op):
+        if self.visible[op[BARRIER]] > now + record or self._skipped(agent, op):
             return None
         if planned.first >= 0:
             self._buffer.stamp(planned.first, now)

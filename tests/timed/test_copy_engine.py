@@ -254,8 +254,8 @@ def test_rings_with_tries_by_formula(seed: int) -> None:
     assert 20 - found.simulated.sum() >= (5 if not found.reason else 0)
 
 
-#: Bytes of a store: cycles until it was read (``python -m hwkernels.microbench.transfers``, H200).
-MEASURED = {4096: 447, 8192: 575, 16384: 831, 32768: 1343}
+#: Bytes of a store: cycles until it was read (``python -m hwkernels.microbench.transfers``, H200; docs/hopper.md).
+MEASURED = {4096: 367, 8192: 495, 16384: 751, 32768: 1263}
 
 
 def test_stores_take_what_was_measured() -> None:
