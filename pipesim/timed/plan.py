@@ -7,6 +7,7 @@ from typing import Final, NamedTuple
 
 from pipesim.model.groups import ACCESSES, NO_EFFECT, RETURNS_LATE, TIMES_ITSELF_ONLY, WORKS
 from pipesim.model.ops import Op
+from pipesim.model.positions import BARRIER
 from pipesim.model.program import Program
 from pipesim.timed.costs import Cost, Prices, record_cycles
 from pipesim.timed.outline import Distinct, outline
@@ -21,9 +22,10 @@ PRIVATE: Final = 1  #: carry it out; nobody else can notice when
 PLAIN: Final = 2  #: carry it out when all that is due before has happened
 ISSUES: Final = 3  #: the same, and it puts something under way
 WAITS: Final = 4  #: it may block, or gives an answer
-SUSPENDS: Final = 5  #: a try that can take longer: until a bulk copy completes its phase, or until it has looked twice
-ACCESS: Final = 6  #: the agent's own access, which is open while it lasts
-SLOWED: Final = 7  #: a work that others slow; it may be an access
+LOOKS_TWICE: Final = 5  #: a try that looks once more if it fails
+SUSPENDS: Final = 6  #: a try that waits for a bulk copy to complete its phase, up to a limit
+ACCESS: Final = 7  #: the agent's own access, which is open while it lasts
+SLOWED: Final = 8  #: a work that others slow; it may be an access
 
 
 class Planned(NamedTuple):
@@ -53,19 +55,24 @@ def plan(
     ``also``: the optional sites at which records are made.
     """
     known = outline(program, also)
-    suspends = profile["try.limit"] > 0
+    tries = {False: LOOKS_TWICE, True: SUSPENDS} if profile["try.limit"] > 0 else {False: WAITS, True: WAITS}
     price = Prices(program, profile, traced=traced)
     record = record_cycles(program, profile, traced=traced)
     plans = []
     for distinct, places in zip(known.distinct, known.places, strict=True):
-        planned = [_planned(each, price, record, suspends=suspends) for each in distinct]
+        planned = [_planned(each, price, record, tries[_fed(each, known.fed)]) for each in distinct]
         steps = [(each.kind, each.busy, each.first, each.second, each) for each in planned]
         plans.append(tuple([steps[number] for number in places]))
     return known.table, known.meanings, tuple(plans)
 
 
-def _planned(each: Distinct, price: Prices, record: int, *, suspends: bool) -> Planned:
-    """The plan of one distinct operation; ``record``: cycles of a record; ``suspends``: whether a try can."""
+def _fed(each: Distinct, fed: frozenset[int]) -> bool:
+    """Whether an operation is a try on an mbarrier that bulk copies complete."""
+    return each.op[0] == Op.TRY_WAIT and each.op[BARRIER] in fed
+
+
+def _planned(each: Distinct, price: Prices, record: int, tries: int) -> Planned:
+    """The plan of one distinct operation; ``record``: cycles of a record; ``tries``: the kind of a try."""
     code, cost = each.op[0], price(each.op, each.line)
     if each.recorded and not kinds(each.op) and code not in RETURNS_LATE:  # the engine adds a wait's
         cost = replace(cost, busy=cost.busy + record)
@@ -73,14 +80,14 @@ def _planned(each: Distinct, price: Prices, record: int, *, suspends: bool) -> P
     slowed = cost.demand and cost.flight < 0  # a multiplication is slowed while it is issued: the engine sees to that
     if code in WORKS and (slowed or (opens and cost.busy)):
         return Planned(SLOWED if slowed else ACCESS, 0, -1, -1, cost, opens, (each.first, each.second))
-    return Planned(_kind(each, cost, suspends=suspends), cost.busy, each.first, each.second, cost, opens, ())
+    return Planned(_kind(each, cost, tries), cost.busy, each.first, each.second, cost, opens, ())
 
 
-def _kind(each: Distinct, cost: Cost, *, suspends: bool) -> int:
+def _kind(each: Distinct, cost: Cost, tries: int) -> int:
     """The kind of an operation that nobody notices while it lasts."""
     code = each.op[0]
     if code in RETURNS_LATE:
-        return SUSPENDS if suspends and code == Op.TRY_WAIT else WAITS
+        return tries if code == Op.TRY_WAIT else WAITS
     if code in TIMES_ITSELF_ONLY:
         return IDLE if code in NO_EFFECT and each.first < 0 else PRIVATE
     return PLAIN if cost.flight < 0 else ISSUES

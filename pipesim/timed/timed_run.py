@@ -25,7 +25,7 @@ from pipesim.process.watch import current
 from pipesim.timed.agenda import LAST, Agenda, HappensAt, LandsAt
 from pipesim.timed.costs import Cost, record_cycles, sm_khz, work_record
 from pipesim.timed.engines import Engines
-from pipesim.timed.plan import ACCESS, IDLE, ISSUES, PRIVATE, SUSPENDS, WAITS, Planned, plan
+from pipesim.timed.plan import ACCESS, IDLE, ISSUES, PRIVATE, WAITS, Planned, plan
 from pipesim.timed.profile import Profile
 from pipesim.timed.simulation import Simulation
 from pipesim.timed.waits import Waits
@@ -170,8 +170,8 @@ class TimedRun:
                         if opened[agent] is None:
                             time = self._opened(agent, planned)
                             continue
-                    elif kind == SUSPENDS:
-                        if waits.suspended(agent, pc, now):
+                    elif kind < ACCESS:
+                        if waits.suspended(agent, pc, now, kind):
                             return
                     else:
                         time = self._slowed(agent, planned)

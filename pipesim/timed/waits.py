@@ -20,8 +20,7 @@ from pipesim.model.positions import ANSWER, BARRIER
 from pipesim.model.state import cluster_channel, pool_channel
 from pipesim.timed.agenda import Agenda, HappensAt
 from pipesim.timed.costs import Cost
-from pipesim.timed.outline import outline
-from pipesim.timed.plan import Planned, PlannedStep
+from pipesim.timed.plan import SUSPENDS, Planned, PlannedStep
 from pipesim.timed.profile import Profile
 from pipesim.trace.recorder import StampBuffer
 
@@ -49,7 +48,6 @@ class Waits:
         self._program = program = live.program
         self._retry, self._poll, self._limit = profile["wait.retry"], profile["wait.poll"], profile["try.limit"]
         channels = pool_channel(program, program.ctas)
-        self._fed = outline(program).fed
         self.waiters: list[list[int]] = [[] for _ in range(channels)]
         self.visible = [0] * channels
         self.landed = [False] * channels
@@ -125,13 +123,12 @@ class Waits:
             self._buffer.stamp(second, at)
         return at + record
 
-    def suspended(self, agent: int, pc: int, now: int) -> bool:
-        """Whether a try has still to wait: for what completes its phase, or until it gives up.
+    def suspended(self, agent: int, pc: int, now: int, kind: int) -> bool:
+        """Whether a try of this kind has still to wait: for what completes its phase, or until it gives up.
 
         An arrive does not wake it: it looks once more, and answers.
         """
-        barrier = self._program.code[agent][pc][BARRIER]
-        fed = barrier in self._fed
+        barrier, fed = self._program.code[agent][pc][BARRIER], kind == SUSPENDS
         if agent in self.tries or (
             finds(self._program, self._live, agent, pc) and (fed or self.visible[barrier] <= now)
         ):
@@ -149,7 +146,7 @@ class Waits:
     def watch(self, agent: int) -> None:
         """A try that a landing can wake gives up at its limit."""
         since, until = self.tries[agent]
-        if self._program.code[agent][self._live.pcs[agent]][BARRIER] in self._fed:
+        if self._plans[agent][self._live.pcs[agent]][0] == SUSPENDS:
             self._agenda.put(HappensAt(self._agenda, partial(self._gives_up, agent, since)), until)
 
     def _gives_up(self, agent: int, since: int, due: HappensAt) -> None:
@@ -199,6 +196,8 @@ class Waits:
         since = self.tries.pop(agent)[0] if agent in self.tries else time
         self.entered[agent] = -1
         self._buffer.stamp(planned.second if success else planned.first, since)
-        if since < time and barrier in self._fed:  # it was suspended until now, and takes no less than one that was not
+        if (
+            since < time and planned.kind == SUSPENDS
+        ):  # it was suspended until now, and takes no less than one that was not
             return max(time, since + planned.busy)
         return time + planned.busy
