@@ -29,7 +29,7 @@ CROWD = 1250
 #: Thousandths of its time from which on an access computes: those of two warps of a quarter meet then.
 BUSY = 250
 #: Thousandths of the issue slots of its quarter that a warp takes which computes with what it has loaded.
-SLOTS = 740
+SLOTS = 850
 #: Amounts that take their warp no time: they say where the data of a copy is.
 OF_DATA = frozenset({"fresh_copies", "shared_copies", "streamed_copies"})
 SERVED = WORKS - ON_ENGINE  #: operations whose work the memory of their SM serves: accesses, and work by itself
@@ -110,7 +110,7 @@ class Works:
         """Cycles for which an access takes its quarter's issue slots after it has been served; 0 where no other warp of
         the quarter computes as much.
         """
-        return (self.cycles(work) - self._moving(work)[1]) * SLOTS // 1000 if work.name in self._computes else 0
+        return max(0, self._rated(work) - self._moving(work)[1]) * SLOTS // 1000 if work.name in self._computes else 0
 
     def _computing(self, work: Work) -> int:
         rate, scale = self._rates(work), constants(self._profile, work.name)[1]
