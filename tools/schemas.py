@@ -48,7 +48,7 @@ from pipesim.model.work import WORK_CLASSES
 from pipesim.ptx.launch import file as launch_file
 from pipesim.ptx.launch.values import ELEMENTS, INTERLEAVES, LAUNCH_VERSION, SWIZZLES, TYPES
 from pipesim.ptx.launch.values import FORMAT as LAUNCH_FORMAT
-from pipesim.timed.profile import FIELDS, MAX_VALUE, PROFILE_VERSION, WORK_CONSTANT
+from pipesim.timed.profile import AT_MOST, FIELDS, MAX_VALUE, PROFILE_VERSION, WORK_CONSTANT
 from pipesim.timed.stated_error import MOST_PERMILLE, WAYS
 from pipesim.trace.schema import SCHEMA_VERSION, EventKind, Trace, TraceMeta
 
@@ -407,7 +407,7 @@ def launch_index() -> Schema:
 def profile() -> Schema:
     """A latency profile (docs/latency-profile.md)."""
     values = {
-        name: {"type": "integer", "minimum": 0, "maximum": MAX_VALUE, "description": meaning}
+        name: {"type": "integer", "minimum": 0, "maximum": AT_MOST.get(name, MAX_VALUE), "description": meaning}
         for name, meaning in FIELDS.items()
     }
     size = {"type": "integer", "minimum": 1, "maximum": MAX_KHZ}

@@ -20,7 +20,7 @@ from pipesim.timed.stated_error import ASSUMED, StatedError, parse_assumed, pars
 
 FORMAT = "pipesim-profile"
 PROFILE_VERSION = 8
-#: Value → since which version, and what it was before: a number, or what another value is.
+#: Value → since which version, and what it was before: a number, or what another value is. By version.
 ADDED: dict[str, tuple[int, int | str]] = {
     "matrix.latency": (2, 30),
     "class.rounds": (4, 33_000),
@@ -42,15 +42,17 @@ ADDED: dict[str, tuple[int, int | str]] = {
     "ptx.sync": (4, 15),
     "ptx.record": (4, 38),
     "class.cluster_fences": (4, 500_000),
-    "class.fresh_copies": (5, 0),
-    "clock.tensor_permille": (5, 1_000),
-    "clock.tensor_loaded_permille": (5, 1_000),
-    "class.global_lines": (5, 0),
     "shared.bytes_per_kcycle": (4, 128_000),
     "mma.per_kcycle": (4, 2_048_000),
     "try.limit": (4, 0),
     "mma.queue": (4, 8),
     "mma.slots_permille": (4, 460),
+    "cta.start": (4, 0),
+    "copy.loaded_bytes": (4, 1),
+    "class.fresh_copies": (5, 0),
+    "clock.tensor_permille": (5, 1_000),
+    "clock.tensor_loaded_permille": (5, 1_000),
+    "class.global_lines": (5, 0),
     "mma.issue_permille": (6, 0),
     "copy.store_bytes_per_kcycle": (7, "copy.bytes_per_kcycle"),
     "copy.device_fresh_bytes_per_kcycle": (7, "copy.device_bytes_per_kcycle"),
@@ -59,8 +61,6 @@ ADDED: dict[str, tuple[int, int | str]] = {
     "copy.cached_bytes": (7, 10**12),
     "class.streamed_copies": (7, 0),
     "class.fences_beside": (8, 0),
-    "cta.start": (4, 0),
-    "copy.loaded_bytes": (4, 1),
 }
 PRICES_WORK = (
     4  #: the first version with constants of named work: before, an operation that does any is priced as if not
@@ -78,14 +78,14 @@ FIELDS: dict[str, str] = {
     "wait.issue": "a wait that passes immediately, from its issue to its return",
     "wait.wake_up": "from the completion of a phase by a landing to the return of a wait that was blocked on it",
     "wait.retry": "from a wait's first try_wait to its second, if the first failed",
-    "wait.poll": "from each later try_wait to the next: an arrive does not wake a suspended try_wait, a landing does",
+    "wait.poll": "from each later try_wait to the next, and to a try's second look: an arrive wakes neither, a landing does",
     "arrive.issue": "an arrive, from its issue to the agent's next operation",
     "arrive.latency": "from the issue of an arrive to the moment at which other agents can see its phase complete",
     "expect.issue": "an arrive.expect_tx, from its issue to the agent's next operation",
     "copy.issue": "a bulk copy, from its issue to the agent's next operation",
     "copy.latency": "from the issue of a bulk copy on an idle engine to its last byte, less the transfer itself",
     "copy.latency_loaded": "the same with a CTA on every SM",
-    "copy.cold": "the additional time of a CTA's first copy (translation of addresses, first fetch of the code)",
+    "copy.cold": "the additional time of a CTA's first bulk operation, load or store (translation of addresses, code)",
     "copy.bytes_per_kcycle": "bytes that one SM's engine moves in 1,000 cycles",
     "copy.store_bytes_per_kcycle": "bytes of a bulk store that one SM's engine reads in 1,000 cycles",
     "copy.device_bytes_per_kcycle": "bytes that all SMs together can load in 1,000 cycles",
@@ -127,7 +127,7 @@ FIELDS: dict[str, str] = {
     "class.global_lines": "thousandths of a cycle of the SM's memory for a line of global memory that a store touches",
     "shared.bytes_per_kcycle": "bytes that the shared memory of an SM moves for all its warps in 1,000 cycles",
     "mma.per_kcycle": "multiply-adds that the tensor cores of an SM make in 1,000 cycles",
-    "try.limit": "a single try_wait on a barrier that bulk copies complete, until it gives up; a landing wakes it",
+    "try.limit": "a single try_wait that bulk copies complete, until it gives up; 0: no try waits, or looks twice",
     "mma.queue": "instructions of matrix multiplications that a quarter of an SM has taken and not ended, at most",
     "mma.slots_permille": "thousandths of a quarter's issue slots that its tensor core takes while it works",
     "mma.issue_permille": "thousandths of the time of such an instruction that its issue takes its warp",
@@ -158,6 +158,12 @@ AT_LEAST_ONE = frozenset(
         *(name for name in FIELDS if "per_kcycle" in name or name.startswith("clock.")),
     }
 )
+
+
+#: The others are at most MAX_VALUE. Of issue slots that a tensor core takes many times over nothing is left for works.
+AT_MOST: dict[str, int] = {"mma.slots_permille": 4_000}
+#: Values that count bytes and are no rates.
+OF_BYTES = frozenset({"copy.cached_bytes", "copy.loaded_bytes"})
 
 
 @dataclass(frozen=True)
@@ -238,7 +244,7 @@ def _profile(data: object, place: str) -> Profile:
         )
     if data.get("units") != "SM cycles, bytes":
         raise ProfileError('a latency profile names its units: "units": "SM cycles, bytes"', place=place)
-    values = _values(data.get("values"), version, place)
+    values, added = _values(data.get("values"), version, place)
     texts = [data.get(key) for key in ("name", "device", "fitted")]
     sizes = [data.get(key) for key in ("sms", "sm_khz")]
     if not all(isinstance(v, str) for v in texts) or not all(type(v) is int and 0 < v <= MAX_KHZ for v in sizes):
@@ -258,7 +264,7 @@ def _profile(data: object, place: str) -> Profile:
     states = version >= STATES_ERRORS
     errors = parse_errors(data.get("errors"), place) if states else ()
     if version >= PRICES_WORK:
-        how = parse_how(data.get("how"), values, place)
+        how = parse_how(data.get("how"), values, added, place)
         assumed = tuple(value for value, said in how.items() if said == ASSUMED)
     else:
         how = {}
@@ -266,11 +272,12 @@ def _profile(data: object, place: str) -> Profile:
     return Profile(name, device, data["sms"], data["sm_khz"], fitted, values, errors, assumed, how, version)
 
 
-def _values(values: object, version: int, place: str) -> dict[str, int]:
-    if not isinstance(values, dict):
+def _values(data: object, version: int, place: str) -> tuple[dict[str, int], frozenset[str]]:
+    """The values, and the names of those that are not in the document, because later versions added them."""
+    if not isinstance(data, dict):
         raise ProfileError('a latency profile has an object "values"', place=place)
-    added = {field: default for field, (since, default) in ADDED.items() if version < since}
-    values = {field: values.get(d, 0) if isinstance(d, str) else d for field, d in added.items()} | values
+    added = {field: default for field, (since, default) in ADDED.items() if version < since and field not in data}
+    values = {field: data.get(d, 0) if isinstance(d, str) else d for field, d in added.items()} | data
     works = {name for name in values if version >= PRICES_WORK and WORK_CONSTANT.fullmatch(name)}
     for name in sorted(FIELDS.keys() ^ (values.keys() - works)):
         known = name in FIELDS
@@ -280,13 +287,19 @@ def _values(values: object, version: int, place: str) -> dict[str, int]:
             cause=f"{name} is {FIELDS[name]}" if known else "",
         )
     for name, value in values.items():
-        least = 1 if name in AT_LEAST_ONE else 0
-        if type(value) is not int or not least <= value <= MAX_VALUE:
-            what = "bytes" if "bytes_per" in name else "cycles"
+        least, most = 1 if name in AT_LEAST_ONE else 0, AT_MOST.get(name, MAX_VALUE)
+        if type(value) is not int or not least <= value <= most:
             raise ProfileError(
-                f"{name} = {brief(value)}: a whole number of {what} is needed, {least} to {MAX_VALUE:,}", place=place
+                f"{name} = {brief(value)}: a whole number of {_unit(name)} is needed, {least} to {most:,}", place=place
             )
-    return dict(values)
+    return values, frozenset(added)
+
+
+def _unit(name: str) -> str:
+    """What the number of a value counts."""
+    if "bytes_per" in name or name in OF_BYTES:
+        return "bytes"
+    return "cycles"
 
 
 def scaled(nbytes: int, per_kcycle: int) -> int:

@@ -53,9 +53,9 @@ def parse_assumed(data: object, fields: Collection[str], place: str) -> tuple[st
     return tuple(data)
 
 
-def parse_how(data: object, values: Collection[str], place: str) -> dict[str, str]:
+def parse_how(data: object, values: Collection[str], added: Collection[str], place: str) -> dict[str, str]:
     """The object ``how``: for each way the names of the values that were obtained so. ProfileError unless it names
-    every value once.
+    every value once. ``added``: values that later versions added, so that the document cannot name them: assumed.
     """
     if (
         not isinstance(data, dict)
@@ -64,10 +64,11 @@ def parse_how(data: object, values: Collection[str], place: str) -> dict[str, st
     ):
         raise ProfileError(f'a latency profile has an object "how" with lists {", ".join(WAYS)}', place=place)
     names = [name for way in WAYS for name in data.get(way, ())]
-    if not all(isinstance(name, str) for name in names) or sorted(names) != sorted(values):
-        off = sorted({str(name) for name in names} ^ set(values)) or ["a value twice"]
+    named = set(values) - set(added)
+    if not all(isinstance(name, str) for name in names) or sorted(names) != sorted(named):
+        off = sorted({str(name) for name in names} ^ named) or ["a value twice"]
         raise ProfileError('"how" names every value once, and nothing else', place=place, cause=readable(off[0]))
-    return {name: way for way in WAYS for name in data.get(way, ())}
+    return {name: way for way in WAYS for name in data.get(way, ())} | dict.fromkeys(sorted(added), ASSUMED)
 
 
 def _parse(data: object, place: str) -> StatedError:

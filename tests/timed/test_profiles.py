@@ -10,20 +10,28 @@ import pytest
 
 from pipesim.bounds import MAX_KHZ
 from pipesim.errors import ProfileError
+from pipesim.model.ending import Ending
 from pipesim.targets import find
 from pipesim.timed.choice import DEFAULT, profile_for
+from pipesim.timed.engine import simulate
 from pipesim.timed.plan import plan
 from pipesim.timed.profile import (
+    ADDED,
     AT_LEAST_ONE,
     FIELDS,
     FOLDER,
     MAX_VALUE,
+    PROFILE_VERSION,
     WORK_CONSTANT,
     load_profile,
     parse_profile,
     profile_names,
     scaled,
 )
+from pipesim.timed.profile_text import profile_text
+from pipesim.timed.stated_error import ASSUMED
+
+OLDER = Path(__file__).parent / "older_profiles"
 
 
 def document(**changes: Any) -> dict[str, Any]:
@@ -151,6 +159,44 @@ def test_version_1_had_no_latency_of_matrices() -> None:
     )
 
 
+@pytest.mark.parametrize("version", [4, 5, 6, 7])
+def test_a_document_of_an_older_version(version: int) -> None:
+    """Profiles of the H200 as they were in this version, with the works of one kernel: what later ones added is
+    assumed.
+    """
+    profile = load_profile(str(OLDER / f"version-{version}.json"))
+    added = {name for name, (since, _) in ADDED.items() if since > version}
+    assert profile.version == version
+    assert profile.values.keys() >= FIELDS.keys()
+    assert {profile.how[name] for name in added} == {ASSUMED}
+    assert added <= set(profile.assumed)
+    assert profile["class.fences_beside"] == 0
+    if version < 7:
+        assert profile["copy.memory_bytes_per_kcycle"] == profile["copy.device_bytes_per_kcycle"]
+    run = simulate(find("producer_consumer").build({"tiles": 6}), profile)
+    assert run.outcome is Ending.FINISHED
+    written = parse_profile(profile_text(profile, profile.how))
+    assert (written.values, written.how) == (profile.values, dict(profile.how))
+
+
+def test_how_names_what_an_older_document_has() -> None:
+    """What a later version added may be in it, too, and then it must be named."""
+    data = json.loads((OLDER / "version-6.json").read_text(encoding="utf-8"))
+    data["values"]["class.fences_beside"] = 12
+    assert refused(data).cause == "class.fences_beside"
+    data["how"]["fitted"].append("class.fences_beside")
+    profile = parse_profile(json.dumps(data))
+    assert (profile["class.fences_beside"], profile.how["class.fences_beside"]) == (12, "fitted")
+    data["how"]["assumed"].append("class.streamed_copies")
+    assert refused(data).cause == "class.streamed_copies"
+
+
+def test_what_was_added_stands_in_the_order_of_versions() -> None:
+    versions = [since for since, _ in ADDED.values()]
+    assert versions == sorted(versions)
+    assert max(versions) == PROFILE_VERSION
+
+
 @pytest.mark.parametrize("units", [None, "ns", ""])
 def test_no_units(units: Any) -> None:
     assert refused(document(units=units)).fact == 'a latency profile names its units: "units": "SM cycles, bytes"'
@@ -177,9 +223,10 @@ def test_an_unknown_value() -> None:
 def test_a_value_of_the_wrong_kind(field: str, value: Any) -> None:
     data = document()
     data["values"][field] = value
-    what = "bytes" if "bytes_per" in field else "cycles"
+    what = "bytes" if "_bytes" in field and not field.startswith("class.") or "bytes_per" in field else "cycles"
     least = 1 if field in AT_LEAST_ONE else 0
-    fact = f"{field} = {value!r}: a whole number of {what} is needed, {least} to 1,000,000,000,000"
+    most = "4,000" if field == "mma.slots_permille" else "1,000,000,000,000"
+    fact = f"{field} = {value!r}: a whole number of {what} is needed, {least} to {most}"
     assert refused(data).fact == fact
 
 
@@ -189,6 +236,12 @@ def test_a_value_of_the_wrong_kind(field: str, value: Any) -> None:
 def test_a_rate_or_a_poll_of_zero(field: str) -> None:
     """They divide: a rate of 0 never ends a copy, a poll of 0 never ends a wait."""
     assert refused(values(**{field.replace(".", "_", 1): 0})).fact.startswith(f"{field} = 0: ")
+
+
+def test_more_issue_slots_than_make_sense() -> None:
+    """At a million a simulation would make no progress."""
+    assert parse_profile(json.dumps(values(mma_slots_permille=4_000)))["mma.slots_permille"] == 4_000
+    assert refused(values(mma_slots_permille=4_001)).fact.endswith("is needed, 0 to 4,000")
 
 
 def test_a_latency_of_zero_is_fine() -> None:
