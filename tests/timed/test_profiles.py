@@ -223,7 +223,7 @@ def test_an_unknown_value() -> None:
 def test_a_value_of_the_wrong_kind(field: str, value: Any) -> None:
     data = document()
     data["values"][field] = value
-    what = "bytes" if "_bytes" in field and not field.startswith("class.") or "bytes_per" in field else "cycles"
+    what = "bytes" if ("_bytes" in field and not field.startswith("class.")) or "bytes_per" in field else "cycles"
     least = 1 if field in AT_LEAST_ONE else 0
     most = "4,000" if field == "mma.slots_permille" else "1,000,000,000,000"
     fact = f"{field} = {value!r}: a whole number of {what} is needed, {least} to {most}"
