@@ -7,7 +7,8 @@ from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from pipesim.answers.calibrate import Calibration, Inputs, Tell, calibrate
+from pipesim.answers.calibrate import Calibration, calibrate
+from pipesim.answers.calibrate_inputs import Inputs, Recording, Tell
 from pipesim.answers.evidence import captured
 from pipesim.timed.profile import Profile
 from pipesim.trace.files import write_trace
@@ -37,7 +38,7 @@ def calibrate_device(base: Profile, name: str, tell: Tell = lambda _: None) -> C
     return found
 
 
-def _recorded(folder: Path, sms: int, tell: Tell) -> Iterator[tuple[str, Path]]:
+def _recorded(folder: Path, sms: int, tell: Tell) -> Iterator[Recording]:
     """The rings, captured into the folder."""
     from hwkernels.capture import CaptureRequest, TwinSubject
 
@@ -50,4 +51,5 @@ def _recorded(folder: Path, sms: int, tell: Tell) -> Iterator[tuple[str, Path]]:
         trace = captured(CaptureRequest(TwinSubject("producer_consumer", ctas or sms), params, record_ctas=1))
         path = folder / f"ring-{number}.parquet"
         write_trace(trace, path)
-        yield f"captured ring {stages} x {nbytes}, {warps} warps, work {work}, {ctas or sms} CTAs", path
+        label = f"captured ring {stages} x {nbytes}, {warps} warps, work {work}, {ctas or sms} CTAs"
+        yield Recording(label, path, trace.meta)

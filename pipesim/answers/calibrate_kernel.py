@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pipesim.answers.calibrate import Calibration, residual_rows
+from pipesim.answers.calibrate_inputs import unusable
 from pipesim.answers.compare import with_locks_of
 from pipesim.answers.views.calibrate import CalibratedValue, CalibrationReport, ResidualRow, ValueState
 from pipesim.conform.compare import compare
@@ -38,6 +40,8 @@ def calibrate_kernel(read: Extraction, trace: Trace, source: str, base: Profile,
             cause=f"it is of version {base.version}",
             correction="use h100, h200 or another profile of version 4 or later",
         )
+    if trace.meta.source != "hardware":
+        raise unusable(Path(source))
     read = with_locks_of(read, trace)
     kernel = recorded_kernel(read.program, read.places, trace)
     found = conform(kernel.program, kernel.trace, kernel.sites)

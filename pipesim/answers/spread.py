@@ -75,10 +75,10 @@ def _in_processes(
     others = set(active_children())
     # spawned, not forked: a fork would copy the locks of the threads that Arrow and the progress line have
     begin = (os.getpid(), current().most_bytes)
-    with _children_started():
-        pool = ProcessPoolExecutor(min(jobs, len(parts)), get_context("spawn"), _begin, begin)
+    with children_started():
+        pool = ProcessPoolExecutor(min(jobs, len(parts)), get_context("spawn"), begin_process, begin)
     try:
-        with _children_started():
+        with children_started():
             waiting = {pool.submit(do, part): n for n, part in enumerate(parts)}
         for future in as_completed(waiting):
             n, error = waiting[future], future.exception()
@@ -93,7 +93,7 @@ def _in_processes(
 
 
 @contextmanager
-def _children_started() -> Iterator[None]:
+def children_started() -> Iterator[None]:
     """Processes are started in the block, whole, and get no signal of a terminal before they can ignore it.
 
     One of them keeps the semaphores of the others, and ignores only two of the signals by itself.
@@ -104,7 +104,7 @@ def _children_started() -> Iterator[None]:
         yield
 
 
-def _begin(parent: int, most_bytes: int | None) -> None:
+def begin_process(parent: int, most_bytes: int | None) -> None:
     """In a new process."""
     end_with(parent)
     for number in ENDING:

@@ -5,10 +5,26 @@ from __future__ import annotations
 import argparse
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from pipesim.cli.arguments import Command, add_force, add_launch, add_output, require_output, target_of
-from pipesim.cli.output import counted_units, emit, progress, remark
+from pipesim.cli.output import counted_units, emit, progress, remark, step_line
+from pipesim.cli.progress import TerminalProgress
 from pipesim.errors import UsageError
+
+if TYPE_CHECKING:
+    from pipesim.answers.calibrate import Calibration
+    from pipesim.answers.calibrate_inputs import Inputs
+    from pipesim.answers.views.calibrate import CalibrationReport
+
+_RECORDINGS = 4  #: of a kernel that are fitted: a fit takes hundreds of simulations of each
+
+
+def _count(text: str) -> int:
+    """A number, 0 or more."""
+    if not text.isascii() or not text.isdigit() or len(text) > 9:
+        raise argparse.ArgumentTypeError(f"{text!r} is no number of recordings, 0 or more")
+    return int(text)
 
 
 def _arguments(parser: argparse.ArgumentParser) -> None:
@@ -26,10 +42,15 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
         "(default: of the device, else h100)",
     )  # fmt: skip
     parser.add_argument("--name", default=None, help="what the profile is called (default: the file's name)")
-    parser.add_argument("--values", default="", metavar="A,B", help="fit these values only")
+    parser.add_argument("--values", default=None, metavar="A,B", help="fit these values only")
     parser.add_argument(
         "--no-split", action="store_true", help="also read recordings that a split.json beside them holds out"
     )
+    parser.add_argument(
+        "--recordings", type=_count, default=_RECORDINGS, metavar="N",
+        help="how many recordings of each kernel are fitted, chosen evenly from those given (0: all, which can take "
+        f"hours; default {_RECORDINGS})",
+    )  # fmt: skip
     parser.add_argument(
         "--propose", action="store_true", help="name the captures that would determine what is only assumed"
     )
@@ -37,19 +58,17 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
         "--kernel", default="", metavar="FILE.ptx",
         help="measure the work of this kernel, whose recording is given, in place of estimates from its instructions",
     )  # fmt: skip
+    parser.add_argument("-v", "--verbose", action="store_true", help="list every value that is assumed, and why")
     add_launch(parser)
     add_force(parser)
     add_output(parser)
 
 
 def _carry_out(options: argparse.Namespace) -> int:
-    from pipesim.answers.calibrate import calibrate, choose_inputs, with_proposals
-    from pipesim.report.pages.calibrate import paint_calibration
+    from pipesim.answers.calibrate import calibrate, with_proposals
+    from pipesim.answers.calibrate_inputs import choose_inputs
     from pipesim.timed.choice import profile_for
     from pipesim.timed.profile import load_profile
-    from pipesim.timed.profile_text import profile_text
-    from pipesim.trace.files import read_meta
-    from pipesim.trace.whole import write_whole
 
     if options.device:
         return _of_device(options)
@@ -59,39 +78,54 @@ def _carry_out(options: argparse.Namespace) -> int:
         raise UsageError("pipesim calibrate needs recordings", correction="give trace files, or folders of them")
     if options.out is not None:
         require_output(options.out, force=options.force)
-    inputs = choose_inputs(options.traces, split=not options.no_split)
-    device = read_meta(inputs.files[0][1]).device.name
+    inputs = choose_inputs(options.traces, split=not options.no_split, each=options.recordings)
+    device = inputs.files[0].meta.device.name
     base = load_profile(options.base) if options.base else profile_for(device)
     name = options.name or (options.out.stem if options.out else "calibrated")
-    only = frozenset(filter(None, options.values.split(",")))
-    with progress("fitting a profile"):
-        found, problem = calibrate(inputs, base, name, only)
+    only = _values_of(options.values)
+    with step_line("fitting a profile") as tell:
+        found, problem = calibrate(inputs, base, name, only, tell)
     report = found.report
     if options.propose:
         with counted_units("simulating captures") as tell:
             report = with_proposals(found, problem, tell)
-    if options.out is not None:
-        text = profile_text(found.profile, found.how, report.inputs)
-        write_whole(options.out, text.encode(), force=options.force)
-        report = replace(report, written=str(options.out))
+    _note(inputs)
+    return _answer(options, found, report)
+
+
+def _values_of(text: str | None) -> frozenset[str]:
+    """The values that ``--values`` names; none if it is not given."""
+    if text is None:
+        return frozenset()
+    names = frozenset(filter(None, map(str.strip, text.split(","))))
+    if not names:
+        raise UsageError(
+            "--values names no value",
+            cause="its text is empty, as of a variable that is not set",
+            correction="name values, as --values wait.issue,copy.latency, or leave --values out to fit all",
+        )
+    return names
+
+
+def _note(inputs: Inputs) -> None:
+    """What was given and not read."""
     if inputs.left_out:
         remark(f"note: {inputs.left_out} recordings are held out by split.json and were not read")
-    emit(options, {"exit_code": 0, "report": report}, lambda console: paint_calibration(console, report))
-    return 0
+    if inputs.repeated:
+        remark(f"note: {inputs.repeated} recordings were given more than once and count once")
+    if inputs.foreign:
+        TerminalProgress().left_out(inputs.foreign)
 
 
 def _of_kernel(options: argparse.Namespace) -> int:
     from pipesim.answers.calibrate_kernel import calibrate_kernel
-    from pipesim.report.pages.calibrate import paint_calibration
     from pipesim.timed.choice import profile_for
     from pipesim.timed.profile import load_profile
-    from pipesim.timed.profile_text import profile_text
     from pipesim.trace.files import read_trace
-    from pipesim.trace.whole import write_whole
 
     if not options.kernel:
         raise UsageError("--launch and --set are given, and no kernel", correction="name it with --kernel kernel.ptx")
-    if len(options.traces) != 1 or options.values or options.propose:
+    if len(options.traces) != 1 or options.values is not None or options.propose:
         raise UsageError(
             "--kernel takes one recording, and fits nothing",
             correction="give one trace, without --values and --propose",
@@ -110,24 +144,15 @@ def _of_kernel(options: argparse.Namespace) -> int:
     name = options.name or (options.out.stem if options.out else "calibrated")
     with progress(f"measuring {path.name}"):
         found = calibrate_kernel(kernel, trace, f"{path.parent.name}/{path.name}", base, name)
-    report = found.report
-    if options.out is not None:
-        text = profile_text(found.profile, found.how, report.inputs)
-        write_whole(options.out, text.encode(), force=options.force)
-        report = replace(report, written=str(options.out))
-    emit(options, {"exit_code": 0, "report": report}, lambda console: paint_calibration(console, report))
-    return 0
+    return _answer(options, found, found.report)
 
 
 def _of_device(options: argparse.Namespace) -> int:
     from pipesim.answers.calibrate_device import calibrate_device
     from pipesim.cli.recording import require_gpu_or
-    from pipesim.report.pages.calibrate import paint_calibration
     from pipesim.timed.profile import load_profile
-    from pipesim.timed.profile_text import profile_text
-    from pipesim.trace.whole import write_whole
 
-    if options.traces or options.values or options.propose:
+    if options.traces or options.values is not None or options.propose:
         raise UsageError("--device makes its own recordings", correction="leave out traces, --values and --propose")
     if options.out is not None:
         require_output(options.out, force=options.force)
@@ -135,12 +160,24 @@ def _of_device(options: argparse.Namespace) -> int:
     name = options.name or (options.out.stem if options.out else "calibrated")
     with progress("measuring this machine's GPU"):
         found = calibrate_device(load_profile(options.base or "h100"), name)
-    report = found.report
+    return _answer(options, found, found.report)
+
+
+def _answer(options: argparse.Namespace, found: Calibration, report: CalibrationReport) -> int:
+    """Write the profile, if that is wanted, and the report."""
+    from pipesim.report.pages.calibrate import paint_calibration
+    from pipesim.timed.profile_text import profile_text
+    from pipesim.trace.whole import write_whole
+
     if options.out is not None:
         text = profile_text(found.profile, found.how, report.inputs)
         write_whole(options.out, text.encode(), force=options.force)
         report = replace(report, written=str(options.out))
-    emit(options, {"exit_code": 0, "report": report}, lambda console: paint_calibration(console, report))
+    emit(
+        options,
+        {"exit_code": 0, "report": report},
+        lambda console: paint_calibration(console, report, verbose=options.verbose),
+    )
     return 0
 
 

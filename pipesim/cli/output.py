@@ -119,6 +119,13 @@ def progress(what: str) -> Iterator[None]:
 
 
 @contextmanager
+def step_line(what: str) -> Iterator[Callable[[str], None]]:
+    """The same for work in steps that are not counted: the block calls what it is given with each."""
+    with _line(what) as tell, redirect_stdout(sys.stderr):
+        yield lambda said: tell(f"{what}: {said}")
+
+
+@contextmanager
 def counted(what: str, total: int) -> Iterator[Callable[[str], None]]:
     """The same for work in ``total`` steps: the block calls what it is given after each, with a text."""
     with _line(f"{what}: 0 of {total:,} steps") as tell:

@@ -78,7 +78,7 @@ FIELDS: dict[str, str] = {
     "wait.issue": "a wait that passes immediately, from its issue to its return",
     "wait.wake_up": "from the completion of a phase by a landing to the return of a wait that was blocked on it",
     "wait.retry": "from a wait's first try_wait to its second, if the first failed",
-    "wait.poll": "from each later try_wait to the next, and to a try's second look; a landing wakes both, an arrive none",
+    "wait.poll": "from each later try_wait to the next, and to a try's second look; only a landing wakes both",
     "arrive.issue": "an arrive, from its issue to the agent's next operation",
     "arrive.latency": "from the issue of an arrive to the moment at which other agents can see its phase complete",
     "expect.issue": "an arrive.expect_tx, from its issue to the agent's next operation",

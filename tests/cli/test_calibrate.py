@@ -4,18 +4,27 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from pipesim.answers import calibrate as answers
-from pipesim.answers.calibrate import candidates, choose_inputs
+from pipesim.answers.calibrate_candidates import candidates
+from pipesim.answers.calibrate_inputs import choose_inputs, observations_of
+from pipesim.answers.calibrate_workers import FitWorkers
+from pipesim.answers.views.calibrate import CalibrationReport, ResidualRow
+from pipesim.conform.fit.observation import Vector
 from pipesim.errors import EvidenceError
-from pipesim.timed.profile import load_profile
+from pipesim.process.limits import Limit, LimitReachedError
+from pipesim.report.pages.calibrate import calibration_lines
+from pipesim.timed.profile import Profile, load_profile
 from pipesim.trace.files import read_meta, read_trace, write_trace
 from pipesim.trace.library import trace_folder
 from pipesim.trace.split import FILE, SplitPart, read_split
@@ -44,7 +53,10 @@ def test_a_profile_is_written_and_can_be_used(call: Call, mine: Path, tmp_path: 
     assert {"copy.latency_loaded", "copy.latency"} <= set(profile.assumed)
     assert json.loads(out.read_text(encoding="utf-8"))["inputs"] == [f"mine/{RING}", f"mine/{DEEP}"]
     assert "arrive.issue" in " ".join(answer.out.split())
-    assert "assumed, nothing that was recorded depends on: " in " ".join(answer.out.split())
+    assert answer.out.index("error of") < answer.out.index("arrive.issue") < answer.out.index("assumed")
+    assert len(answer.out.splitlines()) < 30
+    verbose = call("calibrate", mine, "--values", "arrive.issue,copy.latency_loaded", "--verbose")
+    assert "assumed, nothing that was recorded depends on: " in " ".join(verbose.out.split())
     assert call("run", "producer_consumer", "-p", "tiles=4", "--profile", out).code == 0
     assert call("calibrate", mine, "--out", out).code == 2  # it exists
 
@@ -54,7 +66,7 @@ def test_recordings_that_are_held_out_are_not_read(mine: Path) -> None:
     split = read_split(mine / FILE)
     fit = [p.name for p in sorted(mine.glob("*.parquet")) if split.of_trace(read_meta(p)) is SplitPart.FIT]
     inputs = choose_inputs([mine])
-    assert [path.name for _, path in inputs.files] == fit
+    assert [each.path.name for each in inputs.files] == fit
     assert inputs.left_out == 2 - len(fit)
     assert len(choose_inputs([mine], split=False).files) == 2
 
@@ -63,7 +75,84 @@ def test_the_stored_traces_are_split_without_being_asked() -> None:
     split = read_split(trace_folder() / FILE)
     inputs = choose_inputs([trace_folder() / "h200"])
     assert inputs.left_out > 40
-    assert {split.of_trace(read_meta(path)) for _, path in inputs.files} == {SplitPart.FIT}
+    assert {split.of_trace(each.meta) for each in inputs.files} == {SplitPart.FIT}
+
+
+def test_of_many_recordings_some_of_each_kernel_are_fitted() -> None:
+    """Of all configurations of the stored traces: with programs that are not large, of one CTA and of many."""
+    inputs = choose_inputs([trace_folder() / "h200"], each=3)
+    rings = replace(
+        inputs, files=tuple(e for e in inputs.files if e.meta.protocol in {"producer_consumer", "gemm_sm90"})
+    )
+    chosen = observations_of(rings, load_profile("h200"), lambda _: None)
+    assert Counter(each.trace.meta.protocol for each in chosen) == dict.fromkeys(kernels, 3)
+    assert max(sum(map(len, each.program.code)) for each in chosen) <= 1_500
+    assert len({each.trace.meta.grid for each in chosen}) > 1
+    again = observations_of(rings, load_profile("h200"), lambda _: None)
+    assert [each.label for each in again] == [each.label for each in chosen]
+
+
+def test_a_recording_counts_once(call: Call, mine: Path) -> None:
+    """A folder and a file in it, the same file again, and a copy with another name."""
+    shutil.copy(mine / RING, mine / "copy.parquet")
+    inputs = choose_inputs([mine, mine / RING, mine / RING])
+    assert (len(inputs.files), inputs.repeated) == (2, 3)
+    answer = call("calibrate", mine / RING, mine / RING, "--values", "arrive.issue")
+    assert answer.code == 0
+    assert "note: 1 recordings were given more than once" in " ".join(answer.err.split())
+    assert "1 recording given twice, counted once" in " ".join(answer.out.split())
+
+
+def test_a_parquet_file_of_another_program_is_left_out(call: Call, mine: Path) -> None:
+    pq.write_table(pa.table({"a": [1, 2]}), mine / "other.parquet")
+    answer = call("calibrate", mine, "--values", "arrive.issue")
+    assert answer.code == 0
+    assert "left out, a Parquet file that is not a trace" in " ".join(answer.err.split())
+    assert "other.parquet" in answer.err
+    assert call("calibrate", mine / "other.parquet").code != 0
+
+
+@pytest.mark.parametrize("text", ["", " ", ","])
+def test_no_value_is_not_all_values(call: Call, mine: Path, text: str) -> None:
+    answer = call("calibrate", mine, "--values", text)
+    assert (answer.code, "--values names no value" in answer.err) == (2, True)
+
+
+class EndedWorkers(FitWorkers):
+    """The time limit is reached after some batches of simulations."""
+
+    batches = 4
+
+    def __call__(self, asked: Sequence[tuple[int, Profile]]) -> list[Vector]:
+        self.batches -= 1
+        if self.batches < 0:
+            raise LimitReachedError(Limit.TIME, 5)
+        return super().__call__(asked)
+
+
+def test_at_the_time_limit_the_best_so_far_is_the_answer(
+    call: Call, mine: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(answers, "FitWorkers", EndedWorkers)
+    out = tmp_path / "ended.json"
+    answer = call("calibrate", mine, "--values", "arrive.issue,copy.issue", "--out", out)
+    assert answer.code == 0
+    said = " ".join(answer.out.split())
+    assert "the time limit of 5 s was reached: the values are the best so far" in said
+    assert "error of" in said
+    assert load_profile(str(out)).device == "NVIDIA H200"
+    monkeypatch.setattr(EndedWorkers, "batches", 0)
+    answer = call("calibrate", mine, "--values", "arrive.issue")
+    assert (answer.code, "unknown: the time limit of 5 s was reached" in answer.err) == (3, True)
+
+
+def test_larger_errors_than_before_are_a_warning() -> None:
+    rows = (ResidualRow("steady period", 3, 10, 20, 11, 12), ResidualRow("wait", 3, 10, 20, 9, 30))
+    report = CalibrationReport("mine", "NVIDIA H200", "h200", ("a",), 0, (), rows)
+    said = " ".join(" ".join(calibration_lines(report, 100)).split())
+    assert "warning: larger errors than before, steady period." in said
+    better = replace(report, residuals=rows[1:])
+    assert "warning" not in " ".join(calibration_lines(better, 100))
 
 
 def test_only_recordings_of_one_device_are_fitted(call: Call, mine: Path) -> None:

@@ -90,6 +90,15 @@ def test_what_cannot_be_measured(call: Call) -> None:
         assert fact in " ".join(answer.err.split())
 
 
+def test_a_simulated_trace_measures_nothing(call: Call) -> None:
+    ptx = str(FOLDER / f"{NAME}.ptx")
+    assert call("run", ptx, "--profile", "h200", "--recording", "--save-trace", "s.parquet").code == 0
+    answer = call("calibrate", "s.parquet", "--kernel", ptx, "--out", "mine.json")
+    assert (answer.code, answer.out) == (3, "")
+    assert "a profile cannot be fitted to this trace" in answer.err
+    assert not Path("mine.json").exists()
+
+
 def older(path: Path) -> Path:
     """A profile of version 3."""
     document = json.loads((FOLDER_OF_PROFILES / "h200.json").read_text(encoding="utf-8"))

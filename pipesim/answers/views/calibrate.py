@@ -47,7 +47,9 @@ class ResidualRow:
 class CalibrationReport:
     """A profile of ``device``, made from ``base``.
 
-    ``inputs``: the recordings by name; ``left_out``: how many were not read because the split holds them out.
+    ``inputs``: the recordings by name; ``left_out``: how many were not read because the split holds them out,
+    ``repeated`` because they were given already, ``not_chosen`` because enough others of their kernels were.
+    ``ended``: what ended the fit before it was done, "" if nothing did: the values are the best so far.
     ``proposals``: captures that would determine values, and ``never``: values that none of those tried determines;
     None if they were not asked for. ``written``: the file, "" if none. ``kernel``: whose work was measured, in place of
     what its instructions are estimated at; then ``base`` of each value is the estimate.
@@ -64,6 +66,9 @@ class CalibrationReport:
     proposals: tuple[Proposal, ...] | None = None
     never: tuple[str, ...] = ()
     kernel: str = ""
+    repeated: int = 0
+    not_chosen: int = 0
+    ended: str = ""
 
     @property
     def determined(self) -> int:

@@ -13,8 +13,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from pipesim.conform.fit.expected import expected_trace
+from pipesim.conform.fit.intervals import is_wide
 from pipesim.conform.fit.observation import Vector, observe
-from pipesim.conform.fit.solve import FitProblem, is_wide
+from pipesim.conform.fit.problem import COARSE, FitProblem
 from pipesim.model.program import Program
 from pipesim.timed.profile import Profile
 
@@ -31,25 +32,53 @@ class Proposal:
     determines: tuple[str, ...]
 
 
+@dataclass(frozen=True)
+class Question:
+    """What a candidate is asked: what its times under ``profile`` would say of values ``names``."""
+
+    label: str
+    program: Program
+    names: tuple[str, ...]
+    profile: Profile
+
+
+#: Answers of :func:`information_of`; the function is called with how many questions are answered, and of how many.
+Inform = Callable[[Sequence[Question], Callable[[int, int], None]], Sequence[Vector | None]]
+
+
+def information_of(asked: Question) -> Vector | None:
+    """What a capture of a candidate would say of the values, each in units of itself; None if nothing."""
+    observation = observe(asked.label, asked.program, expected_trace(asked.program, asked.profile), asked.profile)
+    if observation is None:
+        return None
+    one = FitProblem([observation], asked.profile, frozenset(asked.names))
+    return _information(one, asked.names, _values(asked.names, one, asked.profile))
+
+
+def one_by_one(questions: Sequence[Question], tell: Callable[[int, int], None]) -> list[Vector | None]:
+    """The answers, in this process."""
+    found = []
+    for number, each in enumerate(questions):
+        tell(number, len(questions))
+        found.append(information_of(each))
+    return found
+
+
 def propose(
     problem: FitProblem,
     wanted: Sequence[str],
     candidates: Sequence[tuple[str, Program]],
     profile: Profile,
     tell: Callable[[int, int], None] = lambda _done, _of: None,
+    inform: Inform = one_by_one,
 ) -> tuple[tuple[Proposal, ...], tuple[str, ...]]:
     """The captures, in the order in which they help most; and the wanted values that none of them determines."""
-    names = sorted({*problem.start, *wanted})
-    x = np.array([float(profile.values.get(name, problem.start.get(name, 0))) for name in names])
+    names = tuple(sorted({*problem.start, *wanted}))
+    x = _values(names, problem, profile)
     unit = np.maximum(x, 20.0)
-    known = _information(problem, names, x, unit) + np.eye(len(names)) / _LOOSE**2
-    offered: list[tuple[str, Vector]] = []
-    for number, (label, program) in enumerate(candidates):
-        tell(number, len(candidates))
-        observation = observe(label, program, expected_trace(program, profile), profile)
-        if observation is not None:
-            one = FitProblem([observation], profile, frozenset(wanted) | problem.start.keys())
-            offered.append((label, _information(one, names, x, unit)))
+    known = _information(problem, names, x) + np.eye(len(names)) / _LOOSE**2
+    answers = inform([Question(label, program, names, profile) for label, program in candidates], tell)
+    offered = [(label, more) for (label, _), more in zip(candidates, answers, strict=True) if more is not None]
     chosen: list[Proposal] = []
     open_names = [name for name in wanted if _is_open(known, names.index(name), x, unit)]
     while open_names and offered and len(chosen) < _MOST:
@@ -66,12 +95,16 @@ def propose(
     return tuple(chosen), tuple(open_names)
 
 
-def _information(problem: FitProblem, names: Sequence[str], x: Vector, unit: Vector) -> Vector:
+def _values(names: Sequence[str], problem: FitProblem, profile: Profile) -> Vector:
+    return np.array([float(profile.values.get(name, problem.start.get(name, 0))) for name in names])
+
+
+def _information(problem: FitProblem, names: Sequence[str], x: Vector) -> Vector:
     """What the observations say of the values, each in units of itself."""
-    found = np.zeros((len(names), len(names)))
+    found, unit = np.zeros((len(names), len(names))), np.maximum(x, 20.0)
     mine = [name for name in names if name in problem.start]
     at = [names.index(name) for name in mine]
-    slopes = problem.coarse_slopes(mine, x[at]) * unit[at]
+    slopes = problem.slopes(mine, x[at], COARSE[0]) * unit[at]
     found[np.ix_(at, at)] = slopes.T @ slopes
     return found
 

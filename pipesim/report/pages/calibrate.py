@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 
 from rich.console import Console
@@ -11,35 +12,60 @@ from pipesim.report.text.console import paint, width_of
 from pipesim.report.text.layout import columns, field, wrap
 from pipesim.report.text.words import NONE, count, listed, number
 
+_LIMIT = "--time-limit SECONDS gives it more time, --recordings N fewer recordings"
+_WORSE = "Keep the base profile for these, or give more recordings of different sizes"
 
-def paint_calibration(console: Console, report: CalibrationReport) -> None:
+
+def paint_calibration(console: Console, report: CalibrationReport, *, verbose: bool = False) -> None:
     """Write the report."""
-    paint(console, calibration_lines(report, width_of(console)))
+    paint(console, calibration_lines(report, width_of(console), verbose=verbose))
 
 
-def calibration_lines(report: CalibrationReport, width: int) -> list[str]:
-    """The report in lines of at most ``width`` cells."""
+def calibration_lines(report: CalibrationReport, width: int, *, verbose: bool = False) -> list[str]:
+    """The report in lines of at most ``width`` cells; ``verbose``: with every value that is assumed."""
     lines = wrap(f"{report.profile}   {report.device}, on top of the profile {report.base}", width)
-    held = f"{count(report.left_out, 'recording')} held out" if report.left_out else ""
     if report.inputs:
-        lines += [
-            "",
-            *field("fitted to", [part for part in (count(len(report.inputs), "recording"), held) if part], width),
-        ]
+        lines += ["", *field("fitted to", _inputs(report), width)]
+    if report.ended:
+        lines += ["", *wrap(f"{report.ended}: the values are the best so far. {_LIMIT}", width, "  ", "  ")]
+    if report.residuals:
+        lines += ["", *_residuals(report, width)]
+    if worse := [each.quantity for each in report.residuals if each.median_after > each.median_before]:
+        lines += ["", *wrap(f"warning: larger errors than before, {listed(worse)}. {_WORSE}", width, "  ", "  ")]
     known = [each for each in report.values if each.state is not ValueState.ASSUMED]
     if known:
         lines += ["", *_table(known, width, "estimate" if report.kernel else "base")]
     if report.kernel:
         lines += ["", *field("the rest", [f"is that of {report.base}, or an estimate from instructions"], width)]
     else:
-        lines += ["", *_assumed(report.values, width)]
-    if report.residuals:
-        lines += ["", *_residuals(report, width)]
+        lines += ["", *(_assumed(report.values, width) if verbose else _groups(report, width))]
     if report.proposals is not None:
         lines += ["", *_proposals(report, width)]
     if report.written:
         lines += ["", *wrap(f"wrote {report.written}", width)]
     return lines
+
+
+def _inputs(report: CalibrationReport) -> list[str]:
+    """How many recordings were fitted, and why others were not."""
+    others = (
+        (report.left_out, "held out"),
+        (report.not_chosen, "not needed (--recordings 0 fits all)"),
+        (report.repeated, "given twice, counted once"),
+    )
+    counted = [f"{count(number, 'recording')} {why}" for number, why in others if number]
+    return [count(len(report.inputs), "recording"), *counted]
+
+
+def _groups(report: CalibrationReport, width: int) -> list[str]:
+    """How many values of each group are kept from the base profile."""
+    names = [each.name for each in report.values if each.state is ValueState.ASSUMED]
+    if not names:
+        return field("assumed", ["nothing: every value is determined"], width)
+    groups = Counter(name.split("/")[0] + "/" if "/" in name else name.split(".")[0] + "." for name in names)
+    parts = [f"{group} {number(size)}" for group, size in sorted(groups.items())]
+    kept = f"{count(len(names), 'value')} of {report.base} that the recordings do not determine (-v lists them)"
+    return [*field("assumed", [kept], width), *field("", parts, width)]
 
 
 def _table(values: Sequence[CalibratedValue], width: int, before: str) -> list[str]:

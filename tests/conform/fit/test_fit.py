@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 import pytest
 
-from pipesim.conform.fit.observation import RunObservation, observe
+from pipesim.answers import calibrate_workers
+from pipesim.answers.calibrate_workers import FitWorkers
+from pipesim.conform.fit.observation import RunObservation, Vector, observe
+from pipesim.conform.fit.problem import FitProblem, least
 from pipesim.conform.fit.propose import propose
-from pipesim.conform.fit.solve import FitProblem, fit_profile, least
+from pipesim.conform.fit.solve import fit_profile
 from pipesim.conform.quantities import QuantityKind, QuantityName
 from pipesim.targets import find
 from pipesim.timed.profile import Profile, load_profile
@@ -47,6 +50,31 @@ def test_known_constants_are_recovered() -> None:
         assert off < 0.3 * abs(each.base - TRUE[each.name]), each
     before, after = (max(max(abs(each)) for each in off) for off in (fit.before, fit.after))
     assert after < 2 < 5 < before
+
+
+def test_a_fit_takes_few_simulations() -> None:
+    """Slopes take one simulation for each value and observation, and are taken a few times only."""
+    problem = FitProblem(observations(device(**TRUE), RINGS[:2] * 8), BASE)
+    asked = [0]
+
+    def counting(parts: Sequence[tuple[int, Profile]]) -> list[Vector]:
+        asked[0] += len(parts)
+        return [problem.observations[n].deviations(profile) for n, profile in parts]
+
+    with problem.evaluated_by(counting):
+        fit_profile(problem)
+    assert len(problem.start) > 15
+    assert asked[0] < 12 * len(problem.observations) * len(problem.start)
+
+
+def test_processes_find_what_this_one_finds(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(calibrate_workers, "_WORTH_PROCESSES", 2)
+    found = observations(BASE, RINGS[:2])
+    asked = [(n, device(**{"copy.issue": issue})) for n in (0, 1) for issue in (100, 200, 300)]
+    with FitWorkers(found, BASE, jobs=2) as workers:
+        by_processes = workers(asked)
+    here = [found[n].deviations(profile) for n, profile in asked]
+    assert [each.tolist() for each in by_processes] == [each.tolist() for each in here]
 
 
 def test_nothing_changes_if_the_base_is_right() -> None:
@@ -92,7 +120,7 @@ def test_a_value_that_the_profile_lacks_is_fitted_with_what_is_taken_for_it() ->
     assert problem.profile(["new/work.cycles"], [7.0]).values["new/work.cycles"] == 7  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize(("name", "smallest"), [("copy.bytes_per_kcycle", 1), ("wait.poll", 1), ("copy.issue", 0)])
+@pytest.mark.parametrize(("name", "smallest"), [("copy.bytes_per_kcycle", 1), ("wait.poll", 1), ("clock.tensor_permille", 1), ("copy.issue", 0)])
 def test_a_divisor_is_never_zero(name: str, smallest: int) -> None:
     assert least(name) == smallest
     assert FitProblem([], BASE).profile([name], [-5.0]).values[name] == smallest  # type: ignore[arg-type]
