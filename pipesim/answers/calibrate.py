@@ -92,10 +92,20 @@ def _fit(problem: FitProblem, tell: Tell) -> tuple[ProfileFit, str]:
 def with_proposals(
     calibration: Calibration, problem: FitProblem, tell: Callable[[int, int], None]
 ) -> CalibrationReport:
-    """The report with the captures of pipesim's kernels that would determine what is only assumed."""
+    """The report with the captures of pipesim's kernels that would determine what is only assumed, or with the limit
+    that was reached before they were known.
+    """
+    if calibration.report.ended:
+        return replace(calibration.report, no_proposals=calibration.report.ended)
     wanted = [each.name for each in calibration.report.values if each.state is ValueState.ASSUMED]
-    with FitWorkers(problem.observations, problem.base) as workers, problem.evaluated_by(workers):
-        chosen, never = propose(problem, wanted, list(candidates()), calibration.profile, tell, informed)
+    try:
+        with FitWorkers(problem.observations, problem.base) as workers, problem.evaluated_by(workers):
+            chosen, never = propose(problem, wanted, list(candidates()), calibration.profile, tell, informed)
+    except LimitReachedError as reached:
+        if reached.limit is not Limit.TIME:
+            raise
+        current().resume()
+        return replace(calibration.report, no_proposals=reached.in_words())
     return replace(calibration.report, proposals=chosen, never=never)
 
 

@@ -13,7 +13,7 @@ from pipesim.targets import find
 
 _LARGER = (1, 2, 4)  #: what a parameter of a candidate is multiplied with, or divided by
 _FULL = 132  #: CTAs of a launch on every SM
-_MOST_OPERATIONS = 2_000  #: of a candidate's program: it is simulated many times
+_MOST_OPERATIONS = 1_200  #: of a candidate's program: it is simulated many times
 _SAME_AS = {"shared_bytes": "own_bytes"}
 _FEW = 8  #: candidates that are not worth processes
 

@@ -81,9 +81,8 @@ def test_the_stored_traces_are_split_without_being_asked() -> None:
 def test_of_many_recordings_some_of_each_kernel_are_fitted() -> None:
     """Of all configurations of the stored traces: with programs that are not large, of one CTA and of many."""
     inputs = choose_inputs([trace_folder() / "h200"], each=3)
-    rings = replace(
-        inputs, files=tuple(e for e in inputs.files if e.meta.protocol in {"producer_consumer", "gemm_sm90"})
-    )
+    kernels = {"producer_consumer", "persistent_scheduler"}
+    rings = replace(inputs, files=tuple(each for each in inputs.files if each.meta.protocol in kernels))
     chosen = observations_of(rings, load_profile("h200"), lambda _: None)
     assert Counter(each.trace.meta.protocol for each in chosen) == dict.fromkeys(kernels, 3)
     assert max(sum(map(len, each.program.code)) for each in chosen) <= 1_500
@@ -141,6 +140,8 @@ def test_at_the_time_limit_the_best_so_far_is_the_answer(
     assert "the time limit of 5 s was reached: the values are the best so far" in said
     assert "error of" in said
     assert load_profile(str(out)).device == "NVIDIA H200"
+    answer = call("calibrate", mine, "--values", "arrive.issue,copy.issue", "--propose")
+    assert "captures that would determine more: unknown" in " ".join(answer.out.split())
     monkeypatch.setattr(EndedWorkers, "batches", 0)
     answer = call("calibrate", mine, "--values", "arrive.issue")
     assert (answer.code, "unknown: the time limit of 5 s was reached" in answer.err) == (3, True)

@@ -49,6 +49,7 @@ class CalibrationReport:
 
     ``inputs``: the recordings by name; ``left_out``: how many were not read because the split holds them out,
     ``repeated`` because they were given already, ``not_chosen`` because enough others of their kernels were.
+    ``no_proposals``: why those that were asked for are not known.
     ``ended``: what ended the fit before it was done, "" if nothing did: the values are the best so far.
     ``proposals``: captures that would determine values, and ``never``: values that none of those tried determines;
     None if they were not asked for. ``written``: the file, "" if none. ``kernel``: whose work was measured, in place of
@@ -69,6 +70,7 @@ class CalibrationReport:
     repeated: int = 0
     not_chosen: int = 0
     ended: str = ""
+    no_proposals: str = ""
 
     @property
     def determined(self) -> int:

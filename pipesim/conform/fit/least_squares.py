@@ -15,7 +15,7 @@ from pipesim.conform.fit.observation import Vector
 from pipesim.conform.fit.problem import FINE, FitProblem, least
 
 _ROUNDS, _COARSE_ROUNDS = 16, 8  #: of least squares: deviations that are simulated
-_FRESH = 30  #: observations whose slopes are taken again after a step: all of a few for several times, none of many
+_FRESH = 24  #: observations whose slopes are taken again after a step: all of a few for several times, none of many
 _PULL = 0.3  #: deviations that a value counts for which is off its base by all of itself: what nothing determines stays
 
 

@@ -78,11 +78,12 @@ class FitProblem:
         parts = [found[number * at : number * (at + 1)] for at in range(len(profiles))]
         return [np.concatenate(part) if part else np.zeros(0) for part in parts]
 
-    def slopes(self, names: Sequence[str], x: Vector, part: float = FINE) -> Vector:
+    def slopes(self, names: Sequence[str], x: Vector, part: float = FINE, *, one_sided: bool = False) -> Vector:
         """The change of each deviation for one cycle of each value, over ``part`` of the value: towards longer times,
-        so that what is not waited for yet is seen. A large part of few observations is taken to both sides.
+        so that what is not waited for yet is seen. A large part of few observations is taken to both sides, unless it
+        is to be ``one_sided``.
         """
-        both = part != FINE and len(self.observations) <= _MOST_TO_BOTH_SIDES
+        both = not one_sided and part != FINE and len(self.observations) <= _MOST_TO_BOTH_SIDES
         here = self.profile(names, x)
         asked = [(n, here) for n in range(len(self.observations))]
         ends: list[tuple[int, int]] = []  # of each value

@@ -104,7 +104,7 @@ def _information(problem: FitProblem, names: Sequence[str], x: Vector) -> Vector
     found, unit = np.zeros((len(names), len(names))), np.maximum(x, 20.0)
     mine = [name for name in names if name in problem.start]
     at = [names.index(name) for name in mine]
-    slopes = problem.slopes(mine, x[at], COARSE[0]) * unit[at]
+    slopes = problem.slopes(mine, x[at], COARSE[0], one_sided=True) * unit[at]
     found[np.ix_(at, at)] = slopes.T @ slopes
     return found
 

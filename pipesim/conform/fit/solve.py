@@ -22,6 +22,7 @@ from pipesim.timed.profile import Profile
 _GOOD = 0.03  #: of the loss for each deviation: a quarter of what is expected of the sigmas, so nothing is looked for
 _TRIES = 20  #: random points at each distance from a solution
 _MOST_LOOKS = 100  #: the same, of all observations together
+_AGAIN = 60  #: observations whose slopes are taken again where fewer values are fitted: of many not each time
 _MOST_TURNS = 8  #: how often slopes over small parts are taken
 _HELPS = 0.98  #: of the loss before: a turn that leaves more was the last
 _REACHES = (4.0, 2.0, 1.0)  #: standard deviations that these are away
@@ -96,16 +97,19 @@ def fit_profile(
     kept, x, slopes = [names[n] for n in at], base[at], slopes[:, at]
     so_far.begin(kept, x, slopes)
     x, slopes = _first(problem, kept, x, slopes, so_far, tell)
+    again = _AGAIN // max(1, len(problem.observations))
+    checked = _slopes(problem, kept, x)
     while True:
-        checked = _slopes(problem, kept, x)
         off = problem.together(problem.profile(kept, x))
         at = determined(checked, off, kept, x, known=False)
         if len(at) == len(kept):
             break
-        kept, x, slopes = [kept[n] for n in at], x[at], slopes[:, at]
-        so_far.begin(kept, x, checked[0][:, at])
+        kept, x, slopes, checked = [kept[n] for n in at], x[at], slopes[:, at], [one[:, at] for one in checked]
+        so_far.begin(kept, x, checked[0])
         tell(f"fitting {len(kept)} of {len(names)} values")
         x, slopes = descend(problem, kept, x, slopes, FINE, so_far.seen)
+        if again > 0:
+            again, checked = again - 1, _slopes(problem, kept, x)
     return _fitted(problem, kept, x, spread(checked, off, kept, known=False), so_far.first)
 
 

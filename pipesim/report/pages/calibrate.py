@@ -39,6 +39,8 @@ def calibration_lines(report: CalibrationReport, width: int, *, verbose: bool = 
         lines += ["", *field("the rest", [f"is that of {report.base}, or an estimate from instructions"], width)]
     else:
         lines += ["", *(_assumed(report.values, width) if verbose else _groups(report, width))]
+    if report.no_proposals:
+        lines += ["", *wrap(f"captures that would determine more: unknown, {report.no_proposals}", width, "  ", "    ")]
     if report.proposals is not None:
         lines += ["", *_proposals(report, width)]
     if report.written:
