@@ -22,7 +22,7 @@ from pipesim.timed.profile import Profile
 _GOOD = 0.03  #: of the loss for each deviation: a quarter of what is expected of the sigmas, so nothing is looked for
 _TRIES = 20  #: random points at each distance from a solution
 _MOST_LOOKS = 100  #: the same, of all observations together
-_AGAIN = 60  #: observations whose slopes are taken again where fewer values are fitted: of many not each time
+_AGAIN = 40  #: observations whose slopes are taken again where fewer values are fitted: of many not each time
 _MOST_TURNS = 8  #: how often slopes over small parts are taken
 _HELPS = 0.98  #: of the loss before: a turn that leaves more was the last
 _REACHES = (4.0, 2.0, 1.0)  #: standard deviations that these are away
