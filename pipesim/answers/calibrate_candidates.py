@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from pipesim.answers.spread import processors, spread
 from pipesim.conform.fit.observation import Vector
-from pipesim.conform.fit.propose import Question, information_of, one_by_one
+from pipesim.conform.fit.propose import CandidateQuestion, information_of, one_by_one
 from pipesim.errors import ConfigurationError, ParameterError, UsageError
 from pipesim.model.program import Program
 from pipesim.targets import find
@@ -18,7 +18,7 @@ _SAME_AS = {"shared_bytes": "own_bytes"}
 _FEW = 8  #: candidates that are not worth processes
 
 
-def informed(questions: Sequence[Question], tell: Callable[[int, int], None]) -> list[Vector | None]:
+def informed(questions: Sequence[CandidateQuestion], tell: Callable[[int, int], None]) -> list[Vector | None]:
     """What each candidate's capture would say, computed on all processors."""
     if len(questions) <= _FEW:
         return one_by_one(questions, tell)
@@ -31,7 +31,7 @@ def informed(questions: Sequence[Question], tell: Callable[[int, int], None]) ->
     return spread(questions, information_of, _nothing, over, processors())
 
 
-def _nothing(_asked: Question, _error: BaseException) -> None:
+def _nothing(_asked: CandidateQuestion, _error: BaseException) -> None:
     """Of a candidate whose process died, as of too little memory: it is not proposed."""
 
 

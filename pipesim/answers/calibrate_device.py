@@ -8,7 +8,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from pipesim.answers.calibrate import Calibration, calibrate
-from pipesim.answers.calibrate_inputs import Inputs, Recording, Tell
+from pipesim.answers.calibrate_inputs import Inputs, RecordedFile, Tell
 from pipesim.answers.evidence import captured
 from pipesim.timed.profile import Profile
 from pipesim.trace.files import write_trace
@@ -38,7 +38,7 @@ def calibrate_device(base: Profile, name: str, tell: Tell = lambda _: None) -> C
     return found
 
 
-def _recorded(folder: Path, sms: int, tell: Tell) -> Iterator[Recording]:
+def _recorded(folder: Path, sms: int, tell: Tell) -> Iterator[RecordedFile]:
     """The rings, captured into the folder."""
     from hwkernels.capture import CaptureRequest, TwinSubject
 
@@ -52,4 +52,4 @@ def _recorded(folder: Path, sms: int, tell: Tell) -> Iterator[Recording]:
         path = folder / f"ring-{number}.parquet"
         write_trace(trace, path)
         label = f"captured ring {stages} x {nbytes}, {warps} warps, work {work}, {ctas or sms} CTAs"
-        yield Recording(label, path, trace.meta)
+        yield RecordedFile(label, path, trace.meta)

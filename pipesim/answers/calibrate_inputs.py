@@ -15,7 +15,7 @@ from pipesim.errors import EvidenceError, ForeignFileError
 from pipesim.model.ending import Ending
 from pipesim.targets import find
 from pipesim.timed.profile import Profile
-from pipesim.trace.files import read_meta, read_trace
+from pipesim.trace.files import TRACE, read_meta, read_trace
 from pipesim.trace.schema import READ_FROM, TraceMeta
 from pipesim.trace.split import FILE, Split, SplitPart, read_split
 
@@ -25,7 +25,7 @@ _MOST_OPERATIONS = 1_500  #: of a program that is chosen among others: it is sim
 
 
 @dataclass(frozen=True)
-class Recording:
+class RecordedFile:
     """A trace file that may be fitted. ``label``: what a profile calls it."""
 
     label: str
@@ -41,7 +41,7 @@ class Inputs:
     that are not traces. ``each``: how many of a kernel are fitted, 0 for all.
     """
 
-    files: tuple[Recording, ...]
+    files: tuple[RecordedFile, ...]
     left_out: int
     repeated: int = 0
     foreign: tuple[Path, ...] = ()
@@ -69,7 +69,8 @@ def choose_inputs(paths: Sequence[Path], *, split: bool = True, each: int = 0) -
             if named:
                 raise unusable(path)
             continue
-        digest = hashlib.sha256(path.read_bytes()).digest()
+        with TRACE.open(path) as file:
+            digest = hashlib.sha256(file.read()).digest()
         if digest in seen:
             repeated += 1
             continue
@@ -78,7 +79,7 @@ def choose_inputs(paths: Sequence[Path], *, split: bool = True, each: int = 0) -
         if known is not None and known.of_trace(meta) is not SplitPart.FIT:
             left_out += 1
             continue
-        found.append(Recording(f"{path.parent.name}/{path.name}", path, meta))
+        found.append(RecordedFile(f"{path.parent.name}/{path.name}", path, meta))
     if not found:
         raise EvidenceError(
             "there is no recording to fit a profile to",
@@ -130,11 +131,11 @@ def observations_of(inputs: Inputs, base: Profile, tell: Tell) -> tuple[RunObser
     return tuple(sorted(found, key=lambda each: place[each.label]))
 
 
-def _of_kernel(recordings: Sequence[Recording], most: int, base: Profile) -> list[RunObservation]:
+def _of_kernel(recordings: Sequence[RecordedFile], most: int, base: Profile) -> list[RunObservation]:
     """``most`` of these, 0 for all."""
     some = 0 < most < len(recordings)
     found: list[RunObservation] = []
-    large: list[tuple[int, Recording]] = []
+    large: list[tuple[int, RecordedFile]] = []
     for each in _evenly(recordings) if some else recordings:
         if some and len(found) == most:
             break
@@ -150,20 +151,20 @@ def _of_kernel(recordings: Sequence[Recording], most: int, base: Profile) -> lis
     return found + (_of_kernel([each for _, each in large[: most - len(found)]], 0, base) if some else [])
 
 
-def _evenly(recordings: Sequence[Recording]) -> list[Recording]:
+def _evenly(recordings: Sequence[RecordedFile]) -> list[RecordedFile]:
     """In an order of which each beginning lies evenly: launches of one, some and many CTAs take turns, and among these
     the configurations in the order of their names.
     """
-    by_size: dict[int, list[Recording]] = defaultdict(list)
+    by_size: dict[int, list[RecordedFile]] = defaultdict(list)
     for each in sorted(recordings, key=lambda each: each.path.name):
         by_size[min((each.meta.grid or 1).bit_length() // 4, 2)].append(each)
     turns = [_halved(by_size[size]) for size in sorted(by_size)]
     return [each for turn in zip_longest(*turns) for each in turn if each is not None]
 
 
-def _halved(recordings: Sequence[Recording]) -> list[Recording]:
+def _halved(recordings: Sequence[RecordedFile]) -> list[RecordedFile]:
     """The middle one, then those in the middle of both halves, and so on."""
-    found: list[Recording] = []
+    found: list[RecordedFile] = []
     parts = [recordings]
     while parts:
         found += [part[len(part) // 2] for part in parts if part]

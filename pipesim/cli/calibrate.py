@@ -17,13 +17,13 @@ if TYPE_CHECKING:
     from pipesim.answers.calibrate_inputs import Inputs
     from pipesim.answers.views.calibrate import CalibrationReport
 
-_RECORDINGS = 4  #: of a kernel that are fitted: a fit takes hundreds of simulations of each
+_RECORDINGS = 3  #: of a kernel that are fitted: a fit takes hundreds of simulations of each
 
 
 def _count(text: str) -> int:
     """A number, 0 or more."""
     if not text.isascii() or not text.isdigit() or len(text) > 9:
-        raise argparse.ArgumentTypeError(f"{text!r} is no number of recordings, 0 or more")
+        raise argparse.ArgumentTypeError(f"{text!r}: expected a number of recordings, 0 for all")
     return int(text)
 
 

@@ -33,7 +33,7 @@ class Proposal:
 
 
 @dataclass(frozen=True)
-class Question:
+class CandidateQuestion:
     """What a candidate is asked: what its times under ``profile`` would say of values ``names``."""
 
     label: str
@@ -43,10 +43,10 @@ class Question:
 
 
 #: Answers of :func:`information_of`; the function is called with how many questions are answered, and of how many.
-Inform = Callable[[Sequence[Question], Callable[[int, int], None]], Sequence[Vector | None]]
+Inform = Callable[[Sequence[CandidateQuestion], Callable[[int, int], None]], Sequence[Vector | None]]
 
 
-def information_of(asked: Question) -> Vector | None:
+def information_of(asked: CandidateQuestion) -> Vector | None:
     """What a capture of a candidate would say of the values, each in units of itself; None if nothing."""
     observation = observe(asked.label, asked.program, expected_trace(asked.program, asked.profile), asked.profile)
     if observation is None:
@@ -55,7 +55,7 @@ def information_of(asked: Question) -> Vector | None:
     return _information(one, asked.names, _values(asked.names, one, asked.profile))
 
 
-def one_by_one(questions: Sequence[Question], tell: Callable[[int, int], None]) -> list[Vector | None]:
+def one_by_one(questions: Sequence[CandidateQuestion], tell: Callable[[int, int], None]) -> list[Vector | None]:
     """The answers, in this process."""
     found = []
     for number, each in enumerate(questions):
@@ -77,7 +77,7 @@ def propose(
     x = _values(names, problem, profile)
     unit = np.maximum(x, 20.0)
     known = _information(problem, names, x) + np.eye(len(names)) / _LOOSE**2
-    answers = inform([Question(label, program, names, profile) for label, program in candidates], tell)
+    answers = inform([CandidateQuestion(label, program, names, profile) for label, program in candidates], tell)
     offered = [(label, more) for (label, _), more in zip(candidates, answers, strict=True) if more is not None]
     chosen: list[Proposal] = []
     open_names = [name for name in wanted if _is_open(known, names.index(name), x, unit)]

@@ -54,7 +54,7 @@ def test_known_constants_are_recovered() -> None:
 
 def test_a_fit_takes_few_simulations() -> None:
     """Slopes take one simulation for each value and observation, and are taken a few times only."""
-    problem = FitProblem(observations(device(**TRUE), RINGS[:1] * 13), BASE, frozenset(TRUE))
+    problem = FitProblem(observations(device(**TRUE), RINGS[:1] * 13), BASE, frozenset(TRUE) - {"work.issue"})
     asked = [0]
 
     def counting(parts: Sequence[tuple[int, Profile]]) -> list[Vector]:
@@ -63,7 +63,7 @@ def test_a_fit_takes_few_simulations() -> None:
 
     with problem.evaluated_by(counting):
         fit_profile(problem)
-    assert len(problem.start) == len(TRUE)
+    assert len(problem.start) == 3
     assert asked[0] < 12 * len(problem.observations) * len(problem.start)
 
 
