@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +12,7 @@ import pytest
 
 from pipesim.answers.sweep import configuration
 from pipesim.answers.sweep import sweep as module
-from pipesim.answers.sweep.configuration import Question, SweepPart, carry_out
+from pipesim.answers.sweep.configuration import Answer, Question, SweepPart, carry_out, digest_of
 from pipesim.answers.sweep.rank import metric_for, ranked, smallest
 from pipesim.answers.sweep.space import axes_of, configurations
 from pipesim.answers.sweep.sweep import Over, Sweep, Where, sweep
@@ -29,6 +29,7 @@ from pipesim.answers.views.sweep import (
 from pipesim.errors import ParameterError, ResultsFileError
 from pipesim.lang.protocol import Protocol
 from pipesim.model.program import Program
+from pipesim.model.strictness import Strictness
 from pipesim.pipelines import ProducerConsumerPipeline
 from pipesim.process.limits import Limit, LimitReachedError
 from pipesim.targets import find, target_of
@@ -154,14 +155,14 @@ class TestAnswers:
 
     def test_a_part_is_carried_out_in_another_process_as_here(self) -> None:
         here = sweep(of_ring(stages=[2, 3])).configurations[0]
-        assert carry_out(SweepPart((("stages", 2),), ring(2).flatten()), Question(H200)) == here
+        assert carry_out(SweepPart((("stages", 2),), ring(2).flatten()), Question(H200)).configuration == here
 
 
 class TestAnEndBeforeTheLast:
     def test_a_time_limit_leaves_what_is_known(self, monkeypatch: pytest.MonkeyPatch) -> None:
         tried = configuration.tried
 
-        def limited(params: Any, *rest: Any) -> Configuration:
+        def limited(params: Any, *rest: Any) -> Answer:
             if dict(params)["stages"] == 3:
                 raise LimitReachedError(Limit.TIME, 1)
             return tried(params, *rest)
@@ -176,7 +177,7 @@ class TestAnEndBeforeTheLast:
     def test_an_interruption_too(self, monkeypatch: pytest.MonkeyPatch) -> None:
         tried = configuration.tried
 
-        def interrupted(params: Any, *rest: Any) -> Configuration:
+        def interrupted(params: Any, *rest: Any) -> Answer:
             if dict(params)["stages"] == 2:
                 raise KeyboardInterrupt
             return tried(params, *rest)
@@ -194,17 +195,17 @@ class TestResultsFile:
         where = Where(results=tmp_path / "ring.jsonl")
         first = sweep(of_ring(stages=[1, 2], how=[0, 1, 2]), where)
         computed = []
-        tried = configuration.tried
+        judged = configuration._judged
 
-        def counted(params: Any, *rest: Any) -> Configuration:
-            computed.append(params)
-            return tried(params, *rest)
+        def counted(named: Any, *rest: Any) -> Configuration:
+            computed.append(named)
+            return judged(named, *rest)
 
-        monkeypatch.setattr(module, "tried", counted)
+        monkeypatch.setattr(configuration, "_judged", counted)
         again = sweep(of_ring(stages=[1, 2], how=[0, 1, 2]), where)
         assert (again, computed, again.reused) == (replace(first, reused=6), [], 6)
         more = sweep(of_ring(stages=[1, 2, 3], how=[0]), where)
-        assert computed == [(("stages", 3), ("how", 0))]
+        assert computed == [{"stages": 3, "how": 0}]
         assert more.configurations[:2] == (first.configurations[0], first.configurations[3])
 
     def test_a_line_that_was_cut_off_is_computed_again(self, tmp_path: Path) -> None:
@@ -223,8 +224,11 @@ class TestResultsFile:
             (lambda data: data.replace(b'"cycles":', b'"cycles":1', 1), "line 2 is damaged"),
             (lambda data: b"\x00" * len(data), "it has no whole line"),
             (lambda data: b"not of pipesim\n", "line 1 is damaged"),
-            (lambda data: signed(data, b'"version":1', b'"version":0'), "it is of version 0; this pipesim continues"),
-            (lambda data: signed(data, b'"protocol":"ring"', b'"protocol":"r"'), "its protocol was another one"),
+            (lambda data: signed(data, b'"version":2', b'"version":1'), "it is of version 1; this pipesim continues"),
+            (
+                lambda data: signed(data, b'"protocol":"ring"', b'"protocol":"r"'),
+                "the protocol: r in the file",
+            ),
             (lambda data: signed(data, b'"format":"pipesim-sweep",', b""), 'its first line has no "format"'),
             (lambda data: signed(data, b'"USABLE"', b'"GOOD"'), "line 2 does not hold a configuration"),
         ],
@@ -243,14 +247,73 @@ class TestResultsFile:
     def test_another_question_is_not_continued(self, tmp_path: Path) -> None:
         path = tmp_path / "ring.jsonl"
         sweep(of_ring(stages=[1, 2]), Where(results=path))
-        for other in (
-            replace(of_ring(stages=[1, 2]), fixed={"tiles": 4}),
-            replace(of_ring(stages=[1, 2]), profile=load_profile("h100")),
-            replace(of_ring(stages=[1, 2]), prove=False),
-            of_ring(stages=[1, 2], how=[0, 1]),
+        asked = of_ring(stages=[1, 2])
+        slower = replace(H200, values=H200.values | {"wait.issue": 99})
+        for other, said in (
+            (replace(asked, fixed={"tiles": 4}), "the parameters with one value: none in the file, tiles=4 here"),
+            (replace(asked, profile=load_profile("h100")), "the latency profile: h200 in the file, h100 here"),
+            (replace(asked, profile=slower), "its latency profile had other values"),
+            (replace(asked, profile=replace(H200, sm_khz=1)), "its latency profile had other values"),
+            (replace(asked, prove=False), "whether each is proved (--no-proof): yes in the file, no here"),
+            (replace(asked, max_states=99), "the limit --max-states: 20000 in the file, 99 here"),
+            (replace(asked, max_steps=99), "the limit --max-steps: 2000000 in the file, 99 here"),
+            (replace(asked, ctas=2), "the CTAs of the launch (--ctas): none in the file, 2 here"),
+            (of_ring(stages=[1, 2], how=[0, 1]), "the swept parameters: stages in the file, how stages here"),
         ):
-            with pytest.raises(ResultsFileError, match="cannot be continued"):
+            with pytest.raises(ResultsFileError, match="cannot be continued") as caught:
                 sweep(other, Where(results=path))
+            assert caught.value.cause == said
+
+    @pytest.mark.parametrize("rule", [field.name for field in fields(Strictness)])
+    def test_a_proof_without_a_rule_is_not_one_with_it(self, tmp_path: Path, rule: str) -> None:
+        path = tmp_path / "ring.jsonl"
+        asked = of_ring(stages=[1, 2])
+        sweep(asked, Where(results=path))
+        strict = replace(asked, target=asked.target.judging(Strictness(**{rule: True})))
+        with pytest.raises(ResultsFileError, match="cannot be continued") as caught:
+            sweep(strict, Where(results=path))
+        assert caught.value.cause == f"the optional rules: none in the file, --strict-{rule.replace('_', '-')} here"
+        again = sweep(strict, Where(results=path, force=True))
+        assert sweep(strict, Where(results=path)) == replace(again, reused=2)
+
+    def test_an_edit_is_seen_in_every_configuration_that_it_changes(self, tmp_path: Path) -> None:
+        """Also where the program of the default parameters, or of most configurations, stays as it was."""
+        where = Where(results=tmp_path / "ring.jsonl")
+
+        def edited(tiles: int, wrong: int) -> Sweep:
+            def ring_(stages: int = 1, how: int = 0) -> Protocol:
+                return ring(stages, wrong if stages == 2 and not how else how, tiles if stages == 3 else 12)
+
+            return Sweep(target_of(ring_), {"stages": [1, 2, 3, 60], "how": [0, 2]}, {}, H200)
+
+        sweep(edited(12, 0), where)
+        assert sweep(edited(12, 0), where).reused == 8
+        for change in (edited(20, 0), edited(20, 1)):
+            alone, kept = sweep(change), sweep(change, where)
+            assert (kept.configurations, kept.reused, kept.changed) == (alone.configurations, 7, 1)
+        assert (kept.conclusion, sweep(change, where).changed) == (Conclusion.WRONG, 0)
+
+    def test_where_its_text_is_does_not_matter(self, tmp_path: Path) -> None:
+        program = ring(2).flatten()
+        moved = replace(program, sources=tuple(f"elsewhere/{each}" for each in program.sources))
+        assert digest_of(moved) == digest_of(program)
+        assert digest_of(replace(program, smem_bytes=program.smem_bytes + 8)) != digest_of(program)
+        assert digest_of(program.judged(Strictness(proxies=True))) != digest_of(program)
+
+    def test_what_is_new_is_computed_first(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        """A sweep whose time is up again and again has more answers each time."""
+        where = Where(results=tmp_path / "ring.jsonl")
+        sweep(of_ring(stages=[1, 2]), where)
+        tried, order = configuration.tried, []
+
+        def noted(params: Any, *rest: Any) -> Answer:
+            order.append(dict(params)["stages"])
+            return tried(params, *rest)
+
+        monkeypatch.setattr(module, "tried", noted)
+        report = sweep(of_ring(stages=[1, 2, 3]), where)
+        assert order == [3, 1, 2]
+        assert [each.params["stages"] for each in report.configurations] == [1, 2, 3]
 
     def test_two_sweeps_do_not_write_one_file(self, tmp_path: Path) -> None:
         path = tmp_path / "ring.jsonl"

@@ -65,6 +65,32 @@ def test_the_report_and_its_files(call: Call, tmp_path: Path) -> None:
     assert "results      3 read from the results file" in reused.out.splitlines()[5]
 
 
+def test_a_results_file_is_of_one_question(call: Call, ring: str) -> None:
+    line = ("sweep", ring, "-p", "stages=1,2", "--jobs", "1", "--results", "x.jsonl")
+    assert call(*line).code == 0
+    for more, said in (
+        (("--strict-proxies",), "the optional rules: none in the file, --strict-proxies here"),
+        (("--ctas", "2"), "the CTAs of the launch (--ctas): none in the file, 2 here"),
+        (("-p", "tiles=5"), "the parameters with one value: none in the file, tiles=5 here"),
+        (("-p", "tiles=5,6"), "the swept parameters: stages in the file, stages tiles here"),
+    ):
+        answer = call(*line, *more)
+        assert (answer.code, answer.error[0]) == (2, "pipesim: the results file x.jsonl cannot be continued")
+        assert said in answer.error[1]
+
+
+def test_a_configuration_that_was_edited_is_computed_again(call: Call, ring: str) -> None:
+    line = ("sweep", ring, "-p", "stages=1,2,3", "--jobs", "1", "--results", "x.jsonl")
+    before = call(*line)
+    path = Path(ring.partition(":")[0])
+    path.write_text(path.read_text().replace("if i < arrivals:", "if i < (arrivals if stages < 3 else 2):"))
+    after = call(*line)
+    assert (before.code, after.code) == (0, 1)
+    said = " ".join(after.out.split())
+    assert "results 2 read from the results file 1 computed again: the program is another one than when" in said
+    assert "stages=3: not correct: deadlock" in said
+
+
 def test_json_has_what_the_report_says(call: Call) -> None:
     answer = call(*PC, "-p", "stages=2,3", "--json")
     assert (answer.code, answer.json["exit_code"]) == (0, 0)

@@ -5,11 +5,14 @@ What goes wrong with it is part of its answer, so that none is lost from the swe
 
 from __future__ import annotations
 
+import hashlib
+import json
 import sys
 from collections.abc import Callable
 from concurrent.futures import BrokenExecutor
 from contextlib import redirect_stdout
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, is_dataclass, replace
+from enum import Enum
 from typing import assert_never
 
 from pipesim.answers.sweep.measure import MOST_STATES, MOST_STEPS, proof, resources_of, simulated, why_not
@@ -38,46 +41,82 @@ class Question:
 
 
 @dataclass(frozen=True)
+class Answer:
+    """A configuration and what it is an answer about.
+
+    ``program``: a hash of its program, "" where none could be made. ``reused``: it is from the results file, and its
+    program is still the same.
+    """
+
+    configuration: Configuration
+    program: str = ""
+    reused: bool = False
+
+
+@dataclass(frozen=True)
 class SweepPart:
     """One configuration, to be computed in any process: what is swept, and of what.
 
-    ``subject`` makes the program where it is computed; where it cannot be made there, it comes as ``program``.
+    ``subject`` makes the program where it is computed; where it cannot be made there, it is the program. ``kept``: the
+    answer that the results file has, to be used if the program is the same.
     """
 
     params: Params
     subject: Subject | Program
+    kept: Answer | None = None
 
     def build(self) -> Program:
         """Its program. Raises as ``Target.build`` does."""
         return self.subject if isinstance(self.subject, Program) else self.subject.program()
 
 
-def carry_out(part: SweepPart, asked: Question) -> Configuration:
+def carry_out(part: SweepPart, asked: Question) -> Answer:
     """The answer of one configuration, in a process of any kind. What a protocol prints goes to standard error."""
     with redirect_stdout(sys.stderr):
-        return tried(part.params, part.build, asked)
+        return tried(part.params, part.build, asked, part.kept)
 
 
-def tried(params: Params, build: Callable[[], Program], asked: Question) -> Configuration:
-    """Make the program, prove it and simulate it. LimitReachedError where the time of the whole sweep is used up."""
+def tried(params: Params, build: Callable[[], Program], asked: Question, kept: Answer | None = None) -> Answer:
+    """Make the program, prove it and simulate it, unless ``kept`` is the answer of the same program.
+
+    LimitReachedError where the time of the whole sweep is used up.
+    """
     named = dict(params)
+    digest = ""
     try:
-        return _judged(named, build, asked)
+        program = build()
+        digest = digest_of(program)
+        if kept is not None and kept.program == digest:
+            return replace(kept, reused=True)
+        return Answer(_judged(named, program, asked), digest)
     except UsageError as error:
-        return Configuration(named, Reached.REFUSED, error.fact)
+        refused = Answer(Configuration(named, Reached.REFUSED, error.fact), digest)
+        return replace(refused, reused=kept == refused)
     except LimitReachedError as reached:
         if reached.limit is Limit.TIME:
             raise
         current().resume()
-        return Configuration(named, Reached.FAILED, reached.in_words())
+        return Answer(Configuration(named, Reached.FAILED, reached.in_words()), digest)
     except MemoryError:
-        return Configuration(named, Reached.FAILED, "there is not enough memory")
+        return Answer(Configuration(named, Reached.FAILED, "there is not enough memory"), digest)
     except Exception as error:  # noqa: BLE001  # it is reported with its configuration, and the others go on
-        return failed(params, error)
+        return Answer(failed(params, error), digest)
 
 
-def _judged(named: dict[str, int], build: Callable[[], Program], asked: Question) -> Configuration:
-    program = build()
+def digest_of(program: Program) -> str:
+    """A hash of everything in a program but the source lines, which say no more than where its text is."""
+    values = [getattr(program, field.name) for field in fields(program) if field.name != "sources"]
+    return hashlib.sha256(json.dumps(values, default=_plain, sort_keys=True).encode()).hexdigest()
+
+
+def _plain(value: object) -> object:
+    if is_dataclass(value):
+        return [getattr(value, field.name) for field in fields(value)]
+    assert isinstance(value, Enum), f"a program has no field of type {type(value).__name__}"
+    return value.name
+
+
+def _judged(named: dict[str, int], program: Program, asked: Question) -> Configuration:
     resources = resources_of(program)
     ran = simulated(program, asked.profile, asked.max_steps)
     state, why = _state_of(ran.outcome, ran.why), ran.why

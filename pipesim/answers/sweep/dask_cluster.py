@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pipesim.answers.sweep.configuration import Question, SweepPart, carry_out, failed
+from pipesim.answers.sweep.configuration import Answer, Question, SweepPart, carry_out, failed
 from pipesim.answers.sweep.sweep import Over
 from pipesim.answers.sweep.version import version
 from pipesim.errors import MissingExtraError, UsageError
@@ -36,7 +36,7 @@ class DaskCluster:
             try:
                 for future in distributed.as_completed(futures, loop=client.loop):
                     part, error = futures[future], future.exception()
-                    over(part.params, future.result() if error is None else failed(part.params, error))
+                    over(part.params, future.result() if error is None else Answer(failed(part.params, error)))
             finally:
                 client.cancel(list(futures))
 

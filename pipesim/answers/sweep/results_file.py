@@ -1,8 +1,9 @@
 """The results file of a sweep: a line of JSON for each configuration that has an answer, written as soon as it has.
 
 The first line says what was asked. A sweep that asks the same goes on where the last one ended; a file of another
-question is refused. Each line has a checksum: the last one may be cut off, by a signal or a full disk, and is then
-dropped; any other damage is an error.
+question is refused. Each further line is the answer of one configuration and has a hash of its program: an answer of
+another program is not used, and of two lines of one configuration the last one counts. Each line has a checksum: the
+last one may be cut off, by a signal or a full disk, and is then dropped; any other damage is an error.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from io import FileIO
 from pathlib import Path
 from typing import Any
 
+from pipesim.answers.sweep.configuration import Answer
 from pipesim.answers.sweep.space import Params
 from pipesim.answers.views.sweep import Configuration, Reached, Resources, Times, WorkUnit
 from pipesim.bounds import MAX_PARAMETER, MAX_SWEEP_BYTES
@@ -24,11 +26,24 @@ from pipesim.errors import ResultsFileError
 from pipesim.inputs import InputKind
 
 FORMAT = "pipesim-sweep"
-VERSION = 1
+VERSION = 2
 _START_ANEW = "name another file, or add --force to start it again"
 RESULTS = InputKind("line of a results file", MAX_SWEEP_BYTES, ResultsFileError, _START_ANEW)
 #: States that another run would only repeat; what failed or was not reached is tried again.
 KEPT = frozenset(Reached) - {Reached.FAILED, Reached.NOT_REACHED}
+#: Members of the question whose names are not what a person would call them.
+_IN_WORDS = {
+    "pipesim": "the version of pipesim",
+    "protocol": "the protocol",
+    "profile": "the latency profile",
+    "swept": "the swept parameters",
+    "fixed": "the parameters with one value",
+    "ctas": "the CTAs of the launch (--ctas)",
+    "proved": "whether each is proved (--no-proof)",
+    "max_states": "the limit --max-states",
+    "max_steps": "the limit --max-steps",
+    "strict": "the optional rules",
+}
 
 
 class ResultsFile:
@@ -38,7 +53,7 @@ class ResultsFile:
         self._path = path
         self._question = {"format": FORMAT, "version": VERSION, **question}
         self._force = force
-        self.known: dict[Params, Configuration] = {}
+        self.known: dict[Params, Answer] = {}
 
     def __enter__(self) -> ResultsFile:
         """Read what is there. ResultsFileError for a file that is damaged, of another question, or in use."""
@@ -57,10 +72,10 @@ class ResultsFile:
     def __exit__(self, *_: object) -> None:
         self._file.close()
 
-    def keep(self, configuration: Configuration) -> None:
+    def keep(self, answer: Answer) -> None:
         """Write an answer, unless another run may have another one. ResultsFileError if the disk refuses."""
-        if configuration.state in KEPT:
-            self._write(_as_row(configuration))
+        if answer.configuration.state in KEPT:
+            self._write(_as_row(answer.configuration) | {"program": answer.program})
 
     def _opened(self) -> FileIO:
         try:
@@ -100,10 +115,10 @@ class ResultsFile:
         self._require_question(rows[0])
         for number, row in enumerate(rows[1:], 2):
             try:
-                found = _from_row(row)
+                found = Answer(_from_row(row), _text(row["program"]))
             except (AttributeError, KeyError, TypeError, ValueError) as error:
                 raise self._error(f"line {number} does not hold a configuration: {error}") from None
-            self.known[tuple(found.params.items())] = found
+            self.known[tuple(found.configuration.params.items())] = found
         return data[:end]
 
     def _row(self, line: bytes, number: int) -> Any:
@@ -119,12 +134,32 @@ class ResultsFile:
             raise self._error(f"it is of version {row.get('version')!r}; this pipesim continues version {VERSION}")
         for name, asked in self._question.items():
             if row.get(name) != asked:
-                raise self._error(f"its {name.replace('_', ' ')} was another one")
+                raise self._error(_difference(name, row.get(name), asked))
 
     def _error(self, cause: str) -> ResultsFileError:
         return ResultsFileError(
             f"the results file {self._path} cannot be continued", cause=cause, correction=_START_ANEW
         )
+
+
+def _difference(name: str, there: object, here: object) -> str:
+    """What differs in a file of another question: ``the swept parameters: stages work in the file, stages here``."""
+    if name == "profile_values":
+        return "its latency profile had other values"
+    words = _IN_WORDS.get(name, name.replace("_", " "))
+    return f"{words}: {_shown(there)} in the file, {_shown(here)} here"
+
+
+def _shown(value: object) -> str:
+    match value:
+        case None:
+            return "none"
+        case bool():
+            return "yes" if value else "no"
+        case list() | tuple():
+            return " ".join(map(str, value)) or "none"
+        case _:
+            return str(value)
 
 
 def _as_row(configuration: Configuration) -> dict[str, object]:
@@ -168,6 +203,12 @@ def _times(row: Any) -> Times:
         at_matrix=row["at_matrix"] is True,
         bound_by=str(row["bound_by"]),
     )
+
+
+def _text(value: object) -> str:
+    if not isinstance(value, str):
+        raise TypeError("a text is needed")
+    return value
 
 
 def _whole(value: object, least: int = 0) -> int:

@@ -12,7 +12,7 @@ from typing import Protocol
 
 from pipesim.answers.progress import SILENT, Progress
 from pipesim.answers.spread import spread
-from pipesim.answers.sweep.configuration import Question, SweepPart, carry_out, failed, tried
+from pipesim.answers.sweep.configuration import Answer, Question, SweepPart, carry_out, failed, tried
 from pipesim.answers.sweep.measure import MOST_STATES, MOST_STEPS
 from pipesim.answers.sweep.rank import WITHIN_PERMILLE, metric_for, ranked, smallest, unit_for
 from pipesim.answers.sweep.results_file import ResultsFile
@@ -22,14 +22,13 @@ from pipesim.answers.verify_parts import Subject
 from pipesim.answers.views.sweep import Configuration, Metric, Reached, SweepReport
 from pipesim.errors import ParameterError, PipesimError
 from pipesim.model.program import Program
-from pipesim.model.program_json import dumps
 from pipesim.process.limits import Limit, LimitReachedError
 from pipesim.process.watch import current
 from pipesim.protocols.catalog import BUILT_IN
 from pipesim.targets import Target
 from pipesim.timed.profile import Profile
 
-Over = Callable[[Params, Configuration], None]  #: called with each answer, as soon as there is one
+Over = Callable[[Params, Answer], None]  #: called with each answer, as soon as there is one
 
 
 class Workers(Protocol):
@@ -83,14 +82,16 @@ def sweep(asked: Sweep, where: Where | None = None, progress: Progress = SILENT)
     axes = _require(asked)
     every = configurations(axes)
     with _results(asked, where) as file:
-        known = {params: file.known[params] for params in every if params in file.known} if file else {}
-        rest = [params for params in every if params not in known]
-        found, ended = _computed(asked, where, rest, file, progress)
+        known = file.known if file else {}
+        new_first = sorted(every, key=known.__contains__)  # a sweep whose time is up again and again gets further
+        found, ended = _computed(asked, where, [(params, known.get(params)) for params in new_first], file, progress)
     answers = tuple(
-        known.get(params) or found.get(params) or Configuration(dict(params), Reached.NOT_REACHED, ended)
+        found[params].configuration if params in found else Configuration(dict(params), Reached.NOT_REACHED, ended)
         for params in every
     )
-    return _report(asked, axes, answers, reused=len(known), ended=ended)
+    reused = sum(each.reused for each in found.values())
+    changed = sum(params in known and not each.reused for params, each in found.items())
+    return _report(asked, axes, answers, reused=reused, changed=changed, ended=ended)
 
 
 def _require(asked: Sweep) -> dict[str, tuple[int, ...]]:
@@ -123,51 +124,46 @@ def _results(asked: Sweep, where: Where) -> Iterator[ResultsFile | None]:
 
 
 def _question(asked: Sweep) -> dict[str, object]:
-    """What a results file must agree in: all that the answers depend on, but for the values of the axes."""
+    """What a results file must agree in: all that the answers depend on, but for the values of the axes.
+
+    The program of each configuration is not among it: every line of the file has a hash of its own program.
+    """
     axes = axes_of(asked.axes)
-    profile = hashlib.sha256(repr(sorted(asked.profile.values.items())).encode()).hexdigest()
+    profile = asked.profile
+    numbers = [profile.version, profile.sms, profile.sm_khz, sorted(profile.values.items())]
     return {
         "pipesim": version(),
         "protocol": asked.target.name,
-        "program": _digest(asked, axes),
-        "profile": asked.profile.name,
-        "values_of_the_profile": profile,
+        "profile": profile.name,
+        "profile_values": hashlib.sha256(repr(numbers).encode()).hexdigest(),
         "swept": sorted(axes),
-        "fixed": sorted([name, value] for name, value in asked.fixed.items()),
+        "fixed": sorted(f"{name}={value}" for name, value in asked.fixed.items()),
         "ctas": asked.ctas,
-        "proof": [asked.max_states] if asked.prove else [],
+        "proved": asked.prove,
+        "max_states": asked.max_states if asked.prove else None,
         "max_steps": asked.max_steps,
+        "strict": list(asked.target.strictness.arguments()),
     }
-
-
-def _digest(asked: Sweep, axes: Mapping[str, tuple[int, ...]]) -> str:
-    """Of the program at the defaults, so that a protocol that was edited is another one; "" if there is none there.
-
-    An edit that only another configuration shows is not seen: the file of a sweep belongs to one text of a protocol.
-    """
-    for params in (dict(asked.fixed), *(dict(asked.fixed) | dict(each) for each in configurations(axes)[:8])):
-        try:
-            text = dumps(asked.target.build(params, grid=asked.ctas))
-        except PipesimError:
-            continue
-        return hashlib.sha256(text.encode()).hexdigest()
-    return ""
 
 
 # computing
 
 
 def _computed(
-    asked: Sweep, where: Where, rest: Sequence[Params], file: ResultsFile | None, progress: Progress
-) -> tuple[dict[Params, Configuration], str]:
-    """The answers of these, and what ended the sweep before the last of them ("" if nothing did)."""
-    found: dict[Params, Configuration] = {}
+    asked: Sweep,
+    where: Where,
+    rest: Sequence[tuple[Params, Answer | None]],
+    file: ResultsFile | None,
+    progress: Progress,
+) -> tuple[dict[Params, Answer], str]:
+    """The answers of these, each with what the results file has of it, and what ended the sweep ("" if nothing did)."""
+    found: dict[Params, Answer] = {}
     question = Question(asked.profile, asked.prove, asked.max_states, asked.max_steps)
     with progress.configurations(asked.target.name, len(rest)) as step:
 
-        def over(params: Params, answer: Configuration) -> None:
+        def over(params: Params, answer: Answer) -> None:
             found[params] = answer
-            if file is not None:
+            if file is not None and not answer.reused:
                 file.keep(answer)
             step(len(found), len(rest))
 
@@ -183,34 +179,36 @@ def _computed(
                 raise
             current().resume()
             return found, "interrupted"
-    interrupted = any(each.state is Reached.NOT_REACHED for each in found.values())
+    interrupted = any(each.configuration.state is Reached.NOT_REACHED for each in found.values())
     return found, "interrupted" if interrupted else ""
 
 
-def _compute(asked: Sweep, where: Where, rest: Sequence[Params], question: Question, over: Over) -> None:
+def _compute(
+    asked: Sweep, where: Where, rest: Sequence[tuple[Params, Answer | None]], question: Question, over: Over
+) -> None:
     spelling = asked.target.spelling
     if where.cluster is not None:
         parts = []
-        for params in rest:
-            made = _travelling(asked, params, question)
+        for params, kept in rest:
+            made = _travelling(asked, params, question, kept)
             if isinstance(made, SweepPart):
                 parts.append(made)
             else:
                 over(params, made)
         where.cluster.compute(parts, question, over)
     elif where.jobs > 1 and spelling:
-        parts = [SweepPart(params, _subject(asked, params)) for params in rest]
+        parts = [SweepPart(params, _subject(asked, params), kept) for params, kept in rest]
         spread(
             parts,
             partial(carry_out, asked=question),
-            lambda part, error: failed(part.params, error),
+            lambda part, error: Answer(failed(part.params, error)),
             lambda n: None,  # noqa: ARG005
             where.jobs,
-            lambda n, answer: over(rest[n], answer),
+            lambda n, answer: over(parts[n].params, answer),
         )
     else:
-        for params in rest:
-            over(params, tried(params, partial(_build, asked, params), question))
+        for params, kept in rest:
+            over(params, tried(params, partial(_build, asked, params), question, kept))
 
 
 def _build(asked: Sweep, params: Params) -> Program:
@@ -222,18 +220,24 @@ def _subject(asked: Sweep, params: Params) -> Subject:
     return Subject(asked.target.spelling, values, asked.ctas, asked.target.strictness)
 
 
-def _travelling(asked: Sweep, params: Params, question: Question) -> SweepPart | Configuration:
+def _travelling(asked: Sweep, params: Params, question: Question, kept: Answer | None) -> SweepPart | Answer:
     """A configuration for another machine: one of a file is made here, as the file is not there, or refused here."""
     if asked.target.spelling in BUILT_IN:
-        return SweepPart(params, _subject(asked, params))
+        return SweepPart(params, _subject(asked, params), kept)
     try:
-        return SweepPart(params, _build(asked, params))
+        return SweepPart(params, _build(asked, params), kept)
     except PipesimError:
-        return tried(params, partial(_build, asked, params), question)
+        return tried(params, partial(_build, asked, params), question, kept)
 
 
 def _report(
-    asked: Sweep, axes: dict[str, tuple[int, ...]], answers: tuple[Configuration, ...], *, reused: int, ended: str
+    asked: Sweep,
+    axes: dict[str, tuple[int, ...]],
+    answers: tuple[Configuration, ...],
+    *,
+    reused: int,
+    changed: int,
+    ended: str,
 ) -> SweepReport:
     metric = asked.metric or metric_for(answers)
     order = ranked(answers, metric)
@@ -253,6 +257,7 @@ def _report(
         smallest=smallest(order, asked.within_permille),
         within_permille=asked.within_permille,
         reused=reused,
+        changed=changed,
         interrupted=ended,
         assumed=asked.profile.assumed,
     )

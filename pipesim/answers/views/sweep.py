@@ -111,8 +111,8 @@ class SweepReport:
 
     ``axes``: the swept parameters with their values, in order; ``fixed``: the others that were given.
     ``configurations`` are in the order of the axes, the last changing fastest. ``chosen``: nobody asked for the metric.
-    ``proved``: each usable configuration is. ``reused``: so many come from the results file. ``interrupted``: a limit
-    or a signal ended the sweep.
+    ``proved``: each usable configuration is. ``reused``: so many come from the results file; ``changed``: so many are
+    in it, but of another program, and were computed again. ``interrupted``: a limit or a signal ended the sweep.
     """
 
     protocol: str
@@ -130,6 +130,7 @@ class SweepReport:
     smallest: Ranked | None
     within_permille: int
     reused: int = 0
+    changed: int = 0
     interrupted: str = ""
     assumed: tuple[str, ...] = ()
 

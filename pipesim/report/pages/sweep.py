@@ -28,6 +28,7 @@ from pipesim.report.text.words import NONE, count, listed, number, parameter, pe
 MOST_ROWS = 20  #: of the table: the best ones
 MOST_NOT_USABLE = 40  #: that are listed
 _MOST_VALUES = 6  #: of an axis that its heading lists one by one
+_CHANGED = "the program is another one than when the results file was written"
 _MARKS = {
     Conclusion.AGREES: GOOD, Conclusion.WRONG: BAD, Conclusion.UNKNOWN: UNSURE,
 }  # fmt: skip
@@ -61,8 +62,9 @@ def _head(report: SweepReport, width: int) -> list[str]:
     lines += ["", *field("simulation", [f"profile {report.profile} ({report.device})", proof], width)]
     chosen = why_metric(report)
     lines += field("ranked by", [metric_words(report), *([chosen] if chosen else [])], width)
-    if report.reused:
-        lines += field("results", [f"{number(report.reused)} read from the results file"], width)
+    kept = [f"{number(report.reused)} read from the results file"] * bool(report.reused)
+    kept += [f"{number(report.changed)} computed again: {_CHANGED}"] * bool(report.changed)
+    lines += field("results", kept, width) if kept else []
     if report.interrupted:
         lines += field("ended", [f"{report.interrupted}: {_missing(report)} not reached"], width)
     return lines
