@@ -94,8 +94,7 @@ class Target:
         ``grid``: CTAs of the launch, whole clusters; if None, one cluster, or what a flat program says. ``twice`` and
         ``most``: see ``Protocol.flatten``.
         """
-        if grid is not None and (type(grid) is not int or not 1 <= grid <= MAX_GRID):
-            raise ParameterError(f"a launch of {brief(grid)} CTAs", correction=f"use 1 to {MAX_GRID:,}")
+        require_grid(grid)
         given = dict(params or {})
         if self.program is None:
             program = self._flatten(given, twice=twice, most=most)
@@ -163,6 +162,12 @@ class Target:
                 correction="end it with: return p",
             )
         return protocol
+
+
+def require_grid(ctas: object) -> None:
+    """ParameterError for a number of CTAs that no launch has; None is one cluster, or what a flat program says."""
+    if ctas is not None and (type(ctas) is not int or not 1 <= ctas <= MAX_GRID):
+        raise ParameterError(f"a launch of {brief(ctas)} CTAs", correction=f"use 1 to {MAX_GRID:,}")
 
 
 def find(text: str, *, launch: str = "", sets: Sequence[str] = ()) -> Target:

@@ -17,10 +17,11 @@ from pipesim.api.given import Given, GivenProfile, at_least_one, profile_from, t
 from pipesim.api.result import VerdictResult
 from pipesim.errors import ParameterError
 from pipesim.export.documents import sweep_document
-from pipesim.export.sweep_table import sweep_csv
+from pipesim.export.sweep_table import column_names, sweep_csv
 from pipesim.report.pages.sweep import sweep_lines
 from pipesim.report.pictures.sweep_svg import sweep_svg
 from pipesim.report.sentences.sweep import sweep_sentence
+from pipesim.timed.profile import Profile
 from pipesim.trace.tables import Rows
 
 
@@ -78,15 +79,18 @@ class SweepResult(VerdictResult):
         return sweep_document(self.report)
 
     def _rows(self) -> Rows:
-        columns: dict[str, type] = dict.fromkeys(self.report.axes, int)
-        columns |= {"state": str, "why": str, "cycles": int, "period_millicycles": int, "smem_bytes": int}
-        return columns, [_row(each) for each in self.configurations]
+        types = {"state": str, "why": str, "cycles": int, "period_millicycles": int, "smem_bytes": int}
+        names = dict(zip(types, column_names(types, self.report.axes), strict=True))
+        columns: dict[str, type] = dict.fromkeys(self.report.axes, int) | {names[own]: types[own] for own in types}
+        rows = [
+            {**each.params, **{names[own]: value for own, value in _row(each).items()}} for each in self.configurations
+        ]
+        return columns, rows
 
 
 def _row(each: Configuration) -> dict[str, object]:
     times, resources = each.times, each.resources
     return {
-        **each.params,
         "state": each.state.value,
         "why": each.why,
         "cycles": times.cycles if times is not None else None,
@@ -127,6 +131,7 @@ def sweep(
         metric=_metric(by),
         prove=bool(prove),
         within_permille=WITHIN_PERMILLE if within is None else _permille(within),
+        profile_given="" if isinstance(profile, Profile) else str(profile),
     )
     where = Where(at_least_one("jobs", jobs), _cluster(dask), None if results is None else Path(results))
     return SweepResult(sweep_answer(asked, where))

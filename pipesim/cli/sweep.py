@@ -107,6 +107,7 @@ def _asked(options: argparse.Namespace) -> Sweep:
         max_states=MOST_STATES if options.max_states is None else options.max_states,
         max_steps=MOST_STEPS if options.max_steps is None else options.max_steps,
         within_permille=round(10 * options.within),
+        profile_given=options.profile or "h100",
     )
 
 

@@ -4,13 +4,21 @@ from __future__ import annotations
 
 import csv
 import io
+from collections.abc import Iterable
 
 from pipesim.answers.views.sweep import Configuration, SweepReport
 
-_COLUMNS = (
-    "state", "why", "rank", "off_permille", "cycles", "period_millicycles", "work", "unit", "limited_by",
-    "limited_role", "limited_group", "waits_permille", "smem_bytes", "registers", "threads",
+COLUMNS = (
+    "state", "why", "rank", "off_permille", "cycles", "period_millicycles", "iterations", "work_amount", "work_unit",
+    "limited_by", "limited_role", "limited_group", "waits_permille", "smem_bytes", "registers", "threads",
 )  # fmt: skip
+_PREFIX = "sweep."  #: with a dot no parameter can have the name
+
+
+def column_names(names: Iterable[str], parameters: Iterable[str]) -> list[str]:
+    """The names of columns beside those of swept parameters; ``sweep.NAME`` where a parameter has the same name."""
+    taken = set(parameters)
+    return [f"{_PREFIX}{name}" if name in taken else name for name in names]
 
 
 def sweep_csv(report: SweepReport) -> str:
@@ -18,7 +26,7 @@ def sweep_csv(report: SweepReport) -> str:
     ranks = {id(each.configuration): (n, each.off_permille) for n, each in enumerate(report.ranked, 1)}
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    writer.writerow([*report.axes, *_COLUMNS])
+    writer.writerow([*report.axes, *column_names(COLUMNS, report.axes)])
     for each in report.configurations:
         writer.writerow([*each.params.values(), *_row(each, *ranks.get(id(each), ("", "")))])
     return text.getvalue()
@@ -31,10 +39,10 @@ def _row(each: Configuration, rank: int | str, off: int | str) -> list[object]:
 def _times(each: Configuration) -> tuple[object, ...]:
     times = each.times
     if times is None:
-        return ("",) * 8
+        return ("",) * 9
     limit = times.limited_by
     by = ("",) * 4 if limit is None else (limit.limit.name.lower(), limit.role, limit.group, limit.waits_permille)
-    return (times.cycles, times.period_millicycles, times.work, times.unit.name.lower(), *by)
+    return (times.cycles, times.period_millicycles, times.iterations, times.work, times.unit.name.lower(), *by)
 
 
 def _resources(each: Configuration) -> tuple[object, ...]:

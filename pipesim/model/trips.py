@@ -27,6 +27,18 @@ def waits_per_trip(program: Program) -> int:
     return max(1, waits(program.code[agent][begins[-2] : begins[-1]]))
 
 
+def iterations(program: Program) -> int:
+    """Iterations of the loop that a period is of: those of the last agent of the first CTA that waits, 0 without one.
+
+    Its waits where there is no common loop, as a period is then the time from one wait to the next.
+    """
+    agent = last_waiting(program)
+    if agent is None:
+        return 0
+    begins = common_trips(program).get(agent, [])
+    return len(begins) if len(begins) > 1 else waits(program.code[agent])
+
+
 def waits(code: Sequence[Operation]) -> int:
     """The waits for a phase of an mbarrier among these operations."""
     return sum(1 for op in code if op[0] in PARITY_WAITS)

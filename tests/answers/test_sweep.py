@@ -13,11 +13,12 @@ import pytest
 from pipesim.answers.sweep import configuration
 from pipesim.answers.sweep import sweep as module
 from pipesim.answers.sweep.configuration import Answer, Question, SweepPart, carry_out, digest_of
-from pipesim.answers.sweep.rank import metric_for, ranked, smallest
+from pipesim.answers.sweep.rank import METRIC, comparable, ranked, smallest
 from pipesim.answers.sweep.space import axes_of, configurations
 from pipesim.answers.sweep.sweep import Over, Sweep, Where, sweep
 from pipesim.answers.views.conclusion import Conclusion
 from pipesim.answers.views.sweep import (
+    Comparable,
     Configuration,
     Metric,
     Reached,
@@ -376,7 +377,7 @@ class TestRank:
         times = Times(**({"cycles": cycles, "period_millicycles": None, "work": 100, "unit": WorkUnit.BYTES} | more))
         return Configuration({"n": name}, Reached.USABLE, resources=Resources(smem, 32, 0), times=times)
 
-    def names(self, found: Sequence[Configuration], metric: Metric) -> list[tuple[int, int]]:
+    def names(self, found: Sequence[Configuration], metric: Metric) -> list[tuple[int, int | None]]:
         return [(each.configuration.params["n"], each.off_permille) for each in ranked(found, metric)]
 
     def test_lower_is_better_and_of_equals_the_smaller_is(self) -> None:
@@ -394,17 +395,80 @@ class TestRank:
         found = [self.made(0, 100), self.made(1, 150, work=300)]
         assert self.names(found, Metric.THROUGHPUT) == [(1, 0), (0, 1000)]
 
+    def test_of_nothing_no_ratio_is_made(self) -> None:
+        found = [self.made(0, 100), self.made(1, 100, work=0)]
+        assert self.names(found, Metric.THROUGHPUT) == [(0, 0), (1, None)]
+        assert smallest(ranked(found, Metric.THROUGHPUT), 10**6) == ranked(found, Metric.THROUGHPUT)[0]
+        assert self.names([self.made(0, 100), self.made(1, 0)], Metric.RUN) == [(1, 0), (0, None)]
+        assert self.names([self.made(0, 100, work=0), self.made(1, 50, work=0)], Metric.THROUGHPUT) == [(0, 0), (1, 0)]
+
     def test_periods_exist_only_where_there_is_one(self) -> None:
         found = [self.made(0, 100, period_millicycles=5), self.made(1, 50)]
         assert self.names(found, Metric.PERIOD) == [(0, 0)]
 
     def test_the_metric_is_one_that_can_be_compared(self) -> None:
-        steady = self.made(0, 100, period_millicycles=5)
-        assert metric_for([steady, steady]) is Metric.PERIOD
-        assert metric_for([steady, self.made(1, 50)]) is Metric.RUN
-        assert metric_for([steady, self.made(1, 50, work=101)]) is Metric.THROUGHPUT
-        not_usable = replace(self.made(1, 50, work=101), state=Reached.REFUTED)
-        assert metric_for([steady, not_usable]) is Metric.PERIOD
+        steady = self.made(0, 100, period_millicycles=5, iterations=8)
+        unrolled = self.made(1, 100, period_millicycles=10, iterations=4)
+        refuted = replace(self.made(1, 50, work=101), state=Reached.REFUTED)
+        idle = self.made(2, 100, work=0)
+        steady_idle, longer = (self.made(2, 100, work=0, period_millicycles=5, iterations=n) for n in (8, 16))
+        for found, common, metric in (
+            ([steady, steady], Comparable.PERIODS, Metric.PERIOD),
+            ([steady, unrolled], Comparable.OTHER_ITERATIONS, Metric.RUN),
+            ([steady, self.made(1, 50)], Comparable.NOT_STEADY, Metric.RUN),
+            ([steady, self.made(1, 50, work=101)], Comparable.OTHER_WORK, Metric.THROUGHPUT),
+            ([steady, self.made(1, 50, unit=WorkUnit.MATRIX)], Comparable.OTHER_WORK, Metric.THROUGHPUT),
+            ([steady, refuted], Comparable.PERIODS, Metric.PERIOD),
+            ([idle, idle], Comparable.NO_WORK, Metric.RUN),
+            ([steady_idle, longer], Comparable.NO_WORK, Metric.RUN),
+            ([steady_idle, steady_idle], Comparable.PERIODS, Metric.PERIOD),
+        ):
+            assert (comparable(found), METRIC[comparable(found)]) == (common, metric)
+
+    def test_an_iteration_of_two_tiles_is_not_compared_with_one_of_one(self) -> None:
+        """Both kernels do the same work, in runs of almost the same length."""
+        fixed = {"tiles": 1, "k_iters": 64}
+        report = sweep(Sweep(find("gemm_sm90"), {"k_group_size": (1, 2)}, fixed, H200, prove=False))
+        times = [each.times for each in report.configurations if each.times is not None]
+        assert [each.iterations for each in times] == [64, 32]
+        periods = [each.period_millicycles or 0 for each in times]
+        assert periods[1] > 1.9 * periods[0]
+        assert (report.comparable, report.metric) == (Comparable.OTHER_ITERATIONS, Metric.RUN)
+        assert max(each.off_permille or 0 for each in report.ranked) < 20
+
+    def test_more_stages_do_not_make_other_iterations(self) -> None:
+        """The twin."""
+        report = sweep(Sweep(find("producer_consumer"), {"stages": (2, 3), "work": (0, 900)}, {}, H200, prove=False))
+        assert (report.comparable, report.metric) == (Comparable.PERIODS, Metric.PERIOD)
+
+
+class TestCommand:
+    """How the best is run again."""
+
+    @staticmethod
+    def command(**more: Any) -> str:
+        asked = Sweep(find("producer_consumer"), {"stages": (2,)}, {"tiles": 4}, H200, prove=False)
+        return sweep(replace(asked, **more)).command
+
+    def test_it_has_everything_that_was_swept(self) -> None:
+        strict = find("producer_consumer").judging(Strictness(proxies=True, tensor_memory=True))
+        words = "pipesim run producer_consumer --profile h200 -p tiles=4 -p stages=2"
+        assert self.command() == words
+        assert self.command(ctas=7) == f"{words} --ctas 7"
+        assert self.command(target=strict) == f"{words} --strict-proxies --strict-tensor-memory"
+        given = self.command(profile_given="my profiles/h200.json")
+        assert given == words.replace("h200", "'my profiles/h200.json'")
+
+    def test_what_no_command_line_names_has_none(self) -> None:
+        mine = replace(H200, values=H200.values | {"wait.issue": 99})
+        assert self.command(profile=mine) == ""
+        assert sweep(replace(of_ring(stages=[1]), target=replace(target_of(ring), spelling=""))).command == ""
+
+
+def test_a_launch_that_does_not_exist_is_one_error() -> None:
+    for ctas in (0, -1, 2**40):
+        with pytest.raises(ParameterError, match="a launch of"):
+            sweep(replace(of_ring(stages=[1, 2]), ctas=ctas))
 
 
 def test_a_file_that_cannot_be_written(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import shlex
 import xml.etree.ElementTree as ET
 from collections.abc import Callable
 from pathlib import Path
@@ -11,8 +12,12 @@ from typing import Any
 
 import pytest
 
+import pipesim
 from pipesim.cli.sweep import values_of
 from pipesim.errors import ParameterError
+from pipesim.export.sweep_table import COLUMNS
+from pipesim.protocols.catalog import BUILT_IN
+from pipesim.timed.profile import FOLDER
 
 Call = Callable[..., Any]
 PC = ("sweep", "producer_consumer", "-p", "tiles=8", "--jobs", "1")
@@ -100,6 +105,54 @@ def test_json_has_what_the_report_says(call: Call) -> None:
     assert report["ok"] is True
 
 
+def test_the_best_can_be_run_again_as_it_was_swept(call: Call, ring: str) -> None:
+    Path("my profile.json").write_text((FOLDER / "h200.json").read_text())
+    answer = call("sweep", ring, "-p", "stages=2,3", "-p", "tiles=6", "--jobs", "1", "--ctas", "3", "--profile",
+                  "my profile.json", "--strict-init", "--json")  # fmt: skip
+    words = shlex.split(answer.json["report"]["command"])
+    assert words == [
+        "pipesim", "run", ring, "--profile", "my profile.json", "-p", "tiles=6", "-p", "stages=3", "--ctas", "3",
+        "--strict-init",
+    ]  # fmt: skip
+    again = call(*words[1:], "--json").json["report"]
+    best = answer.json["report"]["ranked"][0]["configuration"]["times"]
+    assert again["cycles"] == best["cycles"]
+    painted = call("sweep", ring, "-p", "stages=2,3", "-p", "tiles=6", "--jobs", "1", "--ctas", "3", "--profile",
+                   "my profile.json", "--strict-init")  # fmt: skip
+    said = painted.out[painted.out.index("again: ") + 7 :]
+    assert shlex.split(said.replace("\\\n", " ")) == words
+
+
+def test_columns_of_a_table_have_names_of_their_own(call: Call) -> None:
+    """Also where a parameter is called as one of them is."""
+    taken = ("work", "state", "cycles", "rank", "registers", "unit", "work_amount", "iterations")
+    Path("mine.py").write_text(
+        "from pipesim import Protocol\n"
+        f"def mine({', '.join(f'{name}: int = 1' for name in taken)}):\n"
+        "    p = Protocol('mine')\n"
+        "    @p.role('solo')\n"
+        "    def solo(w):\n"
+        "        w.work(cycles=work)\n"
+        "    return p\n"
+    )
+    line = [word for name in taken for word in ("-p", f"{name}=1,2")]
+    assert call("sweep", "mine.py", *line, "--jobs", "1", "--no-proof", "--csv", "x.csv").code == 0
+    rows = list(csv.reader(io.StringIO(Path("x.csv").read_text(encoding="utf-8"))))
+    assert tuple(rows[0][: len(taken)]) == taken
+    assert {len(row) for row in rows} == {len(rows[0])} == {len(set(rows[0]))}
+    first = dict(zip(rows[0], rows[1], strict=True))
+    assert [first[name] for name in taken] == ["1"] * len(taken)
+    assert (first["sweep.state"], first["work_unit"], first["sweep.work_amount"]) == ("usable", "bytes", "0")
+    table = pipesim.sweep("mine.py", cycles=[1, 2], state=[1, 2], prove=False).to_arrow()
+    assert table.column_names[:4] == ["cycles", "state", "sweep.state", "why"]
+    assert table.column("cycles").to_pylist() == [1, 1, 2, 2]
+    assert min(table.column("sweep.cycles").to_pylist()) > 2
+
+
+def test_no_ready_made_protocol_has_a_parameter_that_is_called_as_a_column() -> None:
+    assert not {name for find in map(pipesim.find, BUILT_IN) for name in find.defaults} & set(COLUMNS)
+
+
 @pytest.mark.parametrize(
     ("more", "code"),
     [(("-p", "stages=20,40"), 3), (("-p", "stages=2,3", "--max-steps", "5"), 3), (("-p", "stages=2,3"), 0)],
@@ -112,6 +165,8 @@ def test_exit_codes(call: Call, more: tuple[str, ...], code: int) -> None:
     ("more", "said"),
     [
         ((), "no parameter is swept"),
+        (("-p", "stages=2,3", "--ctas", "0"), "pipesim: a launch of 0 CTAs"),
+        (("-p", "stages=2,3", "--ctas", "-4", "--results", "x.jsonl"), "pipesim: a launch of -4 CTAs"),
         (("-p", "stage=2,3"), "has no parameter 'stage'"),
         (("-p", "stages=2,3", "--jobs", "0"), "--jobs 0"),
         (("-p", "stages=2,3", "--dask", "tcp://127.0.0.1:1"), "--jobs and --dask cannot be combined"),

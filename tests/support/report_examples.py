@@ -27,6 +27,7 @@ from pipesim.answers.views.rows import PeriodRow, ProtocolRow, ProtocolTraces
 from pipesim.answers.views.run import RunReport, SimulationLine
 from pipesim.answers.views.summary import Failure, Hardware, ProtocolReport, SummaryReport, TraceLine
 from pipesim.answers.views.sweep import (
+    Comparable,
     Configuration,
     Metric,
     Reached,
@@ -945,7 +946,9 @@ def sweep_example() -> SweepReport:
     return SweepReport(
         "ring", "h200", H200, {"stages": (1, 2, 3, 12), "tile_bytes": (8192, 16384)}, {"work": 600}, None,
         Metric.THROUGHPUT, WorkUnit.BYTES, chosen=True, proved=True, configurations=tuple(found), ranked=order,
-        smallest=smallest(order, 300), within_permille=300, reused=2, interrupted="the time limit of 5 s was reached",
+        smallest=smallest(order, 300), within_permille=300, comparable=Comparable.OTHER_WORK,
+        command="pipesim run ring --profile h200 -p work=600 -p stages=2 -p tile_bytes=16384", reused=2,
+        interrupted="the time limit of 5 s was reached",
     )  # fmt: skip
 
 

@@ -13,6 +13,7 @@ from pipesim.model.ending import Ending
 from pipesim.model.finding import Verdict
 from pipesim.model.ops import Op, operand
 from pipesim.model.program import Program
+from pipesim.model.trips import iterations
 from pipesim.prove.check import Check, check
 from pipesim.timed.critical import least_period
 from pipesim.timed.engine import simulate
@@ -54,6 +55,7 @@ def simulated(program: Program, profile: Profile, max_steps: int = MOST_STEPS) -
         and unit is WorkUnit.MATRIX
         and _MOSTLY * amount >= 1000 * result.cycles,
         bound_by=bound.by if bound else "",
+        iterations=iterations(program),
     )
     return Simulated(result.outcome, times)
 

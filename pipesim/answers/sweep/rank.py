@@ -4,21 +4,36 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from pipesim.answers.views.sweep import Configuration, Metric, Ranked, Times, WorkUnit
+from pipesim.answers.views.sweep import Comparable, Configuration, Metric, Ranked, Times, WorkUnit
 
 WITHIN_PERMILLE = 10  #: of the best: what counts as nearly as good
 
 
-def metric_for(configurations: Iterable[Configuration]) -> Metric:
-    """The metric of configurations that nobody has chosen one for.
+#: The metric where nobody has chosen one: the first of period, run and throughput that can be compared.
+METRIC = {
+    Comparable.PERIODS: Metric.PERIOD,
+    Comparable.NOT_STEADY: Metric.RUN,
+    Comparable.OTHER_ITERATIONS: Metric.RUN,
+    Comparable.OTHER_WORK: Metric.THROUGHPUT,
+    Comparable.NO_WORK: Metric.RUN,
+}
 
-    The period where all have one and do the same work, the whole run where not all have one, throughput where they do
-    different amounts of work: then neither cycles an iteration nor cycles of a run can be compared.
+
+def comparable(configurations: Iterable[Configuration]) -> Comparable:
+    """What the usable ones have in common.
+
+    Cycles of a run can be compared where all do the same work, and cycles an iteration where that work is the same in
+    an iteration, too: of two kernels, one of which takes two tiles in an iteration, its period says nothing.
     """
     times = [each.times for each in configurations if each.usable and each.times is not None]
-    if len({each.work for each in times}) > 1:
-        return Metric.THROUGHPUT
-    return Metric.PERIOD if all(each.period_millicycles is not None for each in times) else Metric.RUN
+    if len({(each.work, each.unit) for each in times}) > 1:
+        return Comparable.OTHER_WORK
+    steady = all(each.period_millicycles is not None for each in times)
+    if steady and len({each.iterations for each in times}) <= 1:
+        return Comparable.PERIODS
+    if times and not any(each.work for each in times):
+        return Comparable.NO_WORK
+    return Comparable.OTHER_ITERATIONS if steady else Comparable.NOT_STEADY
 
 
 def unit_for(configurations: Iterable[Configuration]) -> WorkUnit | None:
@@ -42,8 +57,8 @@ def ranked(configurations: Sequence[Configuration], metric: Metric) -> tuple[Ran
 
 def smallest(order: Sequence[Ranked], within_permille: int = WITHIN_PERMILLE) -> Ranked | None:
     """Of those so close to the best the one with the least shared memory, then registers, then threads."""
-    near = [each for each in order if each.off_permille <= within_permille]
-    return min(near, key=lambda each: (*_size(each.configuration), each.off_permille), default=None)
+    near = [(off, each) for each in order if (off := each.off_permille) is not None and off <= within_permille]
+    return min(near, key=lambda pair: (*_size(pair[1].configuration), pair[0]), default=(0, None))[1]
 
 
 def value_of(times: Times, metric: Metric, unit: WorkUnit | None) -> int | None:
@@ -57,11 +72,12 @@ def value_of(times: Times, metric: Metric, unit: WorkUnit | None) -> int | None:
             return 1000 * times.work // times.cycles if times.cycles and times.unit is unit else None
 
 
-def _off(value: int, best: int, *, higher: bool) -> int:
-    """How much worse than the best, in thousandths of the time that the best takes."""
-    if higher:
-        return round(1000 * best / value) - 1000 if value else 10**6
-    return round(1000 * value / best) - 1000 if best else 0
+def _off(value: int, best: int, *, higher: bool) -> int | None:
+    """How much worse than the best, in thousandths of the time that the best takes; None if that is no number."""
+    if value == best:
+        return 0
+    more, less = (best, value) if higher else (value, best)
+    return round(1000 * more / less) - 1000 if less else None
 
 
 def _size(configuration: Configuration) -> tuple[int, int, int]:

@@ -202,6 +202,7 @@ def _times(row: Any) -> Times:
         ),
         at_matrix=row["at_matrix"] is True,
         bound_by=str(row["bound_by"]),
+        iterations=_whole(row["iterations"]),
     )
 
 

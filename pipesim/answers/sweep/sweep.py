@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
@@ -14,19 +15,19 @@ from pipesim.answers.progress import SILENT, Progress
 from pipesim.answers.spread import spread
 from pipesim.answers.sweep.configuration import Answer, Question, SweepPart, carry_out, failed, tried
 from pipesim.answers.sweep.measure import MOST_STATES, MOST_STEPS
-from pipesim.answers.sweep.rank import WITHIN_PERMILLE, metric_for, ranked, smallest, unit_for
+from pipesim.answers.sweep.rank import METRIC, WITHIN_PERMILLE, comparable, ranked, smallest, unit_for
 from pipesim.answers.sweep.results_file import ResultsFile
 from pipesim.answers.sweep.space import Params, axes_of, configurations
 from pipesim.answers.sweep.version import version
 from pipesim.answers.verify_parts import Subject
-from pipesim.answers.views.sweep import Configuration, Metric, Reached, SweepReport
+from pipesim.answers.views.sweep import Configuration, Metric, Ranked, Reached, SweepReport
 from pipesim.errors import ParameterError, PipesimError
 from pipesim.model.program import Program
 from pipesim.process.limits import Limit, LimitReachedError
 from pipesim.process.watch import current
 from pipesim.protocols.catalog import BUILT_IN
-from pipesim.targets import Target
-from pipesim.timed.profile import Profile
+from pipesim.targets import Target, require_grid
+from pipesim.timed.profile import Profile, load_profile, profile_names
 
 Over = Callable[[Params, Answer], None]  #: called with each answer, as soon as there is one
 
@@ -56,7 +57,8 @@ class Where:
 class Sweep:
     """What is swept. ``fixed``: parameters that are not swept; ``axes``: each swept one with its values.
 
-    ``metric``: None to choose one that can be compared (:func:`~pipesim.answers.sweep.rank.metric_for`).
+    ``metric``: None to choose one that can be compared (:func:`~pipesim.answers.sweep.rank.comparable`).
+    ``profile_given``: how a command line names the profile, "" if it is an object.
     """
 
     target: Target
@@ -69,6 +71,7 @@ class Sweep:
     max_states: int = MOST_STATES
     max_steps: int = MOST_STEPS
     within_permille: int = WITHIN_PERMILLE
+    profile_given: str = ""
 
 
 def sweep(asked: Sweep, where: Where | None = None, progress: Progress = SILENT) -> SweepReport:
@@ -110,6 +113,7 @@ def _require(asked: Sweep) -> dict[str, tuple[int, ...]]:
     unknown = [name for name in (*axes, *asked.fixed) if name not in asked.target.defaults]
     if unknown:  # the error is that of a call with this parameter
         asked.target.build({unknown[0]: 1})
+    require_grid(asked.ctas)
     return axes
 
 
@@ -239,7 +243,8 @@ def _report(
     changed: int,
     ended: str,
 ) -> SweepReport:
-    metric = asked.metric or metric_for(answers)
+    found = comparable(answers)
+    metric = asked.metric or METRIC[found]
     order = ranked(answers, metric)
     return SweepReport(
         protocol=asked.target.name,
@@ -256,8 +261,24 @@ def _report(
         ranked=order,
         smallest=smallest(order, asked.within_permille),
         within_permille=asked.within_permille,
+        comparable=found,
+        command=_command(asked, order[0]) if order else "",
         reused=reused,
         changed=changed,
         interrupted=ended,
         assumed=asked.profile.assumed,
     )
+
+
+def _command(asked: Sweep, best: Ranked) -> str:
+    """The command line that runs a configuration as it was swept, "" if one cannot name the protocol or the profile."""
+    profile = asked.profile_given or _name_of(asked.profile)
+    if not asked.target.spelling or not profile:
+        return ""
+    name, *words = _subject(asked, tuple(best.configuration.params.items())).arguments()
+    return shlex.join(["pipesim", "run", name, "--profile", profile, *words])
+
+
+def _name_of(profile: Profile) -> str:
+    """The name of a built-in profile, "" of another one, whatever it calls itself."""
+    return profile.name if profile.name in profile_names() and load_profile(profile.name) == profile else ""

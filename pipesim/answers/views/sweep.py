@@ -18,6 +18,19 @@ class Metric(Enum):
     THROUGHPUT = "throughput"  #: work in the time of the whole run: higher is better
 
 
+class Comparable(Enum):
+    """What configurations have in common, by which a metric is chosen. The value is a phrase for a report."""
+
+    PERIODS = "all configurations do the same work in the same number of iterations"
+    NOT_STEADY = "not every configuration reaches a steady state"  #: but all do the same work
+    OTHER_ITERATIONS = (
+        "the configurations do the same work in different numbers of iterations, so that an iteration is not the same "
+        "work in each"
+    )
+    OTHER_WORK = "the configurations do different amounts of work"
+    NO_WORK = "no configuration loads or multiplies matrices, so that it is not known whether they do the same work"
+
+
 class WorkUnit(Enum):
     """What throughput counts. The value is a phrase for a report."""
 
@@ -60,7 +73,8 @@ class Resources:
 class Times:
     """What one simulation of a configuration comes to.
 
-    ``period_millicycles``: None where the run never became steady. ``work``: in the unit of ``unit``, of the whole run.
+    ``period_millicycles``: None where the run never became steady. ``iterations`` of the loop that the period is of
+    are in the run, 0 if none is. ``work``: in the unit of ``unit``, of the whole run.
     ``at_matrix``: the role that limits the run has the matrix engine at work for most of it.
     ``bound_by``: what sets the least period of any schedule, "" if that is not known.
     """
@@ -72,6 +86,7 @@ class Times:
     limited_by: Bottleneck | None = None
     at_matrix: bool = False
     bound_by: str = ""
+    iterations: int = 0
 
 
 @dataclass(frozen=True)
@@ -97,12 +112,13 @@ class Configuration:
 class Ranked:
     """A usable configuration by the metric of the sweep.
 
-    ``value``: in thousandths of a cycle, of a share or of a byte. ``off_permille``: how much worse than the best it is.
+    ``value``: in thousandths of a cycle, of a share or of a byte. ``off_permille``: how much worse than the best it is,
+    None where one of the two is 0 and the other is not.
     """
 
     configuration: Configuration
     value: int
-    off_permille: int
+    off_permille: int | None
 
 
 @dataclass(frozen=True)
@@ -110,7 +126,8 @@ class SweepReport:
     """The configurations of a sweep, those that are usable from the best on, and the smallest that is nearly as good.
 
     ``axes``: the swept parameters with their values, in order; ``fixed``: the others that were given.
-    ``configurations`` are in the order of the axes, the last changing fastest. ``chosen``: nobody asked for the metric.
+    ``configurations`` are in the order of the axes, the last changing fastest. ``chosen``: nobody asked for the metric;
+    ``comparable``: what it is chosen by. ``command``: the command line that runs the best one, "" where there is none.
     ``proved``: each usable configuration is. ``reused``: so many come from the results file; ``changed``: so many are
     in it, but of another program, and were computed again. ``interrupted``: a limit or a signal ended the sweep.
     """
@@ -129,6 +146,8 @@ class SweepReport:
     ranked: tuple[Ranked, ...]
     smallest: Ranked | None
     within_permille: int
+    comparable: Comparable
+    command: str = ""
     reused: int = 0
     changed: int = 0
     interrupted: str = ""

@@ -6,7 +6,6 @@ where the roles are too many, too, the steps are a list.
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby, pairwise
@@ -18,6 +17,7 @@ from pipesim.answers.views.check import CheckStep, Counterexample
 from pipesim.model.finding import Deadlock
 from pipesim.prove.counterexample.replay_text import from_text
 from pipesim.prove.counterexample.words import Line, Part
+from pipesim.report.text.command import command_lines, shell_words
 from pipesim.report.text.console import BAD
 from pipesim.report.text.layout import DOT, middle, pad, pad_left, wrap
 from pipesim.report.text.words import count, number
@@ -27,7 +27,6 @@ MOST_FOCUS = 10  #: of these on what the failure is about, where all are too man
 LEAST_LANE = 18  #: cells; with less the steps are a list
 MOST_REPLAY = 600  #: characters of a schedule's line that are printed; a longer one is in the JSON
 _GAP, _PLACE = 2, 18
-_WITH_VALUE = ("-p", "--ctas", "--launch", "--set")
 _PARTS = {Part.SETUP: "of the setup", Part.PAST: "between", Part.FOCUS: "between"}
 
 
@@ -95,44 +94,12 @@ def again_lines(shown: Counterexample, width: int) -> list[str]:
     if len(shown.replay) > MOST_REPLAY:
         said = f"again: the schedule is long; see the field replay of `pipesim check {shown.command} --json`"
         return wrap(said, width, "  ", "    ")
-    words = _shell_words(shown.command)
-    lines = _command("  again: ", ["pipesim", "check", *words, f"--replay '{shown.replay}'"], width)
+    words = shell_words(shown.command)
+    lines = command_lines("  again: ", ["pipesim", "check", *words, f"--replay '{shown.replay}'"], width)
     if len(shown.replay) > width:
         said = f"as a timeline: `pipesim run {shown.command} --schedule` with the same line"
         return lines + wrap(said, width, "  ", "    ")
-    return lines + _command("  as a timeline: ", ["pipesim", "run", *words, f"--schedule '{shown.replay}'"], width)
-
-
-def _shell_words(command: str) -> list[str]:
-    """The words of a command as a shell needs them, an option together with its value."""
-    words: list[str] = []
-    for word in map(shlex.quote, shlex.split(command)):
-        if words and words[-1] in _WITH_VALUE:
-            words[-1] += f" {word}"
-        else:
-            words.append(word)
-    return words
-
-
-def _command(first: str, words: Sequence[str], width: int) -> list[str]:
-    """A command over several lines, each but the last with a backslash; the schedule may go on behind a dot."""
-    lines = [first + words[0]]
-    for word in words[1:]:
-        if cell_len(lines[-1]) + 1 + cell_len(word) + 2 <= width:
-            lines[-1] += f" {word}"
-            continue
-        lines[-1] += " \\"
-        lines += _broken(f"      {word}", width)
-    return lines
-
-
-def _broken(line: str, width: int) -> list[str]:
-    """A line that is too long, broken behind dots; the quotes around it let it go on."""
-    lines = []
-    while cell_len(line) > width and (at := line.rfind(".", 8, width)) > 0:
-        lines.append(line[: at + 1])
-        line = "      " + line[at + 1 :]
-    return [*lines, line]
+    return lines + command_lines("  as a timeline: ", ["pipesim", "run", *words, f"--schedule '{shown.replay}'"], width)
 
 
 def chosen(schedule: Sequence[Line]) -> list[Line | Fold]:

@@ -4,27 +4,30 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from rich.cells import cell_len
 from rich.console import Console
 
 from pipesim.answers.views.conclusion import Conclusion
 from pipesim.answers.views.sweep import Configuration, Metric, Ranked, Reached, SweepReport
 from pipesim.report.pictures.bars import bar_lines
 from pipesim.report.sentences.sweep import (
-    arguments,
     cell_words,
     column_words,
     limit_words,
     metric_words,
     name_of,
+    proof_words,
     registers_words,
     smallest_sentence,
     sweep_sentence,
     why_metric,
 )
+from pipesim.report.text.command import command_lines, shell_words
 from pipesim.report.text.console import BAD, GOOD, UNSURE, paint, width_of
-from pipesim.report.text.layout import columns, field, wrap, wrap_parts
+from pipesim.report.text.layout import LEAST_NAME, columns, field, wrap, wrap_parts
 from pipesim.report.text.words import NONE, count, listed, number, parameter, percent, size
 
+_GAP = 2  #: cells between the columns of the table
 MOST_ROWS = 20  #: of the table: the best ones
 MOST_NOT_USABLE = 40  #: that are listed
 _MOST_VALUES = 6  #: of an axis that its heading lists one by one
@@ -58,8 +61,7 @@ def _head(report: SweepReport, width: int) -> list[str]:
     fixed += [f"grid {count(report.ctas, 'CTA')}"] if report.ctas is not None else []
     parts = [*axes, *fixed, count(len(report.configurations), "configuration")]
     lines = wrap_parts(parts, width, f"{report.protocol}   ")
-    proof = "each proved for every schedule" if report.proved else "not proved: --no-proof"
-    lines += ["", *field("simulation", [f"profile {report.profile} ({report.device})", proof], width)]
+    lines += ["", *field("simulation", [f"profile {report.profile} ({report.device})", proof_words(report)], width)]
     chosen = why_metric(report)
     lines += field("ranked by", [metric_words(report), *([chosen] if chosen else [])], width)
     kept = [f"{number(report.reused)} read from the results file"] * bool(report.reused)
@@ -94,7 +96,8 @@ def _table(report: SweepReport, width: int) -> list[str]:
     registers = len({row[-1] for row in rows[1:]}) > 1  # the same everywhere they say nothing
     if not registers:
         rows = [row[:-1] for row in rows]
-    lines = columns(rows, len(report.axes) + 1, width)
+    ranks = ["rank", *(number(report.ranked.index(each) + 1) for each in shown)]
+    lines = _laid_out(rows, ranks, len(report.axes) + 1, width)
     units = {Metric.PERIOD: "period: cycles an iteration", Metric.RUN: "run: cycles"}
     legend = [units[report.metric]] if report.metric in units else []
     legend += [
@@ -108,6 +111,20 @@ def _table(report: SweepReport, width: int) -> list[str]:
     return lines
 
 
+def _laid_out(rows: Sequence[Sequence[str]], ranks: Sequence[str], left: int, width: int) -> list[str]:
+    """The table, split where it is too wide: the parameters are repeated, or where these fill a line, the ranks.
+
+    The first column of a table may be cut, as a name is: ranks stand there where that would cut a value.
+    """
+    widths = [max(cell_len(row[c]) for row in rows) for c in range(len(rows[0]))]
+    if 2 + sum(widths) + _GAP * (len(widths) - 1) <= width:
+        return columns(rows, left, width, _GAP)
+    if widths[0] <= LEAST_NAME and 2 + sum(widths[:left]) + _GAP * left + max(widths[left:]) <= width:
+        return columns(rows, left, width, _GAP)
+    ranked = [(rank, *row) for rank, row in zip(ranks, rows, strict=True)]
+    return columns(ranked, left + 1, width, _GAP, repeated=1)
+
+
 def _row(each: Ranked, report: SweepReport) -> tuple[str, ...]:
     found = each.configuration
     memory = size(found.resources.smem_bytes) if found.resources is not None else NONE
@@ -115,9 +132,9 @@ def _row(each: Ranked, report: SweepReport) -> tuple[str, ...]:
         memory = f"{found.resources.smem_bytes / 1024:,.1f} KiB"
     return (
         *(number(value) for value in found.params.values()),
-        limit_words(found.times),
+        limit_words(found.times) or NONE,
         cell_words(each.value, report.metric, report.unit),
-        NONE if each is report.ranked[0] else f"+{percent(each.off_permille)}",
+        NONE if each is report.ranked[0] or each.off_permille is None else f"+{percent(each.off_permille)}",
         memory,
         registers_words(found),
     )
@@ -173,6 +190,4 @@ def _choice(report: SweepReport, width: int) -> list[str]:
         return lines
     said = smallest_sentence(report)
     lines += wrap(said, width, "  ") if said else []
-    params = arguments({**report.fixed, **report.ranked[0].configuration.params})
-    again = f"pipesim run {report.protocol} --profile {report.profile} {params}"
-    return [*lines, *wrap(again, width, "  again: ", "    ")]
+    return [*lines, *command_lines("  again: ", shell_words(report.command), width)] if report.command else lines

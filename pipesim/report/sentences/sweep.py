@@ -7,6 +7,7 @@ from typing import assert_never
 
 from pipesim.answers.views.sweep import (
     NOT_KNOWN,
+    Comparable,
     Configuration,
     Metric,
     Ranked,
@@ -17,6 +18,13 @@ from pipesim.answers.views.sweep import (
 )
 from pipesim.conform.bottleneck import Bottleneck, LimitKind
 from pipesim.report.text.words import count, cycles, number, percent, tenths
+
+#: Where a metric compares things that are not alike.
+_UNLIKE = {
+    Metric.PERIOD: {Comparable.OTHER_ITERATIONS, Comparable.OTHER_WORK, Comparable.NO_WORK},
+    Metric.RUN: {Comparable.OTHER_WORK, Comparable.NO_WORK},
+    Metric.THROUGHPUT: set[Comparable](),
+}
 
 
 def metric_words(report: SweepReport) -> str:
@@ -34,18 +42,22 @@ def metric_words(report: SweepReport) -> str:
 
 
 def why_metric(report: SweepReport) -> str:
-    """Why a metric was chosen that nobody asked for, "" if it was asked for."""
-    if not report.chosen or not report.ranked:
+    """Why a metric was chosen that nobody asked for; of one that was, why it compares unlike things, else ""."""
+    if not report.ranked:
         return ""
-    match report.metric:
-        case Metric.PERIOD:
-            return "chosen: all configurations do the same work"
-        case Metric.RUN:
-            return "chosen: not every configuration reaches a steady state"
-        case Metric.THROUGHPUT:
-            return "chosen: the configurations do different amounts of work"
-        case _:
-            assert_never(report.metric)
+    if report.chosen:
+        return f"chosen: {report.comparable.value}"
+    return f"not comparable: {report.comparable.value}" if report.comparable in _UNLIKE[report.metric] else ""
+
+
+def proof_words(report: SweepReport) -> str:
+    """Which configurations are proved."""
+    if not report.proved:
+        return "not proved: --no-proof"
+    usable = sum(each.usable for each in report.configurations)
+    if not usable:
+        return "none proved for every schedule"
+    return f"each {'' if usable == len(report.configurations) else 'usable one '}proved for every schedule"
 
 
 def value_words(value: int, metric: Metric, unit: WorkUnit | None) -> str:
@@ -71,11 +83,6 @@ def column_words(metric: Metric, unit: WorkUnit | None) -> str:
 def cell_words(value: int, metric: Metric, unit: WorkUnit | None) -> str:
     """A value under that head."""
     return value_words(value, metric, unit).removesuffix(" cycles").removesuffix(" bytes a cycle")
-
-
-def arguments(params: Mapping[str, int]) -> str:
-    """``-p stages=2 -p block_n=256``, to be copied."""
-    return " ".join(f"-p {name}={value}" for name, value in params.items())
 
 
 def name_of(params: Mapping[str, int]) -> str:

@@ -71,34 +71,41 @@ def field(label: str, parts: Sequence[str], width: int) -> list[str]:
     return wrap_parts(parts, width, "  " + pad(label, LABEL))
 
 
-def columns(rows: Sequence[Sequence[str]], left: int, width: int, gap: int = 2) -> list[str]:
+def columns(
+    rows: Sequence[Sequence[str]], left: int, width: int, gap: int = 2, *, repeated: int | None = None
+) -> list[str]:
     """``rows`` as a table: the first ``left`` columns flush left, the others flush right.
 
-    What does not fit ``width`` is taken from the first column if it is one of names, cut in the middle; columns of
-    numbers that still do not fit follow below, those on the left repeated.
+    What does not fit ``width`` is taken from the first column if it is one of names, cut in the middle; columns that
+    still do not fit follow below, the first ``repeated`` of them again (all on the left, unless said otherwise). A
+    column that is wider than what is left for it is cut in the middle.
     """
+    repeated = left if repeated is None else repeated
     widths = [max(cell_len(row[c]) for row in rows) for c in range(len(rows[0]))]
     over = 2 + sum(widths) + gap * (len(widths) - 1) - width
     if left and over > 0:
-        widths[0] = max(LEAST_NAME, widths[0] - over)
+        widths[0] = min(widths[0], max(LEAST_NAME, widths[0] - over))
+    room = max(1, width - 2 - sum(widths[:repeated]) - gap * repeated)
+    widths[repeated:] = [min(room, each) for each in widths[repeated:]]
     lines: list[str] = []
-    for some in _fitting(widths, left, width - 2, gap):
+    for some in _fitting(widths, repeated, width - 2, gap):
         lines += [""] if lines else []
         for row in rows:
             cells = [
-                pad(middle(row[c], widths[c]), widths[c]) if c < left else pad_left(row[c], widths[c]) for c in some
+                pad(cell, widths[c]) if c < left else pad_left(cell, widths[c])
+                for c, cell in ((c, middle(row[c], widths[c])) for c in some)
             ]
             lines.append(("  " + (" " * gap).join(cells)).rstrip())
     return lines
 
 
-def _fitting(widths: Sequence[int], left: int, room: int, gap: int) -> list[list[int]]:
-    """The columns in as many tables as are needed; the first ``left`` of them begin every table."""
-    names = list(range(left))
+def _fitting(widths: Sequence[int], repeated: int, room: int, gap: int) -> list[list[int]]:
+    """The columns in as many tables as are needed; the first ``repeated`` of them begin every table."""
+    names = list(range(repeated))
     tables = [list(names)]
-    for column in range(left, len(widths)):
+    for column in range(repeated, len(widths)):
         wide = sum(widths[c] for c in (*tables[-1], column)) + gap * len(tables[-1])
-        if wide > room and len(tables[-1]) > left:
+        if wide > room and len(tables[-1]) > repeated:
             tables.append(list(names))
         tables[-1].append(column)
     return tables

@@ -1,0 +1,42 @@
+"""A command line that is to be copied into a shell: over several lines where it is long, and no word cut."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+
+from rich.cells import cell_len
+
+_WITH_VALUE = ("-p", "--ctas", "--launch", "--profile", "--set")
+
+
+def shell_words(command: str) -> list[str]:
+    """The words of a command as a shell needs them, an option together with its value."""
+    words: list[str] = []
+    for word in map(shlex.quote, shlex.split(command)):
+        if words and words[-1] in _WITH_VALUE:
+            words[-1] += f" {word}"
+        else:
+            words.append(word)
+    return words
+
+
+def command_lines(first: str, words: Sequence[str], width: int) -> list[str]:
+    """A command over several lines, each but the last with a backslash; the schedule may go on behind a dot."""
+    lines = [first + words[0]]
+    for word in words[1:]:
+        if cell_len(lines[-1]) + 1 + cell_len(word) + 2 <= width:
+            lines[-1] += f" {word}"
+            continue
+        lines[-1] += " \\"
+        lines += _broken(f"      {word}", width)
+    return lines
+
+
+def _broken(line: str, width: int) -> list[str]:
+    """A line that is too long, broken behind dots; the quotes around it let it go on."""
+    lines = []
+    while cell_len(line) > width and (at := line.rfind(".", 8, width)) > 0:
+        lines.append(line[: at + 1])
+        line = "      " + line[at + 1 :]
+    return [*lines, line]
