@@ -42,10 +42,11 @@ class AdviseResult(VerdictResult):
         return advise_document(self.report)
 
     def _rows(self) -> Rows:
-        columns = {"change": str, "value_millicycles": int, "gain_permille": int, "smem_bytes": int, "proof": str}
-        return columns, [
+        numbers = {"value_millicycles": int, "gain_permille": int, "smem_bytes": int}
+        return {"change": str, "metric": str, **numbers, "proof": str}, [
             {
                 "change": change_words(each.change, self.report.percent),
+                "metric": each.metric.name.lower(),
                 "value_millicycles": each.value,
                 "gain_permille": each.gain_permille,
                 "smem_bytes": each.resources.smem_bytes if each.resources is not None else None,

@@ -50,7 +50,7 @@ class Bottleneck:
 
 
 def bottleneck(trace: Trace) -> Bottleneck | None:
-    """What limits the run of a trace; None where fewer than two agents were recorded for long enough to say."""
+    """What limits the run of a trace; None where fewer than two roles, or not its only one, were recorded for long."""
     events = one_cta(trace)
     if len(events) == 0:
         return None
@@ -68,7 +68,7 @@ def bottleneck(trace: Trace) -> Bottleneck | None:
         longest = max(waits, key=lambda group: waits[group], default="")
         if info.role not in found or total < found[info.role][0]:
             found[info.role] = total, longest
-    if len(found) < 2:
+    if len(found) < min(2, len({info.role for info in trace.meta.agents})):
         return None
     role, (total, group) = min(found.items(), key=lambda each: each[1][0])
     if total < BUSY_PERMILLE:

@@ -8,9 +8,12 @@ from pipesim.answers.advise.advise import advise
 from pipesim.answers.views.advise import Advice, AdvisedChange, AdviseReport, ChangeKind
 from pipesim.answers.views.conclusion import Conclusion
 from pipesim.answers.views.sweep import Metric, Reached
-from pipesim.conform.bottleneck import LimitKind
+from pipesim.conform.bottleneck import Bottleneck, LimitKind
 from pipesim.errors import ParameterError
+from pipesim.lang.protocol import Protocol
+from pipesim.lang.warp import Warp
 from pipesim.model.finding import Verdict
+from pipesim.report.pages.advise import advise_lines
 from pipesim.targets import find, target_of
 from pipesim.timed.engine import simulate
 from pipesim.timed.profile import load_profile
@@ -102,6 +105,52 @@ def test_a_flat_program_has_no_stages_to_change() -> None:
     report = advise(target_of(ring().flatten()), {}, H200)
     kinds = {each.change.kind for each in report.advice}
     assert kinds == {ChangeKind.READS, ChangeKind.LOAD_LATENCY, ChangeKind.LOAD_RATE, ChangeKind.SIGNALS}
+
+
+def alone(n: int = 30, m: int = 0, work: int = 300) -> Protocol:
+    """One role: two loops that only work."""
+    p = Protocol("alone")
+
+    @p.role("solo")
+    def solo(w: Warp) -> None:
+        for _ in w.loop(n, "n"):
+            w.work(cycles=work)
+        for _ in w.loop(m, "m"):
+            w.work(cycles=3 * work)
+
+    return p
+
+
+@pytest.mark.parametrize("m", [0, 30])
+def test_the_only_role_limits_its_run(m: int) -> None:
+    report = advise(target_of(alone), {"m": m}, H200)
+    assert report.times is not None
+    assert (report.metric, report.times.limited_by) == (Metric.RUN, Bottleneck(LimitKind.ROLE, "solo", 0))
+    lines = advise_lines(report, 100)
+    assert "  limited by   solo, which waits 0.0 % of the time" in lines
+    assert not any("bound by" in line for line in lines), "no period is said that it could bound"
+
+
+def test_of_a_run_too_short_for_a_bottleneck_it_says_so() -> None:
+    """The twin: roles that do nothing for long enough."""
+    lines = advise_lines(advise(target_of(alone), {"n": 0}, H200), 100)
+    assert "  limited by   not known: too few events" in lines
+
+
+def test_a_change_without_a_period_is_compared_by_its_run() -> None:
+    """With so few tiles two stages leave no steady state; the run shows what they gain."""
+    report = advice("producer_consumer", stages=1, tiles=4)
+    assert report.metric is Metric.PERIOD
+    runs = [each for each in report.advice if each.metric is Metric.RUN]
+    assert [(each.change.parameter, each.change.value) for each in runs] == [("stages", 2)]
+    assert (runs[0].gain_permille or 0) > 100
+    assert report.times is not None
+    for each in runs:
+        assert each.times is not None
+        assert each.times.period_millicycles is None
+        assert each.value == 1000 * each.times.cycles
+        assert each.gain_permille == round(1000 * (report.times.cycles - each.times.cycles) / report.times.cycles)
+        assert any(f"run {each.times.cycles:,}" in line for line in advise_lines(report, 100))
 
 
 @pytest.mark.parametrize("percent", [0, 91, -5])

@@ -83,6 +83,14 @@ def _advice(each: Changed, before: Times, metric: Metric, verdict: Verdict, max_
     ran = simulated(each.program, each.profile, max_steps)
     if ran.times is None:
         return Advice(each.change, Reached.UNFINISHED if ran.why else Reached.CUT, ran.why, verdict, resources)
+    metric = _common(before, ran.times, metric)
     was, value = value_of(before, metric, None), value_of(ran.times, metric, None)
-    gain = round(1000 * (was - value) / was) if was and value is not None else None
-    return Advice(each.change, _STATES[verdict], why, verdict, resources, ran.times, value, gain)
+    same_work = each.same_operations or (ran.times.work, ran.times.unit) == (before.work, before.unit)
+    gain = round(1000 * (was - value) / was) if was and value is not None and same_work else None
+    return Advice(each.change, _STATES[verdict], why, verdict, resources, ran.times, value, gain, metric)
+
+
+def _common(before: Times, after: Times, metric: Metric) -> Metric:
+    """By what both are compared: the whole run where the period of the second is not known, or of another loop."""
+    known = after.period_millicycles is not None and after.iterations == before.iterations
+    return metric if known else Metric.RUN

@@ -39,6 +39,8 @@ class AdvisedChange:
 class Advice:
     """What one change brings: ``gain_permille`` of the time before, below 0 for a loss; None where it is not known.
 
+    ``value`` and the gain are of ``metric``: that of the report, or the whole run where the period of the changed
+    protocol is not known, or is that of another loop. None where it does another amount of work.
     ``reached`` and ``why``: as of a configuration of a sweep. ``verdict``: of the changed protocol for every schedule;
     a change of times alone leaves it as it was.
     """
@@ -51,6 +53,7 @@ class Advice:
     times: Times | None = None
     value: int | None = None
     gain_permille: int | None = None
+    metric: Metric = Metric.PERIOD
 
 
 @dataclass(frozen=True)

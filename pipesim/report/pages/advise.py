@@ -18,8 +18,9 @@ from pipesim.report.sentences.sweep import bottleneck_words, limit_words
 from pipesim.report.text.console import BAD, GOOD, UNSURE, paint, width_of
 from pipesim.report.text.headline import heading_lines
 from pipesim.report.text.layout import columns, field, wrap, wrap_parts
-from pipesim.report.text.words import MINUS, cycles, percent, size
+from pipesim.report.text.words import MINUS, NONE, cycles, percent, size
 
+_METRIC = {Metric.PERIOD: "period", Metric.RUN: "run"}
 _MARKS = {Conclusion.AGREES: GOOD, Conclusion.WRONG: BAD, Conclusion.UNKNOWN: UNSURE}
 
 
@@ -36,9 +37,10 @@ def advise_lines(report: AdviseReport, width: int) -> list[str]:
     lines += field("simulation", [*said, f"{size(report.resources.smem_bytes)} of shared memory"], width)
     lines += field("proof", [verdict_words(report.verdict)], width)
     if report.times is not None:
-        limits = [bottleneck_words(report.times.limited_by)]
-        limits += [f"bound by {report.times.bound_by}"] if report.times.bound_by else []
-        lines += field("limited by", [each for each in limits if each] or ["not known: too few events"], width)
+        limits = [bottleneck_words(report.times.limited_by) or "not known: too few events"]
+        if report.times.bound_by and report.metric is Metric.PERIOD:  # it bounds the period
+            limits.append(f"bound by {report.times.bound_by}")
+        lines += field("limited by", limits, width)
     if report.advice:
         lines += ["", *_table(report, width)]
     for each in report.advice:
@@ -48,7 +50,7 @@ def advise_lines(report: AdviseReport, width: int) -> list[str]:
 
 
 def _table(report: AdviseReport, width: int) -> list[str]:
-    head = ("change", "limited by", _metric(report), "gain", "memory", "proof")
+    head = ("change", "limited by", _METRIC[report.metric], "gain", "memory", "proof")
     rows = [_row(each, report) for each in report.advice if each.gain_permille is not None]
     legend = [
         f"{MINUS}{report.percent} %: in {100 - report.percent} % of the time",
@@ -59,16 +61,12 @@ def _table(report: AdviseReport, width: int) -> list[str]:
     return [*columns([head, *rows], 2, width), *lines] if rows else []
 
 
-def _metric(report: AdviseReport) -> str:
-    return "period" if report.metric is Metric.PERIOD else "run"
-
-
 def _row(each: Advice, report: AdviseReport) -> tuple[str, ...]:
     gain = each.gain_permille or 0
     return (
         change_words(each.change, report.percent),
-        limit_words(each.times),
-        cycles(each.value),
+        limit_words(each.times) or NONE,
+        cycles(each.value) if each.metric is report.metric else f"{_METRIC[each.metric]} {cycles(each.value)}",
         percent(gain) if gain >= 0 else f"{MINUS}{percent(-gain)}",
         cost_words(each, report.resources),
         verdict_words(each.verdict),
@@ -77,5 +75,5 @@ def _row(each: Advice, report: AdviseReport) -> tuple[str, ...]:
 
 def _reason(each: Advice) -> str:
     if each.times is not None:
-        return "too few iterations for a steady state"
+        return "it does another amount of work, so that its time cannot be compared"
     return f"{each.reached.value}: {each.why}" if each.why else each.reached.value
