@@ -121,6 +121,12 @@ class LimitError(PipesimError):
     exit_code = 3
 
 
+class ClusterLostError(PipesimError):
+    """The cluster of a sweep was lost before there was an answer (exit code 3)."""
+
+    exit_code = 3
+
+
 class EvidenceError(PipesimError):
     """There is nothing to compare with, or what there is cannot be trusted (exit code 3)."""
 

@@ -21,7 +21,7 @@ from pipesim.answers.sweep.space import Params, axes_of, configurations
 from pipesim.answers.sweep.version import version
 from pipesim.answers.verify_parts import Subject
 from pipesim.answers.views.sweep import Configuration, Metric, Ranked, Reached, SweepReport
-from pipesim.errors import ParameterError, PipesimError
+from pipesim.errors import ClusterLostError, ParameterError, PipesimError
 from pipesim.model.program import Program
 from pipesim.process.limits import Limit, LimitReachedError
 from pipesim.process.watch import current
@@ -36,7 +36,7 @@ class Workers(Protocol):
     """Processes elsewhere that compute configurations."""
 
     def compute(self, parts: Sequence[SweepPart], asked: Question, over: Over) -> None:
-        """Compute these, each of which is ``over`` in any order."""
+        """Compute these, each of which is ``over`` in any order. ClusterLostError if that ends before the last."""
 
 
 @dataclass(frozen=True)
@@ -78,8 +78,8 @@ def sweep(asked: Sweep, where: Where | None = None, progress: Progress = SILENT)
     """Prove and simulate every configuration, and rank them.
 
     What a configuration is refused for is part of the answer. ParameterError for a parameter that the protocol does
-    not have or that is given twice; ResultsFileError for a results file that cannot be continued. A time limit, or an
-    interruption after the first answer, ends the sweep with what is known.
+    not have or that is given twice; ResultsFileError for a results file that cannot be continued. A time limit, an
+    interruption or the loss of the cluster after the first answer ends the sweep with what is known.
     """
     where = where or Where()
     axes = _require(asked)
@@ -178,6 +178,10 @@ def _computed(
                 raise
             current().resume()
             return found, reached.in_words()
+        except ClusterLostError as lost:
+            if not found:
+                raise
+            return found, lost.fact
         except KeyboardInterrupt:
             if not found:
                 raise

@@ -129,7 +129,7 @@ class SweepReport:
     ``configurations`` are in the order of the axes, the last changing fastest. ``chosen``: nobody asked for the metric;
     ``comparable``: what it is chosen by. ``command``: the command line that runs the best one, "" where there is none.
     ``proved``: each usable configuration is. ``reused``: so many come from the results file; ``changed``: so many are
-    in it, but of another program, and were computed again. ``interrupted``: a limit or a signal ended the sweep.
+    in it, but of another program, and were computed again. ``interrupted``: what ended the sweep.
     """
 
     protocol: str

@@ -1,0 +1,223 @@
+"""A cluster that is not there, is something else, or is lost: one error each, soon, and the answers are kept."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+from threading import Thread, Timer
+from time import monotonic, sleep
+from typing import Any
+
+import pytest
+
+from pipesim.answers.sweep import dask_cluster as module
+from pipesim.answers.sweep.configuration import Answer, Question, SweepPart, carry_out
+from pipesim.answers.sweep.dask_cluster import DaskCluster, _Tasks
+from pipesim.answers.sweep.space import Params
+from pipesim.answers.sweep.sweep import Over, Sweep, Where, sweep
+from pipesim.answers.verify_parts import Subject
+from pipesim.answers.views.sweep import Reached
+from pipesim.errors import ClusterLostError, UsageError
+from pipesim.targets import find
+from pipesim.timed.profile import load_profile
+
+H200 = load_profile("h200")
+ASKED = Question(H200, prove=False)
+PARTS = [SweepPart((("stages", n),), Subject("producer_consumer", (("stages", n), ("tiles", 4)))) for n in (1, 2, 3)]
+
+
+class KilledError(Exception):
+    """A task whose worker died again and again."""
+
+
+class Future:
+    """A stand-in: its state, and what becomes of it."""
+
+    def __init__(self, status: str, result: Any) -> None:
+        self.status = status
+        self._result = result
+        self.asked = 0
+
+    def add_done_callback(self, call: Callable[[Any], None]) -> None:
+        if self.status != "pending":
+            call(self)
+
+    def exception(self, timeout: float) -> BaseException | None:
+        return self._result if isinstance(self._result, Exception) else None
+
+    def result(self, timeout: float) -> Any:
+        self.asked += 1
+        if self.asked == 1 and self.status == "fetched late":
+            raise TimeoutError
+        return self._result
+
+
+class Client:
+    """A stand-in for that of a cluster: its futures have these states in turn."""
+
+    def __init__(self, states: list[str], *, workers: int = 1, status: str = "running") -> None:
+        self.status = status
+        self._states = states
+        self._workers = workers
+        self.cancelled: list[Any] = []
+
+    def submit(self, do: Any, part: SweepPart, asked: Question, pure: bool) -> Future:
+        state = self._states.pop(0)
+        found = {"killed": KilledError(), "raised": ValueError("no")}.get(state)
+        return Future(state, carry_out(part, asked) if found is None else found)
+
+    def scheduler_info(self) -> dict[str, Any]:
+        return {"workers": dict.fromkeys(range(self._workers))}
+
+    def cancel(self, futures: list[Any]) -> None:
+        self.cancelled = futures
+
+
+@pytest.fixture(autouse=True)
+def soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("_LOOK_S", "_NO_WORKER_S"):
+        monkeypatch.setattr(module, name, 0.05)
+
+
+def collected(client: Client) -> dict[Params, Answer]:
+    found: dict[Params, Answer] = {}
+    _Tasks("tcp://here:1", client, KilledError).carry_out(PARTS, ASKED, found.__setitem__)
+    return found
+
+
+def test_every_answer_comes_also_where_its_worker_was_lost_before_it_was_read() -> None:
+    client = Client(["finished", "fetched late", "finished"])
+    assert collected(client) == {part.params: carry_out(part, ASKED) for part in PARTS}
+    assert client.cancelled == []
+
+
+def test_what_fails_is_an_answer_of_its_configuration() -> None:
+    found = [each.configuration for each in collected(Client(["killed", "raised", "finished"])).values()]
+    assert [(each.state, each.why.partition(":")[0]) for each in found[:1]] == [
+        (Reached.FAILED, "its process ended before it had an answer")
+    ]
+    assert (found[1].state, "ValueError" in found[1].why, found[2].state) == (Reached.FAILED, True, Reached.USABLE)
+
+
+@pytest.mark.parametrize(
+    ("client", "said"),
+    [
+        (Client(["finished", "cancelled", "pending"]), "the connection to the Dask scheduler at tcp://here:1 was lost"),
+        (
+            Client(["finished", "pending", "pending"], status="connecting"),
+            "the connection to the Dask scheduler at tcp://here:1 was lost",
+        ),
+        (
+            Client(["finished", "pending", "pending"], workers=0),
+            "every worker of the Dask cluster at tcp://here:1 was lost",
+        ),
+    ],
+)
+def test_a_cluster_that_is_lost_ends_the_sweep_with_what_is_known(client: Client, said: str) -> None:
+    class Lost:
+        def compute(self, parts: Any, asked: Question, over: Over) -> None:
+            _Tasks("tcp://here:1", client, KilledError).carry_out(parts, asked, over)
+
+    asked = Sweep(find("producer_consumer"), {"stages": (1, 2, 3)}, {"tiles": 4}, H200, prove=False)
+    report = sweep(asked, Where(cluster=Lost()))
+    assert [each.state for each in report.configurations] == [Reached.USABLE, Reached.NOT_REACHED, Reached.NOT_REACHED]
+    assert (report.interrupted, report.configurations[1].why) == (said, said)
+    assert len(client.cancelled) == 2
+
+
+def test_before_the_first_answer_it_is_an_error() -> None:
+    with pytest.raises(ClusterLostError, match="every worker") as caught:
+        collected(Client(["pending"] * 3, workers=0))
+    assert caught.value.exit_code == 3
+    assert "--results" in caught.value.correction
+
+
+@contextmanager
+def something_else() -> Iterator[str]:
+    """A web server, which listens and says what no scheduler says."""
+    server = HTTPServer(("127.0.0.1", 0), BaseHTTPRequestHandler)
+    thread = Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    try:
+        yield f"tcp://127.0.0.1:{server.server_port}"
+    finally:
+        server.shutdown()
+        server.server_close()
+
+
+@pytest.mark.slow
+class TestReal:
+    """With the package."""
+
+    @pytest.mark.parametrize(
+        "address", ["garbage", "", "tcp://", "foo://x:1", "tcp://127.0.0.1:abc", "tcp://127.0.0.1:1", "inproc://x"]
+    )
+    def test_no_address_of_a_scheduler(
+        self, address: str, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        pytest.importorskip("distributed")
+        monkeypatch.setattr(module, "_CONNECT_S", 1)
+        with pytest.raises(UsageError, match="there is no Dask scheduler at"):
+            DaskCluster(address).compute(PARTS, ASKED, lambda *_: None)
+        assert capfd.readouterr() == ("", "")
+
+    def test_something_else_that_listens(
+        self, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        pytest.importorskip("distributed")
+        monkeypatch.setattr(module, "_CONNECT_S", 2)
+        began = monotonic()
+        with something_else() as address, pytest.raises(UsageError, match="there is no Dask scheduler at") as caught:
+            DaskCluster(address).compute(PARTS, ASKED, lambda *_: None)
+        assert caught.value.cause == "what listens there does not answer as one"
+        assert monotonic() - began < 10
+        assert "Traceback" not in capfd.readouterr().err
+
+    @pytest.mark.parametrize("lost", ["scheduler", "worker"])
+    def test_a_process_that_is_killed(self, lost: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        pytest.importorskip("distributed")
+        monkeypatch.setattr(module, "_NO_WORKER_S", 5)
+        monkeypatch.setattr(module, "_LOOK_S", 1)
+        with real_cluster(tmp_path) as (address, processes):
+            asked = Sweep(find("gemm_sm90"), {"stages": (2, 3, 4), "k_iters": tuple(range(64, 400))}, {}, H200)
+            kill = Timer(6, os.kill, (processes[lost].pid, signal.SIGKILL))
+            kill.start()
+            began = monotonic()
+            report = sweep(asked, Where(cluster=DaskCluster(address), results=tmp_path / "x.jsonl"))
+        assert monotonic() - began < 30
+        assert "was lost" in report.interrupted
+        known = sum(each.state is not Reached.NOT_REACHED for each in report.configurations)
+        assert 0 < known < len(report.configurations)
+        assert len((tmp_path / "x.jsonl").read_text().splitlines()) == 1 + known
+
+
+@contextmanager
+def real_cluster(folder: Path) -> Iterator[tuple[str, dict[str, subprocess.Popen[bytes]]]]:
+    """A scheduler and a worker, each a process."""
+    known = folder / "scheduler.json"
+    dask = [sys.executable, "-m", "distributed.cli.dask_scheduler", "--scheduler-file", str(known), "--port", "0"]
+    work = [sys.executable, "-m", "distributed.cli.dask_worker", "--scheduler-file", str(known), "--nthreads", "1"]
+    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    processes: dict[str, subprocess.Popen[bytes]] = {}
+    try:
+        processes["scheduler"] = subprocess.Popen([*dask, "--host", "127.0.0.1", "--no-dashboard"], **quiet)  # type: ignore[call-overload]
+        processes["worker"] = subprocess.Popen([*work, "--no-nanny", "--no-dashboard"], **quiet)  # type: ignore[call-overload]
+        import distributed
+
+        end = monotonic() + 60
+        while not known.exists() and monotonic() < end:
+            sleep(0.2)
+        with distributed.Client(scheduler_file=str(known), set_as_default=False) as client:
+            client.wait_for_workers(1, timeout=60)
+            address = client.scheduler.address
+        yield address, processes
+    finally:
+        for process in processes.values():
+            process.kill()
+            process.wait()
