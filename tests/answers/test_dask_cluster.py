@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from pipesim.answers.sweep import dask_cluster as module
-from pipesim.answers.sweep.configuration import Answer, Question, SweepPart, carry_out
+from pipesim.answers.sweep.configuration import Question, SweepAnswer, SweepPart, carry_out
 from pipesim.answers.sweep.dask_cluster import DaskCluster, _Tasks
 from pipesim.answers.sweep.space import Params
 from pipesim.answers.sweep.sweep import Over, Sweep, Where, sweep
@@ -85,8 +85,8 @@ def soon(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(module, name, 0.05)
 
 
-def collected(client: Client) -> dict[Params, Answer]:
-    found: dict[Params, Answer] = {}
+def collected(client: Client) -> dict[Params, SweepAnswer]:
+    found: dict[Params, SweepAnswer] = {}
     _Tasks("tcp://here:1", client, KilledError).carry_out(PARTS, ASKED, found.__setitem__)
     return found
 

@@ -12,7 +12,7 @@ import pytest
 
 from pipesim.answers.sweep import configuration
 from pipesim.answers.sweep import sweep as module
-from pipesim.answers.sweep.configuration import Answer, Question, SweepPart, carry_out, digest_of
+from pipesim.answers.sweep.configuration import Question, SweepAnswer, SweepPart, carry_out, digest_of
 from pipesim.answers.sweep.rank import METRIC, comparable, ranked, smallest
 from pipesim.answers.sweep.space import axes_of, configurations
 from pipesim.answers.sweep.sweep import Over, Sweep, Where, sweep
@@ -163,7 +163,7 @@ class TestAnEndBeforeTheLast:
     def test_a_time_limit_leaves_what_is_known(self, monkeypatch: pytest.MonkeyPatch) -> None:
         tried = configuration.tried
 
-        def limited(params: Any, *rest: Any) -> Answer:
+        def limited(params: Any, *rest: Any) -> SweepAnswer:
             if dict(params)["stages"] == 3:
                 raise LimitReachedError(Limit.TIME, 1)
             return tried(params, *rest)
@@ -178,7 +178,7 @@ class TestAnEndBeforeTheLast:
     def test_an_interruption_too(self, monkeypatch: pytest.MonkeyPatch) -> None:
         tried = configuration.tried
 
-        def interrupted(params: Any, *rest: Any) -> Answer:
+        def interrupted(params: Any, *rest: Any) -> SweepAnswer:
             if dict(params)["stages"] == 2:
                 raise KeyboardInterrupt
             return tried(params, *rest)
@@ -307,7 +307,7 @@ class TestResultsFile:
         sweep(of_ring(stages=[1, 2]), where)
         tried, order = configuration.tried, []
 
-        def noted(params: Any, *rest: Any) -> Answer:
+        def noted(params: Any, *rest: Any) -> SweepAnswer:
             order.append(dict(params)["stages"])
             return tried(params, *rest)
 

@@ -41,7 +41,7 @@ class Question:
 
 
 @dataclass(frozen=True)
-class Answer:
+class SweepAnswer:
     """A configuration and what it is an answer about.
 
     ``program``: a hash of its program, "" where none could be made. ``reused``: it is from the results file, and its
@@ -63,20 +63,22 @@ class SweepPart:
 
     params: Params
     subject: Subject | Program
-    kept: Answer | None = None
+    kept: SweepAnswer | None = None
 
     def build(self) -> Program:
         """Its program. Raises as ``Target.build`` does."""
         return self.subject if isinstance(self.subject, Program) else self.subject.program()
 
 
-def carry_out(part: SweepPart, asked: Question) -> Answer:
+def carry_out(part: SweepPart, asked: Question) -> SweepAnswer:
     """The answer of one configuration, in a process of any kind. What a protocol prints goes to standard error."""
     with redirect_stdout(sys.stderr):
         return tried(part.params, part.build, asked, part.kept)
 
 
-def tried(params: Params, build: Callable[[], Program], asked: Question, kept: Answer | None = None) -> Answer:
+def tried(
+    params: Params, build: Callable[[], Program], asked: Question, kept: SweepAnswer | None = None
+) -> SweepAnswer:
     """Make the program, prove it and simulate it, unless ``kept`` is the answer of the same program.
 
     LimitReachedError where the time of the whole sweep is used up.
@@ -88,19 +90,19 @@ def tried(params: Params, build: Callable[[], Program], asked: Question, kept: A
         digest = digest_of(program)
         if kept is not None and kept.program == digest:
             return replace(kept, reused=True)
-        return Answer(_judged(named, program, asked), digest)
+        return SweepAnswer(_judged(named, program, asked), digest)
     except UsageError as error:
-        refused = Answer(Configuration(named, Reached.REFUSED, error.fact), digest)
+        refused = SweepAnswer(Configuration(named, Reached.REFUSED, error.fact), digest)
         return replace(refused, reused=kept == refused)
     except LimitReachedError as reached:
         if reached.limit is Limit.TIME:
             raise
         current().resume()
-        return Answer(Configuration(named, Reached.FAILED, reached.in_words()), digest)
+        return SweepAnswer(Configuration(named, Reached.FAILED, reached.in_words()), digest)
     except MemoryError:
-        return Answer(Configuration(named, Reached.FAILED, "there is not enough memory"), digest)
+        return SweepAnswer(Configuration(named, Reached.FAILED, "there is not enough memory"), digest)
     except Exception as error:  # noqa: BLE001  # it is reported with its configuration, and the others go on
-        return Answer(failed(params, error), digest)
+        return SweepAnswer(failed(params, error), digest)
 
 
 def digest_of(program: Program) -> str:

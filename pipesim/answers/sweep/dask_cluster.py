@@ -16,7 +16,7 @@ from queue import Empty, Queue
 from time import monotonic
 from typing import Any
 
-from pipesim.answers.sweep.configuration import Answer, Question, SweepPart, carry_out, failed
+from pipesim.answers.sweep.configuration import Question, SweepAnswer, SweepPart, carry_out, failed
 from pipesim.answers.sweep.sweep import Over
 from pipesim.answers.sweep.version import version
 from pipesim.errors import ClusterLostError, MissingExtraError, UsageError
@@ -101,7 +101,7 @@ class _Tasks:
             with suppress(Exception):  # of a scheduler that is gone there is nothing to cancel
                 self._client.cancel(list(waiting))
 
-    def _next(self, waiting: dict[Any, SweepPart]) -> tuple[Any, Answer | None]:
+    def _next(self, waiting: dict[Any, SweepPart]) -> tuple[Any, SweepAnswer | None]:
         """A future with its answer; None if there is none yet, or its worker was lost before it was read."""
         try:
             future = self._done.get(timeout=_LOOK_S)
@@ -117,7 +117,7 @@ class _Tasks:
             future.add_done_callback(self._done.put)  # another worker computes it again
             return None, None
         died = isinstance(error, self._killed)
-        return future, Answer(failed(waiting[future].params, BrokenExecutor() if died else error))
+        return future, SweepAnswer(failed(waiting[future].params, BrokenExecutor() if died else error))
 
     def _require_alive(self) -> None:
         """ClusterLostError if the scheduler is gone, or there was no worker for some time."""

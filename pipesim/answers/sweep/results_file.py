@@ -17,7 +17,7 @@ from io import FileIO
 from pathlib import Path
 from typing import Any
 
-from pipesim.answers.sweep.configuration import Answer
+from pipesim.answers.sweep.configuration import SweepAnswer
 from pipesim.answers.sweep.space import Params
 from pipesim.answers.views.sweep import Configuration, Reached, Resources, Times, WorkUnit
 from pipesim.bounds import MAX_PARAMETER, MAX_SWEEP_BYTES
@@ -53,7 +53,7 @@ class ResultsFile:
         self._path = path
         self._question = {"format": FORMAT, "version": VERSION, **question}
         self._force = force
-        self.known: dict[Params, Answer] = {}
+        self.known: dict[Params, SweepAnswer] = {}
 
     def __enter__(self) -> ResultsFile:
         """Read what is there. ResultsFileError for a file that is damaged, of another question, or in use."""
@@ -72,7 +72,7 @@ class ResultsFile:
     def __exit__(self, *_: object) -> None:
         self._file.close()
 
-    def keep(self, answer: Answer) -> None:
+    def keep(self, answer: SweepAnswer) -> None:
         """Write an answer, unless another run may have another one. ResultsFileError if the disk refuses."""
         if answer.configuration.state in KEPT:
             self._write(_as_row(answer.configuration) | {"program": answer.program})
@@ -115,7 +115,7 @@ class ResultsFile:
         self._require_question(rows[0])
         for number, row in enumerate(rows[1:], 2):
             try:
-                found = Answer(_from_row(row), _text(row["program"]))
+                found = SweepAnswer(_from_row(row), _text(row["program"]))
             except (AttributeError, KeyError, TypeError, ValueError) as error:
                 raise self._error(f"line {number} does not hold a configuration: {error}") from None
             self.known[tuple(found.configuration.params.items())] = found

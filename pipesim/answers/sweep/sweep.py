@@ -13,7 +13,7 @@ from typing import Protocol
 
 from pipesim.answers.progress import SILENT, Progress
 from pipesim.answers.spread import spread
-from pipesim.answers.sweep.configuration import Answer, Question, SweepPart, carry_out, failed, tried
+from pipesim.answers.sweep.configuration import Question, SweepAnswer, SweepPart, carry_out, failed, tried
 from pipesim.answers.sweep.measure import MOST_STATES, MOST_STEPS
 from pipesim.answers.sweep.rank import METRIC, WITHIN_PERMILLE, comparable, ranked, smallest, unit_for
 from pipesim.answers.sweep.results_file import ResultsFile
@@ -29,7 +29,7 @@ from pipesim.protocols.catalog import BUILT_IN
 from pipesim.targets import Target, require_grid
 from pipesim.timed.profile import Profile, load_profile, profile_names
 
-Over = Callable[[Params, Answer], None]  #: called with each answer, as soon as there is one
+Over = Callable[[Params, SweepAnswer], None]  #: called with each answer, as soon as there is one
 
 
 class Workers(Protocol):
@@ -156,16 +156,16 @@ def _question(asked: Sweep) -> dict[str, object]:
 def _computed(
     asked: Sweep,
     where: Where,
-    rest: Sequence[tuple[Params, Answer | None]],
+    rest: Sequence[tuple[Params, SweepAnswer | None]],
     file: ResultsFile | None,
     progress: Progress,
-) -> tuple[dict[Params, Answer], str]:
+) -> tuple[dict[Params, SweepAnswer], str]:
     """The answers of these, each with what the results file has of it, and what ended the sweep ("" if nothing did)."""
-    found: dict[Params, Answer] = {}
+    found: dict[Params, SweepAnswer] = {}
     question = Question(asked.profile, asked.prove, asked.max_states, asked.max_steps)
     with progress.configurations(asked.target.name, len(rest)) as step:
 
-        def over(params: Params, answer: Answer) -> None:
+        def over(params: Params, answer: SweepAnswer) -> None:
             found[params] = answer
             if file is not None and not answer.reused:
                 file.keep(answer)
@@ -192,7 +192,7 @@ def _computed(
 
 
 def _compute(
-    asked: Sweep, where: Where, rest: Sequence[tuple[Params, Answer | None]], question: Question, over: Over
+    asked: Sweep, where: Where, rest: Sequence[tuple[Params, SweepAnswer | None]], question: Question, over: Over
 ) -> None:
     spelling = asked.target.spelling
     if where.cluster is not None:
@@ -209,7 +209,7 @@ def _compute(
         spread(
             parts,
             partial(carry_out, asked=question),
-            lambda part, error: Answer(failed(part.params, error)),
+            lambda part, error: SweepAnswer(failed(part.params, error)),
             lambda n: None,  # noqa: ARG005
             where.jobs,
             lambda n, answer: over(parts[n].params, answer),
@@ -228,7 +228,7 @@ def _subject(asked: Sweep, params: Params) -> Subject:
     return Subject(asked.target.spelling, values, asked.ctas, asked.target.strictness)
 
 
-def _travelling(asked: Sweep, params: Params, question: Question, kept: Answer | None) -> SweepPart | Answer:
+def _travelling(asked: Sweep, params: Params, question: Question, kept: SweepAnswer | None) -> SweepPart | SweepAnswer:
     """A configuration for another machine: one of a file is made here, as the file is not there, or refused here."""
     if asked.target.spelling in BUILT_IN:
         return SweepPart(params, _subject(asked, params), kept)
