@@ -388,7 +388,7 @@ def test_who_is_alone_on_a_quarter_asks_for_nothing() -> None:
         if groups == 1:
             program = replace(program, work=tuple(work for work in program.work if not work.amount("products")))
         price = Prices(program, profile, traced=False)
-        softmax = [work.line for work in program.work if work.name == "attention/softmax"]
+        softmax = [work.line for work in program.work if work.name == "attention/prepare"]
         demands[groups] = {
             price(op, line).demand
             for code, lines in zip(program.code, program.lines, strict=True)
@@ -396,7 +396,7 @@ def test_who_is_alone_on_a_quarter_asks_for_nothing() -> None:
             if line in softmax
         }
     assert demands[1] == {0}
-    assert demands[2] == {9 * 66 + 2 * 64}
+    assert demands[2] == {9 * 66 + 2 * 32}
 
 
 def test_a_run_that_skips_what_repeats_is_the_same_run() -> None:
