@@ -14,7 +14,7 @@ import numpy as np
 
 from pipesim.conform.steady import one_cta
 from pipesim.model.groups import ACCESSES, MEETINGS
-from pipesim.model.ops import Engine, Op, Operation, operand
+from pipesim.model.ops import Engine, Op, Operation, Space, operand
 from pipesim.model.program import Program
 from pipesim.timed.costs import Prices
 from pipesim.timed.profile import Profile
@@ -48,7 +48,7 @@ def time_spent(program: Program, trace: Trace) -> Shares:
             continue
         spent: dict[str, int] = {}
         agent = first_cta[number]
-        between = _between(program.code[agent], table, agent, trace.meta.sites, mine.site.tolist())
+        between = _between(program, table, agent, trace.meta.sites, mine.site.tolist())
         for at, cycles in enumerate(np.diff(mine.cycle).tolist()):
             what = _what(trace.meta.sites[int(mine.site[at])], between, at)
             spent[what] = spent.get(what, 0) + cycles
@@ -66,9 +66,10 @@ def _what(site: Site, between: list[str], at: int) -> str:
 
 
 def _between(
-    code: Sequence[Operation], table: SiteTable, agent: int, sites: Sequence[Site], numbers: Sequence[int]
+    program: Program, table: SiteTable, agent: int, sites: Sequence[Site], numbers: Sequence[int]
 ) -> list[str]:
     """What the agent does after each of its events; [] if they are not those of its operations in their order."""
+    code = program.code[agent]
     places = [(pc, table.sites[record.site]) for pc, records in enumerate(table.records[agent]) for record in records]
     if len(numbers) > len(places) or any(
         site.key != sites[number].key for (_, site), number in zip(places, numbers, strict=False)
@@ -77,11 +78,11 @@ def _between(
     found = []
     for at, (pc, site) in enumerate(places[: len(numbers)]):
         end = places[at + 1][0] if at + 1 < len(places) else len(code)
-        found.append(_done(code[pc + (site.kind in _ENDS) : end]))
+        found.append(_done(program, code[pc + (site.kind in _ENDS) : end]))
     return found
 
 
-def _done(operations: Sequence[Operation]) -> str:
+def _done(program: Program, operations: Sequence[Operation]) -> str:
     """What takes the time of these: a wait that is not recorded, then reads and writes, then their issue."""
     for op in operations:
         if op[0] == Op.WAIT_GROUP:
@@ -89,9 +90,10 @@ def _done(operations: Sequence[Operation]) -> str:
     codes = {op[0] for op in operations}
     if codes & MEETINGS:
         return f"{ISSUE} and named barriers"
-    if codes & ACCESSES:
+    spaces = {program.accesses[operand(op, "access")].space for op in operations if op[0] in ACCESSES}
+    if spaces - {Space.REGISTERS}:
         return TILES
-    return f"{ISSUE} and {WORKS}" if Op.WORK in codes else ISSUE
+    return f"{ISSUE} and {WORKS}" if Op.WORK in codes or spaces else ISSUE  # of registers: what is computed with them
 
 
 def without_optional(trace: Trace) -> Trace:

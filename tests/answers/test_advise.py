@@ -67,7 +67,7 @@ def test_gains_are_in_order_and_what_cannot_be_tried_comes_last() -> None:
     known = [gain for gain in gains if gain is not None]
     assert known == sorted(known, reverse=True)
     assert gains[len(known) :] == [None] * (len(gains) - len(known))
-    work = {ChangeKind.READS, ChangeKind.MATRIX, ChangeKind.WORK}  # the result on its way out, products, the softmax
+    work = {ChangeKind.MATRIX, ChangeKind.WORK}  # products; the softmax, and the result on its way out of registers
     assert {each.change.kind for each in report.advice[:3]} == work
 
 

@@ -69,7 +69,7 @@ def test_not_modelled(call: Call) -> None:
     assert [each["kind"] for each in time["assumed"]] == ["multicast", "remote"]
     verdict = call("diff", path).verdict
     assert "conforms to the protocol" in verdict
-    assert "; times: off by +4.0 %" in verdict
+    assert "; times: off by +0.6 %" in verdict
     assert verdict.endswith("; not modelled for: multicast copies, arrivals at another CTA")
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from pipesim.answers.views.advise import AdvisedChange, ChangeKind
 from pipesim.errors import PipesimError, UsageError
 from pipesim.model.edits import Listing, changed, listing, with_listings
-from pipesim.model.ops import Op, Operation, operand, with_operand
+from pipesim.model.ops import Op, Operation, Space, operand, with_operand
 from pipesim.model.program import Program
 from pipesim.targets import Target
 from pipesim.timed.profile import OF_INSTRUCTIONS, Profile
@@ -47,9 +47,10 @@ def changes(
     for role, loop in _works(program):
         change = AdvisedChange(ChangeKind.WORK, role=role, loop=loop)
         yield _with_less_work(Changed(change, program, profile), role, loop, percent)
-    if _has(program, Op.READ):
+    reads = _lines_of(program, lambda op: op[0] == Op.READ and not _of_registers(program, op))
+    if reads:
         reading = Changed(AdvisedChange(ChangeKind.READS), program, _reading(profile, percent))
-        yield _quicker(reading, _lines_of(program, lambda op: op[0] == Op.READ), percent)
+        yield _quicker(reading, reads, percent)
     if _has(program, Op.ENGINE_WORK):
         yield _with_faster_matrix(Changed(AdvisedChange(ChangeKind.MATRIX), program, profile), percent)
     if _has(program, Op.TMA_LOAD):
@@ -120,7 +121,8 @@ def _works(program: Program) -> list[tuple[str, str]]:
     found: dict[tuple[str, str], None] = {}
     for agent, role in enumerate(each.role for each in program.agents):
         for pc, loop in _work_places(program, agent):
-            if operand(program.code[agent][pc], "cycles") or program.lines[agent][pc] in program.work_of_line:
+            op = program.code[agent][pc]
+            if program.lines[agent][pc] in program.work_of_line or (op[0] == Op.WORK and operand(op, "cycles")):
                 found[role, loop] = None
     return list(found)
 
@@ -136,6 +138,12 @@ def _work_places(program: Program, agent: int) -> Iterator[tuple[int, str]]:
                 inside.pop()
             case Op.WORK:
                 yield pc, inside[-1] if inside else ""
+            case Op.READ if _of_registers(program, op):  # what is computed with them
+                yield pc, inside[-1] if inside else ""
+
+
+def _of_registers(program: Program, op: Operation) -> bool:
+    return program.accesses[operand(op, "access")].space == Space.REGISTERS
 
 
 def _with_less_work(what: Changed, role: str, loop: str, percent: int) -> Changed:
@@ -146,7 +154,11 @@ def _with_less_work(what: Changed, role: str, loop: str, percent: int) -> Change
             yield from (pc for pc, name in _work_places(program, agent) if name == loop)
 
     lines = {program.lines[agent][pc] for agent in range(len(program.agents)) for pc in places(agent)}
-    return _quicker(replace(what, program=_rescaled(program, places, percent)), lines, percent)
+
+    def given(agent: int) -> Iterator[int]:
+        return (pc for pc in places(agent) if program.code[agent][pc][0] == Op.WORK)
+
+    return _quicker(replace(what, program=_rescaled(program, given, percent)), lines, percent)
 
 
 def _with_faster_matrix(what: Changed, percent: int) -> Changed:
