@@ -12,6 +12,7 @@ from pipesim.report.text.console import paint, width_of
 from pipesim.report.text.layout import columns, field, wrap
 from pipesim.report.text.words import NONE, count, listed, number
 
+_FEW = 8  #: values that are named without being asked for
 _LIMIT = "--time-limit SECONDS gives it more time, --recordings N fewer recordings"
 _WORSE = "Keep the base profile for these, or give more recordings of different sizes"
 
@@ -42,7 +43,7 @@ def calibration_lines(report: CalibrationReport, width: int, *, verbose: bool = 
     if report.no_proposals:
         lines += ["", *wrap(f"captures that would determine more: unknown, {report.no_proposals}", width, "  ", "    ")]
     if report.proposals is not None:
-        lines += ["", *_proposals(report, width)]
+        lines += ["", *_proposals(report, width, verbose=verbose)]
     if report.written:
         lines += ["", *wrap(f"wrote {report.written}", width)]
     return lines
@@ -114,12 +115,14 @@ def _percent(permille: int) -> str:
     return f"{permille / 10:.1f} %"
 
 
-def _proposals(report: CalibrationReport, width: int) -> list[str]:
+def _proposals(report: CalibrationReport, width: int, *, verbose: bool) -> list[str]:
     lines = ["  captures that would determine more:"] if report.proposals else ["  no capture would determine more"]
     for each in report.proposals or ():
         lines += [f"    {each.label}"]  # to be copied: not wrapped
         said = f"determines {listed(list(each.determines))}" if each.determines else "narrows what is left"
         lines += wrap(said, width, "      ")
     if report.never:
-        lines += wrap(f"no capture of these kernels determines {listed(list(report.never))}", width, "  ", "    ")
+        few = verbose or len(report.never) <= _FEW
+        never = listed(list(report.never)) if few else f"{count(len(report.never), 'value')} (-v lists them)"
+        lines += wrap(f"no capture of these kernels determines {never}", width, "  ", "    ")
     return lines

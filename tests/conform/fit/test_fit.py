@@ -64,7 +64,7 @@ def test_a_fit_takes_few_simulations() -> None:
     with problem.evaluated_by(counting):
         fit_profile(problem)
     assert len(problem.start) == 3
-    assert asked[0] < 12 * len(problem.observations) * len(problem.start)
+    assert asked[0] < 20 * len(problem.observations) * len(problem.start)
 
 
 def test_processes_find_what_this_one_finds(monkeypatch: pytest.MonkeyPatch) -> None:
