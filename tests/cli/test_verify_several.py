@@ -276,7 +276,7 @@ class TestOptions:
     @pytest.mark.slow
     def test_the_launch_and_the_parameters_choose_among_the_recordings(self, several: Call) -> None:
         traces = agreements(several("--all", "-p", "stages=4", "--ctas", "8", "--json"), "cluster_multicast")
-        assert len(traces) == 4
+        assert len(traces) == 5
         assert all("-s4-" in name and "-g8" in name for name in traces)
         assert set(traces.values()) == {"conforms"}
 
