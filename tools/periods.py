@@ -22,7 +22,7 @@ from pipesim.conform.timing import median_period, noise_millicycles
 from pipesim.report.text.console import make_console
 from pipesim.report.text.table import paint_periods
 from pipesim.targets import find
-from pipesim.timed.bound import ring_law
+from pipesim.timed.bounds.bound import ring_law
 from pipesim.timed.choice import profile_for
 from pipesim.timed.engine import simulate
 from pipesim.timed.stated_error import StatedError

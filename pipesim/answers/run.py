@@ -17,7 +17,7 @@ from pipesim.model.ending import Ending
 from pipesim.model.finding import Advisory, Deadlock, FaultReport
 from pipesim.model.program import Program
 from pipesim.model.trips import waits_per_trip
-from pipesim.timed.critical import least_period
+from pipesim.timed.bounds.critical import least_period
 from pipesim.timed.engine import DEFAULT_BUDGET, Simulation, simulate
 from pipesim.timed.profile import Profile
 from pipesim.trace.schema import OF_WORK, SiteKey, Trace

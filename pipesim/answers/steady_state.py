@@ -13,7 +13,7 @@ from pipesim.model.groups import PARITY_WAITS, TRIP_BEGINS
 from pipesim.model.ops import Op, Operation, operand
 from pipesim.model.program import Program
 from pipesim.model.trips import common_trips, last_waiting
-from pipesim.timed.critical import MOST_OPERATIONS
+from pipesim.timed.bounds.critical import MOST_OPERATIONS
 from pipesim.trace.schema import EventKind, Trace
 from pipesim.trace.sites import barrier_groups
 from pipesim.trace.steady import steady_window

@@ -19,7 +19,7 @@ from pipesim.conform.timing import like, median_period, noise_millicycles
 from pipesim.model.ending import Ending
 from pipesim.model.program import Program
 from pipesim.model.trips import waits_per_trip
-from pipesim.timed.critical import least_period
+from pipesim.timed.bounds.critical import least_period
 from pipesim.timed.engine import simulate
 from pipesim.timed.profile import Profile
 from pipesim.trace.meaning import WAITS_FROM

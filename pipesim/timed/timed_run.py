@@ -24,10 +24,10 @@ from pipesim.process.limits import Limit, LimitReachedError
 from pipesim.process.watch import current
 from pipesim.timed.agenda import LAST, Agenda, HappensAt, LandsAt
 from pipesim.timed.costs import Cost, record_cycles, sm_khz, work_record
-from pipesim.timed.engines import Engines
 from pipesim.timed.plan import ACCESS, IDLE, ISSUES, PRIVATE, WAITS, Planned, plan
 from pipesim.timed.profile import Profile
 from pipesim.timed.simulation import Simulation
+from pipesim.timed.sm.engines import Engines
 from pipesim.timed.waits import Waits
 from pipesim.trace.recorder import StampBuffer
 from pipesim.trace.schema import ESTIMATED_WORK, Device, SiteKey, Trace, TraceMeta

@@ -196,8 +196,6 @@ class Waits:
         since = self.tries.pop(agent)[0] if agent in self.tries else time
         self.entered[agent] = -1
         self._buffer.stamp(planned.second if success else planned.first, since)
-        if (
-            since < time and planned.kind == SUSPENDS
-        ):  # it was suspended until now, and takes no less than one that was not
+        if since < time and planned.kind == SUSPENDS:  # until now, but no less than one that was not suspended
             return max(time, since + planned.busy)
         return time + planned.busy

@@ -2,7 +2,7 @@
 
 A work alone takes ``overhead + scale * (sum of amounts times rates)``. Where the warps of an SM can ask for more than
 it has, a work has a demand: of its shared memory, which serves one access after another, or of the issue slots of a
-quarter (:mod:`pipesim.timed.resources`).
+quarter (:mod:`pipesim.timed.sm.resources`).
 """
 
 from __future__ import annotations
@@ -112,7 +112,8 @@ class Works:
         """
         return max(0, self._rated(work) - self._moving(work)[1]) * SLOTS // 1000 if work.name in self._computes else 0
 
-    def _computing(self, work: Work) -> int:
+    def _arithmetic(self, work: Work) -> int:
+        """Cycles of its arithmetic."""
         rate, scale = self._rates(work), constants(self._profile, work.name)[1]
         return -(-sum(work.amount(kind) * rate[f"class.{kind}"] for kind in ("fma", "alu")) * scale // 10**6)
 
@@ -125,9 +126,9 @@ class Works:
         for agent, works in enumerate(_served(program)):
             where = program.agents[agent].cta, program.agents[agent].warp % QUARTERS
             for work in works:
-                if work.amount("shared_bytes") and self._computing(work):
+                if work.amount("shared_bytes") and self._arithmetic(work):
                     on[where][agent].add(work.name)
-                    if 1000 * self._computing(work) > BUSY * self.cycles(work):
+                    if 1000 * self._arithmetic(work) > BUSY * self.cycles(work):
                         busy.add(where)
         return frozenset(name for where in busy if len(on[where]) > 1 for each in on[where].values() for name in each)
 

@@ -11,6 +11,7 @@ from pipesim.answers.run import run
 from pipesim.answers.steady_state import inner_period, why_no_bound, why_no_period
 from pipesim.answers.views.run import NoBound, NoPeriod
 from pipesim.conform.time_spent import engines_busy, time_spent, without_optional
+from pipesim.model.ops import Space
 from pipesim.model.program import Program
 from pipesim.protocols.catalog import BUILT_IN
 from pipesim.targets import find, target_of
@@ -49,6 +50,18 @@ def test_the_rows_of_a_gemm_are_its_operations() -> None:
         "waiting for named barrier 1", "waiting for its bulk groups",
     ]  # fmt: skip
     assert consumer["waiting for its wgmma groups"] > 250
+
+
+def test_what_is_computed_with_registers_is_work() -> None:
+    """The exponentials of attention; its twin copies the scores to shared memory first, which is no work."""
+    program = find("attention_sm90").build()
+    consumer = rows(program, whole(program), "consumer/0")
+    assert "tile reads and writes" not in consumer
+    assert consumer["issue and work"] > 200
+    scores = program.accesses.index(next(each for each in program.accesses if each.space == Space.REGISTERS))
+    moved = replace(program.accesses[scores], space=Space.SHARED)
+    elsewhere = replace(program, accesses=(*program.accesses[:scores], moved, *program.accesses[scores + 1 :]))
+    assert "tile reads and writes" in rows(elsewhere, whole(program), "consumer/0")
 
 
 def test_what_is_not_recorded_is_part_of_a_row_that_says_so() -> None:

@@ -8,7 +8,7 @@ from pipesim.conform.steady import read
 from pipesim.model.trips import waits_per_trip
 from pipesim.protocols.catalog import BUILT_IN
 from pipesim.targets import find
-from pipesim.timed.critical import least_period
+from pipesim.timed.bounds.critical import least_period
 from pipesim.timed.engine import simulate
 from pipesim.timed.profile import load_profile
 from tests.support.lanes import slow_but

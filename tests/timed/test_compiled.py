@@ -12,12 +12,12 @@ import pytest
 from pipesim.protocols.catalog import BUILT_IN
 from pipesim.targets import find
 from pipesim.timed.profile import load_profile
-from pipesim.timed.recurrence.compiled import CompiledFormula
+from pipesim.timed.recurrence.code.compiled import CompiledFormula
+from pipesim.timed.recurrence.code.phrases import LONGEST, phrases
 from pipesim.timed.recurrence.evaluate import Evaluated, FormulaTimes
 from pipesim.timed.recurrence.formula import Do, Formula
 from pipesim.timed.recurrence.instructions import Instructions
 from pipesim.timed.recurrence.many import ManyProfiles
-from pipesim.timed.recurrence.phrases import LONGEST, phrases
 from pipesim.timed.recurrence.prices import PriceTable, price_table
 from pipesim.timed.recurrence.timings import derived
 from tests.support.random_profiles import drawn

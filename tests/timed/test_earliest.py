@@ -16,8 +16,8 @@ from pipesim.model.ending import Ending
 from pipesim.model.groups import BRANCHES
 from pipesim.model.ops import Engine, Fence, Op
 from pipesim.model.program import Program
-from pipesim.timed.critical import critical_cycle, least_period
-from pipesim.timed.earliest import Earliest
+from pipesim.timed.bounds.critical import critical_cycle, least_period
+from pipesim.timed.bounds.earliest import Earliest
 from pipesim.timed.engine import simulate
 from pipesim.timed.profile import Profile, load_profile
 from tests.support.lanes import slow_but

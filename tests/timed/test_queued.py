@@ -16,11 +16,11 @@ from pipesim.model.program import Program
 from pipesim.targets import find
 from pipesim.timed.engine import simulate
 from pipesim.timed.profile import AT_LEAST_ONE, Profile, load_profile
+from pipesim.timed.recurrence.code.queue_plan import QueuePlan
 from pipesim.timed.recurrence.evaluate import LEAST_REORDERED, FormulaTimes
 from pipesim.timed.recurrence.formula import Do
 from pipesim.timed.recurrence.many import ManyProfiles
 from pipesim.timed.recurrence.prices import demands, price_table
-from pipesim.timed.recurrence.queue_plan import QueuePlan
 from pipesim.timed.recurrence.timings import derived, times_of
 from tests.support.lanes import long_but, slow_but
 from tests.support.random_profiles import drawn

@@ -13,7 +13,7 @@ from pipesim.model.machine import initial_state, step
 from pipesim.model.ops import Op
 from pipesim.model.program import ALL_LANES, Agent, Program
 from pipesim.targets import find
-from pipesim.timed.recurrence.register_waits import releases_awaited
+from pipesim.timed.recurrence.derivation.register_waits import releases_awaited
 
 
 def asking(launched: int, *groups: Sequence[int]) -> Program:

@@ -16,7 +16,7 @@ from pipesim.targets import find
 from pipesim.timed.costs import Cost, Prices
 from pipesim.timed.engine import simulate
 from pipesim.timed.profile import Profile, load_profile
-from pipesim.timed.resources import IssueSlots, SharedMemory
+from pipesim.timed.sm.resources import IssueSlots, SharedMemory
 from pipesim.trace.schema import EventKind
 
 
@@ -201,7 +201,7 @@ def exponentials(program_params: dict[str, int], profile: Profile) -> list[int]:
 def test_a_second_group_slows_the_softmax_of_the_first() -> None:
     """Two consumer groups that do not take turns compute at the same time."""
     base = load_profile("h200")
-    profile = replace(base, values={**base.values, "attention/softmax.permille": 900, "attention/softmax.cycles": 0})
+    profile = replace(base, values={**base.values, "attention/largest.permille": 900, "attention/largest.cycles": 0})
     alone = exponentials({"num_consumer": 1, "kv_blocks": 6}, profile)
     together = exponentials({"num_consumer": 2, "pingpong": 0, "kv_blocks": 6}, profile)
     assert max(together) > 1.2 * max(alone)
@@ -210,7 +210,7 @@ def test_a_second_group_slows_the_softmax_of_the_first() -> None:
 def test_its_own_multiplication_slows_a_softmax() -> None:
     """The first block has none beside it."""
     base = load_profile("h200")
-    values = {"attention/softmax.permille": 1100, "attention/softmax.cycles": 0}
+    values = {"attention/largest.permille": 1100, "attention/largest.cycles": 0}
     for share, slower in (0, False), (900, True):
         profile = replace(base, values={**base.values, **values, "mma.slots_permille": share})
         found = exponentials({"num_consumer": 1, "kv_blocks": 6}, profile)
@@ -388,7 +388,7 @@ def test_who_is_alone_on_a_quarter_asks_for_nothing() -> None:
         if groups == 1:
             program = replace(program, work=tuple(work for work in program.work if not work.amount("products")))
         price = Prices(program, profile, traced=False)
-        softmax = [work.line for work in program.work if work.name == "attention/prepare"]
+        softmax = [work.line for work in program.work if work.name == "attention/weights"]
         demands[groups] = {
             price(op, line).demand
             for code, lines in zip(program.code, program.lines, strict=True)

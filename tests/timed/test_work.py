@@ -19,7 +19,7 @@ from pipesim.targets import find
 from pipesim.timed.costs import Prices, streamed_bytes
 from pipesim.timed.engine import simulate
 from pipesim.timed.profile import FIELDS, Profile, load_profile, scaled
-from pipesim.timed.work import OF_DATA, constants
+from pipesim.timed.work import OF_DATA, SLOTS, constants
 
 
 def ring(**amounts: int) -> Program:
@@ -130,6 +130,59 @@ def test_work_after_an_operation_that_takes_no_time_of_its_own() -> None:
     plain = replace(program, work=())
     late = simulate(program, profile()).cycles - simulate(plain, profile()).cycles
     assert late == 30
+
+
+def test_an_arrive_at_cluster_scope_takes_effect_before_its_overhead_is_over() -> None:
+    """It waits for earlier accesses, longer beside other warps that arrive; of another arrive nothing is late."""
+    p = Protocol("after")
+    bar = p.mbarriers("bar", 1)
+    p.init(lambda: bar[0].init(1))
+
+    @p.role("one")
+    def one(w: Warp) -> None:
+        with w.elect_one():
+            bar[0].arrive()
+            w.compute("ring/use", cluster_fences=1, fences_beside=2)
+        bar[0].wait(0)
+
+    program, on = p.flatten(), profile(cycles=7)
+    agent, pc = next((a, pc) for a, code in enumerate(program.code) for pc, op in enumerate(code) if op[0] == Op.ARRIVE)
+    late = []
+    for amounts in (program.work[0].amounts, (("alu", 3),)):
+        worked = replace(program, work=(replace(program.work[0], amounts=amounts),))
+        found = Prices(worked, on, traced=False)(program.code[agent][pc], program.lines[agent][pc])
+        assert found.busy == 30 + 7
+        late.append(found.visible - on["arrive.latency"])
+    assert late == [30, 0]
+
+
+def test_a_warp_that_computes_much_slows_one_that_computes_little() -> None:
+    """On its quarter, and is slowed by it. The twins: beside one that computes as little, and on another quarter."""
+
+    def slots(*computed: int, quarters: int = 4) -> dict[int, int]:
+        p = Protocol("quarter")
+        tile = p.smem("tile", 1, 512)
+        lines = {}
+
+        @p.role("use", warps=quarters + 1)
+        def use(w: Warp) -> None:
+            if w.index % quarters == 0:
+                w.read(tile[0])
+                w.compute(
+                    f"quarter/of_{computed[w.index // quarters]}", shared_bytes=16, fma=computed[w.index // quarters]
+                )
+
+        program = p.flatten()
+        price = Prices(program, profile(), traced=False)
+        for code, at in zip(program.code, program.lines, strict=True):
+            for op, line in zip(code, at, strict=True):
+                if op[0] == Op.READ:
+                    lines[program.work_of_line[line].amount("fma")] = price(op, line).slots
+        return lines
+
+    assert slots(100, 1) == {100: 100 * 10 * SLOTS // 1000, 1: 10 * SLOTS // 1000}
+    assert slots(2, 1) == {2: 0, 1: 0}
+    assert slots(100, 1, quarters=3) == {100: 0, 1: 0}
 
 
 def test_the_work_of_a_multiplication_is_its_engines() -> None:

@@ -15,7 +15,7 @@ from pipesim.model.ops import Op, operand
 from pipesim.model.program import Program
 from pipesim.model.trips import iterations
 from pipesim.prove.check import Check, check
-from pipesim.timed.critical import least_period
+from pipesim.timed.bounds.critical import least_period
 from pipesim.timed.engine import simulate
 from pipesim.timed.profile import Profile
 

@@ -24,16 +24,16 @@ from pipesim.pipelines.modular.attention.kv_tile import KVTile
 from pipesim.pipelines.modular.attention.staged import KVPipelineGeneric, StagedPipeline
 from pipesim.protocols.hopper.consumer_groups import (
     Turns,
+    find_largest,
     give_back,
     load,
     mine,
     multiply_scores,
     multiply_weights,
-    prepare,
     require_attention,
-    softmax,
     store_rows,
     taken,
+    weigh,
 )
 from pipesim.protocols.warp_group import F32, GROUP, ROWS, mma_cycles, share
 
@@ -160,7 +160,9 @@ class FusedAttention:
         store_rows(w, mine(w, self.result), max(1, self.blocks) - 1, self.config.depth)
 
     def _block(self, w: Warp, kv: KVPipelineGeneric, n: int) -> None:
-        """The scores of block n, the values of the block before, and the softmax while these are multiplied."""
+        """The scores of block n, the values of the block before, and the softmax: its largest scores while these
+        are multiplied, its exponentials when their slot has been given back.
+        """
         group = w.index // GROUP
         self.turns.take(w, group)
         held = _next(w, kv) if n else -1
@@ -174,12 +176,11 @@ class FusedAttention:
         give_back(w, kv.consumer_mbar(0, keys))
         w.read(mine(w, self.scores), n)
         w.work(self.softmax)
-        softmax(w, self.config.BN)
+        find_largest(w, self.config.BN)
         if n:
             w.wait_group(Engine.WGMMA)
             give_back(w, kv.consumer_mbar(0, held))
-        w.read(mine(w, self.scores), n)
-        prepare(w, self.config.BN, self.config.depth)
+        weigh(w, mine(w, self.scores), n, self.config.BN, self.config.depth)
 
     def _multiply_keys(self, w: Warp, slot: int, n: int) -> None:
         """Issue the scores of block n."""

@@ -90,11 +90,19 @@ def multiply_weights(w: Warp, block_n: int, depth: int) -> None:
     w.compute("attention/values", mma_registers=ROWS * block_n * depth // GROUP, products=products, alu=5 * products)
 
 
-def softmax(w: Warp, block_n: int) -> None:
-    """The work of a block's softmax before its former values are waited for: the largest score of each of two rows, of
-    which a thread has half. The compiler leaves the exponentials for later, except in a kernel that records.
+def find_largest(w: Warp, block_n: int) -> None:
+    """The work of a softmax before the former values are waited for: the largest score of each of two rows, of which a
+    thread has half. The compiler leaves the exponentials for later, except in a kernel that records.
     """
-    w.compute("attention/softmax", alu=block_n // 2, shuffles=4)
+    w.compute("attention/largest", alu=block_n // 2, shuffles=4)
+
+
+def weigh(w: Warp, scores: Slot, block: int, block_n: int, depth: int) -> None:
+    """A softmax after that: the weights of a block and their sums, former sums to the new scale, the weights as an
+    operand of the next product.
+    """
+    w.read(scores, block)
+    w.compute("attention/weights", exp2=block_n // 2 + 2, fma=block_n + depth // 2, alu=block_n // 4)
 
 
 def load(w: Warp) -> None:
@@ -107,10 +115,3 @@ def store_rows(w: Warp, sums: Slot, item: int, depth: int) -> None:
     w.read(sums, item)
     stores = ROWS // GROUP * depth // 64
     w.compute("attention/store", fma=depth // 2, global_lines=8 * stores)
-
-
-def prepare(w: Warp, block_n: int, depth: int) -> None:
-    """The work after that: the weights and their sums, former sums to the new scale, the weights as an operand of the
-    next product.
-    """
-    w.compute("attention/prepare", exp2=block_n // 2 + 2, fma=block_n + depth // 2, alu=block_n // 4)

@@ -20,15 +20,15 @@ from pipesim.pipelines.modular.attention.kv_tile import KVTile
 from pipesim.pipelines.modular.attention.staged import KVPipelineGeneric, StagedPipeline
 from pipesim.protocols.hopper.consumer_groups import (
     Turns,
+    find_largest,
     give_back,
     load,
     mine,
     multiply_scores,
     multiply_weights,
-    prepare,
-    softmax,
     store_rows,
     taken,
+    weigh,
 )
 from pipesim.protocols.warp_group import F32, GROUP, ROWS, mma_cycles, share
 
@@ -130,7 +130,9 @@ class StagedAttention:
         store_rows(w, mine(w, self.result), max(1, self.blocks) - 1, self.config.depth)
 
     def _block(self, w: Warp, k: KVPipelineGeneric, v: KVPipelineGeneric, n: int) -> None:
-        """The scores of block n, the values of the block before, and the softmax while these are multiplied."""
+        """The scores of block n, the values of the block before, and the softmax: its largest scores while these
+        are multiplied, its exponentials when their slot has been given back.
+        """
         group = w.index // GROUP
         self.turns.take(w, group)
         self._multiply_keys(w, k, n)
@@ -144,13 +146,12 @@ class StagedAttention:
         k.state.step()
         w.read(mine(w, self.scores), n)
         w.work(self.softmax)
-        softmax(w, self.config.BN)
+        find_largest(w, self.config.BN)
         if n:
             w.wait_group(Engine.WGMMA)
             give_back(w, v.consumer_mbar())
             v.state.step()
-        w.read(mine(w, self.scores), n)
-        prepare(w, self.config.BN, self.config.depth)
+        weigh(w, mine(w, self.scores), n, self.config.BN, self.config.depth)
 
     def _multiply_keys(self, w: Warp, k: KVPipelineGeneric, n: int) -> None:
         """Issue the scores of block n, slice by slice."""

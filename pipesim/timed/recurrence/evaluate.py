@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from pipesim.timed.recurrence.compiled import CompiledFormula
+from pipesim.timed.recurrence.code.compiled import CompiledFormula
+from pipesim.timed.recurrence.code.phrase_book import UndecidedError
+from pipesim.timed.recurrence.code.queued import QueuedFormula
 from pipesim.timed.recurrence.formula import Formula
 from pipesim.timed.recurrence.instructions import Condition, Cycles, Instructions
-from pipesim.timed.recurrence.phrase_book import UndecidedError
 from pipesim.timed.recurrence.prices import PriceTable, not_priced_for, uses_without_time
-from pipesim.timed.recurrence.queued import QueuedFormula
 
 LEAST_REORDERED = 8  #: such profiles are worth a compilation, which takes as long as some simulations
 

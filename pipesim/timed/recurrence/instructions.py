@@ -2,7 +2,7 @@
 
 It is written once, for whatever can be added and compared: whole numbers, arrays with one for each of many profiles
 (:mod:`~pipesim.timed.recurrence.evaluate`), and the source text of an expression, from which Python code is made
-(:mod:`~pipesim.timed.recurrence.compiled`).
+(:mod:`~pipesim.timed.recurrence.code.compiled`).
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ from pipesim.model.program import Program
 from pipesim.timed.engine import simulate
 from pipesim.timed.kept import kept
 from pipesim.timed.profile import Profile
-from pipesim.timed.recurrence.derive import Derivation
+from pipesim.timed.recurrence.derivation.derive import Derivation
 from pipesim.timed.recurrence.evaluate import Evaluated, FormulaTimes
 from pipesim.timed.recurrence.many import ManyProfiles
 from pipesim.timed.recurrence.prices import demands, price_table, price_tables

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from pipesim.timed.recurrence.knowledge import KnowledgeClock
-from pipesim.timed.recurrence.ordered_memory import OrderedTouch
+from pipesim.timed.recurrence.derivation.knowledge import KnowledgeClock
+from pipesim.timed.recurrence.derivation.ordered_memory import OrderedTouch
 
 
 @dataclass

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import fields
 from typing import Any
 
-from pipesim.timed.recurrence.expressions import Expression, NewNames
+from pipesim.timed.recurrence.code.expressions import Expression, NewNames
 from pipesim.timed.recurrence.formula import Instruction
 from pipesim.timed.recurrence.instructions import Condition, Cycles, Instructions
 from pipesim.timed.recurrence.prices import PriceTable

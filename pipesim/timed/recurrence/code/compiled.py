@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from functools import partial
 
+from pipesim.timed.recurrence.code.phrase_book import PLACES, Call, PhraseBook
+from pipesim.timed.recurrence.code.phrases import phrases
 from pipesim.timed.recurrence.formula import READ, Do, Formula, Instruction
-from pipesim.timed.recurrence.phrase_book import PLACES, Call, PhraseBook
-from pipesim.timed.recurrence.phrases import phrases
 from pipesim.timed.recurrence.prices import PriceTable
 
 

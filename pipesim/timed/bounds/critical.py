@@ -1,9 +1,9 @@
 """The critical cycle: the least time per iteration of any program whose roles loop over the same iterations, and what
 sets it.
 
-Every event of one run gets its earliest time (:mod:`pipesim.timed.earliest`). Backwards from the end of the steady
-part, the chain of events that made each other no earlier comes by the same operation again and again, some iterations
-apart: what lies between takes its time in every schedule.
+Every event of one run gets its earliest time (:class:`Earliest`). Backwards from the end of the steady part, the chain
+of events that made each other no earlier comes by the same operation again and again, some iterations apart: what lies
+between takes its time in every schedule.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from pipesim.model.groups import BLOCKING_WAITS, ON_BARRIER
 from pipesim.model.ops import Engine, Op, Operation, operand
 from pipesim.model.program import Program, meeting_name
 from pipesim.model.trips import common_trips
-from pipesim.timed.bound import Bound, ring_law
+from pipesim.timed.bounds.bound import Bound, ring_law
+from pipesim.timed.bounds.earliest import Earliest, Event, EventPart
 from pipesim.timed.costs import Prices, record_cycles
-from pipesim.timed.earliest import Earliest, Event, EventPart
 from pipesim.timed.profile import Profile
 from pipesim.timed.work import QUARTERS
 from pipesim.trace.sites import kinds

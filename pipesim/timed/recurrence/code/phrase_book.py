@@ -6,8 +6,8 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from pipesim.timed.recurrence.code.phrase_source import OF_ALL, OF_PRICES, PhraseSource
 from pipesim.timed.recurrence.formula import VALUES, Do, Instruction
-from pipesim.timed.recurrence.phrase_source import OF_ALL, OF_PRICES, PhraseSource
 from pipesim.timed.recurrence.prices import PriceTable
 
 

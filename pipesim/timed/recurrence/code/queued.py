@@ -10,10 +10,10 @@ from __future__ import annotations
 from heapq import heappop, heappush
 from typing import NamedTuple
 
+from pipesim.timed.recurrence.code.phrase_book import Call, PhraseBook, PhraseFunction, UndecidedError
+from pipesim.timed.recurrence.code.queue_plan import CopyUse, QueuePlan
 from pipesim.timed.recurrence.formula import Formula
-from pipesim.timed.recurrence.phrase_book import Call, PhraseBook, PhraseFunction, UndecidedError
 from pipesim.timed.recurrence.prices import PriceTable
-from pipesim.timed.recurrence.queue_plan import CopyUse, QueuePlan
 
 
 class _Use(NamedTuple):
@@ -32,7 +32,7 @@ class _Use(NamedTuple):
 
 
 class QueuedFormula:
-    """The code of a formula, to be called as :class:`~pipesim.timed.recurrence.compiled.CompiledFormula`; it says
+    """The code of a formula, to be called as :class:`~pipesim.timed.recurrence.code.compiled.CompiledFormula`; it says
     nothing about a profile only where other things than copies come in another order.
     """
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from itertools import islice
 
 from pipesim.model.ops import IN_ORDER
-from pipesim.timed.recurrence.knowledge import KnowledgeClock
+from pipesim.timed.recurrence.derivation.knowledge import KnowledgeClock
 
 
 @dataclass

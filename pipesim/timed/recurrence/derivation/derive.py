@@ -2,8 +2,8 @@
 
 What the run shows is right for every profile if the program itself orders whatever the times depend on: the arrivals
 of one phase before those of the next, each wait between the completions around it, accesses to the same memory, and
-who uses an engine after whom. That is asked of :mod:`~pipesim.timed.recurrence.knowledge` at each step. Where phases
-and engines are not ordered so, the formula says which times must follow one another for it to be right (``Do.AFTER``).
+who uses an engine after whom. That is asked of :class:`AgentKnowledge` at each step. Where phases and engines are not
+ordered so, the formula says which times must follow one another for it to be right (``Do.AFTER``).
 Memory must be ordered by the program; the first thing that cannot be told is the reason why there is no formula.
 """
 
@@ -41,13 +41,19 @@ from pipesim.model.positions import (
 from pipesim.model.program import Program
 from pipesim.model.state import OWN
 from pipesim.timed.outline import outline
-from pipesim.timed.recurrence.engine_uses import EngineUses
+from pipesim.timed.recurrence.derivation.engine_uses import EngineUses
+from pipesim.timed.recurrence.derivation.history import (
+    BarrierHistory,
+    MeetingHistory,
+    PhaseContribution,
+    SeenPhase,
+    UnderWay,
+)
+from pipesim.timed.recurrence.derivation.knowledge import AgentKnowledge, KnowledgeClock
+from pipesim.timed.recurrence.derivation.ordered_memory import OrderedMemory, OrderedTouch
+from pipesim.timed.recurrence.derivation.register_waits import releases_awaited
+from pipesim.timed.recurrence.derivation.writer import FormulaWriter
 from pipesim.timed.recurrence.formula import Do, Formula
-from pipesim.timed.recurrence.history import BarrierHistory, MeetingHistory, PhaseContribution, SeenPhase, UnderWay
-from pipesim.timed.recurrence.knowledge import AgentKnowledge, KnowledgeClock
-from pipesim.timed.recurrence.ordered_memory import OrderedMemory, OrderedTouch
-from pipesim.timed.recurrence.register_waits import releases_awaited
-from pipesim.timed.recurrence.writer import FormulaWriter
 
 
 class NotStaticError(Exception):

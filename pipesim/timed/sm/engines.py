@@ -5,8 +5,8 @@ from __future__ import annotations
 from pipesim.model.program import Program
 from pipesim.timed.costs import Cost
 from pipesim.timed.profile import Profile
-from pipesim.timed.resources import IssueSlots, SharedMemory
-from pipesim.timed.tensor_cores import TensorCores
+from pipesim.timed.sm.resources import IssueSlots, SharedMemory
+from pipesim.timed.sm.tensor_cores import TensorCores
 from pipesim.timed.work import QUARTERS
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from pipesim.model.machine import TMA, Flight
 from pipesim.model.ops import IN_ORDER, Engine, Op
 from pipesim.model.program import Program
+from pipesim.timed.recurrence.derivation.knowledge import AgentKnowledge
+from pipesim.timed.recurrence.derivation.writer import FormulaWriter
 from pipesim.timed.recurrence.formula import Do
-from pipesim.timed.recurrence.knowledge import AgentKnowledge
-from pipesim.timed.recurrence.writer import FormulaWriter
 from pipesim.timed.work import QUARTERS
 
 

@@ -11,8 +11,8 @@ from itertools import pairwise
 from pipesim.model.groups import LOOP_MARKS, MAY_BLOCK, PARITY_TRIES, PARITY_WAITS, PLAIN_WAITS
 from pipesim.model.ops import Op, Operation, operand
 from pipesim.model.program import Program
+from pipesim.timed.bounds.earliest import returns
 from pipesim.timed.costs import Cost, Prices, record_cycles
-from pipesim.timed.earliest import returns
 from pipesim.timed.profile import Profile
 
 
