@@ -1,6 +1,7 @@
 // In which order a tensor core takes the products of two warps: two warp groups issue FIRST products of 64 x COLUMNS x 16
 // and SECOND others, with A in registers, to other accumulators, as in attention. The second group begins `later` cycles
-// after the first. All loops are bounded.
+// after the first, and the first warp of the first group `apart` cycles after the others of its group. All loops are
+// bounded.
 //
 // out: [8 warps][5]: when each warp begins, has issued the first products, has issued the others, has the results of the
 // first, and of all; in cycles since the first group was to begin. Of the last of ROUNDS: the code is there by then.
@@ -10,7 +11,8 @@
 
 static constexpr unsigned ROUNDS = 3, TILE = 64 * 1024, AHEAD = 1000;
 
-extern "C" __global__ void __launch_bounds__(256) turns(unsigned later, unsigned *out) {
+extern "C" __global__ void __launch_bounds__(256) turns(unsigned later, unsigned apart,
+                                                                unsigned *out) {
     extern __shared__ __align__(1024) unsigned char memory[];
     __shared__ volatile unsigned begins;
     const unsigned warp = threadIdx.x / 32, base = ((unsigned)__cvta_generic_to_shared(memory) + 1023) & ~1023u;
@@ -31,7 +33,7 @@ extern "C" __global__ void __launch_bounds__(256) turns(unsigned later, unsigned
         if (threadIdx.x == 0) begins = clock_cycles() + AHEAD;
         __syncthreads();
         first = begins;
-        const unsigned mine = first + (warp < 4 ? 0 : later);
+        const unsigned mine = first + (warp == 0 ? apart : warp < 4 ? 0 : later);
         spin_until(mine);
         __syncwarp();
         at[0] = clock_cycles();

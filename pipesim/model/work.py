@@ -32,6 +32,9 @@ WORK_CLASSES: dict[str, str] = {
     "warp_products": "256 multiply-adds of 16-bit operands by one warp alone (mma.sync)",
     "products": "instructions that these multiply-adds are divided among",
     "instructions": "instructions between two operations of a program that was read from PTX: the others say which",
+    "unrecorded_alu": "warp instructions as of `alu` that only a launch executes that records nothing",
+    "recorded": "not 0: only a launch that is recorded does the work; the compiler orders its instructions differently",
+    "unrecorded": "not 0: only a launch that records nothing does it",
     "spin": "cycles that the work takes at least, because it reads the clock until they have passed",
 }
 

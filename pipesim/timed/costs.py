@@ -73,7 +73,7 @@ class Prices:
         self._values = ProgramValues(program, profile)
         self._record = record_cycles(program, profile, traced=traced)
         self._known: dict[tuple[int, ...], Cost] = {}
-        self._works = Works(program, profile)
+        self._works = Works(program, profile, traced=traced)
         self._clock = clock_permille(program, profile)
         streamed = streamed_bytes(program)
         self._streams = streamed > 0 and streamed > profile["copy.cached_bytes"]

@@ -19,7 +19,7 @@ from pipesim.names import readable, shown, wrong_name
 from pipesim.timed.stated_error import ASSUMED, StatedError, parse_assumed, parse_errors, parse_how
 
 FORMAT = "pipesim-profile"
-PROFILE_VERSION = 8
+PROFILE_VERSION = 9
 #: Value → since which version, and what it was before: a number, or what another value is. By version.
 ADDED: dict[str, tuple[int, int | str]] = {
     "matrix.latency": (2, 30),
@@ -61,6 +61,7 @@ ADDED: dict[str, tuple[int, int | str]] = {
     "copy.cached_bytes": (7, 10**12),
     "class.streamed_copies": (7, 0),
     "class.fences_beside": (8, 0),
+    "ptx.slots_permille": (9, "mma.slots_permille"),
 }
 PRICES_WORK = (
     4  #: the first version with constants of named work: before, an operation that does any is priced as if not
@@ -122,6 +123,7 @@ FIELDS: dict[str, str] = {
     "ptx.copy": "as copy.issue, in such a program",
     "ptx.sync": "as sync.latency, in such a program",
     "ptx.record": "as record.issue, in such a program",
+    "ptx.slots_permille": "as mma.slots_permille, in such a program",
     "class.fresh_copies": "thousandths of a cycle by which a bulk copy of fresh data comes later",
     "class.streamed_copies": "thousandths of a cycle by which a streamed copy comes later if a cache cannot hold all",
     "class.global_lines": "thousandths of a cycle of the SM's memory for a line of global memory that a store touches",
@@ -147,6 +149,7 @@ OF_INSTRUCTIONS: dict[str, str] = {
     "copy.issue": "ptx.copy",
     "sync.latency": "ptx.sync",
     "record.issue": "ptx.record",
+    "mma.slots_permille": "ptx.slots_permille",
 }
 
 #: Divisors.
@@ -161,7 +164,7 @@ AT_LEAST_ONE = frozenset(
 
 
 #: The others are at most MAX_VALUE. Of issue slots that a tensor core takes many times over nothing is left for works.
-AT_MOST: dict[str, int] = {"mma.slots_permille": 4_000}
+AT_MOST: dict[str, int] = {"mma.slots_permille": 4_000, "ptx.slots_permille": 4_000}
 #: Values that count bytes and are no rates.
 OF_BYTES = frozenset({"copy.cached_bytes", "copy.loaded_bytes"})
 

@@ -65,6 +65,7 @@ class TimedRun:
         self._held: list[Flight] = []
         self._in_air: dict[int, LandsAt] = {}  #: the landing of each flight, by its sequence number
         self._products: dict[int, tuple[int, int]] = {}  #: of a flight that a core has to end: its work, its latency
+        self._waiting: dict[int, list[LandsAt]] = {}  #: landings of an agent's products that other warps hold up
         self._landed: list[LandsAt] = []  #: to be used again
         self._late: dict[tuple[int, int], None] = {}
         self._alive = [sum(1 for a in program.agents if a.cta == cta) for cta in range(program.ctas)]  #: not ended yet
@@ -119,8 +120,12 @@ class TimedRun:
         )
 
     def _drain(self) -> None:
-        """Until the queue is empty."""
+        """Until the queue is empty, and no product waits for a warp that does not come."""
         self._agenda.drain()
+        while self._waiting and not self._agenda.stopped:
+            for agent in self._engines.cores.give_up(self._now):
+                self._begin_products(agent)
+            self._agenda.drain()
 
     # moving
 
@@ -283,13 +288,16 @@ class TimedRun:
         live, now, engines = self._live, self._now, self._engines
         count, self._launched = live.issued - self._launched, live.issued
         if not count:  # the matrix engine works
-            return engines.multiplies(agent, now, cost)
+            at = engines.multiplies(agent, now, cost)
+            for each in engines.begun if self._waiting else ():
+                self._begin_products(each)
+            return at
         issued = live.flights[-count:]  # several if it is a multicast
         if issued[0].engine in IN_ORDER:
             lands = max(now, engines.multiplied[agent]) + cost.flight
             given = engines.cores.given[agent]
             done = engines.cores.ends(agent, given, now)
-            if done > now:
+            if done != now:
                 lands = done
                 self._products.update({flight.sequence: (given, cost.flight) for flight in issued})
         elif cost.engine:
@@ -323,10 +331,20 @@ class TimedRun:
         return self._waits.passed(agent, at)
 
     def _takes_off(self, flight: Flight, at: int) -> None:
+        """A flight is to land then; -1: a product that waits for other warps of its group."""
         due = self._landed.pop() if self._landed else LandsAt(self._agenda, self._land)
         due.flight = flight
+        if at < 0:
+            self._waiting.setdefault(flight.agent, []).append(due)
+            return
         self._in_air[flight.sequence] = due
         self._agenda.put(due, at)
+
+    def _begin_products(self, agent: int) -> None:
+        """All warps of its group have come: what it waits for can end."""
+        for due in self._waiting.pop(agent, ()):
+            self._in_air[due.flight.sequence] = due
+            self._ends_product(due.flight, due)
 
     def _land(self, due: LandsAt) -> None:
         self._now = due.at
@@ -355,6 +373,9 @@ class TimedRun:
         """A product may have ended: it lands a while later."""
         target, latency = self._products[flight.sequence]
         at = self._engines.cores.ends(flight.agent, target, self._now)
+        if at < 0:
+            self._waiting.setdefault(flight.agent, []).append(self._in_air.pop(flight.sequence))
+            return
         if at == self._now:
             at += latency
             del self._products[flight.sequence]

@@ -54,8 +54,9 @@ _RATED = (
 class Works:
     """The prices of a program's works under a profile."""
 
-    def __init__(self, program: Program, profile: Profile) -> None:
+    def __init__(self, program: Program, profile: Profile, *, traced: bool = False) -> None:
         self._profile = profile
+        self._traced = traced
         self._meets = _who_meet(program)
         self._counted = program.counts_instructions
         self.of_line = program.work_of_line if profile.prices_work else {}
@@ -70,16 +71,24 @@ class Works:
     def cycles(self, work: Work) -> int:
         """Cycles of a warp that does it alone."""
         amounts = dict(work.amounts)
+        if self._left_out(work):
+            return 0
         if amounts.keys() <= OF_DATA and amounts and not self._profile.knows(work.name):
             return 0  # nobody computes: it only says when a copy comes
         alone = constants(self._profile, work.name)[0] + self._rated(work)
         spin = amounts["spin"] + self._profile["work.issue"] if amounts.get("spin") else 0
         return max(alone, spin)
 
+    def _left_out(self, work: Work) -> bool:
+        """Whether only a launch that is recorded does it and this one is not, or the other way round."""
+        return bool(work.amount("unrecorded" if self._traced else "recorded"))
+
     def _rated(self, work: Work) -> int:
         """Cycles of its amounts."""
         rate, scale = self._rates(work), constants(self._profile, work.name)[1]
         rated = sum(amount * rate[f"class.{kind}"] for kind, amount in work.amounts if kind in _RATED)
+        if not self._traced:
+            rated += work.amount("unrecorded_alu") * rate["class.alu"]
         return -(-rated * scale // 10**6)
 
     def until_effect(self, work: Work) -> int:
@@ -92,7 +101,13 @@ class Works:
 
     def demand(self, work: Work) -> int:
         """Cycles that it takes the issue slots of its quarter (of a multiplication: any), 0 where nobody else does."""
-        return (_slots(work) or _multiply_adds(work)) if work.name in self._meets else 0
+        if work.name not in self._meets or self._left_out(work):
+            return 0
+        return self._slots(work) or _multiply_adds(work)
+
+    def _slots(self, work: Work) -> int:
+        """Cycles of a quarter, with what only a launch executes that records nothing, if this one does not."""
+        return _slots(work) + (0 if self._traced else _ALU_CYCLES * work.amount("unrecorded_alu"))
 
     def scalar(self, work: Work, cycles: int) -> int:
         """Of the cycles in which a multiplication is issued those that it needs the issue slots of its quarter, 0 where

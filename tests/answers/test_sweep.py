@@ -434,7 +434,7 @@ class TestRank:
         periods = [each.period_millicycles or 0 for each in times]
         assert periods[1] > 1.9 * periods[0]
         assert (report.comparable, report.metric) == (Comparable.OTHER_ITERATIONS, Metric.RUN)
-        assert max(each.off_permille or 0 for each in report.ranked) < 20
+        assert max(each.off_permille or 0 for each in report.ranked) < 30
 
     def test_more_stages_do_not_make_other_iterations(self) -> None:
         """The twin."""

@@ -65,7 +65,7 @@ class TestTable:
     ) -> None:
         answer = several(PC, ring, "--traces", shelf)
         assert (answer.code, answer.err) == (0, "")
-        assert row(answer, PC) == [PC, "✓ any tiles", "✓ 71,671", "✓ 2/2", "✓ 1/1"]
+        assert row(answer, PC) == [PC, "✓ any tiles", "✓ 71,571", "✓ 2/2", "✓ 1/1"]
         assert row(answer, ring)[-2:] == ["no kernel", "–"]
         assert "3 of 3 recorded traces agree in the order of events" in answer.out
         assert "times producer_consumer: 2 within the profile's stated error, 1 not compared" in said(answer)
@@ -187,7 +187,7 @@ class TestWhatIsNotRight:
         monkeypatch.setattr(verify_parts, "check", check)
         answer = several(PC, ring, "--no-hardware")
         assert answer.code == 70
-        assert row(answer, PC)[1:3] == ["? failed", "✓ 71,671"]
+        assert row(answer, PC)[1:3] == ["? failed", "✓ 71,571"]
         assert row(answer, ring)[1] == "✓ these parameters"
         assert "the proof failed: an internal error of pipesim: KeyError: 'empty' (" in said(answer)
         assert answer.verdict == f"? 1 of 2 protocols passed; unknown: {PC} (hardware left out)"
@@ -261,7 +261,7 @@ class TestOptions:
         monkeypatch.setattr(verify_parts, "_done", interrupted)
         answer = several(PC, ring, "--no-hardware")
         assert answer.code == 3
-        assert row(answer, PC)[1:3] == ["✓ any tiles", "✓ 71,671"]
+        assert row(answer, PC)[1:3] == ["✓ any tiles", "✓ 71,571"]
         assert row(answer, ring)[1:3] == ["✓ these parameters", "? interrupted"]
         assert "interrupted before the end of the simulation" in said(answer)
         assert answer.verdict == f"? 1 of 2 protocols passed; unknown: {ring} (hardware left out)"

@@ -18,16 +18,16 @@ from tests.support.lanes import slow_but
 PERIODS = {
     "attention_sm100": ({"kv_blocks": 32}, "the critical cycle correction's arrive → S0_cons → mma's commit", 9),
     # The softmaxes of the two groups share issue slots, with each other and with the tensor cores.
-    "attention_sm90": ({"kv_blocks": 32}, "the critical cycle consumer's MMA → its own transfers", 39),
-    "attention_sm90_fused": ({"kv_blocks": 32}, "the critical cycle consumer's MMA → its own transfers", 39),
+    "attention_sm90": ({"kv_blocks": 32}, "the critical cycle consumer's MMA → its own transfers", 40),
+    "attention_sm90_fused": ({"kv_blocks": 32}, "the matrix engine", 43),
     "cluster_multicast": ({"tiles": 32}, "the iteration of consumer", 1),
     "conv_epilogue": ({"tiles": 16}, "the iteration of load", 1),
     # Its loads wait for the stores of the tile before on the copy engine.
     "cutlass_sm100": ({"tiles": 24}, "the iteration of load", 28),
     # As of gemm_sm90: the tensor cores idle while both groups store.
-    "cutlass_sm90_cooperative": ({"tiles": 24}, "the critical cycle consumer's arrive → empty", 42),
+    "cutlass_sm90_cooperative": ({"tiles": 24}, "the matrix engine", 34),
     # A trip of its consumers is two tiles. With little to multiply the two epilogues, one after the other, set it.
-    "cutlass_sm90_pingpong": ({"tiles": 24, "k_tiles": 2}, "the critical cycle consumer0's arrive → math_wg_order", 9),
+    "cutlass_sm90_pingpong": ({"tiles": 24, "k_tiles": 2}, "the critical cycle consumer0's arrive → math_wg_order", 13),
     "epilogue_residual": ({"tiles": 24}, "the iteration of mma", 5),
     "gemm_sm100": ({"tiles": 24}, "the iteration of load", 1),
     "gemm_sm100_block_scaled": ({"tiles": 24}, "the iteration of load", 1),

@@ -28,7 +28,7 @@ H100 = load_profile("h100")
 @pytest.mark.parametrize("name", [name for name in BUILT_IN if not name.startswith(("attention", "epilogue"))])
 def test_the_code_of_built_in_protocols(name: str) -> None:
     """Evaluated one instruction after the other, then by code; the twin: the profiles differ in their times."""
-    program = find(name).build({})
+    program = find(name).build({"num_consumer": 1} if name == "gemm_sm90" else {})
     times = derived(program, H100).times
     assert times is not None
     times(price_table(program, times.formula, ManyProfiles([H100]), np.arange(1), traced=False))

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import pytest
 
 from pipesim.model.tables import Agent
-from pipesim.timed.sm.tensor_cores import TensorCores
+from pipesim.timed.sm.tensor_cores import TensorCores, begin_together
 
 AHEAD = 8
 #: One warp of each group, as the second began so many cycles after the first: products of a batch (the second batch
@@ -44,6 +44,57 @@ def test_two_groups_end_as_they_did_on_the_chip(
             cores.give(agent, later * agent, products * cycles, products, cycles // 4)
     found = cores.ends(0, cores.given[0], 0), cores.ends(1, cores.given[1], 0)
     assert all(abs(mine - chip) <= cycles for mine, chip in zip(found, measured, strict=True)), found
+
+
+#: The first warp of the first group came when the others had waited for so long, the second group began at such a time,
+#: and their results were there (the same kernel, 4 products of 128 columns; cycles since the first group was to begin).
+LATE_WARP = ((113, 712, 475, 1068, 812), (116, 681, 599, 1192, 936), (116, 672, 725, 1007, 1263))
+
+
+@pytest.mark.parametrize(("early", "late", "other", "first", "second"), LATE_WARP)
+def test_the_products_of_a_group_begin_with_its_last_warp(
+    early: int, late: int, other: int, first: int, second: int
+) -> None:
+    """Warps 0 and 1 are of one group, 4 and 5 of another one that uses the same two cores."""
+    warps = [Agent(cta=0, warp=warp, lanes=1, role="multiply", index=warp) for warp in (0, 1, 4, 5)]
+    cores = TensorCores(warps, AHEAD, [(0, 1), (0, 1), (2, 3), (2, 3)])
+    for at, agent in sorted(((early, 1), (late, 0), (other, 2), (other, 3))):
+        begun = cores.give(agent, at, 256, 4, 16)
+        assert begun == {0: (0, 1), 1: (), 2: (), 3: (2, 3)}[agent]
+    found = [cores.ends(agent, 256, max(late, other)) + 79 for agent in range(4)]
+    assert (found[0], found[2]) == (found[1], found[3])
+    assert max(abs(found[0] - first), abs(found[2] - second)) <= 32, found
+
+
+def test_without_groups_a_late_warp_holds_nobody_up() -> None:
+    """The twin: the early warp has its core at once, and the other group waits for it."""
+    warps = [Agent(cta=0, warp=warp, lanes=1, role="multiply", index=warp) for warp in (0, 1, 4, 5)]
+    cores = TensorCores(warps, AHEAD)
+    for at, agent in ((113, 1), (475, 2), (475, 3), (712, 0)):
+        assert cores.give(agent, at, 1024, 4, 16) == (agent,)
+    assert (cores.ends(3, 1024, 712), cores.ends(2, 1024, 712)) == (113 + 2 * 1024, 475 + 1024)
+
+
+def test_products_whose_group_never_comes_begin_in_the_end() -> None:
+    warps = [Agent(cta=0, warp=warp, lanes=1, role="multiply", index=warp) for warp in range(2)]
+    cores = TensorCores(warps, AHEAD, [(0, 1), (0, 1)])
+    before = cores.moment(0)
+    cores.give(0, 100, 256, 4, 16)
+    assert (cores.ends(0, 256, 100), cores.issues(0, 100)) == (-1, 100)
+    assert cores.moment(100) != before, "what waits is part of the moment"
+    assert (cores.give_up(500), cores.ends(0, 256, 500)) == ([0], 756)
+
+
+def test_groups_begin_together_where_another_uses_their_cores() -> None:
+    def begun(*warps: int) -> list[tuple[int, ...]]:
+        agents = [Agent(cta=0, warp=warp, lanes=1, role="multiply", index=warp) for warp in warps]
+        groups = {w // 4: tuple(n for n, v in enumerate(warps) if v // 4 == w // 4) for w in warps}
+        return begin_together(agents, [groups[warp // 4] for warp in warps])
+
+    assert begun(4, 5, 6, 7) == [(0,), (1,), (2,), (3,)], "one group: when it begins decides nothing"
+    assert begun(4, 5, 8, 9) == [(0, 1), (0, 1), (2, 3), (2, 3)]
+    assert begun(4, 5, 9) == [(0, 1), (0, 1), (2,)]
+    assert begin_together([Agent(cta=0, warp=4, lanes=1, role="one", index=0)], [()]) == [(0,)]
 
 
 def test_groups_that_begin_together_end_together() -> None:

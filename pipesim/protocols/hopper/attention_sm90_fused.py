@@ -24,7 +24,6 @@ from pipesim.pipelines.modular.attention.kv_tile import KVTile
 from pipesim.pipelines.modular.attention.staged import KVPipelineGeneric, StagedPipeline
 from pipesim.protocols.hopper.consumer_groups import (
     Turns,
-    find_largest,
     give_back,
     load,
     mine,
@@ -33,8 +32,8 @@ from pipesim.protocols.hopper.consumer_groups import (
     require_attention,
     store_rows,
     taken,
-    weigh,
 )
+from pipesim.protocols.hopper.softmax_order import Softmax, softmax_order
 from pipesim.protocols.warp_group import F32, GROUP, ROWS, mma_cycles, share
 
 _PRODUCER_REGISTERS, _CONSUMER_REGISTERS = 40, 232
@@ -160,9 +159,7 @@ class FusedAttention:
         store_rows(w, mine(w, self.result), max(1, self.blocks) - 1, self.config.depth)
 
     def _block(self, w: Warp, kv: KVPipelineGeneric, n: int) -> None:
-        """The scores of block n, the values of the block before, and the softmax: its largest scores while these
-        are multiplied, its exponentials when their slot has been given back.
-        """
+        """The scores of block n, the values of the block before, and the softmax while these are multiplied."""
         group = w.index // GROUP
         self.turns.take(w, group)
         held = _next(w, kv) if n else -1
@@ -173,14 +170,17 @@ class FusedAttention:
         if not (group == 1 and n + 1 == self.blocks):  # nobody waits for the last turn
             self.turns.pass_on(w, group)
         w.wait_group(Engine.WGMMA, 1 if n else 0)
+        order = softmax_order(self.config.BN, self.config.depth, turns=self.turns.taken, fused=True)
+        softmax = Softmax(mine(w, self.scores), n, self.config.BN, self.config.depth)
+        softmax.until(w, order.keys)
         give_back(w, kv.consumer_mbar(0, keys))
-        w.read(mine(w, self.scores), n)
-        w.work(self.softmax)
-        find_largest(w, self.config.BN)
+        softmax.all_at_once(w, self.softmax)
+        softmax.until(w, order.wait)
         if n:
             w.wait_group(Engine.WGMMA)
+            softmax.until(w, order.values)
             give_back(w, kv.consumer_mbar(0, held))
-        weigh(w, mine(w, self.scores), n, self.config.BN, self.config.depth)
+        softmax.end(w)
 
     def _multiply_keys(self, w: Warp, slot: int, n: int) -> None:
         """Issue the scores of block n."""

@@ -58,6 +58,7 @@ def cluster_multicast(
 _WARP_LOAD = 512  #: bytes that a warp loads by one instruction
 _UNROLLED = 4  #: iterations of the loop over a tile that are one
 _FENCES_BESIDE = 14  #: other warps at most whose arrives at cluster scope make one's own longer
+_NEAR_CTAS, _FENCES_OF_MANY = 4, 8  #: those of so many CTAs do; with so many CTAs no fewer than so many warps
 
 
 @dataclass(frozen=True)
@@ -117,7 +118,9 @@ class _Multicast:
         return {0: "first_arrive", self.cluster - 1: "last_arrive"}.get(rank, "arrive")
 
     def _fences(self, rank: int) -> dict[str, int]:
-        beside = min(self.cluster * self.consumer_warps - 1, _FENCES_BESIDE) if rank else 0
+        near = min(self.cluster, _NEAR_CTAS)
+        least = _FENCES_OF_MANY if near == _NEAR_CTAS else 0
+        beside = min(max(near * self.consumer_warps - 1, least), _FENCES_BESIDE) if rank else 0
         return {"cluster_fences": 1, "fences_beside": beside}
 
     def _correlate(self) -> dict[str, int]:

@@ -62,8 +62,10 @@ class Turns:
 
 
 def taken(w: Warp) -> None:
-    """The work of a wait for a tile that is there: its instructions, which others of the quarter slow."""
-    w.compute("attention/take", alu=60)
+    """The work of a wait for a tile that is there: its instructions, which others of the quarter slow. Those after it
+    come after its second record in a launch that makes any.
+    """
+    w.compute("attention/take", alu=25, unrecorded_alu=35)
 
 
 def give_back(w: Warp, empty: SharedMemBarrier) -> None:
@@ -88,21 +90,6 @@ def multiply_weights(w: Warp, block_n: int, depth: int) -> None:
     """The work of a warp's part of the product with the values: the weights are in its registers."""
     products = block_n // MMA_K
     w.compute("attention/values", mma_registers=ROWS * block_n * depth // GROUP, products=products, alu=5 * products)
-
-
-def find_largest(w: Warp, block_n: int) -> None:
-    """The work of a softmax before the former values are waited for: the largest score of each of two rows, of which a
-    thread has half. The compiler leaves the exponentials for later, except in a kernel that records.
-    """
-    w.compute("attention/largest", alu=block_n // 2, shuffles=4)
-
-
-def weigh(w: Warp, scores: Slot, block: int, block_n: int, depth: int) -> None:
-    """A softmax after that: the weights of a block and their sums, former sums to the new scale, the weights as an
-    operand of the next product.
-    """
-    w.read(scores, block)
-    w.compute("attention/weights", exp2=block_n // 2 + 2, fma=block_n + depth // 2, alu=block_n // 4)
 
 
 def load(w: Warp) -> None:

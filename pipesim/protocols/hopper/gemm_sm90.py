@@ -21,6 +21,11 @@ from pipesim.pipelines import ConsumerTiles, InputTilePipeline, ProducerTiles, S
 from pipesim.protocols.limits import require, require_k_group
 from pipesim.protocols.warp_group import BF16, F32, GROUP, GROUP_THREADS, MMA_K, ROWS, mma_cycles, share, store
 
+#: A launch that records nothing compares the number of every wait with those of which it notes the time. For some sizes
+#: the compiler computes the address of the note after each wait (read from the machine code, NVRTC 13.0). That takes as
+#: long as so many integer instructions.
+_MARK = 25
+
 
 def gemm_sm90(
     stages: int = 4,
@@ -76,6 +81,7 @@ def gemm_sm90(
         epilogue=epilogue,
         lookahead=bool(lookahead),
         drain=bool(drain),
+        mark=_MARK if block_n == 256 or (block_n == 64 and k_group_size == 1) else 0,
     )
     p.init(gemm.init)
     p.role("producer", warps=GROUP)(gemm.producer)
@@ -104,6 +110,7 @@ class _Gemm:
     epilogue: int
     lookahead: bool
     drain: bool
+    mark: int
 
     def init(self) -> None:
         InputTilePipeline.init_barriers(
@@ -171,7 +178,7 @@ class _Gemm:
             ready: TryResult | bool = consumer.try_acquire() if self.lookahead and self.groups else False
             for k in w.loop(self.groups, "k_iters"):
                 with consumer.acquire_if_needed(ready) as stage:
-                    w.compute("gemm_sm90/take")
+                    w.compute("gemm_sm90/take", unrecorded_alu=self.mark)
                     self._multiply(w, stage, tile * self.groups + k)
                     empty = stage.mbar()
                 if self.lookahead and k + 1 < self.groups:
@@ -180,8 +187,14 @@ class _Gemm:
                 if warp == 0:  # the wgmma is finished in all four warps: one lane gives the stage back for them
                     with w.elect_one():
                         empty.arrive()
-                        # a wait is gone round next; the instructions of two groups share the quarters
-                        w.compute("gemm_sm90/give_back", alu=30 * self.lookahead + 8 * (self.num_consumer - 1))
+                        # a wait is gone round next; two groups meet on the tensor cores, not regularly as they do here,
+                        # and the more the shorter their products are
+                        meets = (self.num_consumer - 1) * min(256 // self.block_n, 4) ** 2
+                        w.compute(
+                            "gemm_sm90/give_back",
+                            alu=30 * self.lookahead + meets,
+                            unrecorded_alu=self.mark * self.lookahead // 2,  # beside the products
+                        )
             if self.groups:
                 w.read(share(self.accumulator[group], warp, GROUP), (tile + 1) * self.groups * self.k_group_size - 1)
             rows: Slot = share(self.c[group], warp, GROUP)

@@ -20,7 +20,6 @@ from pipesim.pipelines.modular.attention.kv_tile import KVTile
 from pipesim.pipelines.modular.attention.staged import KVPipelineGeneric, StagedPipeline
 from pipesim.protocols.hopper.consumer_groups import (
     Turns,
-    find_largest,
     give_back,
     load,
     mine,
@@ -28,8 +27,8 @@ from pipesim.protocols.hopper.consumer_groups import (
     multiply_weights,
     store_rows,
     taken,
-    weigh,
 )
+from pipesim.protocols.hopper.softmax_order import Softmax, softmax_order
 from pipesim.protocols.warp_group import F32, GROUP, ROWS, mma_cycles, share
 
 _PRODUCER_REGISTERS, _CONSUMER_REGISTERS = 40, 232
@@ -130,9 +129,7 @@ class StagedAttention:
         store_rows(w, mine(w, self.result), max(1, self.blocks) - 1, self.config.depth)
 
     def _block(self, w: Warp, k: KVPipelineGeneric, v: KVPipelineGeneric, n: int) -> None:
-        """The scores of block n, the values of the block before, and the softmax: its largest scores while these
-        are multiplied, its exponentials when their slot has been given back.
-        """
+        """The scores of block n, the values of the block before, and the softmax while these are multiplied."""
         group = w.index // GROUP
         self.turns.take(w, group)
         self._multiply_keys(w, k, n)
@@ -141,17 +138,20 @@ class StagedAttention:
         if not (group == 1 and n + 1 == self.blocks):  # nobody waits for the last turn
             self.turns.pass_on(w, group)
         w.wait_group(Engine.WGMMA, 1 if n else 0)
+        order = softmax_order(self.config.BN, self.config.depth, turns=self.turns.taken, fused=False)
+        softmax = Softmax(mine(w, self.scores), n, self.config.BN, self.config.depth)
+        softmax.until(w, order.keys)
         for s in range(k.num_qk_stages):
             give_back(w, k.consumer_mbar(s))
         k.state.step()
-        w.read(mine(w, self.scores), n)
-        w.work(self.softmax)
-        find_largest(w, self.config.BN)
+        softmax.all_at_once(w, self.softmax)
+        softmax.until(w, order.wait)
         if n:
             w.wait_group(Engine.WGMMA)
+            softmax.until(w, order.values)
             give_back(w, v.consumer_mbar())
             v.state.step()
-        weigh(w, mine(w, self.scores), n, self.config.BN, self.config.depth)
+        softmax.end(w)
 
     def _multiply_keys(self, w: Warp, k: KVPipelineGeneric, n: int) -> None:
         """Issue the scores of block n, slice by slice."""

@@ -122,6 +122,9 @@ class LeapingRun(TimedRun):
                 self._agenda.put(self._turns[due.agent], at)
             else:
                 self._takes_off(flights[numbers[due.flight]], at)
+        waiting, self._waiting = self._waiting, {}
+        for held in (due.flight for dues in waiting.values() for due in dues):
+            self._takes_off(flights[numbers[held.sequence]], -1)
         for agent in waits.tries:
             waits.watch(agent)
         self._agenda.happened = happened

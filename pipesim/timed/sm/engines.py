@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from pipesim.model.program import Program
-from pipesim.timed.costs import Cost
+from pipesim.timed.costs import Cost, ProgramValues
 from pipesim.timed.profile import Profile
 from pipesim.timed.sm.resources import IssueSlots, SharedMemory
-from pipesim.timed.sm.tensor_cores import TensorCores
+from pipesim.timed.sm.tensor_cores import TensorCores, begin_together
 from pipesim.timed.work import QUARTERS
 
 
@@ -15,7 +15,8 @@ class Engines:
 
     ``matrix_free``: of each CTA one for all its multiplications whose work is not known, and one of each quarter.
     ``multiplied``: when the first of these ends what an agent gave it last. ``issuing``: who issues a
-    multiplication, or returns from a wait that passes and that others can slow, and has not gone on.
+    multiplication, or returns from a wait that passes and that others can slow, and has not gone on. ``begun``: whose
+    products began with the last multiplication.
     """
 
     def __init__(self, program: Program, profile: Profile) -> None:
@@ -25,11 +26,13 @@ class Engines:
         self.cold = [True] * program.ctas
         self.matrix_free = [0] * (program.ctas * (1 + QUARTERS))
         self.multiplied = [0] * len(program.agents)
-        self.cores = TensorCores(program.agents, profile["mma.queue"])
-        self.slots = IssueSlots(program.agents, profile["mma.slots_permille"])
+        groups = begin_together(program.agents, program.warp_groups)
+        self.cores = TensorCores(program.agents, profile["mma.queue"], groups)
+        self.slots = IssueSlots(program.agents, ProgramValues(program, profile)["mma.slots_permille"])
         parts = not any(work.amount("cluster_fences") for work in program.work)
         self.memory = SharedMemory(program.agents, self.slots, profile["shared.bytes_per_kcycle"], parts=parts)
         self.issuing: set[int] = set()
+        self.begun: tuple[int, ...] = ()
 
     def copies(self, agent: int, now: int, cost: Cost) -> int:
         """The copy engine of the agent's CTA takes a load or a store after those that it has. When it ends."""
@@ -52,9 +55,10 @@ class Engines:
         self.matrix_free[engine] = end = start + cost.engine
         if not quartered:
             self.multiplied[agent] = end
+            self.begun = ()
             return now
         self.slots.multiplies(agent, start, end)
-        self.cores.give(agent, now, cost.engine, cost.products, cost.interval)
+        self.begun = self.cores.give(agent, now, cost.engine, cost.products, cost.interval)
         at = self.cores.issues(agent, now)
         if cost.demand or at > now + cost.busy:
             self.issuing.add(agent)

@@ -5,6 +5,11 @@ instructions in the order of their issue, and has eight of them in advance at mo
 the time that it takes. While there is room, warps issue beside each other; when there is none, what becomes free is
 taken by the warp that began to issue first, until it has issued all products of its group.
 
+The products of a warp group begin together, when its last warp comes (measured there, too: no core of the group takes
+any before, and another group's are not delayed). That matters where another group uses the same cores: it decides the
+order. Here a warp that waits so goes on at once; its next wait for products lasts until all warps of the group have
+theirs.
+
 When a product ends is therefore not known when an agent begins to issue: another warp's can still come before it. That
 makes its end later, never earlier: it is looked for at the earliest time that it can have, and again if others came
 until then. Times are whole cycles. An agent gives more when all that it gave has been issued.
@@ -12,7 +17,7 @@ until then. Times are whole cycles. An agent gives more when all that it gave ha
 
 from __future__ import annotations
 
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
@@ -86,10 +91,34 @@ class _Core:
         return min((each for each in firsts.values() if each.ready <= at), key=_WaitingBatch.order)
 
 
-class TensorCores:
-    """The cores of all SMs of a cluster. ``given``: cycles of work of each agent so far."""
+class _HeldBatch(NamedTuple):
+    """A batch that begins when all warps of its group have given theirs."""
 
-    def __init__(self, agents: Sequence[Agent], ahead: int) -> None:
+    cycles: int
+    products: int
+    interval: int
+    given: int
+
+
+def begin_together(agents: Sequence[Agent], groups: Sequence[Sequence[int]]) -> list[tuple[int, ...]]:
+    """For each agent those whose products begin with its own: its warp group, where others use the group's cores."""
+    users = Counter((each.cta, each.warp % QUARTERS) for each, group in zip(agents, groups, strict=True) if group)
+    return [
+        tuple(group) if any(users[agents[each].cta, agents[each].warp % QUARTERS] > 1 for each in group) else (number,)
+        for number, group in enumerate(groups)
+    ]
+
+
+class TensorCores:
+    """The cores of all SMs of a cluster. ``given``: cycles of work of each agent so far.
+
+    ``groups``: for each agent those whose products begin with its own, itself among them; without: its own alone.
+    """
+
+    def __init__(self, agents: Sequence[Agent], ahead: int, groups: Sequence[tuple[int, ...]] = ()) -> None:
+        self._groups = groups or [(agent,) for agent in range(len(agents))]
+        self._held: list[deque[_HeldBatch]] = [deque() for _ in agents]
+        self._begun = [0] * len(agents)  # of what was given
         cores: dict[tuple[int, int], _Core] = {}
         self._core = [cores.setdefault((each.cta, each.warp % QUARTERS), _Core(ahead)) for each in agents]
         # the cores as they were when something was given last, and by agent what follows from that if nobody comes
@@ -98,12 +127,35 @@ class TensorCores:
         self._done = [0] * len(agents)
         self.given = [0] * len(agents)
 
-    def give(self, agent: int, now: int, cycles: int, products: int, interval: int) -> None:
-        """An agent issues so many instructions, one each ``interval``, which together take its core ``cycles``."""
+    def give(self, agent: int, now: int, cycles: int, products: int, interval: int) -> tuple[int, ...]:
+        """An agent issues so many instructions, one each ``interval``, which together take its core ``cycles``.
+
+        Whose products begin now: those of its group if it is the last.
+        """
+        self.given[agent] += cycles
+        self._held[agent].append(_HeldBatch(cycles, products, interval, self.given[agent]))
+        group = self._groups[agent]
+        if not all(self._held[each] for each in group):
+            return ()
+        for each in group:
+            self._begin(each, now, self._held[each].popleft())
+        return group
+
+    def give_up(self, now: int) -> list[int]:
+        """Nothing else happens any more: products begin without the warps that do not come. Whose do."""
+        alone = [agent for agent, held in enumerate(self._held) if held]
+        for agent in alone:
+            while self._held[agent]:
+                self._begin(agent, now, self._held[agent].popleft())
+        return alone
+
+    def _begin(self, agent: int, now: int, batch: _HeldBatch) -> None:
+        """An agent's core takes the batch after those that it has."""
+        cycles, products, interval, given = batch
         core = self._core[agent]
         core.run(now)
-        self.given[agent] += cycles
-        core.waiting.append(_WaitingBatch(now, agent, -1, products, cycles, self.given[agent], interval))
+        self._begun[agent] = given
+        core.waiting.append(_WaitingBatch(now, agent, -1, products, cycles, given, interval))
         for each in {batch.agent for batch in core.waiting}:
             issued = self._issued[each]
             while issued and issued[-1].at >= now:
@@ -112,22 +164,28 @@ class TensorCores:
             self._issued[each].append(last)
 
     def issues(self, agent: int, now: int) -> int:
-        """The earliest time at which all can be issued that the agent gave; now if it is."""
+        """The earliest time at which all can be issued that the agent gave and that has begun; now if it is."""
         issued = self._issued[agent]
         return max(now, issued[-1].at) if issued else now
 
     def ends(self, agent: int, given: int, now: int) -> int:
-        """The earliest time at which the core can have done so much for the agent; now if it has."""
+        """The earliest time at which the core can have done so much for the agent; now if it has, -1 if it waits for
+        other warps of its group.
+        """
         issued = self._issued[agent]
         while issued and issued[0].end <= now:
             self._done[agent] = issued.popleft().given
         if self._done[agent] >= given:
             return now
+        if self._begun[agent] < given:
+            return -1
         return next(each.end for each in issued if each.given >= given)
 
     def moment(self, now: int) -> tuple[object, ...]:
         """All that decides when products end, relative to ``now``."""
         found: list[object] = []
+        for agent, held in enumerate(self._held):
+            found += [(agent, self.given[agent] - each.given, *each[:3]) for each in held]
         for agent, issued in enumerate(self._issued):
             given = self.given[agent]
             found += [(agent, given - i.given, max(0, i.at - now), i.end - now) for i in issued if i.end > now]

@@ -348,12 +348,12 @@ MUTANTS = {
         30: {(False, False): 2, (False, True): 6, (True, True): 22},
     },
     "attention_sm90": {
-        10: {(False, False): 1, (False, True): 1, (True, False): 1, (True, True): 7},
-        30: {(False, False): 5, (False, True): 2, (True, False): 6, (True, True): 17},
+        10: {(False, False): 4, (False, True): 1, (True, False): 3, (True, True): 2},
+        30: {(False, False): 6, (False, True): 4, (True, False): 6, (True, True): 14},
     },
     "attention_sm90_fused": {
-        10: {(False, True): 1, (True, True): 9},
-        30: {(False, False): 3, (False, True): 2, (True, True): 25},
+        10: {(False, False): 1, (False, True): 1, (True, True): 8},
+        30: {(False, False): 6, (False, True): 4, (True, True): 20},
     },
     "persistent_scheduler": {
         10: {(False, False): 2, (False, True): 2, (True, False): 1, (True, True): 5},

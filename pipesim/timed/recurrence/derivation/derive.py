@@ -54,6 +54,7 @@ from pipesim.timed.recurrence.derivation.ordered_memory import OrderedMemory, Or
 from pipesim.timed.recurrence.derivation.register_waits import releases_awaited
 from pipesim.timed.recurrence.derivation.writer import FormulaWriter
 from pipesim.timed.recurrence.formula import Do, Formula
+from pipesim.timed.sm.tensor_cores import begin_together
 
 
 class NotStaticError(Exception):
@@ -83,6 +84,8 @@ class Derivation:
         self._tries: dict[tuple[int, int], tuple[int, int, int]] = {}  # (agent, register) → barrier, phase, when
         self._away: list[tuple[int, int, int]] = []  # what happens in another CTA: which, component, least value
         self.reason = "agents end at a cluster barrier that others wait at" if program.leaves_cluster_barrier else ""
+        if program.work and any(len(each) > 1 for each in begin_together(program.agents, program.warp_groups)):
+            self.reason = "two warp groups use the same tensor cores"
 
     @property
     def formula(self) -> Formula | None:
