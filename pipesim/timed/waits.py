@@ -90,8 +90,10 @@ class Waits:
         if outcome >= 0:
             back = time + cost.visible
             self.signal(outcome, back, landed=False)
-            if op[0] in MEETINGS:  # the last at a named barrier: it goes on with the others
+            if op[0] in MEETINGS and self.entered[agent] < 0:  # the last at a barrier: it goes on with the others
                 return self._passed(time, back, first, second)
+            if op[0] in MEETINGS:  # it had waited for agents that have ended
+                return self._woken(agent, second, back)
         if self.entered[agent] >= 0:
             return self._woken(agent, second, time)
         if op[0] == Op.CLUSTER_WAIT:
