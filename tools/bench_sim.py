@@ -1,10 +1,8 @@
-"""Speed of the engines, each against a yardstick that runs in the same process in turn: ``python tools/bench_sim.py``.
+"""Speed of the timed engine against a bare SimPy ring with as many events a tile, in the same process in turn:
+``python tools/bench_sim.py``.
 
-1. The SimPy engine against a bare SimPy ring with the same number of events for each tile; every event of the engine
-   goes through the machine and is recorded, and those before which nothing else is due go past SimPy's queue. Then what
-   leaving out repetitions gains.
-2. The times of a formula against the SimPy engine: of 20 profiles one after the other, and of 1,000 together.
-3. The share of the built-in protocols that have a formula.
+Every event of the engine goes through the machine and is recorded, and those before which nothing else is due go past
+SimPy's queue. Then what leaving out repetitions gains.
 
 Processor time, the least of several rounds: what else the machine does only adds to it. ``--where`` profiles the SimPy
 engine.
@@ -15,26 +13,20 @@ from __future__ import annotations
 import argparse
 import cProfile
 import pstats
-import random
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from unittest.mock import patch
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # works from a checkout that is not installed
 
 from pipesim.model.program import Program
-from pipesim.protocols.catalog import BUILT_IN
 from pipesim.targets import find
 from pipesim.timed.agenda import Agenda, HappensAt
 from pipesim.timed.engine import simulate
 from pipesim.timed.profile import Profile, load_profile
-from pipesim.timed.recurrence.timings import derived, times_of
 from tools.yardstick_ring import EVENTS_PER_TILE, BareRing
-
-MANY, FEW = 1000, 20
 
 
 def seconds(run: Callable[[], object]) -> float:
@@ -53,13 +45,6 @@ def in_turn(rounds: int, *runs: Callable[[], object]) -> list[list[float]]:
 def ratio(above: list[float], below: list[float]) -> float:
     """The quotient of the least of two lists."""
     return min(above) / min(below)
-
-
-def near(profile: Profile, number: int) -> Profile:
-    """A profile whose values are up to a fifth off, the same for the same number."""
-    draw = random.Random(number)
-    values = {name: max(1, value * draw.randint(80, 120) // 100) for name, value in profile.values.items()}
-    return replace(profile, name=f"{profile.name} {number}", values=values)
 
 
 def events_and_queued(program: Program, profile: Profile) -> tuple[int, int]:
@@ -88,7 +73,7 @@ def against_simpy(tiles: int, rounds: int, profile: Profile) -> None:
     )
     skipped = simulate(program, profile)
     left_out = f"{100 * skipped.skipped / skipped.steps:.0f} % of the operations were not simulated"
-    print(f"1. producer_consumer, {tiles:,} tiles, one consumer, every event recorded")
+    print(f"producer_consumer, {tiles:,} tiles, one consumer, every event recorded")
     for name, times, said in (
         ("SimPy engine", whole, f"{events / tiles:.2f} events a tile, {queued / tiles:.2f} of them queue"),
         ("bare SimPy ring", bare, f"{EVENTS_PER_TILE:.2f} events a tile"),
@@ -96,42 +81,6 @@ def against_simpy(tiles: int, rounds: int, profile: Profile) -> None:
     ):
         print(f"   {name:22} {tiles / min(times):10,.0f} tiles/s  {said}")
     print(f"   {'engine to bare ring':22} {100 * ratio(bare, whole):10.1f} %")
-
-
-def by_formula(program: Program, rounds: int, profile: Profile) -> None:
-    """The times of a formula beside simulations."""
-    many = [near(profile, number) for number in range(MANY)]
-    first = seconds(lambda: times_of(program, many[:1]))  # derives it
-    compiled = seconds(lambda: [times_of(program, [each]) for each in many[:FEW]])  # the second time compiles it
-    few, all_ = in_turn(
-        rounds,
-        lambda: [simulate(program, each, skip=False) for each in many[:FEW]],
-        lambda: times_of(program, many),
-    )
-    simulated = times_of(program, many).simulated
-    decided = [each for each, one_by_one in zip(many, simulated, strict=True) if not one_by_one]
-    few_decided, alone, together = in_turn(
-        rounds,
-        lambda: [simulate(program, each, skip=False) for each in decided[:FEW]],
-        lambda: [times_of(program, [each]) for each in decided[:FEW]],
-        lambda: times_of(program, decided),
-    )
-    run = min(few) / FEW
-    print(f"   {program.name}, {sum(map(len, program.code)):,} operations")
-    print(f"      one run after another: {ratio(few_decided, alone):5.1f} times faster", end="")
-    print(f"; derived in the time of {first / run:.0f} runs, compiled in that of {(compiled - min(alone)) / run:.0f}")
-    print(f"      {MANY:,} profiles in the time of {min(all_) / run:5.1f} runs", end="")
-    print(f", {simulated.sum()} of them simulated, the others in that of {FEW * ratio(together, few_decided):.1f}")
-
-
-def static_share(profile: Profile) -> None:
-    """Which built-in protocols have a formula."""
-    reasons = {name: derived(find(name).build({}), profile).reason for name in BUILT_IN}
-    static = [name for name, reason in reasons.items() if not reason]
-    print(f"3. a formula for {len(static)} of the {len(reasons)} built-in protocols")
-    for name, reason in reasons.items():
-        if reason:
-            print(f"   {name:26} none: {reason}")
 
 
 def main() -> int:
@@ -143,15 +92,6 @@ def main() -> int:
     options = parser.parse_args()
     profile = load_profile("h100")
     against_simpy(options.tiles, options.rounds, profile)
-    print("2. times by formula, against the SimPy engine without leaving anything out")
-    for name, params in (
-        ("producer_consumer", {}),
-        ("producer_consumer", {"tiles": 1024}),
-        ("gemm_sm100", {"tiles": 24}),
-        ("gemm_sm90", {"num_consumer": 1}),  # two groups meet on the tensor cores: all are simulated
-    ):
-        by_formula(find(name).build(params), max(1, options.rounds // 2), profile)
-    static_share(profile)
     if options.where:
         program = find("producer_consumer").build({"tiles": options.tiles, "consumer_warps": 1})
         watch = cProfile.Profile()

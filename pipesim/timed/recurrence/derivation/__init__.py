@@ -1,1 +1,0 @@
-"""Derives the formula of a program's times from one run that it watches."""
