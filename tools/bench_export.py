@@ -29,7 +29,7 @@ ROOT = Path(__file__).resolve().parents[1]
 STORED = ROOT / "traces" / "h200" / (
     "epilogue_residual-a2-at700-cs2-es2-e150-fto1-ki3-od0-r1-sb2048-s4-st4-t16-g132-both.parquet"
 )  # fmt: skip
-FORMATS = ("perfetto", "chrome", "html", "svg")
+FORMATS = ("perfetto", "html", "svg")
 EVENTS, SECONDS, MEGABYTES, ROUNDS = 100_000, 3.0, 200.0, 3
 _PER_TILE = 14  #: events of the ring with two consumers
 

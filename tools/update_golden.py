@@ -16,20 +16,19 @@ from tests.support.promela_examples import EXAMPLES as MODEL_EXAMPLES
 from tests.support.promela_examples import MODELS
 from tests.support.protocol_counts import CASES, COUNTS, counted
 from tests.support.ptx_programs import PINNED, pins
-from tests.support.report_examples import EXAMPLES, render, widths
+from tests.support.report_examples import EXAMPLES, WIDTH, render
 
 REPORTS = GOLDEN / "report"
 
 
 def main() -> None:
-    """Write one file for each example and width, and remove those of examples that are gone."""
+    """Write one file for each example, and remove those of examples that are gone."""
     REPORTS.mkdir(parents=True, exist_ok=True)
     written = set()
     for name in EXAMPLES:
-        for width in widths(name):
-            path = REPORTS / f"{name}-{width}.txt"
-            path.write_text(render(name, width), encoding="utf-8")
-            written.add(path)
+        path = REPORTS / f"{name}.txt"
+        path.write_text(render(name, WIDTH), encoding="utf-8")
+        written.add(path)
     for path in sorted(set(REPORTS.glob("*.txt")) - written):
         path.unlink()
         print(f"removed {path.relative_to(ROOT)}")

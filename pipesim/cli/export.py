@@ -36,7 +36,7 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
     add_params(parser, "a parameter of the protocol; may be repeated")
     add_ctas(parser)
     add_launch(parser)
-    known = "perfetto, chrome, html, svg, or promela, the modelling language of SPIN"
+    known = "perfetto, html, svg, or promela, the modelling language of SPIN"
     complete(parser.add_argument("--to", metavar="FORMAT", required=True, help=known), names_of(FORMATS))
     drawn = parser.add_argument(
         "--picture",
@@ -112,8 +112,8 @@ COMMAND = Command(
     "export",
     "pictures of runs and counterexamples; a protocol in another tool's language",
     "Write a trace, a simulation, both beside each other, or a counterexample as a file that others can open: for "
-    "Perfetto, for Chrome's trace viewer, as one HTML page or as an SVG picture; or a protocol's flat program for "
-    "SPIN, an independent model checker.",
+    "Perfetto, as one HTML page or as an SVG picture; or a protocol's flat program for SPIN, an independent model "
+    "checker.",
     _arguments,
     _carry_out,
     (

@@ -26,11 +26,10 @@ TIMELINE, COUNTEREXAMPLE, HANG = "timeline", "counterexample", "hang"
 PICTURES = (TIMELINE, COUNTEREXAMPLE, HANG)
 _NAMED = 8  #: CTAs of which an error gives the numbers
 MOST_COMPARED = 20_000  #: events of a trace that is compared with its protocol for the report of a page
-SUFFIXES = {"perfetto": ".pftrace", "chrome": ".trace.json", "html": ".html", "svg": ".svg"}
+SUFFIXES = {"perfetto": ".pftrace", "html": ".html", "svg": ".svg"}
 _VIEWER = "https://ui.perfetto.dev"
 _HOW = {
     "perfetto": f"open it at {_VIEWER}",
-    "chrome": f"open it at {_VIEWER} or chrome://tracing",
     "html": "open it in a browser",
     "svg": "open it in a browser",
 }
@@ -108,10 +107,6 @@ def _timeline(options: argparse.Namespace) -> Iterator[bytes]:
             from pipesim.export.perfetto import perfetto_parts
 
             return perfetto_parts(scene)
-        case "chrome":
-            from pipesim.export.chrome import chrome_parts
-
-            return chrome_parts(scene)
         case "html":
             from pipesim.export.html.page import Page, page_parts
 

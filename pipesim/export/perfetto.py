@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pipesim.errors import UsageError
-from pipesim.export.track_names import cta_name, track_name
 from pipesim.scene.parts import OPEN, Counter, RunScene, Scene, SceneSlice, SliceKind
 
 if TYPE_CHECKING:
@@ -34,7 +33,7 @@ def perfetto_parts(scene: Scene) -> Iterator[bytes]:
         raise UsageError(
             "the package perfetto is not installed",
             cause="Perfetto's format is written with Perfetto's own package",
-            correction="pip install 'pipesim[export]', or export --to chrome, which Perfetto opens too",
+            correction="pip install 'pipesim[export]', or export --to html",
         ) from error
     writer = _Writer(protos)
     for number, run in enumerate(scene.runs):
@@ -98,15 +97,15 @@ class _Writer:
         process.process.process_name = _text(run.label)
         process.child_ordering = self._protos.TrackDescriptor.EXPLICIT
         ctas = {cta: n for n, cta in enumerate(dict.fromkeys(track.cta for track in run.tracks))}
-        sms = {track.cta: track.sm for track in run.tracks}
+        places = {track.cta: track.place for track in run.tracks}
         for cta, n in ctas.items():
-            group = self._describe(base + 1 + n, cta_name(cta, sms[cta]), base)
+            group = self._describe(base + 1 + n, places[cta], base)
             group.sibling_order_rank = n
             group.child_ordering = self._protos.TrackDescriptor.EXPLICIT
         numbers = []
         for n, track in enumerate(run.tracks):
             numbers.append(base + 1 + len(ctas) + n)
-            described = self._describe(numbers[-1], track_name(track), base + 1 + ctas[track.cta])
+            described = self._describe(numbers[-1], track.title, base + 1 + ctas[track.cta])
             described.sibling_order_rank = n
         for n, counter in enumerate(run.counters):
             described = self._describe(

@@ -53,6 +53,16 @@ class SceneTrack(NamedTuple):
     name: str
     kind: SliceKind | None = None  #: of a track for what is in flight
 
+    @property
+    def place(self) -> str:
+        """``CTA 3 on SM 17``, in every format."""
+        return f"CTA {self.cta} on SM {self.sm}" if self.sm >= 0 else f"CTA {self.cta}"
+
+    @property
+    def title(self) -> str:
+        """``warp 4: consumer/0``, or what is in flight."""
+        return f"warp {self.warp}: {self.name}" if self.warp >= 0 else self.name
+
 
 class SceneSlice(NamedTuple):
     """What happens on a track from ``begin`` to ``end``; an instant where they are equal.

@@ -12,7 +12,6 @@ from perfetto.protos.perfetto.trace import perfetto_trace_pb2 as protos
 from pipesim.answers.check import check
 from pipesim.answers.views.check import CheckReport
 from pipesim.api.counterexample_page import counterexample_page
-from pipesim.export.chrome import chrome_parts
 from pipesim.export.html.page import Page, page_parts
 from pipesim.export.perfetto import perfetto_parts
 from pipesim.model.finding import Deadlock
@@ -70,14 +69,6 @@ def test_a_counterexample_has_the_same_elements_too(name: str) -> None:
 def refuted(name: str) -> tuple[Program, CheckReport]:
     program = hostile(name, wrong_ring())
     return program, check(target_of(program), {}, quick=True)
-
-
-def test_chromes_json_is_json_in_ascii(name: str) -> None:
-    data = b"".join(chrome_parts(scene(name)))
-    assert data.isascii()
-    document = json.loads(data)
-    assert document["otherData"]["title"] == name
-    assert any(name in event["name"] for event in document["traceEvents"])
 
 
 def test_perfettos_texts_are_printable(name: str) -> None:

@@ -12,7 +12,6 @@ from pipesim.answers.recorded_program import recorded_program
 from pipesim.api.counterexample_page import counterexample_page
 from pipesim.api.pictured import beside
 from pipesim.export.html.page import Page, embedded, page_parts
-from pipesim.export.track_names import cta_name, track_name
 from pipesim.scene.parts import RunScene, SliceKind
 from pipesim.scene.story import story
 from pipesim.targets import find
@@ -63,7 +62,7 @@ def test_a_page_has_the_slices_arrows_and_counters_of_its_runs() -> None:
         pairs = zip(drawn["arrows"]["source"], drawn["arrows"]["target"], strict=True)
         assert list(pairs) == [(arrow.source, arrow.target) for arrow in run.arrows]
         assert [(t["cta"], t["place"], t["name"]) for t in drawn["tracks"]] == [
-            (t.cta, cta_name(t.cta, t.sm), track_name(t)) for t in run.tracks
+            (t.cta, t.place, t.title) for t in run.tracks
         ]
         assert [list(zip(c["at"], c["value"], strict=True)) for c in drawn["counters"]] == [
             list(counter.points) for counter in run.counters

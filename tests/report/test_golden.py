@@ -10,20 +10,19 @@ from rich.cells import cell_len
 from pipesim.conform.result import DivergenceKind
 from tests.support.lanes import long_but, slow_but
 from tests.support.paths import GOLDEN
-from tests.support.report_examples import EXAMPLES, render, widths
+from tests.support.report_examples import EXAMPLES, WIDTH, render
 
 REPORTS = GOLDEN / "report"
 NAMES = sorted(EXAMPLES)
-GOLDENS = [(name, width) for name in NAMES for width in widths(name)]
 
 
-@pytest.mark.parametrize(("name", "width"), GOLDENS)
-def test_report_is_the_golden_text(name: str, width: int) -> None:
-    assert render(name, width) == (REPORTS / f"{name}-{width}.txt").read_text(encoding="utf-8")
+@pytest.mark.parametrize("name", NAMES)
+def test_report_is_the_golden_text(name: str) -> None:
+    assert render(name, WIDTH) == (REPORTS / f"{name}.txt").read_text(encoding="utf-8")
 
 
 def test_every_golden_file_has_its_example() -> None:
-    assert {p.name for p in REPORTS.glob("*.txt")} == {f"{name}-{width}.txt" for name, width in GOLDENS}
+    assert {p.stem for p in REPORTS.glob("*.txt")} == set(NAMES)
 
 
 def test_every_kind_of_divergence_has_an_example() -> None:

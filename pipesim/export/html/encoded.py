@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from pipesim.export.track_names import cta_name, track_name
 from pipesim.scene.parts import CounterKind, RunScene, SceneSlice, SliceKind
 
 if TYPE_CHECKING:  # a timeline has no story, and what makes one imports the proof
@@ -38,8 +37,8 @@ def encoded_run(run: RunScene) -> dict[str, object]:
         "tracks": [
             {
                 "cta": track.cta,
-                "place": cta_name(track.cta, track.sm),
-                "name": track_name(track),
+                "place": track.place,
+                "name": track.title,
                 "flight": track.kind is not None,
             }
             for track in run.tracks
