@@ -45,7 +45,7 @@ GEMM = """\
 ## The GEMM compared with cuBLAS
 
 C = A·Bᵀ in bf16 with fp32 sums, {size}³, random inputs, without the recorder; launches alternate with cuBLAS
-(`torch.matmul`), medians of CUDA events (`python tools/gemm_speed.py`). The percentage is relative to the speed of
+(`torch.matmul`), medians of CUDA events (November 2026). The percentage is relative to the speed of
 cuBLAS in the same alternation, which follows it. The relative error is that of 48 rows of C against float64.
 
 """
@@ -54,7 +54,7 @@ ATTENTION = """\
 ## Attention compared with PyTorch
 
 Forward, bf16, {heads} heads of {length} queries and keys, without a mask; medians of CUDA events, all alternating
-(`python tools/attention_speed.py`). The relative error is against float64.
+(November 2026). The relative error is against float64.
 
 """
 
@@ -65,8 +65,8 @@ ORDER = """\
 `first_tile_only=0` once per tile, as in upstream's kernels. Then the load warp does not wait for the other: it can
 arrive twice before the other warp looks, and a wait by parity misses both phases. `pipesim check epilogue_residual -p
 first_tile_only=0` finds such a schedule, and the hardware runs it. Number of launches (out of {launches}) that timed
-out ({tiles} tiles; late: the epilogue spins {late} cycles per slice, or the epilogue-load warp per tile; `python
-tools/load_order.py`):
+out ({tiles} tiles; late: the epilogue spins {late} cycles per slice, or the epilogue-load warp per tile; measured
+in November 2026):
 
 """
 

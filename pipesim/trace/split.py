@@ -2,7 +2,7 @@
 
 The split is by configuration, never by event: a kernel, the parameters that change what the GPU runs, and the CTAs of
 the launch. The rule decides any configuration, also one that is not captured yet; the file lists the known ones
-besides, so that a reader sees them and a test can hold the list to the rule (``tools/trace_split.py`` writes it).
+besides, so that a reader sees them and a test can hold the list to the rule.
 """
 
 from __future__ import annotations
@@ -22,7 +22,9 @@ from pipesim.trace.schema import TraceMeta
 
 FORMAT, VERSION = "pipesim-split", 1
 FILE = "split.json"  #: its name in a folder of traces
-SPLIT = InputKind("split of configurations", MAX_SMALL_BYTES, EvidenceError, "write it with tools/trace_split.py")
+SPLIT = InputKind(
+    "split of configurations", MAX_SMALL_BYTES, EvidenceError, "take the one of the repository: traces/split.json"
+)
 _DIGEST = 256  #: a byte of a digest: shares are parts of it
 
 

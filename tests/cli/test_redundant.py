@@ -16,7 +16,6 @@ from pipesim.prove.check import check
 from pipesim.prove.redundant.removal import without
 from pipesim.targets import find
 from tests.support.paths import EXAMPLES, ROOT
-from tools import redundant_doc
 
 RING = f"{EXAMPLES / 'ring_more.py'}:ring"
 KERNELS = ROOT / "tests" / "ptx" / "kernels"
@@ -83,36 +82,6 @@ def test_every_removal_is_proved_by_itself(name: str) -> None:
         edited = without(program, each.removal)
         assert edited is not None
         assert check(edited).verdict is Verdict.PROVED
-    page = redundant_doc.written(redundant_doc.PAGE.read_text(encoding="utf-8"))
-    named = [row.split(" | ")[1] for row in page if row.startswith(f"| `{name}` ")]
+    page = (ROOT / "docs" / "redundant.md").read_text(encoding="utf-8")
+    named = [row.split(" | ")[1] for row in page.splitlines() if row.startswith(f"| `{name}` ")]
     assert named == ([] if name == RING else [each.said for each in report.alone])
-
-
-def test_the_page_is_checked(capsys: pytest.CaptureFixture[str]) -> None:
-    assert redundant_doc.main(["--check", "producer_consumer"]) == 0, capsys.readouterr().out
-
-
-def measured(*quartiles: list[float], same_bits: bool = True) -> dict[str, Any]:
-    case = {"params": {"work": 0, "tiles": 2048}, "grid": 1, "launches": 9, "wrong": 0, "gave_up": 0}
-    own = dict(zip(("with_quartiles", "without_quartiles"), quartiles, strict=True)) | {"same_bits": same_bits}
-    return {"device": "chip", "driver": "1", "cases": [case | own]}
-
-
-def test_a_measured_gain_is_one_beyond_the_quartiles() -> None:
-    row = "| 2,048 | 1 | `work=0` | 2.0 (1.9 to 2.1) |"
-    apart = list(redundant_doc.measured_lines(measured([1900, 2000, 2100], [1400, 1500, 1600])))
-    assert apart[2] == f"{row} 1.5 (1.4 to 1.6) | 25.0 % |"
-    assert apart[-1].endswith("The results of all launches were the same bits, and right.")
-    both = list(redundant_doc.measured_lines(measured([1900, 2000, 2100], [1800, 1900, 2000], same_bits=False)))
-    assert both[2] == f"{row} 1.9 (1.8 to 2.0) | nothing that is beyond the quartiles |"
-    assert both[-1].endswith("Not all results were the same bits, and right.")
-
-
-def test_a_number_that_is_not_the_measured_one_is_stale(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    other = tmp_path / "measured.json"
-    other.write_text(json.dumps(measured([1, 2, 3], [1, 2, 3])))
-    monkeypatch.setattr(redundant_doc, "MEASURED", other)
-    assert redundant_doc.main(["--check", "producer_consumer"]) == 1
-    assert capsys.readouterr().out == "stale: the measured removal: run python tools/redundant_doc.py\n"

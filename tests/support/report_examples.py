@@ -23,7 +23,7 @@ from pipesim.answers.sweep.rank import ranked, smallest
 from pipesim.answers.views.advise import Advice, AdvisedChange, AdviseReport, ChangeKind
 from pipesim.answers.views.check import CheckReport, ProvedRange
 from pipesim.answers.views.heading import Heading
-from pipesim.answers.views.rows import PeriodRow, ProtocolRow, ProtocolTraces
+from pipesim.answers.views.rows import ProtocolRow, ProtocolTraces
 from pipesim.answers.views.run import RunReport, SimulationLine
 from pipesim.answers.views.summary import Failure, Hardware, ProtocolReport, SummaryReport, TraceLine
 from pipesim.answers.views.sweep import (
@@ -92,7 +92,7 @@ from pipesim.report.pages.sweep import paint_sweep
 from pipesim.report.pages.verify import paint_compare, paint_verify
 from pipesim.report.pages.walked import paint_walk
 from pipesim.report.text.console import paint, width_of
-from pipesim.report.text.table import paint_list, paint_periods, paint_protocol
+from pipesim.report.text.table import paint_list, paint_protocol
 from pipesim.targets import find, target_of
 from pipesim.timed.profile import load_profile
 from pipesim.timed.stated_error import StatedError
@@ -773,16 +773,6 @@ def protocol_alone(console: Console) -> None:
         paint_protocol(console, row)
 
 
-def periods(console: Console) -> None:
-    rows = (
-        PeriodRow("producer_consumer", H100, 4, 16384, 2, 600, 1, 744_000, 755_000, 753_000, 3, 4),
-        PeriodRow("producer_consumer", H100, 8, 1000, 8, 120_000, 132, 122_744_000, 122_755_499, 125_004_000, -18, 1),
-        PeriodRow("producer_consumer", H200, 2, 65536, 1, 0, 1, None, 1_340_000, None, None, None),
-        PeriodRow("handshake", H200, None, None, None, None, 1, None, 90_500, 91_000, -5, 0),
-    )
-    paint_periods(console, rows)
-
-
 def shown(name: str, cta: int = 0) -> Callable[[Console], None]:
     return lambda console: paint_show(console, anatomy(PROTOCOLS[name]().flatten(), cta))
 
@@ -1015,7 +1005,6 @@ EXAMPLES: dict[str, Callable[[Console], None]] = {
     "list_one": protocol_alone,
     "empty_list": lambda console: paint_list(console, ()),
     "list": protocol_list,
-    "periods": periods,
     "show_ring": show_ring,
     "show_attention": shown("attention"),
     "show_attention_sm100": lambda console: paint_show(console, anatomy(find("attention_sm100").build())),

@@ -91,4 +91,4 @@ def test_what_is_no_split_is_an_error_with_its_place(wrong: str) -> None:
     with pytest.raises(EvidenceError) as caught:
         parse_split(wrong, "here.json")
     assert caught.value.place == "here.json"
-    assert caught.value.correction == "write it with tools/trace_split.py"
+    assert caught.value.correction == "take the one of the repository: traces/split.json"

@@ -31,21 +31,3 @@ class ProtocolRow:
     barriers: tuple[tuple[str, int, int | None], ...] = ()
     ctas: int = 1
     traces: tuple[ProtocolTraces, ...] = ()
-
-
-@dataclass(frozen=True)
-class PeriodRow:
-    """One configuration of one protocol on one device. Periods are in 1/1000 cycle; None: no such number."""
-
-    name: str
-    device: str
-    stages: int | None
-    tile_bytes: int | None
-    warps: int | None
-    work: int | None
-    grid: int
-    ring_law: int | None
-    simulated: int | None
-    measured: int | None
-    error_permille: int | None
-    noise_permille: int | None

@@ -1,17 +1,16 @@
-"""``pipesim list``: a line for each protocol, and all about one; the periods of many configurations."""
+"""``pipesim list``: a line for each protocol, and all about one."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import groupby
 
 from rich.cells import cell_len
 from rich.console import Console
 
-from pipesim.answers.views.rows import PeriodRow, ProtocolRow
+from pipesim.answers.views.rows import ProtocolRow
 from pipesim.report.text.console import paint, width_of
-from pipesim.report.text.layout import columns, pad, wrap, wrap_parts
-from pipesim.report.text.words import count, cycles, number, plus_minus, signed_percent, size
+from pipesim.report.text.layout import pad, wrap, wrap_parts
+from pipesim.report.text.words import count, number
 
 
 def paint_list(console: Console, rows: Sequence[tuple[str, str]]) -> None:
@@ -58,25 +57,3 @@ def protocol_lines(row: ProtocolRow, width: int) -> list[str]:
         for trace in row.traces
     ]
     return lines + wrap_parts(recorded or ["none"], width, "  traces    ")
-
-
-def paint_periods(console: Console, rows: Sequence[PeriodRow]) -> None:
-    """Write the table of periods."""
-    paint(console, period_lines(rows, width_of(console)))
-
-
-def period_lines(rows: Sequence[PeriodRow], width: int) -> list[str]:
-    """One table for each run of rows of one protocol and device; periods and work in cycles."""
-    lines: list[str] = []
-    for (name, device), group in groupby(rows, key=lambda r: (r.name, r.device)):
-        head = ("stages", "tile", "warps", "work", "grid", "law", "simulated", "measured", "error", "noise")
-        table = columns([head, *(_period(r) for r in group)], 0, width, gap=1)
-        title = wrap_parts([name, device, "period in cycles; work in cycles a tile; law: the ring law's period"], width)
-        lines += [*([""] if lines else []), *title, "", *table]
-    return lines or ["no configurations"]
-
-
-def _period(row: PeriodRow) -> tuple[str, ...]:
-    shape = (number(row.stages), size(row.tile_bytes), number(row.warps), number(row.work), number(row.grid))
-    periods = (cycles(row.ring_law), cycles(row.simulated), cycles(row.measured))
-    return (*shape, *periods, signed_percent(row.error_permille), plus_minus(row.noise_permille))

@@ -13,14 +13,14 @@ from pipesim.model.program import Program
 from pipesim.prove.check import check
 from pipesim.ptx.extract import extract
 from pipesim.ptx.text.read import read_module
-from tools import without_throttle
+from pipesim.targets import find
 
-CHANGES = {"tiles": 4, "k_iters": 1}
+KERNEL, CHANGES = "persistent_scheduler", {"tiles": 4, "k_iters": 1}
 
 
 def program(*, throttled: bool) -> Program:
     """What the kernel does in a launch, read from its PTX."""
-    twin, params = registered(without_throttle.KERNEL), without_throttle.params_of(CHANGES)
+    twin, params = registered(KERNEL), {**find(KERNEL).defaults, **CHANGES}
     own = {"PIPESIM_TRACE": 0, "THROTTLE_EMPTY": int(throttled)}
     text = compile_ptx(twin.source, {**twin.defines(params), **own})
     return extract(read_module(text, "kernel.ptx"), launch_of(twin, params)).program
@@ -32,10 +32,3 @@ def test_the_kernel_without_the_barriers_is_proved_and_waits_less() -> None:
     assert [check(each).verdict for each in (whole, less)] == [Verdict.PROVED, Verdict.PROVED]
     waits = [sum(op[0] == Op.WAIT for code in each.code for op in code) for each in (whole, less)]
     assert waits[0] - waits[1] == CHANGES["tiles"]
-
-
-@pytest.mark.slow
-def test_every_case_that_is_measured_compiles() -> None:
-    for changes, _ in without_throttle.CASES:
-        with_, without = (len(without_throttle.build(changes, throttled=each).cubin) for each in (True, False))
-        assert without < with_
