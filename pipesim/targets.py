@@ -34,8 +34,8 @@ from pipesim.protocols.catalog import BUILT_IN, ProtocolFunction
 from pipesim.protocols.limits import require_fits
 
 if TYPE_CHECKING:
-    from pipesim.ptx.editable import EditableKernel
     from pipesim.ptx.extract import Extraction
+    from pipesim.ptx.kernel import EditableKernel
     from pipesim.ptx.source_files import SourceFiles
 
 Maker = Callable[[dict[str, int], bool], Program]  #: with all parameters, and whether every role is recorded twice
@@ -338,8 +338,11 @@ def _target(name: str, function: ProtocolFunction) -> Target:
 
 
 def _from_kernel(path: Path, launch: str, sets: Sequence[str]) -> Target:
-    from pipesim.ptx.editable import EditableKernel  # a quarter of the package, which few commands need
-    from pipesim.ptx.kernel import ptx_text, read_kernel
+    from pipesim.ptx.kernel import (
+        EditableKernel,  # a quarter of the package, which few commands need
+        ptx_text,
+        read_kernel,
+    )
     from pipesim.ptx.source_files import current_sources
 
     found = read_kernel(path, Path(launch) if launch else None, sets)

@@ -27,10 +27,10 @@ from pipesim.ptx.flow.graph import graph_of
 from pipesim.ptx.flow.inline import callee
 from pipesim.ptx.launch.values import Launch
 from pipesim.ptx.text.instruction import Instruction
+from pipesim.ptx.text.locations import SourceText
 from pipesim.ptx.text.module import Function, Module
 from pipesim.ptx.text.operands import split
 from pipesim.ptx.text.read import read_module
-from pipesim.ptx.text.source_text import SourceText
 
 _GUARD = re.compile(r"@\s*(!?)\s*([^\s]+)\s+")
 _OPEN = re.compile(r"\{")

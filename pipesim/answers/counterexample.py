@@ -37,7 +37,7 @@ from pipesim.prove.search.breadth_first import explore
 from pipesim.targets import Target
 
 if TYPE_CHECKING:
-    from pipesim.ptx.editable import EditableKernel
+    from pipesim.ptx.kernel import EditableKernel
 
 MOST_TRIES = 12  #: values of one parameter
 FEW_STATES = 2_000  #: searched of each smaller size

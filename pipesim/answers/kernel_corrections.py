@@ -25,7 +25,7 @@ from pipesim.prove.repair.correction import Correction
 from pipesim.prove.repair.kinds import Repair, RepairKind
 from pipesim.prove.repair.sentences import sentence
 from pipesim.prove.repair.sites import barriers_of, number_of
-from pipesim.ptx.editable import EditableKernel
+from pipesim.ptx.kernel import EditableKernel
 
 _MOST_READ = 24  #: changes with which the kernel is read again
 _LAST_OPERAND = re.compile(r"[%\w]+(?=\s*;)")

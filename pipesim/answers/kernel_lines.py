@@ -10,7 +10,7 @@ from pipesim.model.groups import BRINGS_BYTES, DELAYED_ARRIVALS, ON_NAMED_BARRIE
 from pipesim.model.ops import Op, operand
 from pipesim.model.program import Program
 from pipesim.prove.repair.kinds import Repair
-from pipesim.ptx.editable import EditableKernel, KernelReading
+from pipesim.ptx.kernel import EditableKernel, KernelReading
 
 _LANES = 32
 _SIGNAL = SIGNALS | BRINGS_BYTES | DELAYED_ARRIVALS

@@ -18,7 +18,7 @@ from pipesim.ptx.flow.inline import inlined
 from pipesim.ptx.flow.slice import slice_of
 from pipesim.ptx.flow.unwaited import read_too_early, used_at_once
 from pipesim.ptx.flow.uses import uses_of
-from pipesim.ptx.launch.fits import fitted
+from pipesim.ptx.launch.file import fitted
 from pipesim.ptx.launch.image import Image
 from pipesim.ptx.launch.values import Launch
 from pipesim.ptx.text.module import Function, Module

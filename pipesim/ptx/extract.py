@@ -2,21 +2,212 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
 
+from pipesim.model.coverage import Coverage
+from pipesim.model.ops import Engine, Op, Space, operand
 from pipesim.model.program import Program
-from pipesim.ptx.coverage import coverage_of
-from pipesim.ptx.emit.build import program_of
-from pipesim.ptx.emit.names import kernel_name
-from pipesim.ptx.emit.record import Stream
-from pipesim.ptx.emulate.cluster import EmulationLimits
+from pipesim.ptx.emit.names import kernel_name, program_of, some_places, source_of
+from pipesim.ptx.emit.record import BARRIER_BYTES, Stream
+from pipesim.ptx.emulate.cluster import Cluster, EmulationLimits
+from pipesim.ptx.emulate.stop import Status
+from pipesim.ptx.emulate.synchronising import meet
+from pipesim.ptx.emulate.warp import EmulatedWarp
 from pipesim.ptx.emulation import Emulation, Kernel, emulate, prepare
+from pipesim.ptx.flow.unwaited import awaiting
 from pipesim.ptx.launch.values import Launch
 from pipesim.ptx.text.instruction import Special
 from pipesim.ptx.text.module import Module
 from pipesim.ptx.work.path import Paths
 from pipesim.ptx.work.timed import with_work
+
+_MOST_LISTED = 8  #: entries of a kind in the coverage
+
+
+def coverage_of(kernel: Kernel, emulation: Emulation) -> Coverage:
+    """What the emulation did not follow, left out and assumed, in sentences."""
+    words = _Words(kernel, emulation.cluster)
+    stopped, blocked = _where_it_ends(words, emulation.unsolved)
+    notes, at = emulation.cluster.notes, words.at
+    return Coverage(
+        stopped=stopped,
+        blocked=blocked,
+        left_out=_few(_left_out(words)),
+        inferred=_few([f"{at(p)}: {what}" for p, what in sorted(notes.inferred.items())]),
+        weakened=_few(_weakened(words)),
+        assumed=_few(_assumed(words)),
+        rejoined=tuple(at(p) for p in sorted(notes.joins) if not words.may_meet(p)),
+        undefined=_few(_undefined(words)),
+        extracted=(f"{emulation.instructions:,} warp instructions", *_extracted(emulation.cluster)),
+    )
+
+
+@dataclass(frozen=True)
+class _Words:
+    """A kernel and what was done with it, and how places and warps are named."""
+
+    kernel: Kernel
+    cluster: Cluster
+
+    def at(self, position: int) -> str:
+        """A place of the kernel: the source line, if it is known, and the line of the PTX."""
+        module, body = self.kernel.module, self.kernel.function.body
+        each = body[min(position, len(body) - 1)]
+        return f"{source_of(each, module)} ({module.name}:{each.line})" if each.source else f"{module.name}:{each.line}"
+
+    def who(self, *warps: EmulatedWarp) -> str:
+        """Some warps: ``warps 0 to 3, 5 of CTA 1``."""
+        said = []
+        for cta in sorted({warp.cta for warp in warps}):
+            numbers = sorted({warp.number for warp in warps if warp.cta == cta})
+            runs = "warp " + _numbers(numbers) if len(numbers) == 1 else "warps " + _numbers(numbers)
+            said.append(runs + (f" of CTA {cta}" if self.cluster.ctas > 1 else ""))
+        return ", ".join(said)
+
+    def may_meet(self, position: int) -> bool:
+        """Whether PTX has lanes that parted meet here, or there is nothing left to execute."""
+        body, code = self.kernel.function.body, self.kernel.code
+        return position >= len(body) or meet(body, code.kept, code.regions.ahead(position))
+
+
+def _where_it_ends(words: _Words, unsolved: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The warps that were not followed to their end, and those that wait when all do."""
+    stopped: dict[str, list[EmulatedWarp]] = {unsolved: []} if unsolved else {}
+    blocked: dict[str, list[EmulatedWarp]] = {}
+    for warp in words.cluster.warps:
+        if warp.status is Status.STOPPED and warp.stop is not None:
+            leaf, tail = warp.stop.leaf, ""
+            if leaf is not None:
+                tail = f": {leaf.what}" + (f" ({words.kernel.module.name}:{leaf.line})" if leaf.line else "")
+            why = f"not followed beyond {words.at(warp.stop.position)}: {warp.stop.what}{tail}"
+            stopped.setdefault(why, []).append(warp)
+        elif warp.status is Status.BLOCKED:
+            blocked.setdefault(f"waiting at {words.at(warp.pc)} when every warp waits", []).append(warp)
+    return (
+        tuple(f"{words.who(*warps)}: {why}" if warps else why for why, warps in stopped.items()),
+        tuple(f"{words.who(*warps)}: {why}" for why, warps in blocked.items()),
+    )
+
+
+def _left_out(words: _Words) -> list[str]:
+    """Accesses at unknown addresses, and instructions that are not known."""
+    at, notes, body = words.at, words.cluster.notes, words.kernel.function.body
+    found = [f"{at(p)}: {body[p].mnemonic}: {why}" for p, why in sorted(notes.left_out.items())]
+    return found + [f"{at(p)}: {mnemonic} is not known" for p, mnemonic in sorted(notes.unread.items())]
+
+
+def _assumed(words: _Words) -> list[str]:
+    """What is taken for granted."""
+    at, notes, kernel, memory = words.at, words.cluster.notes, words.kernel, words.cluster.globals
+    assumed = _not_waited_for(kernel, words.cluster, at)
+    assumed += [f"the wait at {at(p)} does not time out" for p in sorted(notes.time_outs)]
+    followed = kernel.code.kept - notes.passed_over
+    waits = awaiting(kernel.function, kernel.code.regions.graph, followed)
+    assumed += [f"the loop at {at(p)} ends, which waits for global memory" for p in waits]
+    assumed += [f"the trap after {at(p)} is not reached" for p in sorted(notes.traps)]
+    assumed += [f"{at(p)}: {what}" for p, what in sorted((notes.policies | memory.policies).items())]
+    assumed += [f"{word} is read by one warp before another one changes it" for word in memory.contested]
+    assumed += [f"warps that store to the same bytes at {at(p)} store the same" for p in sorted(notes.equal_stores)]
+    assumed += [f"threads that have ended count at the barrier at {at(p)}" for p in sorted(notes.ended)]
+    if generic := [at(p) for p in sorted(notes.generic)]:
+        assumed.append(f"of a generic address given to .shared the low 32 bits are taken, at {some_places(generic)}")
+    return assumed
+
+
+def _weakened(words: _Words) -> list[str]:
+    """What makes some of the order between warps unknown."""
+    at, notes = words.at, words.cluster.notes
+    parts = [warp for warp in words.cluster.warps if warp.is_part]
+    weakened = [f"{words.who(warp)}: lanes {warp.lanes:#010x} are followed apart from the others" for warp in parts]
+    weakened += [f"{at(p)}: whether this fence runs depends on a value that is not known" for p in sorted(notes.fences)]
+    polled = "a warp waits for a word of shared memory, and what this orders is not followed"
+    return weakened + [f"{at(p)}: {polled}" for p in sorted(notes.polls)]
+
+
+def _undefined(words: _Words) -> list[str]:
+    """What PTX does not define."""
+    at, kernel, cluster = words.at, words.kernel, words.cluster
+    noted = [f"{at(p)}: {what}" for p, what in sorted(cluster.notes.undefined.items())]
+    return [*noted, *_outside(kernel, cluster), *_overwritten(cluster, at), *_read_too_early(kernel, at)]
+
+
+def _extracted(cluster: Cluster) -> list[str]:
+    """How many operations of each kind the program has."""
+    kinds = Counter(Op(op[0]).name for stream in cluster.recorder.streams for op in stream.code)
+    return [f"{count:,} {name}" for name, count in sorted(kinds.items())]
+
+
+def _outside(kernel: Kernel, cluster: Cluster) -> list[str]:
+    """What is touched beyond the shared memory of a CTA, where the launch says how much that is."""
+    given, variables = kernel.launch.dynamic_shared, kernel.function.shared
+    if not given and any(each.external for each in variables):
+        return []
+    end = max((each.offset + (given if each.external else each.size) for each in variables), default=0)
+    recorder = cluster.recorder
+    most = max((each.offset + each.nbytes for each in recorder.accesses if each.space is Space.SHARED), default=0)
+    most = max(most, *(offset + BARRIER_BYTES for _, offset in recorder.barriers), 0)
+    return [f"byte {most - 1:,} of shared memory is used, of which a CTA has {end:,}"] if most > end else []
+
+
+def _overwritten(cluster: Cluster, at: Callable[[int], str]) -> list[str]:
+    """Mbarriers over which something is written while they live."""
+    return [
+        f"{at(position)}: it writes over the mbarrier of {at(cluster.initialised[place])}, which is in use"
+        for place, position in cluster.recorder.overwritten.items()
+    ]
+
+
+def _read_too_early(kernel: Kernel, at: Callable[[int], str]) -> list[str]:
+    """Registers of wgmmas that are read while they may be written: what follows from them is not known."""
+    return [
+        f"{at(writer)}: registers that it writes are read at {at(reader)} before a wait for it"
+        for writer, reader in kernel.too_early
+        if kernel.function.body[writer].opcode == "wgmma"
+    ]
+
+
+def _not_waited_for(kernel: Kernel, cluster: Cluster, at: Callable[[int], str]) -> list[str]:
+    """What compilers or kernels leave to the hardware: registers of ``tcgen05.ld``, and copies when a CTA ends."""
+    found = []
+    if reading := [at(p) for stream in cluster.recorder.streams if (p := _still_read(stream)) >= 0]:
+        places = some_places(list(dict.fromkeys(reading)))
+        found.append(f"shared memory exists until bulk copies that no wait covers have read it, at {places}")
+    if loaded := [at(reader) for p, reader in kernel.too_early if kernel.function.body[p].opcode != "wgmma"]:
+        found.append(
+            f"tensor memory is loaded where its registers are read before tcgen05.wait::ld, at {some_places(loaded)}"
+        )
+    return found
+
+
+def _still_read(stream: Stream) -> int:
+    """The position of a bulk copy that may read shared memory when its agent has ended, -1 if there is none."""
+    reading = -1
+    for op, position in zip(stream.code, stream.positions, strict=True):
+        if op[0] == Op.TRANSFER_READ and operand(op, "engine") == Engine.BULK:
+            reading = position
+        elif op[0] == Op.WAIT_GROUP and operand(op, "engine") == Engine.BULK and not operand(op, "groups"):
+            reading = -1
+    return reading
+
+
+def _numbers(numbers: list[int]) -> str:
+    """``0 to 3, 5``."""
+    runs: list[list[int]] = []
+    for number in numbers:
+        if runs and number == runs[-1][1] + 1:
+            runs[-1][1] = number
+        else:
+            runs.append([number, number])
+    return ", ".join(str(a) if a == b else f"{a} to {b}" for a, b in runs)
+
+
+def _few(sentences: list[str]) -> tuple[str, ...]:
+    more = len(sentences) - _MOST_LISTED
+    return tuple(sentences) if more <= 0 else (*sentences[:_MOST_LISTED], f"and {more} more")
+
 
 _CLOCKS = frozenset(
     map(Special, ("%clock", "%clock_hi", "%clock64", "%globaltimer", "%globaltimer_lo", "%globaltimer_hi"))

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from pipesim.bounds import MAX_PTX_BYTES
 from pipesim.errors import LaunchFileError, PtxError
 from pipesim.inputs import InputKind
-from pipesim.ptx.emulation import entry_of
-from pipesim.ptx.extract import Extraction, extract
+from pipesim.model.program import Program
+from pipesim.ptx.emulation import emulate, entry_of, prepare
+from pipesim.ptx.extract import Extraction, emit, extract
 from pipesim.ptx.flow.inline import inlined
 from pipesim.ptx.flow.slice import slice_of
 from pipesim.ptx.launch.file import LAUNCH_FILE, launch_json, read_launch
@@ -91,3 +93,41 @@ def launch_template(ptx: Path, entry: str = "") -> LaunchTemplate:
     maps = has_tensor_maps(each.content for each in made.parameters)
     dynamic = any(each.external for each in function.shared)
     return LaunchTemplate(launch_json(made), name, open_words(made, function), made.block == NO_SHAPE, maps, dynamic)
+
+
+class KernelReading(NamedTuple):
+    """A program that was read from a file, with where its operations and its barriers are.
+
+    ``lines``: for each agent and operation the line of the PTX file. ``offsets``: for each barrier its byte offset in
+    shared memory.
+    """
+
+    program: Program
+    lines: tuple[tuple[int, ...], ...]
+    offsets: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class EditableKernel:
+    """A PTX file and how one launch of it is named; see :func:`pipesim.ptx.kernel.read_kernel`."""
+
+    ptx: Path
+    launch: Path | None
+    sets: tuple[str, ...]
+    text: str
+
+    def line(self, number: int) -> str:
+        """The text of a line of the file, from 1 on."""
+        return self.text.split("\n")[number - 1]
+
+    def read(self, lines: Mapping[int, str] | None = None) -> KernelReading:
+        """The program with these lines instead, by number. Raises PtxError or LaunchFileError."""
+        text = self.text.split("\n")
+        for number, new in (lines or {}).items():
+            text[number - 1] = new
+        ready = prepare(*launch_of("\n".join(text), self.ptx, self.launch, self.sets))
+        emulation = emulate(ready)
+        body = ready.function.body
+        where = tuple(tuple(body[at].line for at in each.positions) for each in emulation.cluster.recorder.streams)
+        made = emit(ready, emulation)
+        return KernelReading(made.program, where, tuple(offset for _, offset in made.places))

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from pipesim.ptx.launch.encoding import encoded
+from pipesim.ptx.launch.image import encoded
 from pipesim.ptx.launch.values import (
     Array,
     Content,

@@ -7,9 +7,9 @@ import struct
 from collections.abc import Callable, Iterator, Sequence
 
 from pipesim.launches.records.record import SeenParameter, SeenPointer
-from pipesim.ptx.flow.wanted import Need, Wanted
-from pipesim.ptx.launch.encoding import encoded
+from pipesim.ptx.flow.slice import Need, Wanted
 from pipesim.ptx.launch.file import MOST_VALUES
+from pipesim.ptx.launch.image import encoded
 from pipesim.ptx.launch.values import TYPES, Array, Content, Field, Number, Parameter, Pointer, Struct, TensorMap
 from pipesim.ptx.text.module import Param
 

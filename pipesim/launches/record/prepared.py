@@ -12,8 +12,7 @@ from pipesim.errors import LaunchFileError, PipesimError
 from pipesim.launches.files.launch_file import described, kernel_text
 from pipesim.launches.record.options import RecordOptions
 from pipesim.launches.records.read import LAUNCH_MEMBERS, launch_record
-from pipesim.ptx.launch.members import Members
-from pipesim.ptx.launch.values import Launch
+from pipesim.ptx.launch.values import Launch, Members
 
 if TYPE_CHECKING:
     from hwkernels.rewriter import RewriteOptions

@@ -8,7 +8,7 @@ from typing import Any
 from pipesim.bounds import MAX_KERNEL_NAME, MAX_RECORD_BYTES, MAX_TEXT
 from pipesim.launches.records.record import SeenMap, SeenParameter, SeenPointer
 from pipesim.ptx.launch import file as launch_file
-from pipesim.ptx.launch.members import Members
+from pipesim.ptx.launch.values import Members
 
 CORRECTION = "run the program again; other programs must not write into the folder"
 _MAP_BYTES = 128

@@ -32,7 +32,7 @@ from pipesim.launches.records.record import (
     SpoolRecords,
 )
 from pipesim.ptx.launch import file as launch_file
-from pipesim.ptx.launch.members import Members
+from pipesim.ptx.launch.values import Members
 
 RECORDS_VERSION = 1
 MOST_NOTES = 32  #: damaged lines that are named

@@ -11,7 +11,7 @@ from pipesim.model.barrier import BarrierState
 from pipesim.model.ops import Engine, Op, Space
 from pipesim.ptx.emit.record import Place, StreamRecorder
 from pipesim.ptx.emulate.memory import Items, merged
-from pipesim.ptx.emulate.notes import Notes
+from pipesim.ptx.emulate.stop import Notes
 
 Where = tuple[Space, int]
 Range = tuple[int, int]

@@ -71,11 +71,6 @@ def in_shared(address: int) -> bool:
     return WINDOW <= address < WINDOW_END
 
 
-def in_local(address: int) -> bool:
-    """Whether a generic address is one of local memory."""
-    return LOCAL_WINDOW <= address < LOCAL_WINDOW_END
-
-
 def place(address: int) -> tuple[int, int]:
     """CTA and offset in its variables of a shared address."""
     return address >> RANK_SHIFT, (address & _OFFSET) - SHARED_BASE

@@ -19,13 +19,10 @@ from pipesim.ptx.emit.record import Place, StreamRecorder, WaysDiffer
 from pipesim.ptx.emulate.accesses import flush, read, write
 from pipesim.ptx.emulate.addresses import in_shared
 from pipesim.ptx.emulate.cluster_barrier import ClusterBarrier
-from pipesim.ptx.emulate.code import Code
-from pipesim.ptx.emulate.decoded import DecodedStep
-from pipesim.ptx.emulate.global_memory import GlobalMemory
-from pipesim.ptx.emulate.memory import Bytes, Items
-from pipesim.ptx.emulate.notes import Notes
+from pipesim.ptx.emulate.code import Code, DecodedStep
+from pipesim.ptx.emulate.memory import Bytes, GlobalMemory, Items
 from pipesim.ptx.emulate.regions import BranchRegion
-from pipesim.ptx.emulate.stop import Status
+from pipesim.ptx.emulate.stop import Notes, Status
 from pipesim.ptx.emulate.values import WARP, Leaf, PerLane, Unknown, Value, lanes_in
 from pipesim.ptx.emulate.warp import EmulatedWarp
 from pipesim.ptx.emulate.ways import DividedWarp
@@ -218,7 +215,7 @@ class Cluster:
 
     def unknown_bytes(self, each: Instruction, map_address: Value) -> int:
         """The bytes of a copy whose tensor map the launch file does not give: as worked out, or a guess until then."""
-        key = _map_key(each, map_address)
+        key = map_key(each, map_address)
         self.unsized.setdefault(key, each.position)
         found = self.sizes.get(key)
         if found is not None:
@@ -368,9 +365,6 @@ class Cluster:
 _GUESS = 16  #: bytes of a copy of unknown size in a first run, whose operations are not used
 
 
-def _map_key(each: Instruction, map_address: Value) -> object:
+def map_key(each: Instruction, map_address: Value) -> object:
     """What tells tensor maps apart: their address, else the instruction."""
     return map_address if isinstance(map_address, int) else ("at", each.position)
-
-
-map_key = _map_key

@@ -1,19 +1,26 @@
-"""A kernel's body, ready to run: registers and constants by number, straight runs compiled, the rest in steps."""
+"""A kernel's body, ready to run: registers and constants by number, straight runs compiled, the rest in steps.
+
+What an instruction computes is the text of a Python expression; nothing of the file is in it. Expressions see ``R``,
+the registers of a warp; ``K``, its constants (special registers, addresses, parameters); and ``W``, the warp, for
+what depends on the lanes that execute (PTX ISA, "Instruction Set").
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass, field
+from enum import Enum
 from typing import Any, cast
 
 from pipesim.ptx.emulate import integers
 from pipesim.ptx.emulate.addresses import at_rank, from_generic, rank_of, to_generic
-from pipesim.ptx.emulate.decoded import After, DecodedStep, Getter, Run, StraightRun
-from pipesim.ptx.emulate.expressions.operands import Assignment, NotAnExpression, operand_text
-from pipesim.ptx.emulate.expressions.table import assignments
-from pipesim.ptx.emulate.malformed import MALFORMED, malformed
+from pipesim.ptx.emulate.expressions.arithmetic import ARITHMETIC, CHOICES, float_arithmetic
+from pipesim.ptx.emulate.expressions.moves import LANES, MOVES
+from pipesim.ptx.emulate.expressions.operands import FLOATS, Assignment, NameTable, NotAnExpression, operand_text
 from pipesim.ptx.emulate.regions import Regions
+from pipesim.ptx.emulate.stop import MALFORMED, malformed
 from pipesim.ptx.emulate.synchronising import is_step, is_try, synchronises
-from pipesim.ptx.emulate.values import Leaf, Unknown, select
+from pipesim.ptx.emulate.values import Leaf, Unknown, Value, select
 from pipesim.ptx.flow.opcodes import VALUES
 from pipesim.ptx.flow.slice import Slice
 from pipesim.ptx.text.instruction import (
@@ -34,6 +41,81 @@ from pipesim.ptx.text.instruction import (
     Vector,
 )
 from pipesim.ptx.text.module import Function
+
+_OF_BITS = frozenset({"mov", "selp", "setp"})  #: also move, choose and compare floating-point numbers
+_OF_FLOATS = frozenset({"add", "sub", "mul"})  #: of scalars that decide, such as a factor that may be 0
+_WRITERS = ARITHMETIC | CHOICES | MOVES | LANES
+
+
+def assignments(instruction: Instruction, names: NameTable) -> list[Assignment]:
+    """The registers that it writes with their expressions. NotAnExpression if it does more than compute integers."""
+    writer = _WRITERS.get(instruction.opcode)
+    if instruction.opcode in _OF_FLOATS and instruction.has("f32"):
+        return float_arithmetic(instruction, names)
+    if writer is None or (instruction.opcode not in _OF_BITS and not FLOATS.isdisjoint(instruction.modifiers)):
+        raise NotAnExpression
+    return writer(instruction, names)
+
+
+Run = Callable[[list[Value], list[Value], Any], None]  #: registers, constants, warp
+Getter = Callable[[list[Value], list[Value], Any], Value]
+
+
+class After(Enum):
+    """What ends a straight run."""
+
+    NEXT = 0  #: nothing: another run begins
+    BRANCH = 1
+    EXIT = 2
+    EFFECT = 3
+
+
+@dataclass
+class StraightRun:
+    """A straight run of computations, and what ends it.
+
+    ``guard``: the register of the predicate, -1 for none; ``target``: of a branch; ``next``: the position after it.
+    """
+
+    run: Run | None
+    count: int
+    after: After
+    position: int
+    next: int
+    guard: int = -1
+    negated: bool = False
+    target: int = -1
+    step: DecodedStep | None = None
+
+
+@dataclass
+class DecodedStep:
+    """An instruction that does more than compute: its operands as functions of the warp."""
+
+    instruction: Instruction
+    guard: int
+    negated: bool
+    getters: tuple[Getter | None, ...]
+    results: tuple[int, ...]
+    needed: bool  #: others may notice whether it runs
+    valued: bool  #: its result matters
+    converges: bool  #: all lanes of a warp execute it together
+    by_threads: bool  #: a barrier, which counts threads
+    together: bool  #: PTX wants all lanes of a warp to execute it
+    logged: bool  #: it is a step on the path of its warp
+    effect: Callable[..., Any] = field(default=lambda *_: None)
+
+    def get(self, index: int, warp: Any) -> Value:
+        """The value of an operand."""
+        getter = self.getters[index]
+        assert getter is not None
+        return getter(warp.R, warp.K, warp)
+
+    def tensor(self, index: int, warp: Any) -> tuple[Value, list[Value]]:
+        """The address of a tensor map and the coordinates of a box."""
+        map_, coordinates = self.get(index, warp)
+        return map_, coordinates
+
 
 _WIDTHS = {"pred": 1, "b128": 128} | {f"{k}{w}": w for k in "usbf" for w in (8, 16, 32, 64)} | {"f16x2": 32, "bf16": 16}
 _PLAIN = (int, bool)

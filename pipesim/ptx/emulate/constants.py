@@ -32,10 +32,6 @@ class Constants:
                 at += variable.size
         self.module = module
 
-    def address_of_global(self, name: str) -> int:
-        """The address of a variable of the module."""
-        return self._globals[name]
-
     def __call__(self, cluster: Cluster, cta: int, number: int) -> list[Value]:
         """``K`` of a warp."""
         return [self._one(cluster, cta, number, each) for each in cluster.code.constants]

@@ -1,10 +1,11 @@
-"""How the emulation of a warp can end."""
+"""How the emulation of a warp can end, and what it takes for granted or leaves out."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 
+from pipesim.errors import PtxError
 from pipesim.ptx.emulate.values import (
     Leaf,
     PerLane,
@@ -12,6 +13,7 @@ from pipesim.ptx.emulate.values import (
     leaf_of,
     same,
 )
+from pipesim.ptx.text.instruction import Instruction
 
 
 class Status(Enum):
@@ -50,3 +52,49 @@ def known(value: Value, what: str) -> int:
         if isinstance(first, int) and all(same(first, v) for v in value.each):
             return int(first)
     raise Stopped(f"{what} is not known", leaf_of(value) or Leaf(f"{what} differs between lanes", 0))
+
+
+#: How a missing operand, or one of another kind, is noticed.
+MALFORMED = (IndexError, TypeError, ValueError, StopIteration, AssertionError)
+
+
+def malformed(instruction: Instruction) -> PtxError:
+    """The error of an instruction whose operands are not those that PTX gives it.
+
+    What follows an instruction takes its operands by place and kind and does not check them one by one: an assembler
+    has done that for every file that a compiler wrote.
+    """
+    return PtxError(
+        f"{instruction.mnemonic} cannot be followed with these operands",
+        place=f"line {instruction.line} of the PTX",
+        cause="it takes others, or pipesim does not know this form of it",
+        correction="assemble the file with ptxas, which names what is wrong; if it accepts it, report this line",
+    )
+
+
+@dataclass
+class Notes:
+    """Positions, with words where there is more than one thing to say.
+
+    ``time_outs``: waits whose time-out is not followed; ``traps``: branches to a trap that are not; ``left_out``:
+    accesses; ``passed_over``: branches on values that are not known; ``joins``: where lanes that parted meet again;
+    ``unread``: instructions that are not known; ``policies``: what other CTAs would decide; ``inferred``: sizes;
+    ``equal_stores``: stores by several warps to the same bytes; ``generic``: accesses to ``.shared`` that give a
+    generic address; ``fences``: those of which it is not known whether they run, which therefore order nothing;
+    ``undefined``: what PTX leaves undefined.
+    """
+
+    time_outs: set[int] = field(default_factory=set)
+    traps: set[int] = field(default_factory=set)
+    left_out: dict[int, str] = field(default_factory=dict)
+    passed_over: set[int] = field(default_factory=set)
+    joins: set[int] = field(default_factory=set)
+    unread: dict[int, str] = field(default_factory=dict)
+    policies: dict[int, str] = field(default_factory=dict)
+    inferred: dict[int, str] = field(default_factory=dict)
+    equal_stores: set[int] = field(default_factory=set)
+    generic: set[int] = field(default_factory=set)
+    ended: set[int] = field(default_factory=set)
+    polls: set[int] = field(default_factory=set)
+    fences: set[int] = field(default_factory=set)
+    undefined: dict[int, str] = field(default_factory=dict)

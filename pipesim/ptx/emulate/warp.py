@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from pipesim.ptx.emulate.decoded import After, DecodedStep, StraightRun
-from pipesim.ptx.emulate.malformed import MALFORMED, malformed
-from pipesim.ptx.emulate.stop import Status, Stopped, WarpStop
+from pipesim.ptx.emulate.code import After, DecodedStep, StraightRun
+from pipesim.ptx.emulate.stop import MALFORMED, Status, Stopped, WarpStop, malformed
 from pipesim.ptx.emulate.values import (
     WARP,
     Leaf,

@@ -15,9 +15,7 @@ from typing import Protocol
 
 from pipesim.model.ops import Engine
 from pipesim.ptx.emulate.accesses import Pending, Recorded, flush
-from pipesim.ptx.emulate.code import Code
-from pipesim.ptx.emulate.decoded import DecodedStep, StraightRun
-from pipesim.ptx.emulate.groups import CopyGroups
+from pipesim.ptx.emulate.code import Code, DecodedStep, StraightRun
 from pipesim.ptx.emulate.lanes import WarpLanes
 from pipesim.ptx.emulate.memory import LocalMemory
 from pipesim.ptx.emulate.regions import BranchRegion
@@ -34,6 +32,41 @@ from pipesim.ptx.emulate.values import (
     leaf_of,
     same,
 )
+
+
+@dataclass
+class CopyGroups:
+    """Lanes of a warp with copies by one engine: ``issued`` since a wait for all, ``loose`` since a commit.
+
+    Each lane has groups of its own (PTX ISA, "cp.async.commit_group", "cp.async.bulk.commit_group"); a warp is one
+    agent with one row of groups. That is right as long as the lanes that commit and wait are those that copy.
+
+    ``apart``: some lanes have committed a group that others have not.
+    """
+
+    issued: int = 0
+    loose: int = 0
+    apart: bool = False
+
+    def issue(self, lanes: int) -> None:
+        """These lanes copy."""
+        self.issued |= lanes
+        self.loose |= lanes
+
+    def commit(self, lanes: int) -> bool:
+        """Whether a commit of these lanes has all copies in it that no group has yet."""
+        whole = not self.loose & ~lanes
+        if whole:
+            self.loose = 0
+        self.apart = self.apart or bool(self.issued & ~lanes)
+        return whole
+
+    def wait(self, lanes: int, groups: int) -> bool:
+        """Whether a wait of these lanes, for all groups but so many, is one for the copies of every lane."""
+        whole = not self.issued & ~lanes and (not groups or not self.apart)
+        if whole and not groups:
+            self.issued, self.apart = self.loose, False
+        return whole
 
 
 class Parted(Enum):

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 
 from pipesim.bounds import MAX_KERNEL_INSTRUCTIONS
 from pipesim.errors import PtxError
+from pipesim.ptx.text.declarations import placed
 from pipesim.ptx.text.instruction import (
     Address,
     Arguments,
@@ -25,7 +26,6 @@ from pipesim.ptx.text.instruction import (
     TensorAddress,
     Vector,
 )
-from pipesim.ptx.text.layout import placed
 from pipesim.ptx.text.module import Function, Module, Param, Variable
 
 RECURSIVE = "recursive"

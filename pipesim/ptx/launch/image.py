@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import struct
 from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
 from pipesim.bounds import MAX_POINTED_BYTES
 from pipesim.errors import LaunchFileError
-from pipesim.ptx.launch.encoding import encoded
 from pipesim.ptx.launch.values import (
     TYPES,
     Array,
@@ -22,6 +22,24 @@ from pipesim.ptx.launch.values import (
     size_of,
 )
 from pipesim.ptx.text.module import Function
+
+_FLOATS = {"f16": "e", "f32": "f", "f64": "d"}
+
+
+def encoded(kind: str, value: int | float) -> bytes:
+    """The bytes of a value; a whole number for a floating-point type gives its value, not its bits.
+
+    An integer is taken modulo its size. Raises ValueError for a number that a floating-point type does not hold.
+    """
+    try:
+        if kind in _FLOATS:
+            return struct.pack(f"<{_FLOATS[kind]}", value)
+        if kind == "bf16":
+            return struct.pack("<f", value)[2:]
+        return (int(value) % (1 << 8 * TYPES[kind])).to_bytes(TYPES[kind], "little")
+    except OverflowError:
+        raise ValueError(f"{value} does not fit {kind}") from None
+
 
 PARAMETERS = 0x7E00_0000_0000  #: the generic address of the first byte of the parameters
 _PAGE = 256  #: bytes

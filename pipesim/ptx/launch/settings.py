@@ -7,8 +7,7 @@ from dataclasses import replace
 
 from pipesim.bounds import MAX_POINTED_BYTES
 from pipesim.errors import ParameterError
-from pipesim.ptx.launch.encoding import encoded
-from pipesim.ptx.launch.image import require_parameters
+from pipesim.ptx.launch.image import encoded, require_parameters
 from pipesim.ptx.launch.values import TYPES, Array, Content, Field, Launch, Number, Parameter, Pointer, Struct, size_of
 from pipesim.ptx.text.module import Function
 

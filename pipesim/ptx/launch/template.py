@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from pipesim.ptx.flow.slice import Slice
-from pipesim.ptx.flow.wanted import Need, Wanted
+from pipesim.ptx.flow.slice import Need, Slice, Wanted
 from pipesim.ptx.launch.values import (
     NO_SHAPE,
     TYPES,

@@ -8,11 +8,10 @@ from functools import lru_cache
 
 from pipesim.ptx.text.declarations import DeclarationError, Declared, declared, variable
 from pipesim.ptx.text.instruction import CodeLabel, Guard, Instruction, Operand, SourceLine
-from pipesim.ptx.text.locations import LOC, Locations
+from pipesim.ptx.text.locations import LOC, Locations, SourceText
 from pipesim.ptx.text.module import Variable
 from pipesim.ptx.text.operands import NAME, OperandError, label, operand, split
 from pipesim.ptx.text.scope import Names, NameScope
-from pipesim.ptx.text.source_text import SourceText
 
 _STATEMENT = re.compile(
     rf"\s*(?:(?P<label>{NAME})\s*:(?!:)"

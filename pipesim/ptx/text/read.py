@@ -10,13 +10,10 @@ import re
 from dataclasses import dataclass, field
 
 from pipesim.ptx.text.body import Body, BodyReader
-from pipesim.ptx.text.declarations import DeclarationError, Declared, declared, laid_out, variable
-from pipesim.ptx.text.layout import with_shared
-from pipesim.ptx.text.locations import DebugStrings, Locations, source_files
+from pipesim.ptx.text.declarations import DeclarationError, Declared, declared, laid_out, variable, with_shared
+from pipesim.ptx.text.locations import DebugStrings, Locations, SourceText, source_files
 from pipesim.ptx.text.module import Function, Module, Param, Variable
-from pipesim.ptx.text.numbers import integer
-from pipesim.ptx.text.operands import NAME, split
-from pipesim.ptx.text.source_text import SourceText
+from pipesim.ptx.text.operands import NAME, integer, split
 
 _TOP = re.compile(r"\s*(?:(?P<word>\.[a-z]\w*)|(?P<line>@@[^\n]*)|(?P<nothing>;)|(?P<end>\Z))")
 _LINKAGE = r"(?:\.(?:visible|extern|weak|common)\b\s*|\.attribute\s*\([^()]*(?:\([^()]*\)[^()]*)*\)\s*)*"

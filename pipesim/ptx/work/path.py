@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
-from pipesim.ptx.emulate.code import Code
-from pipesim.ptx.emulate.decoded import After
+from pipesim.ptx.emulate.code import After, Code
 from pipesim.ptx.flow.uses import Uses
 from pipesim.ptx.text.instruction import CodeLabel, Instruction
 from pipesim.ptx.work.classes import bytes_of, class_of, group_product, is_proxy_fence, issued, loads, products_of

@@ -15,8 +15,8 @@ from pipesim.launches.files.parameters import number
 from pipesim.launches.records.read import read_spool
 from pipesim.launches.records.record import LaunchRecord
 from pipesim.ptx.extract import extract
-from pipesim.ptx.launch.encoding import encoded
 from pipesim.ptx.launch.file import launch_json, read_launch
+from pipesim.ptx.launch.image import encoded
 from pipesim.ptx.launch.values import Array, Field, Launch, Number, Pointer, Struct, TensorMap
 from tests.support.paths import ROOT
 from tests.support.spools import ADDRESS, map_words, record_of, values_of, write_spool

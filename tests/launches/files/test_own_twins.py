@@ -12,7 +12,7 @@ from hwkernels.twins.launch_file import launch_of
 from pipesim.launches.files.launch_file import KernelText, described, kernel_text
 from pipesim.launches.records.read import read_spool
 from pipesim.ptx.extract import extract, with_contents_read
-from pipesim.ptx.flow.wanted import Need
+from pipesim.ptx.flow.slice import Need
 from pipesim.ptx.launch.values import Launch, Pointer
 from pipesim.targets import find
 from tests.support.lanes import long_but, slow_but

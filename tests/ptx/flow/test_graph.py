@@ -5,8 +5,7 @@ import random
 
 import pytest
 
-from pipesim.ptx.flow.dominance import immediate_dominators
-from pipesim.ptx.flow.graph import Graph, Loop, graph_of
+from pipesim.ptx.flow.graph import Graph, Loop, graph_of, immediate_dominators
 from tests.support.ptx_text import kernel
 
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from pipesim.errors import LaunchFileError
-from pipesim.ptx.launch.fits import fitted
+from pipesim.ptx.launch.file import fitted
 from pipesim.ptx.launch.values import Launch
 from tests.support.ptx_text import kernel
 

@@ -3,9 +3,9 @@
 import pytest
 
 from pipesim.errors import PtxError
+from pipesim.ptx.text.locations import MAX_CHARACTERS
 from pipesim.ptx.text.module import Param, Variable
 from pipesim.ptx.text.read import read_module
-from pipesim.ptx.text.source_text import MAX_CHARACTERS
 from tests.support.ptx_text import HEAD, kernel, module, ptx
 
 

@@ -4,17 +4,15 @@
 
 from __future__ import annotations
 
-from pipesim.model.ops import Fence, Op, Scope, semantics
+from pipesim.model.ops import Fence, Op, Scope
 from pipesim.model.program import NAMED_BARRIERS
 from pipesim.ptx.emulate.accesses import record
 from pipesim.ptx.emulate.cluster import Cluster, NamedBarrier
-from pipesim.ptx.emulate.decoded import DecodedStep
+from pipesim.ptx.emulate.code import DecodedStep
 from pipesim.ptx.emulate.effects.operands import depends_on_answer, one_of, semantics_of, unknown
 from pipesim.ptx.emulate.stop import Stopped
-from pipesim.ptx.emulate.values import PerLane, Value, lanes_in, leaf_of
+from pipesim.ptx.emulate.values import WARP, PerLane, Value, lanes_in, leaf_of
 from pipesim.ptx.emulate.warp import EmulatedWarp
-
-_WARP = 32
 
 
 def cta_barrier(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep) -> None:
@@ -31,7 +29,7 @@ def cta_barrier(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep) -> None
         raise Stopped(f"a CTA has no named barrier {number:,}, only 0 to {NAMED_BARRIERS - 1}")
     rest = len(each.operands) - first - 1 - (1 if each.has("red") else 0)
     count = one_of(warp, step.get(first + 1, warp), "the thread count of a named barrier") if rest > 0 else 0
-    threads = count or _WARP * cluster.warps_of_cta
+    threads = count or WARP * cluster.warps_of_cta
     named = cluster.named.setdefault((warp.cta, number), NamedBarrier())
     operation = Op.BAR_ARRIVE if each.has("arrive") else Op.BAR_SYNC
     barrier, lanes = cluster.recorder.named_barrier(warp.cta, number), warp.threads
@@ -126,6 +124,3 @@ def setmaxnreg(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep) -> None:
     """``setmaxnreg``: the registers of a thread from here on."""
     registers = one_of(warp, step.get(0, warp), "the registers that are asked for")
     record(cluster, warp, step.instruction.position, Op.SETMAXNREG, registers)
-
-
-TCGEN05_FENCE = semantics()

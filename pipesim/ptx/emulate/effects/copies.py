@@ -8,18 +8,62 @@ from the phases of the barriers that count them.
 from __future__ import annotations
 
 from functools import lru_cache
+from math import prod
 
 from pipesim.model.ops import Engine, Op, Space
 from pipesim.ptx.emulate.accesses import copy, flush, read, record, transfer
 from pipesim.ptx.emulate.cluster import Cluster, map_key
-from pipesim.ptx.emulate.decoded import DecodedStep
+from pipesim.ptx.emulate.code import DecodedStep
 from pipesim.ptx.emulate.effects.operands import Place, by_lane, one_of, shared_place
-from pipesim.ptx.emulate.effects.tensor_maps import written_bytes
 from pipesim.ptx.emulate.stop import Stopped
 from pipesim.ptx.emulate.values import Leaf, Value, lanes_in, leaf_of, of_lane
 from pipesim.ptx.emulate.warp import EmulatedWarp
 from pipesim.ptx.launch.image import PARAMETERS
-from pipesim.ptx.text.instruction import Instruction, TensorAddress, Vector
+from pipesim.ptx.text.instruction import TensorAddress, Vector
+
+_ELEMENT_BITS = (8, 16, 32, 32, 64, 64, 16, 32, 32, 64, 16, 32, 32, 4, 8, 8)  #: by the number of the type
+_FIELDS = ("box_dim", "elemtype", "rank")
+
+
+def tensor_map(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep) -> None:
+    """``tensormap``: a field of a map is replaced, or a map is copied to where it is used.
+
+    Only what tells how many bytes a copy moves is followed: the box and the type of an element (PTX ISA,
+    "tensormap.replace", "tensormap.cp_fenceproxy").
+    """
+    each = step.instruction
+    address = step.get(0, warp)
+    if leaf_of(address) is not None or not warp.mask:
+        cluster.notes.left_out.setdefault(each.position, "a tensor map at an address that is not known")
+        return
+    where = one_of(warp, address, "the address of a tensor map")
+    if each.has("cp_fenceproxy"):
+        source = one_of(warp, step.get(1, warp), "the address of a tensor map")
+        cluster.written_maps[where] = dict(cluster.written_maps.get(source, {}))
+        return
+    field = next((name for name in _FIELDS if each.has(name)), None)
+    if field is None:
+        return
+    values = [step.get(i, warp) for i in range(1, len(step.getters))]
+    number = values[0] if len(values) > 1 and isinstance(values[0], int) else -1
+    value = values[-1]
+    found = cluster.written_maps.setdefault(where, {})
+    if isinstance(value, int):
+        found[field, number] = value
+    else:
+        found.pop((field, number), None)
+
+
+def written_bytes(cluster: Cluster, address: int) -> int:
+    """The bytes of a box of a map that the kernel has written; -1 if they are not known."""
+    found = cluster.written_maps.get(address, {})
+    element, rank = found.get(("elemtype", -1)), found.get(("rank", -1))
+    if element is None or rank is None or not 0 <= element < len(_ELEMENT_BITS):
+        return -1
+    box = [found.get(("box_dim", i)) for i in range(rank + 1)]  # the field is the rank less 1
+    sizes = [size for size in box if size is not None]
+    return prod(sizes) * _ELEMENT_BITS[element] // 8 if len(sizes) == len(box) else -1
+
 
 _PARAMETER_SPACE = 1 << 16  #: bytes that parameters can have at most
 _BULK_BYTES = 16  #: addresses and bytes of bulk copies are multiples of it (PTX ISA, "cp.async.bulk")
@@ -74,10 +118,6 @@ def _cp_async(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep) -> None:
             cluster.bytes[cta].forget(first, end)
 
 
-def _into_shared(each: Instruction) -> bool:
-    return _writes_shared(each.modifiers)
-
-
 @lru_cache(maxsize=256)
 def _writes_shared(modifiers: tuple[str, ...]) -> bool:
     spaces = [m for m in modifiers if m.startswith("shared") or m == "global"]
@@ -88,9 +128,9 @@ def _bulk(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep) -> None:
     """``cp.async.bulk`` and ``cp.reduce.async.bulk`` of a number of bytes."""
     each = step.instruction
     nbytes = step.get(2, warp)
-    if _into_shared(each):
+    if _writes_shared(each.modifiers):
         mask = _multicast(cluster, warp, step, 4) if each.has("multicast::cluster") else 0
-        for lane in _lanes(warp, step):
+        for lane in lanes_in(warp.mask):
             size = one_of_lane(nbytes, lane, "the bytes of a copy")
             source = of_lane(step.get(1, warp), lane)
             _check_bytes(cluster, warp, step, size, source)
@@ -99,7 +139,7 @@ def _bulk(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep) -> None:
             value = ("bulk", source, size) if isinstance(source, int) else None
             _land(cluster, warp, step, lane, 0, 3, size, mask, value)
         return
-    for lane in _lanes(warp, step):
+    for lane in lanes_in(warp.mask):
         size = one_of_lane(nbytes, lane, "the bytes of a copy")
         _check_bytes(cluster, warp, step, size, None)
         if size:
@@ -118,10 +158,6 @@ def _check_bytes(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep, size: 
         cta, at = shared_place(source, cluster.ctas)
         read(cluster, warp, (Space.SHARED, cta), [(at, at + size)], each.position)
         cluster.notes.left_out.setdefault(each.position, "how long it reads its source in shared memory")
-
-
-def _lanes(warp: EmulatedWarp, step: DecodedStep) -> tuple[int, ...]:
-    return lanes_in(warp.mask)
 
 
 def one_of_lane(value: Value, lane: int, what: str) -> int:
@@ -157,10 +193,11 @@ def _tensor(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep) -> None:
         size = box.box_bytes if box is not None else written_bytes(cluster, where) if isinstance(where, int) else -1
         corner = tuple(of_lane(c, lane) for c in coordinates)
         known = isinstance(where, int) and all(isinstance(c, int) for c in corner)
-        if _into_shared(each):
+        if _writes_shared(each.modifiers):
             value = (where, corner, each.modifiers) if known else None
             extra = _cta_mask(cluster, warp, step)
-            nbytes = _box_bytes(each, size) if size > 0 else -1
+            rows = 4 if each.has("tile::gather4") else 1  # four rows of the box where rows are gathered one by one
+            nbytes = rows * size if size > 0 else -1
             _land(cluster, warp, step, lane, 0, 2, nbytes, extra, value, where)
             continue
         source = of_lane(step.get(1 - at, warp), lane)
@@ -171,23 +208,14 @@ def _tensor(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep) -> None:
         _read_shared(cluster, warp, step, 1 - at, lane, size, where)
 
 
-def _box_bytes(each: Instruction, box: int) -> int:
-    """What one copy writes: four rows of the box where rows are gathered one by one."""
-    return 4 * box if each.has("tile::gather4") else box
-
-
 def _cta_mask(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep) -> int:
     """The mask of a multicast: the operand after the mbarrier, or after the offsets of im2col; 0 without one."""
     each = step.instruction
     if not each.has("multicast::cluster"):
         return 0
     rest = range(3, len(each.operands))
-    at = next(i for i in rest if step.getters[i] is not None and not _is_vector(step, i))
+    at = next(i for i in rest if step.getters[i] is not None and not isinstance(each.operands[i], Vector))
     return _multicast(cluster, warp, step, at)
-
-
-def _is_vector(step: DecodedStep, index: int) -> bool:
-    return isinstance(step.instruction.operands[index], Vector)
 
 
 def _land(

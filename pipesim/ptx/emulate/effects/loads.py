@@ -19,7 +19,7 @@ from pipesim.ptx.emulate.addresses import (
     of_shared,
 )
 from pipesim.ptx.emulate.cluster import Cluster
-from pipesim.ptx.emulate.decoded import DecodedStep
+from pipesim.ptx.emulate.code import DecodedStep
 from pipesim.ptx.emulate.effects.operands import one_of, unknown
 from pipesim.ptx.emulate.integers import extended
 from pipesim.ptx.emulate.memory import runs

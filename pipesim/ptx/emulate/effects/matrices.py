@@ -12,7 +12,7 @@ from pipesim.model.ops import Engine, Fence, Op, Space
 from pipesim.ptx.emulate.accesses import flush, read, record, transfer, write
 from pipesim.ptx.emulate.addresses import SHARED_BASE
 from pipesim.ptx.emulate.cluster import Cluster
-from pipesim.ptx.emulate.decoded import DecodedStep
+from pipesim.ptx.emulate.code import DecodedStep
 from pipesim.ptx.emulate.effects.copies import within
 from pipesim.ptx.emulate.effects.mbarriers import places
 from pipesim.ptx.emulate.effects.operands import one_of, shared_place
@@ -22,6 +22,7 @@ from pipesim.ptx.emulate.warp import EmulatedWarp
 from pipesim.ptx.text.instruction import Address, Immediate, Vector
 
 COLUMNS = 512  #: of tensor memory
+_COLUMNS_OF_A = 8  #: of the operand A in tensor memory: one step of K is 32 bytes a row
 _HALVED = ("16x64b", "16x128b", "16x256b", "16x32bx2")  #: shapes of which a warp's access touches 16 lanes of its 32
 _LEADING = {"32x32b": 1, "16x64b": 2, "16x128b": 4, "16x256b": 8, "16x32bx2": 1}
 _COPIED = {"128x256b": 8, "4x256b": 8, "128x128b": 4, "64x128b": 4, "32x128b": 4}
@@ -106,9 +107,8 @@ def _mma(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep) -> None:
     ctas = _pair(cluster, warp, step)
     plain = [i for i, operand in enumerate(each.operands) if not isinstance(operand, Address | Vector)]
     a_in_tensor = isinstance(each.operands[1], Address)
-    at_descriptor = 3
     target = one_of(warp, step.get(0, warp), "the tensor memory of a product")
-    instruction = step.get(at_descriptor, warp) if at_descriptor in plain else None
+    instruction = step.get(3, warp) if 3 in plain else None
     columns = COLUMNS - (target & 0xFFFF) % COLUMNS
     rows = 128
     if isinstance(instruction, int):
@@ -123,16 +123,11 @@ def _mma(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep) -> None:
         if index == 1 and a_in_tensor:
             source = one_of(warp, step.get(1, warp), "the tensor memory of a product")
             for cta in ctas:
-                _tensor_transfer(cluster, warp, step, Op.TRANSFER_READ, cta, source, _width_of_a(each.modifiers))
+                _tensor_transfer(cluster, warp, step, Op.TRANSFER_READ, cta, source, _COLUMNS_OF_A)
         else:
             _described(cluster, warp, step, index, Engine.TCGEN05, ctas)
     for cta in ctas:
         _tensor_transfer(cluster, warp, step, Op.TRANSFER_WRITE, cta, target, columns, rows)
-
-
-def _width_of_a(modifiers: tuple[str, ...]) -> int:
-    """Columns of the operand A in tensor memory: one step of K is 32 bytes a row."""
-    return 8
 
 
 def _tensor_transfer(

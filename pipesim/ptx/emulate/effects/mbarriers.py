@@ -10,7 +10,7 @@ from pipesim.model.ops import Op, Space
 from pipesim.ptx.emit.record import BARRIER_BYTES
 from pipesim.ptx.emulate.accesses import flush, record
 from pipesim.ptx.emulate.cluster import Cluster
-from pipesim.ptx.emulate.decoded import DecodedStep
+from pipesim.ptx.emulate.code import DecodedStep
 from pipesim.ptx.emulate.effects.operands import Place, by_lane, grouped, one_of, semantics_of, shared_place, unknown
 from pipesim.ptx.emulate.stop import Stopped
 from pipesim.ptx.emulate.values import OpenAnswer

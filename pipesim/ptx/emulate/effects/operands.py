@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from pipesim.model.ops import Order, Scope, semantics
 from pipesim.ptx.emulate.addresses import RANK_SHIFT, SHARED_BASE, from_generic, in_shared
-from pipesim.ptx.emulate.decoded import DecodedStep
 from pipesim.ptx.emulate.stop import Stopped
 from pipesim.ptx.emulate.values import Leaf, OpenAnswer, PerLane, Unknown, Value, lanes_in, leaf_of
 from pipesim.ptx.emulate.warp import EmulatedWarp
@@ -71,13 +70,6 @@ def shared_place(address: int, ctas: int) -> Place:
     if not 0 <= cta < ctas or offset < 0:
         raise Stopped(f"the shared address {address:#x} is outside of the cluster's memory")
     return cta, offset
-
-
-def operand_or(warp: EmulatedWarp, step: DecodedStep, index: int, default: int, what: str) -> int:
-    """A known integer operand, ``default`` if it is not written."""
-    if index >= len(step.getters) or step.getters[index] is None:
-        return default
-    return one_of(warp, step.get(index, warp), what)
 
 
 def unknown(what: str, line: int) -> Unknown:

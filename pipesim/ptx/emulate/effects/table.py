@@ -6,8 +6,8 @@ from collections.abc import Callable
 from typing import Any
 
 from pipesim.ptx.emulate.cluster import Cluster
-from pipesim.ptx.emulate.decoded import DecodedStep
-from pipesim.ptx.emulate.effects import barriers, copies, loads, matrices, mbarriers, tensor_maps
+from pipesim.ptx.emulate.code import DecodedStep
+from pipesim.ptx.emulate.effects import barriers, copies, loads, matrices, mbarriers
 from pipesim.ptx.emulate.effects.operands import one_of, unknown
 from pipesim.ptx.emulate.stop import Stopped
 from pipesim.ptx.emulate.warp import EmulatedWarp
@@ -88,7 +88,7 @@ _EFFECTS: dict[str, Effect] = {
     "barrier": barriers.cta_barrier,
     "fence": barriers.fence,
     "membar": barriers.fence,
-    "tensormap": tensor_maps.tensor_map,
+    "tensormap": copies.tensor_map,
     "setmaxnreg": barriers.setmaxnreg,
     "wgmma": matrices.wgmma,
     "tcgen05": matrices.tcgen05,
