@@ -15,7 +15,7 @@ from pipesim.cli.arguments import (
     strictness_of,
     target_of,
 )
-from pipesim.cli.output import emit, progress
+from pipesim.cli.output import progress, show_answer
 
 
 def _arguments(parser: argparse.ArgumentParser) -> None:
@@ -33,8 +33,7 @@ def _carry_out(options: argparse.Namespace) -> int:
     from pipesim.answers.advise.advise import PERCENT, advise
     from pipesim.cli.progress import TerminalProgress
     from pipesim.export.documents import advise_document
-    from pipesim.export.exit_codes import exit_code
-    from pipesim.report.pages.advise import paint_advise
+    from pipesim.report.pages.advise import advise_lines
     from pipesim.timed.profile import load_profile
 
     profile = load_profile(options.profile or "h100")
@@ -48,8 +47,7 @@ def _carry_out(options: argparse.Namespace) -> int:
         percent=PERCENT if options.percent is None else options.percent,
         progress=TerminalProgress(),
     )
-    emit(options, advise_document(report), lambda console: paint_advise(console, report))
-    return exit_code(report)
+    return show_answer(options, advise_document(report), lambda width: advise_lines(report, width))
 
 
 COMMAND = Command(

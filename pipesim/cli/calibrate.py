@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pipesim.cli.arguments import Command, add_force, add_launch, add_output, require_output, target_of
-from pipesim.cli.output import counted_units, emit, progress, remark, step_line
+from pipesim.cli.output import counted_units, progress, remark, show_answer, step_line
 from pipesim.cli.progress import TerminalProgress
 from pipesim.errors import UsageError
 
@@ -165,7 +165,7 @@ def _of_device(options: argparse.Namespace) -> int:
 
 def _answer(options: argparse.Namespace, found: Calibration, report: CalibrationReport) -> int:
     """Write the profile, if that is wanted, and the report."""
-    from pipesim.report.pages.calibrate import paint_calibration
+    from pipesim.report.pages.calibrate import calibration_lines
     from pipesim.timed.profile_text import profile_text
     from pipesim.trace.whole import write_whole
 
@@ -173,12 +173,8 @@ def _answer(options: argparse.Namespace, found: Calibration, report: Calibration
         text = profile_text(found.profile, found.how, report.inputs)
         write_whole(options.out, text.encode(), force=options.force)
         report = replace(report, written=str(options.out))
-    emit(
-        options,
-        {"exit_code": 0, "report": report},
-        lambda console: paint_calibration(console, report, verbose=options.verbose),
-    )
-    return 0
+    document = {"exit_code": 0, "report": report}
+    return show_answer(options, document, lambda width: calibration_lines(report, width, verbose=options.verbose))
 
 
 COMMAND = Command(

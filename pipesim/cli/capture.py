@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from pipesim.cli.arguments import Command, add_force, add_output, add_protocol, add_window, params_of, require_output
 from pipesim.cli.capture_kernel import DEADLINE_MS, add_kernel, capture_kernel, refuse_kernel_options
-from pipesim.cli.output import emit, progress
+from pipesim.cli.output import progress, show_answer
 from pipesim.cli.recording import empty_meta, require_gpu_or, usual_name
 
 if TYPE_CHECKING:
@@ -72,7 +72,7 @@ def _carry_out(options: argparse.Namespace) -> int:
     from pipesim.answers.evidence import captured
     from pipesim.export.exit_codes import exit_code
     from pipesim.protocol_process import find
-    from pipesim.report.pages.verify import paint_compare
+    from pipesim.report.pages.verify import compare_lines
     from pipesim.trace.files import write_trace
 
     if options.output is not None:
@@ -89,10 +89,8 @@ def _carry_out(options: argparse.Namespace) -> int:
     write_trace(trace, path, force=options.force)
     with progress("comparing with the protocol"):
         report = compare_trace(program, trace, str(path), captured=True)
-    code = exit_code(report)
-    document = {"exit_code": code, "findings": (), "report": report}
-    emit(options, document, lambda console: paint_compare(console, report))
-    return code
+    document = {"exit_code": exit_code(report), "findings": (), "report": report}
+    return show_answer(options, document, lambda width: compare_lines(report, width))
 
 
 def _request(target: Target, program: Program, options: argparse.Namespace) -> CaptureRequest:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from pipesim.cli.arguments import params_of, require_output
 from pipesim.cli.completers import complete, protocols
-from pipesim.cli.output import emit, progress
+from pipesim.cli.output import progress, show_answer
 from pipesim.cli.recording import empty_meta, require_gpu_or, usual_name
 from pipesim.errors import ParameterError, UsageError
 
@@ -95,7 +95,7 @@ def capture_kernel(options: argparse.Namespace) -> int:
     from pipesim.answers.compare import compare_trace
     from pipesim.export.exit_codes import exit_code
     from pipesim.protocol_process import find
-    from pipesim.report.pages.verify import paint_compare
+    from pipesim.report.pages.verify import compare_lines
     from pipesim.trace.files import write_trace
 
     _refuse_others(options)
@@ -120,10 +120,8 @@ def capture_kernel(options: argparse.Namespace) -> int:
     write_trace(trace, path, force=options.force)
     with progress("comparing with the protocol"):
         report = compare_trace(program, trace, str(path), captured=True)
-    code = exit_code(report)
-    document = {"exit_code": code, "findings": (), "report": report}
-    emit(options, document, lambda console: paint_compare(console, report))
-    return code
+    document = {"exit_code": exit_code(report), "findings": (), "report": report}
+    return show_answer(options, document, lambda width: compare_lines(report, width))
 
 
 def source_request(program: Program, options: argparse.Namespace) -> CaptureRequest:

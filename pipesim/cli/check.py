@@ -22,14 +22,14 @@ from pipesim.cli.arguments import (
 )
 from pipesim.cli.chosen import add_chosen, chosen
 from pipesim.cli.limits import start
-from pipesim.cli.output import complain, emit, progress, write, write_text
+from pipesim.cli.output import complain, emit, progress, write_report, write_text
 from pipesim.errors import LimitError, ParameterError, PipesimError, SeveralProtocolsError
 from pipesim.process.limits import LimitReachedError, limit_error
 from pipesim.process.watch import current
 from pipesim.trace.whole import write_whole
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from rich.console import Console
 
@@ -148,15 +148,15 @@ class _Checks:
         """Check one protocol."""
         from pipesim.answers.check import replay
         from pipesim.ptx.source_files import reading
-        from pipesim.report.pages.check import paint_check
+        from pipesim.report.pages.check import check_lines
 
         if self.reports:
-            self._write(lambda console: console.print())
+            self._write(lambda _: [""])
         with reading(target.sources):  # others were read since
             if self._options.replay is not None:
                 with progress(f"checking {program.name}"):
                     report = replay(program, self._options.replay)
-                self._write(lambda console: paint_check(console, report))
+                self._write(lambda width: check_lines(report, width))
             else:
                 report = self._in_steps(target, program)
         self.reports[name], self.sources[name] = report, target.sources
@@ -165,7 +165,7 @@ class _Checks:
         from pipesim.answers.budget import budget_of
         from pipesim.answers.checking import Asked, Checking
         from pipesim.cli.progress import TerminalProgress
-        from pipesim.report.pages.check import paint_check, paint_details, paint_verdict
+        from pipesim.report.pages.check import check_lines, detail_lines, verdict_lines
 
         options = self._options
         start(options)
@@ -182,7 +182,7 @@ class _Checks:
         try:
             known = checking.verdict()
             begun = True
-            self._write(lambda console: paint_verdict(console, known))
+            self._write(lambda width: verdict_lines(known, width))
             checking.details()
         except KeyboardInterrupt:
             if not checking.has_verdict:
@@ -191,12 +191,12 @@ class _Checks:
             current().resume()
             self._quick = True
         report = checking.report()
-        self._write(lambda console: (paint_details if begun else paint_check)(console, report))
+        self._write(lambda width: (detail_lines if begun else check_lines)(report, width))
         return report
 
-    def _write(self, paint: Callable[[Console], None]) -> None:
+    def _write(self, lines: Callable[[int], Sequence[str]]) -> None:
         if self._paints:
-            write(paint)
+            write_report(lines)
 
 
 def _names(options: argparse.Namespace) -> list[str]:
@@ -251,8 +251,8 @@ def _sarif(checks: _Checks, failed: dict[str, PipesimError]) -> str:
 
 def _paint(options: argparse.Namespace, console: Console, checks: _Checks, failed: dict[str, PipesimError]) -> None:
     from pipesim.report.pages.annotations import github_lines, junit_text
-    from pipesim.report.pages.check import paint_summary
-    from pipesim.report.text.console import paint_commands
+    from pipesim.report.pages.check import verdict_list
+    from pipesim.report.text.console import paint, paint_commands
 
     reports, sources = checks.reports, checks.sources
     match options.format:
@@ -264,8 +264,7 @@ def _paint(options: argparse.Namespace, console: Console, checks: _Checks, faile
             write_text(_sarif(checks, failed))
         case _:
             if reports and len(reports) + len(failed) > 1:
-                console.print()
-                paint_summary(console, reports, failed)
+                paint(console, ["", *verdict_list(reports, failed)])
 
 
 COMMAND = Command(

@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 
 from pipesim.cli.arguments import Command, add_force, add_output
-from pipesim.cli.output import emit, progress
+from pipesim.cli.output import progress, show_answer
 
 
 def _arguments(parser: argparse.ArgumentParser) -> None:
@@ -22,6 +22,7 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
 
 def _carry_out(options: argparse.Namespace) -> int:
     from pipesim.launches.record.by_hand import decoded_trace, kernel_of
+    from pipesim.report.text.words import count
     from pipesim.trace.files import write_trace
     from pipesim.trace.whole import require_free
 
@@ -33,18 +34,8 @@ def _carry_out(options: argparse.Namespace) -> int:
         write_trace(trace, out, force=options.force)
     ending = trace.meta.status
     document = {"trace": str(out), "kernel": launch.entry, "events": len(trace.events), "ending": ending.value}
-
-    def paint(console: object) -> None:
-        from rich.console import Console
-
-        from pipesim.report.text.console import paint as paint_lines
-        from pipesim.report.text.words import count
-
-        assert isinstance(console, Console)
-        paint_lines(console, [f"{out}: {count(len(trace.events), 'event')} of {launch.entry} · {ending.value}"])
-
-    emit(options, document, paint)
-    return 0
+    said = f"{out}: {count(len(trace.events), 'event')} of {launch.entry} · {ending.value}"
+    return show_answer(options, document, lambda _: [said])
 
 
 COMMAND = Command(

@@ -17,7 +17,7 @@ from pipesim.cli.arguments import (
     target_of,
 )
 from pipesim.cli.completers import complete, protocols
-from pipesim.cli.output import emit, progress
+from pipesim.cli.output import progress, show_answer
 from pipesim.errors import ParameterError
 
 if TYPE_CHECKING:
@@ -48,8 +48,7 @@ def _carry_out(options: argparse.Namespace) -> int:
 
     from pipesim.answers.compare import compare_kernel, compare_trace
     from pipesim.export.documents import document_of
-    from pipesim.export.exit_codes import exit_code
-    from pipesim.report.pages.verify import paint_compare
+    from pipesim.report.pages.verify import compare_lines
     from pipesim.timed.profile import load_profile
     from pipesim.trace.files import read_trace
 
@@ -60,15 +59,13 @@ def _carry_out(options: argparse.Namespace) -> int:
         assert kernel.kernel is not None
         profile = load_profile(options.profile) if options.profile else None
         report = compare_kernel(kernel.kernel, trace, str(options.trace), profile)
-        emit(options, document_of(report), lambda console: paint_compare(console, report))
-        return exit_code(report)
+        return show_answer(options, document_of(report), lambda width: compare_lines(report, width))
     with progress(f"flattening {options.protocol or meta.protocol}"):
         program = _program(options, meta, len(trace.events))
     profile = load_profile(options.profile) if options.profile else None
     with progress(f"comparing {options.trace.name} with {program.name}"):
         report = compare_trace(program, trace, str(options.trace), profile, options.tolerance)
-    emit(options, document_of(report), lambda console: paint_compare(console, report))
-    return exit_code(report)
+    return show_answer(options, document_of(report), lambda width: compare_lines(report, width))
 
 
 def _kernel(options: argparse.Namespace) -> Target:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 from pipesim.cli.arguments import Command, add_output
-from pipesim.cli.output import emit, progress
+from pipesim.cli.output import progress, show_answer
 
 USES = ("check", "compile", "capture", "launches", "triton", "tests")
 
@@ -23,14 +23,13 @@ def _carry_out(options: argparse.Namespace) -> int:
     from pipesim.doctor.examine import examine
     from pipesim.export.exit_codes import exit_code
     from pipesim.process.watch import current
-    from pipesim.report.pages.doctor import paint_doctor
+    from pipesim.report.pages.doctor import doctor_lines
 
     with progress("looking at this machine"):
         current().allow_reserving()  # the driver reserves more addresses than there is memory
         report = examine(tuple(Purpose[name.upper()] for name in dict.fromkeys(options.uses)) or (Purpose.CHECK,))
-    code = exit_code(report)
-    emit(options, {"exit_code": code, "report": report}, lambda console: paint_doctor(console, report))
-    return code
+    document = {"exit_code": exit_code(report), "report": report}
+    return show_answer(options, document, lambda width: doctor_lines(report, width))
 
 
 COMMAND = Command(

@@ -6,7 +6,7 @@ import argparse
 
 from pipesim.cli.arguments import Command, add_output
 from pipesim.cli.completers import complete
-from pipesim.cli.output import emit, write
+from pipesim.cli.output import show_answer, write
 from pipesim.errors import ParameterError
 
 
@@ -28,14 +28,13 @@ def _kinds(**_: object) -> list[str]:
 def _carry_out(options: argparse.Namespace) -> int:
     from pipesim.answers.kinds import kind_lines, kind_named
     from pipesim.answers.views.kinds import Written
-    from pipesim.report.pages.kinds import paint_kind, paint_kinds
+    from pipesim.report.pages import kinds as page
 
     if options.kind is None:
         if options.example:
             raise ParameterError("--example without a kind", correction="pipesim explain race --example")
-        kinds = kind_lines()
-        emit(options, {"exit_code": 0, "kinds": kinds}, lambda console: paint_kinds(console, kinds))
-        return 0
+        known = kind_lines()
+        return show_answer(options, {"exit_code": 0, "kinds": known}, lambda width: page.kind_list_lines(known, width))
     report = kind_named(options.kind)
     if options.example and not options.json:
         if report.written is not Written.PROTOCOL:
@@ -45,8 +44,7 @@ def _carry_out(options: argparse.Namespace) -> int:
             )
         write(lambda _: print(report.example))  # to be copied: not wrapped
         return 0
-    emit(options, {"exit_code": 0, "kind": report}, lambda console: paint_kind(console, report))
-    return 0
+    return show_answer(options, {"exit_code": 0, "kind": report}, lambda width: page.kind_lines(report, width))
 
 
 COMMAND = Command(

@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 
 from pipesim.cli.arguments import Command, add_force, add_output
-from pipesim.cli.output import emit, progress
+from pipesim.cli.output import progress, show_answer
 
 
 def _arguments(parser: argparse.ArgumentParser) -> None:
@@ -35,6 +35,8 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
 def _carry_out(options: argparse.Namespace) -> int:
     from pipesim.launches.record.by_hand import kernel_of, write_instrumented
     from pipesim.launches.record.prepared import with_cta
+    from pipesim.report.sentences.recording import change_words
+    from pipesim.report.text.words import listed
 
     with progress(f"instrumenting {options.kernel}"):
         text, given = kernel_of(options.kernel, options.launch)
@@ -46,20 +48,9 @@ def _carry_out(options: argparse.Namespace) -> int:
             "stack": [before.stack, after.stack]}  # fmt: skip
     document = {"kernel": launch.entry, "folder": str(options.out), "files": files, **said, "warnings": warnings}
 
-    def paint(console: object) -> None:
-        from rich.console import Console
-
-        from pipesim.report.sentences.recording import change_words
-        from pipesim.report.text.console import paint as paint_lines
-        from pipesim.report.text.words import listed
-
-        assert isinstance(console, Console)
-        pairs = [f"{name} {change_words((old, new))}" for name, (old, new) in said.items()]
-        lines = [f"{launch.entry}   {' · '.join(pairs)}", *(f"  note: {each}" for each in warnings)]
-        paint_lines(console, [*lines, f"written to {options.out}: {listed(list(files))}"])
-
-    emit(options, document, paint)
-    return 0
+    pairs = [f"{name} {change_words((old, new))}" for name, (old, new) in said.items()]
+    lines = [f"{launch.entry}   {' · '.join(pairs)}", *(f"  note: {each}" for each in warnings)]
+    return show_answer(options, document, lambda _: [*lines, f"written to {options.out}: {listed(list(files))}"])
 
 
 COMMAND = Command(

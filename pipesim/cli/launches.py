@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from pipesim.cli.arguments import Command, add_force, add_output, bytes_of
 from pipesim.cli.limits import start
-from pipesim.cli.output import emit, progress
+from pipesim.cli.output import progress, show_answer
 from pipesim.errors import UsageError
 from pipesim.process.watch import SignalError, current, signal_of
 
@@ -69,7 +69,7 @@ def _carry_out(options: argparse.Namespace) -> int:
     from pipesim.launches.files.folder import require_folder, write_launches
     from pipesim.launches.files.found_ptx import dumped_ptx
     from pipesim.launches.files.gather import gather
-    from pipesim.report.pages.launches import paint_launches
+    from pipesim.report.pages.launches import launches_lines
 
     words = _words(options)
     require_folder(options.out, force=options.force)
@@ -89,8 +89,8 @@ def _carry_out(options: argparse.Namespace) -> int:
     ending = next((number for number in ran.signals if number != signal.SIGINT), None)
     if options.check and ending is None:  # a Ctrl-C was the program's; another one ends the checks
         report = check_launches(report, options.out, _Verdicts(options))
-    code = launches_exit_code(report)
-    emit(options, {"exit_code": code, "report": report}, lambda console: paint_launches(console, report))
+    document = {"exit_code": launches_exit_code(report), "report": report}
+    code = show_answer(options, document, lambda width: launches_lines(report, width))
     if ending is not None and not ran.status:
         raise SignalError(ending)
     return code

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from pipesim.cli.arguments import Command, add_output
 from pipesim.cli.completers import built_in, complete
-from pipesim.cli.output import emit, progress
+from pipesim.cli.output import emit, progress, show_answer, write_report
 
 if TYPE_CHECKING:
     from pipesim.answers.views.rows import ProtocolRow, ProtocolTraces
@@ -25,15 +25,14 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
 def _carry_out(options: argparse.Namespace) -> int:
     from pipesim.protocol_process import find
     from pipesim.protocols.catalog import BUILT_IN
-    from pipesim.report.text.table import paint_list, paint_protocol
+    from pipesim.report.text.table import list_lines, protocol_lines
 
     if options.protocol is not None:
         with progress(f"flattening {options.protocol}"):
             target = find(options.protocol)
             row = _row(target, _stored())
         document = {"exit_code": 0, "findings": (), "report": row}
-        emit(options, document, lambda console: paint_protocol(console, row))
-        return 0
+        return show_answer(options, document, lambda width: protocol_lines(row, width))
     targets = [find(name) for name in sorted(BUILT_IN)]
     if options.json:
         with progress("flattening every protocol"):
@@ -42,7 +41,7 @@ def _carry_out(options: argparse.Namespace) -> int:
         emit(options, rows, lambda _: None)
         return 0
     said = [(target.name, target.summary) for target in targets]
-    emit(options, said, lambda console: paint_list(console, said))
+    write_report(lambda width: list_lines(said, width))
     return 0
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 import textwrap
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stdout, suppress
 from typing import TYPE_CHECKING
 
@@ -46,6 +46,27 @@ def emit(options: argparse.Namespace, value: object, paint: Callable[[Console], 
         write(lambda _: print(text))  # the command's output
     else:
         write(paint)
+
+
+def show_answer(
+    options: argparse.Namespace, document: Mapping[str, object], lines: Callable[[int], Sequence[str]]
+) -> int:
+    """Print an answer as JSON, or as the report that ``lines`` makes for a width; its exit code, 0 if it names none."""
+    emit(options, document, lambda console: _paint(console, lines))
+    code = document.get("exit_code", 0)
+    assert isinstance(code, int)
+    return code
+
+
+def write_report(lines: Callable[[int], Sequence[str]]) -> None:
+    """Write a report, or a part of one, to standard output now. Raises as emit does."""
+    write(lambda console: _paint(console, lines))
+
+
+def _paint(console: Console, lines: Callable[[int], Sequence[str]]) -> None:
+    from pipesim.report.text.console import paint, width_of
+
+    paint(console, lines(width_of(console)))
 
 
 def write(paint: Callable[[Console], None]) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from pipesim.cli.output import emit, progress
+from pipesim.cli.output import progress, show_answer
 from pipesim.errors import UsageError
 
 
@@ -14,16 +14,14 @@ def diff_pair(options: argparse.Namespace) -> int:
 
     from pipesim.answers.pair import compare_pair
     from pipesim.export.exit_codes import exit_code
-    from pipesim.report.pages.pair import paint_pair
+    from pipesim.report.pages.pair import pair_lines
     from pipesim.trace.files import read_trace
 
     one, two = read_trace(options.trace), read_trace(options.other)
     with progress(f"comparing {options.trace.name} with {options.other.name}"):
         report = compare_pair(one, two, (str(options.trace), str(options.other)), options.tolerance)
-    code = exit_code(report)
-    document = {"exit_code": code, "findings": [], "report": report}
-    emit(options, document, lambda console: paint_pair(console, report))
-    return code
+    document = {"exit_code": exit_code(report), "findings": [], "report": report}
+    return show_answer(options, document, lambda width: pair_lines(report, width))
 
 
 def _refuse_options(options: argparse.Namespace) -> None:

@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from pipesim.cli.arguments import Command, add_force, add_output, bytes_of
-from pipesim.cli.output import emit, progress
+from pipesim.cli.output import progress, show_answer
 from pipesim.errors import UsageError
 from pipesim.process.watch import SignalError, current
 
@@ -69,7 +69,7 @@ def _carry_out(options: argparse.Namespace) -> int:
     from pipesim.launches.record.gather import gather_recording
     from pipesim.launches.record.options import RecordOptions
     from pipesim.launches.record.session import MOST_DISTINCT
-    from pipesim.report.pages.recording import paint_recording
+    from pipesim.report.pages.recording import recording_lines
 
     words = options.words[1:] if options.words[:1] == ["--"] else options.words
     if not words:
@@ -93,8 +93,8 @@ def _carry_out(options: argparse.Namespace) -> int:
             if not (report.kernels or report.notes or report.devices):
                 report = replace(report, notes=(_NOT_PYTHON,))
             files.write(options.out, force=options.force)
-    code = record_exit_code(report)
-    emit(options, {"exit_code": code, "report": report}, lambda console: paint_recording(console, report))
+    document = {"exit_code": record_exit_code(report), "report": report}
+    code = show_answer(options, document, lambda width: recording_lines(report, width))
     ending = next((number for number in ran.signals if number != signal.SIGINT), None)
     if ending is not None and not ran.status:
         raise SignalError(ending)

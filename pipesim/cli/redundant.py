@@ -7,7 +7,7 @@ import argparse
 from pipesim.answers.search_length import states_of
 from pipesim.cli.arguments import params_of, strictness_of, target_of
 from pipesim.cli.limits import start
-from pipesim.cli.output import emit, progress
+from pipesim.cli.output import progress, show_answer
 from pipesim.errors import ParameterError
 
 
@@ -35,13 +35,12 @@ def carry_out_redundant(options: argparse.Namespace, names: list[str]) -> int:
     from pipesim.answers.redundant import redundant
     from pipesim.cli.progress import TerminalProgress
     from pipesim.export.exit_codes import exit_code
-    from pipesim.report.pages.redundant import paint_redundant
+    from pipesim.report.pages.redundant import redundant_lines
 
     report = redundant(
         target, params_of(options), program=program, ctas=options.ctas,
         max_states=states_of(options.max_states, program),
         budget=budget_of(options.time_limit), progress=TerminalProgress(),
     )  # fmt: skip
-    code = exit_code(report)
-    emit(options, {"exit_code": code, "redundant": report}, lambda console: paint_redundant(console, report))
-    return code
+    document = {"exit_code": exit_code(report), "redundant": report}
+    return show_answer(options, document, lambda width: redundant_lines(report, width))

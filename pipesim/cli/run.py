@@ -20,7 +20,7 @@ from pipesim.cli.arguments import (
     strictness_of,
     target_of,
 )
-from pipesim.cli.output import emit, progress
+from pipesim.cli.output import progress, show_answer
 from pipesim.errors import ParameterError
 
 if TYPE_CHECKING:
@@ -56,9 +56,8 @@ def _carry_out(options: argparse.Namespace) -> int:
     from pipesim.answers.run import run
     from pipesim.conform.time_spent import without_estimates
     from pipesim.export.documents import document_of
-    from pipesim.export.exit_codes import exit_code
     from pipesim.model.program_json import dumps
-    from pipesim.report.pages.run import paint_run
+    from pipesim.report.pages.run import run_lines
     from pipesim.timed.engine import DEFAULT_BUDGET
     from pipesim.timed.profile import load_profile
     from pipesim.trace.files import write_trace
@@ -82,8 +81,7 @@ def _carry_out(options: argparse.Namespace) -> int:
     if options.save_trace is not None:
         trace = without_estimates(report.trace)
         write_trace(cut(trace, *window) if window else trace, options.save_trace, force=options.force)
-    emit(options, document_of(report), lambda console: paint_run(console, report))
-    return exit_code(report)
+    return show_answer(options, document_of(report), lambda width: run_lines(report, width))
 
 
 def _walk(options: argparse.Namespace) -> int:
@@ -98,9 +96,8 @@ def _walk(options: argparse.Namespace) -> int:
 
     from pipesim.answers.check import walked
     from pipesim.export.documents import document_of
-    from pipesim.export.exit_codes import exit_code
     from pipesim.model.program_json import dumps
-    from pipesim.report.pages.walked import paint_walk
+    from pipesim.report.pages.walked import walk_lines
     from pipesim.trace.whole import write_whole
 
     with progress(f"flattening {options.protocol}"):
@@ -112,8 +109,7 @@ def _walk(options: argparse.Namespace) -> int:
     if options.save_program is not None:
         write_whole(options.save_program, dumps(program).encode(), force=options.force)
     report = walked(program, options.schedule)
-    emit(options, document_of(report), lambda console: paint_walk(console, report))
-    return exit_code(report)
+    return show_answer(options, document_of(report), lambda width: walk_lines(report, width))
 
 
 def _check_outputs(options: argparse.Namespace) -> None:

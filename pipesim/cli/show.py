@@ -15,7 +15,7 @@ from pipesim.cli.arguments import (
     require_output,
     target_of,
 )
-from pipesim.cli.output import emit, progress
+from pipesim.cli.output import progress, show_answer
 from pipesim.errors import UsageError
 
 
@@ -41,7 +41,7 @@ def _carry_out(options: argparse.Namespace) -> int:
 
     from pipesim.explain.anatomy.read import anatomy
     from pipesim.export.documents import anatomy_document
-    from pipesim.report.pages.show import paint_show
+    from pipesim.report.pages.show import show_lines
     from pipesim.report.pictures.svg import show_svg
     from pipesim.trace.whole import write_whole
 
@@ -51,8 +51,7 @@ def _carry_out(options: argparse.Namespace) -> int:
     found = anatomy(program, options.rank)
     if options.svg is not None:
         write_whole(options.svg, show_svg(found).encode(), force=options.force)
-    emit(options, anatomy_document(found), lambda console: paint_show(console, found, target.description))
-    return 0
+    return show_answer(options, anatomy_document(found), lambda width: show_lines(found, width, target.description))
 
 
 COMMAND = Command(

@@ -19,7 +19,7 @@ from pipesim.cli.arguments import (
     strictness_of,
 )
 from pipesim.cli.completers import complete, parameters, protocols
-from pipesim.cli.output import emit, progress
+from pipesim.cli.output import progress, show_answer
 from pipesim.errors import ParameterError, UsageError
 
 if TYPE_CHECKING:
@@ -76,14 +76,12 @@ def _carry_out(options: argparse.Namespace) -> int:
     from pipesim.answers.sweep.sweep import sweep
     from pipesim.cli.progress import TerminalProgress
     from pipesim.export.documents import sweep_document
-    from pipesim.export.exit_codes import exit_code
-    from pipesim.report.pages.sweep import paint_sweep
+    from pipesim.report.pages.sweep import sweep_lines
 
     asked = _asked(options)
     report = sweep(asked, _where(options), TerminalProgress())
     _write_files(options, report)
-    emit(options, sweep_document(report), lambda console: paint_sweep(console, report))
-    return exit_code(report)
+    return show_answer(options, sweep_document(report), lambda width: sweep_lines(report, width))
 
 
 def _asked(options: argparse.Namespace) -> Sweep:

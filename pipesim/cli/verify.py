@@ -20,7 +20,7 @@ from pipesim.cli.arguments import (
     target_of,
 )
 from pipesim.cli.chosen import add_chosen, chosen
-from pipesim.cli.output import complain, emit, progress
+from pipesim.cli.output import complain, progress, show_answer
 from pipesim.errors import ParameterError, PipesimError, UnknownProtocolError, UsageError
 
 
@@ -66,8 +66,7 @@ def _verify(options: argparse.Namespace, name: str) -> int:
     from pipesim.answers.verify import verify
     from pipesim.cli.progress import TerminalProgress
     from pipesim.export.documents import document_of
-    from pipesim.export.exit_codes import exit_code
-    from pipesim.report.pages.verify import paint_verify
+    from pipesim.report.pages.verify import verify_lines
     from pipesim.timed.profile import load_profile
 
     profile = load_profile(options.profile) if options.profile else None
@@ -86,8 +85,7 @@ def _verify(options: argparse.Namespace, name: str) -> int:
         keeps_known=True,
         progress=TerminalProgress(),
     )
-    emit(options, document_of(report), lambda console: paint_verify(console, report))
-    return exit_code(report)
+    return show_answer(options, document_of(report), lambda width: verify_lines(report, width))
 
 
 def _verify_several(options: argparse.Namespace, names: Sequence[str]) -> int:
@@ -100,7 +98,7 @@ def _verify_several(options: argparse.Namespace, names: Sequence[str]) -> int:
     from pipesim.answers.verify_parts import Subject
     from pipesim.cli.progress import TerminalProgress
     from pipesim.export.exit_codes import exit_code
-    from pipesim.report.pages.summary import paint_summary
+    from pipesim.report.pages.summary import summary_lines
 
     _refuse(options)
     params = tuple(params_of(options).items())
@@ -134,8 +132,7 @@ def _verify_several(options: argparse.Namespace, names: Sequence[str]) -> int:
     }
     each |= {name: {"exit_code": error.exit_code, "error": error} for name, error in unknown.items()}
     document = {"exit_code": code, "profile": report.profile, "excepted": report.excepted, "protocols": each}
-    emit(options, document, lambda console: paint_summary(console, report))
-    return code
+    return show_answer(options, document, lambda width: summary_lines(report, width))
 
 
 # what argparse cannot say

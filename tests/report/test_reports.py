@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import io
 from dataclasses import replace
 from typing import Any
 
 import pytest
-from rich.console import Console
 
 from pipesim.answers.views.heading import Heading
 from pipesim.answers.views.run import RunReport, SimulationLine
@@ -20,17 +18,11 @@ from pipesim.protocols.hopper.producer_consumer import producer_consumer
 from pipesim.report.findings.examination import autopsy_lines
 from pipesim.report.findings.finding import budget_lines, deadlock_lines, fault_lines, finding_lines
 from pipesim.report.pages.figures import share_lines
-from pipesim.report.pages.run import paint_run
+from pipesim.report.pages.run import run_lines
 from pipesim.report.text.headline import heading_lines
 from pipesim.timed.engine import Simulation, simulate
 from pipesim.timed.profile import load_profile
 from tests.support.report_examples import AUTOPSY
-
-
-def text_of(report: RunReport, width: int = 80) -> list[str]:
-    stream = io.StringIO()
-    paint_run(Console(file=stream, width=width, color_system=None, _environ={}), report)
-    return stream.getvalue().splitlines()
 
 
 def report_of(protocol: Protocol, params: dict[str, int], **limits: Any) -> tuple[Simulation, RunReport]:
@@ -49,7 +41,7 @@ PARAMS = {"stages": 4, "tiles": 64, "tile_bytes": 16384, "consumer_warps": 2, "w
 
 def test_a_simulated_run_of_the_built_in_protocol() -> None:
     done, report = report_of(producer_consumer(**PARAMS), PARAMS)
-    lines = text_of(report)
+    lines = run_lines(report, 80)
     assert lines[:2] == [
         "producer_consumer   stages 4 · tiles 64 · 16 KiB a tile · work 600 cycles a tile",
         "                    1 arriving lane a warp · grid 1 CTA",
@@ -95,19 +87,19 @@ def forgetful() -> Protocol:
 def test_a_simulated_deadlock_names_the_missing_arrival_and_its_line() -> None:
     done, report = report_of(forgetful(), {})
     assert done.outcome.value == "deadlock"
-    text = " ".join(" ".join(text_of(report, 300)).split())
+    text = " ".join(" ".join(run_lines(report, 300)).split())
     assert "✗ deadlock · 1 of 2 agents waits indefinitely · finished: mma" in text
     assert "load waits for phase 1 of empty[0] (parity 1, now in phase 1): it has 0 of 1 arrivals" in text
-    assert "    empty[0].wait(1 - item % 2)" in "\n".join(text_of(report, 300))
+    assert "    empty[0].wait(1 - item % 2)" in "\n".join(run_lines(report, 300))
     assert "mma could send it, but its last arrival on empty[0] was the 1st on empty (" in text
     assert "test_reports.py:" in text
-    assert text_of(report)[-1] == "✗ the simulated schedule ends in a deadlock"
+    assert run_lines(report, 80)[-1] == "✗ the simulated schedule ends in a deadlock"
 
 
 def test_a_budget_that_ran_out_is_unknown_and_never_safe() -> None:
     done, report = report_of(producer_consumer(**PARAMS), PARAMS, max_steps=200)
     assert done.outcome.value == "unknown"
-    lines = text_of(report)
+    lines = run_lines(report, 80)
     assert lines[-1] == "? unknown: the budget of 200 steps ran out before the program ended"
     assert not any("✓" in line for line in lines)
 
@@ -115,7 +107,7 @@ def test_a_budget_that_ran_out_is_unknown_and_never_safe() -> None:
 def test_a_finished_run_with_a_fault_is_not_called_good() -> None:
     _, report = report_of(producer_consumer(**PARAMS), PARAMS)
     wrong = FaultReport(FaultKind.RACE, "both touch tile[0]", "producer", "tma_load tile[0]", "")
-    lines = text_of(replace(report, faults=(wrong,)))
+    lines = run_lines(replace(report, faults=(wrong,)), 80)
     assert lines[-1] == "✗ the simulated schedule breaks a rule: 1 fault"
     assert not any("✓" in line for line in lines)
 

@@ -1,4 +1,4 @@
-"""The reports that the golden files hold, each as a function of a console. Also run by ``tools/update_golden.py``.
+"""The reports that the golden files hold, each as a function of the width. Also run by ``tools/update_golden.py``.
 
 Everything is drawn up by hand, traces included, so that a golden file changes only if a report changes; the diagrams
 are of the protocols in ``diagram_protocols``. Only the six roles of ``attention_sm100`` are simulated and read off the
@@ -77,22 +77,22 @@ from pipesim.model.finding import Blocked, Deadlock, FaultKind, FaultReport, Sup
 from pipesim.protocols.broken import BROKEN
 from pipesim.protocols.hopper.producer_consumer import producer_consumer
 from pipesim.prove.check import How
-from pipesim.report.findings.divergence import paint_divergence
+from pipesim.report.findings.divergence import divergence_lines
 from pipesim.report.findings.examination import examination_lines
-from pipesim.report.findings.finding import paint_findings
-from pipesim.report.pages.advise import paint_advise
-from pipesim.report.pages.check import paint_check
-from pipesim.report.pages.kinds import paint_kind, paint_kinds
-from pipesim.report.pages.pair import paint_pair
-from pipesim.report.pages.redundant import paint_redundant
-from pipesim.report.pages.run import paint_run
-from pipesim.report.pages.show import paint_show
-from pipesim.report.pages.summary import paint_summary
-from pipesim.report.pages.sweep import paint_sweep
-from pipesim.report.pages.verify import paint_compare, paint_verify
-from pipesim.report.pages.walked import paint_walk
-from pipesim.report.text.console import paint, width_of
-from pipesim.report.text.table import paint_list, paint_protocol
+from pipesim.report.findings.finding import finding_lines
+from pipesim.report.pages import kinds as kind_page
+from pipesim.report.pages.advise import advise_lines
+from pipesim.report.pages.check import check_lines
+from pipesim.report.pages.pair import pair_lines
+from pipesim.report.pages.redundant import redundant_lines
+from pipesim.report.pages.run import run_lines
+from pipesim.report.pages.show import show_lines
+from pipesim.report.pages.summary import summary_lines
+from pipesim.report.pages.sweep import sweep_lines
+from pipesim.report.pages.verify import compare_lines, verify_lines
+from pipesim.report.pages.walked import walk_lines
+from pipesim.report.text.console import paint
+from pipesim.report.text.table import list_lines, protocol_lines
 from pipesim.targets import find, target_of
 from pipesim.timed.profile import load_profile
 from pipesim.timed.stated_error import StatedError
@@ -398,24 +398,24 @@ DIVERGENCES = {
 }
 
 
-def verify_good(console: Console) -> None:
+def verify_good(width: int) -> list[str]:
     blocks = (
         block(H100, "traces/h100/ring-s4-t16k-w600.parquet", 753),
         block(H200, "/home/user1/a/rather/long/way/down/to/traces/h200/ring-s4-t16k-w600.parquet", 741,
               timing=timing(741, mmas=6), overhead_permille=None, noise_permille=None, order_error_cycles=0),
     )  # fmt: skip
     simulations = (simulation(), simulation("h200", H200))
-    paint_verify(console, VerifyReport(HEADING, PROOF, simulations, blocks))
+    return verify_lines(VerifyReport(HEADING, PROOF, simulations, blocks), width)
 
 
-def times_off(console: Console) -> None:
+def times_off(width: int) -> list[str]:
     """The order of events is right and the time is not; the profile states nothing of such a launch of this kernel."""
     off = replace(time_of(469), verdict=TimeVerdict.OFF, stated=None)
     blocks = (block(H100, "ring.parquet", 469, time=off), block(H200, "ring.parquet", 753))
-    paint_verify(console, VerifyReport(HEADING, PROOF, (simulation(),), blocks))
+    return verify_lines(VerifyReport(HEADING, PROOF, (simulation(),), blocks), width)
 
 
-def times_not_modelled(console: Console) -> None:
+def times_not_modelled(width: int) -> list[str]:
     """Two devices whose times rest on the same assumptions."""
     figures = (Figure("period", None, 755_000, None), Figure("whole run, traced", None, 48_769_000, 60_000_000))
     numbers = replace(timing(753), figures=figures)
@@ -426,16 +426,18 @@ def times_not_modelled(console: Console) -> None:
         block(H100, "ring.parquet", 753, time=lacks, timing=numbers),
         block(H200, "ring.parquet", 753, time=replace(lacks, measured=50_000_000, off_permille=-25), timing=numbers),
     )
-    paint_verify(console, VerifyReport(HEADING, PROOF, (simulation(),), blocks))
+    return verify_lines(VerifyReport(HEADING, PROOF, (simulation(),), blocks), width)
 
 
-def times_without_a_number(console: Console) -> None:
+def times_without_a_number(width: int) -> list[str]:
     """Nothing that was recorded can be compared in time, and what is simulated is another device."""
     lacks = TimeComparison(TimeVerdict.NOT_MODELLED, "h100", assumed=ASSUMED)
-    paint_compare(console, CompareReport(HEADING, (block("NVIDIA B200", "b.parquet", 753, time=lacks, timing=None),)))
+    return compare_lines(
+        CompareReport(HEADING, (block("NVIDIA B200", "b.parquet", 753, time=lacks, timing=None),)), width
+    )
 
 
-def verify_divergence(console: Console) -> None:
+def verify_divergence(width: int) -> list[str]:
     wrong = block(
         H100,
         CAPTURED_NOW,
@@ -445,10 +447,10 @@ def verify_divergence(console: Console) -> None:
         conformance=Conformance(TraceVerdict.DIFFERS, 1_792, 1, 0, 2, DIVERGENCE),
         timing=None,
     )
-    paint_verify(console, VerifyReport(HEADING, PROOF, (simulation(),), (wrong,)))
+    return verify_lines(VerifyReport(HEADING, PROOF, (simulation(),), (wrong,)), width)
 
 
-def verify_lost(console: Console) -> None:
+def verify_lost(width: int) -> list[str]:
     good = ring(753, 1231, source="hardware", start=9_000)
     wrong = Trace(replace(good.meta, wrong_tiles=2), good.events)
     partial = Conformance(TraceVerdict.UNKNOWN, 1_700, 2, 92, 2)
@@ -456,7 +458,7 @@ def verify_lost(console: Console) -> None:
                   simulated=None, clock_error_ps=740, measured=wrong, agreement=Agreement.UNKNOWN,
                   time=untimed(NoTime.NOT_RECORDED),
                   reason=Reason(ReasonKind.RECORDS_LOST, 92))  # fmt: skip
-    paint_compare(console, CompareReport(HEADING, (lossy,)))
+    return compare_lines(CompareReport(HEADING, (lossy,)), width)
 
 
 def part(first: int, end: int, *, lost: tuple[int, ...] = ()) -> Trace:
@@ -466,27 +468,27 @@ def part(first: int, end: int, *, lost: tuple[int, ...] = ()) -> Trace:
     return Trace(replace(trace.meta, ctas=ctas), trace.events)
 
 
-def verify_window(console: Console) -> None:
+def verify_window(width: int) -> list[str]:
     """A window in the middle: its events conform, what lies outside it is named."""
     seen = Conformance(TraceVerdict.AGREES, 896, 1, 0, 2, window=(16, 48), iterations=64)
     whole = timing(753)
     numbers = replace(whole, figures=(whole.figures[0], *(replace(f, measured=None) for f in whole.figures[1:])))
     window = block(H100, "traces/h100/window.parquet", 753, conformance=seen, timing=numbers,
                    simulated=keep(ring(755, 1204), 16, 48), measured=part(16, 48))  # fmt: skip
-    paint_verify(console, VerifyReport(HEADING, PROOF, (simulation(),), (window,)))
+    return verify_lines(VerifyReport(HEADING, PROOF, (simulation(),), (window,)), width)
 
 
-def verify_window_lost(console: Console) -> None:
+def verify_window_lost(width: int) -> list[str]:
     """A window at the start that lost records, of a kernel of which nobody knows how it ended."""
     seen = Conformance(TraceVerdict.UNKNOWN, 700, 1, 95, 2, window=(0, 63), iterations=64, ended=False)
     lossy = block(H100, "window.parquet", 753, conformance=seen, dropped=95, timing=None, simulated=None,
                   measured=part(0, 63, lost=(3, 12, 80)), agreement=Agreement.UNKNOWN,
                   time=untimed(NoTime.NOT_RECORDED),
                   reason=Reason(ReasonKind.RECORDS_LOST, 95))  # fmt: skip
-    paint_compare(console, CompareReport(HEADING, (lossy,), captured=True))
+    return compare_lines(CompareReport(HEADING, (lossy,), captured=True), width)
 
 
-def verify_many_agents(console: Console) -> None:
+def verify_many_agents(width: int) -> list[str]:
     many = block(H100, CAPTURED_NOW, 753, timing=timing(753, mmas=9), simulated=ring(755, 1204, mmas=9),
                  measured=ring(753, 1231, source="hardware", mmas=9))  # fmt: skip
     roles = (("load", 1), ("mma", 9))
@@ -496,21 +498,21 @@ def verify_many_agents(console: Console) -> None:
         132,
         roles,
     )
-    paint_verify(console, VerifyReport(heading, replace(PROOF, heading=heading), (simulation(),), (many,)))
+    return verify_lines(VerifyReport(heading, replace(PROOF, heading=heading), (simulation(),), (many,)), width)
 
 
-def hang(console: Console) -> None:
+def hang(width: int) -> list[str]:
     stopped = cut(ring(755, 1204, source="hardware"), "deadline")
     found = replace(DIVERGENCES[DivergenceKind.NOT_FINISHED], event=38, events=39, cycle=2_682, moments=())
     conformance = Conformance(TraceVerdict.DIFFERS, 39, 1, 0, 2, found)
     stuck = block(H100, "hang-0007.parquet", 753, timing=None, measured=stopped, conformance=conformance,
                   agreement=Agreement.HANGS_TOO, time=untimed(NoTime.UNFINISHED))  # fmt: skip
-    paint_compare(console, CompareReport(HEADING, (stuck,)))
+    return compare_lines(CompareReport(HEADING, (stuck,)), width)
 
 
-def hang_unexplained(console: Console) -> None:
-    paint_divergence(
-        console, replace(DIVERGENCES[DivergenceKind.NOT_FINISHED], stuck=None, cycle=-1, line="", moments=())
+def hang_unexplained(width: int) -> list[str]:
+    return divergence_lines(
+        replace(DIVERGENCES[DivergenceKind.NOT_FINISHED], stuck=None, cycle=-1, line="", moments=()), width
     )
 
 
@@ -551,8 +553,8 @@ AUTOPSY = Autopsy(
 )
 
 
-def examination(found: Examination, shown: Deadlock | None = None) -> Callable[[Console], None]:
-    return lambda console: paint(console, examination_lines(found, shown, width_of(console)))
+def examination(found: Examination, shown: Deadlock | None = None) -> Callable[[int], list[str]]:
+    return lambda width: examination_lines(found, shown, width)
 
 
 def disagreeing() -> Autopsy:
@@ -588,11 +590,11 @@ EXAMINATIONS = {
 }  # fmt: skip
 
 
-def divergence(kind: DivergenceKind) -> Callable[[Console], None]:
-    return lambda console: paint_divergence(console, DIVERGENCES[kind])
+def divergence(kind: DivergenceKind) -> Callable[[int], list[str]]:
+    return lambda width: divergence_lines(DIVERGENCES[kind], width)
 
 
-def findings(console: Console) -> None:
+def findings(width: int) -> list[str]:
     faults = (
         FaultReport(
             FaultKind.OVER_ARRIVAL,
@@ -603,15 +605,15 @@ def findings(console: Console) -> None:
         ),
         FaultReport(FaultKind.WRONG_ITEM, FaultKind.WRONG_ITEM.value, "mma/1", "read tile[0]", ""),
     )
-    paint_findings(console, (DEADLOCK, *faults))
+    return finding_lines((DEADLOCK, *faults), width)
 
 
-def missing_last(console: Console) -> None:
-    paint_findings(console, (MISSING_LAST,))
+def missing_last(width: int) -> list[str]:
+    return finding_lines((MISSING_LAST,), width)
 
 
-def no_findings(console: Console) -> None:
-    paint_findings(console, ())
+def no_findings(width: int) -> list[str]:
+    return finding_lines((), width)
 
 
 def run_report(trace: Trace, outcome: Ending, period: int | None = None, **changes: object) -> RunReport:
@@ -622,33 +624,33 @@ def run_report(trace: Trace, outcome: Ending, period: int | None = None, **chang
     return replace(report, **changes)  # type: ignore[arg-type]
 
 
-def run_good(console: Console) -> None:
+def run_good(width: int) -> list[str]:
     trace = ring(755, 1204)
     shares = {(share.agent, share.what): share.simulated for share in timing(753).shares}
-    paint_run(console, run_report(trace, Ending.FINISHED, 755_000, shares=shares))
+    return run_lines(run_report(trace, Ending.FINISHED, 755_000, shares=shares), width)
 
 
-def run_deadlock(console: Console) -> None:
+def run_deadlock(width: int) -> list[str]:
     trace = cut(ring(755, 1204), Ending.DEADLOCK)
-    paint_run(console, run_report(trace, Ending.DEADLOCK, deadlock=DEADLOCK))
+    return run_lines(run_report(trace, Ending.DEADLOCK, deadlock=DEADLOCK), width)
 
 
-def run_budget(console: Console) -> None:
-    paint_run(console, run_report(cut(ring(755, 1204), Ending.UNKNOWN), Ending.UNKNOWN, steps=60))
+def run_budget(width: int) -> list[str]:
+    return run_lines(run_report(cut(ring(755, 1204), Ending.UNKNOWN), Ending.UNKNOWN, steps=60), width)
 
 
-def run_trap(console: Console) -> None:
+def run_trap(width: int) -> list[str]:
     trap = FaultReport(
         FaultKind.OVER_ARRIVAL, "empty[0] has 1 arrival pending", "mma/0", "arrive empty[0]", "ring.py:9"
     )
-    paint_run(console, run_report(cut(ring(755, 1204), Ending.FAULT), Ending.FAULT, faults=(trap,)))
+    return run_lines(run_report(cut(ring(755, 1204), Ending.FAULT), Ending.FAULT, faults=(trap,)), width)
 
 
-def run_silent_fault(console: Console) -> None:
+def run_silent_fault(width: int) -> list[str]:
     race = FaultReport(
         FaultKind.RACE, "load writes tile[0] while mma/0 reads it", "load", "tma_load tile[0]", "ring.py:9"
     )
-    paint_run(console, run_report(ring(755, 1204, tiles=5), Ending.FINISHED, faults=(race,)))
+    return run_lines(run_report(ring(755, 1204, tiles=5), Ending.FINISHED, faults=(race,)), width)
 
 
 PAIR_TIMING = PairTiming(
@@ -694,11 +696,11 @@ def pair_report(pair: Pair, **b: object) -> PairReport:
     return PairReport("ring", one, replace(two, **b), pair)  # type: ignore[arg-type]
 
 
-def pair_same(console: Console) -> None:
-    paint_pair(console, pair_report(Pair((), SAME, PAIR_TIMING)))
+def pair_same(width: int) -> list[str]:
+    return pair_lines(pair_report(Pair((), SAME, PAIR_TIMING)), width)
 
 
-def pair_changed(console: Console) -> None:
+def pair_changed(width: int) -> list[str]:
     """Other parameters, another chip, other clocks: a simulation beside a recording, nothing beyond the noise."""
     settings = (
         Setting("stages", "4", "2"),
@@ -720,10 +722,10 @@ def pair_changed(console: Console) -> None:
     )
     found = replace(SAME, notes=notes, lost_b=0)
     away = PairSide("B", "b.parquet", ring(757, 1204), None)
-    paint_pair(console, replace(pair_report(Pair(settings, found, timing)), b=away))
+    return pair_lines(replace(pair_report(Pair(settings, found, timing)), b=away), width)
 
 
-def pair_differs(console: Console) -> None:
+def pair_differs(width: int) -> list[str]:
     around = (
         EventPair(36, "arrive empty[0]", "arrive empty[0]"),
         EventPair(37, "wait full[1] parity 0", "wait full[1] parity 0"),
@@ -739,25 +741,25 @@ def pair_differs(console: Console) -> None:
         (Setting("status", "finished", "deadline"),), (),
     )  # fmt: skip
     wrong = Conformance(TraceVerdict.DIFFERS, 800, 1, 0, 2, DIVERGENCE)
-    paint_pair(console, pair_report(Pair((), found, PAIR_TIMING), conformance=wrong, agreement=Agreement.DIFFERS))
+    return pair_lines(pair_report(Pair((), found, PAIR_TIMING), conformance=wrong, agreement=Agreement.DIFFERS), width)
 
 
-def pair_lost(console: Console) -> None:
+def pair_lost(width: int) -> list[str]:
     found = replace(SAME, verdict=TraceVerdict.UNKNOWN, lost_a=1, lost_b=92, matched=740)
     report = pair_report(Pair((), found, None))
-    paint_pair(console, report)
+    return pair_lines(report, width)
 
 
-def protocol_list(console: Console) -> None:
+def protocol_list(width: int) -> list[str]:
     rows = (
         ("producer_consumer", "One load warp fills a ring of tiles, consumer warps read each tile and work on it."),
         ("attention", "Six roles."),
         ("handshake", "Two warps, one barrier."),
     )
-    paint_list(console, rows)
+    return list_lines(rows, width)
 
 
-def protocol_alone(console: Console) -> None:
+def protocol_alone(width: int) -> list[str]:
     rows = (
         ProtocolRow("producer_consumer", "One load warp fills a ring of tiles, consumer warps read each tile and work.",
                     {"stages": 4, "tiles": 64, "tile_bytes": 16384, "consumer_warps": 2, "work": 600},
@@ -769,17 +771,16 @@ def protocol_alone(console: Console) -> None:
                           for side, count in (("full", 1), ("empty", None))), 2),
         ProtocolRow("handshake", "Two warps, one barrier.", {}),
     )  # fmt: skip
-    for row in rows:
-        paint_protocol(console, row)
+    return [line for row in rows for line in protocol_lines(row, width)]
 
 
-def shown(name: str, cta: int = 0) -> Callable[[Console], None]:
-    return lambda console: paint_show(console, anatomy(PROTOCOLS[name]().flatten(), cta))
+def shown(name: str, cta: int = 0) -> Callable[[int], list[str]]:
+    return lambda width: show_lines(anatomy(PROTOCOLS[name]().flatten(), cta), width)
 
 
-def show_ring(console: Console) -> None:
+def show_ring(width: int) -> list[str]:
     defaults = {"stages": 4, "tiles": 64, "tile_bytes": 16384, "consumer_warps": 2, "work": 600, "arrive_lanes": 32}
-    paint_show(console, anatomy(producer_consumer(**defaults).flatten(defaults)))
+    return show_lines(anatomy(producer_consumer(**defaults).flatten(defaults)), width)
 
 
 @cache
@@ -795,21 +796,25 @@ def checked_twin(name: str, **sizes: int) -> CheckReport:
     return check(replace(target_of(program), spelling="ring.json"), {}, max_states=2_000)
 
 
-def checked(name: str, **sizes: int) -> Callable[[Console], None]:
-    return lambda console: paint_check(console, checked_twin(name, **sizes))
+def checked(name: str, **sizes: int) -> Callable[[int], list[str]]:
+    return lambda width: check_lines(checked_twin(name, **sizes), width)
 
 
-def redundant_ring(console: Console) -> None:
+def unknown_twin(width: int) -> list[str]:
+    return check_lines(replace(checked_twin("expects_half"), verdict=Verdict.UNKNOWN, refutations=()), width)
+
+
+def redundant_ring(width: int) -> list[str]:
     """What ``check --redundant`` says of a ring that has more than it needs; its lines are numbered by hand."""
     made = find(f"{ROOT}/docs/examples/ring_more.py:ring").build()
     program = replace(made, sources=tuple(f"ring.py:{n + 1}" for n in range(len(made.sources))))
-    paint_redundant(console, redundant(replace(target_of(program), spelling="ring.json"), {}))
+    return redundant_lines(redundant(replace(target_of(program), spelling="ring.json"), {}), width)
 
 
-def walked_race(console: Console) -> None:
+def walked_race(width: int) -> list[str]:
     program = BROKEN["consumer_arrives_before_reading"]().flatten()
     program = replace(program, sources=tuple(f"ring.py:{10 + n}" for n in range(len(program.sources))))
-    paint_walk(console, walked(program, checked_twin("consumer_arrives_before_reading").refutations[0].replay))
+    return walk_lines(walked(program, checked_twin("consumer_arrives_before_reading").refutations[0].replay), width)
 
 
 def summed(name: str, **known: object) -> ProtocolReport:
@@ -846,7 +851,7 @@ def of_traces(name: str, **agreements: int) -> tuple[TraceLine, ...]:
     )
 
 
-def summary(console: Console) -> None:
+def summary(width: int) -> list[str]:
     """Everything that can be said of one of several protocols."""
     right = summed("right").proof
     assert right is not None
@@ -899,18 +904,18 @@ def summary(console: Console) -> None:
             ),
         ),
     )  # fmt: skip
-    paint_summary(console, SummaryReport("h100", rows, ("conv_epilogue",)))
+    return summary_lines(SummaryReport("h100", rows, ("conv_epilogue",)), width)
 
 
-def summary_good(console: Console) -> None:
+def summary_good(width: int) -> list[str]:
     """All is well, and no hardware was asked for."""
     rows = tuple(summed(name, hardware=Hardware.LEFT_OUT) for name in ("one", "another"))
-    paint_summary(console, SummaryReport("h200", rows))
+    return summary_lines(SummaryReport("h200", rows), width)
 
 
-def swept(console: Console) -> None:
+def swept(width: int) -> list[str]:
     """A sweep over two parameters with configurations that are refused, not correct, and not reached."""
-    paint_sweep(console, sweep_example())
+    return sweep_lines(sweep_example(), width)
 
 
 def sweep_example() -> SweepReport:
@@ -942,7 +947,7 @@ def sweep_example() -> SweepReport:
     )  # fmt: skip
 
 
-def advised(console: Console) -> None:
+def advised(width: int) -> list[str]:
     """Advice to a ring with two stages; three do not fit."""
 
     def times(cycles: int, limit: Bottleneck) -> Times:
@@ -966,13 +971,12 @@ def advised(console: Console) -> None:
         Advice(more, Reached.REFUSED, "ring needs 240,000 bytes of shared memory; a CTA has 232,448"),
     )  # fmt: skip
     bound = replace(times(1_200, late), bound_by="the latency around the ring over 2 stages")
-    paint_advise(
-        console,
-        AdviseReport(HEADING, "h200", H200, 20, proved, small, Metric.PERIOD, bound, 1_200_000, advice),
+    return advise_lines(
+        AdviseReport(HEADING, "h200", H200, 20, proved, small, Metric.PERIOD, bound, 1_200_000, advice), width
     )
 
 
-EXAMPLES: dict[str, Callable[[Console], None]] = {
+EXAMPLES: dict[str, Callable[[int], list[str]]] = {
     "advise": advised,
     "sweep": swept,
     "verify_good": verify_good,
@@ -1001,13 +1005,13 @@ EXAMPLES: dict[str, Callable[[Console], None]] = {
     "run_budget": run_budget,
     "run_trap": run_trap,
     "run_silent_fault": run_silent_fault,
-    "run_attention_sm100": lambda console: paint_run(console, attention()),
+    "run_attention_sm100": lambda width: run_lines(attention(), width),
     "list_one": protocol_alone,
-    "empty_list": lambda console: paint_list(console, ()),
+    "empty_list": lambda width: list_lines((), width),
     "list": protocol_list,
     "show_ring": show_ring,
     "show_attention": shown("attention"),
-    "show_attention_sm100": lambda console: paint_show(console, anatomy(find("attention_sm100").build())),
+    "show_attention_sm100": lambda width: show_lines(anatomy(find("attention_sm100").build()), width),
     "show_pair_gemm": shown("pair_gemm"),
     "show_pair_gemm_peer": shown("pair_gemm", 1),
     "show_odds": shown("odds"),
@@ -1018,14 +1022,14 @@ EXAMPLES: dict[str, Callable[[Console], None]] = {
     "check_bytes": checked("expects_half"),
     "check_second_arrive": checked("consumer_arrives_twice"),
     "check_cluster": checked("exit_under_a_remote_arrive"),
-    "check_unknown": lambda console: paint_check(
-        console, replace(checked_twin("expects_half"), verdict=Verdict.UNKNOWN, refutations=())
+    "check_unknown": lambda width: check_lines(
+        replace(checked_twin("expects_half"), verdict=Verdict.UNKNOWN, refutations=()), width
     ),
     "check_redundant": redundant_ring,
     "check_walked": walked_race,
-    "kind": lambda console: paint_kind(console, kind_named("over_arrival")),
-    "kind_of_operations": lambda console: paint_kind(console, kind_named("barrier_overrun")),
-    "kinds": lambda console: paint_kinds(console, kind_lines()),
+    "kind": lambda width: kind_page.kind_lines(kind_named("over_arrival"), width),
+    "kind_of_operations": lambda width: kind_page.kind_lines(kind_named("barrier_overrun"), width),
+    "kinds": lambda width: kind_page.kind_list_lines(kind_lines(), width),
     "summary": summary,
     "summary_good": summary_good,
 }
@@ -1040,5 +1044,5 @@ def render(name: str, width: int, encoding: str = "utf-8") -> str:
     console = Console(
         file=text, width=width, height=100, color_system=None, force_terminal=False, highlight=False, _environ={}
     )
-    EXAMPLES[name](console)
+    paint(console, EXAMPLES[name](width))
     return stream.getvalue().decode(encoding)

@@ -5,21 +5,15 @@ from __future__ import annotations
 from itertools import zip_longest
 
 from rich.cells import cell_len
-from rich.console import Console
 
 from pipesim.conform.result import ComparedEvent, Divergence, DivergenceKind
 from pipesim.report.findings.finding import deadlock_lines, who_waits
-from pipesim.report.text.console import mark, paint, width_of
+from pipesim.report.text.console import mark
 from pipesim.report.text.layout import middle, pad, pad_left, wrap, wrap_parts
 from pipesim.report.text.words import NONE, count, number, place
 
 AGENT_WIDTH = 12
 MODEL_WIDTH = 22  #: least width of the model's side
-
-
-def paint_divergence(console: Console, divergence: Divergence) -> None:
-    """Write one divergence."""
-    paint(console, divergence_lines(divergence, width_of(console)))
 
 
 def divergence_lines(divergence: Divergence, width: int, side: str = "hardware", *, agrees: bool = False) -> list[str]:

@@ -6,12 +6,10 @@ from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import replace
 from typing import TypeVar
 
-from rich.console import Console
-
 from pipesim.explain.blocked import REGISTERS
 from pipesim.model.finding import Advisory, Blocked, Deadlock, FaultReport, Finding, OneSided, Supplier
 from pipesim.process.limits import Limit
-from pipesim.report.text.console import BAD, UNSURE, paint, width_of
+from pipesim.report.text.console import BAD, UNSURE
 from pipesim.report.text.layout import field, wrap, wrap_parts
 from pipesim.report.text.source import with_source
 from pipesim.report.text.words import count, number, ordinal, place
@@ -23,11 +21,6 @@ DEFAULT_WIDTH = 80
 
 
 _T = TypeVar("_T")
-
-
-def paint_findings(console: Console, findings: Sequence[Finding]) -> None:
-    """Write every finding, deadlocks first; with none, one line that says so."""
-    paint(console, finding_lines(findings, width_of(console)))
 
 
 def finding_lines(findings: Sequence[Finding], width: int = DEFAULT_WIDTH) -> list[str]:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from rich.console import Console
-
 from pipesim.answers.views.advise import Advice, AdviseReport
 from pipesim.answers.views.conclusion import Conclusion
 from pipesim.answers.views.sweep import Metric
@@ -15,18 +13,13 @@ from pipesim.report.sentences.advise import (
     verdict_words,
 )
 from pipesim.report.sentences.sweep import bottleneck_words, limit_words
-from pipesim.report.text.console import BAD, GOOD, UNSURE, paint, width_of
+from pipesim.report.text.console import BAD, GOOD, UNSURE
 from pipesim.report.text.headline import heading_lines
 from pipesim.report.text.layout import columns, field, wrap, wrap_parts
 from pipesim.report.text.words import MINUS, NONE, cycles, percent, size
 
 _METRIC = {Metric.PERIOD: "period", Metric.RUN: "run"}
 _MARKS = {Conclusion.AGREES: GOOD, Conclusion.WRONG: BAD, Conclusion.UNKNOWN: UNSURE}
-
-
-def paint_advise(console: Console, report: AdviseReport) -> None:
-    """Write the report."""
-    paint(console, advise_lines(report, width_of(console)))
 
 
 def advise_lines(report: AdviseReport, width: int) -> list[str]:

@@ -5,21 +5,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from rich.console import Console
-
 from pipesim.answers.views.calibrate import CalibratedValue, CalibrationReport, ValueState
-from pipesim.report.text.console import paint, width_of
 from pipesim.report.text.layout import columns, field, wrap
 from pipesim.report.text.words import NONE, count, listed, number
 
 _FEW = 8  #: values that are named without being asked for
 _LIMIT = "--time-limit SECONDS gives it more time, --recordings N fewer recordings"
 _WORSE = "Keep the base profile for these, or give more recordings of different sizes"
-
-
-def paint_calibration(console: Console, report: CalibrationReport, *, verbose: bool = False) -> None:
-    """Write the report."""
-    paint(console, calibration_lines(report, width_of(console), verbose=verbose))
 
 
 def calibration_lines(report: CalibrationReport, width: int, *, verbose: bool = False) -> list[str]:

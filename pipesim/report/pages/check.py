@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from rich.console import Console
-
 from pipesim.answers.views.check import CheckReport, CheckStep, Counterexample, ProvedRange
 from pipesim.errors import PipesimError
 from pipesim.model.finding import Verdict
@@ -22,7 +20,7 @@ from pipesim.report.sentences.check import (
     together_words,
     why_not_every,
 )
-from pipesim.report.text.console import mark, paint, width_of
+from pipesim.report.text.console import mark
 from pipesim.report.text.headline import heading_lines
 from pipesim.report.text.layout import field, wrap, wrap_parts
 from pipesim.report.text.source import with_source
@@ -31,23 +29,8 @@ from pipesim.report.text.words import count, listed, number, parameters
 MOST_DOUBTS = 4
 
 
-def paint_check(console: Console, report: CheckReport) -> None:
-    """Write the report."""
-    paint(console, check_lines(report, width_of(console)))
-
-
-def paint_verdict(console: Console, report: CheckReport) -> None:
-    """Write the report up to the verdict, which is known first."""
-    paint(console, verdict_lines(report, width_of(console)))
-
-
-def paint_details(console: Console, report: CheckReport) -> None:
-    """Write what follows the verdict."""
-    paint(console, detail_lines(report, width_of(console)))
-
-
-def paint_summary(console: Console, reports: Mapping[str, CheckReport], failed: Mapping[str, PipesimError]) -> None:
-    """Write the verdicts on several protocols in a line each, and how many of them are proved.
+def verdict_list(reports: Mapping[str, CheckReport], failed: Mapping[str, PipesimError]) -> list[str]:
+    """The verdicts on several protocols in a line each, and how many of them are proved.
 
     ``failed``: those that could not be built, each with its error.
     """
@@ -57,7 +40,7 @@ def paint_summary(console: Console, reports: Mapping[str, CheckReport], failed: 
     refuted = any(report.verdict is Verdict.REFUTED for report in reports.values())
     several = len(reports) + len(failed)
     ok = False if refuted else True if proved == several else None
-    paint(console, [*lines, "", f"{mark(ok)} {proved} of {count(several, 'protocol')} proved"])
+    return [*lines, "", f"{mark(ok)} {proved} of {count(several, 'protocol')} proved"]
 
 
 def check_lines(report: CheckReport, width: int) -> list[str]:

@@ -2,20 +2,13 @@
 
 from __future__ import annotations
 
-from rich.console import Console
-
 from pipesim.answers.views.doctor import DoctorReport, MachinePart
-from pipesim.report.text.console import mark, paint, width_of
+from pipesim.report.text.console import mark
 from pipesim.report.text.layout import wrap
 from pipesim.report.text.words import listed
 
 _INDENT = 4
 _MISSING = "–"  #: of what is missing and not asked for
-
-
-def paint_doctor(console: Console, report: DoctorReport) -> None:
-    """Write the report."""
-    paint(console, doctor_lines(report, width_of(console)))
 
 
 def doctor_lines(report: DoctorReport, width: int) -> list[str]:

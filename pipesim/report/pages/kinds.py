@@ -4,28 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from rich.console import Console
-
 from pipesim.answers.views.kinds import KindLine, KindReport, Written
-from pipesim.report.text.console import paint, width_of
 from pipesim.report.text.layout import field, pad, wrap
 
 
-def paint_kinds(console: Console, kinds: Sequence[KindLine]) -> None:
-    """Write the list."""
-    width = width_of(console)
+def kind_list_lines(kinds: Sequence[KindLine], width: int) -> list[str]:
+    """All kinds, a line each."""
     names = max(len(each.name) for each in kinds) + 2
     lines: list[str] = []
     for heading, warning in (("findings", False), ("warnings of a proved protocol", True)):
         lines += [*([""] if lines else []), heading]
         for each in (each for each in kinds if each.warning is warning):
             lines += wrap(each.title, width, f"  {pad(each.name, names)}")
-    paint(console, [*lines, "", "one of them in full: pipesim explain KIND"])
-
-
-def paint_kind(console: Console, report: KindReport) -> None:
-    """Write one kind."""
-    paint(console, kind_lines(report, width_of(console)))
+    return [*lines, "", "one of them in full: pipesim explain KIND"]
 
 
 def kind_lines(report: KindReport, width: int) -> list[str]:

@@ -7,13 +7,12 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from rich.cells import cell_len
-from rich.console import Console
 
 from pipesim.answers.views.launches import CaughtKernel, CaughtLaunch, LaunchesReport
 from pipesim.model.finding import Verdict
 from pipesim.ptx.emit.names import kernel_name
 from pipesim.report.sentences.launches import launches_sentence, launches_words, shape_words
-from pipesim.report.text.console import mark, paint, width_of
+from pipesim.report.text.console import mark
 from pipesim.report.text.layout import columns, middle, pad, wrap
 from pipesim.report.text.words import number
 
@@ -21,11 +20,6 @@ _HEAD = ("kernel", "PTX from", "launches", "distinct")
 _ORIGIN = 24  #: cells of where the PTX comes from
 _MOST_FILES = 16  #: launches of a kernel that are listed
 _OK = {Verdict.PROVED: True, Verdict.REFUTED: False, Verdict.UNKNOWN: None}
-
-
-def paint_launches(console: Console, report: LaunchesReport) -> None:
-    """Write the table, the notes, the conclusion, and how to check one launch."""
-    paint(console, launches_lines(report, width_of(console)))
 
 
 def launches_lines(report: LaunchesReport, width: int) -> list[str]:

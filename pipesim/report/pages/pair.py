@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from rich.console import Console
-
 from pipesim.answers.views.trace import PairReport, PairSide
 from pipesim.conform.pair.result import Behaviour, Difference, Setting
 from pipesim.conform.result import TraceVerdict
@@ -14,7 +12,7 @@ from pipesim.report.pages.hardware import conformance_words
 from pipesim.report.pictures.timeline import Moment, timeline_lines
 from pipesim.report.sentences.pair import not_compared_words, pair_sentence
 from pipesim.report.sentences.pair_figures import figure_lines, ledger_lines
-from pipesim.report.text.console import BAD, GOOD, UNSURE, mark, paint, width_of
+from pipesim.report.text.console import BAD, GOOD, UNSURE, mark
 from pipesim.report.text.layout import LABEL, columns, field, middle, wrap, wrap_parts
 from pipesim.report.text.words import NONE, count, megahertz, number
 from pipesim.trace.schema import Trace
@@ -22,11 +20,6 @@ from pipesim.trace.schema import Trace
 MOST_DIFFERENCES = 4  #: further agents that differ are only counted
 MOST_SURPLUS = 8
 AGENTS_EVENTS = "compared in each agent's own order"
-
-
-def paint_pair(console: Console, report: PairReport) -> None:
-    """Write the report."""
-    paint(console, pair_lines(report, width_of(console)))
 
 
 def pair_lines(report: PairReport, width: int) -> list[str]:

@@ -5,14 +5,12 @@ from __future__ import annotations
 import shlex
 from pathlib import Path
 
-from rich.console import Console
-
 from pipesim.answers.views.recording import KernelRecording, LaunchRecording, RecordReport
 from pipesim.conform.result import TraceVerdict
 from pipesim.model.ending import Ending
 from pipesim.ptx.emit.names import kernel_name
 from pipesim.report.sentences.recording import change_words, ending_words, record_sentence, shape_of
-from pipesim.report.text.console import mark, paint, width_of
+from pipesim.report.text.console import mark
 from pipesim.report.text.layout import columns, middle, wrap
 from pipesim.report.text.words import number
 
@@ -20,11 +18,6 @@ _HEAD = ("kernel", "PTX from", "launches", "registers", "spills")
 _ORIGIN = 24  #: cells of where the PTX comes from
 _MOST = 16  #: launches of a kernel that are listed
 _OK = {TraceVerdict.AGREES: True, TraceVerdict.DIFFERS: False, TraceVerdict.UNKNOWN: None}
-
-
-def paint_recording(console: Console, report: RecordReport) -> None:
-    """Write the table, what is to be said of single traces, the notes, the conclusion, and how to compare a trace."""
-    paint(console, recording_lines(report, width_of(console)))
 
 
 def recording_lines(report: RecordReport, width: int) -> list[str]:

@@ -2,22 +2,15 @@
 
 from __future__ import annotations
 
-from rich.console import Console
-
 from pipesim.answers.views.redundant import RedundantReport, Removable
 from pipesim.report.sentences.redundant import cut_words, redundant_sentence, sizes_words, together_words
-from pipesim.report.text.console import mark, paint, width_of
+from pipesim.report.text.console import mark
 from pipesim.report.text.headline import heading_lines
 from pipesim.report.text.layout import field, wrap
 from pipesim.report.text.source import with_source
 from pipesim.report.text.words import count, listed, number
 
 _MOST_LINES = 4  #: source lines of one removal that are shown
-
-
-def paint_redundant(console: Console, report: RedundantReport) -> None:
-    """Write the report."""
-    paint(console, redundant_lines(report, width_of(console)))
 
 
 def redundant_lines(report: RedundantReport, width: int) -> list[str]:

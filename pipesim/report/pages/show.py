@@ -5,23 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from rich.cells import cell_len
-from rich.console import Console
 
 from pipesim.explain.anatomy.parts import Anatomy
 from pipesim.report.pictures import show_words as words
 from pipesim.report.pictures.lanes import Lane, LaneRow, Lanes, group_label, lanes_of, tile_label
-from pipesim.report.text.console import paint, width_of
 from pipesim.report.text.layout import middle, pad, wrap, wrap_parts
 from pipesim.report.text.words import parameters
 
 LEAST_LANE = 6  #: cells of the narrowest lane that still shows its marks
 WIDEST_LANE = 18
 _LABEL = 24  #: cells of the widest label of a row
-
-
-def paint_show(console: Console, anatomy: Anatomy, told: str = "") -> None:
-    """Write the diagram and the parts; ``told`` is what the author says of the protocol."""
-    paint(console, show_lines(anatomy, width_of(console), told))
 
 
 def show_lines(anatomy: Anatomy, width: int, told: str = "") -> list[str]:

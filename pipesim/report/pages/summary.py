@@ -6,7 +6,6 @@ import shlex
 from collections.abc import Iterable
 
 from rich.cells import cell_len
-from rich.console import Console
 
 from pipesim.answers.views.summary import Hardware, ProtocolReport, SummaryReport, TraceLine, compared
 from pipesim.conform.agreement import Agreement
@@ -17,17 +16,12 @@ from pipesim.report.pages.times import times_lines
 from pipesim.report.sentences.check import ASSUMED, READS, check_sentence, sizes_words
 from pipesim.report.sentences.stage import failure_words
 from pipesim.report.sentences.trace import trace_line_reason
-from pipesim.report.text.console import BAD, GOOD, UNSURE, mark, paint, width_of
+from pipesim.report.text.console import BAD, GOOD, UNSURE, mark
 from pipesim.report.text.layout import columns, field, wrap, wrap_parts
 from pipesim.report.text.words import NONE, count, cycles, listed, number, place
 
 WIDE = 100  #: cells from which on the table has the periods, too
 MOST_TRACES = 3  #: of one protocol that are told, the others only counted
-
-
-def paint_summary(console: Console, report: SummaryReport) -> None:
-    """Write the report."""
-    paint(console, summary_lines(report, width_of(console)))
 
 
 def summary_lines(report: SummaryReport, width: int) -> list[str]:

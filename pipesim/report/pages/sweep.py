@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from rich.cells import cell_len
-from rich.console import Console
 
 from pipesim.answers.views.conclusion import Conclusion
 from pipesim.answers.views.sweep import Configuration, Metric, Ranked, Reached, SweepReport
@@ -23,7 +22,7 @@ from pipesim.report.sentences.sweep import (
     why_metric,
 )
 from pipesim.report.text.command import command_lines, shell_words
-from pipesim.report.text.console import BAD, GOOD, UNSURE, paint, width_of
+from pipesim.report.text.console import BAD, GOOD, UNSURE
 from pipesim.report.text.layout import LEAST_NAME, columns, field, wrap, wrap_parts
 from pipesim.report.text.words import NONE, count, listed, number, parameter, percent, size
 
@@ -35,11 +34,6 @@ _CHANGED = "the program is another one than when the results file was written"
 _MARKS = {
     Conclusion.AGREES: GOOD, Conclusion.WRONG: BAD, Conclusion.UNKNOWN: UNSURE,
 }  # fmt: skip
-
-
-def paint_sweep(console: Console, report: SweepReport) -> None:
-    """Write the report."""
-    paint(console, sweep_lines(report, width_of(console)))
 
 
 def sweep_lines(report: SweepReport, width: int) -> list[str]:

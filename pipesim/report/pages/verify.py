@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from rich.console import Console
-
 from pipesim.answers.views.run import SimulationLine
 from pipesim.answers.views.trace import CompareReport
 from pipesim.answers.views.verify import VerifyReport
@@ -12,22 +10,12 @@ from pipesim.report.pages.check import left_out_lines, proof_lines, wrong_lines
 from pipesim.report.pages.hardware import hardware_lines
 from pipesim.report.sentences.trace import compare_sentence
 from pipesim.report.sentences.verify import verify_sentence
-from pipesim.report.text.console import mark, paint, width_of
+from pipesim.report.text.console import mark
 from pipesim.report.text.headline import heading_lines
 from pipesim.report.text.layout import field, wrap
 from pipesim.report.text.words import NONE, cycles, seconds
 
 BOTH_TIMELINES = 120  #: cells from which on every device gets its timeline
-
-
-def paint_verify(console: Console, report: VerifyReport) -> None:
-    """Write the report."""
-    paint(console, verify_lines(report, width_of(console)))
-
-
-def paint_compare(console: Console, report: CompareReport) -> None:
-    """Write the report on one trace."""
-    paint(console, compare_lines(report, width_of(console)))
 
 
 def compare_lines(report: CompareReport, width: int) -> list[str]:

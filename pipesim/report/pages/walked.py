@@ -2,25 +2,18 @@
 
 from __future__ import annotations
 
-from rich.console import Console
-
 from pipesim.answers.views.check import WalkReport
 from pipesim.model.finding import Deadlock
 from pipesim.prove.counterexample.activity import FOREVER, Activity, Span
 from pipesim.report.findings.finding import finding_lines
 from pipesim.report.pictures.timeline import picture_lines
 from pipesim.report.sentences.check import walk_sentence
-from pipesim.report.text.console import mark, paint, width_of
+from pipesim.report.text.console import mark
 from pipesim.report.text.headline import heading_lines
 from pipesim.report.text.layout import field, wrap
 from pipesim.report.text.words import count
 from pipesim.trace.activity import FOREVER as OPEN
 from pipesim.trace.activity import ISSUE, WORK, Picture, Track, waits
-
-
-def paint_walk(console: Console, report: WalkReport) -> None:
-    """Write the report."""
-    paint(console, walk_lines(report, width_of(console)))
 
 
 def walk_lines(report: WalkReport, width: int) -> list[str]:

@@ -5,17 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from rich.cells import cell_len
-from rich.console import Console
 
 from pipesim.answers.views.rows import ProtocolRow
-from pipesim.report.text.console import paint, width_of
 from pipesim.report.text.layout import pad, wrap, wrap_parts
 from pipesim.report.text.words import count, number
-
-
-def paint_list(console: Console, rows: Sequence[tuple[str, str]]) -> None:
-    """Write the list of protocols: (name, summary) of each."""
-    paint(console, list_lines(rows, width_of(console)))
 
 
 def list_lines(rows: Sequence[tuple[str, str]], width: int) -> list[str]:
@@ -32,11 +25,6 @@ def _begin(summary: str, width: int) -> str:
     if cell_len(summary) <= width:
         return summary.removesuffix(".")
     return wrap(summary, width - 2)[0].rstrip(",;:") + " …"
-
-
-def paint_protocol(console: Console, row: ProtocolRow) -> None:
-    """Write all about one protocol."""
-    paint(console, protocol_lines(row, width_of(console)))
 
 
 def protocol_lines(row: ProtocolRow, width: int) -> list[str]:
