@@ -83,31 +83,12 @@ pipesim verify epilogue_residual -p first_tile_only=0 -p tiles=8 -p k_iters=1
 
 """
 
-NEVER_RUN = """\
-## Kernels that were never run
+BLACKWELL = """\
+## Blackwell
 
-Only Blackwell has `tcgen05`, tensor memory and cluster launch control, and no Blackwell GPU was at hand. These kernels
-compile for sm_100a, to the instructions they are about, and their tables are their protocols'
-(`tests/hardware/twins/test_blackwell.py`). On the CPU, where every instruction does what NVIDIA's documentation says of
-it, as it was read here, their results are right (those without a softmax to the bit), every warp does what its protocol
-says, operation by operation, and wrong twins of them are seen (`tests/hardware/twins/test_blackwell_emulated.py`,
-`test_attention_sm100_emulated.py`); the convolution with upstream's order of the loads hangs there as
-`epilogue_residual` does above. The emulator covers neither memory order nor speed, and no command launches these
-kernels. Those with launch control do not have the single wave without a scheduler (`clc_stages=0`), and `block_n` is
-64, 128 or 256.
-
-- `gemm_sm100.cu`: C = A·Bᵀ in bf16, on one SM, without `lookahead`; `block_k` is 64.
-- `conv_epilogue.cu`: a convolution in bf16 with a residual; A's tiles come through an im2col tensor map, and both
-  orders of the loads are available. `block_k` is 64.
-- `gemm_sm100_blockwise.cu`: C = A·Bᵀ in FP8, with a scale for each row of A and each block of B in every step of K,
-  without `lookahead`. `block_k` is 128, `block_n` 64 or 128.
-- `cutlass_sm100.cu`: the first of these with CUTLASS's pipelines, on one SM and without a residual; `block_k` is 64.
-- `attention_sm100.cu`: forward attention in bf16, two tiles of 128 queries a CTA (`num_qo=2`, `pair_cta=0`), K and V in
-  one ring or a ring each; `depth` and `block_n` are 64 or 128. On an H200, with only `tcgen05` replaced by equivalent
-  code, its results were correct and its traces conformed (`tests/hardware/twins/test_gpu_attention_sm100.py`). S is
-  written over a P that an earlier product reads: upstream relies on the order of the tensor cores there, which NVIDIA's
-  documentation covers only for products with the same accumulator.
-
+Only Blackwell has `tcgen05`, tensor memory and cluster launch control, and no Blackwell GPU was at hand: of its
+protocols there are no kernels of ours and no traces. They are compared with the PTX of public kernels, barrier by
+barrier ([kernels in the wild](kernels-in-the-wild.md#modulars-kernels-beside-our-protocols)).
 """
 
 Row = tuple[str, ...]
@@ -133,7 +114,7 @@ def page() -> str:
         ORDER.format(**numbers),
         _table(("order", "K steps", "late", *kinds), _order(order)),
         AFTER_ORDER,
-        NEVER_RUN,
+        BLACKWELL,
     ]
     return "".join(parts).rstrip() + "\n"
 

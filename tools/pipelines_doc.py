@@ -62,8 +62,7 @@ def _kernel(name: str) -> str:
     source = next(iter(TWINS.glob(f"*/{name}.cu")), None)
     if source is None:
         return "none: only described"
-    said = f"[{source.name}](../{source.relative_to(ROOT).as_posix()})"
-    return said if source.parent.name == "hopper" else f"{said}, compiled only"
+    return f"[{source.name}](../{source.relative_to(ROOT).as_posix()})"
 
 
 def _traces(mine: list[StoredTrace]) -> str:

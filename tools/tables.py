@@ -1,7 +1,7 @@
 """Write the tables of the twins from their protocols: ``python tools/tables.py``. ``--check`` only compares.
 
-A table (``hwkernels/twins/*/NAME.table.h``) numbers the roles, barriers and recording sites of a kernel. For a protocol
-of your own: ``pipesim table file.py:function``.
+A table (``hwkernels/twins/hopper/NAME.table.h``) numbers the roles, barriers and recording sites of a kernel. For a
+protocol of your own: ``pipesim table file.py:function``.
 """
 
 from __future__ import annotations
@@ -12,7 +12,34 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # works from a checkout that is not installed
 
-from hwkernels.twins.tables import sources
+from hwkernels.recorder.table_file import Spelling, Variant, table_text, variants_of
+from hwkernels.twins import REGISTRY
+from hwkernels.twins.twin import Params, Twin
+from pipesim.model.program import Program
+from pipesim.targets import find
+from pipesim.trace.sites import site_table
+
+#: Sites that stand elsewhere than in program order: the traces that are stored came before the sites of the residual.
+_MOVED = {"epilogue_residual": {"epilogue_arrive_output_empty": "epilogue_got_output_full"}}
+
+
+def text_of(twin: Twin) -> str:
+    """The table's text: for the parameters of every recorded configuration, the usual ones first."""
+
+    def build(params: Params) -> Program:
+        twin.check(params)
+        return find(twin.name).build(params, twice=False)
+
+    usual = find(twin.name).defaults
+    recorded = {repr(sorted(each.params.items())): each.params for each in twin.recorded}.values()
+    first, *others = [usual | dict(params) for params in recorded]
+    variants = variants_of(build, twin.defines, first, tuple(twin.ranges))
+    variants += [Variant(twin.defines(params), site_table(build(params))) for params in others]
+    head = (
+        f"Made by tools/tables.py from the protocol {twin.name}: do not edit. table.cuh makes enums of it for the",
+        "kernel, table.py parses it for the host. No include guard: it is included once for each kind of entry.",
+    )
+    return table_text(variants, Spelling(head, after=_MOVED.get(twin.name, {})))
 
 
 def main() -> int:
@@ -21,16 +48,16 @@ def main() -> int:
     parser.add_argument("--check", action="store_true", help="write nothing; fail if a file is not as it would be made")
     options = parser.parse_args()
     different = 0
-    for source in sources():
-        text = source.text()
-        if source.path.is_file() and source.path.read_text(encoding="utf-8") == text:
+    for twin in REGISTRY.values():
+        text, path = text_of(twin), twin.table_file
+        if path.is_file() and path.read_text(encoding="utf-8") == text:
             continue
         if options.check:
             different += 1
-            print(f"{source.path.name} is not what the protocol {source.protocol} says: run python tools/tables.py")
+            print(f"{path.name} is not what the protocol {twin.name} says: run python tools/tables.py")
         else:
-            source.path.write_text(text, encoding="utf-8")
-            print(f"wrote {source.path}")
+            path.write_text(text, encoding="utf-8")
+            print(f"wrote {path}")
     return 1 if different else 0
 
 

@@ -10,7 +10,7 @@ PACKAGE = Path(__file__).resolve().parents[1]
 RECORDER = PACKAGE / "recorder"
 PTX_HEADERS = PACKAGE / "ptx_headers"
 TWINS = PACKAGE / "twins"
-TWIN_FOLDERS = (TWINS / "common", TWINS / "hopper", TWINS / "blackwell")
+TWIN_FOLDERS = (TWINS / "common", TWINS / "hopper")
 EXPERIMENTS = PACKAGE / "experiments"
 
 #: Folders whose headers every kernel of this package can include. No two of their files have the same name.

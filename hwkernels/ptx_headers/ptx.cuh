@@ -39,18 +39,6 @@ static __device__ __forceinline__ void named_sync(unsigned name) {
     asm volatile("bar.sync %0, %1;" ::"r"(name), "n"(COUNT) : "memory");
 }
 
-// The same, and whether x holds in all of them.
-template <unsigned NAME, unsigned COUNT>
-static __device__ __forceinline__ bool named_all(bool x) {
-    unsigned all;
-    asm volatile(
-        "{\n\t.reg .pred p, q;\n\t"
-        "setp.ne.u32 p, %1, 0;\n\t"
-        "barrier.cta.red.and.pred q, %2, %3, p;\n\t"
-        "selp.u32 %0, 1, 0, q;\n\t}" : "=r"(all) : "r"((unsigned)x), "n"(NAME), "n"(COUNT) : "memory");
-    return all != 0;
-}
-
 static __device__ __forceinline__ unsigned bf16_pair(float low, float high) {
     unsigned pair;
     asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(high), "f"(low));

@@ -32,28 +32,11 @@ static __device__ __forceinline__ void tensor_load_3d(unsigned to, const TensorM
         ::"r"(to), "l"(map), "r"(x), "r"(y), "r"(z), "r"(barrier) : "memory");
 }
 
-// Of a map that was encoded for im2col, of a tensor [images][height][width][channels]: as many pixels as the map says, from (x,
-// y) of an image on, row by row through the map's box, then through the next image's. Each is fetched right_by and down_by
-// further; what then lies outside of the image is loaded as zeros.
-static __device__ __forceinline__ void tensor_load_im2col(unsigned to, const TensorMap *map, int channel, int x, int y,
-                                                          int image, unsigned short right_by, unsigned short down_by,
-                                                          unsigned barrier) {
-    asm volatile(
-        "cp.async.bulk.tensor.4d.shared::cluster.global.im2col.mbarrier::complete_tx::bytes [%0], [%1, {%2, %3, %4, %5}], "
-        "[%6], {%7, %8};"
-        ::"r"(to), "l"(map), "r"(channel), "r"(x), "r"(y), "r"(image), "r"(barrier), "h"(right_by), "h"(down_by) : "memory");
-}
-
 // Stores belong to the thread's bulk group: bulk_commit, then bulk_wait or bulk_wait_read in the same thread. Threads that wrote
 // the shared tile need async_proxy_fence and a barrier before.
 static __device__ __forceinline__ void tensor_store_2d(const TensorMap *map, int x, int y, unsigned from) {
     asm volatile("cp.async.bulk.tensor.2d.global.shared::cta.bulk_group [%0, {%1, %2}], [%3];"
                  ::"l"(map), "r"(x), "r"(y), "r"(from) : "memory");
-}
-
-static __device__ __forceinline__ void tensor_store_3d(const TensorMap *map, int x, int y, int z, unsigned from) {
-    asm volatile("cp.async.bulk.tensor.3d.global.shared::cta.bulk_group [%0, {%1, %2, %3}], [%4];"
-                 ::"l"(map), "r"(x), "r"(y), "r"(z), "r"(from) : "memory");
 }
 
 static __device__ __forceinline__ void async_proxy_fence() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import re
 import subprocess
 from collections.abc import Mapping, Sequence
 from enum import IntEnum
@@ -12,9 +13,9 @@ import numpy as np
 import numpy.typing as npt
 
 from hwkernels.device.sources import RECORDER
-from tests.support.emulator.kernel import without_instructions
 
 _WORDS = 1 << 12
+_FUNCTION = re.compile(r"(?:template <[^>]*>\n)?static __device__ [^;{}()]*\([^;{}]*\) \{")
 _MAIN = """
 #include <cstring>
 #define __device__
@@ -109,3 +110,19 @@ class Recorder:
         count = self._run(next(pointers), len(said), capacity, next(pointers))
         self.stored = int(np.flatnonzero(words)[-1]) + 1 if words.any() else 0
         return words[self._of_record : self._of_record + count].reshape(-1, self._of_record)
+
+
+def without_instructions(source: str) -> str:
+    """A source without its functions that contain assembly."""
+    parts, at = [], 0
+    for match in _FUNCTION.finditer(source):
+        if match.start() < at:
+            continue
+        depth, end = 1, match.end()
+        while depth:
+            depth += {"{": 1, "}": -1}.get(source[end], 0)
+            end += 1
+        if re.search(r"\basm\b", source[match.end() : end]):
+            parts.append(source[at : match.start()])
+            at = end
+    return "".join((*parts, source[at:]))

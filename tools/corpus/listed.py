@@ -43,8 +43,6 @@ LISTED: Mapping[str, Mapping[str, tuple[str, ...]]] = {
         **dict.fromkeys(("producer_consumer", "producer_consumer_32_lanes", "attention_sm90"), _HOPPER),
         **dict.fromkeys(("attention_sm90_fused", "cluster_multicast", "cluster_multicast_4"), _HOPPER),
         **dict.fromkeys(("epilogue_residual", "gemm_sm90", "gemm_sm90_lookahead", "persistent_scheduler"), _HOPPER),
-        **dict.fromkeys(("gemm_sm100", "cutlass_sm100", "gemm_sm100_blockwise", "conv_epilogue"), _BLACKWELL),
-        **dict.fromkeys(("attention_sm100", "attention_sm100_split"), _BLACKWELL),
     },
 }
 

@@ -6,18 +6,12 @@
 #include "recorder.cuh"
 #include "report.cuh"
 
-// Arrivals of one stage of a group: the table's, unless a kernel defines another rule before this file is included.
-#ifndef COUNT_OF_STAGE
-#define COUNT_OF_STAGE(count, stage) (count)
-#endif
-
 // One thread: every barrier of the table, from this shared address on, and the fence.
 static __device__ __forceinline__ void init_barriers(unsigned barriers) {
 #define PIPESIM_ROLE(name, warps)
 #define PIPESIM_SITE(name, role, kind, barrier)
-#define PIPESIM_BARRIER(name, stages, count)     \
-    for (unsigned s = 0; s < STAGES_##name; ++s) \
-        mbarrier_init(barriers + 8 * (BARRIER_##name + s), COUNT_OF_STAGE(COUNT_##name, s));
+#define PIPESIM_BARRIER(name, stages, count) \
+    for (unsigned s = 0; s < STAGES_##name; ++s) mbarrier_init(barriers + 8 * (BARRIER_##name + s), COUNT_##name);
 #include PIPESIM_TABLE
 #undef PIPESIM_BARRIER
 #undef PIPESIM_SITE

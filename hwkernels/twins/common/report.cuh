@@ -24,11 +24,9 @@ struct CtaReport {
 #define PIPESIM_RUN_PARAMS unsigned deadline_ns, CtaReport *reports, unsigned *stop PIPESIM_KERNEL_PARAM
 
 // The shared address of a warp's records, behind the barriers, where a build has them in shared memory (PIPESIM_MEMORY 0): the
-// launch has room there for WARPS * capacity of them, and 8 bytes more. A kernel may have them elsewhere, and say so before.
-#ifndef RECORDS_BEHIND
+// launch has room there for WARPS * capacity of them, and 8 bytes more.
 #define RECORDS_BEHIND(barriers, warp) \
     ((((barriers) + 8 * BARRIERS + 15) & ~15u) + (warp) * pipesim_launch->capacity * PIPESIM_RECORD_BYTES)
-#endif
 
 // Where the host left in a report which wait of this agent to mark: agent in the upper half, and below it the number of waits
 // that have returned then, from 1 on. 0: none of this agent's.
@@ -112,11 +110,6 @@ static __device__ __forceinline__ void spin(unsigned cycles) {
     }
 }
 
-// What n of recorded_wait is at an agent's first wait.
-#ifndef FIRST_WAIT
-#define FIRST_WAIT 0
-#endif
-
 // A wait with its two records: they say stage and parity. n counts the agent's steps, one up a call.
 template <bool WARP>
 static __device__ __forceinline__ bool recorded_wait(const Patience &patience, unsigned group, unsigned stage,
@@ -127,7 +120,7 @@ static __device__ __forceinline__ bool recorded_wait(const Patience &patience, u
     const bool done = waited<WARP>(patience, group + 8 * stage, parity, enter, n);
     if (done) {
         PIPESIM_RECORD(got, 0)
-        mark_wait(patience, n - FIRST_WAIT);
+        mark_wait(patience, n);
     }
     ++n;
     return done;
