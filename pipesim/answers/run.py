@@ -7,7 +7,7 @@ from pipesim.answers.views.heading import heading
 from pipesim.answers.views.run import RunReport, SimulationLine
 from pipesim.conform.bottleneck import bottleneck
 from pipesim.conform.steady import Reading, beats, read
-from pipesim.conform.time_spent import engines_busy, time_spent, without_optional
+from pipesim.conform.timing import engines_busy, time_spent, without_optional
 from pipesim.explain.causes import with_causes
 from pipesim.explain.faults import report_faults
 from pipesim.explain.lap_counters import Laps

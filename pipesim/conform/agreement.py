@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from enum import Enum
 
-from pipesim.conform.diagnose.examine import examine
+from pipesim.conform.diagnose.diagnose import examine
 from pipesim.conform.diagnose.examined import Autopsy, Examination
 from pipesim.conform.replay.conformance import conform
 from pipesim.conform.result import Conformance, DivergenceKind, TraceVerdict

@@ -13,7 +13,7 @@ from enum import Enum
 import numpy as np
 
 from pipesim.conform.steady import one_cta
-from pipesim.trace.meaning import WAITS_FROM, waited_for
+from pipesim.trace.activity import WAITS_FROM, waited_for
 from pipesim.trace.schema import Column, EventKind, Events, Trace
 
 #: A role that waits for others in less than so many thousandths of the time limits the run.

@@ -57,7 +57,7 @@ def compare(
     traces = {t: simulate(program, profile, traced=t and stamps, also=also).trace for t in (False, True)}
     pairs = {traced: period_pair(program, profile, traces[traced], traced=traced and stamps) for traced in traces}
     whole = all(trace.meta.status == Ending.FINISHED for trace in traces.values())
-    timing = compare_timing(traces[True], measured, pairs, waits_per_trip(program), program) if whole else None
+    timing = compare_timing(traces[True], measured, pairs, program) if whole else None
     if whole:
         time = compare_times(program, profile, measured, deciding(timing.figures if timing else ()))
     else:

@@ -14,15 +14,14 @@ from enum import Enum
 
 import numpy as np
 
-from pipesim.conform.steady import beats, one_cta, read
+from pipesim.conform.compare import period_pair
+from pipesim.conform.steady import gaps_of, one_cta
 from pipesim.conform.timing import like, median_period, noise_millicycles
 from pipesim.model.ending import Ending
 from pipesim.model.program import Program
-from pipesim.model.trips import waits_per_trip
-from pipesim.timed.bounds.critical import least_period
 from pipesim.timed.engine import simulate
 from pipesim.timed.profile import Profile
-from pipesim.trace.meaning import WAITS_FROM
+from pipesim.trace.activity import WAITS_FROM
 from pipesim.trace.schema import EventKind, Trace
 from pipesim.trace.sites import optional_of
 
@@ -60,13 +59,12 @@ class Spent:
 class Quantities:
     """The numbers of one run. ``period``, ``run``: cycles, None where there are none; ``noise`` of the period.
 
-    ``spent``: of the traced launch. ``traced_run``: cycles of its recorded CTA, 0 without events.
+    ``spent``: of the traced launch.
     """
 
     period: float | None
     run: float | None
     spent: Mapping[QuantityName, Spent]
-    traced_run: int
     noise: float = 0.0
 
     def values(self) -> dict[QuantityName, float]:
@@ -89,7 +87,6 @@ def measured(trace: Trace) -> Quantities:
         period / 1000 if period else None,
         statistics.median(runs) if runs and meta.status is Ending.FINISHED else None,
         spent(trace) if meta.status is Ending.FINISHED else {},
-        _span(trace),
         noise / 1000 if noise else 0.0,
     )
 
@@ -101,15 +98,15 @@ def simulated(program: Program, profile: Profile, trace: Trace, *, traced: bool 
     """
     plain = simulate(program, profile)
     if plain.outcome is not Ending.FINISHED:
-        return Quantities(None, None, {}, 0)
+        return Quantities(None, None, {})
     has = measured_kinds(trace)
-    period = _period(program, profile, plain.trace) if has[QuantityKind.PERIOD] else None
+    pair = period_pair(program, profile, plain.trace, traced=False) if has[QuantityKind.PERIOD] else None
+    period = pair.simulated / 1000 if pair is not None and pair.simulated is not None else None
     waits: Mapping[QuantityName, Spent] = {}
-    span = 0
     if traced and has[QuantityKind.SEGMENT]:
         recorded = like(simulate(program, profile, traced=True, also=optional_of(trace.meta)).trace, trace)
-        waits, span = spent(recorded), _span(recorded)
-    return Quantities(period, float(plain.cycles) if has[QuantityKind.RUN] else None, waits, span)
+        waits = spent(recorded)
+    return Quantities(period, float(plain.cycles) if has[QuantityKind.RUN] else None, waits)
 
 
 def measured_kinds(trace: Trace) -> dict[QuantityKind, bool]:
@@ -126,9 +123,7 @@ def measured_kinds(trace: Trace) -> dict[QuantityKind, bool]:
 
 def spent(trace: Trace) -> dict[QuantityName, Spent]:
     """What the agents of each role spend from the events of each site to their next, in the CTA that is read."""
-    events = one_cta(trace)
-    follows = np.flatnonzero(events.agent[1:] == events.agent[:-1])
-    gaps, at = events.cycle[follows + 1] - events.cycle[follows], events.site[follows]
+    gaps, at = gaps_of(one_cta(trace))
     found = {}
     for number, site in enumerate(trace.meta.sites):
         mine = gaps[at == number]
@@ -138,18 +133,3 @@ def spent(trace: Trace) -> dict[QuantityName, Spent]:
             name = QuantityName(kind, site.role, EventKind(site.kind).name.lower(), site.barrier)
             found[name] = Spent(float(mine.mean()), int(p50), int(p95), len(mine))
     return found
-
-
-def _period(program: Program, profile: Profile, trace: Trace) -> float | None:
-    """The steady period of a simulated run, None where it is too short for one."""
-    reading = read(trace, waits_per_trip(program))
-    period = None if reading is None else reading.period_millicycles
-    bound = least_period(program, profile)
-    if period is None or (bound is not None and beats(period, bound.period_millicycles)):
-        return None
-    return period / 1000
-
-
-def _span(trace: Trace) -> int:
-    events = one_cta(trace)
-    return int(events.cycle.max() - events.cycle.min()) if len(events) else 0

@@ -16,13 +16,12 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from pipesim.conform.timing import without_work
 from pipesim.errors import EvidenceError
 from pipesim.model.groups import ON_BARRIER, PARITY_TRIES, PARITY_WAITS
 from pipesim.model.ops import Op, Operation, operand, with_operand
 from pipesim.model.program import Agent, Barrier, Program
 from pipesim.trace.schema import (
-    ESTIMATED_WORK,
-    OF_WORK,
     READ_FROM,
     AgentInfo,
     CtaInfo,
@@ -61,15 +60,10 @@ def recorded_kernel(program: Program, places: Sequence[Place], trace: Trace) -> 
     named = _with_tries(_with_barriers(_with_agents(program, trace.meta), places, trace.meta), trace)
     agents = tuple(AgentInfo(a.role, a.index, a.warp) for a in named.agents if a.cta == 0)
     more = len(agents) - len(trace.meta.agents)
-    kept = [number for number, site in enumerate(trace.meta.sites) if site.kind not in OF_WORK]
-    events = trace.events.select(np.flatnonzero(np.isin(trace.events.site, kept)))
-    new = np.zeros(len(trace.meta.sites), dtype=np.int64)
-    new[kept] = np.arange(len(kept))
-    sites = tuple(trace.meta.sites[number] for number in kept)
-    extra = {key: value for key, value in trace.meta.extra.items() if key != ESTIMATED_WORK}
+    left = without_work(trace)
     ctas = tuple(_with_silent(each, more) for each in trace.meta.ctas)
-    meta = replace(trace.meta, agents=agents, ctas=ctas, sites=sites, extra=extra)
-    return RecordedKernel(named, Trace(meta, replace(events, site=new[events.site])), frozenset(s.key for s in sites))
+    meta = replace(left.meta, agents=agents, ctas=ctas)
+    return RecordedKernel(named, Trace(meta, left.events), frozenset(site.key for site in meta.sites))
 
 
 def _require_same(program: Program, meta: TraceMeta) -> None:

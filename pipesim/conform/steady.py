@@ -8,8 +8,7 @@ import numpy as np
 
 from pipesim.conform.result import Spread
 from pipesim.model.ending import Ending
-from pipesim.trace.meaning import WAITS_FROM, waited_for
-from pipesim.trace.schema import Column, CtaInfo, EventKind, Events, Site, Trace
+from pipesim.trace.schema import Column, CtaInfo, EventKind, Events, Trace
 from pipesim.trace.steady import steady_window
 
 
@@ -25,7 +24,6 @@ class Reading:
     epilogue: int | None  #: last copy issued (or last event of the first agent that has any) to the last event
     total: int | None  #: first event to the last
     sites: dict[tuple[str, EventKind, str], Spread]
-    shares: dict[tuple[str, str], int]  #: (agent, what) → thousandths of the agent's time
 
 
 def read(trace: Trace, waits: int = 1) -> Reading | None:
@@ -49,7 +47,6 @@ def read(trace: Trace, waits: int = 1) -> Reading | None:
         epilogue=end - last_feed if kept.ends else None,
         total=end - start if kept.begins and kept.ends else None,
         sites=_sites(trace, events),
-        shares=_shares(trace, events),
     )
 
 
@@ -122,9 +119,7 @@ def _period(trace: Trace, kept: _Kept, events: Events, returns: Column, agent: i
 
 def _sites(trace: Trace, events: Events) -> dict[tuple[str, EventKind, str], Spread]:
     """From each site to the same agent's next event, over all agents of the role."""
-    follows = np.flatnonzero((events.agent[1:] == events.agent[:-1]) & (events.cta[1:] == events.cta[:-1]))
-    gaps = events.cycle[follows + 1] - events.cycle[follows]
-    at = events.site[follows]
+    gaps, at = gaps_of(events)
     found = {}
     for number, site in enumerate(trace.meta.sites):
         mine = gaps[at == number]
@@ -134,38 +129,14 @@ def _sites(trace: Trace, events: Events) -> dict[tuple[str, EventKind, str], Spr
     return found
 
 
+def gaps_of(events: Events) -> tuple[Column, Column]:
+    """Cycles from each event of a CTA to the same agent's next, and the site of the former."""
+    follows = np.flatnonzero(events.agent[1:] == events.agent[:-1])
+    return events.cycle[follows + 1] - events.cycle[follows], events.site[follows]
+
+
 def gaps_from(trace: Trace, role: str, kind: EventKind) -> Column:
     """Cycles from each event of this kind of this role to the same agent's next, in the recorded CTA that is read."""
-    events = one_cta(trace)
     sites = [n for n, site in enumerate(trace.meta.sites) if (site.role, site.kind) == (role, kind)]
-    follows = np.flatnonzero((events.agent[1:] == events.agent[:-1]) & np.isin(events.site[:-1], sites))
-    return np.asarray(events.cycle[follows + 1] - events.cycle[follows], dtype=np.int64)
-
-
-def _shares(trace: Trace, events: Events) -> dict[tuple[str, str], int]:
-    """Thousandths of each agent's time, first to last event: waiting (by barrier group), working, and the rest."""
-    shares: dict[tuple[str, str], int] = {}
-    words = [_spends(site) for site in trace.meta.sites]
-    for agent in range(len(trace.meta.agents)):
-        mine = np.flatnonzero(events.agent == agent)
-        if len(mine) < 2:
-            continue
-        cycles, sites = events.cycle[mine], events.site[mine[:-1]]
-        span = int(cycles[-1] - cycles[0])
-        if span <= 0:
-            continue
-        by_site = np.zeros(len(words), dtype=np.int64)
-        np.add.at(by_site, sites, np.diff(cycles))
-        spent: dict[str, int] = {}
-        for site in dict.fromkeys(sites.tolist()):
-            spent[words[site]] = spent.get(words[site], 0) + int(by_site[site])
-        for what, cycles_spent in spent.items():
-            shares[trace.meta.agent_name(agent), what] = round(1000 * cycles_spent / span)
-    return shares
-
-
-def _spends(site: Site) -> str:
-    """What an agent does from an event of this site to its next."""
-    if site.kind in WAITS_FROM:
-        return f"waiting for {waited_for(site)}"
-    return "work" if site.kind is EventKind.WORK_BEGIN else "everything else"
+    gaps, at = gaps_of(one_cta(trace))
+    return np.asarray(gaps[np.isin(at, sites)], dtype=np.int64)

@@ -2,22 +2,179 @@
 
 A time is compared by the steady period of launches without recording where both sides have one, else by the whole run
 with recording. The profile states how far off it may be for the kernels that it was measured with. For any other the
-difference is given as it is, with what the simulation assumes.
+difference is given as it is, with what the simulation assumes: constants that are estimates, work of a given length.
+Only what an iteration does counts there: what happens once at the beginning or the end is a small part of a run.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from enum import Enum
 
-from pipesim.conform.assumed import Assumed, assumed_of
+import numpy as np
+
 from pipesim.conform.result import Figure
+from pipesim.conform.steady import gaps_from
 from pipesim.model.ending import Ending
+from pipesim.model.groups import ENGINE_ACCESSES, LOOP_MARKS, MEETING_WAITS, MEETINGS, ON_ENGINE, SIGNALS
+from pipesim.model.ops import AT, IN_ORDER, Engine, Op, Operation, operand
 from pipesim.model.program import Program
+from pipesim.timed.costs import Cost, Prices
 from pipesim.timed.profile import Profile
 from pipesim.timed.stated_error import StatedError
-from pipesim.trace.schema import Trace
+from pipesim.trace.schema import EventKind, Trace
+
+#: Cycles beside a tenth of itself by which a recorded work may differ from the given one: its two records.
+WORK_MARGIN = 50
+
+
+class AssumedKind(Enum):
+    """Which part of a time is assumed."""
+
+    DEVICE = "device"  #: the profile is of another device than ``name``
+    TCGEN05 = "tcgen05"  #: operations that no profile has constants for
+    MATRIX = "matrix"  #: how long the tensor cores work, which the protocol gives
+    MULTICAST = "multicast"  #: one copy to several CTAs
+    REMOTE = "remote"  #: arrivals at a barrier of another CTA
+    VALUE = "value"  #: the profile's value ``name`` is an estimate
+    INSTRUCTIONS = "instructions"  #: what warps compute, estimated from the instructions of the kernel's PTX
+    WORK = "work"  #: the work of the role ``name``: ``given`` cycles, ``recorded`` in the trace (None: not recorded)
+
+
+@dataclass(frozen=True)
+class Assumed:
+    """One thing that a simulated time assumes."""
+
+    kind: AssumedKind
+    name: str = ""
+    given: int | None = None
+    recorded: int | None = None
+
+
+def assumed_of(program: Program, profile: Profile, measured: Trace) -> tuple[Assumed, ...]:
+    """What a simulation of ``program`` on ``profile`` assumes of the run that ``measured`` shows.
+
+    A given work whose records show that it took as long as given is not assumed.
+    """
+    repeated = tuple(_repeated(program))
+    ops = dict.fromkeys(op for _, op, _ in repeated)
+    found = []
+    if profile.device != measured.meta.device.name:
+        found.append(Assumed(AssumedKind.DEVICE, measured.meta.device.name))
+    if any(op[0] in ON_ENGINE and operand(op, "engine") == Engine.TCGEN05 for op in ops):
+        found.append(Assumed(AssumedKind.TCGEN05))
+    worked = {line for line, work in program.work_of_line.items() if profile.knows(work.name)}
+    if any(op[0] == Op.ENGINE_WORK and operand(op, "cycles") and line not in worked for _, op, line in repeated):
+        found.append(Assumed(AssumedKind.MATRIX))
+    if any(op[0] in AT["cta_mask"] and operand(op, "cta_mask").bit_count() > 1 for op in ops):
+        found.append(Assumed(AssumedKind.MULTICAST))
+    if any(_remote(program, agent, op) for agent, op, _ in repeated):
+        found.append(Assumed(AssumedKind.REMOTE))
+    used = _values_used(program, profile, {(op, line): None for _, op, line in repeated})
+    found += [Assumed(AssumedKind.VALUE, name) for name in profile.assumed if name in used]
+    if program.counts_instructions and profile.prices_work:
+        return (*found, Assumed(AssumedKind.INSTRUCTIONS))
+    return (*found, *_works(program, profile, repeated, measured))
+
+
+def _repeated(program: Program) -> Iterator[tuple[int, Operation, int]]:
+    """The agents' operations between the first and the last mark of their loops, each with its line; all operations of
+    an agent without a loop.
+    """
+    for agent, (code, lines) in enumerate(zip(program.code, program.lines, strict=True)):
+        marks = [pc for pc, op in enumerate(code) if op[0] in LOOP_MARKS]
+        part = slice(marks[0], marks[-1]) if marks else slice(None)
+        for op, line in zip(code[part], lines[part], strict=True):
+            yield agent, op, line
+
+
+def _remote(program: Program, agent: int, op: Operation) -> bool:
+    if op[0] not in SIGNALS:
+        return False
+    return program.barriers[operand(op, "barrier")].cta != program.agents[agent].cta
+
+
+@dataclass(frozen=True)
+class _ProbedProfile(Profile):
+    """A profile that notes which of its values are asked for, and of which some are ``changed``."""
+
+    asked: set[str] = field(default_factory=set)
+    changed: dict[str, int] = field(default_factory=dict)
+
+    def __getitem__(self, name: str) -> int:
+        self.asked.add(name)
+        return self.changed[name] if name in self.changed else super().__getitem__(name)
+
+
+_Ops = dict[tuple[Operation, int], None]  #: distinct operations, each with its line
+
+
+def _values_used(program: Program, profile: Profile, ops: _Ops) -> set[str]:
+    """The assumed values that decide what these operations cost: with half of one, or twice, they cost something else.
+
+    To be asked for is not enough: of two rates the lower counts.
+    """
+    fields = {name: getattr(profile, name) for name in Profile.__dataclass_fields__}
+    as_it_is = _ProbedProfile(**fields)
+    costs = _costs(program, as_it_is, ops)
+    return {
+        name
+        for name in profile.assumed
+        if name in as_it_is.asked
+        and any(
+            _costs(program, _ProbedProfile(**fields, changed={name: other}), ops) != costs
+            for other in (max(1, profile[name] // 2), 2 * profile[name] + 1)
+        )
+    }
+
+
+def _costs(program: Program, profile: Profile, ops: _Ops) -> list[Cost]:
+    """What operations cost, without what nobody waits for."""
+    price = Prices(program, profile, traced=False)
+    return [_counted(ops, op, price(op, line)) for op, line in ops]
+
+
+def _counted(ops: _Ops, op: Operation, cost: Cost) -> Cost:
+    """The cost of an operation, without parts that delay nobody in an iteration: of a store whose end nobody waits for
+    only the time that it takes the copy engine delays others, those that load.
+    """
+    if op[0] in MEETINGS - MEETING_WAITS:
+        return replace(cost, visible=0)  # only who waits there takes the latency
+    if op[0] not in ENGINE_ACCESSES or operand(op, "engine") in IN_ORDER or _awaited(ops, op):
+        return cost
+    loads = any(other[0] == Op.TMA_LOAD for other, _ in ops)
+    return replace(cost, flight=-1, engine=cost.engine if loads else 0)
+
+
+def _awaited(ops: _Ops, transfer: Operation) -> bool:
+    """Whether anything in an iteration waits for the transfers of its engine."""
+    engine = operand(transfer, "engine")
+    return any(op[0] == Op.WAIT_GROUP and operand(op, "engine") == engine for op, _ in ops)
+
+
+def _works(
+    program: Program, profile: Profile, repeated: tuple[tuple[int, Operation, int], ...], measured: Trace
+) -> Iterator[Assumed]:
+    """The works of a given length of each role, unless the trace shows that they took as long, or they are fitted."""
+    given: dict[str, set[int]] = {}
+    for agent, op, line in repeated:
+        work = program.work_of_line.get(line)
+        if op[0] == Op.WORK and not (work is not None and profile.knows(work.name)):
+            given.setdefault(program.agents[agent].role, set()).add(operand(op, "cycles"))
+    recorded = {
+        role: int(np.percentile(gaps, 50, method="nearest"))
+        for role in given
+        if len(gaps := gaps_from(measured, role, EventKind.WORK_BEGIN))
+    }
+    for role, lengths in given.items():
+        longest = max(lengths)
+        took = recorded.get(role)
+        expected = longest + profile["work.issue"] if longest else 0
+        close = took is not None and abs(took - expected) <= expected // 10 + WORK_MARGIN
+        if len(lengths) > 1 or not close:
+            yield Assumed(AssumedKind.WORK, role, longest, took)
+
 
 PERIOD, WHOLE_RUN = "period", "whole run, traced"  #: the figures by which times are compared, the better one first
 

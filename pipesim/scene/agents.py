@@ -12,7 +12,7 @@ import numpy as np
 from pipesim.model.awaited import Awaited
 from pipesim.model.ending import HUNG
 from pipesim.scene.parts import OPEN, SceneSlice, SceneTrack, SliceKind
-from pipesim.trace.meaning import WAITS_FROM, awaited_by_site, waited_for
+from pipesim.trace.activity import WAITS_FROM, awaited_by_site, waited_for
 from pipesim.trace.schema import Column, EventKind, Site, Trace, numbers
 
 _WORDS = {

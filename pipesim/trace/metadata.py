@@ -10,10 +10,11 @@ from __future__ import annotations
 import hashlib
 import json
 import operator
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
+from functools import cache
 from reprlib import repr as brief  # of a value that may be as long as its file
-from typing import Any, NoReturn, cast
+from typing import Any, NoReturn, TypeVar, cast, get_args, get_origin, get_type_hints
 
 from pipesim.bounds import MAX_JSON_BYTES
 from pipesim.errors import TraceFormatError
@@ -21,24 +22,22 @@ from pipesim.inputs import BoundError, json_value
 from pipesim.model.awaited import Awaited
 from pipesim.model.ending import Ending
 from pipesim.names import readable
-from pipesim.trace.schema import (
-    SCHEMA_VERSION,
-    AgentInfo,
-    Anchor,
-    BarrierGroup,
-    CtaInfo,
-    Device,
-    EventKind,
-    Run,
-    Site,
-    TraceMeta,
-)
+from pipesim.trace.schema import OLDEST_VERSION, SCHEMA_VERSION, EventKind, TraceMeta
 
 DAMAGED = "the file changed after it was written (an interrupted copy, an edit), or another program wrote it"
 RECOPY = "copy the file again from where it was recorded, or record it again with `pipesim capture`"
 
 _JSON_NAMES = {dict: "an object", list: "a list", str: "a string", bool: "a boolean", int: "an integer",
                float: "a fraction", type(None): "null"}  # fmt: skip
+
+
+#: Texts of a document that stand for members of an enum, by the type of their field.
+_WORDS: dict[Any, dict[str, Any]] = {
+    Ending: {each.value: each for each in Ending},
+    EventKind: dict(EventKind.__members__),
+    Awaited | None: {"": None, **{each.value: each for each in Awaited}},
+}
+_Part = TypeVar("_Part")
 
 
 @dataclass(frozen=True)
@@ -100,17 +99,15 @@ def parse_metadata(text: str | bytes, place: str) -> StoredMeta:
     if document["schema"] < SCHEMA_VERSION:
         top = _Fields(_upgraded(document), "", place)
     columns = top.record("columns", ("rows", "sha256"))
-    top.known((*(f.name for f in fields(TraceMeta)), "columns", "sha256"))
-    return StoredMeta(_trace_meta(top), columns.integer("rows"), columns.text("sha256"))
+    top.known((*_hints(TraceMeta), "columns", "sha256"))
+    return StoredMeta(_read(TraceMeta, top), columns.integer("rows"), columns.text("sha256"))
 
 
 def _upgraded(document: Mapping[str, Any]) -> dict[str, Any]:
     """A document of an earlier version as one of this version: what it could not say yet has its default."""
     found = {**document, "schema": SCHEMA_VERSION}
-    if document["schema"] < 2:
-        found |= {"window": [], "fault": "", "memory": ""}
-        found["ctas"] = _with_defaults(document.get("ctas"), {"passes": [], "barrier_words": []})
-    found["sites"] = _with_defaults(document.get("sites"), {"awaited": ""})
+    if document["schema"] < 3:
+        found["sites"] = _with_defaults(document.get("sites"), {"awaited": ""})
     return found
 
 
@@ -139,11 +136,13 @@ def _check_version(version: int, place: str) -> None:
             cause="a newer pipesim recorded it",
             correction="pip install --upgrade pipesim",
         )
-    if version < 1:
+    if version < OLDEST_VERSION:
         raise TraceFormatError(
-            f"the trace has schema version {version}, which never existed", place=place, cause=DAMAGED,
-            correction=RECOPY,
-        )  # fmt: skip
+            f"the trace has schema version {version}; this pipesim reads versions {OLDEST_VERSION} to {SCHEMA_VERSION}",
+            place=place,
+            cause="a development version of pipesim recorded it, before the first release",
+            correction="record it again with `pipesim capture`",
+        )
 
 
 def _check_survives(given: TraceMeta, back: TraceMeta, place: str) -> None:
@@ -158,91 +157,32 @@ def _check_survives(given: TraceMeta, back: TraceMeta, place: str) -> None:
             )
 
 
-def _trace_meta(top: _Fields) -> TraceMeta:
-    return TraceMeta(
-        source=top.text("source"),
-        protocol=top.text("protocol"),
-        params=top.counts("params"),
-        grid=top.integer("grid"),
-        device=_device(top.record("device", [f.name for f in fields(Device)])),
-        agents=tuple(_agent(entry) for entry in top.records("agents", [f.name for f in fields(AgentInfo)])),
-        barriers=tuple(_barrier(entry) for entry in top.records("barriers", [f.name for f in fields(BarrierGroup)])),
-        sites=tuple(_site(entry) for entry in top.records("sites", [f.name for f in fields(Site)])),
-        ctas=tuple(_cta(entry) for entry in top.records("ctas", [f.name for f in fields(CtaInfo)])),
-        runs=tuple(_run(entry) for entry in top.records("runs", [f.name for f in fields(Run)])),
-        clock=top.text("clock"),
-        status=_ending(top),
-        wrong_tiles=top.integer("wrong_tiles"),
-        kernel_hash=top.text("kernel_hash"),
-        options=top.texts("options"),
-        record_bytes=top.integer("record_bytes"),
-        recorded_at=top.text("recorded_at"),
-        window=top.integers("window"),
-        fault=top.text("fault"),
-        memory=top.text("memory"),
-        schema=top.integer("schema"),
-        extra=cast("dict[str, Any]", top.value("extra", dict)),
-    )
+def _read(kind: type[_Part], entry: _Fields) -> _Part:
+    """A dataclass of the schema from the object that has its fields, each of the type that the class gives it."""
+    return kind(**{name: _value(entry, name, hint) for name, hint in _hints(cast("Any", kind)).items()})
 
 
-def _ending(top: _Fields) -> Ending:
-    status = top.text("status")
-    if status not in set(Ending):
-        top.fail("status", f"is {brief(status)}, which is none of {', '.join(Ending)}")
-    return Ending(status)
+@cache
+def _hints(kind: type) -> dict[str, Any]:
+    return get_type_hints(kind)
 
 
-def _device(entry: _Fields) -> Device:
-    return Device(
-        name=entry.text("name"),
-        sms=entry.integer("sms"),
-        capability=entry.text("capability"),
-        driver=entry.text("driver"),
-        nvrtc=entry.text("nvrtc"),
-        sm_khz=entry.integer("sm_khz"),
-        globaltimer_step_ns=entry.integer("globaltimer_step_ns"),
-    )
-
-
-def _agent(entry: _Fields) -> AgentInfo:
-    return AgentInfo(entry.text("role"), entry.integer("index"), entry.integer("warp"))
-
-
-def _barrier(entry: _Fields) -> BarrierGroup:
-    return BarrierGroup(entry.text("name"), entry.integer("stages"), entry.integer("count"))
-
-
-def _site(entry: _Fields) -> Site:
-    kind = entry.text("kind")
-    if kind not in EventKind.__members__:
-        entry.fail("kind", f"is {brief(kind)}, which is none of {', '.join(EventKind.__members__)}")
-    awaited = entry.text("awaited")
-    known = {"": None, **{each.value: each for each in Awaited}}
-    if awaited not in known:
-        entry.fail("awaited", f"is {brief(awaited)}, which is none of {', '.join(filter(None, known))}")
-    return Site(entry.text("name"), entry.text("role"), EventKind[kind], entry.text("barrier"), known[awaited])
-
-
-def _cta(entry: _Fields) -> CtaInfo:
-    anchors = entry.records("anchors", [f.name for f in fields(Anchor)])
-    return CtaInfo(
-        cta=entry.integer("cta"),
-        sm=entry.integer("sm"),
-        anchors=tuple(Anchor(a.integer("globaltimer_ns"), a.integer("cycle"), a.integer("error_ps")) for a in anchors),
-        written=entry.integers("written"),
-        dropped=entry.integers("dropped"),
-        passes=entry.integers("passes"),
-        barrier_words=entry.integers("barrier_words"),
-    )
-
-
-def _run(entry: _Fields) -> Run:
-    return Run(
-        traced=cast("bool", entry.value("traced", bool)),
-        repetition=entry.integer("repetition"),
-        cycles=entry.integers("cycles"),
-        period_millicycles=entry.integers("period_millicycles"),
-    )
+def _value(entry: _Fields, name: str, hint: Any) -> Any:
+    """The value of a field of this type."""
+    if hint in (int, str, bool):
+        return entry.value(name, hint)
+    if hint in _WORDS:
+        return entry.among(name, _WORDS[hint])
+    if hint == dict[str, int]:
+        return entry.counts(name)
+    if hint == dict[str, Any]:
+        return entry.value(name, dict)
+    if get_origin(hint) is not tuple:
+        return _read(hint, entry.record(name, list(_hints(hint))))
+    member = get_args(hint)[0]
+    if member in (int, str):
+        return tuple(entry.list_of(name, member))
+    return tuple(_read(member, each) for each in entry.records(name, list(_hints(member))))
 
 
 @dataclass(frozen=True)
@@ -259,7 +199,7 @@ class _Fields:
             place=self.place, cause=DAMAGED, correction=RECOPY,
         )  # fmt: skip
 
-    def known(self, names: tuple[str, ...] | list[str]) -> None:
+    def known(self, names: Sequence[str]) -> None:
         for name in sorted(set(self.entries) - set(names)):
             self.fail(name, "is not part of this schema version")
 
@@ -275,29 +215,30 @@ class _Fields:
     def text(self, name: str) -> str:
         return cast("str", self.value(name, str))
 
-    def integers(self, name: str) -> tuple[int, ...]:
-        return tuple(cast("list[int]", self._all(name, int)))
-
-    def texts(self, name: str) -> tuple[str, ...]:
-        return tuple(cast("list[str]", self._all(name, str)))
+    def among(self, name: str, words: Mapping[str, Any]) -> Any:
+        """What one of these words stands for."""
+        word = self.text(name)
+        if word not in words:
+            self.fail(name, f"is {brief(word)}, which is none of {', '.join(filter(None, words))}")
+        return words[word]
 
     def counts(self, name: str) -> dict[str, int]:
         entry = _Fields(cast("dict[str, Any]", self.value(name, dict)), f"{self.path}{name}.", self.place)
         return {key: entry.integer(key) for key in entry.entries}
 
-    def record(self, name: str, known: tuple[str, ...] | list[str]) -> _Fields:
+    def record(self, name: str, known: Sequence[str]) -> _Fields:
         entry = _Fields(cast("dict[str, Any]", self.value(name, dict)), f"{self.path}{name}.", self.place)
         entry.known(known)
         return entry
 
-    def records(self, name: str, known: list[str]) -> list[_Fields]:
-        entries = cast("list[dict[str, Any]]", self._all(name, dict))
+    def records(self, name: str, known: Sequence[str]) -> list[_Fields]:
+        entries = cast("list[dict[str, Any]]", self.list_of(name, dict))
         found = [_Fields(entry, f"{self.path}{name}[{i}].", self.place) for i, entry in enumerate(entries)]
         for entry in found:
             entry.known(known)
         return found
 
-    def _all(self, name: str, kind: type) -> list[Any]:
+    def list_of(self, name: str, kind: type) -> list[Any]:
         values = cast("list[Any]", self.value(name, list))
         for i, value in enumerate(values):
             self._expect(f"{name}[{i}]", value, kind)

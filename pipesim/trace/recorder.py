@@ -170,16 +170,3 @@ def _counted(places: Column) -> Column:
     passes = np.empty(len(places), dtype=np.int64)
     passes[order] = np.arange(len(places)) - np.repeat(starts, counts)
     return passes
-
-
-def _passes(cta: Column, agent: Column, site: Column) -> Column:
-    """For each event how many events of the same agent and site stand before it."""
-    if not len(site):
-        return np.zeros(0, dtype=np.int64)
-    order = np.lexsort((site, agent, cta))  # stable: the events of a place stay in order
-    keys = np.stack([cta, agent, site])[:, order]
-    starts = np.flatnonzero(np.concatenate([[True], (keys[:, 1:] != keys[:, :-1]).any(axis=0)]))
-    counts = np.diff(np.concatenate([starts, [len(site)]]))
-    passes = np.empty(len(site), dtype=np.int64)
-    passes[order] = np.arange(len(site)) - np.repeat(starts, counts)
-    return passes

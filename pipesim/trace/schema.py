@@ -28,9 +28,8 @@ import numpy.typing as npt
 from pipesim.model.awaited import Awaited
 from pipesim.model.ending import Ending
 
-#: 2 added ``window``, ``fault``, ``memory`` and, to each CTA, ``passes`` and ``barrier_words``; 3 added ``awaited`` to
-#: each site; 4 the kinds in OPTIONAL. A file of an earlier version is read with their defaults.
-SCHEMA_VERSION = 4
+#: 3 added ``awaited`` to each site; 4 the kinds in OPTIONAL. A file of version 2 or 3 is read with their defaults.
+SCHEMA_VERSION, OLDEST_VERSION = 4, 2
 
 #: In ``extra`` of a trace whose names are those of a program that was read from a file: the kind of that file.
 READ_FROM = "read_from"
@@ -104,7 +103,7 @@ class Site:
     """One place in a role's code that records: its role, kind and barrier group ("" where it touches none).
 
     Of a kind in ON_NAMED_BARRIER or ON_GROUPS ``barrier`` is the number of the named barrier, or the engine.
-    ``awaited`` is what a wait or a try is for, None where that is not known (:mod:`pipesim.trace.meaning` derives it):
+    ``awaited`` is what a wait or a try is for, None where that is not known (:mod:`pipesim.trace.activity` derives it):
     a remark about the site, which says nothing of which site it is.
     """
 

@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from pipesim.errors import ParameterError
 from pipesim.model.ending import Ending
-from pipesim.trace.meaning import WAITS_FROM
+from pipesim.trace.activity import WAITS_FROM
 from pipesim.trace.schema import CtaInfo, EventKind, Events, Trace, TraceMeta
 
 _OPEN = (*WAITS_FROM, EventKind.WORK_BEGIN)  # an event of the same agent ends what they begin

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pipesim.conform.diagnose.random_schedule import RandomSchedule
+from pipesim.conform.diagnose.outcomes import RandomSchedule
 from pipesim.conform.replay.conformance import conform
 from pipesim.conform.result import Conformance, Divergence, TraceVerdict
 from pipesim.model.ending import Ending

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from pipesim.conform.assumed import AssumedKind, assumed_of
+from pipesim.conform.times import AssumedKind, assumed_of
 from pipesim.lang.protocol import Protocol
 from pipesim.lang.warp import Warp
 from pipesim.model.ops import Engine

@@ -10,7 +10,7 @@ import pytest
 from pipesim.answers.run import run
 from pipesim.answers.steady_state import inner_period, why_no_bound, why_no_period
 from pipesim.answers.views.run import NoBound, NoPeriod
-from pipesim.conform.time_spent import engines_busy, time_spent, without_optional
+from pipesim.conform.timing import engines_busy, time_spent, without_optional
 from pipesim.model.ops import Space
 from pipesim.model.program import Program
 from pipesim.protocols.catalog import BUILT_IN

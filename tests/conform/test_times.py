@@ -9,9 +9,8 @@ from typing import Any
 import pytest
 
 from pipesim.conform.agreement import Agreement, agreement_of
-from pipesim.conform.assumed import Assumed, AssumedKind
 from pipesim.conform.compare import compare, times_of
-from pipesim.conform.times import PERIOD, WHOLE_RUN, NoTime, TimeComparison, TimeVerdict
+from pipesim.conform.times import PERIOD, WHOLE_RUN, Assumed, AssumedKind, NoTime, TimeComparison, TimeVerdict
 from pipesim.model.ending import Ending
 from pipesim.model.ops import Op
 from pipesim.model.program import Program

@@ -12,7 +12,8 @@ import pytest
 from pipesim.conform.compare import compare
 from pipesim.conform.result import Figure, Share, SiteTiming, Spread
 from pipesim.conform.steady import one_cta, read
-from pipesim.conform.timing import PeriodPair, compare_timing, median_period, noise_millicycles
+from pipesim.conform.timing import PeriodPair, compare_timing, median_period, noise_millicycles, time_spent
+from pipesim.model.program import ALL_LANES, Agent, Program
 from pipesim.timed.profile import load_profile
 from pipesim.trace.recorder import EventBuffer
 from pipesim.trace.schema import AgentInfo, BarrierGroup, Device, EventKind, Run, Site, Trace, TraceMeta
@@ -32,6 +33,13 @@ SITES = (
     Site("use_work_end", "use", EventKind.WORK_END),
     Site("use_arrive_empty", "use", EventKind.ARRIVE, "empty"),
 )
+
+
+#: Of its operations nothing is known.
+WARPS = Program(
+    "by_hand", {}, (Agent(0, 0, ALL_LANES, "load", 0), Agent(0, 1, ALL_LANES, "use", 0)), (), (), (),
+    code=((), ()), lines=((), ()), sources=("",),
+)  # fmt: skip
 
 
 def by_hand(tiles: int = 10, *, late: int = 0, slow: int = 0, runs: tuple[Run, ...] = ()) -> Trace:
@@ -66,7 +74,7 @@ def test_reading_a_trace() -> None:
     assert reading.sites["use", EventKind.WAIT_RETURN, "full"] == Spread(10, 10)
     assert reading.sites["use", EventKind.ARRIVE, "empty"] == Spread(20, 20)
     assert len(reading.sites) == 8
-    assert reading.shares == {
+    assert time_spent(WARPS, by_hand()) == {
         ("load", "waiting for empty"): 108,  # 100 of 930
         ("load", "everything else"): 892,
         ("use", "waiting for full"): 209,  # 205 of 980
@@ -107,8 +115,8 @@ def test_an_empty_trace_has_no_reading() -> None:
     empty = by_hand(0)
     assert read(empty) is None
     assert len(one_cta(empty)) == 0
-    assert compare_timing(by_hand(), empty, NOTHING) is None
-    assert compare_timing(empty, by_hand(), NOTHING) is None
+    assert compare_timing(by_hand(), empty, NOTHING, WARPS) is None
+    assert compare_timing(empty, by_hand(), NOTHING, WARPS) is None
 
 
 def test_an_agent_that_did_nothing_is_passed_over() -> None:
@@ -151,7 +159,7 @@ def test_periods_of_the_runs() -> None:
 def test_two_traces_in_figures() -> None:
     simulated, measured = by_hand(slow=2), by_hand(runs=RUNS)
     pairs = {False: PeriodPair(90_000, 95_000), True: PeriodPair(91_000, 102_000)}
-    timing = compare_timing(simulated, measured, pairs)
+    timing = compare_timing(simulated, measured, pairs, WARPS)
     assert timing is not None
     assert timing.figures == (
         Figure("period", 90_000, 95_000, 97_000, 2_500),
@@ -166,13 +174,15 @@ def test_two_traces_in_figures() -> None:
 
 
 def test_without_runs_the_events_give_the_traced_period() -> None:
-    timing = compare_timing(by_hand(slow=2), by_hand(), {False: PeriodPair(None, None), True: PeriodPair(1, 102_000)})
+    timing = compare_timing(
+        by_hand(slow=2), by_hand(), {False: PeriodPair(None, None), True: PeriodPair(1, 102_000)}, WARPS
+    )
     assert timing is not None
     assert timing.figures[:2] == (Figure("period", None, None, None), Figure("period, traced", 1, 102_000, 100_000))
 
 
 def test_two_traces_site_by_site_and_share_by_share() -> None:
-    timing = compare_timing(by_hand(late=40), by_hand(), NOTHING)
+    timing = compare_timing(by_hand(late=40), by_hand(), NOTHING, WARPS)
     assert timing is not None
     assert len(timing.sites) == 8
     assert timing.sites[4] == SiteTiming("use", "wait_return", "full", Spread(10, 10), Spread(10, 10))
@@ -192,23 +202,23 @@ def test_two_traces_site_by_site_and_share_by_share() -> None:
     ],
 )
 def test_events_against_each_other(late: int, slow: int, bias: int, spread: int) -> None:
-    timing = compare_timing(by_hand(late=late, slow=slow), by_hand(), NOTHING)
+    timing = compare_timing(by_hand(late=late, slow=slow), by_hand(), NOTHING, WARPS)
     assert timing is not None
     assert (timing.matched, timing.bias_cycles, timing.spread_cycles) == (80, bias, spread)
 
 
 def test_events_that_only_one_has_are_not_matched() -> None:
-    short = compare_timing(by_hand(4), by_hand(10), NOTHING)
+    short = compare_timing(by_hand(4), by_hand(10), NOTHING, WARPS)
     assert short is not None
     assert short.matched == 4 * 8
     other = by_hand()
     sites = tuple(replace(s, barrier="other") if s.barrier == "full" else s for s in SITES)
     renamed = Trace(replace(other.meta, sites=sites), other.events)
-    strange = compare_timing(by_hand(), renamed, NOTHING)
+    strange = compare_timing(by_hand(), renamed, NOTHING, WARPS)
     assert strange is not None
     assert strange.matched == 80 - 3 * 10
     nobody = Trace(replace(other.meta, sites=tuple(replace(s, role="x") for s in SITES)), other.events)
-    none = compare_timing(by_hand(), nobody, NOTHING)
+    none = compare_timing(by_hand(), nobody, NOTHING, WARPS)
     assert none is not None
     assert (none.matched, none.bias_cycles, none.spread_cycles) == (0, 0, 0)
 
@@ -220,7 +230,7 @@ def test_a_trace_in_which_the_sites_have_other_numbers() -> None:
         replace(trace.meta, sites=tuple(SITES[n] for n in order)),
         replace(trace.events, site=np.array([order.index(n) for n in trace.events.site], dtype=np.int64)),
     )
-    timing = compare_timing(trace, shuffled, NOTHING)
+    timing = compare_timing(trace, shuffled, NOTHING, WARPS)
     assert timing is not None
     assert (timing.matched, timing.bias_cycles, timing.spread_cycles) == (80, 0, 0)
 

@@ -8,7 +8,7 @@ import pytest
 
 from pipesim import Protocol, Warp, find
 from pipesim.answers.check import check as answer
-from pipesim.conform.diagnose.random_schedule import random_schedule
+from pipesim.conform.diagnose.outcomes import random_schedule
 from pipesim.errors import ConfigurationError, ProtocolError
 from pipesim.model.ending import Ending
 from pipesim.model.finding import Deadlock, Verdict

@@ -10,7 +10,7 @@ import pytest
 from pipesim.answers.compare import compare_kernel
 from pipesim.conform.agreement import Agreement
 from pipesim.conform.recorded_kernel import recorded_kernel
-from pipesim.conform.replay.latency_floor import ReleasePath, floors_for_ptx
+from pipesim.conform.replay.latency_floor import ReleasePath, floors_for
 from pipesim.conform.result import DivergenceKind
 from pipesim.errors import EvidenceError
 from pipesim.model.ending import Ending
@@ -76,7 +76,7 @@ def test_a_wait_that_returns_before_its_arrival_is_a_divergence() -> None:
 def test_a_wait_that_returns_sooner_than_an_arrive_takes_is_refused(name: str) -> None:
     """The return that came soonest after its arrive, moved: 1 cycle inside the bound and all conforms, 1 beyond not."""
     trace, read = read_trace(FOLDER / f"gluon-{name}.parquet"), read_kernel(FOLDER / f"gluon-{name}.ptx")
-    kernel, floors = recorded_kernel(read.program, read.places, trace), floors_for_ptx("NVIDIA H200")
+    kernel, floors = recorded_kernel(read.program, read.places, trace), floors_for("NVIDIA H200", by_ptx=True)
     assert floors is not None
     returns = tight_returns(kernel.program, kernel.trace, floors, kernel.sites)
     soonest = next(each for each in returns if each.path is ReleasePath.ARRIVE)

@@ -11,6 +11,7 @@ from pipesim.answers.views.heading import Heading
 from pipesim.answers.views.run import RunReport, SimulationLine
 from pipesim.conform.diagnose.examined import Standing
 from pipesim.conform.steady import read
+from pipesim.conform.timing import time_spent
 from pipesim.lang.protocol import Protocol
 from pipesim.lang.warp import Warp
 from pipesim.model.finding import Blocked, Deadlock, FaultKind, FaultReport, Supplier
@@ -32,7 +33,7 @@ def report_of(protocol: Protocol, params: dict[str, int], **limits: Any) -> tupl
         "h100", done.profile.device, 0.25, reading.period_millicycles if reading else None, "", done.outcome
     )
     heading = Heading(protocol.name, params, done.program.grid, tuple((r.name, r.warps) for r in protocol.roles))
-    shares = reading.shares if reading else {}
+    shares = time_spent(done.program, done.trace)
     return done, RunReport(heading, line, done.cycles, done.steps, shares, done.trace, done.deadlock)
 
 

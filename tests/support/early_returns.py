@@ -8,8 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pipesim.conform.replay.clusters import as_clusters, own_rows
-from pipesim.conform.replay.conformance import release_times
+from pipesim.conform.replay.conformance import as_clusters, own_rows, release_times
 from pipesim.conform.replay.latency_floor import LatencyFloors, ReleasePath
 from pipesim.model.program import Program
 from pipesim.trace.schema import EventKind, SiteKey, Trace

@@ -39,7 +39,6 @@ from pipesim.answers.views.sweep import (
 from pipesim.answers.views.trace import CAPTURED_NOW, CompareReport, PairReport, PairSide, TraceComparison
 from pipesim.answers.views.verify import VerifyReport
 from pipesim.conform.agreement import Agreement, Reason, ReasonKind
-from pipesim.conform.assumed import Assumed, AssumedKind
 from pipesim.conform.bottleneck import Bottleneck, LimitKind
 from pipesim.conform.diagnose.edits import Edit, EditKind
 from pipesim.conform.diagnose.examined import Autopsy, Diagnosis, Examination, Explanation, LaunchOutcome, Standing
@@ -69,7 +68,7 @@ from pipesim.conform.result import (
     Timing,
     TraceVerdict,
 )
-from pipesim.conform.times import PERIOD, WHOLE_RUN, NoTime, TimeComparison, TimeVerdict
+from pipesim.conform.times import PERIOD, WHOLE_RUN, Assumed, AssumedKind, NoTime, TimeComparison, TimeVerdict
 from pipesim.explain.anatomy.read import anatomy
 from pipesim.model.barrier_word import BarrierWord
 from pipesim.model.ending import Ending

@@ -13,9 +13,9 @@ from pipesim.model.awaited import Awaited, awaited
 from pipesim.model.program import Program
 from pipesim.protocols.broken.ring import right_ring
 from pipesim.targets import find
+from pipesim.trace.activity import awaited_by_site, known_from, waited_groups
 from pipesim.trace.files import read_trace
 from pipesim.trace.library import stored_traces, trace_folder
-from pipesim.trace.meaning import awaited_by_site, known_from, waited_groups
 from pipesim.trace.schema import EventKind, Trace
 from pipesim.trace.sites import site_table
 from tests.support.paths import TRACES

@@ -16,8 +16,8 @@ import numpy as np
 from pipesim.conform.diagnose.examined import Autopsy, Standing
 from pipesim.conform.diagnose.forgiving import replay_forgiving
 from pipesim.conform.replay.align import Aligned
-from pipesim.conform.replay.barrier_words import word_left, words_read
 from pipesim.conform.replay.conformance import events_of
+from pipesim.conform.replay.divergence import word_left, words_read
 from pipesim.conform.replay.follow_records import Replayed
 from pipesim.explain.blocked import explain, in_flight, waiting
 from pipesim.explain.faults import report_fault

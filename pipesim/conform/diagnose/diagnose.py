@@ -13,15 +13,17 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import count, islice
 
+from pipesim.conform.diagnose.autopsy import autopsy
 from pipesim.conform.diagnose.code_edits import CodeEdit, code_edits, in_place, includes, places_of
 from pipesim.conform.diagnose.code_edits import apply as apply_to_code
 from pipesim.conform.diagnose.code_edits import describe as describe_code
 from pipesim.conform.diagnose.code_edits import named as named_barriers
 from pipesim.conform.diagnose.edits import Change, Edit, apply, changed, describe, edits, parse_fault
-from pipesim.conform.diagnose.examined import Diagnosis, Explanation
+from pipesim.conform.diagnose.examined import Autopsy, Diagnosis, Examination, Explanation, LaunchOutcome
 from pipesim.conform.diagnose.forgiving import Explained, explain_with
+from pipesim.conform.diagnose.outcomes import observed, outcomes
 from pipesim.conform.replay.align import Aligned, Alignments
-from pipesim.conform.replay.conformance import align_cta, events_of, recorded_ctas
+from pipesim.conform.replay.conformance import align_cta, as_clusters, events_of, recorded_ctas
 from pipesim.conform.result import Conformance, DivergenceKind, TraceVerdict
 from pipesim.errors import PipesimError
 from pipesim.explain.faults import report_faults
@@ -255,3 +257,40 @@ def _records(book: SiteBook, agent: int, code: tuple[Operation, ...], start: int
             yield from book.records(op)
     while True:
         yield None
+
+
+_SCHEDULES = 32  #: tried to see how the explaining protocol can end
+
+
+def examine(program: Program, trace: Trace, found: Conformance) -> Examination | None:
+    """Everything about a trace that leaves its protocol was made wrong or held wrong data; None for any other."""
+    if found.divergence is None and not trace.meta.fault and not trace.meta.wrong_tiles:
+        return None
+    trace = as_clusters(program, trace)
+    diagnosis = diagnose(program, trace, found)
+    outcome = None if trace.meta.status == Ending.UNKNOWN else observed(trace)
+    possible: set[LaunchOutcome] = set()
+    if diagnosis is not None and diagnosis.explanations:
+        possible = set(outcomes(edited(program, diagnosis.explanations[0].edit), None, _SCHEDULES))
+        possible |= {outcome} if outcome else set()
+    ways = tuple(each for each in LaunchOutcome if each in possible)
+    explained = diagnosis.explanations[0].edit if diagnosis is not None and diagnosis.explanations else None
+    really = program
+    if isinstance(explained, CodeEdit):
+        really = in_place(program, explained)
+    elif explained is not None:
+        really = program = edited(program, explained)  # its records are those of the operations that are left
+    return Examination(outcome, diagnosis, ways, _opened(really, program, trace, found))
+
+
+def _opened(program: Program, meant: Program, trace: Trace, found: Conformance) -> Autopsy | None:
+    """The autopsy of the CTA where it shows: the one that diverges, or the first in which somebody waits.
+
+    ``program``: what the kernel does, as far as is known; ``meant``: its protocol.
+    """
+    if trace.meta.status in (Ending.FINISHED, Ending.UNKNOWN):
+        return None
+    first = [found.divergence.cta] if found.divergence else []
+    opened = [autopsy(trace, cta, program, meant) for cta in dict.fromkeys([*first, *recorded_ctas(trace)])]
+    present = [a for a in opened if a is not None]
+    return next((a for a in present if a.waiting or a.trap), next(iter(present), None))

@@ -12,7 +12,7 @@ from pipesim.conform.pair.lanes import PASS, AgentEvents, Entry, Key, Matched, N
 from pipesim.conform.pair.result import Behaviour, Difference, DifferenceKind, EventPair, Pair, Surplus
 from pipesim.conform.pair.settings import outcomes, settings
 from pipesim.conform.pair.timing import pair_timing
-from pipesim.conform.replay.align import describe_event
+from pipesim.conform.replay.divergence import describe_event
 from pipesim.conform.result import TraceVerdict
 from pipesim.model.ending import Ending
 from pipesim.trace.schema import EventKind, Trace, TraceMeta

@@ -14,7 +14,7 @@ from pipesim.conform.pair.settings import clocks_differ, pays_for_recording, rec
 from pipesim.conform.steady import read
 from pipesim.conform.timing import median_period, noise_millicycles
 from pipesim.model.ending import Ending
-from pipesim.trace.meaning import WAITS_FROM, waited_words
+from pipesim.trace.activity import WAITS_FROM, waited_words
 from pipesim.trace.schema import EventKind, Run, Trace, TraceMeta
 from pipesim.trace.steady import steady_window
 

@@ -1,24 +1,119 @@
-"""Which event belongs to which operation: the part of conformance that needs no clock. Linear in the trace."""
+"""Which event belongs to which operation: the part of conformance that needs no clock. Linear in the trace.
+
+How often an agent passed each of its sites decides which of its operations a recorder with a window kept.
+"""
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
+from enum import Enum
 from operator import le
 from typing import NamedTuple
 
 import numpy as np
 
-from pipesim.conform.replay.passes import Passes, Place, Sight
 from pipesim.conform.result import DivergenceKind
 from pipesim.errors import EvidenceError
 from pipesim.model.groups import ON_ANSWERS, TRIES
 from pipesim.model.ops import Op, Operation
 from pipesim.model.positions import ANSWER, JUMP_REGISTER, SKIP, VALUE
 from pipesim.model.program import Program
-from pipesim.trace.schema import EventKind, Events, Trace, numbers
+from pipesim.trace.schema import Events, Trace, numbers
 from pipesim.trace.sites import Record, SiteTable
+
+EVERY = 1 << 62  #: the end of a window that never ends
+
+
+@dataclass(frozen=True)
+class Sight:
+    """What can be seen of one agent: the iterations ``first`` to ``end - 1``.
+
+    ``lost``: records of it at the end of these were dropped. ``reached``: the iteration that it had not completed when
+    the kernel was stopped, EVERY if it was not stopped or that is unknown.
+    """
+
+    first: int = 0
+    end: int = EVERY
+    lost: bool = False
+    reached: int = EVERY
+
+
+class Place(Enum):
+    """Where the next pass of a site lies."""
+
+    HIDDEN = "before or after the window"
+    SEEN = "inside the window"
+    EITHER = "inside the window, or before it: a try_wait before the window may have made a wait unnecessary"
+
+
+class Passes:
+    """Counts passes, as a range where an unrecorded try may have spared one. From the window on the count is exact.
+
+    A pass inside the window leaves a record. So one that left none, while the count may be below the window, was below
+    it: neither bound then rises above the window's first iteration.
+    """
+
+    def __init__(self, sight: Sight) -> None:
+        self._sight = sight
+        self._least: dict[int, int] = {}
+        self._most: dict[int, int] = {}
+        self._spared: dict[int, int] = {}  # passes after what was seen that a try may have spared
+        self._blind = False
+
+    def place(self, site: int) -> Place:
+        """Where the next pass of ``site`` lies."""
+        if self._least.get(site, 0) >= self._sight.first:
+            return Place.SEEN if self._least.get(site, 0) < self._sight.end else Place.HIDDEN
+        return Place.HIDDEN if self._most.get(site, 0) < self._sight.first else Place.EITHER
+
+    def least(self, site: int) -> int:
+        """Passes of ``site`` that happened for certain."""
+        return self._least.get(site, 0)
+
+    def iteration(self, site: int) -> int:
+        """What a record of the next pass of ``site`` must say, if there is one."""
+        return max(self._least.get(site, 0), self._sight.first)
+
+    def seen(self, site: int) -> None:
+        """A pass was recorded."""
+        self._least[site] = self._most[site] = self.iteration(site) + 1
+
+    @property
+    def exact(self) -> bool:
+        """True if every pass leaves a record: then :attr:`counts` say all."""
+        return self._sight.first == 0 and self._sight.end == EVERY and not self._blind
+
+    @property
+    def counts(self) -> dict[int, int]:
+        """The passes of each site, where they are exact."""
+        return dict(self._least)
+
+    def count(self, counts: dict[int, int]) -> None:
+        """The passes are so many now, all of them recorded."""
+        self._least, self._most = dict(counts), dict(counts)
+
+    def lose(self) -> None:
+        """From here on nothing is seen, inside the window or not."""
+        self._blind = True
+
+    def unseen(self, site: int, *, certain: bool) -> None:
+        """An operation with this site left no record; ``certain`` unless it may have been skipped."""
+        first, least, most = self._sight.first, self._least.get(site, 0), self._most.get(site, 0)
+        if least < first:
+            self._least[site] = least + certain
+            self._most[site] = min(most + 1, first)
+            return
+        self._least[site] = self._most[site] = least + certain
+        if not certain and (self._blind or least >= self._sight.end):
+            self._spared[site] = self._spared.get(site, 0) + 1
+
+    @property
+    def iterations(self) -> tuple[int, int]:
+        """Passes of the site that was passed most often: for certain, and at most."""
+        most = (number + self._spared.get(site, 0) for site, number in self._most.items())
+        return max(self._least.values(), default=0), max(most, default=0)
 
 
 @dataclass(frozen=True)
@@ -309,62 +404,3 @@ class _Walk:
             and events.iteration[at] == self._passes.iteration(record.site)
             and (events.value[at] in (0, 1) if record.value < 0 else events.value[at] == record.value)
         )
-
-
-def describe_event(trace: Trace, row: int, events: Events) -> str:
-    """An event in words: ``wait full[1] parity 0 return``."""
-    site = trace.meta.sites[int(events.site[row])]
-    return _words(site.kind, site.barrier, int(events.stage[row]), int(events.parity[row]), int(events.value[row]))
-
-
-def describe_record(table: SiteTable, record: Record) -> str:
-    """What the model expects, in the same words."""
-    site = table.sites[record.site]
-    return _words(site.kind, site.barrier, record.stage, record.parity, record.value)
-
-
-def _words(kind: EventKind, barrier: str, stage: int, parity: int, value: int) -> str:
-    place = f"{barrier}[{stage}]"
-    match kind:
-        case EventKind.WAIT_ENTER:
-            return f"wait {place} parity {parity}"
-        case EventKind.WAIT_RETURN:
-            return f"wait {place} parity {parity} returns"
-        case EventKind.ARRIVE:
-            return f"arrive {place}" + (f" ×{value}" if value != 1 else "")
-        case EventKind.EXPECT:
-            return f"expect {place} {value:,} bytes"
-        case EventKind.COPY:
-            return f"copy {value:,} bytes → {place}"
-        case EventKind.TRY:
-            how = f"parity {parity}" if parity >= 0 else "by state"
-            return f"try {place} {how}" + ("" if value < 0 else ": true" if value else ": false")
-        case EventKind.WORK_BEGIN:
-            return "work begins"
-        case EventKind.WORK_END:
-            return "work ends"
-        case _:
-            return _optional_words(kind, barrier, place, value)
-
-
-def _optional_words(kind: EventKind, barrier: str, place: str, value: int) -> str:
-    """The same of an event that not all traces have."""
-    match kind:
-        case EventKind.CP_ASYNC_ARRIVE:
-            return f"cp.async arrive {place}" + (f" ×{value}" if value != 1 else "")
-        case EventKind.BAR_ARRIVE:
-            return f"arrive named barrier {barrier}, {value:,} threads"
-        case EventKind.BAR_ENTER:
-            return f"sync named barrier {barrier}, {value:,} threads"
-        case EventKind.BAR_RETURN:
-            return f"sync named barrier {barrier}, {value:,} threads, returns"
-        case EventKind.COMMIT:
-            return f"commit to {place}"
-        case EventKind.GROUP_COMMIT:
-            return f"commit {barrier} group"
-        case EventKind.GROUP_ENTER:
-            return f"wait for {barrier} groups, {value} may be open"
-        case EventKind.GROUP_RETURN:
-            return f"wait for {barrier} groups, {value} may be open, returns"
-        case _:
-            raise AssertionError(f"{kind.name} is in every trace")

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 
-from pipesim.conform.replay.align import Mismatch, describe_event, describe_record
-from pipesim.conform.replay.barrier_words import WordPair, word_words
+from pipesim.conform.replay.align import Mismatch
 from pipesim.conform.replay.latency_floor import ReleasePath
 from pipesim.conform.replay.releases import Release, TooSoon
 from pipesim.conform.result import ComparedEvent, Divergence, DivergenceKind, EarlyReturn
 from pipesim.explain.blocked import explain
-from pipesim.model.barrier import phase_wanted
+from pipesim.model.barrier import LIVE, BarrierState, phase_wanted
+from pipesim.model.barrier_word import BarrierWord, decode_word
 from pipesim.model.ending import Ending
 from pipesim.model.finding import Fault
 from pipesim.model.groups import PARITY_WAITS, TRIES
@@ -21,8 +22,51 @@ from pipesim.model.machine import State
 from pipesim.model.moves import held_up
 from pipesim.model.ops import Op, operand
 from pipesim.model.program import Program
-from pipesim.trace.schema import EventKind, Events, Trace
-from pipesim.trace.sites import SiteTable
+from pipesim.trace.schema import EventKind, Events, Trace, TraceMeta
+from pipesim.trace.sites import Record, SiteTable
+
+
+class WordPair(NamedTuple):
+    """One barrier: its name, the word that was read, and what the machine leaves."""
+
+    name: str
+    read: BarrierWord
+    model: BarrierWord
+
+
+def words_read(meta: TraceMeta, cta: int) -> dict[tuple[str, int], BarrierWord]:
+    """What the words of a CTA's barriers said, by name and stage; {} if they were not read."""
+    return {key[1:]: word for key, word in _all_words(meta, cta).items() if not key[0]}
+
+
+def _all_words(meta: TraceMeta, cta: int) -> dict[tuple[int, str, int], BarrierWord]:
+    """The same of all CTAs of the cluster that stands under this number, by rank, name and stage."""
+    words = next((header.barrier_words for header in meta.ctas if header.cta == cta), ())
+    order = [(group.name, stage) for group in meta.barriers for stage in range(group.stages)]
+    ranks = -(-len(words) // len(order)) if order else 0
+    keys = ((rank, *key) for rank in range(ranks) for key in order)
+    return dict(zip(keys, map(decode_word, words), strict=False))
+
+
+def word_left(barrier: BarrierState) -> BarrierWord:
+    """What the word says that the hardware leaves of this barrier."""
+    return BarrierWord(barrier.expected, barrier.pending, barrier.tx, barrier.done & 1)
+
+
+def words_beside(program: Program, state: State, meta: TraceMeta, cta: int) -> list[WordPair]:
+    """The barriers of a CTA, or of all CTAs of a cluster, that were read and are live in ``state``."""
+    read = _all_words(meta, cta)
+    return [
+        WordPair(program.barrier_name(n), read[key], word_left(state.barriers[n]))
+        for n, barrier in enumerate(program.barriers)
+        if (key := (barrier.cta, barrier.name, barrier.stage)) in read and state.barriers[n].life == LIVE
+    ]
+
+
+def word_words(word: BarrierWord) -> str:
+    """A word's fields: ``parity 0, 2 of 2 arrivals pending, 0 bytes missing``."""
+    return f"parity {word.parity}, {word.pending:,} of {word.expected:,} arrivals pending, {word.tx:,} bytes missing"
+
 
 _CONTEXT = 4  #: events shown before a divergence
 
@@ -254,3 +298,62 @@ def _operation(release: Release) -> str:
     """A release in words: ``the copy of 16,384 bytes``."""
     words = _OPERATIONS[release.path] if release.path is not None else "the operation"
     return words.format(bytes=f"{release.nbytes:,}")
+
+
+def describe_event(trace: Trace, row: int, events: Events) -> str:
+    """An event in words: ``wait full[1] parity 0 return``."""
+    site = trace.meta.sites[int(events.site[row])]
+    return _words(site.kind, site.barrier, int(events.stage[row]), int(events.parity[row]), int(events.value[row]))
+
+
+def describe_record(table: SiteTable, record: Record) -> str:
+    """What the model expects, in the same words."""
+    site = table.sites[record.site]
+    return _words(site.kind, site.barrier, record.stage, record.parity, record.value)
+
+
+def _words(kind: EventKind, barrier: str, stage: int, parity: int, value: int) -> str:
+    place = f"{barrier}[{stage}]"
+    match kind:
+        case EventKind.WAIT_ENTER:
+            return f"wait {place} parity {parity}"
+        case EventKind.WAIT_RETURN:
+            return f"wait {place} parity {parity} returns"
+        case EventKind.ARRIVE:
+            return f"arrive {place}" + (f" ×{value}" if value != 1 else "")
+        case EventKind.EXPECT:
+            return f"expect {place} {value:,} bytes"
+        case EventKind.COPY:
+            return f"copy {value:,} bytes → {place}"
+        case EventKind.TRY:
+            how = f"parity {parity}" if parity >= 0 else "by state"
+            return f"try {place} {how}" + ("" if value < 0 else ": true" if value else ": false")
+        case EventKind.WORK_BEGIN:
+            return "work begins"
+        case EventKind.WORK_END:
+            return "work ends"
+        case _:
+            return _optional_words(kind, barrier, place, value)
+
+
+def _optional_words(kind: EventKind, barrier: str, place: str, value: int) -> str:
+    """The same of an event that not all traces have."""
+    match kind:
+        case EventKind.CP_ASYNC_ARRIVE:
+            return f"cp.async arrive {place}" + (f" ×{value}" if value != 1 else "")
+        case EventKind.BAR_ARRIVE:
+            return f"arrive named barrier {barrier}, {value:,} threads"
+        case EventKind.BAR_ENTER:
+            return f"sync named barrier {barrier}, {value:,} threads"
+        case EventKind.BAR_RETURN:
+            return f"sync named barrier {barrier}, {value:,} threads, returns"
+        case EventKind.COMMIT:
+            return f"commit to {place}"
+        case EventKind.GROUP_COMMIT:
+            return f"commit {barrier} group"
+        case EventKind.GROUP_ENTER:
+            return f"wait for {barrier} groups, {value} may be open"
+        case EventKind.GROUP_RETURN:
+            return f"wait for {barrier} groups, {value} may be open, returns"
+        case _:
+            raise AssertionError(f"{kind.name} is in every trace")

@@ -17,7 +17,9 @@ from typing import Literal, NamedTuple
 from pipesim.conform.replay.align import Aligned
 from pipesim.conform.replay.divergence import CtaDivergences
 from pipesim.conform.replay.recorded_agent import (
+    BEFORE,
     EVER,
+    INSIDE,
     PARKED_NOWHERE,
     PASSING,
     recorded_agents,
@@ -25,7 +27,6 @@ from pipesim.conform.replay.recorded_agent import (
     waits_in_order,
 )
 from pipesim.conform.replay.releases import ReplayWatcher
-from pipesim.conform.replay.supply import BEFORE, INSIDE
 from pipesim.conform.result import Divergence
 from pipesim.model import barrier as mbarrier
 from pipesim.model.finding import Fault

@@ -75,19 +75,12 @@ class LatencyFloors:
 
 
 @cache
-def floors_for(device: str) -> LatencyFloors | None:
-    """The bounds of the device of this exact name, None if none were measured."""
-    return _in(FOLDER, device)
+def floors_for(device: str, *, by_ptx: bool = False) -> LatencyFloors | None:
+    """The bounds of the device of this exact name, None if none were measured.
 
-
-@cache
-def floors_for_ptx(device: str) -> LatencyFloors | None:
-    """Those of the device for kernels that were recorded by their PTX."""
-    return _in(PTX_FOLDER, device)
-
-
-def _in(folder: Path, device: str) -> LatencyFloors | None:
-    for path in sorted(folder.glob("*.json")):
+    ``by_ptx``: for kernels that were recorded by their PTX.
+    """
+    for path in sorted((PTX_FOLDER if by_ptx else FOLDER).glob("*.json")):
         floors = parse_floors(FLOORS.read_text(path), str(path))
         if floors.device == device:
             return floors

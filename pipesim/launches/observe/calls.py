@@ -6,7 +6,7 @@ The numbers are those of ``cupti_driver_cbid.h``, which only ever grows; the str
 
 from __future__ import annotations
 
-from ctypes import Structure, c_char_p, c_int, c_size_t, c_uint32, c_uint64, c_void_p
+from ctypes import Structure, c_char_p, c_int, c_size_t, c_uint32, c_void_p
 from typing import Any, ClassVar
 
 _SHAPE: list[tuple[str, Any]] = [
@@ -145,7 +145,6 @@ class FirstTwo(Structure):
     _fields_: ClassVar[Any] = [("first", c_void_p), ("second", c_void_p)]
 
 
-Word = c_uint64  #: a word of the 128 bytes of a tensor map
 PTX_INPUT = 1  #: CU_JIT_INPUT_PTX
 CLUSTER = 4  #: CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION
 
@@ -162,7 +161,6 @@ REPLACE = 699  #: cuTensorMapReplaceAddress
 LINK_ADD = frozenset({363, 382})  #: cuLinkAddData, cuLinkAddData_v2
 LINK_COMPLETE = 365
 INSTANTIATE = frozenset({513, 578, 643, 656, 657})  #: cuGraphInstantiate*: the second argument is the graph
-NODE_UPDATE = frozenset({538, 692})  #: cuGraphExecKernelNodeSetParams: third argument
 ALL = frozenset(
     {
         *LAUNCH,

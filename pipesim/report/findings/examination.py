@@ -12,7 +12,7 @@ from pipesim.conform.diagnose.examined import (
     LaunchOutcome,
     Standing,
 )
-from pipesim.conform.replay.barrier_words import word_words
+from pipesim.conform.replay.divergence import word_words
 from pipesim.model.barrier_word import BarrierWord
 from pipesim.model.ending import TRAPPED, Ending
 from pipesim.model.finding import Deadlock

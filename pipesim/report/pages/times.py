@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from pipesim.answers.views.summary import ProtocolReport
-from pipesim.conform.assumed import Assumed, AssumedKind
-from pipesim.conform.times import PERIOD, TimeComparison, TimeVerdict
+from pipesim.conform.times import PERIOD, Assumed, AssumedKind, TimeComparison, TimeVerdict
 from pipesim.report.sentences.times import WITHIN, assumed_words
 from pipesim.report.text.layout import field
 from pipesim.report.text.words import count, number, signed_percent

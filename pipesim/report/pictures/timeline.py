@@ -19,11 +19,12 @@ from pipesim.trace.activity import (
     Picture,
     Track,
     draw,
+    known_from,
     other_waits,
     picture,
+    waited_groups,
     waits,
 )
-from pipesim.trace.meaning import known_from, waited_groups
 from pipesim.trace.schema import Trace
 
 MOST_AGENTS = 8

@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from typing import assert_never
 
 from pipesim.answers.views.trace import TraceComparison
-from pipesim.conform.assumed import Assumed, AssumedKind
-from pipesim.conform.times import PERIOD, NoTime, TimeComparison, TimeVerdict
+from pipesim.conform.times import PERIOD, Assumed, AssumedKind, NoTime, TimeComparison, TimeVerdict
 from pipesim.report.text.words import count, cycles, number, percent, signed_percent
 from pipesim.timed.stated_error import StatedError
 

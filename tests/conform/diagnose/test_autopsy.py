@@ -14,8 +14,8 @@ from pipesim.conform.agreement import Agreement, Reason, ReasonKind, agreement_o
 from pipesim.conform.diagnose.autopsy import autopsy
 from pipesim.conform.diagnose.edits import Edit, EditKind, apply, edits
 from pipesim.conform.diagnose.examined import Autopsy
-from pipesim.conform.diagnose.random_schedule import RandomSchedule, random_schedule
-from pipesim.conform.replay.clusters import as_clusters
+from pipesim.conform.diagnose.outcomes import RandomSchedule, random_schedule
+from pipesim.conform.replay.conformance import as_clusters
 from pipesim.explain.blocked import explain
 from pipesim.model.barrier_word import BarrierWord, encode_word
 from pipesim.model.ending import Ending

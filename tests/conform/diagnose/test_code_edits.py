@@ -19,9 +19,9 @@ from pipesim.conform.diagnose.code_edits import (
     includes,
     places_of,
 )
-from pipesim.conform.diagnose.examine import examine
+from pipesim.conform.diagnose.diagnose import examine
 from pipesim.conform.diagnose.examined import Examination, LaunchOutcome
-from pipesim.conform.diagnose.random_schedule import random_schedule
+from pipesim.conform.diagnose.outcomes import random_schedule
 from pipesim.conform.replay.conformance import conform
 from pipesim.conform.result import TraceVerdict
 from pipesim.model.ending import Ending

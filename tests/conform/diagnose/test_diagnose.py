@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from pipesim.conform.diagnose.diagnose import diagnose
 from pipesim.conform.diagnose.edits import Edit, EditKind, apply, edits
 from pipesim.conform.diagnose.examined import Diagnosis
-from pipesim.conform.diagnose.random_schedule import random_schedule
+from pipesim.conform.diagnose.outcomes import random_schedule
 from pipesim.conform.replay.conformance import conform
 from pipesim.model.ending import Ending
 from pipesim.model.finding import FaultKind

@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 
 from pipesim.conform.diagnose.edits import Edit, EditKind, apply, edits
 from pipesim.conform.diagnose.examined import LaunchOutcome
-from pipesim.conform.diagnose.outcomes import observed, outcomes
-from pipesim.conform.diagnose.random_schedule import random_schedule
+from pipesim.conform.diagnose.outcomes import observed, outcomes, random_schedule
 from pipesim.errors import EvidenceError
 from pipesim.explain.phases import run_canonically
 from pipesim.model.program import Program

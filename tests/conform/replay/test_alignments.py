@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 
 from pipesim.answers.recorded_program import recorded_program
-from pipesim.conform.replay.align import Alignments, align, site_numbers
+from pipesim.conform.replay.align import Alignments, Sight, align, site_numbers
 from pipesim.conform.replay.conformance import events_of, recorded_ctas
-from pipesim.conform.replay.passes import Sight
 from pipesim.trace.files import read_trace
 from pipesim.trace.schema import Events
 from pipesim.trace.sites import site_table

@@ -7,8 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from pipesim.conform.replay.clusters import all_agents, as_clusters
-from pipesim.conform.replay.conformance import conform
+from pipesim.conform.replay.conformance import all_agents, as_clusters, conform
 from pipesim.conform.result import DivergenceKind, TraceVerdict
 from pipesim.errors import EvidenceError
 from pipesim.model.program import Program

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pipesim.conform.diagnose.examine import examine
+from pipesim.conform.diagnose.diagnose import examine
 from pipesim.conform.replay.conformance import conform
 from pipesim.conform.replay.latency_floor import (
     FOLDER,
@@ -22,7 +22,6 @@ from pipesim.conform.replay.latency_floor import (
     Least,
     ReleasePath,
     floors_for,
-    floors_for_ptx,
     floors_text,
     parse_floors,
 )
@@ -258,7 +257,7 @@ def test_a_stored_document_reads_back_and_says_where_its_numbers_are_from(path: 
     text = path.read_text(encoding="utf-8")
     floors = parse_floors(text, str(path))
     assert floors_text(floors) == text
-    assert (floors_for_ptx if path.parent == PTX_FOLDER else floors_for)(floors.device) == floors
+    assert floors_for(floors.device, by_ptx=path.parent == PTX_FOLDER) == floors
     assert "recordings" in floors.source
     assert all(row.samples > 0 for table in floors.paths.values() for row in table)
     assert {ReleasePath.ARRIVE, ReleasePath.COPY, ReleasePath.COPIES, ReleasePath.MULTICAST} <= set(floors.paths)

@@ -17,8 +17,8 @@ from pipesim.model.program import Program
 from pipesim.targets import find
 from pipesim.timed.engine import simulate
 from pipesim.timed.profile import load_profile
+from pipesim.trace.activity import awaited_by_site
 from pipesim.trace.files import read_trace, write_trace
-from pipesim.trace.meaning import awaited_by_site
 from pipesim.trace.schema import OPTIONAL, EventKind, Trace
 from pipesim.trace.sites import NO_SITES, optional_of, optional_sites, site_table
 from tests.support.paths import EXAMPLES

@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 from pipesim.conform.replay import align
-from pipesim.conform.replay.align import Aligned, Alignments
-from pipesim.conform.replay.passes import EVERY, Sight
+from pipesim.conform.replay.align import EVERY, Aligned, Alignments, Sight
 from pipesim.targets import find
 from pipesim.timed.engine import simulate
 from pipesim.timed.profile import load_profile

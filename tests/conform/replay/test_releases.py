@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 
 from pipesim.conform.replay import conformance
-from pipesim.conform.replay.clusters import all_agents
-from pipesim.conform.replay.conformance import conform, release_times
+from pipesim.conform.replay.conformance import all_agents, conform, release_times
 from pipesim.conform.replay.latency_floor import LatencyFloors, Least, ReleasePath
 from pipesim.conform.result import Conformance, DivergenceKind, TraceVerdict
 from pipesim.model.program import Agent, Barrier, Program
@@ -33,7 +32,9 @@ TABLES = {
 @pytest.fixture(autouse=True)
 def floors(monkeypatch: pytest.MonkeyPatch) -> None:
     measured = LatencyFloors("a chip", KHZ, "by hand", TABLES)
-    monkeypatch.setattr(conformance, "floors_for", lambda device: measured if device == "a chip" else None)
+    monkeypatch.setattr(
+        conformance, "floors_for", lambda device, by_ptx: measured if device == "a chip" and not by_ptx else None
+    )
 
 
 def stamped(program: Program, *stamps: Sequence[int], error_ps: int = 0, **meta: Any) -> Trace:
@@ -165,7 +166,7 @@ def test_another_arrive_may_have_taken_its_place() -> None:
 
 def test_what_was_not_measured_is_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     measured = LatencyFloors("a chip", KHZ, "by hand", {ReleasePath.COPY: TABLES[ReleasePath.COPY]})
-    monkeypatch.setattr(conformance, "floors_for", lambda device: measured)
+    monkeypatch.setattr(conformance, "floors_for", lambda device, by_ptx: measured)
     program = cta("ARRIVE expect=64; TMA_LOAD bytes=64 item=0", WAIT)
     found = conform(program, stamped(program, [1000, 1010], [0, 2000])).latency
     assert found is not None

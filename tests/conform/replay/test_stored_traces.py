@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from pipesim.conform.diagnose.diagnose import examine
 from pipesim.conform.diagnose.edits import EditKind
-from pipesim.conform.diagnose.examine import examine
 from pipesim.conform.diagnose.examined import LaunchOutcome
 from pipesim.conform.result import DivergenceKind, TraceVerdict
 from pipesim.errors import EvidenceError

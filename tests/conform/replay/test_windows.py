@@ -16,8 +16,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipesim.conform.replay import follow_records as replay
-from pipesim.conform.replay.passes import Passes, Place, Sight
-from pipesim.conform.replay.supply import Supply
+from pipesim.conform.replay.align import Passes, Place, Sight
+from pipesim.conform.replay.recorded_agent import Supply
 from pipesim.conform.result import DivergenceKind, TraceVerdict
 from pipesim.errors import EvidenceError
 from pipesim.lang.protocol import Protocol

@@ -12,7 +12,7 @@ from hwkernels import capture as captures
 from hwkernels.capture import CaptureRequest, SourceSubject
 from hwkernels.capture.arguments import parse_argument
 from hwkernels.device.launch import require_gpu
-from pipesim.conform.diagnose.examine import examine
+from pipesim.conform.diagnose.diagnose import examine
 from pipesim.conform.replay.conformance import conform
 from pipesim.conform.result import Conformance, TraceVerdict
 from pipesim.conform.timing import median_period

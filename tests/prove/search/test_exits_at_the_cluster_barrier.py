@@ -6,7 +6,7 @@ from collections import Counter
 
 import pytest
 
-from pipesim.conform.diagnose.random_schedule import random_schedule
+from pipesim.conform.diagnose.outcomes import random_schedule
 from pipesim.explain.phases import run_canonically
 from pipesim.model.finding import FaultKind, Verdict
 from pipesim.model.ops import Op
