@@ -33,7 +33,8 @@ from typing import NamedTuple
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # works from a checkout that is not installed
 
-from pipesim.model.finding import MEMORY_ORDER, Verdict
+from pipesim.findings.catalog import MEMORY_ORDER
+from pipesim.model.finding import Verdict
 from pipesim.model.program import Program
 from pipesim.model.strictness import STRICTEST
 from pipesim.prove.check import How, check

@@ -36,8 +36,7 @@ from pipesim.answers.views.check import (
     ProvedTogether,
 )
 from pipesim.answers.views.heading import heading
-from pipesim.explain.cp_async_count import advisories as cp_async_count
-from pipesim.explain.register_requests import advisories as register_requests
+from pipesim.findings.catalog import looked_for
 from pipesim.model.ending import Ending
 from pipesim.model.finding import Advisory, FaultKind, Verdict
 from pipesim.model.program import Program
@@ -48,9 +47,7 @@ from pipesim.prove.check import MOST_STATES, Check, How, unknown
 from pipesim.prove.check import check as prove
 from pipesim.prove.counterexample.confirm import carried
 from pipesim.prove.counterexample.words import doubt_line
-from pipesim.prove.memory_order.may_fail import advisories
-from pipesim.prove.optional_rules import advisories as noted_rules
-from pipesim.prove.optional_rules import rests_on_reads
+from pipesim.prove.optional_rules import advisories, rests_on_reads
 from pipesim.prove.refutation import Refutation
 from pipesim.prove.repair.correction import Correction
 from pipesim.prove.search.leftovers import advisories as left_over
@@ -327,8 +324,8 @@ class Checking:
 
 def _advisories(program: Program, found: Check) -> tuple[Advisory, ...]:
     """What breaks no rule and may not be meant: arrives without a scope, requests and counts that may surprise."""
-    of_rules = noted_rules(program) if found.verdict is Verdict.PROVED else ()
-    return advisories(program) + of_rules + register_requests(program) + cp_async_count(program)
+    of_rules = advisories(program) if found.verdict is Verdict.PROVED else ()
+    return looked_for(program) + of_rules
 
 
 def _assumed_registers(program: Program) -> int:

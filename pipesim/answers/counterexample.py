@@ -11,13 +11,11 @@ from pipesim.answers.budget import Unit
 from pipesim.answers.views.check import Counterexample
 from pipesim.errors import PipesimError
 from pipesim.explain.causes import with_causes
-from pipesim.explain.faults import report_fault
 from pipesim.explain.lap_counters import Laps
+from pipesim.findings.catalog import MEMORY_ORDER, NO_MOVE_SHOWS
+from pipesim.findings.fault_report import report_fault
 from pipesim.model.ending import Ending
 from pipesim.model.finding import (
-    MEMORY_ORDER,
-    OF_LANES,
-    OF_SCHEDULES,
     Deadlock,
     FaultKind,
     FaultReport,
@@ -43,10 +41,6 @@ MOST_TRIES = 12  #: values of one parameter
 FEW_STATES = 2_000  #: searched of each smaller size
 _SHORT = 400  #: operations of a program that is searched for other ways to go wrong
 _MOST_MOVES = 30_000  #: made to shorten a schedule
-
-_NO_MOVE_SHOWS = (
-    MEMORY_ORDER | OF_SCHEDULES | OF_LANES
-)  #: what a schedule's last move does not show: it is left as it is
 
 
 class SmallestFailure:
@@ -94,7 +88,7 @@ class SmallestFailure:
 
 def shortened(program: Program, refuted: Refutation) -> Refutation:
     """Without the moves that it can spare; as it is where a single schedule does not show what is wrong."""
-    return refuted if refuted.kind in _NO_MOVE_SHOWS else shorten(program, refuted, _MOST_MOVES)
+    return refuted if refuted.kind in NO_MOVE_SHOWS else shorten(program, refuted, _MOST_MOVES)
 
 
 def other_ends(program: Program, known: Collection[Refutation]) -> tuple[FaultKind | Ending, ...]:
@@ -111,7 +105,7 @@ def corrections_of(
     """Its likely corrections, where the finding has none of its own and a change of the program shows them; of a kernel
     that hung while it was read, changes of its file.
     """
-    if refuted.kind in OF_SCHEDULES | OF_LANES:
+    if refuted.kind in NO_MOVE_SHOWS - MEMORY_ORDER:
         return ()
     if asked.coverage.blocked:
         from pipesim.answers.kernel_corrections import corrections_of_kernel  # reads PTX, which few commands need

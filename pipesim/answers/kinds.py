@@ -1,59 +1,48 @@
-"""What every kind of finding is, read off :mod:`pipesim.kinds`."""
+"""What every kind of finding is, read off :mod:`pipesim.findings`."""
 
 from __future__ import annotations
 
 import difflib
-import inspect
-import re
-from collections.abc import Callable
+from typing import assert_never
 
 from pipesim.answers.views.kinds import KindLine, KindReport, Written
 from pipesim.errors import UsageError
-from pipesim.kinds.topic import Operations, PtxBody, Topic
-from pipesim.kinds.topics import TOPICS
-from pipesim.lang.protocol import Protocol
-from pipesim.model.finding import FaultKind
-
-_USED = ("Engine", "Fence", "Protocol", "Scope", "Warp")  #: names of pipesim that examples use
+from pipesim.findings.catalog import BY_NAME
+from pipesim.findings.kind import FindingKind, FlatExample, ProtocolExample, PtxExample
 
 
 def kind_lines() -> tuple[KindLine, ...]:
     """All kinds, findings before warnings."""
-    return tuple(KindLine(topic.name, topic.title, topic.warns) for topic in TOPICS.values())
+    return tuple(KindLine(kind.name, kind.title, kind.warns) for kind in BY_NAME.values())
 
 
 def kind_named(text: str) -> KindReport:
     """The kind of this name, in any case, with hyphens or underscores. UsageError with the nearest if there is none."""
     name = text.lower().replace("-", "_")
-    if name not in TOPICS:
-        near = difflib.get_close_matches(name, TOPICS, n=3, cutoff=0.5)
+    if name not in BY_NAME:
+        near = difflib.get_close_matches(name, BY_NAME, n=3, cutoff=0.5)
         raise UsageError(
             f"there is no kind {text!r}",
             correction=f"did you mean {' or '.join(near)}?" if near else "`pipesim explain` lists them all",
         )
-    return _report(TOPICS[name])
+    return _report(BY_NAME[name])
 
 
-def _report(topic: Topic) -> KindReport:
-    written, example, corrected = _example(topic)
+def _report(kind: FindingKind) -> KindReport:
+    written, example, corrected = _example(kind)
     return KindReport(
-        topic.name, topic.title, topic.warns, isinstance(topic.kind, FaultKind) and topic.kind.traps, topic.what,
-        topic.shows, topic.corrected, topic.switches, written, example, corrected,
+        kind.name, kind.title, kind.warns, kind.traps, kind.what, kind.shows, kind.corrected, kind.switches,
+        kind.ptx, kind.certainty, written, example, corrected,
     )  # fmt: skip
 
 
-def _example(topic: Topic) -> tuple[Written, str, str]:
-    match topic.example:
-        case Operations(wrong, right):
-            return Written.OPERATIONS, "\n".join(wrong), "\n".join(right)
-        case PtxBody(wrong, right):
-            return Written.PTX, wrong.rstrip("\n"), right.rstrip("\n")
-        case function:
-            return Written.PROTOCOL, file_of(function), ""
-
-
-def file_of(function: Callable[..., Protocol]) -> str:
-    """A Python file with this function alone."""
-    source = inspect.getsource(function)
-    used = [name for name in _USED if re.search(rf"\b{name}\b", source)]
-    return f"from pipesim import {', '.join(used)}\n\n\n{source}".rstrip("\n")
+def _example(kind: FindingKind) -> tuple[Written, str, str]:
+    match kind.example:
+        case ProtocolExample(text):
+            return Written.PROTOCOL, text.rstrip("\n"), ""
+        case FlatExample() as flat:
+            return Written.OPERATIONS, flat.wrong, flat.right
+        case PtxExample() as ptx:
+            return Written.PTX, ptx.wrong, ptx.right
+        case other:
+            assert_never(other)

@@ -9,10 +9,10 @@ from pipesim.conform.bottleneck import bottleneck
 from pipesim.conform.steady import Reading, beats, read
 from pipesim.conform.timing import engines_busy, time_spent, without_optional
 from pipesim.explain.causes import with_causes
-from pipesim.explain.faults import report_faults
 from pipesim.explain.lap_counters import Laps
 from pipesim.explain.notes import cut_off, early_passes, estimated, unmeasured
 from pipesim.explain.unguarded import advisories
+from pipesim.findings.fault_report import report_faults
 from pipesim.model.ending import Ending
 from pipesim.model.finding import Advisory, Deadlock, FaultReport
 from pipesim.model.program import Program

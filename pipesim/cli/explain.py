@@ -20,9 +20,9 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _kinds(**_: object) -> list[str]:
-    from pipesim.kinds.topics import TOPICS
+    from pipesim.findings.catalog import BY_NAME
 
-    return list(TOPICS)
+    return list(BY_NAME)
 
 
 def _carry_out(options: argparse.Namespace) -> int:

@@ -11,6 +11,7 @@ class FaultKind(Enum):
     """A rule that one step of a program broke. The value is what reports print; :attr:`traps`: the hardware stops.
 
     What each does on the hardware was asked in experiments (docs/experiments.md), but for named and cluster barriers.
+    What else is known of a kind is in its file in :mod:`pipesim.findings`.
     """
 
     INIT_COUNT = "the count of an init is outside 1..1,048,575"
@@ -59,33 +60,6 @@ _TRAPS = frozenset(
         FaultKind.BARRIER_THREADS,
         FaultKind.BARRIER_OVERRUN,
         FaultKind.CLUSTER_ARRIVE,
-    }
-)
-
-
-#: Misuse that needs no other fault to come about: where several are found, these come first.
-CAUSES_ITSELF = frozenset(
-    {
-        FaultKind.INIT_COUNT,
-        FaultKind.ARRIVE_COUNT,
-        FaultKind.NOT_INITIALISED,
-        FaultKind.REINITIALISED,
-        FaultKind.BARRIER_THREADS,
-        FaultKind.CLUSTER_ARRIVE,
-    }
-)
-#: What shows only where several schedules are compared with each other: every one of them is right by itself.
-OF_SCHEDULES = frozenset({FaultKind.TWO_OUTCOMES})
-#: What no move shows: a program that was read from PTX takes it for granted.
-OF_LANES = frozenset({FaultKind.LANES_APART})
-#: What no schedule shows: each access sees what it should, and only the memory model says that it need not.
-MEMORY_ORDER = frozenset(
-    {
-        FaultKind.MISSING_PROXY_FENCE,
-        FaultKind.READ_NOT_FENCED,
-        FaultKind.WEAK_ORDER,
-        FaultKind.NARROW_SCOPE,
-        FaultKind.UNPUBLISHED_INIT,
     }
 )
 

@@ -6,7 +6,8 @@ from collections import Counter
 from dataclasses import dataclass, replace
 from enum import Enum
 
-from pipesim.model.finding import CAUSES_ITSELF, Verdict
+from pipesim.findings.catalog import CAUSES_THEMSELVES
+from pipesim.model.finding import Verdict
 from pipesim.model.program import Program
 from pipesim.prove.any_size.skip_laps import LONG, accelerated
 from pipesim.prove.certificate.canonical import CanonicalRun, completed
@@ -149,4 +150,4 @@ def _first_of_each(program: Program, doubts: tuple[Doubt, ...]) -> tuple[Refutat
             known = found.get(shown.kind)
             if known is None or len(shown.schedule) < len(known.schedule):
                 found[shown.kind] = shown
-    return tuple(sorted(found.values(), key=lambda r: (r.kind not in CAUSES_ITSELF, len(r.schedule))))
+    return tuple(sorted(found.values(), key=lambda r: (r.kind not in CAUSES_THEMSELVES, len(r.schedule))))

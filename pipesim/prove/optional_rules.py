@@ -6,6 +6,7 @@ represent the others, or is not followed to its end, what cannot be excluded is 
 
 from __future__ import annotations
 
+from pipesim.findings.catalog import of_fault
 from pipesim.model.finding import Advisory, Fault, FaultKind
 from pipesim.model.ops import Op, operand
 from pipesim.model.program import Program
@@ -16,7 +17,6 @@ from pipesim.prove.memory_order.may_fail import inits_may_be_unfenced, reads_may
 from pipesim.prove.memory_order.order import MemoryOrder
 
 MOST = 20_000  #: operations that are followed
-_NOTED = frozenset({FaultKind.UNPUBLISHED_INIT, FaultKind.UNINITIALISED_READ})
 
 
 def rests_on_reads(program: Program, *, by_search: bool = False) -> bool:
@@ -39,28 +39,20 @@ def rests_on_reads(program: Program, *, by_search: bool = False) -> bool:
     return not run.finished
 
 
-_NOTES = {
-    FaultKind.UNPUBLISHED_INIT: "{role} initialises {what} without a fence before the barrier of the CTA: "
-    "--strict-init makes it a finding",
-    FaultKind.UNINITIALISED_READ: "{role} reads {what}, where nothing has been written: "
-    "--strict-tensor-memory makes it a finding",
-}
-
-
 def advisories(program: Program) -> tuple[Advisory, ...]:
     """The same in words, each role and line once."""
     found: dict[tuple[str, str], Advisory] = {}
-    for fault in noted(program):
+    for fault in faults_under_rules(program):
         agent, pc = (fault.agent, fault.pc) if fault.other_agent < 0 else (fault.other_agent, fault.other_pc)
         op, role, line = program.code[agent][pc], program.agents[agent].role, program.line(agent, pc)
         named = op[0] == Op.INIT
-        what = program.barriers[operand(op, "barrier")].name if named else program.access_name(operand(op, "access"))
-        claim = _NOTES[fault.kind].format(role=role, what=what)
+        place = program.barriers[operand(op, "barrier")].name if named else program.access_name(operand(op, "access"))
+        claim = of_fault(fault.kind).note.format(role=role, place=place)
         found.setdefault((role, line), Advisory(role, claim, line, fault.kind.name.lower()))
     return tuple(found.values())
 
 
-def noted(program: Program) -> tuple[Fault, ...]:
+def faults_under_rules(program: Program) -> tuple[Fault, ...]:
     """What would be a fault under the rules for inits and for tensor memory, and is not in ``program``."""
     unfenced = inits_may_be_unfenced(program)
     if not unfenced and not program.reads_tensor_memory:
@@ -71,4 +63,4 @@ def noted(program: Program) -> tuple[Fault, ...]:
     while not run.over and sum(run.state.pcs) < MOST:
         run.round()
     found = (*run.faults, *order.faults)
-    return tuple(fault for fault in dict.fromkeys(found) if fault.kind in _NOTED)
+    return tuple(fault for fault in dict.fromkeys(found) if of_fault(fault.kind).note)

@@ -10,10 +10,10 @@ import pytest
 
 from pipesim.cli.explain import COMMAND
 from pipesim.cli.main import main
-from pipesim.kinds.topic import Operations, PtxBody
-from pipesim.kinds.topics import TOPICS
+from pipesim.findings.catalog import BY_NAME
+from pipesim.findings.kind import ProtocolExample
 
-FILES = [topic.name for topic in TOPICS.values() if not isinstance(topic.example, Operations | PtxBody)]
+FILES = [kind.name for kind in BY_NAME.values() if isinstance(kind.example, ProtocolExample)]
 
 
 def printed(capsys: pytest.CaptureFixture[str], *arguments: str, code: int = 0) -> str:
@@ -25,7 +25,7 @@ def printed(capsys: pytest.CaptureFixture[str], *arguments: str, code: int = 0) 
 def test_the_list_has_every_kind(capsys: pytest.CaptureFixture[str]) -> None:
     lines = printed(capsys, "explain").splitlines()
     listed = [line.split()[0] for line in lines if line.startswith("  ") and line[2] != " "]
-    assert listed == list(TOPICS)
+    assert listed == list(BY_NAME)
 
 
 @pytest.mark.parametrize("spelling", ["over_arrival", "over-arrival", "OVER_ARRIVAL"])
@@ -45,10 +45,10 @@ def test_the_example_is_a_file_that_can_be_checked(
     """As the page says it: refuted, or proved with the warning; with right=1 proved."""
     monkeypatch.chdir(tmp_path)
     Path(f"{name}.py").write_text(printed(capsys, "explain", name, "--example"), encoding="utf-8")
-    topic = TOPICS[name]
-    wrong = printed(capsys, "check", f"{name}.py", *topic.switches, code=0 if topic.warns else 1)
-    assert (f"see: pipesim explain {name}" in wrong) is not topic.warns
-    assert "✓ proved" in printed(capsys, "check", f"{name}.py", *topic.switches, "-p", "right=1")
+    kind = BY_NAME[name]
+    wrong = printed(capsys, "check", f"{name}.py", *kind.switches, code=0 if kind.warns else 1)
+    assert (f"see: pipesim explain {name}" in wrong) is not kind.warns
+    assert "✓ proved" in printed(capsys, "check", f"{name}.py", *kind.switches, "-p", "right=1")
 
 
 @pytest.mark.parametrize("name", FILES)
@@ -67,13 +67,14 @@ def test_the_example_of_another_form_is_no_file(capsys: pytest.CaptureFixture[st
 def test_json_has_the_page_as_data(capsys: pytest.CaptureFixture[str]) -> None:
     one = json.loads(printed(capsys, "explain", "race", "--json"))["kind"]
     assert (one["name"], one["warning"], one["traps"], one["written"]) == ("race", False, False, "protocol")
+    assert (one["ptx"], one["certainty"]) == ("memory consistency model: conflict and data-races", "schedule")
     every = json.loads(printed(capsys, "explain", "--json"))["kinds"]
-    assert [each["name"] for each in every] == list(TOPICS)
+    assert [each["name"] for each in every] == list(BY_NAME)
 
 
 def test_the_shell_completes_kinds() -> None:
     kind = next(action for action in _parser_of_explain()._actions if action.dest == "kind")
-    assert vars(kind)["completer"]() == list(TOPICS)
+    assert vars(kind)["completer"]() == list(BY_NAME)
 
 
 def _parser_of_explain() -> argparse.ArgumentParser:

@@ -11,7 +11,8 @@ import pytest
 from pipesim.errors import UsageError
 from pipesim.export.promela import search_depth, to_promela
 from pipesim.export.promela.rules import KINDS
-from pipesim.model.finding import MEMORY_ORDER, OF_LANES, OF_SCHEDULES, FaultKind
+from pipesim.findings.catalog import NO_MOVE_SHOWS
+from pipesim.model.finding import FaultKind
 from pipesim.model.ops import Op
 from pipesim.model.program import Agent, Program
 from pipesim.protocols.broken import BROKEN
@@ -56,11 +57,7 @@ def test_the_random_programs_take_every_operation_and_break_every_rule() -> None
     used = {op[0] for program, _ in models() for code in program.code for op in code}
     assert set(Op) - used == {Op.LOOP_BEGIN, Op.LOOP_NEXT, Op.LOOP_END}
     named = {name for _, text in models() for name in re.findall(r"fault\((\w+)\)", text)} - {"rule"}
-    assert (
-        named
-        == set(KINDS.values())
-        == {kind.name.lower() for kind in set(FaultKind) - MEMORY_ORDER - OF_SCHEDULES - OF_LANES}
-    )
+    assert named == set(KINDS.values()) == {kind.name.lower() for kind in set(FaultKind) - NO_MOVE_SHOWS}
 
 
 def test_every_variable_is_declared_and_every_index_in_range() -> None:

@@ -21,7 +21,7 @@ from pipesim.protocols.catalog import BUILT_IN
 from pipesim.prove.check import How
 from pipesim.prove.check import check as prove
 from pipesim.prove.memory_order.may_fail import reads_may_be_unfenced
-from pipesim.prove.optional_rules import MOST, advisories, noted, rests_on_reads
+from pipesim.prove.optional_rules import MOST, advisories, faults_under_rules, rests_on_reads
 from pipesim.prove.repair.kinds import RepairKind
 from pipesim.report.sentences.check import check_sentence
 from pipesim.targets import find, target_of
@@ -48,7 +48,7 @@ def test_which_ready_made_protocols_rest_on_the_assumption(name: str) -> None:
         {FaultKind.READ_NOT_FENCED} - ({FaultKind.READ_NOT_FENCED} if name in RESTS_ON_NOTHING else set())
     )
     assert not rests_on_reads(program.judged(PROXIES)), "the strict rule assumes nothing"
-    assert noted(program) == ()
+    assert faults_under_rules(program) == ()
 
 
 @pytest.mark.parametrize("name", ["read_not_fenced", "product_not_fenced"])

@@ -8,9 +8,10 @@ from itertools import product
 
 import pytest
 
+from pipesim.findings.catalog import MEMORY_ORDER
 from pipesim.lang.protocol import Protocol
 from pipesim.model.ending import Ending
-from pipesim.model.finding import MEMORY_ORDER, FaultKind, Verdict
+from pipesim.model.finding import FaultKind, Verdict
 from pipesim.model.program import Program
 from pipesim.protocols.broken import BROKEN
 from pipesim.protocols.broken.ring import right_ring

@@ -9,8 +9,8 @@ import re
 from collections import deque
 from dataclasses import dataclass
 
+from pipesim.findings.catalog import NO_MOVE_SHOWS
 from pipesim.model.ending import Ending
-from pipesim.model.finding import MEMORY_ORDER, OF_LANES, OF_SCHEDULES
 from pipesim.model.machine import finished, initial_state
 from pipesim.model.moves import Kind, Move, canonical, make, moves
 from pipesim.model.program import Program
@@ -18,7 +18,7 @@ from pipesim.trace.schema import Trace
 
 DEADLOCK = Ending.DEADLOCK.name.lower()
 #: Kinds that no schedule shows: the naive search cannot see them.
-UNSEEN = frozenset(kind.name.lower() for kind in MEMORY_ORDER | OF_SCHEDULES | OF_LANES)
+UNSEEN = frozenset(kind.name.lower() for kind in NO_MOVE_SHOWS)
 _MARKS = {"": Kind.STEP, "o": Kind.OPEN, "n": Kind.FAIL}
 _STEP = re.compile(r"([0-9]+)([on]?)")
 _LANDING = re.compile(r"~([0-9]+):([0-9]+)")

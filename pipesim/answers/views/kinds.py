@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from pipesim.answers.views.conclusion import Conclusion
+from pipesim.findings.kind import Certainty
 
 
 class Written(Enum):
@@ -30,8 +31,9 @@ class KindReport:
     """One kind in full.
 
     ``traps``: the hardware ends the launch at it. ``switches``: the options of ``check`` without which it is not a
-    finding. ``example``: the smallest program that has it, ``corrected``: the same without; of a protocol, which takes
-    ``right=1`` for that, "". ``cause`` is what it is, ``shows`` how it shows on hardware, ``correction`` what to do.
+    finding. ``ptx``: the section of the PTX ISA that it is about, "" if none is. ``example``: the smallest program that
+    has it, ``corrected``: the same without; of a protocol, which takes ``right=1`` for that, "". ``cause`` is what it
+    is, ``shows`` how it shows on hardware, ``correction`` what to do.
     """
 
     name: str
@@ -42,6 +44,8 @@ class KindReport:
     shows: str
     correction: str
     switches: tuple[str, ...]
+    ptx: str
+    certainty: Certainty
     written: Written
     example: str
     corrected: str = ""

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import re
 
+from pipesim.findings.catalog import NO_MOVE_SHOWS
 from pipesim.model.barrier import ABSENT, COUNT_BITS, INVALID, LIVE, MAX_COUNT
-from pipesim.model.finding import MEMORY_ORDER, OF_LANES, OF_SCHEDULES, FaultKind
+from pipesim.model.finding import FaultKind
 from pipesim.model.state import TORN, UNINITIALISED
 
-_SHOWN_OTHERWISE = MEMORY_ORDER | OF_SCHEDULES | OF_LANES  #: SPIN has one memory, and looks at one schedule at a time
-#: The assertions: one name for each kind of fault.
-KINDS = {kind: kind.name.lower() for kind in FaultKind if kind not in _SHOWN_OTHERWISE}
+#: The assertions: one name for each kind of fault. SPIN has one memory, and looks at one schedule at a time.
+KINDS = {kind: kind.name.lower() for kind in FaultKind if kind not in NO_MOVE_SHOWS}
 
 assert (ABSENT, LIVE, INVALID, UNINITIALISED, TORN) == (0, 1, 2, -1, -2)
 

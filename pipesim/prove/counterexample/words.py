@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from enum import Enum
 
 from pipesim.explain.operation_words import landing_in_words, operation_in_short, operation_in_words
+from pipesim.findings.catalog import CONCERN_INITS
 from pipesim.model.barrier import BarrierState, passes
-from pipesim.model.finding import FaultKind
 from pipesim.model.groups import (
     BLOCKING_WAITS,
     CLUSTER,
@@ -30,12 +30,6 @@ from pipesim.prove.counterexample.past import core, involved, past_of
 from pipesim.prove.counterexample.play import Play
 from pipesim.prove.doubt import Doubt, Why
 from pipesim.prove.refutation import Refutation
-
-#: Faults that an init may be the cause of.
-_OF_INITS = frozenset({
-    FaultKind.INIT_COUNT, FaultKind.NOT_INITIALISED, FaultKind.INVALIDATED, FaultKind.REINITIALISED,
-    FaultKind.INVAL_PENDING, FaultKind.OVER_ARRIVAL,
-})  # fmt: skip
 
 
 class Part(Enum):
@@ -141,7 +135,7 @@ class _Focus:
         self._barriers: set[str] = set()
         self._cells: set[int] = set()
         fault = refuted.fault
-        self._inits = fault is not None and fault.kind in _OF_INITS
+        self._inits = fault is not None and fault.kind in CONCERN_INITS
         if fault is not None:
             ends = [(fault.agent, fault.pc)] + ([(fault.other_agent, fault.other_pc)] if fault.other_agent >= 0 else [])
             if fault.barrier >= 0:

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence, Set
 from typing import NamedTuple
 
-from pipesim.model.finding import Advisory
 from pipesim.model.groups import (
     ACCESSES,
     ENGINE_ACCESSES,
@@ -104,21 +103,6 @@ def _arrives_before_each_copy(code: Sequence[Operation]) -> bool:
         elif op[0] not in idle:
             expected.clear()
     return True
-
-
-def advisories(program: Program) -> tuple[Advisory, ...]:
-    """Not faults, possibly intended: arrives without a scope on a barrier of another CTA, each role and line once."""
-    found: dict[tuple[str, str], Advisory] = {}
-    for a, code in enumerate(program.code) if program.ctas > 1 else ():
-        me = program.agents[a]
-        for pc, op in enumerate(code):
-            if op[0] == Op.ARRIVE and not operand(op, "semantics") and program.barriers[op[BARRIER]].cta != me.cta:
-                claim = f"{me.role} arrives on {program.barriers[op[BARRIER]].name} of another CTA without a scope"
-                line = program.line(a, pc)
-                claim += ", which PTX treats as CTA scope; the libraries do the same"
-                told = Advisory(me.role, claim, line, "unscoped_arrive")
-                found.setdefault((me.role, line), told)
-    return tuple(found.values())
 
 
 def _weak(program: Program, op: Operation) -> bool:

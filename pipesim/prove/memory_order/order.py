@@ -12,7 +12,7 @@ from collections.abc import Hashable
 from typing import NamedTuple
 
 from pipesim.model import groups
-from pipesim.model.finding import Advisory, Fault, FaultKind
+from pipesim.model.finding import Fault, FaultKind
 from pipesim.model.machine import TMA, Flight, State, Step
 from pipesim.model.ops import Engine, Fence, Op, Operation, Order, Scope, operand, order_of, scope_of
 from pipesim.model.positions import (
@@ -37,7 +37,6 @@ from pipesim.prove.happens_before.groups import Groups
 from pipesim.prove.happens_before.moment import Knowledge, PhaseKnowledge
 from pipesim.prove.happens_before.snapshot import Marks, Snapshot
 from pipesim.prove.memory_order.comparison import AccessOrder
-from pipesim.prove.memory_order.may_fail import advisories
 from pipesim.prove.memory_order.strength import FenceReach, Fences, Observation, WeakTry, is_acquire, observation
 
 _RELEASES = frozenset({Order.DEFAULT, Order.RELEASE, Order.ACQ_REL})
@@ -92,11 +91,6 @@ class MemoryOrder:
     def pasts(self) -> tuple[tuple[int, ...], ...]:
         """For each fault how many operations of each agent occur before it."""
         return self._compared.pasts
-
-    @property
-    def advisories(self) -> tuple[Advisory, ...]:
-        """What is not a fault and may be meant. A run is not needed to tell."""
-        return advisories(self._program)
 
     def goes_on_in(self, program: Program) -> None:
         """From here on the run is that of another program, which has the same tables and began as this one."""

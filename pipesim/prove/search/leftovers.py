@@ -12,6 +12,7 @@ from __future__ import annotations
 from enum import Enum
 from typing import NamedTuple
 
+from pipesim.findings.catalog import BY_NAME
 from pipesim.model.finding import Advisory
 from pipesim.model.groups import READS_MEMORY
 from pipesim.model.machine import Flight, finished, own_channel
@@ -26,20 +27,12 @@ _LOOKED_AFTER = frozenset({Space.SHARED, Space.TENSOR})  #: memory that is gone 
 
 
 class Left(Enum):
-    """What is left. The value is what a report says of it."""
+    """What is left. The value is the name of the warning."""
 
-    UNREAD = "{role} leaves data in {place} that no agent reads"
-    IN_FLIGHT = "a transfer of {role} in {place} may still be in flight when its CTA has exited"
-    COMMIT = "a commit of {role} may arrive on {place} when the CTA of that barrier has exited"
-    CP_ASYNC = "a cp.async arrive of {role} may be counted on {place} when the CTA of that barrier has exited"
-
-
-_KINDS = {  #: as `pipesim explain` calls them
-    Left.UNREAD: "unread_data",
-    Left.IN_FLIGHT: "transfer_in_flight",
-    Left.COMMIT: "commit_after_exit",
-    Left.CP_ASYNC: "cp_async_after_exit",
-}
+    UNREAD = "unread_data"
+    IN_FLIGHT = "transfer_in_flight"
+    COMMIT = "commit_after_exit"
+    CP_ASYNC = "cp_async_after_exit"
 
 
 class Leftover(NamedTuple):
@@ -85,7 +78,7 @@ def advisories(program: Program, found: tuple[Leftover, ...]) -> tuple[Advisory,
         role, line = program.agents[left.agent].role, program.line(left.agent, left.pc)
         said.setdefault((left.what, role, line), left)
     return tuple(
-        Advisory(role, what.value.format(role=role, place=_place(program, left)), line, _KINDS[what])
+        Advisory(role, BY_NAME[what.value].note.format(role=role, place=_place(program, left)), line, what.value)
         for (what, role, line), left in said.items()
     )
 

@@ -25,7 +25,8 @@ def kind_lines(report: KindReport, width: int) -> list[str]:
     parts = (("what", report.cause), ("shows", report.shows), ("corrected", report.correction))
     for label, said in parts:
         lines += ["", *field(label, [said], width)]
-    lines += ["", *field("detected", [_detected(report)], width)]
+    lines += ["", *field("detected", [_detected(report)], width), *field("how sure", [report.certainty.value], width)]
+    lines += field("PTX ISA", [report.ptx], width) if report.ptx else []
     if report.switches:
         lines += field("a finding", [f"with {' '.join(report.switches)}"], width)
     if report.written is not Written.PROTOCOL:

@@ -14,6 +14,7 @@ from urllib.parse import quote
 
 from pipesim.answers.views.check import CheckReport, Counterexample
 from pipesim.errors import PipesimError
+from pipesim.findings.catalog import BY_NAME
 from pipesim.model.finding import Deadlock, FaultKind, Verdict
 from pipesim.prove.counterexample.words import Line, Part
 from pipesim.ptx.source_files import path_of, reading
@@ -116,8 +117,8 @@ def _flow(schedule: tuple[Line, ...]) -> Node:
 
 
 def _rule(name: str) -> Node:
-    known = _SAID | {_name_of(kind): kind.value for kind in FaultKind}
-    return {"id": name, "shortDescription": {"text": known[name]}}
+    text = _SAID.get(name) or BY_NAME[name.replace("-", "_")].title
+    return {"id": name, "shortDescription": {"text": text}}
 
 
 def _name_of(kind: FaultKind) -> str:

@@ -8,7 +8,7 @@ from functools import cache
 
 import pytest
 
-from pipesim.model.finding import MEMORY_ORDER
+from pipesim.findings.catalog import MEMORY_ORDER
 from pipesim.model.machine import initial_state
 from pipesim.model.moves import Kind, Move, attempt, canonical, make, moves
 from pipesim.model.program import Program

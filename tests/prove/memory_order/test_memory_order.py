@@ -13,7 +13,8 @@ import pytest
 
 from pipesim.answers.check import replay, walked
 from pipesim.explain.phases import run_canonically
-from pipesim.model.finding import MEMORY_ORDER, Fault, FaultKind, FaultReport, Verdict
+from pipesim.findings.catalog import MEMORY_ORDER, looked_for
+from pipesim.model.finding import Fault, FaultKind, FaultReport, Verdict
 from pipesim.model.machine import TMA, finished, initial_state, land, step
 from pipesim.model.moves import can_land, moves
 from pipesim.model.ops import Engine, Fence, Op, Order, Scope, Space, semantics
@@ -221,13 +222,13 @@ def test_an_arrive_of_another_cta_without_a_scope_is_noted() -> None:
     def noted(scope: Scope) -> list[str]:
         end = [(Op.CLUSTER_ARRIVE, 0), (Op.CLUSTER_WAIT, 0)]
         program = assembled([wait(), *end], [arrive(scope=scope), arrive(scope=scope), *end], ctas=2)
-        return [advisory.claim for advisory in MemoryOrder(program).advisories]
+        return [advisory.claim for advisory in looked_for(program)]
 
     claim = "r1 arrives on b of another CTA without a scope, which PTX treats as CTA scope; the libraries do the same"
     assert noted(Scope.DEFAULT) == [claim, claim], "once for each line"
     assert noted(Scope.CLUSTER) == noted(Scope.CTA) == []
     for name in ("cluster_multicast", "producer_consumer"):
-        assert bool(MemoryOrder(find(name).build({})).advisories) == (name == "cluster_multicast")
+        assert bool(looked_for(find(name).build({}))) == (name == "cluster_multicast")
 
 
 # single rules, on programs of a few operations

@@ -1,14 +1,15 @@
-"""What PTX says of ``setmaxnreg`` beyond its pool: the warps of a warp group execute the same one."""
+"""register_requests: the warps of a warp group request different numbers of registers."""
 
 from __future__ import annotations
 
+from pipesim.findings.kind import Certainty, FindingKind, ProtocolExample
 from pipesim.model.finding import Advisory
 from pipesim.model.ops import Op
 from pipesim.model.program import Program
 from pipesim.model.register_pool import RegisterPools
 
 
-def advisories(program: Program) -> tuple[Advisory, ...]:
+def _look(program: Program) -> tuple[Advisory, ...]:
     """Warps that do not ask for the same numbers of registers as the others of their warp group, each line once.
 
     ``setmaxnreg.sync.aligned``: all threads of the warp group must execute the same instruction (PTX ISA); what a chip
@@ -40,3 +41,32 @@ def _words(asked: list[int]) -> str:
 def _line(program: Program, pools: RegisterPools, *agents: int) -> str:
     """The line of the first request of the first of these agents that makes one."""
     return next(program.line(a, request.pc) for a in agents for request in pools.requests[a])
+
+
+REGISTER_REQUESTS = FindingKind(
+    "register_requests",
+    "the warps of a warp group request different numbers of registers",
+    what="The four warps of a warp group must execute the same setmaxnreg; PTX leaves anything else undefined.",
+    ptx="setmaxnreg",
+    shows="What the hardware does was not measured.",
+    corrected="Let all four warps of the group request the same number, or none of them.",
+    certainty=Certainty.WARNING,
+    look=_look,
+    example=ProtocolExample('''from pipesim import Protocol, Warp
+
+
+def register_requests(right: int = 0) -> Protocol:
+    """The warps of a warp group ask for different numbers of registers."""
+    p = Protocol("register_requests")
+
+    @p.role("one", warps=2)
+    def one(w: Warp) -> None:
+        w.setmaxnreg(152)
+
+    @p.role("other", warps=2)
+    def other(w: Warp) -> None:
+        w.setmaxnreg(152 if right else 160)
+
+    return p
+'''),
+)

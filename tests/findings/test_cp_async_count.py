@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 
 from pipesim import Engine, Protocol, Warp
-from pipesim.explain.cp_async_count import advisories
+from pipesim.findings.catalog import looked_for
 from pipesim.model.program import Program
 
 
 def filled(*, noinc: bool, expects: bool) -> Program:
-    """A stage that cp.async fills, and perhaps a bulk copy, too."""
+    """A stage that cp.async fills, and perhaps a bulk copy as well."""
     p = Protocol("filled")
     tiles, full = p.smem("tile", 2, 128), p.mbarriers("full", 1, count=33 if expects else 32)
 
@@ -28,15 +28,15 @@ def filled(*, noinc: bool, expects: bool) -> Program:
     return p.flatten()
 
 
-def test_where_bytes_are_counted_too_it_is_said() -> None:
-    (said,) = advisories(filled(noinc=False, expects=True))
+def test_where_bytes_are_counted_as_well_it_is_reported() -> None:
+    (said,) = looked_for(filled(noinc=False, expects=True))
     assert said.role == "load"
     assert said.claim == (
-        "load arrives on full by cp.async without .noinc, and full counts bytes, too: PTX adds these arrivals to the "
+        "load arrives on full by cp.async without .noinc, and full also counts bytes: PTX adds these arrivals to the "
         "pending count, as here; H100 and H200 add them to the bytes"
     )
 
 
 @pytest.mark.parametrize(("noinc", "expects"), [(True, True), (False, False), (True, False)])
-def test_elsewhere_nobody_can_tell(noinc: bool, expects: bool) -> None:
-    assert advisories(filled(noinc=noinc, expects=expects)) == ()
+def test_elsewhere_the_two_ways_to_count_agree(noinc: bool, expects: bool) -> None:
+    assert looked_for(filled(noinc=noinc, expects=expects)) == ()

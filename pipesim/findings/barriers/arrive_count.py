@@ -1,0 +1,38 @@
+"""arrive_count: the count of an arrive is outside 1..1,048,575."""
+
+from __future__ import annotations
+
+from pipesim.findings.kind import Certainty, FindingKind, ProtocolExample
+from pipesim.model.finding import Fault, FaultKind
+from pipesim.model.program import Program
+
+
+def _number(_: Program, fault: Fault) -> str:
+    return f": {fault.found:,}"
+
+
+ARRIVE_COUNT = FindingKind(
+    FaultKind.ARRIVE_COUNT,
+    what="The count of an arrive is outside 1 to 1,048,575.",
+    ptx="mbarrier.arrive",
+    shows="A count of 0 changes nothing, so the phase lacks an arrival, and who waits for it hangs.",
+    corrected="Give the number of arrivals that the agent stands for, at least 1.",
+    certainty=Certainty.SCHEDULE,
+    causes_itself=True,
+    detail=_number,
+    example=ProtocolExample('''from pipesim import Protocol, Warp
+
+
+def arrive_count(right: int = 0) -> Protocol:
+    """The arrive makes no arrival."""
+    p = Protocol("arrive_count")
+    full = p.mbarriers("full", 1, count=1)
+
+    @p.role("producer")
+    def producer(w: Warp) -> None:
+        with w.elect_one():
+            full[0].arrive(1 if right else 0)
+
+    return p
+'''),
+)

@@ -1,0 +1,47 @@
+"""over_arrival: more arrivals than the phase has pending."""
+
+from __future__ import annotations
+
+from pipesim.findings.kind import Certainty, FindingKind, ProtocolExample
+from pipesim.model.finding import Fault, FaultKind
+from pipesim.model.program import Program
+
+
+def _numbers(_: Program, fault: Fault) -> str:
+    return f": {fault.found} arrive, {fault.expected} pending"
+
+
+OVER_ARRIVAL = FindingKind(
+    FaultKind.OVER_ARRIVAL,
+    what=(
+        "An arrive makes more arrivals than the phase has pending. Lanes of a warp that execute it together are one "
+        "arrival of as many; it cannot complete two phases."
+    ),
+    ptx="mbarrier: arrive-on operation on the mbarrier object",
+    shows="The launch fails with CUDA_ERROR_LAUNCH_FAILED, and the context is lost (measured on H100 and H200).",
+    corrected=(
+        "Let one lane arrive (elect_one), or initialise the barrier with the number of all arrivals of a phase. If an "
+        "agent arrives for the next phase too early, let it wait for the present one first."
+    ),
+    certainty=Certainty.SCHEDULE,
+    concerns_init=True,
+    detail=_numbers,
+    example=ProtocolExample('''from pipesim import Protocol, Warp
+
+
+def over_arrival(right: int = 0) -> Protocol:
+    """All 32 lanes arrive where one arrival is pending."""
+    p = Protocol("over_arrival")
+    full = p.mbarriers("full", 1, count=1)
+
+    @p.role("producer")
+    def producer(w: Warp) -> None:
+        if right:
+            with w.elect_one():
+                full[0].arrive()
+        else:
+            full[0].arrive()
+
+    return p
+'''),
+)

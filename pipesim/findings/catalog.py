@@ -1,0 +1,99 @@
+"""Every kind of finding and warning, in the order in which they are listed: a new one is a line here."""
+
+from __future__ import annotations
+
+from pipesim.findings.barriers.arrive_count import ARRIVE_COUNT
+from pipesim.findings.barriers.deadlock import DEADLOCK
+from pipesim.findings.barriers.init_count import INIT_COUNT
+from pipesim.findings.barriers.inval_pending import INVAL_PENDING
+from pipesim.findings.barriers.invalidated import INVALIDATED
+from pipesim.findings.barriers.no_complete import NO_COMPLETE
+from pipesim.findings.barriers.not_initialised import NOT_INITIALISED
+from pipesim.findings.barriers.over_arrival import OVER_ARRIVAL
+from pipesim.findings.barriers.reinitialised import REINITIALISED
+from pipesim.findings.barriers.stale_state import STALE_STATE
+from pipesim.findings.counts.barrier_overrun import BARRIER_OVERRUN
+from pipesim.findings.counts.barrier_threads import BARRIER_THREADS
+from pipesim.findings.counts.cluster_arrive import CLUSTER_ARRIVE
+from pipesim.findings.counts.exited_cta import EXITED_CTA
+from pipesim.findings.counts.tx_edge import TX_EDGE
+from pipesim.findings.counts.tx_range import TX_RANGE
+from pipesim.findings.kind import Evidence, FindingKind
+from pipesim.findings.memory.lanes_apart import LANES_APART
+from pipesim.findings.memory.missing_proxy_fence import MISSING_PROXY_FENCE
+from pipesim.findings.memory.narrow_scope import NARROW_SCOPE
+from pipesim.findings.memory.race import RACE
+from pipesim.findings.memory.read_not_fenced import READ_NOT_FENCED
+from pipesim.findings.memory.two_outcomes import TWO_OUTCOMES
+from pipesim.findings.memory.uninitialised_read import UNINITIALISED_READ
+from pipesim.findings.memory.unpublished_init import UNPUBLISHED_INIT
+from pipesim.findings.memory.weak_order import WEAK_ORDER
+from pipesim.findings.memory.wrong_item import WRONG_ITEM
+from pipesim.findings.warnings.commit_after_exit import COMMIT_AFTER_EXIT
+from pipesim.findings.warnings.cp_async_after_exit import CP_ASYNC_AFTER_EXIT
+from pipesim.findings.warnings.cp_async_count import CP_ASYNC_COUNT
+from pipesim.findings.warnings.register_requests import REGISTER_REQUESTS
+from pipesim.findings.warnings.transfer_in_flight import TRANSFER_IN_FLIGHT
+from pipesim.findings.warnings.unread_data import UNREAD_DATA
+from pipesim.findings.warnings.unscoped_arrive import UNSCOPED_ARRIVE
+from pipesim.model.finding import Advisory, FaultKind
+from pipesim.model.program import Program
+
+KINDS: tuple[FindingKind, ...] = (
+    DEADLOCK,
+    OVER_ARRIVAL,
+    NOT_INITIALISED,
+    REINITIALISED,
+    INVALIDATED,
+    INVAL_PENDING,
+    INIT_COUNT,
+    ARRIVE_COUNT,
+    NO_COMPLETE,
+    STALE_STATE,
+    TX_RANGE,
+    TX_EDGE,
+    EXITED_CTA,
+    CLUSTER_ARRIVE,
+    BARRIER_THREADS,
+    BARRIER_OVERRUN,
+    RACE,
+    UNINITIALISED_READ,
+    WRONG_ITEM,
+    TWO_OUTCOMES,
+    LANES_APART,
+    MISSING_PROXY_FENCE,
+    READ_NOT_FENCED,
+    WEAK_ORDER,
+    NARROW_SCOPE,
+    UNPUBLISHED_INIT,
+    UNREAD_DATA,
+    TRANSFER_IN_FLIGHT,
+    COMMIT_AFTER_EXIT,
+    CP_ASYNC_AFTER_EXIT,
+    UNSCOPED_ARRIVE,
+    REGISTER_REQUESTS,
+    CP_ASYNC_COUNT,
+)
+BY_NAME = {kind.name: kind for kind in KINDS}
+_BY_FAULT = {kind.kind: kind for kind in KINDS if isinstance(kind.kind, FaultKind)}
+
+
+def of_fault(kind: FaultKind) -> FindingKind:
+    """What is known of a kind of fault."""
+    return _BY_FAULT[kind]
+
+
+def seen_in(*places: Evidence) -> frozenset[FaultKind]:
+    """The kinds of fault that are seen in one of these places."""
+    return frozenset(fault for fault, known in _BY_FAULT.items() if known.evidence in places)
+
+
+def looked_for(program: Program) -> tuple[Advisory, ...]:
+    """The warnings that the operations of a program show by themselves."""
+    return tuple(note for kind in KINDS if kind.look is not None for note in kind.look(program))
+
+
+CAUSES_THEMSELVES = frozenset(fault for fault, known in _BY_FAULT.items() if known.causes_itself)
+CONCERN_INITS = frozenset(fault for fault, known in _BY_FAULT.items() if known.concerns_init)
+MEMORY_ORDER = seen_in(Evidence.MEMORY_MODEL)
+NO_MOVE_SHOWS = MEMORY_ORDER | seen_in(Evidence.ALL_SCHEDULES, Evidence.LANES)

@@ -1,0 +1,125 @@
+"""What is known of one kind of finding or warning: its file has all of it (docs/adding-a-finding.md)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import KW_ONLY, dataclass
+from enum import Enum
+
+from pipesim.model.finding import Advisory, Fault, FaultKind
+from pipesim.model.program import Program
+
+
+class Certainty(Enum):
+    """How sure it is that something goes wrong. The value is what ``pipesim explain`` says."""
+
+    SCHEDULE = "a schedule that PTX permits shows it"
+    MEMORY_MODEL = "the memory model of PTX permits it; a schedule alone does not show it"
+    LETTER = "PTX does not promise what is meant; the measured hardware does it"
+    WARNING = "no rule of PTX is broken"
+
+
+class Evidence(Enum):
+    """Where a finding of a kind is seen."""
+
+    SCHEDULE = "in the last move of one schedule"
+    ALL_SCHEDULES = "where several schedules are compared with each other: each of them is right by itself"
+    LANES = "in what a program that was read from PTX takes for granted: no move shows it"
+    MEMORY_MODEL = "in the order of accesses: each sees what it should, and only the memory model says it need not"
+
+
+@dataclass(frozen=True)
+class ExampleEdit:
+    """A change of a right text that makes it wrong, with its name."""
+
+    name: str
+    old: str
+    new: str
+
+
+@dataclass(frozen=True)
+class ProtocolExample:
+    """A protocol file with one function, named after the kind: wrong as it is, right with ``right=1``."""
+
+    text: str
+
+
+@dataclass(frozen=True)
+class EditedText:
+    """A right text and the edit that makes it wrong."""
+
+    right: str
+    edit: ExampleEdit
+
+    @property
+    def wrong(self) -> str:
+        """The text with the edit, wherever it applies."""
+        return self.right.replace(self.edit.old, self.edit.new)
+
+
+@dataclass(frozen=True)
+class FlatExample(EditedText):
+    """Operations, an agent a line: for what no description of whole warps has."""
+
+
+@dataclass(frozen=True)
+class PtxExample(EditedText):
+    """Instructions of a kernel."""
+
+
+def _nothing(_: Program, __: Fault) -> str:
+    return ""
+
+
+@dataclass(frozen=True)
+class FindingKind:
+    """One kind.
+
+    ``kind`` is what the engines report, or the name of what they do not; ``headline`` is the title of the latter.
+    ``what`` it is, the section of ``ptx`` that says so ("" if none does), how it ``shows`` on hardware, how it is
+    ``corrected``, and the smallest ``example``. ``switches``: the options of ``check`` without which it is no finding.
+    ``causes_itself``: it needs no other fault to come about, so that it comes first where several are found.
+    ``concerns_init``: an init may be its cause.
+
+    ``detail`` is what a report adds to the title of a fault, ``correction`` what corrects it where the program leaves
+    no doubt. ``note`` is the sentence of a warning with ``{role}`` and ``{place}``. ``look`` finds warnings that the
+    operations of a program show by themselves.
+    """
+
+    kind: FaultKind | str
+    headline: str = ""
+    _: KW_ONLY
+    what: str
+    ptx: str = ""
+    shows: str
+    corrected: str
+    certainty: Certainty
+    example: ProtocolExample | FlatExample | PtxExample
+    evidence: Evidence = Evidence.SCHEDULE
+    switches: tuple[str, ...] = ()
+    causes_itself: bool = False
+    concerns_init: bool = False
+    detail: Callable[[Program, Fault], str] = _nothing
+    correction: Callable[[Program, Fault], str] = _nothing
+    note: str = ""
+    look: Callable[[Program], tuple[Advisory, ...]] | None = None
+
+    @property
+    def name(self) -> str:
+        """As JSON and the command line name it: ``over_arrival``."""
+        return self.kind.name.lower() if isinstance(self.kind, FaultKind) else self.kind
+
+    @property
+    def title(self) -> str:
+        """What reports call it."""
+        return self.kind.value if isinstance(self.kind, FaultKind) else self.headline
+
+    @property
+    def traps(self) -> bool:
+        """True if the hardware ends the launch at it."""
+        return isinstance(self.kind, FaultKind) and self.kind.traps
+
+    @property
+    def warns(self) -> bool:
+        """True for a warning, which a proved protocol can have."""
+        return self.certainty is Certainty.WARNING

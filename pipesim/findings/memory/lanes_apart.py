@@ -1,0 +1,35 @@
+"""lanes_apart: lanes of a warp that parted are taken to be together again, which PTX does not promise there."""
+
+from __future__ import annotations
+
+from pipesim.findings.kind import Certainty, Evidence, ExampleEdit, FindingKind, PtxExample
+from pipesim.model.finding import Fault, FaultKind
+from pipesim.model.program import Program
+
+
+def _meet(_: Program, __: Fault) -> str:
+    return "let all lanes of the warp meet there: __syncwarp(), which is bar.warp.sync"
+
+
+LANES_APART = FindingKind(
+    FaultKind.LANES_APART,
+    what=(
+        "Lanes of a warp that took different branches execute an operation of all lanes, and PTX does not promise that "
+        "they are together again (a finding with --strict-lanes)."
+    ),
+    ptx="bar.warp.sync",
+    shows=(
+        "The compiler usually lets them meet. Where it does not, an arrive of 32 lanes becomes several arrivals, and "
+        "lanes can run ahead of others that still read."
+    ),
+    corrected="Put __syncwarp() (bar.warp.sync) after the branch, before the operation of all lanes.",
+    certainty=Certainty.LETTER,
+    evidence=Evidence.LANES,
+    switches=("--strict-lanes",),
+    correction=_meet,
+    example=PtxExample(
+        " setp.lt.u32 %p4, %r2, 16;\n @!%p4 bra rest;\n st.shared.u32 [tile], %r2;\nrest:\n"
+        " bar.warp.sync -1;\n mbarrier.arrive.shared::cta.b64 _, [%r3];",
+        ExampleEdit("the lanes do not meet after the branch", " bar.warp.sync -1;\n", ""),
+    ),
+)

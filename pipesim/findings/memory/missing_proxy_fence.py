@@ -1,0 +1,51 @@
+"""missing_proxy_fence: no fence.proxy.async between an ordinary write and the later asynchronous access."""
+
+from __future__ import annotations
+
+from pipesim.findings.kind import Certainty, Evidence, FindingKind, ProtocolExample
+from pipesim.model.finding import Fault, FaultKind
+from pipesim.model.program import Program
+
+
+def _fence(program: Program, fault: Fault) -> str:
+    other = program.agent_name(fault.other_agent)
+    return f"{other} executes fence.proxy.async after its write, before it signals any other agent"
+
+
+MISSING_PROXY_FENCE = FindingKind(
+    FaultKind.MISSING_PROXY_FENCE,
+    what=(
+        "A thread writes shared or global memory, and a bulk copy, wgmma or tcgen05 accesses the same bytes without a "
+        "fence.proxy.async in between. Barriers alone do not order the two proxies."
+    ),
+    ptx="async proxy; membar, fence",
+    shows="The asynchronous access may see old bytes. Nothing detects it; whether it happens depends on timing.",
+    corrected=(
+        "Execute fence.proxy.async after the writes, in the threads that wrote, before the barrier that lets the "
+        "asynchronous access start."
+    ),
+    certainty=Certainty.MEMORY_MODEL,
+    evidence=Evidence.MEMORY_MODEL,
+    correction=_fence,
+    example=ProtocolExample('''from pipesim import Engine, Fence, Protocol, Warp
+
+
+def missing_proxy_fence(right: int = 0) -> Protocol:
+    """Threads write what a bulk copy then reads."""
+    p = Protocol("missing_proxy_fence")
+    out = p.smem("out", slots=1, nbytes=64)
+
+    @p.role("epilogue")
+    def epilogue(w: Warp) -> None:
+        w.write(out[0], item=0)
+        if right:
+            w.fence(Fence.PROXY_ASYNC)
+        w.sync_warp()
+        with w.elect_one():
+            w.async_read(Engine.BULK, out[0], item=0)
+            w.commit(Engine.BULK)
+            w.wait_group(Engine.BULK)
+
+    return p
+'''),
+)

@@ -1,0 +1,59 @@
+"""unpublished_init: a barrier is used before its init is visible to the user."""
+
+from __future__ import annotations
+
+from pipesim.findings.kind import Certainty, Evidence, FindingKind, ProtocolExample
+from pipesim.model.finding import Fault, FaultKind
+from pipesim.model.program import Program
+
+
+def _fence(program: Program, fault: Fault) -> str:
+    other = program.agent_name(fault.other_agent)
+    return f"{other} executes fence.mbarrier_init after its inits, before the barrier of the CTA or cluster"
+
+
+UNPUBLISHED_INIT = FindingKind(
+    FaultKind.UNPUBLISHED_INIT,
+    what=(
+        "The init of a barrier is ordered before its use, but not visible to the user: a copy or a commit needs "
+        "fence.mbarrier_init or fence.proxy.async after it."
+    ),
+    ptx="membar, fence: fence.mbarrier_init",
+    shows="A copy may signal a barrier that is not yet initialised: it is lost, or the launch fails.",
+    corrected=(
+        "Execute fence.mbarrier_init after the inits, then the barrier of the CTA or the cluster. Within one CTA the "
+        "missing fence is a note, and a finding with --strict-init."
+    ),
+    certainty=Certainty.MEMORY_MODEL,
+    evidence=Evidence.MEMORY_MODEL,
+    switches=("--strict-init",),
+    note="{role} initialises {place} without a fence before the barrier of the CTA: --strict-init makes it a finding",
+    correction=_fence,
+    example=ProtocolExample('''from pipesim import Fence, Protocol, Warp
+
+
+def unpublished_init(right: int = 0) -> Protocol:
+    """A barrier is initialised and used by a copy without a fence; a finding with --strict-init."""
+    p = Protocol("unpublished_init")
+    tile = p.smem("tile", slots=1, nbytes=64)
+    full = p.mbarriers("full", 1)
+
+    @p.init
+    def init() -> None:
+        """Nothing: the role does it."""
+
+    @p.role("consumer")
+    def consumer(w: Warp) -> None:
+        with w.elect_one():
+            full[0].init(1)
+            if right:
+                w.fence(Fence.MBARRIER_INIT)
+        w.sync_threads()
+        with w.elect_one():
+            full[0].expect_bytes(64)
+            w.tma_load(tile[0], full[0], item=0)
+            full[0].wait(0)
+
+    return p
+'''),
+)

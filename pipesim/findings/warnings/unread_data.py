@@ -1,0 +1,33 @@
+"""unread_data: data is left in memory that no agent reads."""
+
+from pipesim.findings.kind import Certainty, FindingKind, ProtocolExample
+
+UNREAD_DATA = FindingKind(
+    "unread_data",
+    "data is left in memory that no agent reads",
+    what="A tile is written or loaded, and no agent reads it.",
+    shows="Nothing is wrong: the work is for nothing, or the protocol leaves out who reads it.",
+    corrected="Leave out the copy, or describe the read.",
+    certainty=Certainty.WARNING,
+    note="{role} leaves data in {place} that no agent reads",
+    example=ProtocolExample('''from pipesim import Protocol, Warp
+
+
+def unread_data(right: int = 0) -> Protocol:
+    """A tile is loaded and nobody reads it."""
+    p = Protocol("unread_data")
+    tile = p.smem("tile", slots=1, nbytes=64)
+    full = p.mbarriers("full", 1, count=1)
+
+    @p.role("consumer")
+    def consumer(w: Warp) -> None:
+        with w.elect_one():
+            full[0].expect_bytes(64)
+            w.tma_load(tile[0], full[0], item=0)
+            full[0].wait(0)
+            if right:
+                w.read(tile[0], item=0)
+
+    return p
+'''),
+)

@@ -1,0 +1,54 @@
+"""unscoped_arrive: an arrive on a barrier of another CTA has no scope."""
+
+from __future__ import annotations
+
+from pipesim.findings.kind import Certainty, FindingKind, ProtocolExample
+from pipesim.model.finding import Advisory
+from pipesim.model.ops import Op, operand
+from pipesim.model.positions import BARRIER
+from pipesim.model.program import Program
+
+
+def _look(program: Program) -> tuple[Advisory, ...]:
+    """Arrives without a scope on a barrier of another CTA, each role and line once."""
+    found: dict[tuple[str, str], Advisory] = {}
+    for a, code in enumerate(program.code) if program.ctas > 1 else ():
+        me = program.agents[a]
+        for pc, op in enumerate(code):
+            if op[0] == Op.ARRIVE and not operand(op, "semantics") and program.barriers[op[BARRIER]].cta != me.cta:
+                claim = f"{me.role} arrives on {program.barriers[op[BARRIER]].name} of another CTA without a scope"
+                claim += ", which PTX treats as CTA scope; the libraries do the same"
+                line = program.line(a, pc)
+                found.setdefault((me.role, line), Advisory(me.role, claim, line, "unscoped_arrive"))
+    return tuple(found.values())
+
+
+UNSCOPED_ARRIVE = FindingKind(
+    "unscoped_arrive",
+    "an arrive on a barrier of another CTA has no scope",
+    what="An arrive on a barrier of another CTA is written without a scope, which PTX treats as CTA scope.",
+    ptx="mbarrier.arrive",
+    shows="Nothing is known to go wrong: CUTLASS and Modular's kernels do the same.",
+    corrected="Write .release.cluster where you do not want to rely on that.",
+    certainty=Certainty.WARNING,
+    look=_look,
+    example=ProtocolExample('''from pipesim import Protocol, Scope, Warp
+
+
+def unscoped_arrive(right: int = 0) -> Protocol:
+    """An arrive on the barrier of another CTA has no scope."""
+    p = Protocol("unscoped_arrive", cluster=2)
+    ready = p.mbarriers("ready", 1, count=1)
+
+    @p.role("peer")
+    def peer(w: Warp) -> None:
+        with w.elect_one():
+            if right:
+                ready[0].arrive_cluster(w.cta ^ 1, scope=Scope.CLUSTER)
+            else:
+                ready[0].arrive_cluster(w.cta ^ 1)
+            ready[0].wait(0)
+
+    return p
+'''),
+)

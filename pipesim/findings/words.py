@@ -1,0 +1,53 @@
+"""Words that the sentences of several kinds share: the bytes of an access, and of memory order what came before."""
+
+from __future__ import annotations
+
+from pathlib import PurePath
+
+from pipesim.explain.operation_words import accessed, memory_name, operation_in_words
+from pipesim.model.finding import Fault
+from pipesim.model.groups import READS_MEMORY, TOUCHES_MEMORY
+from pipesim.model.ops import Op
+from pipesim.model.program import Program
+
+
+def tile_of(program: Program, fault: Fault) -> str:
+    """Where the bytes are that a read or write is about; of a multicast the CTA in which it went wrong."""
+    touches = program.code[fault.agent][fault.pc][0] in TOUCHES_MEMORY
+    return f" in {memory_name(program, fault.found)}" if touches else ""
+
+
+def cause_of(program: Program, fault: Fault) -> str:
+    """The operation that is too weak, and whose it is."""
+    cause = operation_in_words(program, program.code[fault.cause_agent][fault.cause_pc])
+    return f"`{cause}` of {program.agent_name(fault.cause_agent)}"
+
+
+def behind(program: Program, fault: Fault) -> str:
+    """What the access, or the use of a barrier, comes after: ``: tile[1] was read by mma/0 (ring.py:30)``."""
+    operation = program.code[fault.other_agent][fault.other_pc]
+    op = Op(operation[0])
+    if op == Op.INIT:
+        return f", which {_who(program, fault.other_agent, fault.other_pc)} initialises"
+    what = f": {accessed(program, operation)} was {'read' if op in READS_MEMORY else 'written'} by"
+    between = ""
+    if fault.cause_agent >= 0:
+        cause = operation_in_words(program, program.code[fault.cause_agent][fault.cause_pc])
+        between = f"; `{cause}` of {_who(program, fault.cause_agent, fault.cause_pc)} comes between"
+    return f"{what} {_who(program, fault.other_agent, fault.other_pc)}{between}"
+
+
+def meanwhile(program: Program, fault: Fault) -> str:
+    """What a race is with: `` while mma/0 reads tile[1] (ring.py:30)``."""
+    operation = program.code[fault.other_agent][fault.other_pc]
+    verb = "reads" if Op(operation[0]) in READS_MEMORY else "writes"
+    who = "its own transfer" if fault.other_agent == fault.agent else program.agent_name(fault.other_agent)
+    line = PurePath(program.line(fault.other_agent, fault.other_pc)).name  # a claim is one sentence
+    where = f" ({line})" if line else ""
+    return f" while {who} {verb} {accessed(program, operation)}{where}"
+
+
+def _who(program: Program, agent: int, pc: int) -> str:
+    """The agent, with the line of its operation in brackets."""
+    line = PurePath(program.line(agent, pc)).name
+    return program.agent_name(agent) + (f" ({line})" if line else "")

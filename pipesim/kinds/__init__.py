@@ -1,1 +1,0 @@
-"""What ``pipesim explain KIND`` knows: every kind of finding and of warning, and a smallest protocol that has it."""

@@ -1,0 +1,126 @@
+"""Every kind: its right example is proved, its wrong one has just this finding, with the correction that fits."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from pipesim.answers.check import check
+from pipesim.answers.views.check import CheckReport
+from pipesim.findings.catalog import KINDS
+from pipesim.findings.kind import FindingKind, FlatExample, ProtocolExample, PtxExample
+from pipesim.model.finding import Deadlock, FaultKind, Verdict
+from pipesim.model.strictness import Strictness
+from pipesim.targets import Target, find, target_of
+from tests.support.small_programs import build
+from tests.support.small_ptx import SET_UP, program_of
+
+#: What is offered for the example of a kind, without places; of a warning words of its note.
+CASES = {
+    "deadlock": "initialise full with a count of 1 instead of 2",
+    "over_arrival": "producer: put the arrive on full inside elect_one(): all 32 lanes execute it",
+    "not_initialised": "after the inits come fence.mbarrier_init and a barrier of all threads of the CTA or cluster",
+    "reinitialised": "producer omits its inits: another role makes them",
+    "invalidated": "producer omits its arrive on full",
+    "inval_pending": "initialise full with a count of 1 instead of 2",
+    "init_count": "",
+    "arrive_count": "producer omits its arrive on full",
+    "no_complete": "producer omits the arrive_no_complete on full",
+    "stale_state": "",
+    "tx_range": "",
+    "tx_edge": "",
+    "exited_cta": "every warp of the cluster meets the others (cluster_sync) before it exits",
+    "cluster_arrive": "peer omits the sync of the cluster",
+    "barrier_threads": "64 threads at named barrier 1 instead of 96",
+    "barrier_overrun": "128 threads at named barrier 1 instead of 96",
+    "race": "",
+    "uninitialised_read": "",
+    "wrong_item": "",
+    "two_outcomes": "",
+    "lanes_apart": "let all lanes of the warp meet there: __syncwarp(), which is bar.warp.sync",
+    "missing_proxy_fence": "epilogue executes fence.proxy.async after its writes, before it signals any other agent",
+    "read_not_fenced": "consumer executes fence.proxy.async after its reads, before it signals any other agent",
+    "weak_order": "consumer: let the wait acquire instead of .relaxed",
+    "narrow_scope": "peer: let the arrive release at cluster scope instead of .cta",
+    "unpublished_init": (
+        "consumer executes fence.mbarrier_init after its inits, before the barrier of the CTA or cluster"
+    ),
+    "unread_data": "that no agent reads",
+    "transfer_in_flight": "may still be in flight",
+    "commit_after_exit": "a commit of",
+    "cp_async_after_exit": "a cp.async arrive of",
+    "unscoped_arrive": "without a scope",
+    "register_requests": "registers a thread",
+    "cp_async_count": "without .noinc",
+}
+FINDINGS = [kind for kind in KINDS if not kind.warns]
+WARNINGS = [kind for kind in KINDS if kind.warns]
+
+
+def target(kind: FindingKind, folder: Path, *, right: bool) -> Target:
+    match kind.example:
+        case ProtocolExample(text):
+            file = folder / f"{kind.name}.py"
+            file.write_text(text, "utf-8")
+            return find(f"{file}:{kind.name}")
+        case FlatExample() as flat:
+            return target_of(build(*(flat.right if right else flat.wrong).splitlines(), smem_bytes=64))
+        case PtxExample() as ptx:
+            return target_of(program_of(SET_UP.format(first=64, count=1) + (ptx.right if right else ptx.wrong)))
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("examples")
+
+
+@cache
+def checked(kind: FindingKind, folder: Path, *, right: bool, switched: bool = True) -> CheckReport:
+    switches = [switch.removeprefix("--strict-").replace("-", "_") for switch in kind.switches if switched]
+    asked = target(kind, folder, right=right).judging(Strictness(**dict.fromkeys(switches, True)))
+    return check(asked, {} if asked.program else {"right": int(right)})
+
+
+def corrections(report: CheckReport) -> str:
+    said = [each.said for shown in report.refutations for each in shown.corrections]
+    said += [shown.finding.correction for shown in report.refutations if shown.finding.correction and not said]
+    return "; ".join(dict.fromkeys(re.sub(r" \([\w.]+:\d+\)", "", each) for each in said))
+
+
+@pytest.mark.parametrize("kind", FINDINGS, ids=lambda kind: kind.name)
+def test_the_example_of_a_finding_has_just_this_one_and_is_corrected(kind: FindingKind, folder: Path) -> None:
+    wrong, right = checked(kind, folder, right=False), checked(kind, folder, right=True)
+    kinds = {"deadlock" if isinstance(each, Deadlock) else each.kind.name.lower() for each in wrong.findings}
+    assert (wrong.verdict, kinds) == (Verdict.REFUTED, {kind.name})
+    assert (right.verdict, right.findings) == (Verdict.PROVED, ())
+    assert corrections(wrong) == CASES[kind.name]
+    if kind.switches:
+        assert checked(kind, folder, right=False, switched=False).verdict is Verdict.PROVED
+
+
+@pytest.mark.parametrize("kind", WARNINGS, ids=lambda kind: kind.name)
+def test_the_example_of_a_warning_is_proved_with_it_and_corrected_without(kind: FindingKind, folder: Path) -> None:
+    wrong, right = checked(kind, folder, right=False), checked(kind, folder, right=True)
+    assert (wrong.verdict, right.verdict) == (Verdict.PROVED, Verdict.PROVED)
+    (note,) = [note for note in wrong.advisories if note.kind == kind.name]
+    assert CASES[kind.name] in note.claim
+    assert kind.name not in {note.kind for note in right.advisories}
+
+
+def test_every_kind_of_fault_is_explained_once_and_every_kind_has_a_case() -> None:
+    names = [kind.name for kind in KINDS]
+    assert {kind.kind for kind in KINDS if isinstance(kind.kind, FaultKind)} == set(FaultKind)
+    assert sorted(names) == sorted(CASES)
+    assert all(kind.title and not kind.title.endswith(".") for kind in KINDS)
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
+def test_an_example_is_small_and_named_after_its_kind(kind: FindingKind, folder: Path) -> None:
+    if isinstance(kind.example, ProtocolExample):
+        assert f"\ndef {kind.name}(right: int = 0) -> Protocol:\n" in kind.example.text
+        assert sum(map(len, target(kind, folder, right=False).build().code)) <= 60
+    else:
+        assert kind.example.wrong != kind.example.right
