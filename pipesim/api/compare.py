@@ -9,6 +9,8 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from pipesim.answers.compare import compare_kernel, compare_trace
 from pipesim.answers.recorded_program import named_program, recorded_program
 from pipesim.answers.views.conclusion import Conclusion
@@ -23,15 +25,19 @@ from pipesim.conform.times import TimeComparison
 from pipesim.errors import ParameterError, UsageError
 from pipesim.export.documents import document_of
 from pipesim.model.program import Program
-from pipesim.report.pages.hardware import moment_of, trace_labels
+from pipesim.report.pages.hardware import moment_of
 from pipesim.report.pages.verify import compare_lines
 from pipesim.report.pictures.scene_svg import scene_svg
-from pipesim.report.pictures.timeline_svg import timeline_svg
+from pipesim.report.pictures.timeline import Moment
 from pipesim.report.sentences.times import time_in_short
 from pipesim.report.sentences.trace import comparison_reason
 from pipesim.report.text.printable import printable
+from pipesim.scene.parts import Scene
+from pipesim.scene.runs import trace_scene
 from pipesim.timed.profile import Profile
 from pipesim.trace.schema import Trace
+
+_NEAR = 20  #: around a divergence one twentieth of the run is drawn on either side
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -87,7 +93,7 @@ class ComparisonResult(VerdictResult):
 
     def svg(self) -> str:
         """The timeline: simulated above measured, around the divergence if there is one."""
-        return _svg(self.report.comparison)
+        return next((svg for _, svg in reversed(self.pictures())), "")
 
     def _in_short(self) -> str:
         why = comparison_reason(self.report.comparison)
@@ -168,19 +174,32 @@ def percentage(tolerance: object) -> float | None:
 def comparison_pictures(program: Program, found: TraceComparison, profile: Profile | None) -> Sequence[tuple[str, str]]:
     """The pictures of a comparison, each in words and as SVG; () if there is nothing to draw.
 
-    Of a trace with very many events it is the part that the report shows, whose copies and arrows are left out.
+    The whole runs, then the part around a divergence. Of a trace with very many events copies and arrows are left out.
     """
     trace, name = found.measured, program.name
-    near = _svg(found)
-    around = ((f"the timeline of {name}", near),) if near else ()
-    if not len(trace.events) or len(trace.events) > MOST_DRAWN:
-        return around
+    if not len(trace.events):
+        return ()
     label = printable(f"{trace.meta.source}, {trace.meta.device.name or 'unknown device'}")
     if found.simulated is None:  # of a kernel's PTX, whose replay needs more than its program
         return (timeline_picture(trace, None, label),)
-    whole = (f"simulation and recording of {name}", scene_svg(beside(program, trace, profile, label)))
-    return (whole, *around) if moment_of(found) is not None else (whole,)
+    if len(trace.events) > MOST_DRAWN:
+        runs = (trace_scene(found.simulated, None, "simulation"), trace_scene(trace, None, label))
+        scene = Scene(printable(name), runs)
+    else:
+        scene = beside(program, trace, profile, label)
+    whole = (f"simulation and recording of {name}", scene_svg(scene))
+    moment = moment_of(found)
+    if moment is None:
+        return (whole,)
+    here = _picoseconds(trace, moment)
+    near = max(run.end for run in scene.runs) // _NEAR
+    part = scene_svg(scene, moment.cta, (max(0, here - near), here + near), here)
+    return whole, (f"the timeline of {name} around the divergence", part)
 
 
-def _svg(found: TraceComparison) -> str:
-    return timeline_svg(found.simulated, found.measured, moment_of(found), trace_labels(found))
+def _picoseconds(trace: Trace, moment: Moment) -> int:
+    """When an event of this CTA was that is nearest to a cycle of its clock, from the first event of the trace on."""
+    events = trace.events
+    rows = np.flatnonzero(events.cta == moment.cta)
+    nearest = rows[np.argmin(np.abs(events.cycle[rows] - moment.cycle))]
+    return int(events.time_ps[nearest] - events.time_ps.min())

@@ -39,10 +39,6 @@ class CounterexampleDiagram(Result):
         """The schedule in one line, as ``pipesim check --replay`` and ``pipesim run --schedule`` take it."""
         return self.data.replay
 
-    def svg(self) -> str:
-        """The picture: a lane for each agent, a row for each step, an arrow where one step lets another pass."""
-        return schedule_svg(self.data)
-
     def _in_short(self) -> str:
         return f"{len(self.steps)} steps to {in_short(self.data.finding)}"
 
@@ -58,8 +54,8 @@ class CounterexampleDiagram(Result):
         return columns, [{name: getattr(step, name) for name in columns} for step in self.steps]
 
     def pictures(self) -> Sequence[tuple[str, str]]:
-        """The schedule."""
-        return ((f"the schedule that leads to {in_short(self.data.finding)}", self.svg()),)
+        """The schedule: a lane for each agent, a row for each step, an arrow where one step lets another pass."""
+        return ((f"the schedule that leads to {in_short(self.data.finding)}", schedule_svg(self.data)),)
 
 
 @dataclass(frozen=True, repr=False, eq=False)

@@ -77,6 +77,10 @@ class Result(ABC):
         """The pictures of its HTML, each as a caption and an SVG."""
         return ()
 
+    def svg(self) -> str:
+        """The first of its pictures, "" if it has none."""
+        return next((svg for _, svg in self.pictures()), "")
+
 
 class VerdictResult(Result):
     """A result with a verdict. It is true in a condition only if it is ``ok``: never where that is unknown."""

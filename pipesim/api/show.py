@@ -23,10 +23,6 @@ class Diagram(Result):
     data: Anatomy
     description: str = ""
 
-    def svg(self) -> str:
-        """The picture: a lane for each role, a row for each group of barriers and each tile."""
-        return show_svg(self.data)
-
     def _in_short(self) -> str:
         barriers = sum(group.size for group in self.data.groups)
         return f"{self.data.name}: {count(len(self.data.roles), 'role')}, {count(barriers, 'barrier')}"
@@ -38,8 +34,8 @@ class Diagram(Result):
         return anatomy_document(self.data)
 
     def pictures(self) -> Sequence[tuple[str, str]]:
-        """The diagram."""
-        return ((f"the roles and barriers of {self.data.name}", self.svg()),)
+        """The diagram: a lane for each role, a row for each group of barriers and each tile."""
+        return (_picture(self.data),)
 
 
 def show(x: Given, *, rank: int = 0, ctas: int | None = None, **params: int) -> Diagram:
@@ -53,4 +49,8 @@ def show(x: Given, *, rank: int = 0, ctas: int | None = None, **params: int) -> 
 
 def diagram_picture(program: Program) -> tuple[str, str]:
     """The picture of CTA 0 of a program: what it shows in words, and as SVG."""
-    return f"the roles and barriers of {program.name}", show_svg(anatomy(program))
+    return _picture(anatomy(program))
+
+
+def _picture(found: Anatomy) -> tuple[str, str]:
+    return f"the roles and barriers of {found.name}", show_svg(found)

@@ -18,7 +18,6 @@ from pipesim.model.ending import Ending
 from pipesim.model.finding import Deadlock, FaultReport
 from pipesim.model.program import Program
 from pipesim.report.pages.run import run_lines
-from pipesim.report.pictures.timeline_svg import timeline_svg
 from pipesim.report.text.words import count
 from pipesim.scene.runs import simulated_scene
 from pipesim.timed.engine import DEFAULT_BUDGET
@@ -80,10 +79,6 @@ class SimulationResult(VerdictResult):
         """The deadlock, then the faults; :func:`pipesim.check` adds counterexamples."""
         with self._reading():
             return tuple(ReportedFinding(each) for each in self.report.findings)
-
-    def svg(self) -> str:
-        """The timeline: a row for each agent, what it does at which cycle; "" if nothing was recorded."""
-        return timeline_svg(self.trace)
 
     def _in_short(self) -> str:
         return f"{self.program.name} on {self.profile.name}: {self.outcome.value} after {count(self.cycles, 'cycle')}"

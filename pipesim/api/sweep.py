@@ -56,17 +56,13 @@ class SweepResult(VerdictResult):
         """The parameters of the smallest configuration that is within ``within`` percent of the best."""
         return self.report.smallest.configuration.params if self.report.smallest is not None else None
 
-    def svg(self) -> str:
-        """The metric over one parameter, a line for each value of the others; "" if no configuration is usable."""
-        return sweep_svg(self.report)
-
     def to_csv(self) -> str:
         """All configurations as a table, a row for each."""
         return sweep_csv(self.report)
 
     def pictures(self) -> Sequence[tuple[str, str]]:
-        """The plot."""
-        picture = self.svg()
+        """The metric over one parameter, a line for each value of the others; none if no configuration is usable."""
+        picture = sweep_svg(self.report)
         return ((f"sweep of {self.report.protocol}", picture),) if picture else ()
 
     def _in_short(self) -> str:

@@ -50,13 +50,47 @@ class Fold:
         return ", ".join(said)
 
 
+@dataclass(frozen=True)
+class ScheduleRows:
+    """What is shown of a schedule, in lines as in a picture: ``agents`` are those that move or have an end to show.
+
+    ``wrong``: the number of the step that breaks a rule, -1 where none does.
+    """
+
+    rows: Sequence[Line | Fold]
+    agents: Sequence[str]
+    wrong: int
+
+    @property
+    def steps(self) -> list[Line]:
+        """The steps that are not folded."""
+        return [row for row in self.rows if isinstance(row, Line)]
+
+
+def schedule_rows(shown: Counterexample) -> ScheduleRows:
+    """The rows of a counterexample."""
+    rows = chosen(shown.schedule)
+    moving = dict.fromkeys(row.agent for row in rows if isinstance(row, Line))
+    agents = [agent for agent, stands in shown.standing.items() if stands or agent in moving]
+    agents += [agent for agent in moving if agent not in agents]
+    wrong = shown.schedule[-1].number if shown.schedule and not isinstance(shown.finding, Deadlock) else -1
+    return ScheduleRows(rows, agents, wrong)
+
+
+def in_lane(agent: str, lane: str, said: str) -> str:
+    """What an agent does, in a lane: led by its number where the lane is its role's."""
+    return said if lane == agent else f"/{index_in_role(agent)} {said}"
+
+
+def step_words(step: Line) -> str:
+    """What a step does, and what follows from it."""
+    return step.short + (f"{DOT}{step.note}" if step.note else "")
+
+
 def schedule_block(shown: Counterexample, width: int) -> list[str]:
     """The schedule in lines of at most ``width`` cells."""
-    rows = chosen(shown.schedule)
-    steps = [row for row in rows if isinstance(row, Line)]
-    moving = {step.agent for step in steps}
-    agents = [agent for agent, stands in shown.standing.items() if stands or agent in moving]
-    last = shown.schedule[-1].number if shown.schedule and not isinstance(shown.finding, Deadlock) else -1
+    found = schedule_rows(shown)
+    rows, steps, agents, last = found.rows, found.steps, found.agents, found.wrong
     places = min(_PLACE, max((cell_len(place_name(step)) for step in steps), default=0))
     wide = max(len("move"), *(len(number(step.number)) for step in steps)) if steps else len("move")
     room = width - 2 - wide - _GAP - (places + _GAP if places else 0)
@@ -74,16 +108,13 @@ def schedule_block(shown: Counterexample, width: int) -> list[str]:
         if isinstance(row, Fold):
             lines += wrap(row.text, width, "  " + pad_left("…", wide) + " " * _GAP)
             continue
-        text = (
-            _mark(row, last) + (f"/{index_in_role(row.agent)} " if lanes[row.agent] != row.agent else "") + _said(row)
-        )
+        text = _mark(row, last) + in_lane(row.agent, lanes[row.agent], step_words(row))
         cells = {lanes[row.agent]: wrap(text, lane, "", "  ")}
         lines += _across(pad_left(number(row.number), wide), titles, cells, lane, place_name(row))
     ends: dict[str, list[str]] = {}
     for agent in agents:
-        if shown.standing[agent]:
-            who = f"/{index_in_role(agent)} " if lanes[agent] != agent else ""
-            ends.setdefault(lanes[agent], []).extend(wrap(who + shown.standing[agent], lane, "", "  "))
+        if stands := shown.standing.get(agent):
+            ends.setdefault(lanes[agent], []).extend(wrap(in_lane(agent, lanes[agent], stands), lane, "", "  "))
     return lines + (_across(" " * wide, titles, ends, lane, "") if ends else [])
 
 
@@ -148,7 +179,7 @@ def _list(rows: Sequence[Line | Fold], shown: Counterexample, last: int, wide: i
             continue
         place = f" ({place_name(row)})" if place_name(row) else ""
         first = f"  {pad_left(number(row.number), wide)}  {pad(middle(row.agent, names), names)}  "
-        lines += wrap(f"{_mark(row, last)}{_said(row)}{place}", width, first, " " * (cell_len(first) + 2))
+        lines += wrap(f"{_mark(row, last)}{step_words(row)}{place}", width, first, " " * (cell_len(first) + 2))
     for agent, stands in shown.standing.items():
         if stands:
             first = f"  {' ' * wide}  {pad(middle(agent, names), names)}  "
@@ -166,10 +197,6 @@ def _across(step: str, titles: Sequence[str], cells: Mapping[str, list[str]], la
             line += " " * _GAP + pad(cell[n] if n < len(cell) else "", lane)
         lines.append((line + (" " * _GAP + middle(place, _PLACE) if n == 0 and place else "")).rstrip())
     return lines
-
-
-def _said(step: Line) -> str:
-    return step.short + (f"{DOT}{step.note}" if step.note else "")
 
 
 def _mark(step: Line, last: int) -> str:

@@ -32,14 +32,17 @@ _COLOURS = {
 _STYLE = (
     TEXT_STYLE
     + "".join(f".{kind.name.lower()}{{fill:{colour}}}" for kind, colour in _COLOURS.items())
-    + ".grid{stroke:#c3ccd6;stroke-width:1}.open{fill:#b3261e}.frees{fill:none;stroke:#1f5fae;stroke-width:1.2}"
+    + ".grid{stroke:#c3ccd6;stroke-width:1}.here{stroke:#b3261e;stroke-width:1.5}.open{fill:#b3261e}"
+    ".frees{fill:none;stroke:#1f5fae;stroke-width:1.2}"
 )
 
 
-def scene_svg(scene: Scene, cta: int | None = None, between: tuple[int, int] | None = None) -> str:
+def scene_svg(
+    scene: Scene, cta: int | None = None, between: tuple[int, int] | None = None, here: int | None = None
+) -> str:
     """The SVG file of a scene. ``cta``: the one that is drawn (None: the lowest of each run).
 
-    ``between``: the picoseconds to draw, None for all.
+    ``between``: the picoseconds to draw, None for all; ``here``: a time that is marked.
     """
     first, end = between or (0, max([1, *(run.end for run in scene.runs)]))
     axis = _Axis(first, max(end, first + 1))
@@ -55,6 +58,8 @@ def scene_svg(scene: Scene, cta: int | None = None, between: tuple[int, int] | N
         drawn, top = _run(run, cta, axis, top, kinds)
         body += drawn
     body[:0] = list(_ticks(axis, ticks_at, top))
+    if here is not None:
+        body.append(_upright("here", axis.x(here), ticks_at + 2, top))
     foot, bottom = _foot(scene, kinds, axis, top)
     return svg_file(
         scene.title, _STYLE, arrowhead("frees", "#1f5fae"), [*body, *foot], axis.width, bottom + MARGIN
@@ -144,11 +149,15 @@ def _ticks(axis: _Axis, top: float, bottom: float) -> Iterator[str]:
     at = -(-axis.first // step) * step
     while at <= axis.end:
         x = axis.x(at)
-        yield f'<line class="grid" x1="{px(x)}" y1="{px(top + 2)}" x2="{px(x)}" y2="{px(bottom)}"/>'
+        yield _upright("grid", x, top + 2, bottom)
         ns = f"{at / 1000:,.0f} ns" if step >= 1000 else f"{number(at)} ps"
         if x + _CELL * (len(ns) + 1) <= axis.width - MARGIN:
             yield label(x + 3, top + 10, ns, "quiet")
         at += step
+
+
+def _upright(kind: str, x: float, top: float, bottom: float) -> str:
+    return f'<line class="{kind}" x1="{px(x)}" y1="{px(top)}" x2="{px(x)}" y2="{px(bottom)}"/>'
 
 
 def _foot(scene: Scene, kinds: dict[SliceKind, None], axis: _Axis, top: float) -> tuple[list[str], float]:

@@ -12,10 +12,17 @@ from dataclasses import dataclass
 from rich.cells import cell_len
 
 from pipesim.answers.views.check import Counterexample
-from pipesim.model.finding import Deadlock
 from pipesim.prove.counterexample.words import Line, Part
 from pipesim.report.findings.in_short import in_short
-from pipesim.report.findings.schedule import Fold, chosen, index_in_role, place_name, role_lane
+from pipesim.report.findings.schedule import (
+    Fold,
+    ScheduleRows,
+    in_lane,
+    place_name,
+    role_lane,
+    schedule_rows,
+    step_words,
+)
 from pipesim.report.pictures.drawing import LINE, MARGIN, TEXT_STYLE, arrowhead, box, label, px, svg_file
 from pipesim.report.text.layout import middle, wrap, wrap_parts
 from pipesim.report.text.words import number, parameters
@@ -56,21 +63,20 @@ class _Sheet:
 
 def schedule_svg(shown: Counterexample) -> str:
     """The SVG file of a counterexample, the same text every time."""
-    rows = chosen(shown.schedule)
-    frame = _frame(rows, shown)
+    found = schedule_rows(shown)
+    frame = _frame(found, shown)
     body, top = _head(shown, frame)
-    last = shown.schedule[-1].number if shown.schedule and not isinstance(shown.finding, Deadlock) else -1
     drawn: list[str] = []
     ends: dict[int, tuple[float, float]] = {}  # of each step its top and its bottom
     y = top
-    for row in rows:
+    for row in found.rows:
         if isinstance(row, Fold):
             drawn += _fold(row, frame, y)
             y += LINE + _GAP
             continue
-        lines = _step_lines(row, frame)
+        lines = wrap(in_lane(row.agent, frame.titles[row.agent], step_words(row)), frame.cells, "", "  ")
         height = LINE * len(lines) + 8
-        kind = "bad" if row.number == last else "focus" if row.part is Part.FOCUS else "step"
+        kind = "bad" if row.number == found.wrong else "focus" if row.part is Part.FOCUS else "step"
         drawn += _step(row, lines, kind, frame, y)
         ends[row.number] = (y, y + height)
         y += height + _GAP
@@ -80,20 +86,17 @@ def schedule_svg(shown: Counterexample) -> str:
         f'y2="{px(bottom - _GAP)}"/>'
         for x in frame.lefts.values()
     ]
-    arrows = _arrows([row for row in rows if isinstance(row, Line)], ends, frame)
+    arrows = _arrows(found.steps, ends, frame)
     defs = arrowhead("frees", "#1f5fae")
     title = f"the schedule that leads to {in_short(shown.finding)}"
     return svg_file(title, _STYLE, defs, [*body, *lives, *drawn, *standing, *arrows], frame.width, bottom + MARGIN)
 
 
-def _frame(rows: Sequence[Line | Fold], shown: Counterexample) -> _Sheet:
-    steps = [row for row in rows if isinstance(row, Line)]
-    moving = {step.agent for step in steps}
-    agents = [agent for agent, stands in shown.standing.items() if stands or agent in moving]
-    agents += [agent for agent in dict.fromkeys(step.agent for step in steps) if agent not in agents]
-    many = len(agents) > MOST_AGENTS
-    titles = {agent: role_lane(agent) if many else agent for agent in agents}
-    said = [_said(step, titles) for step in steps]
+def _frame(found: ScheduleRows, shown: Counterexample) -> _Sheet:
+    steps = found.steps
+    many = len(found.agents) > MOST_AGENTS
+    titles = {agent: role_lane(agent) if many else agent for agent in found.agents}
+    said = [in_lane(step.agent, titles[step.agent], step_words(step)) for step in steps]
     said += [*titles.values(), *shown.standing.values()]
     lanes = list(dict.fromkeys(titles.values()))
     most = _MOST_OF_FEW if len(lanes) <= _FEW else _MOST
@@ -153,8 +156,7 @@ def _standing(shown: Counterexample, frame: _Sheet, y: float) -> tuple[list[str]
         stands = shown.standing.get(agent, "")
         if not stands:
             continue
-        who = f"/{index_in_role(agent)} " if title != agent else ""
-        lines = wrap(who + stands, frame.cells, "", "  ")
+        lines = wrap(in_lane(agent, title, stands), frame.cells, "", "  ")
         height, top = LINE * len(lines) + 8, feet[title]
         waits = any(blocked.agent == agent for blocked in getattr(shown.finding, "blocked", ()))
         body.append(box("bad" if waits else "done", frame.lefts[title], top, frame.lane, height, radius=4))
@@ -188,12 +190,3 @@ def _arrow(source: Line, target: Line, ends: dict[int, tuple[float, float]], fra
     y1, y2 = ends[source.number][1] - 8, sum(ends[target.number]) / 2
     way = f"M{px(edge)} {px(y1)}H{px(edge + sign * _GUTTER / 2)}V{px(y2)}H{px(end)}"
     return f'<path class="frees" marker-end="url(#frees)" d="{way}"/>'
-
-
-def _step_lines(step: Line, frame: _Sheet) -> list[str]:
-    return wrap(_said(step, frame.titles), frame.cells, "", "  ")
-
-
-def _said(step: Line, titles: dict[str, str]) -> str:
-    who = f"/{index_in_role(step.agent)} " if titles[step.agent] != step.agent else ""
-    return who + step.short + (f" · {step.note}" if step.note else "")

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from rich.cells import cell_len
 
 from pipesim.model.awaited import Awaited
-from pipesim.report.text.layout import DOT, middle, pad, wrap_parts
+from pipesim.report.text.layout import middle, pad, wrap_parts
 from pipesim.report.text.words import count, number
 from pipesim.trace.activity import (
     EMPTY,
@@ -79,56 +79,6 @@ def timeline_lines(
     upper, lower = _completed(upper, lower)
     shots, here = _shots(upper, lower, look_at, labels)
     return _painted(shots, _groups(upper, lower), width, here) if shots else []
-
-
-@dataclass(frozen=True)
-class TimelineRows:
-    """The same rows for a picture: each title with the cells of one trace, and what stands around them.
-
-    ``ticks`` are (cell, cycle); ``empty`` and ``full`` name the barriers that are waited for, ``other`` what else is;
-    ``here`` is the cell that is looked at, -1 for none.
-    """
-
-    rows: tuple[tuple[str, str], ...]
-    ticks: tuple[tuple[int, int], ...]
-    unit: str
-    heading: str
-    empty: str
-    full: str
-    other: str
-    here: int
-    hidden: int
-
-
-def timeline_rows(
-    upper: Trace | None,
-    lower: Trace | None,
-    cells: int,
-    look_at: Moment | None = None,
-    labels: tuple[str, str] = ("sim", "hw"),
-) -> TimelineRows | None:
-    """What :func:`timeline_lines` draws, in about ``cells`` cells; None if there is nothing to draw."""
-    upper, lower = _completed(upper, lower)
-    shots, here = _shots(upper, lower, look_at, labels)
-    if not shots:
-        return None
-    names = _names([shot for _, shot in shots])
-    scale, rows = _rows(shots, names, cells + NAME_WIDTH, here)
-    heading = DOT.join(_heading_parts(shots, scale, around=here is not None, mark="the red line"))
-    groups = _groups(upper, lower)
-    step = _step(scale.window, scale.cells * TICK_CELLS // 90)
-    ticks = range(-(-scale.start // step) * step, scale.start + scale.window, step)
-    return TimelineRows(
-        tuple((label + row.title(names), cells) for row in rows[:MOST_AGENTS] for label, cells in row.lines),
-        tuple((scale.column(tick) - scale.left, tick) for tick in ticks),
-        scale.unit,
-        heading,
-        _named(groups, EMPTY),
-        _named(groups, FULL),
-        _named(groups, OTHER),
-        -1 if here is None else scale.column(max(scale.start, min(here, scale.start + scale.window - 1))) - scale.left,
-        sum(len(row.names) for row in rows[MOST_AGENTS:]),
-    )
 
 
 def _shots(
@@ -286,7 +236,7 @@ def _heading(shots: list[tuple[str, Picture]], scale: _Scale, width: int, *, aro
     return wrap_parts(_heading_parts(shots, scale, around=around), width, "  timeline   ")
 
 
-def _heading_parts(shots: list[tuple[str, Picture]], scale: _Scale, *, around: bool, mark: str = HERE) -> list[str]:
+def _heading_parts(shots: list[tuple[str, Picture]], scale: _Scale, *, around: bool) -> list[str]:
     """Which part of which runs is drawn, and from where the cycles are counted."""
     whole = _whole([shot for _, shot in shots])
     end = scale.start + scale.window
@@ -296,7 +246,7 @@ def _heading_parts(shots: list[tuple[str, Picture]], scale: _Scale, *, around: b
         part = f"{part} {all_of_it}"
         part += " and what waits indefinitely" if any(shot.stuck for _, shot in shots) else ""
     elif around:
-        part = f"{number(scale.window)} of {all_of_it} around the divergence ({mark})"
+        part = f"{number(scale.window)} of {all_of_it} around the divergence ({HERE})"
     else:
         part = f"the first {number(scale.window)} of {all_of_it}"
     parts = [part]
