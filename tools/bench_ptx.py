@@ -25,7 +25,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
-from pipesim.answers.search_length import states_of
+from pipesim.answers.budget import states_of
 from pipesim.errors import PipesimError
 from pipesim.model.strictness import LENIENT
 from pipesim.prove.check import check

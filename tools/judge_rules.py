@@ -35,24 +35,21 @@ from pipesim.model.register_pool import RegisterPools
 from pipesim.model.state import meeting_channel
 from pipesim.model.strictness import LENIENT, STRICTEST
 from pipesim.prove.any_size.family import EveryValue
-from pipesim.prove.any_size.forks import holds
+from pipesim.prove.any_size.laps import holds
 from pipesim.prove.any_size.skip_laps import accelerated
 from pipesim.prove.certificate.certificate import Certificate
-from pipesim.prove.certificate.lives import Lives
-from pipesim.prove.certificate.registers import RegisterRequests
+from pipesim.prove.certificate.requirements import Lives, RegisterRequests
 from pipesim.prove.check import check
 from pipesim.prove.counterexample.play import Play
-from pipesim.prove.doubt import Doubt, Why
-from pipesim.prove.happens_before.access_event import AccessEvent
-from pipesim.prove.happens_before.equal_writes import EqualWrites
+from pipesim.prove.happens_before.accesses import AccessEvent, EqualWrites
 from pipesim.prove.happens_before.snapshot import Snapshot
 from pipesim.prove.memory_order import may_fail
 from pipesim.prove.memory_order.may_fail import order_may_fail
 from pipesim.prove.memory_order.order import MemoryOrder
-from pipesim.prove.search.breadth_first import explore
+from pipesim.prove.refutation import Doubt, Why
+from pipesim.prove.search.breadth_first import MemorySearch, explore
 from pipesim.prove.search.footprint import NOTHING, Footprints, Touch
 from pipesim.prove.search.leftovers import Left, leftovers
-from pipesim.prove.search.with_clocks import MemorySearch
 from pipesim.targets import target_of
 from tests.prove.any_size.test_skipped_random_loops import numbered, whole
 from tests.prove.happens_before.test_snapshot import compared
@@ -195,7 +192,7 @@ def _certificate_rules() -> Iterator[Rule]:
     judges = tuple((family, partial(of_certificate, family)) for family in FAMILIES)
     for why in Why:
         yield Rule("certificate", why.value, "certificate.certificate.Certificate._doubt", _without(why), judges)
-    lives, equal = "certificate.lives.Lives.", "happens_before.equal_writes.EqualWrites."
+    lives, equal = "certificate.requirements.Lives.", "happens_before.equal_writes.EqualWrites."
     for said, target, instead in (
         ("an inval comes after the transfers that arrive on its barrier", f"{lives}land", _nothing),
         ("an init comes after the inval before it", f"{lives}begin", _always(Lives.begin)),

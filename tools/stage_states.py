@@ -13,8 +13,7 @@ from dataclasses import dataclass, field
 from pipesim.explain.operation_words import landing_in_words, operation_in_short
 from pipesim.model.barrier import LIVE, BarrierState
 from pipesim.model.groups import BLOCKING_WAITS, ON_BARRIER, TRIES
-from pipesim.model.machine import Flight, State, Step
-from pipesim.model.observer import Observer
+from pipesim.model.machine import Flight, Observer, State, Step
 from pipesim.model.ops import operand
 from pipesim.model.program import Program
 from pipesim.prove.counterexample.play import Play

@@ -19,8 +19,7 @@ from hwkernels.recorder.decode import TIMER_STEPS
 from hwkernels.recorder.layout import ANCHOR
 from pipesim.errors import ClockError
 from pipesim.model import barrier
-from pipesim.model.barrier import FRESH, LIVE, BarrierState, Effect
-from pipesim.model.barrier_word import word_of
+from pipesim.model.barrier import FRESH, LIVE, BarrierState, Effect, word_of
 
 FINISHED_STORE = 3  #: ST of finished.cu: written by a thread, overwritten by a copy
 FAILS = "the launch fails"

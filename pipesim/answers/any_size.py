@@ -9,7 +9,7 @@ from itertools import product
 from pipesim.errors import PipesimError
 from pipesim.model.program import Program
 from pipesim.prove.any_size.family import Build, EveryValue, Family, SomeValues, Stop
-from pipesim.prove.any_size.forks import holds
+from pipesim.prove.any_size.laps import holds
 from pipesim.targets import Target
 
 _LONG = 30_000  #: operations

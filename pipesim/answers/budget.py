@@ -5,9 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
 from time import monotonic
+from typing import TYPE_CHECKING
 
 from pipesim.model.program import Program
 from pipesim.targets import Target
+
+if TYPE_CHECKING:
+    from pipesim.model.program import Program
 
 TIME_LIMIT = 60.0  #: seconds of a step, unless a person sets another limit
 
@@ -71,3 +75,18 @@ class WatchedTarget(Target):
 def watched(target: Target, before: Callable[[], None]) -> Target:
     """The same target, which calls ``before`` whenever it makes a program."""
     return WatchedTarget(**{field.name: getattr(target, field.name) for field in fields(Target)}, before=before)
+
+
+USUAL_STATES = 200_000
+#: Of a program read from PTX: seconds. One that is not decided by then has too many agents to be decided so.
+LEAST_OF_A_KERNEL, MOST_OF_A_KERNEL = 5_000, 50_000
+
+
+def states_of(given: int | None, program: Program) -> int:
+    """The number that a person gave, else the usual one; of a kernel's program fewer, the longer it is."""
+    if given is not None:
+        return given
+    if not program.coverage.extracted:
+        return USUAL_STATES
+    by_length = 10_000_000 // max(1, sum(map(len, program.code)))
+    return min(MOST_OF_A_KERNEL, max(LEAST_OF_A_KERNEL, by_length))

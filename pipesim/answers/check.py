@@ -18,10 +18,8 @@ from pipesim.model.finding import Verdict
 from pipesim.model.program import Program
 from pipesim.prove.check import MOST_STATES
 from pipesim.prove.counterexample.activity import activity
-from pipesim.prove.counterexample.confirm import refutation
-from pipesim.prove.counterexample.lanes_apart import lanes_apart
-from pipesim.prove.counterexample.play import Play
-from pipesim.prove.counterexample.replay_text import walk
+from pipesim.prove.counterexample.confirm import lanes_apart, refutation
+from pipesim.prove.counterexample.play import Play, walk
 from pipesim.prove.memory_order.faults import memory_faults_of
 from pipesim.prove.refutation import Refutation
 from pipesim.targets import Target

@@ -43,11 +43,10 @@ from pipesim.model.program import Program
 from pipesim.process.limits import Limit, LimitReachedError
 from pipesim.process.watch import current
 from pipesim.prove.any_size.family import EveryValue, SomeValues
-from pipesim.prove.check import MOST_STATES, Check, How, unknown
+from pipesim.prove.check import MOST_STATES, Check, How, advisories, rests_on_reads, unknown
 from pipesim.prove.check import check as prove
 from pipesim.prove.counterexample.confirm import carried
 from pipesim.prove.counterexample.words import doubt_line
-from pipesim.prove.optional_rules import advisories, rests_on_reads
 from pipesim.prove.refutation import Refutation
 from pipesim.prove.repair.correction import Correction
 from pipesim.prove.search.leftovers import advisories as left_over

@@ -25,8 +25,7 @@ from pipesim.model.finding import (
 from pipesim.model.program import Program
 from pipesim.prove.check import Check
 from pipesim.prove.check import check as prove
-from pipesim.prove.counterexample.play import Play
-from pipesim.prove.counterexample.replay_text import to_text
+from pipesim.prove.counterexample.play import Play, to_text
 from pipesim.prove.counterexample.shorten import shorten
 from pipesim.prove.counterexample.words import schedule_lines, standing
 from pipesim.prove.refutation import Refutation

@@ -24,9 +24,8 @@ from pipesim.process.watch import current
 from pipesim.prove.any_size.family import EveryValue, Family, SomeValues
 from pipesim.prove.check import MOST_STATES
 from pipesim.prove.redundant.candidates import candidates
-from pipesim.prove.redundant.removal import Removal, without
+from pipesim.prove.redundant.removal import Removal, lines_of, said_of, without
 from pipesim.prove.redundant.standing import KeptProof, OpenRules, Withheld, may_guard_more, standing
-from pipesim.prove.redundant.words import lines_of, said_of
 from pipesim.targets import Target
 
 _FIRST = 5  #: values of a trip count from its least on

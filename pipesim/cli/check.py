@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pipesim.answers.search_length import LEAST_OF_A_KERNEL, MOST_OF_A_KERNEL, USUAL_STATES, states_of
+from pipesim.answers.budget import LEAST_OF_A_KERNEL, MOST_OF_A_KERNEL, USUAL_STATES, states_of
 from pipesim.cli.arguments import (
     Command,
     add_ctas,

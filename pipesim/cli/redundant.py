@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from pipesim.answers.search_length import states_of
+from pipesim.answers.budget import states_of
 from pipesim.cli.arguments import params_of, strictness_of, target_of
 from pipesim.cli.limits import start
 from pipesim.cli.output import progress, show_answer

@@ -2,20 +2,127 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from pipesim.explain.anatomy.groups import SignalLedger, ledger
 from pipesim.explain.anatomy.parts import Means
-from pipesim.explain.blocked import contributes
+from pipesim.explain.blocked import committed, contributes
 from pipesim.explain.lap_counters import Aliasing
-from pipesim.explain.no_supplier import correction_of
-from pipesim.explain.one_sided import one_sided
-from pipesim.model.finding import Blocked, Deadlock
-from pipesim.model.groups import ASKS, IN_FLIGHT, MEETINGS, ON_NAMED_BARRIER, PARITY_WAITS, SIGNALS
+from pipesim.model.finding import Blocked, Deadlock, OneSided
+from pipesim.model.groups import ARRIVALS, ASKS, CLUSTER, IN_FLIGHT, MEETINGS, ON_NAMED_BARRIER, PARITY_WAITS, SIGNALS
 from pipesim.model.machine import State
 from pipesim.model.ops import Op, Operation, operand
 from pipesim.model.program import Program
+
+_MOST_NAMED = 2  #: barriers that are named
+
+
+def own_barriers(program: Program) -> str:
+    """The correction of pipelines that overlap; "" if none do."""
+    return f"give each pipeline its own barriers: {'; '.join(program.overlaps)}" if program.overlaps else ""
+
+
+def correction_of(program: Program, found: Deadlock, asked: Program) -> str:
+    """What fixes a deadlock whatever the counts and parities are; "" if nothing is known. ``asked``: at other sizes."""
+    if program.overlaps:
+        return own_barriers(program)
+    if found.cut:
+        return ""  # what brings it may follow a wait, where nothing was read
+    unserved = next((each for each in found.blocked if is_unserved(program, each, asked)), None)
+    if unserved is None:
+        return ""
+    barrier, agent = unserved.barrier, unserved.agent
+    lacks = f"no role arrives on {barrier}" if unserved.arrivals_missing else f"no copy lands on {barrier}"
+    do = "add the arrive" if unserved.arrivals_missing else "add the copy"
+    others = _unawaited(program) if unserved.arrivals_missing else []
+    if others:
+        named = " and ".join(others[:_MOST_NAMED]) + (" and others" if len(others) > _MOST_NAMED else "")
+        return f"{lacks}, and no role waits for {named}, on which arrivals are made: use one barrier for both"
+    return f"{lacks}: {do} to the role that {agent} waits for, or omit this wait"
+
+
+def is_unserved(program: Program, blocked: Blocked, asked: Program) -> bool:
+    """True of an agent that waits for an mbarrier to which no operation of the program brings what is missing.
+
+    Nor does one of the program that was ``asked`` about, whose loops may have iterations that the other has not.
+    """
+    missing = {"arrival": blocked.arrivals_missing > 0, "bytes": blocked.bytes_missing > blocked.bytes_in_flight}
+    barriers = {program.barrier_name(n) for n in range(len(program.barriers))}
+    if blocked.barrier not in barriers or blocked.suppliers or not any(missing.values()):
+        return False
+    at = [n for n in range(len(asked.barriers)) if asked.barrier_name(n) == blocked.barrier]
+    brings = [contributes(asked, n, part) for n in at for part, lacking in missing.items() if lacking]
+    return not any(each(op) for each in brings for code in asked.code for op in code)
+
+
+def _unawaited(program: Program) -> list[str]:
+    """Barriers on which agents arrive, and for which none waits or asks."""
+    served: dict[int, None] = {}
+    awaited: set[int] = set()
+    for code in program.code:
+        for op in code:
+            if op[0] in ARRIVALS or op[0] == Op.CP_ASYNC_ARRIVE:
+                served[operand(op, "barrier")] = None
+            elif op[0] in ASKS:
+                awaited.add(operand(op, "barrier"))
+            else:
+                served |= dict.fromkeys(committed(program, op))
+    return [program.barrier_name(n) for n in served if n not in awaited]
+
+
+_MOST = 2  #: that are told of
+
+
+def one_sided(program: Program, state: State, found: Deadlock) -> tuple[OneSided, ...]:
+    """Of each barrier that agents wait for and to which nobody will come any more: roles whose agents come unequally
+    often.
+    """
+    if found.cut:
+        return ()  # what the agents do after their waits was not read
+    agents = {program.agent_name(agent): agent for agent in range(len(program.agents))}
+    told: dict[OneSided, None] = {}
+    for blocked in found.blocked:
+        never = blocked.given >= 0 or not any(supplier.next_line for supplier in blocked.suppliers)
+        if blocked.arrivals_missing and never and not blocked.lapped_by:
+            comes = _comes(program, program.code[agents[blocked.agent]][state.pcs[agents[blocked.agent]]])
+            told |= dict.fromkeys(_uneven(program, blocked, comes)) if comes is not None else {}
+    return tuple(told)[:_MOST]
+
+
+def _comes(program: Program, wait: Operation) -> Callable[[Operation], bool] | None:
+    """A test for what an agent does where others wait with this operation: at any barrier of the group."""
+    if wait[0] in ON_NAMED_BARRIER:
+        number = program.named_barriers[operand(wait, "named_barrier")][1]
+        return lambda op: (
+            op[0] in ON_NAMED_BARRIER and program.named_barriers[operand(op, "named_barrier")][1] == number
+        )
+    if wait[0] in CLUSTER:
+        return lambda op: op[0] == Op.CLUSTER_ARRIVE
+    if wait[0] != Op.WAIT:
+        return None
+    group = program.barriers[operand(wait, "barrier")].name
+    tests = [contributes(program, n, "arrival") for n, each in enumerate(program.barriers) if each.name == group]
+    return lambda op: any(test(op) for test in tests)
+
+
+def _uneven(program: Program, blocked: Blocked, comes: Callable[[Operation], bool]) -> list[OneSided]:
+    """The roles of which some agents come more often than others, each once."""
+    found: list[OneSided] = []
+    for role in dict.fromkeys(agent.role for agent in program.agents):
+        tallies: defaultdict[int, list[str]] = defaultdict(list)
+        line = ""
+        for agent, each in enumerate(program.agents):
+            if each.role == role:
+                places = [pc for pc, op in enumerate(program.code[agent]) if comes(op)]
+                line = line or (program.line(agent, places[-1]) if places else "")
+                tallies[len(places)].append(program.agent_name(agent))
+        if len(tallies) > 1:
+            barrier = blocked.barrier.partition("[")[0]
+            ordered = sorted(tallies.items(), reverse=True)
+            found.append(OneSided(barrier, tuple((times, tuple(names)) for times, names in ordered), line))
+    return found
 
 
 def with_causes(

@@ -12,9 +12,8 @@ from typing import NamedTuple
 from pipesim.model import barrier as mbarrier
 from pipesim.model.finding import Fault
 from pipesim.model.groups import ARRIVALS, BLOCKING_WAITS, EXPECTS, PARITY_TRIES, TRANSACTIONS
-from pipesim.model.machine import Flight, State, Step, finished, initial_state, land, step
+from pipesim.model.machine import Flight, Observer, State, Step, finished, initial_state, land, step
 from pipesim.model.moves import can_land
-from pipesim.model.observer import Observer
 from pipesim.model.ops import Op
 from pipesim.model.positions import ANSWER, BARRIER, COUNT, EXPECT, PARITY, TX_BYTES
 from pipesim.model.program import Program

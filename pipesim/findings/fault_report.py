@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pipesim.explain.no_supplier import own_barriers
+from pipesim.explain.causes import own_barriers
 from pipesim.explain.operation_words import operation_in_words
 from pipesim.findings.catalog import MEMORY_ORDER, of_fault
 from pipesim.findings.words import behind, meanwhile

@@ -8,8 +8,10 @@ is, is always the driver's choice.
 
 from __future__ import annotations
 
+from typing import Protocol
+
 from pipesim.model import barrier as mbarrier
-from pipesim.model import rules_mbarrier, rules_sync, rules_transfer
+from pipesim.model import rules_sync, rules_transfer
 from pipesim.model.finding import Fault, FaultKind
 from pipesim.model.groups import NO_EFFECT
 from pipesim.model.ops import IN_ORDER, OPERANDS, Op
@@ -51,7 +53,7 @@ __all__ = [
     "step",
 ]
 
-_RULES_BY_OP: dict[Op, Rule] = {**rules_mbarrier.RULES, **rules_sync.RULES, **rules_transfer.RULES}
+_RULES_BY_OP: dict[Op, Rule] = {**rules_sync.MBARRIER_RULES, **rules_sync.RULES, **rules_transfer.RULES}
 assert set(_RULES_BY_OP) == set(OPERANDS), "every operation has a rule"
 
 _RULES: list[Rule] = [_RULES_BY_OP[min(_RULES_BY_OP)]] * (max(Op) + 1)  # by code; a valid program uses no other code
@@ -142,3 +144,13 @@ def _lost(state: State, flight: Flight) -> Step:
 def answered(program: Program, state: State, agent: int, pc: int, answer: int) -> State:
     """The state in which the try at ``pc``, just executed, got this answer. PTX lets a try fail for no reason."""
     return write_register(state, agent, program.code[agent][pc][ANSWER], answer)
+
+
+class Observer(Protocol):
+    """Watches a run and changes nothing."""
+
+    def stepped(self, before: State, agent: int, result: Step) -> None:
+        """An agent was asked to move from ``before``: it did, or it was blocked."""
+
+    def landed(self, flight: Flight, nbytes: int, result: Step) -> None:
+        """A transfer delivered ``nbytes``, or its arrival."""

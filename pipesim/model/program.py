@@ -10,11 +10,9 @@ from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
 
-from pipesim.model.equal_writes import Written, written_alike
 from pipesim.model.groups import ON_ENGINE, READS_MEMORY, WRITES_MEMORY
-from pipesim.model.instruction import SourceInstruction, instructions
-from pipesim.model.ops import Engine, Op, Space, operand
-from pipesim.model.positions import ENGINE, SKIP
+from pipesim.model.ops import Engine, Op, Operation, Space, operand
+from pipesim.model.positions import ACCESS, ENGINE, ITEM, SKIP
 from pipesim.model.register_pool import RegisterPools
 from pipesim.model.strictness import Strictness
 from pipesim.model.tables import (
@@ -29,11 +27,33 @@ from pipesim.model.tables import (
     Agent,
     Barrier,
     ProgramData,
+    SourceInstruction,
     Tile,
+    instructions,
     meeting_name,
 )
 from pipesim.model.validation import validate
 from pipesim.model.work import Work
+
+Written = tuple[int, int]  #: an access and the item that is left there
+
+
+# Writes of one item to the same bytes by several agents: whatever their order, memory holds the same in the end.
+#
+# PTX calls two such writes a race as well, but none of its axioms lets a read tell which of them it sees, and kernels
+# rely on it: every warp of a group stores the same address or the same scalar. A read must still come after them all.
+
+
+def written_alike(code: Sequence[Sequence[Operation]]) -> Mapping[Written, int]:
+    """What more than one agent writes, each with a number of its own."""
+    by_agent = [{(op[ACCESS], op[ITEM]) for op in each if op[0] == Op.WRITE and op[ITEM] >= 0} for each in code]
+    seen: set[Written] = set()
+    several: set[Written] = set()
+    for written in by_agent:
+        several |= seen & written
+        seen |= written
+    return {written: number for number, written in enumerate(sorted(several))}
+
 
 __all__ = [
     "ALL_LANES",

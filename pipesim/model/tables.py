@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import NamedTuple
 
 from pipesim.model.coverage import WHOLE, Coverage
-from pipesim.model.ops import Operation, Space
+from pipesim.model.groups import ON_BARRIER, ON_ENGINE, TOUCHES_MEMORY
+from pipesim.model.ops import Op, Operation, Space, operand
 from pipesim.model.strictness import BY_ITSELF, Strictness
 from pipesim.model.work import Work
 
@@ -140,3 +142,53 @@ class ProgramData:
     def _index(self) -> dict[Barrier | Access, int]:
         tables: tuple[tuple[Barrier | Access, ...], ...] = (self.barriers, self.accesses)
         return {entry: i for table in tables for i, entry in enumerate(table)}
+
+
+class SourceInstruction(NamedTuple):
+    """One instruction of the author's: the operation, its line, and what it is about: a group of barriers, a tile.
+
+    Operations of a loop that have the same are the same instruction, executed again.
+    """
+
+    op: int
+    line: str
+    about: str
+
+
+def instructions(program: ProgramData) -> tuple[tuple[SourceInstruction, ...], ...]:
+    """The instruction of each operation of each agent."""
+    tiles = [_tile(program, access) for access in range(len(program.accesses))]
+    made: dict[tuple[Operation, int], SourceInstruction] = {}
+    found = []
+    for code, lines in zip(program.code, program.lines, strict=True):
+        mine = []
+        for op, line in zip(code, lines, strict=True):
+            known = made.get((op, line))
+            if known is None:
+                known = made[op, line] = SourceInstruction(op[0], program.sources[line], _about(program, op, tiles))
+            mine.append(known)
+        found.append(tuple(mine))
+    return tuple(found)
+
+
+def _about(program: ProgramData, op: Operation, tiles: list[str]) -> str:
+    """What an operation is about: a group of barriers, a tile, the number of an engine, or nothing that has a name.
+
+    Named barriers have no name here: one instruction uses another number in each iteration.
+    """
+    if op[0] in ON_BARRIER and operand(op, "barrier") >= 0:
+        return program.barriers[operand(op, "barrier")].name
+    if op[0] in TOUCHES_MEMORY:
+        return tiles[operand(op, "access")]
+    if op[0] in ON_ENGINE:
+        return str(operand(op, "engine"))
+    return str(operand(op, "fence")) if op[0] == Op.FENCE else ""
+
+
+def _tile(program: ProgramData, access: int) -> str:
+    """The tile that an access is in, "" for one that has no name."""
+    a = program.accesses[access]
+    for t in program.tiles:
+        if (t.space, t.cta) == (a.space, a.cta) and 0 <= a.offset - t.offset < t.nbytes * t.slots:
+            return t.name
+    return ""

@@ -9,9 +9,8 @@ from typing import Any
 
 import pytest
 
-from pipesim.answers.budget import Budget
+from pipesim.answers.budget import Budget, states_of
 from pipesim.answers.checking import Asked, Checking
-from pipesim.answers.search_length import states_of
 from pipesim.answers.views.check import CheckReport
 from pipesim.errors import PipesimError
 from pipesim.model.finding import Verdict

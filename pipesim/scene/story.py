@@ -13,8 +13,7 @@ from pipesim.model.machine import finished
 from pipesim.model.moves import held_up
 from pipesim.model.program import Program
 from pipesim.model.state import OWN
-from pipesim.prove.counterexample.play import Play
-from pipesim.prove.counterexample.replay_text import from_text
+from pipesim.prove.counterexample.play import Play, from_text
 from pipesim.prove.counterexample.words import Line
 
 MOST_STEPS = 2_000  #: that a story has; of a longer schedule it is the end

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pipesim.model.observer import Observer
+from pipesim.model.machine import Observer
 from pipesim.model.program import Program
 from pipesim.timed.profile import Profile
 from pipesim.timed.simulation import Simulation

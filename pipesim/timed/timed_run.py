@@ -14,9 +14,8 @@ from pipesim.model.ending import Ending
 from pipesim.model.finding import Fault
 from pipesim.model.live.rules import rules_of
 from pipesim.model.live.running import MOVED, Running, Watched, blocked_on
-from pipesim.model.machine import Flight
+from pipesim.model.machine import Flight, Observer
 from pipesim.model.moves import can_land
-from pipesim.model.observer import Observer
 from pipesim.model.ops import IN_ORDER
 from pipesim.model.program import Program
 from pipesim.model.state import cluster_channel

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pipesim.answers.run import run
-from pipesim.answers.steady_state import iteration_of
+from pipesim.answers.run import iteration_of, run
 from pipesim.targets import find
 from pipesim.timed.profile import load_profile
 

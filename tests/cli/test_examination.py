@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from pipesim.conform.diagnose.edits import Edit, EditKind, apply
-from pipesim.model.barrier_word import BarrierWord, encode_word
+from pipesim.model.barrier import BarrierWord, encode_word
 from pipesim.model.ending import Ending
 from pipesim.targets import find
 from pipesim.timed.engine import simulate

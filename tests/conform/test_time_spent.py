@@ -7,8 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from pipesim.answers.run import run
-from pipesim.answers.steady_state import inner_period, why_no_bound, why_no_period
+from pipesim.answers.run import inner_period, run, why_no_bound, why_no_period
 from pipesim.answers.views.run import NoBound, NoPeriod
 from pipesim.conform.timing import engines_busy, time_spent, without_optional
 from pipesim.model.ops import Space

@@ -19,7 +19,7 @@ from pipesim.model.ops import Engine, Fence, Op, Operation
 from pipesim.model.program import Agent, Program
 from pipesim.model.program_json import dumps, loads
 from pipesim.prove.check import check
-from pipesim.prove.search.with_clocks import search_memory_order
+from pipesim.prove.search.breadth_first import search_memory_order
 from tests.support.random_schedules import every_end, outcomes
 
 ALL, ELECTED, ANOTHER, OTHERS = 0xFFFFFFFF, 1, 2, 0xFFFFFFFC

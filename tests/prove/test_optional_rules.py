@@ -18,10 +18,9 @@ from pipesim.model.program import ALL_LANES, Access, Agent, Barrier, Program
 from pipesim.model.strictness import LENIENT, STRICTEST, Strictness
 from pipesim.protocols.broken.memory import MEMORY, RIGHT
 from pipesim.protocols.catalog import BUILT_IN
-from pipesim.prove.check import How
+from pipesim.prove.check import MOST, How, advisories, faults_under_rules, rests_on_reads
 from pipesim.prove.check import check as prove
 from pipesim.prove.memory_order.may_fail import reads_may_be_unfenced
-from pipesim.prove.optional_rules import MOST, advisories, faults_under_rules, rests_on_reads
 from pipesim.prove.repair.kinds import RepairKind
 from pipesim.report.sentences.check import check_sentence
 from pipesim.targets import find, target_of

@@ -7,7 +7,7 @@ import pytest
 from pipesim.model.ending import Ending
 from pipesim.model.finding import FaultKind, Verdict
 from pipesim.prove.check import How, check
-from pipesim.prove.doubt import Why
+from pipesim.prove.refutation import Why
 from pipesim.targets import find
 from tests.support.lanes import slow_but
 from tests.support.protocol_sizes import SIZES

@@ -9,7 +9,7 @@ from pipesim.model.ending import Ending
 from pipesim.model.finding import Verdict
 from pipesim.model.strictness import LENIENT
 from pipesim.prove.check import Check, check
-from pipesim.prove.doubt import Why
+from pipesim.prove.refutation import Why
 from pipesim.ptx.flow.graph import graph_of
 from pipesim.ptx.flow.inline import inlined
 from pipesim.ptx.flow.slice import Need, Slice, slice_of

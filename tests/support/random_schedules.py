@@ -7,9 +7,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from pipesim.model.finding import FaultKind
-from pipesim.model.machine import Flight, State, finished, initial_state, land, step
+from pipesim.model.machine import Flight, Observer, State, finished, initial_state, land, step
 from pipesim.model.moves import can_land
-from pipesim.model.observer import Observer
 from pipesim.model.ops import Op
 from pipesim.model.program import Program
 

@@ -70,7 +70,7 @@ from pipesim.conform.result import (
 )
 from pipesim.conform.times import PERIOD, WHOLE_RUN, Assumed, AssumedKind, NoTime, TimeComparison, TimeVerdict
 from pipesim.explain.anatomy.read import anatomy
-from pipesim.model.barrier_word import BarrierWord
+from pipesim.model.barrier import BarrierWord
 from pipesim.model.ending import Ending
 from pipesim.model.finding import Blocked, Deadlock, FaultKind, FaultReport, Supplier, Verdict
 from pipesim.protocols.broken import BROKEN

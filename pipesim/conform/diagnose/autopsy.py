@@ -21,7 +21,7 @@ from pipesim.conform.replay.divergence import word_left, words_read
 from pipesim.conform.replay.follow_records import Replayed
 from pipesim.explain.blocked import explain, in_flight, waiting
 from pipesim.findings.fault_report import report_fault
-from pipesim.model.barrier_word import BarrierWord
+from pipesim.model.barrier import BarrierWord
 from pipesim.model.ending import TRAPPED
 from pipesim.model.finding import Blocked
 from pipesim.model.groups import BY_PARITY, HANDS_ON, LOOP_MARKS, MAY_BLOCK, MEETINGS, ON_BARRIER, ON_ENGINE

@@ -7,7 +7,7 @@ from enum import Enum
 
 from pipesim.conform.diagnose.code_edits import CodeEdit
 from pipesim.conform.diagnose.edits import Edit
-from pipesim.model.barrier_word import BarrierWord
+from pipesim.model.barrier import BarrierWord
 from pipesim.model.ending import Ending
 from pipesim.model.finding import Blocked, Deadlock, FaultReport
 

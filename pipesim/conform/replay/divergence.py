@@ -13,8 +13,7 @@ from pipesim.conform.replay.latency_floor import ReleasePath
 from pipesim.conform.replay.releases import Release, TooSoon
 from pipesim.conform.result import ComparedEvent, Divergence, DivergenceKind, EarlyReturn
 from pipesim.explain.blocked import explain
-from pipesim.model.barrier import LIVE, BarrierState, phase_wanted
-from pipesim.model.barrier_word import BarrierWord, decode_word
+from pipesim.model.barrier import LIVE, BarrierState, BarrierWord, decode_word, phase_wanted
 from pipesim.model.ending import Ending
 from pipesim.model.finding import Fault
 from pipesim.model.groups import PARITY_WAITS, TRIES

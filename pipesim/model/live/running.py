@@ -14,7 +14,7 @@ from typing import Final
 from pipesim.model import barrier as mbarrier
 from pipesim.model import machine
 from pipesim.model.finding import Fault
-from pipesim.model.observer import Observer
+from pipesim.model.machine import Observer
 from pipesim.model.ops import IN_ORDER, Op, Operation
 from pipesim.model.positions import ACCESS, ANSWER, ITEM
 from pipesim.model.program import Program

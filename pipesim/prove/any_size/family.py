@@ -23,12 +23,13 @@ from enum import Enum
 from itertools import islice
 
 from pipesim.model.program import Program
-from pipesim.prove.any_size.forks import each_holds, holds
 from pipesim.prove.any_size.laps import (
     Laps,
     Outline,
+    each_holds,
     follows,
     has_laps_more,
+    holds,
     is_longer_inside,
     is_same,
     items_are_even,

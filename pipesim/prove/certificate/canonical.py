@@ -7,8 +7,7 @@ from typing import NamedTuple, Protocol
 
 from pipesim.explain.phases import canonical_round
 from pipesim.model.finding import Fault
-from pipesim.model.machine import State, finished, initial_state
-from pipesim.model.observer import Observer
+from pipesim.model.machine import Observer, State, finished, initial_state
 from pipesim.model.ops import Engine
 from pipesim.model.positions import NAMED_BARRIER
 from pipesim.model.program import Program

@@ -39,15 +39,11 @@ from pipesim.model.positions import (
 )
 from pipesim.model.program import Program
 from pipesim.model.state import meeting_channel, own_channel
-from pipesim.prove.certificate.lives import Lives
-from pipesim.prove.certificate.other_cta import OtherCta, PhasePart
-from pipesim.prove.certificate.registers import Phase, RegisterRequests
-from pipesim.prove.doubt import Doubt, Why
-from pipesim.prove.happens_before.access_event import OWN, AccessEvent
-from pipesim.prove.happens_before.accesses import Accesses
-from pipesim.prove.happens_before.clock import Clock
+from pipesim.prove.certificate.requirements import Lives, OtherCta, Phase, PhasePart, RegisterRequests
+from pipesim.prove.happens_before.accesses import OWN, Accesses, AccessEvent
 from pipesim.prove.happens_before.groups import Groups
-from pipesim.prove.happens_before.snapshot import Marks, Snapshot
+from pipesim.prove.happens_before.snapshot import Clock, Marks, Snapshot
+from pipesim.prove.refutation import Doubt, Why
 
 
 @dataclass

@@ -28,8 +28,7 @@ from pipesim.model.program import Program, meeting_name
 from pipesim.model.state import State
 from pipesim.prove.counterexample.past import core, involved, past_of
 from pipesim.prove.counterexample.play import Play
-from pipesim.prove.doubt import Doubt, Why
-from pipesim.prove.refutation import Refutation
+from pipesim.prove.refutation import Doubt, Refutation, Why
 
 
 class Part(Enum):

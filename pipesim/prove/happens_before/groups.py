@@ -8,11 +8,8 @@ from typing import Generic, TypeVar
 from pipesim.model.ops import Engine, Op
 from pipesim.model.positions import ENGINE
 from pipesim.model.program import Program
-from pipesim.prove.happens_before.access_event import AccessEvent
-from pipesim.prove.happens_before.accesses import Accesses
-from pipesim.prove.happens_before.clock import Clock
-from pipesim.prove.happens_before.moment import Knowledge
-from pipesim.prove.happens_before.snapshot import Marks
+from pipesim.prove.happens_before.accesses import Accesses, AccessEvent
+from pipesim.prove.happens_before.snapshot import Clock, Knowledge, Marks
 
 M = TypeVar("M", Clock, Knowledge)
 

@@ -31,13 +31,18 @@ from pipesim.model.positions import (
 )
 from pipesim.model.program import Program
 from pipesim.model.state import cluster_channel, meeting_channel, own_channel
-from pipesim.prove.happens_before.access_event import OWN, AccessEvent
-from pipesim.prove.happens_before.clock import Clock
+from pipesim.prove.happens_before.accesses import OWN, AccessEvent
 from pipesim.prove.happens_before.groups import Groups
-from pipesim.prove.happens_before.moment import Knowledge, PhaseKnowledge
-from pipesim.prove.happens_before.snapshot import Marks, Snapshot
-from pipesim.prove.memory_order.comparison import AccessOrder
-from pipesim.prove.memory_order.strength import FenceReach, Fences, Observation, WeakTry, is_acquire, observation
+from pipesim.prove.happens_before.snapshot import Clock, Knowledge, Marks, PhaseKnowledge, Snapshot
+from pipesim.prove.memory_order.comparison import (
+    AccessOrder,
+    FenceReach,
+    Fences,
+    Observation,
+    WeakTry,
+    is_acquire,
+    observation,
+)
 
 _RELEASES = frozenset({Order.DEFAULT, Order.RELEASE, Order.ACQ_REL})
 #: Whose arrival hands on what its agent had done and seen before the issue. The bytes of a bulk copy and the arrival of

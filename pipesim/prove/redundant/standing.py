@@ -16,12 +16,11 @@ from pipesim.model.groups import TOUCHES_MEMORY
 from pipesim.model.ops import Space, operand
 from pipesim.model.program import Program
 from pipesim.model.strictness import STRICTEST, Strictness
-from pipesim.prove.any_size.forks import holds
+from pipesim.prove.any_size.laps import holds
 from pipesim.prove.certificate.canonical import CanonicalRun
 from pipesim.prove.check import Check, How, check
 from pipesim.prove.memory_order.order import MemoryOrder
-from pipesim.prove.redundant.removal import Removal, RemovalKind
-from pipesim.prove.redundant.sites import sites
+from pipesim.prove.redundant.removal import Removal, RemovalKind, sites
 from pipesim.prove.search.leftovers import advisories, leftovers
 
 MOST_OPERATIONS = 60_000  #: of a program whose removals are looked for

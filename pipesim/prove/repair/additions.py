@@ -19,10 +19,10 @@ from pipesim.model.groups import (
     PARITY_WAITS,
     SEES_READS_END,
 )
-from pipesim.model.instruction import SourceInstruction
 from pipesim.model.ops import Engine, Fence, Op, Operation, operand
 from pipesim.model.positions import FENCE
 from pipesim.model.program import Program
+from pipesim.model.tables import SourceInstruction
 from pipesim.prove.repair.kinds import NOWHERE, Fenced, Placed, Repair
 from pipesim.prove.repair.order import gives_back, works
 from pipesim.prove.repair.sites import begin_of, members, site_of, stages_of

@@ -21,9 +21,9 @@ from pipesim.model.groups import (
     PARITY_WAITS,
     SIGNALS,
 )
-from pipesim.model.instruction import SourceInstruction
 from pipesim.model.ops import Fence, Op, Order, Scope, operand, order_of, scope_of
 from pipesim.model.program import Program
+from pipesim.model.tables import SourceInstruction
 from pipesim.prove.repair import meeting_points, misplaced, missing
 from pipesim.prove.repair.arithmetic import (
     counts,

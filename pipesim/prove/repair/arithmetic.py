@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterator
 
 from pipesim.model.barrier import MAX_COUNT
 from pipesim.model.groups import ENGINE_ACCESSES, ON_NAMED_BARRIER, PARITY_WAITS
-from pipesim.model.instruction import SourceInstruction
 from pipesim.model.ops import Engine, Op, Operation, operand
 from pipesim.model.program import NAMED_BARRIERS, Program
+from pipesim.model.tables import SourceInstruction
 from pipesim.prove.repair.kinds import Repair, RepairKind
 from pipesim.prove.repair.numbers import may_expect
 from pipesim.prove.repair.order import gives_back

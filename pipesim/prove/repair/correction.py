@@ -6,12 +6,12 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import chain
 
-from pipesim.explain.no_supplier import is_unserved
+from pipesim.explain.causes import is_unserved
 from pipesim.model.finding import FaultKind, Verdict
 from pipesim.model.groups import CORRECTABLE, ON_NAMED_BARRIER
 from pipesim.model.ops import operand
 from pipesim.model.program import Program
-from pipesim.prove.any_size.forks import holds
+from pipesim.prove.any_size.laps import holds
 from pipesim.prove.check import check
 from pipesim.prove.counterexample.past import core
 from pipesim.prove.refutation import Refutation

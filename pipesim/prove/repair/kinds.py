@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from enum import Enum
 
 from pipesim.model.groups import MEETINGS, SIGNALS
-from pipesim.model.instruction import SourceInstruction
 from pipesim.model.ops import Op
+from pipesim.model.tables import SourceInstruction
 
 
 class RepairKind(Enum):

@@ -10,9 +10,9 @@ from pipesim.model.groups import (
     PARITY_WAITS,
     TOUCHES_MEMORY,
 )
-from pipesim.model.instruction import SourceInstruction
 from pipesim.model.ops import Op, Operation, operand
 from pipesim.model.program import NAMED_BARRIERS, Program
+from pipesim.model.tables import SourceInstruction
 from pipesim.prove.repair.arithmetic import (
     pairs,
 )

@@ -10,9 +10,9 @@ from collections.abc import Iterator
 from itertools import combinations
 
 from pipesim.model.groups import ON_BARRIER, PARITY_WAITS, TOUCHES_MEMORY
-from pipesim.model.instruction import SourceInstruction
 from pipesim.model.ops import Op, Operation, operand
 from pipesim.model.program import Program
+from pipesim.model.tables import SourceInstruction
 from pipesim.prove.repair.kinds import NOWHERE, Ranked, Repair, RepairKind
 from pipesim.prove.repair.numbers import may_expect
 from pipesim.prove.repair.order import gives_back

@@ -10,9 +10,9 @@ from pipesim.model.groups import (
     PARITY_WAITS,
     TOUCHES_MEMORY,
 )
-from pipesim.model.instruction import SourceInstruction
 from pipesim.model.ops import Engine, Op, operand
 from pipesim.model.program import Program
+from pipesim.model.tables import SourceInstruction
 from pipesim.prove.repair.arithmetic import (
     arrivals_of,
     count_of,

@@ -7,9 +7,9 @@ from collections.abc import Callable
 
 from pipesim.model.edits import Listing, changed, expecting, listing
 from pipesim.model.groups import BY_PARITY, MAY_RELEASE, ON_NAMED_BARRIER, PARITY_WAITS
-from pipesim.model.instruction import SourceInstruction
 from pipesim.model.ops import Engine, Op, Operation, Order, Scope, operand, semantics, with_operand
 from pipesim.model.program import Program
+from pipesim.model.tables import SourceInstruction
 from pipesim.prove.repair.kinds import Repair, RepairKind
 from pipesim.prove.repair.sites import barriers_of, number_of, site_of, stages_of
 

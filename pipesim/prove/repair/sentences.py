@@ -15,8 +15,8 @@ from pipesim.model.groups import (
     TOUCHES_MEMORY,
     WRITES_MEMORY,
 )
-from pipesim.model.instruction import SourceInstruction
 from pipesim.model.ops import Engine, Op, Order, order_of
+from pipesim.model.tables import SourceInstruction
 from pipesim.prove.repair.kinds import Fenced, Placed, Repair, RepairKind
 
 _GROUPS = {Engine.BULK: "bulk stores", Engine.CP_ASYNC: "cp.asyncs", Engine.WGMMA: "wgmmas", Engine.TCGEN05: "MMAs"}

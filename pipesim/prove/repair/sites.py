@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from pipesim.model.groups import ENGINE_ACCESSES, ON_NAMED_BARRIER, PRIVATE, SETS_UP
-from pipesim.model.instruction import SourceInstruction
 from pipesim.model.ops import Op, Operation, operand
 from pipesim.model.program import NAMED_BARRIERS, Program
+from pipesim.model.tables import SourceInstruction
 
 _SILENT = PRIVATE - {int(Op.FENCE)}  #: nobody places an operation beside them
 

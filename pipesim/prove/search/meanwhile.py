@@ -17,7 +17,6 @@ from pipesim.model.program import Program
 from pipesim.prove.search.footprint import NOTHING, Touch
 from pipesim.prove.search.parts import Parts, Row
 from pipesim.prove.search.successors import Process
-from pipesim.prove.search.supplies import Supplies
 from pipesim.prove.search.ways import (
     ClusterArrive,
     ClusterWait,
@@ -27,6 +26,7 @@ from pipesim.prove.search.ways import (
     PhaseWait,
     StateWait,
     Stop,
+    Supplies,
     Sync,
     Way,
 )

@@ -11,9 +11,106 @@ Verification of Concurrent Systems", persistent sets).
 from __future__ import annotations
 
 from pipesim.model.program import Program
-from pipesim.prove.search.parts import Row
-from pipesim.prove.search.reach import Here, Reach, Weights
+from pipesim.prove.search.meanwhile import Going, Meanwhile, Moves
+from pipesim.prove.search.parts import Local, Row
 from pipesim.prove.search.successors import Process, Successor, Successors
+from pipesim.prove.search.ways import Supplies, Way
+
+Weights = dict[int, int]  #: by the ``id`` of a process
+
+
+# Who, before held processes move, may do what they notice: the others, let run as far as they may come.
+#
+# What all of this needs of one state is gathered once, since many choices of processes are looked into there.
+
+
+class Reach:
+    """What processes may touch while others are held still, in any state of one program."""
+
+    def __init__(self, program: Program, successors: Successors) -> None:
+        self._program = program
+        self._parts = successors.parts
+        self._supplies = Supplies(program, successors.parts, successors.footprints)
+        self._ways: dict[tuple[int, int, bool], Way] = {}
+
+    def here(self, row: Row, processes: list[Process], weights: Weights) -> Here:
+        """What may happen in one state. ``weights``: of the processes that can move; the others weigh nothing."""
+        return Here(self, row, processes, weights)
+
+    def meanwhile(self, row: Row, held: list[Process], others: list[Going], moves: Moves) -> Meanwhile:
+        """The others in the state of ``row``, none of which has moved."""
+        return Meanwhile(self._program, self._parts, self._supplies, row, held, others, moves)
+
+    def going(self, row: Row, process: Process, weight: int, *, for_groups: bool) -> Going:
+        """A process where it stands in ``row``."""
+        touch = process.touch
+        if process.flight is not None:
+            return Going(process, None, weight, touch.reads, touch.writes, touch.adds)
+        key = process.part, row[process.part], for_groups
+        way = self._ways.get(key)
+        if way is None:
+            local: Local = self._parts.value(row, process.part)
+            way = Way(self._program, self._parts, self._supplies, process.agent, local, for_groups=for_groups)
+            self._ways[key] = way
+        first = way.legs[0]
+        return Going(
+            process, way, weight, touch.reads | first.reads, touch.writes | first.writes, touch.adds | first.adds
+        )
+
+
+class Here:
+    """Who may do what in one state."""
+
+    def __init__(self, reach: Reach, row: Row, processes: list[Process], weights: Weights) -> None:
+        self._reach = reach
+        self._row = row
+        self._processes = processes
+        self._weights = weights
+        self._going: dict[bool, list[Going]] = {}
+        self._begun: dict[int, Meanwhile] = {}  # for one process held: it may be asked again, with a higher limit
+
+    def noticing(self, held: list[Process], most: int) -> list[Process] | None:
+        """Those that, before one of ``held`` moves, may do what does not leave its move as it is.
+
+        None as soon as it is sure that they weigh more than ``most``.
+        """
+        begun = self._begun.get(id(held[0])) if len(held) == 1 else None
+        if begun is not None:
+            return begun.noticed(most)
+        moves = _joined(held)
+        still = {id(process) for process in held}
+        others = [each for each in self._others(held) if id(each.process) not in still]
+        at_once = 0
+        for each in others:  # who can move can do this at least
+            if each.weight and moves.notice(each):
+                at_once += each.weight
+        if at_once > most:
+            return None
+        meanwhile = self._reach.meanwhile(self._row, held, others, moves)
+        if len(held) == 1:
+            self._begun[id(held[0])] = meanwhile
+        return meanwhile.noticed(most)
+
+    def _others(self, held: list[Process]) -> list[Going]:
+        """Every process; waits for groups of transfers matter only where a transfer is held."""
+        for_groups = any(process.flight is not None for process in held)
+        if for_groups not in self._going:
+            self._going[for_groups] = [
+                self._reach.going(self._row, process, self._weights.get(id(process), 0), for_groups=for_groups)
+                for process in self._processes
+            ]
+        return self._going[for_groups]
+
+
+def _joined(held: list[Process]) -> Moves:
+    reads = writes = adds = 0
+    for process in held:
+        touch = process.touch
+        reads |= touch.reads
+        writes |= touch.writes
+        adds |= touch.adds
+    return Moves(adds, writes | adds, reads | writes | adds, reads | writes)
+
 
 Enabled = list[tuple[Process, tuple[Successor, ...]]]
 

@@ -13,7 +13,7 @@ from pipesim.conform.diagnose.examined import (
     Standing,
 )
 from pipesim.conform.replay.divergence import word_words
-from pipesim.model.barrier_word import BarrierWord
+from pipesim.model.barrier import BarrierWord
 from pipesim.model.ending import TRAPPED, Ending
 from pipesim.model.finding import Deadlock
 from pipesim.report.findings.finding import deadlock_lines, fault_lines, headline

@@ -15,7 +15,7 @@ from rich.cells import cell_len
 
 from pipesim.answers.views.check import CheckStep, Counterexample
 from pipesim.model.finding import Deadlock
-from pipesim.prove.counterexample.replay_text import from_text
+from pipesim.prove.counterexample.play import from_text
 from pipesim.prove.counterexample.words import Line, Part
 from pipesim.report.text.command import command_lines, shell_words
 from pipesim.report.text.console import BAD

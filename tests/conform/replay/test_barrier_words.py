@@ -10,7 +10,7 @@ import pytest
 
 from pipesim.conform.diagnose.diagnose import diagnose
 from pipesim.conform.result import DivergenceKind, TraceVerdict
-from pipesim.model.barrier_word import BarrierWord, encode_word
+from pipesim.model.barrier import BarrierWord, encode_word
 
 Make = Callable[..., Any]
 USUAL = "h100/producer_consumer-al1-cw2-s4-tb16384-t64-w600-g1.parquet"

@@ -29,7 +29,7 @@ from pipesim.errors import (
     PipesimError,
     UsageError,
 )
-from pipesim.model.barrier_word import BarrierWord, encode_word
+from pipesim.model.barrier import BarrierWord, encode_word
 from pipesim.targets import find
 from pipesim.timed.engine import simulate
 from pipesim.timed.profile import load_profile

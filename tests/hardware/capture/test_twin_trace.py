@@ -22,7 +22,7 @@ from hwkernels.twins.buffers import Argument, Input, Output
 from pipesim.conform.replay.conformance import conform
 from pipesim.conform.result import TraceVerdict
 from pipesim.errors import KernelTrapError
-from pipesim.model.barrier_word import word_of
+from pipesim.model.barrier import word_of
 from pipesim.model.ending import Ending
 from pipesim.targets import find
 from pipesim.timed.engine import simulate

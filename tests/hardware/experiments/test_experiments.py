@@ -22,7 +22,7 @@ from hwkernels.experiments.sequences import NAMES, SEQUENCES, Code, parse
 from hwkernels.experiments.verdict import FAILS, predict, verdict
 from pipesim.errors import HardwareError, ParameterError, TraceFormatError
 from pipesim.model import barrier
-from pipesim.model.barrier_word import word_of
+from pipesim.model.barrier import word_of
 from tests.support.paths import TRACES
 
 INFO = DeviceInfo(0, "Array GPU", 132, "9.0", "999.1", 232448, 233472)

@@ -14,8 +14,7 @@ from pipesim.lang.warp import Warp
 from pipesim.protocols.broken import BROKEN
 from pipesim.protocols.broken.ring import Ring, ring
 from pipesim.prove.any_size.family import EveryValue, Family, SomeValues, Stop
-from pipesim.prove.any_size.forks import each_holds, holds
-from pipesim.prove.any_size.laps import Outline
+from pipesim.prove.any_size.laps import Outline, each_holds, holds
 from pipesim.targets import Target, find, target_of
 from tests.support.lanes import long_after, slow_after
 

@@ -14,12 +14,11 @@ from pipesim.model.machine import Flight
 from pipesim.model.ops import IN_ORDER, Engine, Op
 from pipesim.prove.certificate import certificate
 from pipesim.prove.certificate.certificate import Certificate
-from pipesim.prove.certificate.other_cta import OtherCta
-from pipesim.prove.doubt import Doubt, Why
+from pipesim.prove.certificate.requirements import OtherCta
 from pipesim.prove.happens_before import accesses
-from pipesim.prove.happens_before.access_event import OWN, AccessEvent
-from pipesim.prove.happens_before.accesses import Accesses
-from pipesim.prove.happens_before.clock import Clock
+from pipesim.prove.happens_before.accesses import OWN, Accesses, AccessEvent
+from pipesim.prove.happens_before.snapshot import Clock
+from pipesim.prove.refutation import Doubt, Why
 from tests.support.random_programs.corners import CORNERS, features, random_corners
 from tools.judge_proof import judge
 

@@ -13,11 +13,10 @@ from pipesim.model.finding import FaultKind, Verdict
 from pipesim.model.ops import Engine, Fence, Op, Space
 from pipesim.model.program import ALL_LANES, Access, Agent, Barrier, Program
 from pipesim.prove.certificate.certificate import Certificate
-from pipesim.prove.certificate.lives import Lives
+from pipesim.prove.certificate.requirements import Lives
 from pipesim.prove.check import How, check
-from pipesim.prove.doubt import Why
-from pipesim.prove.happens_before.access_event import AccessEvent
-from pipesim.prove.happens_before.equal_writes import EqualWrites
+from pipesim.prove.happens_before.accesses import AccessEvent, EqualWrites
+from pipesim.prove.refutation import Why
 from tools.judge_proof import judge
 
 Code = list[tuple[int, ...]]

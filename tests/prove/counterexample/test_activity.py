@@ -6,7 +6,7 @@ from pipesim.model.awaited import Awaited
 from pipesim.protocols.broken import BROKEN
 from pipesim.prove.check import check
 from pipesim.prove.counterexample.activity import FOREVER, Activity, Span, activity
-from pipesim.prove.counterexample.replay_text import from_text
+from pipesim.prove.counterexample.play import from_text
 
 
 def test_a_ring_of_one_stage_that_is_never_given_back() -> None:

@@ -15,7 +15,7 @@ from pipesim.model.finding import Verdict
 from pipesim.model.moves import Kind, Move
 from pipesim.protocols.broken import BROKEN
 from pipesim.prove.check import check as prove
-from pipesim.prove.counterexample.replay_text import from_text, to_text
+from pipesim.prove.counterexample.play import from_text, to_text
 from pipesim.report.sentences.check import check_sentence
 from pipesim.targets import target_of
 

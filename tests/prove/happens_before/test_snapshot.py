@@ -16,11 +16,11 @@ from pipesim.model.finding import Fault
 from pipesim.model.program import Program
 from pipesim.prove.certificate.canonical import CanonicalRun, is_again
 from pipesim.prove.certificate.certificate import Certificate
-from pipesim.prove.certificate.other_cta import OtherCta
-from pipesim.prove.doubt import Doubt
+from pipesim.prove.certificate.requirements import OtherCta
 from pipesim.prove.happens_before.accesses import Accesses
 from pipesim.prove.happens_before.snapshot import Lap, Snapshot
 from pipesim.prove.memory_order.order import MemoryOrder
+from pipesim.prove.refutation import Doubt
 from tests.support.random_programs.loops import loop_program, random_end, random_loop
 
 PAIRS, ENDS = 3, 3

@@ -23,14 +23,12 @@ from pipesim.model.strictness import LENIENT, STRICTEST
 from pipesim.protocols.broken.memory import MEMORY, RIGHT, STRICT
 from pipesim.prove.any_size.family import EveryValue, Family, SomeValues
 from pipesim.prove.check import How, check
-from pipesim.prove.counterexample.play import Play
-from pipesim.prove.counterexample.replay_text import to_text
+from pipesim.prove.counterexample.play import Play, to_text
 from pipesim.prove.happens_before.snapshot import Snapshot, repeats
 from pipesim.prove.memory_order import may_fail
 from pipesim.prove.memory_order.faults import memory_faults
-from pipesim.prove.memory_order.may_fail import order_may_fail, reads_may_be_unfenced
+from pipesim.prove.memory_order.may_fail import may_rely_on_a_wgmma, order_may_fail, reads_may_be_unfenced
 from pipesim.prove.memory_order.order import MemoryOrder
-from pipesim.prove.memory_order.warp_group import may_rely_on_a_wgmma
 from pipesim.targets import find
 from tests.support.lanes import long_after, slow_but
 from tests.support.memory_order_graph import Graph, Said
@@ -113,7 +111,7 @@ def _blind(monkeypatch: pytest.MonkeyPatch, name: str, value: object) -> int:
     ("name", "value"),
     [
         ("order._RELEASES", frozenset(Order)),
-        ("strength._ACQUIRES", frozenset(Order)),
+        ("comparison._ACQUIRES", frozenset(Order)),
         ("order.MemoryOrder._fence", lambda *_: None),
         ("order._HAND_ON_THE_ISSUE", frozenset({TMA, *Engine})),
         ("order.MemoryOrder._wait_group", lambda *_: None),

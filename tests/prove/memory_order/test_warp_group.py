@@ -9,7 +9,7 @@ from pipesim.model.ops import Engine, Fence, Op, Space
 from pipesim.model.program import ALL_LANES, Access, Agent, Program
 from pipesim.prove.check import check
 from pipesim.prove.memory_order import may_fail
-from pipesim.prove.memory_order.warp_group import may_rely_on_a_wgmma
+from pipesim.prove.memory_order.may_fail import may_rely_on_a_wgmma
 
 Code = list[tuple[int, ...]]
 WRITE, READ = (Op.WRITE, 0, 7), (Op.READ, 0, 7)

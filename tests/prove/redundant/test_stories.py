@@ -16,8 +16,7 @@ from pipesim.model.ops import Engine, Op, operand
 from pipesim.model.program import Program
 from pipesim.pipelines import ProducerConsumerPipeline
 from pipesim.prove.redundant.candidates import candidates
-from pipesim.prove.redundant.removal import RemovalKind, without
-from pipesim.prove.redundant.sites import SyncKind, sites
+from pipesim.prove.redundant.removal import RemovalKind, SyncKind, sites, without
 from pipesim.prove.redundant.standing import Withheld
 from pipesim.targets import target_of
 

@@ -11,8 +11,7 @@ from pipesim.prove.search.breadth_first import explore
 from pipesim.prove.search.parts import Local
 from pipesim.prove.search.persistent import Persistent
 from pipesim.prove.search.successors import Successors
-from pipesim.prove.search.supplies import Supplies
-from pipesim.prove.search.ways import End, GroupWait, PhaseWait, Stop, Sync, Way
+from pipesim.prove.search.ways import End, GroupWait, PhaseWait, Stop, Supplies, Sync, Way
 from pipesim.targets import target_of
 from tests.support.nine_warps import nine_warps
 from tests.support.random_programs.corners import random_corners

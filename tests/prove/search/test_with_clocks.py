@@ -23,7 +23,7 @@ from pipesim.prove.counterexample.play import Play
 from pipesim.prove.memory_order import may_fail
 from pipesim.prove.memory_order.faults import memory_faults_of
 from pipesim.prove.memory_order.may_fail import order_may_fail
-from pipesim.prove.search.with_clocks import MemorySearch, search_memory_order
+from pipesim.prove.search.breadth_first import MemorySearch, search_memory_order
 from tests.support.lanes import long_after, slow_but
 from tests.support.memory_order_graph import Graph
 from tests.support.random_programs.contested import contested

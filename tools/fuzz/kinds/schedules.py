@@ -12,7 +12,7 @@ from pipesim.model.moves import canonical, moves
 from pipesim.model.moves import make as made
 from pipesim.model.program import Program
 from pipesim.model.program_json import dumps
-from pipesim.prove.counterexample.replay_text import to_text
+from pipesim.prove.counterexample.play import to_text
 from tests.support.hostile_names import HOSTILE
 from tests.support.random_programs import FAMILIES
 from tools.fuzz import naive
