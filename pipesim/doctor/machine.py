@@ -98,7 +98,7 @@ def hopper_part(found: DriverPresent) -> MachinePart:
 
 def cupti_part(load: Load = ctypes.CDLL, libraries: Sequence[str] | None = None) -> MachinePart:
     """What ``launches`` catches launches with."""
-    from pipesim.launches.observe.libraries import cupti_libraries
+    from pipesim.launches.observe.cupti import cupti_libraries
 
     problem = "libcupti was not found"
     for each in cupti_libraries() if libraries is None else libraries:

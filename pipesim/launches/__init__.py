@@ -8,8 +8,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from pipesim.launches.files.compiled import CompiledLaunch
-    from pipesim.launches.offline.triton import triton
+    from pipesim.launches.files.launch_file import CompiledLaunch
+    from pipesim.launches.offline import triton
 
 __all__ = ["CompiledLaunch", "triton"]
 
@@ -17,11 +17,11 @@ if not TYPE_CHECKING:  # a type checker sees the imports above, and reports a na
 
     def __getattr__(name: str) -> object:
         if name == "CompiledLaunch":
-            from pipesim.launches.files.compiled import CompiledLaunch
+            from pipesim.launches.files.launch_file import CompiledLaunch
 
             return CompiledLaunch
         if name == "triton":
-            from pipesim.launches.offline.triton import triton
+            from pipesim.launches.offline import triton
 
             return triton
         raise AttributeError(f"module 'pipesim.launches' has no attribute {name!r}")

@@ -20,7 +20,7 @@ from pathlib import Path
 from pipesim.bounds import MAX_CUBIN_BYTES, MAX_SOURCE_BYTES
 from pipesim.errors import CompileError, MissingExtraError, UsageError
 from pipesim.inputs import InputKind
-from pipesim.launches.observe.libraries import CUPTI, cupti_libraries
+from pipesim.launches.observe.cupti import CUPTI, cupti_libraries
 from pipesim.launches.observe.limits import SPOOL, Limits
 from pipesim.trace.whole import write_whole
 

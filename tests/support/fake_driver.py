@@ -8,12 +8,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from pipesim.launches.observe import calls
-from pipesim.launches.observe.driver import Shape
+from pipesim.launches.observe.driver import CudaDriver, Shape
 from pipesim.launches.observe.observer import LaunchObserver
 
 
 @dataclass
-class FakeDriver:
+class FakeDriver(CudaDriver):
     """``memory`` gives the bytes at each address of device memory; ``layouts`` the sizes of a function's parameters."""
 
     layouts: dict[int, tuple[int, ...]] = field(default_factory=dict)

@@ -7,9 +7,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
+from pipesim.launches.observe.driver import NOT_READY
 from pipesim.launches.observe.loaded import KernelCode
-from pipesim.launches.observe.observer import DryLaunch
-from pipesim.launches.record.memory import NOT_READY, Buffer, DeviceFacts
+from pipesim.launches.observe.observer import DryLaunch, LaunchObserver
+from pipesim.launches.record.memory import Buffer, CudaMemory, DeviceFacts
 from pipesim.launches.record.prepared import Built, PreparedKernel
 
 SYMBOL = "pipesim_buffer"
@@ -28,7 +29,7 @@ def made_ready(record: dict[str, Any], ptx: str, *_: Any) -> PreparedKernel:
     )
 
 
-class FakeDryRuns:
+class FakeDryRuns(LaunchObserver):
     """Describes what the test launches in the stream of dry runs."""
 
     def __init__(self, *launches: DryLaunch) -> None:
@@ -43,7 +44,7 @@ class FakeDryRuns:
 
 
 @dataclass
-class FakeRecordingDriver:
+class FakeRecordingDriver(CudaMemory):
     """Does what it is asked, and notes it. ``busy``: looks at the stream until it has done its work.
 
     -1: until it is stopped; -2: for ever. ``error``: the status of the stream at its end. ``writes``: what the kernel

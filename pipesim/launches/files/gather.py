@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from fnmatch import fnmatchcase
 from hashlib import sha256
 from pathlib import Path
 
 from pipesim.answers.views.launches import CaughtKernel, CaughtLaunch, LaunchesReport
 from pipesim.errors import PipesimError, internal_error
+from pipesim.launches.files.folder import FileNames, launch_file_name
 from pipesim.launches.files.found_ptx import Codes, FoundCode
 from pipesim.launches.files.launch_file import DescribedLaunch, KernelText, described, kernel_text
-from pipesim.launches.files.names import FileNames, launch_file_name
+from pipesim.launches.observe.limits import Limits
 from pipesim.launches.records.read import read_spool
 from pipesim.launches.records.record import CountRecord, LaunchRecord, SpoolRecords
 from pipesim.ptx.launch.file import launch_json
@@ -64,7 +64,8 @@ def gather(
     """
     records = read_spool(spool)
     every = _kernels(records, Codes(spool, dump or {}))
-    kernels = [each for each in every if not patterns or any(fnmatchcase(each.name, one) for one in patterns)]
+    wanted = Limits(tuple(patterns))
+    kernels = [each for each in every if wanted.wants(each.name)]
     notes = records.notes
     if len(every) > len(kernels):
         notes = (*notes, f"kernels that match no pattern: {len(every) - len(kernels):,}")

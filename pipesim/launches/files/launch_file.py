@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 
 from pipesim.errors import PipesimError, PtxError
-from pipesim.launches.files.compiled import CompiledLaunch
 from pipesim.launches.files.parameters import parameter, unseen_map
 from pipesim.launches.records.record import LaunchRecord, SeenParameter
 from pipesim.ptx.extract import with_contents_read
@@ -19,6 +19,28 @@ from pipesim.ptx.launch.values import Launch
 from pipesim.ptx.text.instruction import Instruction
 from pipesim.ptx.text.module import Function, Module
 from pipesim.ptx.text.read import read_module
+from pipesim.trace.whole import require_free, write_whole
+
+
+@dataclass(frozen=True)
+class CompiledLaunch:
+    """The PTX of a kernel, ``arch`` for which it was compiled ("sm_90a"), and one launch of it."""
+
+    name: str
+    arch: str
+    ptx: str
+    launch: Launch
+
+    def save(self, folder: Path | str, *, force: bool = False) -> tuple[Path, Path]:
+        """Write ``NAME.ptx`` and ``NAME.json`` into a folder; their paths. OutputExistsError unless ``force``."""
+        texts = {".ptx": self.ptx, ".json": launch_json(self.launch)}
+        paths = {Path(folder) / f"{self.name}{suffix}": text for suffix, text in texts.items()}
+        for path in paths:
+            require_free(path, force=force)  # of both, before one is written
+        for path, text in paths.items():
+            write_whole(path, text.encode(), force=force)
+        first, second = paths
+        return first, second
 
 
 @dataclass(frozen=True)

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import ctypes
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from ctypes import POINTER, byref, c_char_p, c_int, c_size_t, c_uint32, c_uint64, c_void_p
-from typing import Any, Protocol
+from typing import Any
 
 from pipesim.launches.observe.calls import CLUSTER, KernelNode
 
@@ -21,51 +23,11 @@ _GRANULE = 1 << 21  #: bytes; a range of addresses that is mapped in parts has n
 _ON_DEVICE = 2  #: CU_MEMORYTYPE_DEVICE
 _MAJOR, _MINOR = 75, 76  #: CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_*
 _KERNEL_NODE, _CHILD_GRAPH = 0, 4  #: CU_GRAPH_NODE_TYPE_*
-_NON_BLOCKING = 1  #: CU_STREAM_NON_BLOCKING
-_RELAXED = 2  #: CU_STREAM_CAPTURE_MODE_RELAXED
-_NOT_READY = 600  #: CUDA_ERROR_NOT_READY
-_PATIENCE = 2.0  #: seconds that a launch is held up for an array which decides about it
+NON_BLOCKING = 1  #: CU_STREAM_NON_BLOCKING
+RELAXED = 2  #: CU_STREAM_CAPTURE_MODE_RELAXED
+NOT_READY = 600  #: CUDA_ERROR_NOT_READY
+_PATIENCE_S = 2.0  #: seconds that a launch is held up for an array which decides about it
 _MOST_PARAMETERS = 4096
-
-
-class Driver(Protocol):
-    """What is asked of the driver."""
-
-    def parameter_sizes(self, function: int) -> tuple[tuple[int, int], ...] | None:
-        """Offset and bytes of each parameter, in order."""
-
-    def owner(self, function: int) -> tuple[int, ...]:
-        """The module or library, or both, from which a function is."""
-
-    def name(self, function: int) -> str:
-        """A function's name in machine code, "" if the driver does not say it."""
-
-    def registers(self, function: int) -> int:
-        """Registers of a thread, 0 if not known."""
-
-    def required_cluster(self, function: int) -> Shape | None:
-        """The cluster that the kernel itself requires."""
-
-    def memory_from(self, address: int) -> int | None:
-        """Bytes of device memory from an address on to the end of its allocation; None for any other address."""
-
-    def is_capturing(self, stream: int) -> bool:
-        """Whether the work that is given to a stream becomes part of a graph instead of running."""
-
-    def copied(self, address: int, nbytes: int, *, after: int) -> bytes | None:
-        """So many bytes of device memory once the stream ``after`` has done its work; None if that takes too long.
-
-        Fewer where the memory after them may not be mapped.
-        """
-
-    def kernel_nodes(self, graph: int) -> list[tuple[KernelNode, Shape | None]] | None:
-        """The kernel nodes of a graph and of the graphs in it, each with its cluster where it has one."""
-
-    def device(self) -> tuple[str, str]:
-        """The current device's name and architecture ("sm_90"); "" where there is none.
-
-        A library may be loaded before a device is current: then the architecture that all devices have, and no name.
-        """
 
 
 class CudaDriver:
@@ -83,7 +45,10 @@ class CudaDriver:
         return -1 if function is None else int(function(*arguments))
 
     def parameter_sizes(self, function: int) -> tuple[tuple[int, int], ...] | None:
-        """See :class:`Driver`. Of a CUkernel that is launched as a CUfunction the first call may say anything."""
+        """Offset and bytes of each parameter, in order.
+
+        Of a CUkernel that is launched as a CUfunction the first call may say anything.
+        """
         is_answered = False
         for call in ("cuFuncGetParamInfo", "cuKernelGetParamInfo"):
             offset, size, found = c_size_t(), c_size_t(), []
@@ -98,14 +63,14 @@ class CudaDriver:
         return () if is_answered else None
 
     def owner(self, function: int) -> tuple[int, ...]:
-        """See :class:`Driver`."""
+        """The module or library, or both, from which a function is."""
         made = c_void_p()
         calls = ("cuFuncGetModule", "cuKernelGetLibrary")
         found = (made.value for call in calls if self._call(call, byref(made), c_void_p(function)) == 0)
         return tuple(each for each in found if each)
 
     def name(self, function: int) -> str:
-        """See :class:`Driver`."""
+        """A function's name in machine code, "" if the driver does not say it."""
         text = c_char_p()
         for call in ("cuFuncGetName", "cuKernelGetName"):
             if self._call(call, byref(text), c_void_p(function)) == 0 and text.value:
@@ -121,16 +86,16 @@ class CudaDriver:
         return value.value if status == 0 else 0
 
     def registers(self, function: int) -> int:
-        """See :class:`Driver`."""
+        """Registers of a thread, 0 if not known."""
         return self._attribute(function, _REGISTERS)
 
     def required_cluster(self, function: int) -> Shape | None:
-        """See :class:`Driver`."""
+        """The cluster that the kernel itself requires."""
         x, y, z = (self._attribute(function, _CLUSTER_WIDTH + n) for n in range(3))
         return (x, max(y, 1), max(z, 1)) if x > 0 else None
 
     def memory_from(self, address: int) -> int | None:
-        """See :class:`Driver`."""
+        """Bytes of device memory from an address on to the end of its allocation; None for any other address."""
         kind, start, size = c_uint32(), c_uint64(), c_size_t()
         where = c_uint64(address)
         if self._call("cuPointerGetAttribute", byref(kind), c_int(_MEMORY_TYPE), where) or kind.value != _ON_DEVICE:
@@ -142,50 +107,68 @@ class CudaDriver:
         return max(0, start.value + size.value - address)
 
     def is_capturing(self, stream: int) -> bool:
-        """See :class:`Driver`."""
+        """Whether the work that is given to a stream becomes part of a graph instead of running."""
         status = c_int()
         return self._call("cuStreamIsCapturing", c_void_p(stream), byref(status)) != 0 or status.value != 0
 
     def copied(self, address: int, nbytes: int, *, after: int) -> bytes | None:
-        """See :class:`Driver`. The copy has a stream of its own, so that it waits for nothing else.
+        """So many bytes of device memory once the stream ``after`` has done its work; None if that takes too long.
+
+        Fewer where the memory after them may not be mapped.
+
+        The copy has a stream of its own, so that it waits for nothing else.
 
         While another thread captures a graph, a call that might be part of it would end its capture; not one in the
         relaxed mode (CUDA driver API, cuThreadExchangeStreamCaptureMode).
         """
-        mode = c_int(_RELAXED)
+        with self._relaxed():
+            return self._copied(address, nbytes) if self._settled(c_void_p(after), _PATIENCE_S) else None
+
+    @contextmanager
+    def _relaxed(self) -> Iterator[None]:
+        """What is called within may happen while another thread captures a graph."""
+        mode = c_int(RELAXED)
         exchanged = self._call("cuThreadExchangeStreamCaptureMode", byref(mode)) == 0
         try:
-            return self._copied(address, nbytes) if self._settled(c_void_p(after)) else None
+            yield
         finally:
             if exchanged:
                 self._call("cuThreadExchangeStreamCaptureMode", byref(mode))
 
     def _copied(self, address: int, nbytes: int) -> bytes | None:
-        mapped, context = c_int(), c_void_p()
+        mapped = c_int()
         status = self._call("cuPointerGetAttribute", byref(mapped), c_int(_MAPPED), c_uint64(address + nbytes - 1))
         if status or not mapped.value:
             nbytes = min(nbytes, _GRANULE - address % _GRANULE)
-        self._call("cuCtxGetCurrent", byref(context))
-        if context.value not in self._streams:
-            self._streams[context.value] = c_void_p()
-            self._call("cuStreamCreate", byref(self._streams[context.value]), c_uint32(_NON_BLOCKING))
-        stream = self._streams[context.value]
-        data = ctypes.create_string_buffer(nbytes)
+        return self._to_host(address, nbytes, _PATIENCE_S)
+
+    def _to_host(self, address: int, nbytes: int, patience_s: float) -> bytes | None:
+        """Device memory, copied on a stream of its own, so that it waits for no kernel; None if that takes too long."""
+        stream, data = c_void_p(self._own_stream()), ctypes.create_string_buffer(nbytes)
         copy = self._call("cuMemcpyDtoHAsync_v2", data, c_uint64(address), c_size_t(nbytes), stream)
-        if copy or not self._settled(stream):
+        if copy or not self._settled(stream, patience_s):
             self._unfinished.append(data)  # a copy may still write there
             return None
         return data.raw
 
-    def _settled(self, stream: c_void_p) -> bool:
+    def _own_stream(self) -> int:
+        """A stream of the current context that waits for no other one."""
+        context = c_void_p()
+        self._call("cuCtxGetCurrent", byref(context))
+        if context.value not in self._streams:
+            self._streams[context.value] = c_void_p()
+            self._call("cuStreamCreate", byref(self._streams[context.value]), c_uint32(NON_BLOCKING))
+        return self._streams[context.value].value or 0
+
+    def _settled(self, stream: c_void_p, patience_s: float) -> bool:
         """Whether a stream has finished its work, or does so soon."""
-        end = time.monotonic() + _PATIENCE
-        while (status := self._call("cuStreamQuery", stream)) == _NOT_READY and time.monotonic() < end:
+        end = time.monotonic() + patience_s
+        while (status := self._call("cuStreamQuery", stream)) == NOT_READY and time.monotonic() < end:
             time.sleep(0.0005)
         return status == 0
 
     def kernel_nodes(self, graph: int) -> list[tuple[KernelNode, Shape | None]] | None:
-        """See :class:`Driver`."""
+        """The kernel nodes of a graph and of the graphs in it, each with its cluster where it has one."""
         count = c_size_t()
         if self._call("cuGraphGetNodes", c_void_p(graph), None, byref(count)):
             return None
@@ -212,7 +195,10 @@ class CudaDriver:
         return value[0], max(value[1], 1), max(value[2], 1)
 
     def device(self) -> tuple[str, str]:
-        """See :class:`Driver`."""
+        """The current device's name and architecture ("sm_90"); "" where there is none.
+
+        A library may be loaded before a device is current: then the architecture that all devices have, and no name.
+        """
         number, count, name = c_int(), c_int(), ctypes.create_string_buffer(256)
         if self._call("cuCtxGetDevice", byref(number)) == 0:
             self._call("cuDeviceGetName", name, c_int(256), number)
@@ -222,11 +208,17 @@ class CudaDriver:
         return "", archs.pop() if len(archs) == 1 else ""
 
     def _architecture(self, number: int) -> str:
-        major, minor = c_int(), c_int()
-        for value, attribute in ((major, _MAJOR), (minor, _MINOR)):
-            if self._call("cuDeviceGetAttribute", byref(value), c_int(attribute), c_int(number)):
-                return ""
-        return f"sm_{major.value}{minor.value}"
+        major, minor = self._capability(number)
+        return f"sm_{major}{minor}" if major else ""
+
+    def _capability(self, number: int) -> tuple[int, int]:
+        return self._device_attribute(_MAJOR, number), self._device_attribute(_MINOR, number)
+
+    def _device_attribute(self, which: int, number: int) -> int:
+        """A number of a device, 0 where the driver does not say it."""
+        value = c_int()
+        status = self._call("cuDeviceGetAttribute", byref(value), c_int(which), c_int(number))
+        return 0 if status else value.value
 
 
 def pointers_at(address: int, count: int) -> list[int]:

@@ -13,10 +13,8 @@ from typing import NamedTuple
 from pipesim.errors import CodeImageError
 from pipesim.inputs import InputKind
 from pipesim.launches.images.code_image import ImageKind, image_at
-from pipesim.launches.images.fat_binary import entries_at, entry_bytes
-from pipesim.launches.images.which_entry import choose
-from pipesim.launches.observe.compilers import Compiled, Source, hash_of
-from pipesim.launches.observe.kept_ptx import cute_source, triton_source
+from pipesim.launches.images.fat_binary import choose, entries_at, entry_bytes
+from pipesim.launches.observe.compilers import Compiled, Source, cute_source, hash_of, triton_source
 from pipesim.launches.observe.spool import Spool
 
 _MOST_BYTES = 1 << 26  #: of one image that is read from a file, or whose PTX is kept

@@ -15,13 +15,19 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from pipesim.launches.observe import calls
-from pipesim.launches.observe.contents import MOST, pointers_wanted
-from pipesim.launches.observe.driver import Driver, Shape, word_at
+from pipesim.launches.observe.driver import CudaDriver, Shape, word_at
 from pipesim.launches.observe.limits import Limits
 from pipesim.launches.observe.loaded import KernelCode, LoadedImages
-from pipesim.launches.observe.parameters import Given, Layout, examined, raw_parameters
+from pipesim.launches.observe.parameters import (
+    MOST_COPIED,
+    Given,
+    Layout,
+    TensorMaps,
+    examined,
+    pointers_wanted,
+    raw_parameters,
+)
 from pipesim.launches.observe.spool import Spool
-from pipesim.launches.observe.tensor_maps import TensorMaps
 
 _PATIENCE = 2.0  #: seconds that one thread waits for another one's record
 _REMEMBERED = 1 << 17  #: launches whose bytes are known, before all are forgotten
@@ -80,7 +86,7 @@ class _Dry(NamedTuple):
 class LaunchObserver:
     """Gets the driver's calls from CUPTI and writes records to the spool."""
 
-    def __init__(self, driver: Driver, spool: Spool, limits: Limits, images: LoadedImages) -> None:
+    def __init__(self, driver: CudaDriver, spool: Spool, limits: Limits, images: LoadedImages) -> None:
         self._driver, self._spool, self._limits, self._images = driver, spool, limits, images
         self._maps = TensorMaps()
         self._replaced: dict[int, dict[str, Any] | None] = {}  #: by thread, between a call and its end
@@ -276,7 +282,7 @@ class LaunchObserver:
 
     def _contents(self, attempt: Attempt, address: int, nbytes: int, *, capturing: bool) -> dict[str, str]:
         """The memory at a pointer, if it can be read without changing anything of the program's order."""
-        nbytes = min(nbytes, MOST)
+        nbytes = min(nbytes, MOST_COPIED)
         if capturing or attempt.via == "graph" or nbytes == 0:
             self._note("arrays that kernels of a graph read were not copied: their contents are those of a later time")
             return {}

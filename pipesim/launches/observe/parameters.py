@@ -1,12 +1,18 @@
-"""A launch's parameters as the driver was given them: bytes, and which words are addresses or tensor maps."""
+"""A launch's parameters as the driver was given them: bytes, and which words are addresses or tensor maps.
+
+The tensor maps that the process encoded are known by their 128 bytes. What a pointer leads to is copied at the launch
+where the kernel's control flow depends on it.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from ctypes import string_at
+from ctypes import c_uint32, c_uint64, string_at
 from typing import Any, NamedTuple
 
-from pipesim.launches.observe.driver import Driver, pointers_at
+from pipesim.errors import PipesimError
+from pipesim.launches.observe.calls import ENCODE
+from pipesim.launches.observe.driver import CudaDriver, pointers_at
 
 _BUFFER, _SIZE = 1, 2  #: CU_LAUNCH_PARAM_BUFFER_POINTER, CU_LAUNCH_PARAM_BUFFER_SIZE
 _MAP_BYTES, _MAP_ALIGN, _WORD = 128, 64, 8
@@ -67,12 +73,12 @@ def _buffer(extra: int) -> int:
     return 0
 
 
-def examined(raw: tuple[bytes, ...], driver: Driver, maps: Mapping[bytes, Mapping[str, Any]]) -> tuple[Given, ...]:
+def examined(raw: tuple[bytes, ...], driver: CudaDriver, maps: Mapping[bytes, Mapping[str, Any]]) -> tuple[Given, ...]:
     """The parameters, with the words that are addresses of device memory and the tensor maps that were encoded."""
     return tuple(_examined(data, driver, maps) for data in raw)
 
 
-def _examined(data: bytes, driver: Driver, maps: Mapping[bytes, Mapping[str, Any]]) -> Given:
+def _examined(data: bytes, driver: CudaDriver, maps: Mapping[bytes, Mapping[str, Any]]) -> Given:
     found = [
         (at, maps[part])
         for at in range(0, len(data) - _MAP_BYTES + 1, _MAP_ALIGN)
@@ -88,3 +94,87 @@ def _examined(data: bytes, driver: Driver, maps: Mapping[bytes, Mapping[str, Any
         if nbytes is not None:
             pointers.append(Pointed(at, address, nbytes))
     return Given(data, tuple(pointers), tuple(found))
+
+
+MOST_COPIED = 1 << 16  #: bytes that are copied from one pointer on
+
+
+def pointers_wanted(text: bytes, kernel: str) -> frozenset[tuple[int, int]]:
+    """(parameter, offset in it) of each pointer to words that decide about the kernel's synchronisation.
+
+    Empty for PTX that cannot be read, which the report will say.
+    """
+    from pipesim.ptx.emulation import entry_of
+    from pipesim.ptx.flow.inline import inlined
+    from pipesim.ptx.flow.slice import Need, slice_of
+    from pipesim.ptx.launch.values import Launch
+    from pipesim.ptx.text.read import read_module
+
+    try:
+        module = read_module(text.decode(errors="replace"), kernel, kernel)
+        function = inlined(module, entry_of(module, Launch(kernel, (1, 1, 1), (32, 1, 1))))
+        wanted = slice_of(function).wanted
+    except (PipesimError, RecursionError):
+        return frozenset()
+    return frozenset(
+        (number, each.offset - formal.offset)
+        for each in wanted
+        if each.need is Need.MEMORY
+        for number, formal in enumerate(function.params)
+        if formal.offset <= each.offset < formal.offset + formal.size
+    )
+
+
+_ELEMENTS = (
+    *("u8", "u16", "u32", "s32", "u64", "s64", "f16", "f32", "f64", "bf16", "f32_ftz", "tf32", "tf32_ftz"),
+    *("u4_align8", "u4_align16", "u6_align16"),
+)  #: by CUtensorMapDataType
+_INTERLEAVES = ("none", "16B", "32B")
+_SWIZZLES = ("none", "32B", "64B", "128B", "128B_atom_32B", "128B_atom_32B_flip_8B", "128B_atom_64B")
+_MOST_MAPS = 1 << 16
+
+
+class TensorMaps(dict[bytes, dict[str, Any]]):
+    """What is known of each map; a map of which only the address was replaced has the members of the first."""
+
+    def encoded(self, number: int, arguments: int) -> None:
+        """Note a map after the call of CUPTI's number that encoded it."""
+        given: Any = ENCODE[number].from_address(arguments)
+        self._note(string_at(given.map, _MAP_BYTES), _members(given))
+
+    def before(self, address: int) -> dict[str, Any] | None:
+        """What is known of the map whose address will be replaced."""
+        return self.get(string_at(address, _MAP_BYTES))
+
+    def replaced(self, address: int, members: dict[str, Any] | None) -> None:
+        """Note a map after its address was replaced."""
+        if members is not None:
+            self._note(string_at(address, _MAP_BYTES), members)
+
+    def _note(self, data: bytes, members: dict[str, Any]) -> None:
+        if len(self) >= _MOST_MAPS:
+            self.pop(next(iter(self)))
+        self[data] = members
+
+
+def _members(given: Any) -> dict[str, Any]:
+    rank = min(given.rank, 5)
+    pixels = getattr(given, "pixels", 0)
+    return {
+        "element": _word(_ELEMENTS, given.element),
+        "dims": _list(given.dims, c_uint64, rank),
+        "box": [given.channels] if pixels else _list(given.box, c_uint32, rank),
+        "strides": _list(given.strides, c_uint64, rank - 1),
+        "element_strides": _list(given.steps, c_uint32, rank),
+        "swizzle": _word(_SWIZZLES, given.swizzle),
+        "interleave": _word(_INTERLEAVES, given.interleave),
+        "pixels": pixels,
+    }
+
+
+def _word(words: tuple[str, ...], number: int) -> str:
+    return words[number] if 0 <= number < len(words) else ""
+
+
+def _list(address: int | None, kind: Any, count: int) -> list[int]:
+    return list((kind * count).from_address(address)) if address and count > 0 else []

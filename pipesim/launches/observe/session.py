@@ -8,11 +8,9 @@ from pathlib import Path
 
 from pipesim.errors import MissingExtraError
 from pipesim.launches.observe.calls import ALL
-from pipesim.launches.observe.compilers import Compiled
-from pipesim.launches.observe.cupti import CuptiError, Subscription
-from pipesim.launches.observe.driver import CudaDriver, Driver
-from pipesim.launches.observe.kept_ptx import keep_cute_ptx
-from pipesim.launches.observe.libraries import cupti_libraries
+from pipesim.launches.observe.compilers import Compiled, keep_cute_ptx
+from pipesim.launches.observe.cupti import CuptiError, Subscription, cupti_libraries
+from pipesim.launches.observe.driver import CudaDriver
 from pipesim.launches.observe.limits import OBSERVED, Limits
 from pipesim.launches.observe.loaded import LoadedImages
 from pipesim.launches.observe.observer import LaunchObserver
@@ -49,7 +47,7 @@ class LaunchObservation:
         self.spool.close()
 
 
-def start(spool: Path, limits: Limits, driver: Driver | None = None) -> LaunchObservation:
+def start(spool: Path, limits: Limits) -> LaunchObservation:
     """Observe this process from now on; its records go to a new file in ``spool``.
 
     MissingExtraError without CUPTI or without a driver; CuptiError if another profiler observes it already.
@@ -57,14 +55,13 @@ def start(spool: Path, limits: Limits, driver: Driver | None = None) -> LaunchOb
     written = Spool(spool, limits.nbytes)
     compiled = Compiled()
     try:
-        driver = driver or CudaDriver()
+        driver = CudaDriver()
     except OSError as error:
         raise MissingExtraError(
             "there is no CUDA driver", cause=str(error), correction="capture on the machine with the GPU"
         ) from error
     os.environ[OBSERVED] = str(os.getpid())  # before cuInit, which loads the injected library
-    asked = driver
-    images = LoadedImages(compiled, lambda: asked.device()[1])
+    images = LoadedImages(compiled, lambda: driver.device()[1])
     made = LaunchObservation(written, LaunchObserver(driver, written, limits, images), compiled)
     made.subscribe()
     made.switches = keep_cute_ptx(spool / "cute")

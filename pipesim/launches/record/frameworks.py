@@ -10,29 +10,20 @@ from __future__ import annotations
 import functools
 import sys
 from collections.abc import Callable
-from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from pipesim.launches.observe.imports import watch_imports
+from pipesim.launches.record.launches import RecordedLaunches
 from pipesim.launches.record.prepared import Assembler
 
 _MODULES = ("cuda.core", "cuda.core.experimental")  #: that have ``launch``
 
 
-class Launching(Protocol):
-    """See :class:`pipesim.launches.record.launches.RecordedLaunches`."""
-
-    def launching(
-        self, function: int, stream: int, dry: Callable[[int], object], assembler: Assembler = ...
-    ) -> AbstractContextManager[int]:
-        """The function to launch within."""
-
-
 class Frameworks:
     """The changes of one recording; ``restore`` takes them back."""
 
-    def __init__(self, launches: Launching) -> None:
+    def __init__(self, launches: RecordedLaunches) -> None:
         self.launches = launches
         self._undo: list[Callable[[], None]] = []
 
@@ -78,7 +69,7 @@ def _change_triton(changes: Frameworks, module: Any) -> None:
 
 
 def _triton_launch(
-    launches: Launching, kernel: Any, launch: Any, x: Any, y: Any, z: Any, stream: Any, function: Any, *rest: Any
+    launches: RecordedLaunches, kernel: Any, launch: Any, x: Any, y: Any, z: Any, stream: Any, function: Any, *rest: Any
 ) -> Any:
     """A launch; its hooks, the third and fourth of ``rest``, are not called in a dry run."""
 

@@ -15,18 +15,19 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 from pipesim.bounds import MAX_RECORD_BYTES
 from pipesim.errors import PipesimError
 from pipesim.inputs import json_value
 from pipesim.launches.observe.compilers import Compiled
+from pipesim.launches.observe.driver import NOT_READY
 from pipesim.launches.observe.loaded import KernelCode
-from pipesim.launches.observe.observer import DryLaunch
+from pipesim.launches.observe.observer import DryLaunch, LaunchObserver
 from pipesim.launches.observe.spool import Spool
-from pipesim.launches.record.memory import NOT_READY, Buffer, RecordingDriver
+from pipesim.launches.record.memory import Buffer, CudaMemory
 from pipesim.launches.record.options import RecordOptions
 from pipesim.launches.record.prepared import Assembler, NoBarrierError, PreparedKernel, prepared
 from pipesim.launches.record.record_file import LaunchEnd, RecordedBuffer
@@ -36,13 +37,6 @@ GRACE_S = 2.0  #: that a kernel has to end after it was told to
 _LOOK_S = 0.0002  #: between two looks at a stream
 
 Prepare = Callable[[dict[str, Any], str, RecordOptions, Assembler], PreparedKernel]
-
-
-class DryRuns(Protocol):
-    """What describes launches that do not take place (:class:`pipesim.launches.observe.observer.LaunchObserver`)."""
-
-    def dry_run(self, stream: int) -> AbstractContextManager[list[DryLaunch]]:
-        """The launches of this thread within, as if they were in a stream."""
 
 
 @dataclass(frozen=True)
@@ -77,8 +71,8 @@ class RecordedLaunches:
 
     def __init__(
         self,
-        driver: RecordingDriver,
-        observer: DryRuns,
+        driver: CudaMemory,
+        observer: LaunchObserver,
         spool: Spool,
         options: RecordOptions,
         compiled: Compiled,

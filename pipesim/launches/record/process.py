@@ -10,7 +10,7 @@ from pipesim.launches.observe.limits import Limits
 from pipesim.launches.observe.session import LaunchObservation
 from pipesim.launches.record.frameworks import Frameworks
 from pipesim.launches.record.launches import RecordedLaunches
-from pipesim.launches.record.memory import CudaMemory, RecordingDriver
+from pipesim.launches.record.memory import CudaMemory
 from pipesim.launches.record.options import RecordOptions
 
 __all__ = ["ProcessRecording", "RecordOptions", "start_recording"]
@@ -30,14 +30,10 @@ class ProcessRecording:
         self._observation.stop()
 
 
-def start_recording(
-    spool: Path, limits: Limits, options: RecordOptions, driver: RecordingDriver | None = None
-) -> ProcessRecording:
+def start_recording(spool: Path, limits: Limits, options: RecordOptions) -> ProcessRecording:
     """Record this process from now on; its records go to a new file in ``spool``. Raises as ``observe.start``."""
     observation = observe.start(spool, limits)
-    launches = RecordedLaunches(
-        driver or CudaMemory(), observation.observer, observation.spool, options, observation.compiled
-    )
+    launches = RecordedLaunches(CudaMemory(), observation.observer, observation.spool, options, observation.compiled)
     frameworks = Frameworks(launches)
     frameworks.change()
     made = ProcessRecording(observation, launches, frameworks)

@@ -13,8 +13,7 @@ from pipesim.answers.views.launches import LaunchesReport
 from pipesim.errors import OutputExistsError, UsageError
 from pipesim.launches import checks
 from pipesim.launches.checks import check_launches
-from pipesim.launches.files.folder import index_json, require_folder, write_launches
-from pipesim.launches.files.names import FileNames, launch_file_name
+from pipesim.launches.files.folder import FileNames, index_json, launch_file_name, require_folder, write_launches
 from pipesim.model.finding import Verdict
 from pipesim.ptx.kernel import read_kernel
 from pipesim.ptx.launch.file import read_launch

@@ -16,11 +16,11 @@ from pipesim.launches.images.fat_binary import (
     Compression,
     EntryKind,
     FatEntry,
+    choose,
     entries_at,
     entry_bytes,
     entry_of,
 )
-from pipesim.launches.images.which_entry import choose
 from tests.support.fat_binaries import BASE, GROUP, LZ4, PLAIN, ZSTD, container, entry, memory
 
 TEXT = b"\n.version 9.5\n.target sm_90\n" + b"// a comment that can be packed well, well, well\n" * 40

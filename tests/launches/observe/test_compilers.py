@@ -12,8 +12,7 @@ from types import ModuleType, SimpleNamespace
 
 import pytest
 
-from pipesim.launches.observe.compilers import Compiled, Source, hash_of
-from pipesim.launches.observe.kept_ptx import cute_source, keep_cute_ptx, triton_source
+from pipesim.launches.observe.compilers import Compiled, Source, cute_source, hash_of, keep_cute_ptx, triton_source
 
 KERNEL = 'extern "C" __global__ void kernel() { __syncthreads(); }'
 BINDINGS = f"""

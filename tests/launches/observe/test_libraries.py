@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from pipesim.launches.observe.libraries import SONAMES, cupti_libraries
+from pipesim.launches.observe.cupti import SONAMES, cupti_libraries
 
 
 def made(folder: Path, name: str) -> str:

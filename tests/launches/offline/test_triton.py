@@ -9,7 +9,7 @@ import pytest
 
 from pipesim import launches
 from pipesim.errors import MissingExtraError, OutputExistsError, UsageError
-from pipesim.launches.offline.triton import tensor_map
+from pipesim.launches.offline import tensor_map
 from pipesim.ptx.launch.file import read_launch
 from pipesim.ptx.launch.values import Array, Field, Launch, Number, Parameter, Pointer, TensorMap
 

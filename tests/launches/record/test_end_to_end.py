@@ -15,7 +15,7 @@ import pytest
 
 from pipesim.cli.main import main
 from pipesim.conform.agreement import Agreement
-from pipesim.launches.record.traces import compared
+from pipesim.launches.record.gather import compared
 from pipesim.ptx.launch.file import read_launch
 from pipesim.trace.files import read_trace
 from tests.support import fake_cuda

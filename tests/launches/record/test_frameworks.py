@@ -11,13 +11,14 @@ from typing import Any
 import pytest
 
 from pipesim.launches.record.frameworks import Frameworks
+from pipesim.launches.record.launches import RecordedLaunches
 from pipesim.launches.record.prepared import Assembler
 
 BESIDE, INSTRUMENTED = 99, 2
 NAMES = ("triton", "triton.compiler.compiler", "cuda.core", "cuda.core.experimental", "cuda.bindings.driver")
 
 
-class Recorded:
+class Recorded(RecordedLaunches):
     """Records the function 1, after a dry run."""
 
     def __init__(self) -> None:

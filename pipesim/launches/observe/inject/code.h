@@ -1,5 +1,5 @@
 /* Code that the program gives to the driver: its kind, its size, and the PTX in it. The same rules as in
-   pipesim/launches/images/code_image.py, fat_binary.py and which_entry.py, which say where they are from. */
+   pipesim/launches/images/code_image.py and fat_binary.py, which say where they are from. */
 #ifndef PIPESIM_CODE_H
 #define PIPESIM_CODE_H
 #include "text.h"

@@ -8,8 +8,7 @@ import struct
 import pytest
 
 from pipesim.launches.images.entry_text import ptx_of_entry
-from pipesim.launches.images.fat_binary import Architecture, EntryKind, entries_at, entry_bytes
-from pipesim.launches.images.which_entry import choose
+from pipesim.launches.images.fat_binary import Architecture, EntryKind, choose, entries_at, entry_bytes
 from tests.launches.observe.inject.conftest import PTX
 from tests.support.fat_binaries import BASE, GROUP, LZ4, PLAIN, ZSTD, container, entry, memory
 

@@ -1,1 +1,0 @@
-"""Launches of kernels that a compiler makes here, without a GPU."""
