@@ -143,10 +143,6 @@ class ForeignFileError(TraceFormatError):
     """
 
 
-class ClockError(EvidenceError):
-    """The clocks of a recording contradict the order that messages between its SMs prove."""
-
-
 class NoTraceError(EvidenceError):
     """No recorded trace matches the protocol and its parameters."""
 

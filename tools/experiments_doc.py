@@ -21,15 +21,9 @@ PAGE = ROOT / "docs" / "experiments.md"
 INTRODUCTION = """\
 # Experiments
 
-How mbarriers and clocks behave was measured on the hardware, with one small kernel per question
-(`hwkernels/experiments`). The results are stored as `experiments.json` in each device's folder of `traces`. This page
-is written from them; do not edit it by hand. A test compares the model with every stored result. To measure again, on a
-machine with a Hopper GPU:
-
-```
-python -m hwkernels.experiments.run --json traces/h100/experiments.json --force
-python tools/experiments_doc.py
-```
+How mbarriers and clocks behave was measured on the hardware in November 2026, with one small kernel per question. The
+results are stored as `experiments.json` in each device's folder of `traces`. This page is written from them
+(`python tools/experiments_doc.py`); do not edit it by hand. A test compares the model with every stored result.
 
 """
 
@@ -76,7 +70,7 @@ def _section(each: Experiment, stored: tuple[Stored, ...]) -> str:
     rows = [(*row[:2], *("same" if cell == row[1] else cell for cell in row[2:])) for row in rows]
     head = ("case", "the model", *(one.device for one in known))
     lines = ["| " + " | ".join(row) + " |" for row in (head, tuple("---" for _ in head), *rows)]
-    text += SEQUENCES if each.bench == "sequence" else ""
+    text += SEQUENCES if each.name == "mbarrier" else ""
     return text + "\n".join(lines) + f"\n\n{_summary(agreed, against)}\n\n"
 
 

@@ -124,9 +124,8 @@ class CaptureRequest:
     whose waits are bounded. ``memory``: where records go first: "shared", "device", "host", where they survive a kernel
     that traps or hangs, and cost more, or "" for shared memory if they fit there, else device memory. ``capacity``:
     records an agent, None for all. ``window``: (first, end) of the iterations to keep, () for all. ``fault``: what to
-    do wrong. ``probe``: (a role's first warp, records) to record nothing but so many records at one place an iteration,
-    which measures what one costs. Of capacity, window, fault and probe a subject takes those that it has. ``encoding``:
-    what a record is ("tagged", "full" or "positional"), "" for the cheapest that the subject can have.
+    do wrong. Of capacity, window and fault a subject takes those that it has. ``encoding``: what a record is ("tagged",
+    "full" or "positional"), "" for the cheapest that the subject can have.
     """
 
     subject: Subject
@@ -140,7 +139,6 @@ class CaptureRequest:
     capacity: int | None = None
     window: tuple[int, ...] = ()
     fault: KernelFault | None = None
-    probe: tuple[int, ...] = ()
     encoding: str = ""
 
     @property

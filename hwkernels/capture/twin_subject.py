@@ -76,7 +76,6 @@ class TwinSubject:
             "--window": bool(request.window),
             "--fault": request.fault is not None,
             "capacity": request.capacity is not None,
-            "probe": bool(request.probe),
         }
         for feature in (name for name, wanted in asked.items() if wanted and name not in twin.features):
             others = [other.name for other in REGISTRY.values() if feature in other.features]
@@ -132,7 +131,7 @@ class TwinSubject:
     def _encodings(self, request: CaptureRequest) -> tuple[Encoding, ...]:
         """Those that this request can have, the cheapest first."""
         twin = self.twin
-        part = bool(request.fault or request.probe or request.window or request.capacity is not None)
+        part = bool(request.fault or request.window or request.capacity is not None)
         long = twin.loop is not None and twin.loop.iterations(request.params) * twin.room > _DESCRIBED_RECORDS
         if part or long or request.clock != "clock" or request.memory == "host":
             return (Encoding.TAGGED,)
@@ -155,12 +154,11 @@ class TwinSubject:
     def _needs_of_loop(request: CaptureRequest, loop: Loop, common: Needs) -> Needs:
         """Iterations are kept whole, as many of the window as there is room for."""
         iterations = loop.iterations(request.params)
-        room = max(common.room, *request.probe[1:]) if request.probe else common.room
         first, end = request.window or (0, iterations)
         span = min(end, iterations) - first
-        kept = span if request.capacity is None else request.capacity // room
-        wanted = buffer_records(kept, room)
-        return replace(common, wanted=wanted, least=least_capacity(room), room=room, window=(first, span), passes=True)
+        kept = span if request.capacity is None else request.capacity // common.room
+        wanted, least = buffer_records(kept, common.room), least_capacity(common.room)
+        return replace(common, wanted=wanted, least=least, window=(first, span), passes=True)
 
     def compile(self, request: CaptureRequest, memory: str) -> Builds:
         """The builds whose records go to this memory; of a kernel with a fault, traced ones, also without it."""
@@ -180,8 +178,6 @@ class TwinSubject:
         defines = {**twin.defines(request.params), "PIPESIM_TRACE": int(bool(memory))}
         if request.fault is not None:
             defines["PIPESIM_FAULT"] = request.fault.number
-        if request.probe:  # in both builds: a bare consumer is one of the differences
-            defines |= {"PIPESIM_PROBE_ROLE": request.probe[0], "PIPESIM_PROBE": request.probe[1]}
         if memory:
             defines |= {"PIPESIM_CLOCK": CLOCKS[request.clock], "PIPESIM_MEMORY": MEMORIES[memory]}
             defines["PIPESIM_ENCODING"] = int(self.encoding(request) if memory != "host" else Encoding.TAGGED)

@@ -11,7 +11,6 @@ RECORDER = PACKAGE / "recorder"
 PTX_HEADERS = PACKAGE / "ptx_headers"
 TWINS = PACKAGE / "twins"
 TWIN_FOLDERS = (TWINS / "common", TWINS / "hopper")
-EXPERIMENTS = PACKAGE / "experiments"
 
 #: Folders whose headers every kernel of this package can include. No two of their files have the same name.
 HEADER_FOLDERS = (RECORDER, PTX_HEADERS, *TWIN_FOLDERS)
@@ -20,7 +19,7 @@ HEADERS = frozenset({".cuh", ".h"})
 
 def source_file(name: str) -> Path:
     """The kernel, header or table of this file name. UsageError if the package has none."""
-    for folder in (*HEADER_FOLDERS, EXPERIMENTS):
+    for folder in HEADER_FOLDERS:
         if (folder / name).is_file():
             return folder / name
     raise UsageError(f"pipesim has no CUDA source {name}", correction="give the name of a file below hwkernels")

@@ -112,11 +112,6 @@ def encode(tensor: TensorMap) -> npt.NDArray[np.uint8]:
     return words.view(np.uint8)
 
 
-def encode_all(*tensors: TensorMap) -> npt.NDArray[np.uint8]:
-    """Several maps, one after the other, as a kernel takes them in device memory."""
-    return np.concatenate([encode(tensor) for tensor in tensors])
-
-
 def _check(tensor: TensorMap) -> None:
     """Raise ParameterError unless the copy engine can do it."""
     rank = len(tensor.shape)

@@ -1,3 +1,1 @@
-"""Small kernels that ask the hardware one question each, and their stored answers. Needs no GPU until something is
-run.
-"""
+"""What small kernels asked the hardware, one question each, and their stored answers, compared with the model."""

@@ -1,15 +1,13 @@
-"""Every experiment: what it asks, how, with which kernel, and its cases. A list of data; nothing here runs.
+"""Every experiment: what it asked of the hardware, how, and its cases. A list of data.
 
-A case's ``arguments`` are numbers by name, as the bench that runs it understands them. A case that may trap runs in
-processes of its own, because a trap takes the CUDA context with it.
+A case's ``arguments`` are numbers by name: how the kernel was launched. A case that may trap ran in processes of its
+own, because a trap takes the CUDA context with it.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from pathlib import Path
 
-from hwkernels.device.sources import EXPERIMENTS as FOLDER
 from hwkernels.experiments.latency import latency_cases
 from hwkernels.experiments.sequences import SEQUENCES
 from pipesim.errors import ParameterError
@@ -27,22 +25,12 @@ class Case:
 
 @dataclass(frozen=True)
 class Experiment:
-    """A question put to the hardware. ``bench`` names the procedure that runs a case, ``kernel`` the ``.cu`` it
-    uses.
-    """
+    """A question that was put to the hardware with one small kernel."""
 
     name: str
     question: str
     how: str
-    kernel: str
-    bench: str
     cases: tuple[Case, ...]
-    defines: dict[str, int] = field(default_factory=dict)
-
-    @property
-    def source(self) -> Path:
-        """The kernel's file."""
-        return FOLDER / f"{self.kernel}.cu"
 
     def case(self, name: str) -> Case:
         """The case of this name. Raises ParameterError if there is none."""
@@ -112,7 +100,7 @@ def _laps() -> tuple[Case, ...]:
     return held + waiting
 
 
-#: Kind and Whose of finished.cu: what accesses the slot, and whose copy then overwrites it.
+#: What accesses the slot, and whose copy then overwrites it.
 _ACCESSES = ("ld", "ld, arrive by one lane", "ldmatrix", "st")
 _OVERWRITERS = ("the CTA's copy", "the other CTA's copy", "a multicast copy")
 _PRODUCTS = ("wgmma read, then st by the same threads", "wgmma read, arrive, then st by another warp")
@@ -141,48 +129,36 @@ EXPERIMENTS: tuple[Experiment, ...] = (
         "mbarrier",
         "What effect has one thread's sequence of operations on one barrier?",
         "One thread carries out the operations, tests both parities after each, and reads the word after inval.",
-        "sequences",
-        "sequence",
         tuple(Case(s.text, may_trap=s.may_trap, text=s.text) for s in SEQUENCES),
     ),
     Experiment(
         "lanes",
         "What happens if n lanes of a warp arrive together on a count of m?",
         "n lanes execute one arrive, or one each in sequence, on a fresh barrier; the word is read after inval.",
-        "lanes",
-        "lanes",
         _lanes(),
     ),
     Experiment(
         "copies",
         "When does a bulk copy complete the phase, if the barrier expects fewer bytes than the copy has?",
         "A poisoned tile, one arrive.expect_tx, one bulk copy; on completion every word is checked immediately.",
-        "copies",
-        "copy",
         _copies(),
     ),
     Experiment(
         "pieces",
         "In which pieces are the bytes of a copy counted?",
         "The same copy with every expected number of bytes: where it completes early, tx touched zero between pieces.",
-        "copies",
-        "pieces",
         _pieces(),
     ),
     Experiment(
         "laps",
         "What does a wait see if later phases lap it?",
         "One thread completes phases; the other waits for one parity, started after they are complete or before.",
-        "laps",
-        "laps",
         _laps(),
     ),
     Experiment(
         "remote",
         "What happens if an agent arrives on the barrier of a CTA of the cluster that has exited?",
         "CTA 0 of a cluster of 2 arrives on the barrier of CTA 1, which waits for it or ended a millisecond before.",
-        "remote",
-        "remote",
         (
             Case("alive", {"exited": 0, "launches": 20}),
             Case("exited", {"exited": 1, "launches": 1}, may_trap=True),
@@ -194,24 +170,18 @@ EXPERIMENTS: tuple[Experiment, ...] = (
         "On every SM, a slot of 32 KB whose words hold the number of their tile. Four warps access it with 32-way bank "
         "conflicts, so that accesses are still in the pipe at the arrive, which lets the slot be overwritten; a word "
         "of another tile is torn. A control, which arrives first or does not wait for the products, must tear.",
-        "finished",
-        "finished",
         _finished(),
     ),
     Experiment(
         "timer_step",
         "By how much does %globaltimer move when it moves?",
         "One thread reads until it changes.",
-        "clock_reads",
-        "timer_step",
         (Case("one thread", {"count": 20000}),),
     ),
     Experiment(
         "reading_cost",
         "How many cycles does reading a clock cost?",
         "One thread, 32 readings in a row, each used, between two readings of %clock, minus the same without them.",
-        "clock_reads",
-        "reading_cost",
         (Case("32 readings", {"count": 200}),),
     ),
     Experiment(
@@ -219,8 +189,6 @@ EXPERIMENTS: tuple[Experiment, ...] = (
         "How far apart are the %clock of the four quarters of an SM?",
         "8 warps, warp w in quarter w % 4: timestamps directly after a CTA barrier, and timestamps of flags sent back "
         "and forth in shared memory, of which the fastest each way bound the difference.",
-        "clock_reads",
-        "quarters",
         (
             Case("after a barrier", {"mode": 2, "count": 2000}),
             Case("back and forth", {"mode": 3, "count": 500}),
@@ -231,29 +199,22 @@ EXPERIMENTS: tuple[Experiment, ...] = (
         "How far apart are the %globaltimer of the SMs?",
         "A CTA on every SM takes a timestamp, arrives at a counter, and takes another when CTA 0 releases it; the "
         "fastest message each way bounds the difference to CTA 0's timer.",
-        "clock_reads",
-        "timer_agreement",
         (Case("all SMs", {"count": 300}),),
     ),
     Experiment(
         "pingpong",
         "Do placed times agree across SMs with the order that messages prove?",
         "A token runs around a cluster by remote arrives: %clock64 before each arrive and after each wait, anchors.",
-        "pingpong",
-        "pingpong",
         (
             Case("clusters of 2", {"cluster": 2, "ctas": 8, "rounds": 200}),
             Case("clusters of 4", {"cluster": 4, "ctas": 8, "rounds": 200}),
         ),
-        {"PIPESIM_TRACE": 1},
     ),
     Experiment(
         "latency",
         "How soon can a wait return after the operation that releases it?",
         "%clock before the operation and after the wait's return, on every SM; one lane of any of 8 warps does each, "
         "with try_wait or test_wait. Where bytes are copied (from the L2 cache), one SM after the other is alone.",
-        "latency",
-        "latency",
         tuple(Case(name, arguments) for name, arguments in latency_cases()),
     ),
 )

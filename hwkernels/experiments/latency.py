@@ -8,7 +8,7 @@ ARRIVALS_RUNS, COPIES_RUNS = 1024, 256  #: of each CTA; 128 go through every pai
 
 
 class Path(IntEnum):
-    """From what to what the time is taken: ``Path`` of ``latency.cu``."""
+    """From what to what the time was taken."""
 
     ARRIVE = 0
     ARRIVE_EXPECT_TX = 1
@@ -35,7 +35,7 @@ _MULTICAST = (16, 256, 1024, 2048, 4096, 8192, 16384, 32768, 65536)
 
 
 def latency_cases() -> tuple[tuple[str, dict[str, int]], ...]:
-    """Each case by name, with the arguments that its bench takes."""
+    """Each case by name, with its arguments."""
     found = [(name, _of(path, 0, 1, ARRIVALS_RUNS)) for path, name in _NAMES.items()]
     found += [(f"copy of {size:,} B", _of(Path.COPY, size, 1)) for size in _SIZES]
     for total in _TOTALS:

@@ -23,7 +23,7 @@ _RESULTS = InputKind(
     "results file of the experiments",
     MAX_JSON_BYTES,
     TraceFormatError,
-    "ask again: python -m hwkernels.experiments.run",
+    "take the one of the repository",
 )
 FAILED = "failed"  #: how one begins that says why there is no answer
 

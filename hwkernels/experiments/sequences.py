@@ -1,6 +1,6 @@
 """What one thread does to one mbarrier, as text: ``init 1; arrive.expect_tx 64; complete_tx 64``.
 
-An operand that is left out is 1. The kernel gets the operations as numbers, the model as calls.
+An operand that is left out is 1. The kernel got the operations as numbers, the model gets them as calls.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from pipesim.errors import ParameterError
 
 
 class Code(IntEnum):
-    """The operations, with the numbers of ``sequences.cu``."""
+    """The operations, with the numbers that the kernel knew."""
 
     INIT = 0
     EXPECT_TX = 1

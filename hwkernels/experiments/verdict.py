@@ -14,14 +14,13 @@ import numpy as np
 from hwkernels.experiments.catalogue import Case, Experiment
 from hwkernels.experiments.results import FAILED, Outcome
 from hwkernels.experiments.sequences import Code, completed, parse
-from hwkernels.recorder.clocks import CLOCK_SKEW_CYCLES, Message, Offsets, fit_offsets, read_line
+from hwkernels.recorder.clocks import CLOCK_SKEW_CYCLES, Line, read_line
 from hwkernels.recorder.decode import TIMER_STEPS
 from hwkernels.recorder.layout import ANCHOR
-from pipesim.errors import ClockError
 from pipesim.model import barrier
 from pipesim.model.barrier import FRESH, LIVE, BarrierState, Effect, word_of
 
-FINISHED_STORE = 3  #: ST of finished.cu: written by a thread, overwritten by a copy
+FINISHED_STORE = 3  #: ``kind`` of the experiment ``finished``: written by a thread, overwritten by a copy
 FAILS = "the launch fails"
 SILENT = "–"  #: shown if the model does not cover a question
 
@@ -48,7 +47,7 @@ def verdict(experiment: Experiment, case: Case, outcome: Outcome) -> Verdict:
     """The verdict on one stored case. A case without an answer agrees with nothing."""
     if any(name.startswith(FAILED) for name in outcome.outcomes):
         return Verdict(SILENT, ", ".join(sorted(outcome.outcomes)), agrees=False)
-    return _VERDICTS[experiment.bench](case, outcome)
+    return _VERDICTS[experiment.name](case, outcome)
 
 
 def predict(text: str) -> Predicted:
@@ -222,39 +221,31 @@ def _timer_agreement(_: Case, outcome: Outcome) -> Verdict:
     return Verdict("one timer", seen, max(data["low"]) <= 0 <= min(data["high"]))
 
 
-def ring_messages(case: Case, outcome: Outcome, cluster: int) -> Offsets:
-    """The offsets of the CTAs of the ``cluster``-th cluster that handed a token around. Raises ClockError."""
-    size = case.arguments["cluster"]
-    ranks = range(cluster * size, (cluster + 1) * size)
-    lines = []
-    for cta in ranks:
-        anchors = np.array(outcome.data["anchors"][cta], dtype=np.uint64).reshape(2, len(ANCHOR.names or ()))
-        lines.append(read_line(np.array([tuple(row) for row in anchors.tolist()], dtype=ANCHOR), f"CTA {cta}"))
-    messages = []
-    for sender, cta in enumerate(ranks):
-        receiver = (sender + 1) % size
-        stamps = zip(outcome.data["sent"][cta], outcome.data["received"][ranks[receiver]], strict=True)
-        for lap, (sent, received) in enumerate(stamps):
-            place = f"lap {lap}, CTA {cta} → CTA {ranks[receiver]}"
-            relative = (sent - lines[sender].cycles[0], received - lines[receiver].cycles[0])
-            messages.append(Message(sender, relative[0], receiver, relative[1], place))
-    return fit_offsets(lines, messages)
-
-
 def _pingpong(case: Case, outcome: Outcome) -> Verdict:
+    """Of each message, whether its sending can be earlier than its receipt, where both are placed with their errors."""
     model = "placed times and messages agree"
-    ctas = case.arguments["ctas"]
+    ctas, size = case.arguments["ctas"], case.arguments["cluster"]
     if outcome.outcomes != {"CTAs finished": ctas}:
         return Verdict(model, _counts(outcome), agrees=False)
-    widths = []
-    for cluster in range(ctas // case.arguments["cluster"]):
-        try:
-            offsets = ring_messages(case, outcome, cluster)
-        except ClockError as error:
-            return Verdict(model, f"{error.fact}: {error.place}", agrees=False)
-        widths += [high - low for low, high in offsets.to_first[1:]]
-    seen = f"they agree; the offsets to the first SM are known to ±{max(widths) / 2000:.1f} ns or better"
-    return Verdict(model, seen, agrees=True)
+    lines = [_line(outcome, cta) for cta in range(ctas)]
+    origin = min(line.timers[0] for line in lines)
+    messages = 0
+    for cta, line in enumerate(lines):
+        to = cta - cta % size + (cta + 1) % size
+        sent = np.array(outcome.data["sent"][cta], dtype=np.int64) - line.cycles[0]
+        received = np.array(outcome.data["received"][to], dtype=np.int64) - lines[to].cycles[0]
+        earliest = line.place(sent, origin) - line.error_ps(sent)
+        latest = lines[to].place(received, origin) + lines[to].error_ps(received)
+        if (wrong := earliest > latest).any():
+            lap = int(np.argmax(wrong))
+            return Verdict(model, f"lap {lap}: CTA {cta} → CTA {to} arrives before it was sent", agrees=False)
+        messages += len(sent)
+    return Verdict(model, f"they agree in all {messages:,} messages", agrees=True)
+
+
+def _line(outcome: Outcome, cta: int) -> Line:
+    anchors = np.array(outcome.data["anchors"][cta], dtype=np.uint64).reshape(2, len(ANCHOR.names or ()))
+    return read_line(np.array([tuple(row) for row in anchors.tolist()], dtype=ANCHOR), f"CTA {cta}")
 
 
 def _latency(_: Case, outcome: Outcome) -> Verdict:
@@ -267,9 +258,9 @@ def _latency(_: Case, outcome: Outcome) -> Verdict:
 
 
 _VERDICTS: dict[str, Callable[[Case, Outcome], Verdict]] = {
-    "sequence": _sequence,
+    "mbarrier": _sequence,
     "lanes": _lanes,
-    "copy": _copy,
+    "copies": _copy,
     "pieces": _pieces,
     "laps": _laps,
     "remote": _remote,

@@ -84,9 +84,8 @@ class Twin:
     ``require``: raises ParameterError for values that cannot be combined, of parameters and grid. ``recorded``: what is
     kept of it in ``traces``. ``units``: what wrong_tiles counts and overhead is per. ``stray_ns``: how far at most its
     load moves the SM clock off the line between two anchors, beyond what every kernel's does. ``work``: SM cycles that
-    a role may spend between two waits. ``loop``, ``faults``: features that not every twin has; ``probes``: so has its
-    source PIPESIM_PROBE. ``alone``: two CTAs must never share an SM. ``alignment``: of the records in shared memory.
-    ``metadata``: what else its traces say.
+    a role may spend between two waits. ``loop``, ``faults``: features that not every twin has. ``alone``: two CTAs must
+    never share an SM. ``alignment``: of the records in shared memory. ``metadata``: what else its traces say.
     """
 
     name: str
@@ -104,7 +103,6 @@ class Twin:
     work: Callable[[Params], int] = lambda _params: 0
     loop: Loop | None = None
     faults: Faults | None = None
-    probes: bool = False
     alone: bool = False
     alignment: int = 16
     metadata: Callable[[Params, int], Mapping[str, int]] = lambda _params, _grid: {}
@@ -126,7 +124,6 @@ class Twin:
             "--window": self.loop is not None,
             "--fault": self.faults is not None,
             "capacity": self.loop is not None,
-            "probe": self.probes,
         }
         return frozenset(name for name, has in having.items() if has)
 

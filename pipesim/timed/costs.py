@@ -256,7 +256,7 @@ def _read(program: Program, op: Operation, profile: Profile) -> Cost:
 def _transfer(program: Program, op: Operation, profile: Profile, values: ProgramValues) -> Cost:
     """A result in registers is named by the instruction whose other operands are priced.
 
-    A bulk store takes the copy engine while it is read from shared memory (``hwkernels/microbench/transfers.cu``).
+    A bulk store takes the copy engine while it is read from shared memory (measured on an H200).
     """
     if op[0] == Op.TRANSFER_READ and operand(op, "engine") == Engine.BULK:
         size = scaled(operand(op, "bytes"), profile["copy.store_bytes_per_kcycle"])

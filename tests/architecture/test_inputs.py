@@ -29,8 +29,6 @@ ALLOWED = {
     ("pipesim/launches/observe/loaded.py", "read_bytes"): "of the observed process, without the rest of pipesim",
     ("pipesim/launches/observe/cupti.py", "read_text"): "the libraries of this process in /proc",
     ("hwkernels/rewriter/assemble.py", "read_bytes"): "of the cubin that ptxas has just written for it",
-    ("hwkernels/experiments/run.py", "read_text"): "a tool of ours, on a file that it wrote",
-    ("hwkernels/experiments/run.py", "loads"): "a tool of ours, on what its own process printed",
 }
 
 

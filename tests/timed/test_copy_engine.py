@@ -149,7 +149,7 @@ def test_a_try_that_gives_up_takes_no_less_than_a_look(limit: int, goes_on: int)
     assert done(simulate(program, profile), "asks") == goes_on
 
 
-#: Bytes of a store: cycles until it was read (``python -m hwkernels.microbench.transfers``, H200; docs/hopper.md).
+#: Bytes of a store: cycles until it was read (H200; docs/hopper.md).
 MEASURED = {4096: 367, 8192: 495, 16384: 751, 32768: 1263}
 
 

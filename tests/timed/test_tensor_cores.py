@@ -15,7 +15,7 @@ AHEAD = 8
 #: One warp of each group, as the second began so many cycles after the first: products of a batch (the second batch
 #: begins when the first has been issued), cycles of a product, cycles from the first warp's begin to the second's, and
 #: when the results of all of either were there, less the 79 cycles that a wait takes after the last product
-#: (``python -m hwkernels.microbench.turns``, NVIDIA H200).
+#: (NVIDIA H200).
 MEASURED = (
     ((4,), 64, 59, (258, 514)),
     ((4,), 64, 69, (256, 512)),

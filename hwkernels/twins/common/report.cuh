@@ -24,9 +24,11 @@ struct CtaReport {
 #define PIPESIM_RUN_PARAMS unsigned deadline_ns, CtaReport *reports, unsigned *stop PIPESIM_KERNEL_PARAM
 
 // The shared address of a warp's records, behind the barriers, where a build has them in shared memory (PIPESIM_MEMORY 0): the
-// launch has room there for WARPS * capacity of them, and 8 bytes more.
+// launch has room there for WARPS * capacity of them, and 8 bytes more. A kernel may have them elsewhere, and say so before.
+#ifndef RECORDS_BEHIND
 #define RECORDS_BEHIND(barriers, warp) \
     ((((barriers) + 8 * BARRIERS + 15) & ~15u) + (warp) * pipesim_launch->capacity * PIPESIM_RECORD_BYTES)
+#endif
 
 // Where the host left in a report which wait of this agent to mark: agent in the upper half, and below it the number of waits
 // that have returned then, from 1 on. 0: none of this agent's.

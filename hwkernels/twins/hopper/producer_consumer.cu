@@ -7,22 +7,12 @@
 // ARRIVE_LANES lanes. Both sides count stages and parities as ProducerConsumerPipeline does: the producer starts at 1.
 //
 // Compile-time parameters: STAGES 1..32, TILE_BYTES (a multiple of 16), CONSUMER_WARPS 1..8, ARRIVE_LANES 1 or 32.
-// PIPESIM_FAULT makes it wrong on purpose, at one iteration that the host names: see the list below. PIPESIM_PROBE and
-// PIPESIM_PROBE_ROLE measure the recorder: nothing is recorded but PIPESIM_PROBE records at one place an iteration; with
-// the producer as the role, consumers do not read, so that its issue bounds the period; nor do they with PIPESIM_BARE 1, which
-// records as usual.
+// PIPESIM_FAULT makes it wrong on purpose, at one iteration that the host names: see the list below.
 //
 // Dynamic shared memory: tiles, the barriers, then (traced or not) room for the records of all agents.
 #define PIPESIM_TABLE "producer_consumer.table.h"
-#ifndef PIPESIM_PROBE
-#define PIPESIM_PROBE -1
-#define PIPESIM_PROBE_ROLE 0
-#endif
-#ifndef PIPESIM_BARE
-#define PIPESIM_BARE 0
-#endif
 #define PIPESIM_CHECKED 0
-#define PIPESIM_ROOM (PIPESIM_PROBE < 6 ? 6 : PIPESIM_PROBE)  // the sites of the longer role, and one more of a fault
+#define PIPESIM_ROOM 6  // the sites of the longer role, and one more of a fault
 // The shared address of a warp's records: right behind the barriers.
 #define RECORDS_BEHIND(barriers, warp) \
     ((barriers) + 8 * BARRIERS + (warp) * pipesim_launch->capacity * PIPESIM_RECORD_BYTES)
@@ -47,27 +37,14 @@ enum Fault : unsigned {
     FAULT_PHASE_NOT_TOGGLED  // the consumer does not toggle its parity at the first wrap from this iteration on
 };
 static constexpr Fault FAULT = (Fault)PIPESIM_FAULT;
-static constexpr bool BARE = PIPESIM_BARE || (PIPESIM_PROBE >= 0 && PIPESIM_PROBE_ROLE == 0);
 static constexpr unsigned LESS_BYTES = TILE_BYTES / 32 * 16;
 
-#if PIPESIM_PROBE < 0
-#define RECORD(site, value) PIPESIM_RECORD(site, value)
-#define RECORD_AGAIN(site, value) PIPESIM_RECORD_AGAIN(site, value)
-#else
-#define RECORD(site, value)
-#define RECORD_AGAIN(site, value)
-#endif
 // Right after the record of the wait, unless that is what is left out.
-#define RECORD_EXPECT(value)                            \
-    if constexpr (FAULT == FAULT_NO_ACQUIRE) {          \
-        RECORD(SITE_producer_expect_full, value)        \
-    } else {                                            \
-        RECORD_AGAIN(SITE_producer_expect_full, value)  \
-    }
-// At one place an iteration, so many records more: 0 in a kernel that is not measured.
-#define PROBE(role, site)                                                   \
-    if constexpr (PIPESIM_PROBE > 0 && PIPESIM_PROBE_ROLE == WARP_##role) { \
-        _Pragma("unroll") for (int probe = 0; probe < PIPESIM_PROBE; ++probe) { PIPESIM_RECORD(site, 0) } \
+#define RECORD_EXPECT(value)                                   \
+    if constexpr (FAULT == FAULT_NO_ACQUIRE) {                 \
+        PIPESIM_RECORD(SITE_producer_expect_full, value)       \
+    } else {                                                   \
+        PIPESIM_RECORD_AGAIN(SITE_producer_expect_full, value) \
     }
 
 static_assert(STAGES >= 1 && STAGES <= 32, "STAGES must be 1..32");
@@ -109,13 +86,13 @@ static __device__ __forceinline__ void produce(const Ring &ring, unsigned *stop,
         PIPESIM_AT(i, stage, parity)
         const bool faulty = FAULT != FAULT_NONE && i == ring.fault_at;
         if (!(FAULT == FAULT_NO_ACQUIRE && faulty)) {
-            RECORD(SITE_producer_wait_empty, 0)
+            PIPESIM_RECORD(SITE_producer_wait_empty, 0)
             const WaitEnd end = wait_parity<false>(empty, parity, ring.deadline_ns, ring.stop);
             if (end != WAIT_DONE) {
                 give_up(ring, stop, end, SITE_producer_wait_empty, WARP_producer, i);
                 break;
             }
-            RECORD(SITE_producer_got_empty, 0)
+            PIPESIM_RECORD(SITE_producer_got_empty, 0)
         }
         if ((FAULT == FAULT_EXPECT_MORE || FAULT == FAULT_EXPECT_LESS) && faulty) {
             RECORD_EXPECT(1)
@@ -124,8 +101,7 @@ static __device__ __forceinline__ void produce(const Ring &ring, unsigned *stop,
             RECORD_EXPECT(0)
             mbarrier_arrive_expect_tx(full, TILE_BYTES);
         }
-        RECORD(SITE_producer_copy_full, 0)
-        PROBE(producer, SITE_producer_copy_full)
+        PIPESIM_RECORD(SITE_producer_copy_full, 0)
         bulk_load(ring.tiles_at + stage * TILE_BYTES, from, TILE_BYTES, full);
         from += TILE_BYTES;
         if (++next == source_tiles) {
@@ -187,34 +163,33 @@ static __device__ __forceinline__ void consume(const Ring &ring, unsigned *stop,
             mark = mark1;
         }
         PIPESIM_AT(i, stage, parity)
-        RECORD(SITE_consumer_wait_full, 0)
+        PIPESIM_RECORD(SITE_consumer_wait_full, 0)
         const WaitEnd end = wait_parity<true>(full, parity, ring.deadline_ns, ring.stop);
         if (end != WAIT_DONE) {
             if (lane == 0) give_up(ring, stop, end, SITE_consumer_wait_full, WARP_consumer + consumer, i);
             break;
         }
-        RECORD(SITE_consumer_got_full, 0)
+        PIPESIM_RECORD(SITE_consumer_got_full, 0)
         if (FAULT == FAULT_RELEASE_EARLY && faulty) {
-            RECORD(SITE_consumer_arrive_empty, ARRIVE_LANES)
+            PIPESIM_RECORD(SITE_consumer_arrive_empty, ARRIVE_LANES)
             if (lane < ARRIVE_LANES) mbarrier_arrive(empty);
             spin(RELEASE_CYCLES);  // long enough for the next copy to land over what is read
         }
-        const unsigned sum = BARE ? 0 : sum_share(tile, consumer, lane);
+        const unsigned sum = sum_share(tile, consumer, lane);
         // The store needs the sum, and a warp issues in order: the stamp after it is later than the tile's last read.
-        if (!BARE && lane == 0) asm volatile("st.global.u32 [%0], %1;" ::"l"(checksum), "r"(sum) : "memory");
+        if (lane == 0) asm volatile("st.global.u32 [%0], %1;" ::"l"(checksum), "r"(sum) : "memory");
         checksum += CONSUMER_WARPS;
         const bool works = PIPESIM_BEFORE(ring.work != 0);
-        RECORD(SITE_consumer_work_begin, 0)
+        PIPESIM_RECORD(SITE_consumer_work_begin, 0)
         if (works) spin(ring.work);
-        RECORD(SITE_consumer_work_end, 0)
+        PIPESIM_RECORD(SITE_consumer_work_end, 0)
         __syncwarp();
-        PROBE(consumer, SITE_consumer_arrive_empty)
         if (!((FAULT == FAULT_MISSING_ARRIVE || FAULT == FAULT_RELEASE_EARLY) && faulty)) {
-            RECORD(SITE_consumer_arrive_empty, ARRIVE_LANES)
+            PIPESIM_RECORD(SITE_consumer_arrive_empty, ARRIVE_LANES)
             if (lane < ARRIVE_LANES) mbarrier_arrive(empty);
         }
         if (FAULT == FAULT_EXTRA_ARRIVE && faulty) {
-            RECORD(SITE_consumer_arrive_empty, ARRIVE_LANES)
+            PIPESIM_RECORD(SITE_consumer_arrive_empty, ARRIVE_LANES)
             if (lane < ARRIVE_LANES) mbarrier_arrive(empty);
         }
         if (++next == STAGES) {

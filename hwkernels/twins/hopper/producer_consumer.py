@@ -185,7 +185,6 @@ PRODUCER_CONSUMER = Twin(
     work=lambda params: params["work"],
     loop=Loop(lambda params: params["tiles"], lambda params: period_marks(params["tiles"], params["stages"])),
     faults=Faults(check_fault, lambda fault, params: (expected_bytes(fault, params["tile_bytes"]),)),
-    probes=True,
     alone=True,
     alignment=0,
     metadata=lambda params, grid: {"source_tiles": source_tiles(params, grid)},

@@ -2,7 +2,7 @@
 
 A warp belongs to quarter ``warp % 4``. A work has a time alone, and a demand: the cycles of the quarter that its
 instructions take. The quarter's tensor core takes a share of it, too, while it works (it reads and writes registers),
-and is itself not slowed (measured: ``hwkernels/microbench/tensor.cu``). While the works on a quarter demand more than
+and is itself not slowed (measured on an H200). While the works on a quarter demand more than
 it has, all of them are slowed in the same proportion (processor sharing). The order is not static: who is slowed
 depends on who runs at the same time.
 

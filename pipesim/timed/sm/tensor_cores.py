@@ -1,6 +1,6 @@
 """The tensor cores of an SM's quarters: who issues products when, and when these end.
 
-Measured (``hwkernels/microbench/turns.cu``: two warp groups, the second so many cycles later): a core takes
+Measured on an H200 (two warp groups, the second a number of cycles later): a core takes
 instructions in the order of their issue, and has eight of them in advance at most. A warp issues one in a quarter of
 the time that it takes. While there is room, warps issue beside each other; when there is none, what becomes free is
 taken by the warp that began to issue first, until it has issued all products of its group.

@@ -284,7 +284,7 @@ def test_grids_out_of_range(grid):
         check_request(replace(_base(), subject=TwinSubject("producer_consumer", grid)))
 
 
-@pytest.mark.parametrize("change", [{"window": (1, 3)}, {"fault": parse_fault("no_acquire@1")}, {"probe": (0, 1)}])
+@pytest.mark.parametrize("change", [{"window": (1, 3)}, {"fault": parse_fault("no_acquire@1")}])
 def test_features_that_a_twin_does_not_have(change):
     check_request(replace(_base(), **change))
     other = CaptureRequest(TwinSubject("persistent_scheduler"), find("persistent_scheduler").defaults)

@@ -7,8 +7,8 @@ import pytest
 
 from hwkernels.device.bf16 import from_bf16, to_bf16
 from hwkernels.device.tensor_maps import Swizzle, TensorMap, matrix, swizzled
-from hwkernels.experiments.products import expected_shared
 from pipesim.errors import ParameterError
+from tests.support.swizzled_tiles import expected_shared
 
 MAP = TensorMap(0x1000, (256, 128), (512,), (64, 128))
 

@@ -1,50 +1,28 @@
-"""The experiments: every kernel compiles, the model says what was seen by hand and what is stored, and the runner
-leaves nothing out, whatever becomes of a child."""
+"""The experiments: the model says what was seen by hand and what is stored, and another answer is noticed."""
 
 from __future__ import annotations
 
 import json
-import subprocess
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
-import numpy as np
 import pytest
 
-from hwkernels.device.compile import compile_cubin
-from hwkernels.device.launch import DeviceInfo, Gpu
-from hwkernels.experiments import run as runner
-from hwkernels.experiments.bench import BENCHES, Bench, _integers, run_case
 from hwkernels.experiments.catalogue import EXPERIMENTS, Case, Experiment, experiment
 from hwkernels.experiments.results import Outcome, Stored, dump, read_results, stored_results
-from hwkernels.experiments.sequences import NAMES, SEQUENCES, Code, parse
+from hwkernels.experiments.sequences import SEQUENCES, Code, parse
 from hwkernels.experiments.verdict import FAILS, predict, verdict
-from pipesim.errors import HardwareError, ParameterError, TraceFormatError
+from pipesim.errors import ParameterError, TraceFormatError
 from pipesim.model import barrier
 from pipesim.model.barrier import word_of
 from tests.support.paths import TRACES
 
-INFO = DeviceInfo(0, "Array GPU", 132, "9.0", "999.1", 232448, 233472)
-
-
-@pytest.mark.parametrize("each", EXPERIMENTS, ids=lambda e: e.name)
-def test_every_kernel_compiles_without_a_warning(each: Experiment) -> None:
-    compiled = compile_cubin(each.source, each.defines)
-    assert (compiled.log, compiled.entry) == ("", each.kernel)
-
 
 def test_the_catalogue_is_whole() -> None:
     assert len({each.name for each in EXPERIMENTS}) == len(EXPERIMENTS)
-    assert {each.source.name for each in EXPERIMENTS} == {
-        path.name for path in EXPERIMENTS[0].source.parent.glob("*.cu") if path.stem != "products"
-    }  # products.cu has a driver of its own
     for each in EXPERIMENTS:
         assert len({case.name for case in each.cases}) == len(each.cases)
-        assert each.bench in BENCHES
-    text = EXPERIMENTS[0].source.read_text()
-    names = text[text.index("enum Code") : text.index("};")].replace("\n", " ").partition("{")[2].split(",")
-    assert [name.strip() for name in names] == [f"CODE_{code.name}" for code in Code]
 
 
 @pytest.mark.parametrize("sequence", [s for s in SEQUENCES if s.seen], ids=lambda s: s.text)
@@ -80,7 +58,7 @@ def test_the_model_agrees_with_every_stored_answer() -> None:
 
 def model_chip(each: Experiment, case: Case) -> Outcome:
     """The answers of a chip that does what the model says."""
-    if each.bench == "sequence":
+    if each.name == "mbarrier":
         predicted = predict(case.text)
         answers = [{"-": 4, "0": 5, "1": 6, "!": 8}[a] for a in predicted.answers]
         answers += [0] * (len(parse(case.text)) - len(answers))
@@ -183,183 +161,6 @@ def test_a_token_that_arrives_before_it_was_sent_is_seen() -> None:
     assert "CTA 0 → CTA 1" in wrong.seen
     each, case, outcome = token_ring()
     assert verdict(each, case, replace(outcome, outcomes={"CTAs at the deadline": 8})).agrees is False
-
-
-# The bench, on a chip made of the model.
-
-
-class ModelGpu:
-    """The device calls of the sequences' bench; a launch does what the model says."""
-
-    def __init__(self, info: DeviceInfo) -> None:
-        self.memory: dict[int, np.ndarray] = {}
-
-    def load(self, compiled, smem_bytes):
-        return compiled.entry
-
-    def allocate(self, nbytes: int) -> int:
-        address = (len(self.memory) + 1) << 32
-        self.memory[address] = np.full(nbytes, 0x77, dtype=np.uint8)
-        return address
-
-    def host_mapped(self, nbytes: int):
-        address = self.allocate(nbytes)
-        return address, self.memory[address]
-
-    def upload(self, address, array):
-        self.memory[address][: array.nbytes] = array.reshape(-1).view(np.uint8)
-
-    def close(self):
-        pass
-
-    def launch(self, kernel, shape, arguments, *, cluster=1):
-        assert (kernel, shape, cluster) == ("sequences", (1, 1, 0), 1)
-        ops, count, out = (int(a) for a in arguments)
-        names = {code: name for name, code in NAMES.items()}
-        pairs = self.memory[ops].view(np.uint32).reshape(count, 2).tolist()
-        predicted = predict("; ".join(f"{names[Code(code)]} {operand}" for code, operand in pairs))
-        said = self.memory[out].view(np.uint64)
-        for n, answer in enumerate(predicted.answers):
-            said[n] = {"-": 4, "0": 5, "1": 6, "!": 8}[answer]
-        if predicted.trapped:
-            raise HardwareError("the kernel trapped: cuStreamSynchronize says CUDA_ERROR_LAUNCH_FAILED")
-        said[count : count + 3] = [7, word_of(predicted.state), 1]
-
-
-def test_the_bench_reads_what_the_kernel_leaves(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("hwkernels.experiments.bench.Gpu", ModelGpu)
-    each = experiment("mbarrier")
-    for case in each.cases:
-        result = run_case(INFO, each, case)
-        expected = model_chip(each, case)
-        outcomes = dict.fromkeys(expected.outcomes, 1)
-        assert result == {"outcomes": outcomes, "data": expected.data}
-        assert json.loads(json.dumps(result)) == result
-
-
-class AnyGpu:
-    """A GPU whose memory holds numbers that no kernel wrote, the same every time: shapes and integers are at stake."""
-
-    def allocate(self, nbytes: int) -> int:
-        return 1 << 32
-
-    def host_mapped(self, nbytes: int):
-        return 1 << 32, np.zeros(nbytes, dtype=np.uint8)
-
-    def upload(self, address, array):
-        assert array.flags.c_contiguous
-
-    def fill(self, address, byte, nbytes):
-        assert byte == 0
-
-    def launch(self, kernel, shape, arguments, *, cluster=1):
-        assert shape[0] % cluster == 0
-        assert all(isinstance(a, int | np.uint32) for a in arguments)
-
-    def download(self, address, array):
-        words = array.reshape(-1).view(np.uint8)
-        words[:] = (np.arange(words.size, dtype=np.int64) * 2654435761 >> 7).astype(np.uint8)
-
-
-@pytest.mark.parametrize("each", EXPERIMENTS, ids=lambda e: e.name)
-def test_every_bench_gives_integers_and_known_outcomes(each: Experiment, monkeypatch: pytest.MonkeyPatch) -> None:
-    bench = Bench(cast("Gpu", AnyGpu()), "kernel", "hash", 132)
-    for case in each.cases:
-        if each.bench == "laps":  # whatever else the memory holds is no answer
-            monkeypatch.setattr(bench, "fetch", lambda address, shape, dtype: np.ones(shape, dtype=dtype))
-        raw = BENCHES[each.bench](bench, case)
-        assert all(count >= 0 for count in raw["outcomes"].values())
-        assert raw["outcomes"] or each.bench == "copy"
-        assert all(isinstance(list(values), list) for values in raw["data"].values())
-        assert dump({"data": {name: _integers(values) for name, values in raw["data"].items()}})
-
-
-# The runner, with children made of paper.
-
-
-class Paper:
-    """A child that answers as it is told: a number of cases, then an end."""
-
-    returncode = 0
-    script: tuple[tuple[int, int, bool], ...] = ()  # cases it comes through, exit code, whether it hangs
-    started = 0
-
-    def __init__(self) -> None:
-        self.cases, self.returncode, self.hangs = Paper.script[Paper.started]
-        Paper.started += 1
-
-    def communicate(self, job: str | None = None, timeout: float | None = None):
-        if job is not None:
-            self.job = json.loads(job)
-            if self.hangs:
-                raise subprocess.TimeoutExpired("child", timeout or 0)
-        lines = [json.dumps({"outcomes": {name: 1}, "data": {"n": [Paper.started]}}) for name in self.job["cases"]]
-        return "\n".join(lines[: self.cases]), "a complaint\nthe last word"
-
-    def kill(self) -> None:
-        self.returncode = -9
-
-    def poll(self) -> int:
-        return self.returncode
-
-
-def _play(monkeypatch: pytest.MonkeyPatch, *script: tuple[int, int, bool]) -> Experiment:
-    monkeypatch.setattr(Paper, "script", script)
-    monkeypatch.setattr(Paper, "started", 0)
-    monkeypatch.setattr(runner, "_start", Paper)
-    cases = tuple(Case(name) for name in "abcd") + tuple(Case(name, may_trap=True) for name in "xy")
-    return Experiment("play", "?", "!", "sequences", "sequence", cases)
-
-
-def _outcomes(results: dict) -> dict[str, dict[str, int]]:
-    return {name: result["outcomes"] for name, result in results.items()}
-
-
-def test_a_child_that_dies_costs_its_case_and_the_next_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
-    each = _play(monkeypatch, (1, 3, False), (0, 0, True), (9, 0, False))
-    assert _outcomes(runner._together(each, each.cases[:4])) == {
-        "a": {"a": 1},
-        "b": {"failed: the last word": 1},
-        "c": {"failed: no end within 60 s": 1},
-        "d": {"d": 1},
-    }
-    assert Paper.started == 3
-
-
-def test_cases_that_may_trap_are_repeated_each_in_its_own_process(monkeypatch: pytest.MonkeyPatch) -> None:
-    each = _play(monkeypatch, (1, 0, False), (1, 0, False), (0, 1, False), (1, 0, False))
-    found = runner._apart(each, each.cases[4:], 2)
-    assert _outcomes(found) == {"x": {"x": 2}, "y": {"failed: the last word": 1, "y": 1}}
-    assert Paper.started == 4
-
-
-def test_repetitions_that_differ_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    same = {"outcomes": {"ok": 1}, "data": {"n": [1]}}
-    other = {"outcomes": {"ok": 1}, "data": {"n": [2]}}
-    assert runner._merged([same, same]) == {"outcomes": {"ok": 2}, "data": {"n": [1]}}
-    assert runner._merged([same, other, other])["data"] == {"n": [1], "repetitions_that_differ": [2]}
-
-
-def test_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch) -> None:
-    assert runner.main(["--list"]) == 0
-    assert [line.split()[0] for line in capsys.readouterr().out.splitlines()] == [each.name for each in EXPERIMENTS]
-    target = tmp_path / "answers" / "experiments.json"
-    document = {"version": 1, "device": {"name": "N", "sms": 1, "driver": "D", "nvrtc": "V"}, "experiments": {}}
-    monkeypatch.setattr(runner, "run", lambda chosen, repeat: document | {"chosen": [e.name for e in chosen]})
-    assert runner.main(["--json", str(target), "--only", "lanes"]) == 0
-    assert json.loads(target.read_text())["chosen"] == ["lanes"]
-    again = document | {"experiments": {"lanes": 2, "laps": 3}}
-    target.write_text(json.dumps(document | {"experiments": {"copies": 1, "lanes": 1}}))
-    monkeypatch.setattr(runner, "run", lambda chosen, repeat: again)
-    assert runner.main(["--json", str(target), "--only", "lanes", "--only", "laps", "--force"]) == 0
-    assert json.loads(target.read_text())["experiments"] == {"copies": 1, "lanes": 2, "laps": 3}
-    monkeypatch.setattr(runner, "run", lambda chosen, repeat: again | {"device": {"name": "another"}})
-    assert runner.main(["--json", str(target), "--only", "lanes", "--force"]) != 0
-    assert "the answers there are of" in capsys.readouterr().err
-    assert runner.main(["--json", str(target)]) == 2
-    assert "the file exists" in capsys.readouterr().err
-    assert runner.main(["--json", str(target), "--force", "--only", "nothing"]) == 2
-    assert "there is no experiment 'nothing'" in capsys.readouterr().err
 
 
 # Files.

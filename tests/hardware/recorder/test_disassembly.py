@@ -80,9 +80,9 @@ def test_records_that_are_stored_at_once_are_in_order_too(tmp_path):
 
 
 ARRIVES = "if (lane < ARRIVE_LANES) mbarrier_arrive(empty);\n"
-RECORDS = "RECORD(SITE_consumer_arrive_empty, ARRIVE_LANES)\n"
-GOT = "        RECORD(SITE_consumer_got_full, 0)\n"
-WAITS = "        RECORD(SITE_consumer_wait_full, 0)\n"
+RECORDS = "PIPESIM_RECORD(SITE_consumer_arrive_empty, ARRIVE_LANES)\n"
+GOT = "        PIPESIM_RECORD(SITE_consumer_got_full, 0)\n"
+WAITS = "        PIPESIM_RECORD(SITE_consumer_wait_full, 0)\n"
 GUARD = "FAULT == FAULT_RELEASE_EARLY) && faulty)) {\n"
 
 

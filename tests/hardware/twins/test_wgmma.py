@@ -5,18 +5,17 @@ The layouts are those of CUTLASS (``mma_sm90_desc.hpp``), in units of 16 bytes: 
 """
 
 import re
-import subprocess
 
 import numpy as np
 import pytest
 
-from hwkernels.device.compile import compile_cubin
 from hwkernels.device.sources import source_file
 from hwkernels.device.tensor_maps import Swizzle, swizzled
-from hwkernels.experiments.products import K_MAJOR, MN_MAJOR, SOURCE, expected_shared
-from tests.support.cuda_tools import nvdisasm
+from tests.support.swizzled_tiles import expected_shared
 
 HEADER = (source_file("wgmma.cuh")).read_text()
+STRIDE = 1024  #: bytes from 8 rows of a tile to the next 8
+K_STEP, MN_STEP, MN_LEADING = 32, 2048, 8192  #: bytes from one 16 of K to the next, and to the next 64 columns
 
 
 def field(descriptor: int, low: int, width: int) -> int:
@@ -59,7 +58,7 @@ def gathered(shared: np.ndarray, pieces: list[list[int]]) -> np.ndarray:
 def test_a_k_major_descriptor_names_the_rows_and_16_columns(n, k):
     tile = np.random.default_rng(n + k).integers(0, 1 << 16, (n, 64), dtype=np.uint16)
     shared = expected_shared(tile)
-    start, stride = k * K_MAJOR.step // 16, K_MAJOR.stride // 16
+    start, stride = k * K_STEP // 16, STRIDE // 16
     pieces = [[start + 8 * (row % 8) + stride * (row // 8) + half for half in (0, 1)] for row in range(n)]
     assert (gathered(shared, pieces) == tile[:, 16 * k : 16 * k + 16]).all()
 
@@ -69,25 +68,10 @@ def test_a_k_major_descriptor_names_the_rows_and_16_columns(n, k):
 def test_an_mn_major_descriptor_names_16_rows_and_the_columns(n, k):
     tile = np.random.default_rng(n + k).integers(0, 1 << 16, (64, n), dtype=np.uint16)
     shared = expected_shared(tile, n // 64)
-    start = k * MN_MAJOR.step // 16
-    leading, stride = MN_MAJOR.leading // 16, MN_MAJOR.stride // 16
+    start = k * MN_STEP // 16
+    leading, stride = MN_LEADING // 16, STRIDE // 16
     pieces = [
         [start + 8 * (row % 8) + stride * (row // 8) + leading * (piece // 8) + piece % 8 for piece in range(n // 8)]
         for row in range(16)
     ]
     assert (gathered(shared, pieces) == tile[16 * k : 16 * k + 16]).all()
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(("n", "transpose", "registers"), [(64, 0, 0), (128, 1, 0), (256, 0, 1), (256, 1, 1)])
-def test_the_machine_code_multiplies_as_asked(tmp_path, n, transpose, registers):
-    defines = {"PRODUCT_N": n, "PRODUCT_TRANSPOSE": transpose, "PRODUCT_REGISTERS": registers}
-    compiled = compile_cubin(SOURCE, defines)
-    assert compiled.log == ""
-    path = tmp_path / "products.cubin"
-    path.write_bytes(compiled.cubin)
-    code = subprocess.run([nvdisasm(), "-c", path], capture_output=True, text=True, check=True).stdout
-    products = re.findall(rf"HGMMA\.64x{n}x16\.F32\.BF16 R\d+, (\S+) .*", code)
-    assert [operand.startswith("R") for operand in products] == [bool(registers)] * 4
-    assert len(re.findall(r"HGMMA.*tnspB", code)) == (4 if transpose else 0)
-    assert not re.findall(r"\b(?:STL|LDL)\b", code)
