@@ -20,7 +20,7 @@ from pipesim.conform.compare import times_of
 from pipesim.conform.times import PERIOD, TimeVerdict
 from pipesim.model.ending import Ending
 from pipesim.model.finding import Verdict
-from pipesim.pipelines.common.pipeline_struct import MODULAR_PIPELINES
+from pipesim.pipelines.common.register_value import MODULAR_PIPELINES
 from pipesim.protocols.catalog import BUILT_IN
 from pipesim.report.sentences.times import assumed_words
 from pipesim.report.text.words import signed_percent

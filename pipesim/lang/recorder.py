@@ -25,7 +25,7 @@ current_recorder = _current.get  #: that of the role that runs now, None outside
 
 
 class LiveHandle(Protocol):
-    """What a recorder needs of a handle that its role holds, which is ``pipesim.lang.linear.Linear``."""
+    """What a recorder needs of a handle that its role holds, which is ``pipesim.pipelines.common.linear.Linear``."""
 
     held: tuple[str, int] | None  #: of a stage of a ring: its side, and the barrier of that side
 

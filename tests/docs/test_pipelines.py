@@ -13,7 +13,7 @@ from pipesim.lang.shared_mem_barrier import SharedMemBarrier
 from pipesim.lang.warp import Warp
 from pipesim.model.ops import OPERANDS, Op, Operation
 from pipesim.model.program import Program
-from pipesim.pipelines.common.pipeline_struct import MODULAR_PIPELINES
+from pipesim.pipelines.common.register_value import MODULAR_PIPELINES
 from tests.support.paths import ROOT
 from tools import pipelines_doc
 
@@ -62,23 +62,6 @@ def test_an_example_that_says_something_else_is_seen() -> None:
 
 def test_every_public_name_has_one_row() -> None:
     assert sorted(name for name, _ in ROWS) == sorted(pipesim.pipelines.__all__)
-
-
-CHOSEN = re.findall(
-    r"^\| [^|]+ \| `(\w+\.for_b200\(.*\))` \| (\d+) \| (\w+) \| (\d+) \| (\d+) \|$", TABLES, re.MULTILINE
-)
-
-
-@pytest.mark.parametrize("row", CHOSEN, ids=lambda row: row[0])
-def test_a_configuration_has_the_stages_that_the_page_says(row: tuple[str, ...]) -> None:
-    call, *said = row
-    config = eval(call, vars(pipesim.pipelines))  # the page itself
-    rings = "fused" if getattr(config, "use_fused_kv", True) else "split"
-    assert [str(config.BN), rings, str(config.num_kv_stages), str(config.num_qk_stages)] == said
-
-
-def test_the_page_has_all_of_its_configurations() -> None:
-    assert len(CHOSEN) == 9
 
 
 def test_every_method_that_a_row_names_exists() -> None:

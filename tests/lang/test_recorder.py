@@ -10,7 +10,6 @@ import pytest
 
 from pipesim.errors import HandleError, ProtocolError
 from pipesim.lang import recorder as recording
-from pipesim.lang.linear import Linear
 from pipesim.lang.protocol import Protocol
 from pipesim.lang.recorder import recorder
 from pipesim.lang.shared_mem_barrier import BarrierStorage, StateToken
@@ -18,6 +17,7 @@ from pipesim.lang.tiles import TileArray
 from pipesim.lang.warp import Warp
 from pipesim.model.ops import Engine, Op
 from pipesim.pipelines import ProducerConsumerPipeline
+from pipesim.pipelines.common.linear import Linear
 
 HERE = Path(__file__).read_text(encoding="utf-8").splitlines()
 

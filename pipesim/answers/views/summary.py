@@ -15,7 +15,7 @@ from pipesim.conform.agreement import Agreement, Reason, ReasonKind
 from pipesim.conform.result import TraceVerdict
 from pipesim.conform.times import TimeComparison
 from pipesim.model.finding import Advisory, Finding, Verdict
-from pipesim.pipelines.common.pipeline_struct import MODULAR_PIPELINES
+from pipesim.pipelines.common.register_value import MODULAR_PIPELINES
 
 
 class Hardware(Enum):

@@ -67,10 +67,6 @@ class PipelineState(RegisterValue):
             self._count += num_iterations
         return self
 
-    def __iadd__(self, num_iterations: int) -> PipelineState:
-        """``state += n``: :meth:`advance`."""
-        return self.advance(num_iterations)
-
     @staticmethod
     def make_pipeline_state(start_state: PipelineState, num_iterations: int) -> PipelineState:
         """A copy of ``start_state``, this many steps further."""

@@ -2,20 +2,49 @@
 
 Stage and phase are such values: each agent that makes one, or copies one, has counters of its own. Only the barriers
 that it points to are shared, and those may be named in two ways, as in Mojo: an array, or a pointer into one
-(``b[2]``, upstream's ``ptr + 2``).
+(``b[2]``, upstream's ``ptr + 2``). The flat program keeps the names of the structs that the roles of a protocol make,
+but not of a struct that another one contains, as ``EpiLoadPipeline`` contains a ``ProducerConsumerPipeline``.
 """
 
 from __future__ import annotations
 
-from typing import Self
+from functools import wraps
+from typing import Any, Self, TypeVar
 
 from pipesim.errors import ProtocolError
 from pipesim.lang.author_line import author_line
 from pipesim.lang.recorder import Recorder, current_recorder, recorder
 from pipesim.lang.shared_mem_barrier import BarrierStorage, Label, SharedMemBarrier
 
+#: The structs of Modular's kernels that pipesim exists for, in the order of every table.
+MODULAR_PIPELINES = (
+    "ProducerConsumerPipeline",
+    "InputTilePipeline",
+    "InputProducer",
+    "TMAProducerPipeline",
+    "EpiLoadPipeline",
+)
+
 #: Upstream's ``MBarType``: a pointer to mbarriers. A storage represents a pointer to its first one.
 MBarType = BarrierStorage | SharedMemBarrier
+_Struct = TypeVar("_Struct", bound=type)
+
+
+def pipeline_struct(struct: _Struct) -> _Struct:
+    """Class decorator: an object made by a role puts the struct's name into ``Program.pipelines``."""
+    make = struct.__init__  # type: ignore[misc]  # of this very class: what is wrapped is what stands in it
+
+    @wraps(make)
+    def noting(self: object, *args: Any, **kwargs: Any) -> None:
+        rec = current_recorder()
+        if rec is None:
+            make(self, *args, **kwargs)
+            return
+        with rec.naming(struct.__name__):
+            make(self, *args, **kwargs)
+
+    struct.__init__ = noting  # type: ignore[misc]
+    return struct
 
 
 class RegisterValue:
@@ -105,3 +134,37 @@ def require_within(what: str, index: int, size: int) -> int:
             correction=f"use 0 to {size - 1}",
         )
     return index
+
+
+def require_barriers(storage: MBarType, num_stages: int) -> None:
+    """Raise ProtocolError if ``storage`` is an array, and not the barriers of a pipeline of ``num_stages`` stages."""
+    if isinstance(storage, BarrierStorage) and (num_stages < 1 or len(storage) != 2 * num_stages):
+        raise ProtocolError(
+            f"{num_stages} stages need {2 * max(num_stages, 1)} mbarriers; {storage.name} has {len(storage)}",
+            place=author_line(),
+            correction="make them with BarrierArray(protocol, name, num_stages) of the pipeline, "
+            f"or give a pointer to the first, {storage.name}[0]",
+        )
+
+
+def init_barriers(
+    storage: MBarType, producer_arv_count: int, consumer_arv_count: int, num_stages: int | None = None
+) -> None:
+    """Initialise the barriers of a pipeline: one of each side for each stage. One thread.
+
+    Without ``num_stages`` the pipeline fills ``storage``, which is an array then; with a pointer it must be given.
+    """
+    if num_stages is None:
+        if not isinstance(storage, BarrierStorage):
+            raise ProtocolError(
+                f"init_barriers was given {storage.storage.name}[{storage.index}] and no number of stages",
+                place=author_line(),
+                cause="upstream's has the number in its type; a pointer does not say where the barriers end",
+                correction="name the number of stages: num_group_stages=... of an input pipeline, else num_stages=...",
+            )
+        num_stages = max(len(storage) // 2, 1)
+        require_barriers(storage, num_stages)
+    full, empty = ring_at(storage, num_stages)
+    for filled, freed in zip(full, empty, strict=True):
+        filled.init(producer_arv_count)
+        freed.init(consumer_arv_count)

@@ -35,11 +35,6 @@ class CutlassPipeline(RegisterValue):
         self.num_stages = num_stages
         self.full, self.empty = ring_at(storage, num_stages)
 
-    @staticmethod
-    def smem_bytes(num_stages: int) -> int:
-        """``sizeof(SharedStorage)``: two barriers of 8 bytes for each stage."""
-        return 2 * num_stages * 8
-
     # the producer
 
     def producer_try_acquire(self, state: PipelineState, skip_wait: bool = False) -> Token:  # noqa: FBT001, FBT002  # CUTLASS's signature
@@ -70,11 +65,6 @@ class CutlassPipeline(RegisterValue):
         """One try (``try_wait``) whether the stage is full, or no try and yes with ``skip_wait``."""
         self._mine()
         return True if skip_wait else self.full[state.index()].try_wait(state.phase())
-
-    def consumer_test_wait(self, state: PipelineState, skip_wait: bool = False) -> Token:  # noqa: FBT001, FBT002  # CUTLASS's signature
-        """The same with ``test_wait``, which never suspends."""
-        self._mine()
-        return True if skip_wait else self.full[state.index()].test_wait(state.phase())
 
     def consumer_wait(self, state: PipelineState, barrier_token: Token = False) -> None:  # noqa: FBT002  # CUTLASS's signature
         """Wait until the stage is full, unless the token says so already."""

@@ -1,11 +1,10 @@
-"""CUTLASS's pipelines of threads: ``PipelineAsync``, ``PipelineTransactionAsync``, ``OrderedSequenceBarrier``.
+"""CUTLASS's pipelines of threads: ``PipelineTransactionAsync`` and ``OrderedSequenceBarrier``.
 
-All are in ``include/cutlass/pipeline/sm90_pipeline.hpp``.
+Both are in ``include/cutlass/pipeline/sm90_pipeline.hpp``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 from pipesim.errors import ProtocolError
@@ -13,8 +12,7 @@ from pipesim.lang.author_line import author_line
 from pipesim.lang.recorder import recorder
 from pipesim.lang.shared_mem_barrier import Label, SharedMemBarrier
 from pipesim.pipelines.common.pipeline_state import PipelineState
-from pipesim.pipelines.common.pipeline_struct import pipeline_struct
-from pipesim.pipelines.common.register_value import MBarType, RegisterValue, mbars_at
+from pipesim.pipelines.common.register_value import MBarType, RegisterValue, mbars_at, pipeline_struct
 from pipesim.pipelines.cutlass.base import CutlassPipeline, init_stages
 
 
@@ -30,36 +28,6 @@ class AsyncParams:
     def destination(self) -> int:
         """The CTA whose ``empty`` the consumers arrive on."""
         return self.dst_blockid if self.dst_blockid >= 0 else recorder().cta
-
-
-@pipeline_struct
-class PipelineAsync(CutlassPipeline):
-    """Producers and consumers that arrive, each executing lane once."""
-
-    def __init__(self, storage: MBarType, num_stages: int, params: AsyncParams | None = None) -> None:
-        super().__init__(storage, num_stages)
-        self.params = params if params is not None else AsyncParams()
-
-    @staticmethod
-    def init_barriers(storage: MBarType, num_stages: int, params: AsyncParams | None = None) -> None:
-        """``full``: ``producer_arv_count``; ``empty``: ``consumer_arv_count``."""
-        counts = params if params is not None else AsyncParams()
-        init_stages(storage, num_stages, counts.producer_arv_count, counts.consumer_arv_count)
-
-    def producer_commit(
-        self, state: PipelineState, user_defined_arrive_op: Callable[[SharedMemBarrier], object] | None = None
-    ) -> None:
-        """Arrive on ``full``; before that the given operation on it, such as ``SharedMemBarrier.cp_async_arrive``."""
-        self._mine()
-        full = self.full[state.index()]
-        if user_defined_arrive_op is not None:
-            user_defined_arrive_op(full)
-        full.arrive()
-
-    def consumer_release(self, state: PipelineState) -> None:
-        """Arrive on ``empty`` of the CTA ``dst_blockid``."""
-        self._mine()
-        self.empty[state.index()].arrive_cluster(self.params.destination())
 
 
 @pipeline_struct
@@ -131,11 +99,6 @@ class OrderedSequenceBarrier(RegisterValue):
         """Unlock the current stage for the next group, each executing lane once; then step."""
         self._mine()
         self._barrier((self.group_id + 1) % self.length).arrive()
-        self.stage.step()
-
-    def advance(self) -> None:
-        """Step without unlocking anything."""
-        self._mine()
         self.stage.step()
 
     def _barrier(self, group: int) -> SharedMemBarrier:

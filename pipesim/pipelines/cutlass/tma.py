@@ -5,19 +5,16 @@ Both are in ``include/cutlass/pipeline/sm90_pipeline.hpp``; what is said here is
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 from pipesim.errors import ProtocolError
 from pipesim.lang.author_line import author_line
 from pipesim.lang.predicate import predicated
 from pipesim.lang.recorder import recorder
-from pipesim.lang.shared_mem_barrier import SharedMemBarrier
 from pipesim.lang.warp import Warp
 from pipesim.model.ops import Engine
 from pipesim.pipelines.common.pipeline_state import PipelineState
-from pipesim.pipelines.common.pipeline_struct import pipeline_struct
-from pipesim.pipelines.common.register_value import MBarType
+from pipesim.pipelines.common.register_value import MBarType, pipeline_struct
 from pipesim.pipelines.cutlass.base import ClusterShape, CutlassPipeline, Token, block_id_in_cluster, init_stages
 
 WARP_GROUP = 128
@@ -71,21 +68,6 @@ class PipelineTmaAsync(CutlassPipeline):
         with predicated(self.params.is_leader) as leads:
             if leads:
                 self.full[state.index()].expect_bytes(self.params.transaction_bytes)
-
-    def producer_expect_transaction(self, state: PipelineState, transaction_bytes: int) -> None:
-        """The leader expects more bytes, without an arrival."""
-        self._mine()
-        with predicated(self.params.is_leader) as leads:
-            if leads:
-                self.full[state.index()].expect_tx(transaction_bytes)
-
-    def producer_commit(
-        self, state: PipelineState, bytes_or_arrive_op: int | Callable[[SharedMemBarrier], object] = 0
-    ) -> None:
-        """Nothing: the TMA commits. With an operation in place of the bytes, that operation on ``full``."""
-        self._mine()
-        if callable(bytes_or_arrive_op):
-            bytes_or_arrive_op(self.full[state.index()])
 
     def consumer_release(self, state: PipelineState) -> None:
         """Give the stage back: every executing lane arrives; in a cluster each signalling lane, on its own CTA.

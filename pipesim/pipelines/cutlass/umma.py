@@ -6,42 +6,29 @@ together, else (1, 1). The commits elect their lane themselves, so whole warps c
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from enum import Enum
-
 from pipesim.errors import ProtocolError
 from pipesim.lang.author_line import author_line
 from pipesim.lang.predicate import elect, predicated
 from pipesim.lang.shared_mem_barrier import SharedMemBarrier
 from pipesim.lang.tcgen05 import elect_mma_arrive, mma_arrive_multicast, umma_arrive_leader_cta
 from pipesim.pipelines.common.pipeline_state import PipelineState
-from pipesim.pipelines.common.pipeline_struct import pipeline_struct
-from pipesim.pipelines.common.register_value import MBarType
+from pipesim.pipelines.common.register_value import MBarType, pipeline_struct
 from pipesim.pipelines.cutlass.base import ClusterShape, CutlassPipeline, block_id_in_cluster, init_stages
-from pipesim.pipelines.cutlass.threads import AsyncParams, PipelineAsync
+from pipesim.pipelines.cutlass.threads import AsyncParams
 from pipesim.pipelines.cutlass.tma import PipelineTmaAsync, TmaParams
 
 
-class McastDirection(Enum):
-    """Whose loads a stage holds: those multicast along a row, along a column, or both."""
+def calculate_multicast_mask(cluster_shape: ClusterShape, atom_thr_shape: ClusterShape) -> int:
+    """The CTAs whose loads, along a row or a column, this CTA's MMA has read: it signals them when it is finished.
 
-    ROW = "row"
-    COL = "col"
-    ROW_COL = "row and column"
-
-
-def calculate_multicast_mask(
-    cluster_shape: ClusterShape, atom_thr_shape: ClusterShape, direction: McastDirection = McastDirection.ROW_COL
-) -> int:
-    """The CTAs whose loads this CTA's MMA has read: they are told when it is done. A pair counts as one place."""
+    A pair counts as one place.
+    """
     mine = _pair(block_id_in_cluster(cluster_shape), atom_thr_shape)
     mask = 0
     for y in range(cluster_shape[1]):
         for x in range(cluster_shape[0]):
             other = _pair((x, y), atom_thr_shape)
-            same_x = other[0] == mine[0] and direction is not McastDirection.COL
-            same_y = other[1] == mine[1] and direction is not McastDirection.ROW
-            if same_x or same_y:
+            if other[0] == mine[0] or other[1] == mine[1]:
                 mask |= 1 << x + y * cluster_shape[0]
     return mask
 
@@ -68,11 +55,10 @@ class PipelineTmaUmmaAsync(PipelineTmaAsync):
         params: TmaParams,
         cluster_shape: ClusterShape = (1, 1),
         atom_thr_shape: ClusterShape = (1, 1),
-        mcast_direction: McastDirection = McastDirection.ROW_COL,
     ) -> None:
         _require_atom(cluster_shape, atom_thr_shape)
         super().__init__(storage, num_stages, params, cluster_shape)
-        self.block_id_mask = calculate_multicast_mask(cluster_shape, atom_thr_shape, mcast_direction)
+        self.block_id_mask = calculate_multicast_mask(cluster_shape, atom_thr_shape)
         self._alone = cluster_shape == (1, 1)
 
     @staticmethod
@@ -82,13 +68,11 @@ class PipelineTmaUmmaAsync(PipelineTmaAsync):
         params: TmaParams,  # noqa: ARG004  # CUTLASS's signature
         cluster_shape: ClusterShape = (1, 1),
         atom_thr_shape: ClusterShape = (1, 1),
-        mcast_direction: McastDirection = McastDirection.ROW_COL,
     ) -> None:
         """``full``: 1. ``empty``: the MMAs that read the loads, one commit each; ``num_consumers`` is ignored."""
         _require_atom(cluster_shape, atom_thr_shape)
         x, y = cluster_shape[0] // atom_thr_shape[0], cluster_shape[1] // atom_thr_shape[1]
-        commits = {McastDirection.ROW: y, McastDirection.COL: x, McastDirection.ROW_COL: x + y - 1}
-        init_stages(storage, num_stages, 1, commits[mcast_direction])
+        init_stages(storage, num_stages, 1, x + y - 1)
 
     def consumer_release(self, state: PipelineState) -> None:
         """Commit: ``empty`` gets its arrival when the MMAs issued so far are finished. A pair's leader calls it."""
@@ -99,8 +83,9 @@ class PipelineTmaUmmaAsync(PipelineTmaAsync):
             _commit_to(self.empty[state.index()], self.block_id_mask)
 
 
-class _UmmaPipeline(CutlassPipeline):
-    """Threads on one side, an MMA on the other; in a pair the threads arrive in the leader, the MMA in both CTAs."""
+@pipeline_struct
+class PipelineUmmaAsync(CutlassPipeline):
+    """MMA producer (accumulators), consumers that arrive: in a pair at the leader, while the MMA commits to both."""
 
     def __init__(
         self,
@@ -119,23 +104,17 @@ class _UmmaPipeline(CutlassPipeline):
     @staticmethod
     def init_barriers(storage: MBarType, num_stages: int, params: AsyncParams | None = None) -> None:
         """``full``: ``producer_arv_count``; ``empty``: ``consumer_arv_count``. A commit is one arrival."""
-        PipelineAsync.init_barriers(storage, num_stages, params)
-
-    def _commit(self, mbar: SharedMemBarrier) -> None:
-        self._mine()
-        if self._pair:
-            _commit_to(mbar, self.tmem_sync_mask)
-        else:
-            elect_mma_arrive(mbar, elect())
-
-
-@pipeline_struct
-class PipelineUmmaAsync(_UmmaPipeline):
-    """MMA producer (accumulators), consumers that arrive."""
+        counts = params if params is not None else AsyncParams()
+        init_stages(storage, num_stages, counts.producer_arv_count, counts.consumer_arv_count)
 
     def producer_commit(self, state: PipelineState) -> None:
         """Commit: ``full`` gets its arrival when the MMAs issued so far are finished."""
-        self._commit(self.full[state.index()])
+        self._mine()
+        full = self.full[state.index()]
+        if self._pair:
+            _commit_to(full, self.tmem_sync_mask)
+        else:
+            elect_mma_arrive(full, elect())
 
     def consumer_release(self, state: PipelineState) -> None:
         """Each executing lane arrives on ``empty``, in a pair on the leader's."""
@@ -144,28 +123,6 @@ class PipelineUmmaAsync(_UmmaPipeline):
             umma_arrive_leader_cta(self.empty[state.index()])
         else:
             self.empty[state.index()].arrive_cluster(self.params.destination())
-
-
-@pipeline_struct
-class PipelineUmmaConsumerAsync(_UmmaPipeline):
-    """The reverse: producers that arrive, a consumer that is an MMA."""
-
-    def producer_commit(
-        self, state: PipelineState, user_defined_arrive_op: Callable[[SharedMemBarrier], object] | None = None
-    ) -> None:
-        """Each executing lane arrives on ``full``, in a pair on the leader's; first the given operation on it."""
-        self._mine()
-        full = self.full[state.index()]
-        if user_defined_arrive_op is not None:
-            user_defined_arrive_op(full)
-        if self._pair:
-            umma_arrive_leader_cta(full)
-        else:
-            full.arrive()
-
-    def consumer_release(self, state: PipelineState) -> None:
-        """Commit: ``empty`` gets its arrival when the MMAs issued so far are finished."""
-        self._commit(self.empty[state.index()])
 
 
 def _pair(block: tuple[int, int], atom_thr_shape: ClusterShape) -> tuple[int, int]:

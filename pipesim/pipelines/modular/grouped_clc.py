@@ -22,8 +22,7 @@ from pipesim.lang.recorder import recorder
 from pipesim.lang.warp import Warp
 from pipesim.model.ops import Fence
 from pipesim.pipelines.common.pipeline_state import make_producer_start_state
-from pipesim.pipelines.common.tile_walk import TileWalk, WorkInfo
-from pipesim.pipelines.modular.clc import ClcBarrierCounts, ClcPipelineStorage
+from pipesim.pipelines.modular.clc import ClcBarrierCounts, ClcPipelineStorage, TileWalk, WorkInfo
 
 
 def grouped_clc_barrier_counts(mma_threads: int = 32, cta_group: int = 2) -> ClcBarrierCounts:

@@ -7,23 +7,22 @@ the TMA and the producer's ``expect_bytes``, ``empty`` by the MMA's commit on th
 
 from __future__ import annotations
 
-from typing import Generic, TypeVar
+from types import TracebackType
+from typing import Any, ClassVar, Generic, Self, TypeVar
 
 from pipesim.errors import ProtocolError
 from pipesim.lang.author_line import author_line
-from pipesim.lang.linear import Linear
 from pipesim.lang.protocol import Protocol
 from pipesim.lang.shared_mem_barrier import BarrierStorage, SharedMemBarrier
 from pipesim.lang.try_result import TryResult
-from pipesim.pipelines.common.pipeline_struct import pipeline_struct
-from pipesim.pipelines.common.register_value import MBarType
-from pipesim.pipelines.modular.barrier_array import init_barriers, require_barriers
-from pipesim.pipelines.modular.input_consumer import ConsumerTiles, InputConsumer, InputConsumerStage
-from pipesim.pipelines.modular.input_producer import InputProducer, InputProducerStage, ProducerTiles
+from pipesim.pipelines.common.linear import Linear, RingSide
+from pipesim.pipelines.common.register_value import MBarType, init_barriers, pipeline_struct, require_barriers
 from pipesim.pipelines.modular.payload import TilePayload
 from pipesim.pipelines.modular.producer_consumer import ProducerConsumerPipeline
 
 Payload = TypeVar("Payload", bound=TilePayload)
+_Tiles = TypeVar("_Tiles")
+_Handle = TypeVar("_Handle")
 
 
 @pipeline_struct
@@ -45,7 +44,7 @@ class InputTilePipeline(Generic[Payload]):
                 place=author_line(),
                 correction="num_group_stages is num_pipeline_stages / k_group_size",
             )
-        self.pipeline = ProducerConsumerPipeline(barriers, num_group_stages)
+        self.pipeline = self.Pipeline(barriers, num_group_stages)
         self.payload = payload
         self.num_group_stages = num_group_stages
         self.k_group_size = k_group_size
@@ -64,13 +63,6 @@ class InputTilePipeline(Generic[Payload]):
         ``num_group_stages`` is needed where ``storage`` is a pointer; an array is the barriers of one pipeline.
         """
         init_barriers(storage, producer_arv_count, consumer_arv_count, num_group_stages)
-
-    def copy(self) -> InputTilePipeline[Payload]:
-        """A copy with counters of its own over the same barriers and tiles, as copying the Mojo value makes."""
-        twin = object.__new__(type(self))
-        twin.__dict__.update(self.__dict__)
-        twin.pipeline = self.pipeline.copy()
-        return twin
 
     # tries
 
@@ -135,35 +127,174 @@ class InputTilePipeline(Generic[Payload]):
         return self.consumer().acquire_stage()
 
     def drain_producer(self) -> None:
-        """Wait until everything that was produced is consumed, as ``InputProducer.drain`` does.
+        """Wait until everything that was produced is consumed, so that this CTA does not exit under its peers.
 
-        Afterwards the producer side is dead: its next wait, or a second drain, blocks indefinitely.
+        The wait for a stage that was never filled passes immediately. Afterwards the producer side is dead: the stage
+        is where it was and the phase is flipped, so its next wait, or a second drain, blocks indefinitely.
         """
-        self.pipeline._producing.require_no_step("a drain")  # noqa: SLF001  # pipeline and ring are one unit
+        side = self.pipeline._producer()  # noqa: SLF001  # pipeline and ring are one unit
+        side.require_no_step("a drain")
         for _ in range(self.num_group_stages):
-            self.pipeline.wait_consumer()
-            self.pipeline.producer_step()
-
-    def _acquire_producer(self, already_ready: TryResult | bool) -> None:  # noqa: FBT001  # as upstream's methods
-        self.pipeline._require_free_producer()  # noqa: SLF001  # pipeline and ring are one unit
-        self.pipeline.wait_consumer_if_needed(already_ready)
-
-    def _acquire_consumer(self, already_ready: TryResult | bool) -> None:  # noqa: FBT001  # as upstream's methods
-        self.pipeline._require_free_consumer()  # noqa: SLF001  # pipeline and ring are one unit
-        self.pipeline.wait_producer_if_needed(already_ready)
-
-    def _hold_producer(self, handle: Linear) -> None:
-        self.pipeline._hold_producer(handle)  # noqa: SLF001  # pipeline and ring are one unit
-
-    def _hold_consumer(self, handle: Linear) -> None:
-        self.pipeline._hold_consumer(handle)  # noqa: SLF001  # pipeline and ring are one unit
-
-    def _release_producer(self) -> None:
-        self.pipeline._release_producer()  # noqa: SLF001  # pipeline and ring are one unit
-
-    def _release_consumer(self) -> None:
-        self.pipeline._release_consumer()  # noqa: SLF001  # pipeline and ring are one unit
+            side.wait()
+            side.step()
 
 
-for _pointing in InputProducer, InputProducerStage, ProducerTiles, InputConsumer, InputConsumerStage, ConsumerTiles:
-    _pointing.PipelineType = InputTilePipeline  # upstream's name for the type that their ``pipeline_ptr`` points to
+class _InputStage(Linear, Generic[Payload]):
+    """What every acquired stage gives access to."""
+
+    def __init__(self, pipeline: InputTilePipeline[Payload], side: RingSide) -> None:
+        super().__init__(f"input {side.name} stage {side.stage}")
+        self.pipeline_ptr = pipeline
+        self._side = side
+        self._stage = side.stage
+        side.hold(self)
+
+    def payload(self) -> Payload:
+        """The tile arrays."""
+        self.require_live("payload()")
+        return self.pipeline_ptr.payload
+
+    def stage(self) -> int:
+        """The stage, as it was when acquired."""
+        self.require_live("stage()")
+        return self._stage
+
+    def _give_back(self, verb: str) -> None:
+        self.consume(verb)
+        self._side.release()
+
+
+class _EmptyStage(_InputStage[Payload]):
+    """A stage that the producer is to fill."""
+
+    def expect_bytes(self, num_bytes: int) -> None:
+        """``expect_bytes`` of ``full``: expect them **and arrive once**, which upstream does not say, in each lane."""
+        self.barrier().expect_bytes(num_bytes)
+
+    def barrier(self) -> SharedMemBarrier:
+        """``full`` of this stage, for the TMA."""
+        self.require_live("barrier()")
+        return self._side.signals[self._stage]
+
+
+class _FullStage(_InputStage[Payload]):
+    """A stage that the consumer is to read."""
+
+    def mbar(self) -> SharedMemBarrier:
+        """``empty`` of this stage: what the MMAs that read it must commit to, or the producer waits indefinitely."""
+        self.require_live("mbar()")
+        return self._side.signals[self._stage]
+
+
+class _StageHandle(_InputStage[Payload]):
+    """A stage as a linear handle: ``release()`` it exactly once."""
+
+    def release(self) -> None:
+        """Step. Signals nothing, although the public page says so of the consumer's: the MMA's commit does."""
+        self._give_back("release()")
+
+
+class _StageTiles(_InputStage[Payload]):
+    """A stage as a context. Entering waits for nothing: ``acquire()`` has waited; leaving only steps.
+
+    Upstream does not notice when it is never entered: the next acquire then returns the same stage. Here that is an
+    error.
+    """
+
+    def __enter__(self) -> Self:
+        self.require_live("with")
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if kind is None:
+            self._give_back("the end of with")
+
+
+class InputProducerStage(_EmptyStage[Payload], _StageHandle[Payload]):
+    """An empty stage as a linear handle: ``release()`` it exactly once."""
+
+
+class ProducerTiles(_EmptyStage[Payload], _StageTiles[Payload]):
+    """An empty stage as a context: its acquire has waited, leaving it only steps."""
+
+
+class InputConsumerStage(_FullStage[Payload], _StageHandle[Payload]):
+    """A full stage as a linear handle: ``release()`` it exactly once."""
+
+
+class ConsumerTiles(_FullStage[Payload], _StageTiles[Payload]):
+    """A full stage as a context: its acquire has waited, leaving it only steps."""
+
+
+class _InputView(Generic[Payload, _Tiles, _Handle]):
+    """One role's view of an input pipeline. It holds no state: entering returns itself, leaving does nothing."""
+
+    _tiles: ClassVar[type[Any]]  #: what :meth:`acquire` returns
+    _handle: ClassVar[type[Any]]  #: what :meth:`acquire_stage` returns
+
+    def __init__(self, pipeline_ptr: InputTilePipeline[Payload]) -> None:
+        self.pipeline_ptr = pipeline_ptr
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        pass
+
+    def acquire(self) -> _Tiles:
+        """Wait until the current stage is ready; ``with`` what is returned."""
+        return self.acquire_if_needed(already_ready=False)
+
+    def acquire_stage(self) -> _Handle:
+        """Wait until the current stage is ready and return its linear handle."""
+        made: _Handle = self._acquired(self._handle, already_ready=False)
+        return made
+
+    def try_acquire(self) -> TryResult:
+        """One try whether the current stage is ready. It must come after the step of the stage before."""
+        return self._side().try_wait()
+
+    def acquire_if_needed(self, already_ready: TryResult | bool) -> _Tiles:  # noqa: FBT001  # upstream's signature
+        """:meth:`acquire` that skips its wait if ``already_ready``, which must be a try of this stage in this lap."""
+        made: _Tiles = self._acquired(self._tiles, already_ready)
+        return made
+
+    def _acquired(self, kind: type[Any], already_ready: TryResult | bool) -> Any:  # noqa: FBT001  # upstream's signature
+        side = self._side()
+        side.require_free()
+        side.wait_if_needed(already_ready)
+        return kind(self.pipeline_ptr, side)
+
+    def _side(self) -> RingSide:
+        raise NotImplementedError
+
+
+@pipeline_struct
+class InputProducer(_InputView[Payload, ProducerTiles[Payload], InputProducerStage[Payload]]):
+    """The load warp's view: a stage is ready when it is empty. Leaving it does nothing, not even a drain."""
+
+    PipelineType = InputTilePipeline
+    _tiles = ProducerTiles
+    _handle = InputProducerStage
+
+    def drain(self) -> None:
+        """Wait until everything that was produced is consumed: see :meth:`InputTilePipeline.drain_producer`."""
+        self.pipeline_ptr.drain_producer()
+
+    def _side(self) -> RingSide:
+        return self.pipeline_ptr.pipeline._producer()  # noqa: SLF001  # view and ring are one unit
+
+
+@pipeline_struct
+class InputConsumer(_InputView[Payload, ConsumerTiles[Payload], InputConsumerStage[Payload]]):
+    """The MMA warp's view: a stage is ready when it is full. It has no drain."""
+
+    _tiles = ConsumerTiles
+    _handle = InputConsumerStage
+
+    def _side(self) -> RingSide:
+        return self.pipeline_ptr.pipeline._consumer()  # noqa: SLF001  # view and ring are one unit

@@ -1,10 +1,14 @@
 """``OutputTilePipeline``: accumulators in tensor memory, from the MMA warp to the epilogue warps.
 
-Upstream: ``linalg/matmul/gpu/sm100_structured/structured_kernels/tile_pipeline.mojo``. ``full`` completes by a commit
-of the MMAs; ``empty`` by ``AccumBarrier.arrive`` of every epilogue thread, never by giving a stage back.
+Upstream: ``linalg/matmul/gpu/sm100_structured/structured_kernels/`` (``tile_pipeline.mojo``, ``tmem.mojo`` and, for
+``AccumBarrier``, ``epilogue_components.mojo``). ``full`` completes by a commit of the MMAs; ``empty`` by
+``AccumBarrier.arrive`` of every epilogue thread, never by giving a stage back.
 """
 
 from __future__ import annotations
+
+from dataclasses import dataclass
+from types import TracebackType
 
 from pipesim.errors import HandleError, ProtocolError
 from pipesim.lang.author_line import author_line
@@ -12,21 +16,88 @@ from pipesim.lang.predicate import elect, predicated
 from pipesim.lang.protocol import Protocol
 from pipesim.lang.recorder import recorder
 from pipesim.lang.shared_mem_barrier import BarrierStorage
-from pipesim.lang.tcgen05 import mma_arrive, mma_arrive_multicast
-from pipesim.pipelines.common.pipeline_struct import pipeline_struct
-from pipesim.pipelines.common.register_value import MBarType
-from pipesim.pipelines.modular.barrier_array import init_barriers, require_barriers
-from pipesim.pipelines.modular.output_stage import (
-    EpilogueStage,
-    MmaStage,
-    OutputConsumer,
-    OutputProducer,
-    OutputStage,
-    OutputView,
-)
-from pipesim.pipelines.modular.per_k import EpilogueKContext, OutputKPipeline
+from pipesim.lang.tcgen05 import mma_arrive, mma_arrive_multicast, umma_arrive_leader_cta
+from pipesim.lang.tiles import Slot, TileArray
+from pipesim.model.ops import Space
+from pipesim.pipelines.common.linear import Linear, RingSide
+from pipesim.pipelines.common.register_value import MBarType, init_barriers, pipeline_struct, require_barriers
 from pipesim.pipelines.modular.producer_consumer import ProducerConsumerPipeline
-from pipesim.pipelines.modular.tmem import TMEM_COLUMN_BYTES, TMEM_COLUMNS, TmemAllocation, TmemStage
+
+TMEM_COLUMNS = 512  #: of an SM
+TMEM_COLUMN_BYTES = 128 * 4  #: of one column: 128 lanes of 4 bytes
+
+
+@dataclass(frozen=True)
+class TmemAllocation:
+    """Accumulator tiles in tensor memory, the first of them at column ``addr``. ``tiles`` is of ``Protocol.tmem``."""
+
+    tiles: TileArray
+    addr: int = 0
+
+    def __post_init__(self) -> None:
+        if self.tiles.space is not Space.TENSOR:
+            raise ProtocolError(
+                f"{self.tiles.name} is not in tensor memory",
+                place=author_line(),
+                correction="make it with Protocol.tmem(name, slots, nbytes)",
+            )
+
+
+@dataclass(frozen=True)
+class TmemStage:
+    """One stage of an allocation."""
+
+    tmem: TmemAllocation
+    index: int
+
+    def tile(self) -> Slot:
+        """The tile of the accumulator, as MMAs write it and the epilogue reads it."""
+        return self.tmem.tiles[self.index]
+
+
+class AccumBarrier:
+    """The arrive on ``empty`` that the tile writer makes right after the last load of a tile from tensor memory."""
+
+    @staticmethod
+    def arrive(pipeline: ProducerConsumerPipeline, stage: int, cta_group: int) -> None:
+        """**Each executing lane** arrives on ``empty[stage]``: its own, or for two SMs the leader CTA's."""
+        if cta_group == 1:
+            pipeline.consumer_mbar(stage).arrive()
+        else:
+            umma_arrive_leader_cta(pipeline.consumer_mbar(stage))
+
+
+class OutputStage(Linear):
+    """One acquired accumulator stage: its index, its tensor memory, and a **copy** of the pipeline, as upstream's.
+
+    Upstream's is a plain value; here one that is never given back is an error. The tile writer hands :attr:`pipeline`
+    and :attr:`index` to ``AccumBarrier.arrive``.
+    """
+
+    def __init__(self, what: str, side: RingSide, tmem: TmemStage, pipeline: ProducerConsumerPipeline) -> None:
+        super().__init__(f"{what} stage {side.stage}")
+        self._index = side.stage
+        self._tmem = tmem
+        self._pipeline = pipeline
+        side.hold(self)
+
+    @property
+    def index(self) -> int:
+        """The stage, as it was when acquired."""
+        self.require_live("index")
+        return self._index
+
+    @property
+    def tmem(self) -> TmemStage:
+        """The accumulator."""
+        self.require_live("tmem")
+        return self._tmem
+
+    @property
+    def pipeline(self) -> ProducerConsumerPipeline:
+        """A copy of the pipeline: its steps move nothing but the copy's counters."""
+        self.require_live("pipeline")
+        return self._pipeline
 
 
 @pipeline_struct
@@ -37,10 +108,6 @@ class OutputTilePipeline:
     ``full`` of every CTA of ``mma_complete_mask`` (itself and its peer), and every epilogue thread of both arrives on
     ``empty`` of the leader. ``barriers`` are a :meth:`BarrierArray`, or a pointer into a larger array (``b[2]``).
     """
-
-    Pipeline = ProducerConsumerPipeline  #: what synchronises the stages
-    Tmem = TmemAllocation  #: of the field ``tmem``
-    Stage = OutputStage  #: what an acquire returns
 
     def __init__(
         self,
@@ -99,30 +166,17 @@ class OutputTilePipeline:
         """
         init_barriers(storage, producer_arv_count, consumer_arv_count, num_stages)
 
-    def copy(self) -> OutputTilePipeline:
-        """A copy with counters of its own over the same barriers, as copying the Mojo value makes."""
-        twin = object.__new__(type(self))
-        twin.__dict__.update(self.__dict__)
-        twin.pipeline = self.pipeline.copy()
-        return twin
-
-    def get_pipeline(self) -> ProducerConsumerPipeline:
-        """The pipeline inside."""
-        return self.pipeline
-
     # the four calls that everything else wraps
 
     def acquire_for_mma(self) -> OutputStage:
         """Called by the MMA warp: wait until the current stage is empty."""
-        self.pipeline._require_free_producer()  # noqa: SLF001  # pipeline and ring are one unit
-        index = self.pipeline.producer_stage()
-        self.pipeline.wait_consumer()
-        return self.pipeline._hold_producer(self._stage("MMA", index))  # noqa: SLF001  # pipeline and ring are one unit
+        return self._acquired("MMA", self.pipeline._producer())  # noqa: SLF001  # pipeline and ring are one unit
 
     def release_from_mma(self, stage: OutputStage) -> None:
         """One elected lane commits to ``full`` of ``stage`` (in each CTA of the mask, for two SMs); all lanes step."""
         stage.require_live("release_from_mma()")
-        if stage is not self.pipeline._producing.handle:  # noqa: SLF001  # pipeline and ring are one unit
+        side = self.pipeline._producer()  # noqa: SLF001  # pipeline and ring are one unit
+        if stage is not side.handle:
             raise HandleError(
                 f"{recorder().who} releases {stage.description[0]} as the MMA warp, which does not hold it",
                 place=author_line(),
@@ -136,29 +190,27 @@ class OutputTilePipeline:
             else:
                 mma_arrive_multicast(mbar, self.mma_complete_mask)
         stage.consume("release_from_mma()")
-        self.pipeline._release_producer()  # noqa: SLF001  # pipeline and ring are one unit
+        side.release()
 
     def acquire_for_epilogue(self) -> OutputStage:
         """Called by an epilogue warp: wait until the MMAs of the current stage have finished."""
-        self.pipeline._require_free_consumer()  # noqa: SLF001  # pipeline and ring are one unit
-        index = self.pipeline.consumer_stage()
-        self.pipeline.wait_producer()
-        return self.pipeline._hold_consumer(self._stage("epilogue", index))  # noqa: SLF001  # pipeline and ring are one unit
+        return self._acquired("epilogue", self.pipeline._consumer())  # noqa: SLF001  # pipeline and ring are one unit
 
     def release_from_epilogue(self) -> None:
         """Step. Signals nothing, although the public page says so: ``AccumBarrier.arrive`` frees the stage."""
-        consuming = self.pipeline._consuming  # noqa: SLF001  # pipeline and ring are one unit
-        if isinstance(consuming.handle, OutputStage):
-            consuming.handle.consume("release_from_epilogue()")
+        side = self.pipeline._consumer()  # noqa: SLF001  # pipeline and ring are one unit
+        if isinstance(side.handle, OutputStage):
+            side.handle.consume("release_from_epilogue()")
         else:
-            consuming.require_no_step("release_from_epilogue()")
-        self.pipeline._release_consumer()  # noqa: SLF001  # pipeline and ring are one unit
+            side.require_no_step("release_from_epilogue()")
+        side.release()
 
-    def _stage(self, what: str, index: int) -> OutputStage:
-        tmem, ring = TmemStage(self.tmem, index, self.stage_stride_cols), self.pipeline._fork()  # noqa: SLF001  # as above
-        return OutputStage(what, index, tmem, ring)
+    def _acquired(self, what: str, side: RingSide) -> OutputStage:
+        side.require_free()
+        side.wait()
+        return OutputStage(what, side, TmemStage(self.tmem, side.stage), self.pipeline._fork())  # noqa: SLF001  # as above
 
-    # contexts, handles, and the views of one K iteration
+    # contexts, and the views of one K iteration
 
     def producer(self) -> OutputProducer:
         """``with output.producer() as stage``: once for each output tile, in the MMA warp."""
@@ -167,14 +219,6 @@ class OutputTilePipeline:
     def consumer(self) -> OutputConsumer:
         """``with output.consumer() as stage``: once for each output tile, in an epilogue warp."""
         return OutputConsumer(self)
-
-    def acquire_mma_linear(self) -> MmaStage:
-        """:meth:`acquire_for_mma` as a linear handle."""
-        return MmaStage(self, self.acquire_for_mma())
-
-    def acquire_epilogue_linear(self) -> EpilogueStage:
-        """:meth:`acquire_for_epilogue` as a linear handle."""
-        return EpilogueStage(self, self.acquire_for_epilogue())
 
     def per_k(self) -> OutputKPipeline:
         """The view that hands an accumulator over after each K iteration, not after each tile (blockwise FP8)."""
@@ -185,5 +229,91 @@ class OutputTilePipeline:
         return EpilogueKContext(self, input_pipeline)
 
 
-OutputView.TilePipelineType = OutputTilePipeline  # upstream's name for the type that a ``pipeline_ptr`` points to
-EpilogueKContext.OutputPipelineType = OutputTilePipeline
+class OutputProducer:
+    """``with output.producer() as stage``: wait for a free accumulator; leaving commits to ``full`` and steps."""
+
+    def __init__(self, pipeline_ptr: OutputTilePipeline) -> None:
+        self.pipeline_ptr = pipeline_ptr
+        self._stage: OutputStage | None = None
+
+    def __enter__(self) -> OutputStage:
+        self._stage = self.pipeline_ptr.acquire_for_mma()
+        return self._stage
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if kind is None and self._stage is not None:
+            self.pipeline_ptr.release_from_mma(self._stage)
+
+
+class OutputConsumer:
+    """``with output.consumer() as stage``: wait for a finished accumulator; leaving only steps."""
+
+    def __init__(self, pipeline_ptr: OutputTilePipeline) -> None:
+        self.pipeline_ptr = pipeline_ptr
+
+    def __enter__(self) -> OutputStage:
+        return self.pipeline_ptr.acquire_for_epilogue()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if kind is None:
+            self.pipeline_ptr.release_from_epilogue()
+
+
+class MmaKStage(OutputProducer):
+    """The MMA warp's K iteration: wait for a free accumulator; leaving commits to ``full`` and steps."""
+
+
+class OutputKPipeline:
+    """The view of an output pipeline that signals after each K iteration, not once for each tile."""
+
+    def __init__(self, pipeline_ptr: OutputTilePipeline) -> None:
+        self.pipeline_ptr = pipeline_ptr
+
+    def produce(self) -> MmaKStage:
+        """``with output.per_k().produce() as stage``, in the MMA warp."""
+        return MmaKStage(self.pipeline_ptr)
+
+
+@dataclass(frozen=True)
+class EpilogueKStage:
+    """What an epilogue warp holds for one K iteration: the accumulator, and the input stage with the scales of A."""
+
+    output_stage: OutputStage
+    input_stage_index: int
+    input_pipeline: ProducerConsumerPipeline  #: a copy, as upstream's
+
+    def arrive_input(self) -> None:
+        """Each executing lane arrives on ``empty`` of the input stage. Upstream: lanes below the cluster's size."""
+        self.input_pipeline.consumer_mbar(self.input_stage_index).arrive()
+
+
+class EpilogueKContext:
+    """An epilogue warp's K iteration over both pipelines.
+
+    Entering waits for the accumulator **only**: the MMA that made it has waited for the input stage. Leaving steps the
+    input without a signal, arrives on ``empty`` of the output in each lane, and steps the output. What frees the input
+    stage is ``arrive_input()`` inside.
+    """
+
+    def __init__(self, output_pipeline_ptr: OutputTilePipeline, input_pipeline_ptr: ProducerConsumerPipeline) -> None:
+        self.output_pipeline_ptr = output_pipeline_ptr
+        self.input_pipeline_ptr = input_pipeline_ptr
+        self._stage: OutputStage | None = None
+
+    def __enter__(self) -> EpilogueKStage:
+        self._stage = self.output_pipeline_ptr.acquire_for_epilogue()
+        source = self.input_pipeline_ptr
+        return EpilogueKStage(self._stage, source.consumer_stage(), source.copy())
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if kind is None and self._stage is not None:
+            output = self.output_pipeline_ptr
+            self.input_pipeline_ptr.consumer_step()
+            AccumBarrier.arrive(output.pipeline, self._stage.index, output.cta_group)
+            output.release_from_epilogue()

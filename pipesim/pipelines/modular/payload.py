@@ -46,75 +46,38 @@ class TilePayload:
         """
         return cta_group * k_group_size * sum(tiles.nbytes for tiles in self.arrays.values())
 
+    def get_tile(self, stage: int, k_idx: int, k_group_size: int) -> tuple[Slot, ...]:
+        """The slot of each array that holds one tile of a stage's group.
 
-def _slot(tiles: TileArray, stage: int, k_idx: int, k_group_size: int) -> Slot:
-    """The slot of one tile. Upstream checks no bounds; here an index outside the group is an error."""
-    if not 0 <= k_idx < k_group_size:
-        raise ProtocolError(
-            f"tile {k_idx} of a group of {k_group_size} in {tiles.name}",
-            place=author_line(),
-            cause="one stage holds tiles 0 to k_group_size - 1; the next belongs to another barrier",
-        )
-    return tiles[stage * k_group_size + k_idx]
+        Upstream checks no bounds; here an index outside the group is an error.
+        """
+        if not 0 <= k_idx < k_group_size:
+            raise ProtocolError(
+                f"tile {k_idx} of a group of {k_group_size} in {next(iter(self.arrays.values())).name}",
+                place=author_line(),
+                cause="one stage holds tiles 0 to k_group_size - 1; the next belongs to another barrier",
+            )
+        return tuple(tiles[stage * k_group_size + k_idx] for tiles in self.arrays.values())
 
 
 @dataclass(frozen=True)
-class _Operands(TilePayload):
-    """The A and B tiles that every payload begins with."""
+class StandardTilePayload(TilePayload):
+    """A and B tiles of an ordinary matrix multiplication."""
 
     a_tiles: TileArray
     b_tiles: TileArray
 
-    def get_a_tile(self, stage: int, k_idx: int, k_group_size: int) -> Slot:
-        """The A tile."""
-        return _slot(self.a_tiles, stage, k_idx, k_group_size)
-
-    def get_b_tile(self, stage: int, k_idx: int, k_group_size: int) -> Slot:
-        """The B tile."""
-        return _slot(self.b_tiles, stage, k_idx, k_group_size)
-
 
 @dataclass(frozen=True)
-class StandardTilePayload(_Operands):
-    """A and B tiles of an ordinary matrix multiplication."""
-
-    def get_tile(self, stage: int, k_idx: int, k_group_size: int) -> tuple[Slot, Slot]:
-        """The A and the B tile."""
-        return self.get_a_tile(stage, k_idx, k_group_size), self.get_b_tile(stage, k_idx, k_group_size)
-
-
-@dataclass(frozen=True)
-class BlockScaledTilePayload(_Operands):
+class BlockScaledTilePayload(StandardTilePayload):
     """A and B tiles with the scale factors of both (MXFP8, NVFP4)."""
 
     sfa_tiles: TileArray
     sfb_tiles: TileArray
 
-    def get_tile(self, stage: int, k_idx: int, k_group_size: int) -> tuple[Slot, Slot, Slot, Slot]:
-        """The A, B, SFA and SFB tile."""
-        at = stage, k_idx, k_group_size
-        return self.get_a_tile(*at), self.get_b_tile(*at), self.get_sfa_tile(*at), self.get_sfb_tile(*at)
-
-    def get_sfa_tile(self, stage: int, k_idx: int, k_group_size: int) -> Slot:
-        """The scale factors of the A tile."""
-        return _slot(self.sfa_tiles, stage, k_idx, k_group_size)
-
-    def get_sfb_tile(self, stage: int, k_idx: int, k_group_size: int) -> Slot:
-        """The scale factors of the B tile."""
-        return _slot(self.sfb_tiles, stage, k_idx, k_group_size)
-
 
 @dataclass(frozen=True)
-class BlockwiseFP8TilePayload(_Operands):
+class BlockwiseFP8TilePayload(StandardTilePayload):
     """A and B tiles with the scales of A; the scales of B are read from global memory in the epilogue."""
 
     a_scales_tiles: TileArray
-
-    def get_tile(self, stage: int, k_idx: int, k_group_size: int) -> tuple[Slot, Slot, Slot]:
-        """The A tile, the B tile and the scales of A."""
-        at = stage, k_idx, k_group_size
-        return self.get_a_tile(*at), self.get_b_tile(*at), self.get_a_scales_tile(*at)
-
-    def get_a_scales_tile(self, stage: int, k_idx: int, k_group_size: int) -> Slot:
-        """The scales of the A tile."""
-        return _slot(self.a_scales_tiles, stage, k_idx, k_group_size)

@@ -7,19 +7,16 @@ consumer** (it waits for what the producer does), ``wait_consumer`` by the produ
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from types import TracebackType
-from typing import Self, TypeVar
+from typing import Generic, Self, TypeVar
 
 from pipesim.errors import ProtocolError
 from pipesim.lang.author_line import author_line
-from pipesim.lang.linear import Linear
 from pipesim.lang.shared_mem_barrier import SharedMemBarrier
 from pipesim.lang.try_result import TryResult
-from pipesim.pipelines.common.pipeline_struct import pipeline_struct
-from pipesim.pipelines.common.register_value import MBarType, RegisterValue, ring_at
-from pipesim.pipelines.modular.held import Held
-
-Handle = TypeVar("Handle", bound=Linear)
+from pipesim.pipelines.common.linear import Linear, RingSide
+from pipesim.pipelines.common.register_value import MBarType, RegisterValue, pipeline_struct, ring_at
 
 
 @pipeline_struct
@@ -36,12 +33,8 @@ class ProducerConsumerPipeline(RegisterValue):
         super().__init__()
         self.num_stages = num_stages
         self.full, self.empty = ring_at(storage, num_stages)
-        self._producer_stage = 0
-        self._consumer_stage = 0
-        self._producer_phase = 1
-        self._consumer_phase = 0
-        self._producing = Held("producer")  #: what handle the producer holds, of this object or of a struct around it
-        self._consuming = Held("consumer")  #: the same of the consumer
+        self._producing = RingSide("producer", self.empty, self.full, phase=1)
+        self._consuming = RingSide("consumer", self.full, self.empty, phase=0)
 
     @staticmethod
     def smem_bytes(num_stages: int) -> int:
@@ -63,60 +56,54 @@ class ProducerConsumerPipeline(RegisterValue):
     def _fork(self) -> Self:
         """:meth:`copy` in the middle of an acquire: the copy holds nothing, whatever this object holds."""
         twin = super().copy()
-        twin._producing, twin._consuming = Held("producer"), Held("consumer")  # noqa: SLF001  # its own class
+        twin._producing, twin._consuming = self._producing.fork(), self._consuming.fork()  # noqa: SLF001  # its own class
         return twin
 
     @property
     def producer_phase(self) -> int:
         """The parity for which the producer waits. It may be set, but not while a handle of the producer is held."""
-        return self._producer_phase
+        return self._producing.phase
 
     @producer_phase.setter
     def producer_phase(self, phase: int) -> None:
         self._producing.require_no_step("producer_phase is set")
-        self._producer_phase = phase
+        self._producing.phase = phase
 
-    @property
-    def consumer_phase(self) -> int:
-        """The parity for which the consumer waits. It may be set, but not while a handle of the consumer is held."""
-        return self._consumer_phase
+    def _producer(self) -> RingSide:
+        """The producer's side, used by the agent that owns it; also by the structs around a ring."""
+        self._mine()
+        return self._producing
 
-    @consumer_phase.setter
-    def consumer_phase(self, phase: int) -> None:
-        self._consuming.require_no_step("consumer_phase is set")
-        self._consumer_phase = phase
+    def _consumer(self) -> RingSide:
+        """The consumer's side, used by the agent that owns it; also by the structs around a ring."""
+        self._mine()
+        return self._consuming
 
     # waits
 
     def wait_producer(self) -> None:
         """Called by the consumer: wait until the current consumer stage is full."""
-        self._mine()
-        self.full[self._consumer_stage].wait(self._consumer_phase)
+        self._consumer().wait()
 
     def wait_consumer(self) -> None:
         """Called by the producer: wait until the current producer stage is empty."""
-        self._mine()
-        self.empty[self._producer_stage].wait(self._producer_phase)
+        self._producer().wait()
 
     def try_wait_producer(self) -> TryResult:
         """Called by the consumer: one try whether the current stage is full. Changes nothing."""
-        self._mine()
-        return self.full[self._consumer_stage].try_wait(self._consumer_phase)
+        return self._consumer().try_wait()
 
     def try_wait_consumer(self) -> TryResult:
         """Called by the producer: one try whether the current stage is empty. Changes nothing."""
-        self._mine()
-        return self.empty[self._producer_stage].try_wait(self._producer_phase)
+        return self._producer().try_wait()
 
     def wait_producer_if_needed(self, already_ready: TryResult | bool) -> None:  # noqa: FBT001  # upstream's signature
         """:meth:`wait_producer` unless an earlier try already said full."""
-        self._mine()
-        self.full[self._consumer_stage].wait_if_needed(already_ready, self._consumer_phase)
+        self._consumer().wait_if_needed(already_ready)
 
     def wait_consumer_if_needed(self, already_ready: TryResult | bool) -> None:  # noqa: FBT001  # upstream's signature
         """:meth:`wait_consumer` unless an earlier try already said empty."""
-        self._mine()
-        self.empty[self._producer_stage].wait_if_needed(already_ready, self._producer_phase)
+        self._producer().wait_if_needed(already_ready)
 
     # barriers, stages, steps
 
@@ -130,51 +117,37 @@ class ProducerConsumerPipeline(RegisterValue):
 
     def producer_stage(self) -> int:
         """Index of the current producer stage."""
-        return self._producer_stage
+        return self._producing.stage
 
     def consumer_stage(self) -> int:
         """Index of the current consumer stage."""
-        return self._consumer_stage
+        return self._consuming.stage
 
     def producer_step(self) -> None:
         """Advance the producer stage; at the end of the ring back to 0, and its phase toggles. No arrive, no wait.
 
         HandleError while a handle of this side is held: its release is the step.
         """
-        self._mine()
-        if self._producing.handle is not None:
-            self._producing.require_no_step("producer_step()")
-        self._producer_stage += 1
-        if self._producer_stage == self.num_stages:
-            self._producer_stage = 0
-            self._producer_phase ^= 1
+        side = self._producer()
+        side.require_no_step("producer_step()")
+        side.step()
 
     def consumer_step(self) -> None:
         """Advance the consumer stage; at the end of the ring back to 0, and its phase toggles. No arrive, no wait.
 
         HandleError while a handle of this side is held: its release is the step.
         """
-        self._mine()
-        if self._consuming.handle is not None:
-            self._consuming.require_no_step("consumer_step()")
-        self._consumer_stage += 1
-        if self._consumer_stage == self.num_stages:
-            self._consumer_stage = 0
-            self._consumer_phase ^= 1
+        side = self._consumer()
+        side.require_no_step("consumer_step()")
+        side.step()
 
     def producer_signal_and_step(self) -> None:
         """Wait for an empty stage, arrive on its ``full`` (once for each executing lane), step."""
-        self._producing.require_no_step("producer_signal_and_step()")
-        self.wait_consumer()
-        self.full[self._producer_stage].arrive()
-        self.producer_step()
+        _signal_and_step(self._producer(), "producer_signal_and_step()")
 
     def consumer_signal_and_step(self) -> None:
         """Wait for a full stage, arrive on its ``empty`` (once for each executing lane), step."""
-        self._consuming.require_no_step("consumer_signal_and_step()")
-        self.wait_producer()
-        self.empty[self._consumer_stage].arrive()
-        self.consumer_step()
+        _signal_and_step(self._consumer(), "consumer_signal_and_step()")
 
     # handles
 
@@ -192,41 +165,17 @@ class ProducerConsumerPipeline(RegisterValue):
 
     def acquire_producer(self) -> ProducerStage:
         """Wait for an empty stage and return its handle. Acquiring does not advance: release it before the next."""
-        self._require_free_producer()
-        self.wait_consumer()
-        return self._hold_producer(ProducerStage(self, self._producer_stage))
+        side = self._producer()
+        side.require_free()
+        side.wait()
+        return ProducerStage(side)
 
     def acquire_consumer(self) -> ConsumerStage:
         """Wait for a full stage and return its handle. Acquiring does not advance: release it before the next."""
-        self._require_free_consumer()
-        self.wait_producer()
-        return self._hold_consumer(ConsumerStage(self, self._consumer_stage))
-
-    # what its handles, and the structs around a ring, tell it
-
-    def _require_free_producer(self) -> None:
-        self._producing.require_free(self.full[self._producer_stage])
-
-    def _require_free_consumer(self) -> None:
-        self._consuming.require_free(self.empty[self._consumer_stage])
-
-    def _hold_producer(self, handle: Handle) -> Handle:
-        self._producing.hold(handle, self.full[self._producer_stage])
-        return handle
-
-    def _hold_consumer(self, handle: Handle) -> Handle:
-        self._consuming.hold(handle, self.empty[self._consumer_stage])
-        return handle
-
-    def _release_producer(self) -> None:
-        """The producer's handle was given back: step."""
-        self._producing.give_back()
-        self.producer_step()
-
-    def _release_consumer(self) -> None:
-        """The consumer's handle was given back: step."""
-        self._consuming.give_back()
-        self.consumer_step()
+        side = self._consumer()
+        side.require_free()
+        side.wait()
+        return ConsumerStage(side)
 
     def _barrier(self, side: tuple[SharedMemBarrier, ...], stage: int) -> SharedMemBarrier:
         if not 0 <= stage < self.num_stages:
@@ -234,49 +183,49 @@ class ProducerConsumerPipeline(RegisterValue):
         return side[stage]
 
 
-class ProducerStage(Linear):
+def _signal_and_step(side: RingSide, verb: str) -> None:
+    side.require_no_step(verb)
+    side.wait()
+    side.signals[side.stage].arrive()
+    side.step()
+
+
+class _HeldStage(Linear):
+    """What the handles of both sides give access to."""
+
+    def __init__(self, side: RingSide) -> None:
+        super().__init__(f"{side.name} stage {side.stage}")
+        self._side = side
+        self._index = side.stage
+        side.hold(self)
+
+    def index(self) -> int:
+        """The stage, as it was when acquired."""
+        self.require_live("index()")
+        return self._index
+
+    def mbar(self) -> SharedMemBarrier:
+        """What this side must signal: ``full[index]`` in the producer, ``empty[index]`` in the consumer."""
+        self.require_live("mbar()")
+        return self._side.signals[self._index]
+
+    def _give_back(self, verb: str) -> None:
+        self.consume(verb)
+        self._side.release()
+
+
+class ProducerStage(_HeldStage):
     """An empty stage, to be filled. It has no arrive: signal ``mbar()`` yourself, or the consumer waits
     indefinitely.
     """
 
-    def __init__(self, pipeline: ProducerConsumerPipeline, index: int) -> None:
-        super().__init__(f"producer stage {index}")
-        self._pipeline = pipeline
-        self._index = index
-
-    def index(self) -> int:
-        """The stage, as it was when acquired."""
-        self.require_live("index()")
-        return self._index
-
-    def mbar(self) -> SharedMemBarrier:
-        """``full[index]``: what the producer must signal."""
-        self.require_live("mbar()")
-        return self._pipeline.full[self._index]
-
     def release(self) -> None:
         """Step the producer. Signals nothing."""
-        self.consume("release()")
-        self._pipeline._release_producer()  # noqa: SLF001  # handle and pipeline are one unit
+        self._give_back("release()")
 
 
-class ConsumerStage(Linear):
+class ConsumerStage(_HeldStage):
     """A full stage, to be read and given back."""
-
-    def __init__(self, pipeline: ProducerConsumerPipeline, index: int) -> None:
-        super().__init__(f"consumer stage {index}")
-        self._pipeline = pipeline
-        self._index = index
-
-    def index(self) -> int:
-        """The stage, as it was when acquired."""
-        self.require_live("index()")
-        return self._index
-
-    def mbar(self) -> SharedMemBarrier:
-        """``empty[index]``: what the consumer signals when it has read the stage."""
-        self.require_live("mbar()")
-        return self._pipeline.empty[self._index]
 
     def arrive(self) -> None:
         """Arrive once on ``empty[index]`` in each executing lane. Does not step."""
@@ -285,43 +234,27 @@ class ConsumerStage(Linear):
     def release(self) -> None:
         """Arrive on ``empty`` of the stage that was acquired, then step the consumer."""
         self.require_live("release()")
-        self._pipeline.empty[self._index].arrive()
-        self.release_without_signal()
+        self._side.signals[self._index].arrive()
+        self._give_back("release()")
 
     def release_without_signal(self) -> None:
         """Step the consumer without the arrive: something else signals ``empty``."""
-        self.consume("release_without_signal()")
-        self._pipeline._release_consumer()  # noqa: SLF001  # handle and pipeline are one unit
+        self._give_back("release_without_signal()")
 
 
-class ProduceContext:
-    """The context of :meth:`ProducerConsumerPipeline.produce`."""
-
-    def __init__(self, pipeline: ProducerConsumerPipeline) -> None:
-        self._pipeline = pipeline
-        self._stage: ProducerStage | None = None
-
-    def __enter__(self) -> ProducerStage:
-        self._stage = self._pipeline.acquire_producer()
-        return self._stage
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if kind is None and self._stage is not None:
-            self._stage.release()
+_Stage = TypeVar("_Stage", ProducerStage, ConsumerStage)
 
 
-class ConsumeContext:
-    """The context of :meth:`ProducerConsumerPipeline.consume`."""
+class _StageContext(ABC, Generic[_Stage]):
+    """A stage that is held from entering to leaving."""
 
     def __init__(self, pipeline: ProducerConsumerPipeline) -> None:
         self._pipeline = pipeline
-        self._stage: ConsumerStage | None = None
+        self._stage: _Stage | None = None
 
-    def __enter__(self) -> ConsumerStage:
-        self._stage = self._pipeline.acquire_consumer()
-        return self._stage
+    def __enter__(self) -> _Stage:
+        stage = self._stage = self._acquire()
+        return stage
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -329,8 +262,25 @@ class ConsumeContext:
         if kind is None and self._stage is not None:
             self._give_back(self._stage)
 
-    def _give_back(self, stage: ConsumerStage) -> None:
+    @abstractmethod
+    def _acquire(self) -> _Stage: ...
+
+    def _give_back(self, stage: _Stage) -> None:
         stage.release()
+
+
+class ProduceContext(_StageContext[ProducerStage]):
+    """The context of :meth:`ProducerConsumerPipeline.produce`."""
+
+    def _acquire(self) -> ProducerStage:
+        return self._pipeline.acquire_producer()
+
+
+class ConsumeContext(_StageContext[ConsumerStage]):
+    """The context of :meth:`ProducerConsumerPipeline.consume`."""
+
+    def _acquire(self) -> ConsumerStage:
+        return self._pipeline.acquire_consumer()
 
 
 class ExplicitConsumeContext(ConsumeContext):

@@ -14,8 +14,7 @@ from pipesim.lang.protocol import Protocol
 from pipesim.lang.shared_mem_barrier import BarrierStorage
 from pipesim.lang.tiles import TileArray
 from pipesim.lang.warp import Warp
-from pipesim.pipelines.modular.epi_load import EpiLoadPipeline
-from pipesim.pipelines.modular.load_order import LoadOrderBarrier
+from pipesim.pipelines.modular.epi_load import EpiLoadPipeline, LoadOrderBarrier
 from pipesim.protocols.blackwell.sm100 import Sm100, rows
 
 

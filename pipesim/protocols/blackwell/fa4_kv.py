@@ -14,10 +14,8 @@ from pipesim.lang.tiles import Slot, TileArray
 from pipesim.pipelines.common.pipeline_state import make_producer_start_state
 from pipesim.pipelines.modular.attention.fa4 import FA4Config
 from pipesim.pipelines.modular.attention.fa4_mbars import FA4MiscMBars
-from pipesim.pipelines.modular.attention.kv_tile import TMADestination
 from pipesim.pipelines.modular.attention.staged import StagedPipeline
-from pipesim.pipelines.modular.attention.tma_consumer import TMAConsumerPipeline
-from pipesim.pipelines.modular.attention.tma_producer import TMAProducerPipeline
+from pipesim.pipelines.modular.attention.tma_pipelines import TMAConsumerPipeline, TMADestination, TMAProducerPipeline
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pipesim.lang.protocol import Protocol
 from pipesim.lang.tiles import Slot, TileArray
 from pipesim.pipelines.modular.attention.fa4 import FA4Config
-from pipesim.pipelines.modular.attention.kv_tile import KVTile
+from pipesim.pipelines.modular.attention.tma_pipelines import KVTile
 from pipesim.protocols.blackwell.fa4_kv import KVTiles
 from pipesim.protocols.blackwell.sm100 import FP32, ROWS, rows
 

@@ -17,18 +17,14 @@ from pipesim.lang.tcgen05 import mma_arrive, mma_arrive_multicast
 from pipesim.lang.tiles import Slot, TileArray
 from pipesim.lang.warp import Warp
 from pipesim.model.ops import Engine
-from pipesim.pipelines.modular.accum_barrier import AccumBarrier
-from pipesim.pipelines.modular.input_consumer import ConsumerTiles
-from pipesim.pipelines.modular.input_producer import ProducerTiles
-from pipesim.pipelines.modular.input_tile import InputTilePipeline
+from pipesim.pipelines.modular.input_tile import ConsumerTiles, InputTilePipeline, ProducerTiles
 from pipesim.pipelines.modular.kernel_context import (
     KernelContext,
     compute_accum_barrier_counts,
     compute_input_consumer_count,
 )
-from pipesim.pipelines.modular.output_tile import OutputTilePipeline
+from pipesim.pipelines.modular.output_tile import TMEM_COLUMNS, AccumBarrier, OutputTilePipeline, TmemAllocation
 from pipesim.pipelines.modular.payload import StandardTilePayload, TilePayload
-from pipesim.pipelines.modular.tmem import TMEM_COLUMNS, TmemAllocation
 from pipesim.protocols.blackwell.epilogue_load import EpilogueLoad, LoadOrder
 from pipesim.protocols.blackwell.sm100 import (
     BF16,

@@ -18,7 +18,7 @@ from pipesim.lang.protocol import Protocol
 from pipesim.lang.tiles import TileArray
 from pipesim.lang.warp import Warp
 from pipesim.model.ops import Fence
-from pipesim.pipelines.common.tile_walk import WorkInfo
+from pipesim.pipelines.modular.clc import WorkInfo
 from pipesim.pipelines.modular.grouped_clc import (
     GroupedCLCSchedulerIterator,
     GroupedCLCWorkIterator,

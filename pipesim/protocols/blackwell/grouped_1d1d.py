@@ -14,7 +14,7 @@ from pipesim.lang.protocol import Protocol
 from pipesim.lang.shared_mem_barrier import BarrierStorage
 from pipesim.lang.tiles import TileArray
 from pipesim.lang.warp import Warp
-from pipesim.pipelines.common.tile_walk import WorkInfo
+from pipesim.pipelines.modular.clc import WorkInfo
 from pipesim.pipelines.modular.output_tile import OutputTilePipeline
 from pipesim.pipelines.modular.producer_consumer import ProducerConsumerPipeline
 from pipesim.protocols.blackwell.block_scaled import BlockScaled, BlockScaledTiles, require_block_scaled

@@ -19,10 +19,9 @@ from pipesim.lang.tiles import Slot, TileArray
 from pipesim.lang.try_result import TryResult
 from pipesim.lang.warp import Warp
 from pipesim.model.ops import Engine, Fence
-from pipesim.pipelines.common.tile_walk import WorkInfo
-from pipesim.pipelines.modular.clc import ClcPipelineStorage, TileScheduler, compute_clc_barrier_counts
+from pipesim.pipelines.modular.clc import ClcPipelineStorage, TileScheduler, WorkInfo, compute_clc_barrier_counts
 from pipesim.pipelines.modular.kernel_context import MAX_CLUSTER, KernelContext, require_cluster_shape
-from pipesim.pipelines.modular.tmem import TMEM_COLUMNS
+from pipesim.pipelines.modular.output_tile import TMEM_COLUMNS
 from pipesim.protocols.limits import require
 from pipesim.protocols.warp_group import share
 

@@ -16,8 +16,8 @@ from pipesim.lang.warp import Warp
 from pipesim.model.ops import Engine
 from pipesim.pipelines import TMAProducerPipeline
 from pipesim.pipelines.modular.attention.fa4 import FA4Config
-from pipesim.pipelines.modular.attention.kv_tile import KVTile
 from pipesim.pipelines.modular.attention.staged import KVPipelineGeneric, StagedPipeline
+from pipesim.pipelines.modular.attention.tma_pipelines import KVTile
 from pipesim.protocols.hopper.consumer_groups import (
     Turns,
     give_back,

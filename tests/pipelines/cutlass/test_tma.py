@@ -13,12 +13,11 @@ from pipesim.lang.predicate import elect
 from pipesim.lang.protocol import Protocol
 from pipesim.lang.warp import Warp
 from pipesim.model.ending import Ending
-from pipesim.model.ops import Engine, Op, Operation
+from pipesim.model.ops import Engine, Op
 from pipesim.model.program import Program
 from pipesim.pipelines import (
     AsyncParams,
     OrderedSequenceBarrier,
-    PipelineAsync,
     PipelineState,
     PipelineTmaAsync,
     PipelineTmaStore,
@@ -28,145 +27,31 @@ from pipesim.pipelines import (
 )
 from pipesim.timed.engine import simulate
 from pipesim.timed.profile import load_profile
+from tests.pipelines.structs import role_code
 
 STAGES = 2
-Pipe = Any
-Body = Callable[[Pipe, PipelineState], Any]
 
 
-def recorded(make: Callable[[Any, Warp], Pipe], body: Body, *, cluster: int = 1, warps: int = 1) -> Program:
+def recorded(make: Callable[[Any, Warp], Any], body: Callable[[Any], Any], *, cluster: int, warps: int = 1) -> Program:
     p = Protocol("cutlass", cluster=cluster)
     storage = p.mbarriers("pipe", 2 * STAGES, count=1)
-
-    @p.role("r", warps=warps)
-    def r(w: Warp) -> None:
-        body(make(storage, w), PipelineState(STAGES, 1, 0, 1))
-
+    p.role("r", warps=warps)(lambda w: body(make(storage, w)) and None)
     return p.flatten()
 
 
-def ops(program: Program, agent: int = 0) -> list[Operation]:
-    skip = (Op.INIT, Op.FENCE, Op.BAR_SYNC, Op.CLUSTER_ARRIVE, Op.CLUSTER_WAIT)
-    return [op for op in program.code[agent] if op[0] not in skip]
-
-
-def wait(barrier: int, parity: int = 0) -> Operation:
-    return (Op.WAIT, barrier, parity, 0)
-
-
-def arrive(barrier: int, lanes: int = 32, expect: int = 0) -> Operation:
-    return (Op.ARRIVE, barrier, lanes, expect, -1, 0)
-
-
-def tma(storage: Any, w: Warp) -> PipelineTmaAsync:
-    return PipelineTmaAsync(storage, STAGES, TmaParams(512, elect(), 32))
-
-
-def async_(storage: Any, w: Warp) -> PipelineAsync:
-    return PipelineAsync(storage, STAGES)
-
-
-def transaction(storage: Any, w: Warp) -> PipelineTransactionAsync:
-    return PipelineTransactionAsync(storage, STAGES, AsyncParams(transaction_bytes=64))
-
-
-MAKERS = {"PipelineTmaAsync": tma, "PipelineAsync": async_, "PipelineTransactionAsync": transaction}
-
-# at stage 1, phase 0: full[1] is barrier 1, empty[1] is barrier 3
-SHARED: dict[str, tuple[Body, list[Operation]]] = {
-    "try_acquire": (lambda p, s: p.producer_try_acquire(s), [(Op.TRY_WAIT, 3, 0, -1, 0)]),
-    "try_acquire, skipped": (lambda p, s: p.producer_try_acquire(s, True), []),
-    "tail": (lambda p, s: p.producer_tail(s), [wait(3), wait(2, 1)]),
-    "try_wait": (lambda p, s: p.consumer_try_wait(s), [(Op.TRY_WAIT, 1, 0, -1, 0)]),
-    "try_wait, skipped": (lambda p, s: p.consumer_try_wait(s, True), []),
-    "test_wait": (lambda p, s: p.consumer_test_wait(s), [(Op.TEST_WAIT, 1, 0, -1, 0)]),
-    "wait": (lambda p, s: p.consumer_wait(s), [wait(1)]),
-    "wait of a try": (
-        lambda p, s: p.consumer_wait(s, p.consumer_try_wait(s)),
-        [(Op.TRY_WAIT, 1, 0, 0, 0), (Op.WAIT_UNLESS, 1, 0, 0, 0)],
-    ),
-    "wait, done": (lambda p, s: p.consumer_wait(s, p.consumer_try_wait(s, True)), []),
-    "release": (lambda p, s: p.consumer_release(s), [arrive(3)]),
-    "get_barrier": (lambda p, s: p.producer_get_barrier(s).arrive(), [arrive(1)]),
-}
-DIFFERENT: dict[str, tuple[Body, list[Operation]]] = {
-    "PipelineTmaAsync acquire": (lambda p, s: p.producer_acquire(s), [wait(3), arrive(1, 1, 512)]),
-    "PipelineTmaAsync acquire of a try": (
-        lambda p, s: p.producer_acquire(s, p.producer_try_acquire(s)),
-        [(Op.TRY_WAIT, 3, 0, 0, 0), (Op.WAIT_UNLESS, 3, 0, 0, 0), arrive(1, 1, 512)],
-    ),
-    "PipelineTmaAsync expect": (lambda p, s: p.producer_expect_transaction(s, 64), [(Op.EXPECT_TX, 1, 64, 8)]),
-    "PipelineTmaAsync commit": (lambda p, s: p.producer_commit(s, 512), []),
-    "PipelineTmaAsync commit of an operation": (lambda p, s: p.producer_commit(s, lambda b: b.arrive()), [arrive(1)]),
-    "PipelineAsync acquire": (lambda p, s: p.producer_acquire(s), [wait(3)]),
-    "PipelineAsync commit": (lambda p, s: p.producer_commit(s), [arrive(1)]),
-    "PipelineAsync commit of copies": (
-        lambda p, s: p.producer_commit(s, lambda b: b.cp_async_arrive()),
-        [(Op.CP_ASYNC_ARRIVE, 1, 32, 0), arrive(1)],
-    ),
-    "PipelineTransactionAsync acquire": (lambda p, s: p.producer_acquire(s), [wait(3)]),
-    "PipelineTransactionAsync expect": (
-        lambda p, s: p.producer_expect_transaction(s),
-        [(Op.EXPECT_TX, 1, 64 * 32, 8)],
-    ),
-    "PipelineTransactionAsync commit": (lambda p, s: p.producer_commit(s), [arrive(1)]),
-}
-
-
-@pytest.mark.parametrize("call", SHARED)
-@pytest.mark.parametrize("kind", MAKERS)
-def test_what_all_pipelines_do(kind: str, call: str) -> None:
-    body, expected = SHARED[call]
-
-    def checked(pipe: Pipe, state: PipelineState) -> None:
-        body(pipe, state)
-        assert (state.index(), state.phase(), state.count()) == (1, 0, 1), "the caller steps its state, nobody else"
-
-    assert ops(recorded(MAKERS[kind], checked)) == expected
-
-
-@pytest.mark.parametrize("call", DIFFERENT)
-def test_where_they_differ(call: str) -> None:
-    body, expected = DIFFERENT[call]
-    assert ops(recorded(MAKERS[call.split(maxsplit=1)[0]], body)) == expected
-
-
 @pytest.mark.parametrize(
-    ("initialise", "counts", "shape"),
-    [
-        (lambda s, p: PipelineTmaAsync.init_barriers(s, 1, TmaParams(num_consumers=256)), (1, 256), (1, 1)),
-        (lambda s, p: PipelineTmaAsync.init_barriers(s, 1, TmaParams(num_consumers=256), p), (1, 4), (2, 1)),
-        (lambda s, p: PipelineTmaAsync.init_barriers(s, 1, TmaParams(num_consumers=128), p), (1, 3), (2, 2)),
-        (lambda s, p: PipelineTmaAsync.init_barriers(s, 1, TmaParams(num_consumers=32, num_producers=2), p), (2, 5),
-         (4, 2)),
-        (lambda s, p: PipelineAsync.init_barriers(s, 1), (1, 1), (1, 1)),
-        (lambda s, p: PipelineAsync.init_barriers(s, 1, AsyncParams(64, 128)), (64, 128), (1, 1)),
-        (lambda s, p: PipelineTransactionAsync.init_barriers(s, 1, AsyncParams(2, 3)), (2, 3), (1, 1)),
-    ],
-)  # fmt: skip
-def test_the_counts_of_init(initialise: Any, counts: tuple[int, int], shape: tuple[int, int]) -> None:
+    ("consumers", "producers", "shape", "expected"),
+    [(256, 1, (2, 1), (1, 4)), (128, 1, (2, 2), (1, 3)), (32, 2, (4, 2), (2, 5))],
+)
+def test_in_a_cluster_one_thread_of_each_warp_group_frees_a_stage(
+    consumers: int, producers: int, shape: tuple[int, int], expected: tuple[int, int]
+) -> None:
+    params = TmaParams(num_consumers=consumers, num_producers=producers)
     p = Protocol("init", cluster=shape[0] * shape[1])
     storage = p.mbarriers("pipe", 2)
-    p.init(lambda: initialise(storage, shape))
+    p.init(lambda: PipelineTmaAsync.init_barriers(storage, 1, params, shape))
     p.role("r")(lambda _: None)
-    assert tuple(op[2] for op in p.flatten().code[0] if op[0] == Op.INIT) == counts
-
-
-@pytest.mark.parametrize("stages", [0, -1, 3])
-def test_a_pipeline_needs_two_barriers_a_stage(stages: int) -> None:
-    with pytest.raises(ProtocolError, match=r"a pipeline of (0|-1) stages|needs 6 mbarriers; pipe has 4"):
-        recorded(lambda s, w: PipelineAsync(s, stages), lambda p, s: None)
-    assert PipelineAsync.smem_bytes(3) == 48
-
-
-def test_the_pipeline_belongs_to_the_role_that_made_it() -> None:
-    p = Protocol("two")
-    storage = p.mbarriers("pipe", 4, count=1)
-    made: list[PipelineAsync] = []
-    p.role("a")(lambda _: made.append(PipelineAsync(storage, 2)))
-    p.role("b")(lambda _: made[-1].consumer_wait(PipelineState(2)))
-    with pytest.raises(ProtocolError, match="b uses the PipelineAsync that a made"):
-        p.flatten()
+    assert tuple(op[2] for op in p.flatten().code[0] if op[0] == Op.INIT) == expected
 
 
 # who signals in a cluster
@@ -175,7 +60,7 @@ def test_the_pipeline_belongs_to_the_role_that_made_it() -> None:
 def released(shape: tuple[int, int], consumers: int, warps: int) -> Program:
     return recorded(
         lambda s, w: PipelineTmaAsync(s, STAGES, TmaParams(num_consumers=consumers), shape, warp=w),
-        lambda p, s: p.consumer_release(s),
+        lambda p: p.consumer_release(PipelineState(STAGES, 1, 0, 1)),
         cluster=shape[0] * shape[1],
         warps=warps,
     )
@@ -190,7 +75,7 @@ def test_in_a_cluster_each_cta_of_the_same_row_or_column_gets_one_arrival_a_warp
     program = released(shape, consumers, warps)
     got = [0] * (x * y)
     for agent, me in enumerate(program.agents):
-        for op in ops(program, agent):
+        for op in role_code(program, agent):
             barrier = program.barriers[op[1]]
             assert (op[0], op[2], barrier.name, barrier.stage) == (Op.ARRIVE, 1, "empty", 1)
             assert me.cta % x == barrier.cta % x or me.cta // x == barrier.cta // x
@@ -202,7 +87,7 @@ def test_the_lanes_that_signal_are_dealt_over_the_warps_of_the_group() -> None:
     """A cluster of 4 x 4, from CTA 5 (column 1, row 1): warp w's lane 8c signals CTA 4 (w xor c) + c."""
     program = released((4, 4), 128, 4)
     mine = [a for a, agent in enumerate(program.agents) if agent.cta == 5]
-    assert [[program.barriers[op[1]].cta for op in ops(program, a)] for a in mine] == [
+    assert [[program.barriers[op[1]].cta for op in role_code(program, a)] for a in mine] == [
         [5], [4, 1], [13, 7], [9, 6],
     ]  # fmt: skip
 
@@ -214,14 +99,14 @@ def test_other_numbers_of_consumers_are_not_spread(consumers: int, known: bool) 
             lambda s, w: PipelineTmaAsync(
                 s, STAGES, TmaParams(num_consumers=consumers), (2, 1), warp=w if known else None
             ),
-            lambda p, s: p.consumer_release(s),
+            lambda p: p.consumer_release(PipelineState(STAGES, 1, 0, 1)),
             cluster=2,
         )
 
 
 def test_the_shape_must_be_the_clusters() -> None:
     with pytest.raises(ProtocolError, match="a cluster shape of 2 x 2 in a cluster of 2 CTAs"):
-        recorded(lambda s, w: PipelineTmaAsync(s, STAGES, TmaParams(), (2, 2)), lambda p, s: None, cluster=2)
+        recorded(lambda s, w: PipelineTmaAsync(s, STAGES, TmaParams(), (2, 2)), lambda _: None, cluster=2)
 
 
 # stories
@@ -258,7 +143,6 @@ def mainloop(
                 w.tma_load(part, pipe.producer_get_barrier(state), item, cta_mask=everybody)
                 if commit:
                     pipe.producer_get_barrier(state).arrive()
-            pipe.producer_commit(state, 1024)
             state.step()
         if tail:
             pipe.producer_tail(state)
@@ -274,7 +158,7 @@ def mainloop(
                 w.bar_sync(1, 128)
             with w.lanes(lanes):
                 pipe.consumer_release(state)
-            state += 1
+            state.step()
 
     return p.flatten()
 
@@ -372,7 +256,7 @@ def test_a_store_waits_only_when_all_stages_could_be_under_way() -> None:
         pipe.producer_tail(state)
 
     program = p.flatten()
-    groups = [op for op in ops(program) if op[0] in (Op.COMMIT, Op.WAIT_GROUP)]
+    groups = [op for op in role_code(program) if op[0] in (Op.COMMIT, Op.WAIT_GROUP)]
     commit, group = (Op.COMMIT, Engine.BULK, -1), (Op.WAIT_GROUP, Engine.BULK, 2)
     assert groups == [commit, commit, commit, group, commit, (Op.WAIT_GROUP, Engine.BULK, 0)]
     end = run_canonically(program)
@@ -392,7 +276,7 @@ def test_a_store_pipeline_takes_upstreams_settings() -> None:
     p = Protocol("store")
     p.mbarriers("none", 1, count=1)
     p.role("r")(body)
-    assert ops(p.flatten()) == [(Op.WAIT_GROUP, Engine.BULK, 0), (Op.WAIT_GROUP, Engine.BULK, 0)]
+    assert role_code(p.flatten()) == [(Op.WAIT_GROUP, Engine.BULK, 0), (Op.WAIT_GROUP, Engine.BULK, 0)]
 
 
 # order
@@ -423,7 +307,7 @@ def sequence(*, depth: int = 2, length: int = 2, laps: int = 2, skew: bool = Fal
 
 def test_group_0_starts_a_phase_ahead_and_each_unlocks_the_next() -> None:
     program = sequence(depth=2, length=3, laps=2)
-    handover = [[op[1:3] for op in ops(program, g) if op[0] in (Op.WAIT, Op.ARRIVE)] for g in range(3)]
+    handover = [[op[1:3] for op in role_code(program, g) if op[0] in (Op.WAIT, Op.ARRIVE)] for g in range(3)]
     assert handover[0] == [(0, 1), (1, 32), (3, 1), (4, 32), (0, 0), (1, 32), (3, 0), (4, 32)]
     assert handover[2] == [(2, 0), (0, 32), (5, 0), (3, 32), (2, 1), (0, 32), (5, 1), (3, 32)]
     assert [program.barrier_name(b) for b in range(6)] == [
@@ -444,34 +328,10 @@ def test_a_wrong_size_or_a_stage_too_far_is_seen(every_end: Any) -> None:
     assert every_end(sequence(skew=True)) != {"finished"}
 
 
-def test_advance_steps_without_unlocking() -> None:
-    p = Protocol("advance")
-    storage = p.mbarriers("order", 4, count=1)
-
-    @p.role("r")
-    def r(w: Warp) -> None:
-        order = OrderedSequenceBarrier(storage, 2, 2, 1)
-        order.advance()
-        order.wait()
-        assert order.stage.index() == 1
-
-    assert ops(p.flatten()) == [wait(3, 0)]
-
-
 @pytest.mark.parametrize(("depth", "length", "group"), [(0, 2, 0), (2, 0, 0), (3, 2, 0), (2, 2, 2), (2, 2, -1)])
 def test_what_no_sequence_is(depth: int, length: int, group: int) -> None:
     p = Protocol("wrong")
     storage = p.mbarriers("order", 4, count=1)
     p.role("r")(lambda _: OrderedSequenceBarrier(storage, depth, length, group) and None)  # type: ignore[arg-type]
     with pytest.raises(ProtocolError, match="a sequence of"):
-        p.flatten()
-
-
-def test_the_order_belongs_to_the_group_that_made_it() -> None:
-    p = Protocol("two")
-    storage = p.mbarriers("order", 2, count=1)
-    made: list[OrderedSequenceBarrier] = []
-    p.role("a")(lambda _: made.append(OrderedSequenceBarrier(storage, 1, 2, 0)))
-    p.role("b")(lambda _: made[-1].wait())
-    with pytest.raises(ProtocolError, match="b uses the OrderedSequenceBarrier that a made"):
         p.flatten()

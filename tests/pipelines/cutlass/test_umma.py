@@ -17,16 +17,15 @@ from pipesim.model.ops import Engine, Op, Operation
 from pipesim.model.program import Program
 from pipesim.pipelines import (
     AsyncParams,
-    McastDirection,
     PipelineState,
     PipelineTmaUmmaAsync,
     PipelineUmmaAsync,
-    PipelineUmmaConsumerAsync,
     TmaParams,
     make_producer_start_state,
 )
 from pipesim.timed.engine import simulate
 from pipesim.timed.profile import load_profile
+from tests.pipelines.structs import arrive, commit, role_code
 
 Shape = tuple[int, int]
 Body = Callable[[Any, PipelineState], Any]
@@ -39,63 +38,32 @@ def recorded(make: Callable[[Any], Any], body: Body, cluster: int = 1) -> list[l
     p = Protocol("umma", cluster=cluster)
     storage = p.mbarriers("pipe", 4, count=1)
     p.role("r")(lambda _: body(make(storage), PipelineState(2, 1, 0, 1)) and None)
-    skip = (Op.INIT, Op.FENCE, Op.BAR_SYNC, Op.CLUSTER_ARRIVE, Op.CLUSTER_WAIT)
-    return [[op for op in code if op[0] not in skip] for code in p.flatten().code]
-
-
-def commit(barrier: int, mask: int = 0) -> Operation:
-    if mask:
-        return (Op.COMMIT_MULTICAST, Engine.TCGEN05, barrier, mask)
-    return (Op.COMMIT, Engine.TCGEN05, barrier)
-
-
-def arrive(barrier: int, lanes: int = 32, expect: int = 0) -> Operation:
-    return (Op.ARRIVE, barrier, lanes, expect, -1, 0)
-
-
-def wait(barrier: int) -> Operation:
-    return (Op.WAIT, barrier, 0, 0)
-
-
-# TMA to MMA
-
-
-def test_alone_the_release_is_one_commit_and_the_producer_is_the_tma_pipelines() -> None:
-    def make(storage: Any) -> PipelineTmaUmmaAsync:
-        return PipelineTmaUmmaAsync(storage, 2, TmaParams(256, elect()))
-
-    assert recorded(make, lambda p, s: p.consumer_release(s)) == [[commit(3)]]
-    assert recorded(make, lambda p, s: p.producer_acquire(s)) == [[wait(3), arrive(1, 1, 256)]]
-    assert recorded(make, lambda p, s: p.producer_commit(s, 256)) == [[]]
-    assert recorded(make, lambda p, s: p.consumer_wait(s)) == [[wait(1)]]
+    program = p.flatten()
+    return [role_code(program, cta) for cta in range(cluster)]
 
 
 @pytest.mark.parametrize(
-    ("shape", "atom", "direction", "masks"),
+    ("shape", "atom", "masks"),
     [
-        ((2, 1), ONE, McastDirection.ROW_COL, [0b11, 0b11]),
-        ((2, 2), ONE, McastDirection.ROW_COL, [0b0111, 0b1011, 0b1101, 0b1110]),
-        ((2, 2), ONE, McastDirection.ROW, [0b0101, 0b1010, 0b0101, 0b1010]),
-        ((2, 2), ONE, McastDirection.COL, [0b0011, 0b0011, 0b1100, 0b1100]),
-        ((2, 1), PAIR, McastDirection.ROW_COL, [0b11, 0b11]),
-        ((4, 1), PAIR, McastDirection.ROW_COL, [0b1111] * 4),
-        ((4, 2), PAIR, McastDirection.ROW_COL, [0b00111111, 0b00111111, 0b11001111, 0b11001111,
+        ((2, 1), ONE, [0b11, 0b11]),
+        ((2, 2), ONE, [0b0111, 0b1011, 0b1101, 0b1110]),
+        ((2, 1), PAIR, [0b11, 0b11]),
+        ((4, 1), PAIR, [0b1111] * 4),
+        ((4, 2), PAIR, [0b00111111, 0b00111111, 0b11001111, 0b11001111,
                                                 0b11110011, 0b11110011, 0b11111100, 0b11111100]),
     ],
 )  # fmt: skip
-def test_in_a_cluster_it_reaches_every_cta_that_loaded(
-    shape: Shape, atom: Shape, direction: McastDirection, masks: list[int]
-) -> None:
+def test_in_a_cluster_it_reaches_every_cta_that_loaded(shape: Shape, atom: Shape, masks: list[int]) -> None:
     ctas = shape[0] * shape[1]
     got = recorded(
-        lambda s: PipelineTmaUmmaAsync(s, 2, TmaParams(), shape, atom, direction),
+        lambda s: PipelineTmaUmmaAsync(s, 2, TmaParams(), shape, atom),
         lambda p, s: p.consumer_release(s),
         ctas,
     )
     assert got == [[commit(4 * cta + 3, mask)] for cta, mask in enumerate(masks)]
     # each barrier gets as many commits as init expects, from one MMA a pair
     leaders = [cta for cta in range(ctas) if not cta % shape[0] % atom[0]]
-    expected = inits(lambda s: PipelineTmaUmmaAsync.init_barriers(s, 1, TmaParams(), shape, atom, direction), ctas)
+    expected = inits(lambda s: PipelineTmaUmmaAsync.init_barriers(s, 1, TmaParams(), shape, atom), ctas)
     assert expected[0] == 1
     for cta in range(ctas):
         assert sum(masks[leader] >> cta & 1 for leader in leaders) == expected[1]
@@ -109,7 +77,7 @@ def inits(initialise: Callable[[Any], None], cluster: int = 1) -> tuple[int, ...
     return tuple(op[2] for op in p.flatten().code[0] if op[0] == Op.INIT)
 
 
-@pytest.mark.parametrize("kind", [PipelineTmaUmmaAsync, PipelineUmmaAsync, PipelineUmmaConsumerAsync])
+@pytest.mark.parametrize("kind", [PipelineTmaUmmaAsync, PipelineUmmaAsync])
 def test_a_cluster_of_three_holds_no_pairs(kind: Any) -> None:
     params = TmaParams() if kind is PipelineTmaUmmaAsync else AsyncParams()
     with pytest.raises(ProtocolError, match=r"multiply together as \(2, 1\) in a cluster of \(3, 1\)"):
@@ -119,19 +87,7 @@ def test_a_cluster_of_three_holds_no_pairs(kind: Any) -> None:
 # MMA to threads, and back
 
 
-def test_the_accumulators_full_is_a_commit_and_their_empty_one_arrival_a_thread() -> None:
-    alone: list[tuple[Body, Operation]] = [
-        (lambda p, s: p.producer_commit(s), commit(1)),
-        (lambda p, s: p.consumer_release(s), arrive(3)),
-        (lambda p, s: p.producer_acquire(s), wait(3)),
-        (lambda p, s: p.consumer_wait(s), wait(1)),
-    ]
-    for body, expected in alone:
-        assert recorded(lambda s: PipelineUmmaAsync(s, 2), body) == [[expected]]
-    assert inits(lambda s: PipelineUmmaAsync.init_barriers(s, 1, AsyncParams(1, 128))) == (1, 128)
-
-
-def test_in_a_pair_both_ctas_are_told_and_both_arrive_in_the_leader() -> None:
+def test_in_a_pair_the_commit_reaches_both_ctas_and_both_arrive_in_the_leader() -> None:
     def make(storage: Any) -> PipelineUmmaAsync:
         return PipelineUmmaAsync(storage, 2, AsyncParams(1, 256), (4, 1), PAIR)
 
@@ -141,23 +97,6 @@ def test_in_a_pair_both_ctas_are_told_and_both_arrive_in_the_leader() -> None:
     assert recorded(make, lambda p, s: p.consumer_release(s), 4) == [
         [arrive(3)], [arrive(3)], [arrive(11)], [arrive(11)],
     ]  # fmt: skip
-
-
-def test_the_other_way_round_the_threads_fill_and_the_mma_frees() -> None:
-    def alone(storage: Any) -> PipelineUmmaConsumerAsync:
-        return PipelineUmmaConsumerAsync(storage, 2)
-
-    def pair(storage: Any) -> PipelineUmmaConsumerAsync:
-        return PipelineUmmaConsumerAsync(storage, 2, None, PAIR, PAIR)
-
-    assert recorded(alone, lambda p, s: p.producer_commit(s)) == [[arrive(1)]]
-    assert recorded(alone, lambda p, s: p.consumer_release(s)) == [[commit(3)]]
-    assert recorded(pair, lambda p, s: p.producer_commit(s), 2) == [[arrive(1)], [arrive(1)]]
-    assert recorded(pair, lambda p, s: p.consumer_release(s), 2) == [[commit(3, 0b11)], [commit(7, 0b11)]]
-    copies = (Op.CP_ASYNC_ARRIVE, 1, 32, 0)
-    assert recorded(alone, lambda p, s: p.producer_commit(s, lambda b: b.cp_async_arrive())) == [[copies, arrive(1)]]
-    own = [(Op.CP_ASYNC_ARRIVE, 5, 32, 0), arrive(1)]
-    assert recorded(pair, lambda p, s: p.producer_commit(s, lambda b: b.cp_async_arrive()), 2)[1] == own
 
 
 # the kernel

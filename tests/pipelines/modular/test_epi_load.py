@@ -1,100 +1,27 @@
-"""``EpiLoadPipeline``: what each method forwards to, and the two places where upstream's page misleads."""
+"""The epilogue's source tiles, and the order of their loads: two arrivals that one wait misses both."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 
+from pipesim.explain.blocked import explain
 from pipesim.explain.phases import run_canonically
 from pipesim.lang.protocol import Protocol
 from pipesim.lang.warp import Warp
 from pipesim.model.ending import Ending
-from pipesim.model.ops import Op, Operation
+from pipesim.model.machine import finished, initial_state, step
 from pipesim.model.program import Program
-from pipesim.pipelines import ConsumerStage, EpiLoadPipeline, ProducerConsumerPipeline, ProducerStage
+from pipesim.pipelines import (
+    ClcPipelineStorage,
+    EpiLoadPipeline,
+    LoadOrderBarrier,
+    TileScheduler,
+    compute_clc_barrier_counts,
+)
 from pipesim.timed.engine import simulate
 from pipesim.timed.profile import load_profile
-
-STAGES = 2
-Body = Callable[[EpiLoadPipeline], Any]
-
-
-def recorded(body: Body) -> list[Operation]:
-    p = Protocol("epi")
-    storage = p.mbarriers("epi", 2 * STAGES, count=1)
-    p.role("r")(lambda _: body(EpiLoadPipeline(storage, STAGES)) and None)
-    return list(p.flatten().code[0][2 * STAGES + 2 :])
-
-
-def wait(barrier: int, parity: int) -> Operation:
-    return (Op.WAIT, barrier, parity, 0)
-
-
-def arrive(barrier: int, lanes: int = 32) -> Operation:
-    return (Op.ARRIVE, barrier, lanes, 0, -1, 0)
-
-
-def test_the_api_surface_is_complete() -> None:
-    members = (
-        "init_barriers produce acquire_producer wait_consumer producer_mbar producer_step consume consume_explicit "
-        "acquire_consumer wait_producer consumer_stage consumer_step"
-    )
-    assert all(getattr(EpiLoadPipeline, member).__doc__ for member in members.split())
-
-
-def used(handle: ProducerStage | ConsumerStage) -> None:
-    handle.mbar().arrive()
-    handle.release()
-
-
-def within(context: Any) -> None:
-    with context:
-        pass
-
-
-CALLS: dict[str, tuple[Body, list[Operation]]] = {
-    "produce": (lambda e: within(e.produce()), [wait(2, 1)]),
-    "acquire_producer": (lambda e: used(e.acquire_producer()), [wait(2, 1), arrive(0)]),
-    "wait_consumer": (lambda e: e.wait_consumer(), [wait(2, 1)]),
-    "producer_mbar": (lambda e: e.producer_mbar().arrive() and None, [arrive(0)]),
-    "producer_step": (lambda e: e.producer_step(), []),
-    "consume": (lambda e: within(e.consume()), [wait(0, 0), arrive(2)]),
-    "consume_explicit": (lambda e: within(e.consume_explicit()), [wait(0, 0)]),
-    "acquire_consumer": (lambda e: used(e.acquire_consumer()), [wait(0, 0), arrive(2), arrive(2)]),
-    "wait_producer": (lambda e: e.wait_producer(), [wait(0, 0)]),
-    "consumer_stage": (lambda e: e.consumer_stage() and None, []),
-    "consumer_step": (lambda e: e.consumer_step(), []),
-}
-
-
-@pytest.mark.parametrize("call", CALLS)
-def test_each_call_is_the_inner_pipelines(call: str) -> None:
-    body, expected = CALLS[call]
-    assert recorded(body) == expected
-
-
-def test_the_counters_are_the_inner_pipelines() -> None:
-    def body(epi: EpiLoadPipeline) -> None:
-        assert isinstance(epi.pipeline, ProducerConsumerPipeline)
-        epi.producer_step()
-        epi.consumer_step()
-        assert (epi.pipeline.producer_stage(), epi.consumer_stage()) == (1, 1)
-        assert epi.producer_mbar() is epi.pipeline.full[1]
-        epi.producer_step()
-        assert (epi.pipeline.producer_stage(), epi.pipeline.producer_phase) == (0, 0)
-
-    assert recorded(body) == []
-
-
-@pytest.mark.parametrize(("counts", "expected"), [({}, (1, 128)), ({"producer_arv_count": 16}, (16, 128))])
-def test_one_arrival_fills_and_128_threads_free(counts: dict[str, int], expected: tuple[int, int]) -> None:
-    p = Protocol("init")
-    storage = p.mbarriers("epi", 2)
-    p.init(lambda: EpiLoadPipeline(storage, 1).init_barriers(**counts))
-    p.role("r")(lambda _: None)
-    assert [op[2] for op in p.flatten().code[0] if op[0] == Op.INIT] == list(expected)
 
 
 def residual(
@@ -149,19 +76,114 @@ def test_the_barrier_asked_for_after_the_step_is_the_next_stages() -> None:
     assert {b.barrier for b in wrong.deadlock.blocked if b.agent.startswith("epilogue/")} == {"full[0]"}
 
 
-def test_the_inner_pipelines_producer_mbar_takes_a_stage_and_this_one_does_not() -> None:
-    def body(epi: EpiLoadPipeline) -> None:
-        assert epi.producer_mbar() is epi.pipeline.producer_mbar(0)
-        with pytest.raises(TypeError):
-            epi.producer_mbar(0)  # type: ignore[call-arg]  # the trap
-        with pytest.raises(TypeError):
-            epi.pipeline.producer_mbar()  # type: ignore[call-arg]  # its mirror
-
-    recorded(body)
-
-
 def test_fewer_than_128_threads_that_consume_never_free_a_stage() -> None:
     for wrong in (residual(lanes=1), residual(epilogue=3)):
         end = run_canonically(wrong)
         assert (end.finished, end.faults) == (False, ())
     assert run_canonically(residual(lanes=1, parts=2)).finished, "with no second lap nobody notices"
+
+
+# the order of the loads
+
+
+def two_roles(tiles: int, *, first_only: bool = False) -> Program:
+    """The main load arrives for each tile, or for the first; the epilogue load waits as often."""
+    p = Protocol("order")
+    storage = p.mbarriers("load_order", 1, count=1)
+    handovers = min(tiles, 1) if first_only else tiles
+
+    @p.role("main_load")
+    def main_load(w: Warp) -> None:
+        order = LoadOrderBarrier(storage)
+        with w.elect_one():
+            for _ in range(handovers):
+                order.arrive_and_step()
+
+    @p.role("epilogue_load")
+    def epilogue_load(w: Warp) -> None:
+        order = LoadOrderBarrier(storage)
+        for _ in range(handovers):
+            order.wait_and_step()
+
+    return p.flatten()
+
+
+def drive(program: Program, schedule: str) -> Any:
+    """The machine's state after one step of ``m`` (main load) or ``e`` (epilogue load) for each letter."""
+    state = initial_state(program)
+    for agent in [0, 0, 0, 1, 0, 1, *("me".index(letter) for letter in schedule)]:  # the prologue first
+        state = step(program, state, agent).state
+    return state
+
+
+def test_two_arrivals_before_one_wait_are_both_missed() -> None:
+    program = two_roles(2)
+    state = drive(program, "mm")
+    assert state.barriers[0].done == 2
+    for _ in range(3):  # it tests again and again
+        tested = step(program, state, 1)
+        assert (tested.blocked, tested.state is state) == (0, True)
+    assert finished(program, state, 0), "nobody is left to arrive"
+    found = explain(program, state)
+    assert found is not None
+    blocked = found.blocked[0]
+    assert (blocked.agent, blocked.barrier, blocked.parity) == ("epilogue_load", "load_order[0]", 0)
+    assert (blocked.phase_wanted, blocked.phase_now, blocked.arrivals_missing) == (2, 2, 1)
+
+
+@pytest.mark.parametrize("schedule", ["meme", "emeeme"])
+def test_a_wait_that_is_tested_between_them_sees_each(schedule: str) -> None:
+    program = two_roles(2)
+    state = drive(program, schedule)
+    assert all(finished(program, state, agent) for agent in range(2))
+
+
+def test_for_each_tile_some_schedule_hangs_and_for_the_first_tile_only_none_does(every_end: Any) -> None:
+    assert every_end(two_roles(1)) == {"finished"}
+    for tiles in range(2, 7):
+        assert every_end(two_roles(tiles)) == {"finished", "stuck"}, tiles
+        assert every_end(two_roles(tiles, first_only=True)) == {"finished"}, tiles
+
+
+def conv2d(tiles: int, *, first_only: bool) -> Program:
+    """The same under CLC: the scheduler holds the main load back, but only two tiles away from the epilogue load."""
+    p = Protocol("conv2d")
+    clc = ClcPipelineStorage(p, 2)
+    order_storage = p.mbarriers("load_order", 1)
+
+    @p.init
+    def init() -> None:
+        clc.init_barriers(compute_clc_barrier_counts(mma_threads=0, epilogue_threads=0, epilogue_load_threads=32))
+        LoadOrderBarrier(order_storage).init()
+
+    @p.role("main_load")
+    def main_load(w: Warp) -> None:
+        scheduler = TileScheduler(w, clc, tiles)
+        order = LoadOrderBarrier(order_storage)
+        for current in scheduler.work_iterator():
+            scheduler.throttle_signal(w.cta == 0)
+            if current.index == 0 or not first_only:
+                with w.elect_one():
+                    order.arrive_and_step()
+
+    @p.role("epilogue_load")
+    def epilogue_load(w: Warp) -> None:
+        order = LoadOrderBarrier(order_storage)
+        for current in TileScheduler(w, clc, tiles).work_iterator():
+            if current.index == 0 or not first_only:
+                order.wait_and_step()
+
+    @p.role("scheduler")
+    def scheduler(w: Warp) -> None:
+        work = TileScheduler(w, clc, tiles).scheduler_iterator()
+        for _ in work:
+            work.signal_and_advance()
+        work.drain()
+
+    return p.flatten()
+
+
+def test_the_scheduler_of_the_tiles_does_not_prevent_it(every_end: Any) -> None:
+    assert every_end(conv2d(1, first_only=False)) == {"finished"}
+    assert every_end(conv2d(3, first_only=False)) == {"finished", "stuck"}
+    assert every_end(conv2d(3, first_only=True)) == {"finished"}

@@ -108,36 +108,31 @@ def test_every_group_of_tiles_arrives_in_order(stages: int, group: int, outcomes
 # trap 1: which wait belongs to which try
 
 
-def load_by_page(pipe: Pipe, items: int, fill: Use) -> None:
-    for i in range(items):
-        ready = pipe.try_acquire_producer()
-        pipe.wait_producer_if_needed(ready)  # as the page has it
-        fill(pipe.producer_stage(), pipe.producer_mbar(pipe.producer_stage()), i)
-        pipe.pipeline.producer_step()
+def load_with_tries(wait: Callable[[Pipe, TryResult], None]) -> Loop:
+    def load(pipe: Pipe, items: int, fill: Use) -> None:
+        for i in range(items):
+            wait(pipe, pipe.try_acquire_producer())
+            fill(pipe.producer_stage(), pipe.producer_mbar(pipe.producer_stage()), i)
+            pipe.pipeline.producer_step()
+
+    return load
 
 
-def load_by_code(pipe: Pipe, items: int, fill: Use) -> None:
-    for i in range(items):
-        ready = pipe.try_acquire_producer()
-        pipe.wait_consumer_if_needed(ready)
-        fill(pipe.producer_stage(), pipe.producer_mbar(pipe.producer_stage()), i)
-        pipe.pipeline.producer_step()
+def mma_with_tries(wait: Callable[[Pipe, TryResult], None]) -> Loop:
+    def mma(pipe: Pipe, items: int, multiply: Use) -> None:
+        for i in range(items):
+            wait(pipe, pipe.try_acquire_consumer())
+            multiply(pipe.consumer_stage(), pipe.consumer_mbar(pipe.consumer_stage()), i)
+            pipe.pipeline.consumer_step()
+
+    return mma
 
 
-def mma_by_page(pipe: Pipe, items: int, multiply: Use) -> None:
-    for i in range(items):
-        ready = pipe.try_acquire_consumer()
-        pipe.wait_consumer_if_needed(ready)  # as the page has it
-        multiply(pipe.consumer_stage(), pipe.consumer_mbar(pipe.consumer_stage()), i)
-        pipe.pipeline.consumer_step()
-
-
-def mma_by_code(pipe: Pipe, items: int, multiply: Use) -> None:
-    for i in range(items):
-        ready = pipe.try_acquire_consumer()
-        pipe.wait_producer_if_needed(ready)
-        multiply(pipe.consumer_stage(), pipe.consumer_mbar(pipe.consumer_stage()), i)
-        pipe.pipeline.consumer_step()
+load_by_page, load_by_code = (
+    load_with_tries(Pipe.wait_producer_if_needed),
+    load_with_tries(Pipe.wait_consumer_if_needed),
+)
+mma_by_page, mma_by_code = mma_with_tries(Pipe.wait_consumer_if_needed), mma_with_tries(Pipe.wait_producer_if_needed)
 
 
 def test_each_try_with_the_wait_of_its_own_side_is_right(outcomes: Any) -> None:
@@ -204,46 +199,38 @@ def test_releasing_input_tiles_does_not_free_them(stages: int) -> None:
 # looking ahead
 
 
-def load_ahead(pipe: Pipe, items: int, fill: Use) -> None:
-    producer = pipe.producer()
-    ready: TryResult | bool = True
-    if items > 0:
-        ready = producer.try_acquire()
-    for k in range(items):
-        with producer.acquire_if_needed(ready) as tiles:
-            fill(tiles.stage(), tiles.barrier(), k)
-        ready = True
-        if k + 1 < items:
-            ready = producer.try_acquire()
-    producer.drain()
+def ahead(side: str, again: str = "after the step") -> Loop:
+    """The loop of one side that tries its next stage ``again``: after the step, inside the stage, or never."""
 
+    def loop(pipe: Pipe, items: int, use: Use) -> None:
+        view: Any = getattr(pipe, side)()
+        ready: TryResult | bool = view.try_acquire() if items else True
+        for k in range(items):
+            with view.acquire_if_needed(ready) as tiles:
+                use(tiles.stage(), tiles.barrier() if side == "producer" else tiles.mbar(), k)
+                if again == "inside the stage":
+                    ready = view.try_acquire()
+            if again == "after the step":
+                ready = view.try_acquire() if k + 1 < items else True
+        if side == "producer" and again == "after the step":
+            view.drain()
 
-def mma_ahead(pipe: Pipe, items: int, multiply: Use) -> None:
-    consumer = pipe.consumer()
-    ready: TryResult | bool = True
-    if items > 0:
-        ready = consumer.try_acquire()
-    for k in range(items):
-        with consumer.acquire_if_needed(ready) as tiles:
-            multiply(tiles.stage(), tiles.mbar(), k)
-        ready = True
-        if k + 1 < items:
-            ready = consumer.try_acquire()
+    return loop
 
 
 @pytest.mark.parametrize("stages", [1, 2, 3])
 @pytest.mark.parametrize("items", [0, 1, 2, 3, 4, 7, 10])
 def test_the_lookahead_of_the_kernels_is_the_blocking_loop(stages: int, items: int, outcomes: Any) -> None:
-    ahead, blocking = gemm(stages, items, load_ahead, mma_ahead), gemm(stages, items)
-    assert outcomes(ahead, schedules=12) == {"finished"}
-    assert (timed(ahead).outcome, timed(ahead).faults) == (Ending.FINISHED, ())
+    trying, blocking = gemm(stages, items, ahead("producer"), ahead("consumer")), gemm(stages, items)
+    assert outcomes(trying, schedules=12) == {"finished"}
+    assert (timed(trying).outcome, timed(trying).faults) == (Ending.FINISHED, ())
     for agent in (LOAD, MMA):
-        tries = asked(ahead, agent)
+        tries = asked(trying, agent)
         assert len(tries) == items
         assert all(tried == waited for tried, waited in tries), "each answer is used for what it was asked for"
         waits = [op[1:3] for op in blocking.code[agent] if op[0] == Op.WAIT]
         assert [waited for _, waited in tries] == waits[:items], "and it is what the blocking loop waits for"
-    assert run_canonically(ahead).state.barriers == run_canonically(blocking).state.barriers
+    assert run_canonically(trying).state.barriers == run_canonically(blocking).state.barriers
 
 
 def asked(program: Program, agent: int) -> list[tuple[tuple[int, ...], tuple[int, ...]]]:
@@ -259,36 +246,9 @@ def asked(program: Program, agent: int) -> list[tuple[tuple[int, ...], tuple[int
     return pairs
 
 
-def load_ahead_too_early(pipe: Pipe, items: int, fill: Use) -> None:
-    """The try stands inside the stage, before its step: it asks for the stage that is held."""
-    producer = pipe.producer()
-    ready: TryResult | bool = producer.try_acquire()
-    for k in range(items):
-        with producer.acquire_if_needed(ready) as tiles:
-            fill(tiles.stage(), tiles.barrier(), k)
-            ready = producer.try_acquire()
-
-
-def mma_ahead_too_early(pipe: Pipe, items: int, multiply: Use) -> None:
-    consumer = pipe.consumer()
-    ready: TryResult | bool = consumer.try_acquire()
-    for k in range(items):
-        with consumer.acquire_if_needed(ready) as tiles:
-            multiply(tiles.stage(), tiles.mbar(), k)
-            ready = consumer.try_acquire()
-
-
-def load_with_one_try(pipe: Pipe, items: int, fill: Use) -> None:
-    producer = pipe.producer()
-    ready = producer.try_acquire()
-    for k in range(items):
-        with producer.acquire_if_needed(ready) as tiles:
-            fill(tiles.stage(), tiles.barrier(), k)
-
-
-@pytest.mark.parametrize("load", [load_ahead_too_early, load_with_one_try])
-def test_a_stale_answer_lets_the_load_warp_overwrite(load: Loop, outcomes: Any) -> None:
-    program = gemm(2, 5, load)
+@pytest.mark.parametrize("again", ["inside the stage", "never"])
+def test_a_stale_answer_lets_the_load_warp_overwrite(again: str, outcomes: Any) -> None:
+    program = gemm(2, 5, ahead("producer", again))
     tries = asked(program, LOAD)
     assert tries[0] == ((2, 1), (2, 1))
     assert all(tried != waited for tried, waited in tries[1::2]), "recorded: what it asked for, and what it is used for"
@@ -297,21 +257,9 @@ def test_a_stale_answer_lets_the_load_warp_overwrite(load: Loop, outcomes: Any) 
 
 
 def test_a_stale_answer_lets_the_mma_warp_read_too_soon(outcomes: Any) -> None:
-    program = gemm(2, 5, mma=mma_ahead_too_early)
+    program = gemm(2, 5, mma=ahead("consumer", "inside the stage"))
     assert all(tried != waited for tried, waited in asked(program, MMA)[1:])
     assert outcomes(program, schedules=100) & {"UNINITIALISED_READ", "RACE", "WRONG_ITEM"}
-
-
-def test_an_answer_remembers_what_it_was_asked() -> None:
-    kept: list[TryResult] = []
-
-    def load(pipe: Pipe, items: int, fill: Use) -> None:
-        kept.append(pipe.producer().try_acquire())
-        pipe.producer().acquire_stage().release()
-        kept.append(pipe.producer().try_acquire())
-
-    gemm(2, 0, load)
-    assert [(answer.barrier, answer.parity) for answer in kept[:2]] == [(2, 1), (3, 1)]
 
 
 # what expect_bytes hides

@@ -21,15 +21,11 @@ MOST_MBARS = 64  #: one warp initialises them, one a lane, in at most two rounds
 
 @dataclass(frozen=True)
 class FA4MBarLayout:
-    """Where each barrier lies and how many arrivals complete it. Defaults are upstream's, order barriers included.
-
-    Upstream's kernel is built without order barriers: :meth:`of` leaves them out.
-    """
+    """Where each barrier lies and how many arrivals complete it. Upstream's kernel is built without order barriers."""
 
     num_qk_stages: int = 1
     num_pv_stages: int = 1
     num_kv_stages: int = 2
-    use_order_barriers: bool = True
     use_fused_kv: bool = False
     pair_cta: bool = False
     num_qo: int = 2
@@ -45,13 +41,12 @@ class FA4MBarLayout:
             )
 
     @classmethod
-    def of(cls, config: FA4Config, *, use_order_barriers: bool = False) -> FA4MBarLayout:
+    def of(cls, config: FA4Config) -> FA4MBarLayout:
         """The barriers of a configuration."""
         return cls(
             num_qk_stages=config.num_qk_stages,
             num_pv_stages=config.num_pv_stages,
             num_kv_stages=config.num_kv_stages,
-            use_order_barriers=use_order_barriers,
             use_fused_kv=config.use_fused_kv,
             pair_cta=config.pair_cta,
             num_qo=config.num_qo,
@@ -63,7 +58,7 @@ class FA4MBarLayout:
         k, v = ("KV", 0) if self.use_fused_kv else ("K", self.num_kv_stages)
         return (
             ("S0_cons", pv), ("S1_cons", pv), ("C0_prod", 1), ("C0_cons", 1), ("C1_prod", 1), ("C1_cons", 1),
-            ("order", 2 if self.use_order_barriers else 0), ("S0_prod", 1), ("S1_prod", 1),
+            ("S0_prod", 1), ("S1_prod", 1),
             ("Q1Sync", self.num_qk_stages if self.num_qo == 2 else 0),
             (f"{k}_prod", pairs), (f"{k}_cons", pairs), ("V_prod", v), ("V_cons", v), ("O_prod", 2),
         )  # fmt: skip
@@ -111,11 +106,6 @@ class FA4MiscMBars:
         for name, count in layout.groups():
             name_mbars(self._mbars[first : first + count], name)
             first += count
-
-    @staticmethod
-    def num_mbars(layout: FA4MBarLayout) -> int:
-        """How many mbarriers it needs."""
-        return layout.size
 
     def init(self) -> None:
         """Initialise every barrier with its count. One thread; upstream spreads it over the lanes of warp 0."""
@@ -172,17 +162,16 @@ class FA4MiscMBars:
 
     # single barriers
 
-    def pipeline_order_wait(self, wg_idx: int) -> SharedMemBarrier:
-        """Where softmax ``wg_idx`` waits for its turn."""
-        return self._order(_group(wg_idx))
-
-    def pipeline_order_arrive(self, wg_idx: int) -> SharedMemBarrier:
-        """Where softmax ``wg_idx`` gives the other its turn."""
-        return self._order(1 - _group(wg_idx))
-
     def q1_wait_mbar(self) -> SharedMemBarrier:
         """The first barrier of the second Q tile, which a kernel of one Q tile has not."""
-        return self._one_of("Q1Sync", 0, "num_qo 2")
+        if self.layout.num_qo != 2:
+            raise ProtocolError(
+                "these FA4MiscMBars have no Q1Sync barriers",
+                place=author_line(),
+                cause="if they are omitted, their address is that of the group after them",
+                correction="ask for a layout with num_qo 2",
+            )
+        return self._at("Q1Sync")
 
     def get_k_mbars(self) -> SharedMemBarrier:
         """The first barrier of the ring of K, or of the fused ring."""
@@ -199,19 +188,6 @@ class FA4MiscMBars:
 
     def _c(self, wg: int, *, is_producer: bool) -> RolePipeline:
         return RolePipeline(self._at("C0_prod", 2 * wg), self._at("C0_cons", 2 * wg), 1, is_producer=is_producer)
-
-    def _order(self, index: int) -> SharedMemBarrier:
-        return self._one_of("order", index, "use_order_barriers")
-
-    def _one_of(self, group: str, index: int, needs: str) -> SharedMemBarrier:
-        if not dict(self.layout.groups())[group]:
-            raise ProtocolError(
-                f"these FA4MiscMBars have no {group} barriers",
-                place=author_line(),
-                cause="if they are omitted, their address is that of the group after them",
-                correction=f"ask for a layout with {needs}",
-            )
-        return self._at(group, index)
 
     def _at(self, group: str, index: int = 0) -> SharedMemBarrier:
         return self._mbars[self.layout.offset(group) + index]

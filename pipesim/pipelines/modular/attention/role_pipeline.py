@@ -1,4 +1,4 @@
-"""``RolePipeline`` and ``MBarPipeline`` (upstream ``nn/attention/gpu/nvidia/sm100/attention_utils.mojo``).
+"""``RolePipeline`` (upstream ``nn/attention/gpu/nvidia/sm100/attention_utils.mojo``).
 
 The hand-overs of flash attention between MMA, softmax and correction: each side of one has an object of its own.
 """
@@ -7,12 +7,16 @@ from __future__ import annotations
 
 from pipesim.errors import ProtocolError
 from pipesim.lang.author_line import author_line
-from pipesim.lang.predicate import elect
 from pipesim.lang.shared_mem_barrier import SharedMemBarrier
-from pipesim.lang.tcgen05 import elect_mma_arrive
 from pipesim.pipelines.common.pipeline_state import PipelineState
-from pipesim.pipelines.common.pipeline_struct import pipeline_struct
-from pipesim.pipelines.common.register_value import MBarType, RegisterValue, mbars_at, name_mbars, require_within
+from pipesim.pipelines.common.register_value import (
+    MBarType,
+    RegisterValue,
+    mbars_at,
+    name_mbars,
+    pipeline_struct,
+    require_within,
+)
 
 
 @pipeline_struct
@@ -82,13 +86,6 @@ class RolePipeline(RegisterValue):
         self.producer_mbar().arrive()
         self.state.step()
 
-    def commit_mma(self, e: int | None = None) -> None:
-        """One arrival on the producer barrier when the MMAs issued before are finished. **No step**: call :meth:`step`.
-
-        ``e``: the mask of the lane that commits, ``elect()`` unless given.
-        """
-        elect_mma_arrive(self.producer_mbar(), elect() if e is None else e)
-
     # the consumer's side
 
     def wait(self) -> None:
@@ -110,38 +107,3 @@ class RolePipeline(RegisterValue):
         """Advance to the next stage. No arrive, no wait."""
         self._mine()
         self.state.step()
-
-
-@pipeline_struct
-class MBarPipeline(RegisterValue):
-    """The barriers of a ring and a state at (0, 0, 0): producers 0 .. S-1, then consumers. It has no waits of its own.
-
-    Upstream's comment says pairs of {producer, consumer}; its code does not. The sides are two
-    ``RolePipeline(mbar[0], mbar[S], S)`` over the same barriers.
-    """
-
-    def __init__(self, mbar: MBarType, number_of_stages: int, *, name: str = "") -> None:
-        super().__init__()
-        if number_of_stages < 1:
-            raise ProtocolError(
-                f"a pipeline of {number_of_stages} stages", place=author_line(), correction="use at least 1"
-            )
-        mbars = mbars_at(mbar, self.num_mbars(number_of_stages), f"a pipeline of {number_of_stages} stages")
-        self.num_stages = number_of_stages
-        self.mbar = mbars[0]
-        self._producers, self._consumers = mbars[:number_of_stages], mbars[number_of_stages:]
-        name_mbars(self._producers, f"{name}.full" if name else "full")
-        name_mbars(self._consumers, f"{name}.empty" if name else "empty", self.mbar)
-        self.state = PipelineState(number_of_stages)
-
-    def init(self, num_producer: int = 1, num_consumer: int = 1) -> None:
-        """Initialise every producer barrier, then every consumer barrier, with its count. One thread."""
-        for mbar in self._producers:
-            mbar.init(num_producer)
-        for mbar in self._consumers:
-            mbar.init(num_consumer)
-
-    @staticmethod
-    def num_mbars(number_of_stages: int) -> int:
-        """How many mbarriers it needs: two a stage."""
-        return 2 * number_of_stages

@@ -8,10 +8,15 @@ from __future__ import annotations
 from pipesim.errors import ProtocolError
 from pipesim.lang.author_line import author_line
 from pipesim.lang.shared_mem_barrier import SharedMemBarrier
-from pipesim.lang.tcgen05 import elect_mma_arrive
 from pipesim.pipelines.common.pipeline_state import PipelineState
-from pipesim.pipelines.common.pipeline_struct import pipeline_struct
-from pipesim.pipelines.common.register_value import MBarType, RegisterValue, mbars_at, name_mbars, require_within
+from pipesim.pipelines.common.register_value import (
+    MBarType,
+    RegisterValue,
+    mbars_at,
+    name_mbars,
+    pipeline_struct,
+    require_within,
+)
 
 
 @pipeline_struct
@@ -75,7 +80,7 @@ class StagedPipeline(RegisterValue):
         self._mine()
         return self._consumers[self._at(qk_stage, self.state.index() if idx is None else idx)]
 
-    # waits and releases
+    # waits
 
     def producer_acquire(self, qk_stage: int | None = None) -> None:
         """Called by the producer: wait until a slice, the last unless named, of the current slot is free. No step."""
@@ -84,24 +89,6 @@ class StagedPipeline(RegisterValue):
     def consumer_wait(self, qk_stage: int | None = None) -> None:
         """Called by the consumer: wait until a slice, the last unless named, of the slot is filled. No step."""
         self.producer_mbar(self._or_last(qk_stage)).wait(self.state.phase())
-
-    def consumer_release(self, e: int, qk_stage: int | None = None) -> None:
-        """Free a slice when the MMAs issued before are finished; **step only if it is the last slice**.
-
-        ``e``: the mask of the lane that commits (``elect()``); where it is 0 no agent commits, and the step is made.
-        Upstream's ``consumer_release[qk_stage](e)``; the slice is the last unless named.
-        """
-        chosen = self._or_last(qk_stage)
-        elect_mma_arrive(self.consumer_mbar(chosen), e)
-        if chosen == self.num_qk_stages - 1:
-            self.state.step()
-
-    def consumer_release_at(self, idx: int, e: int) -> None:
-        """Free the last slice of slot ``idx`` and never step: how V is released late while K of a later slot is held.
-
-        With more than one slice the others stay taken.
-        """
-        elect_mma_arrive(self.consumer_mbar(self.num_qk_stages - 1, idx), e)
 
     def _or_last(self, qk_stage: int | None) -> int:
         return self.num_qk_stages - 1 if qk_stage is None else qk_stage

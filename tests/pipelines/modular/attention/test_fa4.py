@@ -1,4 +1,4 @@
-"""``FA4Config`` and ``FA4MiscMBars``: upstream's configurations, its table of barriers, and one loop over them."""
+"""``FA4Config`` and ``FA4MiscMBars``: upstream's table of barriers, the pipelines over them, and their hand-overs."""
 
 from __future__ import annotations
 
@@ -7,60 +7,17 @@ from typing import Any
 
 import pytest
 
-from pipesim import pipelines
-from pipesim.errors import ConfigurationError, ParameterError, PipesimError, ProtocolError
+from pipesim.errors import ParameterError, ProtocolError
 from pipesim.lang.predicate import elect
 from pipesim.lang.protocol import Protocol
+from pipesim.lang.tcgen05 import elect_mma_arrive
 from pipesim.lang.warp import Warp
 from pipesim.model.ending import Ending
 from pipesim.model.ops import Engine, Op, Operation
 from pipesim.model.program import Program
-from pipesim.pipelines import BF16, FP8, FA4Config, FA4MBarLayout, FA4MiscMBars, RolePipeline
+from pipesim.pipelines import BF16, FA4Config, FA4MBarLayout, FA4MiscMBars, RolePipeline
 from pipesim.timed.engine import simulate
 from pipesim.timed.profile import load_profile
-
-# depth, arguments → BN, fused, kv, qk: what upstream's formula gives on a B200
-UPSTREAM: list[tuple[int, dict[str, Any], tuple[int, bool, int, int]]] = [
-    (64, {}, (192, False, 4, 1)),
-    (128, {}, (128, True, 5, 1)),
-    (128, {"pair_cta": True}, (128, False, 5, 2)),
-    (128, {"num_qo": 1}, (128, False, 3, 2)),
-    (128, {"dtype": FP8}, (128, False, 6, 2)),
-]
-
-
-@pytest.mark.parametrize(("depth", "arguments", "expected"), UPSTREAM)
-def test_upstream_s_configurations(depth: int, arguments: dict[str, Any], expected: tuple[int, bool, int, int]) -> None:
-    config = FA4Config.for_b200(depth, **arguments)
-    assert (config.BN, config.use_fused_kv, config.num_kv_stages, config.num_qk_stages) == expected
-    assert (config.depth, config.padded_depth, config.num_pv_stages) == (depth, depth, 2)
-    assert (config.dtype, config.num_qo) == (arguments.get("dtype", BF16), arguments.get("num_qo", 2))
-
-
-def test_what_follows_from_a_configuration() -> None:
-    pair = FA4Config.for_b200(128, pair_cta=True)
-    assert (pair.cta_group(), pair.k_rows_per_cta(), pair.v_cols_per_cta(), pair.BK0, pair.BK1) == (2, 64, 64, 64, 128)
-    single = FA4Config.for_b200(80)
-    assert (single.padded_depth, single.BN, single.cta_group()) == (128, 128, 1)
-    assert (single.k_rows_per_cta(), single.v_cols_per_cta(), single.BK0) == (128, 128, 128)
-    assert FA4Config.for_b200(64).BK0 == 64
-
-
-@pytest.mark.parametrize(
-    ("depth", "arguments", "kind", "said"),
-    [
-        (256, {}, ConfigurationError, "leave 0 keys a tile"),
-        (32, {}, ConfigurationError, "depth 32"),
-        (64, {"pair_cta": True}, ConfigurationError, "65 to 128"),
-        (192, {"pair_cta": True}, ConfigurationError, "65 to 128"),
-        (128, {"pair_cta": True, "num_qo": 1}, ConfigurationError, "two Q tiles"),
-        (128, {"num_qo": 3}, ParameterError, "num_qo 1 or 2"),
-    ],
-)
-def test_what_the_chip_does_not_take(depth: int, arguments: dict[str, Any], kind: type, said: str) -> None:
-    with pytest.raises(PipesimError, match=said) as caught:
-        FA4Config.for_b200(depth, **arguments)
-    assert type(caught.value) is kind
 
 
 @pytest.mark.parametrize(
@@ -83,9 +40,10 @@ def test_a_configuration_by_hand_must_make_sense(wrong: dict[str, Any], said: st
 # the table of barriers
 
 LAYOUTS = [
-    FA4MBarLayout.of(FA4Config.for_b200(depth, **arguments), use_order_barriers=order)
-    for depth, arguments, _ in UPSTREAM
-    for order in (False, True)
+    FA4MBarLayout.of(FA4Config(BF16, 64, 192, 4)),
+    FA4MBarLayout.of(FA4Config(BF16, 128, 128, 5, use_fused_kv=True)),
+    FA4MBarLayout.of(FA4Config(BF16, 128, 128, 5, 2, pair_cta=True)),
+    FA4MBarLayout.of(FA4Config(BF16, 128, 128, 3, 2, num_qo=1)),
 ]
 
 
@@ -98,7 +56,6 @@ def test_layout_and_counts_are_those_of_upstream_s_table(layout: FA4MBarLayout) 
         *(("S0_cons", q, (128 if q else 256) * pair) for q in range(pv)),
         *(("S1_cons", q, (128 if q else 256) * pair) for q in range(pv)),
         ("C0_prod", 0, 128), ("C0_cons", 0, 128), ("C1_prod", 0, 128), ("C1_cons", 0, 128),
-        *(("order", i, 128) for i in range(2 * layout.use_order_barriers)),
         ("S0_prod", 0, 1), ("S1_prod", 0, 1),
         *(("Q1Sync", q, 1) for q in range(qk if layout.num_qo == 2 else 0)),
         *((f"{k}_prod", i, 1) for i in range(qk * kv)), *((f"{k}_cons", i, 1) for i in range(qk * kv)),
@@ -106,7 +63,7 @@ def test_layout_and_counts_are_those_of_upstream_s_table(layout: FA4MBarLayout) 
         ("O_prod", 0, 1), ("O_prod", 1, 1),
     ]  # fmt: skip
     p = Protocol("fa4")
-    storage = p.mbarriers("fa4", FA4MiscMBars.num_mbars(layout))
+    storage = p.mbarriers("fa4", layout.size)
     p.init(lambda: FA4MiscMBars(storage, layout).init())
     p.role("r")(lambda _: None)
     program = p.flatten()
@@ -118,16 +75,10 @@ def test_layout_and_counts_are_those_of_upstream_s_table(layout: FA4MBarLayout) 
         assert layout.offset(name) + i == table.index(next(row for row in table if row[:2] == (name, i)))
 
 
-def test_sizes_of_upstream_s_configurations() -> None:
-    sizes = [FA4MBarLayout.of(FA4Config.for_b200(depth, **arguments)).size for depth, arguments, _ in UPSTREAM]
-    assert sizes == [29, 23, 44, 30, 50]
-    assert FA4MBarLayout() == FA4MBarLayout(1, 1, 2, use_order_barriers=True), "upstream's defaults have order barriers"
-
-
 def test_a_layout_that_is_too_large_or_empty_is_an_error() -> None:
-    assert FA4MBarLayout(num_kv_stages=12, num_pv_stages=2, num_qo=1).size == 62
-    with pytest.raises(ParameterError, match="66 mbarriers") as caught:
-        FA4MBarLayout(num_kv_stages=13, num_pv_stages=2, num_qo=1)
+    assert FA4MBarLayout(num_kv_stages=12, num_pv_stages=2, num_qo=1).size == 60
+    with pytest.raises(ParameterError, match="68 mbarriers") as caught:
+        FA4MBarLayout(num_kv_stages=14, num_pv_stages=2, num_qo=1)
     assert "two for each lane" in caught.value.cause
     with pytest.raises(ParameterError, match="at least 1"):
         FA4MBarLayout(num_pv_stages=0)
@@ -136,7 +87,7 @@ def test_a_layout_that_is_too_large_or_empty_is_an_error() -> None:
 
 
 SPLIT = FA4MBarLayout(num_qk_stages=2, num_pv_stages=2, num_kv_stages=2)
-FUSED = FA4MBarLayout(num_pv_stages=2, num_kv_stages=3, use_order_barriers=False, use_fused_kv=True, num_qo=1)
+FUSED = FA4MBarLayout(num_pv_stages=2, num_kv_stages=3, use_fused_kv=True, num_qo=1)
 
 
 def at(layout: FA4MBarLayout, group: str, index: int = 0) -> int:
@@ -149,17 +100,6 @@ def recorded(layout: FA4MBarLayout, body: Callable[[FA4MiscMBars], Any]) -> list
     mbars = FA4MiscMBars(storage, layout)
     p.role("r")(lambda _: body(mbars))
     return list(p.flatten().code[0][layout.size + 2 :])
-
-
-def test_the_api_surface_is_complete() -> None:
-    members = (
-        "num_mbars init producer_s0 producer_s1 consumer_s consumer_c0 consumer_c1 producer_c pipeline_order_wait "
-        "pipeline_order_arrive q1_wait_mbar get_k_mbars get_v_mbars combined_p_o_consumer consumer_o producer_o0 "
-        "producer_o1"
-    )
-    assert set(pipelines.__all__) >= {"FA4Config", "FA4MBarLayout", "FA4MiscMBars"}
-    for member in members.split():
-        assert getattr(FA4MiscMBars, member).__doc__, f"{member} says what it does"
 
 
 # producer or consumer, stages, consumer sub-stages, then the first barrier of each side: its group, its index in it
@@ -211,9 +151,6 @@ def test_o_is_given_back_on_slot_0_of_each_group_s_s_cons() -> None:
 
 def test_single_barriers_and_rings() -> None:
     def split(mbars: FA4MiscMBars) -> None:
-        order = at(SPLIT, "order")
-        assert [mbars.pipeline_order_wait(wg).index - order for wg in (0, 1)] == [0, 1]
-        assert [mbars.pipeline_order_arrive(wg).index - order for wg in (0, 1)] == [1, 0]
         assert mbars.q1_wait_mbar().index == at(SPLIT, "Q1Sync")
         assert mbars.get_k_mbars().index == at(SPLIT, "K_prod")
         assert mbars.get_v_mbars().index == at(SPLIT, "V_prod")
@@ -225,25 +162,9 @@ def test_single_barriers_and_rings() -> None:
     recorded(FUSED, fused)
 
 
-@pytest.mark.parametrize(
-    ("call", "said"),
-    [
-        (lambda m: m.pipeline_order_wait(0), "no order barriers"),
-        (lambda m: m.pipeline_order_arrive(1), "no order barriers"),
-        (lambda m: m.q1_wait_mbar(), "no Q1Sync barriers"),
-        (lambda m: m.consumer_s(2), "softmax warp group 2 of 2"),
-    ],
-)
-def test_barriers_that_a_layout_has_not_are_an_error(call: Callable[[FA4MiscMBars], Any], said: str) -> None:
-    with pytest.raises(ProtocolError, match=said):
-        recorded(FUSED, call)
-
-
-def test_too_few_barriers_are_an_error() -> None:
-    p = Protocol("few")
-    storage = p.mbarriers("fa4", SPLIT.size - 1)
-    with pytest.raises(ProtocolError, match=f"FA4MiscMBars needs {SPLIT.size} mbarriers; fa4 has {SPLIT.size - 1}"):
-        FA4MiscMBars(storage, SPLIT)
+def test_the_second_q_tile_s_barriers_are_not_those_of_a_kernel_of_one() -> None:
+    with pytest.raises(ProtocolError, match="no Q1Sync barriers"):
+        recorded(FUSED, lambda mbars: mbars.q1_wait_mbar())
 
 
 # S, P, C and O of one warp group
@@ -254,7 +175,7 @@ def one_group(*, dummy: bool = True, last_slice: bool = True, tiles: int = 4) ->
 
     ``dummy``: the correction arrives once before there is an O to rescale.
     """
-    layout = FA4MBarLayout(num_pv_stages=2, use_order_barriers=False)
+    layout = FA4MBarLayout(num_pv_stages=2)
     p = Protocol("one group")
     scores, output = p.tmem("scores", 1, 512), p.tmem("output", 1, 512)
     factor = p.smem("factor", 1, 512)
@@ -269,11 +190,11 @@ def one_group(*, dummy: bool = True, last_slice: bool = True, tiles: int = 4) ->
         with w.elect_one():
             for i in range(tiles):
                 w.mma(Engine.TCGEN05, writes=[(scores[0], i)])
-                s.commit_mma(elect())
+                elect_mma_arrive(s.producer_mbar(), elect())
                 for q in range(layout.num_pv_stages):
                     slices.acquire(q)
                 w.mma(Engine.TCGEN05, reads=[(scores[0], 100 + i)], writes=[(output[0], i)])
-                o.commit_mma(elect())
+                elect_mma_arrive(o.producer_mbar(), elect())
                 slices.step()
 
     @p.role("softmax", warps=4)
@@ -326,3 +247,69 @@ def test_half_of_its_arrivals_or_a_slice_too_few_hang(wrong: dict[str, bool], ou
     blocked = next(b for b in deadlock.blocked if b.agent == "mma")
     assert blocked.arrivals_missing == 128
     assert blocked.barrier == ("S0_cons[0]" if "dummy" in wrong else "S0_cons[1]")
+
+
+# S alone, with each way to forget a step or a slice
+
+
+def scores(*, stepped: bool = True, released: str = "in slices", phase: int = 1, tiles: int = 6) -> Program:
+    """The MMA commits a tile of scores, a softmax group gives it back as P in two slices.
+
+    ``released``: "in slices" as it must be, "stepping" if the softmax steps at each slice, "once" if it forgets one.
+    """
+    p = Protocol("scores")
+    tile = p.tmem("scores", 1, 512)
+    storage = p.mbarriers("S", 3)
+
+    @p.init
+    def init() -> None:
+        storage[0].init(1)
+        storage[1].init(128)
+        storage[2].init(128)
+
+    @p.role("mma")
+    def mma(w: Warp) -> None:
+        pipe = RolePipeline(storage[0], storage[1], 1, is_producer=bool(phase), consumer_sub_stages=2)
+        with w.elect_one():
+            for i in range(tiles):
+                for q in range(2):
+                    pipe.acquire(q)
+                w.mma(Engine.TCGEN05, writes=[(tile[0], i)])
+                elect_mma_arrive(pipe.producer_mbar(), elect())
+                if stepped:
+                    pipe.step()
+
+    @p.role("softmax", warps=4)
+    def softmax(w: Warp) -> None:
+        pipe = RolePipeline(storage[0], storage[1], 1, is_producer=False, consumer_sub_stages=2)
+        for i in range(tiles):
+            pipe.wait()
+            w.read(tile[0], i)
+            if released == "stepping":
+                pipe.release(0)
+            else:
+                pipe.release_no_step(0)
+            if released == "once":
+                pipe.step()
+            else:
+                pipe.release(1)
+
+    return p.flatten()
+
+
+@pytest.mark.parametrize(
+    ("wrong", "ends"),
+    [
+        ({}, {"finished"}),
+        ({"phase": 0}, {"stuck"}),  # a producer that is made as a consumer
+        ({"released": "once"}, {"stuck"}),  # a slice that is never released
+        # the producer asks for the phase before the first again: it overwrites, or waits indefinitely
+        ({"stepped": False}, {"stuck", "RACE", "WRONG_ITEM", "OVER_ARRIVAL"}),
+        # two steps of one stage toggle the phase twice: the next wait looks for the phase that has just completed
+        ({"released": "stepping"}, {"WRONG_ITEM", "RACE", "OVER_ARRIVAL"}),
+    ],
+)
+def test_scores_go_to_the_softmax_and_come_back_in_slices(wrong: Any, ends: set[str], outcomes: Any) -> None:
+    found = outcomes(scores(**wrong), schedules=60)
+    assert found
+    assert found <= ends

@@ -13,7 +13,7 @@ from pipesim.pipelines import (
     StandardTilePayload,
     TmemAllocation,
 )
-from pipesim.pipelines.common.pipeline_struct import MODULAR_PIPELINES
+from pipesim.pipelines.common.register_value import MODULAR_PIPELINES
 from pipesim.protocols.catalog import BUILT_IN
 
 
@@ -40,7 +40,7 @@ def test_a_struct_is_named_once_and_what_it_contains_is_not() -> None:
     def load(w: Warp) -> None:
         pipe = InputTilePipeline(tiles, StandardTilePayload(a, b), 2, 1)
         if w.index:
-            pipe.copy().producer()
+            pipe.producer()
         EpiLoadPipeline(epi, 2)
 
     @p.role("mma")

@@ -1,0 +1,194 @@
+"""Where a pipeline takes an array of mbarriers it takes a pointer into one: ``b[2]``, upstream's ``ptr + 2``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from pipesim import Protocol, Warp
+from pipesim.errors import ProtocolError
+from pipesim.model.ops import Op, Operation
+from pipesim.model.program import Program
+from pipesim.pipelines import (
+    ClcBarrierCounts,
+    ClcPipelineStorage,
+    LoadOrderBarrier,
+    OrderedSequenceBarrier,
+    ProducerConsumerPipeline,
+    RolePipeline,
+    StagedPipeline,
+    TileScheduler,
+)
+from pipesim.trace.sites import identifier, site_table
+from tests.pipelines.structs import STRUCTS, in_a_role, role_code
+
+AT = 2  #: where the pointer points
+POINTERS: list[Callable[[Any], Any]] = [lambda b: b[AT], lambda b: b.ptr() + AT, lambda b: b + AT, lambda b: b[1] + 1]
+
+
+def further_on(op: Operation) -> Operation:
+    """The same operation with its barrier AT further on."""
+    at = 2 if op[0] in (Op.COMMIT, Op.COMMIT_MULTICAST) else 1
+    return (*op[:at], op[at] + AT, *op[at + 1 :])
+
+
+@pytest.mark.parametrize("name", STRUCTS)
+def test_at_a_pointer_everything_is_that_much_further_on(name: str) -> None:
+    for call, (body, expected, _) in STRUCTS[name].calls.items():
+        assert role_code(in_a_role(body, name, spare=AT, at=POINTERS[0])) == [*map(further_on, expected)], call
+    body, expected, _ = next(call for call in STRUCTS[name].calls.values() if call[1])
+    for at in POINTERS[1:]:
+        assert role_code(in_a_role(body, name, spare=AT, at=at)) == [*map(further_on, expected)]
+
+
+@pytest.mark.parametrize("name", [name for name in STRUCTS if name not in ("RolePipeline", "LoadOrderBarrier")])
+def test_a_ring_past_the_end_of_the_array_is_an_error(name: str) -> None:
+    size = STRUCTS[name].size
+    with pytest.raises(ProtocolError) as caught:
+        in_a_role(lambda _: None, name, spare=AT - 1, at=POINTERS[0])
+    assert caught.value.fact.endswith(f"needs {size} mbarriers; b has {size - 1} from {AT} on")
+    assert caught.value.correction == f"ask for {size + AT} in protocol.mbarriers('b', ...)"
+
+
+def test_a_side_past_the_end_of_the_array_is_an_error() -> None:
+    with pytest.raises(ProtocolError, match="one side of a pipeline of 2 stages needs 4 mbarriers; b has 3 from 4 on"):
+        in_a_role(lambda _: None, "RolePipeline", spare=AT - 1, at=POINTERS[0])
+
+
+@pytest.mark.parametrize("name", [name for name in STRUCTS if name != "RolePipeline"])
+def test_what_is_no_barrier_is_an_error(name: str) -> None:
+    with pytest.raises(ProtocolError, match="was given an object of type list for its mbarriers"):
+        in_a_role(lambda _: None, name, at=lambda b: [b])
+
+
+def test_a_pointer_past_the_end_or_before_the_begin_is_an_error() -> None:
+    b = Protocol("ends").mbarriers("b", 4, count=1)
+    for wrong, said in ((lambda: b[3] + 1, "barrier 4 of b"), (lambda: b[1] + -2, "barrier -1 of b")):
+        with pytest.raises(ProtocolError, match=said):
+            wrong()
+    with pytest.raises(ProtocolError, match=r"is 0\.5 of type float"):
+        b.ptr() + 0.5  # type: ignore[operator]
+
+
+def test_a_pointer_into_another_cta_stays_there() -> None:
+    p = Protocol("far", cluster=2)
+    b = p.mbarriers("b", 4, count=1)
+
+    @p.role("r")
+    def r(_: Warp) -> None:
+        (b[1].mapa(1) + 2).arrive()
+        b[1].mapa(1)[1].arrive()
+
+    assert [op[1] for op in p.flatten().code[0] if op[0] == Op.ARRIVE] == [4 + 3, 4 + 2]
+
+
+def test_clc_lies_in_barriers_that_are_there() -> None:
+    p = Protocol("clc")
+    b = p.mbarriers("b", 2 + 2 + 4 + 2)
+    clc = ClcPipelineStorage(p, 2, full=b[1], empty=b[3], throttle=b + 5)
+    p.init(lambda: clc.init_barriers(ClcBarrierCounts(1, 2, 3, 4)))
+
+    @p.role("r")
+    def r(w: Warp) -> None:
+        assert [work.index for work in TileScheduler(w, clc, 2).work_iterator()] == [0, 1]
+
+    made = p.flatten()
+    assert {op[1]: op[2] for op in made.code[0] if op[0] == Op.INIT} == {
+        1: 1, 2: 1, 3: 2, 4: 2, 5: 3, 6: 3, 7: 4, 8: 4,
+    }  # fmt: skip
+    assert [f"{each.name}[{each.stage}]" for each in made.barriers] == [
+        "b[0]", "b[1].full[0]", "b[1].full[1]", "b[1].empty[0]", "b[1].empty[1]",
+        "b[5].full[0]", "b[5].full[1]", "b[5].empty[0]", "b[5].empty[1]", "b[9]",
+    ]  # fmt: skip
+    with pytest.raises(ProtocolError, match="the throttle of clc, of 2 stages, needs 4 mbarriers; b has 3 from 7 on"):
+        ClcPipelineStorage(p, 2, throttle=b[7])
+
+
+# names
+
+
+def names(*bodies: Callable[[Any], Any], size: int = 8, others: int = 0) -> list[str]:
+    """The names of the barriers of ``b``, and of a second array, as reports show them."""
+    p = Protocol("names")
+    b = p.mbarriers("b", size, count=1)
+    c = p.mbarriers("c", others, count=1) if others else None
+
+    @p.role("r")
+    def r(_: Warp) -> None:
+        for body in bodies:
+            body(b)
+        if c is not None:
+            ProducerConsumerPipeline(c, others // 2)
+
+    made = p.flatten()
+    return [made.barrier_name(number) for number in range(len(made.barriers))]
+
+
+def test_one_ring_in_an_array_has_its_own_names_and_several_are_named_by_where_they_begin() -> None:
+    assert names(lambda b: ProducerConsumerPipeline(b[2], 2)) == [
+        "b[0]", "b[1]", "full[0]", "full[1]", "empty[0]", "empty[1]", "b[6]", "b[7]",
+    ]  # fmt: skip
+    two = [lambda b: ProducerConsumerPipeline(b, 1), lambda b: ProducerConsumerPipeline(b[2], 2)]
+    assert names(*two, size=6, others=2) == [
+        "b[0].full[0]", "b[0].empty[0]", "b[2].full[0]", "b[2].full[1]", "b[2].empty[0]", "b[2].empty[1]",
+        "c.full[0]", "c.empty[0]",
+    ]  # fmt: skip
+
+
+def test_other_pipelines_name_their_barriers_too() -> None:
+    sides = [lambda b: RolePipeline(b[0], b[2], 2), lambda b: RolePipeline(b[4], b[6], 2, is_producer=False)]
+    assert names(*sides) == [
+        "b[0].full[0]", "b[0].full[1]", "b[0].empty[0]", "b[0].empty[1]",
+        "b[4].full[0]", "b[4].full[1]", "b[4].empty[0]", "b[4].empty[1]",
+    ]  # fmt: skip
+    sequences = [lambda b: OrderedSequenceBarrier(b, 1, 2, 0), lambda b: OrderedSequenceBarrier(b[2], 2, 2, 0)]
+    assert names(*sequences, size=6) == [
+        "b.group0[0]", "b.group1[0]", "b[2].group0[0]", "b[2].group1[0]", "b[2].group0[1]", "b[2].group1[1]",
+    ]  # fmt: skip
+    staged = [lambda b: StagedPipeline(b, 1, name="K"), lambda b: StagedPipeline(b[3], 1, name="V")]
+    assert names(*staged, lambda b: StagedPipeline(b[3], 1), size=5) == [
+        "K.full[0]", "K.empty[0]", "b[2]", "V.full[0]", "V.empty[0]",
+    ]  # fmt: skip
+    made = names(lambda b: LoadOrderBarrier(b[2], group="b"), size=3)
+    assert (len(set(made)), made[:2]) == (3, ["b[0]", "b[1]"]), "not confused with those of the array's name"
+
+
+def two_rings() -> Program:
+    p = Protocol("two")
+    b = p.mbarriers("b", 10)
+    tile = p.smem("tile", 5, 1024)
+
+    @p.init
+    def init() -> None:
+        ProducerConsumerPipeline(b, 2).init_mbars(32, 32)
+        ProducerConsumerPipeline(b[4], 3).init_mbars(32, 32)
+
+    @p.role("one")
+    def one(w: Warp) -> None:
+        first, second = ProducerConsumerPipeline(b, 2), ProducerConsumerPipeline(b.ptr() + 4, 3)
+        for i in range(5):
+            for at, pipe in (0, first), (2, second):
+                with pipe.produce() as stage:
+                    w.write(tile[at + stage.index()], i)
+                    stage.mbar().arrive()
+
+    @p.role("two")
+    def two(w: Warp) -> None:
+        first, second = ProducerConsumerPipeline(b, 2), ProducerConsumerPipeline(b[4], 3)
+        for i in range(5):
+            for at, pipe in (2, second), (0, first):
+                with pipe.consume() as stage:
+                    w.read(tile[at + stage.index()], i)
+
+    return p.flatten()
+
+
+def test_two_rings_in_one_array_go_their_own_ways_and_a_kernel_can_spell_their_names(run: Any) -> None:
+    for seed in range(20):
+        assert run(two_rings(), seed).outcome == "finished"
+    spelled = [site.name for site in site_table(two_rings()).sites]
+    assert "one_arrive_b_4_full" in spelled
+    assert all(name.isidentifier() for name in spelled)
+    assert [identifier(name) for name in ("full", "pipe.full", "b[4].full")] == ["full", "pipe_full", "b_4_full"]
