@@ -71,13 +71,7 @@ def test_recordings_that_are_held_out_are_not_read(mine: Path) -> None:
     assert len(choose_inputs([mine], split=False).files) == 2
 
 
-def test_the_stored_traces_are_split_without_being_asked() -> None:
-    split = read_split(trace_folder() / FILE)
-    inputs = choose_inputs([trace_folder() / "h200"])
-    assert inputs.left_out > 40
-    assert {split.of_trace(each.meta) for each in inputs.files} == {SplitPart.FIT}
-
-
+@pytest.mark.slow
 def test_of_many_recordings_some_of_each_kernel_are_fitted() -> None:
     """Of all configurations of the stored traces: with programs that are not large, of one CTA and of many."""
     inputs = choose_inputs([trace_folder() / "h200"], each=3)
@@ -102,6 +96,7 @@ def test_a_recording_counts_once(call: Call, mine: Path) -> None:
     assert "1 recording given twice, counted once" in " ".join(answer.out.split())
 
 
+@pytest.mark.slow
 def test_a_parquet_file_of_another_program_is_left_out(call: Call, mine: Path) -> None:
     pq.write_table(pa.table({"a": [1, 2]}), mine / "other.parquet")
     answer = call("calibrate", mine, "--values", "arrive.issue")
@@ -109,12 +104,6 @@ def test_a_parquet_file_of_another_program_is_left_out(call: Call, mine: Path) -
     assert "left out, a Parquet file that is not a trace" in " ".join(answer.err.split())
     assert "other.parquet" in answer.err
     assert call("calibrate", mine / "other.parquet").code != 0
-
-
-@pytest.mark.parametrize("text", ["", " ", ","])
-def test_no_value_is_not_all_values(call: Call, mine: Path, text: str) -> None:
-    answer = call("calibrate", mine, "--values", text)
-    assert (answer.code, "--values names no value" in answer.err) == (2, True)
 
 
 class EndedWorkers(FitWorkers):
@@ -177,12 +166,7 @@ def test_what_is_no_recording_is_an_error(call: Call, mine: Path, tmp_path: Path
     assert (answer.code, "no value work.isue" in " ".join(answer.error)) == (2, True)
 
 
-def test_a_device_needs_a_gpu_and_no_recordings(call: Call, mine: Path) -> None:
-    answer = call("calibrate", "--device")
-    assert (answer.code, "no usable GPU" in answer.err) == (3, True)
-    assert call("calibrate", mine, "--device").code == 2
-
-
+@pytest.mark.slow
 def test_captures_are_proposed(call: Call, mine: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     some = list(takewhile(lambda each: each[0].startswith("pipesim capture producer_consumer"), candidates()))
     assert len(some) > 10

@@ -69,22 +69,6 @@ def test_a_memory_reaches_the_request_of_every_kernel(
     assert Path(f"persistent_scheduler-a700-cs2-cw2-ki8-s4-tb16384-t6-w600-g1{end}.parquet").exists()
 
 
-@pytest.mark.parametrize(
-    ("words", "fact"),
-    [
-        ("--fault sabotage@3", "there is no fault 'sabotage'"),
-        ("--fault no_acquire", "'no_acquire' does not name an iteration"),
-        ("--fault no_acquire@64", "no_acquire@64 is after the last of 64 tiles"),
-        ("--fault no_acquire@9 --window 3..20", "a run with a fault is recorded completely"),
-        ("--window 64..70", "the window starts at iteration 64, after the last of 64 tiles"),
-    ],
-)
-def test_what_cannot_be_made_wrong_or_kept(call: Call, gpu: list[CaptureRequest], words: str, fact: str) -> None:
-    answer = call("capture", PC, *words.split())
-    assert (answer.code, answer.out, gpu) == (2, "", [])
-    assert answer.err.startswith(f"pipesim: {fact}\n")
-
-
 def test_files_are_named_after_what_is_special_in_them(call: Call, gpu: list[CaptureRequest]) -> None:
     for words, end in (
         ("--fault no_acquire@9", "no_acquire-at-9"),
@@ -110,22 +94,6 @@ def test_nothing_is_overwritten_and_nothing_recorded_before_that_is_known(
     assert read_trace(name).meta.protocol == PC
 
 
-@pytest.mark.parametrize(
-    ("words", "fact"),
-    [
-        (("--repetitions", "0"), "repetitions = 0 is out of range"),
-        (("--deadline-ms", "5000"), "deadline_ms = 5000 is out of range"),
-        (("--ctas", "70000"), "grid = 70000 is out of range"),
-    ],
-)
-def test_a_request_out_of_range_is_a_usage_error_even_without_a_gpu(
-    call: Call, words: tuple[str, ...], fact: str
-) -> None:
-    answer = call("capture", PC, *words)
-    assert answer.code == 2
-    assert answer.err.startswith(f"pipesim: {fact}\n  try: use ")
-
-
 def test_an_encoding_that_cannot_be_had_is_a_usage_error(call: Call, gpu: list[CaptureRequest]) -> None:
     answer = call("capture", PC, "--encoding", "positional", "--window", "3..9")
     assert answer.code == 2
@@ -136,17 +104,6 @@ def test_an_encoding_that_cannot_be_had_is_a_usage_error(call: Call, gpu: list[C
     assert answer.err.endswith("  try: use --encoding full or --encoding tagged\n")
     assert call("capture", PC, "--encoding", "full").code == 0
     assert gpu[0].encoding == "full"
-
-
-def test_without_a_gpu_it_says_where_to_go(call: Call) -> None:
-    answer = call("capture", PC)
-    assert (answer.code, answer.out) == (3, "")
-    assert answer.err == (
-        "pipesim: no usable GPU was found\n"
-        "  probable cause: no NVIDIA driver\n"
-        "  try: capture on a machine with an H100 or H200; `pipesim verify` needs none: it uses recorded traces\n"
-    )
-    assert list(Path().iterdir()) == []
 
 
 class TestWithoutTheExtra:

@@ -148,68 +148,6 @@ def test_a_kernel_that_hung_is_a_finding(
     assert answer.verdict.startswith(f"✗ recorded 220 events in {USUAL}; ")
 
 
-@pytest.mark.parametrize(
-    ("words", "lines"),
-    [
-        ("--block 288 --arg i32", ["--arg i32 has no type", "  try: write one of u32:64"]),
-        ("--block 288 --arg npy:no.npy", ["--arg npy:no.npy: there is no file no.npy", "  try: check its path"]),
-        ("", ["the number of threads per CTA is missing", "  try: give --block 128, for example"]),
-        (
-            "--block 288 --grid two",
-            ["--grid two: expected a list of whole numbers", "  try: for example --grid 2 or 4,2,1"],
-        ),
-        ("--block 288 --grid 1,1,1,1", ["--grid 1,1,1,1: expected a list of whole numbers"]),
-        ("--block 288 --bytes many", ["--bytes many: expected a list of whole numbers"]),
-        ("--block 288", ["the records of loader_expects do not give the number of bytes that it moves"]),
-        ("--block 288 --ctas 2", ["--ctas has no effect with --kernel", "  try: give --grid 2"]),
-        ("--block 288 --deadline-ms 9", ["--deadline-ms has no effect with --kernel"]),
-        (
-            "--block 288 --fault no_acquire@3",
-            [
-                "--fault has no effect with --kernel",
-                "  probable cause: pipesim injects faults only into its own kernels",
-                "  try: leave --fault out",
-            ],
-        ),
-        ("--block 288 --memory device", ["--memory has no effect with --kernel", "  try: leave --memory out"]),
-        ("--block 288 --encoding full", ["--encoding has no effect with --kernel", "  try: leave --encoding out"]),
-        ("--block 288 --window 3..9", ["--window has no effect with --kernel", "  try: leave --window out"]),
-        ("--block 288 -D 3=4", ["-D 3=4: expected a name to define", "  try: for example -D STAGES=4"]),
-        ("--block 288 -D A=4 -D A=5", ["-D A is given more than once", "  try: give it once"]),
-        ("--block 288 --expect sums", ["--expect sums: expected NAME=VALUE"]),
-        ("producer_consumer", ["two protocols are named"]),
-        ("--block 288 --table no.h", ["there is no table no.h"]),
-        ("--block 288 --bytes 16 --entry other", ["NVRTC"]),
-    ],
-)
-def test_a_line_that_cannot_be_carried_out(call: Call, gpu: list[Any], words: str, lines: list[str]) -> None:
-    answer = call(*KERNEL, *words.split())
-    assert (answer.code, answer.out) == (2, "")
-    printed = answer.err.splitlines()
-    assert printed[0].startswith(f"pipesim: {lines[0]}")
-    for line in lines[1:]:
-        assert any(other.startswith(line) for other in printed)
-    assert gpu == []
-
-
-@pytest.mark.parametrize(
-    ("words", "fact"),
-    [
-        ((), "there is nothing to capture"),
-        (("producer_consumer", "--grid", "2"), "--grid has no effect without --kernel"),
-        (("producer_consumer", "--arg", "u32:1"), "--arg has no effect without --kernel"),
-        (("--protocol", "x.py:y"), "--protocol has no effect without --kernel"),
-        (("producer_consumer", "--may-hang"), "--may-hang has no effect without --kernel"),
-        (("--kernel", "my.cu", "--block", "32"), "no protocol is named to compare the kernel with"),
-        (("--kernel", "my.cu", "--block", "32", "producer_consumer"), "there is no kernel my.cu"),
-    ],
-)
-def test_options_that_do_not_belong_together(call: Call, words: tuple[str, ...], fact: str) -> None:
-    answer = call("capture", *words)
-    assert answer.code == 2
-    assert answer.err.startswith(f"pipesim: {fact}\n")
-
-
 def test_a_table_of_another_kernel_is_seen_by_the_comparison(call: Call, gpu: list[Any]) -> None:
     """The trace has the agents of the example; a protocol of fewer warps is not its protocol."""
     answer = call(*KERNEL, *WORDS.split(), "-p", "math_warps=4")

@@ -17,7 +17,6 @@ from pipesim.answers.budget import TIME_LIMIT, Unit
 from pipesim.answers.checking import Checking
 from pipesim.answers.views.check import CheckStep
 from pipesim.cli.arguments import add_time_limit
-from pipesim.cli.main import main
 from pipesim.cli.progress import TerminalProgress
 from pipesim.protocols.catalog import BUILT_IN
 from tests.support.paths import ROOT
@@ -74,13 +73,6 @@ def test_one_alone_that_cannot_be_built_is_in_the_file_for_other_tools(call: Cal
     told = call("check", RAISES, "--format", "junit")
     assert (told.code, ET.fromstring(told.out).attrib) == (2, {"tests": "1", "failures": "0", "errors": "1"})
     assert call("check", RAISES).out == ""
-
-
-def test_unknown_beats_proved_and_refuted_beats_unknown(call: Call) -> None:
-    few = ("-p", "stages=3", "-p", "tiles=3", "--max-states", "5")
-    unknown, right = "mine.py:consumer_arrives_twice", "producer_consumer"
-    assert call("check", unknown, right, *few).code == 3
-    assert call("check", unknown, right, "mine.py:full_count_too_high", *few).code == 1
 
 
 @pytest.mark.slow
@@ -181,28 +173,6 @@ def test_characters_that_xml_cannot_hold_are_replaced() -> None:
     assert _clean("a\x00b\x1b[1m\ud800\ufffe é→\n\t") == "a?b?[1m?? é→??"
 
 
-@pytest.mark.parametrize(
-    ("words", "said"),
-    [
-        ([], "no protocol is named"),
-        (["producer_consumer", "gemm_sm90", "--replay", "0"], "--replay takes the schedule of one protocol"),
-        (["producer_consumer", "--json", "--format", "junit"], "--json and --format junit"),
-        (["producer_consumer", "--max-states", "0"], "--max-states 0"),
-        (["mine.py:right", "producer_consumer", "-p", "k_iters=2"], "has no parameter 'k_iters'"),
-    ],
-)
-def test_what_cannot_be_asked(call: Call, words: list[str], said: str) -> None:
-    answer = call("check", *words)
-    assert answer.code == 2
-    assert said in answer.err
-    assert answer.out == "" or "--json" in words
-
-
-def test_a_format_that_does_not_exist() -> None:
-    with pytest.raises(SystemExit):
-        main(["check", "producer_consumer", "--format", "xml"])
-
-
 WRONG = f"{ROOT}/tests/support/nine_warps.py:nine_warps"
 OF_THIS = ("-p", "stages=1", "-p", "tiles=2", "-p", "k_steps=3", "-p", "empty_count=9")
 
@@ -218,20 +188,6 @@ class TestAll:
         assert answer.code == 0
         assert "cluster_multicast" not in answer.out
         assert "no schedule of producer_consumer deadlocks" in " ".join(answer.out.split())
-
-    @pytest.mark.parametrize(
-        ("words", "fact"),
-        [
-            (("producer_consumer", "--except", "producer_consumer"), "--except removes protocols from --all"),
-            (("--all", "--except", "producer"), "there is no protocol 'producer' to leave out"),
-            (("--all", "--except", "producer_consumer", "--except", "cluster_multicast"), "nothing is left to check"),
-            ((), "no protocol is named"),
-        ],
-    )
-    def test_what_cannot_be_left_out_is_refused(self, call: Call, words: tuple[str, ...], fact: str) -> None:
-        answer = call("check", *words)
-        assert (answer.code, answer.out) == (2, "")
-        assert answer.err.startswith(f"pipesim: {fact}"), answer.err
 
 
 class TestSteps:
@@ -254,13 +210,6 @@ class TestSteps:
         assert "check        refuted" in first
         assert first + rest.out == whole.out
 
-    def test_the_verdict_alone(self, call: Call) -> None:
-        answer = call("check", WRONG, *OF_THIS, "--quick")
-        assert (answer.code, answer.err) == (1, "")
-        assert answer.verdict == "✗ refuted: a schedule of nine_warps fails"
-        assert "deadlock · 9 of 9 agents" in answer.out
-        assert "smallest" not in answer.out
-
     def test_the_verdict_alone_in_json(self, call: Call) -> None:
         report = call("check", WRONG, *OF_THIS, "--quick", "--json").json["report"]
         assert report["verdict"] == "refuted"
@@ -270,12 +219,6 @@ class TestSteps:
         answer = call("check", WRONG, *OF_THIS, "--time-limit", "1e-9")
         assert answer.code == 1
         assert "the smallest size: time limit after 0 of 5" in " ".join(answer.out.split())
-
-    @pytest.mark.parametrize("seconds", ["0", "-1", "nan", "inf", "soon"])
-    def test_a_limit_is_a_number_of_seconds(self, call: Call, seconds: str) -> None:
-        answer = call("check", "producer_consumer", "--time-limit", seconds)
-        assert (answer.code, answer.out) == (2, "")
-        assert "expected a number of seconds above 0" in answer.err
 
     def test_the_limit_of_the_help_is_the_one_that_holds(self) -> None:
         parser = argparse.ArgumentParser()
@@ -329,6 +272,3 @@ class TestSteps:
         assert "checking ring: the smallest size: 3 of 12 0:00:00" in shown
         assert "checking ring: other sizes: 1,234 tried 0:00:00" in shown
         assert shown.isascii()
-
-    def test_and_nowhere_else(self, call: Call) -> None:
-        assert call("check", WRONG, *OF_THIS).err == ""

@@ -89,12 +89,6 @@ def test_the_line_for_a_shell(call: Call, shell: str) -> None:
     assert call("completion", shell, "--json").json["text"].strip() == answer.out.strip()
 
 
-def test_a_shell_that_is_not_known(call: Call) -> None:
-    answer = call("completion", "tcsh")
-    assert (answer.code, answer.out) == (2, "")
-    assert "choose from 'bash', 'zsh', 'fish'" in answer.err
-
-
 @pytest.mark.slow
 @pytest.mark.skipif(shutil.which("bash") is None, reason="needs bash")
 def test_in_bash(tmp_path: Path) -> None:

@@ -80,47 +80,6 @@ def test_bytes_of_a_copy_under_way_are_not_missing(call: Call) -> None:
     assert "; 16 bytes missing" in flat(hung)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(("trace", "words"), [(faulty("expect_more"), "hung"), (TRAPPED, "trapped")])
-def test_two_that_ended_alike_and_not_well(call: Call, trace: Path, words: str) -> None:
-    answer = call("diff", trace, trace)
-    assert answer.code == 0
-    assert answer.verdict == f"✓ same behaviour; both {words}; both have an injected fault, which is named"
-    answer = call("diff", trace, trace, "--tolerance", "5")
-    assert answer.code == 3
-    assert answer.verdict.endswith("; neither finished, so the tolerance cannot be applied")
-
-
-def test_two_that_hung_in_other_ways(call: Call) -> None:
-    answer = call("diff", faulty("expect_more"), faulty("missing_arrive"))
-    assert answer.code == 1
-    assert answer.verdict.endswith("; both hung; both have an injected fault, which is named")
-
-
-def test_two_that_finished_are_compared_in_time(call: Call) -> None:
-    """The twin: the same records, of a run that came to its end."""
-    answer = call("diff", faulty("extra_arrive"), faulty("extra_arrive"))
-    assert answer.code == 0
-    assert "hung" not in answer.verdict
-    assert "B is as fast" in answer.verdict
-
-
-def test_a_simulation_cut_off_by_its_budget_is_unknown(call: Call) -> None:
-    assert call("run", PC, "--max-steps", "300", "--save-trace", "t.parquet").code == 3
-    answer = call("diff", "t.parquet")
-    assert answer.code == 3
-    assert answer.verdict == "? the simulation ran out of its budget before it ended"
-    assert "? unknown: 265 events of 1 CTA conform" in answer.out
-    assert "✗" not in answer.out
-
-
-def test_but_what_it_did_is_judged(call: Call) -> None:
-    call("run", PC, "--max-steps", "300", "--save-trace", "t.parquet")
-    answer = call("diff", "t.parquet", "-p", "tile_bytes=8192")
-    assert answer.code == 1
-    assert "differs from the protocol" in answer.verdict
-
-
 def test_a_simulated_trace_is_not_called_hardware(call: Call, refuted: Path, recorded: Path) -> None:
     call("run", PC, "-p", "tiles=16", "--save-trace", "t.parquet")
     for words in ((), ("-p", "tile_bytes=8192")):  # it conforms, and it does not

@@ -74,24 +74,6 @@ def test_the_same_in_json(call: Call, faulty: Callable[..., Path]) -> None:
     assert (found["autopsy"]["agree"], found["autopsy"]["deadlock"]["kind"]) == (True, "deadlock")
 
 
-def test_a_trap(call: Call, faulty: Callable[..., Path]) -> None:
-    answer = call("diff", faulty(Edit(EditKind.NO_ACQUIRE, 0, 2), "no_acquire@2", stages=1, consumer_warps=1, tiles=6))
-    flat = " ".join(answer.out.split())
-    assert answer.code == 0
-    assert "the kernel trapped" in flat or "autopsy of CTA 0 · trapped" in flat
-    assert "producer: more arrivals than the phase has pending on full[0]: 1 arrive, 0 pending" in flat
-    assert "it trapped in the model a kernel with this edit" in flat
-
-
-@pytest.mark.slow
-def test_a_fault_that_shows_in_the_records_only(call: Call, faulty: Callable[..., Path]) -> None:
-    answer = call("diff", faulty(Edit(EditKind.MISSING_ARRIVE, 1, 62), "missing_arrive@62"))
-    flat = " ".join(answer.out.split())
-    assert answer.code == 0
-    assert "it finished with correct data in every tile: only the records show the fault" in flat
-    assert "autopsy" not in flat
-
-
 def test_a_fault_that_did_not_manifest(call: Call, faulty: Callable[..., Path]) -> None:
     answer = call("diff", faulty(None, "phase_not_toggled@63"))
     flat = " ".join(answer.out.split())

@@ -33,11 +33,6 @@ def test_a_kind_is_found_however_it_is_spelt(spelling: str, capsys: pytest.Captu
     assert printed(capsys, "explain", spelling).startswith("over_arrival · more arrivals than the phase has pending")
 
 
-def test_a_kind_that_does_not_exist_is_refused_with_the_nearest(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["explain", "rase"]) == 2
-    assert "did you mean race" in capsys.readouterr().err
-
-
 @pytest.mark.parametrize("name", ["over_arrival", "read_not_fenced", "unscoped_arrive"])
 def test_the_example_is_a_file_that_can_be_checked(
     name: str, capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -32,14 +32,6 @@ def test_or_written_into_a_file(call: Call) -> None:
     assert Path("ring.pml").read_text(encoding="utf-8") == to_promela(find(PC).build({"tiles": 1}))
 
 
-def test_a_file_is_overwritten_on_demand_only(call: Call) -> None:
-    Path("ring.pml").write_text("mine", encoding="utf-8")
-    refused = call("export", PC, "--to", "promela", "-o", "ring.pml")
-    assert (refused.code, refused.error[0]) == (2, "pipesim: ring.pml exists already")
-    assert Path("ring.pml").read_text(encoding="utf-8") == "mine"
-    assert call("export", PC, "--to", "promela", "-o", "ring.pml", "--force").code == 0
-
-
 def test_a_users_own_protocol_and_a_program_file(call: Call, ring: str) -> None:
     assert call("run", ring, "--save-program", "ring.json").code == 0
     own = call("export", ring, "--to", "promela")
@@ -53,20 +45,6 @@ def test_as_json(call: Call) -> None:
         "exit_code": 0, "format": "promela", "file": None, "text": to_promela(find(PC).build({"tiles": 1})),
     }  # fmt: skip
     assert call("export", PC, "--to", "promela", "-o", "ring.pml", "--json").json["file"] == "ring.pml"
-
-
-@pytest.mark.parametrize("to", ["tla", "chrome"])
-def test_a_format_that_is_not_written(call: Call, to: str) -> None:
-    answer = call("export", PC, "--to", to)
-    assert (answer.code, answer.out) == (2, "")
-    known = "promela, perfetto, html or svg"
-    assert answer.error == [f"pipesim: nothing can be exported to {to!r}", f"  try: use --to {known}"]
-
-
-def test_mistakes_in_the_rest_are_told_as_everywhere(call: Call) -> None:
-    assert call("export", PC).code == 2
-    assert call("export", "no_such", "--to", "promela").error[0] == "pipesim: there is no protocol 'no_such'"
-    assert "there is no folder" in call("export", PC, "--to", "promela", "-o", "no/ring.pml").error[0]
 
 
 # pictures
@@ -119,25 +97,6 @@ def processes(call: Call, *what: str) -> list[str]:
     return list(dict.fromkeys(track[0] for track in read(Path("out.pftrace").read_bytes()).tracks))
 
 
-def test_a_part_that_no_run_has_is_not_drawn(call: Call) -> None:
-    """Another one in its place, or an empty picture, would be taken for the part that was asked for."""
-    other = call("export", PC, "-p", "tiles=3", "--to", "svg", "--cta", "7")
-    assert (other.code, other.error) == (2, ["pipesim: --cta 7: there is no CTA 7", "  try: choose one of these: 0"])
-    late = call("export", PC, "-p", "tiles=3", "--to", "svg", "--between", "900000..900001")
-    assert (late.code, late.error[0]) == (2, "pipesim: --between 900000..900001: nothing is left to draw")
-    assert not Path(f"{PC}.svg").exists()
-    for more in (("--cta", "0"), ("--between", "1000..2000")):
-        assert call("export", PC, "-p", "tiles=3", "--to", "svg", "--force", *more).code == 0
-
-
-@pytest.mark.parametrize("more", [("--to", "html"), ("--to", "perfetto"), ("--to", "svg", "--picture", "hang")])
-@pytest.mark.parametrize("part", [("--cta", "0"), ("--between", "1..2")])
-def test_only_an_svg_timeline_has_parts(call: Call, more: tuple[str, ...], part: tuple[str, str]) -> None:
-    answer = call("export", PC, *more, *part)
-    assert (answer.code, answer.error[0]) == (2, f"pipesim: {part[0]} chooses a part of an SVG timeline")
-    assert list(Path().iterdir()) == []
-
-
 def test_a_trace_of_an_unknown_protocol_is_drawn_without_arrows_until_it_is_named(call: Call, ring: str) -> None:
     assert call("run", ring, "--save-trace", "mine.parquet").code == 0
     for more, arrows in ((), False), (("--protocol", ring), True):
@@ -159,26 +118,6 @@ def test_a_counterexample_and_a_hang(call: Call, ring: str) -> None:
         assert call("export", *wrong, "--to", "svg", "--picture", picture).code == 0
         assert "deadlock: 2 of 2 agents" in Path(f"ring-{picture}.svg").read_text(encoding="utf-8")
     assert call("export", *wrong, "--to", "svg").code == 0, "the timeline does not replace the other pictures"
-
-
-def test_what_cannot_be_drawn_is_said_before_the_work(call: Call, ring: str) -> None:
-    right = call("export", ring, "--to", "svg", "--picture", "hang")
-    assert right.code == 2
-    assert right.error[0].startswith("pipesim: there is no counterexample to draw: proved")
-    assert "needs" not in right.out
-    for words, fact in (
-        ((PC, ring, "--to", "svg"), "two protocols cannot be drawn beside each other"),
-        ((PC, "--to", "perfetto", "--picture", "hang"), "--picture hang and --to perfetto cannot be combined"),
-        ((PC, "--to", "html", "--picture", "hang"), "--picture hang is an SVG"),
-        ((PC, "--to", "promela", "--open"), "--open and --to promela cannot be combined"),
-        ((PC, "x.parquet", "--to", "svg", "--picture", "hang"), "a counterexample is of one protocol"),
-        ((PC, "--protocol", ring, "--to", "svg"), f"{PC} and --protocol {ring} are both given"),
-        (("none.parquet", "--to", "svg"), "there is no such trace file"),
-    ):
-        answer = call("export", *words)
-        assert (answer.code, answer.out) == (2, "")
-        assert fact in answer.err
-    assert "expected nanoseconds A..B" in call("export", PC, "--to", "svg", "--between", "9..3").err
 
 
 def test_a_part_of_the_time_as_svg(call: Call) -> None:

@@ -100,31 +100,3 @@ def test_every_other_example_runs(call: Call) -> None:
         assert (typed, answer.code, answer.err) == (typed, 0, "")
     assert Path("my_kernel.svg").is_file()
     assert Path("my_kernel.pml").is_file()
-
-
-@pytest.mark.parametrize(
-    ("words", "lines"),
-    [
-        (["chek"], ["there is no command 'chek'", "  try: did you mean check?"]),
-        (["help", "chek"], ["there is no command 'chek'", "  try: did you mean check?"]),
-        (["verfy", "producer_consumer"], ["there is no command 'verfy'", "  try: did you mean verify?"]),
-        (["xyzzy"], ["there is no command 'xyzzy'", "  try: `pipesim help` names them all"]),
-        (["gemm_sm90"], ["there is no command 'gemm_sm90'", "  probable cause: a protocol is named after a command",
-                         "  try: pipesim check gemm_sm90"]),
-        (["my.py:ring"], ["there is no command 'my.py:ring'", "  probable cause: a protocol is named after a command",
-                          "  try: pipesim check my.py:ring"]),
-        (["check", "producer_consumer", "--alll"],
-         ["check: unrecognized arguments: --alll", "  try: did you mean --all?"]),
-        (["check", "producer_consumer", "--xyzzy=3"],
-         ["check: unrecognized arguments: --xyzzy=3", "  try: `pipesim check --help` says what it takes"]),
-        (["show", "producer_consumer", "more"],
-         ["show: unrecognized arguments: more", "  try: `pipesim show --help` says what it takes"]),
-        (["new"],
-         ["new: the following arguments are required: FILE", "  try: `pipesim new --help` says what it takes"]),
-        (["--jsn"], ["the following arguments are required: COMMAND", "  try: `pipesim --help` says what it takes"]),
-    ],
-)  # fmt: skip
-def test_a_line_that_cannot_be_parsed(call: Call, words: list[str], lines: list[str]) -> None:
-    answer = call(*words)
-    assert (answer.code, answer.out) == (2, "")
-    assert answer.err.splitlines() == [f"pipesim: {lines[0]}", *lines[1:]]

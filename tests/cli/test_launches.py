@@ -28,6 +28,7 @@ from pipesim.launches.observe.limits import Limits
 from pipesim.model.finding import Verdict
 from pipesim.process.watch import SignalError, Watch
 from pipesim.ptx.launch.file import read_launch
+from tests.support.lanes import slow_but
 from tests.support.paths import ROOT
 from tests.support.spools import record_of, write_spool
 
@@ -194,24 +195,6 @@ class TestExitCode:
         answer = call("launches", *sh(f"{COPY}; kill -9 $$"))
         assert (answer.code, Path("launches/scale_ws.json").is_file()) == (137, True)
 
-    def test_a_program_that_cannot_be_run(self, call: Call) -> None:
-        answer = call("launches", "--", "./nothing-of-the-kind", "x")
-        assert (answer.code, answer.out) == (2, "")
-        assert answer.error[0] == "pipesim: the command './nothing-of-the-kind' cannot be run"
-        assert call("launches", "--", "a\0b").code == 2
-
-    def test_a_line_without_a_program(self, call: Call) -> None:
-        for words in ((), ("--",), ("--check",)):
-            answer = call("launches", *words)
-            assert (answer.code, answer.error[0]) == (2, "pipesim: launches: no program is given")
-        for option, value, said in (
-            ("--max-launches", "0", "a limit of 0 launches"),
-            ("--max-launches", "100000", "a limit of 100,000 launches"),
-            ("--max-bytes", "1G", "a limit of 1,073,741,824 bytes"),
-        ):
-            answer = call("launches", option, value, *sh("touch ran"))
-            assert (answer.code, answer.error[0], Path("ran").exists()) == (2, f"pipesim: {said}", False)
-
 
 class TestTheProgramItself:
     """It runs as it would without pipesim: words, streams, signals, limits."""
@@ -231,12 +214,13 @@ class TestTheProgramItself:
             "from stdin\n  note: no Python process was observed; --inject observes the others\n\n? no"
         )
 
+    @pytest.mark.slow
     def test_its_output_is_on_standard_error_where_a_document_is_asked_for(self) -> None:
         process = self.pipesim("--json", "--", "echo", "printed")
         out, err = process.communicate()
         assert (json.loads(out)["report"]["status"], err) == (0, "printed\n")
 
-    @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
+    @pytest.mark.parametrize("number", slow_but([signal.SIGTERM], [signal.SIGTERM, signal.SIGINT, signal.SIGHUP]))
     def test_a_signal_is_passed_on_and_what_was_launched_is_written(self, number: int) -> None:
         """The program says that it got the signal, and ends with a status of its own."""
         script = f"import os, signal, sys\nsignal.signal({number}, lambda *_: sys.exit(9))\nos.system({COPY!r})\n"
@@ -252,6 +236,7 @@ class TestTheProgramItself:
         )
         assert list(Path("tmp").iterdir()) == []
 
+    @pytest.mark.slow
     def test_a_signal_that_the_program_takes_for_its_end_ends_pipesim_too(self) -> None:
         script = "import signal, sys\nsignal.signal(signal.SIGTERM, lambda *_: sys.exit(0))\nprint(flush=True)\n"
         process = self.pipesim("--", sys.executable, "-c", script + "signal.pause()\n")
@@ -261,6 +246,7 @@ class TestTheProgramItself:
         process.communicate()
         assert process.returncode == 128 + signal.SIGTERM
 
+    @pytest.mark.slow
     def test_the_third_ctrl_c_kills_a_program_that_does_not_end(self) -> None:
         """As a Python program whose kernel hangs: its own handler never runs."""
         script = f"import os, signal\nsignal.signal(2, lambda *_: print('again', flush=True))\nos.system({COPY!r})\n"
@@ -273,12 +259,14 @@ class TestTheProgramItself:
         out, _ = process.communicate()
         assert (process.returncode, "2 launch files of 1 kernel written" in out) == (137, True)
 
+    @pytest.mark.slow
     def test_it_has_no_limits_of_pipesim_s(self) -> None:
         script = "import resource, signal; print(resource.getrlimit(resource.RLIMIT_DATA), signal.getitimer(0))"
         process = self.pipesim("--max-memory", "1G", "--time-limit", "1", "--", sys.executable, "-S", "-c", script)
         said = process.communicate()[0].splitlines()[0]
         assert said == f"{resource.getrlimit(resource.RLIMIT_DATA)} (0.0, 0.0)"
 
+    @pytest.mark.slow
     def test_a_python_program_is_observed_from_its_start(self) -> None:
         script = "import sys; print('pipesim.launches.observe' in sys.modules)"
         process = self.pipesim("--", sys.executable, "-c", script)

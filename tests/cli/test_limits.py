@@ -5,7 +5,6 @@ No test waits for a limit: the work that is to reach it has no end, and says its
 
 from __future__ import annotations
 
-import argparse
 import threading
 from collections.abc import Callable
 from functools import partial
@@ -96,14 +95,6 @@ class TestEveryCommand:
     )
     def test_a_size(self, text: str, size: int) -> None:
         assert bytes_of(text) == size
-
-    @pytest.mark.parametrize("text", ["", "0", "-1", "much", "1X", "1e9", "0.0001", "١G"])
-    def test_what_is_no_size(self, call: Call, text: str) -> None:
-        with pytest.raises(argparse.ArgumentTypeError):
-            bytes_of(text)
-        answer = call("list", f"--max-memory={text}")
-        assert (answer.code, answer.out) == (2, "")
-        assert "expected a size of memory, for example 500M or 4G" in " ".join(answer.err.split())
 
 
 class TestCheck:

@@ -77,12 +77,3 @@ def test_a_file_of_the_users(call: Call, ring: str) -> None:
     assert answer.out.startswith(
         "ring.py:ring\n  A ring whose consumer hands back the first ``arrivals`` tiles only.\n"
     )
-
-
-def test_one_that_is_not_there(call: Call) -> None:
-    answer = call("list", "producer_consumr")
-    assert answer.code == 2
-    assert answer.error == [
-        "pipesim: there is no protocol 'producer_consumr'",
-        "  try: did you mean producer_consumer?",
-    ]

@@ -52,30 +52,6 @@ def test_a_name_that_the_template_uses_inside_is_free(call: Call, name: str) -> 
     assert call("run", f"{name}.py:{name}", "-p", "tiles=4").verdict == FINISHED
 
 
-@pytest.mark.parametrize(
-    ("file", "fact", "correction"),
-    [
-        ("2x.py", "'2x' is not a Python name", "for example kernel_2x.py"),
-        ("my-gemm.py", "'my-gemm' is not a Python name", "for example my_gemm.py"),
-        ("ﬁ.py", "'ﬁ' is not a Python name", "for example fi.py"),
-        ("class.py", "'class' has another meaning there", "for example class_kernel.py"),
-        ("Protocol.py", "'Protocol' has another meaning there", "for example protocol_kernel.py"),
-        ("pipesim.py", "'pipesim' has another meaning there", "for example pipesim_kernel.py"),
-        ("gemm", "gemm is not a Python file", "name it gemm.py"),
-        ("gemm.txt", "gemm.txt is not a Python file", "name it gemm.py"),
-        (".py", ".py is not a Python file", "name it my_kernel.py"),
-        (".", ". is not a Python file", "name it my_kernel.py"),
-        ("gone/gemm.py", "there is no folder gone", "create it first, or name another"),
-    ],
-)
-def test_a_name_that_cannot_be(call: Call, file: str, fact: str, correction: str) -> None:
-    answer = call("new", file)
-    assert (answer.code, answer.out, list(Path().iterdir())) == (2, "", [])
-    lines = answer.err.splitlines()
-    assert lines[0].endswith(fact)
-    assert lines[-1] == f"  try: {correction}"
-
-
 def test_a_file_is_overwritten_only_if_asked(call: Call) -> None:
     Path("gemm.py").write_text("mine", encoding="utf-8")
     assert call("new", "gemm.py").err.startswith("pipesim: gemm.py exists already\n")

@@ -111,26 +111,6 @@ def test_a_file_without_a_protocol(source: str, cause: str) -> None:
     assert "return p" in refused.value.correction
 
 
-@pytest.mark.parametrize(
-    ("text", "fact", "correction"),
-    [
-        ("my_gem.py", "there is no file my_gem.py", "did you mean my_gemm.py?"),
-        ("my_gem.py:ring", "there is no file my_gem.py", "did you mean my_gemm.py?"),
-        ("folder/my_gem.py", "there is no file folder/my_gem.py", "did you mean folder/my_gemm.py?"),
-        ("gone/my_gem.py", "there is no file gone/my_gem.py", "give the path of a Python file"),
-        ("xyzzy.py", "there is no file xyzzy.py", "give the path of a Python file"),
-        ("my_gemm", "there is no protocol 'my_gemm'", "did you mean my_gemm.py?"),
-    ],
-)
-def test_the_file_that_is_near(text: str, fact: str, correction: str) -> None:
-    Path("folder").mkdir()
-    for folder in (".", "folder"):
-        Path(folder, "my_gemm.py").write_text(HEAD + makes("ring"), encoding="utf-8")
-    with pytest.raises(UnknownProtocolError) as refused:
-        find(text)
-    assert (refused.value.fact, refused.value.correction) == (fact, correction)
-
-
 def test_what_a_file_imports_is_not_its_own() -> None:
     Path("other.py").write_text(HEAD + makes("ring"), encoding="utf-8")
     Path("mine.py").write_text("from other import ring\n" + HEAD + makes("mine"), encoding="utf-8")

@@ -15,8 +15,6 @@ import pytest
 
 from pipesim.cli.output import progress
 from pipesim.export.as_json import as_json
-from pipesim.protocols.catalog import BUILT_IN
-from pipesim.trace.library import trace_folder
 from tests.support.lanes import long_after, slow_after
 
 Call = Callable[..., Any]
@@ -78,56 +76,6 @@ class TestJson:
         assert (answer.code, answer.out) == (2, "")
         assert answer.err.startswith("pipesim: run: unrecognized arguments: --colour\n  try: ")
 
-    @pytest.mark.slow
-    def test_list(self, call: Call) -> None:
-        def recordings(device: str) -> int:
-            return len(list((trace_folder() / device).glob(f"{PC}-*.parquet")))
-
-        answer = call("list", "--json")
-        assert [row["name"] for row in answer.json] == sorted(BUILT_IN)
-        assert [row for row in answer.json if row["name"] == PC] == [
-            {
-                "name": "producer_consumer",
-                "summary": "One load warp fills a ring of tiles with bulk copies, "
-                "consumer warps read each tile and work on it.",
-                "params": {
-                    "stages": 4,
-                    "tiles": 64,
-                    "tile_bytes": 16384,
-                    "consumer_warps": 2,
-                    "work": 600,
-                    "arrive_lanes": 1,
-                },
-                "roles": [["producer", 1], ["consumer", 2]],
-                "barriers": [["full", 4, 1], ["empty", 4, 2]],
-                "ctas": 1,
-                "traces": [
-                    {"device": "NVIDIA H100 80GB HBM3", "recordings": recordings("h100"), "usual": True},
-                    {"device": "NVIDIA H200", "recordings": recordings("h200"), "usual": True},
-                ],
-            }
-        ]
-        assert answer.out == call("list", "--json").out
-
-    def test_what_a_run_says(self, call: Call) -> None:
-        found = call("run", PC, "-p", "tiles=16", "--json").json
-        report = found["report"]
-        assert (found["exit_code"], found["findings"]) == (0, [])
-        names = ["heading", "simulation", "cycles", "steps", "shares", "trace", "deadlock", "faults", "advisories"]
-        names += ["engines", "limited_by"]
-        assert list(report) == names
-        assert report["trace"] == {"protocol": PC, "source": "simulation", "events": 224}
-        assert {"producer: waiting for empty", "consumer/1: work"} <= set(report["shares"])
-
-    def test_what_a_comparison_says(self, call: Call, recorded: Path) -> None:
-        report = call("diff", recorded, "--json").json["report"]
-        assert list(report) == ["heading", "hardware", "captured", "verdict", "ok"]
-        assert report["ok"] is True
-        (block,) = report["hardware"]
-        assert block["source"] == str(recorded)
-        assert block["conformance"]["verdict"] == "agrees"
-        assert block["measured"] == {"protocol": PC, "source": "hardware", "events": 896}
-
     def test_paths_and_tuples_as_keys(self) -> None:
         assert json.loads(as_json({("a", "b"): Path("c/d"), 1: (2, None)})) == {"a: b": "c/d", "1": [2, None]}
 
@@ -149,11 +97,6 @@ class TestProgress:
         assert (answer.code, answer.out) == (plain.code, plain.out)
         assert f"simulating {PC} on h100 ..." in terminal.getvalue()
         assert terminal.getvalue().endswith("\x1b[2K")  # the line is wiped
-
-    @pytest.mark.slow
-    @pytest.mark.parametrize("argv", [["run", PC], ["verify", PC]])
-    def test_and_nowhere_else(self, call: Call, argv: list[str]) -> None:
-        assert call(*argv).err == ""
 
     def test_a_terminal_that_prints_ascii_only(self, monkeypatch: pytest.MonkeyPatch) -> None:
         raw = io.BytesIO()
@@ -200,28 +143,6 @@ class TestPipes:
         os.close(writing)
         assert (answer.returncode, answer.stderr) == (code, "")
 
-    @pytest.mark.slow
-    @pytest.mark.skipif(not Path("/dev/full").exists(), reason="only Linux has a disk that is always full")
-    @pytest.mark.parametrize("words", [[], ["--json"]])
-    def test_a_disk_that_is_full(self, words: list[str]) -> None:
-        with Path("/dev/full").open("w", encoding="utf-8") as full:
-            answer = pipesim("list", *words, stdout=full)
-        assert answer.returncode == 2
-        assert answer.stderr.startswith("pipesim: standard output cannot be written: No space left on device\n")
-
-    @pytest.mark.slow
-    def test_a_standard_output_that_was_closed(self) -> None:
-        program = f"{sys.executable} -m pipesim run {PC} -p tiles=4 >&-"
-        answer = subprocess.run(["/bin/sh", "-c", program], check=False, capture_output=True, text=True)
-        assert (answer.returncode, answer.stdout, answer.stderr) == (0, "", "")
-
-    @pytest.mark.slow
-    def test_the_reason_stands_before_the_report_which_may_take_long(self) -> None:
-        answer = pipesim("verify", PC, "-p", "stages=5", stderr=subprocess.STDOUT)
-        assert answer.returncode == 3
-        said = " ".join(answer.stdout.split())
-        assert said.index("pipesim: no recorded trace") < said.index("there is nothing to compare it with")
-
 
 def test_ctrl_c_is_no_traceback(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
     def interrupted(name: str) -> None:
@@ -230,13 +151,6 @@ def test_ctrl_c_is_no_traceback(call: Call, monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr("pipesim.targets.find", interrupted)
     answer = call("run", PC)
     assert (answer.code, answer.out, answer.err) == (130, "", "pipesim: interrupted\n")
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(("columns", "longest"), [("80", 80), ("160", 160)])
-def test_a_report_fits_the_terminal(call: Call, monkeypatch: pytest.MonkeyPatch, columns: str, longest: int) -> None:
-    monkeypatch.setenv("COLUMNS", columns)
-    assert max(map(len, call("verify", PC).out.splitlines())) == longest
 
 
 LOUD = """
@@ -286,12 +200,3 @@ def test_nor_is_what_it_prints_a_part_of_a_comparison(tmp_path):
     pipesim("run", "loud.py:ring", "--save-trace", "a.parquet", cwd=tmp_path)
     done = pipesim("diff", "a.parquet", "--protocol", "loud.py:ring", "--json", cwd=tmp_path)
     assert (json.loads(done.stdout)["exit_code"], "the role" in done.stderr) == (0, True)
-
-
-@pytest.mark.slow
-def test_standard_error_may_be_closed(tmp_path):
-    done = subprocess.run(
-        f"{sys.executable} -c 'from pipesim.cli.main import main; raise SystemExit(main())' run {PC} --json 2>&-",
-        shell=True, capture_output=True, text=True, check=False, cwd=tmp_path,
-    )  # fmt: skip
-    assert (json.loads(done.stdout)["exit_code"], done.returncode) == (0, 0)

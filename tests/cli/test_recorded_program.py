@@ -111,20 +111,6 @@ class TestSizes:
         self.refuses(call("diff", large), large)
         assert call("diff", large, "-p", "tiles=64").code == 0
 
-    def test_diff_with_a_protocol_that_is_named(self, call: Call, large: Path) -> None:
-        self.refuses(call("diff", large, "--protocol", PC), large)
-
-    def test_diff_of_two_compares_neither_with_it(self, large: Path) -> None:
-        trace = read_trace(large)
-        refused = compare_pair(trace, trace).b.refused
-        assert refused is not None
-        assert refused.fact.startswith("the program of these parameters has more than ")
-
-    def test_compare(self, large: Path) -> None:
-        for given in ((large,), (PC, large)):
-            with pytest.raises(EvidenceError, match="which the trace is too short for"):
-                pipesim.compare(*given)
-
     def test_verify_says_so_of_the_trace(self, large: Path) -> None:
         lines = carry_out(TracesPart(Subject(PC), Path("mine"), (large,)))
         assert isinstance(lines, tuple)
@@ -153,11 +139,3 @@ class TestSizes:
         assert target.build(most=1000) is not None
         with pytest.raises(TooManyOperationsError, match="has more than 10 operations"):
             target.build(most=10)
-
-    def test_the_bound_holds_for_all_agents_together(self) -> None:
-        target = find(PC)
-        program = target.build({"tiles": 64})
-        operations = sum(map(len, program.code))
-        assert target.build({"tiles": 64}, most=operations) == program
-        with pytest.raises(TooManyOperationsError):
-            target.build({"tiles": 64}, most=operations - 1)

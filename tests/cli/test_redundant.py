@@ -56,14 +56,6 @@ def test_a_refuted_protocol_has_exit_code_1(capsys: pytest.CaptureFixture[str]) 
     assert document(capsys, f"{EXAMPLES / 'ring_two.py'}:ring", "-p", "tiles=4")["exit_code"] == 1
 
 
-@pytest.mark.parametrize(
-    "more", [["--quick"], ["--replay", "0.1"], ["--format", "junit"], ["producer_consumer"]], ids=lambda x: x[0]
-)
-def test_what_cannot_be_asked_together_is_refused(more: list[str], capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["check", *more, RING, "--redundant"]) == 2
-    assert "--redundant" in capsys.readouterr().err
-
-
 def test_a_step_that_takes_too_long_is_left_out_and_said(capsys: pytest.CaptureFixture[str]) -> None:
     report = document(capsys, "gemm_sm100", "--time-limit", "0.3")
     assert report["exit_code"] == 3

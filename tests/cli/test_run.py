@@ -11,35 +11,10 @@ import pytest
 
 from pipesim.model.program_json import loads
 from pipesim.timed import engine
-from pipesim.trace.files import read_trace, write_trace
-from pipesim.trace.library import trace_folder
-from pipesim.trace.schema import Trace
-from pipesim.trace.window import cut as window_of
-from pipesim.trace.window import lose
+from pipesim.trace.files import read_trace
 
 Call = Callable[..., Any]
 PC = "producer_consumer"
-
-
-def test_a_good_ring_finishes(call: Call, ring: str) -> None:
-    answer = call("run", ring)
-    assert answer.code == 0
-    assert answer.out.startswith(
-        "ring   stages 2 · tiles 6 · nbytes 1,024 · warps 1 · arrivals 6 · grid 1 CTA\n"
-        "       1 load warp → 1 mma warp\n"
-    )
-    assert answer.verdict == "✓ finished: no deadlock and no fault in this schedule"
-
-
-def test_a_consumer_that_never_arrives_is_a_deadlock(call: Call, ring: str) -> None:
-    answer = call("run", ring, "-p", "arrivals=0")
-    assert answer.code == 1
-    assert answer.err == ""
-    assert "deadlock" in answer.out
-    assert "load waits for phase 0 of empty[0]" in answer.out
-    assert "mma waits for phase 1 of full[0]" in answer.out
-    assert "ring.py:" in answer.out
-    assert answer.verdict == "✗ the simulated schedule ends in a deadlock"
 
 
 def test_and_so_it_is_in_json(call: Call, ring: str) -> None:
@@ -67,13 +42,6 @@ def test_a_fault_is_a_finding_even_where_the_run_goes_on(call: Call, user: Calla
     found = call("run", "mine.py:f", "--json").json
     assert [finding["kind"] for finding in found["findings"]] == ["uninitialised_read"]
     assert found["report"]["simulation"]["outcome"] == "finished"
-
-
-def test_a_budget_that_runs_out_is_unknown(call: Call) -> None:
-    answer = call("run", PC, "--max-steps", "100")
-    assert answer.code == 3
-    assert answer.verdict == "? unknown: the budget of 100 steps ran out before the program ended"
-    assert call("run", PC, "--max-steps", "1000000").code == 0
 
 
 def test_parameters_of_a_users_file_reach_the_function(call: Call, ring: str) -> None:
@@ -112,13 +80,6 @@ class TestSavedProgram:
         assert answer == of_one_size(call("verify", PC, "-p", "tiles=16", "--no-hardware"))
         assert answer.code == 0
 
-    @pytest.mark.slow
-    def test_it_verifies_alike_with_recorded_traces(self, call: Call) -> None:
-        call("run", PC, "--save-program", "usual.json")
-        answer = call("verify", "usual.json")
-        assert answer == of_one_size(call("verify", PC))
-        assert answer.code == 0
-
     def test_a_trace_can_be_held_against_it(self, call: Call, recorded: Path, saved: Path) -> None:
         call("run", PC, "--save-program", "usual.json")
         answer = call("diff", recorded, "--protocol", "usual.json")
@@ -136,26 +97,12 @@ class TestSavedProgram:
 class TestSavedTrace:
     """A trace of the simulation is a trace: diff holds it against the protocol."""
 
-    def test_it_conforms(self, call: Call) -> None:
-        call("run", PC, "-p", "tiles=16", "--save-trace", "t.parquet")
-        answer = call("diff", "t.parquet")
-        assert answer.code == 0
-        assert "✓ 224 events of 1 CTA conform" in answer.out
-        said = "✓ the simulated trace conforms to the protocol (simulation of NVIDIA H100 80GB HBM3); "
-        assert answer.verdict.startswith(f"{said}times: off by 0.0 % (")
-        assert "measured" not in answer.verdict
-
     @pytest.mark.parametrize("words", [(), ("--recording",)])
     def test_it_is_held_against_a_simulation_of_its_own_kind(self, call: Call, words: tuple[str, ...]) -> None:
         call("run", PC, "-p", "tiles=16", *words, "--save-trace", "t.parquet")
         answer = call("diff", "t.parquet")
         assert "trace − simulated: median 0 cycles" in answer.out
         assert "95 % within 0 cycles of it" in answer.out
-
-    def test_it_does_not_conform_to_another_protocol(self, call: Call, ring: str) -> None:
-        call("run", ring, "--save-trace", "t.parquet")
-        assert call("diff", "t.parquet", "--protocol", ring).code == 0
-        assert call("diff", "t.parquet", "--protocol", ring, "-p", "tiles=5").code == 1
 
     def test_that_of_a_deadlock_does_not_end(self, call: Call, ring: str) -> None:
         call("run", ring, "-p", "arrivals=2", "--save-trace", "t.parquet")
@@ -183,89 +130,6 @@ class TestSavedTrace:
         assert answer.verdict.startswith(
             "✓ the simulated trace conforms to the protocol in iterations 4 to 9 (simulation of NVIDIA H100 80GB HBM3)"
         )
-
-    def test_a_window_of_all_is_the_whole(self, call: Call) -> None:
-        call("run", PC, "-p", "tiles=16", "--window", "0..16", "--save-trace", "t.parquet")
-        answer = call("diff", "t.parquet")
-        assert "✓ 224 events of 1 CTA conform\n" in answer.out
-        assert answer.verdict.startswith("✓ the simulated trace conforms to the protocol (")
-
-    def test_a_window_of_which_nobody_knows_the_end_is_unknown(self, call: Call) -> None:
-        call("run", PC, "-p", "tiles=16", "--window", "0..15", "--save-trace", "t.parquet")
-        trace = read_trace("t.parquet")
-        unknown = replace(trace.meta, ctas=tuple(replace(h, passes=()) for h in trace.meta.ctas))
-        write_trace(Trace(unknown, trace.events), "u.parquet")
-        answer = call("diff", "u.parquet")
-        assert answer.code == 3
-        assert "? unknown: 210 events of 1 CTA conform (iterations 0 to 14 of 16)" in answer.out
-        assert "iteration 15 was not recorded" in answer.out
-        assert "the records do not show that every agent finished" in answer.out
-        assert answer.verdict == "? the trace does not show what the kernel did after its window"
-
-    def test_records_that_a_window_lost_are_named_with_their_agents(self, call: Call) -> None:
-        call("run", PC, "-p", "tiles=16", "--window", "4..10", "--save-trace", "t.parquet")
-        write_trace(lose(read_trace("t.parquet"), {0: 1, 2: 2}), "l.parquet")
-        answer = call("diff", "l.parquet")
-        assert answer.code == 3
-        said = " ".join(answer.out.split())
-        assert "? unknown: 70 events of 1 CTA conform (iterations 4 to 9 of 16); 14 records lost" in said
-        assert "? 14 records dropped (consumer/1 10, producer 4)" in answer.out
-        assert answer.verdict == "? 14 records were lost"
-
-    @pytest.mark.parametrize("window", ["16..20", "70..1000"])
-    def test_a_window_behind_the_last_iteration_is_refused(self, call: Call, window: str) -> None:
-        answer = call("run", PC, "-p", "tiles=16", "--window", window, "--save-trace", "t.parquet")
-        assert answer.code == 2
-        first = window.partition(".")[0]
-        assert f"the window starts at iteration {first}, after the last of 16 iterations of {PC}" in answer.err
-        assert not Path("t.parquet").exists()
-
-    def test_one_that_ends_behind_it_is_clipped(self, call: Call) -> None:
-        call("run", PC, "-p", "tiles=16", "--window", "15..1000", "--save-trace", "t.parquet")
-        assert read_trace("t.parquet").meta.window == (15, 16)
-        assert "✓ 14 events of 1 CTA conform (iteration 15 of 16)" in call("diff", "t.parquet").out
-
-    def test_a_trace_without_an_event_says_nothing(self, call: Call) -> None:
-        call("run", PC, "-p", "tiles=16", "--save-trace", "t.parquet")
-        write_trace(window_of(read_trace("t.parquet"), 70, 1000), "empty.parquet")
-        answer = call("diff", "empty.parquet")
-        assert answer.code == 3
-        assert answer.verdict == "? the trace has no event to compare with the protocol"
-        assert "✓ 0 events" not in answer.out
-        assert call("diff", "empty.parquet", "t.parquet").code == 3
-        assert call("diff", "t.parquet", "empty.parquet").code == 3
-        none = trace_folder() / "h100" / "producer_consumer-al1-cw2-s4-tb16384-t0-w600-g1.parquet"
-        answer = call("diff", none)  # no event was to be recorded, so that none was compared
-        assert (answer.code, answer.verdict) == (3, "? the trace has no event to compare with the protocol")
-        assert call("diff", none.with_name(none.name.replace("-t0-", "-t1-"))).code == 0  # the twin
-
-    def test_a_window_without_a_trace_keeps_nothing(self, call: Call) -> None:
-        answer = call("run", PC, "--window", "4..10")
-        assert answer.code == 2
-        assert answer.err == (
-            "pipesim: --window selects what a saved trace keeps, but no trace is saved\n  try: add --save-trace FILE\n"
-        )
-
-    @pytest.mark.parametrize(("text", "words"), [
-        ("4", "'4': expected a window A..B of iterations, for example 10..42"),
-        ("4..", "'4..': expected a window"), ("..4", "'..4': expected a window"), ("4-9", "'4-9': expected a window"),
-        ("4..9..12", "'4..9..12': expected a window"),
-        ("4.5..9", "'4.5..9': expected a window"), ("", "'': expected a window"),
-        ("0..99999999999999999999", "expected a window"),
-        ("9..9", "the window 9..9 keeps no iteration"), ("9..4", "the window 9..4 keeps no iteration"),
-    ])  # fmt: skip
-    def test_what_is_no_window_is_refused(self, call: Call, text: str, words: str) -> None:
-        answer = call("run", PC, "--window", text, "--save-trace", "t.parquet")
-        assert answer.code == 2
-        assert words in answer.err
-        assert not Path("t.parquet").exists()
-
-    def test_recording_costs_time(self, call: Call) -> None:
-        plain, traced = (
-            call("run", PC, "-p", "tiles=16", *words, "--json").json["report"]["cycles"]
-            for words in ((), ("--recording",))
-        )
-        assert plain < traced
 
 
 @pytest.mark.parametrize("option", ["--save-trace", "--save-program"])

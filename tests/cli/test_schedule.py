@@ -72,25 +72,5 @@ def test_a_schedule_that_ends_well_finds_nothing(call: Call) -> None:
     assert call("run", "producer_consumer", "--schedule", "0", "--json").json["report"]["moves"] == 1
 
 
-@pytest.mark.parametrize(
-    ("words", "said"),
-    [
-        (["--schedule", "0.x"], "word 2, 'x', is not a move"),
-        (["--schedule", ""], "word 1, '', is not a move"),
-        (["--schedule", "0*0"], "word 1, '0*0', is not a move"),
-        (["--schedule", "0.99"], "move 2 is not possible in producer_consumer at these parameters"),
-        (["--schedule", "0", "--profile", "h200"], "--schedule and --profile cannot be combined"),
-        (["--schedule", "0", "--recording"], "--schedule and --recording cannot be combined"),
-        (["--schedule", "0", "--save-trace", "x.parquet"], "--schedule and --save-trace cannot be combined"),
-        (["--schedule", "0", "--max-steps", "5"], "--schedule and --max-steps cannot be combined"),
-    ],
-)
-def test_what_is_no_schedule_of_this_protocol(call: Call, words: list[str], said: str) -> None:
-    answer = call("run", "producer_consumer", *words)
-    assert answer.code == 2
-    assert said in answer.err
-    assert answer.out == ""
-
-
 def test_a_schedule_may_be_broken_over_lines(call: Call) -> None:
     assert call("run", "producer_consumer", "--schedule", "0.\n      0*2.\n  0").code == 3

@@ -7,8 +7,6 @@ from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree as ET
 
-import pytest
-
 from pipesim.explain.anatomy.read import anatomy
 from pipesim.lang.protocol import Protocol
 from pipesim.report.pages.show import show_lines
@@ -69,22 +67,6 @@ def test_json(call: Call) -> None:
         ("empty", 2, "arrive"),
     ]
     assert found["totals"]["smem_bytes"] == 65600
-
-
-@pytest.mark.parametrize(
-    ("argv", "fact"),
-    [
-        (["producer_consumr"], "there is no protocol 'producer_consumr'"),
-        ([PC, "-p", "stages=0"], "stages = 0 is out of range"),
-        ([PC, "--rank", "1"], "there is no CTA 1 in producer_consumer"),
-        ([PC, "--svg", "nowhere/pc.svg"], "there is no folder nowhere"),
-        ([PC, "--svg", "pc.png"], "--svg pc.png: the picture can only be written as SVG"),
-    ],
-)
-def test_what_cannot_be_shown(call: Call, argv: list[str], fact: str) -> None:
-    answer = call("show", *argv)
-    assert (answer.code, answer.out) == (2, "")
-    assert answer.err.splitlines()[0] == f"pipesim: {fact}"
 
 
 def test_roles_that_do_not_fit_beside_each_other_are_said_so() -> None:

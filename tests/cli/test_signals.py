@@ -14,6 +14,7 @@ import pytest
 
 from pipesim import targets
 from pipesim.answers.checking import Checking
+from tests.support.lanes import slow_but
 from tests.support.paths import ROOT
 
 Call = Callable[..., Any]
@@ -114,7 +115,8 @@ def test_another_signal_ends_nothing(call: Call, monkeypatch: pytest.MonkeyPatch
 
 
 @pytest.mark.parametrize(
-    "module", ["pipesim.cli.main", "argparse", "pipesim.targets", "simpy", "numpy", "numpy.linalg"]
+    "module",
+    slow_but(["simpy"], ["pipesim.cli.main", "argparse", "pipesim.targets", "simpy", "numpy", "numpy.linalg"]),
 )
 def test_ctrl_c_while_modules_are_imported_is_no_traceback(module: str) -> None:
     """The process sends it to itself when the module is looked for."""

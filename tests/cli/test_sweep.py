@@ -14,7 +14,6 @@ import pytest
 
 import pipesim
 from pipesim.cli.sweep import values_of
-from pipesim.errors import ParameterError
 from pipesim.export.sweep_table import COLUMNS
 from pipesim.protocols.catalog import BUILT_IN
 from pipesim.timed.profile import FOLDER
@@ -33,20 +32,6 @@ PC = ("sweep", "producer_consumer", "-p", "tiles=8", "--jobs", "1")
 )  # fmt: skip
 def test_values(text: str, values: tuple[int, ...]) -> None:
     assert values_of([text]) == {"n": values}
-
-
-@pytest.mark.parametrize(
-    ("given", "said"),
-    [
-        (["n"], "expected NAME=VALUES"), (["=4"], "expected NAME=VALUES"), (["n=1", "n=2"], "given more than once"),
-        (["n="], "takes whole numbers and ranges, not ''"), (["n=1,,2"], "takes whole numbers"),
-        (["n=2-8"], "takes whole numbers"), (["n=1_0"], "takes whole numbers"), (["n=٣"], "takes whole numbers"),
-        (["n=8..2"], "has no value"), (["n=1..2:0"], "has no value"), (["n=0..99999999"], "more than 100,000 values"),
-    ],
-)  # fmt: skip
-def test_what_is_not_a_value(given: list[str], said: str) -> None:
-    with pytest.raises(ParameterError, match=said):
-        values_of(given)
 
 
 def test_the_report_and_its_files(call: Call, tmp_path: Path) -> None:
@@ -151,41 +136,3 @@ def test_columns_of_a_table_have_names_of_their_own(call: Call) -> None:
 
 def test_no_ready_made_protocol_has_a_parameter_that_is_called_as_a_column() -> None:
     assert not {name for find in map(pipesim.find, BUILT_IN) for name in find.defaults} & set(COLUMNS)
-
-
-@pytest.mark.parametrize(
-    ("more", "code"),
-    [(("-p", "stages=20,40"), 3), (("-p", "stages=2,3", "--max-steps", "5"), 3), (("-p", "stages=2,3"), 0)],
-)
-def test_exit_codes(call: Call, more: tuple[str, ...], code: int) -> None:
-    assert call(*PC, *more).code == code
-
-
-@pytest.mark.parametrize(
-    ("more", "said"),
-    [
-        ((), "no parameter is swept"),
-        (("-p", "stages=2,3", "--ctas", "0"), "pipesim: a launch of 0 CTAs"),
-        (("-p", "stages=2,3", "--ctas", "-4", "--results", "x.jsonl"), "pipesim: a launch of -4 CTAs"),
-        (("-p", "stage=2,3"), "has no parameter 'stage'"),
-        (("-p", "stages=2,3", "--jobs", "0"), "--jobs 0"),
-        (("-p", "stages=2,3", "--dask", "tcp://127.0.0.1:1"), "--jobs and --dask cannot be combined"),
-        (("-p", "stages=2,3", "--no-proof", "--max-states", "5"), "--no-proof leaves it out"),
-        (("-p", "stages=2,3", "--csv", "x", "--svg", "x"), "name the same file"),
-        (("-p", "stages=2,3", "--csv", "no/x.csv"), "there is no folder no"),
-        (("-p", "stages=2,3", "--results", "."), "is a folder"),
-        (("-p", "stages=2,3", "--profile", "h3000"), "there is no latency profile 'h3000'"),
-    ],
-)
-def test_lines_that_are_refused(call: Call, tmp_path: Path, more: tuple[str, ...], said: str) -> None:
-    answer = call(*PC, *more)
-    assert (answer.code, answer.out) == (2, "")
-    assert said in answer.err
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_a_file_of_ones_own(call: Call, ring: str) -> None:
-    answer = call("sweep", ring, "-p", "arrivals=1,6", "-p", "stages=2", "--jobs", "1")
-    assert answer.code == 1
-    assert "    arrivals=1: not correct: deadlock\n" in answer.out
-    assert answer.verdict.startswith("✗ 1 of 2 configurations is not correct; best of the usable: arrivals=6, ")

@@ -56,14 +56,6 @@ def test_what_is_written_is_the_protocols_table(call: Call, ring: str) -> None:
     assert [(s.role, s.kind, s.barrier) for s in table.sites] == [(s.role, s.kind, s.barrier) for s in known.sites]
 
 
-def test_a_file_is_overwritten_on_demand_only(call: Call, ring: str) -> None:
-    Path("ring.table.h").write_text("mine", encoding="utf-8")
-    refused = call("table", ring, "-o", "ring.table.h")
-    assert (refused.code, refused.error[0]) == (2, "pipesim: ring.table.h exists already")
-    assert Path("ring.table.h").read_text(encoding="utf-8") == "mine"
-    assert call("table", ring, "-o", "ring.table.h", "--force").code == 0
-
-
 def test_barriers_before_a_ring_that_nothing_uses(call: Call, ring: str, user: Callable[[str], None]) -> None:
     """A ring that begins at a pointer leaves barriers without an init: they keep their place, with a count of 0."""
     text = Path("ring.py").read_text(encoding="utf-8").replace("2 * stages)", "2 * stages + 3)")
@@ -137,12 +129,6 @@ def test_a_flat_program_has_numbers(call: Call, ring: str) -> None:
 def test_as_json(call: Call, ring: str) -> None:
     printed = call("table", ring, "--json").json
     assert printed == {"exit_code": 0, "file": None, "text": call("table", ring).out}
-
-
-def test_mistakes(call: Call, ring: str) -> None:
-    assert call("table").code == 2
-    assert call("table", "no_such").error[0] == "pipesim: there is no protocol 'no_such'"
-    assert call("table", ring, "-p", "depth=3").error[0] == "pipesim: ring.py:ring has no parameter 'depth'"
 
 
 def test_what_no_table_can_say_is_refused_in_the_words_of_the_protocol(call: Call) -> None:

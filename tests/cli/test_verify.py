@@ -20,10 +20,8 @@ from pipesim.answers.progress import Stage
 from pipesim.answers.views.check import CheckStep
 from pipesim.cli.progress import TerminalProgress
 from pipesim.errors import HardwareError
-from pipesim.trace.files import write_trace
 from pipesim.trace.library import trace_folder
 from pipesim.trace.schema import Trace
-from pipesim.trace.window import cut
 
 Call = Callable[..., Any]
 PC = "producer_consumer"
@@ -41,14 +39,6 @@ def blocks(answer: Any) -> list[tuple[str, str]]:
 
 
 class TestRecorded:
-    def test_every_device_that_was_recorded_is_asked(self, call: Call) -> None:
-        answer = call("verify", PC)
-        assert answer.code == 0
-        assert answer.verdict == f"{ORDER} ({H100}, {H200}){WITHIN}"
-        assert answer.out.count("✓ 896 events of 1 CTA conform") == 2
-        assert "profile h100" in answer.out
-        assert "profile h200" in answer.out
-
     @pytest.mark.slow
     def test_each_cta_of_a_cluster_is_counted(self, call: Call) -> None:
         answer = call("verify", "cluster_multicast", "-p", "cluster=4", "-p", "tiles=1", "--recorded")
@@ -66,17 +56,6 @@ class TestRecorded:
         other = recorded.with_name(f"{recorded.stem}-globaltimer.parquet")
         shutil.copy(other, "mine")
         assert blocks(call("verify", PC, "--traces", "mine", "--json")) == [(H100, f"mine/{other.name}")]
-
-    @pytest.mark.slow
-    def test_a_folder_of_ones_own(self, call: Call) -> None:
-        answer = call("verify", PC, "--traces", trace_folder() / "h200")
-        assert answer.code == 0
-        assert answer.verdict == f"{ORDER} ({H200}){WITHIN}"
-
-    @pytest.mark.slow
-    def test_another_profile_is_used_for_all(self, call: Call) -> None:
-        lines = call("verify", PC, "--profile", "h200", "--json").json["report"]["simulations"]
-        assert [line["profile"] for line in lines] == ["h200"]
 
     @pytest.mark.slow
     def test_the_size_of_the_launch_counts(self, call: Call) -> None:
@@ -163,17 +142,6 @@ class TestNothingToCompareWith:
         assert "stages 4 instead of 5" in lines[2]  # the nearest
         assert lines[3].startswith("  try: record it on a GPU: pipesim capture producer_consumer -p arrive_lanes=1 ")
 
-    def test_a_recording_without_an_event(self, call: Call) -> None:
-        words = ("verify", PC, "-p", "tiles=0", "--traces", trace_folder() / "h100")
-        answer = call(*words)
-        assert answer.code == 3
-        simulated = "proved for every schedule, assuming that reads complete before the arrive that follows them; "
-        simulated += "the simulation finishes without a finding"
-        assert answer.verdict == f"? {simulated}, but {H100}: the trace has no event to compare with the protocol"
-        assert "agrees with the hardware" not in answer.out
-        assert "? unknown: no event was recorded · 8 barrier words agree" in answer.out
-        assert call("verify", PC, "-p", "tiles=1", "--traces", trace_folder() / "h100").code == 0  # the twin
-
     def test_a_protocol_without_a_kernel_is_not_told_to_capture(self, call: Call, ring: str) -> None:
         answer = call("verify", ring)
         assert answer.code == 3
@@ -228,13 +196,6 @@ class TestNothingToCompareWith:
         assert len(cause) > 3
         assert all(len(line) <= 80 or " " not in line.strip() for line in cause)
         assert wrapped.err.splitlines()[-1].startswith("  try: ")
-
-    def test_a_finding_of_the_simulation_still_decides(self, call: Call, ring: str) -> None:
-        answer = call("verify", ring, "-p", "arrivals=2")
-        assert answer.code == 1
-        assert answer.verdict == "✗ the simulation ends in a deadlock"
-        assert "load waits for phase 1 of empty[0]" in answer.out
-        assert answer.err.startswith("pipesim: no recorded trace of ring with ")
 
     def test_an_empty_folder(self, call: Call) -> None:
         Path("empty").mkdir()
@@ -365,19 +326,3 @@ def test_a_refuted_trace_shows_where(call: Call, refuted: Path) -> None:
         "iteration": 10,
         "cta": 0,
     }
-
-
-def test_a_window_agrees_for_its_iterations(call: Call, good: Trace) -> None:
-    """Every agent's passes are known, so the verdict is for what was seen, and says which part that is."""
-    write_trace(cut(good, 10, 42), "part/window.parquet")
-    answer = call("verify", PC, "--traces", "part")
-    assert answer.code == 0
-    assert answer.verdict == f"{ORDER} ({H100}, iterations 10 to 41){WITHIN}"
-
-
-def test_lost_records_are_unknown(call: Call, good: Trace) -> None:
-    lossy = tuple(replace(cta, dropped=(0, 0, 1)) for cta in good.meta.ctas)
-    write_trace(Trace(replace(good.meta, ctas=lossy), good.events), "mine/lossy.parquet")
-    answer = call("verify", PC, "--traces", "mine")
-    assert answer.code == 3
-    assert answer.verdict == f"? {H100}: 1 record was lost"

@@ -141,23 +141,6 @@ class TestWhatIsNotRight:
         first.unlink()
         assert several(PC, ring, "--traces", shelf).code == 3
 
-    @pytest.mark.slow
-    def test_a_fault_that_is_another_one(self, several: Call, shelf: Path, ring: str) -> None:
-        path = shelf / "h100" / FAULT
-        trace = read_trace(path)
-        write_trace(replace(trace, meta=replace(trace.meta, fault="missing_arrive@7")), path, force=True)
-        answer = several(PC, ring, "--traces", shelf)
-        assert answer.code == 1
-        assert row(answer, PC)[3:] == ["✗ 1/2", "✓ 1/1"]
-
-    def test_recorded_with_parameters_that_the_protocol_has_not(self, several: Call, shelf: Path, ring: str) -> None:
-        path = shelf / "h100" / FAULT
-        trace = read_trace(path)
-        write_trace(replace(trace, meta=replace(trace.meta, params=trace.meta.params | {"old": 1})), path, force=True)
-        answer = several(PC, ring, "--traces", shelf)
-        assert answer.code == 3
-        assert "the trace was recorded with other parameters: only the trace has old" in said(answer)
-
     def test_nothing_recorded_of_a_kernel_is_unknown_and_no_kernel_is_not(self, several: Call, ring: str) -> None:
         Path("empty").mkdir()
         answer = several(PC, ring, "--traces", "empty")
@@ -205,37 +188,9 @@ class TestOptions:
         for name in set(BUILT_IN) - {PC, "cluster_multicast"}:  # the others take their time
             monkeypatch.delitem(BUILT_IN, name)
 
-    @pytest.mark.slow
-    def test_all_are_all_that_list_names(self, several: Call) -> None:
-        answer = several("--all", "--no-hardware", "--json").json
-        assert list(answer["protocols"]) == sorted(BUILT_IN)
-        assert answer["exit_code"] == 0
-
     def test_one_that_is_left_out_is_said(self, several: Call) -> None:
         answer = several("--all", "--except", "cluster_multicast", "--no-hardware")
         assert answer.verdict == "✓ 1 of 1 protocol passed; left out: cluster_multicast (hardware left out)"
-
-    @pytest.mark.slow
-    @pytest.mark.parametrize(
-        ("words", "fact"),
-        [
-            ((), "no protocol is named"),
-            (("--all", "--except", PC, "--except", "cluster_multicast"), "nothing is left to verify"),
-            ((PC, "--except", PC), "--except removes protocols from --all, which was not given"),
-            (("--all", "--except", "producer"), "there is no protocol 'producer' to leave out"),
-            (("--all", "--tolerance", "5"), "--tolerance applies to the period of one configuration"),
-            (("--all", "-p", "stages=2", "-p", "consumers=3"), "cluster_multicast has no parameter 'consumers'"),
-            (("--all", "-p", "stages=0"), "stages = 0"),
-            (("--all", "--traces", "nowhere"), "there is no folder nowhere"),
-            (("--all", "--no-hardware", "--traces", "."), "--traces asks for a comparison"),
-            (("--all", "--profile", "b200"), "there is no latency profile 'b200'"),
-            (("no_such_protocol", "nor_this"), "there is no protocol 'no_such_protocol'"),
-        ],
-    )
-    def test_what_means_nothing_is_refused(self, several: Call, words: tuple[str, ...], fact: str) -> None:
-        answer = several(*words)
-        assert (answer.code, answer.out) == (2, "")
-        assert answer.err.startswith(f"pipesim: {fact}"), answer.err
 
     def test_a_name_that_does_not_exist_does_not_stop_the_others(self, several: Call, ring: str) -> None:
         answer = several("no_such_protocol", ring, "--no-hardware")
@@ -265,9 +220,6 @@ class TestOptions:
         assert row(answer, ring)[1:3] == ["✓ these parameters", "? interrupted"]
         assert "interrupted before the end of the simulation" in said(answer)
         assert answer.verdict == f"? 1 of 2 protocols passed; unknown: {ring} (hardware left out)"
-
-    def test_no_processes(self, call: Call) -> None:
-        assert call("verify", "--all", "--jobs", "0").err.startswith("pipesim: --jobs 0")
 
     def test_a_parameter_that_some_have_names_these(self, several: Call) -> None:
         answer = several("--all", "-p", "tile_bytes=4096", "--json")

@@ -1,0 +1,86 @@
+"""Command lines that are refused: ``refused_lines.txt`` has each with its exit code, and below it the error."""
+
+from __future__ import annotations
+
+import shlex
+import shutil
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from pipesim.model.program_json import dumps
+from pipesim.targets import find
+from pipesim.trace.files import write_trace
+from pipesim.trace.schema import Trace
+from tests.cli.lines import CommandLine, command_lines
+from tests.support.paths import EXAMPLES, TRACES
+
+Call = Callable[..., Any]
+PTX = TRACES / "h200" / "ptx"
+
+MINE = """
+from pipesim import Protocol
+
+
+def gemm(stages: int = 2):
+    p = Protocol("gemm")
+    p.role("a")(lambda w: w.work(stages))
+    return p
+
+
+def raises(tiles: int = 2):
+    return 1 // 0
+
+
+def needs(x):
+    pass
+
+
+def nothing():
+    pass
+
+
+number = 3
+"""
+
+
+@pytest.fixture
+def files(tmp_path: Path, ring: str, user: Callable[[str], None], good: Trace, recorded: Path) -> None:
+    """Every file that a line names."""
+    user(MINE)
+    for name in ("old", "empty.parquet", "my_gemm.py"):
+        Path(name).touch()
+    Path("folder").mkdir()
+    Path("bytes.json").write_bytes(b"\xff\xfe{}")
+    Path("empty.json").write_text("{}", encoding="utf-8")
+    Path("later.json").write_text('{"format": "pipesim-program", "version": 99}', encoding="utf-8")
+    Path("text.parquet").write_text("time,event\n1,2\n", encoding="utf-8")
+    Path("program.json").write_text(dumps(find("producer_consumer").build({"tiles": 2})), encoding="utf-8")
+    shutil.copy(recorded, "good.parquet")
+    Path("cut.parquet").write_bytes(recorded.read_bytes()[:5000])
+    write_trace(Trace(replace(good.meta, protocol="ring"), good.events), Path("ring.parquet"))
+    odd = {**good.meta.params, "old": 1}
+    write_trace(Trace(replace(good.meta, params=odd), good.events), Path("odd.parquet"))
+    Path("kernel.cu").symlink_to(EXAMPLES / "rowsum.cu")
+    Path("kernel.table.h").symlink_to(EXAMPLES / "rowsum.table.h")
+    Path("rowsum.py").symlink_to(EXAMPLES / "rowsum.py")
+    for end in ("ptx", "json", "parquet"):
+        Path(f"kernel.{end}").symlink_to(PTX / f"triton-gemm_tma_w4_s3.{end}")
+    np.save("matrix.npy", np.zeros((4096, 64), dtype=np.float32))
+
+
+@pytest.mark.usefixtures("files")
+@pytest.mark.parametrize("line", list(command_lines("refused_lines.txt")), ids=lambda line: line.words)
+def test_the_line_is_refused_in_these_words(call: Call, line: CommandLine, tmp_path: Path) -> None:
+    """Nothing is printed, nothing is written, and every line of the error is one of its four parts."""
+    before = sorted(tmp_path.rglob("*"))
+    answer = call(*shlex.split(line.words))
+    said = [each.replace(f"{tmp_path}/", "") for each in answer.error]
+    assert (answer.code, answer.out, said) == (line.code, "", line.said)
+    assert said[0].startswith("pipesim: ")
+    assert all(each.startswith(("  at: ", "  probable cause: ", "  try: ")) for each in said[1:])
+    assert sorted(tmp_path.rglob("*")) == before
