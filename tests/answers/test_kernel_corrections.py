@@ -14,6 +14,7 @@ from pipesim.model.finding import Verdict
 from pipesim.prove.check import Check, check
 from pipesim.prove.repair.correction import Correction
 from pipesim.targets import Target, find
+from tests.support.lanes import slow_but
 
 KERNELS = Path(__file__).resolve().parents[1] / "ptx" / "kernels"
 GEMM, SCALE, PIPELINED = "gemm_wgmma_ws-sm_90a", "scale_ws_s3-sm_90a", "scale_pipelined_s3-sm_90a"
@@ -82,7 +83,7 @@ def offered(target: Target) -> tuple[Check, list[Correction]]:
     return found, list(dict.fromkeys(c for each in every for c in each))
 
 
-@pytest.mark.parametrize("name", HANGS)
+@pytest.mark.parametrize("name", slow_but({"count", "arrive"}, HANGS))
 def test_a_line_of_a_kernel_that_hangs_is_offered(name: str, tmp_path: Path) -> None:
     *mistake, meant = HANGS[name]
     target = written(tmp_path, *mistake)  # type: ignore[arg-type]
@@ -94,7 +95,7 @@ def test_a_line_of_a_kernel_that_hangs_is_offered(name: str, tmp_path: Path) -> 
     assert given[0].line.rpartition(":")[2] in given[0].said
 
 
-@pytest.mark.parametrize("name", RUNS_ON)
+@pytest.mark.parametrize("name", slow_but({"commit", "fewer bytes"}, RUNS_ON))
 def test_a_change_of_a_kernel_that_was_followed_to_its_end_is_offered(name: str, tmp_path: Path) -> None:
     *mistake, meant = RUNS_ON[name]
     target = written(tmp_path, *mistake)  # type: ignore[arg-type]
@@ -102,12 +103,14 @@ def test_a_change_of_a_kernel_that_was_followed_to_its_end_is_offered(name: str,
     assert [each.said for each in offered(target)[1]] == [meant]
 
 
+@pytest.mark.slow
 def test_nothing_is_offered_where_no_line_alone_suffices(tmp_path: Path) -> None:
     """The arrive of the gemm is on the stage before, whose address no wait has."""
     _, given = offered(written(tmp_path, GEMM, "mbarrier.arrive.shared", slice(0, 1), out))
     assert given == []
 
 
+@pytest.mark.slow
 def test_the_kernels_are_right_as_they_are() -> None:
     for kernel in (GEMM, SCALE, PIPELINED):
         target = find(str(KERNELS / f"{kernel}.ptx"))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 from pipesim.answers.check import check
 from pipesim.answers.views.check import CheckReport
 from pipesim.lang.protocol import Protocol
@@ -12,6 +14,7 @@ from pipesim.report.pages.check import check_lines
 from pipesim.targets import target_of
 
 
+@cache
 def report_of(name: str) -> CheckReport:
     make = BROKEN[name] if name in BROKEN else MISTAKES[name].wrong
 

@@ -144,9 +144,10 @@ def test_no_driver_has_an_answer_of_its_own() -> None:
     """What a try may answer is changed by ``moves`` alone, and nobody looks for the open access of an agent."""
     root = Path(pipesim.__file__).parent
     for path in sorted(root.rglob("*.py")):
-        if path.parent == root / "model":
+        text = path.read_text(encoding="utf-8")
+        if path.parent == root / "model" or not ("answered" in text or "OWN" in text):
             continue
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        for node in ast.walk(ast.parse(text)):
             if isinstance(node, ast.ImportFrom) and node.module == "pipesim.model.machine":
                 assert "answered" not in {alias.name for alias in node.names}, path
             if isinstance(node, ast.Compare) and "OWN" in map(ast.unparse, node.comparators):

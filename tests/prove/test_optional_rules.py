@@ -25,6 +25,7 @@ from pipesim.prove.repair.kinds import RepairKind
 from pipesim.report.sentences.check import check_sentence
 from pipesim.targets import find, target_of
 from pipesim.testing import assert_verified
+from tests.support.lanes import slow_but
 from tests.support.small_programs import build
 
 ASSUMING = "proved, assuming that reads complete before the arrive that follows them: no schedule of"
@@ -32,13 +33,14 @@ PROXIES, INIT, TENSOR = Strictness(proxies=True), Strictness(init=True), Strictn
 
 #: Those whose reads and writes through the two proxies have a fence in between, or do not meet.
 RESTS_ON_NOTHING = {"attention_sm90", "attention_sm90_fused"}
+FAST = {"attention_sm90", "producer_consumer"}  #: what the fast lane checks
 
 
 def judged(protocol: Callable[..., Protocol], how: Strictness = LENIENT, **params: int) -> CheckReport:
     return check(target_of(protocol).judging(how), params)
 
 
-@pytest.mark.parametrize("name", [name for name in sorted(BUILT_IN) if name != "conv_epilogue"])
+@pytest.mark.parametrize("name", slow_but(FAST, [name for name in sorted(BUILT_IN) if name != "conv_epilogue"]))
 def test_which_ready_made_protocols_rest_on_the_assumption(name: str) -> None:
     program = find(name).build({})
     strict = prove(program.judged(PROXIES))

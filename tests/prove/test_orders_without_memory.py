@@ -11,6 +11,7 @@ from pipesim.model.ops import Engine, Fence, Op, Operation, Order, Scope, Space,
 from pipesim.model.program import ALL_LANES, Access, Agent, Barrier, Program
 from pipesim.prove.check import check
 from pipesim.prove.search.breadth_first import explore
+from tests.support.lanes import slow_but
 
 RELAXED = semantics(Order.RELAXED)
 CLUSTER: list[Operation] = [(Op.CLUSTER_ARRIVE, 0), (Op.CLUSTER_WAIT, 0)]
@@ -93,7 +94,7 @@ def test_an_end_that_is_counted_with_the_generation_in_which_it_came() -> None:
     assert check(program).verdict is Verdict.PROVED
 
 
-@pytest.mark.parametrize("laps", [2, 3, 1_500])
+@pytest.mark.parametrize("laps", slow_but({2, 3}, [2, 3, 1_500]))
 def test_requests_after_laps_that_are_left_out(laps: int) -> None:
     """Where requests stand in the code moves with what is cut: two agents wait for each other if others go first."""
     first, second, give, take = [], [], (Op.SETMAXNREG, 24), (Op.SETMAXNREG, 104)

@@ -12,7 +12,7 @@ from pipesim.targets import find
 from tests.support.lanes import slow_but
 from tests.support.protocol_sizes import SIZES
 
-FAST = ("attention_sm90", "cluster_multicast", "gemm_sm100_blockwise", "persistent_scheduler", "producer_consumer")
+FAST = ("attention_sm90", "cluster_multicast", "producer_consumer")
 
 
 def refuted(name: str, params: dict[str, int]) -> bool:

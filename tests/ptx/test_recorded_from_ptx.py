@@ -18,10 +18,12 @@ from pipesim.ptx.kernel import read_kernel
 from pipesim.trace.files import read_trace
 from pipesim.trace.schema import EventKind
 from tests.support.early_returns import returned_by, tight_returns
+from tests.support.lanes import slow_but
 
 FOLDER = Path(__file__).parents[2] / "traces" / "h200" / "ptx"
 NAMES = sorted(path.stem for path in FOLDER.glob("*.parquet"))
 HANGS = "triton-gemm_tma_w8_s4-hangs"
+FAST = {"gluon-scale_ws_s2", "gluon-gemm_wgmma_ws", "triton-attention_d64"}  #: whose conformance the fast lane checks
 
 
 def test_there_are_kernels_of_both_compilers() -> None:
@@ -39,7 +41,7 @@ def test_every_kernel_of_the_table_has_its_trace() -> None:
     assert sum(trace.meta.status is Ending.DEADLINE for trace in traces.values()) == 3
 
 
-@pytest.mark.parametrize("name", [name for name in NAMES if name != HANGS])
+@pytest.mark.parametrize("name", slow_but(FAST, [name for name in NAMES if name != HANGS]))
 def test_it_conforms_to_the_program_read_from_its_ptx(name: str) -> None:
     trace = read_trace(FOLDER / f"{name}.parquet")
     found = compare_kernel(read_kernel(FOLDER / f"{name}.ptx"), trace, name).comparison

@@ -20,6 +20,7 @@ from pipesim.prove.repair.correction import Correction, corrections
 from pipesim.prove.repair.edits import place_of, repaired
 from pipesim.prove.repair.kinds import Repair, RepairKind
 from pipesim.prove.search.breadth_first import explore
+from tests.support.lanes import slow_but
 from tests.support.more_mistakes import MORE
 from tests.support.offered import offered_for, offered_for_slip, without_places
 
@@ -122,7 +123,7 @@ OFFERED = {
 }
 
 
-@pytest.mark.parametrize("name", [name for name in BROKEN if name != "producer_runs_on"])
+@pytest.mark.parametrize("name", slow_but([*BROKEN][::3], [name for name in BROKEN if name != "producer_runs_on"]))
 def test_what_is_offered_for_a_twin_does_mend_it(name: str) -> None:
     """The search of all schedules, not the proof that the offer rests on, says that the twin is right then."""
     program, offered = offered_for(name)
@@ -136,6 +137,7 @@ def test_what_is_offered_for_a_twin_does_mend_it(name: str) -> None:
         assert seen.complete or sum(map(len, program.code)) > 60, "the small ones are followed to their ends"
 
 
+@pytest.mark.slow
 def test_every_kind_of_correction_is_offered_for_some_mistake() -> None:
     names = [name for name in (*OFFERED, *MISTAKES, *MORE) if name not in SLOW]
     found = {each.repair.kind for name in names for each in offered_for(name)[1]}

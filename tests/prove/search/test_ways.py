@@ -13,6 +13,7 @@ from pipesim.prove.search.persistent import Persistent
 from pipesim.prove.search.successors import Successors
 from pipesim.prove.search.ways import End, GroupWait, PhaseWait, Stop, Supplies, Sync, Way
 from pipesim.targets import target_of
+from tests.support.lanes import slow_but
 from tests.support.nine_warps import nine_warps
 from tests.support.random_programs.corners import random_corners
 from tests.support.random_programs.rings import random_ring
@@ -84,7 +85,7 @@ def test_beyond_some_operations_an_agent_may_do_all_that_it_has_left(monkeypatch
     assert (leg.reads | leg.writes | leg.adds) & both == both
 
 
-@pytest.mark.parametrize("seed", range(60))
+@pytest.mark.parametrize("seed", slow_but(range(12), range(60)))
 @pytest.mark.parametrize("family", [random_ring, random_corners])
 def test_a_choice_that_is_not_given_up_early_is_the_same(family, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     program = family(seed)

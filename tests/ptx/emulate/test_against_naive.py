@@ -19,6 +19,7 @@ from pipesim.ptx.flow.uses import uses_of
 from pipesim.ptx.launch.image import Image
 from pipesim.ptx.launch.values import Launch, Number, Parameter
 from pipesim.ptx.text.read import read_module
+from tests.support.lanes import slow_but
 from tests.support.naive_ptx import LONGS, PREDICATES, THREADS, WORDS, Kernel, run_thread
 
 SEEDS = range(60)
@@ -39,7 +40,7 @@ def emulated(text: str, open_word: int | None) -> EmulatedWarp:
     return cluster.warps[0]
 
 
-@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("seed", slow_but(SEEDS[:12], SEEDS))
 def test_a_warp_computes_what_its_threads_compute(seed: int) -> None:
     kernel, open_word = Kernel(seed), Random(seed).getrandbits(32)
     warp = emulated(kernel.text, open_word)

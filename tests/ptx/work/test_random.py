@@ -11,13 +11,14 @@ from pipesim.prove.check import check
 from pipesim.timed.engine import simulate
 from pipesim.timed.profile import load_profile
 from tests.support.kernel_ptx import ptx_of
+from tests.support.lanes import slow_but
 from tests.support.random_kernels import random_kernel
 from tools.judge_ptx import read
 
 H200 = load_profile("h200")
 
 
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("seed", slow_but(range(10), range(40)))
 def test_the_program_with_work_is_proved_or_refuted_alike(seed: int) -> None:
     kernel = random_kernel(random.Random(seed))
     found = read(kernel, ptx_of(kernel, seed))

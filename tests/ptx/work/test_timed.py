@@ -16,6 +16,7 @@ from pipesim.scene.parts import SliceKind
 from pipesim.scene.runs import simulated_scene
 from pipesim.timed.engine import simulate
 from pipesim.timed.profile import load_profile
+from tests.support.lanes import slow_but
 from tests.support.paths import ROOT
 from tests.support.small_ptx import SET_UP, extraction_of
 
@@ -156,7 +157,7 @@ def test_products_come_before_the_first_of_their_operands() -> None:
     assert simulate(read.timed, H200).cycles > batches * 4 * 64  # 64 cycles for 128 columns
 
 
-@pytest.mark.parametrize("path", CHECKED_IN, ids=[path.stem for path in CHECKED_IN])
+@pytest.mark.parametrize("path", slow_but(CHECKED_IN[-2:], CHECKED_IN), ids=[path.stem for path in CHECKED_IN])
 def test_without_what_was_inserted_it_is_the_program_that_is_proved(path: Path) -> None:
     read = read_kernel(path)
     for before, after in zip(read.program.code, read.timed.code, strict=True):
