@@ -1,8 +1,7 @@
 """Speed of the timed engine against a bare SimPy ring with as many events a tile, in the same process in turn:
 ``python tools/bench_sim.py``.
 
-Every event of the engine goes through the machine and is recorded, and those before which nothing else is due go past
-SimPy's queue. Then what leaving out repetitions gains.
+Every event of the engine goes through the machine and is recorded. Then what leaving out repetitions gains.
 
 Processor time, the least of several rounds: what else the machine does only adds to it. ``--where`` profiles the SimPy
 engine.
@@ -19,12 +18,14 @@ from collections.abc import Callable
 from pathlib import Path
 from unittest.mock import patch
 
+from simpy.events import NORMAL, Event, EventPriority
+
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # works from a checkout that is not installed
 
 from pipesim.model.program import Program
 from pipesim.targets import find
-from pipesim.timed.agenda import Agenda, HappensAt
 from pipesim.timed.engine import simulate
+from pipesim.timed.environment import CycleEnvironment
 from pipesim.timed.profile import Profile, load_profile
 from tools.yardstick_ring import EVENTS_PER_TILE, BareRing
 
@@ -47,24 +48,25 @@ def ratio(above: list[float], below: list[float]) -> float:
     return min(above) / min(below)
 
 
-def events_and_queued(program: Program, profile: Profile) -> tuple[int, int]:
-    """How many events a simulation has, and how many of them pass through SimPy's queue."""
-    queued = 0
-    put = Agenda.put
+def scheduled(program: Program, profile: Profile) -> int:
+    """How many events a simulation schedules."""
+    events = 0
+    schedule = CycleEnvironment.schedule
 
-    def counted(agenda: Agenda, due: HappensAt, at: int) -> None:
-        nonlocal queued
-        queued += 1
-        put(agenda, due, at)
+    def counted(env: CycleEnvironment, event: Event, priority: EventPriority = NORMAL, delay: float = 0) -> None:
+        nonlocal events
+        events += 1
+        schedule(env, event, priority, delay)
 
-    with patch.object(Agenda, "put", counted):
-        return simulate(program, profile, skip=False).queue_events, queued
+    with patch.object(CycleEnvironment, "schedule", counted):
+        simulate(program, profile, skip=False)
+    return events
 
 
 def against_simpy(tiles: int, rounds: int, profile: Profile) -> None:
     """The SimPy engine beside the bare ring, and beside itself with repetitions left out."""
     program = find("producer_consumer").build({"tiles": tiles, "consumer_warps": 1})
-    events, queued = events_and_queued(program, profile)
+    events = scheduled(program, profile)
     whole, bare, short = in_turn(
         rounds,
         lambda: simulate(program, profile, skip=False),
@@ -75,7 +77,7 @@ def against_simpy(tiles: int, rounds: int, profile: Profile) -> None:
     left_out = f"{100 * skipped.skipped / skipped.steps:.0f} % of the operations were not simulated"
     print(f"producer_consumer, {tiles:,} tiles, one consumer, every event recorded")
     for name, times, said in (
-        ("SimPy engine", whole, f"{events / tiles:.2f} events a tile, {queued / tiles:.2f} of them queue"),
+        ("SimPy engine", whole, f"{events / tiles:.2f} events a tile"),
         ("bare SimPy ring", bare, f"{EVENTS_PER_TILE:.2f} events a tile"),
         ("repetitions left out", short, f"{ratio(whole, short):.1f} times the SimPy engine; {left_out}"),
     ):

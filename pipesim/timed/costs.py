@@ -17,9 +17,9 @@ from pipesim.model.groups import (
 from pipesim.model.ops import IN_ORDER, OPERANDS, Engine, Op, Operation, Space, operand
 from pipesim.model.program import Program
 from pipesim.model.work import Work, kernel_in_names
-from pipesim.timed.kept import kept
-from pipesim.timed.outline import PRICED
+from pipesim.timed.cache import cached
 from pipesim.timed.profile import OF_INSTRUCTIONS, Profile, scaled
+from pipesim.timed.skeleton import PRICED
 from pipesim.timed.work import SERVED, Works
 from pipesim.trace.sites import kinds
 
@@ -181,7 +181,7 @@ def resident(program: Program, profile: Profile) -> int:
     return min(program.grid * program.ctas, profile.sms)
 
 
-@kept
+@cached
 def streamed_bytes(program: Program) -> int:
     """Bytes of all streamed copies of a launch."""
     lines = {work.line for work in program.work if work.amount("streamed_copies")}
@@ -201,7 +201,7 @@ def clock_permille(program: Program, profile: Profile) -> int:
     return alone + (loaded - alone) * (resident(program, profile) - 1) // max(1, profile.sms - 1)
 
 
-@kept
+@cached
 def _multiplies(program: Program) -> bool:
     """Whether it uses tensor cores."""
     return any(op[0] == Op.ENGINE_WORK for code in program.code for op in set(code))

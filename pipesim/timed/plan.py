@@ -10,8 +10,8 @@ from pipesim.model.ops import Op
 from pipesim.model.positions import BARRIER
 from pipesim.model.program import Program
 from pipesim.timed.costs import Cost, Prices, record_cycles
-from pipesim.timed.outline import Distinct, outline
 from pipesim.timed.profile import Profile
+from pipesim.timed.skeleton import Distinct, skeleton
 from pipesim.trace.recorder import Meaning
 from pipesim.trace.schema import SiteKey
 from pipesim.trace.sites import NO_SITES, SiteTable, kinds
@@ -54,7 +54,7 @@ def plan(
 
     ``also``: the optional sites at which records are made.
     """
-    known = outline(program, also)
+    known = skeleton(program, also)
     tries = {False: LOOKS_TWICE, True: SUSPENDS} if profile["try.limit"] > 0 else {False: WAITS, True: WAITS}
     price = Prices(program, profile, traced=traced)
     record = record_cycles(program, profile, traced=traced)

@@ -18,8 +18,7 @@ class Simulation:
     """One simulated run: how it ended (``outcome``), its events, and everything that went wrong.
 
     ``cycles`` is the time at which the last agent ended (or the last thing happened), ``ends`` that of each agent, -1
-    for one that did not end. ``queue_events`` counts what happened at a time of its own: what passed through SimPy's
-    queue, or went past it because nothing else was due before. ``late`` are the transfers (agent, operation) that were
+    for one that did not end. ``late`` are the transfers (agent, operation) that were
     still under way when the last agent of their CTA had ended. ``cut``: the limit of this process that ended it.
     ``landings``: (agent, operation, barrier or -1, cycle) of each transfer that ended, if they were asked for.
     ``skipped``: how many of its ``steps`` repeat earlier ones and were not simulated.
@@ -34,7 +33,6 @@ class Simulation:
     deadlock: Deadlock | None
     faults: tuple[Fault, ...]
     steps: int
-    queue_events: int
     state: State
     late: tuple[tuple[int, int], ...] = ()
     cut: Limit | None = None

@@ -1,13 +1,15 @@
 """One simulated run: SimPy decides who moves next, by simulated time; what a move does is the machine's business.
 
-Every agent is a chain of bare events, one for each operation that others can notice; nothing polls. A blocked agent has
-no event at all until the channel it waits on signals. Times are whole cycles, ties fall in the order of scheduling. An
-event before which nothing else is due happens at once, without the queue.
+Every agent is a SimPy process. It yields an event before each operation that others can notice; nothing polls. An agent
+that is blocked yields a wait, which is triggered by who completes its phase. A transfer is an event that happens when
+it lands. Times are whole cycles, ties fall in the order of scheduling.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Generator, Sequence
+
+import simpy
 
 from pipesim.explain.blocked import explain
 from pipesim.model.ending import Ending
@@ -21,11 +23,12 @@ from pipesim.model.program import Program
 from pipesim.model.state import cluster_channel
 from pipesim.process.limits import Limit, LimitReachedError
 from pipesim.process.watch import current
-from pipesim.timed.agenda import LAST, Agenda, HappensAt, LandsAt
 from pipesim.timed.costs import Cost, record_cycles, sm_khz, work_record
+from pipesim.timed.environment import CycleEnvironment, EngineTurn
 from pipesim.timed.plan import ACCESS, IDLE, ISSUES, PRIVATE, WAITS, Planned, plan
 from pipesim.timed.profile import Profile
 from pipesim.timed.simulation import Simulation
+from pipesim.timed.sm.copy_engine import Copy, LandingTimeout
 from pipesim.timed.sm.engines import Engines
 from pipesim.timed.waits import Waits
 from pipesim.trace.recorder import StampBuffer
@@ -57,15 +60,13 @@ class TimedRun:
         self._work_record = work_record(program, self._record)
         self._table, meanings, self._plans = plan(program, profile, traced=traced, also=also)
         self._buffer = StampBuffer(meanings)
-        self._agenda = Agenda()
-        self._now = 0
-        self._waits = Waits(self._live, profile, self._plans, self._buffer, self._agenda, record=self._record)
-        self._engines = Engines(program, profile)
+        self.env = CycleEnvironment()
+        self._waits = Waits(self._live, profile, self._plans, self._buffer, self.env, record=self._record)
+        self._engines = Engines(self.env, program, profile)
         self._held: list[Flight] = []
-        self._in_air: dict[int, LandsAt] = {}  #: the landing of each flight, by its sequence number
+        self._in_air: dict[int, LandingTimeout | Copy] = {}  #: the landing of each flight, by its sequence number
         self._products: dict[int, tuple[int, int]] = {}  #: of a flight that a core has to end: its work, its latency
-        self._waiting: dict[int, list[LandsAt]] = {}  #: landings of an agent's products that other warps hold up
-        self._landed: list[LandsAt] = []  #: to be used again
+        self._waiting: dict[int, list[Flight]] = {}  #: an agent's products that other warps hold up
         self._late: dict[tuple[int, int], None] = {}
         self._alive = [sum(1 for a in program.agents if a.cta == cta) for cta in range(program.ctas)]  #: not ended yet
         self._left = [0] * program.ctas  #: when the last agent to end so far ended
@@ -74,18 +75,16 @@ class TimedRun:
         self._faults: list[Fault] = []
         self.landings: list[tuple[int, int, int, int]] | None = None
         self._steps = self._skipped = 0
-        self._stopped_at = 0
-        self._at_once = list(map(len, program.code))  #: from which operation on an agent has to queue always
-        self._turns = self._waits.turns
-        for agent in range(len(program.agents)):
-            self._turns.append(HappensAt(self._agenda, self._mover(agent)))
-            self._agenda.put(self._turns[agent], profile["cta.start"])
+        self._leapt = 0  #: cycles that were left out, because what happened in them repeats what was simulated
+        self._latest = self._stopped_at = 0  #: when something happened last
+        self._stopped = False  #: whatever is due does nothing
+        self._agents = [self.env.process(self._agent(agent)) for agent in range(len(program.agents))]
 
     def result(self, *, until_time_limit: bool) -> Simulation:
-        """Run the queue dry and say how it ended."""
+        """Run until nothing is due, and say how it ended."""
         cut = None
         try:
-            self._drain()
+            self._run()
         except LimitReachedError as reached:
             if reached.limit is not Limit.TIME or not until_time_limit:
                 raise
@@ -93,10 +92,10 @@ class TimedRun:
             cut = reached.limit
             self._stop()
         state = self._live.state()
-        stuck = None if self._agenda.stopped else explain(self._program, state)
+        stuck = None if self._stopped else explain(self._program, state)
         if any(f.kind.traps for f in self._faults):
             ending = Ending.FAULT
-        elif self._agenda.stopped:
+        elif self._stopped:
             ending = Ending.UNKNOWN
         else:
             ending = Ending.DEADLOCK if stuck else Ending.FINISHED
@@ -104,13 +103,12 @@ class TimedRun:
             self._program,
             self._profile,
             ending,
-            max((self._stopped_at if self._agenda.stopped else self._now, *self._ends)),
+            max(((self._stopped_at if self._stopped else self._latest) + self._leapt, *self._ends)),
             tuple(self._ends),
             self._trace(ending),
             stuck,
             tuple(self._faults),
             self._steps,
-            self._agenda.happened,
             state,
             tuple(self._late),
             cut,
@@ -118,114 +116,131 @@ class TimedRun:
             self._skipped,
         )
 
-    def _drain(self) -> None:
-        """Until the queue is empty, and no product waits for a warp that does not come."""
-        self._agenda.drain()
-        while self._waiting and not self._agenda.stopped:
-            for agent in self._engines.cores.give_up(self._now):
+    def _run(self) -> None:
+        """Until nothing is due, and no product waits for a warp that does not come."""
+        self.env.run()
+        while self._waiting and not self._stopped:
+            for agent in self._engines.cores.give_up(self.env.now):
                 self._begin_products(agent)
-            self._agenda.drain()
+            self.env.run()
 
     # moving
 
-    def _mover(self, agent: int) -> Callable[[HappensAt], None]:  # noqa: C901  # hot: a call less is a tenth of it
-        """What lets ``agent`` go on until it blocks, ends, or does what others can notice after something else is due.
+    def _agent(self, agent: int) -> Generator[simpy.Event, None, None]:  # noqa: C901  # hot: a call less is a tenth of it
+        """The process of an agent. It yields before what others can notice, until that is due, and where it is blocked.
 
-        A closure: it is called for every event, and finds what it needs in its own variables.
+        ``now`` is the cycle of the environment, ``time`` the one that the agent has reached by what nobody notices.
         """
-        live, rules, code, plans = self._live, self._rules, self._code[agent], self._plans[agent]
+        env, live, rules, code, plans = self.env, self._live, self._rules, self._code[agent], self._plans[agent]
         pcs, stamp, length, record = live.pcs, self._buffer.flat.extend, len(plans), self._record
-        agenda, waits, issuing, at_once = self._agenda, self._waits, self._engines.issuing, self._at_once
-        peek, entered, opened = agenda.peek, waits.entered, live.opened
+        waits, issuing, entered, opened = self._waits, self._engines.issuing, self._waits.entered, live.opened
         idle = IDLE if not self._watched else -1
         work_record = self._work_record
-
-        def move(due: HappensAt) -> None:  # noqa: C901  # the same
-            self._now = now = time = due.at
-            if issuing and agent in issuing:
-                time = self._issued(agent, due)
-                if time < 0:
-                    return
-            while not agenda.stopped:
-                pc = pcs[agent]
-                if pc == length:
-                    self._end(agent, time)
-                    return
-                kind, busy, first, second, planned = plans[pc]
-                if kind == idle:
-                    pcs[agent] = pc + 1
-                    self._steps += 1
-                    if self._steps >= self._budget:
-                        self._stop()
-                    time += busy
-                    continue
-                if time != now and kind > PRIVATE:
-                    if peek() <= time or pc >= at_once[agent]:
-                        agenda.put(due, time)
-                        return
-                    self._now = now = time
-                    agenda.happened += 1
-                if kind == ISSUES:
-                    if peek() <= now and planned.cost.engine and due.number < LAST:  # others may use it in this cycle
-                        agenda.put_last(due, now, agent)
-                        return
-                elif kind > WAITS:
-                    if kind == ACCESS:
-                        if opened[agent] is None:
-                            time = self._opened(agent, planned)
-                            continue
-                    elif kind < ACCESS:
-                        if waits.suspended(agent, pc, now, kind):
-                            return
-                    else:
-                        time = self._slowed(agent, planned)
-                        if time > now:
-                            continue
-                op = code[pc]
-                outcome = rules[op[0]](live, agent, op)
+        yield env.timeout(self._profile["cta.start"])
+        self._latest = now = time = env.now
+        had_turn = False  # at the engines, in this cycle
+        while not self._stopped:
+            pc = pcs[agent]
+            if pc == length:
+                self._end(agent, time)
+                return
+            kind, busy, first, second, planned = plans[pc]
+            if kind == idle:
+                pcs[agent] = pc + 1
                 self._steps += 1
-                if (live.faults or self._steps >= self._budget) and self._went_wrong():  # inside the operation
-                    if first >= 0 and entered[agent] < 0:
-                        stamp((first, time))
-                    return
-                if outcome < MOVED:
-                    waits.block(agent, blocked_on(outcome), now, first)
-                    return
-                if kind >= ACCESS:  # its time has passed already
-                    if planned.cost.flight < 0:
-                        continue
-                elif kind >= WAITS:
-                    if kind == WAITS and outcome == MOVED and entered[agent] >= 0:  # woken up a moment ago
-                        time = max(time, entered[agent] + busy)
-                        entered[agent] = -1
-                        if second >= 0:
-                            stamp((second, time))
-                            time += record
-                        continue
-                    if planned.cost.demand and (passing := waits.passes(agent, pc, planned, now)) is not None:
-                        issuing.add(agent)
-                        agenda.put(due, self._engines.slots.begin(agent, now, passing))
-                        return
-                    time = waits.returned(agent, pc, planned, time, outcome)
-                    continue
-                if first >= 0:
-                    stamp((first, time))
-                    if second >= 0:  # work: its end is recorded too
-                        stamp((second, time + busy - work_record))
+                if self._steps >= self._budget:
+                    self._stop()
                 time += busy
-                if kind >= ISSUES:
-                    at = self._launch(agent, planned.cost)
-                    if agent in issuing:
-                        agenda.put(due, self._issues(agent, planned.cost, max(time, at)))
-                        return
-                if outcome >= 0:
-                    waits.signal(outcome, now + planned.cost.visible, landed=False)
+                continue
+            if time != now and kind > PRIVATE:
+                yield env.timeout(time - now)
+                self._latest = now = time
+                had_turn = False
+                continue
+            if kind == ISSUES:
+                if planned.cost.engine and not had_turn and env.peek() <= now:  # others may use it in this cycle
+                    yield EngineTurn(env, agent)
+                    had_turn = True
+                    continue
+            elif kind > WAITS:
+                if kind == ACCESS:
+                    if opened[agent] is None:
+                        time = self._opened(agent, planned)
+                        continue
+                elif kind < ACCESS:
+                    answer = waits.suspended(agent, pc, kind)
+                    if answer is not None:
+                        yield answer
+                        self._latest = now = time = env.now
+                        had_turn = False
+                        continue
+                else:
+                    time = self._slowed(agent, planned)
+                    if time > now:
+                        continue
+            op = code[pc]
+            outcome = rules[op[0]](live, agent, op)
+            self._steps += 1
+            if (live.faults or self._steps >= self._budget) and self._went_wrong():  # inside the operation
+                if first >= 0 and entered[agent] is None:
+                    stamp((first, time))
+                return
+            if outcome < MOVED:
+                yield waits.block(agent, blocked_on(outcome), first)
+                self._latest = now = time = env.now
+                had_turn = False
+                continue
+            if kind >= ACCESS:  # its time has passed already
+                if planned.cost.flight < 0:
+                    continue
+            elif kind >= WAITS:
+                if kind == WAITS and outcome == MOVED and (since := entered[agent]) is not None:
+                    time = max(time, since + busy)  # woken up a moment ago
+                    entered[agent] = None
+                    if second >= 0:
+                        stamp((second, time))
+                        time += record
+                    continue
+                if planned.cost.demand and (passing := waits.passes(agent, pc, planned)) is not None:
+                    issuing.add(agent)
+                    time = yield from self._issue(agent, self._engines.slots.begin(agent, now, passing))
+                    self._latest = now = env.now
+                    had_turn = False
+                    continue
+                time = waits.returned(agent, pc, planned, time, outcome)
+                continue
+            if first >= 0:
+                stamp((first, time))
+                if second >= 0:  # work: its end is recorded too
+                    stamp((second, time + busy - work_record))
+            time += busy
+            if kind >= ISSUES:
+                at = self._launch(agent, planned.cost)
+                if agent in issuing:
+                    if planned.cost.demand:
+                        at = self._engines.slots.begin(agent, now, planned.cost)
+                    time = yield from self._issue(agent, max(time, at))
+                    self._latest = now = env.now
+                    had_turn = False
+                    continue
+            if outcome >= 0:
+                waits.signal(outcome, now + planned.cost.visible, landed=False)
 
-        return move
+    def _issue(self, agent: int, at: int) -> Generator[simpy.Event, None, int]:
+        """An agent issues a multiplication, or its wait passes, at the earliest at ``at``: others may slow it until
+        then. When it goes on.
+        """
+        env, engines = self.env, self._engines
+        while True:
+            yield env.timeout(at - env.now)
+            at = engines.issued(agent, env.now)
+            if at == env.now:
+                engines.issuing.discard(agent)
+                return self._waits.passed(agent, at)
 
     def _end(self, agent: int, time: int) -> None:
         """The agent has carried out its last operation."""
-        self._ends[agent] = time
+        self._ends[agent] = time + self._leapt
         cta = self._program.agents[agent].cta
         self._alive[cta] -= 1
         self._left[cta] = max(self._left[cta], time)
@@ -238,16 +253,16 @@ class TimedRun:
         if self._live.faults:
             self._fail()
         if planned.lasts[0] >= 0:
-            self._buffer.stamp(planned.lasts[0], self._now)
-        return self._now + planned.cost.busy
+            self._buffer.stamp(planned.lasts[0], self.env.now)
+        return self.env.now + planned.cost.busy
 
     def _slowed(self, agent: int, planned: Planned) -> int:
         """A work that shares its SM with others begins, or may have ended: now if it has, else when to look again."""
-        begin, ends = planned.lasts
+        now, (begin, ends) = self.env.now, planned.lasts
         shared = self._engines.shared(planned.cost)
         if agent in shared:
-            at = shared.ended(agent, self._now)
-            if at == self._now and ends >= 0:
+            at = shared.ended(agent, now)
+            if at == now and ends >= 0:
                 self._buffer.stamp(ends, at - self._work_record)
             return at
         if planned.opens:
@@ -255,8 +270,8 @@ class TimedRun:
             if self._live.faults:
                 self._fail()
         if begin >= 0:
-            self._buffer.stamp(begin, self._now)
-        return shared.begin(agent, self._now, planned.cost)
+            self._buffer.stamp(begin, now)
+        return shared.begin(agent, now, planned.cost)
 
     def _went_wrong(self) -> bool:
         """What only some runs need after a step: faults, the end of the budget. True if the step traps."""
@@ -275,8 +290,7 @@ class TimedRun:
         return trapped
 
     def _stop(self) -> None:
-        self._agenda.stopped = True
-        self._stopped_at = self._now
+        self._stopped, self._stopped_at = True, self._latest
 
     # what is under way
 
@@ -284,7 +298,7 @@ class TimedRun:
         """What the last step of ``agent`` put under way: a bulk copy queues for its CTA's engine, an MMA ends with the
         work that its agent gave the matrix engine, others just take their time. Returns when the agent may go on.
         """
-        live, now, engines = self._live, self._now, self._engines
+        live, now, engines = self._live, self.env.now, self._engines
         count, self._launched = live.issued - self._launched, live.issued
         if not count:  # the matrix engine works
             at = engines.multiplies(agent, now, cost)
@@ -292,6 +306,7 @@ class TimedRun:
                 self._begin_products(each)
             return at
         issued = live.flights[-count:]  # several if it is a multicast
+        lands = now + cost.flight
         if issued[0].engine in IN_ORDER:
             lands = max(now, engines.multiplied[agent]) + cost.flight
             given = engines.cores.given[agent]
@@ -300,9 +315,9 @@ class TimedRun:
                 lands = done
                 self._products.update({flight.sequence: (given, cost.flight) for flight in issued})
         elif cost.engine:
-            lands = engines.copies(agent, now, cost)
-        else:
-            lands = now + cost.flight
+            copy = engines.copy[self._program.agents[agent].cta].request(cost, issued[0])
+            self._lands(copy)
+            lands, issued = now + copy.delay, issued[1:]
         for flight in issued:
             if flight.after:
                 self._held.append(flight)
@@ -312,80 +327,63 @@ class TimedRun:
             self._release_held()
         return now
 
-    def _issues(self, agent: int, cost: Cost, at: int) -> int:
-        """An agent begins to issue a multiplication, ``at`` the earliest until then; when to look whether it has."""
-        if cost.demand:
-            return self._engines.slots.begin(agent, self._now, cost)
-        return at
-
-    def _issued(self, agent: int, due: HappensAt) -> int:
-        """When an agent goes on that is ``issuing``, as it has issued a multiplication or its wait has passed; -1 if
-        others have slowed it, and it has not yet.
-        """
-        at = self._engines.issued(agent, self._now)
-        if at > self._now:
-            self._agenda.put(due, at)
-            return -1
-        self._engines.issuing.discard(agent)
-        return self._waits.passed(agent, at)
-
     def _takes_off(self, flight: Flight, at: int) -> None:
         """A flight is to land then; -1: a product that waits for other warps of its group."""
-        due = self._landed.pop() if self._landed else LandsAt(self._agenda, self._land)
-        due.flight = flight
         if at < 0:
-            self._waiting.setdefault(flight.agent, []).append(due)
+            self._waiting.setdefault(flight.agent, []).append(flight)
             return
-        self._in_air[flight.sequence] = due
-        self._agenda.put(due, at)
+        self._lands(LandingTimeout(self.env, at - self.env.now, flight))
+
+    def _lands(self, landing: LandingTimeout | Copy) -> None:
+        """Subscribe to the landing of a transfer."""
+        self._in_air[landing.flight.sequence] = landing
+        landing.callbacks.append(self._land)
 
     def _begin_products(self, agent: int) -> None:
         """All warps of its group have come: what it waits for can end."""
-        for due in self._waiting.pop(agent, ()):
-            self._in_air[due.flight.sequence] = due
-            self._ends_product(due.flight, due)
+        for flight in self._waiting.pop(agent, ()):
+            self._ends_product(flight)
 
-    def _land(self, due: LandsAt) -> None:
-        self._now = due.at
-        flight = due.flight
-        if flight.sequence in self._products:
-            self._ends_product(flight, due)
-            return
+    def _land(self, landing: simpy.Event) -> None:
+        """The callback of a landing."""
+        assert isinstance(landing, (LandingTimeout, Copy))
+        now, flight = self.env.now, landing.flight
+        self._latest = now
         del self._in_air[flight.sequence]
-        self._landed.append(due)
-        if self._agenda.stopped:
+        if flight.sequence in self._products:
+            self._ends_product(flight)
+            return
+        if self._stopped:
             return
         signalled = self._live.land(flight)
         if self.landings is not None:
-            self.landings.append((flight.agent, flight.pc, flight.barrier, self._now))
+            self.landings.append((flight.agent, flight.pc, flight.barrier, now + self._leapt))
         cta = self._program.agents[flight.agent].cta
-        if not self._alive[cta] and flight.first < flight.end and self._now > self._left[cta]:
+        if not self._alive[cta] and flight.first < flight.end and now > self._left[cta]:
             self._late[flight.agent, flight.pc] = None
         if self._live.faults:
             self._fail()
         if signalled >= 0:
-            self._waits.signal(signalled, self._now, landed=True)
+            self._waits.signal(signalled, now, landed=True)
         if self._held:
             self._release_held()
 
-    def _ends_product(self, flight: Flight, due: LandsAt) -> None:
+    def _ends_product(self, flight: Flight) -> None:
         """A product may have ended: it lands a while later."""
         target, latency = self._products[flight.sequence]
-        at = self._engines.cores.ends(flight.agent, target, self._now)
-        if at < 0:
-            self._waiting.setdefault(flight.agent, []).append(self._in_air.pop(flight.sequence))
-            return
-        if at == self._now:
+        now = self.env.now
+        at = self._engines.cores.ends(flight.agent, target, now)
+        if at == now:
             at += latency
             del self._products[flight.sequence]
-        self._agenda.put(due, at)
+        self._takes_off(flight, at)
 
     def _release_held(self) -> None:
         """Arrivals that waited for earlier transfers of their agent, which have landed now."""
         ready = [f for f in self._held if can_land(self._live, f)]
         self._held = [f for f in self._held if f not in ready]
         for flight in ready:
-            self._takes_off(flight, self._now)
+            self._takes_off(flight, self.env.now)
 
     def _trace(self, ending: Ending) -> Trace:
         extra = {"profile": self._profile.name, "recording": self._traced}

@@ -1,16 +1,17 @@
-"""Who waits for what: on each channel the agents that are blocked, and when what was last completed there can be seen.
+"""Who waits for what: on each channel the waits for its phase, and when what was last completed there can be seen.
 
-A blocked agent has no event until its channel signals. A landing wakes a wait, and a try that is suspended on an
-mbarrier that bulk copies complete; an arrive is noticed by the next try only (measured: docs/hopper.md). On an mbarrier
-that only a commit or cp.async completes a landing wakes a wait, too, but a single try looks once more, as on one of
-arrives: how long it would be suspended there was not measured.
+A blocked agent yields a :class:`PhaseEvent`, which happens when its channel signals. A landing wakes a wait, and a try
+that is suspended on an mbarrier that bulk copies complete; an arrive is noticed by the next try only (measured:
+docs/hopper.md). On an mbarrier that only a commit or cp.async completes a landing also wakes a wait, but a single try
+looks once more, as on one of arrives: how long it would be suspended there was not measured.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import partial
+
+from simpy.events import Event
 
 from pipesim.model.groups import BLOCKING_WAITS, MEETINGS, TRIES
 from pipesim.model.live.running import Running
@@ -18,8 +19,8 @@ from pipesim.model.moves import finds
 from pipesim.model.ops import Op, Operation
 from pipesim.model.positions import ANSWER, BARRIER
 from pipesim.model.state import cluster_channel, pool_channel
-from pipesim.timed.agenda import Agenda, HappensAt
 from pipesim.timed.costs import Cost
+from pipesim.timed.environment import CycleEnvironment, PhaseEvent
 from pipesim.timed.plan import SUSPENDS, Planned, PlannedStep
 from pipesim.timed.profile import Profile
 from pipesim.trace.recorder import StampBuffer
@@ -28,10 +29,10 @@ from pipesim.trace.recorder import StampBuffer
 class Waits:
     """The channels of a run: its mbarriers first, then all else that agents wait for.
 
-    ``entered``: when the present wait of each agent began, -1 if it is not blocked. ``landed``: whether a landing made
-    the last completion on a channel. ``tries``: who is suspended in a try, since when, and until when at most.
+    ``entered``: when the present wait of each agent began, None if it is not blocked. ``landed``: whether a landing
+    made the last completion on a channel. ``tries``: who is suspended in a try, since when, and until when at most.
     ``passing``: who is about to return from a wait that passes, which others can slow: its timestamp, and what that
-    takes. ``turns``: the event of each agent's next move.
+    takes.
     """
 
     def __init__(
@@ -40,43 +41,46 @@ class Waits:
         profile: Profile,
         plans: Sequence[Sequence[PlannedStep]],
         buffer: StampBuffer,
-        agenda: Agenda,
+        env: CycleEnvironment,
         *,
         record: int,
     ) -> None:
-        self._live, self._plans, self._buffer, self._agenda, self._record = live, plans, buffer, agenda, record
+        self._live, self._plans, self._buffer, self._env, self._record = live, plans, buffer, env, record
         self._program = program = live.program
         self._retry, self._poll, self._limit = profile["wait.retry"], profile["wait.poll"], profile["try.limit"]
         channels = pool_channel(program, program.ctas)
-        self.waiters: list[list[int]] = [[] for _ in range(channels)]
+        self.waiters: list[list[PhaseEvent]] = [[] for _ in range(channels)]
         self.visible = [0] * channels
         self.landed = [False] * channels
-        self.entered = [-1] * len(program.agents)
+        self.entered: list[int | None] = [None] * len(program.agents)
         self.tries: dict[int, tuple[int, int]] = {}
         self.passing: dict[int, tuple[int, int]] = {}
-        self.turns: list[HappensAt] = []
 
-    def block(self, agent: int, channel: int, now: int, first: int) -> None:
-        """The agent is blocked; ``first``: the timestamp of that."""
-        if self.entered[agent] < 0:
-            self.entered[agent] = now
+    def block(self, agent: int, channel: int, first: int) -> PhaseEvent:
+        """The agent is blocked until the wait happens; ``first``: the timestamp of that."""
+        if self.entered[agent] is None:
+            self.entered[agent] = now = self._env.now
             if first >= 0:
                 self._buffer.stamp(first, now)
-        self.waiters[channel].append(agent)
+        wait = PhaseEvent(self._env, agent)
+        self.waiters[channel].append(wait)
+        return wait
 
     def signal(self, channel: int, seen: int, *, landed: bool) -> None:
-        """Something completed on a channel and can be seen at ``seen``; its waiters return when they notice."""
+        """Something completed on a channel and can be seen at ``seen``: its waits return when their agents notice."""
         self.visible[channel] = seen
         self.landed[channel] = landed
-        woken = self.waiters[channel]
-        if not woken:
+        waits = self.waiters[channel]
+        if not waits:
             return
         self.waiters[channel] = []
-        on_mbarrier = channel < len(self._program.barriers)
-        for agent in woken:
+        now, on_mbarrier = self._env.now, channel < len(self._program.barriers)
+        for wait in waits:
+            agent = wait.agent
             planned = self._plans[agent][self._live.pcs[agent]][-1]
-            back = self._passed_at(self.entered[agent], channel, planned) if on_mbarrier else seen
-            self._agenda.put(self.turns[agent], back)
+            entered = self.entered[agent]
+            assert entered is not None
+            wait.succeed_in((self._passed_at(entered, channel, planned) if on_mbarrier else seen) - now)
 
     def returned(self, agent: int, pc: int, planned: Planned, time: int, outcome: int) -> int:
         """A wait passed at once, but not before what completed it can be seen; or a try has its answer.
@@ -90,11 +94,11 @@ class Waits:
         if outcome >= 0:
             back = time + cost.visible
             self.signal(outcome, back, landed=False)
-            if op[0] in MEETINGS and self.entered[agent] < 0:  # the last at a barrier: it goes on with the others
+            if op[0] in MEETINGS and self.entered[agent] is None:  # the last at a barrier: it goes on with the others
                 return self._passed(time, back, first, second)
             if op[0] in MEETINGS:  # it had waited for agents that have ended
                 return self._woken(agent, second, back)
-        if self.entered[agent] >= 0:
+        if self.entered[agent] is not None:
             return self._woken(agent, second, time)
         if op[0] == Op.CLUSTER_WAIT:
             return max(time, self.visible[cluster_channel(self._program)])
@@ -108,9 +112,9 @@ class Waits:
         """Whether a wait is not made: a try had already answered."""
         return op[0] == Op.WAIT_UNLESS and op[ANSWER] >= 0 and bool(self._live.registers[agent][op[ANSWER]])
 
-    def passes(self, agent: int, pc: int, planned: Planned, now: int) -> Cost | None:
+    def passes(self, agent: int, pc: int, planned: Planned) -> Cost | None:
         """What it takes until a wait returns that passes at once and that others can slow; None of another one."""
-        op, record = self._program.code[agent][pc], self._record if planned.first >= 0 else 0
+        op, record, now = self._program.code[agent][pc], self._record if planned.first >= 0 else 0, self._env.now
         if self.visible[op[BARRIER]] > now + record or self._skipped(agent, op):
             return None
         if planned.first >= 0:
@@ -125,44 +129,36 @@ class Waits:
             self._buffer.stamp(second, at)
         return at + record
 
-    def suspended(self, agent: int, pc: int, now: int, kind: int) -> bool:
-        """Whether a try of this kind has still to wait: for what completes its phase, or until it gives up.
+    def suspended(self, agent: int, pc: int, kind: int) -> Event | None:
+        """What a try of this kind still waits for: what completes its phase, or its limit; None if it can answer.
 
         An arrive does not wake it: it looks once more, and answers.
         """
-        barrier, fed = self._program.code[agent][pc][BARRIER], kind == SUSPENDS
+        barrier, fed, now = self._program.code[agent][pc][BARRIER], kind == SUSPENDS, self._env.now
         if agent in self.tries or (
             finds(self._program, self._live, agent, pc) and (fed or self.visible[barrier] <= now)
         ):
-            return False
+            return None
         self.entered[agent] = now
+        delay = self._limit if fed else self._poll
+        self.tries[agent] = (now, now + delay)
+        limit = self._env.timeout(delay)
         if not fed:
-            self.tries[agent] = (now, now + self._poll)
-            self._agenda.put(self.turns[agent], now + self._poll)
-            return True
-        self.tries[agent] = (now, now + self._limit)
-        self.waiters[barrier].append(agent)
-        self.watch(agent)
-        return True
+            return limit
+        wait = PhaseEvent(self._env, agent)
+        self.waiters[barrier].append(wait)
 
-    def watch(self, agent: int) -> None:
-        """A try that a landing can wake gives up at its limit."""
-        since, until = self.tries[agent]
-        if self._plans[agent][self._live.pcs[agent]][0] == SUSPENDS:
-            self._agenda.put(HappensAt(self._agenda, partial(self._gives_up, agent, since)), until)
+        def gives_up(_: Event) -> None:
+            if not wait.triggered:
+                self.waiters[barrier].remove(wait)
+                wait.succeed()
 
-    def _gives_up(self, agent: int, since: int, due: HappensAt) -> None:
-        pc, code = self._live.pcs[agent], self._program.code[agent]
-        if self._agenda.stopped or self.tries.get(agent, (-1, 0))[0] != since or pc >= len(code):
-            return
-        waiters = self.waiters[code[pc][BARRIER]]
-        if agent in waiters:  # else it has been woken already
-            waiters.remove(agent)
-            self._agenda.put(self.turns[agent], due.at)
+        limit.callbacks.append(gives_up)
+        return wait
 
     def _woken(self, agent: int, second: int, time: int) -> int:
         """A wait that was blocked returns. The time at which its agent goes on."""
-        self.entered[agent] = -1
+        self.entered[agent] = None
         if second < 0:
             return time
         self._buffer.stamp(second, time)
@@ -196,7 +192,7 @@ class Waits:
             success = False
             self._live.refuse(agent, pc)
         since = self.tries.pop(agent)[0] if agent in self.tries else time
-        self.entered[agent] = -1
+        self.entered[agent] = None
         self._buffer.stamp(planned.second if success else planned.first, since)
         if since < time and planned.kind == SUSPENDS:  # until now, but no less than one that was not suspended
             return max(time, since + planned.busy)

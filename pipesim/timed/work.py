@@ -12,7 +12,7 @@ from collections import defaultdict
 from pipesim.model.groups import ON_ENGINE, WORKS
 from pipesim.model.program import Program
 from pipesim.model.work import Work
-from pipesim.timed.kept import kept
+from pipesim.timed.cache import cached
 from pipesim.timed.profile import Profile, scaled
 
 OVERHEAD, SCALE = ".cycles", ".permille"  #: what follows the name of a work in the names of its two constants
@@ -211,14 +211,14 @@ def _slots(work: Work) -> int:
     return max(special, sum(work.amount(kind) for kind in _ISSUED))
 
 
-@kept
+@cached
 def _works_of_agents(program: Program) -> tuple[tuple[Work, ...], ...]:
     """For each agent the works of its lines."""
     worked = program.work_of_line
     return tuple(tuple(worked[line] for line in sorted(set(lines) & worked.keys())) for lines in program.lines)
 
 
-@kept
+@cached
 def _served(program: Program) -> tuple[tuple[Work, ...], ...]:
     """For each agent its works that the SM's memory serves: what comes before or after another operation is part of it,
     and no access that could be served in turn.
@@ -231,7 +231,7 @@ def _served(program: Program) -> tuple[tuple[Work, ...], ...]:
     return tuple(tuple(worked[line] for line in sorted(lines) if _in_memory(worked[line])) for lines in in_turn)
 
 
-@kept
+@cached
 def _who_meet(program: Program) -> frozenset[str]:
     """The works that agents can do while another agent of their quarter does its own, or its tensor core works."""
     if not any(work.amount("exp2") for work in program.work):

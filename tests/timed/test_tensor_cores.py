@@ -78,10 +78,10 @@ def test_without_groups_a_late_warp_holds_nobody_up() -> None:
 def test_products_whose_group_never_comes_begin_in_the_end() -> None:
     warps = [Agent(cta=0, warp=warp, lanes=1, role="multiply", index=warp) for warp in range(2)]
     cores = TensorCores(warps, AHEAD, [(0, 1), (0, 1)])
-    before = cores.moment(0)
+    before = cores.snapshot(0)
     cores.give(0, 100, 256, 4, 16)
     assert (cores.ends(0, 256, 100), cores.issues(0, 100)) == (-1, 100)
-    assert cores.moment(100) != before, "what waits is part of the moment"
+    assert cores.snapshot(100) != before, "what waits is part of the snapshot"
     assert (cores.give_up(500), cores.ends(0, 256, 500)) == ([0], 756)
 
 
@@ -125,14 +125,12 @@ def test_an_end_that_was_promised_only_becomes_later() -> None:
     assert cores.ends(0, 256, 1000) == 1000, "it has ended"
 
 
-def test_later_moves_everything() -> None:
+def test_snapshots_are_relative() -> None:
     cores, moved = TensorCores(agents(2), AHEAD), TensorCores(agents(2), AHEAD)
-    for each in (cores, moved):
-        each.give(0, 0, 1024, 16, 16)
-        each.give(1, 30, 1024, 16, 16)
-    before = cores.moment(200), moved.moment(200)
-    moved.later(1000)
-    assert before[0] == before[1] == moved.moment(1200)
+    for each, begin in ((cores, 0), (moved, 1000)):
+        each.give(0, begin, 1024, 16, 16)
+        each.give(1, begin + 30, 1024, 16, 16)
+    assert cores.snapshot(200) == moved.snapshot(1200) != cores.snapshot(201)
     assert [each.ends(1, 1024, now) - now for each, now in ((cores, 200), (moved, 1200))] == [2048 - 200] * 2
 
 
@@ -185,7 +183,7 @@ def test_it_is_the_plain_model_of_every_cycle(seed: int) -> None:
         cores.give(agent, now, products * cycles, products, interval)
         batches.append(PlainBatch(agent, now, [cycles] * products, interval))
         now += draw.choice([0, 1, 30, draw.randint(0, 300)])
-        cores.moment(now)
+        cores.snapshot(now)
     for agent, (issued, ended) in plain(batches, ahead).items():
         asked = max(batch.begins for batch in batches)
         assert cores.issues(agent, asked) == max(asked, issued), agent

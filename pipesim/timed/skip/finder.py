@@ -1,6 +1,6 @@
-"""Finds the period of a simulation: looks at it once in each iteration of one agent until a moment comes again.
+"""Finds the period of a simulation: looks at it once in each iteration of one agent until a snapshot comes again.
 
-The moments are compared with one that is replaced after twice as many iterations each time (Brent, 1980), so that few
+The snapshots are compared with one that is replaced after twice as many iterations each time (Brent, 1980), so that few
 are kept and every period is found in time. A repetition counts when it has been seen twice in a row and all counts
 have grown by the same numbers: then what follows is decided by the code alone, and that is compared, too.
 """
@@ -11,9 +11,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from pipesim.model.program import Program
-from pipesim.timed.outline import outline
-from pipesim.timed.skip.laps import RepeatedCode
-from pipesim.timed.skip.moment import RunMoment
+from pipesim.timed.skeleton import skeleton
+from pipesim.timed.skip.repeated_code import RepeatedCode
+from pipesim.timed.skip.snapshot import RunSnapshot
 
 FEWEST_TRIPS = 100  #: of the agent that is followed: below, little is gained
 LEAST_GAIN = 200  #: operations left out by a leap that is worth it
@@ -21,10 +21,10 @@ LEAST_GAIN = 200  #: operations left out by a leap that is worth it
 
 @dataclass(frozen=True)
 class Leap:
-    """What can be left out: ``times`` more of what happened between two moments, of which the later is now."""
+    """What can be left out: ``times`` more of what happened between two snapshots, of which the later is now."""
 
-    before: RunMoment
-    now: RunMoment
+    before: RunSnapshot
+    now: RunSnapshot
     times: int
 
 
@@ -33,19 +33,19 @@ class Finder:
 
     def __init__(self, program: Program) -> None:
         self._code = RepeatedCode(program)
-        trips = outline(program).trips
+        trips = skeleton(program).trips
         self.leader = max(range(len(trips)), key=lambda agent: len(trips[agent]), default=-1)
         self.marks: Sequence[int] = trips[self.leader] if trips and len(trips[self.leader]) >= FEWEST_TRIPS else ()
-        self._fruitless = self._next = 0  # moments taken that repeat nothing, and when the next may be
-        self._anchor: tuple[tuple[int, ...], RunMoment] | None = None
-        self._second: RunMoment | None = None  # repeats the anchor
+        self._fruitless = self._next = 0  # snapshots taken that repeat nothing, and when the next may be
+        self._anchor: tuple[tuple[int, ...], RunSnapshot] | None = None
+        self._second: RunSnapshot | None = None  # repeats the anchor
         self._trip = self._anchored = self._confirmed_at = 0
         self._room = 1  # trips after which the anchor is replaced
 
-    def look(self, glance: tuple[int, ...], take: Callable[[], RunMoment]) -> Leap | None:
-        """What can be left out at this moment, if anything. Called once for each mark.
+    def look(self, glance: tuple[int, ...], take: Callable[[], RunSnapshot]) -> Leap | None:
+        """What can be left out now, if anything. Called once for each mark.
 
-        ``glance``: what is equal wherever moments repeat each other and costs less than to ``take`` the moment.
+        ``glance``: what is equal wherever snapshots repeat each other and costs less than to ``take`` one.
         """
         self._trip += 1
         if self._anchor is None or (self._second is None and self._trip - self._anchored > self._room):
@@ -63,7 +63,7 @@ class Finder:
                 self._next = self._trip + self._fruitless // 16
         return None
 
-    def _confirmed(self, first: RunMoment, second: RunMoment, third: RunMoment) -> Leap | None:
+    def _confirmed(self, first: RunSnapshot, second: RunSnapshot, third: RunSnapshot) -> Leap | None:
         self._second = None
         if not third.repeats(second) or third.since(second) != second.since(first):
             return None
@@ -71,12 +71,12 @@ class Finder:
         self._fruitless = 0
         return Leap(second, third, self._more(first, second) - 1)
 
-    def _gain(self, first: RunMoment, second: RunMoment) -> int:
+    def _gain(self, first: RunSnapshot, second: RunSnapshot) -> int:
         """Operations that a leap would leave out."""
         return (self._more(first, second) - 1) * (second.clocks.steps - first.clocks.steps)
 
-    def _more(self, first: RunMoment, second: RunMoment) -> int:
-        """How many more times what all agents did between two moments stands in their code."""
+    def _more(self, first: RunSnapshot, second: RunSnapshot) -> int:
+        """How many more times what all agents did between two snapshots stands in their code."""
         pairs = list(enumerate(zip(first.pcs, second.pcs, strict=True)))
         if any(self._code.takes_registers(agent, start, end) for agent, (start, end) in pairs):
             return 0

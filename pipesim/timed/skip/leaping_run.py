@@ -1,78 +1,96 @@
-"""A run that looks for what repeats, once in each iteration of the agent with most of them, and leaves it out."""
+"""A run that looks for what repeats, once in each iteration of the agent with most of them, and leaps over it.
+
+A leap changes the state of the program only. The events that are due stay as they are, since what follows is the same
+but for its time: the cycles that were left out are added to every time that a run records.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from simpy.core import EmptySchedule
+import simpy
 
-from pipesim.timed.agenda import LAST
-from pipesim.timed.outline import outline
+from pipesim.timed.environment import Due, due_at
+from pipesim.timed.skeleton import skeleton
 from pipesim.timed.skip.finder import Finder, Leap
-from pipesim.timed.skip.moment import Due, RunClocks, RunMoment, advance, moment
+from pipesim.timed.skip.snapshot import PendingEvent, RunClocks, RunSnapshot, advance, snapshot
 from pipesim.timed.timed_run import TimedRun
 
 
 class LeapingRun(TimedRun):
     """The same events in less time."""
 
-    def _drain(self) -> None:
-        finder = Finder(self._program)
-        self._places = outline(self._program).places
-        pcs = self._live.pcs
-        for mark in finder.marks:
-            if pcs[finder.leader] > mark:  # left out, or passed in one move
-                continue
-            self._at_once[finder.leader] = mark + 1  # it comes back here then
-            try:
-                while pcs[finder.leader] <= mark:
-                    self._agenda.step()
-            except EmptySchedule:
-                return
-            leap = finder.look(self._glance(), self._moment)
+    def _run(self) -> None:
+        self._finder = Finder(self._program)
+        self._marks = iter(self._finder.marks)
+        self._places = skeleton(self._program).places
+        self._mark = next(self._marks, -1)
+        if self._mark >= 0:
+            self._subscribe()
+        super()._run()
+
+    def _subscribe(self) -> None:
+        """Look at the run again when the leader has made its next move."""
+        event = self._agents[self._finder.leader].target
+        if event is not None:
+            event.callbacks.append(self._look)
+
+    def _look(self, _: simpy.Event) -> None:
+        """A callback of the event that lets the leader go on: it is called when the leader has made its move."""
+        reached = self._live.pcs[self._finder.leader]
+        if reached > self._mark:
+            leap = self._finder.look(self._glance(), self._snapshot)
             if leap is not None:
                 self._leap(leap)
-        if finder.marks:
-            self._at_once[finder.leader] = len(self._code[finder.leader])
-        super()._drain()
+                reached = self._live.pcs[self._finder.leader]
+            self._mark = next((mark for mark in self._marks if mark >= reached), -1)  # others were left out or passed
+        if self._mark >= 0:
+            self._subscribe()
+
+    def _moves(self) -> list[Due | None]:
+        """When each agent moves next; None for one that is blocked or has ended."""
+        return [
+            due_at(agent.target) if agent.target is not None and agent.target.triggered else None
+            for agent in self._agents
+        ]
 
     def _glance(self) -> tuple[int, ...]:
         """When each agent moves next, in cycles from now, and what it does then."""
-        when = [turn.at - self._now if turn.callbacks is not None else -1 for turn in self._turns]
-        what = [places[pc] if pc < len(places) else -1 for places, pc in zip(self._places, self._live.pcs, strict=True)]
+        now, pcs = self.env.now, self._live.pcs
+        when = [move.at - now if move is not None else -1 for move in self._moves()]
+        what = [places[pc] if pc < len(places) else -1 for places, pc in zip(self._places, pcs, strict=True)]
         return (*when, *what)
 
-    def _moment(self) -> RunMoment:
-        waits, engines = self._waits, self._engines
+    def _snapshot(self) -> RunSnapshot:
+        waits, engines, now = self._waits, self._engines, self.env.now
         clocks = RunClocks(
-            now=self._now,
+            now=now,
             entered=tuple(waits.entered),
             visible=tuple(waits.visible),
             landed=tuple(waits.landed),
             free=engines.free(),
-            waiters=tuple(map(tuple, waits.waiters)),
+            waiters=tuple([tuple([wait.agent for wait in waiting]) for waiting in waits.waiters]),
             held=tuple(flight.sequence for flight in self._held),
             rest=(
-                *engines.cold,
+                *(engine.cold for engine in engines.copy),
                 *self._alive,
                 *self._left,
                 *self._ends,
                 len(self._faults),
                 len(self._late),
-                *engines.slots.moment(self._now),
-                *engines.memory.moment(self._now),
-                *((agent, since - self._now, at - self._now) for agent, (since, at) in sorted(waits.tries.items())),
-                *engines.cores.moment(self._now),
+                *engines.slots.snapshot(now),
+                *engines.memory.snapshot(now),
+                *((agent, since - now, at - now) for agent, (since, at) in sorted(waits.tries.items())),
+                *engines.cores.snapshot(now),
                 *sorted(engines.issuing),
                 *sorted(waits.passing),
                 *((number - self._live.issued, *self._product(number)) for number in sorted(self._products)),
             ),
             steps=self._steps,
-            queued=self._agenda.happened,
             stamps=len(self._buffer),
             landings=len(self.landings or ()),
         )
-        return moment(self._live, self._code, clocks, self._queue())
+        return snapshot(self._live, self._code, clocks, self._pending())
 
     def _product(self, sequence: int) -> tuple[int, int]:
         """What a core has still to do until a flight lands, and how long after that."""
@@ -80,10 +98,11 @@ class LeapingRun(TimedRun):
         agent = next(flight.agent for flight in self._live.flights if flight.sequence == sequence)
         return self._engines.cores.given[agent] - target, latency
 
-    def _queue(self) -> list[Due]:
-        turns = [(turn, agent, 0) for agent, turn in enumerate(self._turns) if turn.callbacks is not None]
-        flights = [(due, -1, sequence) for sequence, due in self._in_air.items()]
-        return sorted(Due(due.at, due.number, agent, sequence) for due, agent, sequence in turns + flights)
+    def _pending(self) -> list[PendingEvent]:
+        """The moves of agents and the landings that are due, in their order."""
+        moves = [PendingEvent(move, agent, 0) for agent, move in enumerate(self._moves()) if move is not None]
+        landings = [PendingEvent(due_at(landing), -1, sequence) for sequence, landing in self._in_air.items()]
+        return sorted(moves + landings)
 
     def _leap(self, leap: Leap) -> None:
         """Go on from where the run is after the repetitions."""
@@ -92,42 +111,26 @@ class LeapingRun(TimedRun):
         times = min(leap.times, (self._budget - self._steps - 1) // max(1, now.steps - before.steps))
         if times < 1:
             return
-        queue = self._queue()
-        later = times * cycles
         self._buffer.repeat(now.stamps - before.stamps, times, cycles)
         if self.landings is not None:
             self.landings += _landed_again(self.landings[before.landings :], times, cycles, grown)
         numbers = advance(self._live, self._code, grown, times)
         self._steps += times * (now.steps - before.steps)
         self._skipped += times * (now.steps - before.steps)
+        self._leapt += times * cycles
         self._launched = self._live.issued
         flights = {flight.sequence: flight for flight in self._live.flights}
         self._products = {numbers[sequence]: product for sequence, product in self._products.items()}
         self._held = [flights[numbers[flight.sequence]] for flight in self._held]
-        waits = self._waits
-        still = [a == b for a, b in zip(before.entered, now.entered, strict=True)]
-        waits.entered[:] = [at if kept else at + later for at, kept in zip(waits.entered, still, strict=True)]
-        waits.visible[:] = [at + later if at > now.now else at for at in waits.visible]
-        waits.tries = {agent: (since + later, until + later) for agent, (since, until) in waits.tries.items()}
-        self._engines.later(now.now, later)
-        self._now += later
-        happened = self._agenda.happened + times * (now.queued - before.queued)
-        self._agenda.restart(self._now)
-        self._in_air.clear()
-        for due in queue:
-            at = due.at + later
-            if due.number >= LAST:
-                self._agenda.put_last(self._turns[due.agent], at, due.agent)
-            elif due.agent >= 0:
-                self._agenda.put(self._turns[due.agent], at)
-            else:
-                self._takes_off(flights[numbers[due.flight]], at)
-        waiting, self._waiting = self._waiting, {}
-        for held in (due.flight for dues in waiting.values() for due in dues):
-            self._takes_off(flights[numbers[held.sequence]], -1)
-        for agent in waits.tries:
-            waits.watch(agent)
-        self._agenda.happened = happened
+        self._waiting = {
+            agent: [flights[numbers[flight.sequence]] for flight in waiting] for agent, waiting in self._waiting.items()
+        }
+        self._in_air = {numbers[sequence]: landing for sequence, landing in self._in_air.items()}
+        for sequence, landing in self._in_air.items():
+            landing.flight = flights[sequence]
+        for agent, (then, since) in enumerate(zip(before.entered, now.entered, strict=True)):
+            if since is not None and since == then:  # blocked all the time, and in what is left out, too
+                self._waits.entered[agent] = since - times * cycles
 
 
 def _landed_again(

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from pipesim.model.program import Program
 from pipesim.timed.costs import Cost, ProgramValues
+from pipesim.timed.environment import CycleEnvironment
 from pipesim.timed.profile import Profile
+from pipesim.timed.sm.copy_engine import CopyEngine
 from pipesim.timed.sm.resources import IssueSlots, SharedMemory
 from pipesim.timed.sm.tensor_cores import TensorCores, begin_together
 from pipesim.timed.work import QUARTERS
 
 
 class Engines:
-    """When each of them is free again, in cycles.
+    """``copy``: the copy engine of each CTA's SM. Of the others when they are free again, in cycles.
 
     ``matrix_free``: of each CTA one for all its multiplications whose work is not known, and one of each quarter.
     ``multiplied``: when the first of these ends what an agent gave it last. ``issuing``: who issues a
@@ -19,11 +21,9 @@ class Engines:
     products began with the last multiplication.
     """
 
-    def __init__(self, program: Program, profile: Profile) -> None:
+    def __init__(self, env: CycleEnvironment, program: Program, profile: Profile) -> None:
         self._agents = program.agents
-        self._first_copy_late = profile["copy.cold"]
-        self.copy_free = [0] * program.ctas
-        self.cold = [True] * program.ctas
+        self.copy = [CopyEngine(env, profile["copy.cold"]) for _ in range(program.ctas)]
         self.matrix_free = [0] * (program.ctas * (1 + QUARTERS))
         self.multiplied = [0] * len(program.agents)
         groups = begin_together(program.agents, program.warp_groups)
@@ -33,16 +33,6 @@ class Engines:
         self.memory = SharedMemory(program.agents, self.slots, profile["shared.bytes_per_kcycle"], parts=parts)
         self.issuing: set[int] = set()
         self.begun: tuple[int, ...] = ()
-
-    def copies(self, agent: int, now: int, cost: Cost) -> int:
-        """The copy engine of the agent's CTA takes a load or a store after those that it has. When it ends."""
-        cta = self._agents[agent].cta
-        start = max(now, self.copy_free[cta])
-        self.copy_free[cta] = start + cost.engine
-        if self.cold[cta]:
-            self.cold[cta] = False
-            return start + cost.flight + self._first_copy_late
-        return start + cost.flight
 
     def multiplies(self, agent: int, now: int, cost: Cost) -> int:
         """A matrix engine has more to do, after what it has. The earliest time at which the agent can go on: later if
@@ -75,12 +65,4 @@ class Engines:
 
     def free(self) -> tuple[int, ...]:
         """When each is free."""
-        return (*self.copy_free, *self.matrix_free, *self.multiplied)
-
-    def later(self, now: int, cycles: int) -> None:
-        """Everything that is to happen after ``now`` happens so many cycles later."""
-        for clock in (self.copy_free, self.matrix_free, self.multiplied):
-            clock[:] = [at + cycles if at > now else at for at in clock]
-        self.slots.later(cycles)
-        self.memory.later(cycles)
-        self.cores.later(cycles)
+        return (*(engine.free for engine in self.copy), *self.matrix_free, *self.multiplied)

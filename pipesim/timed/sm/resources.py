@@ -90,7 +90,7 @@ class IssueSlots:
         else:
             spans.append((start, end))
 
-    def moment(self, now: int) -> tuple[tuple[int, ...], ...]:
+    def snapshot(self, now: int) -> tuple[tuple[int, ...], ...]:
         """All that decides when the works end, relative to ``now``."""
         works = tuple(
             (agent, job.rest, job.share, job.scalar, now - self._seen[where])
@@ -108,12 +108,6 @@ class IssueSlots:
     def _since(self, where: _Quarter, now: int) -> int:
         """From when on it matters what the tensor core did."""
         return self._seen[where] if self._jobs[where] else now
-
-    def later(self, cycles: int) -> None:
-        """Everything under way happens so many cycles later."""
-        for where in self._seen:
-            self._seen[where] += cycles
-            self._multiplying[where] = [(start + cycles, end + cycles) for start, end in self._multiplying[where]]
 
     def _until(self, where: _Quarter, now: int) -> dict[int, _Job]:
         """The works on a quarter, with what is left of them now."""
@@ -194,14 +188,8 @@ class SharedMemory(IssueSlots):
         done = min(max(0, now - alone), rest.busy) * max(0, taken - _FIRST) // max(1, taken)
         return replace(rest, busy=rest.busy - done, demand=min(rest.demand, rest.busy - done))
 
-    def moment(self, now: int) -> tuple[tuple[int, ...], ...]:
+    def snapshot(self, now: int) -> tuple[tuple[int, ...], ...]:
         """All that decides when the accesses end, relative to ``now``."""
         rests = tuple((agent, rest.busy, rest.demand) for agent, rest in self._rest.items())
         alone = tuple((agent, at - now, taken) for agent, (at, taken) in self._alone.items())
-        return (*super().moment(now), *rests, *alone, *((agent, at - now) for agent, at in self._ends.items()))
-
-    def later(self, cycles: int) -> None:
-        """Everything under way happens so many cycles later."""
-        super().later(cycles)
-        self._ends = {agent: at + cycles for agent, at in self._ends.items()}
-        self._alone = {agent: (at + cycles, taken) for agent, (at, taken) in self._alone.items()}
+        return (*super().snapshot(now), *rests, *alone, *((agent, at - now) for agent, at in self._ends.items()))

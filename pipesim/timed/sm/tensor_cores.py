@@ -181,7 +181,7 @@ class TensorCores:
             return -1
         return next(each.end for each in issued if each.given >= given)
 
-    def moment(self, now: int) -> tuple[object, ...]:
+    def snapshot(self, now: int) -> tuple[object, ...]:
         """All that decides when products end, relative to ``now``."""
         found: list[object] = []
         for agent, held in enumerate(self._held):
@@ -196,12 +196,3 @@ class TensorCores:
                 begun, given = each.begun if each.begun < 0 else now - each.begun, self.given[each.agent] - each.given
                 found.append((each.ready - now, each.agent, begun, each.left, each.cycles, given, each.interval))
         return tuple(found)
-
-    def later(self, cycles: int) -> None:
-        """Everything under way happens so many cycles later."""
-        for core in self._cores:
-            core.ends = deque((end + cycles for end in core.ends), maxlen=core.ahead)
-            for each in core.waiting:
-                each.ready += cycles
-                each.begun += cycles if each.begun >= 0 else 0
-        self._issued = [deque(i._replace(at=i.at + cycles, end=i.end + cycles) for i in each) for each in self._issued]

@@ -1,7 +1,7 @@
-"""A moment of a simulation: all that decides what comes next, relative to the cycle and the place that it has reached.
+"""A snapshot of a simulation: all that decides what comes next, relative to the cycle and the place that is reached.
 
-Two moments with the same future have equal ``fixed`` parts, and ``counts`` that differ by a number of each that depends
-on nothing but which two they are: operations carried out, phases completed, items in memory.
+Two snapshots with the same future have equal ``fixed`` parts, and ``counts`` that differ by a number of each that
+depends on nothing but which two they are: operations carried out, phases completed, items in memory.
 """
 
 from __future__ import annotations
@@ -11,20 +11,21 @@ from dataclasses import dataclass
 from operator import sub
 from typing import NamedTuple
 
+from simpy.events import NORMAL
+
 from pipesim.model.live.running import Running
 from pipesim.model.ops import Engine, Operation
 from pipesim.model.positions import NAMED_BARRIER
 from pipesim.model.state import Flight, new
-from pipesim.timed.agenda import LAST
+from pipesim.timed.environment import Due
 
 _ENGINES = len(Engine)
 
 
-class Due(NamedTuple):
-    """What is in the queue: a move of an agent (``flight`` 0), or the landing of the flight of this sequence number."""
+class PendingEvent(NamedTuple):
+    """What is due: a move of an agent (``flight`` 0), or the landing of the flight of this sequence number."""
 
-    at: int
-    number: int  #: of those at one cycle the lowest is first
+    due: Due
     agent: int
     flight: int
 
@@ -33,13 +34,13 @@ class Due(NamedTuple):
 class RunClocks:
     """The times that a simulation remembers, in cycles, and what it has counted so far.
 
-    ``entered``: when each agent began the wait in which it is blocked, else -1. ``visible``: when what was last
+    ``entered``: when each agent began the wait in which it is blocked, else None. ``visible``: when what was last
     completed on each channel could be seen; ``landed``: whether by a landing. ``free``: when each engine is.
     ``waiters``: the agents blocked on each channel. ``rest``: what must not change at all.
     """
 
     now: int
-    entered: tuple[int, ...]
+    entered: tuple[int | None, ...]
     visible: tuple[int, ...]
     landed: tuple[bool, ...]
     free: tuple[int, ...]
@@ -47,46 +48,52 @@ class RunClocks:
     held: tuple[int, ...]
     rest: tuple[object, ...]
     steps: int
-    queued: int
     stamps: int
     landings: int
 
 
 @dataclass(frozen=True)
-class RunMoment:
-    """What :func:`moment` makes of a simulation between two of its events."""
+class RunSnapshot:
+    """What :func:`snapshot` makes of a simulation between two of its events."""
 
     clocks: RunClocks
     fixed: tuple[object, ...]
     counts: tuple[int, ...]
     pcs: tuple[int, ...]
 
-    def repeats(self, earlier: RunMoment) -> bool:
+    def repeats(self, earlier: RunSnapshot) -> bool:
         """True if what follows now is what followed then, as long as the code of every agent goes on as it did."""
         if self.fixed != earlier.fixed:
             return False
         now, then = self.clocks, earlier.clocks
         return all(
-            a - now.now == b - then.now or (a < 0 and b < 0) or (a == b and self._untouched(agent, earlier))
+            a == b and (a is None or self._untouched(agent, earlier))
+            if a is None or b is None or a == b
+            else a - now.now == b - then.now
             for agent, (a, b) in enumerate(zip(now.entered, then.entered, strict=True))
         )
 
-    def since(self, earlier: RunMoment) -> tuple[int, ...]:
+    def since(self, earlier: RunSnapshot) -> tuple[int, ...]:
         """By how much every count has grown, and the clock."""
         return (self.clocks.now - earlier.clocks.now, *map(sub, self.counts, earlier.counts))
 
-    def _untouched(self, agent: int, earlier: RunMoment) -> bool:
+    def _untouched(self, agent: int, earlier: RunSnapshot) -> bool:
         """True if an agent that has been blocked all the time was never asked to look again."""
         channel = next(c for c, waiting in enumerate(self.clocks.waiters) if agent in waiting)
         return self.clocks.visible[channel] == earlier.clocks.visible[channel]
 
 
-def moment(live: Running, code: Sequence[Sequence[Operation]], clocks: RunClocks, queue: Sequence[Due]) -> RunMoment:
-    """The moment of a run. ``queue``: in the order in which it is due."""
+def snapshot(
+    live: Running, code: Sequence[Sequence[Operation]], clocks: RunClocks, pending: Sequence[PendingEvent]
+) -> RunSnapshot:
+    """The snapshot of a run. ``pending``: in the order in which they are due."""
     now, pcs, flights = clocks.now, live.pcs, live.flights
     fixed = (
         tuple(
-            [(due.at - now, due.number >= LAST, due.agent, due.flight and due.flight - live.issued) for due in queue]
+            [
+                (due.at - now, due.priority > NORMAL, agent, flight and flight - live.issued)
+                for due, agent, flight in pending
+            ]
         ),
         tuple(
             [(max(seen - now, 0), seen > now and by) for seen, by in zip(clocks.visible, clocks.landed, strict=True)]
@@ -108,7 +115,7 @@ def moment(live: Running, code: Sequence[Sequence[Operation]], clocks: RunClocks
         *[b.done for b in live.barriers], *[each[2] for each in live.named],
         *[flight.item for flight in flights], *live.cells,
     )  # fmt: skip
-    return RunMoment(clocks, fixed, counts, tuple(pcs))
+    return RunSnapshot(clocks, fixed, counts, tuple(pcs))
 
 
 def _generation(live: Running, code: Sequence[Sequence[Operation]], agent: int) -> int:

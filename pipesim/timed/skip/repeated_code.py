@@ -9,7 +9,7 @@ from pipesim.model.groups import TAKES_REGISTERS
 from pipesim.model.ops import AT, Op
 from pipesim.model.positions import COPY_MASK
 from pipesim.model.program import Program
-from pipesim.timed.outline import outline
+from pipesim.timed.skeleton import skeleton
 
 UNLIMITED = 1 << 62
 
@@ -43,7 +43,7 @@ class RepeatedCode:
         found = self._agents.get(agent)
         if found is None:
             code, at = self._program.code[agent], AT["item"]
-            kinds = np.array(outline(self._program).places[agent], dtype=np.int64)
+            kinds = np.array(skeleton(self._program).places[agent], dtype=np.int64)
             items = np.array([op[at[op[0]]] if op[0] in at else 0 for op in code], dtype=np.int64)
             if self._program.ctas > 1:
                 masks = np.array([op[COPY_MASK] if op[0] == Op.TMA_LOAD else 0 for op in code], dtype=np.int64)

@@ -1,7 +1,7 @@
-"""The outline of a program: its distinct operations, and which of them stands where. No price is in it.
+"""The skeleton of a program: its distinct operations, and which of them stands where. No price is in it.
 
 An operation of a loop comes again and again with another item; what it costs and what it records is decided once. The
-outline is the same under every profile, so it is kept for as long as its program is.
+skeleton is the same under every profile, so it is kept for as long as its program is.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import NamedTuple
 from pipesim.model.groups import TRIP_BEGINS
 from pipesim.model.ops import AT, Op, Operation, operand
 from pipesim.model.program import Program
-from pipesim.timed.kept import kept
+from pipesim.timed.cache import cached
 from pipesim.trace.recorder import Meaning
 from pipesim.trace.schema import SiteKey
 from pipesim.trace.sites import NO_SITES, RECORDED, SiteBook, SiteTable
@@ -25,7 +25,7 @@ NO_OPERAND = -(1 << 62)  #: before the line of an operation in a key: no operati
 class Distinct(NamedTuple):
     """An operation of one agent: one of those that differ in nothing but their item, and what its timestamps mean.
 
-    ``first`` and ``second`` index the meanings of the outline, -1: none. A try has one timestamp: ``first`` if it
+    ``first`` and ``second`` index the meanings of the skeleton, -1: none. A try has one timestamp: ``first`` if it
     fails, ``second`` if it succeeds.
     """
 
@@ -37,7 +37,7 @@ class Distinct(NamedTuple):
 
 
 @dataclass(frozen=True)
-class ProgramOutline:
+class ProgramSkeleton:
     """The site table, what each number in a timestamp means, and for each agent its distinct operations, which of them
     stands at each place of its code, and the places at which a loop iteration begins. ``fed``: the mbarriers that bulk
     copies complete; the chip wakes who is suspended in a try on one when the bytes land.
@@ -54,22 +54,22 @@ class ProgramOutline:
 _Known = dict[Operation, tuple[int, "_Known"]]  # operation → its number, and the operations known after it
 
 
-def outline(program: Program, also: frozenset[SiteKey] = NO_SITES) -> ProgramOutline:
-    """The outline of a program. ``also``: the optional sites at which records are made."""
-    known = _outlines(program)
+def skeleton(program: Program, also: frozenset[SiteKey] = NO_SITES) -> ProgramSkeleton:
+    """The skeleton of a program. ``also``: the optional sites at which records are made."""
+    known = _skeletons(program)
     found = known.get(also)
     if found is None:
         found = known[also] = _made(program, also)
     return found
 
 
-@kept
-def _outlines(_: Program) -> dict[frozenset[SiteKey], ProgramOutline]:
-    """The outlines of a program that have been made so far."""
+@cached
+def _skeletons(_: Program) -> dict[frozenset[SiteKey], ProgramSkeleton]:
+    """The skeletons of a program that have been made so far."""
     return {}
 
 
-def _made(program: Program, also: frozenset[SiteKey]) -> ProgramOutline:
+def _made(program: Program, also: frozenset[SiteKey]) -> ProgramSkeleton:
     book = SiteBook(program, also)
     meanings: dict[Meaning, int] = {}
     numbers = [0] * program.ctas
@@ -81,7 +81,7 @@ def _made(program: Program, also: frozenset[SiteKey]) -> ProgramOutline:
         places.append(walk.along(program.code[agent], _works(program, agent)))
         distinct.append(tuple(walk.distinct))
     trips = tuple(tuple([pc for pc, op in enumerate(code) if op[0] in TRIP_BEGINS]) for code in program.code)
-    return ProgramOutline(book.table(), list(meanings), tuple(distinct), tuple(places), trips, _fed(program))
+    return ProgramSkeleton(book.table(), list(meanings), tuple(distinct), tuple(places), trips, _fed(program))
 
 
 def _fed(program: Program) -> frozenset[int]:

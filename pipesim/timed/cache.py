@@ -1,4 +1,4 @@
-"""What is computed once of a program and kept for as long as there is the program."""
+"""What is computed once for a program and cached for as long as the program exists."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pipesim.model.program import Program
 Found = TypeVar("Found")
 
 
-def kept(compute: Callable[[Program], Found]) -> Callable[[Program], Found]:
+def cached(compute: Callable[[Program], Found]) -> Callable[[Program], Found]:
     """``compute``, called once for each program; by identity, as a program is too long to be compared.
 
     Its result must not refer to the program, which would then never be freed.

@@ -1,0 +1,94 @@
+"""The simulation is a SimPy model: one environment, run by SimPy, and nothing of SimPy's that is not documented."""
+
+from __future__ import annotations
+
+import ast
+
+import pytest
+import simpy
+from simpy.resources.base import BaseResource
+
+from pipesim.model.ending import Ending
+from pipesim.process.limits import Limit, LimitReachedError
+from pipesim.targets import find
+from pipesim.timed.engine import simulate
+from pipesim.timed.environment import CycleEnvironment, EngineTurn
+from pipesim.timed.profile import load_profile
+from pipesim.timed.sm.copy_engine import CopyEngine
+from tests.support.paths import ROOT
+
+H100 = load_profile("h100")
+#: What SimPy's classes use and do not document. ``_do_get`` is documented: resources implement it.
+PRIVATE = {
+    *("_queue", "_now", "_eid", "_active_proc", "_ok", "_value", "_defused", "_delay", "_generator", "_target"),
+    *("_resume", "_capacity", "_trigger_get", "_trigger_put"),
+}
+
+
+def uses(source: str) -> set[str]:
+    """The names of attributes in a module."""
+    return {node.attr for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Attribute)}
+
+
+def test_nothing_private_of_simpy_is_used() -> None:
+    for path in sorted((ROOT / "pipesim" / "timed").rglob("*.py")):
+        assert not PRIVATE & uses(path.read_text()), path
+    assert PRIVATE & uses("heappush(env._queue, event)"), "it can be seen"
+
+
+def test_simpy_runs_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every agent is a process, and each event passes through SimPy's own step."""
+    processes: list[simpy.Process] = []
+    scheduled, steps = [0], [0]
+    schedule, step = CycleEnvironment.schedule, simpy.Environment.step
+
+    def counted(env: CycleEnvironment, event: simpy.Event, *how: int) -> None:
+        scheduled[0] += 1
+        processes.extend([event] if isinstance(event, simpy.Process) else [])
+        schedule(env, event, *how)  # type: ignore[arg-type]
+
+    def stepped(env: simpy.Environment) -> None:
+        step(env)
+        steps[0] += 1
+
+    monkeypatch.setattr(CycleEnvironment, "schedule", counted)
+    monkeypatch.setattr(simpy.Environment, "step", stepped)
+    program = find("producer_consumer").build({"tiles": 12})
+    assert simulate(program, H100, skip=False).outcome is Ending.FINISHED
+    assert len(processes) == len(program.agents)
+    assert scheduled == steps > [100]
+    assert issubclass(CopyEngine, BaseResource)
+
+
+def test_of_those_that_use_an_engine_in_one_cycle_the_lower_is_first() -> None:
+    """Whatever else is due in the cycle comes before them."""
+    env = CycleEnvironment()
+    order: list[simpy.Event] = []
+    events = [EngineTurn(env, 2), EngineTurn(env, 0), EngineTurn(env, 1), env.timeout(0)]
+    for event in events:
+        event.callbacks.append(order.append)
+    env.run()
+    assert order == [events[3], events[1], events[2], events[0]]
+
+
+def test_a_time_limit_inside_a_process_ends_the_run_with_what_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
+    program = find("producer_consumer").build({"tiles": 40})
+    whole = simulate(program, H100, skip=False)
+    steps = [0]
+    timeout = simpy.Timeout.__init__
+
+    def limited(event: simpy.Timeout, env: simpy.Environment, delay: int, value: object = None) -> None:
+        steps[0] += 1
+        if steps[0] == 100:
+            raise LimitReachedError(Limit.TIME, 1.5)
+        timeout(event, env, delay, value)
+
+    monkeypatch.setattr(simpy.Timeout, "__init__", limited)
+    cut = simulate(program, H100, skip=False, until_time_limit=True)
+    assert (cut.outcome, cut.cut) == (Ending.UNKNOWN, Limit.TIME)
+    assert 0 < cut.steps < whole.steps
+    assert 0 < cut.cycles < whole.cycles
+    steps[0] = 0
+    with pytest.raises(LimitReachedError, match="TIME") as raised:
+        simulate(program, H100, skip=False)
+    assert (raised.value.limit, raised.value.most) == (Limit.TIME, 1.5)
