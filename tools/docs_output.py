@@ -198,7 +198,7 @@ def _stated_errors() -> Iterator[str]:
 def _protocols() -> list[str]:
     """A row for each of ``pipesim list``."""
     rows = []
-    for found in json.loads(output_of("pipesim list --json", 0)):
+    for found in json.loads(output_of("pipesim list --json", 0))["protocols"]:
         roles = " · ".join(f"{warps} {role}" for role, warps in found["roles"])
         link = f"[`{found['name']}`](#{found['name']})"
         rows.append(f"| {link} | {found['summary'].rstrip('.')} | {roles} | {found['ctas']} |")

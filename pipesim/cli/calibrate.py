@@ -165,6 +165,7 @@ def _of_device(options: argparse.Namespace) -> int:
 
 def _answer(options: argparse.Namespace, found: Calibration, report: CalibrationReport) -> int:
     """Write the profile, if that is wanted, and the report."""
+    from pipesim.export.documents import document
     from pipesim.report.pages.calibrate import calibration_lines
     from pipesim.timed.profile_text import profile_text
     from pipesim.trace.whole import write_whole
@@ -173,8 +174,8 @@ def _answer(options: argparse.Namespace, found: Calibration, report: Calibration
         text = profile_text(found.profile, found.how, report.inputs)
         write_whole(options.out, text.encode(), force=options.force)
         report = replace(report, written=str(options.out))
-    document = {"exit_code": 0, "report": report}
-    return show_answer(options, document, lambda width: calibration_lines(report, width, verbose=options.verbose))
+    made = document("calibrate", report=report)
+    return show_answer(options, made, lambda width: calibration_lines(report, width, verbose=options.verbose))
 
 
 COMMAND = Command(

@@ -70,7 +70,7 @@ def _carry_out(options: argparse.Namespace) -> int:
 
     from pipesim.answers.compare import compare_trace
     from pipesim.answers.evidence import captured
-    from pipesim.export.exit_codes import exit_code
+    from pipesim.export.documents import document_of
     from pipesim.protocol_process import find
     from pipesim.report.pages.verify import compare_lines
     from pipesim.trace.files import write_trace
@@ -89,8 +89,7 @@ def _carry_out(options: argparse.Namespace) -> int:
     write_trace(trace, path, force=options.force)
     with progress("comparing with the protocol"):
         report = compare_trace(program, trace, str(path), captured=True)
-    document = {"exit_code": exit_code(report), "findings": (), "report": report}
-    return show_answer(options, document, lambda width: compare_lines(report, width))
+    return show_answer(options, document_of(report), lambda width: compare_lines(report, width))
 
 
 def _request(target: Target, program: Program, options: argparse.Namespace) -> CaptureRequest:

@@ -93,7 +93,7 @@ def capture_kernel(options: argparse.Namespace) -> int:
     from hwkernels.capture.arguments import check_arguments, parse_argument
     from hwkernels.capture.request import check_request
     from pipesim.answers.compare import compare_trace
-    from pipesim.export.exit_codes import exit_code
+    from pipesim.export.documents import document_of
     from pipesim.protocol_process import find
     from pipesim.report.pages.verify import compare_lines
     from pipesim.trace.files import write_trace
@@ -120,8 +120,7 @@ def capture_kernel(options: argparse.Namespace) -> int:
     write_trace(trace, path, force=options.force)
     with progress("comparing with the protocol"):
         report = compare_trace(program, trace, str(path), captured=True)
-    document = {"exit_code": exit_code(report), "findings": (), "report": report}
-    return show_answer(options, document, lambda width: compare_lines(report, width))
+    return show_answer(options, document_of(report), lambda width: compare_lines(report, width))
 
 
 def source_request(program: Program, options: argparse.Namespace) -> CaptureRequest:

@@ -233,13 +233,15 @@ def _worst(known: int, failed: set[int]) -> int:
 
 def _document(reports: dict[str, CheckReport], failed: dict[str, PipesimError], code: int) -> dict[str, object]:
     """The JSON: of one protocol its findings and its report, of several those of each, or its error, under its name."""
+    from pipesim.export.documents import document
+
     each: dict[str, dict[str, object]] = {
         name: {"findings": report.findings, "report": report} for name, report in reports.items()
     }
     each |= {name: {"error": error} for name, error in failed.items()}
     if len(each) == 1:
-        return {"exit_code": code, **next(iter(each.values()))}
-    return {"exit_code": code, "protocols": each}
+        return document("check" if reports else "error", code, **next(iter(each.values())))
+    return document("check-several", code, protocols=each)
 
 
 def _sarif(checks: _Checks, failed: dict[str, PipesimError]) -> str:

@@ -21,6 +21,7 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _carry_out(options: argparse.Namespace) -> int:
+    from pipesim.export.documents import document
     from pipesim.launches.record.by_hand import decoded_trace, kernel_of
     from pipesim.report.text.words import count
     from pipesim.trace.files import write_trace
@@ -33,9 +34,10 @@ def _carry_out(options: argparse.Namespace) -> int:
         trace = decoded_trace(options.records, text, launch)
         write_trace(trace, out, force=options.force)
     ending = trace.meta.status
-    document = {"trace": str(out), "kernel": launch.entry, "events": len(trace.events), "ending": ending.value}
-    said = f"{out}: {count(len(trace.events), 'event')} of {launch.entry} · {ending.value}"
-    return show_answer(options, document, lambda _: [said])
+    events = len(trace.events)
+    made = document("decode", trace=str(out), kernel=launch.entry, events=events, ending=ending.value)
+    said = f"{out}: {count(events, 'event')} of {launch.entry} · {ending.value}"
+    return show_answer(options, made, lambda _: [said])
 
 
 COMMAND = Command(

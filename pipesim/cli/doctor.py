@@ -21,6 +21,7 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
 def _carry_out(options: argparse.Namespace) -> int:
     from pipesim.answers.views.doctor import Purpose
     from pipesim.doctor.examine import examine
+    from pipesim.export.documents import document
     from pipesim.export.exit_codes import exit_code
     from pipesim.process.watch import current
     from pipesim.report.pages.doctor import doctor_lines
@@ -28,8 +29,8 @@ def _carry_out(options: argparse.Namespace) -> int:
     with progress("looking at this machine"):
         current().allow_reserving()  # the driver reserves more addresses than there is memory
         report = examine(tuple(Purpose[name.upper()] for name in dict.fromkeys(options.uses)) or (Purpose.CHECK,))
-    document = {"exit_code": exit_code(report), "report": report}
-    return show_answer(options, document, lambda width: doctor_lines(report, width))
+    made = document("doctor", exit_code(report), report=report)
+    return show_answer(options, made, lambda width: doctor_lines(report, width))
 
 
 COMMAND = Command(

@@ -28,13 +28,16 @@ def _kinds(**_: object) -> list[str]:
 def _carry_out(options: argparse.Namespace) -> int:
     from pipesim.answers.kinds import kind_lines, kind_named
     from pipesim.answers.views.kinds import Written
+    from pipesim.export.documents import document
     from pipesim.report.pages import kinds as page
 
     if options.kind is None:
         if options.example:
             raise ParameterError("--example without a kind", correction="pipesim explain race --example")
         known = kind_lines()
-        return show_answer(options, {"exit_code": 0, "kinds": known}, lambda width: page.kind_list_lines(known, width))
+        return show_answer(
+            options, document("explain-list", kinds=known), lambda width: page.kind_list_lines(known, width)
+        )
     report = kind_named(options.kind)
     if options.example and not options.json:
         if report.written is not Written.PROTOCOL:
@@ -44,7 +47,7 @@ def _carry_out(options: argparse.Namespace) -> int:
             )
         write(lambda _: print(report.example))  # to be copied: not wrapped
         return 0
-    return show_answer(options, {"exit_code": 0, "kind": report}, lambda width: page.kind_lines(report, width))
+    return show_answer(options, document("explain", kind=report), lambda width: page.kind_lines(report, width))
 
 
 COMMAND = Command(

@@ -89,6 +89,7 @@ def _carry_out(options: argparse.Namespace) -> int:
     if options.output is not None:
         require_output(options.output, force=options.force)
 
+    from pipesim.export.documents import document
     from pipesim.export.promela import to_promela
     from pipesim.report.text.printable import printable
     from pipesim.trace.whole import write_whole
@@ -103,8 +104,8 @@ def _carry_out(options: argparse.Namespace) -> int:
         said = f"wrote {printable(str(options.output))}: its first lines explain how to run SPIN on it\n"
     else:
         said = text
-    document = {"exit_code": 0, "format": options.to, "file": options.output, "text": text}
-    emit(options, document, lambda _: write_text(said))
+    made = document("export", format=options.to, file=options.output, text=text)
+    emit(options, made, lambda _: write_text(said))
     return 0
 
 

@@ -33,6 +33,7 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _carry_out(options: argparse.Namespace) -> int:
+    from pipesim.export.documents import document
     from pipesim.launches.record.by_hand import kernel_of, write_instrumented
     from pipesim.launches.record.prepared import with_cta
     from pipesim.report.sentences.recording import change_words
@@ -46,11 +47,15 @@ def _carry_out(options: argparse.Namespace) -> int:
         )
     said = {"registers": [before.registers, after.registers], "spills": [before.spills, after.spills],
             "stack": [before.stack, after.stack]}  # fmt: skip
-    document = {"kernel": launch.entry, "folder": str(options.out), "files": files, **said, "warnings": warnings}
+    members = {"kernel": launch.entry, "folder": str(options.out), "files": files, **said, "warnings": warnings}
 
     pairs = [f"{name} {change_words((old, new))}" for name, (old, new) in said.items()]
     lines = [f"{launch.entry}   {' · '.join(pairs)}", *(f"  note: {each}" for each in warnings)]
-    return show_answer(options, document, lambda _: [*lines, f"written to {options.out}: {listed(list(files))}"])
+    return show_answer(
+        options,
+        document("instrument") | members,
+        lambda _: [*lines, f"written to {options.out}: {listed(list(files))}"],
+    )
 
 
 COMMAND = Command(

@@ -63,6 +63,7 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _carry_out(options: argparse.Namespace) -> int:
+    from pipesim.export.documents import document
     from pipesim.export.exit_codes import launches_exit_code
     from pipesim.launches.checks import check_launches
     from pipesim.launches.command import limits_of, observed_environment, run_observed, spool_folder
@@ -89,8 +90,8 @@ def _carry_out(options: argparse.Namespace) -> int:
     ending = next((number for number in ran.signals if number != signal.SIGINT), None)
     if options.check and ending is None:  # a Ctrl-C was the program's; another one ends the checks
         report = check_launches(report, options.out, _Verdicts(options))
-    document = {"exit_code": launches_exit_code(report), "report": report}
-    code = show_answer(options, document, lambda width: launches_lines(report, width))
+    made = document("launches", launches_exit_code(report), report=report)
+    code = show_answer(options, made, lambda width: launches_lines(report, width))
     if ending is not None and not ran.status:
         raise SignalError(ending)
     return code

@@ -23,6 +23,7 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _carry_out(options: argparse.Namespace) -> int:
+    from pipesim.export.documents import document
     from pipesim.protocol_process import find
     from pipesim.protocols.catalog import BUILT_IN
     from pipesim.report.text.table import list_lines, protocol_lines
@@ -31,14 +32,14 @@ def _carry_out(options: argparse.Namespace) -> int:
         with progress(f"flattening {options.protocol}"):
             target = find(options.protocol)
             row = _row(target, _stored())
-        document = {"exit_code": 0, "findings": (), "report": row}
-        return show_answer(options, document, lambda width: protocol_lines(row, width))
+        made = document("list-protocol", findings=(), report=row)
+        return show_answer(options, made, lambda width: protocol_lines(row, width))
     targets = [find(name) for name in sorted(BUILT_IN)]
     if options.json:
         with progress("flattening every protocol"):
             stored = _stored()
             rows = [_row(target, stored) for target in targets]
-        emit(options, rows, lambda _: None)
+        emit(options, document("list", protocols=rows), lambda _: None)
         return 0
     said = [(target.name, target.summary) for target in targets]
     write_report(lambda width: list_lines(said, width))

@@ -30,6 +30,7 @@ from pipesim.cli import (
     new,
     record,
     run,
+    schema,
     show,
     sweep,
     table,
@@ -63,6 +64,7 @@ COMMANDS: tuple[Command, ...] = (
     diff.COMMAND,
     verify.COMMAND,
     explain.COMMAND,
+    schema.COMMAND,
     doctor.COMMAND,
     completion.COMMAND,
 )

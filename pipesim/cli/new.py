@@ -36,6 +36,7 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
 
 def _carry_out(options: argparse.Namespace) -> int:
     from pipesim.cli.output import emit, write_text
+    from pipesim.export.documents import document
     from pipesim.report.text.printable import inert_text
     from pipesim.trace.whole import write_whole
 
@@ -50,7 +51,7 @@ def _carry_out(options: argparse.Namespace) -> int:
     require_output(options.file, force=options.force)
     write_whole(options.file, text.replace(NAME, name).encode(), force=options.force)
     steps = _steps(str(options.file))
-    made = {"exit_code": 0, "file": str(options.file), "function": name, "next": [command for command, _ in steps]}
+    made = document("new", file=str(options.file), function=name, next=[command for command, _ in steps])
     emit(options, made, lambda _: write_text(inert_text(_said(options.file, steps))))
     return 0
 
@@ -58,6 +59,7 @@ def _carry_out(options: argparse.Namespace) -> int:
 def _launch_file(options: argparse.Namespace) -> int:
     """Write what a launch of a kernel has to say."""
     from pipesim.cli.output import emit, write_text
+    from pipesim.export.documents import document
     from pipesim.ptx.kernel import launch_template
     from pipesim.report.text.printable import inert_text
     from pipesim.trace.whole import write_whole
@@ -83,8 +85,8 @@ def _launch_file(options: argparse.Namespace) -> int:
             "  of tensor maps element and box; without them the bytes of copies are worked out where that is possible"
         )
     lines += ["", "Then, with the words in the file or on the command line:", "", f"  {command}{sets}", ""]
-    document = {"exit_code": 0, "file": str(file), "function": made.entry, "next": [f"{command}{sets}"]}
-    emit(options, document, lambda _: write_text(inert_text("\n".join(lines))))
+    said = document("new", file=str(file), function=made.entry, next=[f"{command}{sets}"])
+    emit(options, said, lambda _: write_text(inert_text("\n".join(lines))))
     return 0
 
 

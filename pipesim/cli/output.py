@@ -21,14 +21,17 @@ _CAUSE = "  probable cause: "  # as PipesimError has it
 
 
 def refuse(error: PipesimError, *, json: bool) -> int:
-    """Say that a command cannot be carried out; ``json``: standard output has ``{"exit_code", "error"}``, too.
+    """Say that a command cannot be carried out; ``json``: standard output also has the document of the error.
 
     The exit code, which is the error's, whether or not the document can be written.
     """
     complain(error)
     if json:
+        from pipesim.export.documents import document
+
         with suppress(UsageError):  # standard output may be what failed
-            emit(argparse.Namespace(json=True), {"exit_code": error.exit_code, "error": error}, lambda _: None)
+            said = document("error", error.exit_code, error=error)
+            emit(argparse.Namespace(json=True), said, lambda _: None)
     return error.exit_code
 
 

@@ -13,15 +13,14 @@ def diff_pair(options: argparse.Namespace) -> int:
     _refuse_options(options)
 
     from pipesim.answers.pair import compare_pair
-    from pipesim.export.exit_codes import exit_code
+    from pipesim.export.documents import document_of
     from pipesim.report.pages.pair import pair_lines
     from pipesim.trace.files import read_trace
 
     one, two = read_trace(options.trace), read_trace(options.other)
     with progress(f"comparing {options.trace.name} with {options.other.name}"):
         report = compare_pair(one, two, (str(options.trace), str(options.other)), options.tolerance)
-    document = {"exit_code": exit_code(report), "findings": [], "report": report}
-    return show_answer(options, document, lambda width: pair_lines(report, width))
+    return show_answer(options, document_of(report), lambda width: pair_lines(report, width))
 
 
 def _refuse_options(options: argparse.Namespace) -> None:

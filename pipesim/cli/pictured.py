@@ -66,6 +66,7 @@ def draw(options: argparse.Namespace) -> int:
 def _draw(options: argparse.Namespace, picture: str, path: Path) -> int:
     parts = _timeline(options) if picture == TIMELINE else _counterexample(options, picture)
 
+    from pipesim.export.documents import document
     from pipesim.report.text.printable import printable
     from pipesim.trace.whole import write_whole
 
@@ -74,8 +75,8 @@ def _draw(options: argparse.Namespace, picture: str, path: Path) -> int:
     if options.open:
         open_in_browser(path, options.to)
     said = f"wrote {printable(str(path))}: {_HOW[options.to]}\n"
-    document = {"exit_code": 0, "format": options.to, "file": str(path), "text": ""}
-    emit(options, document, lambda _: write_text(said))
+    made = document("export", format=options.to, file=str(path), text="")
+    emit(options, made, lambda _: write_text(said))
     return 0
 
 

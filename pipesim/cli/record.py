@@ -63,6 +63,7 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _carry_out(options: argparse.Namespace) -> int:
+    from pipesim.export.documents import document
     from pipesim.export.exit_codes import record_exit_code
     from pipesim.launches.command import limits_of, observed_environment, run_observed, spool_folder
     from pipesim.launches.files.folder import require_folder
@@ -93,8 +94,8 @@ def _carry_out(options: argparse.Namespace) -> int:
             if not (report.kernels or report.notes or report.devices):
                 report = replace(report, notes=(_NOT_PYTHON,))
             files.write(options.out, force=options.force)
-    document = {"exit_code": record_exit_code(report), "report": report}
-    code = show_answer(options, document, lambda width: recording_lines(report, width))
+    made = document("record", record_exit_code(report), report=report)
+    code = show_answer(options, made, lambda width: recording_lines(report, width))
     ending = next((number for number in ran.signals if number != signal.SIGINT), None)
     if ending is not None and not ran.status:
         raise SignalError(ending)

@@ -34,6 +34,7 @@ def carry_out_redundant(options: argparse.Namespace, names: list[str]) -> int:
     from pipesim.answers.budget import budget_of
     from pipesim.answers.redundant import redundant
     from pipesim.cli.progress import TerminalProgress
+    from pipesim.export.documents import document
     from pipesim.export.exit_codes import exit_code
     from pipesim.report.pages.redundant import redundant_lines
 
@@ -42,5 +43,5 @@ def carry_out_redundant(options: argparse.Namespace, names: list[str]) -> int:
         max_states=states_of(options.max_states, program),
         budget=budget_of(options.time_limit), progress=TerminalProgress(),
     )  # fmt: skip
-    document = {"exit_code": exit_code(report), "redundant": report}
-    return show_answer(options, document, lambda width: redundant_lines(report, width))
+    made = document("check-redundant", exit_code(report), redundant=report)
+    return show_answer(options, made, lambda width: redundant_lines(report, width))

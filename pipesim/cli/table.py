@@ -29,6 +29,7 @@ def _carry_out(options: argparse.Namespace) -> int:
 
     from hwkernels.recorder.record_format import MAX_SITES
     from hwkernels.recorder.table_file import Spelling, fixed, table_text, variants_of
+    from pipesim.export.documents import document
     from pipesim.model.program import Program
     from pipesim.protocol_process import find
     from pipesim.report.text.printable import printable
@@ -52,8 +53,7 @@ def _carry_out(options: argparse.Namespace) -> int:
         said = f"wrote {printable(str(options.output))}: name it as PIPESIM_TABLE in the kernel, before table.cuh\n"
     else:
         said = text
-    document = {"exit_code": 0, "file": options.output, "text": text}
-    emit(options, document, lambda _: write_text(said))
+    emit(options, document("table", file=options.output, text=text), lambda _: write_text(said))
     return 0
 
 

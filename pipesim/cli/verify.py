@@ -97,6 +97,7 @@ def _verify_several(options: argparse.Namespace, names: Sequence[str]) -> int:
     from pipesim.answers.verify_all import verify_several
     from pipesim.answers.verify_parts import Subject
     from pipesim.cli.progress import TerminalProgress
+    from pipesim.export.documents import document
     from pipesim.export.exit_codes import exit_code
     from pipesim.report.pages.summary import summary_lines
 
@@ -131,8 +132,9 @@ def _verify_several(options: argparse.Namespace, names: Sequence[str]) -> int:
         one.name: {"exit_code": exit_code(one), "findings": one.findings, "report": one} for one in report.protocols
     }
     each |= {name: {"exit_code": error.exit_code, "error": error} for name, error in unknown.items()}
-    document = {"exit_code": code, "profile": report.profile, "excepted": report.excepted, "protocols": each}
-    return show_answer(options, document, lambda width: summary_lines(report, width))
+    head = {"profile": report.profile, "excepted": report.excepted}
+    made = document("verify-several", code, **head, protocols=each)
+    return show_answer(options, made, lambda width: summary_lines(report, width))
 
 
 # what argparse cannot say

@@ -1,4 +1,4 @@
-"""The JSON document of an answer: its exit code, its findings, the answer, and the evidence that is missing."""
+"""The JSON document of an answer: its schema, pipesim's version, its exit code, its findings and the answer."""
 
 from __future__ import annotations
 
@@ -8,33 +8,48 @@ from pipesim.answers.views.advise import AdviseReport
 from pipesim.answers.views.check import CheckReport, WalkReport
 from pipesim.answers.views.run import RunReport
 from pipesim.answers.views.sweep import SweepReport
-from pipesim.answers.views.trace import CompareReport
+from pipesim.answers.views.trace import CompareReport, PairReport
 from pipesim.answers.views.verify import VerifyReport
 from pipesim.explain.anatomy.parts import Anatomy
 from pipesim.export.exit_codes import exit_code
+from pipesim.version import version
 
-Report = CheckReport | RunReport | WalkReport | VerifyReport | CompareReport
+ANSWERS = 1  #: the version of these documents
+Report = CheckReport | RunReport | WalkReport | VerifyReport | CompareReport | PairReport
+_SCHEMAS: dict[type, str] = {
+    CheckReport: "check",
+    RunReport: "run",
+    WalkReport: "run-schedule",
+    VerifyReport: "verify",
+    CompareReport: "compare",
+    PairReport: "compare-pair",
+}
+
+
+def document(schema: str, code: int = 0, **members: object) -> dict[str, object]:
+    """A document: the name of its schema (``pipesim schema NAME``), pipesim's version, the exit code, the members."""
+    return {"schema": f"{schema}.v{ANSWERS}", "pipesim": version(), "exit_code": code} | members
 
 
 def document_of(report: Report) -> dict[str, object]:
-    """``{"exit_code", "findings", "report"}``, and ``error`` where evidence is missing."""
-    findings = () if isinstance(report, CompareReport) else report.findings
-    document: dict[str, object] = {"exit_code": exit_code(report), "findings": findings, "report": report}
+    """A document with ``findings`` and ``report``, and ``error`` where evidence is missing."""
+    findings = () if isinstance(report, CompareReport | PairReport) else report.findings
+    made = document(_SCHEMAS[type(report)], exit_code(report), findings=findings, report=report)
     if isinstance(report, VerifyReport) and report.missing is not None:
-        document["error"] = report.missing
-    return document
+        made["error"] = report.missing
+    return made
 
 
 def sweep_document(report: SweepReport) -> dict[str, object]:
-    """``{"exit_code", "report"}`` of a sweep."""
-    return {"exit_code": exit_code(report), "report": report}
+    """The document of a sweep."""
+    return document("sweep", exit_code(report), report=report)
 
 
 def advise_document(report: AdviseReport) -> dict[str, object]:
-    """``{"exit_code", "report"}`` of advice."""
-    return {"exit_code": exit_code(report), "report": report}
+    """The document of advice."""
+    return document("advise", exit_code(report), report=report)
 
 
 def anatomy_document(found: Anatomy) -> dict[str, object]:
-    """The document of a diagram: its exit code, and the parts of the CTA."""
-    return {"exit_code": 0} | {field.name: getattr(found, field.name) for field in fields(found)}
+    """The document of a diagram: the parts of the CTA."""
+    return document("show", **{field.name: getattr(found, field.name) for field in fields(found)})

@@ -14,6 +14,7 @@ from pipesim.answers.views.conclusion import Conclusion
 from pipesim.answers.views.launches import LaunchesReport
 from pipesim.errors import ParameterError
 from pipesim.export.as_json import as_json
+from pipesim.export.documents import document
 from pipesim.export.exit_codes import launches_exit_code
 from pipesim.launches.checks import check_launch, check_launches
 from pipesim.launches.command import limits_of, spool_folder
@@ -111,7 +112,7 @@ class LaunchVerdicts:
 
     def to_json(self) -> str:
         """The document that ``pipesim launches --check --json`` prints."""
-        return as_json({"exit_code": launches_exit_code(self.report), "report": self.report}, in_words)
+        return as_json(document("launches", launches_exit_code(self.report), report=self.report), in_words)
 
     def __bool__(self) -> bool:
         return self.all_proved

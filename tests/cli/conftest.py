@@ -5,12 +5,10 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pytest
-from jsonschema import Draft202012Validator
 
 from hwkernels.device import launch
 from pipesim.cli.main import main
@@ -18,8 +16,8 @@ from pipesim.errors import HardwareError
 from pipesim.trace.files import read_trace, write_trace
 from pipesim.trace.library import trace_folder
 from pipesim.trace.schema import EventKind, Trace
+from tests.support.documents import require_valid
 from tests.support.made_once import made_once
-from tools import schemas
 
 USUAL = "producer_consumer-al1-cw2-s4-tb16384-t64-w600-g1.parquet"  # the default parameters
 
@@ -124,23 +122,10 @@ def call(capsys: pytest.CaptureFixture[str]) -> Call:
             code = error.code if isinstance(error.code, int) else 0
         captured = capsys.readouterr()
         if "--json" in argv and captured.out:
-            require_valid(list(map(str, argv)), json.loads(captured.out))
+            require_valid(json.loads(captured.out))
         return Answer(code, captured.out, captured.err)
 
     return call
-
-
-@cache
-def validator(name: str) -> Draft202012Validator:
-    """What judges a document by the schema of this name."""
-    return Draft202012Validator(schemas.schemas()[name])
-
-
-def require_valid(command: list[str], document: Any) -> None:
-    """Every document that a test asks for is valid by its schema."""
-    name = schemas.name_for(command, document)
-    wrong = [f"{list(error.path)}: {error.message[:200]}" for error in validator(name).iter_errors(document)]
-    assert wrong == [], name
 
 
 @pytest.fixture

@@ -89,7 +89,7 @@ def test_all_are_all_that_list_names(call: Call, monkeypatch: pytest.MonkeyPatch
 def test_one_in_json_is_as_it_was(call: Call) -> None:
     found = call("check", HANGS, "--format", "json")
     assert found.out == call("check", HANGS, "--json").out
-    assert sorted(found.json) == ["exit_code", "findings", "report"]
+    assert sorted(found.json) == ["exit_code", "findings", "pipesim", "report", "schema"]
     (shown,) = found.json["report"]["refutations"]
     step = shown["schedule"][8]
     assert {name: step[name] for name in ("agent", "short", "barrier", "stage", "phase", "note", "part")} == {

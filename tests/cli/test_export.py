@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from pipesim.export.documents import document
 from pipesim.export.promela import to_promela
 from pipesim.targets import find
 from tests.support.paths import TRACES
@@ -41,9 +42,8 @@ def test_a_users_own_protocol_and_a_program_file(call: Call, ring: str) -> None:
 
 def test_as_json(call: Call) -> None:
     printed = call("export", PC, "--to", "promela", "-p", "tiles=1", "--json").json
-    assert printed == {
-        "exit_code": 0, "format": "promela", "file": None, "text": to_promela(find(PC).build({"tiles": 1})),
-    }  # fmt: skip
+    text = to_promela(find(PC).build({"tiles": 1}))
+    assert printed == document("export", format="promela", file=None, text=text)
     assert call("export", PC, "--to", "promela", "-o", "ring.pml", "--json").json["file"] == "ring.pml"
 
 
@@ -62,7 +62,7 @@ def test_each_format_is_a_file_named_after_the_protocol(call: Call) -> None:
 
 def test_a_picture_as_json_says_where_it_is(call: Call) -> None:
     printed = call("export", PC, "-p", "tiles=3", "--to", "svg", "-o", "ring.svg", "--json").json
-    assert printed == {"exit_code": 0, "format": "svg", "file": "ring.svg", "text": ""}
+    assert printed == document("export", format="svg", file="ring.svg", text="")
 
 
 def test_a_trace_alone_beside_its_protocol_and_beside_another(call: Call) -> None:

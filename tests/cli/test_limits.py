@@ -34,7 +34,7 @@ BY_NAME = {
     "table": (PC,), "capture": (PC,), "diff": ("a.parquet",), "verify": (PC,), "completion": ("bash",), "launches": (),
     "doctor": (), "explain": ("race",), "record": (), "instrument": ("k.ptx",),
     "decode": ("a.records", "--kernel", "k.ptx"), "sweep": (PC, "-p", "stages=2,3"),
-    "advise": (PC,),
+    "advise": (PC,), "schema": ("check",),
     "calibrate": ("a.parquet",),
 }  # fmt: skip
 

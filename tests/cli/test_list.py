@@ -65,9 +65,9 @@ def test_one_without_recordings(call: Call) -> None:
 
 @pytest.mark.slow
 def test_as_json_the_list_has_what_one_has(call: Call) -> None:
-    rows = {row["name"]: row for row in call("list", "--json").json}
+    rows = {row["name"]: row for row in call("list", "--json").json["protocols"]}
     one = call("list", "gemm_sm90", "--json").json
-    assert list(one) == ["exit_code", "findings", "report"]
+    assert list(one) == ["schema", "pipesim", "exit_code", "findings", "report"]
     assert one["report"] == rows["gemm_sm90"]
 
 

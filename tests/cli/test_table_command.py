@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from hwkernels.recorder.table import read_table
+from pipesim.export.documents import document
 from pipesim.model.program_json import dumps
 from pipesim.targets import find
 from pipesim.trace.schema import OPTIONAL
@@ -128,7 +129,7 @@ def test_a_flat_program_has_numbers(call: Call, ring: str) -> None:
 
 def test_as_json(call: Call, ring: str) -> None:
     printed = call("table", ring, "--json").json
-    assert printed == {"exit_code": 0, "file": None, "text": call("table", ring).out}
+    assert printed == document("table", file=None, text=call("table", ring).out)
 
 
 def test_what_no_table_can_say_is_refused_in_the_words_of_the_protocol(call: Call) -> None:

@@ -85,7 +85,7 @@ class TestTable:
 
     def test_json_has_the_report_of_each(self, several: Call, ring: str) -> None:
         answer = several(PC, ring, "--no-hardware", "--json").json
-        assert sorted(answer) == ["excepted", "exit_code", "profile", "protocols"]
+        assert sorted(answer) == ["excepted", "exit_code", "pipesim", "profile", "protocols", "schema"]
         assert list(answer["protocols"]) == [PC, ring]
         for each in answer["protocols"].values():
             assert (each["exit_code"], each["findings"]) == (0, [])

@@ -11,16 +11,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from jsonschema import Draft202012Validator
 
 import pipesim
 from pipesim.errors import MissingExtraError, OutputExistsError, ParameterError
 from pipesim.launches import capture, observe
 from pipesim.launches.observe.limits import Limits
 from pipesim.model.finding import Verdict
+from tests.support.documents import faults
 from tests.support.observation import PTX, Observation
 from tests.support.paths import ROOT
-from tools import schemas
 
 
 @pytest.fixture
@@ -77,7 +76,7 @@ def test_verdicts_in_the_block_end_the_capture(tmp_path: Path, observed: list[Ob
     assert "✓ 1 launch: 1 proved" in str(verdicts)
     document = json.loads(verdicts.to_json())
     assert document["exit_code"] == 0
-    assert list(Draft202012Validator(schemas.schemas()["launches"]).iter_errors(document)) == []
+    assert faults("launches", document) == []
 
 
 def test_what_is_not_proved_is_named(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -14,6 +15,7 @@ import pytest
 
 from hwkernels.recorder.table import read_table
 from pipesim.answers.views import check as views
+from pipesim.export.documents import document
 from pipesim.model.finding import Verdict
 from pipesim.model.program_json import dumps
 from pipesim.protocols.broken import BROKEN
@@ -97,12 +99,12 @@ def test_what_is_complained_of(given: Answer, said: list[str]) -> None:
 
 def test_a_document_must_be_one_and_valid() -> None:
     case = replace(CASE, words=("export", "x", "--json"))
-    right = '{"exit_code": 0, "format": "promela", "file": null, "text": ""}'
+    right = json.dumps(document("export", format="promela", file=None, text=""))
     assert complaints(case, answer(0, right)) == []
     assert complaints(case, answer(0, "text")) == ["no JSON document"]
     assert complaints(case, answer(2, right, "pipesim: x")) == ["exit_code 0 in the document, 2 of the command"]
     more = right.replace("{", '{"more": 1, ')
-    assert complaints(case, answer(0, more)) == ["the document is not valid by export: []"]
+    assert complaints(case, answer(0, more)) == ["the document is not valid by export.v1: []"]
 
 
 # Wrong twins: an engine that is wrong is not confirmed

@@ -12,7 +12,7 @@ from typing import Any
 
 from jsonschema import Draft202012Validator
 
-from tools import schemas
+from pipesim.export.schemas import NAMES, schema
 
 #: The exit codes of an answer; 70 is a mistake in pipesim, and anything else is none of its codes.
 ANSWERS = frozenset({0, 1, 2, 3, 4})
@@ -109,11 +109,13 @@ def _document(case: Case, answer: Answer) -> list[str]:
         return ["no JSON document"]
     if answer.document.get("exit_code") != answer.code:
         return [f"exit_code {answer.document.get('exit_code')} in the document, {answer.code} of the command"]
-    name = schemas.name_for([word.partition("=")[0] for word in case.words], answer.document)
+    name = str(answer.document.get("schema"))
+    if name.partition(".v")[0] not in NAMES:
+        return ["the document names no schema"]
     wrong = next(_validator(name).iter_errors(answer.document), None)
     return [] if wrong is None else [f"the document is not valid by {name}: {list(wrong.path)}"]
 
 
 @cache
 def _validator(name: str) -> Draft202012Validator:
-    return Draft202012Validator(schemas.schemas()[name])
+    return Draft202012Validator(schema(name))

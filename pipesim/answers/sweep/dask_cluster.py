@@ -18,8 +18,8 @@ from typing import Any
 
 from pipesim.answers.sweep.configuration import Question, SweepAnswer, SweepPart, carry_out, failed
 from pipesim.answers.sweep.sweep import Over
-from pipesim.answers.sweep.version import version
 from pipesim.errors import ClusterLostError, MissingExtraError, UsageError
+from pipesim.version import version
 
 _CONNECT_S = 10  #: until a scheduler that does not answer is reported
 _LOOK_S = 2  #: from one look at the cluster to the next, while no answer comes

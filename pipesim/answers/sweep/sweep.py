@@ -18,7 +18,6 @@ from pipesim.answers.sweep.measure import MOST_STATES, MOST_STEPS
 from pipesim.answers.sweep.rank import METRIC, WITHIN_PERMILLE, comparable, ranked, smallest, unit_for
 from pipesim.answers.sweep.results_file import ResultsFile
 from pipesim.answers.sweep.space import Params, axes_of, configurations
-from pipesim.answers.sweep.version import version
 from pipesim.answers.verify_parts import Subject
 from pipesim.answers.views.sweep import Configuration, Metric, Ranked, Reached, SweepReport
 from pipesim.errors import ClusterLostError, ParameterError, PipesimError
@@ -28,6 +27,7 @@ from pipesim.process.watch import current
 from pipesim.protocols.catalog import BUILT_IN
 from pipesim.targets import Target, require_grid
 from pipesim.timed.profile import Profile, load_profile, profile_names
+from pipesim.version import version
 
 Over = Callable[[Params, SweepAnswer], None]  #: called with each answer, as soon as there is one
 

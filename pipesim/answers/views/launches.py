@@ -7,6 +7,10 @@ from dataclasses import dataclass
 from pipesim.answers.views.conclusion import Conclusion, of_verdict, worst
 from pipesim.model.finding import Verdict
 
+INDEX_FORMAT = "pipesim-launches"  #: of the file that lists them in a folder
+INDEX_VERSION = 1
+NOT_LISTED = frozenset({"verdict", "said"})  #: what a check says is not in that file
+
 
 @dataclass(frozen=True)
 class CaughtLaunch:

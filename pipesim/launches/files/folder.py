@@ -13,15 +13,20 @@ from dataclasses import fields
 from hashlib import sha256
 from pathlib import Path
 
-from pipesim.answers.views.launches import CaughtKernel, CaughtLaunch, LaunchesReport
+from pipesim.answers.views.launches import (
+    INDEX_FORMAT,
+    INDEX_VERSION,
+    NOT_LISTED,
+    CaughtKernel,
+    CaughtLaunch,
+    LaunchesReport,
+)
 from pipesim.errors import OutputExistsError, UsageError
 from pipesim.ptx.emit.names import kernel_name
 from pipesim.trace.whole import require_free, write_whole
+from pipesim.version import version
 
 INDEX = "launches.json"
-INDEX_FORMAT = "pipesim-launches"
-INDEX_VERSION = 1
-NOT_LISTED = frozenset({"verdict", "said"})  #: what a check says is not in the index
 
 
 def require_folder(folder: Path, *, force: bool) -> None:
@@ -54,7 +59,8 @@ def write_launches(report: LaunchesReport, texts: Mapping[str, str], folder: Pat
 
 def index_json(report: LaunchesReport) -> str:
     """What was launched and which files have it, as JSON (docs/launches.md)."""
-    head = {"format": INDEX_FORMAT, "version": INDEX_VERSION, "command": report.command, "status": report.status}
+    head = {"format": INDEX_FORMAT, "version": INDEX_VERSION, "pipesim": version()}
+    head |= {"command": report.command, "status": report.status}
     kernels = [_members(each) | {"caught": [_members(one) for one in each.caught]} for each in report.kernels]
     data = {**head, "devices": report.devices, "kernels": kernels, "notes": report.notes}
     return json.dumps(data, indent=1) + "\n"

@@ -12,6 +12,7 @@ from pipesim.bounds import MAX_SPOOL_BYTES
 from pipesim.conform.agreement import Agreement
 from pipesim.errors import ParameterError
 from pipesim.export.as_json import as_json
+from pipesim.export.documents import document
 from pipesim.export.exit_codes import record_exit_code
 from pipesim.launches.command import limits_of, spool_folder
 from pipesim.launches.files.folder import require_folder
@@ -62,7 +63,7 @@ class Recording(Finishing[RecordReport]):
 
     def to_json(self) -> str:
         """The document that ``pipesim record --json`` prints."""
-        return as_json({"exit_code": record_exit_code(self.report), "report": self.report}, in_words)
+        return as_json(document("record", record_exit_code(self.report), report=self.report), in_words)
 
     def _at(self, name: str) -> Path | None:
         return self._folder / name if name else None

@@ -13,8 +13,8 @@ from typing import Any
 
 from jsonschema import Draft202012Validator
 
+from pipesim.export.schemas import schema
 from pipesim.timed.profile import FOLDER, PROFILE_VERSION
-from tools import schemas
 from tools.fuzz.cases import Answer, Case, Confirm
 from tools.fuzz.mutate import INTEGERS, as_json, damaged, mutated
 
@@ -55,7 +55,7 @@ def confirm(data: bytes) -> Confirm:
     def confirmed(answer: Answer) -> str | None:
         if answer.code == 2:
             return None
-        known = _schema()["properties"]
+        known = schema("profile")["properties"]
         document = {name: each for name, each in json.loads(data.decode("utf-8")).items() if name in known}
         wrong = next(_validator().iter_errors(document), None)
         if wrong is not None and document["version"] == PROFILE_VERSION:
@@ -67,9 +67,4 @@ def confirm(data: bytes) -> Confirm:
 
 @cache
 def _validator() -> Draft202012Validator:
-    return Draft202012Validator(_schema())
-
-
-@cache
-def _schema() -> schemas.Schema:
-    return schemas.schemas()["profile"]
+    return Draft202012Validator(schema("profile"))

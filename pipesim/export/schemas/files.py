@@ -1,0 +1,197 @@
+"""The schemas of the files that pipesim writes and reads; those of ``WRITTEN_BY_HAND`` are in docs/schemas, too."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import fields
+
+from pipesim.answers.views.launches import INDEX_FORMAT, INDEX_VERSION, NOT_LISTED, CaughtKernel
+from pipesim.bounds import MAX_KHZ
+from pipesim.export.schemas.shapes import (
+    NATURAL,
+    POSITIVE,
+    TEXT,
+    WHOLE,
+    Schema,
+    TypeSchemas,
+    record,
+    row,
+    rows,
+    table,
+    whole,
+)
+from pipesim.model.coverage import Coverage
+from pipesim.model.ops import OPERANDS, Space
+from pipesim.model.program import PROGRAM_VERSION
+from pipesim.model.work import WORK_CLASSES
+from pipesim.ptx.launch import file as launch_file
+from pipesim.ptx.launch.values import ELEMENTS, INTERLEAVES, LAUNCH_VERSION, SWIZZLES, TYPES
+from pipesim.ptx.launch.values import FORMAT as LAUNCH_FORMAT
+from pipesim.timed.profile import AT_MOST, FIELDS, MAX_VALUE, PROFILE_VERSION, WORK_CONSTANT
+from pipesim.timed.stated_error import MOST_PERMILLE, WAYS
+from pipesim.trace.schema import SCHEMA_VERSION, EventKind, TraceMeta
+
+
+def _ref(name: str) -> Schema:
+    return {"$ref": f"#/$defs/{name}"}
+
+
+def program() -> Schema:
+    """``program.json`` (docs/flat-program.md): an operation is its line, its name, and the operands of that name."""
+    space = {"enum": [each.name for each in Space]}
+    by_operands: dict[int, list[str]] = {}
+    for op, names in OPERANDS.items():
+        by_operands.setdefault(len(names), []).append(op.name)
+    operations = [
+        row(WHOLE, {"enum": names}) | {"items": WHOLE, "minItems": 2 + count, "maxItems": 2 + count}
+        for count, names in sorted(by_operands.items())
+    ]
+    amounts = {kind: _ref("amount") | {"description": meaning} for kind, meaning in WORK_CLASSES.items()}
+    members: dict[str, Schema] = {
+        "format": {"const": "pipesim-program"},
+        "version": {"const": PROGRAM_VERSION},
+        "name": TEXT,
+        "params": table(WHOLE),
+        "ctas": WHOLE,
+        "grid": WHOLE,
+        "smem_bytes": WHOLE,
+        "registers": WHOLE,
+        "agents": rows(row(WHOLE, WHOLE, WHOLE, TEXT, WHOLE)),
+        "barriers": rows(row(WHOLE, TEXT, WHOLE)),
+        "named_barriers": rows(row(WHOLE, WHOLE)),
+        "accesses": rows(row(space, WHOLE, WHOLE, WHOLE)),
+        "tiles": rows(row(TEXT, space, WHOLE, WHOLE, WHOLE, WHOLE)),
+        "loops": _ref("texts"),
+        "sources": _ref("texts"),
+        "notes": _ref("texts"),
+        "pipelines": _ref("texts"),
+        "launch_registers": WHOLE,
+        "coverage": record({each.name: _ref("texts") for each in fields(Coverage)}),
+        "work": rows(row(WHOLE, TEXT, record(amounts, optional=tuple(amounts)))),
+        "code": rows(rows({"anyOf": operations})),
+    }
+    optional = ("pipelines", "launch_registers", "coverage", "work")  # files of earlier versions are without them
+    defs = {"texts": rows(TEXT), "amount": NATURAL}
+    form = record(members, optional=optional)
+    return whole("program", PROGRAM_VERSION, "a flat program (docs/flat-program.md)", form, defs)
+
+
+def launch() -> Schema:
+    """A launch file (docs/launch-file.md): what a parameter and a field of a struct hold is defined once."""
+    shape: Schema = {"type": "array", "items": POSITIVE, "minItems": 1, "maxItems": 3}
+    types: Schema = {"enum": list(TYPES)}
+    words = {"element": {"enum": list(ELEMENTS)}, "swizzle": {"enum": list(SWIZZLES)}}
+    tensor_map = words | {"interleave": {"enum": list(INTERLEAVES)}, "pixels": NATURAL}
+    tensor_map |= dict.fromkeys(("dims", "box", "strides", "element_strides"), _ref("sizes"))
+    content: dict[str, tuple[dict[str, Schema], tuple[str, ...]]] = {  # of each kind: its members, those it needs
+        "value": ({"type": types, "value": {"type": ["number", "null"]}}, ("type", "value")),
+        "array": ({"type": types, "values": rows(WHOLE)}, ("type", "values")),
+        "pointer": ({"align": POSITIVE, "contents": _ref("fields")}, ()),
+        "struct": ({"size": POSITIVE, "fields": _ref("fields")}, ("size",)),
+        "tensor_map": (tensor_map, ()),
+    }
+    made = []
+    for kind, (known, needed) in content.items():
+        assert {"kind", *known} == set(launch_file.KINDS[kind])
+        made.append({"properties": {"kind": {"const": kind}, **known}, "required": ["kind", *needed]})
+
+    def with_member(name: str, value: Schema, *needed: str) -> Schema:
+        each = {"type": "object", "properties": {name: value}, "required": list(needed)}
+        return {"$ref": "#/$defs/content", **each, "unevaluatedProperties": False}
+
+    policies = dict.fromkeys(("tile_counter", "launch_control", "lock_failures"), NATURAL)
+    members: dict[str, Schema] = {
+        "format": {"const": LAUNCH_FORMAT},
+        "version": {"const": LAUNCH_VERSION},
+        "entry": TEXT,
+        "grid": _ref("shape"),
+        "block": _ref("shape"),
+        "cluster": _ref("shape"),
+        "dynamic_shared_bytes": NATURAL,
+        "registers_per_thread": NATURAL,
+        "cta": NATURAL,
+        "parameters": rows(with_member("name", TEXT)),
+        "policies": record(policies, optional=tuple(policies)),
+    }
+    optional = tuple(members.keys() - {"format", "version", "grid", "block"})
+    defs: dict[str, Schema] = {
+        "content": {"anyOf": made},
+        "fields": rows(with_member("offset", NATURAL, "offset")),
+        "shape": shape,
+        "sizes": {"type": "array", "items": NATURAL, "maxItems": 5},
+    }
+    title = "a launch of a kernel (docs/launch-file.md)"
+    return whole("launch", LAUNCH_VERSION, title, record(members, optional=optional), defs)
+
+
+def launch_index() -> Schema:
+    """``launches.json`` in a folder of launches that were caught (docs/launches.md)."""
+    types = TypeSchemas()
+    kernel = types.schema(CaughtKernel)
+    for each in types.defs.values():
+        for name in NOT_LISTED:
+            each["properties"].pop(name, None)
+        each["required"] = list(each["properties"])
+    members: dict[str, Schema] = {
+        "format": {"const": INDEX_FORMAT},
+        "version": {"const": INDEX_VERSION},
+        "pipesim": TEXT,
+        "command": rows(TEXT),
+        "status": {"type": ["integer", "null"]},
+        "devices": rows(TEXT),
+        "kernels": rows(kernel),
+        "notes": rows(TEXT),
+    }
+    title = "the launches of a program (docs/launches.md)"
+    return whole("launch-index", INDEX_VERSION, title, record(members), types.defs)
+
+
+def profile() -> Schema:
+    """A latency profile (docs/latency-profile.md)."""
+    values = {
+        name: _ref("constant") | ({"maximum": AT_MOST[name]} if name in AT_MOST else {}) | {"description": meaning}
+        for name, meaning in FIELDS.items()
+    }
+    size = {"type": "integer", "minimum": 1, "maximum": MAX_KHZ}
+    thousandths: Schema = {"type": "integer", "minimum": 0, "maximum": MOST_PERMILLE}
+    error_numbers = {"configurations": POSITIVE, "median_permille": thousandths, "worst_permille": thousandths}
+    members: dict[str, Schema] = {
+        "format": {"const": "pipesim-profile"},
+        "version": {"const": PROFILE_VERSION},
+        "name": TEXT,
+        "device": TEXT,
+        "sms": size,
+        "sm_khz": size,
+        "units": {"const": "SM cycles, bytes"},
+        "fitted": TEXT,
+        "errors": rows(record({"kernel": TEXT, "ctas": row(POSITIVE, POSITIVE), **error_numbers})),
+        "how": record({way: _ref("texts") for way in WAYS}, optional=WAYS),
+        "values": record(values) | {"patternProperties": {f"^{WORK_CONSTANT.pattern}$": _ref("constant")}},
+    }
+    form = record(members)
+    form["properties"] |= {"inputs": _ref("texts")}  # the recordings that were fitted, where a calibration wrote it
+    defs: dict[str, Schema] = {"constant": {**NATURAL, "maximum": MAX_VALUE}, "texts": rows(TEXT)}
+    return whole("profile", PROFILE_VERSION, "a latency profile (docs/latency-profile.md)", form, defs)
+
+
+def trace_metadata() -> Schema:
+    """The JSON under the key ``pipesim`` of a trace's Parquet file (docs/trace-format.md)."""
+    types = TypeSchemas(lambda kind: [each.name if kind is EventKind else each.value for each in kind], {"const": ""})
+    types.schema(TraceMeta)
+    form = types.defs.pop("TraceMeta")
+    digest = {"type": "string", "pattern": "^[0-9a-f]{64}$"}
+    form["properties"] |= {"columns": record({"rows": WHOLE, "sha256": digest}), "sha256": digest}
+    form["properties"]["schema"] = {"const": SCHEMA_VERSION}
+    form["required"] += ["columns", "sha256"]
+    assert types.defs["Site"]["properties"]["kind"] == {"enum": [kind.name for kind in EventKind]}
+    return whole("trace-metadata", SCHEMA_VERSION, "the metadata of a trace (docs/trace-format.md)", form, types.defs)
+
+
+FILES: Mapping[str, Callable[[], Schema]] = {
+    "program": program,
+    "launch": launch,
+    "launch-index": launch_index,
+    "profile": profile,
+    "trace-metadata": trace_metadata,
+}
+WRITTEN_BY_HAND = ("launch", "profile", "program", "trace-metadata")  #: people or their programs write these

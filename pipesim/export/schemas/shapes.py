@@ -1,0 +1,146 @@
+"""The parts that schemas are made of, and Python types as schemas."""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import fields, is_dataclass
+from enum import Enum
+from pathlib import Path
+from typing import Any, Union, get_args, get_origin, get_type_hints
+
+from pipesim.answers.views.advise import Advice, AdviseReport
+from pipesim.answers.views.check import CheckReport, ProvedRange, WalkReport
+from pipesim.answers.views.redundant import RedundantReport
+from pipesim.answers.views.summary import Failure, ProtocolReport, SummaryReport, TraceLine
+from pipesim.answers.views.sweep import Configuration, SweepReport
+from pipesim.answers.views.trace import CompareReport, PairReport, PairTime, TraceComparison
+from pipesim.answers.views.verify import VerifyReport
+from pipesim.conform.result import TraceVerdict
+from pipesim.conform.times import TimeComparison
+from pipesim.errors import PipesimError
+from pipesim.model.finding import Deadlock
+from pipesim.trace.schema import Trace
+
+DRAFT = "https://json-schema.org/draft/2020-12/schema"
+
+Schema = dict[str, Any]
+TEXT, WHOLE, YES_NO, NOTHING = ({"type": kind} for kind in ("string", "integer", "boolean", "null"))
+NATURAL: Schema = {"type": "integer", "minimum": 0}
+POSITIVE: Schema = {"type": "integer", "minimum": 1}
+#: The sentences that a document has beside a dataclass's fields, or in their place (``report/sentences/document.py``).
+SENTENCES: Mapping[type, dict[str, Any]] = {
+    CheckReport: {"how": str, "said": str, "also": tuple[str, ...]},
+    ProvedRange: {"why": str},
+    RedundantReport: {"said": str, "withheld": str},
+    SweepReport: {"said": str, "ok": bool | None},
+    Configuration: {"limit": str},
+    AdviseReport: {"said": str, "ok": bool | None},
+    Advice: {"limit": str},
+    WalkReport: {"said": str},
+    TraceComparison: {"source": str, "device": str, "behaviour": TraceVerdict},
+    TimeComparison: {"said": str},
+    VerifyReport: {"verdict": str, "ok": bool | None},
+    CompareReport: {"verdict": str, "ok": bool | None},
+    PairReport: {"verdict": str, "ok": bool | None, "behaviour": TraceVerdict, "time": PairTime},
+    ProtocolReport: {"ok": bool | None},
+    SummaryReport: {"ok": bool | None},
+    TraceLine: {"why": str, "behaviour": TraceVerdict},
+    Failure: {"what": str},
+}
+
+
+def record(members: Mapping[str, Schema], *, optional: Sequence[str] = ()) -> Schema:
+    """An object with these members and no others."""
+    required = [name for name in members if name not in optional]
+    return {"type": "object", "properties": dict(members), "required": required, "additionalProperties": False}
+
+
+def row(*items: Schema) -> Schema:
+    """A list with exactly these items."""
+    return {"type": "array", "prefixItems": list(items), "minItems": len(items), "maxItems": len(items)}
+
+
+def rows(item: Schema) -> Schema:
+    """A list of such items."""
+    return {"type": "array", "items": item}
+
+
+def table(item: Schema) -> Schema:
+    """An object whose names are free, each with such a value."""
+    return {"type": "object", "additionalProperties": item}
+
+
+def error() -> Schema:
+    """An error of pipesim."""
+    return record({"kind": TEXT, "fact": TEXT, "place": TEXT, "cause": TEXT, "correction": TEXT})
+
+
+def whole(name: str, version: int, title: str, body: Schema, defs: Mapping[str, Schema] | None = None) -> Schema:
+    """A whole schema; its ``$id`` has its version."""
+    head = {"$schema": DRAFT, "$id": f"urn:pipesim:schema:{name}:{version}", "title": title}
+    return head | body | ({"$defs": dict(sorted(defs.items()))} if defs else {})
+
+
+def lower_names(kind: type[Enum]) -> list[str]:
+    """The members of an enum as answers name them."""
+    return [member.name.lower() for member in kind]
+
+
+class TypeSchemas:
+    """Python types as schemas, as ``export/as_json.py`` writes their values; ``defs`` collects the dataclasses.
+
+    ``enum``: how the members of an enum are written; ``nothing``: how None is.
+    """
+
+    def __init__(self, enum: Callable[[type[Enum]], list[str]] = lower_names, nothing: Schema = NOTHING) -> None:
+        self.defs: dict[str, Schema] = {}
+        self._nothing = nothing
+        self._names: dict[type, str] = {}
+        self._enum = enum
+
+    def schema(self, kind: Any) -> Schema:
+        """The schema of a type; a schema in its place stays as it is."""
+        origin, args = get_origin(kind), get_args(kind)
+        if isinstance(kind, dict):
+            return kind
+        if kind in (Any, object):
+            return {}
+        if origin in (Union, types.UnionType):
+            return {"anyOf": [self.schema(arg) for arg in args]}
+        if origin is tuple:
+            return rows(self.schema(args[0])) if args[1:] == (...,) else row(*map(self.schema, args))
+        if origin is not None and issubclass(origin, Mapping):
+            return table(self.schema(args[1]))
+        if origin is not None and issubclass(origin, Sequence):
+            return rows(self.schema(args[0]))
+        return self._class_schema(kind)
+
+    def _class_schema(self, kind: type) -> Schema:
+        plain = {str: TEXT, int: WHOLE, bool: YES_NO, float: {"type": "number"}, Path: TEXT}
+        if kind in plain:
+            return plain[kind]
+        if kind is types.NoneType:
+            return self._nothing
+        if issubclass(kind, Enum):
+            return {"enum": self._enum(kind)}
+        if issubclass(kind, PipesimError):
+            return error()
+        if issubclass(kind, Trace):
+            return record({"protocol": TEXT, "source": TEXT, "events": WHOLE})
+        if issubclass(kind, tuple):
+            return row(*(self.schema(part) for part in get_type_hints(kind).values()))
+        if not is_dataclass(kind):
+            raise TypeError(f"{kind} has no place in a document")
+        return self._reference(kind)
+
+    def _reference(self, kind: type) -> Schema:
+        if kind not in self._names:
+            name = kind.__name__ if kind.__name__ not in self.defs else f"{kind.__module__}.{kind.__name__}"
+            self._names[kind] = name
+            self.defs[name] = {}  # it may hold itself
+            hints = get_type_hints(kind)
+            head: Schema = {"kind": {"const": "deadlock"}} if kind is Deadlock else {}
+            members = {field.name: hints[field.name] for field in fields(kind)} | SENTENCES.get(kind, {})
+            self.defs[name] = record(head | {member: self.schema(part) for member, part in members.items()})
+        return {"$ref": f"#/$defs/{self._names[kind]}"}
