@@ -7,10 +7,8 @@ from dataclasses import dataclass
 from pipesim.answers.advise.advise import PERCENT
 from pipesim.answers.advise.advise import advise as advise_answer
 from pipesim.answers.views.advise import Advice, AdviseReport
-from pipesim.answers.views.conclusion import Conclusion
 from pipesim.api.given import Given, GivenProfile, at_least_one, built, profile_from
 from pipesim.api.result import VerdictResult
-from pipesim.export.documents import advise_document
 from pipesim.report.pages.advise import advise_lines
 from pipesim.report.sentences.advise import advise_sentence, change_words
 from pipesim.trace.tables import Rows
@@ -23,11 +21,6 @@ class AdviseResult(VerdictResult):
     report: AdviseReport
 
     @property
-    def conclusion(self) -> Conclusion:
-        """Wrong for a protocol that is refuted or does not finish, unknown for one that is not proved."""
-        return self.report.conclusion
-
-    @property
     def advice(self) -> tuple[Advice, ...]:
         """The changes, each alone, with what they gain and cost."""
         return self.report.advice
@@ -37,9 +30,6 @@ class AdviseResult(VerdictResult):
 
     def _lines(self, width: int) -> list[str]:
         return advise_lines(self.report, width)
-
-    def _document(self) -> object:
-        return advise_document(self.report)
 
     def _rows(self) -> Rows:
         numbers = {"value_millicycles": int, "gain_permille": int, "smem_bytes": int}

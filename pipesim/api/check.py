@@ -8,12 +8,10 @@ from dataclasses import dataclass
 from pipesim.answers.budget import budget_of
 from pipesim.answers.check import check as check_answer
 from pipesim.answers.views.check import CheckReport
-from pipesim.answers.views.conclusion import Conclusion
 from pipesim.api.finding import CheckFinding, check_findings, finding_rows
 from pipesim.api.given import Given, above_zero, at_least_one, built
 from pipesim.api.result import VerdictResult
 from pipesim.api.show import diagram_picture
-from pipesim.export.documents import document_of
 from pipesim.model.finding import Verdict
 from pipesim.model.program import Program
 from pipesim.model.strictness import Strictness
@@ -29,11 +27,6 @@ class CheckResult(VerdictResult):
 
     program: Program
     report: CheckReport
-
-    @property
-    def conclusion(self) -> Conclusion:
-        """As the verdict is."""
-        return self.report.conclusion
 
     @property
     def verdict(self) -> Verdict:
@@ -52,9 +45,6 @@ class CheckResult(VerdictResult):
 
     def _lines(self, width: int) -> list[str]:
         return check_lines(self.report, width)
-
-    def _document(self) -> object:
-        return document_of(self.report)
 
     def _rows(self) -> Rows:
         return finding_rows(self.findings)

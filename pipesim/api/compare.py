@@ -13,7 +13,6 @@ import numpy as np
 
 from pipesim.answers.compare import compare_kernel, compare_trace
 from pipesim.answers.recorded_program import named_program, recorded_program
-from pipesim.answers.views.conclusion import Conclusion
 from pipesim.answers.views.trace import CompareReport, TraceComparison
 from pipesim.api.given import Given, GivenProfile, GivenTrace, profile_from, target_from, trace_from, whole_params
 from pipesim.api.pictured import beside
@@ -23,7 +22,6 @@ from pipesim.conform.agreement import Agreement
 from pipesim.conform.result import Conformance, Divergence, Timing, TraceVerdict
 from pipesim.conform.times import TimeComparison
 from pipesim.errors import ParameterError, UsageError
-from pipesim.export.documents import document_of
 from pipesim.model.program import Program
 from pipesim.report.pages.hardware import moment_of
 from pipesim.report.pages.verify import compare_lines
@@ -50,11 +48,6 @@ class ComparisonResult(VerdictResult):
     program: Program
     report: CompareReport
     profile: Profile | None = None
-
-    @property
-    def conclusion(self) -> Conclusion:
-        """A difference beats the unknown, the unknown the tolerance."""
-        return self.report.conclusion
 
     @property
     def agreement(self) -> Agreement:
@@ -102,9 +95,6 @@ class ComparisonResult(VerdictResult):
 
     def _lines(self, width: int) -> list[str]:
         return compare_lines(self.report, width)
-
-    def _document(self) -> object:
-        return document_of(self.report)
 
     def to_arrow(self) -> Any:
         """The events of the trace."""

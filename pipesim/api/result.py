@@ -11,6 +11,7 @@ from typing import Any
 
 from pipesim.answers.views.conclusion import Conclusion
 from pipesim.export.as_json import as_json
+from pipesim.export.documents import document_of
 from pipesim.ptx.source_files import SourceFiles, current_sources, reading
 from pipesim.report.sentences.document import in_words
 from pipesim.report.text.console import text_of
@@ -85,10 +86,13 @@ class Result(ABC):
 class VerdictResult(Result):
     """A result with a verdict. It is true in a condition only if it is ``ok``: never where that is unknown."""
 
+    report: Any  #: the whole answer as data
+
     @property
-    @abstractmethod
     def conclusion(self) -> Conclusion:
         """The conclusion: agrees, wrong, unknown, or outside the tolerance."""
+        found: Conclusion = self.report.conclusion
+        return found
 
     @property
     def ok(self) -> bool | None:
@@ -97,6 +101,9 @@ class VerdictResult(Result):
 
     def __bool__(self) -> bool:
         return self.ok is True
+
+    def _document(self) -> object:
+        return document_of(self.report)
 
 
 def html_of(text: str, pictures: Sequence[tuple[str, str]]) -> str:

@@ -7,13 +7,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from pipesim.answers.run import run
-from pipesim.answers.views.conclusion import Conclusion
 from pipesim.answers.views.run import RunReport
 from pipesim.api.finding import ReportedFinding
 from pipesim.api.given import Given, GivenProfile, at_least_one, built, profile_from
 from pipesim.api.result import VerdictResult
 from pipesim.api.trace import MOST_DRAWN, scene_picture, timeline_picture
-from pipesim.export.documents import document_of
 from pipesim.model.ending import Ending
 from pipesim.model.finding import Deadlock, FaultReport
 from pipesim.model.program import Program
@@ -33,11 +31,6 @@ class SimulationResult(VerdictResult):
     profile: Profile
     report: RunReport
     traced: bool = False  #: with what recording each event costs on the GPU
-
-    @property
-    def conclusion(self) -> Conclusion:
-        """A finding beats a budget that ran out."""
-        return self.report.conclusion
 
     @property
     def outcome(self) -> Ending:
@@ -85,9 +78,6 @@ class SimulationResult(VerdictResult):
 
     def _lines(self, width: int) -> list[str]:
         return run_lines(self.report, width)
-
-    def _document(self) -> object:
-        return document_of(self.report)
 
     def to_arrow(self) -> Any:
         """The events of the run."""

@@ -11,12 +11,10 @@ from typing import Any
 from pipesim.answers.sweep.rank import WITHIN_PERMILLE
 from pipesim.answers.sweep.sweep import Sweep, Where, Workers
 from pipesim.answers.sweep.sweep import sweep as sweep_answer
-from pipesim.answers.views.conclusion import Conclusion
 from pipesim.answers.views.sweep import Configuration, Metric, Ranked, SweepReport
 from pipesim.api.given import Given, GivenProfile, at_least_one, profile_from, target_from, whole_params
 from pipesim.api.result import VerdictResult
 from pipesim.errors import ParameterError
-from pipesim.export.documents import sweep_document
 from pipesim.export.sweep_table import column_names, sweep_csv
 from pipesim.report.pages.sweep import sweep_lines
 from pipesim.report.pictures.sweep_svg import sweep_svg
@@ -30,11 +28,6 @@ class SweepResult(VerdictResult):
     """A protocol at many parameters. ``report`` is the whole answer as data."""
 
     report: SweepReport
-
-    @property
-    def conclusion(self) -> Conclusion:
-        """Wrong if a configuration is refuted or does not finish, unknown if one is not known or none is usable."""
-        return self.report.conclusion
 
     @property
     def configurations(self) -> tuple[Configuration, ...]:
@@ -70,9 +63,6 @@ class SweepResult(VerdictResult):
 
     def _lines(self, width: int) -> list[str]:
         return sweep_lines(self.report, width)
-
-    def _document(self) -> object:
-        return sweep_document(self.report)
 
     def _rows(self) -> Rows:
         types = {"state": str, "why": str, "cycles": int, "period_millicycles": int, "smem_bytes": int}

@@ -10,7 +10,6 @@ from pathlib import Path
 from pipesim.answers.evidence import HardwareSource
 from pipesim.answers.verify import MOST_STATES
 from pipesim.answers.verify import verify as verify_answer
-from pipesim.answers.views.conclusion import Conclusion
 from pipesim.answers.views.trace import TraceComparison
 from pipesim.answers.views.verify import VerifyReport
 from pipesim.api.compare import comparison_pictures, percentage
@@ -20,7 +19,6 @@ from pipesim.api.result import VerdictResult
 from pipesim.api.show import diagram_picture
 from pipesim.api.trace import MOST_DRAWN, scene_picture
 from pipesim.errors import EvidenceError, UsageError
-from pipesim.export.documents import document_of
 from pipesim.model.finding import Verdict
 from pipesim.model.program import Program
 from pipesim.model.strictness import Strictness
@@ -41,11 +39,6 @@ class VerifyResult(VerdictResult):
     program: Program
     report: VerifyReport
     profile: Profile | None = None
-
-    @property
-    def conclusion(self) -> Conclusion:
-        """That of the worst of its parts; evidence that is missing leaves it unknown."""
-        return self.report.conclusion
 
     @property
     def verdict(self) -> Verdict:
@@ -78,9 +71,6 @@ class VerifyResult(VerdictResult):
 
     def _lines(self, width: int) -> list[str]:
         return verify_lines(self.report, width)
-
-    def _document(self) -> object:
-        return document_of(self.report)
 
     def _rows(self) -> Rows:
         columns = {"device": str, "source": str, "behaviour": str, "events": int, "figure": str}

@@ -32,7 +32,7 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
 def _carry_out(options: argparse.Namespace) -> int:
     from pipesim.answers.advise.advise import PERCENT, advise
     from pipesim.cli.progress import TerminalProgress
-    from pipesim.export.documents import advise_document
+    from pipesim.export.documents import document_of
     from pipesim.report.pages.advise import advise_lines
     from pipesim.timed.profile import load_profile
 
@@ -47,7 +47,7 @@ def _carry_out(options: argparse.Namespace) -> int:
         percent=PERCENT if options.percent is None else options.percent,
         progress=TerminalProgress(),
     )
-    return show_answer(options, advise_document(report), lambda width: advise_lines(report, width))
+    return show_answer(options, document_of(report), lambda width: advise_lines(report, width))
 
 
 COMMAND = Command(

@@ -17,10 +17,8 @@ from pipesim.cli.arguments import (
     add_strict,
     params_of,
     require_output,
-    strictness_of,
-    target_of,
 )
-from pipesim.cli.chosen import add_chosen, chosen
+from pipesim.cli.chosen import add_chosen, built, chosen
 from pipesim.cli.limits import start
 from pipesim.cli.output import complain, emit, progress, write_report, write_text
 from pipesim.errors import LimitError, ParameterError, PipesimError, SeveralProtocolsError
@@ -84,10 +82,10 @@ def _carry_out(options: argparse.Namespace) -> int:
         return carry_out_redundant(options, names)
     if options.sarif is not None:
         require_output(options.sarif, force=options.force)
-    built, failed = _build_all(options, names)
+    made, failed = _build_all(options, names)
     checks = _Checks(options, paints=options.format in (None, "text") and not options.json)
-    for name in list(built):
-        checks.carry_out(name, *built.pop(name))
+    for name in list(made):
+        checks.carry_out(name, *made.pop(name))
 
     from pipesim.export.exit_codes import exit_code
 
@@ -106,16 +104,17 @@ def _build_all(
 
     The error of the only one is raised, unless another tool is to read of it.
     """
-    built: dict[str, tuple[Target, Program]] = {}
+    made: dict[str, tuple[Target, Program]] = {}
     failed: dict[str, PipesimError] = {}
     left = list(names)
     together = len(names) > 1 or options.sarif is not None or options.format in ("github", "junit", "sarif")
     while left:
         name = left.pop(0)
-        if name in built or name in failed:  # a function of a file that is named, too
+        if name in made or name in failed:  # a function of a file that is named, too
             continue
         try:
-            built[name] = _built(options, name)
+            start(options)
+            made[name] = built(options, name)
         except SeveralProtocolsError:
             from pipesim.protocol_process import functions
 
@@ -128,7 +127,7 @@ def _build_all(
                 raise
             failed[name] = error = _dealt_with(raised)
             complain(error)  # now: the others may take long, and are checked all the same
-    return built, failed
+    return made, failed
 
 
 class _Checks:
@@ -207,13 +206,6 @@ def _names(options: argparse.Namespace) -> list[str]:
     if options.replay is not None and len(names) > 1:
         raise ParameterError("--replay takes the schedule of one protocol", correction="name only that one")
     return names
-
-
-def _built(options: argparse.Namespace, name: str) -> tuple[Target, Program]:
-    start(options)
-    with progress(f"flattening {name}"):
-        target = target_of(options, name).judging(strictness_of(options))
-        return target, target.build(params_of(options), grid=options.ctas)
 
 
 def _dealt_with(raised: PipesimError | LimitReachedError) -> PipesimError:

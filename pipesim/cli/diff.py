@@ -18,7 +18,7 @@ from pipesim.cli.arguments import (
 )
 from pipesim.cli.completers import complete, protocols
 from pipesim.cli.output import progress, show_answer
-from pipesim.errors import ParameterError
+from pipesim.errors import ParameterError, UsageError
 
 if TYPE_CHECKING:
     from pipesim.model.program import Program
@@ -42,9 +42,7 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
 
 def _carry_out(options: argparse.Namespace) -> int:
     if options.other is not None:
-        from pipesim.cli.pair import diff_pair
-
-        return diff_pair(options)
+        return _pair(options)
 
     from pipesim.answers.compare import compare_kernel, compare_trace
     from pipesim.export.documents import document_of
@@ -66,6 +64,30 @@ def _carry_out(options: argparse.Namespace) -> int:
     with progress(f"comparing {options.trace.name} with {program.name}"):
         report = compare_trace(program, trace, str(options.trace), profile, options.tolerance)
     return show_answer(options, document_of(report), lambda width: compare_lines(report, width))
+
+
+def _pair(options: argparse.Namespace) -> int:
+    """Two traces: behaviour first, then time. UsageError for an option that means something with one trace only."""
+    for name, value in (
+        ("--protocol", options.protocol), ("-p", options.param), ("--profile", options.profile),
+        ("--launch", options.launch), ("--set", options.sets),
+    ):  # fmt: skip
+        if value:
+            raise UsageError(
+                f"{name} has no effect with two traces",
+                cause="two traces are compared with each other, not with a protocol or a simulation",
+                correction=f"leave {name} out, or name one trace only",
+            )
+
+    from pipesim.answers.pair import compare_pair
+    from pipesim.export.documents import document_of
+    from pipesim.report.pages.pair import pair_lines
+    from pipesim.trace.files import read_trace
+
+    one, two = read_trace(options.trace), read_trace(options.other)
+    with progress(f"comparing {options.trace.name} with {options.other.name}"):
+        report = compare_pair(one, two, (str(options.trace), str(options.other)), options.tolerance)
+    return show_answer(options, document_of(report), lambda width: pair_lines(report, width))
 
 
 def _kernel(options: argparse.Namespace) -> Target:

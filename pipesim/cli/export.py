@@ -14,11 +14,9 @@ from pipesim.cli.arguments import (
     add_params,
     add_profile,
     add_strict,
-    params_of,
     require_output,
-    strictness_of,
-    target_of,
 )
+from pipesim.cli.chosen import built
 from pipesim.cli.completers import complete, names_of, protocols
 from pipesim.cli.output import emit, progress, write_text
 from pipesim.cli.pictured import PICTURES, SUFFIXES, draw
@@ -94,9 +92,7 @@ def _carry_out(options: argparse.Namespace) -> int:
     from pipesim.report.text.printable import printable
     from pipesim.trace.whole import write_whole
 
-    with progress(f"flattening {options.protocol}"):
-        target = target_of(options, options.protocol).judging(strictness_of(options))
-        program = target.build(params_of(options), grid=options.ctas)
+    _, program = built(options, options.protocol)
     with progress(f"translating {program.name}"):
         text = to_promela(program)
     if options.output is not None:

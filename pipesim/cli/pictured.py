@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pipesim.cli.arguments import params_of, require_output, strictness_of, target_of
+from pipesim.cli.chosen import built
 from pipesim.cli.output import emit, progress, write_text
 from pipesim.errors import EvidenceError, ParameterError, UnknownProtocolError, UsageError
 
@@ -168,7 +169,7 @@ def _simulation(options: argparse.Namespace, name: str) -> tuple[Scene, list[str
     from pipesim.timed.profile import load_profile
 
     profile = load_profile(options.profile or "h100")
-    program = _built(options, _target(options, name).timed())
+    _, program = built(options, name, timed=True)
     with progress(f"simulating {program.name} on {profile.name}"):
         drawn, _ = simulated_scene(program, profile)
         report = lines_of(run_lines(run(program, profile), WIDTH)) if options.to == "html" else []
@@ -258,11 +259,6 @@ def _program_of(options: argparse.Namespace, trace: Trace, path: str, name: str 
 def _target(options: argparse.Namespace, name: str) -> Target:
     with progress(f"reading {name}"):
         return target_of(options, name)
-
-
-def _built(options: argparse.Namespace, target: Target) -> Program:
-    with progress(f"flattening {options.protocol}"):
-        return target.judging(strictness_of(options)).build(params_of(options), grid=options.ctas)
 
 
 # counterexamples

@@ -5,9 +5,10 @@ from __future__ import annotations
 import argparse
 
 from pipesim.answers.budget import states_of
-from pipesim.cli.arguments import params_of, strictness_of, target_of
+from pipesim.cli.arguments import params_of
+from pipesim.cli.chosen import built
 from pipesim.cli.limits import start
-from pipesim.cli.output import progress, show_answer
+from pipesim.cli.output import show_answer
 from pipesim.errors import ParameterError
 
 
@@ -27,9 +28,7 @@ def carry_out_redundant(options: argparse.Namespace, names: list[str]) -> int:
         raise ParameterError(f"--redundant and --format {options.format}", correction="use --format text or json")
 
     start(options)
-    with progress(f"flattening {names[0]}"):
-        target = target_of(options, names[0]).judging(strictness_of(options))
-        program = target.build(params_of(options), grid=options.ctas)
+    target, program = built(options, names[0])
 
     from pipesim.answers.budget import budget_of
     from pipesim.answers.redundant import redundant

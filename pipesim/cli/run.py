@@ -15,11 +15,9 @@ from pipesim.cli.arguments import (
     add_protocol,
     add_strict,
     add_window,
-    params_of,
     require_output,
-    strictness_of,
-    target_of,
 )
+from pipesim.cli.chosen import built
 from pipesim.cli.output import progress, show_answer
 from pipesim.errors import ParameterError
 
@@ -65,13 +63,7 @@ def _carry_out(options: argparse.Namespace) -> int:
     from pipesim.trace.window import cut
 
     profile = load_profile(options.profile or "h100")
-    with progress(f"flattening {options.protocol}"):
-        program = (
-            target_of(options, options.protocol)
-            .timed()
-            .judging(strictness_of(options))
-            .build(params_of(options), grid=options.ctas)
-        )
+    _, program = built(options, options.protocol, timed=True)
     window = _clipped(options.window, program) if options.window is not None else None
     if options.save_program is not None:
         write_whole(options.save_program, dumps(program).encode(), force=options.force)
@@ -100,12 +92,7 @@ def _walk(options: argparse.Namespace) -> int:
     from pipesim.report.pages.walked import walk_lines
     from pipesim.trace.whole import write_whole
 
-    with progress(f"flattening {options.protocol}"):
-        program = (
-            target_of(options, options.protocol)
-            .judging(strictness_of(options))
-            .build(params_of(options), grid=options.ctas)
-        )
+    _, program = built(options, options.protocol)
     if options.save_program is not None:
         write_whole(options.save_program, dumps(program).encode(), force=options.force)
     report = walked(program, options.schedule)

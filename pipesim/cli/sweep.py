@@ -75,13 +75,13 @@ def _carry_out(options: argparse.Namespace) -> int:
 
     from pipesim.answers.sweep.sweep import sweep
     from pipesim.cli.progress import TerminalProgress
-    from pipesim.export.documents import sweep_document
+    from pipesim.export.documents import document_of
     from pipesim.report.pages.sweep import sweep_lines
 
     asked = _asked(options)
     report = sweep(asked, _where(options), TerminalProgress())
     _write_files(options, report)
-    return show_answer(options, sweep_document(report), lambda width: sweep_lines(report, width))
+    return show_answer(options, document_of(report), lambda width: sweep_lines(report, width))
 
 
 def _asked(options: argparse.Namespace) -> Sweep:

@@ -15,7 +15,7 @@ from pipesim.export.exit_codes import exit_code
 from pipesim.version import version
 
 ANSWERS = 1  #: the version of these documents
-Report = CheckReport | RunReport | WalkReport | VerifyReport | CompareReport | PairReport
+Report = CheckReport | RunReport | WalkReport | VerifyReport | CompareReport | PairReport | SweepReport | AdviseReport
 _SCHEMAS: dict[type, str] = {
     CheckReport: "check",
     RunReport: "run",
@@ -23,6 +23,8 @@ _SCHEMAS: dict[type, str] = {
     VerifyReport: "verify",
     CompareReport: "compare",
     PairReport: "compare-pair",
+    SweepReport: "sweep",
+    AdviseReport: "advise",
 }
 
 
@@ -32,22 +34,14 @@ def document(schema: str, code: int = 0, **members: object) -> dict[str, object]
 
 
 def document_of(report: Report) -> dict[str, object]:
-    """A document with ``findings`` and ``report``, and ``error`` where evidence is missing."""
-    findings = () if isinstance(report, CompareReport | PairReport) else report.findings
-    made = document(_SCHEMAS[type(report)], exit_code(report), findings=findings, report=report)
+    """A document with ``report``, ``findings`` where there can be any, and ``error`` where evidence is missing."""
+    made = document(_SCHEMAS[type(report)], exit_code(report))
+    if not isinstance(report, SweepReport | AdviseReport):
+        made["findings"] = () if isinstance(report, CompareReport | PairReport) else report.findings
+    made["report"] = report
     if isinstance(report, VerifyReport) and report.missing is not None:
         made["error"] = report.missing
     return made
-
-
-def sweep_document(report: SweepReport) -> dict[str, object]:
-    """The document of a sweep."""
-    return document("sweep", exit_code(report), report=report)
-
-
-def advise_document(report: AdviseReport) -> dict[str, object]:
-    """The document of advice."""
-    return document("advise", exit_code(report), report=report)
 
 
 def anatomy_document(found: Anatomy) -> dict[str, object]:

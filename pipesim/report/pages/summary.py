@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from rich.cells import cell_len
 
 from pipesim.answers.views.summary import Hardware, ProtocolReport, SummaryReport, TraceLine, compared
 from pipesim.conform.agreement import Agreement
+from pipesim.conform.times import PERIOD, Assumed, AssumedKind, TimeComparison, TimeVerdict
 from pipesim.model.ending import Ending
 from pipesim.model.finding import Deadlock, Finding, Verdict
 from pipesim.report.findings.finding import who_waits
-from pipesim.report.pages.times import times_lines
 from pipesim.report.sentences.check import ASSUMED, READS, check_sentence, sizes_words
 from pipesim.report.sentences.stage import failure_words
+from pipesim.report.sentences.times import WITHIN, assumed_words
 from pipesim.report.sentences.trace import trace_line_reason
 from pipesim.report.text.console import BAD, GOOD, UNSURE, mark
 from pipesim.report.text.layout import columns, field, wrap, wrap_parts
-from pipesim.report.text.words import NONE, count, cycles, listed, number, place
+from pipesim.report.text.words import NONE, count, cycles, listed, number, place, signed_percent
 
 WIDE = 100  #: cells from which on the table has the periods, too
 MOST_TRACES = 3  #: of one protocol that are told, the others only counted
@@ -46,7 +47,7 @@ def summary_lines(report: SummaryReport, width: int) -> list[str]:
         said = f"assuming registers of each thread at the launch, which setmaxnreg distributes: {listed(launched)}"
         lines += [*([] if sized or reads else [""]), *field("registers", [said], width)]
     lines += _traces([line for each in report.protocols for line in each.traces], width)
-    lines += times_lines(report.protocols, width)
+    lines += _times_lines(report.protocols, width)
     lines += _pipelines(report, width)
     for each in report.protocols:
         if each.conclusion.ok is not True:
@@ -272,3 +273,62 @@ def _verdict(report: SummaryReport) -> str:
     parts += [f"left out: {', '.join(report.excepted)}"] * bool(report.excepted)
     without = bool(report.protocols) and all(each.hardware is Hardware.LEFT_OUT for each in report.protocols)
     return "; ".join(parts) + (" (hardware left out)" if without else "")
+
+
+# times
+
+
+def _times_lines(protocols: Iterable[ProtocolReport], width: int) -> list[str]:
+    """A line for each protocol with recorded times; none if there are none."""
+    lines: list[str] = []
+    for each in protocols:
+        found = [line.time for line in each.traces if line.time is not None]
+        if found:
+            lines += field(
+                "" if lines else "times", [f"{each.name}: {_time_verdicts(found)}", *_time_differences(found)], width
+            )
+    return lines
+
+
+def _time_verdicts(found: Sequence[TimeComparison]) -> str:
+    """How many of each verdict, with all that any of them assumes."""
+    said = []
+    for verdict in TimeVerdict:
+        mine = [each for each in found if each.verdict is verdict]
+        if mine:
+            said.append(f"{number(len(mine))} {_time_verdict(verdict, mine)}")
+    return ", ".join(said)
+
+
+def _time_verdict(verdict: TimeVerdict, mine: Sequence[TimeComparison]) -> str:
+    match verdict:
+        case TimeVerdict.WITHIN_STATED_ERROR:
+            return WITHIN
+        case TimeVerdict.OFF if any(each.stated is not None for each in mine):
+            return "off"
+        case TimeVerdict.OFF:
+            return "off (no error stated)"
+        case TimeVerdict.NOT_MODELLED:
+            # each role's work once, whatever was recorded of it
+            assumed = {(one.kind, one.name): one for each in mine for one in each.assumed}
+            return f"not modelled for: {assumed_words(sorted(assumed.values(), key=_order))}"
+        case TimeVerdict.NOT_COMPARED:
+            return "not compared"
+
+
+def _order(one: Assumed) -> tuple[int, str]:
+    return list(AssumedKind).index(one.kind), one.name
+
+
+def _time_differences(found: Sequence[TimeComparison]) -> list[str]:
+    """Median and worst difference of those that have one, and by what they were compared."""
+    numbers = [(each.off_permille, each.figure == PERIOD) for each in found if each.off_permille is not None]
+    if not numbers:
+        return []
+    offs = sorted(off for off, _ in numbers)
+    median, worst = offs[len(offs) // 2], max(offs, key=lambda off: (abs(off), off))
+    periods = sum(by_period for _, by_period in numbers)
+    parts = [f"off by {signed_percent(median)} in the median, {signed_percent(worst)} at worst"]
+    by = [count(periods, "period")] * bool(periods)
+    by += [count(len(numbers) - periods, "whole run")] * (len(numbers) > periods)
+    return [*parts, f"over {' and '.join(by)}"]
