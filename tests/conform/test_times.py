@@ -96,12 +96,6 @@ class TestStatedError:
         assert (found.verdict, found.stated) == (TimeVerdict.OFF, None)
         assert found.off_permille == times_of(case.program, case.trace).off_permille
 
-    def test_of_launches_of_another_size_nothing_is_stated(self, stored: Make) -> None:
-        case = stored(USUAL)
-        wide = Trace(replace(case.trace.meta, grid=8), case.trace.events)
-        found = times_of(case.program, wide)
-        assert (found.verdict, found.stated) == (TimeVerdict.OFF, None)
-
     def test_nor_of_whole_runs(self, stored: Make) -> None:
         case = stored(USUAL.replace("t64", "t5"))
         found = times_of(case.program, case.trace)
@@ -210,12 +204,3 @@ def stuck_of(program: Program) -> Program:
 def test_the_short_way_gives_the_same_answer(stored: Make, name: str) -> None:
     case = stored(name)
     assert times_of(case.program, case.trace) == compare(case.program, case.trace).time
-
-
-@pytest.mark.parametrize("kernel", ["attention_sm90", "cluster_multicast", "epilogue_residual", "persistent_scheduler"])
-def test_the_h200_has_an_untraced_period_of_every_kernel_and_both_clocks(stored: Make, kernel: str) -> None:
-    named = [stored(name).trace for name in RECORDINGS if name.startswith(f"h200/{kernel}-") and "-both" in name]
-    timed = [trace for trace in named if any(any(r.period_millicycles) for r in trace.meta.runs if not r.traced)]
-    assert {trace.meta.grid == 1 for trace in timed} == {True, False}
-    for trace in timed:
-        assert all(p > 0 for run in trace.meta.runs if not run.traced for p in run.period_millicycles)

@@ -1,9 +1,8 @@
 """The recordings of the checkout, and which of them ``.ci/run`` takes where a test is about every one.
 
 What a recording is one of is in its name: device, kernel, how the work overlaps, one CTA or several, and what is
-special, such as a fault, a window, another clock, records that went elsewhere. Of the plain ones there are dozens in
-other sizes: of each kind every fifth is taken, from the smallest file to the largest. The special ones are all taken.
-The others have the marker ``long``.
+special, such as a fault, a window, another clock, records that went elsewhere. Of every kind the smallest is taken. The
+others have the marker ``long``.
 """
 
 from __future__ import annotations
@@ -17,7 +16,6 @@ from _pytest.mark import ParameterSet
 
 from tests.support.paths import TRACES
 
-STEP = 5  #: of so many plain recordings of a kind, in the order of their size, one is taken
 #: ``h200/gemm_sm90-bk64-d1-l1-t2-g1-both.parquet``: a folder, the kernel, its parameters, the CTAs, what is special.
 _NAME = re.compile(r"(?P<device>[^/]+)/(?P<kernel>[^-]+)-(?P<params>.*?)-g(?P<ctas>\d+)(?P<special>.*)\.parquet")
 #: Parameters that choose another order of the same work: the GEMM's look ahead, the ping-pong of the attentions.
@@ -45,33 +43,20 @@ def size_of(name: str) -> int:
     return (TRACES / name).stat().st_size
 
 
-def selection(names: Iterable[str]) -> frozenset[str]:
-    """Those that ``.ci/run`` takes."""
-    return frozenset(name for kind, found in _by_kind(names).items() for name in found[:: 1 if kind[-1] else STEP])
-
-
 def one_of_each(names: Iterable[str], most: int = 1 << 30) -> frozenset[str]:
-    """The smallest of every kind that has one of at most this many bytes, for what takes long."""
-    return frozenset(found[0] for found in _by_kind(names).values() if size_of(found[0]) <= most)
-
-
-def _by_kind(names: Iterable[str]) -> dict[tuple[str, ...], list[str]]:
-    """The names of each kind, the smallest file first."""
-    kinds: dict[tuple[str, ...], list[str]] = {}
+    """The smallest of every kind that has one of at most this many bytes."""
+    smallest: dict[tuple[str, ...], str] = {}
     for name in sorted(names, key=lambda name: (size_of(name), name)):
-        kinds.setdefault(kind_of(name), []).append(name)
-    return kinds
+        smallest.setdefault(kind_of(name), name)
+    return frozenset(name for name in smallest.values() if size_of(name) <= most)
 
 
-def sampled(
-    names: Iterable[str], kept: Container[str] | None = None, fast: Container[str] = frozenset()
-) -> list[ParameterSet]:
+def sampled(names: Iterable[str], kept: Container[str], fast: Container[str] = frozenset()) -> list[ParameterSet]:
     """One parameter, the names of recordings: those of ``fast`` in the fast lane, others in the slow one.
 
-    At length only are those that are not ``kept`` (if not given: of the :func:`selection` of all recordings).
+    At length only are those that are not ``kept``.
     """
-    taken = selection(RECORDINGS) if kept is None else kept
     return [
-        pytest.param(name, marks=() if name in fast else pytest.mark.slow if name in taken else pytest.mark.long)
+        pytest.param(name, marks=() if name in fast else pytest.mark.slow if name in kept else pytest.mark.long)
         for name in names
     ]

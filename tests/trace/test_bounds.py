@@ -95,14 +95,6 @@ def test_more_rows_than_can_be_read_are_not_written(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_footer_that_says_it_is_longer_than_the_file(ring: Trace, tmp_path: Path) -> None:
-    data, path = bytearray(_encode(ring, "x")), tmp_path / "footer.parquet"
-    data[-8:-4] = (1 << 31).to_bytes(4, "little")
-    path.write_bytes(data)
-    for read in (read_trace, read_meta):
-        assert refused(path, read).fact == "the trace file is damaged"
-
-
 def test_what_is_no_ordinary_file_is_not_waited_for(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "fifo.parquet")
     (tmp_path / "zero.parquet").symlink_to("/dev/zero")
@@ -235,24 +227,6 @@ def test_the_counts_of_a_launch_of_very_many_ctas_are_compared(ring: Trace, stor
     headers = (replace(ring.meta.ctas[0], written=(1, 2, 3)), *ring.meta.ctas[1:])
     error = refused(store(field(large, "ctas", headers)))
     assert error.fact == "there are 42 records more than were written (CTA 1, agent load: 1 written, 12 in the file)"
-
-
-# the columns
-
-CELLS = [
-    ("cycle", -(1 << 63), "minimum"), ("cycle", (1 << 63) - 1, "maximum"), ("time_ps", (1 << 63) - 1, "maximum"),
-    ("globaltimer_ns", -(1 << 63), "minimum"), ("error_ps", (1 << 63) - 1, "maximum"), ("stage", 1 << 61, "maximum"),
-    ("iteration", 1 << 61, "maximum"), ("value", 1 << 61, "maximum"), ("parity", 2, "maximum"),
-]  # fmt: skip
-
-
-@pytest.mark.parametrize(("column", "value", "end"), CELLS)
-def test_a_cell_out_of_range_is_named(
-    column: str, value: int, end: str, ring: Trace, with_event: Callable[..., Trace], store: Callable[[Trace], Path]
-) -> None:
-    error = refused(store(with_event(ring, column, 5, value)))
-    assert error.fact.startswith(f"row 5: {column} is {value}; the {end} is ")
-    assert error.exit_code == 3
 
 
 def test_the_edges_of_the_ranges_are_read(ring: Trace, store: Callable[[Trace], Path]) -> None:

@@ -40,6 +40,11 @@ def test_the_ring_keeps_every_rule(ring: Trace) -> None:
         ("iteration", 3, -1, "row 3: iteration is -1; the minimum is 0"),
         ("value", 3, -1, "row 3: value is -1; the minimum is 0"),
         ("error_ps", 3, -1, "row 3: error_ps is -1; the minimum is 0"),
+        ("cycle", 5, -(1 << 63), f"row 5: cycle is {-(1 << 63)}; the minimum is {-(1 << 55)}"),
+        ("time_ps", 5, (1 << 63) - 1, f"row 5: time_ps is {(1 << 63) - 1}; the maximum is {(1 << 62) - 1}"),
+        ("globaltimer_ns", 5, -(1 << 63), f"row 5: globaltimer_ns is {-(1 << 63)}; the minimum is {1 - (1 << 62)}"),
+        ("stage", 5, 1 << 61, f"row 5: stage is {1 << 61}; the maximum is {(1 << 15) - 1}"),
+        ("value", 5, 1 << 61, f"row 5: value is {1 << 61}; the maximum is {1 << 40}"),
     ],
 )
 def test_one_wrong_cell(

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import time
 from collections.abc import Callable
 from dataclasses import fields, replace
 from pathlib import Path
@@ -145,16 +144,6 @@ def test_the_order_of_a_dictionary_does_not_show_in_the_bytes(ring: Trace) -> No
     assert _encode(Trace(turned, ring.events), "x") == _encode(ring, "x")
 
 
-def test_bytes_do_not_depend_on_when_they_are_written(ring: Trace, monkeypatch: pytest.MonkeyPatch) -> None:
-    first = _encode(ring, "x")
-    monkeypatch.setattr(time, "time", lambda: 0.0)
-    monkeypatch.setenv("TZ", "Asia/Tokyo")
-    second = _encode(ring, "x")
-    assert second == first
-    # The twin: a recording time does show, because it is the trace's own.
-    assert _encode(Trace(replace(ring.meta, recorded_at="later"), ring.events), "x") != first
-
-
 def test_the_file_is_plain_parquet_of_narrow_columns(ring: Trace, tmp_path: Path) -> None:
     write_trace(ring, tmp_path / "ring.parquet")
     schema = pq.read_schema(tmp_path / "ring.parquet")
@@ -219,29 +208,6 @@ def _no_links(path: Path, target: Path) -> None:
     raise OSError(95, "Operation not supported")
 
 
-def test_missing_folders_are_made(ring: Trace, tmp_path: Path) -> None:
-    write_trace(ring, tmp_path / "h100" / "new" / "ring.parquet")
-    assert read_trace(tmp_path / "h100" / "new" / "ring.parquet") == ring
-
-
-def test_an_interrupted_write_leaves_what_was_there(
-    ring: Trace, ring_trace: Callable[..., Trace], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    path = tmp_path / "ring.parquet"
-    write_trace(ring, path)
-
-    def disk_full(descriptor: int) -> None:
-        raise OSError(28, "No space left on device")
-
-    with monkeypatch.context() as patch:
-        patch.setattr(os, "fsync", disk_full)
-        with pytest.raises(UsageError) as caught:
-            write_trace(ring_trace(tiles=3), path, force=True)
-    assert "No space left" in caught.value.cause
-    assert read_trace(path) == ring
-    assert [entry.name for entry in tmp_path.iterdir()] == ["ring.parquet"]
-
-
 def test_the_file_appears_only_when_it_is_whole(
     ring: Trace, ring_trace: Callable[..., Trace], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -266,12 +232,6 @@ def test_a_folder_is_no_place_to_write_to_or_read_from(ring: Trace, tmp_path: Pa
     for read in (read_trace, read_meta):
         with pytest.raises(UsageError, match="this is a folder"):
             read(tmp_path)
-
-
-def test_a_file_where_a_folder_should_be_is_said(ring: Trace, tmp_path: Path) -> None:
-    (tmp_path / "h100").write_text("a file")
-    with pytest.raises(UsageError, match="cannot be written"):
-        write_trace(ring, tmp_path / "h100" / "ring.parquet")
 
 
 @pytest.mark.parametrize("fault", ["agent 9", "grid 1.5", "missing", "list"])

@@ -25,7 +25,7 @@ from pipesim.trace.library import (
     trace_folder,
     trace_name,
 )
-from pipesim.trace.schema import Device, Trace, TraceMeta
+from pipesim.trace.schema import Device, Trace
 
 H100, H200 = Device("NVIDIA H100 80GB HBM3"), Device("NVIDIA H200")
 
@@ -114,12 +114,6 @@ def test_every_way_to_differ_is_said(shelf: Path) -> None:
     assert "pipesim capture ring -p lanes=32 -p stages=8 -p tiles=60; or name another" in caught.value.correction
 
 
-def test_another_device_is_named_where_only_it_recorded(shelf: Path) -> None:
-    with pytest.raises(NoTraceError) as caught:
-        find_traces("ring", {"stages": 4, "tiles": 6, "tile_bytes": 16384}, 4, shelf, device="h100")
-    assert "h200/ring-s4-tb16384-t6-g4.parquet (device NVIDIA H200 instead of h100)" in caught.value.cause
-
-
 def test_a_protocol_that_was_never_recorded(shelf: Path) -> None:
     with pytest.raises(NoTraceError) as caught:
         find_traces("attention", {}, 1, shelf)
@@ -199,11 +193,6 @@ def test_the_folder_is_the_installed_one_else_the_checkouts(tmp_path: Path, monk
     assert trace_folder() == package / "trace" / "recorded"
 
 
-def test_find_traces_searches_that_folder(shelf: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(library, "trace_folder", lambda: shelf)
-    assert len(find_traces("ring", {"stages": 2, "tiles": 6, "tile_bytes": 16384}, 4)) == 2
-
-
 @pytest.mark.parametrize(
     ("name", "slug"),
     [
@@ -249,20 +238,3 @@ def test_abbreviations_are_distinct_and_depend_on_the_names_alone(names: list[st
     assert len({*short.values(), "g"}) == len(names) + ("g" not in names)
     random.Random(seed).shuffle(names)
     assert abbreviations(names) == short
-
-
-def test_two_configurations_never_share_a_name(ring: Trace) -> None:
-    def named(**changes: object) -> str:
-        meta: TraceMeta = replace(ring.meta, **changes)  # type: ignore[arg-type]
-        return trace_name(meta)
-
-    params = ring.meta.params
-    variants = {
-        named(),
-        named(grid=5),
-        named(clock="globaltimer"),
-        named(protocol="gemm"),
-        named(device=H200),
-        *(named(params={**params, name: params[name] + 1}) for name in params),
-    }
-    assert len(variants) == 5 + len(params)

@@ -97,13 +97,6 @@ def test_every_field_may_neither_be_missing_nor_of_another_type_nor_unknown(ring
         assert caught.value.fact.endswith("colour of the trace's metadata is not part of this schema version")
 
 
-def test_the_seal_itself_is_required(ring: Trace) -> None:
-    document = json.loads(metadata_text(stored(ring), "x"))
-    del document["sha256"]
-    with pytest.raises(TraceFormatError, match="field sha256 of the trace's metadata is missing"):
-        parse_metadata(json.dumps(document), "x")
-
-
 def test_a_boolean_is_no_integer_and_an_integer_no_boolean(ring: Trace) -> None:
     document = json.loads(metadata_text(stored(ring), "x"))
     document["grid"] = True

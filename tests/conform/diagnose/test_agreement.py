@@ -23,93 +23,50 @@ def stands(case: Any) -> Agreement:
     return agreement_of(case.program, case.trace).agreement
 
 
-@pytest.mark.parametrize(
-    ("name", "expected"),
-    [(GOOD, Agreement.CONFORMS), (HUNG, Agreement.HANGS_TOO), (FAULT, Agreement.FAULT_NAMED)],
-)
-def test_what_the_model_follows(stored: Make, name: str, expected: Agreement) -> None:
-    assert stands(stored(name)) is expected
-    assert expected.agrees
+def lost_one_each(case: Any) -> Any:
+    (header,) = case.trace.meta.ctas
+    return (replace(header, dropped=tuple(1 for _ in case.trace.meta.agents)),)
 
 
-def test_a_run_that_ended_is_no_hang(stored: Make) -> None:
-    assert stands(stored(HUNG).with_meta(status="finished")) is Agreement.DIFFERS
+def with_another_word(case: Any) -> Any:
+    (header,) = case.trace.meta.ctas
+    return (replace(header, barrier_words=(header.barrier_words[0] ^ 1 << 63, *header.barrier_words[1:])),)
 
 
-def test_a_kernel_that_is_said_to_have_hung_and_did_all(stored: Make) -> None:
-    """The model goes on to its end with these records, and is stuck nowhere."""
-    assert stands(stored(GOOD).with_meta(status="deadline")) is Agreement.DIFFERS
+#: A recording, what of its description is changed, and the answer with its reason.
+STORIES: list[tuple[str, dict[str, Any], Agreement, Reason | None]] = [
+    (GOOD, {}, Agreement.CONFORMS, None),
+    (HUNG, {}, Agreement.HANGS_TOO, None),
+    (FAULT, {}, Agreement.FAULT_NAMED, None),
+    # a run that ended is no hang; one that did all its protocol says is stuck nowhere; a trap is no hang
+    (HUNG, {"status": "finished"}, Agreement.DIFFERS, Reason(ReasonKind.DIVERGES)),
+    (GOOD, {"status": "deadline"}, Agreement.DIFFERS, Reason(ReasonKind.DIVERGES)),
+    (HUNG, {"status": "trap"}, Agreement.DIFFERS, Reason(ReasonKind.DIVERGES)),
+    (GOOD, {"status": "unknown"}, Agreement.UNKNOWN, Reason(ReasonKind.CUT_OFF)),
+    # another fault than was injected, and none: then it hung where the right protocol is not stuck
+    (FAULT, {"fault": "no_acquire@7"}, Agreement.DIFFERS, Reason(ReasonKind.OTHER_FAULT, name="no_acquire@7")),
+    (FAULT, {"fault": ""}, Agreement.DIFFERS, Reason(ReasonKind.DIVERGES)),
+    (HUNG, {"ctas": with_another_word}, Agreement.DIFFERS, Reason(ReasonKind.BARRIERS_DIFFER, 1)),
+    (FAULT, {"ctas": with_another_word}, Agreement.DIFFERS, Reason(ReasonKind.BARRIERS_DIFFER, 1)),
+    (GOOD, {"ctas": lost_one_each}, Agreement.UNKNOWN, Reason(ReasonKind.RECORDS_LOST, 3)),
+    (GOOD, {"wrong_tiles": 3}, Agreement.DIFFERS, Reason(ReasonKind.WRONG_TILES, 3)),
+    (GOOD, {"ctas": lost_one_each, "wrong_tiles": 1}, Agreement.DIFFERS, Reason(ReasonKind.WRONG_TILES, 1)),
+    (GOOD, {"extra": {"wrong_outputs": {"c": 7}}}, Agreement.DIFFERS, Reason(ReasonKind.WRONG_OUTPUT, 7, "c")),
+    # a launch that gave up is part of a hang, and speaks against a run that finished
+    (GOOD, {"extra": {"gave_up": {"traced": False}}}, Agreement.DIFFERS, Reason(ReasonKind.GAVE_UP)),
+    (HUNG, {"extra": {"gave_up": {"traced": True}}}, Agreement.HANGS_TOO, None),
+]
 
 
-@pytest.mark.parametrize("name", [HUNG, FAULT])
-def test_barriers_that_were_left_otherwise(stored: Make, name: str) -> None:
+@pytest.mark.parametrize(("name", "changes", "expected", "reason"), STORIES)
+def test_the_answer_and_its_reason(
+    stored: Make, name: str, changes: dict[str, Any], expected: Agreement, reason: Reason | None
+) -> None:
     case = stored(name)
-    (header,) = case.trace.meta.ctas
-    words = (header.barrier_words[0] ^ 1 << 63, *header.barrier_words[1:])
-    assert stands(case.with_meta(ctas=(replace(header, barrier_words=words),))) is Agreement.DIFFERS
-
-
-def test_another_fault_than_was_made(stored: Make) -> None:
-    assert stands(stored(FAULT).with_meta(fault="no_acquire@7")) is Agreement.DIFFERS
-
-
-def test_a_fault_that_nobody_made(stored: Make) -> None:
-    """It hung, but not where the model of the right protocol is stuck."""
-    assert stands(stored(FAULT).with_meta(fault="")) is Agreement.DIFFERS
-
-
-def test_lost_records_leave_it_open(stored: Make) -> None:
-    case = stored(GOOD)
-    (header,) = case.trace.meta.ctas
-    lost = replace(header, dropped=tuple(1 for _ in case.trace.meta.agents))
-    found = stands(case.with_meta(ctas=(lost,)))
-    assert found is Agreement.UNKNOWN
-    assert not found.agrees
-
-
-# why, as data
-
-
-def why(case: Any) -> Reason | None:
-    return agreement_of(case.program, case.trace).reason
-
-
-@pytest.mark.parametrize("name", [GOOD, HUNG, FAULT])
-def test_what_agrees_needs_no_reason(stored: Make, name: str) -> None:
-    assert why(stored(name)) is None
-
-
-def test_the_reason_is_data(stored: Make) -> None:
-    good, hung, fault = stored(GOOD), stored(HUNG), stored(FAULT)
-    (header,) = good.trace.meta.ctas
-    lost = replace(header, dropped=tuple(1 for _ in good.trace.meta.agents))
-    assert why(good.with_meta(ctas=(lost,))) == Reason(ReasonKind.RECORDS_LOST, len(good.trace.meta.agents))
-    assert why(good.with_meta(wrong_tiles=3)) == Reason(ReasonKind.WRONG_TILES, 3)
-    assert why(good.with_meta(extra={"wrong_outputs": {"c": 7}})) == Reason(ReasonKind.WRONG_OUTPUT, 7, "c")
-    assert why(good.with_meta(extra={"gave_up": {"traced": False}})) == Reason(ReasonKind.GAVE_UP)
-    assert why(good.with_meta(status="unknown")) == Reason(ReasonKind.CUT_OFF)
-    assert why(hung.with_meta(status="finished")) == Reason(ReasonKind.DIVERGES)
-    assert why(fault.with_meta(fault="no_acquire@7")) == Reason(ReasonKind.OTHER_FAULT, name="no_acquire@7")
-    (header,) = hung.trace.meta.ctas
-    words = (header.barrier_words[0] ^ 1 << 63, *header.barrier_words[1:])
-    assert why(hung.with_meta(ctas=(replace(header, barrier_words=words),))) == Reason(ReasonKind.BARRIERS_DIFFER, 1)
-
-
-def test_wrong_data_beat_lost_records(stored: Make) -> None:
-    case = stored(GOOD)
-    (header,) = case.trace.meta.ctas
-    lost = replace(header, dropped=tuple(1 for _ in case.trace.meta.agents))
-    assert stands(case.with_meta(ctas=(lost,), wrong_tiles=1)) is Agreement.DIFFERS
-
-
-def test_a_launch_that_gave_up_is_part_of_a_hang(stored: Make) -> None:
-    """That is how a hang is recorded; the same note beside a run that finished is not."""
-    assert stands(stored(HUNG).with_meta(extra={"gave_up": {"traced": True}})) is Agreement.HANGS_TOO
-
-
-def test_a_trap_is_no_hang(stored: Make) -> None:
-    """The records end where the model is stuck, and the hardware ended the launch there, which the model does not."""
-    assert stands(stored(HUNG).with_meta(status="trap")) is Agreement.DIFFERS
+    case = case.with_meta(**{key: value(case) if callable(value) else value for key, value in changes.items()})
+    found = agreement_of(case.program, case.trace)
+    assert (found.agreement, found.reason) == (expected, reason)
+    assert expected.agrees is (reason is None)
 
 
 def test_a_hang_is_followed_in_every_cta(stored: Make) -> None:

@@ -32,6 +32,7 @@ from pipesim.timed.engine import simulate
 from pipesim.timed.profile import load_profile
 from pipesim.trace.files import read_trace
 from pipesim.trace.sites import NO_SITES, optional_sites
+from tests.support.lanes import slow_but
 from tests.support.paths import EXAMPLES
 
 Make = Callable[..., Any]
@@ -79,7 +80,7 @@ def examined(program: Program, wrong: Program, recorded: Make, seed: int, **how:
 
 
 @pytest.mark.parametrize("seed", [1, pytest.param(2, marks=pytest.mark.long)])
-@pytest.mark.parametrize("case", WRONG, ids=lambda case: f"{case[0].value}-{case[3]}")
+@pytest.mark.parametrize("case", slow_but(WRONG[:3], WRONG), ids=lambda case: f"{case[0].value}-{case[3]}")
 def test_each_mistake_is_named(recorded: Make, case: tuple[Any, ...], seed: int) -> None:
     """The records beside the line say what was meant; what the others then do names the mistake."""
     kind, role, value, at, noinc, ending, claim = case
@@ -119,6 +120,7 @@ def test_a_bar_that_is_not_there_leaves_no_record(recorded: Make, at: int) -> No
     assert [e.edit for e in seen.diagnosis.explanations] == [edit]
 
 
+@pytest.mark.slow
 def test_one_pass_of_a_line_is_told_from_all(recorded: Make) -> None:
     program = relay()
     one = next(e for e in code_edits(program) if e.kind is CodeEditKind.NOINC_FORGOTTEN and e.iteration == 3)
@@ -136,7 +138,7 @@ def test_one_pass_of_a_line_is_told_from_all(recorded: Make) -> None:
 def test_the_right_kernel_conforms(recorded: Make, noinc: int, recording: bool) -> None:
     program = relay(noinc)
     also = optional_sites(program) if recording else NO_SITES
-    for seed in range(12):
+    for seed in range(4):
         found = conform(program, recorded(program, program, random_schedule(program, seed), lag=seed, also=also))
         assert found.divergence is None
         assert found.verdict is TraceVerdict.AGREES
@@ -186,6 +188,7 @@ def test_a_number_that_nobody_uses_stands_for_all_of_them() -> None:
         assert numbers & used or edit.value == 2
 
 
+@pytest.mark.slow
 def test_what_an_h200_recorded_without_noinc_is_named() -> None:
     """docs/examples/relay.cu with WRONG 1: nothing else explains it, and the autopsy does what the kernel did."""
     trace = read_trace(EXAMPLES / "relay_noinc.parquet")

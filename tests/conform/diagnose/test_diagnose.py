@@ -128,11 +128,6 @@ def test_a_right_kernel_has_no_diagnosis(recorded: Make, shape: tuple[int, ...],
     assert (made.explanations, made.manifest, made.named) == ((), False, False)
 
 
-def test_recorded_traces_have_no_diagnosis(stored: Make) -> None:
-    case = stored("h100/producer_consumer-al1-cw2-s4-tb16384-t64-w600-g1.parquet")
-    assert diagnosed(case.program, case.trace) is None
-
-
 def test_what_an_explanation_says(as_hardware: Make) -> None:
     program = pc()
     found = diagnosed(program, timed(as_hardware, program, Edit(EditKind.MISSING_ARRIVE, CONSUMER, 7, "empty")))

@@ -34,7 +34,7 @@ def test_the_words_of_recorded_runs_agree(stored: Make, name: str, words: int) -
     assert (result.verdict, result.words) == (TraceVerdict.AGREES, words)
 
 
-@pytest.mark.parametrize("barrier", range(8))
+@pytest.mark.parametrize("barrier", [0, 6])
 @pytest.mark.parametrize("field", ["expected", "pending", "tx", "parity"])
 def test_any_other_word_is_a_divergence(stored: Make, barrier: int, field: str) -> None:
     count = 1 if barrier < 4 else 2

@@ -95,6 +95,17 @@ def test_twice_the_tiles_are_twice_the_moves(simulated: Make, count: Make, shape
     assert seen[2] - seen[1] == 2 * (seen[1] - seen[0])
 
 
+@pytest.mark.parametrize("window", [(0.0, 0.25), (0.4, 0.6), (0.8, 1.0)])
+def test_the_cost_is_linear_wherever_a_window_lies(simulated: Make, count: Make, window: tuple[float, float]) -> None:
+    costs = []
+    for tiles in (20, 40, 80):
+        case = simulated(stages=2, tiles=tiles, warps=4)
+        seen = count(case.window(int(window[0] * tiles), int(window[1] * tiles)))
+        assert seen["moved"] == operations(case)
+        costs.append(seen["blocked"])
+    assert costs[2] - costs[1] <= 2 * (costs[1] - costs[0]) + 16
+
+
 def test_candidates_are_not_searched_again(simulated: Make, monkeypatch: pytest.MonkeyPatch) -> None:
     """The list of what could supply a barrier is walked once, not from its beginning for every wait."""
     looked = Counter[int]()

@@ -6,7 +6,6 @@ back, so that it can arrive twice before the other warp looks.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from typing import Any
 
@@ -17,7 +16,6 @@ from pipesim.conform.diagnose.diagnose import examine
 from pipesim.conform.diagnose.examined import LaunchOutcome
 from pipesim.conform.diagnose.forgiving import explain_with
 from pipesim.conform.result import TraceVerdict
-from pipesim.targets import find
 from pipesim.trace.schema import EventKind
 from tests.support.paths import TRACES
 
@@ -27,7 +25,6 @@ HUNG = sorted(
     for path in TRACES.glob("*/epilogue_residual-*.parquet")
     if "-fto0-" in path.name and "-ki16-" not in path.name
 )
-LATE = 20_000
 Make = Callable[..., Any]
 
 
@@ -40,10 +37,6 @@ def counts(case: Any, barrier: str) -> tuple[int, int]:
     )
     events = case.trace.events.site
     return int(np.isin(events, arrivals).sum()), int(np.isin(events, returns).sum())
-
-
-def test_each_chip_hung_in_four_ways() -> None:
-    assert [name.partition("/")[0] for name in HUNG] == ["h100"] * 4 + ["h200"] * 4
 
 
 @pytest.mark.parametrize("name", HUNG)
@@ -69,13 +62,8 @@ def test_a_recorded_hang_is_a_deadlock_of_the_protocol_itself(stored: Make, name
     assert seen.autopsy is not None
     assert (seen.autopsy.contradiction, seen.autopsy.agree) == ("", True)
     assert seen.autopsy.deadlock is not None
-
-
-@pytest.mark.parametrize("name", HUNG)
-def test_all_orders_were_given_and_some_were_missed(stored: Make, name: str) -> None:
-    arrived, returned = counts(stored(name), "load_order")
-    assert arrived == 8, "one a tile"
-    assert returned < 8
+    arrived, returned = counts(case, "load_order")
+    assert (arrived, returned < 8) == (8, True), "one a tile was given, and some were missed"
 
 
 @pytest.mark.parametrize("delay", ["e150-fto1-ki1-od20000", "e20000-fto1-ki1-od0"])
@@ -94,21 +82,3 @@ def test_upstreams_order_ends_where_a_tile_takes_long_to_load(stored: Make, chip
     case = stored(f"{chip}/epilogue_residual-a2-at700-cs2-es2-e0-fto0-ki16-od0-r1-sb2048-s4-st4-t8-g1.parquet")
     case.accepted()
     assert counts(case, "load_order") == (8, 8)
-
-
-@pytest.mark.parametrize("chip", CHIPS)
-def test_of_many_launches_only_upstreams_order_hung(chip: str) -> None:
-    """50 of each, without and with the recorder. Late warps make sure of it; with few steps none need be late."""
-    said = json.loads((TRACES / chip / "load_order.json").read_text(encoding="utf-8"))
-    assert said["device"] == {"h100": "NVIDIA H100 80GB HBM3", "h200": "NVIDIA H200"}[chip]
-    assert len(said["cases"]) == 48
-    for case in said["cases"]:
-        params = find("epilogue_residual").defaults | case["params"]
-        late = LATE in (params["epilogue"], params["order_delay"])
-        assert (case["launches"], case["wrong"]) == (50, 0)
-        if params["first_tile_only"] or (params["k_iters"] >= 4 and not late):
-            assert case["hung"] == 0
-        elif params["k_iters"] == 3 and not case["traced"]:
-            assert 0 < case["hung"] < 50
-        else:
-            assert case["hung"] == 50

@@ -10,16 +10,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipesim.conform.diagnose.diagnose import examine
-from pipesim.conform.diagnose.edits import EditKind
 from pipesim.conform.diagnose.examined import LaunchOutcome
 from pipesim.conform.result import DivergenceKind, TraceVerdict
 from pipesim.errors import EvidenceError
 from pipesim.lang.protocol import Protocol
 from pipesim.model.finding import FaultKind
 from pipesim.model.ops import Engine
-from pipesim.trace.files import read_meta
-from tests.support.paths import TRACES
-from tests.support.recordings import RECORDINGS, sampled, selection, size_of
+from tests.support.recordings import RECORDINGS, one_of_each, sampled, size_of
 
 EVERY = RECORDINGS
 FAULTY = [name for name in EVERY if "-at-" in name]
@@ -28,22 +25,11 @@ HUNG = [name for name in EVERY if "/epilogue_residual-" in name and "-fto0-ki1-"
 #: Without a tile there is no event: test_a_stored_trace_without_an_event_compares_nothing.
 EMPTY = [name for name in EVERY if "/producer_consumer-" in name and "-t0-" in name]
 FILES = [name for name in EVERY if name not in FAULTY + HUNG + EMPTY]
-KERNELS = ("attention_sm90", "cluster_multicast", "epilogue_residual", "gemm_sm90", "persistent_scheduler")
-OF_H200 = ("attention_sm90_fused",)  #: recorded on that chip alone
 Make = Callable[..., Any]
 
 
-def test_there_are_traces_of_two_chips() -> None:
-    assert {name.partition("/")[0] for name in FILES} >= {"h100", "h200"}
-    for chip in ("h100", "h200"):
-        assert sum(name.startswith(f"{chip}/") for name in FILES) >= 60
-        assert sum(name.startswith(f"{chip}/") for name in FAULTY) >= 12
-        for kernel in KERNELS + (OF_H200 if chip == "h200" else ()):
-            assert sum(name.startswith(f"{chip}/{kernel}-") for name in FILES) >= 11
-
-
-#: What every run of ``.ci/run`` replays: the selection, and whatever takes some hundredths of a second.
-REPLAYED = selection(RECORDINGS) | {name for name in FILES if size_of(name) < 12_000}
+#: What every run of ``.ci/run`` replays: one of each kind, and whatever takes some hundredths of a second.
+REPLAYED = one_of_each(RECORDINGS) | {name for name in FILES if size_of(name) < 12_000}
 
 
 @pytest.mark.parametrize("name", sampled(FILES, REPLAYED, fast=[name for name in FILES if "h100/" in name][::3]))
@@ -54,21 +40,14 @@ def test_a_stored_trace_conforms(stored: Make, name: str) -> None:
     assert result.verdict is TraceVerdict.AGREES
     assert (result.events, result.lost) == (len(case.trace.events), 0)
     assert result.ctas == len(case.trace.meta.ctas)
+    assert result.latency is not None
+    assert result.latency.device == case.trace.meta.device.name
+    assert result.latency.checked > 0 or result.events < 100  # one wait on each barrier, which a fresh one lets pass
+    assert result.latency.unchecked <= (0 if not case.trace.meta.window else result.latency.checked // 4)
     if case.program.ctas == 1:
         assert result.uncertainty_cycles in (20, 147)  # of the clock, of the global timer
     else:  # of the time line that the SMs of a cluster share
         assert 90 < result.uncertainty_cycles < 5000  # as long as the shortest way there and back in the recording
-
-
-@pytest.mark.parametrize("name", [name for name in FILES if name.partition("/")[2].startswith(KERNELS + OF_H200)])
-def test_what_a_kernel_computed_was_right_in_every_launch(name: str) -> None:
-    meta = read_meta(TRACES / name)
-    assert meta is not None
-    assert (meta.status, meta.wrong_tiles) == ("finished", 0)
-    assert meta.device.name == {"h100": "NVIDIA H100 80GB HBM3", "h200": "NVIDIA H200"}[name.partition("/")[0]]
-    assert all(output["wrong"] == 0 for output in meta.extra["checked"].values())
-    launches = 1 if "-fto0-" in name else 5
-    assert [sum(run.traced is kind for run in meta.runs) for kind in (False, True)] == [launches, launches]
 
 
 #: Where the records cannot tell the fault from another one.
@@ -112,15 +91,6 @@ def test_a_fault_made_on_purpose_is_found(stored: Make, name: str) -> None:
     else:
         assert seen.autopsy.deadlock is not None
         assert seen.autopsy.agree is True, "the barrier words read afterwards"
-
-
-def test_the_faults_ended_in_every_way_there_is(stored: Make) -> None:
-    for chip in ("h100", "h200"):
-        metas = [stored(name).trace.meta for name in FAULTY if name.startswith(chip)]
-        ends = {(meta.status, bool(meta.wrong_tiles)) for meta in metas}
-        assert ends == {("finished", False), ("finished", True), ("deadline", False), ("trap", False)}
-        assert {meta.fault.partition("@")[0] for meta in metas} == {kind.value for kind in EditKind}
-        assert all(meta.extra["took_ms"] < 1050 for meta in metas), "within a second of the deadline of 50 ms"
 
 
 @pytest.mark.slow

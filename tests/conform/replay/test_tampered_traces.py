@@ -31,61 +31,12 @@ def points_at(found: Divergence, good: Any, row: int) -> None:
     assert found.moments[-1].agent == found.agent or any(m.agent == found.agent for m in found.moments)
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_an_event_is_dropped(good: Any, kind: EventKind) -> None:
-    if not good.rows(kind=kind):
-        assert kind in (EventKind.WORK_BEGIN, EventKind.WORK_END)  # a ring without work
-        return
-    row = middle(good, kind)
-    found = good.without(row).refused()
-    assert found.kind is DivergenceKind.OTHER_EVENT
-    points_at(found, good, row + 1)
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_an_event_never_happened(good: Any, kind: EventKind) -> None:
-    """The same of a kernel that left it out, so that what follows is counted without it."""
-    for row in good.rows(kind=kind)[-1:]:
-        at_end = not good.same_agent(row, row + 1)
-        found = good.without(row).renumbered().refused()
-        assert found.kind is (DivergenceKind.MISSING_EVENT if at_end else DivergenceKind.OTHER_EVENT)
-        points_at(found, good, row - 1 if at_end else row + 1)
-
-
-def test_two_events_of_an_agent_change_places(good: Any) -> None:
-    for kind in KINDS:
-        for row in good.rows(kind=kind)[5:6]:
-            rows = list(range(len(good.trace.events)))
-            rows[row], rows[row + 1] = rows[row + 1], rows[row]
-            found = good.ordered(rows).refused()
-            assert found.kind is DivergenceKind.OTHER_EVENT
-            points_at(found, good, row + 1)  # the event of the next row stands there too soon
-
-
 def test_two_events_of_an_agent_exchange_their_times(good: Any) -> None:
     row = next(r for r in good.rows(kind=EventKind.WAIT_ENTER)[3:] if good.cycle(r + 1) > good.cycle(r))
     late, early = good.cycle(row + 1), good.cycle(row)
     found = good.changed(row, cycle=late).changed(row + 1, cycle=early).refused()
     assert found.kind is DivergenceKind.BACKWARDS
     assert (found.agent, found.cycle, found.iteration) == (good.agent(row), early, good.trace.events.iteration[row + 1])
-
-
-@pytest.mark.parametrize(("column", "kinds"), [
-    ("parity", (EventKind.WAIT_ENTER, EventKind.WAIT_RETURN)),
-    ("stage", KINDS),
-    ("value", KINDS),
-    ("iteration", KINDS),
-])  # fmt: skip
-def test_an_event_says_something_else(good: Any, column: str, kinds: list[EventKind]) -> None:
-    for kind in kinds:
-        if not good.rows(kind=kind):
-            continue
-        row = middle(good, kind)
-        old = int(getattr(good.trace.events, column)[row])
-        found = good.changed(row, **{column: 1 - old if column == "parity" else old + 1}).refused()
-        assert found.kind is DivergenceKind.OTHER_EVENT
-        assert (found.agent, found.cycle) == (good.agent(row), good.cycle(row))
-        assert found.iteration == good.trace.events.iteration[row] + (column == "iteration")
 
 
 def test_lanes_or_bytes_are_other_than_the_protocol_says(good: Any) -> None:
@@ -111,14 +62,6 @@ def test_an_iteration_is_missing(good: Any) -> None:
         assert found.kind is DivergenceKind.OTHER_EVENT
         points_at(found, good, rows[-1] + 1)
         assert found.iteration == good.first + 4
-
-
-def test_an_event_happens_twice(good: Any) -> None:
-    for kind in KINDS:
-        for row in good.rows(kind=kind)[4:5]:
-            found = good.ordered([*range(row + 1), row, *range(row + 1, len(good.trace.events))]).refused()
-            assert found.kind is DivergenceKind.OTHER_EVENT
-            points_at(found, good, row)
 
 
 def test_an_agent_does_more_than_its_program(good: Any) -> None:

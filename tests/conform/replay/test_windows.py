@@ -5,7 +5,6 @@ And traces that lost records: what was kept is judged, the whole is unknown.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -15,13 +14,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipesim.conform.replay import follow_records as replay
 from pipesim.conform.replay.align import Passes, Place, Sight
-from pipesim.conform.replay.recorded_agent import Supply
 from pipesim.conform.result import DivergenceKind, TraceVerdict
 from pipesim.errors import EvidenceError
 from pipesim.lang.protocol import Protocol
-from pipesim.model.machine import pass_over, step
 from pipesim.model.ops import Op
 from pipesim.trace.schema import EventKind
 
@@ -339,45 +335,6 @@ def test_only_the_cta_that_lost_something_is_in_doubt(stored: Make) -> None:
     assert lossy.conform().verdict is TraceVerdict.UNKNOWN
     other = lossy.rows(agent=2, kind=EventKind.ARRIVE, cta=headers[1].cta)[30]
     assert lossy.without(other).refused().cta == headers[1].cta
-
-
-# cost
-
-
-@pytest.mark.slow
-def test_the_cost_is_linear_wherever_the_window_lies(simulated: Make, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every operation is carried out once; asking in vain is bounded by what could help; no list is searched again."""
-    seen: Counter[str] = Counter()
-    ask = Supply.ask
-
-    def counted_step(program: Any, state: Any, agent: int) -> Any:
-        result = step(program, state, agent)
-        seen["moved" if result.blocked < 0 else "blocked"] += 1
-        return result
-
-    def counted_pass_over(program: Any, state: Any, agent: int, most: int) -> Any:
-        after = pass_over(program, state, agent, most)
-        seen["moved"] += after.pcs[agent] - state.pcs[agent]
-        return after
-
-    def counted_ask(self: Any, *arguments: Any) -> Any:
-        before = sum(sum(heads.values()) for heads in self._heads)
-        found = ask(self, *arguments)
-        seen["looked"] += 1 + sum(sum(heads.values()) for heads in self._heads) - before
-        return found
-
-    monkeypatch.setattr(replay, "step", counted_step)
-    monkeypatch.setattr(replay, "pass_over", counted_pass_over)
-    monkeypatch.setattr(Supply, "ask", counted_ask)
-    for window in ((0.0, 0.25), (0.4, 0.6), (0.8, 1.0)):
-        costs = []
-        for tiles in (40, 80, 160):
-            seen.clear()
-            case = simulated(stages=2, tiles=tiles, warps=4)
-            case.window(int(window[0] * tiles), int(window[1] * tiles)).accepted()
-            assert seen["moved"] == sum(len(code) for code in case.program.code)
-            costs.append(seen["blocked"] + seen["looked"])
-        assert costs[2] - costs[1] <= 2 * (costs[1] - costs[0]) + 16
 
 
 # counting
