@@ -5,26 +5,21 @@ the program with the certificate (``--judged``: also all that ``pipesim check`` 
 Beside each stands a walk over the same program (the yardstick: it reads every operation once and makes one tuple for
 it), so that ratios can be compared between machines; the exponent of a power of the size that fits the seconds; the
 peak memory of a process that does nothing else. Then the reduced search against the plain one and on a ring of nine
-warps, and the question about any number of tiles beside SPIN, which answers it for one number. ``--commands``: only
-what ``pipesim check`` takes as a process, to its verdict and to the end of its report, for every built-in protocol and
-for the ring of nine warps, right and with wrong counts.
+warps. ``--commands``: only what ``pipesim check`` takes as a process, to its verdict and to the end of its report, for
+every built-in protocol and for the ring of nine warps, right and with wrong counts.
 
-Seconds are medians of processor time, and elapsed time where another process is waited for.
+Seconds are medians of processor time.
 """
 
 from __future__ import annotations
 
 import argparse
-import importlib
-import importlib.util
 import json
 import math
 import resource
-import shutil
 import statistics
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -68,7 +63,6 @@ CASES = (
     Case("Blackwell GEMM, long", "gemm_sm100", {"tiles": 250, "k_iters": 30}, "tiles", 1.5),
 )
 SEARCHED = {"stages": 3, "tiles": 8, "consumer_warps": 3}  #: a ring whose schedules can all be followed
-MODELLED = {"stages": 2, "tiles": 4, "consumer_warps": 1}  #: a ring that SPIN can follow
 MOST_STATES = 300_000
 NINE_WARPS = ROOT / "tests" / "support" / "nine_warps.py"
 NINE_SEARCHED = 2_000  #: states, of the many that it has
@@ -222,69 +216,6 @@ def _process(words: Sequence[str]) -> float:
     return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
 
-def any_number(divide: int) -> None:
-    """Print what the verdict for any number of tiles takes, beside SPIN's for one number of them."""
-    params = MODELLED | {"tiles": max(1, MODELLED["tiles"] // divide)}
-    print(f"\n{'a ring':22}{'seconds':>10}   {_named(params)}")
-    mine = _every_size(params)
-    theirs = _spin(find("producer_consumer").build(params))
-    if mine and theirs:
-        print(f"any number, in whole runs of SPIN {mine / theirs:10.4f}")
-
-
-def _every_size(params: dict[str, int]) -> float:
-    """Seconds of the question about any number of tiles, 0 if it cannot be asked."""
-    if importlib.util.find_spec("pipesim.prove.any_size.family") is None:
-        print("any number of tiles: left out, there is no pipesim.prove.any_size.family")
-        return 0.0
-    family = importlib.import_module("pipesim.prove.any_size.family")
-    target = find("producer_consumer")
-
-    def build(tiles: int) -> Program:
-        return target.build(params | {"tiles": tiles})
-
-    begin = time.perf_counter()
-    said = family.Family("tiles", build).verdict()
-    took = time.perf_counter() - begin
-    print(f"{'any number of tiles':22}{took:8.3f} s   {type(said).__name__}")
-    return took
-
-
-def _spin(program: Program) -> float:
-    """Elapsed seconds of the model, ``spin -a``, the compiler and the run together; 0 if SPIN cannot be asked."""
-    compiler = next((name for name in ("tcc", "cc", "gcc", "clang") if shutil.which(name)), "")
-    if not shutil.which("spin") or not compiler:
-        print(f"SPIN: left out, {'there is no C compiler' if shutil.which('spin') else 'spin is not installed'}")
-        return 0.0
-    if importlib.util.find_spec("pipesim.export.promela") is None:
-        print("SPIN: left out, there is no pipesim.export.promela")
-        return 0.0
-    promela = importlib.import_module("pipesim.export.promela")
-    whole = 0.0
-    with tempfile.TemporaryDirectory(prefix="bench_prove") as folder:
-        begin = time.perf_counter()
-        (Path(folder) / "model.pml").write_text(promela.to_promela(program), encoding="utf-8")
-        told = [("SPIN: the model", time.perf_counter() - begin)]
-        for what, command in (
-            ("SPIN: spin -a", ["spin", "-Pcat", "-a", "model.pml"]),  # nothing in it for a preprocessor
-            (f"SPIN: {compiler}", [compiler, "-w", "-DSAFETY", "-DVECTORSZ=8192", "-o", "pan", "pan.c"]),
-            ("SPIN: the run", ["./pan", "-n", "-w20", f"-m{promela.search_depth(program)}"]),
-        ):
-            begin = time.perf_counter()
-            done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
-            told.append((what, time.perf_counter() - begin))
-            if done.returncode:
-                print(f"{what} failed: {(done.stdout + done.stderr)[-300:]}")
-                return 0.0
-    for what, seconds in told:
-        print(f"{what:22}{seconds:8.3f} s")
-        whole += seconds
-    right = "errors: 0" in done.stdout
-    said = "no error" if right else "IT FOUND AN ERROR"
-    print(f"{'SPIN: all of it':22}{whole:8.3f} s   {said}, at this number of tiles only")
-    return whole
-
-
 def _named(params: dict[str, int]) -> str:
     return " ".join(f"{name}={value}" for name, value in params.items())
 
@@ -303,7 +234,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 0 if commands() else 1
     proved = verdicts(options.divide, options.rounds, judged=options.judged)
     searches(options.divide)
-    any_number(options.divide)
     return 0 if proved else 1
 
 

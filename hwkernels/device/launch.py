@@ -9,7 +9,7 @@ from __future__ import annotations
 import ctypes
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -115,7 +115,6 @@ class Gpu:
         self._core = _core()
         self._allocated: list[Any] = []
         self._mapped: list[Any] = []
-        self._gate: tuple[int, npt.NDArray[np.uint8]] | None = None  #: of :meth:`_held`
         self._loaded: list[Any] = []  # code stays loaded as long as this object lives
         with self._translated("creating the context"):
             device = self._core.Device(info.ordinal)
@@ -134,12 +133,6 @@ class Gpu:
         result = self._driver.cuKernelSetAttribute(attribute, smem_bytes, kernel.handle, self._device)
         checked(result, "cuKernelSetAttribute")
         return kernel
-
-    def variable(self, name: str) -> tuple[int, int]:
-        """Address and bytes of a global variable of the code that was loaded last."""
-        library = self._driver.CUlibrary(int(self._loaded[-1].handle))
-        address, nbytes = checked(self._driver.cuLibraryGetGlobal(library, name.encode()), "cuLibraryGetGlobal")
-        return int(address), int(nbytes)
 
     def allocate(self, nbytes: int) -> int:
         """The address of so much device memory (at least 256 bytes, so that nothing has address 0)."""
@@ -202,25 +195,19 @@ class Gpu:
         shape: Shape,
         arguments: Sequence[int | np.generic | npt.NDArray[np.uint8]],
         limit_s: float,
-        *,
-        times: int = 1,
     ) -> int:
         """Run a kernel to its end, and give the nanoseconds between two CUDA events around it.
 
-        ``times``: launches one after the other, which the nanoseconds are of together; of more than one, the first
-        begins when all are in the stream, so that the device does not wait for the host between them. An array among
-        the arguments is given by value, as a descriptor of a tensor.
+        An array among the arguments is given by value, as a descriptor of a tensor.
 
         KernelHangError if it has not ended after ``limit_s``: nothing but memory of :meth:`host_mapped` may be touched
         then, and the process must end. KernelTrapError if it traps.
         """
         driver, stream = self._driver, self._stream.handle
         events = [checked(driver.cuEventCreate(0), "cuEventCreate")[0] for _ in range(2)]
-        with self._held() if times > 1 else nullcontext():
-            checked(driver.cuEventRecord(events[0], stream), "cuEventRecord")
-            for _ in range(times):
-                self._start(kernel, shape, arguments)
-            checked(driver.cuEventRecord(events[1], stream), "cuEventRecord")
+        checked(driver.cuEventRecord(events[0], stream), "cuEventRecord")
+        self._start(kernel, shape, arguments)
+        checked(driver.cuEventRecord(events[1], stream), "cuEventRecord")
         until = time.monotonic() + limit_s
         while (result := driver.cuStreamQuery(stream))[0] == driver.CUresult.CUDA_ERROR_NOT_READY:
             if time.monotonic() >= until:
@@ -231,21 +218,6 @@ class Gpu:
         for event in events:
             driver.cuEventDestroy(event)
         return round(1_000_000 * float(milliseconds))
-
-    @contextmanager
-    def _held(self) -> Iterator[None]:
-        """Within, the stream takes work and does none of it: less than its queue has room for (1,024 launches)."""
-        if self._gate is None:
-            self._gate = self.host_mapped(4)
-        address, view = self._gate
-        view[:] = 0
-        equal = self._driver.CUstreamWaitValue_flags.CU_STREAM_WAIT_VALUE_EQ
-        wait = self._driver.cuStreamWaitValue32(self._stream.handle, self._driver.CUdeviceptr(address), 1, int(equal))
-        checked(wait, "cuStreamWaitValue32")
-        try:
-            yield
-        finally:
-            view[:1] = 1
 
     def parameter_sizes(self, kernel: Any) -> tuple[int, ...]:
         """The bytes of each parameter that the kernel takes."""

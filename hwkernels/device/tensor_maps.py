@@ -15,7 +15,6 @@ import numpy.typing as npt
 
 from hwkernels.device.launch import checked
 from pipesim.errors import ParameterError
-from pipesim.ptx.launch.values import TensorMap as LaunchMap
 
 _MAX_RANK = 5
 _MAX_BOX = 256
@@ -146,36 +145,3 @@ def _check(tensor: TensorMap) -> None:
             f"the box's rows have {tensor.row_bytes} bytes, more than the {tensor.swizzle.value} of the swizzle",
             correction="copy several boxes, side by side",
         )
-
-
-def encode_any(tensor: LaunchMap, address: int) -> npt.NDArray[np.uint8]:
-    """The 128 bytes of a tiled map as a launch file says it. HardwareError if the driver refuses."""
-    from cuda.bindings import driver
-
-    kinds, patterns = driver.CUtensorMapDataType, driver.CUtensorMapSwizzle
-    interleaves = driver.CUtensorMapInterleave
-    steps = tensor.element_strides or (1,) * len(tensor.box)
-    result = driver.cuTensorMapEncodeTiled(
-        getattr(kinds, f"CU_TENSOR_MAP_DATA_TYPE_{_DRIVER_NAMES[tensor.element]}"),
-        len(tensor.dims),
-        address,
-        [driver.cuuint64_t(size) for size in tensor.dims],
-        [driver.cuuint64_t(stride) for stride in tensor.strides],
-        [driver.cuuint32_t(size) for size in tensor.box],
-        [driver.cuuint32_t(step) for step in steps],
-        getattr(interleaves, f"CU_TENSOR_MAP_INTERLEAVE_{tensor.interleave.upper()}"),
-        getattr(patterns, f"CU_TENSOR_MAP_SWIZZLE_{tensor.swizzle.upper()}"),
-        driver.CUtensorMapL2promotion.CU_TENSOR_MAP_L2_PROMOTION_L2_128B,
-        driver.CUtensorMapFloatOOBfill.CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE,
-    )
-    (encoded,) = checked(result, f"cuTensorMapEncodeTiled({tensor})")
-    words = np.array([int(word) for word in encoded.opaque], dtype=np.uint64)
-    return words.view(np.uint8)
-
-
-#: The driver's names of the elements of a launch file.
-_DRIVER_NAMES = {
-    "u8": "UINT8", "u16": "UINT16", "u32": "UINT32", "s32": "INT32", "u64": "UINT64", "s64": "INT64",
-    "f16": "FLOAT16", "f32": "FLOAT32", "f64": "FLOAT64", "bf16": "BFLOAT16", "f32_ftz": "FLOAT32_FTZ",
-    "tf32": "TFLOAT32", "tf32_ftz": "TFLOAT32_FTZ",
-}  # fmt: skip

@@ -24,7 +24,7 @@ from hwkernels.rewriter.sites import RecordedSite, Run
 from pipesim.ptx.launch.values import Shape
 
 SYMBOL = "pipesim_buffer"
-EMISSION = 2  #: in 1, the predicate after a try stood between its answer and the clock: tools/latency_floors.py
+EMISSION = 2  #: in 1, the predicate after a try stood between its answer and the clock
 P = "%pipesim_"  #: what the names of all registers of the recorder begin with
 _FULL_BYTES = 8
 _MASK = 0xFFFFFFFF

@@ -1,4 +1,4 @@
-"""Kernels of Triton and Gluon that an H200 recorded from their PTX (tools/record_kernels.py), beside that PTX."""
+"""Kernels of Triton and Gluon that an H200 recorded from their PTX, beside that PTX."""
 
 import json
 from dataclasses import replace

@@ -12,7 +12,7 @@ from pipesim.cli.main import main
 from pipesim.conform.agreement import Agreement, ReasonKind
 from pipesim.conform.result import DivergenceKind
 from pipesim.errors import EvidenceError
-from pipesim.ptx.extract import extract
+from pipesim.ptx.extract import Extraction, extract
 from pipesim.ptx.launch.file import launch_json
 from pipesim.ptx.launch.values import Launch
 from pipesim.ptx.text.read import read_module
@@ -49,11 +49,14 @@ def kernel_of(name: str) -> tuple[str, Launch]:
     return recorded_kernel(meta.protocol, meta.params, meta.fault)
 
 
+def extracted(ptx: str, launch: Launch) -> Extraction:
+    return extract(read_module(ptx, "kernel.ptx"), launch)
+
+
 def beside(name: str, text: str = "") -> TraceComparison:
     """A recorded trace beside its kernel, or beside another text in its place."""
     ptx, launch = kernel_of(name)
-    found = extract(read_module(text or ptx, "kernel.ptx"), launch)
-    return compare_kernel(found, read_trace(path_of(name)), name).comparison
+    return compare_kernel(extracted(text or ptx, launch), read_trace(path_of(name)), name).comparison
 
 
 @pytest.mark.parametrize("name", ONE_OF_EACH)
@@ -62,6 +65,16 @@ def test_a_recorded_trace_conforms_to_the_program_of_its_kernels_ptx(name: str) 
     assert found.agreement is Agreement.CONFORMS
     assert found.conformance.events > 0
     assert found.conformance.ended
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("path", sorted(TRACES.glob("*.parquet")), ids=lambda path: path.stem)
+def test_no_recorded_trace_differs_but_by_its_fault(path: Path) -> None:
+    trace = read_trace(path)
+    found = compare_kernel(extracted(*kernel_of(path.stem)), trace, path.stem).comparison
+    divergence = found.conformance.divergence
+    breaks_a_rule = trace.meta.fault and (divergence is None or divergence.kind is DivergenceKind.FAULT)
+    assert found.agreement is not Agreement.DIFFERS or breaks_a_rule
 
 
 def test_a_recorded_hang_is_one_of_the_faulty_kernel_and_not_of_the_right_one() -> None:

@@ -1,9 +1,10 @@
 """The least latency of each path from an operation to the return of the wait it releases, as measured on a device.
 
 One JSON document a device in the folder ``floors``, and one in ``floors/ptx`` for kernels that were recorded by their
-PTX, where less stands between a stamp and the instruction; ``tools/latency_floors.py`` writes them from the stored
-experiments and recordings. The numbers are lower bounds: a device was never seen to be faster, so a wait that returned
-sooner did not return because of that operation. No document, no bounds.
+PTX, where less stands between a stamp and the instruction. They were made in November 2026 from the stored experiments,
+lowered by the largest share by which any of half of the stored recordings was below them. The numbers are lower bounds:
+a device was never seen to be faster, so a wait that returned sooner did not return because of that operation. No
+document, no bounds.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ FORMAT, VERSION = "pipesim-latency-floors", 1
 FOLDER = Path(__file__).parent / "floors"
 PTX_FOLDER = FOLDER / "ptx"
 FLOORS = InputKind(
-    "document of latency bounds", MAX_SMALL_BYTES, ProfileError, "write it again with `python tools/latency_floors.py`"
+    "document of latency bounds", MAX_SMALL_BYTES, ProfileError, "install pipesim again, of which it is a part"
 )
 
 

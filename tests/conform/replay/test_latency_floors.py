@@ -235,7 +235,7 @@ def test_a_number_that_no_device_has_is_refused(row: list[Any]) -> None:
 def test_text_that_is_no_document(text: str) -> None:
     with pytest.raises(ProfileError) as caught:
         parse_floors(text, "here")
-    assert caught.value.correction == "write it again with `python tools/latency_floors.py`"
+    assert caught.value.correction == "install pipesim again, of which it is a part"
 
 
 @pytest.mark.parametrize("path", sorted(FOLDER.rglob("*.json")), ids=lambda p: f"{p.parent.name}-{p.stem}")
