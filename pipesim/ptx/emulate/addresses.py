@@ -71,6 +71,6 @@ def in_shared(address: int) -> bool:
     return WINDOW <= address < WINDOW_END
 
 
-def place(address: int) -> tuple[int, int]:
+def place_of(address: int) -> tuple[int, int]:
     """CTA and offset in its variables of a shared address."""
     return address >> RANK_SHIFT, (address & _OFFSET) - SHARED_BASE

@@ -21,7 +21,6 @@ from pipesim.ptx.emulate.addresses import in_shared
 from pipesim.ptx.emulate.cluster_barrier import ClusterBarrier
 from pipesim.ptx.emulate.code import Code, DecodedStep
 from pipesim.ptx.emulate.memory import Bytes, GlobalMemory, Items
-from pipesim.ptx.emulate.regions import BranchRegion
 from pipesim.ptx.emulate.stop import Notes, Status
 from pipesim.ptx.emulate.values import WARP, Leaf, PerLane, Unknown, Value, lanes_in
 from pipesim.ptx.emulate.warp import EmulatedWarp
@@ -305,15 +304,9 @@ class Cluster:
 
     def unknown_load(self, each: Instruction) -> Unknown:
         """What a load of shared memory gives where nothing is known."""
-        found = self._loads.get(each.position)
-        if found is None:
-            leaf = Leaf(f"a load from shared memory ({each.mnemonic})", each.line)
-            found = self._loads[each.position] = Unknown(leaf)
-        return found
-
-    def leaf_of_shared(self, each: Instruction) -> Leaf:
-        """What a load of shared memory that is not known hangs on."""
-        return Leaf(f"a load from shared memory ({each.mnemonic})", each.line)
+        if each.position not in self._loads:
+            self._loads[each.position] = Unknown(Leaf(f"a load from shared memory ({each.mnemonic})", each.line))
+        return self._loads[each.position]
 
     def atomic(self, warp: EmulatedWarp, each: Instruction, address: Value, operands: list[Value]) -> Value:
         """What an atomic returns: on shared memory unknown, since warps come there in any order."""
@@ -328,32 +321,7 @@ class Cluster:
 
     def forget_results(self, warp: EmulatedWarp, step: DecodedStep, what: str) -> None:
         """The results of an instruction are not known."""
-        unknown = Unknown(Leaf(what, step.instruction.line))
-        for register in step.results:
-            warp.write(register, unknown)
-
-    # notes
-
-    def parted(self, region: BranchRegion) -> None:
-        """Lanes of a warp part here; that they meet again is an assumption about what they do until then."""
-        if region.synchronising or region.accesses:
-            self.notes.joins.add(region.join)
-
-    def assume_no_time_out(self, position: int) -> None:
-        """The way out of a loop that waits, other than by the phase, is not followed."""
-        self.notes.time_outs.add(position)
-
-    def assume_not_taken(self, position: int) -> None:
-        """A way that only traps is not followed."""
-        self.notes.traps.add(position)
-
-    def passed_over(self, position: int) -> None:
-        """A branch on an unknown value was passed over."""
-        self.notes.passed_over.add(position)
-
-    def undefined(self, position: int, what: str) -> None:
-        """PTX does not define what happens here."""
-        self.notes.undefined.setdefault(position, what)
+        warp.write_results(step, Unknown(Leaf(what, step.instruction.line)))
 
     def left_out(self, warp: DividedWarp, step: DecodedStep, leaf: Leaf | None) -> None:
         """An access is left out: its results are not known."""

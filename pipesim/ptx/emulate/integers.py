@@ -1,14 +1,15 @@
 """Integer instructions that Python's operators do not give at once (PTX ISA, "Integer Arithmetic", "Logic and Shift").
 
-Each function takes values of any kind; the functions of integers below them are exact for their widths.
+Each function is exact for integers of its width, and takes values of any other kind as well (:func:`of_integers`).
 """
 
 from __future__ import annotations
 
 import struct
+from collections.abc import Callable
 from functools import partial
 
-from pipesim.ptx.emulate.values import Value, lift
+from pipesim.ptx.emulate.values import Value, integers, lift
 
 
 def signed(a: int, width: int) -> int:
@@ -16,68 +17,68 @@ def signed(a: int, width: int) -> int:
     return a - (1 << width) if a >> (width - 1) & 1 else a
 
 
-def extended(a: Value, width: int, to: int) -> Value:
+def of_integers(function: Callable[..., int]) -> Callable[..., Value]:
+    """The function for values of any kind: applied to integers, or to those that make up other values."""
+
+    def of_values(*args: Value) -> Value:
+        return function(*args) if integers(args) else lift(function, *args)
+
+    return of_values
+
+
+@of_integers
+def extended(a: int, width: int, to: int) -> int:
     """A number of ``width`` bits in a register of ``to`` bits, with copies of its sign."""
-    if isinstance(a, int):
-        return signed(a, width) & ((1 << max(width, to)) - 1)
-    return lift(extended, a, width, to)
+    return signed(a, width) & ((1 << max(width, to)) - 1)
 
 
-def shl(a: Value, b: Value, width: int) -> Value:
+@of_integers
+def shl(a: int, b: int, width: int) -> int:
     """``shl``: amounts above the width give 0."""
-    if isinstance(a, int) and isinstance(b, int):
-        return (a << b) & ((1 << width) - 1) if b < width else 0
-    return lift(shl, a, b, width)
+    return (a << b) & ((1 << width) - 1) if b < width else 0
 
 
-def shr(a: Value, b: Value, width: int) -> Value:
+@of_integers
+def shr(a: int, b: int, width: int) -> int:
     """``shr.u``: amounts above the width give 0."""
-    if isinstance(a, int) and isinstance(b, int):
-        return a >> b if b < width else 0
-    return lift(shr, a, b, width)
+    return a >> b if b < width else 0
 
 
-def sar(a: Value, b: Value, width: int) -> Value:
+@of_integers
+def sar(a: int, b: int, width: int) -> int:
     """``shr.s``: amounts above the width give the sign in each bit."""
-    if isinstance(a, int) and isinstance(b, int):
-        return (signed(a, width) >> min(b, width)) & ((1 << width) - 1)
-    return lift(sar, a, b, width)
+    return (signed(a, width) >> min(b, width)) & ((1 << width) - 1)
 
 
-def div(a: Value, b: Value, width: int) -> Value:
+@of_integers
+def div(a: int, b: int, width: int) -> int:
     """``div.u``; division by 0 gives all ones (unspecified in PTX)."""
-    if isinstance(a, int) and isinstance(b, int):
-        return a // b if b else (1 << width) - 1
-    return lift(div, a, b, width)
+    return a // b if b else (1 << width) - 1
 
 
-def rem(a: Value, b: Value, width: int) -> Value:
+@of_integers
+def rem(a: int, b: int, _width: int) -> int:
     """``rem.u``."""
-    if isinstance(a, int) and isinstance(b, int):
-        return a % b if b else a
-    return lift(rem, a, b, width)
+    return a % b if b else a
 
 
-def sdiv(a: Value, b: Value, width: int) -> Value:
+@of_integers
+def sdiv(a: int, b: int, width: int) -> int:
     """``div.s`` rounds towards 0."""
-    if isinstance(a, int) and isinstance(b, int):
-        x, y = signed(a, width), signed(b, width)
-        return (abs(x) // abs(y) * (1 if (x < 0) == (y < 0) else -1) if y else -1) & ((1 << width) - 1)
-    return lift(sdiv, a, b, width)
+    x, y = signed(a, width), signed(b, width)
+    return (abs(x) // abs(y) * (1 if (x < 0) == (y < 0) else -1) if y else -1) & ((1 << width) - 1)
 
 
-def srem(a: Value, b: Value, width: int) -> Value:
+@of_integers
+def srem(a: int, b: int, width: int) -> int:
     """``rem.s`` has the sign of the dividend."""
-    if isinstance(a, int) and isinstance(b, int):
-        x, y = signed(a, width), signed(b, width)
-        return ((abs(x) % abs(y)) * (-1 if x < 0 else 1) if y else x) & ((1 << width) - 1)
-    return lift(srem, a, b, width)
+    x, y = signed(a, width), signed(b, width)
+    return ((abs(x) % abs(y)) * (-1 if x < 0 else 1) if y else x) & ((1 << width) - 1)
 
 
-def bfe(a: Value, start: Value, length: Value, width: int, sign: int) -> Value:
+@of_integers
+def bfe(a: int, start: int, length: int, width: int, sign: int) -> int:
     """``bfe``: ``length`` bits from ``start`` on; beyond the register there are copies of the sign."""
-    if not (isinstance(a, int) and isinstance(start, int) and isinstance(length, int)):
-        return lift(bfe, a, start, length, width, sign)
     start, length = start & 0xFF, length & 0xFF
     if not length:
         return 0
@@ -88,35 +89,31 @@ def bfe(a: Value, start: Value, length: Value, width: int, sign: int) -> Value:
     return field & ((1 << width) - 1)
 
 
-def bfi(a: Value, b: Value, start: Value, length: Value, width: int) -> Value:
+@of_integers
+def bfi(a: int, b: int, start: int, length: int, width: int) -> int:
     """``bfi``: the low bits of ``a`` in the place of ``length`` bits of ``b`` from ``start`` on."""
-    if not (isinstance(a, int) and isinstance(b, int) and isinstance(start, int) and isinstance(length, int)):
-        return lift(bfi, a, b, start, length, width)
     full = (1 << width) - 1
     field = (((1 << (length & 0xFF)) - 1) << (start & 0xFF)) & full
     return (b & ~field) | (a << (start & 0xFF) & field)
 
 
-def funnel_left(a: Value, b: Value, c: Value, wrap: int) -> Value:
+@of_integers
+def funnel_left(a: int, b: int, c: int, wrap: int) -> int:
     """``shf.l``: the upper half of ``b:a`` shifted to the left."""
-    if not (isinstance(a, int) and isinstance(b, int) and isinstance(c, int)):
-        return lift(funnel_left, a, b, c, wrap)
     n = c & 31 if wrap else min(c, 32)
     return ((b << 32 | a) << n) >> 32 & 0xFFFFFFFF
 
 
-def funnel_right(a: Value, b: Value, c: Value, wrap: int) -> Value:
+@of_integers
+def funnel_right(a: int, b: int, c: int, wrap: int) -> int:
     """``shf.r``: the lower half of ``b:a`` shifted to the right."""
-    if not (isinstance(a, int) and isinstance(b, int) and isinstance(c, int)):
-        return lift(funnel_right, a, b, c, wrap)
     n = c & 31 if wrap else min(c, 32)
     return ((b << 32 | a) >> n) & 0xFFFFFFFF
 
 
-def prmt(a: Value, b: Value, c: Value) -> Value:
+@of_integers
+def prmt(a: int, b: int, c: int) -> int:
     """``prmt.b32`` in its default mode: four bytes of ``b:a``, chosen by nibbles; bit 3 copies the sign."""
-    if not (isinstance(a, int) and isinstance(b, int) and isinstance(c, int)):
-        return lift(prmt, a, b, c)
     both, result = b << 32 | a, 0
     for i in range(4):
         which = c >> 4 * i & 15
@@ -127,10 +124,9 @@ def prmt(a: Value, b: Value, c: Value) -> Value:
     return result
 
 
-def lop3(a: Value, b: Value, c: Value, table: int) -> Value:
+@of_integers
+def lop3(a: int, b: int, c: int, table: int) -> int:
     """``lop3.b32``: any function of three bits, by its truth table."""
-    if not (isinstance(a, int) and isinstance(b, int) and isinstance(c, int)):
-        return lift(lop3, a, b, c, table)
     full = 0xFFFFFFFF
     result = 0
     for i in range(8):
@@ -142,20 +138,21 @@ def lop3(a: Value, b: Value, c: Value, table: int) -> Value:
     return result
 
 
-def popc(a: Value) -> Value:
+@of_integers
+def popc(a: int) -> int:
     """``popc``."""
-    return a.bit_count() if isinstance(a, int) else lift(popc, a)
+    return a.bit_count()
 
 
-def clz(a: Value, width: int) -> Value:
+@of_integers
+def clz(a: int, width: int) -> int:
     """``clz``."""
-    return width - a.bit_length() if isinstance(a, int) else lift(clz, a, width)
+    return width - a.bit_length()
 
 
-def bfind(a: Value, width: int, sign: int, shift: int) -> Value:
+@of_integers
+def bfind(a: int, width: int, sign: int, shift: int) -> int:
     """``bfind``: the highest bit that is not the sign's; all ones if there is none."""
-    if not isinstance(a, int):
-        return lift(bfind, a, width, sign, shift)
     value = ~signed(a, width) if sign and a >> (width - 1) else a
     if not value:
         return 0xFFFFFFFF
@@ -163,49 +160,45 @@ def bfind(a: Value, width: int, sign: int, shift: int) -> Value:
     return width - 1 - high if shift else high
 
 
-def brev(a: Value, width: int) -> Value:
+@of_integers
+def brev(a: int, width: int) -> int:
     """``brev``."""
-    if not isinstance(a, int):
-        return lift(brev, a, width)
     return int(format(a, f"0{width}b")[::-1], 2)
 
 
-def least(a: Value, b: Value) -> Value:
+@of_integers
+def least(a: int, b: int) -> int:
     """``min.u``."""
-    return min(a, b) if isinstance(a, int) and isinstance(b, int) else lift(least, a, b)
+    return min(a, b)
 
 
-def most(a: Value, b: Value) -> Value:
+@of_integers
+def most(a: int, b: int) -> int:
     """``max.u``."""
-    return max(a, b) if isinstance(a, int) and isinstance(b, int) else lift(most, a, b)
+    return max(a, b)
 
 
-def least_signed(a: Value, b: Value, width: int) -> Value:
+@of_integers
+def least_signed(a: int, b: int, width: int) -> int:
     """``min.s``."""
-    if isinstance(a, int) and isinstance(b, int):
-        return a if signed(a, width) <= signed(b, width) else b
-    return lift(least_signed, a, b, width)
+    return a if signed(a, width) <= signed(b, width) else b
 
 
-def most_signed(a: Value, b: Value, width: int) -> Value:
+@of_integers
+def most_signed(a: int, b: int, width: int) -> int:
     """``max.s``."""
-    if isinstance(a, int) and isinstance(b, int):
-        return a if signed(a, width) >= signed(b, width) else b
-    return lift(most_signed, a, b, width)
+    return a if signed(a, width) >= signed(b, width) else b
 
 
-def magnitude(a: Value, width: int) -> Value:
+@of_integers
+def magnitude(a: int, width: int) -> int:
     """``abs.s``."""
-    if isinstance(a, int):
-        return abs(signed(a, width)) & ((1 << width) - 1)
-    return lift(magnitude, a, width)
+    return abs(signed(a, width)) & ((1 << width) - 1)
 
 
 def compare_floats(how: str, a: Value, b: Value, width: int) -> Value:
     """``setp`` of floating-point numbers given by their bits; a comparison that ends in u holds for NaN, too."""
-    if not (isinstance(a, int) and isinstance(b, int)):
-        return lift(partial(_compared, how, width), a, b)
-    return _compared(how, width, a, b)
+    return lift(partial(_compared, how, width), a, b)
 
 
 def _compared(how: str, width: int, a: int, b: int) -> int:
@@ -223,9 +216,7 @@ def of_floats(how: str, a: Value, b: Value) -> Value:
 
     Twice the digits and two more are enough for a result that is rounded again to be rounded rightly.
     """
-    if not (isinstance(a, int) and isinstance(b, int)):
-        return lift(partial(_arithmetic, how), a, b)
-    return _arithmetic(how, a, b)
+    return lift(partial(_arithmetic, how), a, b)
 
 
 def _arithmetic(how: str, a: int, b: int) -> int:
@@ -245,8 +236,3 @@ _INFINITY, _NOT_A_NUMBER, _SIGN = 0x7F800000, 0x7FFFFFFF, 1 << 31
 def _float(bits: int, width: int) -> float:
     form = {32: "<f", 64: "<d"}[width]
     return float(struct.unpack(form, (bits & ((1 << width) - 1)).to_bytes(width // 8, "little"))[0])
-
-
-def boolean(a: Value) -> Value:
-    """1 if it is not 0."""
-    return 1 if isinstance(a, int) and a else 0 if isinstance(a, int) else lift(boolean, a)

@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import reduce as fold
 from operator import and_, or_, xor
+from typing import Any
 
 from pipesim.ptx.emulate.integers import signed
 from pipesim.ptx.emulate.values import (
@@ -21,12 +22,31 @@ from pipesim.ptx.emulate.values import (
     lanes_in,
     lanes_of,
     lift,
+    of_lane,
+    same,
 )
 
 _FIRST = [1] + [0] * 31
 
 
 Source = Callable[[int, int, int], tuple[int, bool]]  #: lane, operand b, operand c: the lane read, whether inside
+
+
+def _by_answer(function: Callable[..., Value]) -> Callable[..., Value]:
+    """The same for a value that depends on the answer of a try: of its value in either case."""
+
+    def of_either(lanes: WarpLanes, value: Value, *operands: Any) -> Value:
+        if not isinstance(value, OpenAnswer):
+            return function(lanes, value, *operands)
+        if_false = of_either(lanes, value.if_false, *operands)
+        return answer_of(value.asked, if_false, of_either(lanes, value.if_true, *operands))
+
+    return of_either
+
+
+def _unknown(seen: list[Value], otherwise: Value) -> Value:
+    """The first of some values that is not known, ``otherwise`` if all are."""
+    return next((v for v in seen if not isinstance(v, int)), otherwise)
 
 
 class WarpLanes:
@@ -43,18 +63,16 @@ class WarpLanes:
         executing = self.mask if self.mask != self.lanes else self.all_lanes
         return executing & members if isinstance(members, int) else executing
 
-    def _per_answer(self, function: Callable[[Value, Value], Value], value: OpenAnswer, members: Value) -> Value:
-        return answer_of(value.asked, function(value.if_false, members), function(value.if_true, members))
+    def _each(self, value: Value, members: Value) -> list[Value]:
+        """What the lanes that take part have of a value, the lowest lane first."""
+        return [of_lane(value, lane) for lane in lanes_in(self._members(members))]
 
+    @_by_answer
     def vote_all(self, p: Value, members: Value) -> Value:
         """``vote.all``."""
-        if isinstance(p, int):
-            return p
-        if isinstance(p, OpenAnswer):
-            return self._per_answer(self.vote_all, p, members)
         if not isinstance(p, PerLane):
             return p
-        seen = [p.each[i] for i in lanes_in(self._members(members))]
+        seen = self._each(p, members)
         if any(isinstance(v, int) and not v for v in seen):
             return 0
         return next((v for v in seen if not isinstance(v, int)), 1)
@@ -67,23 +85,17 @@ class WarpLanes:
 
     def vote_uni(self, p: Value, members: Value) -> Value:
         """``vote.uni``."""
-        if isinstance(p, int):
-            return 1
         if not isinstance(p, PerLane):
-            return p
-        seen = [p.each[i] for i in lanes_in(self._members(members))]
-        unknown = next((v for v in seen if not isinstance(v, int)), None)
-        return unknown if unknown is not None else int(len(set(map(bool, seen))) == 1)
+            return 1 if isinstance(p, int) else p
+        seen = self._each(p, members)
+        return _unknown(seen, int(len({bool(v) for v in seen if isinstance(v, int)}) == 1))
 
+    @_by_answer
     def vote_ballot(self, p: Value, members: Value) -> Value:
         """``vote.ballot``."""
         lanes = self._members(members)
-        if isinstance(p, int):
-            return lanes if p else 0
-        if isinstance(p, OpenAnswer):
-            return self._per_answer(self.vote_ballot, p, members)
         if not isinstance(p, PerLane):
-            return p
+            return (lanes if p else 0) if isinstance(p, int) else p
         found = 0
         for i in lanes_in(lanes):
             if not isinstance(p.each[i], int):
@@ -91,15 +103,12 @@ class WarpLanes:
             found |= (1 if p.each[i] else 0) << i
         return found
 
+    @_by_answer
     def match_any(self, a: Value, members: Value) -> Value:
         """``match.any``: of each lane those that have its value."""
         lanes = self._members(members)
-        if isinstance(a, int):
-            return lanes
-        if isinstance(a, OpenAnswer):
-            return self._per_answer(self.match_any, a, members)
         if not isinstance(a, PerLane):
-            return a
+            return lanes if isinstance(a, int) else a
         alike: dict[int, int] = {}
         for i in lanes_in(lanes):
             if not isinstance(a.each[i], int):
@@ -107,17 +116,13 @@ class WarpLanes:
             alike[a.each[i]] = alike.get(a.each[i], 0) | 1 << i
         return lanes_of([alike[a.each[i]] if lanes >> i & 1 else 0 for i in range(WARP)])
 
+    @_by_answer
     def match_all(self, a: Value, members: Value) -> Value:
         """``match.all``: the lanes that take part if all have one value, else 0."""
-        if isinstance(a, int):
-            return self._members(members)
-        if isinstance(a, OpenAnswer):
-            return self._per_answer(self.match_all, a, members)
         if not isinstance(a, PerLane):
-            return a
-        seen = [a.each[i] for i in lanes_in(self._members(members))]
-        unknown = next((v for v in seen if not isinstance(v, int)), None)
-        return unknown if unknown is not None else self._members(members) if len(set(seen)) == 1 else 0
+            return self._members(members) if isinstance(a, int) else a
+        seen = self._each(a, members)
+        return _unknown(seen, self._members(members) if all(same(v, seen[0]) for v in seen) else 0)
 
     def leader(self, members: Value) -> Value:
         """``elect.sync``: the lane that is elected; PTX leaves open which, the hardware measured takes the lowest."""
@@ -132,12 +137,11 @@ class WarpLanes:
             return 1
         return PerLane(_FIRST) if first == 0 else PerLane([int(i == first) for i in range(WARP)])
 
-    def _shuffle(self, a: Value, b: Value, c: Value, source: Source) -> Value:
+    @_by_answer
+    def shuffle(self, a: Value, b: Value, c: Value, mode: str) -> Value:
+        """``shfl``, each lane from the lane that ``mode`` and the operands b and c name."""
         if isinstance(a, int | Unknown):
             return a
-        if isinstance(a, OpenAnswer):
-            if_false = self._shuffle(a.if_false, b, c, source)
-            return answer_of(a.asked, if_false, self._shuffle(a.if_true, b, c, source))
         if isinstance(b, Unknown | OpenAnswer) or isinstance(c, Unknown | OpenAnswer):
             return b if isinstance(b, Unknown) else Unknown(Leaf("a shuffle from an unknown lane", 0))
         found = []
@@ -147,43 +151,23 @@ class WarpLanes:
             if not isinstance(of, int) or not isinstance(clamp, int):
                 found.append(of if not isinstance(of, int) else clamp)
                 continue
-            at, inside = source(lane, of & 31, clamp)
+            at, inside = _SOURCES[mode](lane, of & 31, clamp)
             found.append(a.each[at if inside else lane])
         return lanes_of(found)
-
-    def shuffle_idx(self, a: Value, b: Value, c: Value, _members: Value) -> Value:
-        """``shfl.idx``."""
-        return self._shuffle(a, b, c, _from_index)
-
-    def shuffle_bfly(self, a: Value, b: Value, c: Value, _members: Value) -> Value:
-        """``shfl.bfly``."""
-        return self._shuffle(a, b, c, _from_butterfly)
-
-    def shuffle_up(self, a: Value, b: Value, c: Value, _members: Value) -> Value:
-        """``shfl.up``."""
-        return self._shuffle(a, b, c, _from_below)
-
-    def shuffle_down(self, a: Value, b: Value, c: Value, _members: Value) -> Value:
-        """``shfl.down``."""
-        return self._shuffle(a, b, c, _from_above)
 
     def shuffle_inside(self, mode: str, b: Value, c: Value) -> Value:
         """The predicate of a shuffle: whether the source lane is in the segment."""
         if not isinstance(b, int) or not isinstance(c, int):
             return Unknown(Leaf("the predicate of a shuffle", 0))
-        source = {"idx": _from_index, "bfly": _from_butterfly, "up": _from_below, "down": _from_above}[mode]
-        return lanes_of([int(source(lane, b & 31, c)[1]) for lane in range(WARP)])
+        return lanes_of([int(_SOURCES[mode](lane, b & 31, c)[1]) for lane in range(WARP)])
 
-    def reduce(self, mode: str, a: Value, members: Value, sign: int) -> Value:
+    @_by_answer
+    def reduce(self, a: Value, members: Value, mode: str, sign: int) -> Value:
         """``redux.sync`` of 32-bit integers."""
-        lanes = lanes_in(self._members(members))
-        if isinstance(a, OpenAnswer):
-            if_false = self.reduce(mode, a.if_false, members, sign)
-            return answer_of(a.asked, if_false, self.reduce(mode, a.if_true, members, sign))
         if isinstance(a, Unknown):
             return a
-        seen = [a.each[i] if isinstance(a, PerLane) else a for i in lanes]
-        unknown = next((v for v in seen if not isinstance(v, int)), None)
+        seen = self._each(a, members)
+        unknown = _unknown(seen, None)
         if unknown is not None:
             return unknown
         if mode in _FOLDS:
@@ -225,3 +209,11 @@ def _from_below(lane: int, b: int, c: int) -> tuple[int, bool]:
 def _from_above(lane: int, b: int, c: int) -> tuple[int, bool]:
     at = lane + b
     return at, at <= _segment(lane, c)[1]
+
+
+_SOURCES: dict[str, Source] = {
+    "idx": _from_index,
+    "bfly": _from_butterfly,
+    "up": _from_below,
+    "down": _from_above,
+}

@@ -7,7 +7,7 @@ overload the operators. Integers are held without a sign, in the width of their 
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import repeat
@@ -27,77 +27,46 @@ class Leaf:
     line: int
 
 
+def _times(a: Value, b: Value) -> Value:
+    """A product; 0 times what is not known is 0."""
+    if isinstance(a, Unknown):
+        return 0 if isinstance(b, int) and b == 0 else a
+    if isinstance(b, Unknown):
+        return 0 if a == 0 else b
+    return a * b
+
+
+def _both(a: Value, b: Value) -> Value:
+    """Bitwise and; 0 and what is not known is 0."""
+    if isinstance(a, Unknown):
+        return 0 if isinstance(b, int) and b == 0 else a
+    if isinstance(b, Unknown):
+        return 0 if a == 0 else b
+    return a & b
+
+
+def _operator(function: Callable[..., Value]) -> tuple[Callable[[Any, Any], Value], Callable[[Any, Any], Value]]:
+    """An operator of a value that is not one integer, and the same with the operands the other way round."""
+    return lambda self, other: lift(function, self, other), lambda self, other: lift(function, other, self)
+
+
 class _Lifted:
     """The operators of a value that is not one integer."""
 
     __slots__ = ()
     __hash__ = object.__hash__
 
-    def __add__(self, other: Value) -> Value:
-        return lift(operator.add, self, other)
-
-    def __radd__(self, other: Value) -> Value:
-        return lift(operator.add, other, self)
-
-    def __sub__(self, other: Value) -> Value:
-        return lift(operator.sub, self, other)
-
-    def __rsub__(self, other: Value) -> Value:
-        return lift(operator.sub, other, self)
-
-    def __mul__(self, other: Value) -> Value:
-        return lift(_times, self, other)
-
-    def __rmul__(self, other: Value) -> Value:
-        return lift(_times, other, self)
-
-    def __and__(self, other: Value) -> Value:
-        return lift(_both, self, other)
-
-    def __rand__(self, other: Value) -> Value:
-        return lift(_both, other, self)
-
-    def __or__(self, other: Value) -> Value:
-        return lift(operator.or_, self, other)
-
-    def __ror__(self, other: Value) -> Value:
-        return lift(operator.or_, other, self)
-
-    def __xor__(self, other: Value) -> Value:
-        return lift(operator.xor, self, other)
-
-    def __rxor__(self, other: Value) -> Value:
-        return lift(operator.xor, other, self)
-
-    def __lshift__(self, other: Value) -> Value:
-        return lift(operator.lshift, self, other)
-
-    def __rlshift__(self, other: Value) -> Value:
-        return lift(operator.lshift, other, self)
-
-    def __rshift__(self, other: Value) -> Value:
-        return lift(operator.rshift, self, other)
-
-    def __rrshift__(self, other: Value) -> Value:
-        return lift(operator.rshift, other, self)
-
-    def __lt__(self, other: Value) -> Value:
-        return lift(operator.lt, self, other)
-
-    def __le__(self, other: Value) -> Value:
-        return lift(operator.le, self, other)
-
-    def __gt__(self, other: Value) -> Value:
-        return lift(operator.gt, self, other)
-
-    def __ge__(self, other: Value) -> Value:
-        return lift(operator.ge, self, other)
-
-    def __eq__(self, other: object) -> Value:
-        return lift(operator.eq, self, other)
-
-    def __ne__(self, other: object) -> Value:
-        return lift(operator.ne, self, other)
+    __add__, __radd__ = _operator(operator.add)
+    __sub__, __rsub__ = _operator(operator.sub)
+    __mul__, __rmul__ = _operator(_times)
+    __and__, __rand__ = _operator(_both)
+    __or__, __ror__ = _operator(operator.or_)
+    __xor__, __rxor__ = _operator(operator.xor)
+    __lshift__, __rlshift__ = _operator(operator.lshift)
+    __rshift__, __rrshift__ = _operator(operator.rshift)
+    __lt__, __gt__ = _operator(operator.lt)[0], _operator(operator.gt)[0]
+    __le__, __ge__ = _operator(operator.le)[0], _operator(operator.ge)[0]
+    __eq__, __ne__ = _operator(operator.eq)[0], _operator(operator.ne)[0]
 
     def __bool__(self) -> bool:
         raise TypeError("a value of several lanes, or an unknown one, is neither true nor false")
@@ -259,7 +228,7 @@ def _by_lane(function: Callable[..., Value], args: tuple[Value, ...], *, known: 
     return [lift(function, *each) for each in zip(*columns, strict=False)]
 
 
-def integers(each: list[Value]) -> bool:
+def integers(each: Iterable[Value]) -> bool:
     """Whether all of these are known integers."""
     return _INTEGERS.issuperset(map(type, each))
 
@@ -271,24 +240,6 @@ def _of_answer(function: Callable[..., Value], asked: int, args: tuple[Value, ..
     if_false = lift(function, *(a.if_false if isinstance(a, OpenAnswer) else a for a in args))
     if_true = lift(function, *(a.if_true if isinstance(a, OpenAnswer) else a for a in args))
     return answer_of(asked, if_false, if_true)
-
-
-def _times(a: Value, b: Value) -> Value:
-    """A product; 0 times what is not known is 0."""
-    if isinstance(a, Unknown):
-        return 0 if isinstance(b, int) and b == 0 else a
-    if isinstance(b, Unknown):
-        return 0 if a == 0 else b
-    return a * b
-
-
-def _both(a: Value, b: Value) -> Value:
-    """Bitwise and; 0 and what is not known is 0."""
-    if isinstance(a, Unknown):
-        return 0 if isinstance(b, int) and b == 0 else a
-    if isinstance(b, Unknown):
-        return 0 if a == 0 else b
-    return a & b
 
 
 def _choose(p: Value, a: Value, b: Value) -> Value:

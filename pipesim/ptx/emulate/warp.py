@@ -165,7 +165,8 @@ class EmulatedWarp(DividedWarp):
             self.whole = self.mask
             all_lanes, self.mask = self.mask, mask
             if step.together and mask != all_lanes:
-                self.cluster.undefined(segment.position, "only some lanes run what all of a warp have to run together")
+                undefined = self.cluster.notes.undefined
+                undefined.setdefault(segment.position, "only some lanes run what all of a warp have to run together")
             if step.logged:
                 self.cluster.recorder.execute(self.agent, segment.position, mask)
             try:
@@ -219,6 +220,11 @@ class EmulatedWarp(DividedWarp):
     def block(self, ready: Callable[[], bool]) -> None:
         """Stand here until ``ready``; the position after this one follows."""
         self.status, self.ready = Status.BLOCKED, ready
+
+    def write_results(self, step: DecodedStep, value: Value) -> None:
+        """The same for every result of an instruction."""
+        for register in step.results:
+            self.write(register, value)
 
     def write(self, register: int, value: Value) -> None:
         """A result in the lanes that execute."""

@@ -106,21 +106,6 @@ class Surroundings(Recorded, Protocol):
     def ended(self, warp: DividedWarp) -> None:
         """A warp has ended."""
 
-    def parted(self, region: BranchRegion) -> None:
-        """Lanes of a warp part."""
-
-    def assume_no_time_out(self, position: int) -> None:
-        """A time-out is not followed."""
-
-    def assume_not_taken(self, position: int) -> None:
-        """A trap is not followed."""
-
-    def passed_over(self, position: int) -> None:
-        """A branch on an unknown value is passed over, or run both ways."""
-
-    def undefined(self, position: int, what: str) -> None:
-        """PTX does not define what happens here."""
-
     def left_out(self, warp: DividedWarp, step: DecodedStep, leaf: Leaf | None) -> None:
         """An access is left out."""
 
@@ -196,7 +181,8 @@ class DividedWarp(WarpLanes):
     def _fork(self, segment: StraightRun, first: int, first_mask: int, second: int, second_mask: int) -> int:
         region = self.code.regions.of(segment.position)
         self._open(segment, region, frozenset((region.join,)), (second, second_mask))
-        self.cluster.parted(region)
+        if region.synchronising or region.accesses:  # that the lanes meet again is an assumption
+            self.cluster.notes.joins.add(region.join)
         self.mask = first_mask
         return first
 
@@ -294,7 +280,7 @@ class DividedWarp(WarpLanes):
             ways.append(self._inside_a_spin(segment))
             if ways[-1] < 0:
                 raise Stopped("a branch depends on the result of a try_wait and on the lane", leaf_of(value))
-            self.cluster.assume_no_time_out(segment.position)
+            self.cluster.notes.time_outs.add(segment.position)
         if ways[0] == ways[1]:
             return ways[0]
         region = self.code.regions.of(segment.position)
@@ -312,16 +298,16 @@ class DividedWarp(WarpLanes):
         region = self.code.regions.of(here)
         stays = self._inside_a_spin(segment)
         if stays >= 0:
-            self.cluster.assume_no_time_out(here)
+            self.cluster.notes.time_outs.add(here)
             return stays
         if region.noticed:
             for way, other in (segment.target, segment.next), (segment.next, segment.target):
                 if self.code.regions.leads_nowhere(way):
-                    self.cluster.assume_not_taken(here)
+                    self.cluster.notes.traps.add(here)
                     return other
             raise Stopped("a branch depends on a value that is not known", leaf)
         unknown = p if isinstance(p, Unknown) else Unknown(leaf or Leaf("an unknown value", 0))
-        self.cluster.passed_over(here)
+        self.cluster.notes.passed_over.add(here)
         if region.join < self.code.end and (region.accesses or not region.has_loop):
             return self._both_ways(segment, region, unknown)
         if region.accesses:

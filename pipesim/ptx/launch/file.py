@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from math import prod
-from typing import Any, cast
+from typing import Any
 
 from pipesim.bounds import MAX_LAUNCH_BYTES, MAX_LOCK_FAILURES, MAX_POINTED_BYTES
 from pipesim.errors import LaunchFileError
 from pipesim.inputs import InputKind
-from pipesim.ptx.launch.image import encoded
+from pipesim.ptx.launch.image import checked_number
 from pipesim.ptx.launch.values import (
     ELEMENTS,
     FORMAT,
@@ -32,6 +32,7 @@ from pipesim.ptx.launch.values import (
     Shape,
     Struct,
     TensorMap,
+    shape_of,
     size_of,
 )
 from pipesim.ptx.text.module import Function
@@ -105,7 +106,7 @@ def read_shape(given: Members, name: str, high: int, default: Shape | None = Non
     found = given.wholes(name, default, low=1, high=high, most=3)
     if not found:
         raise given.error(name, "expected one to three numbers")
-    return cast("Shape", (*found, 1, 1)[:3])
+    return shape_of(found)
 
 
 def _content(data: Any, place: str, depth: int) -> Content:
@@ -135,16 +136,10 @@ def _content(data: Any, place: str, depth: int) -> Content:
 
 def _number(given: Members) -> Number:
     name, value = given.text("type", among=tuple(TYPES)), given.number("value")
-    bits = 8 * TYPES[name]
-    if isinstance(value, int) and not -(1 << bits - 1) <= value < 1 << bits:
-        raise given.error("value", f"{value} does not fit {name}")
-    if isinstance(value, float) and not name.startswith(("f", "bf")):
-        raise given.error("value", f"{value} is not a whole number")
     try:
-        encoded(name, value or 0)
+        return checked_number(name, value)
     except ValueError as error:
         raise given.error("value", str(error)) from None
-    return Number(name, value)
 
 
 def _fields(given: Members, name: str, size: int, depth: int) -> tuple[Field, ...]:
@@ -277,7 +272,4 @@ def _require_threads(launch: Launch, entry: Function) -> None:
 
 def _required(entry: Function, directive: str) -> Shape | None:
     """The sizes that a directive requires, x first; None without it."""
-    if directive not in entry.directives:
-        return None
-    x, y, z = (*entry.directives[directive], 1, 1, 1)[:3]
-    return x, y, z
+    return shape_of(entry.directives[directive] or (1,)) if directive in entry.directives else None

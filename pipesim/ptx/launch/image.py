@@ -46,6 +46,17 @@ _PAGE = 256  #: bytes
 _FIRST = 1 << 40  #: the memory of the first pointer; that of the next one lies MAX_POINTED_BYTES further
 
 
+def checked_number(kind: str, value: int | float | None) -> Number:
+    """A scalar of a type; ValueError for a value that the type does not hold."""
+    bits = 8 * TYPES[kind]
+    if isinstance(value, float) and not kind.startswith(("f", "bf")):
+        raise ValueError(f"{value} is not a whole number")
+    if isinstance(value, int) and not -(1 << bits - 1) <= value < 1 << bits:
+        raise ValueError(f"{value} does not fit {kind}")
+    encoded(kind, value or 0)
+    return Number(kind, value)
+
+
 @dataclass
 class Region:
     """Bytes from an address on, and which of them are known; ``label`` says in words where they come from.

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from pipesim.bounds import MAX_POINTED_BYTES
 from pipesim.errors import ParameterError
-from pipesim.ptx.launch.image import encoded, require_parameters
+from pipesim.ptx.launch.image import checked_number, require_parameters
 from pipesim.ptx.launch.values import TYPES, Array, Content, Field, Launch, Number, Parameter, Pointer, Struct, size_of
 from pipesim.ptx.text.module import Function
 
@@ -141,12 +141,6 @@ def _usual(value: int | float) -> str:
 
 
 def _number(kind: str, value: int | float, most: int) -> Number:
-    bits = 8 * TYPES[kind]
     if TYPES[kind] > most:
         raise ValueError(f"{kind} has more than {most} bytes")
-    if isinstance(value, float) and not kind.startswith(("f", "bf")):
-        raise ValueError(f"{value} is not a whole number")
-    if isinstance(value, int) and not -(1 << bits - 1) <= value < 1 << bits:
-        raise ValueError(f"{value} does not fit {kind}")
-    encoded(kind, value)
-    return Number(kind, value)
+    return checked_number(kind, value)

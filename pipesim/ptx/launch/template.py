@@ -14,9 +14,9 @@ from pipesim.ptx.launch.values import (
     Number,
     Parameter,
     Pointer,
-    Shape,
     Struct,
     TensorMap,
+    shape_of,
 )
 from pipesim.ptx.text.module import Function, Param
 
@@ -32,8 +32,8 @@ def template(function: Function, needed: Slice) -> Launch:
     tensor map has no box: PTX does not say one.
     """
     threads = function.directives.get("reqntid") or function.directives.get("maxntid")
-    block = _shape(threads) if threads else NO_SHAPE
-    cluster = _shape(function.directives.get("reqnctapercluster") or (1,))
+    block = shape_of(threads) if threads else NO_SHAPE
+    cluster = shape_of(function.directives.get("reqnctapercluster") or (1,))
     registers = (function.directives.get("maxnreg") or (0,))[0]
     parameters = tuple(Parameter("", _content(each, needed.wanted)) for each in function.params)
     return Launch(function.name, cluster, block, cluster, 0, registers, parameters)
@@ -64,11 +64,6 @@ def _open(content: Content) -> list[int]:
             return [each.offset + offset for each in fields for offset in _open(each.content)]
         case _:
             return []
-
-
-def _shape(sizes: Sequence[int]) -> Shape:
-    x, y, z = (*sizes, 1, 1)[:3]
-    return x, y, z
 
 
 def _content(formal: Param, wanted: Sequence[Wanted]) -> Content:

@@ -16,6 +16,13 @@ FORMAT = "pipesim-launch"
 Shape = tuple[int, int, int]  #: x, y, z
 NO_SHAPE: Shape = (0, 0, 0)  #: a size that nobody has given yet
 
+
+def shape_of(sizes: Sequence[int]) -> Shape:
+    """Three sizes, x first, of one to three that are given."""
+    x, y, z = (*sizes, 1, 1)[:3]
+    return x, y, z
+
+
 #: Bytes of a value of each type; integers are stored in two's complement, floating-point types by their bits.
 TYPES = {
     **{f"{kind}{bits}": bits // 8 for kind in "bus" for bits in (8, 16, 32, 64)},

@@ -9,9 +9,9 @@ from pipesim.model.program import NAMED_BARRIERS
 from pipesim.ptx.emulate.accesses import record
 from pipesim.ptx.emulate.cluster import Cluster, NamedBarrier
 from pipesim.ptx.emulate.code import DecodedStep
-from pipesim.ptx.emulate.effects.operands import depends_on_answer, one_of, semantics_of, unknown
+from pipesim.ptx.emulate.effects.operands import one_of, semantics_of, unknown
 from pipesim.ptx.emulate.stop import Stopped
-from pipesim.ptx.emulate.values import WARP, PerLane, Value, lanes_in, leaf_of
+from pipesim.ptx.emulate.values import WARP, OpenAnswer, PerLane, Value, lanes_in, leaf_of
 from pipesim.ptx.emulate.warp import EmulatedWarp
 
 
@@ -49,8 +49,7 @@ def cta_barrier(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep) -> None
             return False
         if vote is not None:
             inside, warp.mask, warp.whole = (warp.mask, warp.whole), mask, whole
-            for register in step.results:
-                warp.write(register, _reduced(each.modifiers, named.results[generation], each.line))
+            warp.write_results(step, _reduced(each.modifiers, named.results[generation], each.line))
             warp.mask, warp.whole = inside
         return True
 
@@ -60,7 +59,7 @@ def cta_barrier(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep) -> None
 
 def _vote(warp: EmulatedWarp, step: DecodedStep, index: int) -> list[Value]:
     p = step.get(index, warp)
-    if depends_on_answer(p):
+    if isinstance(p, OpenAnswer):
         raise Stopped("a vote of the CTA depends on the result of a try_wait", leaf_of(p))
     return [p.each[lane] for lane in lanes_in(warp.mask)] if isinstance(p, PerLane) else [p] * warp.mask.bit_count()
 

@@ -11,10 +11,11 @@ from functools import lru_cache
 from math import prod
 
 from pipesim.model.ops import Engine, Op, Space
+from pipesim.ptx.emit.record import Place
 from pipesim.ptx.emulate.accesses import copy, flush, read, record, transfer
 from pipesim.ptx.emulate.cluster import Cluster, map_key
 from pipesim.ptx.emulate.code import DecodedStep
-from pipesim.ptx.emulate.effects.operands import Place, by_lane, one_of, shared_place
+from pipesim.ptx.emulate.effects.operands import by_lane, bytes_of, one_of, shared_place
 from pipesim.ptx.emulate.stop import Stopped
 from pipesim.ptx.emulate.values import Leaf, Value, lanes_in, leaf_of, of_lane
 from pipesim.ptx.emulate.warp import EmulatedWarp
@@ -67,6 +68,7 @@ def written_bytes(cluster: Cluster, address: int) -> int:
 
 _PARAMETER_SPACE = 1 << 16  #: bytes that parameters can have at most
 _BULK_BYTES = 16  #: addresses and bytes of bulk copies are multiples of it (PTX ISA, "cp.async.bulk")
+_NOT_ALIGNED = f"a bulk copy at an address that is not a multiple of {_BULK_BYTES}"
 RESPONSE_BYTES = 16  #: of clusterlaunchcontrol.try_cancel
 
 
@@ -234,7 +236,7 @@ def _land(
     each = step.instruction
     cta, offset = shared_place(one_of_lane(step.get(to, warp), lane, "the address of a copy"), cluster.ctas)
     if each.opcode == "cp" and offset % _BULK_BYTES:
-        cluster.notes.undefined[each.position] = f"a bulk copy at an address that is not a multiple of {_BULK_BYTES}"
+        cluster.notes.undefined[each.position] = _NOT_ALIGNED
     bar = shared_place(one_of_lane(step.get(counted, warp), lane, "the mbarrier of a copy"), cluster.ctas)
     if bar[0] != cta and each.has("tensor") and not each.has("cta_group::2"):
         # PTX wants it in the CTA where the copy lands; Mojo clears the rank's lowest bit also here
@@ -272,7 +274,7 @@ def _read_shared(
     address = one_of_lane(step.get(at, warp), lane, "the address of a copy")
     cta, offset = shared_place(address, cluster.ctas)
     if offset % _BULK_BYTES:
-        cluster.notes.undefined[each.position] = f"a bulk copy at an address that is not a multiple of {_BULK_BYTES}"
+        cluster.notes.undefined[each.position] = _NOT_ALIGNED
     if nbytes < 0:
         flush(cluster, warp)
         around = cluster.items[cta].around(offset)
@@ -290,7 +292,7 @@ def _read_shared(
 def store_async(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep) -> None:
     """``st.async`` and ``red.async``: each lane's bytes are counted by an mbarrier of the CTA where they land."""
     each = step.instruction
-    size = max(int("".join(c for c in each.modifiers[-1] if c.isdigit()) or 8) // 8, 1)
+    size = bytes_of(each.modifiers[-1])
     values = step.get(1, warp)
     size *= len(values) if isinstance(values, list) else 1
     for lane in lanes_in(warp.mask):

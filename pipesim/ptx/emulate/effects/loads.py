@@ -5,8 +5,6 @@ Known words are followed exactly; shared accesses are recorded as ranges of byte
 
 from __future__ import annotations
 
-from functools import lru_cache
-
 from pipesim.model.ops import Space
 from pipesim.ptx.emulate.accesses import bounds, flush, overlap, read, write
 from pipesim.ptx.emulate.addresses import (
@@ -17,10 +15,11 @@ from pipesim.ptx.emulate.addresses import (
     WINDOW,
     WINDOW_END,
     of_shared,
+    place_of,
 )
 from pipesim.ptx.emulate.cluster import Cluster
 from pipesim.ptx.emulate.code import DecodedStep
-from pipesim.ptx.emulate.effects.operands import one_of, unknown
+from pipesim.ptx.emulate.effects.operands import bytes_of, one_of, unknown
 from pipesim.ptx.emulate.integers import extended
 from pipesim.ptx.emulate.memory import runs
 from pipesim.ptx.emulate.values import (
@@ -41,7 +40,6 @@ from pipesim.ptx.emulate.warp import EmulatedWarp
 from pipesim.ptx.launch.image import PARAMETERS
 from pipesim.ptx.text.instruction import Instruction, Register, Sink, Vector
 
-_OFFSET = (1 << RANK_SHIFT) - 1
 _SPACES = (
     "param",
     "param::entry",
@@ -59,12 +57,7 @@ _ROW = 16  #: bytes of a row of a matrix
 
 def _size(each: Instruction) -> int:
     """Bytes of one element."""
-    return _bytes_of(each.modifiers[-1])
-
-
-@lru_cache(maxsize=256)
-def _bytes_of(kind: str) -> int:
-    return max(int("".join(c for c in kind if c.isdigit()) or 8) // 8, 1)
+    return bytes_of(each.modifiers[-1])
 
 
 _NO_ADDRESS = "an address that is not known, or outside of the cluster's shared memory"
@@ -128,7 +121,7 @@ def _nothing_known(cluster: Cluster, warp: EmulatedWarp, address: Value, size: i
     cta = low >> RANK_SHIFT
     if cta != high >> RANK_SHIFT or not 0 <= cta < cluster.ctas:
         return False
-    return not cluster.bytes[cta].knows_any((low & _OFFSET) - SHARED_BASE, (high & _OFFSET) - SHARED_BASE)
+    return not cluster.bytes[cta].knows_any(place_of(low)[1], place_of(high)[1])
 
 
 def _loaded(
@@ -157,11 +150,10 @@ def _word(
     if space.startswith("param") and address < 1 << 16:
         address += PARAMETERS
     if space.startswith("shared") or (not space and WINDOW <= address < WINDOW_END):
-        shared = address - WINDOW if not space else address
-        cta, at = shared >> RANK_SHIFT, (shared & _OFFSET) - SHARED_BASE
+        cta, at = place_of(address if space else address - WINDOW)
         if not 0 <= cta < cluster.ctas:
             return unknown("a load outside of the cluster's shared memory", each.line)
-        return cluster.bytes[cta].load(at, size, cluster.leaf_of_shared(each))
+        return cluster.bytes[cta].load(at, size, cluster.unknown_load(each).leaf)
     if space == "local" or LOCAL_WINDOW <= address < LOCAL_WINDOW_END:
         value = warp.local.load(address if address >= LOCAL_WINDOW else address + LOCAL_WINDOW, size)
         if value is None:
@@ -215,8 +207,7 @@ def _put(
     if warp.maybe or warp.has_two_ways:
         value = unknown("what may or may not have been stored", 0)
     if space.startswith("shared") or (not space and WINDOW <= address < WINDOW_END):
-        shared = address - WINDOW if not space else address
-        cta, at = shared >> RANK_SHIFT, (shared & _OFFSET) - SHARED_BASE
+        cta, at = place_of(address if space else address - WINDOW)
         if 0 <= cta < cluster.ctas:
             if isinstance(value, PerLane) and warp.mask.bit_count() == 1:
                 value = value.each[lanes_in(warp.mask)[0]]
@@ -293,7 +284,7 @@ def _starts(cluster: Cluster, warp: EmulatedWarp, address: Value, size: int, spa
             if not WINDOW <= one < WINDOW_END:
                 continue
             one -= WINDOW
-        cta, at = one >> RANK_SHIFT, (one & _OFFSET) - SHARED_BASE
+        cta, at = place_of(one)
         if not 0 <= cta < cluster.ctas or at < 0:
             return None
         found.setdefault(cta, []).append(at)
@@ -363,8 +354,7 @@ def atomic(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep) -> None:
     if space.startswith("shared") or not space:
         _change(cluster, warp, each, address, space)
     value = cluster.atomic(warp, each, address, operands)
-    for register in step.results:
-        warp.write(register, value)
+    warp.write_results(step, value)
 
 
 def _change(cluster: Cluster, warp: EmulatedWarp, each: Instruction, address: Value, space: str) -> None:

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from pipesim.model import barrier as mbarrier
 from pipesim.model.ops import Op, Space
-from pipesim.ptx.emit.record import BARRIER_BYTES
+from pipesim.ptx.emit.record import BARRIER_BYTES, Place
 from pipesim.ptx.emulate.accesses import flush, record
 from pipesim.ptx.emulate.cluster import Cluster
 from pipesim.ptx.emulate.code import DecodedStep
-from pipesim.ptx.emulate.effects.operands import Place, by_lane, grouped, one_of, semantics_of, shared_place, unknown
+from pipesim.ptx.emulate.effects.operands import by_lane, grouped, one_of, semantics_of, shared_place, unknown
 from pipesim.ptx.emulate.stop import Stopped
 from pipesim.ptx.emulate.values import OpenAnswer
 from pipesim.ptx.emulate.warp import EmulatedWarp
@@ -34,8 +34,7 @@ def mbarrier_instruction(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep
     elif each.has_any("expect_tx", "complete_tx"):
         _transactions(cluster, warp, step)
     elif each.has("pending_count"):
-        for register in step.results:
-            warp.write(register, unknown("mbarrier.pending_count", each.line))
+        warp.write_results(step, unknown("mbarrier.pending_count", each.line))
     else:
         raise Stopped(f"{each.mnemonic} is not known")
 
@@ -128,8 +127,7 @@ def _arrive(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep) -> None:
             effect = mbarrier.arrive(before, count, expect)
             record(cluster, warp, each.position, Op.ARRIVE, bar, count, expect, -1, meaning)
         cluster.effect(place, effect)
-        for register in step.results:
-            warp.write(register, cluster.token(place, before))
+        warp.write_results(step, cluster.token(place, before))
 
 
 def _transactions(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep) -> None:
@@ -172,8 +170,7 @@ def _ask_for(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep, place: Pla
     if position in regions.waits:
         if position in regions.with_accesses and warp.asked != question:
             warp.asked = question
-            for register in step.results:
-                warp.write(register, 0)
+            warp.write_results(step, 0)
             return
         _wait(cluster, warp, step, place, parity)
     elif warp.was_answered_no(question):
@@ -187,11 +184,10 @@ def _wait(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep, place: Place,
     position = step.instruction.position
     cluster.recorder.execute(warp.agent, position, warp.mask)
     record(cluster, warp, position, Op.WAIT, bar, parity, semantics_of(step.instruction))
-    for register in step.results:
-        warp.write(register, 1)
+    warp.write_results(step, 1)
     warp.asked = ()
     if cluster.code.regions.ends_otherwise(position):
-        cluster.assume_no_time_out(position)
+        cluster.notes.time_outs.add(position)
 
     def ready() -> bool:
         return mbarrier.passes(cluster.barrier(place), parity)
@@ -209,8 +205,7 @@ def _try(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep, place: Place, 
     cluster.recorder.execute(warp.agent, each.position, warp.mask, asked)
     record(cluster, warp, each.position, op, bar, parity, asked, semantics_of(each))
     warp.tries[asked] = (each.position, *place, parity)
-    for register in step.results:
-        warp.write(register, OpenAnswer(asked, 0, 1))
+    warp.write_results(step, OpenAnswer(asked, 0, 1))
 
 
 def _ask_by_state(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep, place: Place) -> None:

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from pipesim.model.ops import Order, Scope, semantics
-from pipesim.ptx.emulate.addresses import RANK_SHIFT, SHARED_BASE, from_generic, in_shared
+from pipesim.ptx.emit.record import Place
+from pipesim.ptx.emulate.addresses import from_generic, in_shared, place_of
 from pipesim.ptx.emulate.stop import Stopped
-from pipesim.ptx.emulate.values import Leaf, OpenAnswer, PerLane, Unknown, Value, lanes_in, leaf_of
+from pipesim.ptx.emulate.values import Leaf, PerLane, Unknown, Value, lanes_in, leaf_of
 from pipesim.ptx.emulate.warp import EmulatedWarp
 from pipesim.ptx.text.instruction import Instruction
 
-Place = tuple[int, int]
-_OFFSET = (1 << RANK_SHIFT) - 1
 _ORDERS = {
     "relaxed": Order.RELAXED,
     "release": Order.RELEASE,
@@ -25,6 +26,12 @@ def semantics_of(each: Instruction) -> int:
     order = next((_ORDERS[m] for m in each.modifiers if m in _ORDERS), Order.DEFAULT)
     scope = next((_SCOPES[m] for m in each.modifiers if m in _SCOPES), Scope.DEFAULT)
     return semantics(order, scope)
+
+
+@lru_cache(maxsize=256)
+def bytes_of(kind: str) -> int:
+    """Bytes of an element of a type: 4 of ``b32``."""
+    return max(int("".join(c for c in kind if c.isdigit()) or 8) // 8, 1)
 
 
 def by_lane(warp: EmulatedWarp, value: Value, what: str) -> dict[int, int]:
@@ -66,7 +73,7 @@ def shared_place(address: int, ctas: int) -> Place:
     """CTA and offset of a shared address, which may be generic. Stopped if it is outside of the cluster's."""
     if in_shared(address):
         address = from_generic(address)
-    cta, offset = address >> RANK_SHIFT, (address & _OFFSET) - SHARED_BASE
+    cta, offset = place_of(address)
     if not 0 <= cta < ctas or offset < 0:
         raise Stopped(f"the shared address {address:#x} is outside of the cluster's memory")
     return cta, offset
@@ -75,8 +82,3 @@ def shared_place(address: int, ctas: int) -> Place:
 def unknown(what: str, line: int) -> Unknown:
     """A value that is not known, with where it comes from."""
     return Unknown(Leaf(what, line))
-
-
-def depends_on_answer(value: Value) -> bool:
-    """Whether it depends on the answer of a try."""
-    return isinstance(value, OpenAnswer)

@@ -59,8 +59,7 @@ def _unread(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep) -> None:
     """An instruction that this emulation does not know: its results are not known, and the report lists it."""
     each = step.instruction
     cluster.notes.unread[each.position] = each.mnemonic
-    for register in step.results:
-        warp.write(register, unknown(f"the result of {each.mnemonic}", each.line))
+    warp.write_results(step, unknown(f"the result of {each.mnemonic}", each.line))
 
 
 def _call(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep) -> None:

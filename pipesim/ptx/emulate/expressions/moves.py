@@ -106,13 +106,12 @@ def _vote(instruction: Instruction, names: NameTable) -> list[Assignment]:
 
 
 def _shuffle(instruction: Instruction, names: NameTable) -> list[Assignment]:
-    d, a, b, c, *members = instruction.operands
+    d, a, b, c, *_ = instruction.operands
     mode = next((m for m in instruction.modifiers if m in ("up", "down", "bfly", "idx")), "")
     if not mode:
         raise NotAnExpression
     texts = [operand_text(x, names, 32) for x in (a, b, c)]
-    lanes = operand_text(members[0], names, 32) if members else "4294967295"
-    value = f"W.shuffle_{mode}({','.join(texts)},{lanes})"
+    value = f"W.shuffle({','.join(texts)},'{mode}')"
     if isinstance(d, RegisterPair) and not isinstance(d.second, Sink):
         inside = f"W.shuffle_inside('{mode}',{texts[1]},{texts[2]})"
         return [*assigned(d.second, names, inside), *assigned(d.first, names, value)]
@@ -142,7 +141,7 @@ def _reduce(instruction: Instruction, names: NameTable) -> list[Assignment]:
     if not mode or width != 32:
         raise NotAnExpression
     lanes = operand_text(members, names, 32)
-    return assigned(d, names, f"W.reduce('{mode}',{operand_text(a, names, 32)},{lanes},{1 if kind == 's' else 0})")
+    return assigned(d, names, f"W.reduce({operand_text(a, names, 32)},{lanes},'{mode}',{1 if kind == 's' else 0})")
 
 
 def _match(instruction: Instruction, names: NameTable) -> list[Assignment]:
