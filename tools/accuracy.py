@@ -28,9 +28,8 @@ from pipesim.conform.timing import like
 from pipesim.model.ending import Ending
 from pipesim.model.program import Program
 from pipesim.targets import find
-from pipesim.timed.choice import profile_for
 from pipesim.timed.engine import simulate
-from pipesim.timed.profile import Profile, load_profile
+from pipesim.timed.profile import Profile, load_profile, profile_for
 from pipesim.trace.files import read_trace
 from pipesim.trace.library import StoredTrace, device_slug, stored_traces, trace_folder
 from pipesim.trace.schema import Trace, TraceMeta

@@ -18,7 +18,7 @@ from pipesim.conform.replay.conformance import conform
 from pipesim.conform.result import TraceVerdict
 from pipesim.conform.times import WHOLE_RUN
 from pipesim.conform.timing import TRACED_PERIOD
-from pipesim.errors import EvidenceError, ProfileError
+from pipesim.errors import EvidenceError
 from pipesim.model.ending import Ending
 from pipesim.model.program import Program
 from pipesim.timed.profile import Profile
@@ -34,12 +34,6 @@ def calibrate_kernel(read: Extraction, trace: Trace, source: str, base: Profile,
 
     EvidenceError for a recording that is of another kernel, differs from it or did not finish.
     """
-    if not base.prices_work:
-        raise ProfileError(
-            f"the profile {base.name} prices no work",
-            cause=f"it is of version {base.version}",
-            correction="use h100, h200 or another profile of version 4 or later",
-        )
     if trace.meta.source != "hardware":
         raise unusable(Path(source))
     read = with_locks_of(read, trace)

@@ -19,8 +19,7 @@ from pipesim.model.ending import Ending
 from pipesim.model.program import Program
 from pipesim.process.limits import LimitReachedError
 from pipesim.process.watch import current
-from pipesim.timed.choice import profile_for
-from pipesim.timed.profile import Profile
+from pipesim.timed.profile import Profile, profile_for
 from pipesim.trace.schema import LOCK_FAILURES, Trace
 
 if TYPE_CHECKING:

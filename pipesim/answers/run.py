@@ -185,8 +185,7 @@ def _explained(result: Simulation, *, traced: bool, max_steps: int) -> tuple[Dea
     """
     program = result.program
     notes = advisories(program) + unmeasured(program, result.profile.device) + cut_off(program, result.late)
-    if result.profile.prices_work:
-        notes += estimated(program, result.profile.knows)
+    notes += estimated(program, result.profile.knows)
     if _outcome(result) is Ending.UNKNOWN or (result.deadlock is None and not result.faults):
         return None, notes
     laps = Laps(program)

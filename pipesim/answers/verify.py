@@ -21,8 +21,7 @@ from pipesim.model.program import Program
 from pipesim.process.limits import Limit, LimitReachedError
 from pipesim.process.watch import current
 from pipesim.targets import Target
-from pipesim.timed.choice import DEFAULT, profile_for
-from pipesim.timed.profile import Profile, load_profile
+from pipesim.timed.profile import DEFAULT, Profile, load_profile, profile_for
 
 MOST_STATES = 50_000  #: searched where one run does not decide; `pipesim check --max-states` searches more
 

@@ -31,8 +31,7 @@ from pipesim.errors import EvidenceError, ParameterError, PipesimError
 from pipesim.model.program import Program
 from pipesim.process.limits import LimitReachedError, limit_error
 from pipesim.process.watch import current
-from pipesim.timed.choice import DEFAULT
-from pipesim.timed.profile import load_profile
+from pipesim.timed.profile import DEFAULT, load_profile
 from pipesim.trace.library import StoredTrace, stored_traces, trace_folder
 
 

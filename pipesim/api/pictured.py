@@ -9,8 +9,7 @@ from pipesim.model.program import Program
 from pipesim.report.text.printable import printable
 from pipesim.scene.parts import Scene
 from pipesim.scene.runs import simulated_scene, trace_scene
-from pipesim.timed.choice import profile_for
-from pipesim.timed.profile import Profile
+from pipesim.timed.profile import Profile, profile_for
 from pipesim.trace.schema import Trace
 from pipesim.trace.sites import optional_of
 

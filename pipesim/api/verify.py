@@ -24,8 +24,7 @@ from pipesim.model.program import Program
 from pipesim.model.strictness import Strictness
 from pipesim.report.pages.verify import verify_lines
 from pipesim.scene.runs import simulated_scene
-from pipesim.timed.choice import profile_for
-from pipesim.timed.profile import Profile
+from pipesim.timed.profile import Profile, profile_for
 from pipesim.trace.tables import Rows
 
 

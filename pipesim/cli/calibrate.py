@@ -67,8 +67,7 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
 def _carry_out(options: argparse.Namespace) -> int:
     from pipesim.answers.calibrate import calibrate, with_proposals
     from pipesim.answers.calibrate_inputs import choose_inputs
-    from pipesim.timed.choice import profile_for
-    from pipesim.timed.profile import load_profile
+    from pipesim.timed.profile import load_profile, profile_for
 
     if options.device:
         return _of_device(options)
@@ -119,8 +118,7 @@ def _note(inputs: Inputs) -> None:
 
 def _of_kernel(options: argparse.Namespace) -> int:
     from pipesim.answers.calibrate_kernel import calibrate_kernel
-    from pipesim.timed.choice import profile_for
-    from pipesim.timed.profile import load_profile
+    from pipesim.timed.profile import load_profile, profile_for
     from pipesim.trace.files import read_trace
 
     if not options.kernel:
@@ -167,7 +165,7 @@ def _answer(options: argparse.Namespace, found: Calibration, report: Calibration
     """Write the profile, if that is wanted, and the report."""
     from pipesim.export.documents import document
     from pipesim.report.pages.calibrate import calibration_lines
-    from pipesim.timed.profile_text import profile_text
+    from pipesim.timed.profile import profile_text
     from pipesim.trace.whole import write_whole
 
     if options.out is not None:

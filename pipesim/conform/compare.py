@@ -22,9 +22,8 @@ from pipesim.model.ending import Ending
 from pipesim.model.program import Program
 from pipesim.model.trips import waits_per_trip
 from pipesim.timed.bounds.critical import least_period
-from pipesim.timed.choice import profile_for
 from pipesim.timed.engine import simulate
-from pipesim.timed.profile import Profile
+from pipesim.timed.profile import Profile, profile_for
 from pipesim.trace.schema import Trace, TraceMeta
 from pipesim.trace.sites import optional_of
 

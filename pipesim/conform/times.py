@@ -73,7 +73,7 @@ def assumed_of(program: Program, profile: Profile, measured: Trace) -> tuple[Ass
         found.append(Assumed(AssumedKind.REMOTE))
     used = _values_used(program, profile, {(op, line): None for _, op, line in repeated})
     found += [Assumed(AssumedKind.VALUE, name) for name in profile.assumed if name in used]
-    if program.counts_instructions and profile.prices_work:
+    if program.counts_instructions:
         return (*found, Assumed(AssumedKind.INSTRUCTIONS))
     return (*found, *_works(program, profile, repeated, measured))
 

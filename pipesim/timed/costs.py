@@ -58,7 +58,7 @@ class ProgramValues:
 
     def __init__(self, program: Program, profile: Profile) -> None:
         self._profile = profile
-        self._names = OF_INSTRUCTIONS if profile.prices_work and program.counts_instructions else {}
+        self._names = OF_INSTRUCTIONS if program.counts_instructions else {}
 
     def __getitem__(self, name: str) -> int:
         return self._profile[self._names.get(name, name)]

@@ -7,7 +7,9 @@ list of numbers that it must give (documented in ``docs/latency-profile.md``).
 from __future__ import annotations
 
 import difflib
+import json
 import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from reprlib import repr as brief  # of a value that may be as long as its file
@@ -16,59 +18,13 @@ from pipesim.bounds import MAX_CYCLES, MAX_KHZ, MAX_SMALL_BYTES
 from pipesim.errors import ProfileError
 from pipesim.inputs import InputKind
 from pipesim.names import readable, shown, wrong_name
-from pipesim.timed.stated_error import ASSUMED, StatedError, parse_assumed, parse_errors, parse_how
+from pipesim.timed.stated_error import ASSUMED, WAYS, StatedError, parse_errors, parse_how
 
 FORMAT = "pipesim-profile"
 PROFILE_VERSION = 9
-#: Value → since which version, and what it was before: a number, or what another value is. By version.
-ADDED: dict[str, tuple[int, int | str]] = {
-    "matrix.latency": (2, 30),
-    "class.rounds": (4, 33_000),
-    "class.fma": (4, 2_000),
-    "class.alu": (4, 2_000),
-    "class.exp2": (4, 8_000),
-    "class.shuffles": (4, 24_000),
-    "class.shared_bytes": (4, 8),
-    "class.global_accesses": (4, 500_000),
-    "class.global_bytes": (4, 8),
-    "class.copies": (4, 160_000),
-    "class.products": (4, 9_000),
-    "class.warp_products": (4, 800),
-    "class.proxy_fences": (4, 90_000),
-    "ptx.wait": (4, 20),
-    "ptx.arrive": (4, 20),
-    "ptx.expect": (4, 16),
-    "ptx.copy": (4, 40),
-    "ptx.sync": (4, 15),
-    "ptx.record": (4, 38),
-    "class.cluster_fences": (4, 500_000),
-    "shared.bytes_per_kcycle": (4, 128_000),
-    "mma.per_kcycle": (4, 2_048_000),
-    "try.limit": (4, 0),
-    "mma.queue": (4, 8),
-    "mma.slots_permille": (4, 460),
-    "cta.start": (4, 0),
-    "copy.loaded_bytes": (4, 1),
-    "class.fresh_copies": (5, 0),
-    "clock.tensor_permille": (5, 1_000),
-    "clock.tensor_loaded_permille": (5, 1_000),
-    "class.global_lines": (5, 0),
-    "mma.issue_permille": (6, 0),
-    "copy.store_bytes_per_kcycle": (7, "copy.bytes_per_kcycle"),
-    "copy.device_fresh_bytes_per_kcycle": (7, "copy.device_bytes_per_kcycle"),
-    "copy.device_shared_bytes_per_kcycle": (7, "copy.device_bytes_per_kcycle"),
-    "copy.memory_bytes_per_kcycle": (7, "copy.device_bytes_per_kcycle"),
-    "copy.cached_bytes": (7, 10**12),
-    "class.streamed_copies": (7, 0),
-    "class.fences_beside": (8, 0),
-    "ptx.slots_permille": (9, "mma.slots_permille"),
-}
-PRICES_WORK = (
-    4  #: the first version with constants of named work: before, an operation that does any is priced as if not
-)
-STATES_ERRORS = 3  #: the first version that states its errors and which values are assumed
 MAX_VALUE = MAX_CYCLES  #: of any number in a profile: sums of many still fit the 64 bits of an event's time
 FOLDER = Path(__file__).parent / "profiles"
+DEFAULT = "h100"
 WORK_CONSTANT = re.compile(r"[a-z0-9_]+/[a-z0-9_]+[.](cycles|permille)")  #: the names of its two constants
 _EDITED = "the file was edited, or is of another kind"
 PROFILE = InputKind(
@@ -174,9 +130,9 @@ class Profile:
     """One device's latencies. ``values`` holds a number for each of :data:`FIELDS`, and may hold constants of works.
 
     The work ``kernel/name`` has ``kernel/name.cycles`` (its overhead) and ``kernel/name.permille`` (the factor of its
-    amounts' time). ``how`` says how a value was obtained: measured, fitted or assumed; "" of an older document.
-    ``errors``: how far simulated periods were off measured ones, of each kernel that it was measured with; () if it
-    states none, as before version 3. ``assumed``: values that are estimates.
+    amounts' time). ``how`` says how a value was obtained: measured, fitted or assumed. ``errors``: how far
+    simulated periods were off measured ones, for each kernel that it was measured with. ``assumed``: values that are
+    estimates.
     """
 
     name: str
@@ -188,19 +144,13 @@ class Profile:
     errors: tuple[StatedError, ...] = ()
     assumed: tuple[str, ...] = ()
     how: dict[str, str] = field(default_factory=dict)
-    version: int = PROFILE_VERSION
 
     def __getitem__(self, field: str) -> int:
         return self.values[field]
 
-    @property
-    def prices_work(self) -> bool:
-        """Whether a named work has a price of its own: in documents of version 4 and later."""
-        return self.version >= PRICES_WORK
-
     def knows(self, work: str) -> bool:
         """Whether it has constants for the work of this name."""
-        return self.prices_work and f"{work}.cycles" in self.values
+        return f"{work}.cycles" in self.values
 
     def stated_error(self, kernel: str, ctas: int) -> StatedError | None:
         """What it states of launches of ``ctas`` CTAs of ``kernel``, None if nothing."""
@@ -227,6 +177,12 @@ def profile_names() -> list[str]:
     return sorted(p.stem for p in FOLDER.glob("*.json"))
 
 
+def profile_for(device: str) -> Profile:
+    """The built-in profile of the device of this exact name, else of the nearest relative, the default one."""
+    profiles = map(load_profile, profile_names())
+    return next((profile for profile in profiles if profile.device == device), None) or load_profile(DEFAULT)
+
+
 def parse_profile(text: str, place: str = "") -> Profile:
     """The profile in ``text``, from the file ``place``. ProfileError: what is missing, unknown, or no whole number."""
     try:
@@ -240,14 +196,15 @@ def _profile(data: object, place: str) -> Profile:
     if not isinstance(data, dict) or data.get("format") != FORMAT:
         raise ProfileError(f'this JSON is not a latency profile: it has no "format": "{FORMAT}"', place=place)
     version = data.get("version")
-    if type(version) is not int or not 1 <= version <= PROFILE_VERSION:
+    if type(version) is not int or version != PROFILE_VERSION:
         raise ProfileError(
-            f"this latency profile is of version {brief(version)}; this pipesim reads versions 1 to {PROFILE_VERSION}",
+            f"this latency profile is of version {brief(version)}; this pipesim reads version {PROFILE_VERSION}",
             place=place,
+            cause="it was written for another pipesim, which knew other values",
         )
     if data.get("units") != "SM cycles, bytes":
         raise ProfileError('a latency profile names its units: "units": "SM cycles, bytes"', place=place)
-    values, added = _values(data.get("values"), version, place)
+    values = _values(data.get("values"), place)
     texts = [data.get(key) for key in ("name", "device", "fitted")]
     sizes = [data.get(key) for key in ("sms", "sm_khz")]
     if not all(isinstance(v, str) for v in texts) or not all(type(v) is int and 0 < v <= MAX_KHZ for v in sizes):
@@ -264,38 +221,31 @@ def _profile(data: object, place: str) -> Profile:
     if not isinstance(inputs, list) or not all(isinstance(each, str) for each in inputs):
         raise ProfileError("inputs of a latency profile is a list of the recordings that it was fitted to", place=place)
     name, device, fitted = map(str, texts)
-    states = version >= STATES_ERRORS
-    errors = parse_errors(data.get("errors"), place) if states else ()
-    if version >= PRICES_WORK:
-        how = parse_how(data.get("how"), values, added, place)
-        assumed = tuple(value for value, said in how.items() if said == ASSUMED)
-    else:
-        how = {}
-        assumed = parse_assumed(data.get("assumed"), FIELDS, place) if states else ()
-    return Profile(name, device, data["sms"], data["sm_khz"], fitted, values, errors, assumed, how, version)
+    errors = parse_errors(data.get("errors"), place)
+    how = parse_how(data.get("how"), values, place)
+    assumed = tuple(value for value, way in how.items() if way == ASSUMED)
+    return Profile(name, device, data["sms"], data["sm_khz"], fitted, values, errors, assumed, how)
 
 
-def _values(data: object, version: int, place: str) -> tuple[dict[str, int], frozenset[str]]:
-    """The values, and the names of those that are not in the document, because later versions added them."""
+def _values(data: object, place: str) -> dict[str, int]:
+    """The values of a profile."""
     if not isinstance(data, dict):
         raise ProfileError('a latency profile has an object "values"', place=place)
-    added = {field: default for field, (since, default) in ADDED.items() if version < since and field not in data}
-    values = {field: data.get(d, 0) if isinstance(d, str) else d for field, d in added.items()} | data
-    works = {name for name in values if version >= PRICES_WORK and WORK_CONSTANT.fullmatch(name)}
-    for name in sorted(FIELDS.keys() ^ (values.keys() - works)):
+    works = {name for name in data if WORK_CONSTANT.fullmatch(name)}
+    for name in sorted(FIELDS.keys() ^ (data.keys() - works)):
         known = name in FIELDS
         raise ProfileError(
             f"the profile lacks value {name}" if known else f"the profile has an unknown value {readable(name)}",
             place=place,
             cause=f"{name} is {FIELDS[name]}" if known else "",
         )
-    for name, value in values.items():
+    for name, value in data.items():
         least, most = 1 if name in AT_LEAST_ONE else 0, AT_MOST.get(name, MAX_VALUE)
         if type(value) is not int or not least <= value <= most:
             raise ProfileError(
                 f"{name} = {brief(value)}: a whole number of {_unit(name)} is needed, {least} to {most:,}", place=place
             )
-    return values, frozenset(added)
+    return data
 
 
 def _unit(name: str) -> str:
@@ -308,3 +258,33 @@ def _unit(name: str) -> str:
 def scaled(nbytes: int, per_kcycle: int) -> int:
     """Cycles that ``nbytes`` take at a rate in bytes per 1,000 cycles, rounded up."""
     return -(-nbytes * 1000 // per_kcycle)
+
+
+def profile_text(profile: Profile, how: Mapping[str, str], inputs: Sequence[str] = ()) -> str:
+    """The document. ``how``: for each value whether it was measured, fitted or assumed; ``inputs``: the recordings
+    that were fitted.
+    """
+    document: dict[str, object] = {
+        "format": FORMAT,
+        "version": PROFILE_VERSION,
+        "name": profile.name,
+        "device": profile.device,
+        "sms": profile.sms,
+        "sm_khz": profile.sm_khz,
+        "units": "SM cycles, bytes",
+        "fitted": profile.fitted,
+        "inputs": list(inputs),
+        "errors": [
+            {
+                "kernel": each.kernel,
+                "ctas": list(each.ctas),
+                "configurations": each.configurations,
+                "median_permille": each.median_permille,
+                "worst_permille": each.worst_permille,
+            }
+            for each in profile.errors
+        ],
+        "how": {way: [name for name in profile.values if how[name] == way] for way in WAYS},
+        "values": dict(profile.values),
+    }
+    return json.dumps(document, indent=1) + "\n"

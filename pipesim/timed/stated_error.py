@@ -46,16 +46,9 @@ def parse_errors(data: object, place: str) -> tuple[StatedError, ...]:
     return tuple(_parse(each, place) for each in data)
 
 
-def parse_assumed(data: object, fields: Collection[str], place: str) -> tuple[str, ...]:
-    """The list ``assumed``: names of values. ProfileError for anything else."""
-    if not isinstance(data, list) or not all(isinstance(each, str) and each in fields for each in data):
-        raise ProfileError('"assumed" lists the names of values that were not measured', place=place)
-    return tuple(data)
-
-
-def parse_how(data: object, values: Collection[str], added: Collection[str], place: str) -> dict[str, str]:
+def parse_how(data: object, values: Collection[str], place: str) -> dict[str, str]:
     """The object ``how``: for each way the names of the values that were obtained so. ProfileError unless it names
-    every value once. ``added``: values that later versions added, so that the document cannot name them: assumed.
+    every value once.
     """
     if (
         not isinstance(data, dict)
@@ -64,11 +57,10 @@ def parse_how(data: object, values: Collection[str], added: Collection[str], pla
     ):
         raise ProfileError(f'a latency profile has an object "how" with lists {", ".join(WAYS)}', place=place)
     names = [name for way in WAYS for name in data.get(way, ())]
-    named = set(values) - set(added)
-    if not all(isinstance(name, str) for name in names) or sorted(names) != sorted(named):
-        off = sorted({str(name) for name in names} ^ named) or ["a value twice"]
+    if not all(isinstance(name, str) for name in names) or sorted(names) != sorted(values):
+        off = sorted({str(name) for name in names} ^ set(values)) or ["a value twice"]
         raise ProfileError('"how" names every value once, and nothing else', place=place, cause=readable(off[0]))
-    return {name: way for way in WAYS for name in data.get(way, ())} | dict.fromkeys(sorted(added), ASSUMED)
+    return {name: way for way in WAYS for name in data.get(way, ())}
 
 
 def _parse(data: object, place: str) -> StatedError:

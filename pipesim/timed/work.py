@@ -59,7 +59,7 @@ class Works:
         self._traced = traced
         self._meets = _who_meet(program)
         self._counted = program.counts_instructions
-        self.of_line = program.work_of_line if profile.prices_work else {}
+        self.of_line = program.work_of_line
         self._crowded = self._who_crowds(program)
         self._computes = self._who_computes(program)
 

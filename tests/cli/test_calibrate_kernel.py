@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,8 +12,7 @@ from pipesim.conform.recorded_kernel import recorded_kernel
 from pipesim.conform.timing import TRACED_PERIOD
 from pipesim.ptx.kernel import read_kernel
 from pipesim.timed.engine import simulate
-from pipesim.timed.profile import ADDED, FIELDS, load_profile
-from pipesim.timed.profile import FOLDER as FOLDER_OF_PROFILES
+from pipesim.timed.profile import load_profile
 from pipesim.timed.work import OVERHEAD, SCALE
 from pipesim.trace.files import read_trace
 from pipesim.trace.sites import optional_of
@@ -75,7 +73,6 @@ def test_known_lengths_of_work_are_found_again() -> None:
 def test_what_cannot_be_measured(call: Call) -> None:
     ptx, trace = str(FOLDER / f"{NAME}.ptx"), str(FOLDER / f"{NAME}.parquet")
     hangs = str(FOLDER / "triton-gemm_tma_w8_s4-hangs.parquet")
-    old = str(older(Path("older.json")))
     for words, code, fact in (
         ((trace, trace, "--kernel", ptx), 2, "--kernel takes one recording"),
         ((trace, "--kernel", ptx, "--values", "ptx.wait"), 2, "--kernel takes one recording"),
@@ -83,7 +80,6 @@ def test_what_cannot_be_measured(call: Call) -> None:
         ((trace, "--kernel", "producer_consumer"), 2, "is not a kernel's PTX"),
         ((hangs, "--kernel", hangs.replace("parquet", "ptx")), 3, "the trace is not a finished run of gemm_tma"),
         ((str(FOLDER / "triton-softmax.parquet"), "--kernel", ptx), 3, "the trace of"),
-        ((trace, "--kernel", ptx, "--base", old), 2, "prices no work"),
     ):
         answer = call("calibrate", *words)
         assert (answer.code, answer.out) == (code, "")
@@ -97,15 +93,6 @@ def test_a_simulated_trace_measures_nothing(call: Call) -> None:
     assert (answer.code, answer.out) == (3, "")
     assert "a profile cannot be fitted to this trace" in answer.err
     assert not Path("mine.json").exists()
-
-
-def older(path: Path) -> Path:
-    """A profile of version 3."""
-    document = json.loads((FOLDER_OF_PROFILES / "h200.json").read_text(encoding="utf-8"))
-    kept = {name: document["values"][name] for name in FIELDS if ADDED.get(name, (0, 0))[0] <= 3}
-    del document["how"]
-    path.write_text(json.dumps(document | {"version": 3, "assumed": [], "values": kept}), encoding="utf-8")
-    return path
 
 
 def test_of_several_accesses_the_first_has_the_time() -> None:

@@ -34,9 +34,10 @@ def kinds(found: TimeComparison) -> list[AssumedKind]:
     return [each.kind for each in found.assumed]
 
 
-#: The profile as one of version 3 would be, which has constants of barriers and copies only.
+#: A profile with constants of barriers and copies, and none of named works.
 ESTIMATES = ("transfer.latency", "matrix.latency", "sync.latency")
-AS_BEFORE = replace(load_profile("h200"), version=3, assumed=ESTIMATES, errors=())
+VALUES = {name: value for name, value in load_profile("h200").values.items() if "/" not in name}
+WITHOUT_WORKS = replace(load_profile("h200"), values=VALUES, assumed=ESTIMATES, errors=())
 
 
 def slower(trace: Trace, factor: int) -> Trace:
@@ -124,7 +125,7 @@ class TestAssumed:
 
     def test_matrix_multiplications_and_the_profiles_estimates(self, stored: Make) -> None:
         case = stored(GEMM)
-        found = times_of(case.program, case.trace, AS_BEFORE)
+        found = times_of(case.program, case.trace, WITHOUT_WORKS)
         assert found.verdict is TimeVerdict.NOT_MODELLED
         assert AssumedKind.MATRIX in kinds(found)
         named = [each.name for each in found.assumed if each.kind is AssumedKind.VALUE]
@@ -138,11 +139,13 @@ class TestAssumed:
         """The scheduler's 700 cycles: the atomic that they stand for takes less; the consumers' 600 are spent."""
         case = stored(SCHEDULER)
         assert times_of(case.program, case.trace).assumed == (), "its time was fitted"
-        (work,) = times_of(case.program, case.trace, AS_BEFORE).assumed
+        (work,) = times_of(case.program, case.trace, WITHOUT_WORKS).assumed
         assert (work.kind, work.name, work.given) == (AssumedKind.WORK, "scheduler", 700)
         assert work.recorded is not None
         assert work.recorded < 600
-        assert "consumer" in {each.name for each in times_of(case.program, slower(case.trace, 2), AS_BEFORE).assumed}
+        assert "consumer" in {
+            each.name for each in times_of(case.program, slower(case.trace, 2), WITHOUT_WORKS).assumed
+        }
 
     def test_a_work_that_was_not_recorded(self, stored: Make) -> None:
         case = stored(ALONE)

@@ -14,14 +14,23 @@ from pipesim.trace.schema import Device, Trace
 
 
 def synthetic(
-    name: str, params: Mapping[str, int], profile: Profile, seed: int = 0, *, ctas: int = 1, noise: float = 0.002
+    name: str,
+    params: Mapping[str, int],
+    profile: Profile,
+    seed: int = 0,
+    *,
+    ctas: int = 1,
+    noise: float = 0.002,
+    works: bool = True,
 ) -> tuple[Program, Trace]:
     """A protocol's program, and a recording of it on a device with these constants: five launches.
 
-    ``noise``: the standard deviation of each launch's cycles and period, as a part of them.
+    ``noise``: the standard deviation of each launch's cycles and period, as a part of them. ``works``: whether the
+    program has its named works, which have constants of their own.
     """
     rng = random.Random(f"{seed} {name} {sorted(params.items())}")
     program = find(name).build(dict(params), grid=ctas)
+    program = program if works else replace(program, work=())
     trace = expected_trace(program, profile)
 
     def off(values: tuple[int, ...]) -> tuple[int, ...]:

@@ -1,23 +1,25 @@
-"""Latency profiles: the built-in ones load; every malformed document gives one ProfileError that says what is wrong."""
+"""Latency profiles: the built-in ones load, and state what recordings show; a malformed document is refused."""
 
 from __future__ import annotations
 
 import json
+from collections import defaultdict
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from pipesim.bounds import MAX_KHZ
+from pipesim.conform.compare import launched, period_pair
+from pipesim.conform.timing import median_period
 from pipesim.errors import ProfileError
-from pipesim.model.ending import Ending
 from pipesim.targets import find
-from pipesim.timed.choice import DEFAULT, profile_for
 from pipesim.timed.engine import simulate
 from pipesim.timed.plan import plan
 from pipesim.timed.profile import (
-    ADDED,
     AT_LEAST_ONE,
+    DEFAULT,
     FIELDS,
     FOLDER,
     MAX_VALUE,
@@ -25,13 +27,16 @@ from pipesim.timed.profile import (
     WORK_CONSTANT,
     load_profile,
     parse_profile,
+    profile_for,
     profile_names,
+    profile_text,
     scaled,
 )
-from pipesim.timed.profile_text import profile_text
-from pipesim.timed.stated_error import ASSUMED
-
-OLDER = Path(__file__).parent / "older_profiles"
+from pipesim.timed.stated_error import StatedError
+from pipesim.trace.library import stored_traces
+from pipesim.trace.schema import TraceMeta
+from pipesim.trace.split import FILE, SplitPart, read_split
+from tests.support.paths import TRACES
 
 
 def document(**changes: Any) -> dict[str, Any]:
@@ -142,60 +147,20 @@ def test_json_of_another_kind(data: Any) -> None:
     assert refused(data).fact == 'this JSON is not a latency profile: it has no "format": "pipesim-profile"'
 
 
-@pytest.mark.parametrize("version", [0, 10, "1", None, 1.0, True])
+@pytest.mark.parametrize("version", [*range(PROFILE_VERSION), PROFILE_VERSION + 1, "9", None, 9.0, True])
 def test_another_version(version: Any) -> None:
-    fact = refused(document(version=version)).fact
-    assert fact == f"this latency profile is of version {version!r}; this pipesim reads versions 1 to 9"
+    error = refused(document(version=version))
+    assert error.fact == f"this latency profile is of version {version!r}; this pipesim reads version 9"
+    assert error.cause == "it was written for another pipesim, which knew other values"
+    assert error.correction == "copy one of pipesim/timed/profiles, and change its values"
 
 
-def test_version_1_had_no_latency_of_matrices() -> None:
-    """It is 30 there unless the document says otherwise; version 2 must say it, and version 1 lacks nothing else."""
-    old = values(matrix_latency=None) | {"version": 1}
-    assert parse_profile(json.dumps(old))["matrix.latency"] == 30
-    assert parse_profile(json.dumps(values(matrix_latency=7) | {"version": 1}))["matrix.latency"] == 7
-    assert refused(values(matrix_latency=None) | {"version": 2}).fact == "the profile lacks value matrix.latency"
-    assert refused(values(matrix_latency=None, sync_latency=None) | {"version": 1}).fact == (
-        "the profile lacks value sync.latency"
-    )
-
-
-@pytest.mark.parametrize("version", [4, 5, 6, 7, 8])
-def test_a_document_of_an_older_version(version: int) -> None:
-    """Profiles of the H200 as they were in this version, with the works of one kernel: what later ones added is
-    assumed.
-    """
-    profile = load_profile(str(OLDER / f"version-{version}.json"))
-    added = {name for name, (since, _) in ADDED.items() if since > version}
-    assert profile.version == version
-    assert profile.values.keys() >= FIELDS.keys()
-    assert {profile.how[name] for name in added} == {ASSUMED}
-    assert added <= set(profile.assumed)
-    assert profile["ptx.slots_permille"] == profile["mma.slots_permille"]
-    assert (profile["class.fences_beside"] == 0) is (version < 8)
-    if version < 7:
-        assert profile["copy.memory_bytes_per_kcycle"] == profile["copy.device_bytes_per_kcycle"]
-    run = simulate(find("producer_consumer").build({"tiles": 6}), profile)
-    assert run.outcome is Ending.FINISHED
-    written = parse_profile(profile_text(profile, profile.how))
-    assert (written.values, written.how) == (profile.values, dict(profile.how))
-
-
-def test_how_names_what_an_older_document_has() -> None:
-    """What a later version added may be in it, too, and then it must be named."""
-    data = json.loads((OLDER / "version-6.json").read_text(encoding="utf-8"))
-    data["values"]["class.fences_beside"] = 12
-    assert refused(data).cause == "class.fences_beside"
-    data["how"]["fitted"].append("class.fences_beside")
-    profile = parse_profile(json.dumps(data))
-    assert (profile["class.fences_beside"], profile.how["class.fences_beside"]) == (12, "fitted")
-    data["how"]["assumed"].append("class.streamed_copies")
-    assert refused(data).cause == "class.streamed_copies"
-
-
-def test_what_was_added_stands_in_the_order_of_versions() -> None:
-    versions = [since for since, _ in ADDED.values()]
-    assert versions == sorted(versions)
-    assert max(versions) == PROFILE_VERSION
+@pytest.mark.parametrize("name", ["h100", "h200"])
+def test_a_profile_is_read_as_it_was_written(name: str) -> None:
+    profile = load_profile(name)
+    again = parse_profile(profile_text(profile, profile.how))
+    assert set(again.assumed) == set(profile.assumed)
+    assert replace(again, assumed=profile.assumed) == profile
 
 
 @pytest.mark.parametrize("units", [None, "ns", ""])
@@ -208,35 +173,37 @@ def test_no_values(wrong: Any) -> None:
     assert refused(document(values=wrong)).fact == 'a latency profile has an object "values"'
 
 
-@pytest.mark.parametrize("field", sorted(FIELDS))
-def test_a_missing_value(field: str) -> None:
-    error = refused(values(**{field.replace(".", "_", 1): None}))
-    assert error.fact == f"the profile lacks value {field}"
-    assert error.cause == f"{field} is {FIELDS[field]}"
+def test_a_missing_value() -> None:
+    for field in FIELDS:
+        error = refused(values(**{field.replace(".", "_", 1): None}))
+        assert error.fact == f"the profile lacks value {field}"
+        assert error.cause == f"{field} is {FIELDS[field]}"
 
 
 def test_an_unknown_value() -> None:
     assert refused(values(wait_for=3)).fact == "the profile has an unknown value wait.for"
 
 
-@pytest.mark.parametrize("field", sorted(FIELDS))
 @pytest.mark.parametrize("value", ["5", 5.0, True, None, [5], -1, MAX_VALUE + 1])
-def test_a_value_of_the_wrong_kind(field: str, value: Any) -> None:
-    data = document()
-    data["values"][field] = value
+def test_a_value_of_the_wrong_kind(value: Any) -> None:
+    for field in FIELDS:
+        expected = f"{field} = {value!r}: a whole number of {limits(field)}"
+        assert refused(document(values=document()["values"] | {field: value})).fact == expected
+
+
+def limits(field: str) -> str:
+    """What the refusal of a value says of its unit, least and most."""
     what = "bytes" if ("_bytes" in field and not field.startswith("class.")) or "bytes_per" in field else "cycles"
     least = 1 if field in AT_LEAST_ONE else 0
     most = "4,000" if field.endswith(".slots_permille") else "1,000,000,000,000"
-    fact = f"{field} = {value!r}: a whole number of {what} is needed, {least} to {most}"
-    assert refused(data).fact == fact
+    return f"{what} is needed, {least} to {most}"
 
 
-@pytest.mark.parametrize(
-    "field", ["copy.bytes_per_kcycle", "copy.device_bytes_per_kcycle", "read.bytes_per_kcycle", "wait.poll"]
-)
-def test_a_rate_or_a_poll_of_zero(field: str) -> None:
+def test_a_rate_or_a_poll_of_zero() -> None:
     """They divide: a rate of 0 never ends a copy, a poll of 0 never ends a wait."""
-    assert refused(values(**{field.replace(".", "_", 1): 0})).fact.startswith(f"{field} = 0: ")
+    assert {"copy.bytes_per_kcycle", "read.bytes_per_kcycle", "wait.poll"} <= AT_LEAST_ONE
+    for field in AT_LEAST_ONE:
+        assert refused(values(**{field.replace(".", "_", 1): 0})).fact.startswith(f"{field} = 0: ")
 
 
 def test_more_issue_slots_than_make_sense() -> None:
@@ -274,3 +241,110 @@ def test_an_item_has_no_price() -> None:
         _, _, plans = plan(find("gemm_sm90").build({"tiles": tiles}), load_profile("h100"), traced=False)
         planned.append(len({id(step) for steps in plans for step in steps}))
     assert planned[0] == planned[1]
+
+
+# how far a profile says that its periods are off, and how its values were obtained
+
+GOOD = {"kernel": "ring", "ctas": [1, 4], "configurations": 3, "median_permille": 10, "worst_permille": 20}
+
+
+def whole(**changes: Any) -> dict[str, Any]:
+    """The whole document of a built-in profile with these members changed."""
+    data: dict[str, Any] = json.loads((FOLDER / "h200.json").read_text(encoding="utf-8"))
+    return data | changes
+
+
+def error_permille(meta: TraceMeta) -> int:
+    """How far the simulated steady period is off the recorded one, without sign; both of launches without recording."""
+    program = launched(find(meta.protocol).build(meta.params, grid=meta.grid), meta)
+    profile = profile_for(meta.device.name)
+    simulated = period_pair(program, profile, simulate(program, profile).trace, traced=False).simulated
+    measured = median_period(meta.runs, traced=False)
+    assert simulated
+    assert measured
+    return abs(round(1000 * (simulated - measured) / measured))
+
+
+def errors_of_recordings(kernel: str) -> dict[str, list[StatedError]]:
+    """What the recordings of a kernel show, by device: for each number of CTAs. Sealed ones are not read."""
+    split = read_split(TRACES / FILE)
+    errors: defaultdict[tuple[str, int], list[int]] = defaultdict(list)
+    for meta in (each.meta for each in stored_traces(TRACES)):
+        timed = meta.clock == "clock" and median_period(meta.runs, traced=False)
+        if meta.protocol == kernel and timed and split.of_trace(meta) is not SplitPart.SEALED:
+            errors[meta.device.name, meta.grid].append(error_permille(meta))
+    found: defaultdict[str, list[StatedError]] = defaultdict(list)
+    for (device, ctas), off in sorted(errors.items()):
+        stated = StatedError(kernel, (ctas, ctas), len(off), sorted(off)[len(off) // 2], max(off))
+        found[device].append(stated)
+    return dict(found)
+
+
+@pytest.mark.slow
+def test_the_built_in_profiles_state_what_the_recordings_show() -> None:
+    profiles = [load_profile(name) for name in profile_names()]
+    stated = {profile.device: list(profile.errors) for profile in profiles}
+    assert stated == errors_of_recordings("producer_consumer")
+
+
+def test_they_state_it_of_one_kernel_only() -> None:
+    for profile in map(load_profile, profile_names()):
+        stated = profile.stated_error("producer_consumer", 1)
+        assert stated is not None
+        assert 0 < stated.median_permille < stated.worst_permille < 300
+        assert profile.stated_error("producer_consumer", 8) is None  # no launch of 8 CTAs was measured
+        assert profile.stated_error("gemm_sm90", 1) is None
+
+
+def test_one_of_ones_own() -> None:
+    profile = parse_profile(json.dumps(whole(errors=[GOOD])))
+    assert profile.errors == (StatedError("ring", (1, 4), 3, 10, 20),)
+    assert profile.stated_error("ring", 4) == profile.errors[0]
+    assert profile.stated_error("ring", 5) is None
+
+
+@pytest.mark.parametrize("errors", [None, {}, "none", 3])
+def test_errors_are_a_list(errors: Any) -> None:
+    assert refused(whole(errors=errors)).fact == 'a latency profile has a list "errors"'
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"kernel": ""}, {"kernel": 3}, {"ctas": [0, 1]}, {"ctas": [2, 1]}, {"ctas": [1]}, {"ctas": 1},
+        {"ctas": [1, True]}, {"configurations": 0}, {"configurations": "3"}, {"median_permille": -1},
+        {"median_permille": 21}, {"worst_permille": 2.5}, {"worst_permille": 10**7}, {"more": 1},
+    ],
+)  # fmt: skip
+def test_what_is_no_stated_error(change: dict[str, Any]) -> None:
+    assert "error" in refused(whole(errors=[GOOD | change])).fact
+
+
+def test_a_member_that_is_missing() -> None:
+    error = refused(whole(errors=[{"kernel": "ring"}]))
+    assert error.fact.startswith('each of "errors" is an object with kernel, ctas')
+
+
+def test_how_each_value_was_obtained() -> None:
+    names = sorted(whole()["values"])
+    how = {"measured": names[:3], "fitted": names[3:9], "assumed": names[9:]}
+    profile = parse_profile(json.dumps(whole(how=how)))
+    assert profile.how == {name: way for way, each in how.items() for name in each}
+    assert profile.assumed == tuple(names[9:])
+
+
+@pytest.mark.parametrize("wrong", [None, [], {"measured": "wait.issue"}, {"guessed": []}])
+def test_how_is_an_object_of_lists(wrong: Any) -> None:
+    error = refused(whole(how=wrong))
+    assert error.fact == 'a latency profile has an object "how" with lists measured, fitted, assumed'
+
+
+@pytest.mark.parametrize(
+    ("changes", "named"),
+    [((["wait.issue"], []), "wait.issue"), (([], ["wait.isue"]), "wait.isue"), (([], ["wait.issue"]), "a value twice")],
+)
+def test_how_names_every_value_once(changes: tuple[list[str], list[str]], named: str) -> None:
+    left_out, added = changes
+    names = [name for name in whole()["values"] if name not in left_out] + added
+    error = refused(whole(how={"fitted": names}))
+    assert (error.fact, error.cause) == ('"how" names every value once, and nothing else', named)

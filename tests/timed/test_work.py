@@ -248,17 +248,6 @@ def test_the_cache_keeps_its_clock_under_a_slower_sm() -> None:
     assert found == [(600 + 200 + 128, 256), (300 + 100 + 64, 128)]
 
 
-def test_an_older_profile_prices_no_work() -> None:
-    """Version 3 has no constants of works: everything costs what it did."""
-    old = replace(profile(cycles=10_000), version=3)
-    assert not old.knows("ring/use")
-    one, other = (simulate(each, old) for each in (ring(), ring(fma=64, spin=900)))
-    assert one.trace.events.cycle.tolist() == other.trace.events.cycle.tolist()
-    new = replace(old, version=4)
-    assert new.knows("ring/use")
-    assert simulate(ring(fma=64, spin=900), new).cycles > one.cycles
-
-
 def test_unknown_works_are_priced_by_their_amounts() -> None:
     assert constants(profile(), "ring/use") == (0, 1000)
     assert constants(profile(cycles=3, permille=7), "ring/use") == (3, 7)

@@ -26,7 +26,7 @@ from pipesim.process.limits import Limit, LimitReachedError
 from pipesim.process.watch import current
 from pipesim.protocols.catalog import BUILT_IN
 from pipesim.targets import Target, require_grid
-from pipesim.timed.profile import Profile, load_profile, profile_names
+from pipesim.timed.profile import PROFILE_VERSION, Profile, load_profile, profile_names
 from pipesim.version import version
 
 Over = Callable[[Params, SweepAnswer], None]  #: called with each answer, as soon as there is one
@@ -134,7 +134,7 @@ def _question(asked: Sweep) -> dict[str, object]:
     """
     axes = axes_of(asked.axes)
     profile = asked.profile
-    numbers = [profile.version, profile.sms, profile.sm_khz, sorted(profile.values.items())]
+    numbers = [PROFILE_VERSION, profile.sms, profile.sm_khz, sorted(profile.values.items())]
     return {
         "pipesim": version(),
         "protocol": asked.target.name,
