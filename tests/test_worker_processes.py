@@ -63,6 +63,7 @@ def run(folder: Path, *options: str, crashes: bool = False, gpu_file: str = "tes
     return ended, gpu, cpu
 
 
+@pytest.mark.slow
 def test_the_tests_that_need_the_gpu_run_in_one_process_and_the_others_in_all(tmp_path):
     ended, gpu, cpu = run(tmp_path, "-n3", "--dist=loadfile")
     assert ended.returncode == 0, ended.stdout + ended.stderr

@@ -97,12 +97,14 @@ class TestPython:
             ("copy__8_4", 2),
         ]
 
+    @pytest.mark.slow
     def test_a_program_that_its_kernel_kills_leaves_its_launch(self, fake: FakeCuda, tmp_path: Path) -> None:
         words = ("--", sys.executable, fake.folder / "program.py", fake.folder / "code.ptx", "killed__8")
         done = caught(fake, tmp_path, *words)
         assert done.returncode == 137
         assert (tmp_path / "launches" / "killed__8.json").is_file()
 
+    @pytest.mark.slow
     def test_a_profiler_that_is_there_is_said(
         self, fake: FakeCuda, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
@@ -131,6 +133,7 @@ print(repr(captured.check())[:15])
 """
 
 
+@pytest.mark.slow
 def test_a_part_of_a_process(fake: FakeCuda, tmp_path: Path) -> None:
     line = [sys.executable, "-c", PART, str(fake.folder / "program.py"), str(fake.folder / "code.ptx")]
     environment = fake.environment() | {"PYTHONPATH": str(ROOT)}
@@ -142,6 +145,7 @@ def test_a_part_of_a_process(fake: FakeCuda, tmp_path: Path) -> None:
     ]  # fmt: skip
 
 
+@pytest.mark.slow
 class TestInjected:
     def test_every_word_of_the_launch(self, fake: FakeCuda, tmp_path: Path) -> None:
         commands = ("tiled", "number", 7, "contents", 3, "grid", 6, "shared", 4096, "cluster", "ring__128_8_4_24")

@@ -78,6 +78,7 @@ def test_a_program_is_recorded_and_does_what_it_did(fake: FakeCuda, tmp_path: Pa
     assert (trace.meta.device.name, trace.meta.device.sms, trace.meta.device.driver) == ("Fake H200 0", 132, "13.0")
 
 
+@pytest.mark.slow
 def test_a_kernel_that_hangs_is_stopped_and_explained(fake: FakeCuda, tmp_path: Path) -> None:
     done = run(fake, tmp_path, "record", "--deadline", "0.05", "--json", "--", *program(fake, HANGS), records="stopped")
     assert done.stderr == "3 3\n"
@@ -104,6 +105,7 @@ print(ctypes.c_int.from_address(memory.value).value, recording)
 """
 
 
+@pytest.mark.slow
 def test_a_part_of_a_process(fake: FakeCuda, tmp_path: Path) -> None:
     done = run(fake, tmp_path, fake.folder / "code.ptx", RIGHT, code=BLOCK)
     assert (done.returncode, done.stderr) == (0, "")

@@ -44,7 +44,7 @@ def is_sound(folder: Path) -> int:
     return len(report.written)
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(2))
 def test_members_that_are_something_else(tmp_path: Path, seed: int) -> None:
     random, found = Random(seed), 0
     for n in range(40):
@@ -55,7 +55,7 @@ def test_members_that_are_something_else(tmp_path: Path, seed: int) -> None:
     assert 0 < found < 40, "some changes are harmless, and some are not"
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(2))
 def test_bytes_that_are_others(tmp_path: Path, seed: int) -> None:
     random, found = Random(seed), 0
     for n in range(40):

@@ -7,7 +7,6 @@ import struct
 
 import pytest
 
-from pipesim.launches.images.entry_text import ptx_of_entry
 from pipesim.launches.images.fat_binary import Architecture, EntryKind, choose, entries_at, entry_bytes
 from tests.launches.observe.inject.conftest import PTX
 from tests.support.fat_binaries import BASE, GROUP, LZ4, PLAIN, ZSTD, container, entry, memory
@@ -25,32 +24,11 @@ def file(tmp_path):
     return made
 
 
-@pytest.mark.parametrize("how", ["data", "dataex", "copied", "file", "library", "libraryfile"])
-def test_ptx_by_each_way_to_load_it(observed, ptx, how):
-    ran = observed(how, ptx, "launch", "copy__8_4")
-    assert ran.launch.code.endswith(".ptx")
-    assert ran.text(ran.launch) == PTX.encode()
-
-
 @pytest.mark.parametrize("length", [4095, 4096, 9000])
 def test_ptx_that_ends_with_its_page(observed, file, length):
     text = PTX.encode().ljust(length, b"\n")
     ran = observed("data", file(text), "launch", "copy__8_4")
     assert ran.text(ran.launch) == text
-
-
-@pytest.mark.parametrize("how", ["data", "fatbinary", "wrapper", "file", "library", "copied"])
-@pytest.mark.parametrize("data", [LZ4, PLAIN, GROUP])
-def test_a_fat_binary_by_each_way_to_load_it(observed, file, how, data):
-    ran = observed(how, file(data), "launch", "fill__8_4")
-    assert (ran.launch.origin, ran.launch.code[-6:]) == ("a fat binary", ".entry")
-    assert ".target sm_90\n" in ptx_of_entry(ran.text(ran.launch))
-
-
-def test_ptx_that_was_linked(observed, ptx):
-    ran = observed("link", ptx, "launch", "copy__8_4")
-    assert ran.launch.origin == "the driver's linker"
-    assert ran.text(ran.launch) == PTX.encode()
 
 
 @pytest.mark.parametrize(
@@ -120,14 +98,6 @@ def test_machine_code_that_the_driver_is_made_to_ignore(observed, file):
     assert "machine code for sm_90" in observed("data", path, "launch", "a__8").launch.why_not
     again = observed("data", path, "launch", "b__8", environment={"CUDA_FORCE_PTX_JIT": "1"})
     assert again.records.launches[-1].code or again.records.launches[0].code
-
-
-@pytest.mark.parametrize(("archs", "expected"), [("90", True), ("90,90", True), ("90,80", False)])
-def test_a_library_that_is_loaded_before_there_is_a_device(observed, file, archs, expected):
-    environment = {"FAKE_CUDA_ARCH": archs, "FAKE_CUDA_NO_CONTEXT": "1"}
-    record = observed("library", file(LZ4), "launch", "fill__8_4", environment=environment).launch
-    assert bool(record.code) is expected
-    assert expected or "architecture was not known" in record.why_not
 
 
 def test_damaged_code_ends_no_process(observed, file):

@@ -2,16 +2,8 @@
 
 from __future__ import annotations
 
-import pytest
-
 from pipesim.launches.records.record import SeenPointer
-from pipesim.ptx.launch.values import TensorMap
 from tests.launches.observe.inject.conftest import PTX
-
-MAP = TensorMap("bf16", (1024, 512), (64, 128), (2048,), (1, 1), "128B")
-COLUMNS = TensorMap(
-    "f16", (1024, 512, 8, 4, 2), (32,), (2048, 1 << 20, 1 << 23, 1 << 25), (1, 1, 1, 1, 1), "32B", "none", 64
-)
 
 
 def test_a_launch(observed, ptx):
@@ -34,32 +26,6 @@ def test_a_launch(observed, ptx):
 KINDS = ["launch", "ex", "cluster", "cooperative", "extra", "thread"]
 
 
-@pytest.mark.parametrize("how", KINDS)
-def test_each_kind_of_launch(observed, ptx, how):
-    record = observed("data", ptx, "number", 9, how, "mixed__4_8_24").launch
-    number, pointer, struct = record.parameters
-    assert number.data == (9).to_bytes(4, "little")
-    assert [each.at for each in pointer.pointers] == [0]
-    assert [each.at for each in struct.pointers] == [8]  # the second word of a structure
-    assert len(struct.data) == 24
-    assert record.cluster == ((2, 1, 1) if how == "cluster" else (1, 1, 1))
-
-
-@pytest.mark.parametrize("how", ["launch", "function"])
-def test_a_kernel_of_a_library(observed, ptx, how):
-    record = observed("library", ptx, how, "copy__8_4").launch
-    assert (record.code != "", record.registers) == (True, 40)
-    assert len(record.parameters) == 2
-
-
-def test_a_cluster_that_the_kernel_itself_requires(observed, ptx):
-    assert observed("data", ptx, "launch", "cluster__8").launch.cluster == (2, 1, 1)
-
-
-def test_a_kernel_without_parameters(observed, ptx):
-    assert observed("data", ptx, "launch", "nothing").launch.parameters == ()
-
-
 def test_the_program_does_the_same_without_the_library(observed, fake, ptx):
     every = [word for kind in KINDS for word in (kind, "copy__8_4")]
     commands = ["data", ptx, *every, "tiled", "graph", "g__8_128", "nodes", "n__8", "repeat", 20, "copy__8_4"]
@@ -68,31 +34,6 @@ def test_the_program_does_the_same_without_the_library(observed, fake, ptx):
     assert alone.returncode == 0, alone.stderr
     assert (ran.code, ran.printed) == (alone.returncode, alone.stdout)
     assert len(ran.records.launches) > 3
-
-
-@pytest.mark.parametrize(("how", "expected"), [("tiled", MAP), ("im2col", COLUMNS)])
-def test_a_tensor_map_among_the_parameters(observed, ptx, how, expected):
-    map_, pointer = observed("data", ptx, how, "launch", "tiles__128_8").launch.parameters
-    assert [(each.at, each.map) for each in map_.maps] == [(0, expected)]
-    assert map_.pointers == ()  # its first word is an address in this driver
-    assert [each.at for each in pointer.pointers] == [0]
-
-
-def test_a_wide_map(observed, ptx):
-    (parameter,) = observed("data", ptx, "wide", "launch", "tiles__128").launch.parameters
-    assert (parameter.maps[0].map.box, parameter.maps[0].map.pixels) == ((32,), 96)
-
-
-def test_a_map_whose_address_was_replaced_keeps_its_members(observed, ptx):
-    commands = ["data", ptx, "tiled", "launch", "tiles__128", "shift", 4096, "replace", "launch", "tiles__128"]
-    ran = observed(*commands, "grid", 5, "launch", "tiles__128")
-    assert [each.grid[0] for each in ran.records.launches] == [4, 5]  # another address is no other launch
-    assert [each.parameters[0].maps[0].map for each in ran.records.launches] == [MAP, MAP]
-
-
-def test_128_bytes_that_were_not_encoded_are_bytes(observed, ptx):
-    (parameter,) = observed("data", ptx, "launch", "tiles__128").launch.parameters
-    assert (parameter.maps, parameter.pointers) == ((), ())
 
 
 def test_launches_that_differ_in_addresses_of_one_alignment_are_one(observed, ptx):
@@ -128,14 +69,6 @@ def test_memory_is_not_copied_for_a_graph(observed, ptx):
     assert record.parameters[0].pointers[0].contents is None
     assert "kernels of a graph" in ran.records.notes[0]
     assert int(ran.printed) == 3
-
-
-@pytest.mark.parametrize("load", ["data", "library"])
-def test_kernels_of_a_graph_in_a_graph(observed, ptx, load):
-    record = observed(load, ptx, "number", 3, "nodes", "copy__8_4").launch
-    assert (record.via, record.grid, record.cluster) == ("graph", (4, 1, 1), (1, 1, 1))
-    assert record.parameters[1].data == (3).to_bytes(4, "little")
-    assert record.code
 
 
 def test_a_process_that_is_killed_in_a_launch_leaves_its_record(observed, ptx):

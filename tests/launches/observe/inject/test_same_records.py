@@ -27,10 +27,23 @@ ctypes.CDLL(library).main(len(words), (ctypes.c_char_p * len(words))(*words))
 if spool:
     observation.stop()
 """
-_KINDS = ("launch", "ex", "cluster", "cooperative", "extra")
+_KINDS = ("launch", "ex", "cluster", "cooperative", "extra", "thread")
+_LOADS = ("data", "fatbinary", "wrapper", "file", "library", "copied")
 _LAUNCHES = [
     *(word for how in _KINDS for word in (how, "mixed__4_8_24")),
-    *("tiled", "launch", "tiles__128_8", "im2col", "launch", "tiles__128_8", "wide", "launch", "tiles__128_8"),
+    *(
+        "launch",
+        "tiles__128",
+        "tiled",
+        "launch",
+        "tiles__128_8",
+        "im2col",
+        "launch",
+        "tiles__128_8",
+        "wide",
+        "launch",
+        "tiles__128_8",
+    ),
     *("shift", "64", "replace", "launch", "tiles__128_8", "number", "5", "launch", "tiles__128_8"),
     *("shared", "4096", "grid", "9", "launch", "cluster__8", "launch", "nothing", "repeat", "4", "copy__8_4"),
     *("graph", "captured__8_4", "nodes", "added__8_128"),
@@ -70,7 +83,7 @@ def test_launches_of_all_kinds(fake, cache, ptx, tmp_path, load):
     commands = [load, str(ptx), *_LAUNCHES]
     theirs = recorded(fake, cache, tmp_path / "python", commands, in_python=True)
     ours = recorded(fake, cache, tmp_path / "c", commands, in_python=False)
-    assert len(ours) == 11
+    assert len(ours) == 12
     assert [facts(each, tmp_path / "c") for each in ours] == [facts(each, tmp_path / "python") for each in theirs]
 
 
@@ -80,11 +93,13 @@ def test_code_of_all_kinds(fake, cache, ptx, tmp_path):
     commands = ["link", str(ptx), "launch", "linked__8"]
     for name, data in files.items():
         (tmp_path / name).write_bytes(data)
-        for how in ("data", "wrapper", "file", "library"):
+        for how in _LOADS:
             commands += [how, str(tmp_path / name), "launch", f"{name}_{how}__8"]
+    for how in ("data", "dataex", "copied", "file", "library", "libraryfile"):
+        commands += [how, str(ptx), "launch", f"text_{how}__8"]
     theirs = recorded(fake, cache, tmp_path / "python", commands, in_python=True)
     ours = recorded(fake, cache, tmp_path / "c", commands, in_python=False)
-    assert len(ours) == 1 + 4 * len(files)
+    assert len(ours) == 1 + len(_LOADS) * len(files) + 6
     assert {bool(each.code) for each in ours} == {True, False}
     assert [facts(each, tmp_path / "c") for each in ours] == [facts(each, tmp_path / "python") for each in theirs]
     assert [each.why_not for each in ours if "two" in each.kernel] == [
