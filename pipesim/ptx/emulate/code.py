@@ -25,7 +25,6 @@ from pipesim.ptx.flow.opcodes import VALUES
 from pipesim.ptx.flow.slice import Slice
 from pipesim.ptx.text.instruction import (
     Address,
-    Arguments,
     CodeLabel,
     Float,
     Immediate,
@@ -33,12 +32,12 @@ from pipesim.ptx.text.instruction import (
     Negated,
     Operand,
     Register,
-    RegisterPair,
     Sink,
     Special,
     Symbol,
     TensorAddress,
     Vector,
+    parts_of,
 )
 from pipesim.ptx.text.module import Function
 
@@ -182,26 +181,13 @@ class Code:
 
     def _collect(self, operand: Operand) -> None:
         """Give the constants and registers of an operand their numbers, before any warp has its own."""
-        match operand:
-            case Special() | Symbol():
-                self.constant(operand)
-            case Address(Symbol(), _):
-                self.constant(operand)
-            case Address(base, _):
-                self._collect(base)
-            case TensorAddress(map_, coordinates):
-                self._collect(map_)
-                self._collect(coordinates)
-            case Vector(parts) | Arguments(parts):
-                for part in parts:
-                    self._collect(part)
-            case RegisterPair(first, second):
-                self._collect(first)
-                self._collect(second)
-            case Register(name):
-                self.register(name)
-            case _:
-                pass
+        if isinstance(operand, Special | Symbol) or (isinstance(operand, Address) and isinstance(operand.base, Symbol)):
+            self.constant(operand)
+            return
+        if isinstance(operand, Register):
+            self.register(operand.name)
+        for part in parts_of(operand):
+            self._collect(part)
 
     def unknown(self, leaf: Leaf) -> str:
         """A value of which nothing is known."""

@@ -70,7 +70,7 @@ def may_touch_shared(instruction: Instruction) -> bool:
     """Whether a load, store or atomic names shared memory, or names no space and may mean it."""
     if instruction.opcode not in ACCESSES:
         return False
-    spaces = {name.partition("::")[0] for name in instruction.modifiers}
+    spaces = instruction.spaces
     return "shared" in spaces or not spaces & {"global", "local", "param", "const"}
 
 

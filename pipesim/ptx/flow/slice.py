@@ -69,7 +69,7 @@ def _needs(instruction: Instruction, places: ParameterPlaces, *, valued: bool) -
         return
     if opcode not in {"ld", "atom", "ldu"} or not valued or len(instruction.operands) < 2:
         return
-    spaces = {each.partition("::")[0] for each in modifiers}
+    spaces = instruction.spaces
     kind, nbytes = _type(instruction)
     offset = places.parameter(instruction.operands[1])
     if opcode == "ld" and offset is not None:
@@ -268,7 +268,7 @@ class _Slicer:
     def _memories_of(self, instruction: Instruction, *, stores: bool) -> list[str]:
         """As ``_memories``, and the global memory to which one parameter points: there only where stores go matters."""
         found = _memories(instruction, stores=stores)
-        spaces = {name.partition("::")[0] for name in instruction.modifiers}
+        spaces = instruction.spaces
         if instruction.opcode in _GLOBAL[stores] and not spaces & {"shared", "local", "param", "const", "nc"}:
             at = 0 if instruction.opcode in ("st", "red") else 1
             found += [f"global {self._places.pointer(place)}" for place in instruction.operands[at : at + 1]]
@@ -305,8 +305,8 @@ def _memories(instruction: Instruction, *, stores: bool) -> list[str]:
     kinds = {"st", "red", "atom", "stmatrix"} if stores else {"ld", "ldu", "atom", "ldmatrix"}
     if instruction.opcode not in kinds:
         return []
-    spaces = {name.partition("::")[0] for name in instruction.modifiers} & {"shared", "local", "global", "const"}
-    if "param" in {name.partition("::")[0] for name in instruction.modifiers}:
+    spaces = instruction.spaces & {"shared", "local", "global", "const"}
+    if "param" in instruction.spaces:
         place = next(iter(instruction.operands[0 if stores else 1 :]), None)
         return [f"param {place.base.name}"] if isinstance(place, Address) and isinstance(place.base, Symbol) else []
     return sorted(spaces - {"global", "const"}) if spaces else ["local", "shared"]

@@ -10,12 +10,11 @@ from pipesim.ptx.text.instruction import (
     Address,
     Arguments,
     Instruction,
-    Negated,
     Operand,
     Register,
-    RegisterPair,
     TensorAddress,
     Vector,
+    parts_of,
 )
 from pipesim.ptx.text.module import Function
 
@@ -82,17 +81,7 @@ class _Registers:
         return found
 
     def _names(self, operand: Operand) -> Names:
-        match operand:
-            case Register(name) | Address(base=Register(name)) | Negated(Register(name)):
-                return (name,)
-            case TensorAddress(place, coordinates):
-                return self.of((place, coordinates))
-            case Vector(parts) | Arguments(parts):
-                return self.of(parts)
-            case RegisterPair(first, second):
-                return self.of((first, second))
-            case _:
-                return ()
+        return (operand.name,) if isinstance(operand, Register) else self.of(parts_of(operand))
 
 
 def _decisive(instruction: Instruction, after: Sequence[Operand]) -> Sequence[Operand]:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from pipesim.ptx.text.instruction import Address, Arguments, Operand, Symbol, TensorAddress, Vector
+from pipesim.ptx.text.instruction import Operand, Symbol, parts_of
 from pipesim.ptx.text.module import Function, Param, Variable
 from pipesim.ptx.text.operands import NAME, floating, integer, split
 
@@ -205,16 +205,7 @@ def _symbols(function: Function) -> dict[str, None]:
 
 
 def _names(operand: Operand) -> Iterator[str]:
-    match operand:
-        case Symbol(name):
-            yield name
-        case Address(base, _):
-            yield from _names(base)
-        case TensorAddress(place, coordinates):
-            yield from _names(place)
-            yield from _names(coordinates)
-        case Vector(parts) | Arguments(parts):
-            for part in parts:
-                yield from _names(part)
-        case _:
-            pass
+    if isinstance(operand, Symbol):
+        yield operand.name
+    for part in parts_of(operand):
+        yield from _names(part)

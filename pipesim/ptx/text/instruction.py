@@ -120,6 +120,23 @@ Operand: TypeAlias = (
 )
 
 
+def parts_of(operand: Operand) -> tuple[Operand, ...]:
+    """The operands that make up this one: none of a register, a constant or a name."""
+    match operand:
+        case Address(base, _):
+            return (base,)
+        case TensorAddress(map_, coordinates):
+            return (map_, coordinates)
+        case Vector(parts) | Arguments(parts):
+            return parts
+        case RegisterPair(first, second):
+            return (first, second)
+        case Negated(register):
+            return (register,)
+        case _:
+            return ()
+
+
 class Guard(NamedTuple):
     """``@p`` or ``@!p``: the instruction runs in the lanes where the predicate is true (or false)."""
 
@@ -167,6 +184,11 @@ class Instruction(NamedTuple):
     source: SourceLine | None
     position: int
     begin: int = 0
+
+    @property
+    def spaces(self) -> set[str]:
+        """Its modifiers without what follows ``::``: the state spaces are among them, ``shared`` of ``shared::cta``."""
+        return {name.partition("::")[0] for name in self.modifiers}
 
     def has(self, *names: str) -> bool:
         """Whether it has each of these modifiers, in whatever order: a modifier is a member of a set."""

@@ -54,7 +54,7 @@ def class_of(each: Instruction) -> str:
 
 
 def _access(each: Instruction) -> str:
-    spaces = {name.partition("::")[0] for name in each.modifiers}
+    spaces = each.spaces
     if spaces & {"param", "const"}:
         return ""
     if "local" in spaces:  # of the stack: mostly in registers
