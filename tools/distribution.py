@@ -15,11 +15,11 @@ import tomllib
 import zipfile
 from collections.abc import Iterable
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 MOST_BYTES = 5_000_000  #: of a wheel
-PACKAGES = ("pipesim/", "hwkernels/")
 _ADDED = re.compile(r"[^/]+\.dist-info/.*")  #: by the build
 _MADE = re.compile(r"__pycache__|\.\w+_cache|\.venv|\.hypothesis|.*\.egg-info|dist|build|PKG-INFO")  #: as in .gitignore
 _VERSION = re.compile(r"^__version__ = \"([^\"]+)\"$", re.MULTILINE)
@@ -37,11 +37,21 @@ class Wanted:
 def wanted(tracked: Iterable[str], settings: str, init: str) -> Wanted:
     """From the tracked files, ``pyproject.toml`` and ``pipesim/__init__.py``."""
     files = frozenset(tracked)
-    forced = tomllib.loads(settings)["tool"]["hatch"]["build"]["targets"]["wheel"]["force-include"]
-    packages = frozenset(name for name in files if name.startswith(PACKAGES))
     found = _VERSION.search(init)
     assert found is not None, "pipesim/__init__.py says the version"
-    return Wanted(packages | frozenset(forced.values()), files, found[1])
+    return Wanted(frozenset(in_wheel(files, settings).values()), files, found[1])
+
+
+def in_wheel(files: Iterable[str], settings: str) -> dict[str, str]:
+    """Of these files those that the wheel has, each with its path there; ``settings``: the text of pyproject.toml."""
+    wheel = tomllib.loads(settings)["tool"]["hatch"]["build"]["targets"]["wheel"]
+    chosen = [pattern.removeprefix("/") for pattern in wheel["include"]]
+    moved = [(f"{folder}/", f"{to}/") for folder, to in wheel["sources"].items()]
+    found = {}
+    for name in files:
+        if any(name.startswith(f"{pattern}/") or fnmatchcase(name, pattern) for pattern in chosen):
+            found[name] = next((to + name.removeprefix(of) for of, to in moved if name.startswith(of)), name)
+    return found
 
 
 def faults(wheel: Path, sdist: Path, to_hold: Wanted) -> list[str]:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 import shutil
-import tomllib
 from pathlib import Path
 
 import pytest
 
 from pipesim.trace import library
 from tests.support.paths import ROOT, TRACES
+from tools.distribution import in_wheel
 from tools.docs_output import output_of
 
 BLOCK = re.compile(r"<!-- output of(?:, exit (\d))?: (.+?) -->\n```\n(.*?)^```$", re.DOTALL | re.MULTILINE)
@@ -25,8 +25,8 @@ OF_TRACES = [
 @pytest.fixture
 def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The traces that the wheel contains, where pipesim finds those that came with it."""
-    settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
-    for source, to in settings["tool"]["hatch"]["build"]["targets"]["wheel"]["force-include"].items():
+    traces = [path.relative_to(ROOT).as_posix() for path in TRACES.rglob("*.parquet")]
+    for source, to in in_wheel(traces, (ROOT / "pyproject.toml").read_text(encoding="utf-8")).items():
         path = tmp_path / Path(to).relative_to("pipesim/trace/recorded")
         path.parent.mkdir(exist_ok=True)
         shutil.copy(ROOT / source, path)

@@ -15,9 +15,23 @@ import pipesim
 from tests.support.paths import ROOT
 from tools import distribution as tool
 
-TRACKED = ["pipesim/__init__.py", "pipesim/a.py", "hwkernels/b.cu", "traces/t.parquet", "README.md", "tests/test_a.py"]
-SETTINGS = '[tool.hatch.build.targets.wheel.force-include]\n"traces/t.parquet" = "pipesim/trace/t.parquet"\n'
-RIGHT = ["pipesim/__init__.py", "pipesim/a.py", "hwkernels/b.cu", "pipesim/trace/t.parquet", "p-1.2.dist-info/METADATA"]
+TRACKED = [
+    "pipesim/__init__.py", "pipesim/a.py", "hwkernels/b.cu", "traces/h100/t.parquet", "traces/h100/u.parquet",
+    "README.md", "tests/test_a.py",
+]  # fmt: skip
+SETTINGS = """
+[tool.hatch.build.targets.wheel]
+include = ["/pipesim", "/hwkernels", "/traces/*/t.parquet"]
+[tool.hatch.build.targets.wheel.sources]
+"traces" = "pipesim/trace"
+"""
+RIGHT = [
+    "pipesim/__init__.py",
+    "pipesim/a.py",
+    "hwkernels/b.cu",
+    "pipesim/trace/h100/t.parquet",
+    "p-1.2.dist-info/METADATA",
+]
 WANTED = tool.wanted(TRACKED, SETTINGS, '"""It."""\n__version__ = "1.2"\n')
 
 
@@ -44,7 +58,7 @@ def test_whole_ones_have_no_fault(tmp_path: Path) -> None:
     [
         (RIGHT[1:], TRACKED, "p-1.2-py3-none-any.whl lacks pipesim/__init__.py"),
         ([*RIGHT, "tests/a.py"], TRACKED, "p-1.2-py3-none-any.whl has tests/a.py, which is not tracked"),
-        ([*RIGHT[:3], RIGHT[4]], TRACKED, "p-1.2-py3-none-any.whl lacks pipesim/trace/t.parquet"),
+        ([*RIGHT[:3], RIGHT[4]], TRACKED, "p-1.2-py3-none-any.whl lacks pipesim/trace/h100/t.parquet"),
         (RIGHT, TRACKED[:-1], "p-1.2.tar.gz lacks tests/test_a.py"),
         (RIGHT, [*TRACKED, "notes"], "p-1.2.tar.gz has notes, which is not tracked"),
     ],
