@@ -4,22 +4,43 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import numpy as np
 
-from pipesim.answers.calibrate_candidates import candidates, informed
-from pipesim.answers.calibrate_inputs import Inputs, Tell, observations_of
+from pipesim.answers.calibrate_inputs import Inputs, RecordedFile, Tell, observations_of
 from pipesim.answers.calibrate_workers import FitWorkers
+from pipesim.answers.evidence import captured
+from pipesim.answers.spread import processors, spread
 from pipesim.answers.views.calibrate import CalibratedValue, CalibrationReport, ResidualRow, ValueState
+from pipesim.conform.fit.least_squares import require_scipy
 from pipesim.conform.fit.observation import RunObservation, Vector
 from pipesim.conform.fit.problem import FitProblem
-from pipesim.conform.fit.propose import propose
+from pipesim.conform.fit.propose import CandidateQuestion, information_of, one_by_one, propose
 from pipesim.conform.fit.solve import ProfileFit, SoFar, fit_profile, fit_so_far
 from pipesim.conform.quantities import QuantityKind
-from pipesim.errors import ParameterError
+from pipesim.errors import ConfigurationError, ParameterError, UsageError
+from pipesim.model.program import Program
 from pipesim.process.limits import Limit, LimitReachedError
 from pipesim.process.watch import current
+from pipesim.targets import find
 from pipesim.timed.profile import Profile
+from pipesim.trace.files import write_trace
+
+_LARGER = (1, 2, 4)  #: what a parameter of a candidate is multiplied with, or divided by
+_FULL = 132  #: CTAs of a launch on every SM
+_MOST_OPERATIONS = 1_200  #: of a candidate's program: it is simulated many times
+_SAME_AS = {"shared_bytes": "own_bytes"}
+_FEW = 8  #: candidates that are not worth processes
+#: Rings of copies: stages, bytes of a tile, consumer warps, cycles of work, CTAs (0: one on every SM). Small and large
+#: tiles part latency from rate; one stage shows the whole way round, several the copy engine; work hides the loads.
+RINGS: tuple[tuple[int, int, int, int, int], ...] = (
+    (1, 1024, 1, 0, 1), (1, 5120, 1, 0, 1), (1, 16384, 1, 0, 1), (2, 3072, 1, 150, 1), (2, 12288, 2, 300, 1),
+    (4, 2048, 1, 0, 1), (4, 32768, 1, 0, 1), (4, 8192, 1, 1000, 1), (4, 16384, 4, 0, 1), (6, 4096, 2, 200, 1),
+    (1, 4096, 1, 0, 0), (4, 16384, 2, 0, 0),
+)  # fmt: skip
+_TILES = 48
 
 
 @dataclass(frozen=True)
@@ -42,8 +63,10 @@ def calibrate(
     """Fit a profile called ``name`` to recordings of one device. ``only``: these values alone. ``known``: values of the
     base that were measured otherwise, which are not fitted.
 
-    EvidenceError if the recordings are of several devices; ParameterError for a value that no profile has.
+    EvidenceError if the recordings are of several devices; ParameterError for a value that no profile has;
+    MissingExtraError without SciPy.
     """
+    require_scipy()
     observations = observations_of(inputs, base, tell)
     device = observations[0].trace.meta.device
     base = replace(base, device=device.name, sms=device.sms or base.sms)
@@ -155,3 +178,97 @@ def _relative(observations: Sequence[RunObservation], each: Iterable[Vector], ki
 
 def _summary(sizes: Sequence[float]) -> tuple[int, int]:
     return round(1000 * float(np.median(sizes))), round(1000 * max(sizes))
+
+
+# the GPU of this machine
+
+
+def calibrate_device(base: Profile, name: str, tell: Tell = lambda _: None) -> Calibration:
+    """Measure and fit a profile called ``name``. HardwareError without a GPU that runs the kernels."""
+    from hwkernels.device.launch import require_gpu
+    from hwkernels.microbench.run import measure_device
+
+    require_scipy()
+    info = require_gpu()
+    tell("running micro-kernels")
+    known = {value: cycles for value, cycles in measure_device(info).items() if value in base.values}
+    base = replace(base, device=info.name, sms=info.sms)
+    with TemporaryDirectory(prefix="pipesim-") as folder:
+        files = tuple(_recorded(Path(folder), info.sms, tell))
+        found, _ = calibrate(Inputs(files, 0), base, name, tell=tell, known=known)
+    return found
+
+
+def _recorded(folder: Path, sms: int, tell: Tell) -> Iterator[RecordedFile]:
+    """The rings, captured into the folder."""
+    from hwkernels.capture import CaptureRequest, TwinSubject
+
+    for number, (stages, nbytes, warps, work, ctas) in enumerate(RINGS, start=1):
+        tell(f"capturing ring {number} of {len(RINGS)}")
+        params = {
+            "stages": stages, "tiles": _TILES, "tile_bytes": nbytes, "consumer_warps": warps, "work": work,
+            "arrive_lanes": 1,
+        }  # fmt: skip
+        trace = captured(CaptureRequest(TwinSubject("producer_consumer", ctas or sms), params, record_ctas=1))
+        path = folder / f"ring-{number}.parquet"
+        write_trace(trace, path)
+        label = f"captured ring {stages} x {nbytes}, {warps} warps, work {work}, {ctas or sms} CTAs"
+        yield RecordedFile(label, path, trace.meta)
+
+
+# captures that can be made, and what they would say
+
+
+def informed(questions: Sequence[CandidateQuestion], tell: Callable[[int, int], None]) -> list[Vector | None]:
+    """What each candidate's capture would say, computed on all processors."""
+    if len(questions) <= _FEW:
+        return one_by_one(questions, tell)
+    done = [0]
+
+    def over(_: int) -> None:
+        done[0] += 1
+        tell(done[0], len(questions))
+
+    return spread(questions, information_of, _nothing, over, processors())
+
+
+def _nothing(_asked: CandidateQuestion, _error: BaseException) -> None:
+    """Of a candidate whose process died, as of too little memory: it is not proposed."""
+
+
+def candidates() -> Iterator[tuple[str, Program]]:
+    """Captures that can be made: of each kernel the defaults, each parameter smaller and larger, and a CTA an SM."""
+    from hwkernels.twins import REGISTRY, registered
+
+    for name in REGISTRY:
+        defaults, twin = dict(find(name).defaults), registered(name)
+        seen = set()
+        for params, ctas in _variations(defaults):
+            params |= {mine: params[other] for mine, other in _SAME_AS.items() if mine in params}
+            key = tuple(params.items()), ctas
+            if key in seen:
+                continue
+            seen.add(key)
+            try:
+                twin.check(params, max(1, ctas // max(params.get("cluster", 1), 1)))
+                program = find(name).build(params, grid=ctas)
+            except (ParameterError, ConfigurationError, UsageError):
+                continue
+            if sum(map(len, program.code)) <= _MOST_OPERATIONS:
+                yield _command(name, defaults, params, ctas), program
+
+
+def _variations(defaults: Mapping[str, int]) -> Iterator[tuple[dict[str, int], int]]:
+    ctas = defaults.get("cluster", 1)
+    yield dict(defaults), ctas
+    yield dict(defaults), _FULL // ctas * ctas
+    for name, value in defaults.items():
+        for factor in _LARGER:
+            for other in ({value * factor, value // factor} if value > 1 else {0, 1, 2}) - {value}:
+                yield dict(defaults) | {name: other}, max(other, 1) if name == "cluster" else ctas
+
+
+def _command(name: str, defaults: Mapping[str, int], params: Mapping[str, int], ctas: int) -> str:
+    words = ["pipesim", "capture", name]
+    words += [word for key, value in params.items() if defaults[key] != value for word in ("-p", f"{key}={value}")]
+    return " ".join([*words, *(["--ctas", str(ctas)] if ctas != defaults.get("cluster", 1) else [])])

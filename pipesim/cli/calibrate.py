@@ -146,7 +146,7 @@ def _of_kernel(options: argparse.Namespace) -> int:
 
 
 def _of_device(options: argparse.Namespace) -> int:
-    from pipesim.answers.calibrate_device import calibrate_device
+    from pipesim.answers.calibrate import calibrate_device
     from pipesim.cli.recording import require_gpu_or
     from pipesim.timed.profile import load_profile
 

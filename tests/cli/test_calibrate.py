@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import sys
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -16,7 +17,6 @@ import pyarrow.parquet as pq
 import pytest
 
 from pipesim.answers import calibrate as answers
-from pipesim.answers.calibrate_candidates import candidates
 from pipesim.answers.calibrate_inputs import choose_inputs, observations_of
 from pipesim.answers.calibrate_workers import FitWorkers
 from pipesim.answers.views.calibrate import CalibrationReport, ResidualRow
@@ -59,6 +59,31 @@ def test_a_profile_is_written_and_can_be_used(call: Call, mine: Path, tmp_path: 
     assert "assumed, nothing that was recorded depends on: " in " ".join(verbose.out.split())
     assert call("run", "producer_consumer", "-p", "tiles=4", "--profile", out).code == 0
     assert call("calibrate", mine, "--out", out).code == 2  # it exists
+
+
+def test_scipy_is_needed_to_fit_a_profile_and_for_nothing_else(
+    call: Call, mine: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module in ("scipy", "scipy.optimize", "scipy.stats"):
+        monkeypatch.setitem(sys.modules, module, None)
+    answer = call("calibrate", mine)
+    assert (answer.code, answer.out) == (2, "")
+    assert answer.err == (
+        "pipesim: a latency profile is fitted with the package scipy, which is not installed\n"
+        f"  at: {sys.prefix}\n"
+        "  probable cause: it is an extra, which `pipesim calibrate` alone needs\n"
+        "  try: pip install 'pipesim[calibrate]'\n"
+    )
+    kernel = trace_folder() / "h200" / "ptx" / "triton-gemm_tma_fp8"
+    for words in (
+        ("run", "producer_consumer", "-p", "tiles=4"),
+        ("check", "producer_consumer", "-p", "tiles=4"),
+        ("verify", "producer_consumer", "-p", "tiles=4", "--no-hardware"),
+        ("diff", mine / RING),
+        ("sweep", "producer_consumer", "-p", "stages=2..3", "-p", "tiles=8"),
+        ("calibrate", kernel.with_suffix(".parquet"), "--kernel", kernel.with_suffix(".ptx")),
+    ):
+        assert call(*words).code == 0, words
 
 
 def test_recordings_that_are_held_out_are_not_read(mine: Path) -> None:
@@ -168,7 +193,7 @@ def test_what_is_no_recording_is_an_error(call: Call, mine: Path, tmp_path: Path
 
 @pytest.mark.slow
 def test_captures_are_proposed(call: Call, mine: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    some = list(takewhile(lambda each: each[0].startswith("pipesim capture producer_consumer"), candidates()))
+    some = list(takewhile(lambda each: each[0].startswith("pipesim capture producer_consumer"), answers.candidates()))
     assert len(some) > 10
     wanted = [each for each in some if each[0].endswith(("tile_bytes=32768", "-p tiles=32"))]
     assert len(wanted) == 2

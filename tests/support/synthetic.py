@@ -6,7 +6,7 @@ import random
 from collections.abc import Mapping
 from dataclasses import replace
 
-from pipesim.conform.fit.expected import expected_trace
+from pipesim.conform.fit.propose import expected_trace
 from pipesim.model.program import Program
 from pipesim.targets import find
 from pipesim.timed.profile import Profile

@@ -7,16 +7,32 @@ simulations as there are observations, not that many for each value.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Sequence
 
 import numpy as np
 
 from pipesim.conform.fit.observation import Vector
 from pipesim.conform.fit.problem import FINE, FitProblem, least
+from pipesim.errors import MissingExtraError
 
 _ROUNDS, _COARSE_ROUNDS = 16, 8  #: of least squares: deviations that are simulated
 _FRESH = 24  #: observations whose slopes are taken again after a step: all of a few for several times, none of many
 _PULL = 0.3  #: deviations that a value counts for which is off its base by all of itself: what nothing determines stays
+
+
+def require_scipy() -> None:
+    """Say what is missing before anything is simulated for a fit. MissingExtraError without SciPy."""
+    try:
+        import scipy.optimize
+        import scipy.stats  # noqa: F401  # only whether it is there
+    except ImportError as error:
+        raise MissingExtraError(
+            "a latency profile is fitted with the package scipy, which is not installed",
+            place=sys.prefix,
+            cause="it is an extra, which `pipesim calibrate` alone needs",
+            correction="pip install 'pipesim[calibrate]'",
+        ) from error
 
 
 def loss(off: Vector) -> float:

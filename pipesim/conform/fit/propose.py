@@ -8,16 +8,19 @@ their intervals most; until no candidate helps.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from pipesim.conform.fit.expected import expected_trace
 from pipesim.conform.fit.intervals import is_wide
 from pipesim.conform.fit.observation import Vector, observe
 from pipesim.conform.fit.problem import COARSE, FitProblem
+from pipesim.conform.steady import read
 from pipesim.model.program import Program
+from pipesim.model.trips import waits_per_trip
+from pipesim.timed.engine import simulate
 from pipesim.timed.profile import Profile
+from pipesim.trace.schema import Run, Trace
 
 _MOST = 8  #: captures that are proposed
 _GAIN = 0.3  #: by how much the logarithms of the widths together must fall for one more capture
@@ -122,3 +125,15 @@ def _score(known: Vector, at: Sequence[int], x: Vector, unit: Vector) -> tuple[i
     widths = _widths(known, unit)
     closed = sum(not is_wide(float(widths[n]), float(x[n])) for n in at)
     return closed, -float(sum(np.log(widths[n] / unit[n]) for n in at))
+
+
+def expected_trace(program: Program, profile: Profile) -> Trace:
+    """What a recording would say if the device had these values: the events of a recorded launch, and the cycles and
+    the period of one launch without recording.
+    """
+    plain = simulate(program, profile)
+    reading = read(plain.trace, waits_per_trip(program))
+    period = reading.period_millicycles if reading is not None else None
+    recorded = simulate(program, profile, traced=True).trace
+    runs = (Run(traced=False, repetition=0, cycles=(plain.cycles,), period_millicycles=(period or 0,)),)
+    return Trace(replace(recorded.meta, runs=runs), recorded.events)

@@ -15,8 +15,8 @@ from hwkernels.device import launch
 from hwkernels.device.launch import DeviceInfo
 from hwkernels.microbench import run
 from hwkernels.microbench.rates import RATES, UNROLLED, InstructionKind, chain, compiled, cycles_of, measure
-from pipesim.answers import calibrate_device as of_device
-from pipesim.answers.calibrate_device import RINGS, calibrate_device
+from pipesim.answers import calibrate as of_device
+from pipesim.answers.calibrate import RINGS, calibrate_device
 from pipesim.answers.views.calibrate import ValueState
 from pipesim.timed.profile import load_profile
 from pipesim.trace.schema import Trace
