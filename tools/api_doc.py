@@ -1,29 +1,24 @@
-"""docs/api-reference.md from the docstrings: ``python tools/api_doc.py`` writes it, ``--check`` compares.
+"""The site's reference of the Python API, from the docstrings; ``tools/site_hooks.py`` adds it to the site.
 
 Every name that ``pipesim``, ``pipesim.testing`` and ``pipesim.errors`` make public, with its signature and its methods.
 """
 
 from __future__ import annotations
 
-import argparse
 import inspect
 import re
-import sys
 from collections.abc import Iterator
 from enum import Enum
-from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 import pipesim
 from pipesim import errors, testing
 
-ROOT = Path(__file__).resolve().parents[1]
-PAGE = ROOT / "docs" / "api-reference.md"
 HEAD = """# Reference of the Python API
 
 What is public, from the docstrings. [The Python API](api.md) introduces it with examples, and says what *public*
-promises; the pipeline structs are in [pipelines](pipelines.md). Written by `python tools/api_doc.py`.
+promises; the pipeline structs are in [pipelines](pipelines.md).
 """
 _ROLE = re.compile(r":\w+:`~?([^`]+)`")
 _OBJECT = re.compile(r" at 0x[0-9a-f]+")
@@ -127,23 +122,3 @@ def _plain(text: str) -> str:
 def _error(kind: type[errors.PipesimError]) -> str:
     said = " ".join(_text(kind).split())
     return f"| `{kind.__name__}` | {said} | {kind.exit_code} |"
-
-
-def main(argv: list[str] | None = None) -> int:
-    """Write or compare the page."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--check", action="store_true", help="change nothing; exit with 1 if the page is stale")
-    options = parser.parse_args(argv)
-    text = page()
-    if PAGE.is_file() and PAGE.read_text(encoding="utf-8") == text:
-        return 0
-    if options.check:
-        print("stale: docs/api-reference.md; run python tools/api_doc.py")
-        return 1
-    PAGE.write_text(text, encoding="utf-8")
-    print("wrote docs/api-reference.md")
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -4,7 +4,7 @@
 follows a marker: ``<!-- output of: pipesim ... -->`` (standard output at 80 columns; ``output of, exit 1:`` wants that
 exit code, without it none is judged; also ``pytest ...``), ``<!-- file: path -->``, ``<!-- excerpt: path | start | end
 -->`` (from the one line that has the first text to before the next that has the second), ``<!-- diff: before after
--->``. Tables are not fenced: ``<!-- operations -->``, ``<!-- profile fields -->``, ``<!-- protocols -->``.
+-->``. Tables are not fenced: ``<!-- operations -->``, ``<!-- options -->``, ``<!-- profile fields -->`` and others.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from unittest import mock
 
+from pipesim.cli.main import COMMANDS
 from pipesim.cli.main import main as pipesim
 from pipesim.model.ops import OPERANDS
 from pipesim.report.text.words import percent
@@ -33,7 +34,7 @@ ROOT = Path(__file__).resolve().parents[1]
 PAGES = (
     "README.md",
     "docs/api.md",
-    "docs/api-reference.md",
+    "docs/begin.md",
     "docs/adding-an-operation.md",
     "docs/reading-ptx.md",
     "docs/architecture.md",
@@ -78,7 +79,7 @@ _AT_A_LIMIT = re.compile(r"(time limit after) [\d,]+")  # how far a step came de
 # Of the environment, what changes what pytest prints: options, and CI, under which its last lines are not cut short.
 _PYTEST_READS = {"CI", "BUILD_NUMBER", "PYTEST_ADDOPTS", "FORCE_COLOR", "PY_COLORS", "PYTEST_THEME", "PYTHONPATH"}
 _SECONDS = re.compile(r"in \d+\.\d+s\b")
-_TABLE = re.compile(r"(<!-- (operations|profile fields|protocols|stated errors) -->\n)((?:\|.*\n)*)")
+_TABLE = re.compile(r"(<!-- (operations|options|profile fields|protocols|stated errors) -->\n)((?:\|.*\n)*)")
 
 
 def output_of(command: str, exit_code: int | None = None) -> str:
@@ -175,6 +176,9 @@ def _table(found: re.Match[str]) -> str:
         )
     if kind == "stated errors":
         return head + "".join(_stated_errors())
+    if kind == "options":
+        rows = [f"| `{name}` | {' '.join(f'`{option}`' for option in options)} |" for name, options in _options()]
+        return head + "\n".join(["| command | options |", "|---|---|", *rows]) + "\n"
     if kind == "operations":
         rows = [
             f"| `{op.name}` | {op.value} | {', '.join(f'`{name}`' for name in names)} |"
@@ -183,6 +187,21 @@ def _table(found: re.Match[str]) -> str:
         return head + "\n".join(["| operation | code | operands |", "|---|---|---|", *rows]) + "\n"
     rows = [f"| `{name}` | {meaning} |" for name, meaning in FIELDS.items()]
     return head + "\n".join(["| value | meaning |", "|---|---|", *rows]) + "\n"
+
+
+def _options() -> Iterator[tuple[str, list[str]]]:
+    """Each command with its arguments, without those that every command has."""
+    for command in COMMANDS:
+        parser = argparse.ArgumentParser()
+        command.arguments(parser)
+        every = parser._actions  # noqa: SLF001  # argparse has no other list of them
+        named = [action.option_strings[-1] if action.option_strings else _place(action) for action in every]
+        alike = ["--strict-…" if name.startswith("--strict-") else name for name in named]
+        yield command.name, [name for name in dict.fromkeys(alike) if name not in ("--help", "--json", "--time-limit")]
+
+
+def _place(action: argparse.Action) -> str:
+    return str(action.metavar or action.dest).upper()
 
 
 def _stated_errors() -> Iterator[str]:

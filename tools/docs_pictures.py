@@ -1,7 +1,8 @@
 """Draw the SVG pictures of ``docs/pictures``: ``python -m tools.docs_pictures [--check | --page]``.
 
-Each is what a command of ``pipesim export`` writes; ``--check`` exits with 1 if one is stale. ``--page`` takes the
-screenshot of the page of a counterexample, which needs Chromium and is not compared: fonts differ.
+Each is what ``pipesim export`` writes, or the state diagram of a pipeline struct; ``--check`` exits with 1 if one is
+stale. ``--page`` takes the screenshot of the page of a counterexample, which needs Chromium and is not compared: fonts
+differ.
 """
 
 from __future__ import annotations
@@ -14,36 +15,44 @@ import tempfile
 from pathlib import Path
 
 from pipesim.cli.main import main as pipesim
+from pipesim.targets import find
+from tools.stage_states import diagram, states_svg
 
 ROOT = Path(__file__).resolve().parents[1]
 FOLDER = ROOT / "docs" / "pictures"
 _ORDER = ("epilogue_residual", "-p", "first_tile_only=0", "-p", "tiles=8", "-p", "k_iters=1")
 _ATTENTION = "traces/h200/attention_sm90-bn128-d128-f0-kb8-nc2-p1-qs1-s900-st2-g1.parquet"
-_GEMM = "traces/h200/ptx/triton-gemm_tma_w4_s3"
 #: Each picture, and what `pipesim export` is given for it.
 PICTURES: dict[str, tuple[str, ...]] = {
     "load-order-hang.svg": (*_ORDER, "--to", "svg", "--picture", "hang"),
-    "load-order-schedule.svg": (*_ORDER, "--to", "svg", "--picture", "counterexample"),
-    "ring-hang.svg": ("docs/examples/ring_forgets.py:ring", "--to", "svg", "--picture", "hang"),
-    "triton-gemm.svg": (
-        f"{_GEMM}.ptx",
-        f"{_GEMM}.parquet",
-        "--to",
-        "svg",
-        "--profile",
-        "h200",
-        "--between",
-        "2000..4000",
-    ),
+    "hang.svg": ("docs/examples/row_max.ptx", "--to", "svg", "--picture", "counterexample"),
     "attention.svg": ("attention_sm90", _ATTENTION, "--to", "svg", "--between", "0..2500"),
 }
+
+#: Of docs/structs.md: the struct, a protocol that uses it, and the barriers of its stages there.
+STRUCTS = (
+    ("ProducerConsumerPipeline", "producer_consumer", ("full", "empty")),
+    ("InputTilePipeline", "gemm_sm100", ("input.full", "input.empty")),
+    ("OutputTilePipeline", "gemm_sm100", ("output.full", "output.empty")),
+    ("TileScheduler", "gemm_sm100", ("clc.full", "clc.empty")),
+    ("EpiLoadPipeline", "conv_epilogue", ("epi_load.full", "epi_load.empty")),
+    ("LoadOrderBarrier", "conv_epilogue", ("load_order",)),
+    ("PipelineTmaAsync", "cutlass_sm90_cooperative", ("full", "empty")),
+    ("PipelineUmmaAsync", "cutlass_sm100", ("accum.full", "accum.empty")),
+    ("OrderedSequenceBarrier", "cutlass_sm90_pingpong", ("math_wg_order.group0",)),
+    ("RolePipeline", "attention_sm100", ("S0_prod", "S0_cons")),
+)
+DIAGRAMS = {f"states-{row[0]}.svg": row for row in STRUCTS}
 
 PAGE, PAGE_SIZE = "load-order-page.png", (1280, 800)
 
 
 def drawn(name: str) -> bytes:
     """The picture as it is drawn now."""
-    return exported(name, PICTURES[name])
+    if name in PICTURES:
+        return exported(name, PICTURES[name])
+    struct, protocol, barriers = DIAGRAMS[name]
+    return states_svg(struct, diagram(find(protocol).build(), barriers)).encode()
 
 
 def screenshot() -> bytes:
@@ -72,7 +81,8 @@ def main() -> int:
     parser.add_argument("--check", action="store_true", help="compare, write nothing")
     parser.add_argument("--page", action="store_true", help="take the screenshot of the page, too")
     options = parser.parse_args()
-    stale = [name for name in PICTURES if not (FOLDER / name).exists() or (FOLDER / name).read_bytes() != drawn(name)]
+    paths = {name: FOLDER / name for name in (*PICTURES, *DIAGRAMS)}
+    stale = [name for name, path in paths.items() if not path.exists() or path.read_bytes() != drawn(name)]
     if options.check:
         for name in stale:
             print(f"docs/pictures/{name} is stale: run python -m tools.docs_pictures")

@@ -1,4 +1,7 @@
-"""For mkdocs, which loads this file: the pages that lie outside docs, and links as the site has them.
+"""For mkdocs, which loads this file: the pages outside docs, the generated ones, and links as the site has them.
+
+Generated for the site, and not committed: the reference of the Python API, the schemas, the help of
+every command below docs/commands.md, and the diagram and docstring of every protocol below its page.
 
 In the repository a link leads to a file. On the site it leads to a page, if the file is one, or to the file, if the
 site has it; of any other file, as of a source, the text remains.
@@ -6,8 +9,10 @@ site has it; of any other file, as of a source, the text remains.
 
 from __future__ import annotations
 
+import inspect
 import posixpath
 import re
+import sys
 from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -31,19 +36,53 @@ _CODE = re.compile(r"(^```.*?^```$)", re.DOTALL | re.MULTILINE)
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
-    """Add the pages that lie elsewhere."""
+    """Add the pages that lie elsewhere, and the generated ones."""
     from mkdocs.structure.files import File
 
     root = Path(config.config_file_path).parent
-    for source, page in ELSEWHERE.items():
-        files.append(File.generated(config, page, content=(root / source).read_text(encoding="utf-8")))
+    sys.path.insert(0, str(root))  # mkdocs runs from its own script: `tools` is found in the checkout
+    pages = {page: (root / source).read_text(encoding="utf-8") for source, page in ELSEWHERE.items()}
+    for name, text in (pages | generated(root)).items():
+        files.append(File.generated(config, name, content=text))
     return files
+
+
+def generated(root: Path) -> dict[str, str]:
+    """The text of each generated file, by its place in the site."""
+    from pipesim.export.schemas import NAMES, schema, schema_text, versioned_name
+    from tools import api_doc
+
+    schemas = {f"schemas/{versioned_name(made)}.json": schema_text(made) for made in map(schema, NAMES)}
+    committed = {f"schemas/{path.name}" for path in (root / "docs" / "schemas").iterdir()}
+    pages = {
+        "api-reference.md": api_doc.page(),
+        "experiments.md": experiments_doc.page(stored_results(root / "traces")),
+    }
+    return pages | {name: text for name, text in schemas.items() if name not in committed}
+
+
+def appendix(page: str) -> str:
+    """What the site has below the text of a page: what commands print, and docstrings."""
+    from pipesim.cli.main import COMMANDS
+    from pipesim.protocols.catalog import BUILT_IN
+    from tools.docs_output import output_of
+
+    if page == "commands.md":
+        names = sorted(command.name for command in COMMANDS)
+        return "".join(f"\n## {name}\n\n```text\n{output_of(f'pipesim help {name}', 0)}```\n" for name in names)
+    folder, _, name = page.removesuffix(".md").partition("/")
+    if folder != "protocols" or name not in BUILT_IN:
+        return ""
+    said = re.sub(r":\w+:`~?([^`]+)`", r"`\1`", inspect.getdoc(BUILT_IN[name]) or "").replace("``", "`")
+    shown = [f"\n```text\n{output_of(f'pipesim {verb} {name}', 0)}```\n" for verb in ("list", "show")]
+    return f"\n## As its source describes it\n\n{said}\n\n## What pipesim prints\n{''.join(shown)}"
 
 
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
     """Links as the site has them."""
     root = Path(config.config_file_path).parent
     there = frozenset(file.src_uri for file in files)
+    markdown += appendix(page.file.src_uri)
     return relinked(
         markdown, page.file.src_uri, there, lambda name: (root / name).exists(), lambda name: title_of(root / name)
     )

@@ -1,4 +1,4 @@
-"""The states of one stage of a pipeline, from the code: imported by ``site_pictures.py``, does nothing by itself.
+"""The states of one stage of a pipeline, from the code: drawn by ``docs_pictures.py``, does nothing by itself.
 
 A protocol that uses a struct is run, and what happens to the barriers of its first stage is noted until they are as
 they were: the states, and the steps that lead from one to the next. Nothing of it is typed by hand.
@@ -17,9 +17,12 @@ from pipesim.model.machine import Flight, Observer, State, Step
 from pipesim.model.ops import operand
 from pipesim.model.program import Program
 from pipesim.prove.counterexample.play import Play
+from pipesim.report.pictures.drawing import CELL, LINE, MARGIN, TEXT_STYLE, arrowhead, box, label, px, svg_file
 from pipesim.report.text.words import count, number
 
 _ITEM = re.compile(r" \(item \d+\)")
+_STYLE = TEXT_STYLE + ".state{fill:#eaf2fc;stroke:#1f5fae}.way{fill:none;stroke:#33557f;stroke-width:1.4}"
+_PAD, _BETWEEN, _LEFT = 8, 3 * LINE, 40  # inside a box; from one to the next, with the words; room for the way back
 
 
 @dataclass(frozen=True)
@@ -128,3 +131,40 @@ def edge_words(said: list[str]) -> str:
 def _pending(arrivals: int, nbytes: int, done: int) -> str:
     said = f"{count(arrivals, 'arrival')} pending{f', {number(nbytes)} bytes' if nbytes else ''}"
     return f"complete; of the next phase {said}" if done else said
+
+
+def states_svg(struct: str, found: Diagram) -> str:
+    """The states of a stage below each other, and the way from the last back to the first."""
+    boxes = [state_lines(found, n) for n in range(len(found.states))]
+    edges = [edge_words(said) for _, _, said in found.edges]
+    wide = max(len(line) for lines in boxes for line in lines) * CELL + 4 * _PAD
+    wide = max(wide, max(map(len, edges)) * CELL + wide / 2)
+    tops = [MARGIN + sum(_height(lines) + _BETWEEN for lines in boxes[:n]) for n in range(len(boxes))]
+    x, centre = MARGIN + _LEFT, MARGIN + _LEFT + 6 * CELL
+    end = tops[-1] + _height(boxes[-1])
+    body: list[str] = []
+    for lines, top in zip(boxes, tops, strict=True):
+        body += [box("state", x, top, wide, _height(lines), 4), *_text(lines, x + _PAD, top)]
+        below = top + _height(lines)
+        if top != tops[-1]:
+            body.append(_way(f"M{px(centre)} {px(below)}V{px(below + _BETWEEN)}"))
+    for top, lines, said in zip(tops, boxes, edges, strict=True):
+        body.append(label(centre + _PAD, top + _height(lines) + _BETWEEN / 2 + 4, said))
+    back, middle = MARGIN + _LEFT / 3, tops[0] + _height(boxes[0]) / 2
+    body.append(_way(f"M{px(centre)} {px(end)}V{px(end + _BETWEEN)}H{px(back)}V{px(middle)}H{px(x)}"))
+    title = f"the states of a stage of {struct}"
+    head = arrowhead("next", "#33557f")
+    return svg_file(title, _STYLE, head, body, x + wide + MARGIN, end + _BETWEEN + MARGIN)
+
+
+def _height(lines: list[str]) -> float:
+    return len(lines) * LINE + 2 * _PAD
+
+
+def _text(lines: list[str], x: float, top: float) -> Iterator[str]:
+    for n, line in enumerate(lines):
+        yield label(x, top + _PAD + (n + 0.8) * LINE, line, "quiet" if " passes " in line else "")
+
+
+def _way(path: str) -> str:
+    return f'<path class="way" d="{path}" marker-end="url(#next)"/>'

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import re
-from xml.etree import ElementTree as ET
 
 import pytest
 
+import pipesim
+from pipesim.cli.main import COMMANDS
 from pipesim.protocols.broken import BROKEN
 from pipesim.targets import find, target_of
 from tests.support.paths import ROOT
-from tools import api_doc, site_pictures
-from tools.site_hooks import ELSEWHERE, relinked, title_of
+from tools import api_doc
+from tools.site_hooks import ELSEWHERE, appendix, generated, relinked, title_of
 from tools.stage_states import diagram, edge_words, state_lines
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -48,19 +49,31 @@ class TestFrontPage:
 
 def test_the_site_has_every_page_in_its_menu() -> None:
     menu = set(re.findall(r": ([\w/-]+\.md)$", (ROOT / "mkdocs.yml").read_text(encoding="utf-8"), re.MULTILINE))
-    pages = {path.name for path in (ROOT / "docs").glob("*.md")} | {"schemas/README.md"}
-    assert menu | {"index.md"} == pages | set(ELSEWHERE.values()), "add it to nav in mkdocs.yml"
+    pages = {str(path.relative_to(ROOT / "docs")) for path in (ROOT / "docs").rglob("*.md")}
+    made = {"api-reference.md"}
+    assert menu | {"index.md"} == pages | made | set(ELSEWHERE.values()), "add it to nav in mkdocs.yml"
 
 
-class TestMade:
-    def test_the_pictures_are_those_that_pipesim_makes_today(self) -> None:
-        made = site_pictures.pictures()
-        stored = {name: (site_pictures.FOLDER / name).read_text(encoding="utf-8") for name in made}
-        assert stored == made, "run python tools/site_pictures.py"
-        assert all(ET.fromstring(text).tag.endswith("svg") for text in made.values())
+class TestGenerated:
+    def test_the_reference_has_every_public_name(self) -> None:
+        page = api_doc.page()
+        assert [name for name in pipesim.__all__ if name != "__version__" and f"\n### {name}\n" not in page] == []
+        assert page.count("\n### ") >= len(pipesim.__all__)
 
-    def test_the_reference_is_that_of_the_docstrings(self) -> None:
-        assert api_doc.PAGE.read_text(encoding="utf-8") == api_doc.page(), "run python tools/api_doc.py"
+    def test_every_schema_is_a_file(self) -> None:
+        made = generated(ROOT)
+        assert {"api-reference.md", "schemas/check.v1.json"} <= made.keys()
+        assert "schemas/program.v1.json" not in made, "it is committed"
+
+    def test_every_command_has_its_help_below_the_page(self) -> None:
+        shown = appendix("commands.md")
+        assert all(f"\n## {command.name}\n\n```text\nusage: pipesim {command.name} " in shown for command in COMMANDS)
+
+    def test_a_protocol_has_its_docstring_and_its_diagram_below_its_page(self) -> None:
+        shown = appendix("protocols/producer_consumer.md")
+        assert "One load warp fills a ring" in shown
+        assert "shared memory 65,600 of 232,448 bytes" in shown
+        assert (appendix("protocols/nothing.md"), appendix("proof.md")) == ("", "")
 
     def test_a_signature_without_quotes_and_in_parts(self) -> None:
         def made(a: int = 1, *, b: str = "x, y", c: tuple[int, int] = (1, 2)) -> list[str]:

@@ -6,11 +6,10 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from tools.docs_pictures import FOLDER, PICTURES, drawn
-from tools.site_pictures import pictures
+from tools.docs_pictures import DIAGRAMS, FOLDER, PICTURES, drawn
 
 
-@pytest.mark.parametrize("name", PICTURES)
+@pytest.mark.parametrize("name", [*PICTURES, *DIAGRAMS])
 def test_a_picture_is_what_is_drawn_now(name: str) -> None:
     kept = (FOLDER / name).read_bytes()
     assert kept == drawn(name)
@@ -19,4 +18,4 @@ def test_a_picture_is_what_is_drawn_now(name: str) -> None:
 
 
 def test_every_svg_of_the_folder_is_in_the_list() -> None:
-    assert {path.name for path in FOLDER.glob("*.svg")} - {"accuracy.svg"} == set(PICTURES) | set(pictures())
+    assert {path.name for path in FOLDER.glob("*.svg")} - {"accuracy.svg"} == set(PICTURES) | set(DIAGRAMS)
