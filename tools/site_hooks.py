@@ -52,13 +52,10 @@ def generated(root: Path) -> dict[str, str]:
     from pipesim.export.schemas import NAMES, schema, schema_text, versioned_name
     from tools import api_doc
 
-    schemas = {f"schemas/{versioned_name(made)}.json": schema_text(made) for made in map(schema, NAMES)}
-    committed = {f"schemas/{path.name}" for path in (root / "docs" / "schemas").iterdir()}
-    pages = {
-        "api-reference.md": api_doc.page(),
-        "experiments.md": experiments_doc.page(stored_results(root / "traces")),
-    }
-    return pages | {name: text for name, text in schemas.items() if name not in committed}
+    committed = {path.name for path in (root / "docs" / "schemas").iterdir()}
+    schemas = {f"{versioned_name(made)}.json": schema_text(made) for made in map(schema, NAMES)}
+    more = {f"schemas/{name}": text for name, text in schemas.items() if name not in committed}
+    return {"api-reference.md": api_doc.page(), **more}
 
 
 def appendix(page: str) -> str:
