@@ -29,18 +29,18 @@ if TYPE_CHECKING:
     from pipesim.conform.result import TraceVerdict
     from pipesim.conform.times import TimeComparison, TimeVerdict
     from pipesim.errors import EvidenceError, ParameterError, PipesimError, ProtocolError, UsageError
-    from pipesim.lang.predicate import elect, predicated
-    from pipesim.lang.protocol import Protocol
-    from pipesim.lang.shared_mem_barrier import BarrierStorage, SharedMemBarrier, StateToken
-    from pipesim.lang.tcgen05 import (
+    from pipesim.lang.intrinsics import (
+        elect,
         elect_mma_arrive,
         mma_arrive,
         mma_arrive_multicast,
+        predicated,
         umma_arrive_leader_cta,
         umma_arrive_peer_cta,
     )
+    from pipesim.lang.protocol import Protocol
+    from pipesim.lang.shared_mem_barrier import BarrierStorage, SharedMemBarrier, StateToken, TryResult
     from pipesim.lang.tiles import Slot, TileArray
-    from pipesim.lang.try_result import TryResult
     from pipesim.lang.warp import Warp
     from pipesim.launches.capture import CapturedLaunch, CapturedLaunches, LaunchVerdicts, capture_launches
     from pipesim.launches.record.session import RecordedTrace, Recording, record
@@ -70,18 +70,18 @@ _HOMES = {
         "pipesim.conform.result": ("TraceVerdict",),
         "pipesim.conform.times": ("TimeComparison", "TimeVerdict"),
         "pipesim.errors": ("EvidenceError", "ParameterError", "PipesimError", "ProtocolError", "UsageError"),
-        "pipesim.lang.predicate": ("elect", "predicated"),
-        "pipesim.lang.protocol": ("Protocol",),
-        "pipesim.lang.shared_mem_barrier": ("BarrierStorage", "SharedMemBarrier", "StateToken"),
-        "pipesim.lang.tcgen05": (
+        "pipesim.lang.intrinsics": (
+            "elect",
             "elect_mma_arrive",
             "mma_arrive",
             "mma_arrive_multicast",
+            "predicated",
             "umma_arrive_leader_cta",
             "umma_arrive_peer_cta",
         ),
+        "pipesim.lang.protocol": ("Protocol",),
+        "pipesim.lang.shared_mem_barrier": ("BarrierStorage", "SharedMemBarrier", "StateToken", "TryResult"),
         "pipesim.lang.tiles": ("Slot", "TileArray"),
-        "pipesim.lang.try_result": ("TryResult",),
         "pipesim.lang.warp": ("Warp",),
         "pipesim.launches.capture": ("CapturedLaunch", "CapturedLaunches", "LaunchVerdicts", "capture_launches"),
         "pipesim.launches.record.session": ("RecordedTrace", "Recording", "record"),

@@ -25,7 +25,7 @@ from typing import Any, NoReturn
 
 from pipesim import errors, targets
 from pipesim.errors import PipesimError, ProtocolError
-from pipesim.lang.raised import in_words, raised_at
+from pipesim.lang.author import in_words, raised_at
 from pipesim.model.ops import Space
 from pipesim.model.program import Access, Agent, Barrier, Program, Tile
 from pipesim.model.work import Work

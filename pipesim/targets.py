@@ -24,9 +24,8 @@ from pipesim.errors import (
     TooManyOperationsError,
     UnknownProtocolError,
 )
-from pipesim.lang.author_function import first_line
+from pipesim.lang.author import NOT_OURS, first_line, hint, in_words, raised_at
 from pipesim.lang.protocol import Protocol
-from pipesim.lang.raised import NOT_OURS, hint, in_words, raised_at
 from pipesim.model.program import Program
 from pipesim.model.program_json import PROGRAM, loads
 from pipesim.model.strictness import LENIENT, Strictness

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pipesim.errors import ProtocolError
-from pipesim.lang.author_line import author_line
+from pipesim.lang.author import author_line
 from pipesim.lang.recorder import Recorder
 from pipesim.model.ops import IN_ORDER, Engine, Space
 
@@ -22,6 +22,16 @@ def require_one_lane(rec: Recorder, what: str) -> None:
         )
 
 
+def _require_all_lanes(rec: Recorder, instruction: str, cause: str, correction: str) -> None:
+    if rec.executing != WARP:
+        raise ProtocolError(
+            f"{rec.who}: {rec.executing} of {WARP} lanes execute {instruction}",
+            place=author_line(),
+            cause=cause,
+            correction=correction,
+        )
+
+
 def require_mma(rec: Recorder, engine: Engine) -> None:
     """A matrix engine; wgmma is executed by whole warps, tcgen05.mma by one lane."""
     if engine not in IN_ORDER:
@@ -34,39 +44,33 @@ def require_mma(rec: Recorder, engine: Engine) -> None:
         rec.require_whole("wgmma")
     if engine == Engine.TCGEN05:
         require_one_lane(rec, "tcgen05.mma")
-    elif rec.executing != WARP:
-        raise ProtocolError(
-            f"{rec.who}: {rec.executing} of {WARP} lanes execute wgmma",
-            place=author_line(),
-            cause="all threads of a warp group execute a wgmma together",
-            correction="put it outside `with w.elect_one():`, with only the arrive in one lane",
+    else:
+        _require_all_lanes(
+            rec,
+            "wgmma",
+            "all threads of a warp group execute a wgmma together",
+            "put it outside `with w.elect_one():`, with only the arrive in one lane",
         )
 
 
 def require_register_request(rec: Recorder) -> None:
     """``setmaxnreg.sync.aligned`` is executed by whole warps."""
     rec.require_whole("setmaxnreg")
-    if rec.executing != WARP:
-        raise ProtocolError(
-            f"{rec.who}: {rec.executing} of {WARP} lanes execute setmaxnreg",
-            place=author_line(),
-            cause="all threads of a warp group execute a setmaxnreg together",
-            correction="put it outside `with w.elect_one():`",
-        )
+    together = "all threads of a warp group execute a setmaxnreg together"
+    _require_all_lanes(rec, "setmaxnreg", together, "put it outside `with w.elect_one():`")
 
 
 def require_whole_warp(rec: Recorder, instruction: str) -> None:
     """A named barrier counts whole warps: it waits for every thread of the executing warp that has not exited, and
     ``.aligned``, which ``bar`` implies, requires that all of them execute the instruction (PTX ISA, barrier).
     """
-    if rec.executing != WARP:
-        raise ProtocolError(
-            f"{rec.who}: {rec.executing} of {WARP} lanes execute {instruction}",
-            place=author_line(),
-            cause="a named barrier counts whole warps: the lanes that execute it wait for the other lanes of their "
-            "warp, which do not arrive there",
-            correction="put it outside `with w.elect_one():` or `with w.lanes(n):`, where all lanes execute",
-        )
+    _require_all_lanes(
+        rec,
+        instruction,
+        "a named barrier counts whole warps: the lanes that execute it wait for the other lanes of their "
+        "warp, which do not arrive there",
+        "put it outside `with w.elect_one():` or `with w.lanes(n):`, where all lanes execute",
+    )
 
 
 def require_ordinary(rec: Recorder, name: str, space: Space, rank: int) -> None:

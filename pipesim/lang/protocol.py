@@ -6,15 +6,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from pipesim.errors import ProtocolError
-from pipesim.lang.author_function import first_line, require_plain, run
-from pipesim.lang.author_line import author_line
-from pipesim.lang.author_values import name_of, whole
-from pipesim.lang.flatten import assemble
-from pipesim.lang.lanes_apart import PartRecorder
-from pipesim.lang.prologue import InitBody, Prologue
-from pipesim.lang.recorder import Recorder, recording
+from pipesim.lang.author import author_line, first_line, name_of, require_plain, run, whole
+from pipesim.lang.flatten import InitBody, Prologue, assemble
+from pipesim.lang.recorder import PartRecorder, Recorder, Tables, recording
 from pipesim.lang.shared_mem_barrier import BarrierStorage
-from pipesim.lang.side_tables import Tables
 from pipesim.lang.tiles import TileArray
 from pipesim.lang.warp import Warp
 from pipesim.model.barrier import MAX_COUNT
@@ -94,29 +89,30 @@ class Protocol:
 
     def smem(self, name: str, slots: int, nbytes: int) -> TileArray:
         """``slots`` tiles of ``nbytes`` in shared memory, aligned to 128 bytes, after what was asked for before."""
-        name = self._fresh_name(name)
-        slots, nbytes = _shape(name, slots, nbytes)
-        offset = -(-self._smem // TILE_ALIGNMENT) * TILE_ALIGNMENT
-        self._smem = offset + slots * nbytes
-        tile = TileArray(name, Space.SHARED, offset, nbytes, slots)
-        self.tiles.append(tile)
+        tile = self._tiles(name, Space.SHARED, -(-self._smem // TILE_ALIGNMENT) * TILE_ALIGNMENT, slots, nbytes)
+        self._smem = tile.offset + tile.slots * tile.nbytes
         return tile
 
     def tmem(self, name: str, slots: int, nbytes: int) -> TileArray:
         """``slots`` tiles of ``nbytes`` in tensor memory, one after the other, after what was asked for before."""
-        name = self._fresh_name(name)
-        slots, nbytes = _shape(name, slots, nbytes)
-        tile = TileArray(name, Space.TENSOR, self._tmem, nbytes, slots)
-        self._tmem += slots * nbytes
-        self.tiles.append(tile)
+        tile = self._tiles(name, Space.TENSOR, self._tmem, slots, nbytes)
+        self._tmem += tile.slots * tile.nbytes
         return tile
 
     def registers(self, name: str, slots: int, nbytes: int) -> TileArray:
         """``slots`` tiles of ``nbytes`` in the registers of a CTA's threads, such as the accumulators of wgmma."""
+        tile = self._tiles(name, Space.REGISTERS, self._in_registers, slots, nbytes)
+        self._in_registers += tile.slots * tile.nbytes
+        return tile
+
+    def _tiles(self, name: str, space: Space, offset: int, slots: int, nbytes: int) -> TileArray:
         name = self._fresh_name(name)
-        slots, nbytes = _shape(name, slots, nbytes)
-        tile = TileArray(name, Space.REGISTERS, self._in_registers, nbytes, slots)
-        self._in_registers += slots * nbytes
+        slots, nbytes = whole(f"the number of slots of {name}", slots), whole(f"the bytes of a slot of {name}", nbytes)
+        if slots < 1 or nbytes < 1:
+            raise ProtocolError(
+                f"{name}: {slots} slots of {nbytes} bytes", place=author_line(), correction="both must be at least 1"
+            )
+        tile = TileArray(name, space, offset, nbytes, slots)
         self.tiles.append(tile)
         return tile
 
@@ -281,15 +277,6 @@ class Protocol:
         return Prologue(
             self.name, self.cluster, self.warps, self.storages, self._counts, self._declared, self._init, line
         )
-
-
-def _shape(name: str, slots: int, nbytes: int) -> tuple[int, int]:
-    slots, nbytes = whole(f"the number of slots of {name}", slots), whole(f"the bytes of a slot of {name}", nbytes)
-    if slots < 1 or nbytes < 1:
-        raise ProtocolError(
-            f"{name}: {slots} slots of {nbytes} bytes", place=author_line(), correction="both must be at least 1"
-        )
-    return slots, nbytes
 
 
 #: What a protocol holds, by the type that it has until somebody outside assigns another.

@@ -1,7 +1,8 @@
 """Recording: what happens between a role's call of an operation and the operation in its agent's list.
 
 A role is a plain function that runs once for each agent, from start to end, and only records operations. While it
-runs, one :class:`Recorder` is current; barriers, pipelines and the warp object write to it.
+runs, one :class:`Recorder` is current; barriers, pipelines and the warp object write to it. What operations refer to by
+number is entered in :class:`Tables` as roles first use it: accesses, source lines, named barriers, loops.
 """
 
 from __future__ import annotations
@@ -9,16 +10,89 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from dataclasses import dataclass, field
+from functools import cached_property
 from operator import index
-from types import TracebackType
+from types import CodeType, FrameType, TracebackType
 from typing import Protocol
 
 from pipesim.bounds import MAX_AGENT_OPERATIONS
 from pipesim.errors import ProtocolError, TooManyOperationsError
-from pipesim.lang.author_line import Place, author_line, line_of
-from pipesim.lang.side_tables import Amounts, Tables
-from pipesim.model.groups import BLOCKING_WAITS, ENGINE_ACCESSES, RETURNS_LATE, TAKES_REGISTERS
-from pipesim.model.ops import OPERANDS, Op, Operation
+from pipesim.lang.author import IS_INSIDE, Place, author_line, getframe, line_of
+from pipesim.model.groups import (
+    BLOCKING_WAITS,
+    ENGINE_ACCESSES,
+    READS_REGISTER,
+    RETURNS_LATE,
+    TAKES_REGISTERS,
+    WRITES_REGISTER,
+)
+from pipesim.model.ops import OPERANDS, Op, Operation, Space
+
+Amounts = tuple[tuple[str, int], ...]
+Bytes = tuple[Space, int, int, int]  #: the fields of an ``Access``; a plain tuple is made and found much sooner
+
+
+@dataclass
+class Tables:
+    """The side tables that the recordings of all agents share while a protocol is flattened."""
+
+    ctas: int = 1  #: CTAs in the cluster
+    accesses: dict[Bytes, int] = field(default_factory=dict)
+    sources: dict[str, int] = field(default_factory=dict)
+    named_barriers: dict[tuple[int, int], int] = field(default_factory=dict)
+    loops: dict[str, int] = field(default_factory=dict)
+    pipelines: dict[str, None] = field(default_factory=dict)  #: structs that roles have made, in that order
+    #: of an instruction its source line; the code is kept, because another would be given its id
+    places: dict[tuple[int, int], tuple[int, CodeType]] = field(default_factory=dict)
+    #: works, each with the name of a source: that of its line, and what tells it from others of that line
+    works: dict[tuple[int, str, Amounts], int] = field(default_factory=dict)
+
+    def access(self, space: Space, cta: int, offset: int, nbytes: int) -> int:
+        """Index of an access, entered on first sight."""
+        return self.accesses.setdefault((space, cta, offset, nbytes), len(self.accesses))
+
+    def source(self, line: str) -> int:
+        """Index of a source line, entered on first sight."""
+        return self.sources.setdefault(line, len(self.sources))
+
+    def working(self, source: int, name: str, amounts: Amounts) -> int:
+        """Index of a source line whose operations do this work, entered on first sight."""
+        known = self.works.get((source, name, amounts))
+        if known is None:
+            line = self.lines()[source]
+            known = self.works[source, name, amounts] = self.source(f"{line}\0{len(self.works)}")
+        return known
+
+    def lines(self) -> list[str]:
+        """The source lines by their index; a line that does several works is there for each of them."""
+        return [line.split("\0")[0] for line in self.sources]
+
+    def source_here(self, depth: int) -> int:
+        """Index of the author's line, at least this many calls up.
+
+        Found again by the instruction: by the id of its code, because the hash of code is computed every time.
+        """
+        frame: FrameType = getframe(depth)
+        while IS_INSIDE[frame.f_globals.get("__name__", "")] and (caller := frame.f_back) is not None:
+            frame = caller
+        code = frame.f_code
+        place = id(code), frame.f_lasti
+        try:
+            return self.places[place][0]
+        except KeyError:
+            source = self.source(line_of(code, frame.f_lasti))
+            self.places[place] = source, code
+            return source
+
+    def named_barrier(self, cta: int, number: int) -> int:
+        """Index of a named barrier of a CTA, entered on first sight."""
+        return self.named_barriers.setdefault((cta, number), len(self.named_barriers))
+
+    def loop(self, trip: str) -> int:
+        """Index of a loop's iteration parameter, entered on first sight."""
+        return self.loops.setdefault(trip, len(self.loops))
+
 
 _current: ContextVar[Recorder | None] = ContextVar("pipesim_recorder", default=None)
 current_recorder = _current.get  #: that of the role that runs now, None outside a role
@@ -236,3 +310,65 @@ def recording(into: Recorder) -> Iterator[None]:
             )
     finally:
         _current.reset(mark)
+
+
+class PartRecorder(Recorder):
+    """The operations of some lanes of a warp, ``follows``, whose role runs as if for all of them.
+
+    What only other lanes execute is not recorded, so that the role's own state is the same for every part.
+    """
+
+    def append(self, operation: Operation, source: int = -1) -> None:
+        """Append the operation if a lane of this agent executes it. ProtocolError if it uses a register that only
+        other lanes have.
+        """
+        if self.lanes & self.follows:
+            self._require_registers(operation)
+            super().append(operation, source)
+
+    def extend(self, block: list[Operation]) -> None:
+        """Append the operations if a lane of this agent executes them."""
+        if self.lanes & self.follows:
+            super().extend(block)
+
+    def narrowed(self, lanes: int) -> Narrowed:
+        """Only these of the executing lanes execute inside: the first alone, or all. ProtocolError for other sets of
+        lanes, which have no agents of their own.
+        """
+        if self.lanes & lanes not in (0, 1, self.all_lanes):
+            raise ProtocolError(
+                f"{self.who}: {(self.lanes & lanes).bit_count()} lanes execute, in a role whose lanes are apart",
+                place=author_line(),
+                cause="only the elected lane is an agent apart from the others of its warp",
+                correction="use `with w.elect_one():`, all lanes, or a role without lanes_apart=True",
+            )
+        return super().narrowed(lanes)
+
+    def require_whole(self, instruction: str) -> None:
+        """ProtocolError: the lanes of this role run independently."""
+        raise ProtocolError(
+            f"{self.who}: {instruction} in a role whose lanes are apart",
+            place=author_line(),
+            cause="the lanes of a warp execute it together, but those of this role run independently",
+            correction="move it to a role without lanes_apart=True",
+        )
+
+    def _require_registers(self, operation: Operation) -> None:
+        op = operation[0]
+        written = self._written
+        for name, value in zip(OPERANDS[Op(op)], operation[1:], strict=True):
+            reads = name == "state_register" or (name == "register" and op in READS_REGISTER)
+            if reads and value >= 0 and value not in written:
+                raise ProtocolError(
+                    f"{self.who}: a result is used by lanes that do not have it",
+                    place=author_line(),
+                    cause="it was made where only other lanes of the warp execute, and is in their registers",
+                    correction="test or arrive where the lanes that use the result execute, too",
+                )
+        if op in WRITES_REGISTER:
+            written.update(v for n, v in zip(OPERANDS[Op(op)], operation[1:], strict=True) if n == "register")
+
+    @cached_property
+    def _written(self) -> set[int]:
+        """The registers that operations of this agent have written."""
+        return set()

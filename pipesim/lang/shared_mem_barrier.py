@@ -13,11 +13,30 @@ from operator import index as whole_number
 from typing import NamedTuple
 
 from pipesim.errors import ProtocolError
-from pipesim.lang.author_line import author_line
-from pipesim.lang.author_values import whole
+from pipesim.lang.author import author_line, whole
 from pipesim.lang.recorder import Recorder, current_recorder, recorder
-from pipesim.lang.try_result import TryResult
 from pipesim.model.ops import Op, Order, Scope, semantics
+
+
+class TryResult:
+    """The result of a try_wait, unknown while recording: the register that will hold it, and what was asked.
+
+    Pass it to a ``*_if_needed`` method. A role cannot branch on it in Python: the program has not run yet.
+    """
+
+    def __init__(self, register: int, barrier: int, parity: int) -> None:
+        self.register = register
+        self.barrier = barrier
+        self.parity = parity
+        self.owner = recorder()
+
+    def __bool__(self) -> bool:
+        raise ProtocolError(
+            "a role cannot branch on the result of a try_wait while it is recorded",
+            place=author_line(),
+            correction="pass the result to wait_producer_if_needed, wait_consumer_if_needed or wait_if_needed",
+        )
+
 
 _WAIT, _ARRIVE = int(Op.WAIT), int(Op.ARRIVE)
 _NO_ORDER, _NO_SCOPE, _PLAIN = Order.DEFAULT, Scope.DEFAULT, semantics()

@@ -8,8 +8,7 @@ from functools import cached_property
 from operator import index
 
 from pipesim.errors import ProtocolError
-from pipesim.lang.author_line import author_line
-from pipesim.lang.author_values import whole
+from pipesim.lang.author import author_line, whole
 from pipesim.model.ops import Space
 
 

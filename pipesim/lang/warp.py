@@ -8,8 +8,8 @@ from operator import index
 
 from pipesim.bounds import MAX_CYCLES
 from pipesim.errors import ProtocolError
-from pipesim.lang.author_line import author_line, author_place
-from pipesim.lang.author_values import name_of, whole
+from pipesim.lang.author import author_line, author_place, name_of, whole
+from pipesim.lang.intrinsics import mma_arrive
 from pipesim.lang.legality import (
     WARP,
     note_tcgen05,
@@ -27,7 +27,6 @@ from pipesim.lang.legality import (
 )
 from pipesim.lang.recorder import Recorder, current_recorder, recorder
 from pipesim.lang.shared_mem_barrier import SharedMemBarrier, barrier_address
-from pipesim.lang.tcgen05 import mma_arrive
 from pipesim.lang.tiles import Slot, TileArray
 from pipesim.model.ops import Engine, Fence, Op, Operation, Order, Scope, operand, semantics
 from pipesim.model.program import NAMED_BARRIERS

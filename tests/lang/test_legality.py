@@ -9,10 +9,9 @@ from pathlib import Path
 import pytest
 
 from pipesim.errors import ProtocolError
-from pipesim.lang.predicate import predicated
+from pipesim.lang.intrinsics import mma_arrive, mma_arrive_multicast, predicated
 from pipesim.lang.protocol import Protocol
 from pipesim.lang.shared_mem_barrier import BarrierStorage
-from pipesim.lang.tcgen05 import mma_arrive, mma_arrive_multicast
 from pipesim.lang.tiles import TileArray
 from pipesim.lang.warp import Warp
 from pipesim.model.barrier import MAX_COUNT

@@ -7,9 +7,15 @@ from typing import Any
 import pytest
 
 from pipesim.errors import ProtocolError
-from pipesim.lang.predicate import elect, predicated
+from pipesim.lang.intrinsics import (
+    elect,
+    elect_mma_arrive,
+    mma_arrive_multicast,
+    predicated,
+    umma_arrive_leader_cta,
+    umma_arrive_peer_cta,
+)
 from pipesim.lang.protocol import Protocol
-from pipesim.lang.tcgen05 import elect_mma_arrive, mma_arrive_multicast, umma_arrive_leader_cta, umma_arrive_peer_cta
 from pipesim.model.finding import FaultKind
 from pipesim.model.machine import TORN, land, own_channel
 from pipesim.model.moves import can_land

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from pipesim import Protocol, Warp
-from pipesim.lang.predicate import elect
+from pipesim.lang.intrinsics import elect
 from pipesim.model.ops import Engine, Op, Operation
 from pipesim.pipelines import (
     AccumBarrier,

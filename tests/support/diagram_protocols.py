@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from pipesim.lang.intrinsics import mma_arrive_multicast
 from pipesim.lang.protocol import Protocol
-from pipesim.lang.tcgen05 import mma_arrive_multicast
 from pipesim.model.ops import Engine
 from pipesim.pipelines import ProducerConsumerPipeline
 

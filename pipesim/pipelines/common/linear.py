@@ -9,10 +9,9 @@ the struct around it, or for an acquire a copy of the ring or another object ove
 from __future__ import annotations
 
 from pipesim.errors import HandleError
-from pipesim.lang.author_line import Place, author_line, author_place, line_of
+from pipesim.lang.author import Place, author_line, author_place, line_of
 from pipesim.lang.recorder import LiveHandle, current_recorder, recorder
-from pipesim.lang.shared_mem_barrier import SharedMemBarrier, barrier_address
-from pipesim.lang.try_result import TryResult
+from pipesim.lang.shared_mem_barrier import SharedMemBarrier, TryResult, barrier_address
 
 
 class Linear:

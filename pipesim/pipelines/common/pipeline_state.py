@@ -8,7 +8,7 @@ Python hands over the object itself, so a method that steps a state which it onl
 from __future__ import annotations
 
 from pipesim.errors import ProtocolError
-from pipesim.lang.author_line import author_line
+from pipesim.lang.author import author_line
 from pipesim.pipelines.common.register_value import RegisterValue
 
 

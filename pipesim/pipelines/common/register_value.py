@@ -12,7 +12,7 @@ from functools import wraps
 from typing import Any, Self, TypeVar
 
 from pipesim.errors import ProtocolError
-from pipesim.lang.author_line import author_line
+from pipesim.lang.author import author_line
 from pipesim.lang.recorder import Recorder, current_recorder, recorder
 from pipesim.lang.shared_mem_barrier import BarrierStorage, Label, SharedMemBarrier
 

@@ -11,10 +11,9 @@ Against Modular's names: ``producer_acquire`` is ``wait_consumer``, ``consumer_w
 from __future__ import annotations
 
 from pipesim.errors import ProtocolError
-from pipesim.lang.author_line import author_line
+from pipesim.lang.author import author_line
 from pipesim.lang.recorder import recorder
-from pipesim.lang.shared_mem_barrier import SharedMemBarrier
-from pipesim.lang.try_result import TryResult
+from pipesim.lang.shared_mem_barrier import SharedMemBarrier, TryResult
 from pipesim.pipelines.common.pipeline_state import PipelineState
 from pipesim.pipelines.common.register_value import MBarType, RegisterValue, ring_at, ring_mbars
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from pipesim.errors import ProtocolError
-from pipesim.lang.author_line import author_line
+from pipesim.lang.author import author_line
 from pipesim.lang.recorder import recorder
 from pipesim.lang.shared_mem_barrier import Label, SharedMemBarrier
 from pipesim.pipelines.common.pipeline_state import PipelineState

@@ -8,8 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from pipesim.errors import ProtocolError
-from pipesim.lang.author_line import author_line
-from pipesim.lang.predicate import predicated
+from pipesim.lang.author import author_line
+from pipesim.lang.intrinsics import predicated
 from pipesim.lang.recorder import recorder
 from pipesim.lang.warp import Warp
 from pipesim.model.ops import Engine

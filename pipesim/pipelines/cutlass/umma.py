@@ -7,10 +7,9 @@ together, else (1, 1). The commits elect their lane themselves, so whole warps c
 from __future__ import annotations
 
 from pipesim.errors import ProtocolError
-from pipesim.lang.author_line import author_line
-from pipesim.lang.predicate import elect, predicated
+from pipesim.lang.author import author_line
+from pipesim.lang.intrinsics import elect, elect_mma_arrive, mma_arrive_multicast, predicated, umma_arrive_leader_cta
 from pipesim.lang.shared_mem_barrier import SharedMemBarrier
-from pipesim.lang.tcgen05 import elect_mma_arrive, mma_arrive_multicast, umma_arrive_leader_cta
 from pipesim.pipelines.common.pipeline_state import PipelineState
 from pipesim.pipelines.common.register_value import MBarType, pipeline_struct
 from pipesim.pipelines.cutlass.base import ClusterShape, CutlassPipeline, block_id_in_cluster, init_stages

@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from typing import NamedTuple, Self
 
 from pipesim.errors import ProtocolError
-from pipesim.lang.author_line import author_line
-from pipesim.lang.predicate import predicated
+from pipesim.lang.author import author_line
+from pipesim.lang.intrinsics import predicated
 from pipesim.lang.protocol import Protocol
 from pipesim.lang.recorder import recorder
 from pipesim.lang.shared_mem_barrier import SharedMemBarrier

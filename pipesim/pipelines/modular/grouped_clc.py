@@ -17,7 +17,7 @@ from __future__ import annotations
 from typing import Self
 
 from pipesim.errors import ProtocolError
-from pipesim.lang.author_line import author_line
+from pipesim.lang.author import author_line
 from pipesim.lang.recorder import recorder
 from pipesim.lang.warp import Warp
 from pipesim.model.ops import Fence

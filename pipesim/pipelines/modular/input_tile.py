@@ -11,10 +11,9 @@ from types import TracebackType
 from typing import Any, ClassVar, Generic, Self, TypeVar
 
 from pipesim.errors import ProtocolError
-from pipesim.lang.author_line import author_line
+from pipesim.lang.author import author_line
 from pipesim.lang.protocol import Protocol
-from pipesim.lang.shared_mem_barrier import BarrierStorage, SharedMemBarrier
-from pipesim.lang.try_result import TryResult
+from pipesim.lang.shared_mem_barrier import BarrierStorage, SharedMemBarrier, TryResult
 from pipesim.pipelines.common.linear import Linear, RingSide
 from pipesim.pipelines.common.register_value import MBarType, init_barriers, pipeline_struct, require_barriers
 from pipesim.pipelines.modular.payload import TilePayload

@@ -11,12 +11,11 @@ from dataclasses import dataclass
 from types import TracebackType
 
 from pipesim.errors import HandleError, ProtocolError
-from pipesim.lang.author_line import author_line
-from pipesim.lang.predicate import elect, predicated
+from pipesim.lang.author import author_line
+from pipesim.lang.intrinsics import elect, mma_arrive, mma_arrive_multicast, predicated, umma_arrive_leader_cta
 from pipesim.lang.protocol import Protocol
 from pipesim.lang.recorder import recorder
 from pipesim.lang.shared_mem_barrier import BarrierStorage
-from pipesim.lang.tcgen05 import mma_arrive, mma_arrive_multicast, umma_arrive_leader_cta
 from pipesim.lang.tiles import Slot, TileArray
 from pipesim.model.ops import Space
 from pipesim.pipelines.common.linear import Linear, RingSide

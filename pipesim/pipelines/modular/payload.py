@@ -10,7 +10,7 @@ from dataclasses import dataclass, fields
 from functools import cached_property
 
 from pipesim.errors import ProtocolError
-from pipesim.lang.author_line import author_line
+from pipesim.lang.author import author_line
 from pipesim.lang.tiles import Slot, TileArray
 
 

@@ -12,9 +12,8 @@ from types import TracebackType
 from typing import Generic, Self, TypeVar
 
 from pipesim.errors import ProtocolError
-from pipesim.lang.author_line import author_line
-from pipesim.lang.shared_mem_barrier import SharedMemBarrier
-from pipesim.lang.try_result import TryResult
+from pipesim.lang.author import author_line
+from pipesim.lang.shared_mem_barrier import SharedMemBarrier, TryResult
 from pipesim.pipelines.common.linear import Linear, RingSide
 from pipesim.pipelines.common.register_value import MBarType, RegisterValue, pipeline_struct, ring_at
 

@@ -13,9 +13,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from pipesim.lang.intrinsics import umma_arrive_leader_cta
 from pipesim.lang.protocol import Protocol
 from pipesim.lang.shared_mem_barrier import BarrierStorage, SharedMemBarrier
-from pipesim.lang.tcgen05 import umma_arrive_leader_cta
 from pipesim.lang.tiles import Slot
 from pipesim.lang.warp import Warp
 from pipesim.pipelines.common.register_value import mbars_at

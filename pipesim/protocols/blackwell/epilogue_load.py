@@ -94,7 +94,10 @@ class EpilogueLoad:
                 pipe.producer_step()
 
     def add(self, w: Warp, pipe: EpiLoadPipeline, item: int) -> None:
-        """An epilogue warp adds its rows of the next slice; every thread arrives as it leaves."""
+        """An epilogue warp adds its rows of the next slice; every thread arrives when it has read them."""
         if self.residual:
-            with pipe.consume() as held:
-                w.read(rows(self.source[held.index()], w.index), item)
+            pipe.wait_producer()
+            stage = pipe.consumer_stage()
+            w.read(rows(self.source[stage], w.index), item)
+            pipe.pipeline.consumer_mbar(stage).arrive()
+            pipe.consumer_step()

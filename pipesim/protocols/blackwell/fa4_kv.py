@@ -33,33 +33,50 @@ class KVTiles:
 
 
 class KVProducer:
-    """The load warp's side."""
+    """The load warp's side: of split rings two pipelines, of the fused ring one that both share."""
 
     def __init__(self, mbars: FA4MiscMBars, tiles: KVTiles) -> None:
-        self._tiles = tiles
         config = tiles.config
+        self._tiles = tiles
+        self._split: tuple[TMAProducerPipeline, TMAProducerPipeline] | None = None
         if config.use_fused_kv:
-            self._k = self._v = StagedPipeline(mbars.get_k_mbars(), config.num_kv_stages)
-            self._k.state = make_producer_start_state(config.num_kv_stages)
+            self._fused = StagedPipeline(mbars.get_k_mbars(), config.num_kv_stages)
+            self._fused.state = make_producer_start_state(config.num_kv_stages)
         else:
             k, v = mbars.get_k_mbars(), mbars.get_v_mbars()
-            self._k = TMAProducerPipeline(k, tiles.k, dtype=config.dtype, config=config).pipeline
-            self._v = TMAProducerPipeline(v, tiles.v, dtype=config.dtype, config=config, is_k=False).pipeline
+            self._split = (
+                TMAProducerPipeline(k, tiles.k, dtype=config.dtype, config=config),
+                TMAProducerPipeline(v, tiles.v, dtype=config.dtype, config=config, is_k=False),
+            )
 
     def k(self, *, acquire: bool) -> Iterator[TMADestination]:
         """The slices of the next K tile, each free; then step. ``acquire``: False for the first tile of all."""
-        for qk_stage in range(self._k.num_qk_stages):
+        if self._split is None:
+            yield from self._next(self._tiles.k, acquire=acquire)
+            return
+        k = self._split[0]
+        for qk_stage in range(k.num_qk_stages_effective):
             if acquire:
-                self._k.producer_acquire(qk_stage)
-            mbar = self._k.producer_mbar(qk_stage)
-            yield TMADestination(mbar, self._tiles.slice_of_k(self._k.state.index(), qk_stage))
-        self._k.state.step()
+                k.acquire_k(qk_stage=qk_stage)
+            yield TMADestination(k.pipeline.producer_mbar(qk_stage), k.get_k_smem(qk_stage=qk_stage))
+        k.commit_step()
 
     def v(self) -> Iterator[TMADestination]:
         """The next V tile, free; then step."""
-        self._v.producer_acquire()
-        yield TMADestination(self._v.producer_mbar(), self._tiles.v[self._v.state.index()])
-        self._v.state.step()
+        if self._split is None:
+            yield from self._next(self._tiles.v, acquire=True)
+            return
+        v = self._split[1]
+        v.acquire_v()
+        yield TMADestination(v.pipeline.producer_mbar(), v.get_v_smem())
+        v.commit_step()
+
+    def _next(self, tiles: TileArray, *, acquire: bool) -> Iterator[TMADestination]:
+        """The next tile of the fused ring; then step."""
+        if acquire:
+            self._fused.producer_acquire()
+        yield TMADestination(self._fused.producer_mbar(), tiles[self._fused.state.index()])
+        self._fused.state.step()
 
 
 class KVConsumer:

@@ -6,9 +6,8 @@ serve both groups; with one Q tile it is two blocks, an even one for group 0 and
 
 from __future__ import annotations
 
-from pipesim.lang.predicate import elect
+from pipesim.lang.intrinsics import elect, elect_mma_arrive, mma_arrive_multicast
 from pipesim.lang.shared_mem_barrier import SharedMemBarrier
-from pipesim.lang.tcgen05 import elect_mma_arrive, mma_arrive_multicast
 from pipesim.lang.tiles import Slot
 from pipesim.lang.warp import Warp
 from pipesim.model.ops import Engine

@@ -11,9 +11,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from pipesim.lang.intrinsics import mma_arrive, mma_arrive_multicast
 from pipesim.lang.protocol import Protocol
 from pipesim.lang.shared_mem_barrier import BarrierStorage, SharedMemBarrier
-from pipesim.lang.tcgen05 import mma_arrive, mma_arrive_multicast
 from pipesim.lang.tiles import Slot, TileArray
 from pipesim.lang.warp import Warp
 from pipesim.model.ops import Engine

@@ -10,12 +10,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from pipesim.lang.protocol import Protocol
+from pipesim.lang.shared_mem_barrier import TryResult
 from pipesim.lang.tiles import TileArray
 from pipesim.lang.warp import Warp
 from pipesim.model.ops import Engine
 from pipesim.pipelines.modular.input_tile import InputTilePipeline
 from pipesim.pipelines.modular.kernel_context import KernelContext, compute_input_consumer_count
-from pipesim.pipelines.modular.output_tile import OutputTilePipeline
+from pipesim.pipelines.modular.output_tile import OutputKPipeline, OutputTilePipeline
 from pipesim.pipelines.modular.payload import BlockwiseFP8TilePayload, TilePayload
 from pipesim.protocols.blackwell.gemm_sm100 import GemmSm100
 from pipesim.protocols.blackwell.sm100 import (
@@ -24,7 +25,6 @@ from pipesim.protocols.blackwell.sm100 import (
     ROWS,
     SLICE_COLUMNS,
     Sm100,
-    acquired,
     mma_cycles,
     require_cluster,
     require_gemm,
@@ -109,18 +109,28 @@ class _Blockwise(GemmSm100):
 
     def mma(self, w: Warp) -> None:
         self.sm100.allocate(w)
-        ctx, consumer, output = self.sm100.context(), self.input().consumer(), self.output().per_k()
-        for work in self.sm100.work(w):
-            if not ctx.elect_one_cta:
-                continue
-            for k, tiles in acquired(w, consumer, self.groups, lookahead=self.lookahead):
-                item = work.index * self.groups + k
-                with output.produce() as accumulator, w.elect_one():
-                    operands = self.operands(ctx, tiles.stage(), item)
-                    results = [(accumulator.tmem.tile().mapa(cta), item) for cta in ctx.group_ranks]
-                    w.mma(Engine.TCGEN05, reads=operands, writes=results, cycles=self.step_cycles)
-                    self.commit(ctx, tiles.mbar())
+        ctx, tiles, output = self.sm100.context(), self.input(), self.output().per_k()
+        with tiles.consumer():
+            for work in self.sm100.work(w):
+                if ctx.elect_one_cta:
+                    self._multiply_all(w, ctx, tiles, output, work.index)
         self.sm100.deallocate()
+
+    def _multiply_all(
+        self, w: Warp, ctx: KernelContext, tiles: InputTilePipeline[TilePayload], output: OutputKPipeline, tile: int
+    ) -> None:
+        """The K iterations of a tile, each with an accumulator of its own."""
+        ready: TryResult | bool = tiles.try_acquire_consumer() if self.lookahead and self.groups else False
+        for k in w.loop(self.groups, "k_iters"):
+            tiles.wait_producer_if_needed(ready)
+            stage, item = tiles.consumer_stage(), tile * self.groups + k
+            with output.produce() as accumulator, w.elect_one():
+                operands = self.operands(ctx, stage, item)
+                results = [(accumulator.tmem.tile().mapa(cta), item) for cta in ctx.group_ranks]
+                w.mma(Engine.TCGEN05, reads=operands, writes=results, cycles=self.step_cycles)
+                self.commit(ctx, tiles.consumer_mbar(stage))
+            tiles.pipeline.consumer_step()
+            ready = tiles.try_acquire_consumer() if self.lookahead and k + 1 < self.groups else False
 
     def epilogue(self, w: Warp) -> None:
         self.sm100.find_tmem(w)

@@ -14,9 +14,8 @@ from typing import TypeVar
 
 from pipesim.errors import ParameterError
 from pipesim.lang.protocol import Protocol
-from pipesim.lang.shared_mem_barrier import BarrierStorage
+from pipesim.lang.shared_mem_barrier import BarrierStorage, TryResult
 from pipesim.lang.tiles import Slot, TileArray
-from pipesim.lang.try_result import TryResult
 from pipesim.lang.warp import Warp
 from pipesim.model.ops import Engine, Fence
 from pipesim.pipelines.modular.clc import ClcPipelineStorage, TileScheduler, WorkInfo, compute_clc_barrier_counts
@@ -45,6 +44,9 @@ _Tiles_co = TypeVar("_Tiles_co", bound=AbstractContextManager[object], covariant
 
 class _View(typing.Protocol[_Tiles_co]):
     """What the views of both sides of an input pipeline have in common."""
+
+    def acquire(self) -> _Tiles_co:
+        """The stage, after a wait."""
 
     def try_acquire(self) -> TryResult:
         """One try whether the current stage is ready."""
@@ -249,7 +251,7 @@ def acquired(w: Warp, view: _View[_Tiles_co], groups: int, *, lookahead: bool) -
     """
     ready: TryResult | bool = view.try_acquire() if lookahead and groups else False
     for k in w.loop(groups, "k_iters"):
-        tiles = view.acquire_if_needed(ready)
+        tiles = view.acquire_if_needed(ready) if lookahead else view.acquire()
         with tiles:
             yield k, tiles
         ready = view.try_acquire() if lookahead and k + 1 < groups else False

@@ -5,7 +5,7 @@ iterations.
 from __future__ import annotations
 
 from pipesim.lang.protocol import Protocol
-from pipesim.lang.try_result import TryResult
+from pipesim.lang.shared_mem_barrier import TryResult
 from pipesim.lang.warp import Warp
 from pipesim.protocols.broken.ring import TILE, ring
 from pipesim.protocols.limits import require

@@ -141,8 +141,8 @@ class _Attention:
         w.setmaxnreg(_REGISTERS[self.num_consumer])
         group = w.index // GROUP
         pipe = ProducerConsumerPipeline(self.storage, self.stages)
-        for s in range(self.stages):
-            pipe.consumer_mbar(s).arrive()
+        for empty in pipe.empty:
+            empty.arrive()
         if group == 1 and self.blocks:
             self.turns.pass_on(w, group)  # group 0 goes first
         rows = share(self.q[0], w.index, GROUP * self.num_consumer)

@@ -84,12 +84,13 @@ class _Multicast:
         everyone = (1 << self.cluster) - 1 if self.cluster > 1 else 0
         with w.elect_one():
             for item in w.loop(self.tiles, "tiles"):
-                with pipe.produce() as stage:
-                    stage.mbar().expect_bytes(self.own.nbytes + self.shared.nbytes)
-                    w.tma_load(self.own[stage.index()], stage.mbar(), item)
-                    w.compute("cluster_multicast/load_own", fresh_copies=1, streamed_copies=1)
-                    w.tma_load(self._part(stage.index(), w.cta), stage.mbar(), item, cta_mask=everyone)
-                    w.compute("cluster_multicast/load_part", fresh_copies=1, streamed_copies=1)
+                stage = pipe.acquire_producer()
+                stage.mbar().expect_bytes(self.own.nbytes + self.shared.nbytes)
+                w.tma_load(self.own[stage.index()], stage.mbar(), item)
+                w.compute("cluster_multicast/load_own", fresh_copies=1, streamed_copies=1)
+                w.tma_load(self._part(stage.index(), w.cta), stage.mbar(), item, cta_mask=everyone)
+                w.compute("cluster_multicast/load_part", fresh_copies=1, streamed_copies=1)
+                stage.release()
             for _ in range(pipe.num_stages):  # the drain: until every CTA has given back what was multicast to it
                 pipe.wait_consumer()
                 w.compute("cluster_multicast/drain")

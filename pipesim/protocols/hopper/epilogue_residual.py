@@ -190,11 +190,13 @@ class _Residual:
             if self.every_tile or t == 0:
                 order.wait_and_step()
             for n in range(self.slices if self.residual else 0):
-                with pipe.produce() as stage, w.elect_one():
+                stage = pipe.acquire_producer()
+                with w.elect_one():
                     stage.mbar().expect_bytes(self.source.nbytes)
                     w.compute("epilogue_residual/expect_source")
                     w.tma_load(self.source[stage.index()], stage.mbar(), t * self.slices + n)
                     w.compute("epilogue_residual/load_source", fresh_copies=1, streamed_copies=1)
+                stage.release()
             self.clc.fetch(w, tiles, t + 1)
             if t + 1 < self.clc.tiles:
                 w.work(self.delay_cycles)
@@ -217,10 +219,11 @@ class _Residual:
                         accumulator.arrive()
                         w.compute("epilogue_residual/give_back_sum")
                     if self.residual:
-                        with source.consume() as held:
-                            w.compute("epilogue_residual/take_source")
-                            w.read(_rows(self.source[held.index()], w.index), t * self.slices + n)
-                            w.compute("epilogue_residual/add_rows", **rows)
+                        held = source.acquire_consumer()
+                        w.compute("epilogue_residual/take_source")
+                        w.read(_rows(self.source[held.index()], w.index), t * self.slices + n)
+                        w.compute("epilogue_residual/add_rows", **rows)
+                        held.release()
                         w.compute("epilogue_residual/give_back_source")
                     self._store(w, t * self.slices + n)
             self.clc.fetch(w, tiles, t + 1)

@@ -12,12 +12,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from pipesim.lang.protocol import Protocol
-from pipesim.lang.shared_mem_barrier import BarrierStorage
-from pipesim.lang.tiles import Slot, TileArray
-from pipesim.lang.try_result import TryResult
+from pipesim.lang.shared_mem_barrier import BarrierStorage, SharedMemBarrier, TryResult
+from pipesim.lang.tiles import TileArray
 from pipesim.lang.warp import Warp
 from pipesim.model.ops import Engine, Fence
-from pipesim.pipelines import ConsumerTiles, InputTilePipeline, ProducerTiles, StandardTilePayload
+from pipesim.pipelines import InputTilePipeline, StandardTilePayload
 from pipesim.protocols.limits import require, require_k_group
 from pipesim.protocols.warp_group import BF16, F32, GROUP, GROUP_THREADS, MMA_K, ROWS, mma_cycles, share, store
 
@@ -132,95 +131,114 @@ class _Gemm:
         if self.tma and w.index:
             return
         w.compute("gemm_sm90/begin_loads")
-        with w.elect_one() if self.tma else w.lanes(32), self._input().producer() as producer:
+        tiles = self._input()
+        with w.elect_one() if self.tma else w.lanes(32), tiles.producer() as producer:
             for tile in w.loop(self.tiles, "tiles"):
-                ready: TryResult | bool = producer.try_acquire() if self.lookahead and self.groups else False
-                for k in w.loop(self.groups, "k_iters"):
-                    with producer.acquire_if_needed(ready) as stage:
-                        self._load(w, stage, tile * self.groups + k)
-                    if self.lookahead and k + 1 < self.groups:
-                        ready = producer.try_acquire()
+                if self.lookahead:
+                    self._load_ahead(w, tiles, tile)
+                else:
+                    for k in w.loop(self.groups, "k_iters"):
+                        stage = producer.acquire_stage()
+                        self._load(w, stage.payload(), stage.stage(), stage.barrier(), tile * self.groups + k)
+                        stage.release()
             if self.drain:
-                producer.drain()
+                tiles.drain_producer()
                 w.compute("gemm_sm90/drain", alu=64 * self.stages)  # the code of a wait for each stage, once
 
-    def _load(self, w: Warp, stage: ProducerTiles[StandardTilePayload], group: int) -> None:
+    def _load_ahead(self, w: Warp, tiles: InputTilePipeline[StandardTilePayload], tile: int) -> None:
+        """The K loop of a tile that tries each stage as soon as the one before is loaded."""
+        ready: TryResult | bool = tiles.try_acquire_producer() if self.groups else False
+        for k in w.loop(self.groups, "k_iters"):
+            tiles.wait_consumer_if_needed(ready)
+            stage = tiles.producer_stage()
+            self._load(w, tiles.payload, stage, tiles.producer_mbar(stage), tile * self.groups + k)
+            tiles.pipeline.producer_step()
+            if k + 1 < self.groups:
+                ready = tiles.try_acquire_producer()
+
+    def _load(self, w: Warp, payload: StandardTilePayload, stage: int, full: SharedMemBarrier, group: int) -> None:
         if self.tma:
-            stage.expect_bytes(stage.payload().stage_bytes(self.k_group_size))
-        for slot, item in self._slots(stage.stage(), group):
-            last = slot % self.k_group_size == self.k_group_size - 1  # then the loop goes round
-            for work, tile in (("load_a", self.a[slot]), ("load_b" if last else "load_a", self.b[slot])):
+            full.expect_bytes(payload.stage_bytes(self.k_group_size))
+        for k in range(self.k_group_size):
+            last = k == self.k_group_size - 1  # then the loop goes round
+            a, b = payload.get_tile(stage, k, self.k_group_size)
+            for work, tile in (("load_a", a), ("load_b" if last else "load_a", b)):
                 if self.tma:
-                    w.tma_load(tile, stage.barrier(), item)
+                    w.tma_load(tile, full, group * self.k_group_size + k)
                     w.compute(f"gemm_sm90/{work}", fresh_copies=1, shared_copies=1)
                 else:
-                    w.async_write(Engine.CP_ASYNC, share(tile, w.index, GROUP), item)
+                    w.async_write(Engine.CP_ASYNC, share(tile, w.index, GROUP), group * self.k_group_size + k)
         if not self.tma:
-            stage.barrier().cp_async_arrive()
-            stage.barrier().arrive()
-
-    def _slots(self, stage: int, group: int) -> list[tuple[int, int]]:
-        """The tile slots of a stage, and the items that they hold."""
-        size = self.k_group_size
-        return [(stage * size + j, group * size + j) for j in range(size)]
+            full.cp_async_arrive()
+            full.arrive()
 
     def consumer(self, w: Warp) -> None:
         w.setmaxnreg(232 if self.num_consumer == 2 else 240)
-        group, warp = divmod(w.index, GROUP)
         tiles = self._input()
-        if warp == 0:
+        if w.index % GROUP == 0:
             with w.elect_one():
                 for s in range(self.stages):
                     tiles.consumer_mbar(s).arrive()
                     w.compute("gemm_sm90/prime")
-        consumer = tiles.consumer()
-        for tile in w.loop(self.tiles, "tiles"):
-            ready: TryResult | bool = consumer.try_acquire() if self.lookahead and self.groups else False
-            for k in w.loop(self.groups, "k_iters"):
-                with consumer.acquire_if_needed(ready) as stage:
-                    w.compute("gemm_sm90/take", unrecorded_alu=self.mark)
-                    self._multiply(w, stage, tile * self.groups + k)
-                    empty = stage.mbar()
-                if self.lookahead and k + 1 < self.groups:
-                    ready = consumer.try_acquire()
-                w.wait_group(Engine.WGMMA)
-                if warp == 0:  # the wgmma is finished in all four warps: one lane gives the stage back for them
-                    with w.elect_one():
-                        empty.arrive()
-                        # a wait is gone round next; two groups meet on the tensor cores, not regularly as they do here,
-                        # and the more the shorter their products are
-                        meets = (self.num_consumer - 1) * min(256 // self.block_n, 4) ** 2
-                        w.compute(
-                            "gemm_sm90/give_back",
-                            alu=30 * self.lookahead + meets,
-                            unrecorded_alu=self.mark * self.lookahead // 2,  # beside the products
-                        )
-            if self.groups:
-                w.read(share(self.accumulator[group], warp, GROUP), (tile + 1) * self.groups * self.k_group_size - 1)
-            rows: Slot = share(self.c[group], warp, GROUP)
-            with_rows = {"alu": 40 * self.block_n // 64, "spin": self.epilogue}
-            store(
-                w,
-                rows,
-                self.c[group],
-                group=group,
-                item=tile,
-                cycles=self.epilogue,
-                work="gemm_sm90",
-                copies=-(-self.block_n // 64),
-                **with_rows,
-            )
-            w.bar_sync(1 + group, GROUP_THREADS)  # the rows may be written again
+        with tiles.consumer():
+            for tile in w.loop(self.tiles, "tiles"):
+                self._sum(w, tiles, tile)
+                self._store(w, tile)
 
-    def _multiply(self, w: Warp, stage: ConsumerTiles[StandardTilePayload], group: int) -> None:
+    def _sum(self, w: Warp, tiles: InputTilePipeline[StandardTilePayload], tile: int) -> None:
+        """The K loop of a tile. With ``lookahead`` the next stage is tried while this one's product runs."""
+        pipe = tiles.pipeline
+        ready: TryResult | bool = pipe.try_wait_producer() if self.lookahead and self.groups else False
+        for k in w.loop(self.groups, "k_iters"):
+            pipe.wait_producer_if_needed(ready)
+            w.compute("gemm_sm90/take", unrecorded_alu=self.mark)
+            stage = pipe.consumer_stage()
+            self._multiply(w, tiles.payload, stage, tile * self.groups + k)
+            pipe.consumer_step()
+            if self.lookahead and k + 1 < self.groups:
+                ready = pipe.try_wait_producer()
+            w.wait_group(Engine.WGMMA)
+            if w.index % GROUP == 0:  # the wgmma is finished in all four warps: one lane gives the stage back for them
+                with w.elect_one():
+                    tiles.consumer_mbar(stage).arrive()
+                    # a wait is gone round next; two groups meet on the tensor cores, not regularly as they do here,
+                    # and the more the shorter their products are
+                    meets = (self.num_consumer - 1) * min(256 // self.block_n, 4) ** 2
+                    w.compute(
+                        "gemm_sm90/give_back",
+                        alu=30 * self.lookahead + meets,
+                        unrecorded_alu=self.mark * self.lookahead // 2,  # beside the products
+                    )
+
+    def _store(self, w: Warp, tile: int) -> None:
+        """The sums of a tile go to shared memory, and from there to global memory."""
+        group, warp = divmod(w.index, GROUP)
+        if self.groups:
+            w.read(share(self.accumulator[group], warp, GROUP), (tile + 1) * self.groups * self.k_group_size - 1)
+        store(
+            w,
+            share(self.c[group], warp, GROUP),
+            self.c[group],
+            group=group,
+            item=tile,
+            cycles=self.epilogue,
+            work="gemm_sm90",
+            copies=-(-self.block_n // 64),
+            alu=40 * self.block_n // 64,
+            spin=self.epilogue,
+        )
+        w.bar_sync(1 + group, GROUP_THREADS)  # the rows may be written again
+
+    def _multiply(self, w: Warp, payload: StandardTilePayload, stage: int, group: int) -> None:
         if not self.tma:
             w.fence(Fence.PROXY_ASYNC)  # cp.async writes through the generic proxy, wgmma reads through the other
         sums = share(self.accumulator[w.index // GROUP], w.index % GROUP, GROUP)
-        for slot, item in self._slots(stage.stage(), group):
-            rows = share(self.a[slot], w.index, GROUP * self.num_consumer)
+        for k in range(self.k_group_size):
+            a, b = payload.get_tile(stage, k, self.k_group_size)
+            rows, item = share(a, w.index, GROUP * self.num_consumer), group * self.k_group_size + k
             w.mma(
                 Engine.WGMMA,
-                reads=[(rows, item), (self.b[slot], item)],
+                reads=[(rows, item), (b, item)],
                 writes=[(sums, item)],
                 cycles=self.step_cycles,
             )

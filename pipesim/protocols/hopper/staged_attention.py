@@ -188,7 +188,8 @@ def _load(w: Warp, pipe: TMAProducerPipeline, item: int) -> None:
     """A tile, slice by slice as they become free."""
     for s in range(pipe.num_qk_stages_effective):
         pipe.acquire(qk_stage=s)
-        to = pipe.get_tile(1, qk_stage=s)
+        to = pipe.get_tile(qk_stage=s)
+        to.mbar.expect_bytes(pipe.tile_bytes)
         w.tma_load(to.smem, to.mbar, item)
         load(w)
     pipe.commit_step()

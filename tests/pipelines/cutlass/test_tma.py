@@ -9,7 +9,7 @@ import pytest
 
 from pipesim.errors import ProtocolError
 from pipesim.explain.phases import run_canonically
-from pipesim.lang.predicate import elect
+from pipesim.lang.intrinsics import elect
 from pipesim.lang.protocol import Protocol
 from pipesim.lang.warp import Warp
 from pipesim.model.ending import Ending

@@ -8,8 +8,8 @@ import pytest
 
 from pipesim.errors import ProtocolError
 from pipesim.explain.phases import run_canonically
+from pipesim.lang.intrinsics import mma_arrive
 from pipesim.lang.protocol import Protocol
-from pipesim.lang.tcgen05 import mma_arrive
 from pipesim.lang.warp import Warp
 from pipesim.model.ending import Ending
 from pipesim.model.finding import FaultKind

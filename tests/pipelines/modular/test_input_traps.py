@@ -10,8 +10,7 @@ import pytest
 
 from pipesim.explain.phases import run_canonically
 from pipesim.lang.protocol import Protocol
-from pipesim.lang.shared_mem_barrier import SharedMemBarrier
-from pipesim.lang.try_result import TryResult
+from pipesim.lang.shared_mem_barrier import SharedMemBarrier, TryResult
 from pipesim.lang.warp import Warp
 from pipesim.model.ending import Ending
 from pipesim.model.finding import FaultKind

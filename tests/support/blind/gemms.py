@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pipesim.lang.predicate import elect
+from pipesim.lang.intrinsics import elect
 from pipesim.lang.protocol import Protocol
 from pipesim.lang.warp import Warp
 from pipesim.model.ops import Engine, Fence

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from pipesim.errors import ParameterError, ProtocolError
-from pipesim.lang.author_line import author_line
+from pipesim.lang.author import author_line
 from pipesim.lang.shared_mem_barrier import SharedMemBarrier
 from pipesim.pipelines.common.register_value import MBarType, mbars_at, name_mbars, require_within
 from pipesim.pipelines.modular.attention.fa4 import WARP_GROUP, FA4Config

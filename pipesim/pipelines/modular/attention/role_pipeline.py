@@ -6,7 +6,7 @@ The hand-overs of flash attention between MMA, softmax and correction: each side
 from __future__ import annotations
 
 from pipesim.errors import ProtocolError
-from pipesim.lang.author_line import author_line
+from pipesim.lang.author import author_line
 from pipesim.lang.shared_mem_barrier import SharedMemBarrier
 from pipesim.pipelines.common.pipeline_state import PipelineState
 from pipesim.pipelines.common.register_value import (

@@ -10,8 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from pipesim.errors import ProtocolError
-from pipesim.lang.author_line import author_line
-from pipesim.lang.predicate import predicated
+from pipesim.lang.author import author_line
+from pipesim.lang.intrinsics import predicated
 from pipesim.lang.shared_mem_barrier import SharedMemBarrier
 from pipesim.lang.tiles import Slot, TileArray
 from pipesim.pipelines.common.register_value import MBarType, RegisterValue, pipeline_struct, require_within

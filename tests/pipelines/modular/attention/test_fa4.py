@@ -8,9 +8,8 @@ from typing import Any
 import pytest
 
 from pipesim.errors import ParameterError, ProtocolError
-from pipesim.lang.predicate import elect
+from pipesim.lang.intrinsics import elect, elect_mma_arrive
 from pipesim.lang.protocol import Protocol
-from pipesim.lang.tcgen05 import elect_mma_arrive
 from pipesim.lang.warp import Warp
 from pipesim.model.ending import Ending
 from pipesim.model.ops import Engine, Op, Operation

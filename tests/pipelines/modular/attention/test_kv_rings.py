@@ -7,9 +7,8 @@ from typing import Any
 import pytest
 
 from pipesim.explain.phases import run_canonically
-from pipesim.lang.predicate import elect
+from pipesim.lang.intrinsics import elect, elect_mma_arrive, mma_arrive_multicast
 from pipesim.lang.protocol import Protocol
-from pipesim.lang.tcgen05 import elect_mma_arrive, mma_arrive_multicast
 from pipesim.lang.warp import Warp
 from pipesim.model.ending import Ending
 from pipesim.model.ops import Engine
