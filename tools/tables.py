@@ -12,7 +12,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # works from a checkout that is not installed
 
-from hwkernels.recorder.table_file import Spelling, Variant, table_text, variants_of
+from hwkernels.source_recorder.table_file import Spelling, Variant, table_text, variants_of
 from hwkernels.twins import REGISTRY
 from hwkernels.twins.twin import Params, Twin
 from pipesim.model.program import Program

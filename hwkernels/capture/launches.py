@@ -14,9 +14,9 @@ from hwkernels.capture.request import Builds, CaptureRequest
 from hwkernels.device.launch import Gpu, warm_up
 from hwkernels.device.memory import Area, allocate
 from hwkernels.device.tensor_maps import encode
-from hwkernels.recorder.layout import DEADLINE, FINISHED, REPORT, STOPPED
-from hwkernels.recorder.measure import Launched
-from hwkernels.recorder.session import Recording, how_it_ended, unrecorded
+from hwkernels.source_recorder.layout import DEADLINE, FINISHED, REPORT, STOPPED
+from hwkernels.source_recorder.measure import Launched
+from hwkernels.source_recorder.session import Recording, how_it_ended, unrecorded
 from hwkernels.twins.buffers import RUN_PARAMS, Argument, Bytes, Input, OfLaunch, Output, TensorMap
 from pipesim.errors import HardwareError
 from pipesim.model.ending import Ending

@@ -10,7 +10,7 @@ from hwkernels.capture.request import Builds, CaptureRequest, check_request
 from hwkernels.capture.subprocess_capture import dump, run_in_subprocess
 from hwkernels.capture.trace import make_trace
 from hwkernels.device.launch import DeviceInfo, Gpu, require_gpu
-from hwkernels.recorder.clock_rate import clock_rate
+from hwkernels.source_recorder.clock_rate import clock_rate
 from pipesim.errors import KernelHangError, KernelTrapError
 from pipesim.model.ending import Ending
 from pipesim.trace.schema import Trace

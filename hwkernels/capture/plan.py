@@ -6,9 +6,9 @@ from dataclasses import dataclass, replace
 
 from hwkernels.capture.request import CaptureRequest, Needs
 from hwkernels.device.launch import Shape
-from hwkernels.recorder.record_format2 import record_words
-from hwkernels.recorder.session import Space
-from hwkernels.recorder.table import Table
+from hwkernels.source_recorder.record_format import record_words
+from hwkernels.source_recorder.session import Space
+from hwkernels.source_recorder.table import Table
 from pipesim.errors import ConfigurationError
 from pipesim.protocols.limits import MAX_SMEM
 

@@ -9,12 +9,12 @@ from typing import Any, Protocol
 
 from hwkernels.device.compile import Compiled
 from hwkernels.device.launch import Shape
-from hwkernels.recorder.decode import Coding
-from hwkernels.recorder.measure import Launched
-from hwkernels.recorder.record_format import CLOCKS, MEMORIES
-from hwkernels.recorder.record_format2 import Encoding
-from hwkernels.recorder.session import ALL
-from hwkernels.recorder.table import Table
+from hwkernels.records.encodings import Encoding
+from hwkernels.source_recorder.decode import Coding
+from hwkernels.source_recorder.measure import Launched
+from hwkernels.source_recorder.record_format import CLOCKS, MEMORIES
+from hwkernels.source_recorder.session import ALL
+from hwkernels.source_recorder.table import Table
 from hwkernels.twins.buffers import Argument
 from hwkernels.twins.fault import KernelFault
 from pipesim.errors import ParameterError

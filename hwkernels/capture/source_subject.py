@@ -25,11 +25,11 @@ from hwkernels.capture.map_argument import parse_map, tensor_map
 from hwkernels.capture.request import Builds, CaptureRequest, Needs, Outcome
 from hwkernels.device.compile import Compiled, compile_source
 from hwkernels.device.launch import Shape
-from hwkernels.recorder.counts import least_capacity
-from hwkernels.recorder.decode import Coding
-from hwkernels.recorder.layout import MAX_AGENTS
-from hwkernels.recorder.record_format import CLOCKS, MAX_STAGES
-from hwkernels.recorder.table import Table, names_in, read_table
+from hwkernels.source_recorder.counts import least_capacity
+from hwkernels.source_recorder.decode import Coding
+from hwkernels.source_recorder.layout import MAX_AGENTS
+from hwkernels.source_recorder.record_format import CLOCKS, MAX_STAGES
+from hwkernels.source_recorder.table import Table, names_in, read_table
 from hwkernels.twins import buffers
 from hwkernels.twins.twin import NEVER
 from pipesim.errors import CompileError, ParameterError, UsageError

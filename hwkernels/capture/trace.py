@@ -13,12 +13,12 @@ from hwkernels.capture.plan import Plan
 from hwkernels.capture.request import CaptureRequest, Outcome
 from hwkernels.device.compile import Compiled
 from hwkernels.device.launch import DeviceInfo
-from hwkernels.recorder.clocks import CLOCK_SKEW_CYCLES
-from hwkernels.recorder.decode import TIMER_STEPS, decode, sm_khz, timer_step_ns
-from hwkernels.recorder.layout import MAX_BARRIERS
-from hwkernels.recorder.measure import Launched, run_of
-from hwkernels.recorder.record_format import UNWRITTEN
-from hwkernels.recorder.record_format2 import record_words
+from hwkernels.records.clocks import CLOCK_SKEW_CYCLES
+from hwkernels.records.encodings import UNWRITTEN
+from hwkernels.source_recorder.decode import TIMER_STEPS, decode, sm_khz, timer_step_ns
+from hwkernels.source_recorder.layout import MAX_BARRIERS
+from hwkernels.source_recorder.measure import Launched, run_of
+from hwkernels.source_recorder.record_format import record_words
 from pipesim.errors import HardwareError
 from pipesim.model.ending import Ending
 from pipesim.trace.schema import CtaInfo, Device, Run, Trace, TraceMeta

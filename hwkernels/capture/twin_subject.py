@@ -11,14 +11,14 @@ from typing import Any
 from hwkernels.capture.request import Builds, CaptureRequest, Needs, Outcome, require_between
 from hwkernels.device.compile import Compiled, compile_cubin
 from hwkernels.device.launch import Shape
-from hwkernels.recorder.counts import buffer_records, least_capacity
-from hwkernels.recorder.decode import Coding
-from hwkernels.recorder.description import Stream, can_skip_waits_only, is_static, most_words, streams
-from hwkernels.recorder.layout import MAX_BARRIERS, MAX_REPORTED_AGENTS, mark
-from hwkernels.recorder.measure import busiest_role, cost_of_record, overhead
-from hwkernels.recorder.record_format import CLOCKS, MEMORIES
-from hwkernels.recorder.record_format2 import Encoding
-from hwkernels.recorder.table import Table
+from hwkernels.records.encodings import Encoding
+from hwkernels.source_recorder.counts import buffer_records, least_capacity
+from hwkernels.source_recorder.decode import Coding
+from hwkernels.source_recorder.description import Stream, can_skip_waits_only, is_static, most_words, streams
+from hwkernels.source_recorder.layout import MAX_BARRIERS, MAX_REPORTED_AGENTS, mark
+from hwkernels.source_recorder.measure import busiest_role, cost_of_record, overhead
+from hwkernels.source_recorder.record_format import CLOCKS, MEMORIES
+from hwkernels.source_recorder.table import Table
 from hwkernels.twins import REGISTRY, registered
 from hwkernels.twins.buffers import Argument
 from hwkernels.twins.fault import parse_fault

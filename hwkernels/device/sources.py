@@ -7,7 +7,7 @@ from pathlib import Path
 from pipesim.errors import UsageError
 
 PACKAGE = Path(__file__).resolve().parents[1]
-RECORDER = PACKAGE / "recorder"
+RECORDER = PACKAGE / "source_recorder"
 PTX_HEADERS = PACKAGE / "ptx_headers"
 TWINS = PACKAGE / "twins"
 TWIN_FOLDERS = (TWINS / "common", TWINS / "hopper")

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from fractions import Fraction
 
-from hwkernels.recorder.record_format2 import FULL_SITE
+from hwkernels.records.encodings import FULL_SITE
 from hwkernels.rewriter.instrument import Instrumented, takes_locks
 from hwkernels.rewriter.layout import StreamKey
 from hwkernels.rewriter.streams import NOTHING, LaneStream

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from hwkernels.recorder.record_format2 import FIRST_BLOCK, FULL_FLAGS, FULL_SEQUENCE, HASH_FACTOR, Flag, hash_step
+from hwkernels.records.encodings import FIRST_BLOCK, FULL_FLAGS, FULL_SEQUENCE, HASH_FACTOR, Flag, hash_step
 from hwkernels.rewriter import layout
 from hwkernels.rewriter.layout import BufferLayout
 from hwkernels.rewriter.sites import RecordedSite, Run

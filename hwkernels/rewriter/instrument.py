@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from hashlib import sha256
 
-from hwkernels.recorder.record_format2 import MAX_FULL_SITES
+from hwkernels.records.encodings import MAX_FULL_SITES
 from hwkernels.rewriter.emission import SYMBOL, Emitter, Statement
 from hwkernels.rewriter.layout import FRAME_BYTES, BufferLayout
 from hwkernels.rewriter.options import Encoding, RewriteOptions

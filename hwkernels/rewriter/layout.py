@@ -19,7 +19,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from hwkernels.recorder.record_format import UNWRITTEN
+from hwkernels.records.encodings import UNWRITTEN
 from pipesim.errors import TraceFormatError
 
 STOP: Final = 0

@@ -7,7 +7,7 @@ from enum import Enum
 
 
 class Encoding(Enum):
-    """The two encodings of :mod:`hwkernels.recorder.record_format2`, and the choice between them.
+    """The two encodings of :mod:`hwkernels.records.encodings`, and the choice between them.
 
     ``AUTO``: positional where the path of every warp follows from the launch, full where it depends on data.
     """

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
-from hwkernels.recorder.record_format2 import (
+from hwkernels.records.encodings import (
     FIRST_BLOCK,
     FULL_FLAGS,
     FULL_SEQUENCE,

@@ -7,8 +7,7 @@ from datetime import UTC, datetime
 
 import numpy as np
 
-from hwkernels.recorder.clocks import CLOCK_SKEW_CYCLES, Line, read_line
-from hwkernels.recorder.layout import ANCHOR
+from hwkernels.records.clocks import ANCHOR, CLOCK_SKEW_CYCLES, Line, read_line
 from hwkernels.rewriter.decided import as_decided
 from hwkernels.rewriter.emission import EMISSION
 from hwkernels.rewriter.instrument import Instrumented

@@ -12,8 +12,8 @@ import numpy as np
 import numpy.typing as npt
 
 from hwkernels.device import tensor_maps
-from hwkernels.recorder.layout import FINISHED
-from hwkernels.recorder.measure import Checked
+from hwkernels.source_recorder.layout import FINISHED
+from hwkernels.source_recorder.measure import Checked
 
 BEFORE = 0xEE  #: every byte of an output before a launch
 

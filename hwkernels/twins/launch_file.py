@@ -8,7 +8,7 @@ from math import prod
 import numpy as np
 
 from hwkernels.device.compile import compile_ptx
-from hwkernels.recorder.layout import REPORT
+from hwkernels.source_recorder.layout import REPORT
 from hwkernels.twins import registered
 from hwkernels.twins.buffers import RUN_PARAMS, Argument, Bytes, Input, OfLaunch, Output, TensorMap
 from hwkernels.twins.fault import parse_fault

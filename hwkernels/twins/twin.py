@@ -8,7 +8,7 @@ from pathlib import Path
 
 from hwkernels.device.launch import Shape
 from hwkernels.device.sources import source_file
-from hwkernels.recorder.table import Table, read_table
+from hwkernels.source_recorder.table import Table, read_table
 from hwkernels.twins.buffers import Argument
 from hwkernels.twins.fault import KernelFault
 from pipesim.errors import ParameterError

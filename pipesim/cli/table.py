@@ -27,8 +27,8 @@ def _carry_out(options: argparse.Namespace) -> int:
     if options.output is not None:
         require_output(options.output, force=options.force)
 
-    from hwkernels.recorder.record_format import MAX_SITES
-    from hwkernels.recorder.table_file import Spelling, fixed, table_text, variants_of
+    from hwkernels.source_recorder.record_format import MAX_SITES
+    from hwkernels.source_recorder.table_file import Spelling, fixed, table_text, variants_of
     from pipesim.export.documents import document
     from pipesim.model.program import Program
     from pipesim.protocol_process import find

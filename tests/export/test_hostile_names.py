@@ -20,7 +20,7 @@ from xml.etree import ElementTree as ET
 import pytest
 
 import pipesim
-from hwkernels.recorder.table_file import Spelling, Variant, table_text
+from hwkernels.source_recorder.table_file import Spelling, Variant, table_text
 from pipesim.answers.check import check
 from pipesim.answers.views.check import CheckReport
 from pipesim.bounds import MAX_NAME

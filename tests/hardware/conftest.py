@@ -10,9 +10,9 @@ import pytest
 
 from hwkernels.capture import CaptureRequest, TwinSubject
 from hwkernels.device.launch import DeviceInfo
-from hwkernels.recorder.layout import HEADER, LAUNCH, REPORT
-from hwkernels.recorder.record_format import RECORD_WORDS
-from hwkernels.recorder.table import Table, read_table
+from hwkernels.source_recorder.layout import HEADER, LAUNCH, REPORT
+from hwkernels.source_recorder.record_format import RECORD_WORDS
+from hwkernels.source_recorder.table import Table, read_table
 from hwkernels.twins.hopper.producer_consumer import PRODUCER_CONSUMER, share_sums
 from pipesim.errors import KernelTrapError
 from tests.support.format2_streams import recode

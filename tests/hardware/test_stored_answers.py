@@ -16,9 +16,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from hwkernels.recorder.clocks import CLOCK_SKEW_CYCLES, Line, read_line
-from hwkernels.recorder.decode import TIMER_STEPS
-from hwkernels.recorder.layout import ANCHOR
+from hwkernels.records.clocks import ANCHOR, CLOCK_SKEW_CYCLES, Line, read_line
+from hwkernels.source_recorder.decode import TIMER_STEPS
 from pipesim.model import barrier
 from pipesim.model.barrier import FRESH, LIVE, BarrierState, Effect, word_of
 from tests.support.paths import TRACES

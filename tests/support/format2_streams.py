@@ -8,10 +8,10 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from hwkernels.recorder import record_format as form
-from hwkernels.recorder.description import lap_sites, wait_sites
-from hwkernels.recorder.record_format2 import HASH_START, Flag, full_tag, hash_step, wait_block
-from hwkernels.recorder.table import Table
+from hwkernels.records.encodings import HASH_START, Flag, full_tag, hash_step, wait_block
+from hwkernels.source_recorder import record_format as form
+from hwkernels.source_recorder.description import lap_sites, wait_sites
+from hwkernels.source_recorder.table import Table
 from pipesim.trace.schema import EventKind
 
 Words = npt.NDArray[np.uint32]

@@ -12,7 +12,7 @@ from random import Random
 import numpy as np
 import numpy.typing as npt
 
-from hwkernels.recorder.record_format2 import FIRST_BLOCK, Flag, full_tag, hash_step
+from hwkernels.records.encodings import FIRST_BLOCK, Flag, full_tag, hash_step
 from hwkernels.rewriter.instrument import Instrumented
 from hwkernels.rewriter.layout import CURSOR, FRAME_BYTES, HASH, STREAMS
 from hwkernels.rewriter.sites import RecordedSite

@@ -92,5 +92,5 @@ def test_the_repository_has_what_is_wanted() -> None:
         (ROOT / "pyproject.toml").read_text("utf-8"),
         (ROOT / "pipesim/__init__.py").read_text("utf-8"),
     )
-    assert {"pipesim/py.typed", "hwkernels/recorder/recorder.cuh"} <= found.wheel
+    assert {"pipesim/py.typed", "hwkernels/source_recorder/recorder.cuh"} <= found.wheel
     assert {"action.yml", ".ci/run", "tools/docs_output.py"} <= found.sdist

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from hwkernels.recorder.table import read_table
+from hwkernels.source_recorder.table import read_table
 from pipesim.answers.views import check as views
 from pipesim.export.documents import document
 from pipesim.model.finding import Verdict

@@ -71,7 +71,7 @@ class TestOrdinaryFiles:
 OTHERS = {
     "hwkernels/capture/subprocess_capture.py": "in a folder of its own, which only the two processes know",
     "hwkernels/rewriter/assemble.py": "in a folder of its own, which only ptxas reads",
-    "hwkernels/recorder/table_file.py": "in a folder of its own, read back at once",
+    "hwkernels/source_recorder/table_file.py": "in a folder of its own, read back at once",
     "pipesim/launches/observe/site/sitecustomize.py": "a note in the spool folder: of a cut line the reader says so",
 }
 

@@ -14,7 +14,7 @@ from hwkernels.capture.kernel_names import asked_for, defaults, own_text
 from hwkernels.capture.request import CaptureRequest
 from hwkernels.capture.source_subject import SourceSubject, table_values
 from hwkernels.device.compile import compile_source
-from hwkernels.recorder.table import read_table
+from hwkernels.source_recorder.table import read_table
 from pipesim.errors import CompileError, UsageError
 from pipesim.targets import find
 from pipesim.trace.schema import OPTIONAL, EventKind

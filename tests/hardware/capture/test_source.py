@@ -15,8 +15,8 @@ from hwkernels.capture.plan import plan
 from hwkernels.capture.request import check_request
 from hwkernels.capture.subprocess_capture import dump, load
 from hwkernels.device.launch import DeviceInfo
-from hwkernels.recorder.layout import HEADER, LAUNCH
-from hwkernels.recorder.table import Table, read_table
+from hwkernels.source_recorder.layout import HEADER, LAUNCH
+from hwkernels.source_recorder.table import Table, read_table
 from pipesim.conform.replay.conformance import conform
 from pipesim.conform.result import DivergenceKind, TraceVerdict
 from pipesim.conform.timing import median_period

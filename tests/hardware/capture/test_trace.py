@@ -12,8 +12,8 @@ from hwkernels.capture.pipeline import capture_here
 from hwkernels.capture.plan import plan
 from hwkernels.capture.request import check_request
 from hwkernels.device.launch import DeviceInfo, checked, require_gpu
-from hwkernels.recorder.layout import HEADER, REPORT
-from hwkernels.recorder.measure import overhead
+from hwkernels.source_recorder.layout import HEADER, REPORT
+from hwkernels.source_recorder.measure import overhead
 from hwkernels.twins.buffers import Output
 from hwkernels.twins.fault import parse_fault
 from hwkernels.twins.hopper.producer_consumer import period_marks, share_sums, source_tiles

@@ -15,8 +15,8 @@ from hwkernels.capture.plan import plan
 from hwkernels.device.bf16 import from_bf16, to_bf16
 from hwkernels.device.compile import Compiled
 from hwkernels.device.launch import DeviceInfo, Shape, launch_config
-from hwkernels.recorder.layout import DEADLINE, FINISHED, LAUNCH, REPORT
-from hwkernels.recorder.record_format import MEMORIES
+from hwkernels.source_recorder.layout import DEADLINE, FINISHED, LAUNCH, REPORT
+from hwkernels.source_recorder.record_format import MEMORIES
 from hwkernels.twins import REGISTRY, registered
 from hwkernels.twins.buffers import Argument, Input, Output
 from pipesim.conform.replay.conformance import conform

@@ -5,7 +5,7 @@ from functools import cache
 import numpy as np
 import pytest
 
-from hwkernels.recorder.record_format2 import FULL_SITE
+from hwkernels.records.encodings import FULL_SITE
 from hwkernels.rewriter import Encoding, Instrumented, Level, RewriteOptions, decode_records, instrument
 from hwkernels.twins.launch_file import recorded_kernel
 from pipesim.errors import PtxError, TraceFormatError

@@ -4,7 +4,7 @@ import itertools
 
 import pytest
 
-from hwkernels.recorder.table import read_table
+from hwkernels.source_recorder.table import read_table
 from hwkernels.twins.hopper.producer_consumer import PRODUCER_CONSUMER, defines
 from pipesim.targets import find
 from pipesim.trace.sites import site_table

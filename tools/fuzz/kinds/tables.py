@@ -11,7 +11,7 @@ from itertools import pairwise
 from pathlib import Path
 from random import Random
 
-from hwkernels.recorder.table import Table, names_in, read_table
+from hwkernels.source_recorder.table import Table, names_in, read_table
 from pipesim.errors import PipesimError
 from tests.support.hostile_names import HOSTILE
 from tools.fuzz.cases import Answer, Case, Confirm

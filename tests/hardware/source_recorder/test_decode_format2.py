@@ -7,9 +7,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from hwkernels.recorder.decode import Coding, decode
-from hwkernels.recorder.description import streams
-from hwkernels.recorder.record_format2 import Encoding, Flag, full_tag
+from hwkernels.records.encodings import Encoding, Flag, full_tag
+from hwkernels.source_recorder.decode import Coding, decode
+from hwkernels.source_recorder.description import streams
 from pipesim.conform.replay.conformance import conform
 from pipesim.conform.result import TraceVerdict
 from pipesim.errors import TraceFormatError

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from reprlib import repr as brief
 
-from hwkernels.recorder.record_format import MAX_SITES
+from hwkernels.source_recorder.record_format import MAX_SITES
 from pipesim.bounds import (
     MAX_AGENTS,
     MAX_BARRIERS,

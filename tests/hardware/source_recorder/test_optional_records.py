@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from hwkernels.recorder.decode import Coding, decode
-from hwkernels.recorder.table import read_table
+from hwkernels.source_recorder.decode import Coding, decode
+from hwkernels.source_recorder.table import read_table
 from pipesim.conform.replay.conformance import conform
 from pipesim.conform.result import TraceVerdict
 from pipesim.errors import UsageError

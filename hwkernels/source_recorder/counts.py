@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from hwkernels.recorder.layout import HEADER
-from hwkernels.recorder.record_format import UNWRITTEN
+from hwkernels.records.encodings import UNWRITTEN
+from hwkernels.source_recorder.layout import HEADER
 from pipesim.errors import HardwareError
 
 _ONES = np.uint32(0x01010101 * UNWRITTEN)

@@ -3,8 +3,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from hwkernels.recorder.clocks import DRIFT_PERMILLE
-from hwkernels.recorder.decode import Coding, decode, sm_khz, timer_step_ns
+from hwkernels.records.clocks import DRIFT_PERMILLE
+from hwkernels.source_recorder.decode import Coding, decode, sm_khz, timer_step_ns
 from pipesim.errors import TraceFormatError
 from pipesim.trace.schema import COLUMNS, Anchor, CtaInfo
 

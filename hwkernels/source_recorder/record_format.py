@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from typing import Final
 
+from hwkernels.records.encodings import POSITIONAL_WORDS, Encoding
+
 # Shift and width of the tag's fields.
 TAG_SITE: Final = (0, 6)
 TAG_VALUE: Final = (6, 6)
@@ -18,11 +20,14 @@ MAX_SITES: Final = (1 << TAG_SITE[1]) - 1  #: a tag of ones marks a record that 
 MAX_STAGES: Final = 1 << TAG_STAGE[1]  #: of a barrier group
 MAX_VALUE: Final = (1 << TAG_VALUE[1]) - 1
 
-UNWRITTEN: Final = 0xFF  #: every byte of a host buffer before the launch: no record has a tag of ones
-
 #: PIPESIM_CLOCK, by its name in the schema, and the 32-bit words of a record under it.
 CLOCKS: Final = {"clock": 0, "globaltimer": 1, "both": 2}
 RECORD_WORDS: Final = {"clock": 2, "globaltimer": 2, "both": 4}
 
 #: PIPESIM_MEMORY, by the name of the memory in the schema. Host memory is written as device memory is.
 MEMORIES: Final = {"shared": 0, "device": 1, "host": 1}
+
+
+def record_words(encoding: Encoding, clock: str) -> int:
+    """The 32-bit words of a record; a positional one is a stamp or a hash."""
+    return POSITIONAL_WORDS if encoding is Encoding.POSITIONAL else RECORD_WORDS[clock]

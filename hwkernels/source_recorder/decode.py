@@ -2,7 +2,7 @@
 
 Placing events. Each CTA read both clocks together twice, at an edge of ``%globaltimer`` before and after its records;
 its events lie between, on the straight line through these two anchors, with its strict bound
-(:mod:`hwkernels.recorder.clocks`). A timestamp of ``%globaltimer`` is placed where it says, with two of the timer's
+(:mod:`hwkernels.records.clocks`). A timestamp of ``%globaltimer`` is placed where it says, with two of the timer's
 steps as its error.
 """
 
@@ -14,12 +14,19 @@ from typing import Any, assert_never
 import numpy as np
 import numpy.typing as npt
 
-from hwkernels.recorder.by_position import read_full, read_positional
-from hwkernels.recorder.clocks import Line, read_line, scale
-from hwkernels.recorder.description import Stream
-from hwkernels.recorder.record_format import RECORD_WORDS, TAG_ITERATION, TAG_PARITY, TAG_SITE, TAG_STAGE, TAG_VALUE
-from hwkernels.recorder.record_format2 import Encoding
-from hwkernels.recorder.table import Table
+from hwkernels.records.clocks import Line, read_line, scale
+from hwkernels.records.encodings import Encoding
+from hwkernels.source_recorder.by_position import read_full, read_positional
+from hwkernels.source_recorder.description import Stream
+from hwkernels.source_recorder.record_format import (
+    RECORD_WORDS,
+    TAG_ITERATION,
+    TAG_PARITY,
+    TAG_SITE,
+    TAG_STAGE,
+    TAG_VALUE,
+)
+from hwkernels.source_recorder.table import Table
 from pipesim.errors import TraceFormatError
 from pipesim.trace.schema import COLUMNS, ON_GROUPS, ON_NAMED_BARRIER, Anchor, Column, CtaInfo, EventKind, Events
 

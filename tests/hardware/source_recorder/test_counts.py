@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from hwkernels.recorder.counts import buffer_records, fresh_headers, least_capacity, require_counted, settle
+from hwkernels.source_recorder.counts import buffer_records, fresh_headers, least_capacity, require_counted, settle
 from pipesim.errors import HardwareError
 
 ONES = 0xFFFFFFFF

@@ -8,9 +8,17 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from hwkernels.recorder import record_format2 as form
-from hwkernels.recorder.record_format import UNWRITTEN
-from hwkernels.recorder.record_format2 import Flag, first_gap, full_tag, hash_step, site_hash, split_tags, wait_block
+from hwkernels.records import encodings as form
+from hwkernels.records.encodings import (
+    UNWRITTEN,
+    Flag,
+    first_gap,
+    full_tag,
+    hash_step,
+    site_hash,
+    split_tags,
+    wait_block,
+)
 
 FIELDS = (form.FULL_SITE, form.FULL_FLAGS, form.FULL_SEQUENCE)
 UNWRITTEN_TAG = 0x01010101 * UNWRITTEN

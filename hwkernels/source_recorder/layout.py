@@ -6,13 +6,11 @@ from typing import Any
 
 import numpy as np
 
+from hwkernels.records.clocks import ANCHOR
+
 MAX_AGENTS = 32  #: PIPESIM_MAX_AGENTS
 MAX_REPORTED_AGENTS = 16
 MAX_BARRIERS = 2 * 32  #: of which a CTA leaves the words: PIPESIM_MAX_WORDS
-
-ANCHOR: np.dtype[Any] = np.dtype(
-    [("globaltimer_before", "<u8"), ("globaltimer", "<u8"), ("clock_before", "<u8"), ("clock_after", "<u8")]
-)
 
 #: ``PipesimCta``: what a traced CTA says of its recording.
 HEADER: np.dtype[Any] = np.dtype(

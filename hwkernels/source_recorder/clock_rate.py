@@ -10,7 +10,7 @@ import numpy.typing as npt
 from hwkernels.device.compile import compile_cubin
 from hwkernels.device.launch import Gpu, warm_up
 from hwkernels.device.sources import RECORDER
-from hwkernels.recorder.layout import HEADER, LAUNCH
+from hwkernels.source_recorder.layout import HEADER, LAUNCH
 
 _RATE_NS = 200_000  # between the two anchors that tell the clock's rate
 

@@ -1,6 +1,6 @@
 """What the records of each agent must say, by their place: from a program and its kernel's table.
 
-Records of format 2 leave out what the program says already (:mod:`hwkernels.recorder.by_position` reads them by it).
+Records of format 2 leave out what the program says already: :mod:`hwkernels.source_recorder.by_position` reads them.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from hwkernels.recorder.record_format2 import HASH_START, hash_step, wait_block
-from hwkernels.recorder.table import Table
+from hwkernels.records.encodings import HASH_START, hash_step, wait_block
+from hwkernels.source_recorder.table import Table
 from pipesim.model.groups import BY_ANSWER, TRIES
 from pipesim.model.ops import Op
 from pipesim.model.program import Program

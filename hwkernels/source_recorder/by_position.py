@@ -11,9 +11,9 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from hwkernels.recorder.description import Stream
-from hwkernels.recorder.record_format2 import Flag, first_gap, split_tags
-from hwkernels.recorder.table import Table
+from hwkernels.records.encodings import Flag, first_gap, split_tags
+from hwkernels.source_recorder.description import Stream
+from hwkernels.source_recorder.table import Table
 from pipesim.errors import TraceFormatError
 from pipesim.trace.schema import Column, EventKind
 

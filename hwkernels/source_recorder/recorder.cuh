@@ -6,7 +6,7 @@
 // Switches, to be defined before this file is included (or with -D):
 //   PIPESIM_TRACE    0 (default): every macro below expands to nothing, and the machine code is that of a kernel without
 //                    them. 1: they record.
-//   PIPESIM_ENCODING what a record is (record_format.py, record_format2.py). 0 (default): tagged: 8 bytes, a clock, and site,
+//   PIPESIM_ENCODING what a record is (record_format.py, encodings.py). 0 (default): tagged: 8 bytes, a clock, and site,
 //                    stage, parity, iteration and value. 1: full: 8 bytes, a clock, and site, parity, answer and running
 //                    number; the host knows the rest. 2: positional: 4 bytes, a clock; the host knows each agent's sites
 //                    in their order, and finds by a running hash whether they were executed so. The cheapest; it takes a

@@ -8,11 +8,12 @@ import pytest
 
 from hwkernels.device.compile import compile_cubin
 from hwkernels.device.sources import headers, source_file
-from hwkernels.recorder import record_format as form
-from hwkernels.recorder import record_format2 as form2
-from hwkernels.recorder.description import lap_sites, wait_sites
-from hwkernels.recorder.layout import ANCHOR, HEADER, LAUNCH, MAX_AGENTS, MAX_BARRIERS, MAX_REPORTED_AGENTS, REPORT
-from hwkernels.recorder.record_format2 import full_tag
+from hwkernels.records import encodings as form2
+from hwkernels.records.clocks import ANCHOR
+from hwkernels.records.encodings import full_tag
+from hwkernels.source_recorder import record_format as form
+from hwkernels.source_recorder.description import lap_sites, wait_sites
+from hwkernels.source_recorder.layout import HEADER, LAUNCH, MAX_AGENTS, MAX_BARRIERS, MAX_REPORTED_AGENTS, REPORT
 from hwkernels.twins import REGISTRY
 from pipesim.errors import CompileError
 from pipesim.targets import find
@@ -56,7 +57,7 @@ def test_the_header_has_the_same_numbers(tmp_path):
 
 def test_the_header_has_the_same_numbers_with_every_encoding(tmp_path):
     for encoding in form2.Encoding:
-        size = 4 * form2.record_words(encoding, "clock")
+        size = 4 * form.record_words(encoding, "clock")
         compiled(tmp_path, [f"PIPESIM_RECORD_BYTES == {size}"], PIPESIM_ENCODING=int(encoding))
     parity = full_tag(0, form2.Flag.PARITY, 0)
     compiled(tmp_path, [f"PIPESIM_PLACE(31, 3) == {parity}", "PIPESIM_PLACE(31, 2) == 0"], PIPESIM_ENCODING=1)

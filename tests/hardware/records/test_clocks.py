@@ -13,8 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hwkernels.recorder.clocks import DRIFT_PERMILLE, Line, read_line
-from hwkernels.recorder.layout import ANCHOR
+from hwkernels.records.clocks import ANCHOR, DRIFT_PERMILLE, Line, read_line
 from pipesim.errors import TraceFormatError
 
 STEP_NS = 32

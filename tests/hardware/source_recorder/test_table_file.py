@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from hwkernels.recorder.record_format import MAX_SITES
-from hwkernels.recorder.table import read_table
-from hwkernels.recorder.table_file import Spelling, Variant, expressions, fixed, table_text, variants_of
+from hwkernels.source_recorder.record_format import MAX_SITES
+from hwkernels.source_recorder.table import read_table
+from hwkernels.source_recorder.table_file import Spelling, Variant, expressions, fixed, table_text, variants_of
 from hwkernels.twins import REGISTRY
 from pipesim.errors import ConfigurationError, ParameterError
 from pipesim.targets import find

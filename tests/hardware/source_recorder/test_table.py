@@ -6,7 +6,7 @@ import pytest
 
 from hwkernels.device.compile import compile_cubin
 from hwkernels.device.sources import source_file
-from hwkernels.recorder.table import Table, names_in, read_table
+from hwkernels.source_recorder.table import Table, names_in, read_table
 from hwkernels.twins.hopper.producer_consumer import PRODUCER_CONSUMER
 from pipesim.errors import CompileError, UsageError
 from pipesim.trace.schema import AgentInfo, BarrierGroup, EventKind, Site

@@ -20,12 +20,12 @@ from typing import Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from hwkernels.recorder.record_format import RECORD_WORDS
-
 # Shift and width of the fields of a full tag, from bit 0: site, flags, sequence.
 FULL_SITE: Final = (0, 12)
 FULL_FLAGS: Final = (12, 4)
 FULL_SEQUENCE: Final = (16, 16)
+
+UNWRITTEN: Final = 0xFF  #: every byte of a host buffer before the launch: no record has a tag of ones
 
 MAX_FULL_SITES: Final = (1 << FULL_SITE[1]) - 1  #: a tag of ones marks a record that was not written
 SEQUENCE_PERIOD: Final = 1 << FULL_SEQUENCE[1]  #: the running number of a record is modulo this
@@ -54,11 +54,6 @@ class Flag(IntFlag):
     PASSED = 2  #: the try succeeded, or the wait returned
     GAVE_UP = 4  #: the wait was left without success: at its deadline, or stopped
     PARITY = 8  #: the parity with which the wait or try was really executed
-
-
-def record_words(encoding: Encoding, clock: str) -> int:
-    """The 32-bit words of a record; a positional one is a stamp or a hash."""
-    return POSITIONAL_WORDS if encoding is Encoding.POSITIONAL else RECORD_WORDS[clock]
 
 
 class FullTags(NamedTuple):

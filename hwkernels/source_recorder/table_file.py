@@ -1,4 +1,4 @@
-"""Writes the table of a kernel (``NAME.table.h``) from its protocol: what :mod:`hwkernels.recorder.table` reads.
+"""Writes the table of a kernel (``NAME.table.h``) from its protocol: what :mod:`hwkernels.source_recorder.table` reads.
 
 Where a number depends on the protocol's parameters the table has an expression of them. It is found by comparing the
 protocol's site tables for several values of its parameters (variants), and the text is read back for each of them.
@@ -14,8 +14,8 @@ from pathlib import Path
 
 import numpy as np
 
-from hwkernels.recorder.record_format import MAX_SITES
-from hwkernels.recorder.table import NONE, Table, read_table
+from hwkernels.source_recorder.record_format import MAX_SITES
+from hwkernels.source_recorder.table import NONE, Table, read_table
 from pipesim.bounds import MAX_NAME
 from pipesim.errors import ConfigurationError, PipesimError, UsageError
 from pipesim.model.program import Program

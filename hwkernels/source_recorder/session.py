@@ -12,10 +12,10 @@ import numpy.typing as npt
 
 from hwkernels.device.launch import Gpu
 from hwkernels.device.memory import allocate
-from hwkernels.recorder.counts import fresh_headers, require_counted, settle
-from hwkernels.recorder.layout import HEADER, LAUNCH, MAX_BARRIERS
-from hwkernels.recorder.record_format import UNWRITTEN
-from hwkernels.recorder.table import Table
+from hwkernels.records.encodings import UNWRITTEN
+from hwkernels.source_recorder.counts import fresh_headers, require_counted, settle
+from hwkernels.source_recorder.layout import HEADER, LAUNCH, MAX_BARRIERS
+from hwkernels.source_recorder.table import Table
 from pipesim.errors import KernelHangError, KernelTrapError
 from pipesim.model.ending import Ending
 

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from hwkernels.recorder.layout import DEADLINE, FINISHED
-from hwkernels.recorder.table import Table
+from hwkernels.source_recorder.layout import DEADLINE, FINISHED
+from hwkernels.source_recorder.table import Table
 from pipesim.model.ending import Ending
 from pipesim.trace.schema import EventKind, Events, Run
 

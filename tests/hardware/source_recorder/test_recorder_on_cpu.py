@@ -7,9 +7,9 @@ import shutil
 import numpy as np
 import pytest
 
-from hwkernels.recorder.by_position import read_full, read_positional
-from hwkernels.recorder.description import streams
-from hwkernels.recorder.record_format2 import Encoding
+from hwkernels.records.encodings import Encoding
+from hwkernels.source_recorder.by_position import read_full, read_positional
+from hwkernels.source_recorder.description import streams
 from hwkernels.twins.hopper.gemm_sm90 import GEMM_SM90
 from hwkernels.twins.hopper.producer_consumer import PRODUCER_CONSUMER, defines
 from pipesim.errors import TraceFormatError
