@@ -42,7 +42,7 @@ class InputKind:
     correction: str
 
     def open(self, path: Path) -> BinaryIO:
-        """The file, open for reading, if it is an ordinary one of at most so many bytes; else ``error``."""
+        """The file, open for reading, if it is an ordinary one of at most ``most_bytes``; else ``error``."""
         try:
             _require_ordinary(path.stat())  # before it is opened, which a device might notice
             file = _open(path)

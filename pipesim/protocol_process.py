@@ -244,7 +244,7 @@ def _serve(text: str, inbox: int, outbox: int) -> None:
 
     answer = _carried_out(described)
     while True:
-        if os.getpid() != me:  # a process that a role forked came here, too
+        if os.getpid() != me:  # a process that a role forked also came here
             os._exit(0)
         _send(outbox, answer)
         request = _receive(inbox)
@@ -304,7 +304,7 @@ def _receive(source: int) -> Message | None:
 
 
 def _read(source: int, length: int) -> bytes:
-    """So many bytes, none if the end comes first."""
+    """As many bytes, none if the end comes first."""
     parts = bytearray()
     while len(parts) < length:
         part = os.read(source, min(length - len(parts), _PART))
@@ -314,7 +314,7 @@ def _read(source: int, length: int) -> bytes:
     return bytes(parts)
 
 
-# the program as plain values: those of its fields in order, of each row of its tables, too
+# the program as plain values: those of its fields in order, also of each row of its tables
 
 _ROWS = ("agents", "barriers", "accesses", "tiles")
 #: Without the strictness, which the asker says, and the coverage, which for a protocol is the whole.

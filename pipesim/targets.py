@@ -77,7 +77,7 @@ class Target:
         return replace(self, strictness=strictness)
 
     def timed(self) -> Target:
-        """The same target for a simulation: of a kernel's PTX the program has what its warps compute, too."""
+        """The same target for a simulation: of a kernel's PTX the program also has what its warps compute."""
         return self if self.kernel is None else replace(self, program=self.kernel.timed)
 
     def build(

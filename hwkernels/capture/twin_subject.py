@@ -221,7 +221,7 @@ class TwinSubject:
         if loop is not None:
             return loop.marks(params)
         found = self._period_marks(params)
-        return (0, found.trips) if found is not None else (NEVER, NEVER)
+        return (0, found.iterations) if found is not None else (NEVER, NEVER)
 
     def marked_waits(self, request: CaptureRequest) -> tuple[int, int]:
         """Those that end the first and the last iteration of the steady state, of the last agent that waits."""

@@ -1,7 +1,7 @@
-"""Whether the model follows a recorded run, also one that hung or was made wrong on purpose: one answer for everybody.
+"""Whether the model follows a recorded run, also one that hung or has an injected fault: the one answer to that.
 
-A kernel that hung shows nothing against the model if the model, led by its records, is stuck at the same place; one
-that was made wrong is understood if the fault that was made is among the edits that explain all of its records.
+A kernel that hung shows nothing against the model if the model, replaying its records, is stuck at the same place; one
+with an injected fault is understood if that fault is among the edits that explain all of its records.
 """
 
 from __future__ import annotations
@@ -45,8 +45,8 @@ class ReasonKind(Enum):
 
     DIVERGES = "diverges"  #: its records leave the program: see the divergence of the conformance
     RECORDS_CONTRADICT = "records contradict"  #: its records do not fit each other: see the autopsy
-    BARRIERS_DIFFER = "barriers differ"  #: ``count`` barriers were left otherwise than the records say
-    OTHER_FAULT = "other fault"  #: ``name`` was made wrong on purpose and does not explain the records
+    BARRIERS_DIFFER = "barriers differ"  #: ``count`` barriers were left differently from what the records say
+    OTHER_FAULT = "other fault"  #: the injected fault ``name`` does not explain the records
     WRONG_TILES = "wrong tiles"  #: ``count`` tiles with wrong data
     WRONG_OUTPUT = "wrong output"  #: ``count`` elements of the output ``name`` are not what was expected
     GAVE_UP = "gave up"  #: another launch of the same recording did not finish
@@ -71,7 +71,7 @@ class Reason:
 class TraceAgreement:
     """The answer on one trace: the agreement, the reason where it does not agree, and what both rest on.
 
-    ``examination`` is None where nothing went wrong and nothing was made wrong.
+    ``examination`` is None where nothing failed and no fault was injected.
     """
 
     agreement: Agreement
@@ -81,10 +81,10 @@ class TraceAgreement:
 
 
 def agreement_of(program: Program, trace: Trace, found: Conformance | None = None) -> TraceAgreement:
-    """How ``trace`` stands to ``program``; ``found`` is what :func:`conform` says of the two, if it is known already.
+    """How ``trace`` compares with ``program``; ``found`` is what :func:`conform` says about both, if known.
 
     EvidenceError if the trace is another kernel's. That the data of a run were wrong or that another launch did not
-    finish counts against it, unless it hangs where the model does or is wrong as it was made on purpose.
+    finish counts against it, unless it hangs where the model does or its injected fault explains it.
     """
     found = conform(program, trace) if found is None else found
     seen = examine(program, trace, found)
@@ -93,7 +93,7 @@ def agreement_of(program: Program, trace: Trace, found: Conformance | None = Non
 
 
 def agreement_of_kernel(program: Program, trace: Trace, found: Conformance) -> TraceAgreement:
-    """The same of a program that was read from the kernel's PTX: a fault that was made on purpose is in both.
+    """The same for a program that was read from the kernel's PTX: an injected fault is in both.
 
     Of a program that was not followed to its end, only an event that differs shows something.
     """

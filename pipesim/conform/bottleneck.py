@@ -1,7 +1,7 @@
 """What limits a run, by one rule that reads events alone: the same for a simulated and for a recorded trace.
 
 In the middle of the run each role is taken by its agent that waits least for others. If that one waits hardly at all,
-its role limits the run: nobody can be faster than it. If every role waits, time passes on the way between them: loads
+its role limits the run: no other role can be faster. If every role waits, time passes on the way between them: loads
 are too late where the role that waits least waits for copies, else the signals between roles are.
 """
 
@@ -16,7 +16,7 @@ from pipesim.conform.steady import one_cta
 from pipesim.trace.activity import WAITS_FROM, waited_for
 from pipesim.trace.schema import Column, EventKind, Events, Trace
 
-#: A role that waits for others in less than so many thousandths of the time limits the run.
+#: A role that waits for others in less than this many thousandths of the time limits the run.
 BUSY_PERMILLE = 200
 _FIRST, _LAST = 250, 875  #: of the recorded time, in thousandths: before and after are prologue and tail
 _PASSES = 120  #: cycles of a wait that does not block, at most: 95 on Hopper (profiles, wait.issue), with its records

@@ -1,4 +1,4 @@
-"""The times of a run as a few numbers that a simulation can be compared with: what a fit reads, and what judges it.
+"""The times of a run as a few numbers that a simulation can be compared with: what a fit reads and is checked by.
 
 Of launches without recording the steady period and the whole run; of a recorded launch the time from each kind of event
 of a role to the same agent's next: waits by what they wait for, and the segments between barrier operations. The same

@@ -3,9 +3,9 @@
 PTX has no names. The trace names its warps (role, index, warp) and its mbarriers (groups with stages and counts), which
 lie in shared memory in the order of its table. So a warp of the kernel has the trace's name for it, and the mbarriers
 are named in the order of their addresses; the counts of their inits have to be those of the trace. What a kernel does
-at no site of its trace, and what warps without records do, happens unseen. Work is no operation of a program from PTX:
-the events at sites of work are left out. A try that its wait follows at once is that wait, in PTX; where the trace
-records tries, it is both again.
+at no site of its trace, and what warps without records do, happens unseen. Work is not an operation of a program from
+PTX: the events at sites of work are left out. A try that its wait follows immediately is that wait, in PTX; where the
+trace records tries, it is both again.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ def _require_same(program: Program, meta: TraceMeta) -> None:
 
 
 def _with_silent(header: CtaInfo, more: int) -> CtaInfo:
-    """A CTA's header with so many warps more, which record nothing."""
+    """A CTA's header with this many more warps, which record nothing."""
 
     def longer(numbers: tuple[int, ...]) -> tuple[int, ...]:
         return (*numbers, *(0,) * more) if numbers else ()
@@ -158,7 +158,7 @@ def _renumbered(op: Operation, number_of: dict[int, int]) -> Operation:
 
 
 def _with_tries(program: Program, trace: Trace) -> Program:
-    """Each wait as a try and a wait that depends on it, where the trace has a try in its place."""
+    """Each wait as a try and a wait that depends on it, where the trace has a try instead."""
     meta, events = trace.meta, trace.events
     sites = {n: site for n, site in enumerate(meta.sites) if site.kind in (EventKind.TRY, EventKind.WAIT_ENTER)}
     tries = [n for n, site in sites.items() if site.kind is EventKind.TRY]

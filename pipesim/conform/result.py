@@ -32,7 +32,7 @@ class DivergenceKind(Enum):
 
 @dataclass(frozen=True)
 class ComparedEvent:
-    """One event beside what the model has in its place. ``index`` counts the CTA's events in order of time."""
+    """One event beside what the model has instead. ``index`` counts the CTA's events in order of time."""
 
     index: int
     agent: str
@@ -63,7 +63,7 @@ class LatencyCheck:
     """How many returns were compared with the least latencies of their releases.
 
     ``device``: whose measured latencies these are, "" if there are none for the device that recorded. ``unchecked``
-    returns were not compared: a stamp or a measurement of an operation that released them is missing.
+    returns were not compared: a timestamp or a measurement of an operation that released them is missing.
     """
 
     device: str

@@ -69,7 +69,7 @@ class _Kept:
     """Which part of a CTA's run was recorded.
 
     ``first`` is the first iteration, ``begins`` and ``ends`` say whether the first and the last of the run are there;
-    ``passes`` how many each agent went through (() if nobody knows), ``dropped`` how many records each lost.
+    ``passes`` how many each agent went through (() if unknown), ``dropped`` how many records each lost.
     """
 
     first: int
@@ -94,7 +94,7 @@ def _kept(trace: Trace, cta: int) -> _Kept:
 
 
 def _period(trace: Trace, kept: _Kept, events: Events, returns: Column, agent: int, waits: int) -> int | None:
-    """Steady-state period of a trip in 1/1000 cycle, of the last agent's returns, of which it has ``waits`` in a trip.
+    """Steady-state period of an iteration in 1/1000 cycle, by the last agent's returns, ``waits`` in an iteration.
 
     Between the two that the steady window of the run names, or the farthest that were recorded, whole laps apart.
     """

@@ -130,13 +130,13 @@ def _values_used(program: Program, profile: Profile, ops: _Ops) -> set[str]:
 
 
 def _costs(program: Program, profile: Profile, ops: _Ops) -> list[Cost]:
-    """What operations cost, without what nobody waits for."""
+    """What operations cost, without what no agent waits for."""
     price = Prices(program, profile, traced=False)
     return [_counted(ops, op, price(op, line)) for op, line in ops]
 
 
 def _counted(ops: _Ops, op: Operation, cost: Cost) -> Cost:
-    """The cost of an operation, without parts that delay nobody in an iteration: of a store whose end nobody waits for
+    """The cost of an operation, without parts that delay no agent in an iteration: of a store that no agent waits for
     only the time that it takes the copy engine delays others, those that load.
     """
     if op[0] in MEETINGS - MEETING_WAITS:

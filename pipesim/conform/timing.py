@@ -265,7 +265,7 @@ def _without(trace: Trace, kinds: Collection[EventKind]) -> Trace:
 
 
 def engines_busy(program: Program, profile: Profile, cycles: int) -> dict[str, int]:
-    """Thousandths of a run of so many cycles in which each engine of a CTA works, of the CTA whose works most.
+    """Thousandths of a run of this many cycles in which each engine of a CTA works, of the CTA whose works most.
 
     The matrix engine of a quarter counts as one.
     """

@@ -1,4 +1,4 @@
-"""What a ``with`` block yields whose files are written when it ends, or when somebody asks for the result before."""
+"""What a ``with`` block yields whose files are written when it ends, or when the result is asked for before."""
 
 from __future__ import annotations
 

@@ -168,7 +168,7 @@ class Noted(NamedTuple):
 
 
 class OfflineDriver:
-    """Stands for ``triton.runtime.driver.active``: everything that a launch asks of it, and no device."""
+    """In place of ``triton.runtime.driver.active``: everything that a launch asks of it, and no device."""
 
     def __init__(self, target: Any) -> None:
         self.noted: list[Noted] = []

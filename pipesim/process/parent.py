@@ -26,7 +26,7 @@ def end_with_parent() -> None:
 def end_with(parent: int) -> None:
     """Have the kernel kill this process when the thread of ``parent`` that started it ends (prctl(2), PDEATHSIG).
 
-    Of another system than Linux nothing is asked; a parent that has ended already ends this process there, too.
+    Of another system than Linux nothing is asked; a parent that has ended already also ends this process there.
     """
     if sys.platform == "linux":
         import ctypes  # costs milliseconds, and only children need it

@@ -16,7 +16,7 @@ _held: set[Path] = set()  #: those that exist now
 def temporary_beside(path: Path) -> Iterator[tuple[Path, BinaryIO]]:
     """A new file in the folder of ``path``, open for writing, and its name; removed at the end if it is still there.
 
-    OSError if it cannot be made. It is removed, too, if a signal is raised at any moment: its name is noted before it
+    OSError if it cannot be made. It is also removed if a signal is raised at any moment: its name is noted before it
     exists, and removed a second time if the first is interrupted.
     """
     name = path.with_name(f".{path.name[:48]}.{os.urandom(8).hex()}.tmp")

@@ -55,7 +55,7 @@ class Watch:
     """The watch over one process, a context manager. Outside the main thread, which gets the signals, it does nothing.
 
     ``most_bytes``: the memory of this process, and that of each that it follows; None: not limited. ``signals``: those
-    that are raised. ``last_words`` is called with the reason where the process is ended at once, whatever it does.
+    that are raised. ``last_words`` is called with the reason where the process is ended immediately, whatever it does.
     """
 
     def __init__(
@@ -103,7 +103,8 @@ class Watch:
         self._thread = threading.Thread(target=self._look, name="pipesim watch", daemon=True)
         with signals_held():  # a thread inherits what it leaves to the others
             self._thread.start()
-        # Only now: a thread that gets no memory as it starts ends without a word, and start() waits for it for ever.
+        # Only now: a thread that gets no memory as it starts ends without a word, and start() waits for it
+        # indefinitely.
         self._limit_before = _lower_data_limit(self.most_bytes)
         return self
 

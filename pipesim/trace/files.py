@@ -202,7 +202,7 @@ def _opened(path: Path) -> BinaryIO:
 
 
 def _check_outside(file: BinaryIO, path: Path) -> None:
-    """What can be told from a file's size and its first and last bytes."""
+    """What is known from a file's size and its first and last bytes."""
     size = file.seek(0, os.SEEK_END)
     file.seek(0)
     head = file.read(len(_MAGIC))

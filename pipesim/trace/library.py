@@ -1,7 +1,7 @@
 """The stored recordings: where they are, what they are called, and which of them fit a protocol.
 
-Only the recording of a chip that was to run as it should is evidence: simulated traces that lie among them, and runs
-with a injected fault, are never found; windows of a run only where the device has no whole one.
+Only the recording of a GPU without an injected fault is evidence: simulated traces that lie among them, and runs
+with an injected fault, are never found; windows of a run only where the device has no whole one.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def foreign_files(folder: Path) -> tuple[Path, ...]:
 
 
 def _read(folder: Path) -> Iterator[tuple[Path, TraceMeta | None]]:
-    """Every Parquet file below a folder with its description, None if it is no trace."""
+    """Every Parquet file below a folder with its description, None if it is not a trace."""
     if not folder.is_dir():
         raise EvidenceError(
             "there is no such folder of traces", place=str(folder), correction="check the path of the folder"

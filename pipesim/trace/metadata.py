@@ -31,7 +31,7 @@ _JSON_NAMES = {dict: "an object", list: "a list", str: "a string", bool: "a bool
                float: "a fraction", type(None): "null"}  # fmt: skip
 
 
-#: Texts of a document that stand for members of an enum, by the type of their field.
+#: Texts of a document that represent members of an enum, by the type of their field.
 _WORDS: dict[Any, dict[str, Any]] = {
     Ending: {each.value: each for each in Ending},
     EventKind: dict(EventKind.__members__),
@@ -112,7 +112,7 @@ def _upgraded(document: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _with_defaults(entries: object, defaults: dict[str, Any]) -> object:
-    """Every object of a list with these fields; what is no such list is left to be refused."""
+    """Every object of a list with these fields; any other value is left to be refused."""
     if not isinstance(entries, list):
         return entries
     return [{**entry, **defaults} if isinstance(entry, dict) else entry for entry in entries]
@@ -216,7 +216,7 @@ class _Fields:
         return cast("str", self.value(name, str))
 
     def among(self, name: str, words: Mapping[str, Any]) -> Any:
-        """What one of these words stands for."""
+        """What one of these words represents."""
         word = self.text(name)
         if word not in words:
             self.fail(name, f"is {brief(word)}, which is none of {', '.join(filter(None, words))}")
@@ -245,5 +245,5 @@ class _Fields:
         return values
 
     def _expect(self, name: str, value: object, kind: type) -> None:
-        if type(value) is not kind:  # exact, because a JSON boolean is no integer
+        if type(value) is not kind:  # exact, because a JSON boolean is not an integer
             self.fail(name, f"is {_JSON_NAMES[type(value)]} where {_JSON_NAMES[kind]} is expected")

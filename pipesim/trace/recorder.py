@@ -63,7 +63,7 @@ class Meaning(NamedTuple):
 class StampBuffer:
     """Timestamps in the order in which they happened: what each means, as a number, and when it was.
 
-    ``flat``: those two numbers of the last timestamps, by turns. An engine may extend it by both at once.
+    ``flat``: those two numbers of the last timestamps, by turns. An engine may extend it by both together.
     """
 
     def __init__(self, meanings: Sequence[Meaning]) -> None:
@@ -97,7 +97,7 @@ class StampBuffer:
 
         ``iteration`` counts the timestamps of an agent at a site. ``time_ps`` follows from the cycle at this clock; a
         simulated time has no error (``error_ps`` 0) and no reading of the global timer (-1). Raises ParameterError for
-        a time that is no 64-bit integer, or a clock out of range.
+        a time that is not a 64-bit integer, or a clock out of range.
         """
         stamps = np.concatenate([*self._parts, self._recent()])
         order = np.argsort(_numbered(self._table[:, :2])[stamps[::2]], kind="stable")
@@ -132,7 +132,8 @@ class EventBuffer:
         """The table so far, sorted by (CTA, agent) and within those by the order of appending.
 
         ``time_ps`` follows from the cycle at this clock; a simulated time has no error (``error_ps`` 0) and no reading
-        of the global timer (-1). Raises ParameterError for a value that is no 64-bit integer, or a clock out of range.
+        of the global timer (-1). Raises ParameterError for a value that is not a 64-bit integer, or a clock out of
+        range.
         """
         columns = _integers(self._flat).reshape(-1, _WIDTH)
         order = np.lexsort((columns[:, 1], columns[:, 0]))  # stable: ties keep the order of appending

@@ -211,7 +211,7 @@ class TraceMeta:
     sites: tuple[Site, ...]
     ctas: tuple[CtaInfo, ...] = ()
     runs: tuple[Run, ...] = ()
-    clock: str = "clock"  #: what stamped the records: "clock", "globaltimer" or "both"
+    clock: str = "clock"  #: which clock the timestamps are of: "clock", "globaltimer" or "both"
     status: Ending = Ending.FINISHED
     wrong_tiles: int = 0  #: tiles whose checksum differed from the host's
     kernel_hash: str = ""  #: of source, options and NVRTC version

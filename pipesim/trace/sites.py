@@ -146,7 +146,7 @@ def set_up_meeting(code: tuple[Operation, ...]) -> int:
 
 
 class SiteBook:
-    """Numbers the sites of a program while its operations are walked, agent by agent, in program order.
+    """Numbers the sites of a program while its operations are visited, agent by agent, in program order.
 
     :meth:`records` is called for each operation that can leave an event; the sites are numbered by first appearance.
     ``also``: the optional sites at which records are made. ``only``: of the others, those at which they are, if not at
@@ -166,14 +166,14 @@ class SiteBook:
         self._setting_up = False
 
     def begin(self, agent: int, pc: int = 0) -> None:
-        """The walk of an agent begins, at its first operation or at another."""
+        """The operations of an agent begin, at its first operation or at another."""
         self._role = self._program.agents[agent].role
         self._stage = -1  # work is on the stage that was last waited for
         self._setting_up = bool(self._also) and set_up_meeting(self._program.code[agent]) >= pc
 
     @property
     def place(self) -> tuple[int, bool]:
-        """What of the walk so far decides the records of the operations to come."""
+        """What of the operations so far decides the records of the operations to come."""
         return self._stage, self._setting_up
 
     @place.setter
@@ -213,7 +213,7 @@ class SiteBook:
         return found
 
     def table(self, records: tuple[tuple[tuple[Record, ...], ...], ...] = ()) -> SiteTable:
-        """The tables as far as the walk has come."""
+        """The tables of the operations so far."""
         meant = awaited(self._program)
         return SiteTable(
             sites=tuple(

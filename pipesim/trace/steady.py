@@ -11,24 +11,24 @@ from pipesim.model.trips import last_waiting, waits, waits_per_trip
 from pipesim.trace.sites import barrier_groups
 
 
-def steady_window(trips: int, stages: int) -> tuple[int, int] | None:
-    """The first and last iteration of the steady state of a loop of ``trips``, a multiple of ``stages`` apart.
+def steady_window(iterations: int, stages: int) -> tuple[int, int] | None:
+    """The first and last iteration of the steady state of a loop, a multiple of ``stages`` apart.
 
     The first quarter (but at least one lap) and the last iterations are left out. None if no lap is left between.
     """
-    first = max(trips // 4, stages)
-    laps = (trips - 1 - trips // 8 - first) // stages
+    first = max(iterations // 4, stages)
+    laps = (iterations - 1 - iterations // 8 - first) // stages
     return (first, first + laps * stages) if laps >= 1 else None
 
 
 @dataclass(frozen=True)
 class PeriodMarks:
-    """Between which waits of which agent a period is taken: numbers of its returned waits from 0, ``trips`` apart."""
+    """Between which waits of which agent a period is taken: numbers of its returned waits, ``iterations`` apart."""
 
     agent: int
     first: int
     last: int
-    trips: int
+    iterations: int
 
 
 def period_marks(program: Program) -> PeriodMarks | None:
@@ -53,10 +53,10 @@ def marked_iterations(program: Program) -> tuple[int, int] | None:
 
     None if an agent has no loop, or too short a one.
     """
-    trips = [
+    iterations = [
         max((operand(op, "trips") for op in code if op[0] == Op.LOOP_BEGIN), default=0) for code in program.code if code
     ]
     stages: dict[str, int] = {}
     for barrier in program.barriers:
         stages[barrier.name] = max(stages.get(barrier.name, 0), barrier.stage + 1)
-    return steady_window(min(trips, default=0), lcm(*stages.values()) if stages else 1)
+    return steady_window(min(iterations, default=0), lcm(*stages.values()) if stages else 1)

@@ -39,7 +39,7 @@ def trace_table(trace: Trace) -> Any:
 
 
 def rows_table(columns: Mapping[str, type], rows: Sequence[Mapping[str, object]]) -> Any:
-    """Rows as a ``pyarrow.Table`` with these columns, which are there without rows, too."""
+    """Rows as a ``pyarrow.Table`` with these columns, which are there even without rows."""
     import pyarrow as pa
 
     types = {str: pa.string(), int: pa.int64(), list: pa.list_(pa.string())}

@@ -34,7 +34,7 @@ def write_whole(path: Path, data: bytes | Iterable[bytes], *, force: bool = Fals
 def require_free(path: Path, *, force: bool = False) -> None:
     """OutputExistsError if a file is there and ``force`` is not given, UsageError if it is not an ordinary file.
 
-    A link to nothing is there, too: it would be replaced.
+    A link to nothing also counts: it would be replaced.
     """
     if path.exists() and not path.is_file():
         raise UsageError(
@@ -50,7 +50,7 @@ def require_free(path: Path, *, force: bool = False) -> None:
 def _show(temporary: Path, path: Path, *, force: bool) -> None:
     if not force:
         try:
-            path.hardlink_to(temporary)  # unlike a rename, a link never replaces what somebody wrote meanwhile
+            path.hardlink_to(temporary)  # unlike a rename, a link never replaces what was written meanwhile
         except FileExistsError:
             require_free(path)
         except OSError:

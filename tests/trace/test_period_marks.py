@@ -50,7 +50,7 @@ def test_the_marks_are_where_a_trace_has_its_period(name: str) -> None:
     assert reading is not None
     assert marks is not None
     times = returns(trace, marks.agent)
-    period = round(1000 * (times[marks.last] - times[marks.first]) / marks.trips)
+    period = round(1000 * (times[marks.last] - times[marks.first]) / marks.iterations)
     assert period == reading.period_millicycles
 
 

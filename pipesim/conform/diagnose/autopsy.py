@@ -181,7 +181,7 @@ def _skeleton(trace: Trace) -> Program:
 
 
 class _Dissection:
-    """One agent's records as operations, behind what it does before its first and before what it would do next."""
+    """One agent's records as operations, after what it does before its first and before what it would do next."""
 
     def __init__(self, book: _Book, events: Events, agent: int) -> None:
         self._book, self._events, self._agent = book, events, agent
@@ -286,7 +286,7 @@ def _optional_operation(
     if pc >= 0:
         return book.program.code[agent][pc]
     match site.kind:
-        case EventKind.CP_ASYNC_ARRIVE:  # with .noinc, unless its role arrives there by itself, too
+        case EventKind.CP_ASYNC_ARRIVE:  # with .noinc, unless its role also arrives there by itself
             meta = book.trace.meta
             itself = any(s.key == (site.role, EventKind.ARRIVE, site.barrier) for s in meta.sites)
             return (int(Op.CP_ASYNC_ARRIVE), barrier, value, int(not itself))

@@ -1,12 +1,12 @@
-"""Mistakes in one line of a role's code: what every warp of the role does wrong whenever it comes to that line.
+"""Mistakes in one line of a role's code: what every warp of the role does wrong whenever it reaches that line.
 
-The single edits of :mod:`.edits` are one operation of one agent. These are what somebody types: a ``.noinc`` that is
+The single edits of :mod:`.edits` are one operation of one agent. These are typing mistakes: a ``.noinc`` that is
 forgotten, a named barrier with the wrong number, the wrong threads, ``bar.sync`` in place of ``bar.arrive``, a
 multicast with the wrong mask of CTAs. A line is known from the program; the operations of one kind that a role records
 from one line are one instruction.
 
-Such an instruction may be recorded as it is, or as it was meant: the record stands beside it, and only the instruction
-is wrong. Both are told apart by what the others then do, so an edit is made in two ways (:func:`apply`,
+Such an instruction may be recorded as it is, or as it was meant: the record is beside it, and only the instruction
+is wrong. What the others then do distinguishes both, so an edit is made in two ways (:func:`apply`,
 :func:`in_place`).
 """
 
@@ -24,7 +24,7 @@ from pipesim.model.program import NAMED_BARRIERS, Program
 from pipesim.trace.sites import set_up_meeting
 
 _WARP = 32
-_NOTHING: Operation = (int(Op.FENCE), int(Fence.ACQ_REL), semantics())  #: stands where an instruction is missing
+_NOTHING: Operation = (int(Op.FENCE), int(Fence.ACQ_REL), semantics())  #: in place of a missing instruction
 
 
 class CodeEditKind(Enum):
@@ -50,9 +50,9 @@ class CodeEdit:
     """One mistake: its kind, the role, and the line of its code, by its number in the program.
 
     ``iteration``: the one pass of the line at which it is made, -1 if it is always. ``value``: the threads or the mask
-    of CTAs instead, or what is added to the number of a named barrier. ``everyone``: ``line`` is no line but the number
-    of a named barrier, and all who come to it make the mistake, as with a constant that they share; ``role`` is then
-    "".
+    of CTAs instead, or what is added to the number of a named barrier. ``everyone``: ``line`` is not a line but the
+    number of a named barrier, and all agents that reach it make the mistake, as with a constant that they share;
+    ``role`` is then "".
     """
 
     kind: CodeEditKind
@@ -197,7 +197,7 @@ def _instructions(program: Program) -> dict[_Key, dict[int, tuple[int, ...]]]:
 
 
 def _comers(program: Program) -> dict[int, dict[int, tuple[int, ...]]]:
-    """Where each agent comes to each named barrier, by its number."""
+    """Where each agent reaches each named barrier, by its number."""
     found: dict[int, dict[int, list[int]]] = {}
     for places in _instructions(program).values():
         for agent, pcs in places.items():
@@ -230,7 +230,7 @@ def _kinds(program: Program, places: Places) -> Iterator[tuple[CodeEditKind, int
         yield CodeEditKind.BAR_THREADS, threads
     numbers = {program.named_barriers[operand(op, "named_barrier")][1] for op in ops}
     used = {number for _, number in program.named_barriers}
-    unused = 0  # of the barriers that nobody uses all are alike: one stands for them
+    unused = 0  # barriers that no agent uses are all alike: one represents them
     for by in sorted(range(1 - NAMED_BARRIERS, NAMED_BARRIERS), key=lambda n: (abs(n), n < 0)):
         others = {number + by for number in numbers}
         if by and all(0 <= number < NAMED_BARRIERS for number in others):
@@ -275,7 +275,7 @@ def _other_threads(program: Program, places: Places) -> list[int]:
 
 
 def _with_numbers(program: Program, edit: CodeEdit) -> tuple[Program, dict[tuple[int, int], int]]:
-    """The program with the named barriers that a wrong number names; where each barrier of a CTA stands in its list."""
+    """The program with the named barriers that a wrong number names; where each barrier of a CTA is in its list."""
     barriers = list(program.named_barriers)
     if edit.kind is CodeEditKind.BAR_NUMBER:
         for op in _operations(program, places_of(program, edit)):

@@ -41,7 +41,7 @@ _LATEST = 8  #: passes of a line before the divergence at which a mistake of one
 def diagnose(program: Program, trace: Trace, found: Conformance) -> Diagnosis | None:
     """Why ``trace`` leaves ``program``; ``found`` is what :func:`conform` said of the two.
 
-    None if there is nothing to explain (it conforms, and nothing was made wrong) or nothing to explain it with: records
+    None if there is nothing to explain (it conforms, and no fault was injected) or nothing to explain it with: records
     were lost, only a window of them was kept, only a barrier's word or the time of a return is wrong, or the program is
     far larger than any that was recorded.
     """
@@ -49,7 +49,7 @@ def diagnose(program: Program, trace: Trace, found: Conformance) -> Diagnosis | 
     if found.verdict is TraceVerdict.UNKNOWN or found.lost or trace.meta.window:
         return None
     if found.divergence is not None and found.divergence.kind in (DivergenceKind.BARRIER_WORD, DivergenceKind.TOO_SOON):
-        return None  # edits are told apart by the records, and these conform; no edit makes the hardware faster
+        return None  # the records distinguish edits, and these conform; no edit makes the hardware faster
     wrong = trace.meta.wrong_tiles > 0
     if found.divergence is None and (made or not wrong):
         return Diagnosis((), 0, made, manifest=wrong) if made else None
@@ -106,7 +106,7 @@ def _explaining_lines(
             continue
         why = None if culprits else explain_with(in_place(program, edit), trace, program)
         wrong = apply_to_code(program, edit)
-        if why is None and not (optional_sites(wrong) - known - also):  # what is done instead would be recorded, too
+        if why is None and not (optional_sites(wrong) - known - also):  # what is done instead would also be recorded
             why = explain_with(wrong, trace)
         if why is not None:
             always += [edit] if edit.iteration < 0 else []
@@ -114,7 +114,7 @@ def _explaining_lines(
 
 
 def _reached(program: Program, edit: CodeEdit, seen: _Seen) -> bool:
-    """Whether an agent came to where the edit is before the divergence; of one pass, not long before."""
+    """Whether an agent reached the place of the edit before the divergence; of one pass, not long before."""
     for agent, pcs in places_of(program, replace(edit, iteration=-1)).items():
         came = sum(pc in seen.ran[agent] for pc in pcs)
         if came and (edit.iteration < 0 or came - _LATEST <= edit.iteration < came):
@@ -159,7 +159,7 @@ def _told_of_code(program: Program, edit: CodeEdit, why: Explained, values: list
 
 
 def _same(program: Program, edit: Edit, made: str) -> bool:
-    """Whether what was made wrong on purpose is this edit, or one of another iteration that changes the same."""
+    """Whether the injected fault is this edit, or one of another iteration that changes the same."""
     try:
         kind, iteration = parse_fault(made)
         if edit.kind is not kind:
@@ -174,7 +174,7 @@ class _Seen:
     """How the trace goes along the protocol.
 
     ``wrong``: (agent, its first event that is not the protocol's). ``short``: by agent how many events it has, where
-    they end too early. ``ran``: by agent the operations that it can have come to before the divergence.
+    they end too early. ``ran``: by agent the operations that it can have reached before the divergence.
     """
 
     wrong: set[tuple[int, int]]
@@ -263,7 +263,7 @@ _SCHEDULES = 32  #: tried to see how the explaining protocol can end
 
 
 def examine(program: Program, trace: Trace, found: Conformance) -> Examination | None:
-    """Everything about a trace that leaves its protocol was made wrong or held wrong data; None for any other."""
+    """All about a trace that leaves its protocol, has an injected fault or held wrong data; None for any other."""
     if found.divergence is None and not trace.meta.fault and not trace.meta.wrong_tiles:
         return None
     trace = as_clusters(program, trace)
@@ -284,7 +284,7 @@ def examine(program: Program, trace: Trace, found: Conformance) -> Examination |
 
 
 def _opened(program: Program, meant: Program, trace: Trace, found: Conformance) -> Autopsy | None:
-    """The autopsy of the CTA where it shows: the one that diverges, or the first in which somebody waits.
+    """The autopsy of the CTA where it shows: the one that diverges, or the first in which an agent waits.
 
     ``program``: what the kernel does, as far as is known; ``meant``: its protocol.
     """

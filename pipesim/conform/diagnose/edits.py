@@ -31,7 +31,7 @@ from pipesim.model.ops import OPERANDS, Op, Operation, operand
 from pipesim.model.program import Program
 
 MORE_BYTES = 16  #: what ``expect_more`` adds
-_UNIT = 16  #: bulk copies are counted in units of so many bytes
+_UNIT = 16  #: bulk copies are counted in units of this many bytes
 #: Kinds that apply at every pass, each to another operation.
 _ALWAYS = frozenset({"missing_arrive", "extra_arrive", "wrong_parity", "expect_more", "no_acquire"})
 _KEPT_IN_PLACE = frozenset({"item", "cycles", "loop", "trips", "register"})  #: what a swap of stages does not exchange
@@ -156,7 +156,7 @@ def describe(program: Program, edit: Edit) -> str:
 
 
 def parse_fault(text: str) -> tuple[EditKind, int]:
-    """Kind and iteration of ``kind@iteration``, as a trace names what was made wrong. ParameterError for others."""
+    """Kind and iteration of ``kind@iteration``, as a trace names an injected fault. ParameterError for others."""
     name, at, iteration = text.partition("@")
     kinds = {kind.value: kind for kind in EditKind}
     if name not in kinds or not at or not iteration.isdecimal():

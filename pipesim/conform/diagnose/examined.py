@@ -1,4 +1,4 @@
-"""What an examination of a run says, as data: edits that explain it, how it can end, what it left behind."""
+"""What an examination of a run says, as data: edits that explain it, how it can end, what it left."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ class Autopsy:
 
 @dataclass(frozen=True)
 class Examination:
-    """How a run ended, what explains it, and what it left behind.
+    """How a run ended, what explains it, and what it left.
 
     ``possible`` is how the protocol with the first explaining edit can end, as far as schedules were tried; the replay
     of the trace on it is a witness of its own, so the outcome is among them. () without an explanation.

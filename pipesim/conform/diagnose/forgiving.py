@@ -1,4 +1,4 @@
-"""Whether a program that may be wrong does all that a trace says: a replay that forgives what a chip does."""
+"""Whether a program that may be wrong does all that a trace says: a replay that forgives undetected faults."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def explain_with(program: Program, trace: Trace, meant: Program | None = None) -
 
 
 def _never_entered(aligned: Aligned, followed: Replayed) -> bool:
-    """Whether an agent stands before an operation that it would have recorded first: no wait keeps it there."""
+    """Whether an agent is before an operation that it would have recorded first: no wait keeps it there."""
     found = aligned.mismatch
     inside = bool(aligned.ran and aligned.rows[-1]) and found is not None and aligned.ran[-1] == found.pc
     return found is not None and not inside and followed.state.pcs[aligned.agent] == found.pc

@@ -114,7 +114,7 @@ class _Drawing:
         self._flight = self._random.choice(_WEIGHTS)
 
     def _step(self, agent: int) -> None:
-        """One operation of an agent, and what follows it that nobody can notice."""
+        """One operation of an agent, and what follows it that no other agent can notice."""
         code = self._program.code[agent]
         while True:
             self._left -= 1

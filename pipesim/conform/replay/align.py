@@ -91,7 +91,7 @@ class Passes:
         return dict(self._least)
 
     def count(self, counts: dict[int, int]) -> None:
-        """The passes are so many now, all of them recorded."""
+        """The passes of each site are these now, all of them recorded."""
         self._least, self._most = dict(counts), dict(counts)
 
     def lose(self) -> None:
@@ -165,9 +165,9 @@ def site_numbers(trace: Trace, table: SiteTable) -> dict[int, int]:
 def align(
     program: Program, table: SiteTable, events: Events, rows: list[int], agent: int, sites: dict[int, int], sight: Sight
 ) -> Aligned:
-    """Walk through the program of ``agent`` along its ``rows`` of ``events`` (one CTA, in program order).
+    """Replay the program of ``agent`` along its ``rows`` of ``events`` (one CTA, in program order).
 
-    Raises EvidenceError if its way outside the window hangs on the answer of a try, which was not recorded there.
+    Raises EvidenceError if its path outside the window depends on the result of a try, which was not recorded there.
     """
     walk = _Walk(program, table, events, rows, agent, sites, sight)
     mismatch = walk.run()
@@ -219,7 +219,7 @@ class _Columns(NamedTuple):
 
 
 class _Walk:
-    """State of one walk: position in the program, position in the rows, answers of tries."""
+    """State of one alignment: position in the program, position in the rows, answers of tries."""
 
     def __init__(
         self,

@@ -73,7 +73,7 @@ def conform(program: Program, trace: Trace, only: frozenset[SiteKey] | None = No
 def _floors_of(trace: Trace) -> LatencyFloors | None:
     """The bounds for a trace of hardware.
 
-    A kernel that was recorded by its PTX has less between a stamp and the instruction that it is of than one with the
+    A kernel that was recorded by its PTX has less between a timestamp and its instruction than one with the
     recorder in its source (52 cycles instead of 74 from an arrive to the return of its wait, H200), and bounds of its
     own.
     """
@@ -333,7 +333,7 @@ def _order(merged: Events) -> Column:
 
 
 def _one(headers: dict[int, CtaInfo], first: int, size: int) -> CtaInfo:
-    """The headers of a cluster as one, the words of all its CTAs one behind another."""
+    """The headers of a cluster as one, the words of all its CTAs one after another."""
     parts = [headers[cta] for cta in range(first, first + size)]
     passes = tuple(n for part in parts for n in part.passes) if all(part.passes for part in parts) else ()
     words = tuple(n for part in parts for n in part.barrier_words) if all(p.barrier_words for p in parts) else ()

@@ -1,4 +1,4 @@
-"""How a divergence is written down: what happened, what the model has in its place, and the events around it."""
+"""How a divergence is written down: what happened, what the model has instead, and the events around it."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def words_read(meta: TraceMeta, cta: int) -> dict[tuple[str, int], BarrierWord]:
 
 
 def _all_words(meta: TraceMeta, cta: int) -> dict[tuple[int, str, int], BarrierWord]:
-    """The same of all CTAs of the cluster that stands under this number, by rank, name and stage."""
+    """The same of all CTAs of the cluster that has this number, by rank, name and stage."""
     words = next((header.barrier_words for header in meta.ctas if header.cta == cta), ())
     order = [(group.name, stage) for group in meta.barriers for stage in range(group.stages)]
     ranks = -(-len(words) // len(order)) if order else 0

@@ -54,8 +54,8 @@ from pipesim.model.positions import BARRIER, COUNT, PARITY
 from pipesim.model.program import Program
 from pipesim.trace.schema import Events
 
-#: A trap is noticed late: its agent may go on for so many cycles. On the chip it recorded the copy behind an arrive
-#: that trapped, 55 cycles later.
+#: A trap is noticed late: its agent may continue for this many cycles. The GPU recorded the copy after an arrive that
+#: trapped, 55 cycles later.
 TRAP_LATE = 500
 
 
@@ -107,7 +107,7 @@ def replay(
 ) -> Replayed:  # fmt: skip
     """Move the machine along the records of one CTA; ``partial``: agents that did not finish.
 
-    ``releases`` is told what happens, and says which return came too soon after its release.
+    ``releases`` sees what happens, and says which return came too soon after its release.
     """
     moving = _Replay(program, events, aligned, partial, uncertainty, divergences, rules, releases)
     found = moving.run()
@@ -164,7 +164,7 @@ class _Replay:
             yield _Demand(agent, len(recorded.ran), EVER, self._divergences.last_row(agent), set())
 
     def _trap_next(self) -> None:
-        """The last record before a trap may not have left the chip: look at what each agent would have done next."""
+        """The last record before a trap may not have been stored: look at what each agent would have done next."""
         for agent, recorded in enumerate(self._agents):
             if recorded.partial and not self._stuck[agent] and not finished(self._program, self.state, agent):
                 traps = [f for f in step(self._program, self.state, agent).faults if f.kind.traps]
@@ -209,8 +209,8 @@ class _Replay:
     def _advance(self, first: _Demand) -> Divergence | None:
         """Execute what is demanded; operations that others must enable pull them along, on an explicit stack.
 
-        An agent that cannot go on in time is given up, and whoever asked for it asks the next that could help; only if
-        nobody can is the first wait that nothing enables a divergence.
+        An agent that cannot continue in time is given up, and the agent that needs it asks the next that could help;
+        only if none can is the first wait that nothing enables a divergence.
         """
         stack = [first]
         culprit: Divergence | None = None
@@ -251,7 +251,7 @@ class _Replay:
         return None
 
     def _go(self, demand: _Demand) -> tuple[int, Divergence | None]:
-        """Execute what is demanded of one agent; the channel at which it is blocked, -1 once it need not go on."""
+        """Execute what is demanded of one agent; the channel at which it is blocked, -1 once it need not continue."""
         who, end, _, at, refused = demand
         agent, done, stuck = self._agents[who], self._done, self._stuck
         ran, rows, hung, code = agent.ran, agent.rows, agent.hung, agent.code
@@ -270,13 +270,13 @@ class _Replay:
             if blocked >= 0:
                 if not (hung and position == agent.open_end):
                     return blocked, None
-                stuck[who] = True  # it has come to a named barrier, or to its own transfers, and never returned
+                stuck[who] = True  # it reached a named barrier, or a wait for its own transfers, and never returned
                 break
             refused.clear()
         return -1, None
 
     def _stays(self, who: int, position: int, last: _Demand | None) -> bool:
-        """Whether an agent that cannot go on may have stayed where it is, ``last`` being its demand if nobody asked it.
+        """Whether an agent that cannot continue may have stayed, ``last`` being its demand if no other agent asked it.
 
         After its last record, that is: at that very place, or further on once everything else has been tried.
         """
@@ -288,8 +288,8 @@ class _Replay:
     def _pass_parked(self, who: int, barrier: int, latest: int) -> None:
         """Before something happens to a barrier, by ``latest``, let those pass whose wait on it is open now.
 
-        Their stamps only come later. Otherwise a phase that completes next could close the wait again, though the chip
-        let it pass in between.
+        Their timestamps only come later. Otherwise a phase that completes next could close the wait again, though the
+        hardware let it pass in between.
         """
         latest += self._uncertainty
         done = self._done
@@ -307,7 +307,7 @@ class _Replay:
                 done[agent] += 1
 
     def _move_on(self, agent: int, who: int, latest: int) -> int:
-        """Let an agent pass the marks of its loops, and go on outside the window; where it parks inside it then."""
+        """Let an agent pass the marks of its loops, and continue outside the window; where it parks inside it then."""
         position, recorded = self._pass_marks(agent), self._agents[agent]
         if agent == who or position >= len(recorded.ran):
             return PARKED_NOWHERE
@@ -338,7 +338,7 @@ class _Replay:
         return self._supply.possible(channel, by, self._done)
 
     def _drift(self, agent: int) -> None:
-        """Let an agent outside the window go on to the next operation that matters to others or blocks."""
+        """Let an agent outside the window continue to the next operation that matters to others or blocks."""
         recorded = self._agents[agent]
         while (position := self._done[agent]) < len(recorded.ran) and recorded.where(position) != INSIDE:
             op = recorded.code[recorded.ran[position]]
@@ -360,7 +360,7 @@ class _Replay:
         return word.life == mbarrier.LIVE and mbarrier.passes(word, op[PARITY])
 
     def _pass_marks(self, agent: int) -> int:
-        """Where the agent stands, behind marks of its loops, which happen at no time."""
+        """Where the agent is, after marks of its loops, which happen at no time."""
         code, ran = self._agents[agent].code, self._agents[agent].ran
         while self._done[agent] < len(ran) and code[ran[self._done[agent]]][0] in LOOP_MARKS:
             self.state = step(self._program, self.state, agent).state
@@ -392,7 +392,7 @@ class _Replay:
         return blocked, None
 
     def _lands_first(self, who: int, pc: int) -> bool:
-        """Whether bytes must have landed before this arrive, because it would trap otherwise and the chip did not."""
+        """Whether bytes must have landed before this arrive: it would trap otherwise, and the hardware did not."""
         op = self._program.code[who][pc]
         if not self._rules.forgiving or op[0] != Op.ARRIVE or op[COUNT] <= self.state.barriers[op[BARRIER]].pending:
             return False

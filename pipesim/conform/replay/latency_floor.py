@@ -1,7 +1,7 @@
 """The least latency of each path from an operation to the return of the wait it releases, as measured on a device.
 
 One JSON document a device in the folder ``floors``, and one in ``floors/ptx`` for kernels that were recorded by their
-PTX, where less stands between a stamp and the instruction. They were made in November 2026 from the stored experiments,
+PTX, with less between a timestamp and its instruction. They were made in November 2026 from the stored experiments,
 lowered by the largest share by which any of half of the stored recordings was below them. The numbers are lower bounds:
 a device was never seen to be faster, so a wait that returned sooner did not return because of that operation. No
 document, no bounds.
@@ -62,7 +62,7 @@ class LatencyFloors:
     paths: Mapping[ReleasePath, tuple[Least, ...]]
 
     def least(self, path: ReleasePath, nbytes: int, sm_khz: int) -> Least | None:
-        """The bound for so many bytes at this SM clock; None if the path was not measured.
+        """The bound for this many bytes at this SM clock; None if the path was not measured.
 
         It is that of the next smaller size in the table. The way to the L2 cache and back has a clock of its own, so
         that it takes fewer cycles of an SM that runs slower: the bound shrinks with the clock, and never grows.

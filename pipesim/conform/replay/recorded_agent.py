@@ -181,7 +181,7 @@ def recorded_agents(
 def _latest(cycle: Sequence[int], rows: Rows) -> list[int]:
     """For each operation the latest time at which it can have taken effect: that of the agent's next event.
 
-    For a wait with both its events it is that of its return. No uncertainty: an agent's own stamps are in order.
+    For a wait with both its events it is that of its return. No uncertainty: an agent's own timestamps are in order.
     """
     bounds = []
     following = EVER
@@ -193,7 +193,7 @@ def _latest(cycle: Sequence[int], rows: Rows) -> list[int]:
 
 
 def _parks(code: Sequence[Operation], aligned: Aligned) -> list[int]:
-    """Where an agent stands at each position, and behind the last, if something happens to a barrier.
+    """Where an agent is at each position, and after the last, if something happens to a barrier.
 
     The barrier of a plain wait that was recorded from its beginning to its end; else PASSING where an agent may
     move on unasked, PARKED_NOWHERE where it cannot.

@@ -1,11 +1,11 @@
 """Which operations released each wait of a replay, and whether one of them can have done so in so short a time.
 
-The machine says which operations a phase consists of. A wait that returned saw its phase complete, so it returned
-after every one of them, and later by at least the latency of its path: an arrive has to reach the barrier, the bytes of
-a copy have to be fetched. Operations are stamped before their issue, waits after their return, so that the time between
-two stamps is never less than the latency (see :mod:`pipesim.trace.schema`); what left no record of its own is taken to
-be as early as its agent's record before it. Stamps of one SM are compared by its own clock, stamps of two on the common
-time line.
+The machine says which operations a phase consists of. A wait that returned saw its phase complete, so it returned after
+every one of them, and later by at least the latency of its path: an arrive has to reach the barrier, the bytes of a
+copy have to be fetched. Operations are timestamped before their issue, waits after their return, so that the time
+between two timestamps is never less than the latency (see :mod:`pipesim.trace.schema`); what left no record of its own
+is taken to be as early as its agent's record before it. Timestamps of one SM are compared by its own clock, those of
+two on the common time line.
 
 Where another operation could have taken the place of one that came too late for this return, nothing follows.
 """
@@ -30,10 +30,10 @@ from pipesim.trace.schema import Column, Events
 
 @dataclass(frozen=True)
 class Clocks:
-    """When the events of one CTA, or of one cluster seen as one, were stamped.
+    """When the events of one CTA, or of one cluster seen as one, were recorded.
 
     ``own``: by row, on the clock of the event's SM; ``common``: on one time line, to within ``error``. ``uncertainty``
-    bounds how far the order of two stamps of one SM may be wrong. All in cycles.
+    bounds how far the order of two timestamps of one SM may be wrong. All in cycles.
     """
 
     own: Sequence[int]
@@ -47,7 +47,7 @@ class Clocks:
 class Stopwatch:
     """What is the same for all CTAs of a trace: bounds, and the clock of each event's own SM by row of the whole table.
 
-    Without ``floors`` times are collected and not judged. ``started``: what was timed, by CTA (or cluster).
+    Without ``floors`` times are collected and not compared. ``started``: what was timed, by CTA (or cluster).
     """
 
     own: Column
@@ -78,7 +78,7 @@ class Release(NamedTuple):
 
 
 class ReleaseTime(NamedTuple):
-    """A return of a wait and one of the operations that released it: ``after`` cycles from stamp to stamp.
+    """A return of a wait and one of the operations that released it: ``after`` cycles between their timestamps.
 
     ``uncertainty``: of ``after``, in cycles. ``row``: of the event by which the wait had returned.
     """
@@ -132,7 +132,7 @@ class Releases:
     """Follows one replay: what each phase was made of, and each return beside it.
 
     ``checked`` counts the returns that were compared with the least latency of every operation that released them,
-    ``unchecked`` those where a stamp or a bound is missing or the operation is not certain. Without ``floors`` all
+    ``unchecked`` those where a timestamp or a bound is missing or the operation is not certain. Without ``floors`` all
     times are collected instead (``times``).
     """
 
@@ -163,14 +163,14 @@ class Releases:
             self._open.pop(op[BARRIER], None)
             for key in [key for key in self._complete if key[0] == op[BARRIER]]:
                 del self._complete[key]
-        elif op[0] == Op.EXPECT_TX:  # raises what a phase needs, and releases nobody
+        elif op[0] == Op.EXPECT_TX:  # raises what a phase needs, and releases no agent
             self._close(op[BARRIER], before, after)
         elif op[0] in SIGNALS:
             release = Release(agent, pc, self._since[agent][position], self._arrival(agent, op))
             self._add(op[BARRIER], release, before, after)
 
     def landed(self, flight: Flight, part: int, row: int, before: State, after: State) -> None:
-        """So many bytes of a transfer (-1: the rest), or its arrival, came to its barrier, for the event of ``row``."""
+        """``part`` bytes of a transfer (-1: the rest), or its arrival, reached its barrier by the event of ``row``."""
         del row  # a landing has no time of its own
         if flight.barrier < 0:
             return
@@ -186,14 +186,14 @@ class Releases:
             self._split.add((flight.agent, flight.pc))
 
     def _arrival(self, agent: int, op: Operation) -> ReleasePath | None:
-        """How an operation that takes effect at once comes to its barrier; None if that was not measured."""
+        """How an operation that takes effect immediately reaches its barrier; None if that was not measured."""
         if op[0] not in ARRIVALS:
             return None
         here = self.program.barriers[op[BARRIER]].cta == self.program.agents[agent].cta
         return ReleasePath.ARRIVE if here else ReleasePath.REMOTE_ARRIVE
 
     def _path(self, flight: Flight) -> ReleasePath | None:
-        """How what is under way comes to its barrier; None if that was not measured."""
+        """How what is under way reaches its barrier; None if that was not measured."""
         op = self.program.code[flight.agent][flight.pc]
         away = self.program.barriers[flight.barrier].cta != self.program.agents[flight.agent].cta
         if op[0] == Op.CP_ASYNC_ARRIVE:

@@ -25,7 +25,7 @@ class ReplayedPart(NamedTuple):
     """An operation, or a landing, that changed the open phase of a barrier.
 
     ``row``: of its own event, -1 if it left none. ``by``: of the event by which a landing had happened, -1 of an
-    operation that takes effect at once. ``arrivals`` were made; ``nbytes`` is the change of the bytes outstanding.
+    operation that takes effect immediately. ``arrivals`` were made; ``nbytes`` is the change of the bytes outstanding.
     """
 
     barrier: int

@@ -65,7 +65,7 @@ def _existing(paths: Iterator[Path]) -> Iterator[str]:
             if path.is_file():
                 yield str(path.absolute())
         except (OSError, ValueError):
-            continue  # an entry of sys.path that is no path
+            continue  # an entry of sys.path that is not a path
 
 
 _CALLBACK = CFUNCTYPE(None, c_void_p, c_uint32, c_uint32, c_void_p)

@@ -112,7 +112,7 @@ class CudaDriver:
         return self._call("cuStreamIsCapturing", c_void_p(stream), byref(status)) != 0 or status.value != 0
 
     def copied(self, address: int, nbytes: int, *, after: int) -> bytes | None:
-        """So many bytes of device memory once the stream ``after`` has done its work; None if that takes too long.
+        """``nbytes`` of device memory once the stream ``after`` has done its work; None if that takes too long.
 
         Fewer where the memory after them may not be mapped.
 

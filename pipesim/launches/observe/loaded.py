@@ -1,4 +1,4 @@
-"""The images that a process loaded, and the PTX of each as far as it can be had."""
+"""The images that a process loaded, and the PTX of each as far as it is available."""
 
 from __future__ import annotations
 

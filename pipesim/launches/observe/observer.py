@@ -101,7 +101,7 @@ class LaunchObserver:
         self._failed: set[str] = set()
 
     def called(self, number: int, address: int) -> None:
-        """A call of the driver, before it or after it. Nothing that goes wrong here reaches the program."""
+        """A call of the driver, before it or after it. No error here reaches the program."""
         if getattr(self._inside, "now", False):
             return
         self._inside.now = True
@@ -111,7 +111,7 @@ class LaunchObserver:
                 self._before(number, data)
             elif number not in calls.LAUNCH and number not in calls.LAUNCH_EX:
                 self._after(number, data)
-        except Exception as error:  # noqa: BLE001  # of ours: the program goes on as if it were not observed
+        except Exception as error:  # noqa: BLE001  # of ours: the program continues as if it were not observed
             self._note(f"an error of pipesim in the observed process: {type(error).__name__}: {error}")
         finally:
             self._inside.now = False

@@ -47,7 +47,7 @@ _ENDINGS = {
 
 @dataclass(frozen=True)
 class Compared:
-    """How a trace stands to the program of its PTX. ``page``: the comparison in lines."""
+    """How a trace compares with the program of its PTX. ``page``: the comparison in lines."""
 
     agreement: Agreement
     page: tuple[str, ...]
@@ -249,9 +249,9 @@ def _launch(
     found = LaunchRecording(f"{stem}.parquet", f"{stem}.json", "", *shape, len(trace.events), ending, buffer.took_ns)
     if not asked.compare and ending is Ending.FINISHED:
         return found
-    stands = compared(row.text, launch, trace, f"{stem}.parquet")
-    shown = ending is not Ending.FINISHED or not stands.agreement.agrees
-    return replace(found, agreement=stands.agreement, page=stands.page if shown else ())
+    comparison = compared(row.text, launch, trace, f"{stem}.parquet")
+    shown = ending is not Ending.FINISHED or not comparison.agreement.agrees
+    return replace(found, agreement=comparison.agreement, page=comparison.page if shown else ())
 
 
 def _described(each: RecordedRecord, row: _KernelRow) -> Launch:

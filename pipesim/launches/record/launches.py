@@ -3,7 +3,7 @@
 What a launch's parameters are is learned from a dry run: the framework launches in a stream whose work becomes a graph,
 which is never run, and CUPTI reports what the driver was asked for. A launch that is recorded is waited for by the
 thread that made it. A kernel that waits for something that the host does later (a flag in host memory, a kernel that
-is launched afterwards) can therefore not go on; a deadline ends it.
+is launched afterwards) can therefore not continue; a deadline ends it.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from pipesim.launches.record.prepared import Assembler, NoBarrierError, Prepared
 from pipesim.launches.record.record_file import LaunchEnd, RecordedBuffer
 
 SUFFIX = ".records"
-GRACE_S = 2.0  #: that a kernel has to end after it was told to
+GRACE_S = 2.0  #: that a kernel has to end after its stop word was set
 _LOOK_S = 0.0002  #: between two looks at a stream
 
 Prepare = Callable[[dict[str, Any], str, RecordOptions, Assembler], PreparedKernel]
@@ -66,7 +66,7 @@ class _RefusedError(Exception):
 class RecordedLaunches:
     """Decides about each launch that a framework tells of. ``prepare`` instruments a kernel for a launch.
 
-    Nothing that goes wrong here reaches the program: its own kernel is launched then, and the reason is in the records.
+    No error here reaches the program: its own kernel is launched then, and the reason is in the records.
     """
 
     def __init__(
@@ -229,7 +229,7 @@ class RecordedLaunches:
             _say(f"{running.loaded.made.kernel} does not end: its records so far are kept, and it is still running")
 
     def _waited(self, running: _Running) -> tuple[LaunchEnd, int]:
-        """How the launch ended, and the driver's status; it is told to stop at its deadline."""
+        """How the launch ended, and the driver's status; it is stopped at its deadline."""
         deadline, told = self._options.deadline_s, False
         try:
             while (status := self._driver.status(running.stream)) == NOT_READY:

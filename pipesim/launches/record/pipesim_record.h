@@ -8,7 +8,7 @@
      pipesim_write(&recording, "NAME.records")          for `pipesim decode`; -1 if it cannot be written
      pipesim_close(&recording)
 
-   begin and end may be repeated; each records anew. The buffer is memory of the host that the device can write, so that
+   begin and end may be repeated; each records again. The buffer is memory of the host that the device can write, so that
    what was recorded is there whatever becomes of the kernel. Both files have 128 bytes, little-endian, then the buffer:
 
      0 "PIPESIMR"   8 u32 version, 1   12 u32 end (PIPESIM_...)   16 u32 SMs   20 u32 capability, major   24 u32 minor
@@ -60,7 +60,7 @@ static inline CUresult pipesim_begin(PipesimRecording *r, CUmodule module, CUstr
   return status ? status : cuMemcpyHtoDAsync(symbol, &r->device, 8, stream);
 }
 static inline CUresult pipesim_end(PipesimRecording *r, CUstream stream, double deadline_s) {
-  const double grace_s = 2; /* that a kernel has to end after it was told to */
+  const double grace_s = 2; /* that a kernel has to end after its stop word was set */
   struct timespec pause = {0, 200000};
   uint64_t end = PIPESIM_FINISHED;
   CUresult status;

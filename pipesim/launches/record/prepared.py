@@ -27,7 +27,7 @@ _BODY = re.compile(r"^\s*\{(.*?)^\s*\}", re.MULTILINE | re.DOTALL)
 
 
 class NotRecordableError(PipesimError):
-    """A kernel that is left as it is, for a reason that is no mistake."""
+    """A kernel that is left as it is, for a reason that is not a mistake."""
 
 
 class NoBarrierError(NotRecordableError):

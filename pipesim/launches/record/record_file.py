@@ -1,6 +1,6 @@
 """The file with the buffer of one recorded launch: 128 bytes of description, then the buffer as the kernel left it.
 
-The same form is written by pipesim in a Python process and by ``pipesim_record.h`` in C++ (which has its layout, too),
+The same form is written by pipesim in a Python process and by ``pipesim_record.h`` in C++ (which also has its layout),
 and ``pipesim instrument`` writes it with what the buffer must hold before a launch. All numbers are little-endian.
 """
 
@@ -28,7 +28,7 @@ class LaunchEnd(IntEnum):
     """How a recorded launch ended; the value is the one in the file."""
 
     FINISHED = 0  #: the kernel ran to its end
-    STOPPED = 1  #: it ran beyond its deadline; its waits gave up when they were told to
+    STOPPED = 1  #: it ran beyond its deadline; its waits gave up when it was stopped
     RUNNING = 2  #: it did not even end then: the records are those that it had made so far
     FAILED = 3  #: the driver reported an error of the launch, as a trap
 

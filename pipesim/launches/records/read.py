@@ -79,7 +79,7 @@ def _each(given: Members, name: str, read: Callable[[Members], Any]) -> Iterator
 
 
 def bytes_of(given: Members, name: str, most: int) -> bytes:
-    """A member that is hexadecimal digits, of at most so many bytes."""
+    """A member that is hexadecimal digits, of at most ``most`` bytes."""
     text = given.text(name)
     if len(text) > 2 * most:
         raise given.error(name, f"more than {most:,} bytes", correction=CORRECTION)

@@ -1,7 +1,7 @@
 """Python runs this file when it starts, because `pipesim launches` puts its folder first on PYTHONPATH.
 
-It begins to observe the process, and then runs the ``sitecustomize`` that Python would have run without it. Nothing
-that goes wrong here may reach the program.
+It begins to observe the process, and then runs the ``sitecustomize`` that Python would have run without it. No
+error here may reach the program.
 """
 
 import importlib.util
