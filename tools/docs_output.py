@@ -53,7 +53,6 @@ PAGES = (
     "docs/mbarriers.md",
     "docs/structs.md",
     "docs/times.md",
-    "docs/tour.md",
     "docs/diagnosis.md",
     "docs/hopper.md",
     "docs/install.md",
@@ -227,7 +226,7 @@ def _protocols() -> list[str]:
 def main(argv: list[str] | None = None) -> int:
     """Rewrite or check the pages."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("pages", nargs="*", metavar="PAGE", help="only these, for example docs/tour.md")
+    parser.add_argument("pages", nargs="*", metavar="PAGE", help="only these, for example docs/check.md")
     parser.add_argument("--check", action="store_true", help="change nothing; exit with 1 if a page is stale")
     options = parser.parse_args(argv)
     unknown = [name for name in options.pages if name not in PAGES]

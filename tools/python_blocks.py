@@ -25,7 +25,7 @@ _BLOCK = re.compile(
     r"^```python\n(?P<code>.*?)^```$|^<!-- prints -->\n```\n(?P<printed>.*?)^```$", re.DOTALL | re.MULTILINE
 )
 _RETURN = "    return p\n"
-PAGES = ("docs/tour.md", "docs/api.md", "docs/tutorial.md")
+PAGES = ("docs/api.md", "docs/tutorial.md")
 
 
 class Segment(NamedTuple):

