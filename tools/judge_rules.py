@@ -49,7 +49,7 @@ from pipesim.prove.memory_order.order import MemoryOrder
 from pipesim.prove.refutation import Doubt, Why
 from pipesim.prove.search.breadth_first import MemorySearch, explore
 from pipesim.prove.search.footprint import NOTHING, Footprints, Touch
-from pipesim.prove.search.leftovers import Left, leftovers
+from pipesim.prove.search.leftovers import LeftKind, leftovers
 from pipesim.targets import target_of
 from tests.prove.any_size.test_skipped_random_loops import numbered, whole
 from tests.prove.happens_before.test_snapshot import compared
@@ -124,7 +124,7 @@ def of_sizes(seed: int) -> bool:
 def of_leftovers(family: str, seed: int) -> bool:
     """A program leaves nothing under way, it is said, and a schedule made at random does when its agents have ended."""
     program = FAMILIES[family](seed)
-    if any(left.what is not Left.UNREAD for left in leftovers(program)):
+    if any(left.what is not LeftKind.UNREAD for left in leftovers(program)):
         return False
     if check(program, max_states=1, one_memory=True).verdict is not Verdict.PROVED:
         return False

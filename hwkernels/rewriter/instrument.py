@@ -18,7 +18,7 @@ from pipesim.errors import PtxError
 from pipesim.model.groups import PARITY_TRIES, PARITY_WAITS
 from pipesim.model.positions import PARITY
 from pipesim.ptx.emit.names import source_of
-from pipesim.ptx.emit.record import IF_NOT_YET, Executed, Stream
+from pipesim.ptx.emit.record import IF_NOT_YET, PathStep, Stream
 from pipesim.ptx.emulate.cluster import Cluster
 from pipesim.ptx.emulate.synchronising import is_step, is_try
 from pipesim.ptx.emulation import Kernel, emulate, prepare
@@ -238,7 +238,7 @@ def _size(
     return 1 << (wanted - 1).bit_length()
 
 
-def _stored(path: list[Executed], by_position: Mapping[int, RecordedSite], last: Mapping[int, int]) -> int:
+def _stored(path: list[PathStep], by_position: Mapping[int, RecordedSite], last: Mapping[int, int]) -> int:
     return sum(last.get(by_position[step.position].number, 0) for step in path if step.position in by_position)
 
 

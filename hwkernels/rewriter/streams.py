@@ -27,7 +27,7 @@ from hwkernels.rewriter.layout import FRAME, FRAME_BYTES
 from hwkernels.rewriter.sites import RecordedSite
 from hwkernels.rewriter.writers import writer
 from pipesim.errors import TraceFormatError
-from pipesim.ptx.emit.record import IF_COMPLETE, IF_NOT_YET, MEET, Executed
+from pipesim.ptx.emit.record import IF_COMPLETE, IF_NOT_YET, MEET, PathStep
 
 NOTHING = 0xFFFFFFFF  #: a word that the kernel has not written
 _HALF = 1 << 31
@@ -105,7 +105,7 @@ class Walk:
             for lane in self.lanes.values():
                 self._require_end(lane)
 
-    def _step(self, number: int, step: Executed) -> None:
+    def _step(self, number: int, step: PathStep) -> None:
         site = self.kernel.by_position[step.position]
         mine = writer(tuple(self.lanes), step.lanes)
         for lane, stream in self.lanes.items():
@@ -253,7 +253,7 @@ def _is_before(clock: int, other: int) -> bool:
     return (clock - other) & NOTHING > _HALF
 
 
-def _after(path: list[Executed], number: int, kind: int) -> int:
+def _after(path: list[PathStep], number: int, kind: int) -> int:
     """The step after the marker that belongs to the one at ``number``."""
     depth = 0
     for n in range(number + 1, len(path)):

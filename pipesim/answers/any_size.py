@@ -19,7 +19,7 @@ _SMALL = 2  #: a value at which a loop goes round
 
 
 @dataclass(frozen=True)
-class Together:
+class CombinedValues:
     """Several trip counts, each of which may have any value while the others stay: small values of all of them at once.
 
     ``tried``: the combinations that are proved. ``fails``: the first that is not, by parameter; empty if all are.
@@ -64,7 +64,7 @@ class Families:
                 found.append(self._verdict(name))
         return tuple(found)
 
-    def together(self, ranges: Sequence[EveryValue | SomeValues]) -> Together | None:
+    def together(self, ranges: Sequence[EveryValue | SomeValues]) -> CombinedValues | None:
         """What is proved where several trip counts change at once; None where fewer than two have every value."""
         free = [each for each in ranges if isinstance(each, EveryValue)]
         if len(free) < 2:
@@ -75,9 +75,9 @@ class Families:
             at = dict(zip(names, values, strict=True))
             made = building(self._target, self._values | at, names[0])(values[0])
             if made is not None and not holds(made):
-                return Together(names, tried, at)
+                return CombinedValues(names, tried, at)
             tried += made is not None
-        return Together(names, tried, {})
+        return CombinedValues(names, tried, {})
 
     @property
     def _long(self) -> bool:

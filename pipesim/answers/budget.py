@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 TIME_LIMIT = 60.0  #: seconds of a step, unless a person sets another limit
 
-_STEPS = 20  #: all of a protocol may take as long as so many steps
+_STEPS = 20  #: all of a protocol may take as long as this many steps
 _LEAST_WHOLE = 10.0  #: seconds that it may take at least
 
 Unit = Callable[[int, int], None]  #: called before a unit of work: units done, and how many there are (0: not known)

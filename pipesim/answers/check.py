@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from pipesim.answers.budget import Budget
-from pipesim.answers.checking import EVERY_RANGE, Asked, Checking
+from pipesim.answers.checking import EVERY_RANGE, CheckQuestion, SteppedCheck
 from pipesim.answers.counterexample import counterexample_of
 from pipesim.answers.progress import SILENT, Progress
 from pipesim.answers.views.check import CheckReport, WalkReport
@@ -44,8 +44,8 @@ def check(
     verdict alone. ``budget``: the time of each step after it. Raises as ``Target.build`` does.
     """
     program = target.build(params, grid=ctas) if program is None else program
-    asked = Asked(target, params, program, ctas, max_states, most_ranges, quick)
-    checking = Checking(asked, budget, progress)
+    asked = CheckQuestion(target, params, program, ctas, max_states, most_ranges, quick)
+    checking = SteppedCheck(asked, budget, progress)
     checking.verdict()
     checking.details()
     return checking.report()

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import assert_never
 
-from pipesim.answers.any_size import Families, Together, building, trip_counts
+from pipesim.answers.any_size import CombinedValues, Families, building, trip_counts
 from pipesim.answers.budget import Budget, TimeUpError, Unit, watched
 from pipesim.answers.counterexample import (
     FEW_STATES,
@@ -63,7 +63,7 @@ _WIDENED = (CheckStep.LEFTOVERS, CheckStep.SIZES)
 
 
 @dataclass(frozen=True)
-class Asked:
+class CheckQuestion:
     """What is asked about a program.
 
     ``max_states`` are searched where one run does not decide. ``most_ranges``: trip counts of which every value is
@@ -79,10 +79,10 @@ class Asked:
     quick: bool = False
 
 
-class Checking:
+class SteppedCheck:
     """The check of one program: :meth:`verdict`, then :meth:`details`; :meth:`report` at any time after the first."""
 
-    def __init__(self, asked: Asked, budget: Budget | None = None, progress: Progress = SILENT) -> None:
+    def __init__(self, asked: CheckQuestion, budget: Budget | None = None, progress: Progress = SILENT) -> None:
         self._asked = asked
         self._budget = budget or Budget()
         self._progress = progress
@@ -223,7 +223,7 @@ class Checking:
                 assert_never(step)
 
     def _by_smaller(self, unit: Unit) -> None:
-        """A fault of a smaller size, if its schedule goes wrong at this one, too; else what is known already."""
+        """A fault of a smaller size, if its schedule goes wrong at this one as well; else what is known already."""
         asked, found = self._asked, self._found
         assert found is not None
         values = {**asked.target.defaults, **asked.params}
@@ -347,7 +347,7 @@ def _range(
             assert_never(shown)
 
 
-def _together(target: Target, params: Mapping[str, int], shown: Together | None) -> ProvedTogether | None:
+def _together(target: Target, params: Mapping[str, int], shown: CombinedValues | None) -> ProvedTogether | None:
     if shown is None:
         return None
     wrong = bool(shown.fails) and refuted_at(target, {**params, **shown.fails}) is not None

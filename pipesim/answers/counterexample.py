@@ -169,7 +169,7 @@ def _with_causes(program: Program, refuted: Refutation, deadlock: Deadlock, aske
 
 
 def at_size(target: Target, sizes: dict[str, int], max_states: int) -> tuple[Program, Check] | None:
-    """The program of these sizes and what is known of it after so many states; None if there is no such program."""
+    """The program of these sizes and what is known of it after this many states; None if there is no such program."""
     try:
         program = target.build(sizes, twice=False)  # the program that was asked for was
     except PipesimError:

@@ -47,7 +47,7 @@ class Progress:
         return nullcontext(_uncounted)
 
     def configurations(self, protocol: str, number: int) -> AbstractContextManager[Unit]:  # noqa: ARG002  # for overrides
-        """Around the work on so many configurations; the block calls what it is given after each."""
+        """Around the work on this many configurations; the block calls what it is given after each."""
         return nullcontext(_uncounted)
 
     def missing(self, error: EvidenceError) -> None:
@@ -58,11 +58,11 @@ class Progress:
 
 
 def _ignored(ended: int, protocol: str, stage: Stage, name: str) -> None:
-    """A step of work whose progress nobody asked for."""
+    """A step of work whose progress is not shown."""
 
 
 def _uncounted(done: int, of: int) -> None:
-    """A unit of work whose progress nobody asked for."""
+    """A unit of work whose progress is not shown."""
 
 
 SILENT = Progress()

@@ -48,7 +48,7 @@ def named_program(
     place: str = "",
     records: int | None = None,
 ) -> Program:
-    """The program of a protocol that somebody chose for the trace, which may be another one than was recorded.
+    """The program of a protocol that was chosen for the trace, which may be another one than was recorded.
 
     It takes those of the recorded parameters that it has, and its defaults for the others. ``place`` and ``records`` as
     of :func:`recorded_program`. EvidenceError for too few records; else raises as ``Target.build``.

@@ -59,12 +59,12 @@ def redundant(
     ``max_states`` are searched where one run does not decide. ``budget``: the time of each step.
     """
     program = target.build(params, grid=ctas) if program is None else program
-    looking = _Looking(target, params, program, max_states, budget or Budget(), progress)
+    looking = _RemovalSearch(target, params, program, max_states, budget or Budget(), progress)
     return looking.carry_out()
 
 
 @dataclass(frozen=True)
-class _Tried:
+class _TriedSize:
     """A size at which every removal is proved again: the parameter and the program of the value.
 
     ``assumed``: what the proof of this size assumes, and a removal may not add to; None where that is not looked at.
@@ -76,7 +76,7 @@ class _Tried:
     assumed: OpenRules | None
 
 
-class _Looking:
+class _RemovalSearch:
     """The work on one program, in steps."""
 
     def __init__(
@@ -93,7 +93,7 @@ class _Looking:
         self._verdict = Verdict.UNKNOWN
         self._withheld: Withheld | None = None
         self._ranges: tuple[EveryValue | SomeValues, ...] = ()
-        self._sizes: list[_Tried] = []
+        self._sizes: list[_TriedSize] = []
         self._alone: list[Removal] = []
         self._together: list[Removal] = []
         self._shown: dict[str, bool] = {}
@@ -167,15 +167,15 @@ class _Looking:
             return ()
         return trip_counts(self.target, self.params, self.program)
 
-    def _at_sizes(self, name: str, values: Sequence[int]) -> list[_Tried]:
+    def _at_sizes(self, name: str, values: Sequence[int]) -> list[_TriedSize]:
         build = building(self.target, self.params, name)
         kept = self._standing
         assert kept is not None
-        found: list[_Tried] = []
+        found: list[_TriedSize] = []
         for value in values:
             program = build(value)
             if program is not None and kept.stands(program):
-                found.append(_Tried(name, value, program, kept.assumed(program) if value == values[-1] else None))
+                found.append(_TriedSize(name, value, program, kept.assumed(program) if value == values[-1] else None))
         return found
 
     def _each_alone(self, unit: Unit) -> None:
@@ -218,7 +218,7 @@ class _Looking:
         assert kept is not None
         return kept.stands(edited) and kept.adds_nothing(edited, kept.here)
 
-    def _at(self, sizes: Sequence[_Tried], *removals: Removal) -> bool:
+    def _at(self, sizes: Sequence[_TriedSize], *removals: Removal) -> bool:
         """True if the removals are proved at these sizes, and add nothing to what is assumed there."""
         kept = self._standing
         assert kept is not None

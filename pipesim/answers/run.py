@@ -147,7 +147,7 @@ def run(
     ``traced``: with what recording each event costs on the chip. ``max_steps``: operations after which it is cut off.
     ``until_time_limit``: so it is at a time limit of the process.
     """
-    # a kernel that records these, too, would be slower; without the cost of records they only show more
+    # a kernel that records these as well would be slower; without the cost of records they only show more
     also = _all_but_work(program) if traced else optional_sites(program)
     result = simulate(
         program, profile, traced=traced, max_steps=max_steps, until_time_limit=until_time_limit, also=also

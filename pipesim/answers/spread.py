@@ -38,7 +38,7 @@ def spread(
     ``do`` must not raise, and parts and results can be pickled; ``failed`` is asked for the result of a part whose
     process died, and of all that is left when a KeyboardInterrupt ends the work, which is raised if nothing is over.
     ``done`` is called with the index of every part that is over, in any order, and before that ``keep`` with its
-    result, too. The processes have the memory limit of this one. They end with it, however it ends, and leave the
+    result as well. The processes have the memory limit of this one. They end with it, however it ends, and leave the
     signals to it.
     """
     found: dict[int, _Result] = {}

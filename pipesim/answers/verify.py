@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from pipesim.answers.budget import budget_of
-from pipesim.answers.checking import Asked, Checking
+from pipesim.answers.checking import CheckQuestion, SteppedCheck
 from pipesim.answers.compare import trace_comparison
 from pipesim.answers.evidence import Capture, CollectedTraces, HardwareSource, collect
 from pipesim.answers.progress import SILENT, Progress, Stage
@@ -55,8 +55,8 @@ def verify(
     collected = collect(target, program, hardware, traces, capture, progress)
     if collected.missing is not None:
         progress.missing(collected.missing)  # now: the simulation may take long, and its report follows all the same
-    asked = Asked(target, params, program, ctas, max_states, most_ranges=1)
-    checking = Checking(asked, budget_of(time_limit), progress)
+    asked = CheckQuestion(target, params, program, ctas, max_states, most_ranges=1)
+    checking = SteppedCheck(asked, budget_of(time_limit), progress)
     rest = _Rest()
     try:
         checking.verdict()

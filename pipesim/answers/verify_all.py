@@ -161,7 +161,7 @@ def _recordings(subject: Subject, folder: Path, stored: Iterable[StoredTrace]) -
 
 
 def _carried_out(cases: Sequence[_Case], jobs: int, seconds: float, progress: Progress) -> dict[Part, Result]:
-    """Every part of every case, each in so many seconds; the proofs begin, so that none is left alone at the end."""
+    """Every part of every case, each in this many seconds; the proofs begin, so that none is left alone at the end."""
     parts = sorted((part for case in cases for part in case.parts), key=lambda part: not isinstance(part, ProofPart))
     left = {case.subject: len(case.parts) for case in cases}
     current().start(None)  # of this process, which waits for the parts

@@ -104,9 +104,9 @@ Result = CheckReport | SimulatedPart | tuple[TraceLine, ...] | Failure
 
 
 def carry_out(part: Part, seconds: float | None = None) -> Result:
-    """Do one part. What is raised becomes a Failure, so that nothing is lost of the other parts; a limit, too.
+    """Do one part. What is raised becomes a Failure, so that nothing is lost of the other parts; a limit as well.
 
-    ``seconds``: what it may take. What a protocol prints goes to standard error, in another process, too.
+    ``seconds``: what it may take. What a protocol prints goes to standard error, in another process as well.
     """
     watch = current()
     try:

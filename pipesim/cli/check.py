@@ -162,13 +162,13 @@ class _Checks:
 
     def _in_steps(self, target: Target, program: Program) -> CheckReport:
         from pipesim.answers.budget import budget_of
-        from pipesim.answers.checking import Asked, Checking
+        from pipesim.answers.checking import CheckQuestion, SteppedCheck
         from pipesim.cli.progress import TerminalProgress
         from pipesim.report.pages.check import check_lines, detail_lines, verdict_lines
 
         options = self._options
         start(options)
-        asked = Asked(
+        asked = CheckQuestion(
             target,
             params_of(options),
             program,
@@ -176,7 +176,7 @@ class _Checks:
             max_states=states_of(options.max_states, program),
             quick=self._quick,
         )
-        checking = Checking(asked, budget_of(options.time_limit), TerminalProgress())
+        checking = SteppedCheck(asked, budget_of(options.time_limit), TerminalProgress())
         begun = False
         try:
             known = checking.verdict()

@@ -179,7 +179,7 @@ def _blocked_on_mbarrier(
     word = state.barriers[barrier]
     parity = operand(operation, "parity") if operation[0] in PARITY_WAITS else -1
     flying = in_flight(state, barrier)
-    lacks = word._replace(tx=0) if 0 < word.tx <= flying else word  # what is under way, nobody has to send
+    lacks = word._replace(tx=0) if 0 < word.tx <= flying else word  # what is under way, no agent has to send
     needs = {part: contributes(program, barrier, part) for part, missing in _PARTS.items() if missing(lacks)}
     able = [a for a in range(len(program.agents)) if any(_any(program, a, wanted) for wanted in needs.values())]
     found = Blocked(

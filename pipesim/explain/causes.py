@@ -76,7 +76,7 @@ _MOST = 2  #: that are told of
 
 
 def one_sided(program: Program, state: State, found: Deadlock) -> tuple[OneSided, ...]:
-    """Of each barrier that agents wait for and to which nobody will come any more: roles whose agents come unequally
+    """Of each barrier that agents wait for and to which no agent will come any more: roles whose agents come unequally
     often.
     """
     if found.cut:
@@ -189,9 +189,9 @@ def _lapped(program: Program, state: State, agent: int, laps: Sequence[Aliasing]
 
 
 def _given(book: SignalLedger, state: State, agent: int, blocked: Blocked) -> int:
-    """The arrivals that the program gives each phase, -1 where they reach the count or nobody can say.
+    """The arrivals that the program gives each phase, -1 where they reach the count or no agent can say.
 
-    Nobody can where agents branch or drop out, or do not all arrive equally often, and often for what is waited for.
+    No agent can where agents branch or drop out, or do not all arrive equally often, and often for what is waited for.
     """
     operation = book.program.code[agent][state.pcs[agent]]
     if operation[0] in ON_NAMED_BARRIER:
@@ -210,7 +210,7 @@ def _given(book: SignalLedger, state: State, agent: int, blocked: Blocked) -> in
         return -1
     asked = book.asked[barrier][agent]
     times = rounds.pop()
-    for phases in (asked.times, asked.times - asked.first_parity):  # the last phase may have nobody who waits for it
+    for phases in (asked.times, asked.times - asked.first_parity):  # the last phase may have no agent who waits for it
         if phases and times % phases == 0:
             given = sum(tally.arrivals.high for tally in ways.values()) * (times // phases)
             return given if given < blocked.count else -1

@@ -38,14 +38,14 @@ class Awaited(Enum):
 
 
 @dataclass
-class _Touched:
+class _AccessSets:
     """The accesses of one lap: before an arrival, or after a wait."""
 
     read: set[int] = field(default_factory=set)
     written: set[int] = field(default_factory=set)
 
-    def add(self, other: _Touched) -> None:
-        """These, too."""
+    def add(self, other: _AccessSets) -> None:
+        """These as well."""
         self.read |= other.read
         self.written |= other.written
 
@@ -58,9 +58,9 @@ class _Laps:
 
     def __init__(self, program: Program) -> None:
         self.program = program
-        self.given: defaultdict[int, _Touched] = defaultdict(_Touched)  # by barrier: before the arrivals on it
-        self.used: defaultdict[tuple[str, int], _Touched] = defaultdict(
-            _Touched
+        self.given: defaultdict[int, _AccessSets] = defaultdict(_AccessSets)  # by barrier: before the arrivals on it
+        self.used: defaultdict[tuple[str, int], _AccessSets] = defaultdict(
+            _AccessSets
         )  # by role and barrier: after its waits
         self.with_bytes: set[str] = set()
         self.first: dict[_Role, int] = {}  # the parity of the first wait; 0 of one by state
@@ -69,8 +69,8 @@ class _Laps:
         """Walk the first laps of an agent."""
         program, role = self.program, self.program.agents[agent].role
         names = [barrier.name for barrier in program.barriers]
-        before: dict[str, _Touched] = {}  # by group: since the last arrival on it
-        ever = _Touched()
+        before: dict[str, _AccessSets] = {}  # by group: since the last arrival on it
+        ever = _AccessSets()
         after: dict[str, int] = {}  # by group: the barrier that was last waited for
         for op in program.code[agent][:MOST_OPERATIONS]:
             if op[0] in TOUCHES_MEMORY:
@@ -85,7 +85,7 @@ class _Laps:
                 reached = _reached(program, op)
                 for barrier in reached:
                     self.given[barrier].add(before.get(names[barrier], ever))
-                before |= {names[barrier]: _Touched() for barrier in reached}
+                before |= {names[barrier]: _AccessSets() for barrier in reached}
             if op[0] in ON_BARRIER and _counts_bytes(op):
                 self.with_bytes.add(names[operand(op, "barrier")])
 
@@ -116,8 +116,8 @@ def _by_memory(book: _Laps, role: str, group: str) -> Awaited:
     return Awaited.DATA
 
 
-def _union(several: Iterable[_Touched]) -> _Touched:
-    found = _Touched()
+def _union(several: Iterable[_AccessSets]) -> _AccessSets:
+    found = _AccessSets()
     for each in several:
         found.add(each)
     return found
@@ -128,12 +128,12 @@ def _overlap(program: Program, one: set[int], other: set[int]) -> bool:
     return any(not cells.isdisjoint(range(*program.cells[access])) for access in other)
 
 
-def _touched(program: Program, op: Operation) -> _Touched:
+def _touched(program: Program, op: Operation) -> _AccessSets:
     access = operand(op, "access")
     if op[0] in READS_MEMORY:
-        return _Touched(read={access})
+        return _AccessSets(read={access})
     mask = operand(op, "cta_mask") if op[0] == Op.TMA_LOAD else 0
-    return _Touched(written={access} | {program.at_rank(operand(op, "barrier"), access, r)[1] for r in _ranks(mask)})
+    return _AccessSets(written={access} | {program.at_rank(operand(op, "barrier"), access, r)[1] for r in _ranks(mask)})
 
 
 def _reached(program: Program, op: Operation) -> list[int]:

@@ -10,7 +10,7 @@ class Coverage:
     """Sentences, each with its place, in the words of reports.
 
     ``stopped``: agents that were not followed to their end, so that nothing can be proved or refuted of the kernel.
-    ``blocked``: agents that waited when nobody could go on, so that nothing can be proved. ``left_out``: accesses and
+    ``blocked``: agents that waited when no agent could go on, so that nothing can be proved. ``left_out``: accesses and
     instructions that the program does not have; no verdict is about them. ``inferred``: sizes that were worked out.
     ``assumed``: what the verdict rests on beyond the program. ``rejoined``: places where lanes of a warp that parted
     are taken to meet again, which PTX does not promise. ``undefined``: what PTX leaves undefined, such as registers

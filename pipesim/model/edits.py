@@ -156,7 +156,7 @@ def toggled(operation: Operation) -> Operation:
 
 
 def expecting(operation: Operation, nbytes: int) -> Operation:
-    """An arrive or expect_tx that expects so many bytes."""
+    """An arrive or expect_tx that expects this many bytes."""
     return with_operand(operation, "bytes" if operation[0] == Op.EXPECT_TX else "expect", nbytes)
 
 

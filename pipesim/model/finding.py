@@ -126,7 +126,7 @@ class Blocked:
     Causes, where they are known: ``missed`` is the phase (before ``phase_wanted``) that the agent asks for and that was
     complete before it looked, ``given`` the arrivals that the program gives a phase (threads that ever come to a named
     barrier) where they are fewer than ``count``; -1 otherwise. ``count_line`` is where that count is stated.
-    ``lapped_by``: who completed the phases that it missed, () if it missed none; ``counted`` is False if nobody can
+    ``lapped_by``: who completed the phases that it missed, () if it missed none; ``counted`` is False if no agent can
     wait for the agent, which arrives nowhere.
     """
 

@@ -82,7 +82,7 @@ MAY_ACQUIRE = ASKS | _of(Op.CLUSTER_WAIT)  #: can be written with an order that 
 HANDS_ON = SIGNALS | (MEETINGS - _of(Op.CLUSTER_WAIT)) | IN_FLIGHT
 OWN_WRITES = ACCESSES & WRITES_MEMORY  #: written by the thread itself, in the moment in which it is carried out
 ENDS_READS = _of(Op.READ, Op.WAIT_GROUP)  #: after them a read has ended of which their agent knows
-SEES_READS_END = BLOCKING_WAITS | MEETING_WAITS | _of(Op.WAIT_GROUP)  #: after them an agent may know of another's, too
+SEES_READS_END = BLOCKING_WAITS | MEETING_WAITS | _of(Op.WAIT_GROUP)  #: they show an agent the ends of others' reads
 
 # an agent by itself
 
@@ -117,7 +117,7 @@ COUNTS_BYTES = EXPECTS | _of(Op.EXPECT_TX, Op.TMA_LOAD)  #: name bytes of a phas
 SUPPLIES_HERE = SIGNALS | BRINGS_BYTES | _of(Op.INIT)
 #: Make something signal: an mbarrier, a barrier of threads, the registers of a CTA, the transfers of a warp group.
 SUPPLIES = SUPPLIES_HERE | ON_NAMED_BARRIER | TAKES_REGISTERS | COMMITS | _of(Op.CLUSTER_ARRIVE)
-#: Carried out as soon as a replay without records comes there: nobody needs them later, and they wait for nobody.
+#: Carried out as soon as a replay without records comes there: no agent needs them later, and they wait for no agent.
 AT_ONCE_UNRECORDED = (NO_EFFECT - ON_ENGINE) | PARITY_TRIES | TAKES_REGISTERS | _of(Op.BAR_SYNC, Op.READ)
 CHANGES_PHASE = (LIFE | SIGNALS) - _of(Op.ARRIVE)  #: do not commute on a barrier, as plain arrivals do
 #: No rule in the certificate: they change what a phase needs, or ask in other ways than by parity.

@@ -214,7 +214,7 @@ def completing_size(state: State, flight: Flight) -> int:
 
 
 def make(program: Program, state: State, move: Move) -> Step:
-    """Carry out a move in a canonical state; the state after it is canonical, too."""
+    """Carry out a move in a canonical state; the state after it is canonical as well."""
     match move.kind:
         case Kind.STEP:
             result = step(program, state, move.who)

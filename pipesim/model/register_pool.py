@@ -82,7 +82,7 @@ class RegisterPools:
         return bisect_left(self._positions[agent], pc)
 
     def after(self, agent: int, made: int) -> int:
-        """Registers of a thread of an agent after so many of its requests."""
+        """Registers of a thread of an agent after this many of its requests."""
         return self.requests[agent][made - 1].registers if made else self.launched
 
     def of_group(self, members: Sequence[int], pcs: Sequence[int]) -> int:
@@ -96,7 +96,7 @@ class RegisterPools:
         return max(0, more * WARP * len(mine) - self.free(cta, pcs)) if more > 0 else 0
 
     def free(self, cta: int, pcs: Sequence[int]) -> int:
-        """Registers of the pool of a CTA that nobody holds."""
+        """Registers of the pool of a CTA that no agent holds."""
         held = sum(len(g) * self.of_group(g, pcs) for (where, _), g in self.groups.items() if where == cta)
         return WARP * (self.launched * sum(agent.cta == cta for agent in self._agents) - held)
 

@@ -29,6 +29,6 @@ class Strictness:
 
 
 LENIENT = Strictness()  #: what the commands check for if nothing is asked
-#: Of a program by itself, which nobody has chosen rules for: those that are part of the machine and of the fences.
+#: Of a program by itself, for which no rules were chosen: those that are part of the machine and of the fences.
 BY_ITSELF = Strictness(init=True, tensor_memory=True)
 STRICTEST = Strictness(proxies=True, init=True, tensor_memory=True, lanes=True)

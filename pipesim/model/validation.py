@@ -305,7 +305,7 @@ def _limits(program: ProgramData) -> Limits:
 
 @lru_cache(maxsize=64)
 def _limits_of(barriers: int, accesses: int, named_barriers: int, loops: int, registers: int, ctas: int) -> Limits:
-    """The same of tables of these lengths, and a program of so many registers and CTAs."""
+    """The same of tables of these lengths, and a program of this many registers and CTAs."""
     least = {"bytes": 0, "expect": 0, "groups": 0, "cycles": 0, "trips": 0, "registers": 0, "lanes": 1, "item": -1}
     most = {
         "barrier": barriers - 1,

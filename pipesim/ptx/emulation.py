@@ -128,7 +128,7 @@ def entry_of(module: Module, launch: Launch) -> Function:
 
 
 def solved(equations: list[tuple[tuple[object, ...], int]]) -> dict[object, int] | None:
-    """Bytes of one copy by each tensor map, from phases: so many copies of each, and their bytes together.
+    """Bytes of one copy by each tensor map, from phases: this many copies of each, and their bytes together.
 
     None unless there is one solution, of positive integers.
     """

@@ -239,7 +239,7 @@ class Extraction:
         return any(each.opcode == "nanosleep" or not _CLOCKS.isdisjoint(each.operands) for each in body)
 
     def with_lock_failures(self, failures: int) -> Extraction:
-        """The same kernel where so many compare-and-swaps on a lock fail: the policy that a recording determines."""
+        """The same kernel where this many compare-and-swaps on a lock fail: the policy that a recording determines."""
         kernel = self.kernel.with_lock_failures(failures)
         return emit(kernel, emulate(kernel))
 

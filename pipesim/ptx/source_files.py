@@ -1,8 +1,8 @@
 """Where the source lines that a kernel's PTX names can be read, so that reports show their text.
 
-PTX names the files that its compiler read: absolute, or relative to the folder in which it ran. A report has their
-last name only, for example ``kernel.cu:49``, which another kernel of the same process may have, too: each has a table
-of its own, and a report is written while that of its kernel is the current one.
+PTX names the files that its compiler read: absolute, or relative to the folder in which it ran. A report has their last
+name only, for example ``kernel.cu:49``, which another kernel of the same process may have as well: each has a table of
+its own, and a report is written while that of its kernel is the current one.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from pipesim.answers.budget import Budget, states_of
-from pipesim.answers.checking import Asked, Checking
+from pipesim.answers.checking import CheckQuestion, SteppedCheck
 from pipesim.answers.views.check import CheckReport
 from pipesim.errors import PipesimError
 from pipesim.model.finding import Verdict
@@ -105,10 +105,10 @@ class CheckItem(pytest.Item):
                 watch.start(seconds)
                 target = self._target().judging(case.strictness)
                 program = target.build(case.params, grid=case.ctas)
-                asked = Asked(
+                asked = CheckQuestion(
                     target, case.params, program, case.ctas, states_of(case.max_states, program), most_ranges=0
                 )
-                checking = Checking(asked, Budget(seconds))
+                checking = SteppedCheck(asked, Budget(seconds))
                 checking.verdict()
                 checking.details()
                 watch.stop()

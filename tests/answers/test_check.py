@@ -103,7 +103,7 @@ def test_a_doubt_that_the_next_lap_repeats_is_told_once() -> None:
 
 
 def forgotten(tiles: int = 1) -> Protocol:
-    """Its second barrier has no init; that nobody arrives on it would be right, too."""
+    """Its second barrier has no init; that no agent arrives on it would be right as well."""
     p = Protocol("forgotten")
     bars = p.mbarriers("bar", 2)
 

@@ -9,7 +9,7 @@ import pytest
 
 from pipesim.answers.budget import Budget, TimeUpError, Unit
 from pipesim.answers.check import check
-from pipesim.answers.checking import Asked, Checking
+from pipesim.answers.checking import CheckQuestion, SteppedCheck
 from pipesim.answers.progress import Progress
 from pipesim.answers.views.check import CheckReport, CheckStep, CutBy, LeftOut
 from pipesim.model.finding import Verdict
@@ -23,7 +23,7 @@ WRONG = {"stages": 1, "tiles": 2, "k_steps": 3, "empty_count": 9}
 
 
 class Clock:
-    """Seconds that pass only when somebody looks."""
+    """Seconds that pass only when the clock is read."""
 
     def __init__(self, step: float = 1.0) -> None:
         self.now = 0.0
@@ -58,8 +58,8 @@ def ring() -> Target:
     return target_of(nine_warps)
 
 
-def checking(target: Target, params: dict[str, int], **more: object) -> Checking:
-    return Checking(Asked(target, params, target.build(params)), **more)  # type: ignore[arg-type]
+def checking(target: Target, params: dict[str, int], **more: object) -> SteppedCheck:
+    return SteppedCheck(CheckQuestion(target, params, target.build(params)), **more)  # type: ignore[arg-type]
 
 
 def words(report: CheckReport) -> str:

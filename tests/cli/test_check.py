@@ -14,7 +14,7 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from pipesim.answers.budget import TIME_LIMIT, Unit
-from pipesim.answers.checking import Checking
+from pipesim.answers.checking import SteppedCheck
 from pipesim.answers.views.check import CheckStep
 from pipesim.cli.arguments import add_time_limit
 from pipesim.cli.progress import TerminalProgress
@@ -197,14 +197,14 @@ class TestSteps:
         self, call: Call, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
     ) -> None:
         written: list[str] = []
-        details = Checking.details
+        details = SteppedCheck.details
 
-        def late(self: Checking) -> None:
+        def late(self: SteppedCheck) -> None:
             written.append(capsys.readouterr().out)
             details(self)
 
         whole = call("check", WRONG, *OF_THIS)
-        monkeypatch.setattr(Checking, "details", late)
+        monkeypatch.setattr(SteppedCheck, "details", late)
         rest = call("check", WRONG, *OF_THIS)
         (first,) = written
         assert "check        refuted" in first

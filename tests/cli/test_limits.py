@@ -116,7 +116,7 @@ class TestCheck:
     def test_a_verdict_is_kept(
         self, call: Call, monkeypatch: pytest.MonkeyPatch, reached: Callable[..., None], what: str
     ) -> None:
-        monkeypatch.setattr(checking.Checking, "_look_for_leftovers", reached)
+        monkeypatch.setattr(checking.SteppedCheck, "_look_for_leftovers", reached)
         answer = call("check", PC, *FEW)
         assert (answer.code, answer.err) == (0, "")
         said = " ".join(answer.out.split())

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from pipesim import targets
-from pipesim.answers.checking import Checking
+from pipesim.answers.checking import SteppedCheck
 from tests.support.lanes import slow_but
 from tests.support.paths import ROOT
 
@@ -58,23 +58,23 @@ def test_one_that_a_library_catches_is_not_lost(
 
 @pytest.mark.parametrize("number", [number for number, _, _ in ENDS])
 def test_a_verdict_is_kept(call: Call, monkeypatch: pytest.MonkeyPatch, number: signal.Signals) -> None:
-    monkeypatch.setattr(Checking, "_look_for_leftovers", sends(number))
+    monkeypatch.setattr(SteppedCheck, "_look_for_leftovers", sends(number))
     answer = call("check", PC, *FEW)
     assert (answer.code, answer.err) == (0, "")
     assert "what is left at the end: interrupted · other sizes: interrupted" in " ".join(answer.out.split())
 
 
 def test_after_the_first_verdict_the_next_signal_ends_the_command(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Checking, "_look_for_leftovers", sends(signal.SIGINT))
-    verdict, begun = Checking.verdict, []
+    monkeypatch.setattr(SteppedCheck, "_look_for_leftovers", sends(signal.SIGINT))
+    verdict, begun = SteppedCheck.verdict, []
 
-    def second(self: Checking) -> Any:
+    def second(self: SteppedCheck) -> Any:
         begun.append(self)
         if len(begun) == 2:
             signal.raise_signal(signal.SIGTERM)
         return verdict(self)
 
-    monkeypatch.setattr(Checking, "verdict", second)
+    monkeypatch.setattr(SteppedCheck, "verdict", second)
     answer = call("check", PC, "cluster_multicast", *FEW)
     assert (answer.code, answer.err) == (143, "pipesim: ended by SIGTERM\n")
     assert answer.out.startswith(PC)  # the first report was written when it was known

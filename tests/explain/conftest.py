@@ -26,8 +26,8 @@ class Ring:
     tiles: int = 4
     empty_count: int = 1
     expected: int = 64
-    arrives: int = 10**6  #: the consumer arrives for so many tiles
-    reads: int = 10**6  #: and leaves after so many
+    arrives: int = 10**6  #: the consumer arrives for this many tiles
+    reads: int = 10**6  #: and leaves after this many
 
 
 def ring(case: Ring) -> Protocol:

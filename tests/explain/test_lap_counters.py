@@ -23,7 +23,7 @@ from pipesim.pipelines import ProducerConsumerPipeline
 def chance(program: Program, seed: int, laps: Laps, starved: int = -1) -> State:
     """A random schedule to its end, in which those who are blocked test again before every move.
 
-    The agent ``starved`` moves only when nobody else can.
+    The agent ``starved`` moves only when no other agent can.
     """
     rng = random.Random(seed)
     state = initial_state(program)

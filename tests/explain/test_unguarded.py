@@ -1,4 +1,4 @@
-"""What an agent that never waits is told, and that nobody is told it without reason."""
+"""What an agent that never waits is told, and that no agent is told it without reason."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def test_a_read_of_what_another_fills(filled: Body, body: Body) -> None:
         lambda w, tile, bars: (w.read(tile[0], 0), bars[0].wait(0)),  # it waits somewhere: not told from this alone
         lambda w, tile, _: (w.bar_sync(1, 64), w.read(tile[0], 0)),
         lambda w, tile, _: (w.write(tile[0], 1), w.read(tile[0], 1)),  # its own
-        lambda w, tile, _: w.read(tile[1], 0),  # nobody's
+        lambda w, tile, _: w.read(tile[1], 0),  # no agent's
         lambda w, *_: w.work(1),
     ],
 )

@@ -141,7 +141,7 @@ def test_two_commits_arrive_in_any_order(build: Any, play: Any) -> None:
 
 
 def test_no_driver_has_an_answer_of_its_own() -> None:
-    """What a try may answer is changed by ``moves`` alone, and nobody looks for the open access of an agent."""
+    """What a try may answer is changed by ``moves`` alone, and no agent looks for the open access of an agent."""
     root = Path(pipesim.__file__).parent
     for path in sorted(root.rglob("*.py")):
         text = path.read_text(encoding="utf-8")

@@ -20,7 +20,7 @@ MOST_STATES = 30_000
 
 
 def phase_that_nobody_waits_for(*, synced: bool = True) -> Protocol:
-    """A first arrival completes a phase for which nobody waits: a named barrier says that it is over."""
+    """A first arrival completes a phase for which no agent waits: a named barrier says that it is over."""
     p = Protocol("phase_that_nobody_waits_for")
     done = p.mbarriers("done", 1, 1)
     tile = p.smem("tile", 1, TILE)

@@ -127,7 +127,7 @@ def test_check_does_not_contradict_the_search(name: str) -> None:
 
 @pytest.mark.parametrize("name", slow_but(FAST, BROKEN))
 def test_a_fault_that_bites_somewhere_is_refuted_there(name: str) -> None:
-    """An engine that knows nothing would pass the test before: `unknown` contradicts nobody."""
+    """An engine that knows nothing would pass the test before: `unknown` contradicts no agent."""
     bites = [size for size in sizes(name) if claimed(BROKEN[name], size)]
     assert [size for size in bites if checked(name, size).verdict is not Verdict.REFUTED] == []
     assert bites or name == "producer_runs_on"

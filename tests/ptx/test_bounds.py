@@ -11,7 +11,7 @@ from pipesim.prove.check import check
 from pipesim.ptx.emulate import regions
 from pipesim.ptx.emulate.cluster import EmulationLimits
 from pipesim.ptx.emulate.memory import Bytes, GlobalMemory
-from pipesim.ptx.emulate.stop import Stopped
+from pipesim.ptx.emulate.stop import EmulationStop
 from pipesim.ptx.emulate.values import Leaf, Unknown
 from pipesim.ptx.extract import Extraction, extract
 from pipesim.ptx.flow import graph
@@ -100,7 +100,7 @@ def test_stores_to_very_many_words_are_not_followed_further(monkeypatch: pytest.
     monkeypatch.setattr("pipesim.ptx.emulate.memory.MAX_STORED_BYTES", 100)
     for address in range(0, 104, 4):
         memory.store(0, address, 4, 7)
-    with pytest.raises(Stopped, match="more than 100 bytes of global memory are stored"):
+    with pytest.raises(EmulationStop, match="more than 100 bytes of global memory are stored"):
         memory.store(0, 104, 4, 7)
 
 

@@ -32,7 +32,7 @@ def test_there_are_kernels_of_both_compilers() -> None:
 
 
 def test_every_kernel_of_the_table_has_its_trace() -> None:
-    """Those of Modular's kernels, which are without their PTX, too."""
+    """Those of Modular's kernels, which are without their PTX as well."""
     rows = json.loads((FOLDER.parent / "recorded_kernels.json").read_text())
     traces = {path.relative_to(FOLDER).as_posix(): read_trace(path) for path in FOLDER.rglob("*.parquet")}
     found = sorted((len(trace.events), str(trace.meta.status)) for trace in traces.values())

@@ -16,7 +16,7 @@ from hwkernels.records.encodings import FIRST_BLOCK, Flag, full_tag, hash_step
 from hwkernels.rewriter.instrument import Instrumented
 from hwkernels.rewriter.layout import CURSOR, FRAME_BYTES, HASH, STREAMS
 from hwkernels.rewriter.sites import RecordedSite
-from pipesim.ptx.emit.record import IF_COMPLETE, IF_NOT_YET, MEET, Executed
+from pipesim.ptx.emit.record import IF_COMPLETE, IF_NOT_YET, MEET, PathStep
 
 
 class PathWriter:
@@ -52,7 +52,7 @@ class PathWriter:
             frame[8:12] = self.clock + 100_000, 0, 1_000_000, 0
             frame[CURSOR // 4], frame[HASH // 4] = self.at[lane], self.hash[lane]
 
-    def _step(self, number: int, step: Executed) -> None:
+    def _step(self, number: int, step: PathStep) -> None:
         site = self.kernel.by_position[step.position]
         lanes = [lane for lane in self.words if step.lanes >> lane & 1]
         tries = site.tries and not site.spins

@@ -213,7 +213,7 @@ def _with_peers(signals: list[Signal], cta: int) -> tuple[Signal, ...]:
 
 
 def _waits(book: SignalLedger, index: int) -> tuple[Wait, ...]:
-    """Who waits for this barrier. Where some begin at parity 0, those at 1 begin a lap later: nobody's is free."""
+    """Who waits for this barrier. Where some begin at parity 0, those at 1 begin a lap later: no stage is free."""
     free = all(asked.first_parity == 1 for asked in book.asked[index].values())
     roles: defaultdict[tuple[str, bool], list[_Asked]] = defaultdict(list)
     for agent, asked in book.asked[index].items():

@@ -12,7 +12,7 @@ from pipesim.launches.files.parameters import parameter, unseen_map
 from pipesim.launches.records.record import LaunchRecord, SeenParameter
 from pipesim.ptx.extract import with_contents_read
 from pipesim.ptx.flow.inline import inlined
-from pipesim.ptx.flow.slice import Wanted, slice_of
+from pipesim.ptx.flow.slice import LaunchNeed, slice_of
 from pipesim.ptx.launch.file import MOST_REGISTERS, launch_json, read_launch
 from pipesim.ptx.launch.image import require_parameters
 from pipesim.ptx.launch.values import Launch
@@ -67,7 +67,7 @@ class KernelText:
         return barriers(self.function)
 
     @cached_property
-    def wanted(self) -> Sequence[Wanted]:
+    def wanted(self) -> Sequence[LaunchNeed]:
         """What its synchronisation needs of a launch."""
         return slice_of(self.function).wanted
 

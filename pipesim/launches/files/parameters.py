@@ -7,7 +7,7 @@ import struct
 from collections.abc import Callable, Iterator, Sequence
 
 from pipesim.launches.records.record import SeenParameter, SeenPointer
-from pipesim.ptx.flow.slice import Need, Wanted
+from pipesim.ptx.flow.slice import LaunchNeed, Need
 from pipesim.ptx.launch.file import MOST_VALUES
 from pipesim.ptx.launch.image import encoded
 from pipesim.ptx.launch.values import TYPES, Array, Content, Field, Number, Parameter, Pointer, Struct, TensorMap
@@ -19,7 +19,7 @@ _MOST_ALIGN = 1 << 12  #: of a pointer, as records give it
 _FLOATS = {"f16": "<e", "f32": "<f", "f64": "<d"}
 _WORDS = {4: "u32", 2: "u16", 1: "u8"}
 
-WantedThings = Callable[[], Sequence[Wanted]]  #: what the kernel's slice needs; asked only where it makes a difference
+WantedThings = Callable[[], Sequence[LaunchNeed]]  #: what the slice needs, found only where it makes a difference
 
 
 def parameter(formal: Param, seen: SeenParameter, wanted: WantedThings) -> Parameter:

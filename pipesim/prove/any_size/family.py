@@ -209,7 +209,7 @@ class Family:
     # laps
 
     def _worth(self, top: int, long: Outline) -> dict[tuple[int, ...], int]:
-        """How far so many values more let the agents go, as far as that can be the same operations again."""
+        """How far this many values more let the agents go, as far as that can be the same operations again."""
         worth: dict[tuple[int, ...], int] = {}
         for values in range(1, top // 2 + 1):
             if self._spent > _MOST_IN_ALL:
@@ -221,7 +221,7 @@ class Family:
         return worth
 
     def _once(self, top: int, lap: Lap, values: int) -> EveryValue | Stop:
-        """What comes of one lap of the run at ``top``, which every value behind some first one runs through, too."""
+        """What comes of one lap of the run at ``top``, which every value behind some first one runs through as well."""
         long = self._outline(top)
         assert long is not None
         first = top
@@ -248,7 +248,7 @@ class Family:
         return why
 
     def _placed(self, first: int, values: int, many: int) -> bool:
-        """True if the run at each of so many values has its laps, one in each place."""
+        """True if the run at each of this many values has its laps, one in each place."""
         self._laps = {}
         for value in range(first, first + values):
             short, long = self._outline(value), self._outline(value + values)
@@ -262,12 +262,12 @@ class Family:
         return True
 
     def _goes_on(self, value: int, values: int, times: int) -> bool:
-        """True if so many laps' worth of values more are as many laps more, one and two of them evenly."""
+        """True if this many laps' worth of values more are as many laps more, one and two of them evenly."""
         laps = self._laps[value]
         outlines = [self._outline(value + n * values) for n in range(times + 1)]
         none, *longer = (outline for outline in outlines if outline is not None)
         if len(longer) < times or any(none.order_may_fail != long.order_may_fail for long in longer):
-            return False  # where only one gives concern, nobody saw the memory order of a lap repeat
+            return False  # where only one gives concern, no run showed that the memory order of a lap repeats
         if not all(has_laps_more(none, long, laps, more) for more, long in enumerate(longer, 1)):
             return False
         return times < 2 or items_are_even((none, longer[0], longer[1]), laps)
@@ -308,7 +308,7 @@ class Family:
 
 
 def _repeated(program: Program, worth: dict[tuple[int, ...], int]) -> Iterator[tuple[Lap, int]]:
-    """Laps of the canonical run that are worth so many values, and lead back to where they began."""
+    """Laps of the canonical run that are worth this many values, and lead back to where they began."""
     begins = _begins(program, worth)
     memory = memory_order(program)
     run = CanonicalRun(program, [Certificate(program), *([memory] if memory is not None else [])])

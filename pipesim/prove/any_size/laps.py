@@ -109,7 +109,7 @@ def common(mine: Sequence[object], theirs: Sequence[object]) -> int:
 def has_laps_more(short: Outline, long: Outline, laps: Laps, more: int) -> bool:
     """True if ``long`` is ``short`` with each of its laps ``more`` times again, items aside.
 
-    What follows a lap in ``short`` must begin as the lap does: whoever finishes looks at that operation, too.
+    What follows a lap in ``short`` must begin as the lap does: whoever finishes looks at that operation as well.
     """
     if not same_tables(short.program, long.program):
         return False
@@ -139,7 +139,7 @@ class _Pieces(NamedTuple):
 
 
 def _pieces(items: list[int], laps: Laps, agent: int, more: int) -> _Pieces:
-    """Cut the items of a program with ``more`` laps apart; the first round of a lap counts as outside, too."""
+    """Cut the items of a program with ``more`` laps apart; the first round of a lap counts as outside as well."""
     outside, rounds, at, done = [], [], 0, 0
     for lap in laps:
         begin, end = lap.begin[agent], lap.end[agent]
@@ -154,8 +154,8 @@ def _pieces(items: list[int], laps: Laps, agent: int, more: int) -> _Pieces:
 def items_are_even(three: tuple[Outline, Outline, Outline], laps: Laps) -> bool:
     """True if the items of programs of no, one and two laps more are given by one affine rule.
 
-    Outside of the laps an item may move on with the number of laps; in the laps, with the lap it is in, too. Then two
-    items that agree in all three programs agree in every longer one.
+    Outside of the laps an item may move on with the number of laps; in the laps, with the lap it is in as well. Then
+    two items that agree in all three programs agree in every longer one.
     """
     for agent in range(len(three[0].items)):
         none, one, two = (_pieces(outline.items[agent], laps, agent, n) for n, outline in enumerate(three))
@@ -212,7 +212,7 @@ def _times(program: Program, parameter: str) -> int:
 
 
 def _insertions(mine: Sequence[object], theirs: Sequence[object], more: int, many: int) -> bool:
-    """True if so many operations more, put in before each of so many first differences, make one code the other."""
+    """True if this many operations more, put in before each of this many first differences, make one code the other."""
     done = at = 0
     for _ in range(many + 1 if more else 1):
         same = common(mine[done:], theirs[at:])

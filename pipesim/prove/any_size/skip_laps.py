@@ -32,7 +32,7 @@ _Pcs = tuple[int, ...]
 _Next = tuple[Operation, ...]  #: of each agent, () for one that has ended
 
 
-class _Stood(NamedTuple):
+class _Moment(NamedTuple):
     """A moment of the run: what was remembered, and how many reads there had been."""
 
     standing: RunStanding
@@ -51,7 +51,7 @@ def accelerated(program: Program, memory: MemoryOrder | None = None) -> int | No
 
 
 class _LapRun:
-    """A canonical run with its certificate; ``over`` as soon as something is wrong, too."""
+    """A canonical run with its certificate; ``over`` as soon as something is wrong as well."""
 
     def __init__(self, program: Program, memory: MemoryOrder | None) -> None:
         self._certificate = Certificate(program, keep_reads=True)
@@ -62,7 +62,7 @@ class _LapRun:
         self._worth = sum(map(len, program.code)) // _WORTH
         self._rounds = 0
         self._came: dict[_Next, list[tuple[int, _Pcs]]] = {}  # by what comes next the latest, each with its round
-        self._stood: dict[_Pcs, _Stood] = {}  # the moments that were looked at
+        self._stood: dict[_Pcs, _Moment] = {}  # the moments that were looked at
         self._latest = 0  # of these
         self._failed = 0
         self._looks = 0
@@ -99,7 +99,7 @@ class _LapRun:
             return
         end = self._run.state.pcs
         came = self._came.setdefault(self._ahead(end), [])
-        now: _Stood | None = None
+        now: _Moment | None = None
         for began, begin in reversed(came):
             before = self._stood.get(begin)
             if before is None and (now is not None or not self._is_due(began)):
@@ -111,7 +111,7 @@ class _LapRun:
             more = self._again(lap)
             if not more:
                 continue
-            now = now or _Stood(self._run.standing(), len(self._reads))
+            now = now or _Moment(self._run.standing(), len(self._reads))
             if before is not None and self._is_left_out(lap, more, before, now):
                 return
         if now is not None:
@@ -127,7 +127,7 @@ class _LapRun:
         """
         return self._latest < began or self._failed > 0
 
-    def _is_left_out(self, lap: Lap, more: int, before: _Stood, now: _Stood) -> bool:
+    def _is_left_out(self, lap: Lap, more: int, before: _Moment, now: _Moment) -> bool:
         """Leave a lap out that leads back to where it began, and whose items go on."""
         if is_again(lap, before.standing, now.standing) and self._items_go_on(lap, more, before.reads):
             self._leave_out(lap, more, before.standing)
@@ -150,7 +150,7 @@ class _LapRun:
     def _again(self, lap: Lap) -> int:
         """How many times more the operations of the lap lie ahead, and then the first of them; 0 if it is not worth it.
 
-        Whoever comes to the end of a lap looks at the operation behind it, too.
+        Whoever comes to the end of a lap looks at the operation behind it as well.
         """
         least = 1 + (self._worth - 1) // max(sum(lap.end) - sum(lap.begin), 1)
         more: list[int] = []
@@ -175,7 +175,7 @@ class _LapRun:
         return known[1] - begin
 
     def _items_go_on(self, lap: Lap, more: int, since: int) -> bool:
-        """True if in each of so many laps more every read finds the item that it names.
+        """True if in each of this many laps more every read finds the item that it names.
 
         In the lap itself it did. What it saw was written in the lap, or is written anew in each one, or stays.
         """
@@ -194,12 +194,12 @@ class _LapRun:
         return True
 
     def _each_lap(self, agent: int, pc: int, lap: Lap, more: int) -> list[int]:
-        """The items of an operation in each of so many laps more."""
+        """The items of an operation in each of this many laps more."""
         step = lap.end[agent] - lap.begin[agent]
         return self._items[agent][pc + step : pc + more * step + 1 : step]
 
     def _leave_out(self, lap: Lap, more: int, before: RunStanding) -> None:
-        """Go on behind so many laps more: with what lies there, and cells that hold what the last of them wrote."""
+        """Go on behind this many laps more: with what lies there, and cells that hold what the last of them wrote."""
         state, phases = self._run.state, completed(self._run.state)
         moved = [end - begin for begin, end in zip(lap.begin, lap.end, strict=True)]
         cells = list(state.cells)
@@ -221,7 +221,7 @@ class _LapRun:
 
 
 def _seem_alike(code: list[Operation], begin: int, end: int, laps: int) -> bool:
-    """False if a few operations tell that the lap does not lie ahead at least so many times more."""
+    """False if a few operations tell that the lap does not lie ahead at least this many times more."""
     far = laps * (end - begin)
     return end + far < len(code) and all(code[begin + at] is code[end + at] for at in (far, far // 2, far // 4))
 

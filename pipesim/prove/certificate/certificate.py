@@ -58,7 +58,7 @@ class _OpenPhase:
     raised: int = 0  #: arrivals that ``cp.async`` adds to those the barrier expects
 
 
-class _Did(NamedTuple):
+class _StepTaken(NamedTuple):
     """An operation that an agent has carried out: the state before it, and what came of it."""
 
     before: State
@@ -104,7 +104,7 @@ class Certificate:
             op[BARRIER] for code in program.code for op in code if op[0] == Op.CP_ASYNC_ARRIVE and not op[NOINC]
         }
         self._doubts: dict[Doubt, None] = {}
-        self._rules: list[Callable[[_Did], None] | None] = [None] * (max(Op) + 1)  # by the operation's number
+        self._rules: list[Callable[[_StepTaken], None] | None] = [None] * (max(Op) + 1)  # by the operation's number
         for op, rule in self._by_op().items():
             self._rules[op] = rule
 
@@ -188,7 +188,7 @@ class Certificate:
             return
         rule, clock, self._waited_for = self._rules[op[0]], self._clocks[agent], None
         if rule is not None:
-            rule(_Did(before, agent, pc, op, result))
+            rule(_StepTaken(before, agent, pc, op, result))
         if self._asks_registers:
             self._registers_held.moved(agent, pc, op, clock, self._clocks[agent], self._waited_for)
 
@@ -212,8 +212,8 @@ class Certificate:
 
     # one rule for each kind of operation
 
-    def _by_op(self) -> dict[int, Callable[[_Did], None]]:
-        """What is not here is nobody's business but its agent's (``groups.PRIVATE``)."""
+    def _by_op(self) -> dict[int, Callable[[_StepTaken], None]]:
+        """What is not here concerns its own agent only (``groups.PRIVATE``)."""
         return {
             Op.INIT: self._init,
             Op.INVAL: self._inval,
@@ -235,14 +235,14 @@ class Certificate:
             **dict.fromkeys(groups.UNCERTIFIED, self._unsupported),
         }
 
-    def _unsupported(self, did: _Did) -> None:
+    def _unsupported(self, did: _StepTaken) -> None:
         self._doubt(Doubt(Why.UNSUPPORTED, did.agent, did.pc))
 
-    def _init(self, did: _Did) -> None:
+    def _init(self, did: _StepTaken) -> None:
         if not self._lives.begin(did.op[BARRIER], (did.agent, did.pc), self._clocks[did.agent]):
             self._doubt(Doubt(Why.UNSUPPORTED, did.agent, did.pc))
 
-    def _inval(self, did: _Did) -> None:
+    def _inval(self, did: _StepTaken) -> None:
         """Nothing of this life of the barrier may come after it; whoever hears of it knows all phases to be over."""
         bar, agent, pc = did.op[BARRIER], did.agent, did.pc
         self._require_published(bar, agent, pc)
@@ -256,13 +256,13 @@ class Certificate:
         self._saw[bar] = []
         self._tries = {key: asked for key, asked in self._tries.items() if asked.barrier != bar}
 
-    def _arrive_drop(self, did: _Did) -> None:
+    def _arrive_drop(self, did: _StepTaken) -> None:
         """An arrive; whichever comes first, those of one phase lower the count of the next one by the same sum."""
         if did.op[BARRIER] in self._raised:
             self._doubt(Doubt(Why.UNSUPPORTED, did.agent, did.pc))
         self._arrive(did)
 
-    def _arrive(self, did: _Did) -> None:
+    def _arrive(self, did: _StepTaken) -> None:
         self._require_published(did.op[BARRIER], did.agent, did.pc)
         phase, clock = self._count(did.agent, did.pc, did.op[BARRIER])
         phase.arrivals = clock if phase.arrivals is self._nothing else phase.arrivals.join(clock)
@@ -270,14 +270,14 @@ class Certificate:
         self._tries.pop((did.agent, did.op[TOKEN]), None)  # its token takes the place of an answer
         self._complete(did.op[BARRIER], did.result)
 
-    def _expect(self, did: _Did) -> None:
+    def _expect(self, did: _StepTaken) -> None:
         self._require_published(did.op[BARRIER], did.agent, did.pc)
         phase, _ = self._count(did.agent, did.pc, did.op[BARRIER])
         phase.raises.append((did.agent, did.pc))
         phase.expected += did.op[TX_BYTES]
         self._complete(did.op[BARRIER], did.result)
 
-    def _complete_tx(self, did: _Did) -> None:
+    def _complete_tx(self, did: _StepTaken) -> None:
         self._require_published(did.op[BARRIER], did.agent, did.pc)
         phase, _ = self._count(did.agent, did.pc, did.op[BARRIER])
         if not did.op[TX_BYTES]:  # no phase waits for it
@@ -285,16 +285,16 @@ class Certificate:
         phase.landed += did.op[TX_BYTES]
         self._complete(did.op[BARRIER], did.result)
 
-    def _meet(self, did: _Did) -> None:
+    def _meet(self, did: _StepTaken) -> None:
         if did.op[0] == Op.CLUSTER_ARRIVE and self._program.leaves_cluster_barrier:
             self._doubt(Doubt(Why.UNSUPPORTED, did.agent, did.pc))  # an exit is no part of a phase here
         self._arrive_at(meeting_channel(self._program, did.op), did.agent, did.pc, did.result)
 
-    def _met(self, did: _Did) -> None:
+    def _met(self, did: _StepTaken) -> None:
         channel = meeting_channel(self._program, did.op)
         self._see(did.agent, channel, self._joined.pop((did.agent, channel), -1))  # -1: it waits without having arrived
 
-    def _registers(self, did: _Did) -> None:
+    def _registers(self, did: _StepTaken) -> None:
         """Registers given back make no request wait that must not: then they are given back whatever has been granted.
 
         If no agent gives any back after a request for more, of whomever in its CTA, and the pool holds all that its
@@ -316,14 +316,14 @@ class Certificate:
         if after or pools.highest(cta) > pools.size(cta):
             self._ungranted.append((did.agent, did.pc))
 
-    def _touch(self, did: _Did) -> None:
+    def _touch(self, did: _StepTaken) -> None:
         first, end = self._program.cells[did.op[ACCESS]]
         clock = self._clocks[did.agent]
         writes = did.op[0] == Op.WRITE
         alike = self._program.written_alike.get((did.op[ACCESS], did.op[ITEM]), -1) if writes else -1
         self._access(clock, AccessEvent(did.agent, did.pc, writes, OWN, -1, first, end, clock.seen, alike))
 
-    def _cp_async_arrive(self, did: _Did) -> None:
+    def _cp_async_arrive(self, did: _StepTaken) -> None:
         self._require_published(did.op[BARRIER], did.agent, did.pc)
         if not did.op[NOINC]:
             phase, _ = self._count(did.agent, did.pc, did.op[BARRIER])
@@ -333,13 +333,13 @@ class Certificate:
                 self._doubt(Doubt(Why.ARRIVALS, did.agent, did.pc, where=did.op[BARRIER]))
         self._issue(did)
 
-    def _commit(self, did: _Did) -> None:
+    def _commit(self, did: _StepTaken) -> None:
         if did.op[COMMIT_BARRIER] < 0:
             self._groups.closed(did.agent, did.op[ENGINE], self._clocks[did.agent].after(did.agent, did.pc))
         else:
             self._issue(did)
 
-    def _wait_group(self, did: _Did) -> None:
+    def _wait_group(self, did: _StepTaken) -> None:
         limit = did.before.commits[did.agent * len(Engine) + did.op[ENGINE]] - did.op[GROUPS]
         self._clocks[did.agent] = self._groups.wait(
             did.agent, did.pc, did.op[ENGINE], limit, self.accesses, self._clocks[did.agent]
@@ -384,7 +384,7 @@ class Certificate:
 
     # waits
 
-    def _wait(self, did: _Did) -> None:
+    def _wait(self, did: _StepTaken) -> None:
         self._require_published(did.op[BARRIER], did.agent, did.pc)
         bar = did.op[BARRIER]
         phase, known = len(self._done[bar]) - 1, self._clocks[did.agent].known[bar]
@@ -400,7 +400,7 @@ class Certificate:
         self._saw[bar].append((did.agent, did.pc))
         self._see(did.agent, bar, phase)
 
-    def _try(self, did: _Did) -> None:
+    def _try(self, did: _StepTaken) -> None:
         self._require_published(did.op[BARRIER], did.agent, did.pc)
         if did.op[ANSWER] >= 0:
             phase = len(self._done[did.op[BARRIER]]) - 1
@@ -431,7 +431,7 @@ class Certificate:
 
     # transfers
 
-    def _issue(self, did: _Did) -> None:
+    def _issue(self, did: _StepTaken) -> None:
         """Something is put under way: remember its clock, enter its access, and what a commit follows."""
         clock = self._clocks[did.agent].after(did.agent, did.pc)
         for flight in did.result.state.flights[len(did.before.flights) :]:

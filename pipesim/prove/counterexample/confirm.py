@@ -38,7 +38,7 @@ def confirm(program: Program, doubt: Doubt) -> Refutation | None:
 
 
 def _lapped(program: Program, doubt: Doubt) -> Refutation | None:
-    """A schedule in which the agent stands before its wait until nobody else can move and everything has landed."""
+    """A schedule in which the agent stands before its wait until no other agent can move and everything has landed."""
     agents = list(range(len(program.agents)))
     play = Play(program)
     play.go_on([doubt.agent, *agents], hold=(doubt.agent, doubt.pc))
@@ -65,7 +65,7 @@ def carried(program: Program, schedule: Schedule) -> Refutation | None:
 
 
 def at_once(program: Program) -> Refutation | None:
-    """What goes wrong in one of a few schedules that ask nobody: each agent in turn as far as it goes, and transfers
+    """What goes wrong in one of a few schedules that ask no agent: each agent in turn as far as it goes, and transfers
     only where no agent can move. None if all goes well in those.
     """
     agents = list(range(len(program.agents)))

@@ -18,7 +18,7 @@ from pipesim.model.program import Program
 from pipesim.model.state import meeting_channel
 from pipesim.prove.refutation import Refutation
 
-_MOST_AGENTS = 4  #: of a deadlock, who all are part of it; of more only those that nobody can help
+_MOST_AGENTS = 4  #: of a deadlock, who all are part of it; of more only those that no agent can help
 
 
 def past_of(program: Program, refuted: Refutation) -> frozenset[int]:

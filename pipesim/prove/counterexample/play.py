@@ -154,7 +154,7 @@ class Play:
 
     def _join(self, past: Sequence[int]) -> bool:
         """What an agent at its bound may do besides: arrive at the named barrier where it will wait, which is in the
-        past, too; give back registers that another asks for.
+        past as well; give back registers that another asks for.
         """
         for agent, bound in enumerate(past):
             code, pc = self._program.code[agent], self.state.pcs[agent]

@@ -31,7 +31,7 @@ _FlightKey = tuple[int, int, int, int]  # its agent, operation, barrier and firs
 
 
 class _Act(NamedTuple):
-    """A move that can be made in another schedule, too: of an agent, or of the flight of an operation."""
+    """A move that can be made in another schedule as well: of an agent, or of the flight of an operation."""
 
     kind: Kind
     agent: int
@@ -48,7 +48,7 @@ class _RunMade(NamedTuple):
     fault: Fault | None
 
     def then(self, done: int, rest: Sequence[tuple[_Act, State, Move]], fault: Fault | None) -> _RunMade:
-        """So many of its moves, and behind them others, each with the state that it leads to."""
+        """The first ``done`` of its moves, and after them others, each with the state that it leads to."""
         return _RunMade(
             self.acts[:done] + tuple(act for act, _, _ in rest),
             self.states[: done + 1] + tuple(state for _, state, _ in rest),
@@ -102,7 +102,7 @@ class _Shortening:
         return _RunMade(tuple(acts), tuple(states), self._refutation.schedule, self._refutation.fault)
 
     def _cut_tails(self) -> None:
-        """Let every agent stop as early as it can: found by halving, as if what fails early failed later, too."""
+        """Let every agent stop as early as it can: found by halving, as if what fails early failed later as well."""
         for agent in range(len(self._program.agents)):
             mine = [n for n, act in enumerate(self._best.acts) if act.agent == agent and act.flight is None]
             low, high = 0, len(mine)  # it must keep more than low moves, if any; with high it fails

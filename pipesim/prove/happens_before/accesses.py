@@ -23,7 +23,7 @@ class _Equals(NamedTuple):
 
 
 class EqualWrites:
-    """By cell the equal writes that are its latest. Cells that nobody writes alike are not here."""
+    """By cell the equal writes that are its latest. Cells that no agent writes alike are not here."""
 
     def __init__(self) -> None:
         self._by_cell: dict[int, _Equals] = {}
@@ -122,7 +122,7 @@ class Accesses:
     """
 
     def __init__(self, *, keep_reads: bool = False) -> None:
-        self.reads: list[Read] | None = [] if keep_reads else None  #: since the last fork, where somebody asks for them
+        self.reads: list[Read] | None = [] if keep_reads else None  #: since the last fork, where they are asked for
         self._write: dict[int, AccessEvent] = {}
         self._equal = EqualWrites()
         self._reads: dict[int, dict[tuple[int, int, bool], AccessEvent]] = {}

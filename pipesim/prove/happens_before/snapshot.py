@@ -15,7 +15,7 @@ from typing import NamedTuple
 # What comes before a moment of one run, under each relation that the memory model knows.
 #
 # *Occurs-before* has every edge of the run. *Ordered-before* has those that a release and an acquire make, whatever
-# their scope; *synchronised-before* those whose scope reaches the other side, too. Of what is synchronised before,
+# their scope; *synchronised-before* those whose scope reaches the other side as well. Of what is synchronised before,
 # ``fence.proxy.async`` hands the writes to the asynchronous proxy, and ``fence.mbarrier_init`` the inits to
 # everybody.
 

@@ -166,7 +166,7 @@ class AccessOrder:
 _ACQUIRES = frozenset({Order.DEFAULT, Order.ACQUIRE, Order.ACQ_REL})
 
 
-# How far what an operation says about memory reaches: to nobody, inside one CTA, or to other CTAs as well.
+# How far what an operation says about memory reaches: to no agent, inside one CTA, or to other CTAs as well.
 #
 # PTX ISA, memory consistency model, *release and acquire patterns*: a relaxed arrival hands on what a fence before it
 # covers, a relaxed wait or try orders what it has seen from the next fence on, each as far as fence and operation

@@ -1,7 +1,7 @@
 """Memory order of one run: what is in its place only on a machine with one memory (docs/memory-order.md).
 
 The certificate knows what *occurs before* what, whatever the strength of the operations between. This observer knows
-which of that the memory model of PTX keeps, too: a release and an acquire whose scopes reach each other, and between
+which of that the memory model of PTX keeps as well: a release and an acquire whose scopes reach each other, and between
 the two proxies a fence. Two accesses that occur one after the other, and that nothing of this kind orders, are a fault;
 the run then needs no other schedule to be wrong. Where the certificate holds, the same is true of every schedule.
 """
@@ -423,7 +423,7 @@ class MemoryOrder:
         marks.phase(self._done[bar][phases - 1])
 
     def _mark_channel(self, marks: Marks, channel: int) -> None:
-        """Enter the open phase, the last one, and those for which somebody holds an arrival."""
+        """Enter the open phase, the last one, and those for which an agent holds an arrival."""
         done, opened = self._done[channel], self._open[channel]
         marks.shape += (bool(done), opened is None)
         marks.phases.append((channel, len(done)))

@@ -40,7 +40,7 @@ class _Joined:
             self.generations[agent, pc] = named, before.named[named][2]
 
     def landed(self, flight: Flight, nbytes: int, result: Step) -> None:
-        """Transfers meet nobody."""
+        """Transfers meet no agent."""
 
 
 def meetings(program: Program, found: Mapping[SyncSite, Sequence[Place]]) -> tuple[tuple[SyncSite, ...], ...]:

@@ -23,7 +23,7 @@ from pipesim.model.ops import Engine, Fence, Op, Operation, operand
 from pipesim.model.positions import FENCE
 from pipesim.model.program import Program
 from pipesim.model.tables import SourceInstruction
-from pipesim.prove.repair.kinds import NOWHERE, Fenced, Placed, Repair
+from pipesim.prove.repair.kinds import NOWHERE, FencePlace, Placement, Repair
 from pipesim.prove.repair.order import gives_back, works
 from pipesim.prove.repair.sites import begin_of, members, site_of, stages_of
 
@@ -55,19 +55,19 @@ def arriving(program: Program, agent: int, repair: Repair) -> Listing:
     """An arrive on the group at the end of each piece of work that begins with a wait for another group of its stages.
 
     Where the piece has such an arrive already it stays as it is. With ``at`` the arrive comes after that instruction,
-    which may be in a later piece; with :attr:`Placed.LAST` after the last use of anything before the same barrier is
+    which may be in a later piece; with :attr:`Placement.LAST` after the last use of anything before the same barrier is
     waited for again.
     """
     before, stages = listing(program, agent), stages_of(program, agent, repair.group)
     found: list[Insertion] = []
     if not stages or not any(op[0] in ACCESSES | ENGINE_ACCESSES for op in before.code):
         return before
-    if repair.was == Placed.ONE_WARP.value and agent != _first_of_role(program, agent):
+    if repair.was == Placement.ONE_WARP.value and agent != _first_of_role(program, agent):
         return before
     for start, end, barrier in _unreleased(program, before, stages):
         if repair.past.about not in ("", program.barriers[operand(before.code[start], "barrier")].name):
             continue
-        if repair.was == Placed.LAST.value:
+        if repair.was == Placement.LAST.value:
             place = _last_use(before, start, end)
         else:
             place = (
@@ -162,7 +162,7 @@ def _after(program: Program, agent: int, start: int, at: SourceInstruction) -> i
 
 
 def _release(program: Program, code: tuple[Operation, ...], start: int, place: int, barrier: int) -> Operation:
-    """An arrive as the others of its agent, else as anybody's; a commit where a tcgen05 engine has used the stage."""
+    """An arrive as the others of its agent, else as any agent's; a commit where a tcgen05 engine has used the stage."""
     if any(op[0] in ENGINE_ACCESSES and operand(op, "engine") == Engine.TCGEN05 for op in code[start:place]):
         return (int(Op.COMMIT), int(Engine.TCGEN05), barrier)
     group = {n for n, each in enumerate(program.barriers) if each.name == program.barriers[barrier].name}
@@ -185,7 +185,7 @@ def _release(program: Program, code: tuple[Operation, ...], start: int, place: i
 def acquiring(program: Program, agent: int, repair: Repair) -> Listing:
     """A wait for the group before each piece of work that ends with an arrive on another group of its stages (with
     ``past`` on that one); with ``at`` before each execution of that instruction, for one stage after the other, or
-    (:attr:`Placed.FIRST`) before the first alone, for all stages.
+    (:attr:`Placement.FIRST`) before the first alone, for all stages.
     """
     before, stages = listing(program, agent), stages_of(program, agent, repair.group)
     if not stages or any(op[0] in BRANCHES for op in before.code):
@@ -198,7 +198,7 @@ def acquiring(program: Program, agent: int, repair: Repair) -> Listing:
     if repair.at.op:
         order = [stages[stage] for stage in sorted(stages)]
         places = [pc for pc, site in enumerate(program.instructions[agent]) if site == repair.at]
-        if repair.was == Placed.FIRST.value:
+        if repair.was == Placement.FIRST.value:
             waits = [(int(Op.WAIT), barrier, repair.value, *tail) for barrier in order]
             return inserted(before, [Insertion(pc, wait, before.lines[pc]) for pc in places[:1] for wait in waits])
         for n, place in enumerate(places):
@@ -215,7 +215,7 @@ def acquiring(program: Program, agent: int, repair: Repair) -> Listing:
             here = place
             while here > begin and here not in found and works(before.code[here - 1]):
                 here -= 1
-            if repair.was == Placed.BEFORE_ALL.value:
+            if repair.was == Placement.BEFORE_ALL.value:
                 here, begin = begin, place + 1
             wait = (int(Op.WAIT), barrier, (repair.value + turns[barrier]) & 1, *tail)
             found[here] = Insertion(here, wait, before.lines[place])
@@ -242,7 +242,7 @@ def waiting_for_groups(program: Program, agent: int, repair: Repair) -> Listing:
 
 def closing(program: Program, agent: int, repair: Repair) -> Listing:
     """A commit after the transfers of an engine that none closes; with ``value`` 1 one before each wait for groups that
-    has none, also where nothing was transferred; with 2 one between transfers of the same instruction, too.
+    has none, also where nothing was transferred; with 2 one between transfers of the same instruction as well.
     """
     before, engine = listing(program, agent), int(repair.group)
     commit = (int(Op.COMMIT), engine, -1)
@@ -278,24 +278,24 @@ def closing(program: Program, agent: int, repair: Repair) -> Listing:
 
 _AFTER, _UNTIL = (
     {
-        Fenced.AFTER_READS: ENDS_READS,
-        Fenced.BEFORE_WRITES: SEES_READS_END,
-        Fenced.AFTER_WRITES: OWN_WRITES,
-        Fenced.BEFORE_TRANSFERS: SEES_READS_END,
+        FencePlace.AFTER_READS: ENDS_READS,
+        FencePlace.BEFORE_WRITES: SEES_READS_END,
+        FencePlace.AFTER_WRITES: OWN_WRITES,
+        FencePlace.BEFORE_TRANSFERS: SEES_READS_END,
     },
     {
-        Fenced.AFTER_READS: HANDS_ON,
-        Fenced.BEFORE_WRITES: OWN_WRITES,
-        Fenced.AFTER_WRITES: HANDS_ON,
-        Fenced.BEFORE_TRANSFERS: ENGINE_ACCESSES | {int(Op.TMA_LOAD)},
+        FencePlace.AFTER_READS: HANDS_ON,
+        FencePlace.BEFORE_WRITES: OWN_WRITES,
+        FencePlace.AFTER_WRITES: HANDS_ON,
+        FencePlace.BEFORE_TRANSFERS: ENGINE_ACCESSES | {int(Op.TMA_LOAD)},
     },
 )
-_FIRST = frozenset({Fenced.BEFORE_WRITES, Fenced.BEFORE_TRANSFERS})  #: placed before what follows, with its line
+_FIRST = frozenset({FencePlace.BEFORE_WRITES, FencePlace.BEFORE_TRANSFERS})  #: placed before what follows
 
 
 def fencing(program: Program, agent: int, repair: Repair) -> Listing:
     """A proxy fence between each operation of one set and the next one of another, where there is none."""
-    kind, before = Fenced(repair.value), listing(program, agent)
+    kind, before = FencePlace(repair.value), listing(program, agent)
     after, until = _AFTER[kind], _UNTIL[kind]
     return inserted(before, _fences(before, after, until, late=kind in _FIRST))
 

@@ -35,7 +35,7 @@ from pipesim.prove.repair.arithmetic import (
     pairs,
     threads,
 )
-from pipesim.prove.repair.kinds import SIGNALLING, Fenced, Ranked, Repair, RepairKind
+from pipesim.prove.repair.kinds import SIGNALLING, FencePlace, Ranked, Repair, RepairKind
 from pipesim.prove.repair.order import gives_back, works
 from pipesim.prove.repair.partners import uses_what_others_fill
 from pipesim.prove.repair.sites import (
@@ -67,9 +67,9 @@ def repairs(program: Program, groups: frozenset[str]) -> Iterator[Ranked]:
 
 def fences(reader: str, writer: str) -> Iterator[Ranked]:
     """Proxy fences between what one role reads and another writes: of the reader, of everyone, of the writer."""
-    yield 0, Repair(K.FENCE, reader, "", Fenced.AFTER_READS.value)
-    yield 1, Repair(K.FENCE, "", "", Fenced.AFTER_READS.value)
-    yield 2, Repair(K.FENCE, writer, "", Fenced.BEFORE_WRITES.value)
+    yield 0, Repair(K.FENCE, reader, "", FencePlace.AFTER_READS.value)
+    yield 1, Repair(K.FENCE, "", "", FencePlace.AFTER_READS.value)
+    yield 2, Repair(K.FENCE, writer, "", FencePlace.BEFORE_WRITES.value)
 
 
 def fences_of_writes(program: Program, writer: str, reader: str) -> Iterator[Ranked]:
@@ -80,9 +80,9 @@ def fences_of_writes(program: Program, writer: str, reader: str) -> Iterator[Ran
     for fence in (site for site in sites if site.op == Op.FENCE and site.about == str(Fence.PROXY_ASYNC.value)):
         for signal in (site for site in sites if site.op in SIGNALLING):
             yield 0, Repair(K.MOVE, writer, signal.about, at=signal, past=fence)
-    yield 1, Repair(K.FENCE, writer, "", Fenced.AFTER_WRITES.value)
-    yield 2, Repair(K.FENCE, "", "", Fenced.AFTER_WRITES.value)
-    yield 3, Repair(K.FENCE, reader, "", Fenced.BEFORE_TRANSFERS.value)
+    yield 1, Repair(K.FENCE, writer, "", FencePlace.AFTER_WRITES.value)
+    yield 2, Repair(K.FENCE, "", "", FencePlace.AFTER_WRITES.value)
+    yield 3, Repair(K.FENCE, reader, "", FencePlace.BEFORE_TRANSFERS.value)
 
 
 def initialisations(program: Program) -> Iterator[Ranked]:

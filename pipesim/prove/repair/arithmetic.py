@@ -208,7 +208,7 @@ def pairs(program: Program, wanted: Callable[[Operation], bool]) -> list[tuple[s
 
 
 def inits(program: Program) -> Iterator[Repair]:
-    """Barriers that nobody initialises, of a group of which others are; inits that several lanes or roles make."""
+    """Barriers that no agent initialises, of a group of which others are; inits that several lanes or roles make."""
     yield Repair(RepairKind.INIT, "", "")
     for role in roles_of(program):
         mine = [n for n, agent in enumerate(program.agents) if agent.role == role]

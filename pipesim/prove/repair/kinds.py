@@ -51,7 +51,7 @@ class RepairKind(Enum):
     ONE_WARP = "one warp"  #: one warp of a role does what all of them do
     LEAVE_OUT = "leave out"  #: agents that do nothing with a stage do not wait for it
     # more operations
-    INIT = "init"  #: the barriers of a group that nobody initialises
+    INIT = "init"  #: the barriers of a group that no agent initialises
     ARRIVE = "arrive"  #: a role arrives at the end of its work on a stage
     TAIL = "tail"  #: a role arrives for the stages that are left at its end
     ACQUIRE = "acquire"  #: a role waits before it uses a stage
@@ -71,7 +71,7 @@ class RepairKind(Enum):
     AFTER_INIT = "after init"  #: a fence and a meeting of all threads after the inits
 
 
-class Placed(Enum):
+class Placement(Enum):
     """Where a wait or an arrive is added: the ``was`` of an ACQUIRE or an ARRIVE."""
 
     EACH = -1  #: for each piece of work
@@ -81,7 +81,7 @@ class Placed(Enum):
     LAST = 2  #: after the last use before the same barrier is waited for again, beyond other waits
 
 
-class Fenced(Enum):
+class FencePlace(Enum):
     """Where a proxy fence is added: the number is the ``value`` of the correction."""
 
     AFTER_READS = 0

@@ -1,6 +1,6 @@
 """Corrections of instructions that are right but for what they are on: a group, a stage, a slot.
 
-The evidence is what is left alone: a group at which nobody arrives while a role arrives twice on another one.
+The evidence is what is left alone: a group at which no agent arrives while a role arrives twice on another one.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from pipesim.prove.repair.places import uses_in_turn
 from pipesim.prove.repair.sites import begin_of, members, roles_of, sites_of
 
 K = RepairKind
-#: What is done on a group excludes that the same role does one of these on it, too.
+#: What is done on a group excludes that the same role does one of these on it as well.
 _EXCLUDES = {"waits": ("gives back", "expects"), "gives back": ("waits",), "expects": ("waits",)}
 _MOST_SLOTS = 4  #: by which an access is shifted
 
 
 def of_groups(program: Program) -> Iterator[Ranked]:
     """Instructions on another group of as many stages, and two groups the wrong way round."""
-    anybody: defaultdict[str, set[str]] = defaultdict(set)  # by what is done: the groups on which somebody does it
+    anybody: defaultdict[str, set[str]] = defaultdict(set)  # by what is done: the groups on which an agent does it
     for role in roles_of(program):
         for done, groups in _on(program, role).items():
             anybody[done] |= set(groups)
@@ -43,7 +43,7 @@ _Doings = dict[str, dict[str, dict[SourceInstruction, None]]]  # what is done, o
 
 
 def _on_another(program: Program, role: str, mine: _Doings, done: str, anybody: set[str]) -> Iterator[Ranked]:
-    """Instructions of one sort on groups on which the role does not do so: likely where nobody does."""
+    """Instructions of one sort on groups on which the role does not do so: likely where no agent does."""
     sizes = _sizes(program)
     own = {group for other in _EXCLUDES.get(done, ()) for group in mine.get(other, ())}
     for group, sites in mine[done].items():
@@ -183,7 +183,7 @@ def of_single_warps(program: Program) -> Iterator[Ranked]:
 
 
 def of_ctas(program: Program) -> Iterator[Ranked]:
-    """Arrives on the barrier of another CTA: of one in which it is waited for, and nobody arrives."""
+    """Arrives on the barrier of another CTA: of one in which it is waited for, and no agent arrives."""
     if program.ctas == 1:
         return
     waited = {operand(op, "barrier") for code in program.code for op in code if op[0] in PARITY_WAITS}

@@ -1,4 +1,4 @@
-"""Corrections that add what a role lacks: arrives, waits, commits; or leave out waits that nobody needs."""
+"""Corrections that add what a role lacks: arrives, waits, commits; or leave out waits that no agent needs."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from pipesim.prove.repair.arithmetic import (
     count_of,
     pairs,
 )
-from pipesim.prove.repair.kinds import Placed, Ranked, Repair, RepairKind
+from pipesim.prove.repair.kinds import Placement, Ranked, Repair, RepairKind
 from pipesim.prove.repair.order import gives_back
 from pipesim.prove.repair.partners import arriving_on, first_parities, returned_after, shares_memory
 from pipesim.prove.repair.sites import (
@@ -35,7 +35,7 @@ _DEEPEST = 3  #: groups that a wait which is added may leave under way
 
 
 def of_arrives(program: Program) -> Iterator[Ranked]:
-    """Arrives that are missing: of a role on a group, in its tail, of warps that nobody counts."""
+    """Arrives that are missing: of a role on a group, in its tail, of warps that no agent counts."""
     released = pairs(program, lambda op: gives_back(op) and operand(op, "barrier") >= 0)
     waits = pairs(program, lambda op: op[0] in PARITY_WAITS)
     groups = dict.fromkeys(barrier.name for barrier in program.barriers)
@@ -57,14 +57,14 @@ def of_arrives(program: Program) -> Iterator[Ranked]:
                 yield 4, Repair(K.ARRIVE, role, group, last)
                 if len(users) > 1 and count_of(program, group) == 1:
                     for site in (site for site in sites_of(program, role) if site.op == Op.BAR_SYNC):
-                        yield 4, Repair(K.ARRIVE, role, group, last, Placed.ONE_WARP.value, at=site)
+                        yield 4, Repair(K.ARRIVE, role, group, last, Placement.ONE_WARP.value, at=site)
                 stages = len(barriers_of(program, group))
                 asked = [other for one, other in waits if one == role and len(barriers_of(program, other)) == stages]
                 returned = returned_after(program, role, group)
                 for other in sorted(asked, key=lambda other: other not in returned):
                     wait = SourceInstruction(int(Op.WAIT), "", other)
                     yield 4, Repair(K.ARRIVE, role, group, last, past=wait)
-                    yield 4, Repair(K.ARRIVE, role, group, last, Placed.LAST.value, past=wait)
+                    yield 4, Repair(K.ARRIVE, role, group, last, Placement.LAST.value, past=wait)
             yield from _counted_in(program, role, group, users)
 
 
@@ -94,7 +94,7 @@ def _awaited(program: Program, agent: int) -> set[str]:
 
 
 def of_waits(program: Program) -> Iterator[Ranked]:
-    """Parities, and waits that are missing or that nobody needs."""
+    """Parities, and waits that are missing or that no agent needs."""
     waits = pairs(program, lambda op: op[0] in PARITY_WAITS)
     groups = dict.fromkeys(barrier.name for barrier in program.barriers)
     for kind in (K.PHASES, K.STAGES):
@@ -127,12 +127,14 @@ def _of_a_wait(program: Program, role: str, group: str) -> Iterator[Ranked]:
     for end in (end for end in ends if end in returned):
         past = SourceInstruction(int(Op.ARRIVE), "", end)
         yield from (
-            (rank, Repair(K.ACQUIRE, role, group, start, Placed.BEFORE_ALL.value, past=past)) for start in starts
+            (rank, Repair(K.ACQUIRE, role, group, start, Placement.BEFORE_ALL.value, past=past)) for start in starts
         )
     used = [site for site in reversed(sites_of(program, role)) if site.op in TOUCHES_MEMORY]
     for start in reversed(starts):
         yield from ((6, Repair(K.ACQUIRE, role, group, start, at=site)) for site in used)
-        yield from ((6, Repair(K.ACQUIRE, role, group, start, Placed.FIRST.value, at=site)) for site in reversed(used))
+        yield from (
+            (6, Repair(K.ACQUIRE, role, group, start, Placement.FIRST.value, at=site)) for site in reversed(used)
+        )
 
 
 def of_transfers(program: Program) -> Iterator[Ranked]:

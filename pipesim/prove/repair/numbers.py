@@ -61,7 +61,7 @@ def _expect(program: Program, agent: int, repair: Repair, op: Operation) -> Oper
 
 
 def _lanes(program: Program, _: int, repair: Repair, op: Operation) -> Operation:
-    """So many lanes instead of so many: arrivals and expected bytes are counted for each."""
+    """``value`` lanes instead of ``was``: arrivals and expected bytes are counted for each."""
     if op[0] == Op.CP_ASYNC_ARRIVE:
         return with_operand(op, "lanes", repair.value)
     if op[0] != Op.ARRIVE or not of_group(program, op, repair.group):
@@ -128,7 +128,7 @@ def _stronger(_: Program, __: int, repair: Repair, op: Operation) -> Operation:
 
 
 def _shift(program: Program, agent: int, repair: Repair, op: Operation) -> Operation:
-    """The barrier that is so many stages further in its group, or among the named barriers of the instruction."""
+    """The barrier that is this many stages further in its group, or among the named barriers of the instruction."""
     if op[0] in ON_NAMED_BARRIER and op[0] == repair.at.op:
         cta, named = program.agents[agent].cta, program.named_barriers
         numbers = [int(number) for number in repair.group.split(",")]

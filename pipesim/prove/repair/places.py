@@ -86,7 +86,7 @@ def tile_of(program: Program, access: Access) -> Tile | None:
 
 
 def shifted_slot(program: Program, agent: int, repair: Repair) -> Listing:
-    """The instruction on the slot that is so many further in its tile."""
+    """The instruction on the slot that is this many further in its tile."""
     before = listing(program, agent)
     found: dict[int, Operation] = {}
     for pc, site in enumerate(program.instructions[agent]):

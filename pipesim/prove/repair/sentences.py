@@ -17,7 +17,7 @@ from pipesim.model.groups import (
 )
 from pipesim.model.ops import Engine, Op, Order, order_of
 from pipesim.model.tables import SourceInstruction
-from pipesim.prove.repair.kinds import Fenced, Placed, Repair, RepairKind
+from pipesim.prove.repair.kinds import FencePlace, Placement, Repair, RepairKind
 
 _GROUPS = {Engine.BULK: "bulk stores", Engine.CP_ASYNC: "cp.asyncs", Engine.WGMMA: "wgmmas", Engine.TCGEN05: "MMAs"}
 _COMMIT = {
@@ -26,10 +26,10 @@ _COMMIT = {
     Engine.WGMMA: "wgmma.commit_group",
 }
 _FENCED = {
-    Fenced.AFTER_READS: "after its reads, before it signals any other agent",
-    Fenced.BEFORE_WRITES: "after its waits, before it writes",
-    Fenced.AFTER_WRITES: "after its writes, before it signals any other agent",
-    Fenced.BEFORE_TRANSFERS: "after its waits, before it starts the transfer",
+    FencePlace.AFTER_READS: "after its reads, before it signals any other agent",
+    FencePlace.BEFORE_WRITES: "after its waits, before it writes",
+    FencePlace.AFTER_WRITES: "after its writes, before it signals any other agent",
+    FencePlace.BEFORE_TRANSFERS: "after its waits, before it starts the transfer",
 }
 _VERBS = {
     Op.ARRIVE: "the arrive", Op.CP_ASYNC_ARRIVE: "the cp.async arrive", Op.WAIT: "the wait", Op.EXPECT_TX: "the expect",
@@ -97,7 +97,7 @@ def _depth(r: Repair) -> str:
 
 
 def _fence(r: Repair) -> str:
-    return f"{r.role or 'every role'} executes fence.proxy.async {_FENCED[Fenced(r.value)]}"
+    return f"{r.role or 'every role'} executes fence.proxy.async {_FENCED[FencePlace(r.value)]}"
 
 
 def _drop(r: Repair) -> str:
@@ -113,12 +113,12 @@ def _later(r: Repair) -> str:
 
 
 def _arrive(r: Repair) -> str:
-    if r.was == Placed.ONE_WARP.value:
+    if r.was == Placement.ONE_WARP.value:
         return f"one warp of {r.role} arrives on {r.group} for every stage, after {_beside(r.at)}"
     does = "commits to" if r.value == Engine.TCGEN05 else "arrives on"
     if r.at.op:
         return f"{r.role} {does} {r.group} for every stage: also after {_beside(r.at)}"
-    if r.was == Placed.LAST.value:
+    if r.was == Placement.LAST.value:
         return f"{r.role} {does} {r.group} after its last use of each stage of {r.past.about}"
     whose = f" of {r.past.about}" if r.past.about else ""
     return f"{r.role} {does} {r.group} whenever it has finished with a stage{whose}"
@@ -160,9 +160,9 @@ def _after_init(r: Repair) -> str:
 
 
 def _acquire(r: Repair) -> str:
-    if r.was == Placed.FIRST.value:
+    if r.was == Placement.FIRST.value:
         return f"{r.role} waits for {r.group}, with parity {r.value}, once: before it first executes {_beside(r.at)}"
-    if r.was == Placed.BEFORE_ALL.value:
+    if r.was == Placement.BEFORE_ALL.value:
         place = f"all the work that it signals on {r.past.about}"
     elif r.at.op:
         place = _beside(r.at)

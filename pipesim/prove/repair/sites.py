@@ -9,7 +9,7 @@ from pipesim.model.ops import Op, Operation, operand
 from pipesim.model.program import NAMED_BARRIERS, Program
 from pipesim.model.tables import SourceInstruction
 
-_SILENT = PRIVATE - {int(Op.FENCE)}  #: nobody places an operation beside them
+_SILENT = PRIVATE - {int(Op.FENCE)}  #: no operation is placed beside them
 
 
 def site_of(program: Program, agent: int, pc: int) -> SourceInstruction:

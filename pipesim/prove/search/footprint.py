@@ -204,7 +204,7 @@ class Footprints:
         return Touch(reads=_bits([self._parts.running[cta]]))
 
     def _group(self, agent: int, engine: int, *, follows: bool) -> Touch:
-        """The transfers of an agent on an engine, of which one lands. Nobody asks whether a TMA load has.
+        """The transfers of an agent on an engine, of which one lands. No agent asks whether a TMA load has.
 
         Who waits for others to have landed is the writer here, and who lands without waiting a reader: those can be
         exchanged with each other, and not with the ones that wait.

@@ -26,7 +26,7 @@ from pipesim.prove.search.parts import accesses
 _LOOKED_AFTER = frozenset({Space.SHARED, Space.TENSOR})  #: memory that is gone when the CTA has ended
 
 
-class Left(Enum):
+class LeftKind(Enum):
     """What is left. The value is the name of the warning."""
 
     UNREAD = "unread_data"
@@ -38,7 +38,7 @@ class Left(Enum):
 class Leftover(NamedTuple):
     """One operation that leaves something, and the access it is left in; of a delayed arrival the barrier."""
 
-    what: Left
+    what: LeftKind
     agent: int
     pc: int
     access: int
@@ -65,15 +65,15 @@ def leftovers(program: Program) -> tuple[Leftover, ...]:
         if play.faults:
             return ()
     flying = [(f.agent, f.pc) for f in play.state.flights if f.first < f.end]
-    found = {Leftover(Left.IN_FLIGHT, *who, _first(program, *who)) for who in flying}
+    found = {Leftover(LeftKind.IN_FLIGHT, *who, _first(program, *who)) for who in flying}
     found |= {Leftover(_arrival(program, f), f.agent, f.pc, f.barrier) for f in play.state.flights if f.first == f.end}
-    found |= {Leftover(Left.UNREAD, *left) for left in unread.values()}
+    found |= {Leftover(LeftKind.UNREAD, *left) for left in unread.values()}
     return tuple(sorted(found, key=lambda left: (left.agent, left.pc, left.what.name)))
 
 
 def advisories(program: Program, found: tuple[Leftover, ...]) -> tuple[Advisory, ...]:
     """The warnings in words, one for each source line, the first operation of it named."""
-    said: dict[tuple[Left, str, str], Leftover] = {}
+    said: dict[tuple[LeftKind, str, str], Leftover] = {}
     for left in found:
         role, line = program.agents[left.agent].role, program.line(left.agent, left.pc)
         said.setdefault((left.what, role, line), left)
@@ -84,13 +84,13 @@ def advisories(program: Program, found: tuple[Leftover, ...]) -> tuple[Advisory,
 
 
 def _place(program: Program, left: Leftover) -> str:
-    name = program.access_name if left.what in (Left.UNREAD, Left.IN_FLIGHT) else program.barrier_name
+    name = program.access_name if left.what in (LeftKind.UNREAD, LeftKind.IN_FLIGHT) else program.barrier_name
     return name(left.access)
 
 
-def _arrival(program: Program, flight: Flight) -> Left:
+def _arrival(program: Program, flight: Flight) -> LeftKind:
     """What an arrival under way is: a commit's, or one of cp.async."""
-    return Left.CP_ASYNC if program.code[flight.agent][flight.pc][0] == Op.CP_ASYNC_ARRIVE else Left.COMMIT
+    return LeftKind.CP_ASYNC if program.code[flight.agent][flight.pc][0] == Op.CP_ASYNC_ARRIVE else LeftKind.COMMIT
 
 
 def _note(program: Program, agent: int, pc: int, unread: dict[int, tuple[int, int, int]]) -> None:
@@ -118,7 +118,7 @@ class _Wanted(NamedTuple):
 
 
 def _land(program: Program, play: Play) -> bool:
-    """Let one transfer land: one that somebody waits for, if there is one."""
+    """Let one transfer land: one that an agent waits for, if there is one."""
     wanted = _wanted(program, play)
     able = landing(play.state)
     if not able:
@@ -146,7 +146,7 @@ def _wanted(program: Program, play: Play) -> _Wanted:
 
 
 def _serves(play: Play, flight: Flight, wanted: _Wanted) -> bool:
-    """True if somebody waits for its barrier, for its group, or for a flight that has to land after it."""
+    """True if an agent waits for its barrier, for its group, or for a flight that has to land after it."""
     if flight.barrier in wanted.barriers or (flight.agent, flight.engine) in wanted.groups:
         return True
     return any(f.barrier in wanted.barriers and first_to_land(play.state, f) == flight for f in play.state.flights)

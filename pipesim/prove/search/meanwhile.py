@@ -51,7 +51,7 @@ class Going(NamedTuple):
 class Moves(NamedTuple):
     """What the next moves of the held processes add to, and what of others they notice: reads, writes, additions.
 
-    Whether they notice additions where they add, too, depends on how many there are.
+    Whether they notice additions where they add as well depends on how many there are.
     """
 
     adds: int

@@ -145,7 +145,7 @@ class Persistent:
         return best
 
     def _unnoticed(self, row: Row, process: Process) -> bool:
-        """True if nobody can notice its next move: it touches nothing, or goes on where a named barrier let it pass."""
+        """True if no agent can notice its next move: it touches nothing, or has passed a named barrier."""
         touch = process.touch
         if touch.writes or touch.adds:
             return False

@@ -138,7 +138,7 @@ class Sync(NamedTuple):
 
 
 class ClusterArrive(NamedTuple):
-    """An arrival at the cluster barrier: holds nobody up, but decides which generation the next wait is for."""
+    """An arrival at the cluster barrier: holds no agent up, but decides which generation the next wait is for."""
 
 
 class ClusterWait(NamedTuple):
@@ -183,7 +183,7 @@ class Leg(NamedTuple):
 class Way:
     """The way of one agent from one place on; its ``legs`` are found as far as :meth:`longer` was asked for them.
 
-    ``for_groups``: with the waits for groups of transfers, which hold nobody up if no transfer is held still.
+    ``for_groups``: with the waits for groups of transfers, which hold no agent up if no transfer is held still.
     """
 
     def __init__(
@@ -252,7 +252,7 @@ class Way:
                 return None
 
     def _wait(self, op: Operation, *, plain: bool) -> PhaseWait | None:
-        """For a phase, unless a register may say that there is no need to: what another try said is anybody's guess."""
+        """For a phase, unless a register may say that there is no need to; what another try said is not known."""
         wait = PhaseWait(self._parts.barriers[op[BARRIER]], op[PARITY], None)
         if plain or op[ANSWER] < 0 or self._registers[op[ANSWER]] == 0:
             return wait

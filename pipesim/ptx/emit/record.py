@@ -22,7 +22,7 @@ def covers(access: Access, place: Place) -> bool:
     return access.cta == cta and access.offset < offset + BARRIER_BYTES and offset < access.offset + access.nbytes
 
 
-class Executed(NamedTuple):
+class PathStep(NamedTuple):
     """A step on an agent's path: an instruction that synchronises, with the lanes that executed it.
 
     ``asked``: the answer of a try, -1 for all others and for a wait. Of a branch on an answer ``position`` is one of
@@ -55,7 +55,7 @@ class Stream:
     code: list[Operation] = field(default_factory=list)
     positions: list[int] = field(default_factory=list)
     held: list[int] = field(default_factory=list)
-    path: list[Executed] = field(default_factory=list)
+    path: list[PathStep] = field(default_factory=list)
     steps: list[tuple[int, int]] = field(default_factory=list)
     ran: list[int] = field(default_factory=list)
     runs: list[tuple[int, ...]] = field(default_factory=list)
@@ -136,7 +136,7 @@ class StreamRecorder:
 
     def execute(self, agent: int, position: int, lanes: int, asked: int = -1) -> None:
         """An agent executes an instruction that synchronises, before the operations that stand for it are added."""
-        self.streams[agent].path.append(Executed(position, lanes, asked))
+        self.streams[agent].path.append(PathStep(position, lanes, asked))
 
     # both ways of a try's answer
 

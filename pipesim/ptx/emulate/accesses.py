@@ -40,7 +40,7 @@ class Pending:
         return not (self.reads or self.writes or self.copies)
 
 
-class Recorded(Protocol):
+class RecordingCluster(Protocol):
     """What recording an access needs of the cluster."""
 
     recorder: StreamRecorder
@@ -55,7 +55,7 @@ class Recorded(Protocol):
         """The items of a memory."""
 
 
-class Accessing(Protocol):
+class AccessingWarp(Protocol):
     """What it needs of the warp."""
 
     agent: int
@@ -77,7 +77,7 @@ def _hull(one: Range | None, other: Range) -> Range:
     return other if one is None else (min(one[0], other[0]), max(one[1], other[1]))
 
 
-def read(cluster: Recorded, warp: Accessing, where: Where, ranges: list[Range], position: int) -> None:
+def read(cluster: RecordingCluster, warp: AccessingWarp, where: Where, ranges: list[Range], position: int) -> None:
     """The warp loads these bytes."""
     pending, there = warp.pending, bounds(ranges)
     if overlap(pending.write_bounds.get(where), there) or where in pending.copies:
@@ -88,7 +88,7 @@ def read(cluster: Recorded, warp: Accessing, where: Where, ranges: list[Range], 
 
 
 def write(
-    warp: Accessing, where: Where, ranges: list[Range], starts: Iterable[int], value: object, position: int
+    warp: AccessingWarp, where: Where, ranges: list[Range], starts: Iterable[int], value: object, position: int
 ) -> None:
     """The warp stores these bytes; ``value``: what is stored from each of ``starts`` on, None if it is not known."""
     pending = warp.pending
@@ -98,14 +98,14 @@ def write(
     pending.values.setdefault(where, {}).update(dict.fromkeys(starts, value))
 
 
-def copy(warp: Accessing, where: Where, ranges: list[Range], position: int) -> None:
+def copy(warp: AccessingWarp, where: Where, ranges: list[Range], position: int) -> None:
     """The warp issues ``cp.async`` into these bytes."""
     pending = warp.pending
     pending.position = position if pending.empty else pending.position
     pending.copies.setdefault(where, []).extend(ranges)
 
 
-def flush(cluster: Recorded, warp: Accessing) -> None:
+def flush(cluster: RecordingCluster, warp: AccessingWarp) -> None:
     """Record what is pending: reads, then writes, then copies."""
     pending = warp.pending
     if pending.empty:
@@ -140,7 +140,7 @@ def flush(cluster: Recorded, warp: Accessing) -> None:
     pending.issued.clear()
 
 
-def _item_of_stores(cluster: Recorded, warp: Accessing, at: int, where: tuple[int, int, int]) -> int:
+def _item_of_stores(cluster: RecordingCluster, warp: AccessingWarp, at: int, where: tuple[int, int, int]) -> int:
     """What stores of unknown values leave: the same for warps that run the same stores on just the same bytes.
 
     Compilers let several warps hold and store the same part of a tile. That their values are equal is an assumption,
@@ -154,19 +154,19 @@ def _item_of_stores(cluster: Recorded, warp: Accessing, at: int, where: tuple[in
     return cluster.item(key)
 
 
-def _is_barrier(cluster: Recorded, cta: int, first: int, end: int) -> bool:
+def _is_barrier(cluster: RecordingCluster, cta: int, first: int, end: int) -> bool:
     """Whether these bytes are part of an mbarrier's: reading those is no access to data."""
     return any((cta, at) in cluster.barriers for at in range(first & ~7, end, _MBARRIER_BYTES))
 
 
-def record(cluster: Recorded, warp: Accessing, position: int, *operation: int) -> None:
+def record(cluster: RecordingCluster, warp: AccessingWarp, position: int, *operation: int) -> None:
     """An operation of the warp, after what it has touched before."""
     flush(cluster, warp)
     warp.pending.issued.clear()
     cluster.recorder.add(warp.agent, position, *operation)
 
 
-def transfer(cluster: Recorded, warp: Accessing, position: int, *operation: int) -> None:
+def transfer(cluster: RecordingCluster, warp: AccessingWarp, position: int, *operation: int) -> None:
     """A transfer of the warp; the same one again, with nothing in between that synchronises, is left out."""
     flush(cluster, warp)
     if operation not in warp.pending.issued:

@@ -1,4 +1,4 @@
-"""All warps of one cluster, round-robin until nobody can go on; then the oldest copy lands, and so on.
+"""All warps of one cluster, round-robin until no warp can go on; then the oldest copy lands, and so on.
 
 That is one schedule of the launch, a legal one in which copies land as late as possible. What every warp did in it is
 recorded; whether it does the same in every schedule is the proof's question.
@@ -107,7 +107,7 @@ class Cluster:
         self.items = [Items() for _ in range(self.ctas)]
         self.tensor = [Items() for _ in range(self.ctas)]
         self.columns = [0] * self.ctas  #: of tensor memory that are allocated
-        self.tensor_lanes = 0  #: of a part of tensor memory, 0 until somebody asks
+        self.tensor_lanes = 0  #: of a part of tensor memory, 0 until a warp asks
         self.globals = GlobalMemory(image, launch.policies)
         self._loads: dict[int, Unknown] = {}
         self.flights: deque[Landing] = deque()
@@ -131,7 +131,7 @@ class Cluster:
     # running
 
     def run(self, limits: EmulationLimits | None = None) -> int:
-        """Go on until nobody can; how many warp instructions that took."""
+        """Go on until no warp can; how many warp instructions that took."""
         limits = limits or EmulationLimits()
         total = 0
         while True:
@@ -153,7 +153,7 @@ class Cluster:
                     return total
 
     def must_part(self) -> dict[tuple[int, int], tuple[int, ...]]:
-        """Where nobody can go on: the warps of which some lanes wait and others still have to run, as sets of lanes."""
+        """Where no warp can go on: the warps of which some lanes wait and others have yet to run, as sets of lanes."""
         found: dict[tuple[int, int], tuple[int, ...]] = {}
         for warp in self.warps:
             if warp.status is Status.BLOCKED:

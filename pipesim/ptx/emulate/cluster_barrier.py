@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from pipesim.model.ops import Op
-from pipesim.ptx.emulate.accesses import Recorded, flush, record
-from pipesim.ptx.emulate.stop import Status, Stopped
+from pipesim.ptx.emulate.accesses import RecordingCluster, flush, record
+from pipesim.ptx.emulate.stop import EmulationStop, Status
 from pipesim.ptx.emulate.warp import EmulatedWarp
 from pipesim.ptx.emulate.ways import DividedWarp
 
@@ -31,31 +31,31 @@ class ClusterBarrier:
     _times: dict[int, int] = field(default_factory=dict)
     _arriving: dict[int, _Arriving] = field(default_factory=dict)
 
-    def arrive(self, cluster: Recorded, warp: EmulatedWarp, lanes: int, position: int, meaning: int) -> None:
+    def arrive(self, cluster: RecordingCluster, warp: EmulatedWarp, lanes: int, position: int, meaning: int) -> None:
         """Lanes of a warp arrive. What they have touched comes before the arrival of the last of the warp."""
         before = self._arriving.get(warp.agent)
         flush(cluster, warp)
         self._arriving[warp.agent] = _Arriving(lanes | (before.lanes if before else 0), position, meaning)
         self._count(cluster, warp)
 
-    def lanes_ended(self, cluster: Recorded, warp: DividedWarp) -> None:
+    def lanes_ended(self, cluster: RecordingCluster, warp: DividedWarp) -> None:
         """Lanes of a warp have ended: the others may have waited for them alone."""
         if warp.agent in self._arriving:
             self._count(cluster, warp)
 
     def passes(self, warp: EmulatedWarp, warps: Iterable[EmulatedWarp]) -> bool:
-        """Whether every warp that has not ended has arrived as often as this one. Stopped if this one has only in part.
+        """Whether every warp that has not ended has arrived as often as this one. EmulationStop if a part of it has.
 
         Where the others of its lanes synchronise they are followed apart from it, once it is blocked.
         """
         if warp.agent in self._arriving:
             if warp.lanes_that_wait_to_run():
                 return False
-            raise Stopped("lanes wait for the cluster before the others of their warp have arrived or ended")
+            raise EmulationStop("lanes wait for the cluster before the others of their warp have arrived or ended")
         wanted = self._times.get(warp.agent, 0)
         return all(each.status is Status.ENDED or self._times.get(each.agent, 0) >= wanted for each in warps)
 
-    def _count(self, cluster: Recorded, warp: DividedWarp) -> None:
+    def _count(self, cluster: RecordingCluster, warp: DividedWarp) -> None:
         lanes, position, meaning = self._arriving[warp.agent]
         if warp.lanes & ~(lanes | warp.ended_lanes):
             return

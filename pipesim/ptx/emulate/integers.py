@@ -197,7 +197,7 @@ def magnitude(a: int, width: int) -> int:
 
 
 def compare_floats(how: str, a: Value, b: Value, width: int) -> Value:
-    """``setp`` of floating-point numbers given by their bits; a comparison that ends in u holds for NaN, too."""
+    """``setp`` of floating-point numbers given by their bits; a comparison that ends in u holds for NaN as well."""
     return lift(partial(_compared, how, width), a, b)
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from operator import sub
 
 from pipesim.bounds import MAX_STORED_BYTES
-from pipesim.ptx.emulate.stop import Stopped
+from pipesim.ptx.emulate.stop import EmulationStop
 from pipesim.ptx.emulate.values import Leaf, Unknown, Value, joined, lift
 from pipesim.ptx.launch.image import Image
 from pipesim.ptx.launch.values import Policies
@@ -166,7 +166,7 @@ class Items:
 
 _WORD = 4
 _NEVER = Unknown(Leaf("a word of local memory", 0))
-#: Stores of less than a word that share bytes with one of so many bytes: how far from it, and their own bytes.
+#: Stores of less than a word that share bytes with one of this many bytes: how far from it, and their own bytes.
 _OVERLAPPING = {1: ((0, 1), (0, 2), (-1, 2)), 2: ((0, 2), (0, 1), (1, 1))}
 
 
@@ -242,9 +242,9 @@ class GlobalMemory:
         return value
 
     def store(self, agent: int, address: int, size: int, value: Value) -> None:
-        """A word that this agent stores. Stopped where that are more than are followed."""
+        """A word that this agent stores. EmulationStop where that are more than are followed."""
         if len(self._stored) > MAX_STORED_BYTES:
-            raise Stopped(f"more than {MAX_STORED_BYTES:,} bytes of global memory are stored")
+            raise EmulationStop(f"more than {MAX_STORED_BYTES:,} bytes of global memory are stored")
         self._contest(agent, address, size)
         for i in range(size):
             owner, _ = self._stored.get(address + i, (agent, 0))

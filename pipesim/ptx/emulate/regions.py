@@ -220,8 +220,8 @@ class Regions:
     def waits(self) -> dict[int, bool]:
         """The tries of :attr:`spins` whose loop one branch leaves by the try's answer alone, so that it is a wait.
 
-        A loop that the answer of another try ends, too, waits for either: it is none of them. True where the loop has
-        a branch out of it besides.
+        A loop that the answer of another try ends as well waits for either: it is none of them. True where the loop
+        has a branch out of it besides.
         """
         found: dict[int, bool] = {}
         for position, loop in self.spins.items():

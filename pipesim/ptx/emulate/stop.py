@@ -35,7 +35,7 @@ class WarpStop:
     leaf: Leaf | None = None
 
 
-class Stopped(Exception):  # noqa: N818  # ends the emulation of one warp, which is a result
+class EmulationStop(Exception):  # noqa: N818  # ends the emulation of one warp, which is a result
     """An instruction whose effect is not known, and that others may notice."""
 
     def __init__(self, what: str, leaf: Leaf | None = None) -> None:
@@ -44,14 +44,14 @@ class Stopped(Exception):  # noqa: N818  # ends the emulation of one warp, which
 
 
 def known(value: Value, what: str) -> int:
-    """An integer that all lanes agree on. Stopped if it is not known, or differs."""
+    """An integer that all lanes agree on. EmulationStop if it is not known, or differs."""
     if isinstance(value, int):
         return int(value)
     if isinstance(value, PerLane):
         first = value.each[0]
         if isinstance(first, int) and all(same(first, v) for v in value.each):
             return int(first)
-    raise Stopped(f"{what} is not known", leaf_of(value) or Leaf(f"{what} differs between lanes", 0))
+    raise EmulationStop(f"{what} is not known", leaf_of(value) or Leaf(f"{what} differs between lanes", 0))
 
 
 #: How a missing operand, or one of another kind, is noticed.

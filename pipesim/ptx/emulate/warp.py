@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from pipesim.ptx.emulate.code import After, DecodedStep, StraightRun
-from pipesim.ptx.emulate.stop import MALFORMED, Status, Stopped, WarpStop, malformed
+from pipesim.ptx.emulate.stop import MALFORMED, EmulationStop, Status, WarpStop, malformed
 from pipesim.ptx.emulate.values import (
     WARP,
     Leaf,
@@ -15,7 +15,7 @@ from pipesim.ptx.emulate.values import (
     lanes_in,
     leaf_of,
 )
-from pipesim.ptx.emulate.ways import DividedWarp, Parted
+from pipesim.ptx.emulate.ways import DividedWarp, PartingKind
 from pipesim.ptx.flow.opcodes import ACCESSES
 
 MOST_RUNS = 1 << 16  #: of one path that are remembered; what a warp computes after them is not estimated
@@ -46,7 +46,7 @@ class EmulatedWarp(DividedWarp):
     def lanes_that_wait_to_run(self) -> int:
         """The lanes that parted from those that are blocked, and that would synchronise before they meet them again."""
         for frame in self.frames:
-            if frame.kind is Parted.LANES:
+            if frame.kind is PartingKind.LANES:
                 found = 0
                 for pc, mask in frame.pending:
                     found |= mask if self.code.regions.synchronises_before(pc, frame.branch) else 0
@@ -64,7 +64,7 @@ class EmulatedWarp(DividedWarp):
         del ran[MOST_RUNS:]
         try:
             self._run(before + most)
-        except Stopped as stopped:
+        except EmulationStop as stopped:
             self.end_at(stopped.what, stopped.leaf)
         except MALFORMED as error:
             raise malformed(self.code.body[min(self.pc, self.code.end - 1)]) from error
@@ -73,12 +73,12 @@ class EmulatedWarp(DividedWarp):
     @property
     def has_two_ways(self) -> bool:
         """Whether it runs what happens by one answer of a try, and not by the other."""
-        return any(frame.kind is Parted.ANSWER for frame in self.frames)
+        return any(frame.kind is PartingKind.ANSWER for frame in self.frames)
 
     def was_answered_no(self, question: tuple[int, ...]) -> bool:
         """Whether this is where a try that asked the same has said no."""
         return any(
-            frame.kind is Parted.ANSWER and frame.pending and self.tries.get(frame.asked) == question
+            frame.kind is PartingKind.ANSWER and frame.pending and self.tries.get(frame.asked) == question
             for frame in self.frames
         )
 
@@ -140,7 +140,7 @@ class EmulatedWarp(DividedWarp):
         step = segment.step
         assert step is not None
         if step.converges:
-            if self.frames and self.frames[-1].kind is Parted.LANES:
+            if self.frames and self.frames[-1].kind is PartingKind.LANES:
                 return self._converge(segment.position)
             if self.is_part and not self.leads and not step.by_threads:
                 return segment.next
@@ -152,7 +152,7 @@ class EmulatedWarp(DividedWarp):
         else:
             try:
                 mask = self._guarded(step.guard, negated=step.negated)
-            except Stopped as stopped:
+            except EmulationStop as stopped:
                 if step.needed:
                     raise
                 if step.instruction.opcode in _PERHAPS:
@@ -181,11 +181,11 @@ class EmulatedWarp(DividedWarp):
         """An instruction that the lanes of a warp execute together: those that parted meet here, wherever that is."""
         frame = self.frames[-1]
         if frame.done:
-            raise Stopped("lanes that parted reach different instructions which a warp executes together")
+            raise EmulationStop("lanes that parted reach different instructions which a warp executes together")
         return self._meet(here)
 
     def _guarded(self, guard: int, *, negated: bool) -> int:
-        """The lanes that execute and whose predicate holds. Stopped if that is not known."""
+        """The lanes that execute and whose predicate holds. EmulationStop if that is not known."""
         p = self.R[guard]
         if isinstance(p, int):
             return self.mask if bool(p) is not negated else 0
@@ -194,10 +194,10 @@ class EmulatedWarp(DividedWarp):
             for lane in lanes_in(self.mask):
                 value = p.each[lane]
                 if not isinstance(value, int):
-                    raise Stopped("whether it runs depends on a value that is not known", leaf_of(value))
+                    raise EmulationStop("whether it runs depends on a value that is not known", leaf_of(value))
                 found |= (bool(value) is not negated) << lane
             return found
-        raise Stopped("whether it runs depends on a value that is not known", leaf_of(p))
+        raise EmulationStop("whether it runs depends on a value that is not known", leaf_of(p))
 
     def _perhaps(self, step: DecodedStep, leaf: Leaf | None) -> None:
         """An access or fence under a guard that is not known: it may have happened, and what it loads is not known."""

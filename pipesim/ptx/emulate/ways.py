@@ -14,12 +14,12 @@ from enum import Enum
 from typing import Protocol
 
 from pipesim.model.ops import Engine
-from pipesim.ptx.emulate.accesses import Pending, Recorded, flush
+from pipesim.ptx.emulate.accesses import Pending, RecordingCluster, flush
 from pipesim.ptx.emulate.code import Code, DecodedStep, StraightRun
 from pipesim.ptx.emulate.lanes import WarpLanes
 from pipesim.ptx.emulate.memory import LocalMemory
 from pipesim.ptx.emulate.regions import BranchRegion
-from pipesim.ptx.emulate.stop import Status, Stopped, WarpStop
+from pipesim.ptx.emulate.stop import EmulationStop, Status, WarpStop
 from pipesim.ptx.emulate.values import (
     Leaf,
     OpenAnswer,
@@ -62,14 +62,14 @@ class CopyGroups:
         return whole
 
     def wait(self, lanes: int, groups: int) -> bool:
-        """Whether a wait of these lanes, for all groups but so many, is one for the copies of every lane."""
+        """Whether a wait of these lanes, for all groups but this many, is one for the copies of every lane."""
         whole = not self.issued & ~lanes and (not groups or not self.apart)
         if whole and not groups:
             self.issued, self.apart = self.loose, False
         return whole
 
 
-class Parted(Enum):
+class PartingKind(Enum):
     """Why there are two ways: lanes differ, the answer of a try is open, or a predicate is not known."""
 
     LANES = 0
@@ -91,13 +91,13 @@ class Parting:
     saved: dict[int, Value]
     pending: list[tuple[int, int]]
     done: list[tuple[int, dict[int, Value]]] = field(default_factory=list)
-    kind: Parted = Parted.LANES
+    kind: PartingKind = PartingKind.LANES
     asked: int = -1
     mark: int = -1
     unknown: Unknown | None = None
 
 
-class Surroundings(Recorded, Protocol):
+class Surroundings(RecordingCluster, Protocol):
     """What a warp needs of its cluster."""
 
     def lanes_ended(self, warp: DividedWarp) -> None:
@@ -161,7 +161,7 @@ class DividedWarp(WarpLanes):
                 return segment.target
             if not taken:
                 return segment.next
-            if all(frame.kind is Parted.LANES for frame in self.frames):
+            if all(frame.kind is PartingKind.LANES for frame in self.frames):
                 if self.code.regions.ends_at(segment.target):
                     return self._end_lanes(taken, segment.next)
                 if self.code.regions.ends_at(segment.next):
@@ -206,7 +206,7 @@ class DividedWarp(WarpLanes):
     def _other_side(self, frame: Parting) -> int:
         for r, value in frame.saved.items():
             self.R[r] = value
-        if frame.kind is Parted.ANSWER:
+        if frame.kind is PartingKind.ANSWER:
             flush(self.cluster, self)
             self.cluster.recorder.hold(self.agent)
         pc, self.mask = frame.pending.pop()
@@ -214,15 +214,15 @@ class DividedWarp(WarpLanes):
 
     def _all_met(self, frame: Parting, here: int) -> int:
         self._leave_frame()
-        if frame.kind is not Parted.LANES:
+        if frame.kind is not PartingKind.LANES:
             (mask, first), (_, second) = frame.done
             self.mask = mask
-        if frame.kind is Parted.UNKNOWN:
+        if frame.kind is PartingKind.UNKNOWN:
             self.maybe -= 1
             for r in frame.written:
                 self.R[r] = first[r] if same(first[r], second[r]) else frame.unknown
             return here
-        if frame.kind is Parted.ANSWER:
+        if frame.kind is PartingKind.ANSWER:
             for r in frame.written:
                 self.R[r] = answer_of(frame.asked, first[r], second[r])
             flush(self.cluster, self)
@@ -249,11 +249,11 @@ class DividedWarp(WarpLanes):
         self.mask = 0
         while self.frames:
             frame = self.frames[-1]
-            if frame.kind is Parted.ANSWER:
-                raise Stopped("the kernel ends, or not, by the result of a try_wait")
-            if frame.kind is Parted.UNKNOWN:
+            if frame.kind is PartingKind.ANSWER:
+                raise EmulationStop("the kernel ends, or not, by the result of a try_wait")
+            if frame.kind is PartingKind.UNKNOWN:
                 leaf = leaf_of(frame.unknown)
-                raise Stopped("the kernel ends, or not, by a value that is not known", leaf)
+                raise EmulationStop("the kernel ends, or not, by a value that is not known", leaf)
             if frame.pending or frame.done:
                 self.cluster.lanes_ended(self)
             if frame.pending:
@@ -279,7 +279,7 @@ class DividedWarp(WarpLanes):
                 continue
             ways.append(self._inside_a_spin(segment))
             if ways[-1] < 0:
-                raise Stopped("a branch depends on the result of a try_wait and on the lane", leaf_of(value))
+                raise EmulationStop("a branch depends on the result of a try_wait and on the lane", leaf_of(value))
             self.cluster.notes.time_outs.add(segment.position)
         if ways[0] == ways[1]:
             return ways[0]
@@ -288,7 +288,7 @@ class DividedWarp(WarpLanes):
         mark = self.cluster.recorder.mark(self.agent, p.asked)
         joins = frozenset((region.join, *self.code.regions.ahead(ways[1])))
         frame = self._open(segment, region, joins, (ways[1], self.mask))
-        frame.kind, frame.asked, frame.mark = Parted.ANSWER, p.asked, mark
+        frame.kind, frame.asked, frame.mark = PartingKind.ANSWER, p.asked, mark
         return ways[0]
 
     def _pass_over(self, segment: StraightRun, p: Value) -> int:
@@ -305,13 +305,13 @@ class DividedWarp(WarpLanes):
                 if self.code.regions.leads_nowhere(way):
                     self.cluster.notes.traps.add(here)
                     return other
-            raise Stopped("a branch depends on a value that is not known", leaf)
+            raise EmulationStop("a branch depends on a value that is not known", leaf)
         unknown = p if isinstance(p, Unknown) else Unknown(leaf or Leaf("an unknown value", 0))
         self.cluster.notes.passed_over.add(here)
         if region.join < self.code.end and (region.accesses or not region.has_loop):
             return self._both_ways(segment, region, unknown)
         if region.accesses:
-            raise Stopped("a branch depends on a value that is not known", leaf)
+            raise EmulationStop("a branch depends on a value that is not known", leaf)
         for name in region.varying:
             register = self.code.register(name)
             self.R[register] = unknown
@@ -322,7 +322,7 @@ class DividedWarp(WarpLanes):
     def _both_ways(self, segment: StraightRun, region: BranchRegion, unknown: Unknown) -> int:
         """Run both; what they store may or may not be stored, and registers that differ afterwards are not known."""
         frame = self._open(segment, region, frozenset((region.join,)), (segment.target, self.mask))
-        frame.kind, frame.unknown = Parted.UNKNOWN, unknown
+        frame.kind, frame.unknown = PartingKind.UNKNOWN, unknown
         self.maybe += 1
         return segment.next
 

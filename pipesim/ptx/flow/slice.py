@@ -33,7 +33,7 @@ class Need(Enum):
     ATOMIC = "atomic"  #: the result of an atomic on global memory that decides
 
 
-class Wanted(NamedTuple):
+class LaunchNeed(NamedTuple):
     """One thing that the slice needs. ``offset`` is in the parameters (-1 where not known), ``nbytes`` from there on.
 
     Of MEMORY and ATOMIC, ``offset`` is that of the pointer that leads there, if the text shows it. ``lines`` of the
@@ -47,7 +47,7 @@ class Wanted(NamedTuple):
     lines: tuple[int, ...]
 
 
-def wanted_by(function: Function, uses: Uses, kept: frozenset[int], valued: frozenset[int]) -> tuple[Wanted, ...]:
+def wanted_by(function: Function, uses: Uses, kept: frozenset[int], valued: frozenset[int]) -> tuple[LaunchNeed, ...]:
     """What the instructions of a slice need, parameters first, by offset."""
     places = ParameterPlaces(function, uses)
     found: dict[tuple[Need, int, int, str], list[int]] = {}
@@ -57,7 +57,7 @@ def wanted_by(function: Function, uses: Uses, kept: frozenset[int], valued: froz
             found.setdefault((need, offset, nbytes, kind), []).append(instruction.line)
     order = list(Need)
     rows = sorted(found.items(), key=lambda each: (order.index(each[0][0]), *each[0][1:]))
-    return tuple(Wanted(*key, tuple(dict.fromkeys(lines))) for key, lines in rows)
+    return tuple(LaunchNeed(*key, tuple(dict.fromkeys(lines))) for key, lines in rows)
 
 
 def _needs(instruction: Instruction, places: ParameterPlaces, *, valued: bool) -> Iterator[tuple[Need, int, int, str]]:
@@ -177,7 +177,7 @@ class Slice:
     valued: frozenset[int]
     opaque: frozenset[int]
     unread: tuple[tuple[int, str], ...]
-    wanted: tuple[Wanted, ...]
+    wanted: tuple[LaunchNeed, ...]
 
 
 def slice_of(function: Function, graph: Graph | None = None, uses: Uses | None = None) -> Slice:

@@ -84,7 +84,7 @@ class Region:
             at += len(part)
 
     def get(self, offset: int, size: int) -> bytes | None:
-        """So many bytes; None if one of them is unknown."""
+        """``size`` bytes; None if one of them is unknown."""
         self.read_to = max(self.read_to, offset + size)
         found = b""
         while len(found) < size:
@@ -117,11 +117,11 @@ class Image:
         self._bases = [each.base for each in self._regions]
 
     def parameter(self, offset: int, size: int) -> int | None:
-        """The unsigned value of so many bytes at an offset of the parameters; None if one of them is unknown."""
+        """The unsigned value of this many bytes at an offset of the parameters; None if one of them is unknown."""
         return self.load(PARAMETERS + offset, size)
 
     def load(self, address: int, size: int) -> int | None:
-        """The unsigned value of so many bytes at a generic or global address; None if one of them is unknown."""
+        """The unsigned value of this many bytes at a generic or global address; None if one of them is unknown."""
         region = self._region(address)
         if region is None:
             return None

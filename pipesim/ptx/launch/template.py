@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from pipesim.ptx.flow.slice import Need, Slice, Wanted
+from pipesim.ptx.flow.slice import LaunchNeed, Need, Slice
 from pipesim.ptx.launch.values import (
     NO_SHAPE,
     TYPES,
@@ -66,7 +66,7 @@ def _open(content: Content) -> list[int]:
             return []
 
 
-def _content(formal: Param, wanted: Sequence[Wanted]) -> Content:
+def _content(formal: Param, wanted: Sequence[LaunchNeed]) -> Content:
     """What a parameter looks like, with what is wanted of it."""
     inside = [each for each in wanted if formal.offset <= each.offset < formal.offset + formal.size]
     maps = [each for each in inside if each.need is Need.TENSOR_MAP]

@@ -14,7 +14,7 @@ LAUNCH_VERSION = 1
 FORMAT = "pipesim-launch"
 
 Shape = tuple[int, int, int]  #: x, y, z
-NO_SHAPE: Shape = (0, 0, 0)  #: a size that nobody has given yet
+NO_SHAPE: Shape = (0, 0, 0)  #: a size that has not been given yet
 
 
 def shape_of(sizes: Sequence[int]) -> Shape:

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass, field
 from functools import lru_cache
 
-from pipesim.ptx.text.declarations import DeclarationError, Declared, declared, variable
+from pipesim.ptx.text.declarations import Declaration, DeclarationError, declared, variable
 from pipesim.ptx.text.instruction import CodeLabel, Guard, Instruction, Operand, SourceLine
 from pipesim.ptx.text.locations import LOC, Locations, SourceText
 from pipesim.ptx.text.module import Variable
@@ -52,7 +52,7 @@ class BodyReader:
     _unresolved: list[tuple[int, NameScope]] = field(default_factory=list)
     _lists: list[tuple[str, tuple[str, ...], int, NameScope]] = field(default_factory=list)
 
-    def read(self, position: int, formals: list[Declared]) -> Body:
+    def read(self, position: int, formals: list[Declaration]) -> Body:
         """The body whose opening brace ends before ``position``. Raises PtxError."""
         scope: NameScope | None = NameScope(None, self.body.names)
         assert scope is not None
@@ -210,7 +210,7 @@ class BodyReader:
 
 
 @lru_cache(maxsize=1024)
-def _registers(statement: str) -> tuple[Declared, ...]:
+def _registers(statement: str) -> tuple[Declaration, ...]:
     """What a declaration of registers declares: inlined assembly repeats the same ones over and over."""
     return tuple(declared(statement))
 

@@ -26,7 +26,7 @@ class DeclarationError(ValueError):
     """A text that declares nothing; the message says why, the reader adds the line."""
 
 
-class Declared(NamedTuple):
+class Declaration(NamedTuple):
     """One item of a declaration, as written: its bytes and initial values.
 
     ``many`` is the number of registers of a family (``%r<9>``), None for a single name.
@@ -57,7 +57,7 @@ def type_bytes(name: str) -> int:
     return 2 if name == "bf16" else 4 if name == "tf32" else int(name[1:]) // 8
 
 
-def declared(text: str) -> list[Declared]:
+def declared(text: str) -> list[Declaration]:
     """The items of ``.shared .align 8 .b64 a[4], b`` without its semicolon. Raises DeclarationError."""
     text = _ATTRIBUTE.sub(" ", text)
     pointer = _POINTER.search(text)
@@ -85,7 +85,7 @@ def _head(text: str) -> tuple[str, str]:
     return found[0], text[found.end() :].strip()
 
 
-def _item(text: str, space: str, kind: str, unit: int, align: int, words: frozenset[str], pointer: str) -> Declared:
+def _item(text: str, space: str, kind: str, unit: int, align: int, words: frozenset[str], pointer: str) -> Declaration:
     found = _ITEM.fullmatch(text)
     if found is None or align < 1 or align & (align - 1):
         raise DeclarationError(f"{' '.join(text[:60].split())!r} does not declare a name")
@@ -100,7 +100,7 @@ def _item(text: str, space: str, kind: str, unit: int, align: int, words: frozen
         size *= length
     if len(init) > size:
         raise DeclarationError(f"{found[1]} has {size} bytes, and its initial values have {len(init)}")
-    return Declared(found[1], count, space, kind, size, align, init, addresses, words, pointer)
+    return Declaration(found[1], count, space, kind, size, align, init, addresses, words, pointer)
 
 
 def _initial(text: str, kind: str) -> tuple[bytes, tuple[tuple[int, str], ...]]:
@@ -128,7 +128,7 @@ def _initial(text: str, kind: str) -> tuple[bytes, tuple[tuple[int, str], ...]]:
     return bytes(found), tuple(addresses)
 
 
-def laid_out(items: list[Declared], first: int = 0) -> list[Param]:
+def laid_out(items: list[Declaration], first: int = 0) -> list[Param]:
     """Parameters in order, each at the next offset of its alignment (PTX ISA, "Kernel Function Parameters")."""
     found, offset = [], first
     for each in items:
@@ -138,7 +138,7 @@ def laid_out(items: list[Declared], first: int = 0) -> list[Param]:
     return found
 
 
-def variable(item: Declared, name: str, offset: int, line: int) -> Variable:
+def variable(item: Declaration, name: str, offset: int, line: int) -> Variable:
     """The variable of a declared item at an offset of its space."""
     external = "extern" in item.words
     size = item.size

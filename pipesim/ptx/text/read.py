@@ -10,7 +10,7 @@ import re
 from dataclasses import dataclass, field
 
 from pipesim.ptx.text.body import Body, BodyReader
-from pipesim.ptx.text.declarations import DeclarationError, Declared, declared, laid_out, variable, with_shared
+from pipesim.ptx.text.declarations import Declaration, DeclarationError, declared, laid_out, variable, with_shared
 from pipesim.ptx.text.locations import DebugStrings, Locations, SourceText, source_files
 from pipesim.ptx.text.module import Function, Module, Param, Variable
 from pipesim.ptx.text.operands import NAME, integer, split
@@ -204,7 +204,7 @@ def _plain(text: str) -> str:
     return re.sub(r"\.attribute\s*\([^()]*(?:\([^()]*\)[^()]*)*\)", " ", text)
 
 
-def _formals(items: list[Declared]) -> tuple[Param, ...]:
+def _formals(items: list[Declaration]) -> tuple[Param, ...]:
     return tuple(
         each._replace(in_register=item.space == "reg") for each, item in zip(laid_out(items), items, strict=True)
     )

@@ -98,7 +98,7 @@ class LoopTrips:
 
 
 def _signed(value: int) -> int:
-    """A constant as a number of 32 or 64 bits with a sign: compilers write -1 as 4294967295, too."""
+    """A constant as a number of 32 or 64 bits with a sign: compilers write -1 as 4294967295 as well."""
     for width in (32, 64):
         if 1 << (width - 1) <= value < 1 << width:
             return value - (1 << width)

@@ -93,7 +93,7 @@ def ring(tiles: int, *, stages: int = 2, constant: bool = False, count: int = 0,
     """A ring; ``constant``: beside every tile the consumer reads one that was loaded before the first.
 
     ``relaxed``: it waits for every tile without acquiring first. ``count``: it arrives for every tile on a barrier that
-    expects so many, for which nobody waits.
+    expects this many, for which no agent waits.
     """
     p = Protocol("ring")
     tile, kept = p.smem("tile", slots=stages, nbytes=64), p.smem("kept", slots=1, nbytes=64)
@@ -179,7 +179,7 @@ def test_without_a_look_at_the_items_a_wrong_one_would_pass(monkeypatch):
 
 @pytest.mark.parametrize(("tiles", "right"), [(50, True), (51, False), (120, False)])
 def test_what_grows_from_lap_to_lap_is_no_lap(tiles, right, cuts, monkeypatch):
-    """The 51st arrive comes early. Where nobody remembers how many there were, all laps look the same."""
+    """The 51st arrive comes early. Where nothing records how many there were, all laps look the same."""
     program = ring(tiles, count=50).flatten({})
     assert (accelerated(program) is not None, plainly(program) is not None, cuts) == (right, right, [])
     standing = CanonicalRun.standing
@@ -194,7 +194,7 @@ def test_what_grows_from_lap_to_lap_is_no_lap(tiles, right, cuts, monkeypatch):
 
 
 def test_the_memory_order_is_watched_too(cuts):
-    """A wait that only looks, and one behind it that acquires; in one lap the second looks only, too."""
+    """A wait that only looks, and one behind it that acquires; in one lap the second looks only as well."""
     right = ring(80, relaxed=True).flatten({})
     observer = memory_order(right)
     assert observer is not None
@@ -227,7 +227,7 @@ def test_a_search_in_vain_costs_no_more_than_a_run(monkeypatch):
 
 
 def uneven(steps: list[int]) -> Program:
-    """A ring of two stages through which tiles pass in so many steps each; the consumer works after every tile."""
+    """A ring of two stages through which tiles pass in this many steps each; the consumer works after every tile."""
     p = Protocol("uneven")
     tile = p.smem("tile", slots=2, nbytes=64)
     full, empty = p.mbarriers("full", 2, 1), p.mbarriers("empty", 2, 1)
@@ -321,7 +321,7 @@ def mutated(program: Program, seed: int) -> Program:
 @pytest.mark.parametrize("mutants", [10, pytest.param(30, marks=pytest.mark.long)])
 @pytest.mark.parametrize("name", LONG_LOOPS)
 def test_of_a_mutant_it_says_what_the_whole_run_says(name, mutants, cuts):
-    """The counts: mutants that are right, and those of them that had laps left out; wrong ones, too."""
+    """The counts: mutants that are right, and those of them that had laps left out; wrong ones as well."""
     program = find(name).build(LONG_LOOPS[name], twice=False)
     counts: Counter[tuple[bool, bool]] = Counter()
     for seed in range(mutants):

@@ -81,7 +81,7 @@ def one_engine_orders_all(patch: pytest.MonkeyPatch) -> None:
 def a_token_leaves_the_answer(patch: pytest.MonkeyPatch) -> None:
     arrive = Certificate._arrive
 
-    def arrives(self: Certificate, did: certificate._Did) -> None:
+    def arrives(self: Certificate, did: certificate._StepTaken) -> None:
         tries = self._tries.copy()
         arrive(self, did)
         self._tries = tries
@@ -92,7 +92,7 @@ def a_token_leaves_the_answer(patch: pytest.MonkeyPatch) -> None:
 def an_answer_is_for_any_wait(patch: pytest.MonkeyPatch) -> None:
     wait = Certificate._wait
 
-    def waits(self: Certificate, did: certificate._Did) -> None:
+    def waits(self: Certificate, did: certificate._StepTaken) -> None:
         asked = self._tries.get((did.agent, did.op[3]))
         if did.op[0] == Op.WAIT_UNLESS and asked is not None:
             phase = len(self._done[did.op[1]]) - 1
@@ -105,7 +105,7 @@ def an_answer_is_for_any_wait(patch: pytest.MonkeyPatch) -> None:
 def a_try_knows_what_its_wait_knows(patch: pytest.MonkeyPatch) -> None:
     tries = Certificate._try
 
-    def asks(self: Certificate, did: certificate._Did) -> None:
+    def asks(self: Certificate, did: certificate._StepTaken) -> None:
         tries(self, did)
         for key in {(did.agent, did.op[3])} & self._tries.keys():
             self._tries[key] = self._tries[key]._replace(known=1 << 30)

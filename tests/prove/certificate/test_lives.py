@@ -82,7 +82,7 @@ def test_an_inval_that_no_wait_keeps_after_a_commit_is_refuted_without_a_search(
 
 
 def test_an_inval_that_nothing_keeps_after_a_wait_is_refuted() -> None:
-    """Agent 1 waits as well, and nobody hears of it."""
+    """Agent 1 waits as well, and no agent hears of it."""
     found = check(of([INIT, MEET, waits(0), INVAL], [MEET, ARRIVE, waits(0)]))
     (shown,) = found.refutations
     assert (found.verdict, found.doubts[0].why) == (Verdict.REFUTED, Why.EARLY_INVAL)

@@ -12,7 +12,7 @@ LOADERS, MATH = 4, 4  #: warps of a group; of the loaders one issues copies, the
 
 
 def lapped(counted: bool, registers: int, stages: int = 2, k_steps: int = 6) -> Protocol:
-    """The loaders that issue nothing wait for room, too. ``counted``: they arrive on full, whose users wait for it."""
+    """Loaders that issue nothing wait for room as well. ``counted``: they arrive on full, whose users wait for it."""
     p = Protocol("lapped", registers=registers)
     a = p.smem("a", stages, 1024)
     full, empty = p.mbarriers("full", stages), p.mbarriers("empty", stages)

@@ -1,4 +1,4 @@
-"""Equal snapshots, equal futures: random loops, cut at moments that nobody can tell apart, and ended at random.
+"""Equal snapshots, equal futures: random loops, cut at moments that no agent can tell apart, and ended at random.
 
 The proof for any number of trips stands on this (``pipesim.prove.any_size.family``). Each twin forgets one thing that a
 snapshot holds, and the same test must then find two moments that look alike and go on otherwise.
@@ -60,7 +60,7 @@ class Watched:
 
 
 def stood(program: Program) -> list[tuple[int, ...]]:
-    """Where the agents stand after each round up to which nothing is wrong and nobody has ended."""
+    """Where the agents stand after each round up to which nothing is wrong and no agent has ended."""
     watched = Watched(program)
     places: list[tuple[int, ...]] = []
     while True:
@@ -118,7 +118,7 @@ def alike(short: Future, long: Future, lap: Lap) -> bool:
 
 
 def compared(seed: int) -> Iterator[tuple[Future, bool]]:
-    """The futures of moments of this loop that nobody can tell apart, and whether they are alike."""
+    """The futures of moments of this loop that no agent can tell apart, and whether they are alike."""
     rng, program = random_loop(seed)
     nearest = {i: (j, lap) for i, j, lap in reversed(list(again(program)))}
     for i, (j, lap) in rng.sample(sorted(nearest.items()), min(PAIRS, len(nearest))):

@@ -215,7 +215,7 @@ COPIES_WITHOUT_ARRIVAL = {"cluster_multicast", "cutlass_sm100", "gemm_sm100"}
 
 @pytest.mark.parametrize("name", SIZES)
 def test_no_protocol_has_a_fault(name: str) -> None:
-    """At every size `check` looks where there is concern; here it is watched where there is none, too."""
+    """At every size `check` looks where there is concern; here it is watched where there is none as well."""
     for params in SOME[name]:
         program = find(name).build(params)
         order = MemoryOrder(program)

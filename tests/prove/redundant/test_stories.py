@@ -242,7 +242,7 @@ def test_nothing_is_offered_of_a_refuted_program() -> None:
 
 
 def hangs() -> Protocol:
-    """A wait that nobody serves."""
+    """A wait that no agent serves."""
     p = Protocol("hangs")
     bars = p.mbarriers("bars", 1)
 

@@ -13,7 +13,7 @@ from pipesim.model.program import ALL_LANES, Access, Agent, Barrier, Program, Ti
 from pipesim.prove.check import How, check
 from pipesim.prove.counterexample.play import Play
 from pipesim.prove.search.breadth_first import explore
-from pipesim.prove.search.leftovers import Left, Leftover, advisories, leftovers
+from pipesim.prove.search.leftovers import LeftKind, Leftover, advisories, leftovers
 from pipesim.prove.search.outcomes import outcomes
 from tests.support.random_programs.rings import random_ring
 
@@ -110,7 +110,7 @@ def test_a_store_that_nobody_waits_for_is_in_flight_at_exit() -> None:
     store = [(Op.WRITE, 0, 1), (Op.TRANSFER_READ, Engine.BULK, 0, 64, 1), (Op.COMMIT, Engine.BULK, -1)]
     program = flat(store)
     found = leftovers(program)
-    assert found == (Leftover(Left.IN_FLIGHT, 0, 6, 0),)
+    assert found == (Leftover(LeftKind.IN_FLIGHT, 0, 6, 0),)
     (said,) = advisories(program, found)
     assert (said.role, said.claim, said.line) == (
         "r0", "a transfer of r0 in t[0] may still be in flight when its CTA has exited", "flat:6",
@@ -122,7 +122,7 @@ def test_a_commit_that_nobody_waits_for_is_in_flight_at_exit() -> None:
     multiply = [(Op.WRITE, 0, 1), (Op.TRANSFER_READ, Engine.TCGEN05, 0, 64, 1), (Op.COMMIT, Engine.TCGEN05, GO)]
     program = flat(multiply)
     found = leftovers(program)
-    assert {left.what for left in found} == {Left.IN_FLIGHT, Left.COMMIT}
+    assert {left.what for left in found} == {LeftKind.IN_FLIGHT, LeftKind.COMMIT}
     assert [said.claim for said in advisories(program, found) if "commit" in said.claim] == [
         f"a commit of r0 may arrive on {program.barrier_name(GO)} when the CTA of that barrier has exited"
     ]
@@ -133,7 +133,7 @@ def test_an_arrive_of_cp_async_that_nobody_waits_for_is_no_commit() -> None:
     copy = [(Op.TRANSFER_WRITE, Engine.CP_ASYNC, 0, 64, 1), (Op.CP_ASYNC_ARRIVE, GO, 1, 1)]
     program = flat(copy)
     found = leftovers(program)
-    assert Left.CP_ASYNC in {left.what for left in found}
+    assert LeftKind.CP_ASYNC in {left.what for left in found}
     assert [said.claim for said in advisories(program, found) if "arrive" in said.claim] == [
         f"a cp.async arrive of r0 may be counted on {program.barrier_name(GO)} when the CTA of that barrier has exited"
     ]
@@ -141,7 +141,7 @@ def test_an_arrive_of_cp_async_that_nobody_waits_for_is_no_commit() -> None:
 
 def test_data_that_nobody_reads_is_told() -> None:
     program = flat([(Op.WRITE, 0, 1), arrive(GO)], [wait(GO)])
-    assert leftovers(program) == (Leftover(Left.UNREAD, 0, 5, 0),)
+    assert leftovers(program) == (Leftover(LeftKind.UNREAD, 0, 5, 0),)
     assert leftovers(flat([(Op.WRITE, 0, 1), arrive(GO)], [wait(GO), (Op.READ, 0, 1)])) == ()
     stays = flat([(Op.WRITE, 0, 1), arrive(GO)], [wait(GO)], space=Space.GLOBAL)
     assert leftovers(stays) == (), "what a kernel leaves in global memory is its result"
@@ -176,7 +176,7 @@ def test_one_run_knows_what_may_be_in_flight_at_exit(first: int) -> None:
         program = random_ring(seed, mutated=0.9)
         seen = explore(program, 1_500, reduced=False)
         if seen.verdict is Verdict.PROVED:
-            told = {(left.agent, left.pc) for left in leftovers(program) if left.what is Left.IN_FLIGHT}
+            told = {(left.agent, left.pc) for left in leftovers(program) if left.what is LeftKind.IN_FLIGHT}
             assert told == flying(program), seed
             some += bool(told)
     assert some >= 2

@@ -75,7 +75,7 @@ def test_both_searches_see_what_asking_for_every_move_sees(family: str) -> None:
 
 
 def test_a_wait_with_the_state_of_another_barrier_breaks_a_rule_where_it_stands() -> None:
-    """Phase 1 of ``mine`` is no phase of ``other`` yet: held up it would be only once that has completed one, too."""
+    """Phase 1 of ``mine`` is no phase of ``other`` yet: it would only wait once that has completed one as well."""
     p = Protocol("foreign")
     mine, other = p.mbarriers("mine", 1, 1), p.mbarriers("other", 1, 1)
 

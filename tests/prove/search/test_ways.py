@@ -66,7 +66,7 @@ def test_a_wait_that_a_try_may_spare_remembers_the_try() -> None:
 
 @pytest.mark.parametrize("wait", ["barrier=1 parity=1", "barrier=0 parity=0"])
 def test_a_try_of_another_phase_may_spare_it_at_any_time(wait: str) -> None:
-    """Whether the try can have said yes depends on how far others come: then the wait holds nobody up for sure."""
+    """Whether the try can have said yes depends on how far others come: then the wait holds no agent up for sure."""
     assert [type(stop) for stop in stops(TRY, f"WAIT_UNLESS register=0 {wait}")] == [End]
 
 

@@ -128,7 +128,7 @@ def test_lanes_that_have_ended_count_at_the_barrier_of_the_cluster() -> None:
     assert check(program_of(waits_itself, cluster=2)).verdict is not Verdict.PROVED
 
 
-#: Until a phase that nobody completes.
+#: Until a phase that no warp completes.
 SPIN = """again:
  mbarrier.try_wait.parity.shared::cta.b64 %p9, [%r3+8], 0;
  @!%p9 bra again;

@@ -1,4 +1,4 @@
-"""Simulated times of kernels that nobody described, beside recorded ones."""
+"""Simulated times of kernels that no warp described, beside recorded ones."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ from pipesim.ptx.emulate.accesses import record
 from pipesim.ptx.emulate.cluster import Cluster, NamedBarrier
 from pipesim.ptx.emulate.code import DecodedStep
 from pipesim.ptx.emulate.effects.operands import one_of, semantics_of, unknown
-from pipesim.ptx.emulate.stop import Stopped
+from pipesim.ptx.emulate.stop import EmulationStop
 from pipesim.ptx.emulate.values import WARP, OpenAnswer, PerLane, Value, lanes_in, leaf_of
 from pipesim.ptx.emulate.warp import EmulatedWarp
 
@@ -26,7 +26,7 @@ def cta_barrier(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep) -> None
     first = 1 if each.has("red") else 0
     number = one_of(warp, step.get(first, warp), "the number of a named barrier")
     if number >= NAMED_BARRIERS:
-        raise Stopped(f"a CTA has no named barrier {number:,}, only 0 to {NAMED_BARRIERS - 1}")
+        raise EmulationStop(f"a CTA has no named barrier {number:,}, only 0 to {NAMED_BARRIERS - 1}")
     rest = len(each.operands) - first - 1 - (1 if each.has("red") else 0)
     count = one_of(warp, step.get(first + 1, warp), "the thread count of a named barrier") if rest > 0 else 0
     threads = count or WARP * cluster.warps_of_cta
@@ -60,7 +60,7 @@ def cta_barrier(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep) -> None
 def _vote(warp: EmulatedWarp, step: DecodedStep, index: int) -> list[Value]:
     p = step.get(index, warp)
     if isinstance(p, OpenAnswer):
-        raise Stopped("a vote of the CTA depends on the result of a try_wait", leaf_of(p))
+        raise EmulationStop("a vote of the CTA depends on the result of a try_wait", leaf_of(p))
     return [p.each[lane] for lane in lanes_in(warp.mask)] if isinstance(p, PerLane) else [p] * warp.mask.bit_count()
 
 

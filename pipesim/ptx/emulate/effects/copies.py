@@ -1,8 +1,8 @@
 """Asynchronous copies (PTX ISA, "Data Movement: Asynchronous copy", "cp.async.bulk", "cp.async.bulk.tensor").
 
-A copy into shared memory is recorded with the mbarrier that counts its bytes; it lands when nobody else can go on. Its
-bytes are an operand, or those of the tensor map's box; of a map that the launch file does not give they are worked out
-from the phases of the barriers that count them.
+A copy into shared memory is recorded with the mbarrier that counts its bytes; it lands when no other warp can go on.
+Its bytes are an operand, or those of the tensor map's box; of a map that the launch file does not give they are worked
+out from the phases of the barriers that count them.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from pipesim.ptx.emulate.accesses import copy, flush, read, record, transfer
 from pipesim.ptx.emulate.cluster import Cluster, map_key
 from pipesim.ptx.emulate.code import DecodedStep
 from pipesim.ptx.emulate.effects.operands import by_lane, bytes_of, one_of, shared_place
-from pipesim.ptx.emulate.stop import Stopped
+from pipesim.ptx.emulate.stop import EmulationStop
 from pipesim.ptx.emulate.values import Leaf, Value, lanes_in, leaf_of, of_lane
 from pipesim.ptx.emulate.warp import EmulatedWarp
 from pipesim.ptx.launch.image import PARAMETERS
@@ -102,7 +102,7 @@ def _commit(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep, engine: Eng
 
 
 def _cp_async(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep) -> None:
-    """``cp.async``: so many bytes at each lane's address, by a copy engine of its own."""
+    """``cp.async``: this many bytes at each lane's address, by a copy engine of its own."""
     each = step.instruction
     size = one_of(warp, step.get(2, warp), "the bytes of a copy")
     address = step.get(0, warp)
@@ -166,7 +166,7 @@ def one_of_lane(value: Value, lane: int, what: str) -> int:
     """A known integer of one lane."""
     one = of_lane(value, lane)
     if not isinstance(one, int):
-        raise Stopped(f"{what} is not known", leaf_of(one))
+        raise EmulationStop(f"{what} is not known", leaf_of(one))
     return int(one)
 
 
@@ -175,9 +175,9 @@ def _multicast(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep, index: i
 
 
 def within(cluster: Cluster, mask: int) -> int:
-    """A mask of CTAs. Stopped if it names one that the cluster does not have."""
+    """A mask of CTAs. EmulationStop if it names one that the cluster does not have."""
     if mask >> cluster.ctas:
-        raise Stopped(f"a multicast to the CTAs {mask:#b} of a cluster of {cluster.ctas}")
+        raise EmulationStop(f"a multicast to the CTAs {mask:#b} of a cluster of {cluster.ctas}")
     return mask
 
 

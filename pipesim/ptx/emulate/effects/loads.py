@@ -304,7 +304,7 @@ def store_matrix(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep) -> Non
 
 
 def fill(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep) -> None:
-    """``st.bulk``: so many bytes become 0."""
+    """``st.bulk``: this many bytes become 0."""
     each = step.instruction
     space = _space(each)
     size = one_of(warp, step.get(1, warp), "the bytes of st.bulk")

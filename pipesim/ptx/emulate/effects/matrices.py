@@ -16,7 +16,7 @@ from pipesim.ptx.emulate.code import DecodedStep
 from pipesim.ptx.emulate.effects.copies import within
 from pipesim.ptx.emulate.effects.mbarriers import places
 from pipesim.ptx.emulate.effects.operands import one_of, shared_place
-from pipesim.ptx.emulate.stop import Stopped
+from pipesim.ptx.emulate.stop import EmulationStop
 from pipesim.ptx.emulate.values import PerLane, lanes_in, leaf_of
 from pipesim.ptx.emulate.warp import EmulatedWarp
 from pipesim.ptx.text.instruction import Address, Immediate, Vector
@@ -92,7 +92,7 @@ def tcgen05(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep) -> None:
         case "relinquish_alloc_permit":
             pass
         case _:
-            raise Stopped(f"{each.mnemonic} is not known")
+            raise EmulationStop(f"{each.mnemonic} is not known")
 
 
 def _pair(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep) -> tuple[int, ...]:
@@ -140,7 +140,7 @@ def _tensor_transfer(
     columns: int,
     rows: int = 128,
 ) -> None:
-    """A product reads or writes so many columns in all four quarters."""
+    """A product reads or writes this many columns in all four quarters."""
     column = address & 0xFFFF
     flush(cluster, warp)
     item = -1
@@ -168,7 +168,7 @@ def _commit(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep) -> None:
     each = step.instruction
     (place, lanes), *others = places(cluster, warp, step, 0).items()
     if others or lanes != 1:
-        raise Stopped("several lanes commit in one instruction")
+        raise EmulationStop("several lanes commit in one instruction")
     mask = one_of(warp, step.get(1, warp), "the mask of a multicast") if len(each.operands) > 1 else 0
     within(cluster, mask)
     ranks = [r for r in range(cluster.ctas) if mask >> r & 1] if mask else [place[0]]
@@ -198,7 +198,7 @@ def part_lanes(cluster: Cluster) -> int:
 
 
 def _columns(part: int, lanes: int, column: int, columns: int) -> tuple[int, int]:
-    """The bytes of so many columns of a part, 4 for each lane and column."""
+    """The bytes of this many columns of a part, 4 for each lane and column."""
     first = (part * COLUMNS + column) * lanes * 4
     return first, first + columns * lanes * 4
 
@@ -268,7 +268,7 @@ def _copy(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep) -> None:
 
 
 def _dealloc(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep) -> None:
-    """``tcgen05.dealloc``: the columns may be another's now, so that nobody may use them: a write of all."""
+    """``tcgen05.dealloc``: the columns may be another's now, so that no warp may use them: a write of all."""
     each = step.instruction
     address = one_of(warp, step.get(0, warp), "the tensor memory that is released")
     columns = one_of(warp, step.get(1, warp), "the columns that are released")

@@ -12,7 +12,7 @@ from pipesim.ptx.emulate.accesses import flush, record
 from pipesim.ptx.emulate.cluster import Cluster
 from pipesim.ptx.emulate.code import DecodedStep
 from pipesim.ptx.emulate.effects.operands import by_lane, grouped, one_of, semantics_of, shared_place, unknown
-from pipesim.ptx.emulate.stop import Stopped
+from pipesim.ptx.emulate.stop import EmulationStop
 from pipesim.ptx.emulate.values import OpenAnswer
 from pipesim.ptx.emulate.warp import EmulatedWarp
 from pipesim.ptx.text.instruction import Address, Sink
@@ -36,7 +36,7 @@ def mbarrier_instruction(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep
     elif each.has("pending_count"):
         warp.write_results(step, unknown("mbarrier.pending_count", each.line))
     else:
-        raise Stopped(f"{each.mnemonic} is not known")
+        raise EmulationStop(f"{each.mnemonic} is not known")
 
 
 def places(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep, index: int) -> dict[Place, int]:
@@ -86,7 +86,7 @@ def _inval(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep) -> None:
 
 
 def _own_bytes(cluster: Cluster, warp: EmulatedWarp, position: int, place: Place) -> None:
-    """Where something else uses the bytes of a barrier, too: its life begins and ends with a write of them.
+    """Where something else uses the bytes of a barrier as well: its life begins and ends with a write of them.
 
     Its other operations lie between the two; so whatever writes there is ordered with each life, or it is a race.
     """
@@ -150,7 +150,7 @@ def _ask(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep) -> None:
     each = step.instruction
     found = places(cluster, warp, step, 1)
     if len(found) != 1:
-        raise Stopped("the lanes of a warp ask different mbarriers in one instruction")
+        raise EmulationStop("the lanes of a warp ask different mbarriers in one instruction")
     place = next(iter(found))
     if place[0] != warp.cta:
         cluster.notes.undefined[each.position] = "a wait for an mbarrier of another CTA"
@@ -212,7 +212,7 @@ def _ask_by_state(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep, place
     """A wait by the state that an arrive returned: by the parity of its phase, which is the same question."""
     token = cluster.of_token(one_of(warp, step.get(2, warp), "the state that a wait asks for"))
     if token is None or token[0] != place:
-        raise Stopped("a wait asks for a state that no arrive on this mbarrier returned")
+        raise EmulationStop("a wait asks for a state that no arrive on this mbarrier returned")
     _ask_for(cluster, warp, step, place, token[1] & 1)
 
 

@@ -7,7 +7,7 @@ from functools import lru_cache
 from pipesim.model.ops import Order, Scope, semantics
 from pipesim.ptx.emit.record import Place
 from pipesim.ptx.emulate.addresses import from_generic, in_shared, place_of
-from pipesim.ptx.emulate.stop import Stopped
+from pipesim.ptx.emulate.stop import EmulationStop
 from pipesim.ptx.emulate.values import Leaf, PerLane, Unknown, Value, lanes_in, leaf_of
 from pipesim.ptx.emulate.warp import EmulatedWarp
 from pipesim.ptx.text.instruction import Instruction
@@ -35,7 +35,7 @@ def bytes_of(kind: str) -> int:
 
 
 def by_lane(warp: EmulatedWarp, value: Value, what: str) -> dict[int, int]:
-    """The known integer of each lane that executes. Stopped if one is not known."""
+    """The known integer of each lane that executes. EmulationStop if one is not known."""
     if isinstance(value, int):
         return dict.fromkeys(lanes_in(warp.mask), int(value))
     if isinstance(value, PerLane):
@@ -43,10 +43,10 @@ def by_lane(warp: EmulatedWarp, value: Value, what: str) -> dict[int, int]:
         for lane in lanes_in(warp.mask):
             one = value.each[lane]
             if not isinstance(one, int):
-                raise Stopped(f"{what} is not known", leaf_of(one))
+                raise EmulationStop(f"{what} is not known", leaf_of(one))
             found[lane] = int(one)
         return found
-    raise Stopped(f"{what} is not known", leaf_of(value))
+    raise EmulationStop(f"{what} is not known", leaf_of(value))
 
 
 def grouped(warp: EmulatedWarp, value: Value, what: str) -> dict[int, int]:
@@ -60,22 +60,22 @@ def grouped(warp: EmulatedWarp, value: Value, what: str) -> dict[int, int]:
 
 
 def one_of(warp: EmulatedWarp, value: Value, what: str) -> int:
-    """The integer on which the lanes that execute agree. Stopped if it is not known, or they do not."""
+    """The integer on which the lanes that execute agree. EmulationStop if it is not known, or they do not."""
     if isinstance(value, int):
         return int(value)
     found = grouped(warp, value, what)
     if len(found) != 1:
-        raise Stopped(f"{what} differs between the lanes")
+        raise EmulationStop(f"{what} differs between the lanes")
     return next(iter(found))
 
 
 def shared_place(address: int, ctas: int) -> Place:
-    """CTA and offset of a shared address, which may be generic. Stopped if it is outside of the cluster's."""
+    """CTA and offset of a shared address, which may be generic. EmulationStop if it is outside of the cluster's."""
     if in_shared(address):
         address = from_generic(address)
     cta, offset = place_of(address)
     if not 0 <= cta < ctas or offset < 0:
-        raise Stopped(f"the shared address {address:#x} is outside of the cluster's memory")
+        raise EmulationStop(f"the shared address {address:#x} is outside of the cluster's memory")
     return cta, offset
 
 

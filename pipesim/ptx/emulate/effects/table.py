@@ -9,7 +9,7 @@ from pipesim.ptx.emulate.cluster import Cluster
 from pipesim.ptx.emulate.code import DecodedStep
 from pipesim.ptx.emulate.effects import barriers, copies, loads, matrices, mbarriers
 from pipesim.ptx.emulate.effects.operands import one_of, unknown
-from pipesim.ptx.emulate.stop import Stopped
+from pipesim.ptx.emulate.stop import EmulationStop
 from pipesim.ptx.emulate.warp import EmulatedWarp
 from pipesim.ptx.flow.inline import RECURSIVE, callee
 from pipesim.ptx.text.instruction import CodeLabel, Instruction
@@ -37,7 +37,7 @@ def _nothing(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep) -> None:
 
 
 def _trap(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep) -> None:
-    raise Stopped("the kernel traps here")
+    raise EmulationStop("the kernel traps here")
 
 
 def _indexed_branch(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep) -> int:
@@ -45,7 +45,7 @@ def _indexed_branch(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep) -> 
     names = cluster.code.function.targets[_table(step.instruction)]
     index = one_of(warp, step.get(0, warp), "the index of a jump")
     if not 0 <= index < len(names):
-        raise Stopped("the index of a jump is outside of its table")
+        raise EmulationStop("the index of a jump is outside of its table")
     return cluster.code.function.labels[names[index]]
 
 
@@ -63,12 +63,12 @@ def _unread(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep) -> None:
 
 
 def _call(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep) -> None:
-    """A function without a body, as ``vprintf``: it synchronises nothing that is known. Stopped for any other one."""
+    """A function without a body, as ``vprintf``: it synchronises nothing known. EmulationStop for any other one."""
     each = step.instruction
     if each.has(RECURSIVE):
-        raise Stopped("a function that calls itself")
+        raise EmulationStop("a function that calls itself")
     if not callee(each):
-        raise Stopped("a call of a function whose address is in a register")
+        raise EmulationStop("a call of a function whose address is in a register")
     cluster.notes.unread[step.instruction.position] = "call of a function without a body"
 
 

@@ -101,12 +101,12 @@ def assigned(operand: Operand, names: NameTable, text: str) -> list[Assignment]:
 
 
 def mask_of(width: int) -> int:
-    """So many bits that are 1."""
+    """``width`` bits that are 1."""
     return (1 << width) - 1
 
 
 def operands_of(instruction: Instruction, count: int) -> tuple[Operand, ...]:
-    """The operands, if there are so many; else NotAnExpression."""
+    """The operands, if there are this many; else NotAnExpression."""
     if len(instruction.operands) != count:
         raise NotAnExpression
     return instruction.operands
