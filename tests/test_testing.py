@@ -21,6 +21,9 @@ def test_the_message_is_the_finding() -> None:
     with pytest.raises(AssertionError) as caught:
         assert_verified(BROKEN["consumer_never_arrives"], stages=2, tiles=9)
     said = str(caught.value)
+    first, empty, _ = said.split("\n", 2)  # pytest's short summary shows the first line
+    assert first.startswith("refuted: consumer_never_arrives: deadlock: ")
+    assert empty == ""
     assert "✗ refuted: consumer_never_arrives fails in the schedule above" in said
     assert "✗ deadlock" in said
     assert "producer waits for phase 0 of empty[0]" in said

@@ -42,6 +42,7 @@ def mine(tmp_path: Path) -> Path:
     return tmp_path / "mine"
 
 
+@pytest.mark.slow
 def test_a_profile_is_written_and_can_be_used(call: Call, mine: Path, tmp_path: Path) -> None:
     out = tmp_path / "ring.json"
     answer = call("calibrate", mine, "--values", "arrive.issue,copy.latency_loaded", "--out", out)

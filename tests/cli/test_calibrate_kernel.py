@@ -6,6 +6,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from pipesim.conform.compare import compare
 from pipesim.conform.fit.segments import measured_works, with_measured
 from pipesim.conform.recorded_kernel import recorded_kernel
@@ -47,6 +49,7 @@ def period_off(call: Call, trace: str, ptx: str, profile: str) -> float:
     return float(figure["simulated"] - figure["measured"]) / float(figure["measured"])
 
 
+@pytest.mark.slow
 def test_known_lengths_of_work_are_found_again() -> None:
     """A trace that was simulated with other lengths: each work that is alone in its segments is found to the cycle."""
     read = read_kernel(FOLDER / f"{NAME}.ptx")
@@ -105,6 +108,7 @@ def test_of_several_accesses_the_first_has_the_time() -> None:
     assert empty.isdisjoint(each.name for each in works)
 
 
+@pytest.mark.slow
 def test_a_saved_simulation_is_that_of_the_same_ptx(call: Call) -> None:
     """What is estimated leaves no events in it: so it is compared as a recording is, with a window, too."""
     ptx = str(FOLDER / "triton-gemm_tma_fp8.ptx")

@@ -36,6 +36,7 @@ def broken(user: Callable[[str], None]) -> None:
     user(BROKEN)
 
 
+@pytest.mark.slow
 def test_several_are_judged_and_the_worst_gives_the_exit_code(call: Call) -> None:
     right = call("check", "producer_consumer", "mine.py:right", "-p", "tiles=3")
     assert (right.code, right.verdict) == (0, "✓ 2 of 2 protocols proved")

@@ -16,6 +16,7 @@ from pipesim.lang.shared_mem_barrier import SharedMemBarrier
 from pipesim.lang.warp import Warp
 from pipesim.model.ops import Engine, Fence
 from pipesim.pipelines.modular.producer_consumer import ConsumerStage, ProducerConsumerPipeline
+from tests.support.lanes import slow_after
 
 Call = Callable[..., Any]
 FILE = """\
@@ -54,38 +55,41 @@ def correction(call: Call, role: str = "pass", protocol: str = "pass") -> str:
 
 @pytest.mark.parametrize(
     ("expression", "said"),
-    [
-        ("w.lane", "with w.elect_one():"),
-        ("w.lane_id", "with w.lanes(n):"),
-        ("w.threadIdx", "with w.elect_one():"),
-        ("threadIdx.x", "with w.elect_one():"),
-        ("w.warp_id", "w.index is the warp's number within its role"),
-        ("w.num_warps", '@p.role("mma", warps=4)'),
-        ("blockDim.x", '@p.role("mma", warps=4)'),
-        ("w.blockIdx", "w.cta is the CTA's rank in its cluster"),
-        ("w.gmem", "w.tma_load(tile[s], mbar, item=i)"),
-        ("w.global_", "w.tma_load(tile[s], mbar, item=i)"),
-        ("w.shared", "tile = p.smem(name, slots=4, nbytes=16384)"),
-        ("w.sync()", "w.sync_threads() is __syncthreads()"),
-        ("w.syncthreads()", "w.sync_threads() is __syncthreads()"),
-        ("__syncthreads()", "w.sync_threads() is __syncthreads()"),
-        ("w.syncwarp()", "leave it out"),
-        ("__syncwarp()", "leave it out"),
-        ("w.named_barrier(1, 64)", "w.bar_sync(number, threads)"),
-        ("w.arrive(bars[0])", "bars[0].arrive()"),
-        ("w.wait(bars[0], 0)", "bars[0].wait(phase)"),
-        ("w.expect_tx(bars[0], 16)", "stage.mbar().expect_bytes(nbytes)"),
-        ("w.tma(tile[0])", "w.tma_load(tile[stage.index()], stage.mbar(), item=i)"),
-        ("w.cp_async(tile[0])", "w.async_write(Engine.CP_ASYNC, tile[s], item=i)"),
-        ("w.tma_store(tile[0])", "w.async_read(Engine.BULK, tile[s], item=i)"),
-        ("w.wgmma()", "w.mma(Engine.WGMMA"),
-        ("w.fence_proxy_async()", "w.fence(Fence.PROXY_ASYNC)"),
-        ("w.__threadfence()", "w.fence(Fence.PROXY_ASYNC)"),
-        ("pipe.wait()", "with pipe.consume() as stage:"),
-        ("pipe.producer_acquire()", "with pipe.produce() as stage:"),
-        ("bars.wait(0)", "bars[0].wait(phase)"),
-        ("bars[0].try_wait_parity(0)", "bars[0].wait(phase)"),
-    ],
+    slow_after(
+        8,
+        [
+            ("w.lane", "with w.elect_one():"),
+            ("w.lane_id", "with w.lanes(n):"),
+            ("w.threadIdx", "with w.elect_one():"),
+            ("threadIdx.x", "with w.elect_one():"),
+            ("w.warp_id", "w.index is the warp's number within its role"),
+            ("w.num_warps", '@p.role("mma", warps=4)'),
+            ("blockDim.x", '@p.role("mma", warps=4)'),
+            ("w.blockIdx", "w.cta is the CTA's rank in its cluster"),
+            ("w.gmem", "w.tma_load(tile[s], mbar, item=i)"),
+            ("w.global_", "w.tma_load(tile[s], mbar, item=i)"),
+            ("w.shared", "tile = p.smem(name, slots=4, nbytes=16384)"),
+            ("w.sync()", "w.sync_threads() is __syncthreads()"),
+            ("w.syncthreads()", "w.sync_threads() is __syncthreads()"),
+            ("__syncthreads()", "w.sync_threads() is __syncthreads()"),
+            ("w.syncwarp()", "leave it out"),
+            ("__syncwarp()", "leave it out"),
+            ("w.named_barrier(1, 64)", "w.bar_sync(number, threads)"),
+            ("w.arrive(bars[0])", "bars[0].arrive()"),
+            ("w.wait(bars[0], 0)", "bars[0].wait(phase)"),
+            ("w.expect_tx(bars[0], 16)", "stage.mbar().expect_bytes(nbytes)"),
+            ("w.tma(tile[0])", "w.tma_load(tile[stage.index()], stage.mbar(), item=i)"),
+            ("w.cp_async(tile[0])", "w.async_write(Engine.CP_ASYNC, tile[s], item=i)"),
+            ("w.tma_store(tile[0])", "w.async_read(Engine.BULK, tile[s], item=i)"),
+            ("w.wgmma()", "w.mma(Engine.WGMMA"),
+            ("w.fence_proxy_async()", "w.fence(Fence.PROXY_ASYNC)"),
+            ("w.__threadfence()", "w.fence(Fence.PROXY_ASYNC)"),
+            ("pipe.wait()", "with pipe.consume() as stage:"),
+            ("pipe.producer_acquire()", "with pipe.produce() as stage:"),
+            ("bars.wait(0)", "bars[0].wait(phase)"),
+            ("bars[0].try_wait_parity(0)", "bars[0].wait(phase)"),
+        ],
+    ),
 )
 def test_in_a_role(call: Call, expression: str, said: str) -> None:
     assert said in correction(call, role=expression)

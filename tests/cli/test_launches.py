@@ -220,6 +220,7 @@ class TestTheProgramItself:
         out, err = process.communicate()
         assert (json.loads(out)["report"]["status"], err) == (0, "printed\n")
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("number", slow_but([signal.SIGTERM], [signal.SIGTERM, signal.SIGINT, signal.SIGHUP]))
     def test_a_signal_is_passed_on_and_what_was_launched_is_written(self, number: int) -> None:
         """The program says that it got the signal, and ends with a status of its own."""

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from pipesim.lang import recorder as recording
+from tests.support.lanes import slow_but
 
 GOOD = """\
 from pipesim import Protocol
@@ -191,7 +192,7 @@ def test_the_file_without_a_mistake_runs(call: Call, user: Callable[[str], None]
     assert (call("run", "mine.py:f").code, call("run", "mine.py:f").err) == (0, "")
 
 
-@pytest.mark.parametrize("mistake", REFUSED)
+@pytest.mark.parametrize("mistake", slow_but(list(REFUSED)[::4], REFUSED))
 def test_a_mistake_is_told_with_the_users_line(
     call: Call, user: Callable[[str], None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mistake: str
 ) -> None:

@@ -12,6 +12,7 @@ import pytest
 
 from pipesim.cli import template
 from pipesim.cli.new import TEMPLATE
+from tests.support.lanes import slow_after, slow_but
 
 Call = Callable[..., Any]
 FINISHED = "✓ finished: no deadlock and no fault in this schedule"
@@ -46,7 +47,9 @@ def test_a_path_is_quoted_in_the_commands(call: Call) -> None:
     assert call("run", "a folder/gemm.py:gemm").verdict == FINISHED
 
 
-@pytest.mark.parametrize("name", ["load", "init", "p", "tile_in", "stages", "compute", "_x", "küche", "range"])
+@pytest.mark.parametrize(
+    "name", slow_but(["stages"], ["load", "init", "p", "tile_in", "stages", "compute", "_x", "küche", "range"])
+)
 def test_a_name_that_the_template_uses_inside_is_free(call: Call, name: str) -> None:
     assert call("new", f"{name}.py").code == 0
     assert call("run", f"{name}.py:{name}", "-p", "tiles=4").verdict == FINISHED
@@ -63,7 +66,8 @@ def test_a_file_is_overwritten_only_if_asked(call: Call) -> None:
 class TestTemplate:
     """The template itself, which is a module of the package."""
 
-    @pytest.mark.parametrize("params", [{}, {"stages": 1, "out_stages": 1}, {"tiles": 0}, {"compute_warps": 8}])
+    @pytest.mark.slow
+    @pytest.mark.parametrize("params", [{"stages": 1, "out_stages": 1}, {"tiles": 0}, {"compute_warps": 8}])
     def test_it_finishes_with_any_parameters(self, call: Call, params: dict[str, int]) -> None:
         words = [word for name, value in params.items() for word in ("-p", f"{name}={value}")]
         assert call("run", f"{TEMPLATE}:my_kernel", *words).verdict == FINISHED
@@ -73,14 +77,17 @@ class TestTemplate:
 
     @pytest.mark.parametrize(
         ("line", "finding"),
-        [
-            ("stage.arrive()  #", "deadlock"),
-            ("stage.mbar().arrive()  #", "deadlock"),
-            ("stage.mbar().expect_bytes", "deadlock"),
-            ("w.tma_load(", "deadlock"),
-            ("w.write(", "uninitialised bytes are read"),
-            ("w.wait_group(", "two concurrent accesses to the same bytes"),
-        ],
+        slow_after(
+            1,
+            [
+                ("w.wait_group(", "two concurrent accesses to the same bytes"),
+                ("stage.arrive()  #", "deadlock"),
+                ("stage.mbar().arrive()  #", "deadlock"),
+                ("stage.mbar().expect_bytes", "deadlock"),
+                ("w.tma_load(", "deadlock"),
+                ("w.write(", "uninitialised bytes are read"),
+            ],
+        ),
     )
     def test_each_line_that_matters_is_missed(self, call: Call, line: str, finding: str) -> None:
         text = TEMPLATE.read_text(encoding="utf-8")

@@ -192,6 +192,7 @@ def test_a_pass_a_lap_early_is_told_where_something_went_wrong(call: Call, user:
     assert "a lap early" not in call("run", "mine.py:e", "-p", "tries=0").out, "it never waits"
 
 
+@pytest.mark.slow
 def test_a_launch_of_clusters_counts_ctas(call: Call) -> None:
     answer = call("run", "cluster_multicast", "-p", "tiles=4", "-p", "cluster=2", "--save-trace", "two.parquet")
     assert "grid 2 CTAs in clusters of 2" in " ".join(answer.out.split())

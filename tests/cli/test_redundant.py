@@ -38,6 +38,7 @@ def test_what_is_printed_is_sorted_by_how_often_it_is_executed(capsys: pytest.Ca
     assert report["together"] == [0, 2, 4]
 
 
+@pytest.mark.slow
 def test_a_program_file_has_the_same_removals(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     file = tmp_path / "ring.json"
     file.write_text(dumps(find(RING).build()), encoding="utf-8")
@@ -46,6 +47,7 @@ def test_a_program_file_has_the_same_removals(capsys: pytest.CaptureFixture[str]
     assert mine["sizes"] == []
 
 
+@pytest.mark.slow
 def test_a_kernel_is_read_and_answered(capsys: pytest.CaptureFixture[str]) -> None:
     found = document(capsys, str(KERNELS / "scale_ws_s3-sm_90a.ptx"))
     assert found["exit_code"] in (0, 3)

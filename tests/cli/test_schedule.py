@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 
+from tests.support.lanes import slow_but
+
 Call = Callable[..., Any]
 
 BROKEN = """
@@ -26,7 +28,7 @@ def commands(text: str) -> list[list[str]]:
 @pytest.mark.parametrize(
     "name", ["consumer_never_arrives", "consumer_arrives_before_reading", "expects_half", "copy_over_a_written_tile"]
 )
-@pytest.mark.parametrize("width", [60, 80, 120])
+@pytest.mark.parametrize("width", slow_but([80], [60, 80, 120]))
 def test_the_commands_of_a_finding_show_it_again(
     call: Call, user: Callable[[str], None], name: str, width: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:

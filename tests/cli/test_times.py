@@ -90,6 +90,7 @@ def test_several(call: Call, tmp_path: Path) -> None:
 HUNG = trace_folder() / "h100/epilogue_residual-a2-at700-cs2-es2-e150-fto0-ki1-od0-r1-sb2048-s4-st4-t8-g1.parquet"
 
 
+@pytest.mark.slow
 def test_two_traces(call: Call, recorded: Path, twice_as_slow: str, refuted: Path) -> None:
     (other,) = refuted.rglob("*.parquet")
     for pair, code, behaviour, time in (

@@ -39,11 +39,6 @@ def blocks(answer: Any) -> list[tuple[str, str]]:
 
 
 class TestRecorded:
-    @pytest.mark.slow
-    def test_each_cta_of_a_cluster_is_counted(self, call: Call) -> None:
-        answer = call("verify", "cluster_multicast", "-p", "cluster=4", "-p", "tiles=1", "--recorded")
-        assert answer.out.count("116 events of 4 CTAs conform") == 2
-
     def test_of_several_recordings_of_a_device_that_of_the_sm_clock_counts(self, call: Call, recorded: Path) -> None:
         assert len(list(recorded.parent.glob(f"{recorded.stem}*.parquet"))) > 1
         assert blocks(call("verify", PC, "--json")) == [
@@ -309,20 +304,3 @@ class TestFreshTrace:
         assert answer.code == 3
         assert answer.verdict == f"? {SIMULATED}, but the GPU gave no trace"
         assert answer.err == "pipesim: the kernel trapped\n  probable cause: an illegal mbarrier operation\n"
-
-
-@pytest.mark.slow
-def test_a_refuted_trace_shows_where(call: Call, refuted: Path) -> None:
-    answer = call("verify", PC, "--traces", refuted)
-    assert answer.code == 1
-    assert answer.verdict == f"✗ {H100}: an event differs from the protocol"
-    assert "do not conform" in answer.out
-    found = call("verify", PC, "--traces", refuted, "--json").json["report"]
-    divergence = found["hardware"][0]["conformance"]["divergence"]
-    assert found["ok"] is False
-    assert {name: divergence[name] for name in ("kind", "agent", "iteration", "cta")} == {
-        "kind": "other_event",
-        "agent": "consumer/0",
-        "iteration": 10,
-        "cta": 0,
-    }

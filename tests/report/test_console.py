@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import os
-from pathlib import Path
 
 import pytest
 
@@ -49,22 +48,11 @@ def test_no_escape_code_where_colour_is_refused(monkeypatch: pytest.MonkeyPatch,
     assert painted(Terminal()) == "\n".join(LINES) + "\n"
 
 
-def test_a_file_on_disk_gets_plain_text(tmp_path: Path) -> None:
-    path = tmp_path / "report.txt"
-    with path.open("w", encoding="utf-8") as file:
-        paint(make_console(file), LINES)
-    assert path.read_text(encoding="utf-8") == "\n".join(LINES) + "\n"
-
-
 def test_colour_changes_no_character() -> None:
     from rich.text import Text
 
     coloured = painted(Terminal())
     assert Text.from_ansi(coloured).plain.splitlines() == LINES
-
-
-def test_width_of_a_pipe_is_80_cells() -> None:
-    assert make_console(io.StringIO()).width == 80
 
 
 @pytest.mark.parametrize("terminal", [True, False])

@@ -3,114 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 import pytest
 
 from pipesim.answers.views.heading import Heading
-from pipesim.answers.views.run import RunReport, SimulationLine
 from pipesim.conform.diagnose.examined import Standing
-from pipesim.conform.steady import read
-from pipesim.conform.timing import time_spent
-from pipesim.lang.protocol import Protocol
-from pipesim.lang.warp import Warp
 from pipesim.model.finding import Blocked, Deadlock, FaultKind, FaultReport, Supplier
-from pipesim.protocols.hopper.producer_consumer import producer_consumer
 from pipesim.report.findings.examination import autopsy_lines
-from pipesim.report.findings.finding import budget_lines, deadlock_lines, fault_lines, finding_lines
+from pipesim.report.findings.finding import deadlock_lines, fault_lines, finding_lines
 from pipesim.report.pages.figures import share_lines
-from pipesim.report.pages.run import run_lines
 from pipesim.report.text.headline import heading_lines
-from pipesim.timed.engine import Simulation, simulate
-from pipesim.timed.profile import load_profile
 from tests.support.report_examples import AUTOPSY
-
-
-def report_of(protocol: Protocol, params: dict[str, int], **limits: Any) -> tuple[Simulation, RunReport]:
-    done = simulate(protocol.flatten(params), load_profile("h100"), **limits)
-    reading = read(done.trace)
-    line = SimulationLine(
-        "h100", done.profile.device, 0.25, reading.period_millicycles if reading else None, "", done.outcome
-    )
-    heading = Heading(protocol.name, params, done.program.grid, tuple((r.name, r.warps) for r in protocol.roles))
-    shares = time_spent(done.program, done.trace)
-    return done, RunReport(heading, line, done.cycles, done.steps, shares, done.trace, done.deadlock)
-
-
-PARAMS = {"stages": 4, "tiles": 64, "tile_bytes": 16384, "consumer_warps": 2, "work": 600, "arrive_lanes": 1}
-
-
-def test_a_simulated_run_of_the_built_in_protocol() -> None:
-    done, report = report_of(producer_consumer(**PARAMS), PARAMS)
-    lines = run_lines(report, 80)
-    assert lines[:2] == [
-        "producer_consumer   stages 4 · tiles 64 · 16 KiB a tile · work 600 cycles a tile",
-        "                    1 arriving lane a warp · grid 1 CTA",
-    ]
-    assert lines[2].strip() == "1 producer warp → 2 consumer warps"
-    assert f"  length       {done.cycles:,} cycles" in "\n".join(lines)
-    assert "computed in 0.25 s" in "\n".join(lines)
-    rows = {line.split()[0]: line for line in lines if line.startswith(("  producer", "  consumer/"))}
-    assert set(rows) == {"producer", "consumer/0", "consumer/1"}
-    assert "░" in rows["producer"]
-    assert "▒" not in rows["producer"]
-    assert "▓" in rows["consumer/0"]
-    assert "░" not in rows["consumer/0"]
-    assert lines[-1] == "✓ finished: no deadlock and no fault in this schedule"
-
-
-def forgetful() -> Protocol:
-    """A consumer that gives back only its first tile."""
-    p = Protocol("forgetful")
-    tile = p.smem("tile", slots=1, nbytes=1024)
-    full, empty = p.mbarriers("full", 1, count=1), p.mbarriers("empty", 1, count=1)
-
-    @p.role("load")
-    def load(w: Warp) -> None:
-        with w.elect_one():
-            for item in range(3):
-                empty[0].wait(1 - item % 2)
-                full[0].expect_bytes(1024)
-                w.tma_load(tile[0], full[0], item)
-
-    @p.role("mma")
-    def mma(w: Warp) -> None:
-        with w.elect_one():
-            for item in range(2):
-                full[0].wait(item % 2)
-                w.work(400)
-                if item == 0:
-                    empty[0].arrive()
-
-    return p
-
-
-def test_a_simulated_deadlock_names_the_missing_arrival_and_its_line() -> None:
-    done, report = report_of(forgetful(), {})
-    assert done.outcome.value == "deadlock"
-    text = " ".join(" ".join(run_lines(report, 300)).split())
-    assert "✗ deadlock · 1 of 2 agents waits indefinitely · finished: mma" in text
-    assert "load waits for phase 1 of empty[0] (parity 1, now in phase 1): it has 0 of 1 arrivals" in text
-    assert "    empty[0].wait(1 - item % 2)" in "\n".join(run_lines(report, 300))
-    assert "mma could send it, but its last arrival on empty[0] was the 1st on empty (" in text
-    assert "test_reports.py:" in text
-    assert run_lines(report, 80)[-1] == "✗ the simulated schedule ends in a deadlock"
-
-
-def test_a_budget_that_ran_out_is_unknown_and_never_safe() -> None:
-    done, report = report_of(producer_consumer(**PARAMS), PARAMS, max_steps=200)
-    assert done.outcome.value == "unknown"
-    lines = run_lines(report, 80)
-    assert lines[-1] == "? unknown: the budget of 200 steps ran out before the program ended"
-    assert not any("✓" in line for line in lines)
-
-
-def test_a_finished_run_with_a_fault_is_not_called_good() -> None:
-    _, report = report_of(producer_consumer(**PARAMS), PARAMS)
-    wrong = FaultReport(FaultKind.RACE, "both touch tile[0]", "producer", "tma_load tile[0]", "")
-    lines = run_lines(replace(report, faults=(wrong,)), 80)
-    assert lines[-1] == "✗ the simulated schedule breaks a rule: 1 fault"
-    assert not any("✓" in line for line in lines)
 
 
 def test_an_agent_that_could_move_and_one_that_finished() -> None:
@@ -231,10 +134,6 @@ def test_every_fault_says_what_the_chip_does(kind: FaultKind) -> None:
     assert text.endswith(f"{chip} a: op (k.py:1)")
 
 
-def test_budget_of_one_step() -> None:
-    assert budget_lines(1) == ["? unknown: the budget of 1 step ran out before the program ended"]
-
-
 def test_shares_of_many_agents_are_ranges_over_their_role() -> None:
     shares = {(f"mma/{n}", "work"): 880 + n for n in range(4)} | {("load", "waiting for empty"): 900}
     assert share_lines([("simulated", shares)], 80) == [
@@ -277,10 +176,6 @@ def test_a_chain_of_roles_is_broken_between_roles() -> None:
     assert heading_lines(Heading("attention", {"kv_blocks": 16}, 1, roles[:1]), 60) == [
         "attention   kv blocks 16 · grid 1 CTA · 1 load warp"
     ]
-
-
-def test_no_shares_no_table() -> None:
-    assert share_lines([("simulated", {})], 80) == []
 
 
 @pytest.mark.parametrize("width", [60, 80, 160])
