@@ -13,7 +13,7 @@ from pipesim.findings.fault_report import report_fault
 from pipesim.model.ending import Ending
 from pipesim.model.finding import FaultKind, Verdict
 from pipesim.model.ops import Op
-from pipesim.pipelines import InputTilePipeline, ProducerConsumerPipeline, StandardTilePayload
+from pipesim.pipelines import ProducerConsumerPipeline
 from pipesim.prove.check import check
 
 BYTES = 1024
@@ -155,37 +155,3 @@ def test_a_barrier_left_out_by_the_role_that_initialises_the_others_is_found() -
 
     verdict, found = kinds(p)
     assert (verdict, found) == (Verdict.REFUTED, [FaultKind.NOT_INITIALISED])
-
-
-def test_an_input_pipeline_in_a_larger_array_is_initialised_in_a_role() -> None:
-    p = Protocol("input")
-    a, c = p.smem("a", 2, BYTES), p.smem("c", 2, BYTES)
-    b = p.mbarriers("b", 6)
-
-    @p.role("load")
-    def load(w: Warp) -> None:
-        with w.elect_one():
-            InputTilePipeline.init_barriers(b[2], 1, 1, num_group_stages=2)
-            b[0].init(1), b[1].init(1)
-            w.fence(Fence.MBARRIER_INIT)
-        w.sync_threads()
-        payload = StandardTilePayload(a, c)
-        with w.elect_one(), InputTilePipeline(b.ptr() + 2, payload, 2, 1).producer() as producer:
-            for i in range(5):
-                with producer.acquire() as tiles:
-                    tiles.expect_bytes(payload.stage_bytes(1))
-                    for tile in payload.get_tile(tiles.stage(), 0, 1):
-                        w.tma_load(tile, tiles.barrier(), i)
-
-    @p.role("use")
-    def use(w: Warp) -> None:
-        w.sync_threads()
-        payload = StandardTilePayload(a, c)
-        with w.elect_one(), InputTilePipeline(b[2], payload, 2, 1).consumer() as consumer:
-            for i in range(5):
-                with consumer.acquire() as tiles:
-                    for tile in payload.get_tile(tiles.stage(), 0, 1):
-                        w.read(tile, i)
-                    tiles.mbar().arrive()
-
-    assert kinds(p) == (Verdict.PROVED, [])

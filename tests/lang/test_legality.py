@@ -15,8 +15,8 @@ from pipesim.lang.shared_mem_barrier import BarrierStorage
 from pipesim.lang.tiles import TileArray
 from pipesim.lang.warp import Warp
 from pipesim.model.barrier import MAX_COUNT
-from pipesim.model.ops import Engine, Op, Space
-from pipesim.model.program import Access, Program, Tile
+from pipesim.model.ops import Engine, Op
+from pipesim.model.program import Program
 
 
 @dataclass(frozen=True)
@@ -125,10 +125,6 @@ def test_what_has_no_instruction_is_refused(fact: str) -> None:
     recorded(right)
 
 
-def test_a_multicast_is_counted_where_it_lands() -> None:
-    recorded(load("tile", 1, mask=0b1111))
-
-
 # the thread that commits
 
 
@@ -154,14 +150,6 @@ def test_a_commit_is_for_what_its_own_thread_has_issued(commit: Callable[[Memory
 
 
 # registers and counts
-
-
-def test_registers_are_a_space_of_their_own() -> None:
-    program = recorded(lambda w, m: (w.write(m.tile[0], 1), w.write(m.regs[0], 2)), cluster=2)
-    assert program.tiles[2] == Tile("regs", Space.REGISTERS, 0, 0, 64, 2)
-    assert program.accesses == (Access(Space.SHARED, 1, 0, 64), Access(Space.REGISTERS, 1, 0, 64))
-    assert program.smem_bytes == 2 * 64 + 2 * 8
-    assert program.cells == ((0, 1), (2, 3))
 
 
 @pytest.mark.parametrize("count", [0, -3, MAX_COUNT + 1])

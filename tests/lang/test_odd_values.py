@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from pipesim import Protocol
-from pipesim.errors import ProgramFormatError, ProtocolError
+from pipesim.errors import ProtocolError
 from pipesim.lang.warp import Warp
 from pipesim.model.program import Program
 
@@ -114,15 +114,3 @@ def test_a_name_that_was_assigned_is_a_name() -> None:
     with pytest.raises(ProtocolError, match="the name of a protocol is"):
         made(after=lambda p: setattr(p, "name", "\x1b[31m"))
     assert made(after=lambda p: setattr(p, "name", "other")).name == "other"
-
-
-def test_a_name_that_a_role_assigned_is_a_name() -> None:
-    p = Protocol("ring")
-
-    @p.role("load")
-    def load(w: Warp) -> None:
-        p.name = None  # type: ignore[assignment]
-        w.work(1)
-
-    with pytest.raises(ProgramFormatError, match="the program's name is None: it is not text"):
-        p.flatten()

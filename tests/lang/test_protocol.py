@@ -101,18 +101,6 @@ def test_without_an_init_the_counts_make_the_usual_prologue() -> None:
     assert program.notes[0].startswith("no init was given")
 
 
-def test_without_an_init_and_without_counts_nobody_initialises() -> None:
-    p = Protocol("forgotten")
-    p.mbarriers("full", 2, count=1)
-    p.mbarriers("empty", 2)
-    p.mbarriers("spare", 2)
-    p.role("r")(lambda w: w.work(1))
-    with pytest.raises(ProtocolError) as caught:
-        p.flatten()
-    assert caught.value.fact == "no role initialises empty, spare"
-    assert "protocol.mbarriers" in caught.value.correction
-
-
 def test_a_cluster_has_everything_in_each_cta_and_meets_at_the_cluster_barrier() -> None:
     p = Protocol("pair", cluster=2)
     tile = p.smem("tile", 1, 64)
@@ -135,25 +123,6 @@ def test_a_cluster_has_everything_in_each_cta_and_meets_at_the_cluster_barrier()
     ]
     assert [code[-1][1] for code in program.code] == [3, 1]
     assert program.code[1][0] == (Op.INIT, 2, 1)
-
-
-def test_two_storages_with_groups_of_one_name_lead_with_their_own() -> None:
-    p = Protocol("names")
-    first, second = p.mbarriers("a", 2, 1), p.mbarriers("b", 4, 1)
-    p.mbarriers("empty", 1, 1)
-    p.mbarriers("plain", 2, 1)
-
-    @p.role("r")
-    def r(_: Warp) -> None:
-        ProducerConsumerPipeline(first, 1)
-        ProducerConsumerPipeline(second, 2)
-
-    program = p.flatten()
-    names = [program.barrier_name(b) for b in range(9)]
-    assert names == [
-        "a.full[0]", "a.empty[0]", "b.full[0]", "b.full[1]", "b.empty[0]", "b.empty[1]", "empty[0]", "plain[0]",
-        "plain[1]",
-    ]  # fmt: skip
 
 
 def test_a_storage_named_as_a_pipelines_group_does_not_hide_behind_it() -> None:
@@ -236,19 +205,6 @@ def test_an_exception_inside_a_call_of_ours_is_reported_at_the_authors_line() ->
     assert caught.value.correction == "check the arguments of this call of Warp.fence"
 
 
-def test_an_exception_while_a_stage_is_held_is_the_one_reported() -> None:
-    p = Protocol("held")
-    storage = p.mbarriers("pipe", 2, count=1)
-
-    @p.role("r")
-    def r(_: Warp) -> None:
-        with ProducerConsumerPipeline(storage, 1).produce():
-            raise KeyError("first")
-
-    with pytest.raises(ProtocolError, match="r raised KeyError: 'first'"):
-        p.flatten()
-
-
 def test_errors_of_ours_pass_as_they_are_and_an_exit_is_no_error() -> None:
     def raises(error: BaseException) -> Callable[[Warp], None]:
         def body(_: Warp) -> None:
@@ -311,31 +267,6 @@ def test_a_role_that_changes_only_which_tile_it_touches() -> None:
     p.role("r")(lambda w: w.bar_arrive(next(turns) % 2 + 1, 64))
     with pytest.raises(ProtocolError, match="not deterministic"):
         p.flatten()
-
-
-def test_flattening_twice_gives_the_same_program() -> None:
-    p = small(lambda w: w.work(7))
-    assert p.flatten() == p.flatten()
-
-
-def test_a_pipeline_object_used_by_another_role() -> None:
-    p = Protocol("shared")
-    storage = p.mbarriers("pipe", 2, count=1)
-    made: list[ProducerConsumerPipeline] = []
-
-    @p.role("owner")
-    def owner(_: Warp) -> None:
-        made.append(ProducerConsumerPipeline(storage, 1))
-
-    @p.role("other")
-    def other(_: Warp) -> None:
-        made[-1].wait_producer()  # not mine
-
-    with pytest.raises(ProtocolError) as caught:
-        p.flatten()
-    assert caught.value.fact == "other uses the ProducerConsumerPipeline that owner made"
-    assert caught.value.place == line("not mine")
-    assert "inside each role" in caught.value.correction
 
 
 def test_a_negative_number_that_reaches_the_program_is_refused_with_its_line() -> None:

@@ -149,7 +149,3 @@ def test_a_barrier_of_a_cta_outside_the_cluster(cta: int) -> None:
         with pytest.raises(ProtocolError, match=f"r: a barrier of CTA {cta}") as caught:
             recorded(body)
         assert caught.value.cause == "the cluster has 2 CTAs"
-
-
-def test_outside_a_cluster_a_barrier_is_its_own() -> None:
-    assert recorded(lambda b: b.arrive_cluster(0), cluster=1) == [(Op.ARRIVE, 1, 2, 0, -1, 0)]

@@ -104,11 +104,6 @@ def test_other_numbers_of_consumers_are_not_spread(consumers: int, known: bool) 
         )
 
 
-def test_the_shape_must_be_the_clusters() -> None:
-    with pytest.raises(ProtocolError, match="a cluster shape of 2 x 2 in a cluster of 2 CTAs"):
-        recorded(lambda s, w: PipelineTmaAsync(s, STAGES, TmaParams(), (2, 2)), lambda _: None, cluster=2)
-
-
 # stories
 
 
@@ -263,22 +258,6 @@ def test_a_store_waits_only_when_all_stages_could_be_under_way() -> None:
     assert (end.finished, end.faults) == (True, ())
 
 
-def test_a_store_pipeline_takes_upstreams_settings() -> None:
-    def body(w: Warp) -> None:
-        state = PipelineState(2)
-        PipelineTmaStore(w, 2, 0, always_wait=True).producer_acquire(state)
-        PipelineTmaStore(w, 0).producer_tail(state)
-        with pytest.raises(ProtocolError, match="a store pipeline without stages"):
-            PipelineTmaStore(w, 0).producer_acquire(state)
-        with pytest.raises(ProtocolError, match="2 stages, -1 of them unacquired"):
-            PipelineTmaStore(w, 2, -1)
-
-    p = Protocol("store")
-    p.mbarriers("none", 1, count=1)
-    p.role("r")(body)
-    assert role_code(p.flatten()) == [(Op.WAIT_GROUP, Engine.BULK, 0), (Op.WAIT_GROUP, Engine.BULK, 0)]
-
-
 # order
 
 
@@ -303,17 +282,6 @@ def sequence(*, depth: int = 2, length: int = 2, laps: int = 2, skew: bool = Fal
             order.arrive()
 
     return p.flatten()
-
-
-def test_group_0_starts_a_phase_ahead_and_each_unlocks_the_next() -> None:
-    program = sequence(depth=2, length=3, laps=2)
-    handover = [[op[1:3] for op in role_code(program, g) if op[0] in (Op.WAIT, Op.ARRIVE)] for g in range(3)]
-    assert handover[0] == [(0, 1), (1, 32), (3, 1), (4, 32), (0, 0), (1, 32), (3, 0), (4, 32)]
-    assert handover[2] == [(2, 0), (0, 32), (5, 0), (3, 32), (2, 1), (0, 32), (5, 1), (3, 32)]
-    assert [program.barrier_name(b) for b in range(6)] == [
-        "order.group0[0]", "order.group1[0]", "order.group2[0]",
-        "order.group0[1]", "order.group1[1]", "order.group2[1]",
-    ]  # fmt: skip
 
 
 @pytest.mark.parametrize(("depth", "length"), [(1, 1), (1, 2), (2, 2), (2, 3), (3, 2)])

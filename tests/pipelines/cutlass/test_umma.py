@@ -12,7 +12,6 @@ from pipesim.explain.phases import run_canonically
 from pipesim.lang.intrinsics import elect
 from pipesim.lang.protocol import Protocol
 from pipesim.lang.warp import Warp
-from pipesim.model.ending import Ending
 from pipesim.model.ops import Engine, Op, Operation
 from pipesim.model.program import Program
 from pipesim.pipelines import (
@@ -23,8 +22,6 @@ from pipesim.pipelines import (
     TmaParams,
     make_producer_start_state,
 )
-from pipesim.timed.engine import simulate
-from pipesim.timed.profile import load_profile
 from tests.pipelines.structs import arrive, commit, role_code
 
 Shape = tuple[int, int]
@@ -156,14 +153,6 @@ def gemm(tiles: int = 3, k: int = 3, *, early: bool = False, epilogue_lanes: int
             state.step()
 
     return p.flatten()
-
-
-@pytest.mark.parametrize(("tiles", "k"), [(0, 3), (1, 1), (3, 1), (3, 3)])
-def test_the_gemm_finishes(tiles: int, k: int, outcomes: Any) -> None:
-    program = gemm(tiles, k)
-    assert outcomes(program, schedules=10) == {"finished"}
-    run = simulate(program, load_profile("h100"))
-    assert (run.outcome, run.faults) == (Ending.FINISHED, ())
 
 
 def test_an_arrival_instead_of_the_commit_gives_the_tile_back_while_the_mma_reads_it(outcomes: Any) -> None:

@@ -60,28 +60,6 @@ def fetched(stage: int, parity: int, item: int) -> list[Operation]:
 # layout and counts
 
 
-def test_the_barriers_are_full_empty_and_the_throttle_pair_and_an_answer_has_16_bytes() -> None:
-    p = Protocol("clc")
-    clc = ClcPipelineStorage(p, 2)
-    p.init(lambda: clc.init_barriers(compute_clc_barrier_counts()))
-    p.role("r")(lambda w: TileScheduler(w, clc, 1) and None)  # type: ignore[arg-type]
-    program = p.flatten()
-    assert [program.barrier_name(b) for b in range(8)] == [
-        "clc.full[0]", "clc.full[1]", "clc.empty[0]", "clc.empty[1]",
-        "clc_throttle.full[0]", "clc_throttle.full[1]", "clc_throttle.empty[0]", "clc_throttle.empty[1]",
-    ]  # fmt: skip
-    assert [(t.name, t.nbytes, t.slots) for t in program.tiles] == [("clc_response", 16, 2)]
-    inits = {op[1]: op[2] for op in program.code[0] if op[0] == Op.INIT}
-    assert [inits[b] for b in range(8)] == [1, 1, 224, 224, 32, 32, 32, 32]
-
-
-@pytest.mark.parametrize(("cluster", "extra", "consumers"), [(1, 0, 224), (2, 0, 416), (4, 0, 800), (2, 32, 480)])
-def test_every_lane_of_every_role_counts_and_the_scheduler_once(cluster: int, extra: int, consumers: int) -> None:
-    counts = compute_clc_barrier_counts(cluster_size=cluster, epilogue_load_threads=extra)
-    assert counts == (1, consumers, 32, 32)
-    assert consumers == 32 + cluster * (32 + 32 + 128 + extra)
-
-
 def test_a_single_wave_has_no_stages_and_only_the_initial_tile() -> None:
     p = Protocol("wave")
     clc = ClcPipelineStorage(p, 0)
@@ -105,25 +83,6 @@ def test_a_single_wave_has_no_stages_and_only_the_initial_tile() -> None:
         Op.FENCE, Op.BAR_SYNC, Op.LOOP_BEGIN, Op.LOOP_END,
     }  # fmt: skip
     assert set(seen) == {WorkInfo(0, is_valid_tile=True)}
-    assert run_canonically(program).finished
-
-
-@pytest.mark.parametrize("stages", [0, 2])
-def test_a_cluster_outside_the_problem_gets_no_tile(stages: int) -> None:
-    p = Protocol("none")
-    clc = ClcPipelineStorage(p, stages)
-    p.init(lambda: clc.init_barriers(compute_clc_barrier_counts()))
-    p.role("r")(lambda w: [*TileScheduler(w, clc, 0).work_iterator()].clear())
-
-    @p.role("scheduler")
-    def scheduler(w: Warp) -> None:
-        requests = TileScheduler(w, clc, 0).scheduler_iterator()
-        for _ in requests:
-            requests.signal_and_advance()
-        requests.drain()
-
-    program = p.flatten()
-    assert Op.ARRIVE not in {op[0] for code in program.code for op in code}
     assert run_canonically(program).finished
 
 
@@ -155,21 +114,6 @@ def test_a_fetch_waits_reads_fences_and_arrives_with_every_lane() -> None:
     ]  # fmt: skip
 
 
-def test_a_fetch_in_another_cta_arrives_on_cta_0() -> None:
-    p = Protocol("clc", cluster=2)
-    clc = ClcPipelineStorage(p, 2)
-    p.init(lambda: clc.init_barriers(compute_clc_barrier_counts(cluster_size=2)))
-
-    @p.role("r")
-    def r(w: Warp) -> None:
-        TileScheduler(w, clc, 2).fetch_next_work(WorkInfo(0, True), PipelineState(2))
-
-    program = p.flatten()
-    ends = [program.code[cta][-4:] for cta in range(2)]
-    names = [[program.barrier_name(op[1]) for op in code if op[0] in (Op.WAIT, Op.ARRIVE)] for code in ends]
-    assert names == [["clc.full[0]@0", "clc.empty[0]@0"], ["clc.full[0]@1", "clc.empty[0]@0"]]
-
-
 def test_a_request_expects_16_bytes_in_each_cta_and_one_lane_asks() -> None:
     def body(w: Warp, scheduler: TileScheduler) -> None:
         state = PipelineState(2, 0, 1)
@@ -198,15 +142,6 @@ def test_signal_and_advance_takes_a_signal_with_32_lanes_and_then_asks() -> None
     ]  # fmt: skip
 
 
-def test_drain_waits_for_every_stage_with_the_producers_state() -> None:
-    def body(w: Warp, scheduler: TileScheduler) -> None:
-        work = scheduler.scheduler_iterator()
-        work.signal_and_advance()
-        work.drain()
-
-    assert recorded(body)[-2:] == [wait(3, 1), wait(2, 0)]
-
-
 def test_the_initial_tile_comes_first_and_the_fetch_is_left_to_the_next_call() -> None:
     def body(w: Warp, scheduler: TileScheduler) -> None:
         for current in scheduler.work_iterator():
@@ -215,19 +150,6 @@ def test_the_initial_tile_comes_first_and_the_fetch_is_left_to_the_next_call() -
     assert recorded(body) == [
         (Op.WORK, 100), *fetched(0, 0, 1), (Op.WORK, 101), *fetched(1, 0, 2), (Op.WORK, 102), *fetched(0, 1, 3),
     ]  # fmt: skip
-
-
-def test_the_loop_marks_name_the_number_of_tiles() -> None:
-    p = Protocol("marks")
-    clc = ClcPipelineStorage(p, 2)
-    p.init(lambda: clc.init_barriers(compute_clc_barrier_counts()))
-    p.role("r")(lambda w: [w.work(1) for _ in TileScheduler(w, clc, 2, "waves").work_iterator()] and None)  # type: ignore[arg-type]
-    program = p.flatten()
-    marks = (Op.LOOP_BEGIN, Op.LOOP_NEXT, Op.LOOP_END, Op.WORK)
-    assert [op for op in program.code[0] if op[0] in marks] == [
-        (Op.LOOP_BEGIN, 0, 2), (Op.WORK, 1), (Op.LOOP_NEXT, 0), (Op.WORK, 1), (Op.LOOP_END, 0),
-    ]  # fmt: skip
-    assert program.loops == ("waves",)
 
 
 def test_for_advances_a_copy_and_the_requests_are_the_originals() -> None:
@@ -407,12 +329,3 @@ def test_a_second_drain_waits_for_ever() -> None:
 def test_one_lane_a_warp_is_too_few_consumers() -> None:
     end = run_canonically(kernel(Kernel(tiles=1, consumer_lanes=1)))
     assert (end.finished, end.faults) == (False, ())
-
-
-def test_the_answer_of_a_multicast_is_read_in_every_cta() -> None:
-    program = kernel(Kernel(tiles=3, cluster=2))
-    end = run_canonically(program)
-    assert end.finished
-    reads = {program.agent_name(a): [op[2] for op in code if op[0] == Op.READ] for a, code in enumerate(program.code)}
-    assert reads["scheduler@1"] == []
-    assert all(items == [1, 2, 3] for name, items in reads.items() if name != "scheduler@1")

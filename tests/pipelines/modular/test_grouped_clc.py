@@ -15,7 +15,6 @@ from pipesim.pipelines import (
     ClcPipelineStorage,
     GroupedCLCSchedulerIterator,
     GroupedCLCWorkIterator,
-    WorkInfo,
     grouped_clc_barrier_counts,
 )
 
@@ -64,10 +63,6 @@ def of(program: Program, name: str) -> list[tuple[int, ...]]:
     return [op for op in code if op[0] not in skip and op[:2] != (Op.FENCE, Fence.MBARRIER_INIT)]
 
 
-def test_only_the_two_mma_warps_are_consumers() -> None:
-    assert grouped_clc_barrier_counts() == (1, 64, 32, 32)
-
-
 def test_the_scheduler_waits_from_the_third_signal_on_and_one_lane_tells_both_ctas() -> None:
     def signal(stage: int, item: int) -> list[tuple[int, ...]]:
         return [(Op.WRITE, stage, item), *((Op.ARRIVE, 8 * cta + stage, 1, 0, -1, 0) for cta in range(2))]
@@ -87,22 +82,6 @@ def test_an_mma_warp_fetches_the_next_tile_before_it_works_on_this_one() -> None
         *fetch(0, 0), (Op.WORK, 100), *fetch(1, 0), (Op.WORK, 101), *fetch(0, 1), (Op.WORK, 102),
     ]  # fmt: skip
     assert of(kernel(3), "load@1") == [(Op.WORK, 200), (Op.WORK, 201), (Op.WORK, 202)], "the others touch no barrier"
-
-
-def test_for_walks_in_a_copy() -> None:
-    p = Protocol("copy")
-    clc = ClcPipelineStorage(p, STAGES)
-    p.init(lambda: clc.init_barriers(grouped_clc_barrier_counts()))
-
-    @p.role("r")
-    def r(w: Warp) -> None:
-        work = GroupedCLCSchedulerIterator(w, clc, 3, cta_group=1)
-        for current in work:
-            work.signal_and_advance()
-            assert work.work_info == WorkInfo(current.index + 1, current.index < 2)
-        assert work.producer_state.count() == 3
-
-    p.flatten()
 
 
 @pytest.mark.parametrize(("stages", "tiles"), [(0, 1), (2, -1)])

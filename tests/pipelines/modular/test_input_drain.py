@@ -11,14 +11,11 @@ from pipesim.explain.phases import run_canonically
 from pipesim.lang.intrinsics import mma_arrive_multicast
 from pipesim.lang.protocol import Protocol
 from pipesim.lang.warp import Warp
-from pipesim.model.ending import Ending
 from pipesim.model.finding import FaultKind
 from pipesim.model.machine import State
 from pipesim.model.ops import Engine
 from pipesim.model.program import Program
 from pipesim.pipelines import InputProducer, InputTilePipeline, StandardTilePayload
-from pipesim.timed.engine import simulate
-from pipesim.timed.profile import load_profile
 from tests.support.lanes import slow_but
 
 After = Callable[[InputProducer[StandardTilePayload], Warp], None]
@@ -108,30 +105,6 @@ def test_after_a_drain_the_handle_is_dead(stages: int, what: str) -> None:
         assert (end.faults, ended(program, end.state)) == ((), [False, True])
         assert end.state.pcs[LOAD] == len(program.code[LOAD]) - waits, "the first wait after the drain blocks"
         assert not end.state.flights, "and nothing is under way that could end it"
-
-
-def test_the_index_is_back_where_it_was_and_the_phase_is_flipped() -> None:
-    def before_and_after(producer: InputProducer[StandardTilePayload], _: Warp) -> None:
-        pipe = producer.pipeline_ptr.pipeline
-        at, phase = produced % stages, 1 ^ produced // stages & 1
-        assert (pipe.producer_stage(), pipe.producer_phase) == (at, phase ^ 1)
-
-    for stages in range(1, 8):
-        for produced in range(3 * stages + 2):
-            drained(stages, produced, produced, before_and_after)
-
-
-@pytest.mark.parametrize(("twice", "outcome"), [(False, Ending.FINISHED), (True, Ending.DEADLOCK)])
-def test_the_timed_machine_says_the_same(twice: bool, outcome: Ending) -> None:
-    def again(producer: InputProducer[StandardTilePayload], _: Warp) -> None:
-        if twice:
-            producer.drain()
-
-    done = simulate(drained(3, 7, 7, again), load_profile("h100"))
-    assert (done.outcome, done.faults) == (outcome, ())
-    if twice:
-        assert done.deadlock is not None
-        assert [(b.agent, b.barrier) for b in done.deadlock.blocked] == [("load", "empty[1]")]
 
 
 def peers(stages: int, items: int, *, drain: bool) -> Program:

@@ -8,8 +8,7 @@ from itertools import product
 import pytest
 
 from pipesim.errors import ParameterError
-from pipesim.lang.protocol import Protocol
-from pipesim.pipelines import KernelContext, compute_accum_barrier_counts, compute_input_consumer_count
+from pipesim.pipelines import KernelContext, compute_input_consumer_count
 
 SHAPES = [(m, n, g) for m, n, g in product(range(1, 5), range(1, 5), (1, 2)) if m % g == 0]
 
@@ -79,14 +78,6 @@ def test_a_pair_is_two_neighbours_along_m_and_the_even_one_leads(m: int, n: int,
         assert len({r // m for r in ctx.group_ranks}) == 1, "both are of one column"
 
 
-def test_the_counts_of_known_kernels() -> None:
-    assert compute_input_consumer_count(1, 1, 1) == 1
-    assert compute_input_consumer_count(2, 1, 2) == 1
-    assert compute_input_consumer_count(4, 4, 2) == 5
-    assert compute_input_consumer_count(2, 1, 1, cluster_size=2, epilogue_threads=128) == 2 + 8
-    assert compute_accum_barrier_counts(128, 2) == (1, 256)
-
-
 @pytest.mark.parametrize(
     ("m", "n", "group", "fact"),
     [
@@ -102,21 +93,3 @@ def test_shapes_that_do_not_exist(m: int, n: int, group: int, fact: str) -> None
         KernelContext(group, m, n, 0)
     assert caught.value.fact == fact
     assert caught.value.correction
-
-
-def test_a_rank_outside_the_cluster() -> None:
-    with pytest.raises(ParameterError, match="CTA 4 of a cluster of 4"):
-        KernelContext(1, 2, 2, 4)
-
-
-def test_a_role_asks_for_its_own() -> None:
-    found: list[tuple[int, int]] = []
-    p = Protocol("shape", cluster=6)
-
-    @p.role("r")
-    def r(_: object) -> None:
-        ctx = KernelContext.here(1, 2, 3)
-        found.append((ctx.rank_m, ctx.rank_n))
-
-    p.flatten()
-    assert set(found) == {(m, n) for m in range(2) for n in range(3)}

@@ -138,8 +138,3 @@ def test_a_wrong_ring_disagrees_visibly(run: Any, wrong: dict[str, bool], role: 
     for seed in range(40):
         assert run(right.program, seed, right, bias=6).outcome == "finished"
     assert (right.disagreements, right.tests > 500) == ([], True)
-
-
-def test_without_back_pressure_some_schedules_hang_and_some_do_not(outcomes: Any) -> None:
-    assert outcomes(ring(2, 3, pressure=False), schedules=100) == {"finished", "stuck"}
-    assert outcomes(ring(2, 3), schedules=100) == {"finished"}

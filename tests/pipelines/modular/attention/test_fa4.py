@@ -132,35 +132,6 @@ def test_each_pipeline_lies_over_its_barriers(name: str, layout: FA4MBarLayout) 
     assert recorded(layout, body) == []
 
 
-def test_o_is_given_back_on_slot_0_of_each_group_s_s_cons() -> None:
-    def body(mbars: FA4MiscMBars) -> None:
-        pipe = mbars.consumer_o()
-        pipe.wait()
-        pipe.release()
-        pipe.wait()
-        pipe.release()
-        assert [mbars.combined_p_o_consumer(wg).index for wg in (0, 1)] == [0, 2]
-
-    o = at(SPLIT, "O_prod")
-    assert recorded(SPLIT, body) == [
-        (Op.WAIT, o, 0, 0), (Op.ARRIVE, at(SPLIT, "S0_cons"), 32, 0, -1, 0),
-        (Op.WAIT, o + 1, 0, 0), (Op.ARRIVE, at(SPLIT, "S1_cons"), 32, 0, -1, 0),
-    ]  # fmt: skip
-
-
-def test_single_barriers_and_rings() -> None:
-    def split(mbars: FA4MiscMBars) -> None:
-        assert mbars.q1_wait_mbar().index == at(SPLIT, "Q1Sync")
-        assert mbars.get_k_mbars().index == at(SPLIT, "K_prod")
-        assert mbars.get_v_mbars().index == at(SPLIT, "V_prod")
-
-    def fused(mbars: FA4MiscMBars) -> None:
-        assert mbars.get_k_mbars().index == mbars.get_v_mbars().index == at(FUSED, "KV_prod")
-
-    recorded(SPLIT, split)
-    recorded(FUSED, fused)
-
-
 def test_the_second_q_tile_s_barriers_are_not_those_of_a_kernel_of_one() -> None:
     with pytest.raises(ProtocolError, match="no Q1Sync barriers"):
         recorded(FUSED, lambda mbars: mbars.q1_wait_mbar())
