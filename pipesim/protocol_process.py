@@ -28,7 +28,7 @@ from pipesim.errors import PipesimError, ProtocolError
 from pipesim.lang.author import in_words, raised_at
 from pipesim.model.ops import Space
 from pipesim.model.program import Access, Agent, Barrier, Program, Tile
-from pipesim.model.work import Work
+from pipesim.model.tables import Work
 from pipesim.process.parent import end_forks, end_with, in_main_thread
 from pipesim.process.watch import current, forget_in_child, signals_held
 from pipesim.protocols.catalog import BUILT_IN

@@ -18,7 +18,7 @@ from pipesim.conform.times import PERIOD, WHOLE_RUN
 from pipesim.model.groups import ACCESSES, MEETINGS
 from pipesim.model.ops import Engine, Op, Operation, Space, operand
 from pipesim.model.program import Program
-from pipesim.model.trips import waits_per_trip
+from pipesim.model.waits import waits_per_trip
 from pipesim.timed.costs import Prices
 from pipesim.timed.profile import Profile
 from pipesim.timed.work import QUARTERS

@@ -17,7 +17,7 @@ from pipesim.model.groups import READS_REGISTER, WRITES_REGISTER
 from pipesim.model.ops import OPERANDS, Fence, Op, Operation, Scope, semantics
 from pipesim.model.positions import BARRIER
 from pipesim.model.program import Access, Agent, Barrier, Program, Tile
-from pipesim.model.work import Work
+from pipesim.model.tables import Work
 
 InitBody = Callable[[], None]
 

@@ -30,7 +30,7 @@ from pipesim.lang.shared_mem_barrier import SharedMemBarrier, barrier_address
 from pipesim.lang.tiles import Slot, TileArray
 from pipesim.model.ops import Engine, Fence, Op, Operation, Order, Scope, operand, semantics
 from pipesim.model.program import NAMED_BARRIERS
-from pipesim.model.work import WORK_CLASSES
+from pipesim.model.tables import WORK_CLASSES
 
 ANY_ITEM = -1
 _READ, _WRITE, _WORK = int(Op.READ), int(Op.WRITE), int(Op.WORK)
@@ -264,7 +264,7 @@ class Warp:
         """Say what the warp computes in the operation before this call, or, if that takes no time of its own, after it.
 
         ``name`` is ``kernel/work``: a latency profile may have constants for it, fitted to recordings. ``amounts`` are
-        of the classes of ``pipesim.model.work.WORK_CLASSES``, and may be any function of the kernel's parameters;
+        of the classes of ``pipesim.model.tables.WORK_CLASSES``, and may be any function of the kernel's parameters;
         none: the instructions there have no class, and their time is a constant. Of a read, a write, a work and an
         MMA this is the whole time; of a wait on an mbarrier what it takes where its phase is complete already. It adds
         no operation: nothing is recorded, and no proof asks for it. ProtocolError after another wait or a try.

@@ -29,11 +29,11 @@ from pipesim.model.tables import (
     ProgramData,
     SourceInstruction,
     Tile,
+    Work,
     instructions,
     meeting_name,
 )
 from pipesim.model.validation import validate
-from pipesim.model.work import Work
 
 Written = tuple[int, int]  #: an access and the item that is left there
 

@@ -10,10 +10,9 @@ from typing import Any, NoReturn
 from pipesim.bounds import MAX_ACCESSES, MAX_JSON_BYTES, MAX_OPERATIONS, MAX_TABLE
 from pipesim.errors import ProgramFormatError
 from pipesim.inputs import InputKind
-from pipesim.model.coverage import WHOLE, Coverage
 from pipesim.model.ops import Op, Operation, Space
 from pipesim.model.program import PROGRAM_VERSION, Access, Agent, Barrier, Program, Tile
-from pipesim.model.work import Work
+from pipesim.model.tables import WHOLE, Coverage, Work
 
 FORMAT = "pipesim-program"
 PROGRAM = InputKind(

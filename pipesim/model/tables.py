@@ -2,15 +2,108 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+import re
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import NamedTuple
 
-from pipesim.model.coverage import WHOLE, Coverage
 from pipesim.model.groups import ON_BARRIER, ON_ENGINE, TOUCHES_MEMORY
 from pipesim.model.ops import Op, Operation, Space, operand
 from pipesim.model.strictness import BY_ITSELF, Strictness
-from pipesim.model.work import Work
+
+#: Class of work → what one unit of it is. All amounts are of one warp.
+WORK_CLASSES: dict[str, str] = {
+    "rounds": "accesses to shared memory that each need the result of the one before: batches of loads with their use",
+    "fma": "warp instructions of floating-point arithmetic",
+    "alu": "warp instructions of integer arithmetic, comparisons, conversions and moves",
+    "exp2": "warp instructions on the special-function unit: exponentials, reciprocals",
+    "shuffles": "warp shuffles that each need the one before",
+    "shared_bytes": "bytes read from and written to shared memory",
+    "global_accesses": "accesses to global memory that each need the result of the one before",
+    "global_bytes": "bytes written to global memory",
+    "global_lines": "lines of 128 bytes that accesses to global memory touch, each access apart",
+    "copies": "instructions that start a bulk copy, beyond those that are operations of the program",
+    "fresh_copies": "bulk copies of data that was written since the SM's side of the L2 cache read it last",
+    "shared_copies": "bulk copies of data that other CTAs load at about the same time",
+    "streamed_copies": "bulk copies of data that no other CTA loads, and this one once",
+    "cluster_fences": "arrives at cluster scope, which take effect when all earlier accesses are done",
+    "fences_beside": "other warps whose arrives at cluster scope may be under way at the same time",
+    "proxy_fences": "fences between proxies that wait for accesses to shared memory before them",
+    "mma": "multiply-adds of a warp's part of a matrix multiplication by its warp group",
+    "mma_registers": "the same where one operand is in registers, not in shared memory",
+    "warp_products": "256 multiply-adds of 16-bit operands by one warp alone (mma.sync)",
+    "products": "instructions that these multiply-adds are divided among",
+    "instructions": "instructions between two operations of a program that was read from PTX: the others say which",
+    "unrecorded_alu": "warp instructions as of `alu` that only a launch executes that records nothing",
+    "recorded": "not 0: only a launch that is recorded does the work; the compiler orders its instructions differently",
+    "unrecorded": "not 0: only a launch that records nothing does it",
+    "spin": "cycles that the work takes at least, because it reads the clock until they have passed",
+}
+
+_MOST_OF_NAME = 60  #: characters of a kernel's name in the names of its works
+_NO_NAME = re.compile(r"[^a-z0-9_]+")
+
+
+def kernel_in_names(name: str) -> str:
+    """A kernel's name as the names of its works begin with it: small letters, digits and _."""
+    return _NO_NAME.sub("_", name.lower())[:_MOST_OF_NAME].strip("_") or "kernel"
+
+
+@dataclass(frozen=True)
+class Work:
+    """Side table: what the operations of one line do.
+
+    ``line`` is an index of ``Program.sources``; ``name`` is ``kernel/work``, by which a profile knows it; ``amounts``
+    are pairs of a class of :data:`WORK_CLASSES` and a number of its units. Of an operation that takes time by itself
+    (READ, WRITE, WORK, ENGINE_WORK) the work is all that it does, and of a wait on an mbarrier what it takes if its
+    phase is complete already; of any other one it comes after it.
+    """
+
+    line: int
+    name: str
+    amounts: tuple[tuple[str, int], ...] = ()
+
+    def amount(self, kind: str) -> int:
+        """How many units of this class, 0 if it has none."""
+        return dict(self.amounts).get(kind, 0)
+
+    def without(self, kind: str) -> Work:
+        """The same with no unit of this class."""
+        return replace(self, amounts=tuple(each for each in self.amounts if each[0] != kind))
+
+
+@dataclass(frozen=True)
+class Coverage:
+    """Sentences, each with its place, in the words of reports.
+
+    ``stopped``: agents that were not followed to their end, so that nothing can be proved or refuted of the kernel.
+    ``blocked``: agents that waited when no agent could go on, so that nothing can be proved. ``left_out``: accesses and
+    instructions that the program does not have; no verdict is about them. ``inferred``: sizes that were worked out.
+    ``assumed``: what the verdict rests on beyond the program. ``rejoined``: places where lanes of a warp that parted
+    are taken to meet again, which PTX does not promise. ``undefined``: what PTX leaves undefined, such as registers
+    that are read before what writes them is complete, so that nothing can be proved. ``weakened``: an order that the
+    kernel has and the program has not, so that what is refuted of the program may be right in the kernel.
+    ``extracted``: what was read, in numbers.
+    """
+
+    stopped: tuple[str, ...] = ()
+    blocked: tuple[str, ...] = ()
+    left_out: tuple[str, ...] = ()
+    inferred: tuple[str, ...] = ()
+    assumed: tuple[str, ...] = ()
+    rejoined: tuple[str, ...] = ()
+    undefined: tuple[str, ...] = ()
+    weakened: tuple[str, ...] = ()
+    extracted: tuple[str, ...] = ()
+
+    @property
+    def complete(self) -> bool:
+        """Whether every agent was followed to its end."""
+        return not self.stopped and not self.blocked
+
+
+WHOLE = Coverage()  #: of a program that describes all there is
+
 
 PROGRAM_VERSION = 1
 MAX_REGISTERS = 1 << 16

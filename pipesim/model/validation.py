@@ -48,9 +48,9 @@ from pipesim.model.tables import (
     MAX_THREAD_REGISTERS,
     NAMED_BARRIERS,
     PROGRAM_VERSION,
+    WORK_CLASSES,
     ProgramData,
 )
-from pipesim.model.work import WORK_CLASSES
 from pipesim.names import shown, wrong_identifier, wrong_name, wrong_text
 
 _LONGEST = 200  #: characters of an operation in an error

@@ -7,9 +7,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from pipesim.model.coverage import Coverage
 from pipesim.model.ops import Engine, Op, Space, operand
 from pipesim.model.program import Program
+from pipesim.model.tables import Coverage
 from pipesim.ptx.emit.names import kernel_name, program_of, some_places, source_of
 from pipesim.ptx.emit.record import BARRIER_BYTES, Stream
 from pipesim.ptx.emulate.cluster import Cluster, EmulationLimits

@@ -9,8 +9,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pipesim.model.awaited import Awaited
 from pipesim.model.ending import HUNG
+from pipesim.model.waits import Awaited
 from pipesim.scene.parts import OPEN, SceneSlice, SceneTrack, SliceKind
 from pipesim.trace.activity import WAITS_FROM, awaited_by_site, waited_for
 from pipesim.trace.schema import Column, EventKind, Site, Trace, numbers

@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 
 from pipesim.conform.replay.replay_log import FlightSeen, PhaseSeen, ReplayedPart, ReplayLog
 from pipesim.explain.operation_words import operation_in_short
-from pipesim.model.awaited import Awaited, awaited
 from pipesim.model.groups import DELAYED_ARRIVALS, ENGINE_ACCESSES, READS_MEMORY
 from pipesim.model.ops import AT, IN_ORDER, Op, operand
 from pipesim.model.program import Program
+from pipesim.model.waits import Awaited, awaited
 from pipesim.scene.parts import OPEN, Arrow, Counter, CounterKind, SceneSlice, SceneTrack, SliceKind, in_phase
 
 _Drawn = tuple[int, int, int, FlightSeen, SliceKind]  #: begin, end, CTA

@@ -16,7 +16,7 @@ from pipesim.model.groups import (
 )
 from pipesim.model.ops import IN_ORDER, OPERANDS, Engine, Op, Operation, Space, operand
 from pipesim.model.program import Program
-from pipesim.model.work import Work, kernel_in_names
+from pipesim.model.tables import Work, kernel_in_names
 from pipesim.timed.cache import cached
 from pipesim.timed.profile import OF_INSTRUCTIONS, Profile, scaled
 from pipesim.timed.skeleton import PRICED

@@ -11,7 +11,7 @@ from collections import defaultdict
 
 from pipesim.model.groups import ON_ENGINE, WORKS
 from pipesim.model.program import Program
-from pipesim.model.work import Work
+from pipesim.model.tables import Work
 from pipesim.timed.cache import cached
 from pipesim.timed.profile import Profile, scaled
 

@@ -11,9 +11,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from pipesim.model.awaited import Awaited
 from pipesim.model.ending import HUNG
 from pipesim.model.program import meeting_name
+from pipesim.model.waits import Awaited
 from pipesim.trace.schema import EventKind, Events, Site, Trace
 
 _ASKS = (EventKind.WAIT_ENTER, EventKind.TRY)

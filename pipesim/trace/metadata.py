@@ -19,8 +19,8 @@ from typing import Any, NoReturn, TypeVar, cast, get_args, get_origin, get_type_
 from pipesim.bounds import MAX_JSON_BYTES
 from pipesim.errors import TraceFormatError
 from pipesim.inputs import BoundError, json_value
-from pipesim.model.awaited import Awaited
 from pipesim.model.ending import Ending
+from pipesim.model.waits import Awaited
 from pipesim.names import readable
 from pipesim.trace.schema import OLDEST_VERSION, SCHEMA_VERSION, EventKind, TraceMeta
 

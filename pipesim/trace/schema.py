@@ -25,8 +25,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from pipesim.model.awaited import Awaited
 from pipesim.model.ending import Ending
+from pipesim.model.waits import Awaited
 
 #: 3 added ``awaited`` to each site; 4 the kinds in OPTIONAL. A file of version 2 or 3 is read with their defaults.
 SCHEMA_VERSION, OLDEST_VERSION = 4, 2

@@ -15,7 +15,6 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from pipesim.errors import ConfigurationError
-from pipesim.model.awaited import awaited
 from pipesim.model.groups import (
     ARRIVALS,
     BY_PARITY,
@@ -29,6 +28,7 @@ from pipesim.model.groups import (
 from pipesim.model.ops import Engine, Op, Operation, operand
 from pipesim.model.positions import BARRIER, COUNT, EXPECT, PARITY
 from pipesim.model.program import Program
+from pipesim.model.waits import awaited
 from pipesim.trace.schema import (
     ESTIMATED_WORK,
     OF_WORK,

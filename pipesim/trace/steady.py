@@ -7,7 +7,7 @@ from math import lcm
 
 from pipesim.model.ops import Op, operand
 from pipesim.model.program import Program
-from pipesim.model.trips import last_waiting, waits, waits_per_trip
+from pipesim.model.waits import last_waiting, waits, waits_per_trip
 from pipesim.trace.sites import barrier_groups
 
 

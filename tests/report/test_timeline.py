@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from pipesim.model.awaited import Awaited
 from pipesim.model.ending import Ending
+from pipesim.model.waits import Awaited
 from pipesim.report.pictures.timeline import Moment, timeline_lines
 from pipesim.trace.activity import picture
 from pipesim.trace.recorder import EventBuffer

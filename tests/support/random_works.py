@@ -8,7 +8,7 @@ from dataclasses import replace
 from pipesim.model.groups import LIFE, LOOP_MARKS
 from pipesim.model.ops import Op
 from pipesim.model.program import Program
-from pipesim.model.work import Work
+from pipesim.model.tables import Work
 from pipesim.timed.profile import Profile, load_profile
 from tests.support.random_profiles import drawn
 

@@ -16,7 +16,7 @@ from pipesim.lang.protocol import Protocol
 from pipesim.model.ending import Ending
 from pipesim.model.ops import Engine, Op
 from pipesim.model.program import Program
-from pipesim.model.trips import waits_per_trip
+from pipesim.model.waits import waits_per_trip
 from pipesim.timed.bounds import critical
 from pipesim.timed.bounds.bound import Bound, ring_law
 from pipesim.timed.bounds.critical import critical_cycle, least_period

@@ -13,7 +13,7 @@ from pipesim.model.edits import deleted, listing, with_listings
 from pipesim.model.ops import Engine, Op
 from pipesim.model.program import Program
 from pipesim.model.program_json import dumps, loads
-from pipesim.model.work import Work
+from pipesim.model.tables import Work
 from pipesim.pipelines import ProducerConsumerPipeline
 from pipesim.targets import find
 from pipesim.timed.costs import Prices, streamed_bytes

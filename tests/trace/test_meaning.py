@@ -9,8 +9,8 @@ import pytest
 
 from pipesim.lang.protocol import Protocol
 from pipesim.lang.warp import Warp
-from pipesim.model.awaited import Awaited, awaited
 from pipesim.model.program import Program
+from pipesim.model.waits import Awaited, awaited
 from pipesim.protocols.broken.ring import right_ring
 from pipesim.targets import find
 from pipesim.trace.activity import awaited_by_site, known_from, waited_groups

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from pipesim.errors import TraceFormatError
-from pipesim.model.awaited import Awaited
 from pipesim.model.ending import Ending
+from pipesim.model.waits import Awaited
 from pipesim.trace.metadata import StoredMeta, _seal, metadata_text, parse_metadata
 from pipesim.trace.schema import AgentInfo, BarrierGroup, Trace, TraceMeta
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from pipesim.model.coverage import WHOLE, Coverage
 from pipesim.model.program import Program
+from pipesim.model.tables import WHOLE, Coverage
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from pipesim.conform.fit.observation import Vector, observe
 from pipesim.conform.fit.problem import COARSE, FitProblem
 from pipesim.conform.steady import read
 from pipesim.model.program import Program
-from pipesim.model.trips import waits_per_trip
+from pipesim.model.waits import waits_per_trip
 from pipesim.timed.engine import simulate
 from pipesim.timed.profile import Profile
 from pipesim.trace.schema import Run, Trace

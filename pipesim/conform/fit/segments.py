@@ -17,7 +17,7 @@ import numpy as np
 from pipesim.model.groups import RETURNS_LATE
 from pipesim.model.ops import Op
 from pipesim.model.program import Program
-from pipesim.model.work import kernel_in_names
+from pipesim.model.tables import kernel_in_names
 from pipesim.timed.costs import Prices
 from pipesim.timed.profile import Profile
 from pipesim.timed.work import OVERHEAD, SCALE

@@ -20,10 +20,9 @@ from pipesim.export.schemas.shapes import (
     table,
     whole,
 )
-from pipesim.model.coverage import Coverage
 from pipesim.model.ops import OPERANDS, Space
 from pipesim.model.program import PROGRAM_VERSION
-from pipesim.model.work import WORK_CLASSES
+from pipesim.model.tables import WORK_CLASSES, Coverage
 from pipesim.ptx.launch import file as launch_file
 from pipesim.ptx.launch.values import ELEMENTS, INTERLEAVES, LAUNCH_VERSION, SWIZZLES, TYPES
 from pipesim.ptx.launch.values import FORMAT as LAUNCH_FORMAT

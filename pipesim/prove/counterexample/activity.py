@@ -5,12 +5,12 @@ from __future__ import annotations
 from enum import Enum
 from typing import NamedTuple
 
-from pipesim.model.awaited import Awaited, awaited
 from pipesim.model.groups import ACCESSES, BLOCKING_WAITS, NOT_DRAWN, WORKS
 from pipesim.model.machine import finished, initial_state
 from pipesim.model.moves import Kind, canonical, held_up, make, opens
 from pipesim.model.ops import Operation, operand
 from pipesim.model.program import Program
+from pipesim.model.waits import Awaited, awaited
 from pipesim.prove.refutation import Schedule
 
 FOREVER = -1  #: end of a wait that the schedule leaves open

@@ -36,8 +36,7 @@ from pipesim.prove.repair.arithmetic import (
     threads,
 )
 from pipesim.prove.repair.kinds import SIGNALLING, FencePlace, Ranked, Repair, RepairKind
-from pipesim.prove.repair.order import gives_back, works
-from pipesim.prove.repair.partners import uses_what_others_fill
+from pipesim.prove.repair.order import gives_back, uses_what_others_fill, works
 from pipesim.prove.repair.sites import (
     arrived_at,
     begin_of,

@@ -15,8 +15,7 @@ from pipesim.model.program import Program
 from pipesim.model.tables import SourceInstruction
 from pipesim.prove.repair.kinds import NOWHERE, Ranked, Repair, RepairKind
 from pipesim.prove.repair.numbers import may_expect
-from pipesim.prove.repair.order import gives_back
-from pipesim.prove.repair.partners import waited_before
+from pipesim.prove.repair.order import gives_back, waited_before
 from pipesim.prove.repair.places import uses_in_turn
 from pipesim.prove.repair.sites import begin_of, members, roles_of, sites_of
 

@@ -19,8 +19,7 @@ from pipesim.prove.repair.arithmetic import (
     pairs,
 )
 from pipesim.prove.repair.kinds import Placement, Ranked, Repair, RepairKind
-from pipesim.prove.repair.order import gives_back
-from pipesim.prove.repair.partners import arriving_on, first_parities, returned_after, shares_memory
+from pipesim.prove.repair.order import arriving_on, first_parities, gives_back, returned_after, shares_memory
 from pipesim.prove.repair.sites import (
     barriers_of,
     engines_of,

@@ -1,4 +1,4 @@
-"""The class of an instruction: by which of a latency profile's rates it is priced (``pipesim.model.work``).
+"""The class of an instruction: by which of a latency profile's rates it is priced (``pipesim.model.tables``).
 
 The rules are those of the CUDA C++ Programming Guide, "Arithmetic Instructions", for compute capability 9.0; ptxas has
 no instruction of its own for what only moves, converts or packs registers.
@@ -29,7 +29,7 @@ _BITS |= {"f16x2": 32, "bf16": 16, "bf16x2": 32}
 
 
 def class_of(each: Instruction) -> str:
-    """A class of :data:`~pipesim.model.work.WORK_CLASSES` by which one instruction of a warp counts, "" for none.
+    """A class of :data:`~pipesim.model.tables.WORK_CLASSES` by which one instruction of a warp counts, "" for none.
 
     What is an operation of the program (a barrier, a copy, a product of a warp group) has a price of its own.
     """

@@ -15,7 +15,7 @@ from pipesim.model.edits import Insertion, Listing, inserted
 from pipesim.model.groups import ACCESSES, COMMITS, ENGINE_ACCESSES, READS_MEMORY
 from pipesim.model.ops import Engine, Op, Operation, operand, with_operand
 from pipesim.model.program import Program
-from pipesim.model.work import Work, kernel_in_names
+from pipesim.model.tables import Work, kernel_in_names
 from pipesim.ptx.emit.record import Stream
 from pipesim.ptx.text.module import Function
 from pipesim.ptx.work.path import READ_BYTES, Amounts, Paths

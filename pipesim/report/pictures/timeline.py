@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from rich.cells import cell_len
 
-from pipesim.model.awaited import Awaited
+from pipesim.model.waits import Awaited
 from pipesim.report.text.layout import middle, pad, wrap_parts
 from pipesim.report.text.words import count, number
 from pipesim.trace.activity import (

@@ -5,7 +5,7 @@ from __future__ import annotations
 from rich.cells import cell_len
 
 from pipesim.answers.views.heading import Heading
-from pipesim.model.coverage import WHOLE, Coverage
+from pipesim.model.tables import WHOLE, Coverage
 from pipesim.report.text.layout import field, pad, wrap, wrap_parts
 from pipesim.report.text.words import count, parameters, warps
 

@@ -17,7 +17,7 @@ from pipesim.explain.phases import run_canonically
 from pipesim.model.groups import BLOCKING_WAITS, ON_BARRIER
 from pipesim.model.ops import Engine, Op, Operation, operand
 from pipesim.model.program import Program, meeting_name
-from pipesim.model.trips import common_trips
+from pipesim.model.waits import common_trips
 from pipesim.timed.bounds.bound import Bound, ring_law
 from pipesim.timed.bounds.earliest import Earliest, Event, EventPart
 from pipesim.timed.costs import Prices, record_cycles

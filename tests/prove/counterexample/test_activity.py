@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pipesim.model.awaited import Awaited
+from pipesim.model.waits import Awaited
 from pipesim.protocols.broken import BROKEN
 from pipesim.prove.check import check
 from pipesim.prove.counterexample.activity import FOREVER, Activity, Span, activity

@@ -10,10 +10,10 @@ import pytest
 from pipesim import Fence, Protocol, Warp
 from pipesim.answers.redundant import redundant
 from pipesim.answers.views.redundant import RedundantReport
-from pipesim.model.coverage import Coverage
 from pipesim.model.finding import Verdict
 from pipesim.model.ops import Engine, Op, operand
 from pipesim.model.program import Program
+from pipesim.model.tables import Coverage
 from pipesim.pipelines import ProducerConsumerPipeline
 from pipesim.prove.redundant.candidates import candidates
 from pipesim.prove.redundant.removal import RemovalKind, SyncKind, sites, without
