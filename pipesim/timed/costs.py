@@ -14,12 +14,11 @@ from pipesim.model.groups import (
     TRIES,
     WORKS,
 )
-from pipesim.model.ops import IN_ORDER, OPERANDS, Engine, Op, Operation, Space, operand
+from pipesim.model.ops import AT, IN_ORDER, Engine, Op, Operation, Space, operand
 from pipesim.model.program import Program
 from pipesim.model.tables import Work, kernel_in_names
 from pipesim.timed.cache import cached
 from pipesim.timed.profile import OF_INSTRUCTIONS, Profile, scaled
-from pipesim.timed.skeleton import PRICED
 from pipesim.timed.work import SERVED, Works
 from pipesim.trace.sites import kinds
 
@@ -81,7 +80,7 @@ class Prices:
 
     def __call__(self, op: Operation, line: int = -1) -> Cost:
         """The cost of one operation of this line of the program, which may say what work it does."""
-        key = op[: PRICED.get(op[0], len(op))]
+        key = op[: AT["item"].get(op[0], len(op))]
         if line in self.worked:
             key = (*key, -1, line)
         cost = self._known.get(key)
@@ -155,25 +154,6 @@ def record_cycles(program: Program, profile: Profile, *, traced: bool) -> int:
 def work_record(program: Program, record: int) -> int:
     """Of the cost of a record what each end of a work adds: nothing where it is what a kernel's PTX says."""
     return 0 if program.counts_instructions else record
-
-
-_NAMES_ONLY = frozenset({"parity", "register", "state_register", "item", "named_barrier"})  #: of operands
-
-
-def form(program: Program, op: Operation) -> tuple[int, ...]:
-    """What of an operation decides its price: operations of one form cost the same under every profile.
-
-    Which barrier, stage, register or item it names does not; of memory its space and size do.
-    """
-    found: list[int] = [op[0]]
-    for name, value in zip(OPERANDS[Op(op[0])], op[1:], strict=True):
-        if name == "access":
-            found += [program.accesses[value].space, program.accesses[value].nbytes]
-        elif name == "barrier":
-            found.append(value >= 0)
-        elif name not in _NAMES_ONLY:
-            found.append(value)
-    return tuple(found)
 
 
 def resident(program: Program, profile: Profile) -> int:

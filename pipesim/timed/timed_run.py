@@ -28,8 +28,7 @@ from pipesim.timed.environment import CycleEnvironment, EngineTurn
 from pipesim.timed.plan import ACCESS, IDLE, ISSUES, PRIVATE, WAITS, Planned, plan
 from pipesim.timed.profile import Profile
 from pipesim.timed.simulation import Simulation
-from pipesim.timed.sm.copy_engine import Copy, LandingTimeout
-from pipesim.timed.sm.engines import Engines
+from pipesim.timed.sm.engines import Copy, Engines, LandingTimeout
 from pipesim.timed.waits import Waits
 from pipesim.trace.recorder import StampBuffer
 from pipesim.trace.schema import ESTIMATED_WORK, Device, SiteKey, Trace, TraceMeta

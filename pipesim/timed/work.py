@@ -63,11 +63,6 @@ class Works:
         self._crowded = self._who_crowds(program)
         self._computes = self._who_computes(program)
 
-    @property
-    def slowed(self) -> frozenset[str]:
-        """The names of works that others can slow: no other work has a demand."""
-        return self._meets | self._crowded | self._computes
-
     def cycles(self, work: Work) -> int:
         """Cycles of a warp that does it alone."""
         amounts = dict(work.amounts)

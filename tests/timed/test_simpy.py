@@ -14,7 +14,7 @@ from pipesim.targets import find
 from pipesim.timed.engine import simulate
 from pipesim.timed.environment import CycleEnvironment, EngineTurn
 from pipesim.timed.profile import load_profile
-from pipesim.timed.sm.copy_engine import CopyEngine
+from pipesim.timed.sm.engines import CopyEngine
 from tests.support.paths import ROOT
 
 H100 = load_profile("h100")

@@ -13,7 +13,7 @@ from pipesim.model.program import Program
 from pipesim.targets import find
 from pipesim.timed.engine import Simulation, simulate
 from pipesim.timed.profile import Profile, load_profile
-from pipesim.timed.skip.repeated_code import RepeatedCode
+from pipesim.timed.skip.finder import RepeatedCode
 from tests.support.timed_ring import Ring, ring, toy
 
 H100 = load_profile("h100")

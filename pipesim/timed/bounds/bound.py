@@ -11,7 +11,6 @@ from itertools import pairwise
 from pipesim.model.groups import LOOP_MARKS, MAY_BLOCK, PARITY_TRIES, PARITY_WAITS, PLAIN_WAITS
 from pipesim.model.ops import Op, Operation, operand
 from pipesim.model.program import Program
-from pipesim.timed.bounds.earliest import returns
 from pipesim.timed.costs import Cost, Prices, record_cycles
 from pipesim.timed.profile import Profile
 
@@ -73,6 +72,11 @@ class _Trip:
     serves: str
     copy: Cost | None
     noticing: tuple[Cost, ...]  #: the wait, and the try that can answer in its place
+
+
+def returns(cost: Cost, *, landed: bool) -> int:
+    """The least time from when a phase is seen to complete until a wait, or a try that finds it, returns."""
+    return min(cost.busy, cost.visible) if landed else cost.busy
 
 
 def _returns(trip: _Trip, *, landed: bool) -> int:

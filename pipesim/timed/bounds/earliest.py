@@ -18,6 +18,7 @@ from pipesim.model.machine import TMA, Flight, State, Step
 from pipesim.model.ops import IN_ORDER, Engine, Op, Operation
 from pipesim.model.positions import ANSWER, AWAITED_TOKEN, BARRIER, ENGINE, GROUPS, NAMED_BARRIER, PARITY
 from pipesim.model.program import Program
+from pipesim.timed.bounds.bound import returns
 from pipesim.timed.costs import Cost, Prices, ProgramValues, record_cycles
 from pipesim.timed.profile import Profile
 from pipesim.trace.sites import kinds
@@ -247,11 +248,6 @@ class Earliest:
     def _last_product(self, agent: int) -> tuple[int, int]:
         """When the multiplications of an agent end; a core that it uses says when, whatever else it uses."""
         return self._multiplied.get((agent, True)) or self._multiplied.get((agent, False), (0, -1))
-
-
-def returns(cost: Cost, *, landed: bool) -> int:
-    """The least time from when a phase is seen to complete until a wait, or a try that finds it, returns."""
-    return min(cost.busy, cost.visible) if landed else cost.busy
 
 
 def _later(one: _Open, other: _Open) -> _Open:

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import simpy
 
 from pipesim.timed.environment import Due, due_at
-from pipesim.timed.skeleton import skeleton
+from pipesim.timed.plan import skeleton
 from pipesim.timed.skip.finder import Finder, Leap
 from pipesim.timed.skip.snapshot import PendingEvent, RunClocks, RunSnapshot, advance, snapshot
 from pipesim.timed.timed_run import TimedRun
