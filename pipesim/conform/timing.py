@@ -106,19 +106,26 @@ def _figures(sim: Reading, hw: Reading, measured: Trace, periods: dict[bool, Per
             TRACED_PERIOD, traced.bound, traced.simulated,
             median_period(runs, traced=True) or hw.period_millicycles, noise_millicycles(runs, traced=True),
         ),
-        Figure("prologue, traced", None, _milli(sim.prologue), _milli(hw.prologue)),
-        Figure("epilogue, traced", None, _milli(sim.epilogue), _milli(hw.epilogue)),
-        Figure(WHOLE_RUN, None, _milli(sim.total), _milli(hw.total), _noise_total(runs)),
+        Figure("prologue, traced", None, milli(sim.prologue), milli(hw.prologue)),
+        Figure("epilogue, traced", None, milli(sim.epilogue), milli(hw.epilogue)),
+        Figure(WHOLE_RUN, None, milli(sim.total), milli(hw.total), run_noise(runs, traced=True)),
     )  # fmt: skip
 
 
-def _milli(cycles: int | None) -> int | None:
+def milli(cycles: int | None) -> int | None:
+    """Cycles in 1/1000 of one."""
     return None if cycles is None else 1000 * cycles
 
 
-def _noise_total(runs: tuple[Run, ...]) -> int | None:
-    totals = [r.cycles[0] for r in runs if r.traced and r.cycles]
-    return 1000 * (max(totals) - min(totals)) // 2 if len(totals) > 1 else None
+def run_lengths(runs: tuple[Run, ...], *, traced: bool) -> list[int]:
+    """The cycles of the first CTA in each repetition that measured them, the shortest first."""
+    return sorted(run.cycles[0] for run in runs if run.traced is traced and run.cycles and run.cycles[0])
+
+
+def run_noise(runs: tuple[Run, ...], *, traced: bool) -> int | None:
+    """Half the range of these, in 1/1000 cycle; None below two of them."""
+    lengths = run_lengths(runs, traced=traced)
+    return 1000 * (lengths[-1] - lengths[0]) // 2 if len(lengths) > 1 else None
 
 
 def _events(simulated: Trace, measured: Trace) -> tuple[int, int, int]:

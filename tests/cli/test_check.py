@@ -168,12 +168,6 @@ def test_junit(call: Call) -> None:
     assert cases[names[2]][0].attrib["type"] == "unknown"
 
 
-def test_characters_that_xml_cannot_hold_are_replaced() -> None:
-    from pipesim.report.pages.annotations import _clean
-
-    assert _clean("a\x00b\x1b[1m\ud800\ufffe é→\n\t") == "a?b?[1m?? é→??"
-
-
 WRONG = f"{ROOT}/tests/support/nine_warps.py:nine_warps"
 OF_THIS = ("-p", "stages=1", "-p", "tiles=2", "-p", "k_steps=3", "-p", "empty_count=9")
 

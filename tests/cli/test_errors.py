@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import json
-import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import pyarrow.parquet as pq
 import pytest
 
 Call = Callable[..., Any]
@@ -24,14 +21,6 @@ def refused(answer: Any, code: int = 2) -> list[str]:
     assert lines[0].startswith("pipesim: ")
     assert all(line.startswith(("  at: ", "  probable cause: ", "  try: ")) for line in lines[1:])
     return [lines[0].removeprefix("pipesim: "), *(line.strip() for line in lines[1:])]
-
-
-@pytest.mark.parametrize("text", ["{", "{}", "[]", '{"format": "pipesim-program", "version": 99}'])
-def test_a_json_that_is_no_program(call: Call, text: str) -> None:
-    Path("p.json").write_text(text, encoding="utf-8")
-    fact, place, *_ = refused(call("run", "p.json"))
-    assert "flat program" in fact
-    assert place == "at: p.json"
 
 
 class TestUsersFile:
@@ -72,73 +61,6 @@ class TestUsersFile:
         assert fact == "mine.py cannot be imported: SyntaxError: source code string cannot contain null bytes"
         assert place.removesuffix(":1") in ("at: mine.py", f"at: {tmp_path / 'mine.py'}")
 
-    @pytest.mark.parametrize(
-        ("body", "fact", "cause"),
-        [
-            (
-                "pass",
-                "mine.py:f returned NoneType, not a Protocol",
-                ["probable cause: a function without a return gives None"],
-            ),
-            ("return 3", "mine.py:f returned int, not a Protocol", []),
-        ],
-    )
-    def test_a_function_that_returns_something_else(
-        self, call: Call, user: User, tmp_path: Path, body: str, fact: str, cause: list[str]
-    ) -> None:
-        user(f"def f():\n    {body}\n")
-        assert refused(call("run", "mine.py:f")) == [
-            fact,
-            f"at: {tmp_path / 'mine.py'}:1",
-            *cause,
-            "try: end it with: return p",
-        ]
-
-    @pytest.mark.parametrize(
-        ("body", "what"),
-        [
-            ("return 1 // 0", "ZeroDivisionError: integer division or modulo by zero"),
-            ("raise SystemExit", "SystemExit"),
-        ],
-    )
-    def test_a_function_that_raises(self, call: Call, user: User, tmp_path: Path, body: str, what: str) -> None:
-        user(f"def f():\n    {body}\n")
-        assert refused(call("run", "mine.py:f")) == [
-            f"mine.py:f raised {what}",
-            f"at: {tmp_path / 'mine.py'}:2",
-            "try: call the function in Python to see the whole traceback",
-        ]
-
-    @pytest.mark.parametrize(
-        ("body", "fact"),
-        [
-            ("raise ValueError('no')", "worker raised ValueError: no"),
-            ("raise SystemExit(0)", "a role of mine.py:f calls sys.exit()"),
-        ],
-    )
-    def test_a_role_that_raises(self, call: Call, user: User, tmp_path: Path, body: str, fact: str) -> None:
-        user(
-            "from pipesim import Protocol\ndef f():\n    p = Protocol('f')\n    @p.role('worker')\n"
-            f"    def worker(w):\n        {body}\n    return p\n"
-        )
-        found, place, *_ = refused(call("run", "mine.py:f"))
-        assert found == fact
-        assert place == f"at: {tmp_path / 'mine.py'}:6"
-
-    @pytest.mark.parametrize(
-        ("signature", "shown", "name"),
-        [("x", "x", "x"), ("x: float = 1.5", "x: 'float' = 1.5", "x"), ("flag=True", "flag=True", "flag")],
-    )
-    def test_a_parameter_without_a_whole_number(
-        self, call: Call, user: User, tmp_path: Path, signature: str, shown: str, name: str
-    ) -> None:
-        user(f"from __future__ import annotations\ndef f({signature}):\n    pass\n")
-        assert refused(call("run", "mine.py:f")) == [
-            f"mine.py:f: parameter {shown} has no whole number as its default value",
-            f"at: {tmp_path / 'mine.py'}:2",
-            f"try: write {name}: int = 4",
-        ]
-
     def test_a_name_that_is_no_python_function(self, call: Call, user: User) -> None:
         user("f = dict\n")
         assert refused(call("run", "mine.py:f")) == [
@@ -162,53 +84,8 @@ class TestTooLarge:
         assert call("run", "mine.py:f", "-p", f"nbytes={(1 << 20) - 1}").code == 0
 
 
-@pytest.mark.parametrize("text", ["", "{}", '{"format": "pipesim-profile", "version": 9}'])
-def test_a_file_that_is_no_profile(call: Call, text: str) -> None:
-    Path("p.json").write_text(text, encoding="utf-8")
-    fact, place, *_ = refused(call("run", PC, "--profile", "p.json"))
-    assert "latency profile" in fact
-    assert place == "at: p.json"
-
-
 class TestTraces:
     """A trace that cannot be trusted is nothing to compare with: 3. One that was never there is a wrong word: 2."""
-
-    def test_foreign(self, call: Call, recorded: Path) -> None:
-        Path("t.parquet").write_text("time,event\n1,2\n", encoding="utf-8")
-        assert refused(call("diff", "t.parquet"), 3)[0] == "this is not a trace: a trace is a Parquet file"
-        pq.write_table(pq.read_table(recorded).replace_schema_metadata(None), "u.parquet")
-        assert "not a pipesim trace" in refused(call("diff", "u.parquet"), 3)[0]
-
-    def test_damaged(self, call: Call, recorded: Path) -> None:
-        data = bytearray(recorded.read_bytes())
-        data[len(data) // 4] ^= 0xFF
-        Path("t.parquet").write_bytes(data)
-        _, place, *_ = refused(call("diff", "t.parquet"), 3)
-        assert place == "at: t.parquet"
-        shutil.copy(recorded, "t.parquet")
-        assert call("diff", "t.parquet").code == 0
-
-    def test_newer(self, call: Call, recorded: Path) -> None:
-        table = pq.read_table(recorded)
-        document = json.loads(table.schema.metadata[b"pipesim"]) | {"schema": 99}
-        pq.write_table(table.replace_schema_metadata({b"pipesim": json.dumps(document)}), "t.parquet")
-        assert refused(call("diff", "t.parquet"), 3) == [
-            "the trace has schema version 99; this pipesim reads up to version 4",
-            "at: t.parquet",
-            "probable cause: a newer pipesim recorded it",
-            "try: pip install --upgrade pipesim",
-        ]
-
-    def test_of_a_protocol_that_is_not_built_in(self, call: Call, ring: str) -> None:
-        call("run", ring, "--save-trace", "t.parquet")
-        assert refused(call("diff", "t.parquet")) == [
-            "the trace is of protocol ring, which is not built in",
-            (
-                "try: name the protocol to compare it with: "
-                "--protocol file.py:function, a program's .json or a kernel's .ptx"
-            ),
-        ]
-        assert call("diff", "t.parquet", "--protocol", ring).code == 0
 
     def test_a_trace_cannot_make_us_run_a_file(self, call: Call, user: User) -> None:
         user(

@@ -163,19 +163,6 @@ def test_of_an_exception_that_was_never_raised_there_is_no_place() -> None:
 # The terminal
 
 
-@pytest.mark.parametrize(
-    "columns", ["", "0", "-1", "1", "x", "٣", "²", "1e9", "9" * 20, "9" * 5000, " 80", "80.0", "\x1b"]
-)
-@pytest.mark.parametrize("words", [["run", PC, "-p", "tiles=2"], ["run", "nothing"], ["--help"], ["show", PC]])
-def test_a_senseless_width(call: Call, monkeypatch: pytest.MonkeyPatch, columns: str, words: list[str]) -> None:
-    plain = call(*words)
-    monkeypatch.setenv("COLUMNS", columns)
-    answer = call(*words)
-    assert answer.code == plain.code
-    assert max(map(len, answer.out.splitlines()), default=0) <= 1000
-    assert len(answer.err) < 1000
-
-
 # Streams. A process of its own: what the interpreter does when it ends belongs to it.
 
 

@@ -56,6 +56,7 @@ def test_the_action_annotates_what_its_patterns_find_and_writes_sarif(folder: Pa
     assert [result["ruleId"] for result in run["results"]] == ["deadlock"]
 
 
+@pytest.mark.slow
 def test_the_action_fails_where_nothing_matches(folder: Path) -> None:
     found = run_step(folder, {"targets": "*_protocol.py"})
     assert (found.returncode, found.stdout) == (
@@ -64,6 +65,7 @@ def test_the_action_fails_where_nothing_matches(folder: Path) -> None:
     )
 
 
+@pytest.mark.slow
 def test_an_input_of_the_action_is_data(folder: Path) -> None:
     found = run_step(folder, {"targets": "$(touch made) `touch made` ; touch made", "options": "--quick"})
     assert found.returncode == 2
@@ -82,6 +84,7 @@ def test_the_hooks_take_these_files(number: int, name: str, matches: bool) -> No
     assert bool(re.search(HOOKS[number]["files"], name)) is matches
 
 
+@pytest.mark.slow
 def test_the_hooks_run_a_command_that_there_is(folder: Path) -> None:
     (entry,) = {hook["entry"] for hook in HOOKS}
     words = [sys.executable, "-m", *shlex.split(entry), "kernels/ring_protocol.py"]

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from pipesim.conform.pair.result import Ledger, PairFigure, PairTiming, Segment
-from pipesim.report.sentences.pair_figures import time_words
+from pipesim.report.sentences.pair import time_words
 
 LEDGER = Ledger("mma", 64, 0, 0, 10, 1_000, 1_360, (
     Segment("waiting for full", 0, 0, 100, 400),

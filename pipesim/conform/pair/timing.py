@@ -12,7 +12,7 @@ from pipesim.conform.pair.lanes import PASS, AgentEvents, Key, Matched, Name, ag
 from pipesim.conform.pair.result import PERIOD, TRACED, Ledger, PairFigure, PairTiming, Segment
 from pipesim.conform.pair.settings import clocks_differ, pays_for_recording, recorders_differ
 from pipesim.conform.steady import read
-from pipesim.conform.timing import median_period, noise_millicycles
+from pipesim.conform.timing import median_period, milli, noise_millicycles, run_lengths, run_noise
 from pipesim.model.ending import Ending
 from pipesim.trace.activity import WAITS_FROM, waited_words
 from pipesim.trace.schema import EventKind, Run, Trace, TraceMeta
@@ -82,7 +82,7 @@ def _figures(a: Trace, b: Trace, matched: Matched, critical: Ledger) -> tuple[Pa
             PairFigure(
                 "whole run",
                 *(_median_run(t.meta.runs) for t in (a, b)),
-                *(_exact(t.meta, _run_noise(t.meta.runs, traced=False)) for t in (a, b)),
+                *(_exact(t.meta, run_noise(t.meta.runs, traced=False)) for t in (a, b)),
             )
         )
     found += _ends(a, b, matched)
@@ -102,12 +102,12 @@ def _ends(a: Trace, b: Trace, matched: Matched) -> list[PairFigure]:
     if one is None or two is None or a.meta.window or b.meta.window:
         return []
     exact = [_exact(t.meta, None) for t in (a, b)]
-    found = [PairFigure("prologue, traced", _milli(one.prologue), _milli(two.prologue), *exact)]
+    found = [PairFigure("prologue, traced", milli(one.prologue), milli(two.prologue), *exact)]
     lost = any(sum(header.dropped) for t in (a, b) for header in t.meta.ctas if header.cta == cta)
     if a.meta.status == b.meta.status == Ending.FINISHED and not lost and not matched.cut:
-        noise = (_exact(t.meta, _run_noise(t.meta.runs, traced=True)) for t in (a, b))
-        found.append(PairFigure("epilogue, traced", _milli(one.epilogue), _milli(two.epilogue), *exact))
-        found.append(PairFigure(WHOLE, _milli(one.total), _milli(two.total), *noise))
+        noise = (_exact(t.meta, run_noise(t.meta.runs, traced=True)) for t in (a, b))
+        found.append(PairFigure("epilogue, traced", milli(one.epilogue), milli(two.epilogue), *exact))
+        found.append(PairFigure(WHOLE, milli(one.total), milli(two.total), *noise))
     return found
 
 
@@ -116,22 +116,9 @@ def _exact(meta: TraceMeta, noise: int | None) -> int | None:
     return 0 if meta.source == "simulation" else noise
 
 
-def _milli(cycles: int | None) -> int | None:
-    return None if cycles is None else 1000 * cycles
-
-
-def _totals(runs: tuple[Run, ...], *, traced: bool) -> list[int]:
-    return sorted(run.cycles[0] for run in runs if run.traced is traced and run.cycles and run.cycles[0])
-
-
 def _median_run(runs: tuple[Run, ...]) -> int | None:
-    totals = _totals(runs, traced=False)
-    return 1000 * totals[len(totals) // 2] if totals else None
-
-
-def _run_noise(runs: tuple[Run, ...], *, traced: bool) -> int | None:
-    totals = _totals(runs, traced=traced)
-    return 1000 * (totals[-1] - totals[0]) // 2 if len(totals) > 1 else None
+    lengths = run_lengths(runs, traced=False)
+    return 1000 * lengths[len(lengths) // 2] if lengths else None
 
 
 # Ledgers

@@ -5,20 +5,33 @@ from __future__ import annotations
 from dataclasses import replace
 
 from pipesim.answers.views.trace import PairReport, PairSide
-from pipesim.conform.pair.result import Behaviour, Difference, Setting
+from pipesim.conform.pair.result import Behaviour, Difference, Ledger, PairFigure, PairTiming, Segment, Setting
 from pipesim.conform.result import TraceVerdict
 from pipesim.model.ending import Ending
 from pipesim.report.pages.hardware import conformance_words
 from pipesim.report.pictures.timeline import Moment, timeline_lines
-from pipesim.report.sentences.pair import not_compared_words, pair_sentence
-from pipesim.report.sentences.pair_figures import figure_lines, ledger_lines
+from pipesim.report.sentences.pair import cycles_a_tile, not_compared_words, pair_sentence, permille_of
 from pipesim.report.text.console import BAD, GOOD, UNSURE, mark
 from pipesim.report.text.layout import LABEL, columns, field, middle, wrap, wrap_parts
-from pipesim.report.text.words import NONE, count, megahertz, number
+from pipesim.report.text.words import (
+    NONE,
+    count,
+    cycles,
+    difference,
+    megahertz,
+    nanoseconds,
+    number,
+    signed_number,
+    signed_percent,
+    tenths,
+)
 from pipesim.trace.schema import Trace
 
 MOST_DIFFERENCES = 4  #: further agents that differ are only counted
 MOST_SURPLUS = 8
+MOST_OTHERS = 6  #: rows of the agents that do not end last
+_KINDS = ("", "total", "total", "total", "a tile")  # two lines of heads: what a column counts, then of which trace
+_CHANGES = ("A", "B", "B − A", "B − A")
 AGENTS_EVENTS = "compared in each agent's own order"
 
 
@@ -32,7 +45,7 @@ def pair_lines(report: PairReport, width: int) -> list[str]:
     if behaviour.differences:
         lines += ["", *_difference(behaviour.differences[0], width), *_others(behaviour, width)]
     if timing is not None:
-        for table in (figure_lines(timing, width), ledger_lines(timing, width)):
+        for table in (_figure_lines(timing, width), _ledger_lines(timing, width)):
             lines += ["", *table] if table else []
     drawn = _timeline(report, width)
     lines += ["", *drawn] if drawn else []
@@ -133,3 +146,76 @@ def _moment(first: Difference | None, a: Trace, b: Trace) -> Moment | None:
     if first.cycle_b >= 0:
         return Moment(first.cta, first.cycle_b)
     return Moment(first.cta, int(b.events.cycle.min()) + first.cycle_a - int(a.events.cycle.min()))
+
+
+# Figures with their noise, and ledgers that add up
+
+
+def _figure_lines(timing: PairTiming, width: int) -> list[str]:
+    """A, B, the difference and the noise of both, then which differences are larger than the noise."""
+    head = ("time, cycles", "A", "B", "B − A", "", "noise A", "noise B")
+    lines = columns([head, *(_figure(f) for f in timing.figures)], 1, width)
+    said = (("beyond the noise", True), ("within the noise", False), ("noise not measured", None))
+    for words, beyond in said:
+        names = [f.name for f in timing.figures if f.difference is not None and f.beyond_noise is beyond]
+        lines += wrap_parts(names, width, f"  {words}: ") if names else []
+    if timing.clocks_differ:
+        rows = [("time, nanoseconds", "A", "B", "B − A", ""), *(_times(f, timing) for f in timing.figures)]
+        clocks = [f"SM clocks: A {megahertz(timing.khz_a)}, B {megahertz(timing.khz_b)}"]
+        lines += ["", *columns(rows, 1, width), *wrap_parts(clocks, width, "  ")]
+    return lines
+
+
+def _figure(f: PairFigure) -> tuple[str, ...]:
+    """A period to a tenth of a cycle, the length of a run in whole cycles."""
+    said = tenths if f.name.startswith("period") else cycles
+    change = f.difference
+    sign = "+" if change is not None and said(change) != said(0) and change > 0 else ""
+    noise = (NONE if n is None else f"±{said(n)}" for n in (f.noise_a, f.noise_b))
+    return (f.name, said(f.a), said(f.b), sign + said(change), signed_percent(f.permille), *noise)
+
+
+def _times(f: PairFigure, timing: PairTiming) -> tuple[str, ...]:
+    a, b = nanoseconds(f.a, timing.khz_a), nanoseconds(f.b, timing.khz_b)
+    change = None if a is None or b is None else b - a
+    return (f.name, tenths(a), tenths(b), difference(change), signed_percent(permille_of(a, b)))
+
+
+def _ledger_lines(timing: PairTiming, width: int) -> list[str]:
+    """The critical agent's segments with their sum, then the largest differences of the other agents."""
+    critical = timing.ledgers[0]
+    head = ("where time was gained or lost, cycles", *_CHANGES)
+    rows = [_KINDS, head, *((f"{critical.agent} {s.what}", *_cells(s, critical)) for s in critical.segments)]
+    rows.append((f"sum: {critical.agent}, first to last event", *_sum(critical)))
+    lines = columns(rows, 1, width)
+    parts = _ends_last(timing)
+    if critical.steady_tiles:
+        parts.append(f"a tile: the mean of {count(critical.steady_tiles, 'tile')} of the steady state")
+    lines += wrap_parts(parts, width, "  ")
+    if timing.unlike:
+        lines += wrap_parts(["only one of the two includes the cost of recording its events"], width, "  ")
+    others = [(abs(s.b - s.a), ledger, s) for ledger in timing.ledgers[1:] for s in ledger.segments if s.b != s.a]
+    others.sort(key=lambda other: -other[0])
+    if others:
+        head = ("other agents, cycles", *_CHANGES)
+        shown = [(f"{ledger.agent} {s.what}", *_cells(s, ledger)) for _, ledger, s in others[:MOST_OTHERS]]
+        lines += ["", *columns([_KINDS, head, *shown], 1, width)]
+    if len(others) > MOST_OTHERS:
+        lines.append(f"  and {count(len(others) - MOST_OTHERS, 'smaller difference')}")
+    return lines
+
+
+def _ends_last(timing: PairTiming) -> list[str]:
+    """Whose segments these are: of the agent that ends last, in both traces or in one of them."""
+    one, two = timing.last
+    if one == two:
+        return [f"{one} ends last in CTA {timing.cta}"]
+    return [f"in CTA {timing.cta} {one} ends last in A, {two} in B", f"the table is of {timing.ledgers[0].agent}"]
+
+
+def _cells(s: Segment, of: Ledger) -> tuple[str, ...]:
+    return (number(s.a), number(s.b), signed_number(s.b - s.a), cycles_a_tile(s.steady_b - s.steady_a, of))
+
+
+def _sum(of: Ledger) -> tuple[str, ...]:
+    return (number(of.a), number(of.b), signed_number(of.b - of.a), cycles_a_tile(of.steady_b - of.steady_a, of))
