@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from pipesim.errors import ProtocolError
-from pipesim.protocols.broken import BROKEN
-from pipesim.protocols.broken.ring import right_ring
 from pipesim.protocols.catalog import BUILT_IN
 from pipesim.targets import find
 from pipesim.testing import assert_verified
+from tests.support.mistakes import BROKEN
+from tests.support.mistakes.ring import right_ring
 
 
 def test_what_is_right_in_every_schedule_passes() -> None:

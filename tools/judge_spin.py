@@ -1,9 +1,9 @@
 """SPIN against the search: ``python tools/judge_spin.py [--programs N] [--seed S] [--family NAME] [--twins]``.
 
-Random programs from seed S on (rings, corners, or programs of every operation), and with ``--twins`` the wrong
-twins of ``pipesim.protocols.broken`` at small sizes: the plain search follows every schedule of the machine, SPIN every
-schedule of the exported model. They must see the same kinds of faults, and a deadlock both or neither. Needs ``spin``
-and a C compiler (``tcc`` if there is one).
+Random programs from seed S on (rings, corners, or programs of every operation), and with ``--twins`` the
+mistakes of ``tests.support.mistakes`` at small sizes: the plain search follows every schedule of the machine, SPIN
+every schedule of the exported model. They must see the same kinds of faults, and a deadlock both or neither. Needs
+``spin`` and a C compiler (``tcc`` if there is one).
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # works from a che
 from pipesim.errors import PipesimError
 from pipesim.export.promela import search_depth, to_promela
 from pipesim.model.program import Program
-from pipesim.protocols.broken import BROKEN
 from pipesim.prove.search.breadth_first import explore
+from tests.support.mistakes import BROKEN
 from tests.support.random_programs import FAMILIES
 
 MOST_STATES = 40_000

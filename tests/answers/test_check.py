@@ -9,12 +9,12 @@ from pipesim.answers.views.check import CheckReport
 from pipesim.lang.protocol import Protocol
 from pipesim.lang.warp import Warp
 from pipesim.model.finding import Deadlock, FaultReport, Verdict
-from pipesim.protocols.broken import BROKEN
-from pipesim.protocols.broken.ring import right_ring
 from pipesim.prove.check import How
 from pipesim.prove.counterexample.words import Part
 from pipesim.report.pages.check import check_lines, shown_lines
 from pipesim.targets import Target, find, target_of
+from tests.support.mistakes import BROKEN
+from tests.support.mistakes.ring import right_ring
 
 
 def checked(target: Target, params: dict[str, int], max_states: int = 1_000) -> CheckReport:

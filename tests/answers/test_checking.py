@@ -13,9 +13,9 @@ from pipesim.answers.checking import CheckQuestion, SteppedCheck
 from pipesim.answers.progress import Progress
 from pipesim.answers.views.check import CheckReport, CheckStep, CutBy, LeftOut
 from pipesim.model.finding import Verdict
-from pipesim.protocols.broken import BROKEN
 from pipesim.report.pages.check import check_lines, detail_lines, verdict_lines
 from pipesim.targets import Target, target_of
+from tests.support.mistakes import BROKEN
 from tests.support.nine_warps import nine_warps
 
 EXPLAINED = (CheckStep.SMALLEST, CheckStep.SCHEDULE, CheckStep.CORRECTIONS, CheckStep.OTHERS)

@@ -34,8 +34,6 @@ from pipesim.errors import EvidenceError, HardwareError, NoTraceError, Parameter
 from pipesim.export.exit_codes import exit_code
 from pipesim.model.finding import Deadlock, FaultKind, Verdict
 from pipesim.model.program import Program
-from pipesim.protocols.broken import BROKEN
-from pipesim.protocols.broken.ring import right_ring
 from pipesim.prove.any_size.family import Stop
 from pipesim.prove.check import How
 from pipesim.targets import find, target_of
@@ -43,6 +41,8 @@ from pipesim.timed.profile import load_profile
 from pipesim.trace.files import read_trace, write_trace
 from pipesim.trace.library import trace_folder
 from pipesim.trace.schema import Trace
+from tests.support.mistakes import BROKEN
+from tests.support.mistakes.ring import right_ring
 
 PC = "producer_consumer"
 GOOD = trace_folder() / "h100" / "producer_consumer-al1-cw2-s4-tb16384-t5-w600-g1.parquet"

@@ -11,13 +11,13 @@ import pytest
 
 import pipesim
 from pipesim.api.pictured import beside
-from pipesim.protocols.broken import BROKEN
 from pipesim.report.pictures.scene_svg import scene_svg
 from pipesim.scene.parts import Scene
 from pipesim.scene.runs import simulated_scene
 from pipesim.timed.profile import load_profile
 from pipesim.trace.files import read_trace
 from pipesim.trace.library import trace_folder
+from tests.support.mistakes import BROKEN
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "docs" / "examples"
 NS = "{http://www.w3.org/2000/svg}"

@@ -16,8 +16,8 @@ import pytest
 import pipesim
 from pipesim.api.result import Result, VerdictResult
 from pipesim.cli.main import main
-from pipesim.protocols.broken import BROKEN
 from pipesim.trace.library import trace_folder
+from tests.support.mistakes import BROKEN
 
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLES = ROOT / "docs" / "examples"

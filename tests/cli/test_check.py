@@ -19,26 +19,22 @@ from pipesim.answers.views.check import CheckStep
 from pipesim.cli.arguments import add_time_limit
 from pipesim.cli.progress import TerminalProgress
 from pipesim.protocols.catalog import BUILT_IN
+from tests.support.mistakes import BROKEN_FILE
 from tests.support.paths import ROOT
 
 Call = Callable[..., Any]
 
-BROKEN = """
-from pipesim.protocols.broken import BROKEN
-from pipesim.protocols.broken.ring import right_ring as right
-globals().update(BROKEN)
-"""
 HANGS = "mine.py:consumer_never_arrives"
 
 
 @pytest.fixture(autouse=True)
 def broken(user: Callable[[str], None]) -> None:
-    user(BROKEN)
+    user(BROKEN_FILE)
 
 
 @pytest.mark.slow
 def test_several_are_judged_and_the_worst_gives_the_exit_code(call: Call) -> None:
-    right = call("check", "producer_consumer", "mine.py:right", "-p", "tiles=3")
+    right = call("check", "producer_consumer", "mine.py:right_ring", "-p", "tiles=3")
     assert (right.code, right.verdict) == (0, "✓ 2 of 2 protocols proved")
     wrong = call("check", "producer_consumer", HANGS, "-p", "tiles=9")
     assert (wrong.code, wrong.verdict) == (1, "✗ 1 of 2 protocols proved")
@@ -54,7 +50,7 @@ RAISES = "mine.py:raises"
 
 @pytest.mark.slow
 def test_one_that_cannot_be_built_takes_nothing_from_the_others(call: Call, user: Callable[[str], None]) -> None:
-    user(BROKEN + "def raises(tiles: int = 2):\n    return 1 // 0\n")
+    user(BROKEN_FILE + "def raises(tiles: int = 2):\n    return 1 // 0\n")
     both = call("check", RAISES, HANGS, "-p", "tiles=9")
     assert (both.code, both.verdict) == (2, "✗ 0 of 2 protocols proved")
     assert f"\n  ✗ {HANGS}\n  ? {RAISES} could not be built\n" in both.out
@@ -110,9 +106,11 @@ def test_annotations_for_github(call: Call) -> None:
     assert found.code == 1
     error, correction, refuted, proved = found.out.splitlines()
     file, _, rest = correction.removeprefix("::notice file=").partition(",line=")
-    assert file.endswith("broken/ring.py")
+    assert file.endswith("mistakes/ring.py")
+    number, _, rest = rest.partition(",")
+    assert number.isdecimal()
     assert rest == (
-        "56,title=mine.py%3Aconsumer_never_arrives%3A likely correction::"
+        "title=mine.py%3Aconsumer_never_arrives%3A likely correction::"
         "consumer arrives on empty whenever it has finished with a stage; proved with this change"
     )
     assert refuted == f"✗ {HANGS}: refuted: consumer_never_arrives fails in the schedule above"
@@ -121,7 +119,7 @@ def test_annotations_for_github(call: Call) -> None:
     head, _, message = error.removeprefix("::error ").partition("::")
     parts = dict(part.split("=", 1) for part in head.split(","))
     assert sorted(parts) == ["file", "line", "title"]
-    assert parts["file"].endswith("broken/ring.py")
+    assert parts["file"].endswith("mistakes/ring.py")
     assert parts["line"].isdecimal()
     assert parts["title"] == "mine.py%3Aconsumer_never_arrives%3A deadlock%3A 2 of 2 agents wait indefinitely"
     text = message.replace("%0A", "\n").replace("%25", "%")

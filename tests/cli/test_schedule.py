@@ -9,14 +9,9 @@ from typing import Any
 import pytest
 
 from tests.support.lanes import slow_but
+from tests.support.mistakes import BROKEN_FILE
 
 Call = Callable[..., Any]
-
-BROKEN = """
-from pipesim.protocols.broken import BROKEN
-from pipesim.protocols.broken.memory import MEMORY
-globals().update(BROKEN | MEMORY)
-"""
 
 
 def commands(text: str) -> list[list[str]]:
@@ -32,7 +27,7 @@ def commands(text: str) -> list[list[str]]:
 def test_the_commands_of_a_finding_show_it_again(
     call: Call, user: Callable[[str], None], name: str, width: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    user(BROKEN)
+    user(BROKEN_FILE)
     monkeypatch.setenv("COLUMNS", str(width))
     found = call("check", f"mine.py:{name}", "-p", "tiles=4")
     assert found.code == 1
@@ -53,7 +48,7 @@ def test_the_commands_of_a_finding_show_it_again(
 
 
 def test_a_schedule_as_a_timeline_in_full(call: Call, user: Callable[[str], None]) -> None:
-    user(BROKEN)
+    user(BROKEN_FILE)
     drawn = call("run", "mine.py:consumer_never_arrives", "--schedule", "0*6.1.0*7.~0:64.1.1o.1.~0:64.1.1o.1")
     assert drawn.out.splitlines()[3:11] == [
         "  schedule     22 moves",

@@ -17,12 +17,12 @@ from pipesim.cli.main import main
 from pipesim.export.schemas import NAMES, schema, versioned_name
 from pipesim.export.schemas.answers import ANSWER_MEMBERS
 from pipesim.model.program_json import dumps
-from pipesim.protocols.broken import BROKEN
 from pipesim.protocols.catalog import BUILT_IN
 from pipesim.targets import find, target_of
 from pipesim.trace.library import trace_folder
 from pipesim.trace.schema import SCHEMA_VERSION
 from tests.support.documents import faults as errors
+from tests.support.mistakes import BROKEN
 from tests.support.recordings import RECORDINGS, one_of_each
 from tools import schemas as tool
 

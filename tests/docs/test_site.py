@@ -8,8 +8,8 @@ import pytest
 
 import pipesim
 from pipesim.cli.main import COMMANDS
-from pipesim.protocols.broken import BROKEN
 from pipesim.targets import find, target_of
+from tests.support.mistakes import BROKEN
 from tests.support.paths import ROOT
 from tools import api_doc
 from tools.site_hooks import ELSEWHERE, appendix, generated, relinked, title_of

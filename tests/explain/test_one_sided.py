@@ -8,15 +8,15 @@ from pipesim.answers.check import check
 from pipesim.answers.views.check import CheckReport
 from pipesim.lang.protocol import Protocol
 from pipesim.model.finding import Deadlock, FaultKind, OneSided
-from pipesim.protocols.broken import BROKEN
-from pipesim.protocols.broken.hopper import MISTAKES
 from pipesim.report.pages.check import check_lines
 from pipesim.targets import target_of
+from tests.support.mistakes import BROKEN
+from tests.support.mistakes.kernel_mistakes import KERNEL_MISTAKES
 
 
 @cache
 def report_of(name: str) -> CheckReport:
-    make = BROKEN[name] if name in BROKEN else MISTAKES[name].wrong
+    make = BROKEN[name] if name in BROKEN else KERNEL_MISTAKES[name].wrong
 
     def protocol() -> Protocol:
         return make()
@@ -37,7 +37,7 @@ def test_one_warp_that_arrives_for_all() -> None:
     found = deadlock_of("wgmma_ring.one_warp_releases")
     (uneven,) = found.one_sided
     assert uneven == OneSided("empty", ((9, ("math/0",)), (0, ("math/1", "math/2", "math/3"))), uneven.line)
-    assert "wgmma_ring.py:" in uneven.line
+    assert "kernels.py:" in uneven.line
     claim = "agents of one role do not all do the same: math/0 arrives on empty 9 times, math/1 to math/3 never"
     assert claim in said(report_of("wgmma_ring.one_warp_releases"))
 
@@ -72,12 +72,12 @@ def test_a_wait_for_the_phase_before_the_first_is_lapped_as_well() -> None:
 
 def test_both_sides_of_a_count_are_named() -> None:
     page = said(report_of("split_named.readers_say_64"))
-    assert "64 threads, where writer says 96 (meetings.py:" in page
+    assert "64 threads, where writer says 96 (kernels.py:" in page
     assert "only 96 threads ever come there, but 128 are expected" in said(report_of("split_named.everybody_says_128"))
     counted = said(report_of("wgmma_ring.counted_in_threads"))
     assert "the program makes 4 arrivals per phase, but the count is 128 " in counted
     (load, *_) = deadlock_of("wgmma_ring.counted_in_threads").blocked
-    assert "wgmma_ring.py:" in load.count_line
+    assert "kernels.py:" in load.count_line
 
 
 def test_misuse_comes_before_what_follows_from_it_and_a_correction_is_told_once() -> None:

@@ -32,7 +32,6 @@ from pipesim.model.ops import Op
 from pipesim.model.program import Program
 from pipesim.model.program_json import dumps
 from pipesim.names import shown
-from pipesim.protocols.broken.ring import right_ring
 from pipesim.report.findings.schedule import again_lines
 from pipesim.report.pages.annotations import github_lines, junit_text
 from pipesim.report.pages.check import check_lines
@@ -43,6 +42,7 @@ from pipesim.trace.library import trace_name
 from pipesim.trace.schema import Device, TraceMeta
 from pipesim.trace.sites import site_table
 from tests.support.hostile_names import HOSTILE, MARK, hostile
+from tests.support.mistakes.ring import right_ring
 from tests.support.promela_examples import cluster, matrix, ring
 from tools import judge_spin, trace_index
 

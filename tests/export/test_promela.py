@@ -15,10 +15,10 @@ from pipesim.findings.catalog import NO_MOVE_SHOWS
 from pipesim.model.finding import FaultKind
 from pipesim.model.ops import Op
 from pipesim.model.program import Agent, Program
-from pipesim.protocols.broken import BROKEN
-from pipesim.protocols.broken.ring import right_ring
 from pipesim.prove.search.breadth_first import explore
 from tests.support.hostile_names import unchecked
+from tests.support.mistakes import BROKEN
+from tests.support.mistakes.ring import right_ring
 from tests.support.promela_examples import EXAMPLES, MODELS, example_program, matrix, ring
 from tests.support.random_programs.all_operations import random_operations
 from tools import judge_spin

@@ -11,10 +11,10 @@ from pipesim.lang.warp import Warp
 from pipesim.model.finding import Verdict
 from pipesim.model.ops import Fence
 from pipesim.model.program import Program
-from pipesim.protocols.broken.counts import consumer_never_arrives
-from pipesim.protocols.broken.ring import TILE, Ring, ring
 from pipesim.prove.check import Check, How, check
 from pipesim.prove.search.breadth_first import explore
+from tests.support.mistakes import BROKEN
+from tests.support.mistakes.ring import TILE, Ring, ring
 
 MOST_STATES = 30_000
 
@@ -112,7 +112,7 @@ def two_wait_for_one_phase(*, counted: int = 2) -> Protocol:
 
 def never_given_back_and_never_needed(*, tiles: int = 2) -> Protocol:
     """The consumer gives nothing back, and the ring does not wrap."""
-    return consumer_never_arrives(2, tiles)
+    return BROKEN["consumer_never_arrives"](2, tiles)
 
 
 def several_copies_on_one_barrier(*, expected: int = 4) -> Protocol:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
@@ -16,7 +17,6 @@ from pipesim.model.finding import FaultKind, Verdict
 from pipesim.model.ops import Engine, Fence, Space
 from pipesim.model.program import ALL_LANES, Access, Agent, Barrier, Program
 from pipesim.model.strictness import LENIENT, STRICTEST, Strictness
-from pipesim.protocols.broken.memory import MEMORY, RIGHT
 from pipesim.protocols.catalog import BUILT_IN
 from pipesim.prove.check import MOST, How, advisories, faults_under_rules, rests_on_reads
 from pipesim.prove.check import check as prove
@@ -26,6 +26,8 @@ from pipesim.report.sentences.check import check_sentence
 from pipesim.targets import find, target_of
 from pipesim.testing import assert_verified
 from tests.support.lanes import slow_but
+from tests.support.mistakes import BROKEN_FILE, MEMORY
+from tests.support.mistakes.memory_mistakes import MEMORY_MISTAKES
 from tests.support.small_programs import build
 
 ASSUMING = "proved, assuming that reads complete before the arrive that follows them: no schedule of"
@@ -58,7 +60,7 @@ def test_a_proof_says_that_it_rests_on_reads(name: str) -> None:
     assert (lenient.verdict, lenient.assumed_reads) == (Verdict.PROVED, True)
     assert check_sentence(lenient).startswith(f"{ASSUMING} {name}")
     assert (strict.verdict, strict.assumed_reads) == (Verdict.REFUTED, False)
-    for right in RIGHT[name]:
+    for right in MEMORY_MISTAKES[name].corrected:
         program = right(**({"stages": 2, "tiles": 4} if name == "read_not_fenced" else {"tiles": 4})).flatten()
         assert not rests_on_reads(program)
         assert prove(program.judged(STRICTEST)).verdict is Verdict.PROVED
@@ -74,7 +76,7 @@ def test_it_is_said_of_the_sizes_that_are_claimed_too() -> None:
 
 def test_a_long_program_whose_fences_are_the_writers_assumes_nothing() -> None:
     """The operations alone do not show it, and the run is longer than what is followed: its laps are left out."""
-    program = RIGHT["product_not_fenced"][1](tiles=5_000).flatten()
+    program = MEMORY_MISTAKES["product_not_fenced"].corrected[1](tiles=5_000).flatten()
     assert reads_may_be_unfenced(program)
     assert sum(map(len, program.code)) > MOST
     assert not rests_on_reads(program)
@@ -88,7 +90,7 @@ def test_a_family_is_judged_by_the_strict_rule() -> None:
     assert check_sentence(wrong).startswith("proved: no schedule of")
 
     def fenced(tiles: int = 2) -> Protocol:
-        return RIGHT["read_not_fenced"][0](stages=2, tiles=tiles)
+        return MEMORY_MISTAKES["read_not_fenced"].corrected[0](stages=2, tiles=tiles)
 
     (every,) = judged(fenced, PROXIES).ranges
     assert every.lap > 0
@@ -229,11 +231,18 @@ def test_a_read_of_tensor_memory_that_nothing_has_written(item: int, *, written:
 # the interfaces
 
 
-READ = "pipesim/protocols/broken/proxies.py:read_not_fenced"
-PRODUCT = "pipesim/protocols/broken/proxies.py:product_not_fenced"
-INIT_TWIN = "pipesim/protocols/broken/memory.py:init_not_fenced"
+READ = "mine.py:read_not_fenced"
+PRODUCT = "mine.py:product_not_fenced"
+INIT_TWIN = "mine.py:init_not_fenced"
 
 
+@pytest.fixture
+def mine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("mine.py").write_text(BROKEN_FILE, "utf-8")
+
+
+@pytest.mark.usefixtures("mine")
 def test_the_switches_of_the_commands(capsys: pytest.CaptureFixture[str]) -> None:
     for twin, switch in ((READ, "--strict-proxies"), (INIT_TWIN, "--strict-init")):
         assert main(["check", twin]) == 0
@@ -246,6 +255,7 @@ def test_the_switches_of_the_commands(capsys: pytest.CaptureFixture[str]) -> Non
         capsys.readouterr()
 
 
+@pytest.mark.usefixtures("mine")
 def test_the_schedule_of_a_finding_shows_it_again_with_the_switch(capsys: pytest.CaptureFixture[str]) -> None:
     asked = ["-p", "tiles=3", "--strict-proxies"]
     assert main(["check", READ, *asked, "--json"]) == 1
@@ -269,6 +279,7 @@ def test_the_switches_in_python() -> None:
     assert_verified(ring, strict_init=True, strict_tensor_memory=True)
 
 
+@pytest.mark.usefixtures("mine")
 def test_several_protocols_are_verified_by_the_same_rules(capsys: pytest.CaptureFixture[str]) -> None:
     names = [READ, PRODUCT]
     assert main(["verify", *names, "--no-hardware", "--jobs", "1"]) == 0

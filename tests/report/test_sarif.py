@@ -12,6 +12,7 @@ from jsonschema import Draft4Validator
 from pipesim.cli.main import main
 from pipesim.errors import UsageError
 from pipesim.report.pages.sarif import sarif_text
+from tests.support.mistakes import BROKEN_FILE
 from tests.support.paths import ROOT
 
 SCHEMA = Draft4Validator(
@@ -100,9 +101,7 @@ def test_what_is_unknown_is_a_warning_and_what_is_proved_is_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "mine.py").write_text(
-        "from pipesim.protocols.broken import BROKEN\nglobals().update(BROKEN)\n", "utf-8"
-    )
+    (tmp_path / "mine.py").write_text(BROKEN_FILE, "utf-8")
     names = ["check", "mine.py:consumer_arrives_twice", "-p", "stages=3", "-p", "tiles=3", "--quick"]
     assert main([*names, "--max-states", "5", "--format", "sarif"]) == 3
     (result,) = run_of(capsys.readouterr().out)["results"]

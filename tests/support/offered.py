@@ -6,28 +6,16 @@ import re
 from functools import lru_cache
 
 from pipesim.model.program import Program
-from pipesim.protocols.broken import BROKEN
-from pipesim.protocols.broken.hopper import MISTAKES
 from pipesim.prove.check import check
 from pipesim.prove.repair.correction import Correction, corrections
-from tests.support.blind import KERNELS
-from tests.support.more_mistakes import MORE
+from tests.support.mistakes.kernel_mistakes import KERNEL_MISTAKES
+from tests.support.mistakes.ring_mistakes import RING_MISTAKES
 
 
 @lru_cache(maxsize=256)
 def offered_for(name: str) -> tuple[Program, tuple[Correction, ...]]:
     """The wrong program of this name, and what is offered for each of its findings."""
-    if name in BROKEN:
-        program = BROKEN[name]().flatten()
-    else:
-        program = (MISTAKES[name].wrong if name in MISTAKES else MORE[name][0])().flatten()
-    return program, offered_for_program(program)
-
-
-@lru_cache(maxsize=256)
-def offered_for_slip(kernel: str, slip: str) -> tuple[Program, tuple[Correction, ...]]:
-    """A kernel of ``tests.support.blind`` with this slip, and what is offered for each of its findings."""
-    program = KERNELS[kernel][0](slip).flatten()
+    program = (RING_MISTAKES | KERNEL_MISTAKES)[name].wrong().flatten()
     return program, offered_for_program(program)
 
 

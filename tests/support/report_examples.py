@@ -73,7 +73,6 @@ from pipesim.explain.anatomy.read import anatomy
 from pipesim.model.barrier import BarrierWord
 from pipesim.model.ending import Ending
 from pipesim.model.finding import Blocked, Deadlock, FaultKind, FaultReport, Supplier, Verdict
-from pipesim.protocols.broken import BROKEN
 from pipesim.protocols.hopper.producer_consumer import producer_consumer
 from pipesim.prove.check import How
 from pipesim.report.findings.divergence import divergence_lines
@@ -99,6 +98,7 @@ from pipesim.trace.recorder import EventBuffer
 from pipesim.trace.schema import AgentInfo, BarrierGroup, Device, EventKind, Site, Trace, TraceMeta
 from pipesim.trace.window import cut as keep
 from tests.support.diagram_protocols import PROTOCOLS
+from tests.support.mistakes import BROKEN
 from tests.support.paths import ROOT
 
 H100, H200 = "NVIDIA H100 80GB HBM3", "NVIDIA H200"

@@ -18,9 +18,9 @@ from pipesim.answers.views import check as views
 from pipesim.export.documents import document
 from pipesim.model.finding import Verdict
 from pipesim.model.program_json import dumps
-from pipesim.protocols.broken import BROKEN
-from pipesim.protocols.broken.ring import right_ring
 from pipesim.timed.profile import FOLDER
+from tests.support.mistakes import BROKEN
+from tests.support.mistakes.ring import right_ring
 from tests.support.random_programs import FAMILIES
 from tools.fuzz import __main__ as command
 from tools.fuzz import naive, worker

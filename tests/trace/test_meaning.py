@@ -11,13 +11,13 @@ from pipesim.lang.protocol import Protocol
 from pipesim.lang.warp import Warp
 from pipesim.model.program import Program
 from pipesim.model.waits import Awaited, awaited
-from pipesim.protocols.broken.ring import right_ring
 from pipesim.targets import find
 from pipesim.trace.activity import awaited_by_site, known_from, waited_groups
 from pipesim.trace.files import read_trace
 from pipesim.trace.library import stored_traces, trace_folder
 from pipesim.trace.schema import EventKind, Trace
 from pipesim.trace.sites import site_table
+from tests.support.mistakes.ring import right_ring
 from tests.support.paths import TRACES
 from tests.support.recordings import RECORDINGS, one_of_each, sampled
 

@@ -11,12 +11,12 @@ from hypothesis import strategies as st
 from pipesim.answers.any_size import Families, family, trip_counts
 from pipesim.lang.protocol import Protocol
 from pipesim.lang.warp import Warp
-from pipesim.protocols.broken import BROKEN
-from pipesim.protocols.broken.ring import Ring, ring
 from pipesim.prove.any_size.family import EveryValue, Family, SomeValues, Stop
 from pipesim.prove.any_size.laps import Outline, each_holds, holds
 from pipesim.targets import Target, find, target_of
 from tests.support.lanes import long_after, slow_after
+from tests.support.mistakes import BROKEN
+from tests.support.mistakes.ring import Ring, ring
 
 #: One of each protocol, then others of the same.
 PINNED = {

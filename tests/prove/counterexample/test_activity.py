@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from pipesim.model.waits import Awaited
-from pipesim.protocols.broken import BROKEN
 from pipesim.prove.check import check
 from pipesim.prove.counterexample.activity import FOREVER, Activity, Span, activity
 from pipesim.prove.counterexample.play import from_text
+from tests.support.mistakes import BROKEN
 
 
 def test_a_ring_of_one_stage_that_is_never_given_back() -> None:

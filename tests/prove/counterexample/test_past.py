@@ -11,13 +11,13 @@ from pipesim.model.machine import initial_state
 from pipesim.model.moves import Kind, Move, canonical, make, moves
 from pipesim.model.ops import Op
 from pipesim.model.program import Program
-from pipesim.protocols.broken import BROKEN
 from pipesim.prove.check import check
 from pipesim.prove.counterexample.confirm import refutation
 from pipesim.prove.counterexample.past import core, involved, past_of
 from pipesim.prove.counterexample.play import Play
 from pipesim.prove.counterexample.words import Part, schedule_lines, standing
 from pipesim.prove.refutation import Refutation
+from tests.support.mistakes import BROKEN
 from tests.support.random_programs.rings import random_ring
 
 

@@ -13,11 +13,11 @@ from pipesim.answers.check import check, replay
 from pipesim.errors import ParameterError
 from pipesim.model.finding import Verdict
 from pipesim.model.moves import Kind, Move
-from pipesim.protocols.broken import BROKEN
 from pipesim.prove.check import check as prove
 from pipesim.prove.counterexample.play import from_text, to_text
 from pipesim.report.sentences.check import check_sentence
 from pipesim.targets import target_of
+from tests.support.mistakes import BROKEN, BROKEN_FILE
 
 NAMES = [
     "consumer_never_arrives",
@@ -83,7 +83,7 @@ def test_a_move_that_is_not_possible(text: str) -> None:
 @pytest.mark.slow
 def test_the_command_takes_what_its_json_says(tmp_path: Path) -> None:
     file = tmp_path / "mine.py"
-    file.write_text("from pipesim.protocols.broken import BROKEN\nmine = BROKEN['consumer_never_arrives']\n")
+    file.write_text(f"{BROKEN_FILE}mine = BROKEN['consumer_never_arrives']\n")
     command = [sys.executable, "-m", "pipesim", "check", f"{file}:mine"]
     first = subprocess.run([*command, "--json"], capture_output=True, text=True, check=False)
     assert first.returncode == 1

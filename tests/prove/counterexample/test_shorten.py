@@ -12,7 +12,6 @@ from pipesim.findings.catalog import MEMORY_ORDER
 from pipesim.model.machine import initial_state
 from pipesim.model.moves import Kind, Move, attempt, canonical, make, moves
 from pipesim.model.program import Program
-from pipesim.protocols.broken import BROKEN
 from pipesim.prove.check import check
 from pipesim.prove.counterexample.confirm import refutation
 from pipesim.prove.counterexample.play import Play
@@ -20,6 +19,7 @@ from pipesim.prove.counterexample.shorten import shorten
 from pipesim.prove.refutation import Refutation
 from pipesim.targets import find
 from tests.support.lanes import long_after, slow_but
+from tests.support.mistakes import BROKEN
 from tests.support.random_programs.rings import random_ring
 
 BITES = {"epilogue_over_operands": {"tiles": 2}}  #: where the default sizes show nothing

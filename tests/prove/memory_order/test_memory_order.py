@@ -21,7 +21,6 @@ from pipesim.model.moves import can_land, moves
 from pipesim.model.ops import Engine, Fence, Op, Order, Scope, Space, semantics
 from pipesim.model.program import ALL_LANES, Access, Agent, Barrier, Program
 from pipesim.model.strictness import LENIENT, STRICTEST
-from pipesim.protocols.broken.memory import MEMORY, RIGHT, STRICT
 from pipesim.prove.any_size.family import EveryValue, Family, SomeValues
 from pipesim.prove.check import How, check
 from pipesim.prove.counterexample.play import Play, to_text
@@ -33,6 +32,8 @@ from pipesim.prove.memory_order.order import MemoryOrder
 from pipesim.targets import find
 from tests.support.lanes import long_after, slow_after, slow_but
 from tests.support.memory_order_graph import Graph, Said
+from tests.support.mistakes import MEMORY
+from tests.support.mistakes.memory_mistakes import MEMORY_MISTAKES
 from tests.support.protocol_sizes import SIZES
 from tests.support.random_programs.orders_and_scopes import random_orders
 
@@ -151,19 +152,11 @@ def sizes(name: str) -> Iterator[dict[str, int]]:
             yield {"tiles": tiles} | ({"stages": stages} if stages else {})
 
 
-def claimed(name: str, size: dict[str, int]) -> set[str]:
-    for condition, kind in CLAIM.findall(MEMORY[name].__doc__ or ""):
-        if condition == "else" or eval(condition, {"__builtins__": {}}, dict(size)):
-            return set() if kind == "proved" else {kind}
-    raise AssertionError("a claim for every size")
-
-
 @pytest.mark.parametrize("name", MEMORY)
-def test_a_twin_bites_where_its_docstring_says(name: str) -> None:
-    assert (MEMORY[name].__name__, MEMORY[name]().name) == (name, name)
+def test_a_mistake_shows_where_it_is_claimed(name: str) -> None:
     for size in sizes(name):
-        program = MEMORY[name](**size).flatten().judged(STRICT.get(name, LENIENT))
-        found, kinds = check(program), claimed(name, size)
+        program = MEMORY[name](**size).flatten().judged(MEMORY_MISTAKES[name].rules)
+        found, kinds = check(program), MEMORY_MISTAKES[name].kinds(size)
         assert {shown.kind.name for shown in found.refutations} == kinds, size
         assert found.verdict is (Verdict.REFUTED if kinds else Verdict.PROVED), size
         assert not found.doubts, "one run represents every schedule: only the memory order is wrong"
@@ -180,13 +173,13 @@ def test_a_twin_bites_where_its_docstring_says(name: str) -> None:
 @pytest.mark.parametrize("name", MEMORY)
 def test_its_right_twins_are_proved(name: str) -> None:
     for size in sizes(name):
-        for right in RIGHT[name]:
-            found = check(right(**size).flatten().judged(STRICT.get(name, LENIENT)))
+        for right in MEMORY_MISTAKES[name].corrected:
+            found = check(right(**size).flatten().judged(MEMORY_MISTAKES[name].rules))
             assert (found.verdict, found.how) == (Verdict.PROVED, How.CERTIFICATE), size
 
 
 def test_the_twins_show_every_kind() -> None:
-    assert {kind for name in MEMORY for size in sizes(name) for kind in claimed(name, size)} == {
+    assert {kind for name in MEMORY for size in sizes(name) for kind in MEMORY_MISTAKES[name].kinds(size)} == {
         kind.name for kind in MEMORY_ORDER
     }
 
@@ -424,7 +417,7 @@ def rounds(program: Program, order: MemoryOrder) -> Iterator[tuple[tuple[int, ..
 @pytest.mark.parametrize("name", MEMORY)
 def test_a_lap_later_it_stands_where_it_stood(name: str) -> None:
     """In the wrong twins as in the right ones: after their fault is told they go on as before."""
-    for build in (MEMORY[name], *RIGHT[name]):
+    for build in (MEMORY[name], *MEMORY_MISTAKES[name].corrected):
         size = {"tiles": 12} | ({"stages": 2} if "stages" in MEMORY[name].__annotations__ else {})
         program = build(**size).flatten()
         seen = list(rounds(program, MemoryOrder(program)))
@@ -439,7 +432,7 @@ def test_a_lap_later_it_stands_where_it_stood(name: str) -> None:
 
 
 def test_any_number_of_tiles_is_proved_of_the_right_twin_and_not_of_the_wrong_one() -> None:
-    (_, right), wrong = RIGHT["release_relaxed"], MEMORY["release_relaxed"]
+    (_, right), wrong = MEMORY_MISTAKES["release_relaxed"].corrected, MEMORY["release_relaxed"]
     assert order_may_fail(right(stages=2, tiles=3).flatten()), "a relaxed arrive behind a fence"
     every = Family("tiles", lambda tiles: right(stages=2, tiles=tiles).flatten()).verdict()
     assert isinstance(every, EveryValue)

@@ -10,8 +10,8 @@ from pipesim.model.moves import Kind, moves
 from pipesim.prove.counterexample.confirm import refutation
 from pipesim.prove.counterexample.play import Play
 from pipesim.prove.search.breadth_first import explore
-from pipesim.targets import find
-from tests.support.paths import ROOT
+from pipesim.targets import find, target_of
+from tests.support.mistakes import BROKEN
 
 RINGS = {
     # stages, tiles, consumer warps: states of the plain search, of the reduced one
@@ -24,18 +24,17 @@ RINGS = {
     (4, 8, 1): (2_183, 103),
 }
 
-BROKEN = "pipesim/protocols/broken"
 PROTOCOLS = [
     # protocol, parameters: states of the plain search, of the reduced one
     ("cluster_multicast", {"stages": 1, "tiles": 1, "consumer_warps": 1}, 6_942, 315),
     ("persistent_scheduler", {"tiles": 0, "consumer_warps": 1}, 170, 31),
     ("persistent_scheduler", {"tiles": 2, "k_iters": 2, "stages": 2, "consumer_warps": 1}, 11_713, 120),
-    (f"{BROKEN}/nbytes.py:two_copies_one_expected", {}, 160, 72),
-    (f"{BROKEN}/named.py:sync_counts_one_warp", {}, 75, 62),
-    (f"{BROKEN}/clusters.py:exit_under_a_remote_arrive", {}, 307, 57),
-    (f"{BROKEN}/async_completion.py:store_not_waited_for", {}, 20, 17),
-    (f"{BROKEN}/async_completion.py:commit_missing", {}, 60, 23),
-    (f"{BROKEN}/waits.py:try_ignored", {}, 123, 86),
+    ("two_copies_one_expected", {}, 160, 72),
+    ("sync_counts_one_warp", {}, 75, 62),
+    ("exit_under_a_remote_arrive", {}, 307, 57),
+    ("store_not_waited_for", {}, 20, 17),
+    ("commit_missing", {}, 60, 23),
+    ("try_ignored", {}, 123, 86),
 ]
 
 
@@ -53,8 +52,7 @@ def test_the_states_of_a_ring_are_pinned(shape: tuple[int, int, int]) -> None:
 
 @pytest.mark.parametrize(("name", "params", "states", "fewer"), PROTOCOLS)
 def test_the_states_of_a_protocol_are_pinned(name: str, params: dict[str, int], states: int, fewer: int) -> None:
-    target, _, function = name.partition(":")
-    program = find(f"{ROOT / target}:{function}" if function else name).build(params)
+    program = target_of(BROKEN[name]).build() if name in BROKEN else find(name).build(params)
     plain, reduced = (explore(program, reduced=less) for less in (False, True))
     assert (plain.states, reduced.states) == (states, fewer)
     assert (plain.verdict, plain.wrong, plain.outcomes) == (reduced.verdict, reduced.wrong, reduced.outcomes)

@@ -1,4 +1,4 @@
-"""The frame of the twins: a ring of tiles, its right roles to take whole or in pieces, and the right ring itself."""
+"""A ring of tiles with its right roles, to take whole or in pieces, and the right ring itself."""
 
 from __future__ import annotations
 
@@ -100,12 +100,22 @@ def ring(name: str, stages: int, tiles: int, *, full: int = 1, empty: int = 1, c
     return Ring(p, tile, p.mbarriers("full", stages, full), p.mbarriers("empty", stages, empty), stages, tiles)
 
 
-def right_ring(stages: int = 2, tiles: int = 5) -> Protocol:
-    """The ring as it should be: the right twin of the others.
+def right_ring(stages: int = 2, tiles: int = 3) -> Protocol:
+    """The ring as it should be."""
+    r = ring("right_ring", stages, tiles, full=1, empty=1)
 
-    else: proved
-    """
-    r = ring("right_ring", stages, tiles)
-    r.right_producer()
-    r.right_consumer()
+    @r.role("producer")
+    def producer(w: Warp) -> None:
+        for i in range(tiles):
+            r.of_empty(i).wait(r.phase(i) ^ 1)
+            r.of_full(i).expect_bytes(TILE)
+            w.tma_load(r.tile[r.slot(i)], r.of_full(i), i)
+
+    @r.role("consumer")
+    def consumer(w: Warp) -> None:
+        for i in range(r.tiles):
+            r.of_full(i).wait(r.phase(i))
+            w.read(r.tile[r.slot(i)], i)
+            r.of_empty(i).arrive()
+
     return r.p

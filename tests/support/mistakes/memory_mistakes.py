@@ -1,0 +1,68 @@
+"""Mistakes of memory order: what is in its place on a machine with one memory, and not on a GPU.
+
+A schedule cannot show them: each access sees what it should. Orders, scopes and fences are missing or misplaced (PTX
+ISA, memory consistency model and async proxy).
+"""
+
+from __future__ import annotations
+
+from pipesim.model.strictness import Strictness
+from tests.support.mistakes import small
+from tests.support.mistakes.edited import Mistake
+from tests.support.mistakes.ring import right_ring
+from tests.support.mistakes.ring_mistakes import AWAIT, READ, RELEASE
+
+LAPPED, ANY = "tiles > stages: ", "tiles > 0: "
+RELAXED_ARRIVE, RELAXED_WAIT = "r.of_empty(i).arrive(order=Order.RELAXED)", "r.of_full(i).wait_relaxed(r.phase(i))"
+ACQ_REL, PROXY = "w.fence(Fence.ACQ_REL, Scope.CTA)", "w.fence(Fence.PROXY_ASYNC)"
+IN_PLACE = f"{READ}\nw.write(r.tile[r.slot(i)], i)"
+FENCED_WRITER = {f"{PROXY}  # of the reads": "pass", "w.write(tile[0], i)": f"{PROXY}\nw.write(tile[0], i)"}
+READS = Strictness(proxies=True)
+
+_MEMORY = [
+    Mistake("store_not_fenced", small.written_and_stored, {PROXY: "pass"}, (f"{ANY}MISSING_PROXY_FENCE",)),
+    Mistake(  # the fence comes after the barrier that lets the other warp store
+        "fence_too_late", small.written_and_stored,
+        {PROXY: "pass", "w.bar_sync(1, 64)  # written": f"w.bar_sync(1, 64)\n{PROXY}"}, (f"{ANY}MISSING_PROXY_FENCE",),
+        rights=({"w.bar_sync(1, 64)  # written": f"w.bar_sync(1, 64)\n{PROXY}"},
+                {PROXY: "pass", "w.async_read(": f"{PROXY}\nw.async_read("}),
+    ),
+    Mistake(
+        "copy_over_a_written_tile", right_ring, {READ: IN_PLACE}, (f"{LAPPED}MISSING_PROXY_FENCE",),
+        rights=({READ: f"{IN_PLACE}\n{PROXY}"},),
+    ),
+    Mistake(
+        "read_not_fenced", right_ring, {}, (f"{LAPPED}READ_NOT_FENCED",), rights=({READ: f"{READ}\n{PROXY}"},),
+        rules=READS,
+    ),
+    Mistake(
+        "product_not_fenced", small.multiplied_and_filled, {f"{PROXY}  # of the reads": "pass"},
+        ("tiles > 1: READ_NOT_FENCED",), rights=({}, FENCED_WRITER), rules=READS,
+    ),
+    Mistake("cp_async_not_fenced", small.copied_and_multiplied, {PROXY: "pass"}, (f"{ANY}MISSING_PROXY_FENCE",)),
+    Mistake(
+        "release_relaxed", right_ring, {RELEASE: RELAXED_ARRIVE}, (f"{LAPPED}WEAK_ORDER",),
+        rights=({RELEASE: "r.of_empty(i).arrive(order=Order.RELEASE)"}, {RELEASE: f"{ACQ_REL}\n{RELAXED_ARRIVE}"}),
+    ),
+    Mistake(
+        "wait_relaxed", right_ring, {AWAIT: RELAXED_WAIT}, (f"{ANY}WEAK_ORDER",), sizes={"tiles": 1},
+        rights=({AWAIT: "r.of_full(i).wait_acquire(r.phase(i))"}, {AWAIT: f"{RELAXED_WAIT}\n{ACQ_REL}"}),
+    ),
+    Mistake(
+        "release_of_cta_scope", small.scoped_multicast, {"scope=Scope.CLUSTER": "scope=Scope.CTA"},
+        (f"{LAPPED}NARROW_SCOPE",),
+    ),
+    Mistake(
+        "acquire_of_cta_scope", small.scoped_multicast, {"^ 1, Scope.CLUSTER": "^ 1, Scope.CTA"},
+        (f"{LAPPED}NARROW_SCOPE",),
+    ),
+    Mistake(
+        "init_not_fenced", small.initialised_by_a_role, {"w.fence(Fence.MBARRIER_INIT)": "pass"},
+        (f"{ANY}UNPUBLISHED_INIT",), rules=Strictness(init=True),
+    ),
+    Mistake(
+        "init_behind_a_relaxed_arrive", small.peers, {"w.fence(Fence.MBARRIER_INIT)": "pass"},
+        (f"{ANY}UNPUBLISHED_INIT",), sizes={"tiles": 2},
+    ),
+]  # fmt: skip
+MEMORY_MISTAKES = {each.name: each for each in _MEMORY}
