@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import PurePath
 
@@ -45,7 +46,11 @@ def sentence(repair: Repair) -> str:
     """The change in one sentence."""
     *others, last = repair.role.split(",")
     whose = f"each of {', '.join(others)} and {last}" if others else repair.role
-    return _SENTENCES[repair.kind](replace(repair, role=whose))
+    said, r = _SENTENCES[repair.kind], replace(repair, role=whose)
+    if not isinstance(said, str):
+        return said(r)
+    at = instruction(r.at) if r.at.op else ""
+    return said.format(r=r, role=r.role, group=r.group, value=r.value, was=r.was, at=at, named=_named(r.group))
 
 
 def instruction(at: SourceInstruction) -> str:
@@ -85,10 +90,6 @@ def _lanes(r: Repair) -> str:
     if r.value == 1:
         return f"{r.role}: put {said} inside elect_one(): all {r.was} lanes execute it"
     return f"{r.role}: put {said} outside elect_one(): each of the {r.value} lanes is counted"
-
-
-def _threads(r: Repair) -> str:
-    return f"{r.value:,} threads at {_named(r.group)} instead of {r.was:,}"
 
 
 def _depth(r: Repair) -> str:
@@ -190,22 +191,9 @@ def _tail(r: Repair) -> str:
     return f"{r.role} arrives on {r.group} for its last stages as well, when their transfers have ended"
 
 
-def _other_group(r: Repair) -> str:
-    return f"{r.role}: {instruction(r.at)} is meant for {r.past.about}"
-
-
-def _other_cta(r: Repair) -> str:
-    return f"{r.role}: {instruction(r.at)} is meant for the barrier of CTA {r.value}"
-
-
 def _swap(r: Repair) -> str:
     one, other = r.group.split(",")
     return f"{r.role}: exchange {one} and {other} where it {'waits for' if r.at.op else 'arrives on'} them"
-
-
-def _carry(r: Repair) -> str:
-    first = f"parity {r.value} in the first lap"
-    return f"{r.role} carries stage and phase of {r.group} on instead of beginning again ({first})"
 
 
 def _syncs(r: Repair) -> str:
@@ -233,58 +221,43 @@ def _every_warp(r: Repair) -> str:
     return f"every warp of {r.role} executes {instruction(r.at)}, not only some of them"
 
 
-def _counted_in(r: Repair) -> str:
-    return f"every warp of {r.role} arrives on {r.group}, initialised with a count of {r.value:,} instead of {r.was:,}"
-
-
-def _leave_out(r: Repair) -> str:
-    return f"{r.role}: warps that neither use a stage nor arrive for it do not wait for {r.group}"
-
-
-_SENTENCES = {
-    RepairKind.COUNT: lambda r: f"initialise {r.group} with a count of {r.value:,} instead of {r.was:,}",
-    RepairKind.EXPECT: lambda r: (
-        f"{r.role} expects {r.value:,} bytes on {r.group} instead of {r.was:,}: as many as are copied"
-    ),
+#: A text with the members of the correction, or what writes the sentence where it depends on more.
+_SENTENCES: dict[RepairKind, str | Callable[[Repair], str]] = {
+    RepairKind.COUNT: "initialise {group} with a count of {value:,} instead of {was:,}",
+    RepairKind.EXPECT: "{role} expects {value:,} bytes on {group} instead of {was:,}: as many as are copied",
     RepairKind.LANES: _lanes,
-    RepairKind.THREADS: _threads,
+    RepairKind.THREADS: "{value:,} threads at {named} instead of {was:,}",
     RepairKind.DEPTH: _depth,
-    RepairKind.MASK: lambda r: (
-        f"{r.role} multicasts on {r.group} to the CTAs of mask {r.value:#b} instead of {r.was:#b}"
-    ),
-    RepairKind.PHASES: lambda r: (
-        f"{r.role} waits for {r.group} with parity {r.value} in the first lap, alternating in each later lap"
-    ),
-    RepairKind.STAGES: lambda r: f"{r.role} waits for {r.group} stage by stage, with parity {r.value} in the first lap",
-    RepairKind.LAPS: lambda _: "every role flips the parity of its waits exactly once in each lap of the stages",
+    RepairKind.MASK: "{role} multicasts on {group} to the CTAs of mask {value:#b} instead of {was:#b}",
+    RepairKind.PHASES: "{role} waits for {group} with parity {value} in the first lap, alternating in each later lap",
+    RepairKind.STAGES: "{role} waits for {group} stage by stage, with parity {value} in the first lap",
+    RepairKind.LAPS: "every role flips the parity of its waits exactly once in each lap of the stages",
     RepairKind.SHIFT: _shift,
-    RepairKind.CARRY: _carry,
-    RepairKind.OTHER_GROUP: _other_group,
+    RepairKind.CARRY: (
+        "{role} carries stage and phase of {group} on instead of beginning again (parity {value} in the first lap)"
+    ),
+    RepairKind.OTHER_GROUP: "{role}: {at} is meant for {r.past.about}",
     RepairKind.SWAP: _swap,
-    RepairKind.OTHER_CTA: _other_cta,
-    RepairKind.ONE_WARP: lambda r: (
-        f"{r.role}: only one warp waits, copies and arrives, inside a condition: all {r.value} warps do so"
-    ),
+    RepairKind.OTHER_CTA: "{role}: {at} is meant for the barrier of CTA {value}",
+    RepairKind.ONE_WARP: "{role}: only one warp waits, copies and arrives, inside a condition: all {value} warps do so",
     RepairKind.STRONGER: _stronger,
-    RepairKind.STAY: lambda r: f"{r.role} arrives on {r.group} without dropping out of it",
-    RepairKind.NOINC: lambda r: (
-        f"{r.role} arrives on {r.group} by cp.async with .noinc, so that its arrivals are counted"
-    ),
+    RepairKind.STAY: "{role} arrives on {group} without dropping out of it",
+    RepairKind.NOINC: "{role} arrives on {group} by cp.async with .noinc, so that its arrivals are counted",
     RepairKind.ON_END: _on_end,
     RepairKind.SYNCS: _syncs,
-    RepairKind.ONLY_ARRIVES: lambda r: f"{r.role} does not wait at {_named(r.group)}: bar_arrive instead of bar_sync",
+    RepairKind.ONLY_ARRIVES: "{role} does not wait at {named}: bar_arrive instead of bar_sync",
     RepairKind.LATER: _later,
     RepairKind.MOVE: _move,
     RepairKind.DROP: _drop,
-    RepairKind.ONCE: lambda r: f"{r.role}: put {instruction(r.at)} inside elect_one(): every lane of the warp makes it",
-    RepairKind.INIT: lambda _: "initialise all barriers: the program never initialises some stages",
-    RepairKind.ARRIVES_TOO: lambda r: f"{r.role} arrives on {r.group} as well when it expects bytes: arrive.expect_tx",
+    RepairKind.ONCE: "{role}: put {at} inside elect_one(): every lane of the warp makes it",
+    RepairKind.INIT: "initialise all barriers: the program never initialises some stages",
+    RepairKind.ARRIVES_TOO: "{role} arrives on {group} as well when it expects bytes: arrive.expect_tx",
     RepairKind.OMIT: lambda r: (
         f"{r.role} omits {instruction(r.at) if r.at.op else 'its inits: another role makes them'}"
     ),
-    RepairKind.INSIDE: lambda r: f"put {instruction(r.at)} inside elect_one(): only one lane of the warp needs it",
-    RepairKind.OUTSIDE: lambda r: f"put {instruction(r.at)} outside elect_one(): every lane of the warp needs it",
-    RepairKind.LEAVE_OUT: _leave_out,
+    RepairKind.INSIDE: "put {at} inside elect_one(): only one lane of the warp needs it",
+    RepairKind.OUTSIDE: "put {at} outside elect_one(): every lane of the warp needs it",
+    RepairKind.LEAVE_OUT: "{role}: warps that neither use a stage nor arrive for it do not wait for {group}",
     RepairKind.ARRIVE: _arrive,
     RepairKind.TAIL: _tail,
     RepairKind.ACQUIRE: _acquire,
@@ -292,16 +265,18 @@ _SENTENCES = {
     RepairKind.GROUP_WAIT: _group_wait,
     RepairKind.CLOSE: _close,
     RepairKind.EVERY_WARP: _every_warp,
-    RepairKind.COUNT_IN: _counted_in,
+    RepairKind.COUNT_IN: (
+        "every warp of {role} arrives on {group}, initialised with a count of {value:,} instead of {was:,}"
+    ),
     RepairKind.PEERS: lambda r: (
         f"{r.role} arrives on {r.group} of every CTA of the cluster, not only of {'one' if r.value else 'its own'}"
     ),
     RepairKind.SYNC: _sync,
     RepairKind.WARP_SYNC: _warp_sync,
-    RepairKind.PRIME: lambda r: f"{r.role} arrives at {_named(r.group)} ({r.value:,} threads) once before it begins",
-    RepairKind.NUMBER: lambda r: (
-        f"give each group of warps that meets at named barrier {r.group} a number of its own, from {r.value} on"
+    RepairKind.PRIME: "{role} arrives at {named} ({value:,} threads) once before it begins",
+    RepairKind.NUMBER: (
+        "give each group of warps that meets at named barrier {group} a number of its own, from {value} on"
     ),
-    RepairKind.CLUSTER_END: lambda _: "every warp of the cluster meets the others (cluster_sync) before it exits",
+    RepairKind.CLUSTER_END: "every warp of the cluster meets the others (cluster_sync) before it exits",
     RepairKind.AFTER_INIT: _after_init,
 }
