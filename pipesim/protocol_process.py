@@ -29,8 +29,8 @@ from pipesim.lang.author import in_words, raised_at
 from pipesim.model.ops import Space
 from pipesim.model.program import Access, Agent, Barrier, Program, Tile
 from pipesim.model.tables import Work
-from pipesim.process.parent import end_forks, end_with, in_main_thread
-from pipesim.process.watch import current, forget_in_child, signals_held
+from pipesim.process.parent import end_forks, end_with
+from pipesim.process.watch import current, forget_in_child, in_main_thread, signals_held
 from pipesim.protocols.catalog import BUILT_IN
 from pipesim.targets import Target
 
@@ -85,19 +85,19 @@ class _Process:
     def __init__(self, text: str) -> None:
         self._text = text
         self._child = 0
-        self._said: Message = ()
+        self._description: Message = ()
 
     def target(self) -> Target:
         """What it says of the file."""
         self._start()
-        defaults, *words = self._said
+        defaults, *words = self._description
         name, summary, description, spelling = map(str, words)
         return Target(name, None, None, defaults, summary, spelling, description=description, maker=self.program)
 
     def names(self) -> tuple[str, ...]:
         """The functions of the file, where these were asked for."""
         self._start()
-        return tuple(map(str, self._said[1:]))
+        return tuple(map(str, self._description[1:]))
 
     def program(self, values: dict[str, int], twice: bool) -> Program:  # noqa: FBT001  # as Target calls it
         """The program of these parameters. Raises as the file's function and its roles do."""
@@ -140,7 +140,7 @@ class _Process:
         os.close(outbox)
         current().follow(self._child)
         try:
-            self._said = self._answer(_TARGET)
+            self._description = self._answer(_TARGET)
         except BaseException:
             self.close()
             raise
@@ -217,12 +217,13 @@ def _detach(inbox: int, outbox: int) -> None:
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, 1)
         os.dup2(nowhere, 2)
-    _kept.extend((sys.stdout, sys.stderr, sys.__stdout__, sys.__stderr__))  # they may hold what the parent writes
+    # they may hold what the parent writes
+    _streams_of_parent.extend((sys.stdout, sys.stderr, sys.__stdout__, sys.__stderr__))
     stream = os.fdopen(2, "w", 1, encoding="utf-8", errors="backslashreplace", closefd=False)
     sys.stdout = sys.stderr = sys.__stdout__ = sys.__stderr__ = stream  # type: ignore[misc]  # of this process alone
 
 
-_kept: list[object] = []
+_streams_of_parent: list[object] = []
 
 
 def _serve(text: str, inbox: int, outbox: int) -> None:

@@ -256,17 +256,17 @@ def _only_one(file: str) -> Target:
 
 def _makers(module: ModuleType) -> list[str]:
     """The functions of a file that may make a protocol: those that say so, else all that can be called without more."""
-    said, silent = [], []
+    annotated, plain = [], []
     for name in _public(module):
         function = vars(module)[name]
         returns = inspect.get_annotations(function).get("return", inspect.Signature.empty)
         if returns is Protocol or (isinstance(returns, str) and returns in ("Protocol", "pipesim.Protocol")):
-            said.append(name)
+            annotated.append(name)
         elif returns is inspect.Signature.empty and all(
             type(parameter.default) is int for parameter in inspect.signature(function).parameters.values()
         ):
-            silent.append(name)
-    return said or silent
+            plain.append(name)
+    return annotated or plain
 
 
 def _others(module: ModuleType) -> str:

@@ -115,7 +115,7 @@ def chosen(
         meta = stored.meta
         if not _comparable(meta) or device not in device_slug(meta.device.name):
             continue
-        part = split.of_trace(meta)
+        part = split.part_of_trace(meta)
         if (part is SplitPart.SEALED and not sealed) or (draw and split.draw_of(meta) != draw):
             continue
         taken += 1

@@ -76,7 +76,7 @@ def choose_inputs(paths: Sequence[Path], *, split: bool = True, each: int = 0) -
             continue
         seen.add(digest)
         known = _split_of(path) if split else None
-        if known is not None and known.of_trace(meta) is not SplitPart.FIT:
+        if known is not None and known.part_of_trace(meta) is not SplitPart.FIT:
             left_out += 1
             continue
         found.append(RecordedFile(f"{path.parent.name}/{path.name}", path, meta))

@@ -170,31 +170,31 @@ def _with_tries(program: Program, trace: Trace) -> Program:
             cause="a try directly before its wait is one operation with it in the program of a kernel's PTX",
             correction="record it without a window",
         )
-    asked = np.flatnonzero(np.isin(events.site, list(sites)))
+    wait_rows = np.flatnonzero(np.isin(events.site, list(sites)))
     code, lines = list(program.code), list(program.lines)
     for number, agent in enumerate(program.agents):
         index = next((n for n, a in enumerate(meta.agents) if (a.role, a.index) == (agent.role, agent.index)), -1)
-        of_rank = [int(row) for row in asked if events.agent[row] == index]
-        first = next((int(events.cta[row]) for row in of_rank if events.cta[row] % program.ctas == agent.cta), -1)
-        said: dict[str, deque[tuple[EventKind, int]]] = defaultdict(deque)
-        for row in of_rank:
+        agent_rows = [int(row) for row in wait_rows if events.agent[row] == index]
+        first = next((int(events.cta[row]) for row in agent_rows if events.cta[row] % program.ctas == agent.cta), -1)
+        waits: dict[str, deque[tuple[EventKind, int]]] = defaultdict(deque)
+        for row in agent_rows:
             if events.cta[row] == first:
                 site = sites[int(events.site[row])]
-                said[site.barrier].append((site.kind, int(events.value[row])))
-        code[number], lines[number] = _tried(program, number, said)
+                waits[site.barrier].append((site.kind, int(events.value[row])))
+        code[number], lines[number] = _code_with_tries(program, number, waits)
     return replace(program, code=tuple(code), lines=tuple(lines), registers=program.registers + 1)
 
 
-def _tried(
-    program: Program, agent: int, said: Mapping[str, deque[tuple[EventKind, int]]]
+def _code_with_tries(
+    program: Program, agent: int, waits: Mapping[str, deque[tuple[EventKind, int]]]
 ) -> tuple[tuple[Operation, ...], tuple[int, ...]]:
-    """An agent's code and lines; ``said``: by group, which of its waits were entered or tried, and the answers."""
+    """An agent's code and lines; ``waits``: by group, which of its waits were entered or tried, and the answers."""
     made: list[Operation] = []
     where: list[int] = []
     answers: dict[int, int] = {}
     for op, line in zip(program.code[agent], program.lines[agent], strict=True):
         group = (
-            said.get(program.barriers[operand(op, "barrier")].name) if op[0] in PARITY_WAITS | PARITY_TRIES else None
+            waits.get(program.barriers[operand(op, "barrier")].name) if op[0] in PARITY_WAITS | PARITY_TRIES else None
         )
         asks = op[0] != Op.WAIT_UNLESS or not answers.get(operand(op, "register"), 0)
         kind, value = group.popleft() if group and asks else (EventKind.WAIT_ENTER, 0)

@@ -39,13 +39,13 @@ def read(trace: Trace, waits: int = 1) -> Reading | None:
     feeding = events.cycle[kinds == EventKind.COPY]
     last_feed = int(feeding.max()) if len(feeding) else int(events.cycle[events.agent == events.agent.min()].max())
     end = int(events.cycle.max())
-    kept = _kept(trace, int(events.cta[0]))
-    seen = not any(kept.dropped[last_agent + 1 :])  # no later agent lost all that it had
+    part = _recorded_part(trace, int(events.cta[0]))
+    seen = not any(part.dropped[last_agent + 1 :])  # no later agent lost all that it had
     return Reading(
-        period_millicycles=_period(trace, kept, events, returns, last_agent, waits) if seen else None,
-        prologue=int(returns[0]) - start if len(returns) and kept.begins and seen else None,
-        epilogue=end - last_feed if kept.ends else None,
-        total=end - start if kept.begins and kept.ends else None,
+        period_millicycles=_period(trace, part, events, returns, last_agent, waits) if seen else None,
+        prologue=int(returns[0]) - start if len(returns) and part.begins and seen else None,
+        epilogue=end - last_feed if part.ends else None,
+        total=end - start if part.begins and part.ends else None,
         sites=_sites(trace, events),
     )
 
@@ -65,7 +65,7 @@ def one_cta(trace: Trace) -> Events:
 
 
 @dataclass(frozen=True)
-class _Kept:
+class _RecordedPart:
     """Which part of a CTA's run was recorded.
 
     ``first`` is the first iteration, ``begins`` and ``ends`` say whether the first and the last of the run are there;
@@ -79,21 +79,21 @@ class _Kept:
     dropped: tuple[int, ...]
 
 
-def _kept(trace: Trace, cta: int) -> _Kept:
-    """What the recording kept. With nothing known of the passes, a window is taken to end before the run.
+def _recorded_part(trace: Trace, cta: int) -> _RecordedPart:
+    """What was recorded of a CTA. With nothing known of the passes, a window is taken to end before the run.
 
     A run that did not finish has no end.
     """
     header = next((h for h in trace.meta.ctas if h.cta == cta), CtaInfo(cta, 0))
     whole = trace.meta.status == Ending.FINISHED and not any(header.dropped)
     if not trace.meta.window:
-        return _Kept(0, begins=True, ends=whole, passes=header.passes, dropped=header.dropped)
+        return _RecordedPart(0, begins=True, ends=whole, passes=header.passes, dropped=header.dropped)
     first, end = trace.meta.window
     ends = whole and bool(header.passes) and end >= max(header.passes)
-    return _Kept(first, first == 0, ends, header.passes, header.dropped)
+    return _RecordedPart(first, first == 0, ends, header.passes, header.dropped)
 
 
-def _period(trace: Trace, kept: _Kept, events: Events, returns: Column, agent: int, waits: int) -> int | None:
+def _period(trace: Trace, part: _RecordedPart, events: Events, returns: Column, agent: int, waits: int) -> int | None:
     """Steady-state period of an iteration in 1/1000 cycle, by the last agent's returns, ``waits`` in an iteration.
 
     Between the two that the steady window of the run names, or the farthest that were recorded, whole laps apart.
@@ -102,12 +102,12 @@ def _period(trace: Trace, kept: _Kept, events: Events, returns: Column, agent: i
     lap = stages * waits  # in returns
     if trace.meta.window and any(s.kind is EventKind.TRY for s in trace.meta.sites):
         return None  # tries and waits of one window are not of the same tiles
-    trips, offset = len(returns), 0
-    if kept.passes and (trace.meta.window or any(kept.dropped)):
+    count, offset = len(returns), 0
+    if part.passes and (trace.meta.window or any(part.dropped)):
         recorded = len(np.unique(events.iteration[events.agent == agent]))
         each = len(returns) // max(recorded, 1)  # returns in an iteration
-        trips, offset = each * kept.passes[agent], each * kept.first
-    steady = steady_window(trips, lap)
+        count, offset = each * part.passes[agent], each * part.first
+    steady = steady_window(count, lap)
     if steady is None:
         return None
     first = max(steady[0] - offset, 0)

@@ -99,11 +99,11 @@ def _remote(program: Program, agent: int, op: Operation) -> bool:
 class _ProbedProfile(Profile):
     """A profile that notes which of its values are asked for, and of which some are ``changed``."""
 
-    asked: set[str] = field(default_factory=set)
+    used: set[str] = field(default_factory=set)
     changed: dict[str, int] = field(default_factory=dict)
 
     def __getitem__(self, name: str) -> int:
-        self.asked.add(name)
+        self.used.add(name)
         return self.changed[name] if name in self.changed else super().__getitem__(name)
 
 
@@ -121,7 +121,7 @@ def _values_used(program: Program, profile: Profile, ops: _Ops) -> set[str]:
     return {
         name
         for name in profile.assumed
-        if name in as_it_is.asked
+        if name in as_it_is.used
         and any(
             _costs(program, _ProbedProfile(**fields, changed={name: other}), ops) != costs
             for other in (max(1, profile[name] // 2), 2 * profile[name] + 1)

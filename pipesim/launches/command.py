@@ -23,7 +23,7 @@ _PATIENCE = 3  #: SIGINTs until a program is killed that does not end
 
 
 @dataclass(frozen=True)
-class Ran:
+class CommandEnd:
     """How a command ended. ``status`` is as a shell has it: 128 and the number of a signal that ended it.
 
     ``signals``: the numbers of those that this process got meanwhile, and passed on.
@@ -72,7 +72,7 @@ def observed_environment(
     return {**environment, **others, **mine}
 
 
-def run_observed(command: Sequence[str], environment: Mapping[str, str], *, to_stderr: bool = False) -> Ran:
+def run_observed(command: Sequence[str], environment: Mapping[str, str], *, to_stderr: bool = False) -> CommandEnd:
     """Run a command to its end, however long it takes: a limit of time or memory is not its own.
 
     ``environment``: of :func:`observed_environment`. The command has the standard streams of this process; with
@@ -96,7 +96,7 @@ def run_observed(command: Sequence[str], environment: Mapping[str, str], *, to_s
         for number in tuple(signals):  # those that came before
             _pass_on(started[0], number, last=False)
         code = started[0].wait()
-    return Ran(code if code >= 0 else 128 - code, tuple(signals))
+    return CommandEnd(code if code >= 0 else 128 - code, tuple(signals))
 
 
 def _started(command: Sequence[str], environment: Mapping[str, str], *, to_stderr: bool) -> subprocess.Popen[bytes]:

@@ -39,13 +39,13 @@ def triton(
         raise MissingExtraError("Triton is not installed", cause=str(error), correction="pip install triton") from error
     with offline(_ARCHITECTURES[arch]) as driver, _first_configuration(kernel):
         kernel[grid](*args, **options)
-    if len(driver.noted) != 1:
+    if len(driver.launches) != 1:
         raise UsageError(
-            f"the call launched {len(driver.noted)} kernels",
-            cause="a hook or a wrapper may launch others" if driver.noted else "it was not a kernel",
+            f"the call launched {len(driver.launches)} kernels",
+            cause="a hook or a wrapper may launch others" if driver.launches else "it was not a kernel",
             correction="give a function with @triton.jit or @gluon.jit",
         )
-    return _described(driver.noted[0], kernel, arch)
+    return _described(driver.launches[0], kernel, arch)
 
 
 class _first_configuration:  # noqa: N801  # a context manager, used like a function
@@ -67,36 +67,36 @@ class _first_configuration:  # noqa: N801  # a context manager, used like a func
             tuner.configs = configs
 
 
-def _described(noted: Noted, kernel: Any, arch: str) -> CompiledLaunch:
-    metadata, compiled = noted.metadata, _compiled(kernel, noted)
+def _described(dry: OfflineLaunch, kernel: Any, arch: str) -> CompiledLaunch:
+    metadata, compiled = dry.metadata, _compiled(kernel, dry)
     ptx = compiled.asm["ptx"]
-    clusters, x = metadata.num_ctas, noted.grid[0]
+    clusters, x = metadata.num_ctas, dry.grid[0]
     found = re.search(r"^\.maxnreg\s+(\d+)", ptx, re.MULTILINE)
     launch = Launch(
         metadata.name,
-        (x * clusters, noted.grid[1], noted.grid[2]),
+        (x * clusters, dry.grid[1], dry.grid[2]),
         (32 * metadata.num_warps, 1, 1),
         (clusters, 1, 1),
         metadata.shared,
         int(found[1]) if found else 0,
-        tuple(_parameters(noted)),
+        tuple(_parameters(dry)),
     )
     return CompiledLaunch(metadata.name, arch, ptx, launch)
 
 
-def _compiled(kernel: Any, noted: Noted) -> Any:
-    """The compiled kernel whose launch was noted, in the caches of the function."""
+def _compiled(kernel: Any, dry: OfflineLaunch) -> Any:
+    """The compiled kernel of a launch, in the caches of the function."""
     while not hasattr(kernel, "device_caches"):
         kernel = kernel.fn
     caches = [cache[0] for cache in kernel.device_caches.values()]
-    return next(each for cache in caches for each in cache.values() if each.metadata is noted.metadata)
+    return next(each for cache in caches for each in cache.values() if each.metadata is dry.metadata)
 
 
-def _parameters(noted: Noted) -> Iterator[Parameter]:
+def _parameters(dry: OfflineLaunch) -> Iterator[Parameter]:
     """The kernel's parameters: constants are compiled in, and two scratch buffers come last."""
-    descriptors = iter(getattr(noted.metadata, "tensordesc_meta", None) or ())
-    names = noted.source.fn.arg_names
-    for name, kind, value in zip(names, noted.source.signature.values(), noted.arguments, strict=True):
+    descriptors = iter(getattr(dry.metadata, "tensordesc_meta", None) or ())
+    names = dry.source.fn.arg_names
+    for name, kind, value in zip(names, dry.source.signature.values(), dry.arguments, strict=True):
         for content in _contents(kind, value, descriptors):
             yield Parameter(name, content)
     yield Parameter("global_scratch", Pointer())
@@ -158,7 +158,7 @@ MAX_SHARED = 232_448  #: bytes that a CTA of sm_90 and sm_100 may have
 _SMS = {90: 132, 100: 148}
 
 
-class Noted(NamedTuple):
+class OfflineLaunch(NamedTuple):
     """A launch that would have run: the compiled kernel's source and metadata, the grid, and the arguments."""
 
     source: Any
@@ -171,7 +171,7 @@ class OfflineDriver:
     """In place of ``triton.runtime.driver.active``: everything that a launch asks of it, and no device."""
 
     def __init__(self, target: Any) -> None:
-        self.noted: list[Noted] = []
+        self.launches: list[OfflineLaunch] = []
         self._target = target
         properties = {"max_shared_mem": MAX_SHARED, "multiprocessor_count": _SMS.get(target.arch, 132), "warpSize": 32}
         properties |= {"max_num_regs": 65536, "mem_clock_rate": 1, "mem_bus_width": 1, "sm_clock_rate": 1}
@@ -186,7 +186,7 @@ class OfflineDriver:
         """What Triton calls to launch a compiled kernel: three sizes of the grid, six of the launch, arguments."""
 
         def launch(x: int, y: int, z: int, *rest: Any) -> None:
-            self.noted.append(Noted(source, metadata, (x, y, z), rest[6:]))
+            self.launches.append(OfflineLaunch(source, metadata, (x, y, z), rest[6:]))
 
         return launch
 

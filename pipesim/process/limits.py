@@ -67,15 +67,15 @@ def usual_bytes() -> int:
 
 def resident_bytes(process: int | str = "self") -> int:
     """The memory that a process has now; 0 where it has ended, or the system does not say."""
-    return _of_memory(process, 1)
+    return _statm_bytes(process, 1)
 
 
 def data_bytes() -> int:
     """What the kernel counts against RLIMIT_DATA for this process, touched or not; 0 where the system does not say."""
-    return _of_memory("self", 5)
+    return _statm_bytes("self", 5)
 
 
-def _of_memory(process: int | str, field: int) -> int:
+def _statm_bytes(process: int | str, field: int) -> int:
     """One field of /proc/PID/statm (proc(5)), in bytes."""
     try:
         pages = Path(f"/proc/{process}/statm").read_text(encoding="ascii").split()[field]

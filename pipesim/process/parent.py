@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import signal
 import sys
-import threading
 
 _VARIABLE = "PIPESIM_PARENT"  #: of the environment: the process that a child ends with
 _PR_SET_PDEATHSIG = 1  # linux/prctl.h
@@ -45,8 +44,3 @@ def end_forks() -> None:
 
     # its parent may have ended before the child asks who that is
     os.register_at_fork(before=note, after_in_child=lambda: end_with(forking[0]))
-
-
-def in_main_thread() -> bool:
-    """True in the thread that gets signals, and that lives as long as its process."""
-    return threading.current_thread() is threading.main_thread()

@@ -24,7 +24,6 @@ from typing import Any
 
 from pipesim.errors import LimitError
 from pipesim.process.limits import Limit, LimitReachedError, data_bytes, resident_bytes
-from pipesim.process.parent import in_main_thread
 from pipesim.process.temporary import remove_all
 
 ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
@@ -321,6 +320,11 @@ def signal_of(reason: BaseException | None) -> int:
     if isinstance(reason, LimitReachedError):
         return signal.SIGALRM
     return reason.number if isinstance(reason, SignalError) else signal.SIGINT
+
+
+def in_main_thread() -> bool:
+    """True in the thread that gets signals, and that lives as long as its process."""
+    return threading.current_thread() is threading.main_thread()
 
 
 def forget_in_child() -> None:

@@ -162,13 +162,13 @@ def _differences(
     if meta.protocol != protocol:
         found.append((f"protocol {meta.protocol} instead of {protocol}", 0))
     for name in sorted({*meta.params, *params}):
-        here, asked = meta.params.get(name), params.get(name)
-        if here is None:
+        recorded, wanted = meta.params.get(name), params.get(name)
+        if recorded is None:
             found.append((f"no parameter {name}", 0))
-        elif asked is None:
-            found.append((f"{name} {here}, which was not given", 0))
-        elif here != asked:
-            found.append((f"{name} {here} instead of {asked}", abs(here - asked)))
+        elif wanted is None:
+            found.append((f"{name} {recorded}, which was not given", 0))
+        elif recorded != wanted:
+            found.append((f"{name} {recorded} instead of {wanted}", abs(recorded - wanted)))
     if meta.grid != grid:
         found.append((f"grid {meta.grid} instead of {grid}", abs(meta.grid - grid)))
     if device is not None and device not in {meta.device.name, device_slug(meta.device.name)}:
@@ -194,12 +194,12 @@ def _no_trace(
         cause = f"only these protocols were recorded: {', '.join(sorted({trace.meta.protocol for trace in stored}))}"
     else:
         cause = "the folder holds no recording"
-    asked = "".join(f" {name}={params[name]}" for name in sorted(params))
+    words = "".join(f" {name}={params[name]}" for name in sorted(params))
     command = ["pipesim", "capture", protocol]
     command += [word for name in sorted(params) for word in ("-p", f"{name}={params[name]}")]
     command += ["--ctas", str(grid)] if grid > 1 else []
     return NoTraceError(
-        f"no recorded trace of {protocol} with{asked} grid={grid}" + (f" on {device}" if device else ""),
+        f"no recorded trace of {protocol} with{words} grid={grid}" + (f" on {device}" if device else ""),
         place=str(folder),
         cause=cause,
         correction=f"record it on a GPU: {shlex.join(command)}; or name another folder that has it: --traces FOLDER",

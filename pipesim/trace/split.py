@@ -98,14 +98,14 @@ class Split:
     def _parts(self) -> dict[LaunchedKernel, SplitPart]:
         return dict(self.listed)
 
-    def of(self, kernel: str, params: Mapping[str, int], ctas: int) -> SplitPart:
+    def part_of(self, kernel: str, params: Mapping[str, int], ctas: int) -> SplitPart:
         """The part of a launch: as listed, else by the rule."""
         configuration = self.rule.configuration(kernel, params, ctas)
         return self._parts.get(configuration) or self.rule.part(configuration)
 
-    def of_trace(self, meta: TraceMeta) -> SplitPart:
+    def part_of_trace(self, meta: TraceMeta) -> SplitPart:
         """The part of a recording."""
-        return self.of(meta.protocol, meta.params, meta.grid)
+        return self.part_of(meta.protocol, meta.params, meta.grid)
 
     def draw_of(self, meta: TraceMeta) -> int:
         """The number of the draw of a recording's configuration: 1 of those that were known from the beginning."""

@@ -90,7 +90,7 @@ def test_scipy_is_needed_to_fit_a_profile_and_for_nothing_else(
 def test_recordings_that_are_held_out_are_not_read(mine: Path) -> None:
     shutil.copy(trace_folder() / FILE, mine / FILE)
     split = read_split(mine / FILE)
-    fit = [p.name for p in sorted(mine.glob("*.parquet")) if split.of_trace(read_meta(p)) is SplitPart.FIT]
+    fit = [p.name for p in sorted(mine.glob("*.parquet")) if split.part_of_trace(read_meta(p)) is SplitPart.FIT]
     inputs = choose_inputs([mine])
     assert [each.path.name for each in inputs.files] == fit
     assert inputs.left_out == 2 - len(fit)

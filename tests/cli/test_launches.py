@@ -23,7 +23,7 @@ from pipesim.cli import launches as command
 from pipesim.cli.arguments import bytes_of
 from pipesim.export.exit_codes import launches_exit_code
 from pipesim.launches import checks, inject
-from pipesim.launches.command import Ran, observed_environment, run_observed, spool_folder
+from pipesim.launches.command import CommandEnd, observed_environment, run_observed, spool_folder
 from pipesim.launches.observe.limits import Limits
 from pipesim.model.finding import Verdict
 from pipesim.process.watch import SignalError, Watch
@@ -294,8 +294,8 @@ class TestTheEnvironment:
 
     def test_a_command_that_ran(self, tmp_path: Path) -> None:
         environment = observed_environment(tmp_path, Limits())
-        assert run_observed(["true"], environment) == Ran(0)
-        assert run_observed(["sh", "-c", "kill -TERM $$"], environment) == Ran(143)
+        assert run_observed(["true"], environment) == CommandEnd(0)
+        assert run_observed(["sh", "-c", "kill -TERM $$"], environment) == CommandEnd(143)
 
     def test_a_library_is_injected_where_it_is_asked_for(
         self, call: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

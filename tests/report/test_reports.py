@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from pipesim.answers.views.heading import Heading
-from pipesim.conform.diagnose.examined import Standing
+from pipesim.conform.diagnose.examined import RebuiltBarrier
 from pipesim.model.finding import Blocked, Deadlock, FaultKind, FaultReport, Supplier
 from pipesim.report.findings.examination import autopsy_lines
 from pipesim.report.findings.finding import deadlock_lines, fault_lines, finding_lines
@@ -182,7 +182,7 @@ def test_a_chain_of_roles_is_broken_between_roles() -> None:
 def test_names_of_barriers_stay_whole_beside_many_agents_that_wait(width: int) -> None:
     name = "attention.kv_pipeline.consumer_release[0]"
     waiting = tuple(f"consumer_of_keys/{n}" for n in range(8))
-    many = Standing(name, 9, 1, 1, 0, waiting)
+    many = RebuiltBarrier(name, 9, 1, 1, 0, waiting)
     report = replace(AUTOPSY, barriers=(many,), deadlock=None, waiting=(), agree=None)
     lines = autopsy_lines(report, None, width)
     assert all(len(line) <= width for line in lines)

@@ -41,7 +41,14 @@ from pipesim.answers.views.verify import VerifyReport
 from pipesim.conform.agreement import Agreement, Reason, ReasonKind
 from pipesim.conform.bottleneck import Bottleneck, LimitKind
 from pipesim.conform.diagnose.edits import Edit, EditKind
-from pipesim.conform.diagnose.examined import Autopsy, Diagnosis, Examination, Explanation, LaunchOutcome, Standing
+from pipesim.conform.diagnose.examined import (
+    Autopsy,
+    Diagnosis,
+    Examination,
+    Explanation,
+    LaunchOutcome,
+    RebuiltBarrier,
+)
 from pipesim.conform.pair.result import (
     Behaviour,
     Difference,
@@ -542,10 +549,10 @@ TRAP = FaultReport(
     "my_gemm.py:31",
 )
 BARRIERS = (
-    Standing("full[0]", 9, 1, 1, 0, ("mma/0", "mma/1"), BarrierWord(1, 1, 0, 1), agrees=True),
-    Standing("full[1]", 9, 0, 1, -8_192, (), BarrierWord(1, 0, -8_192, 1), agrees=True),
-    Standing("full[2]", 8, 1, 1, 0, (), BarrierWord(1, 1, 0, 0), agrees=True),
-    Standing("empty[0]", 8, 1, 2, 0, ("load",), BarrierWord(2, 1, 0, 0), agrees=True),
+    RebuiltBarrier("full[0]", 9, 1, 1, 0, ("mma/0", "mma/1"), BarrierWord(1, 1, 0, 1), agrees=True),
+    RebuiltBarrier("full[1]", 9, 0, 1, -8_192, (), BarrierWord(1, 0, -8_192, 1), agrees=True),
+    RebuiltBarrier("full[2]", 8, 1, 1, 0, (), BarrierWord(1, 1, 0, 0), agrees=True),
+    RebuiltBarrier("empty[0]", 8, 1, 2, 0, ("load",), BarrierWord(2, 1, 0, 0), agrees=True),
 )
 AUTOPSY = Autopsy(
     3, Ending.DEADLINE, 35_937, 18_211_000, BARRIERS, DEADLOCK, DEADLOCK.blocked, (), None, "", agree=True

@@ -271,7 +271,7 @@ def errors_of_recordings(kernel: str) -> dict[str, list[StatedError]]:
     errors: defaultdict[tuple[str, int], list[int]] = defaultdict(list)
     for meta in (each.meta for each in stored_traces(TRACES)):
         timed = meta.clock == "clock" and median_period(meta.runs, traced=False)
-        if meta.protocol == kernel and timed and split.of_trace(meta) is not SplitPart.SEALED:
+        if meta.protocol == kernel and timed and split.part_of_trace(meta) is not SplitPart.SEALED:
             errors[meta.device.name, meta.grid].append(error_permille(meta))
     found: defaultdict[str, list[StatedError]] = defaultdict(list)
     for (device, ctas), off in sorted(errors.items()):

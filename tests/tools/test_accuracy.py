@@ -54,7 +54,7 @@ def test_sealed_recordings_are_read_if_asked_for_only(monkeypatch: pytest.Monkey
 
     def reading(path: Path) -> object:
         trace = read_trace(path)
-        read.append(split.of_trace(trace.meta))
+        read.append(split.part_of_trace(trace.meta))
         return trace
 
     monkeypatch.setattr(accuracy, "read_trace", reading)

@@ -23,16 +23,16 @@ def row(part: str, **params: int) -> dict[str, object]:
 
 def test_a_value_is_held_out_whole_and_half_of_it_is_sealed() -> None:
     split = parse_split(document())
-    held = [split.of("ring", {"stages": 3, "tiles": tiles}, 1) for tiles in range(200)]
+    held = [split.part_of("ring", {"stages": 3, "tiles": tiles}, 1) for tiles in range(200)]
     assert {*held} == {SplitPart.HELD_OUT, SplitPart.SEALED}
     assert 80 < held.count(SplitPart.SEALED) < 120
-    assert {split.of("ring", {"stages": 2, "tiles": tiles}, 1) for tiles in range(200)} == {SplitPart.FIT}
-    assert split.of("other", {"stages": 3}, 1) is SplitPart.FIT
+    assert {split.part_of("ring", {"stages": 2, "tiles": tiles}, 1) for tiles in range(200)} == {SplitPart.FIT}
+    assert split.part_of("other", {"stages": 3}, 1) is SplitPart.FIT
 
 
 def test_a_share_of_the_others_is_held_out_too() -> None:
     split = parse_split(document(rule=RULE | {"share": 64}))
-    parts = [split.of("ring", {"stages": 2, "tiles": tiles}, 1) for tiles in range(400)]
+    parts = [split.part_of("ring", {"stages": 2, "tiles": tiles}, 1) for tiles in range(400)]
     assert 70 < sum(part is not SplitPart.FIT for part in parts) < 130
 
 
@@ -46,8 +46,8 @@ def test_only_what_changes_the_kernel_counts() -> None:
 
 
 def test_a_list_that_contradicts_its_rule_is_refused() -> None:
-    right = parse_split(document()).of("ring", {"stages": 3}, 1)
-    assert parse_split(document(configurations=[row(right.value, stages=3)])).of("ring", {"stages": 3}, 1) is right
+    right = parse_split(document()).part_of("ring", {"stages": 3}, 1)
+    assert parse_split(document(configurations=[row(right.value, stages=3)])).part_of("ring", {"stages": 3}, 1) is right
     with pytest.raises(EvidenceError, match=r"ring stages=3 ctas=1 is listed as fit, and .* by the rule"):
         parse_split(document(configurations=[row("fit", stages=3)]))
 
@@ -59,7 +59,7 @@ def test_of_those_that_were_drawn_later_all_that_is_held_out_is_sealed() -> None
         assert rule.part_later(configuration) is SplitPart.SEALED
         later = row("sealed", stages=3, tiles=tiles) | {"draw": 2}
         split = parse_split(document(configurations=[later]))
-        assert (split.of("ring", {"stages": 3, "tiles": tiles}, 1), split.drawn) == (
+        assert (split.part_of("ring", {"stages": 3, "tiles": tiles}, 1), split.drawn) == (
             SplitPart.SEALED,
             {configuration: 2},
         )

@@ -49,7 +49,7 @@ def test_whole_values_are_held_out_and_occur(kernel: str, split: Split) -> None:
 
 def not_to_be_fitted(inputs: Sequence[str], split: Split, stored: Sequence[StoredTrace]) -> list[str]:
     """Those of a profile's inputs that are not recordings to which a profile may be fitted."""
-    known = {f"{each.path.parent.name}/{each.path.stem}": split.of_trace(each.meta) for each in stored}
+    known = {f"{each.path.parent.name}/{each.path.stem}": split.part_of_trace(each.meta) for each in stored}
     return [name for name in inputs if known.get(name) is not SplitPart.FIT]
 
 
@@ -59,6 +59,6 @@ def test_no_profile_was_fitted_to_what_is_held_out(profile: str, split: Split, s
     assert len(inputs) > 40
     assert not_to_be_fitted(inputs, split, stored) == []
     for part in (SplitPart.HELD_OUT, SplitPart.SEALED):
-        other = next(each for each in stored if split.of_trace(each.meta) is part)
+        other = next(each for each in stored if split.part_of_trace(each.meta) is part)
         name = f"{other.path.parent.name}/{other.path.stem}"
         assert not_to_be_fitted([name, "h200/elsewhere", *inputs], split, stored) == [name, "h200/elsewhere"]

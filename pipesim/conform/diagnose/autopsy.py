@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from pipesim.conform.diagnose.examined import Autopsy, Standing
+from pipesim.conform.diagnose.examined import Autopsy, RebuiltBarrier
 from pipesim.conform.diagnose.forgiving import replay_forgiving
 from pipesim.conform.replay.align import Aligned
 from pipesim.conform.replay.conformance import events_of
@@ -63,7 +63,7 @@ def autopsy(
     ]
     partial = [a.waits or a.half or a.supplied > 0 or meta.status in TRAPPED for a in agents]
     followed = replay_forgiving(rebuilt, site_table(rebuilt), trace, events, cta, aligned, partial)
-    found = _told(trace, events, cta, rebuilt, agents, followed)
+    found = _result(trace, events, cta, rebuilt, agents, followed)
     return replace(found, barriers=tuple(b for b in found.barriers if b.name.partition("[")[0] not in book.silent))
 
 
@@ -299,12 +299,12 @@ def _optional_operation(
             return None
 
 
-def _told(
+def _result(
     trace: Trace, events: Events, cta: int, rebuilt: Program, agents: list[_Dissected], followed: Replayed
 ) -> Autopsy:
     meta, state = trace.meta, followed.state
     blocked = waiting(rebuilt, state)
-    barriers = _standings(words_read(meta, cta), rebuilt, state, blocked)
+    barriers = _rebuilt_barriers(words_read(meta, cta), rebuilt, state, blocked)
     answers = [b.agrees for b in barriers]
     deadlock = explain(rebuilt, state) if followed.trap is None else None
     still = {b.agent for b in blocked} | set(deadlock.finished if deadlock else ())
@@ -326,9 +326,9 @@ def _told(
     )
 
 
-def _standings(
+def _rebuilt_barriers(
     read: dict[tuple[str, int], BarrierWord], rebuilt: Program, state: State, blocked: tuple[Blocked, ...]
-) -> tuple[Standing, ...]:
+) -> tuple[RebuiltBarrier, ...]:
     found = []
     for n, barrier in enumerate(rebuilt.barriers):
         if barrier.cta == 0:
@@ -336,5 +336,7 @@ def _standings(
             agrees = None if there is None else there == word_left(word)
             here = tuple(b.agent for b in blocked if b.barrier == name)
             flying = min(in_flight(state, n), max(word.tx, 0))
-            found.append(Standing(name, word.done, word.pending, word.expected, word.tx, here, there, agrees, flying))
+            found.append(
+                RebuiltBarrier(name, word.done, word.pending, word.expected, word.tx, here, there, agrees, flying)
+            )
     return tuple(found)

@@ -61,27 +61,25 @@ def diagnose(program: Program, trace: Trace, found: Conformance) -> Diagnosis | 
         return Diagnosis((), tried)  # every edit would show in the records
     if found.divergence.stuck_too:
         return Diagnosis((), 0, made)  # the protocol itself ends there
-    seen = _seen(program, trace, found)
+    deviations = _find_deviations(program, trace, found)
     explained: list[tuple[Edit | CodeEdit, Explained]] = [
         (edit, why)
-        for edit in _possible(program, trace, candidates, seen)
+        for edit in _possible(program, trace, candidates, deviations)
         if (why := explain_with(apply(program, edit), trace)) is not None
     ]
     named = bool(made) and any(isinstance(edit, Edit) and _same(program, edit, made) for edit, _ in explained)
-    lines = list(_explaining_lines(program, trace, in_code, seen))
+    lines = list(_explaining_lines(program, trace, in_code, deviations))
     values: dict[CodeEdit, list[int]] = {}
     for edit, _ in lines:
         values.setdefault(replace(edit, value=0), []).append(edit.value)
     alike = [(edit, why) for edit, why in lines if values[replace(edit, value=0)][0] == edit.value]
     explained = [*alike, *explained]
     explained.sort(key=lambda pair: len(pair[1].hazards) > 0)  # stable: the order of the list decides the rest
-    told = (
-        _told(program, edit, why)
-        if isinstance(edit, Edit)
-        else _told_of_code(program, edit, why, values[replace(edit, value=0)])
+    explanations = tuple(
+        _explanation(program, edit, why, values[replace(edit, value=0)] if isinstance(edit, CodeEdit) else [])
         for edit, why in explained
     )
-    return Diagnosis(tuple(told), tried, made, named)
+    return Diagnosis(explanations, tried, made, named)
 
 
 def edited(program: Program, edit: Edit | CodeEdit) -> Program:
@@ -90,16 +88,16 @@ def edited(program: Program, edit: Edit | CodeEdit) -> Program:
 
 
 def _explaining_lines(
-    program: Program, trace: Trace, candidates: tuple[CodeEdit, ...], seen: _Seen
+    program: Program, trace: Trace, candidates: tuple[CodeEdit, ...], deviations: _Deviations
 ) -> Iterator[tuple[CodeEdit, Explained]]:
     """The mistakes in a line of code that explain the trace; not those of one pass where one of all passes does."""
     always: list[CodeEdit] = []
     known, also = optional_sites(program), optional_of(trace.meta)
-    culprits = {agent for agent, _ in seen.wrong}
+    culprits = {agent for agent, _ in deviations.wrong}
     for edit in candidates:
         places = places_of(program, edit)
         if (
-            not _reached(program, edit, seen)
+            not _reached(program, edit, deviations)
             or not culprits <= places.keys()
             or any(includes(wider, edit) for wider in always)
         ):
@@ -113,45 +111,36 @@ def _explaining_lines(
             yield edit, why
 
 
-def _reached(program: Program, edit: CodeEdit, seen: _Seen) -> bool:
+def _reached(program: Program, edit: CodeEdit, deviations: _Deviations) -> bool:
     """Whether an agent reached the place of the edit before the divergence; of one pass, not long before."""
     for agent, pcs in places_of(program, replace(edit, iteration=-1)).items():
-        came = sum(pc in seen.ran[agent] for pc in pcs)
+        came = sum(pc in deviations.ran[agent] for pc in pcs)
         if came and (edit.iteration < 0 or came - _LATEST <= edit.iteration < came):
             return True
     return False
 
 
-def _told(program: Program, edit: Edit, why: Explained) -> Explanation:
-    change = changed(program, edit)
-    return Explanation(
-        edit,
-        describe(program, edit),
-        program.agent_name(edit.agent),
-        program.barrier_name(change.barrier),
-        edit.iteration,
-        program.line(edit.agent, change.pc),
-        report_faults(why.program, why.hazards),
-        next(iter(report_faults(why.program, (why.trap,) if why.trap else ())), None),
-        why.stuck,
-    )
-
-
-def _told_of_code(program: Program, edit: CodeEdit, why: Explained, values: list[int]) -> Explanation:
-    """``values``: all with which such an edit explains the trace."""
-    agent, pcs = next(iter(places_of(program, edit).items()))
-    op = program.code[agent][pcs[0]]
-    if op[0] in ON_NAMED_BARRIER:
-        barrier = named_barriers([program.named_barriers[operand(op, "named_barrier")][1]])
+def _explanation(program: Program, edit: Edit | CodeEdit, why: Explained, values: list[int]) -> Explanation:
+    """``values``: all with which such a mistake in a line explains the trace; none for an edit of the protocol."""
+    if isinstance(edit, Edit):
+        agent, role, text = edit.agent, program.agent_name(edit.agent), describe(program, edit)
+        change = changed(program, edit)
+        pc, barrier = change.pc, program.barrier_name(change.barrier)
     else:
-        barrier = program.barrier_name(operand(op, "barrier"))
+        agent, pcs = next(iter(places_of(program, edit).items()))
+        role, text, pc = edit.role or "everyone", describe_code(program, edit, values), pcs[0]
+        op = program.code[agent][pc]
+        if op[0] in ON_NAMED_BARRIER:
+            barrier = named_barriers([program.named_barriers[operand(op, "named_barrier")][1]])
+        else:
+            barrier = program.barrier_name(operand(op, "barrier"))
     return Explanation(
         edit,
-        describe_code(program, edit, values),
-        edit.role or "everyone",
+        text,
+        role,
         barrier,
         edit.iteration,
-        program.line(agent, pcs[0]),
+        program.line(agent, pc),
         report_faults(why.program, why.hazards),
         next(iter(report_faults(why.program, (why.trap,) if why.trap else ())), None),
         why.stuck,
@@ -170,7 +159,7 @@ def _same(program: Program, edit: Edit, made: str) -> bool:
 
 
 @dataclass(frozen=True)
-class _Seen:
+class _Deviations:
     """How the trace goes along the protocol.
 
     ``wrong``: (agent, its first event that is not the protocol's). ``short``: by agent how many events it has, where
@@ -182,7 +171,7 @@ class _Seen:
     ran: list[set[int]]
 
 
-def _seen(program: Program, trace: Trace, found: Conformance) -> _Seen:
+def _find_deviations(program: Program, trace: Trace, found: Conformance) -> _Deviations:
     assert found.divergence is not None
     at = found.divergence.cycle
     late = (
@@ -190,19 +179,19 @@ def _seen(program: Program, trace: Trace, found: Conformance) -> _Seen:
     )
     table = site_table(program, optional_of(trace.meta))
     alignments = Alignments(program, table, trace)
-    seen = _Seen(set(), {}, [set() for _ in program.code])
+    deviations = _Deviations(set(), {}, [set() for _ in program.code])
     for cta in recorded_ctas(trace):
         events_here = events_of(trace, cta)
         aligned, ending = align_cta(program, alignments, trace, events_here, cta)
         for a, ends in zip(aligned, ending, strict=True):
             events = sum(len(rows) for rows in a.rows)
             if cta == found.divergence.cta:
-                seen.ran[a.agent].update(_until(a, events_here, late))
+                deviations.ran[a.agent].update(_until(a, events_here, late))
             if a.mismatch is not None and not (ends and trace.meta.status != Ending.FINISHED):
-                seen.wrong.add((a.agent, events))
+                deviations.wrong.add((a.agent, events))
             elif ends:
-                seen.short.setdefault(a.agent, set()).add(events)
-    return seen
+                deviations.short.setdefault(a.agent, set()).add(events)
+    return deviations
 
 
 def _until(aligned: Aligned, events: Events, late: int | None) -> Iterator[int]:
@@ -215,14 +204,14 @@ def _until(aligned: Aligned, events: Events, late: int | None) -> Iterator[int]:
         yield aligned.mismatch.pc  # it should have come here
 
 
-def _possible(program: Program, trace: Trace, candidates: tuple[Edit, ...], seen: _Seen) -> Iterator[Edit]:
+def _possible(program: Program, trace: Trace, candidates: tuple[Edit, ...], deviations: _Deviations) -> Iterator[Edit]:
     """The edits that change an agent's events exactly where they leave the protocol, or end before it does.
 
     If one agent does something else than the protocol, it is the agent to edit; two such agents are no single edit.
     """
     table = site_table(program, optional_of(trace.meta))
     book = SiteBook(program, optional_of(trace.meta))
-    wrong, short = seen.wrong, seen.short
+    wrong, short = deviations.wrong, deviations.short
     culprits = {agent for agent, _ in wrong}
     for edit in candidates:
         if culprits and culprits != {edit.agent}:

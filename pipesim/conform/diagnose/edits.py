@@ -206,7 +206,7 @@ def changed(program: Program, edit: Edit) -> Change:
         case EditKind.RELEASE_EARLY:
             return _released(program, edit, places, places.arrives[group][n])
         case EditKind.LEAVES_EARLY:
-            return _left(program, edit, places.waits[group], n)
+            return _without_rest(program, edit, places.waits[group], n)
         case EditKind.SWAPPED_STAGES:
             return _swapped(program, edit, places.waits[group], n)
     assert_never(edit.kind)
@@ -227,12 +227,12 @@ def _places_of(code: tuple[Operation, ...], groups: tuple[str, ...]) -> _Places:
             tries[operand(op, "register")] = pc
         elif op[0] == Op.WAIT_UNLESS:
             tried = tries.pop(operand(op, "register"), -1)
-            alike = tried >= 0 and _asked(code[tried]) == _asked(op)
+            alike = tried >= 0 and _phase_of(code[tried]) == _phase_of(op)
             places.waits.setdefault(groups[operand(op, "barrier")], []).append((tried, pc) if alike else (pc,))
     return places
 
 
-def _asked(op: Operation) -> tuple[int, int]:
+def _phase_of(op: Operation) -> tuple[int, int]:
     """The phase that a wait or a try asks for."""
     return operand(op, "barrier"), operand(op, "parity")
 
@@ -295,7 +295,7 @@ def _released(program: Program, edit: Edit, places: _Places, pc: int) -> Change:
     return _change(before, moved(before, pc, start), start, pc)
 
 
-def _left(program: Program, edit: Edit, waits: list[tuple[int, ...]], n: int) -> Change:
+def _without_rest(program: Program, edit: Edit, waits: list[tuple[int, ...]], n: int) -> Change:
     """Without what follows in the loop; the loop begins an iteration at its mark, or at the wait if it has none."""
     code = program.code[edit.agent]
     wait = waits[n][0]

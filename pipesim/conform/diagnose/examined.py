@@ -57,7 +57,7 @@ class Diagnosis:
 
 
 @dataclass(frozen=True)
-class Standing:
+class RebuiltBarrier:
     """One barrier at the end: its phase (from 0), arrivals pending of its count, bytes outstanding, who waits for it.
 
     ``in_flight`` of the bytes were under way when a trap ended the launch; they may have landed or not.
@@ -91,7 +91,7 @@ class Autopsy:
     status: Ending
     cycle: int
     picoseconds: int
-    barriers: tuple[Standing, ...]
+    barriers: tuple[RebuiltBarrier, ...]
     deadlock: Deadlock | None
     waiting: tuple[Blocked, ...]
     stopped: tuple[str, ...]

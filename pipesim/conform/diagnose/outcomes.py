@@ -37,7 +37,7 @@ _WEIGHTS = (1, 8, 64)
 _CHANGE = 24  #: moves between two draws of the weights, on average
 
 
-class Tried(NamedTuple):
+class AgentMove(NamedTuple):
     """An agent tried its operation at ``pc``: carried out if ``passed``, else it has to wait."""
 
     agent: int
@@ -52,7 +52,7 @@ class RandomSchedule:
     ``ended`` is True if every agent ran to its end; ``exhausted`` if the budget of moves ran out first.
     """
 
-    moves: tuple[Tried, ...]
+    moves: tuple[AgentMove, ...]
     faults: tuple[Fault, ...]
     state: State
     ended: bool
@@ -77,13 +77,13 @@ class _Drawing:
     def __init__(self, program: Program, random: Random, max_moves: int) -> None:
         self._program = program
         self._random = random
-        self._left = max_moves
+        self._moves_left = max_moves
         self._state = initial_state(program)
         agents = range(len(program.agents))
         self._waits = [-1 for _ in agents]  #: the channel each agent waits on
         self._slow = random.random() < 0.5  #: accesses take time
         self._pieces = random.random() < 0.5
-        self._moves: list[Tried] = []
+        self._moves: list[AgentMove] = []
         self._faults: list[Fault] = []
         self._draw()
 
@@ -91,7 +91,7 @@ class _Drawing:
         """Move until nothing moves."""
         program = self._program
         agents = range(len(program.agents))
-        while self._left > 0 and not any(f.kind.traps for f in self._faults[-1:]):
+        while self._moves_left > 0 and not any(f.kind.traps for f in self._faults[-1:]):
             able = [a for a in agents if self._waits[a] < 0 and not finished(program, self._state, a)]
             flights = [flight for _, flight in landing(self._state)]
             if not able and not flights:
@@ -106,7 +106,7 @@ class _Drawing:
                 self._land(flights[chosen - len(able)])
         ended = all(finished(program, self._state, a) for a in agents)
         return RandomSchedule(
-            tuple(self._moves), tuple(self._faults), self._state, ended, self._left <= 0 and not ended
+            tuple(self._moves), tuple(self._faults), self._state, ended, self._moves_left <= 0 and not ended
         )
 
     def _draw(self) -> None:
@@ -117,7 +117,7 @@ class _Drawing:
         """One operation of an agent, and what follows it that no other agent can notice."""
         code = self._program.code[agent]
         while True:
-            self._left -= 1
+            self._moves_left -= 1
             pc = self._state.pcs[agent]
             if self._slow and opens(self._program, self._state, agent):
                 began = begin(self._program, self._state, agent)
@@ -126,7 +126,7 @@ class _Drawing:
                 return
             result = step(self._program, self._state, agent)
             self._state = result.state
-            self._moves.append(Tried(agent, pc, result.blocked < 0))
+            self._moves.append(AgentMove(agent, pc, result.blocked < 0))
             self._faults += result.faults
             self._waits[agent] = result.blocked
             self._signal(result.signalled)
@@ -137,7 +137,7 @@ class _Drawing:
                 return
 
     def _land(self, flight: Flight) -> None:
-        self._left -= 1
+        self._moves_left -= 1
         result = land(self._program, self._state, flight, self._size(flight))
         self._state = result.state
         self._faults += result.faults

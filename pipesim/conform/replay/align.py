@@ -214,7 +214,7 @@ class _Columns(NamedTuple):
     cycle: Sequence[int]
 
     @classmethod
-    def of(cls, events: Events, rows: list[int]) -> _Columns:
+    def from_rows(cls, events: Events, rows: list[int]) -> _Columns:
         return cls(*(numbers(getattr(events, name)[rows]) for name in cls._fields))
 
 
@@ -234,7 +234,7 @@ class _Walk:
         self._program = program
         self._code = program.code[agent]
         self._records = table.records[agent]
-        self._columns = _Columns.of(events, rows)
+        self._columns = _Columns.from_rows(events, rows)
         self._rows = rows
         self._agent = agent
         self._sites = sites
@@ -243,10 +243,12 @@ class _Walk:
         columns = self._columns
         self._ordered = all(map(le, columns.cycle, columns.cycle[1:]))
         #: of each row what :class:`Record` says
-        self._said = list(zip(map(sites.get, columns.site), columns.stage, columns.parity, columns.value, strict=True))
+        self._row_records = list(
+            zip(map(sites.get, columns.site), columns.stage, columns.parity, columns.value, strict=True)
+        )
         self._registers: dict[int, int | None] = {}  # None: the answer was not recorded
         self._at = 0
-        self._kept = (-1, -1)  # the first and the last position whose operation the window kept
+        self._window_positions = (-1, -1)  # the first and the last position whose operation the window kept
         self.lost = False
         self.ran: list[int] = []
         self.found: list[tuple[int, ...]] = []
@@ -261,19 +263,19 @@ class _Walk:
         while pc < len(self._code):
             op = self._code[pc]
             mine: list[int] = []
-            if self._kept_here(pc):
+            if self._in_window(pc):
                 wrong = self._take(pc, mine)
                 if wrong is not None and not (wrong.kind is DivergenceKind.MISSING_EVENT and self._sight.lost):
                     if mine:  # half of the operation happened: a wait entered, or work begun
-                        self._did(pc, mine)
+                        self._append(pc, mine)
                     return wrong
                 if wrong is not None and not self.lost:
                     self.lost = True
                     self._passes.lose()
-                    self._kept = (self._kept[0], len(self.ran) - 1)
+                    self._window_positions = (self._window_positions[0], len(self.ran) - 1)
             elif self._records[pc] and self._passes.least(self._records[pc][0].site) > self._sight.reached:
                 break  # the kernel was stopped before the agent came here
-            self._did(pc, mine)
+            self._append(pc, mine)
             if op[0] in TRIES:
                 answer = self._columns.value[self._at - len(mine)] if mine else None
                 self._registers[op[ANSWER]] = answer
@@ -294,9 +296,9 @@ class _Walk:
         if not (self._ordered and self._passes.exact):
             return pc
         code, records, rows = self._code, self._records, self._rows
-        said, passes_of = self._said, self._columns.iteration
+        row_records, passes_of = self._row_records, self._columns.iteration
         ran, found, counts = self.ran, self.found, self._passes.counts
-        first, last = self._kept
+        first, last = self._window_positions
         at, end = self._at, len(rows)
         while pc < len(code) and code[pc][0] not in ON_ANSWERS:
             mine = records[pc]
@@ -305,7 +307,7 @@ class _Walk:
                 break
             if mine:
                 for row, record in enumerate(mine, at):
-                    if said[row] != record or passes_of[row] != counts.get(record[0], 0):
+                    if row_records[row] != record or passes_of[row] != counts.get(record[0], 0):
                         break
                 else:
                     for record in mine:  # of sites that differ
@@ -320,20 +322,20 @@ class _Walk:
             found.append(())
             ran.append(pc)
             pc += 1
-        self._at, self._kept = at, (first, last)
+        self._at, self._window_positions = at, (first, last)
         self._passes.count(counts)
         return pc
 
     def inside(self) -> tuple[int, int]:
         """The positions that the window kept, with what leaves no event between them; without a window all of them."""
-        first, last = self._kept
+        first, last = self._window_positions
         begin = 0 if self._sight.first == 0 else first if first >= 0 else len(self.ran)
         if self.lost:
             return min(begin, last + 1), last + 1
         reaches_end = self.iterations[1] <= self._sight.end
         return begin, len(self.ran) if reaches_end else max(begin, last + 1)
 
-    def _did(self, pc: int, mine: list[int]) -> None:
+    def _append(self, pc: int, mine: list[int]) -> None:
         self.ran.append(pc)
         self.found.append(tuple(mine))
 
@@ -349,7 +351,7 @@ class _Walk:
             )
         return value == op[VALUE]
 
-    def _kept_here(self, pc: int) -> bool:
+    def _in_window(self, pc: int) -> bool:
         """Whether the operation at ``pc`` must have its records here. Counts it, if not."""
         records = self._records[pc]
         if not records:
@@ -370,7 +372,7 @@ class _Walk:
     def _take(self, pc: int, mine: list[int]) -> Mismatch | None:
         """Take the rows of the operation at ``pc`` into ``mine``; what is wrong with the first that is not there."""
         position = len(self.ran)
-        self._kept = (position if self._kept[0] < 0 else self._kept[0], position)
+        self._window_positions = (position if self._window_positions[0] < 0 else self._window_positions[0], position)
         for n, record in enumerate(self._records[pc]):
             wrong = self._next(record, pc)
             if wrong is not None:

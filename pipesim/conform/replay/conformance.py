@@ -161,17 +161,17 @@ def require_same_kernel(program: Program, table: SiteTable, trace: Trace) -> Non
 
 def _listed(members: Sequence[AgentInfo | BarrierGroup]) -> str:
     """Agents with their warps, or groups with their stages and counts, in the order of their table."""
-    return ", ".join(map(_said, members)) or "none"
+    return ", ".join(map(_member_text, members)) or "none"
 
 
-def _said(member: AgentInfo | BarrierGroup) -> str:
+def _member_text(member: AgentInfo | BarrierGroup) -> str:
     if isinstance(member, AgentInfo):
         return f"{member.name} (warp {member.warp})"
     stages = "1 stage" if member.stages == 1 else f"{member.stages} stages"
     return f"{member.name} ({stages}, count {member.count})"
 
 
-class _OfCta(NamedTuple):
+class _CtaResult(NamedTuple):
     """One CTA: its first divergence; ``hung`` if it has none although the kernel did not finish.
 
     ``iterations`` is the most that an agent of the program has; ``ended``: the records, or the iterations counted by
@@ -212,7 +212,7 @@ def _info(trace: Trace, cta: int) -> CtaInfo:
 def _replay_cta(
     program: Program, table: SiteTable, trace: Trace, cta: int, alignments: Alignments, uncertainty: int,
     watch: Stopwatch | ReplayLogWatch | None = None,
-) -> _OfCta:  # fmt: skip
+) -> _CtaResult:  # fmt: skip
     events, info = events_of(trace, cta), _info(trace, cta)
     # where the records of a kernel that was stopped end is not a divergence in itself
     aligned, ending = align_cta(program, alignments, trace, events, cta)
@@ -223,7 +223,7 @@ def _replay_cta(
     ended = all(a.end == len(a.ran) or (info.passes and _fits(a, info.passes)) for a in aligned)
     if mismatches:
         wrong = divergences.mismatch(min(mismatches, key=lambda m: (divergences.time(m.row), m.agent)))
-        return _OfCta(wrong, None, iterations, ended)
+        return _CtaResult(wrong, None, iterations, ended)
     partial = [
         a.cut or (hung and (ends or a.end < len(a.ran) or _waits_unseen(program, a)))
         for a, ends in zip(aligned, ending, strict=True)
@@ -237,19 +237,19 @@ def _replay_cta(
         if other is not None:
             found = divergences.other_passes(other.agent, other.iterations, info.passes[other.agent])
     if trace.meta.status == Ending.UNKNOWN:  # a simulation that was cut off: nothing shows how it would have ended
-        return _OfCta(found, None, iterations, ended=False)
+        return _CtaResult(found, None, iterations, ended=False)
     if found is None and not hung and not any(partial):
         beside = words_beside(program, followed.state, trace.meta, cta)
         differ = [both for both in beside if both.read != both.model]
-        return _OfCta(divergences.other_words(differ) if differ else None, None, iterations, ended, len(beside))
+        return _CtaResult(divergences.other_words(differ) if differ else None, None, iterations, ended, len(beside))
     if found is not None or not hung:
-        return _OfCta(found, None, iterations, ended)
+        return _CtaResult(found, None, iterations, ended)
     stopped = divergences.not_finished(followed.state)
     stands = any(
         p and not (a.mismatch is None and finished(program, followed.state, a.agent))
         for p, a in zip(partial, aligned, strict=True)
     )
-    return _OfCta(stopped if stands else None, None if stands else stopped, iterations, ended)
+    return _CtaResult(stopped if stands else None, None if stands else stopped, iterations, ended)
 
 
 def _waits_unseen(program: Program, aligned: Aligned) -> bool:

@@ -81,7 +81,7 @@ class FileNames:
     def __init__(self) -> None:
         self._taken: set[str] = set(_RESERVED)
 
-    def of(self, kernel: str, text: str) -> str:
+    def name_of(self, kernel: str, text: str) -> str:
         """The name, without a suffix, of a kernel's files; ``text``: its PTX."""
         safe = _UNSAFE.sub("_", kernel_name(kernel)).strip("_") or "kernel"
         digest = sha256(f"{kernel}\0{text}".encode("utf-8", "surrogateescape")).hexdigest()

@@ -33,14 +33,14 @@ class Codes:
 
     spool: Path
     dump: Mapping[str, tuple[tuple[str, str], ...]] = field(default_factory=dict)
-    _read: dict[str, FoundCode] = field(default_factory=dict)
+    _code_of_file: dict[str, FoundCode] = field(default_factory=dict)
 
-    def of(self, record: LaunchRecord) -> FoundCode:
+    def code_of(self, record: LaunchRecord) -> FoundCode:
         """The PTX of the kernel of a record."""
         if record.code:
-            found = self._read.get(record.code)
+            found = self._code_of_file.get(record.code)
             if found is None:
-                found = self._read[record.code] = self._file(record.code)
+                found = self._code_of_file[record.code] = self._file(record.code)
             if found.text:
                 return found._replace(origin=record.origin)
             return self._dumped(record, found.reason)

@@ -80,7 +80,7 @@ def _kernels(records: SpoolRecords, codes: Codes) -> list[_Kernel]:
     rows: dict[tuple[str, str], _Kernel] = {}
     by_image: dict[tuple[str, str, str], _Kernel] = {}
     for record in records.launches:
-        code = codes.of(record)
+        code = codes.code_of(record)
         digest = sha256(code.text.encode("utf-8", "replace")).hexdigest() if code.text else f"{code.reason}"
         row = rows.get((record.kernel, digest))
         if row is None:
@@ -172,7 +172,7 @@ def _row(row: _Kernel, names: FileNames, texts: Texts) -> CaughtKernel:
     caught: list[CaughtLaunch] = []
     ptx = ""
     if row.launches:
-        name = names.of(row.name, row.code.text)
+        name = names.name_of(row.name, row.code.text)
         ptx = f"{name}.ptx"
         texts[ptx] = row.code.text
         for number, made in enumerate(row.launches.values()):

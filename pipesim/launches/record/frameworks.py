@@ -147,12 +147,12 @@ def _change_driver(changes: Frameworks, module: Any) -> None:
         @functools.wraps(launch)
         def launching(config: Any, function: Any, *rest: Any) -> Any:
             def dry(beside: int) -> None:
-                kept = config.hStream
+                stream = config.hStream
                 config.hStream = module.CUstream(beside)
                 try:
                     launch(config, function, *rest)
                 finally:
-                    config.hStream = kept
+                    config.hStream = stream
 
             own = _handle(function)
             with changes.launches.launching(own, _handle(config.hStream), dry) as chosen:

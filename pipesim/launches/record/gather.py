@@ -152,10 +152,10 @@ def gather_recording(
     launch that did not end always is. UsageError if the spool folder cannot be read.
     """
     records = read_spool(spool)
-    asked, names, files = _Gathering(spool, compare), FileNames(), RecordedFiles()
+    gathering, names, files = _Gathering(spool, compare), FileNames(), RecordedFiles()
     wanted = Limits(tuple(patterns))
     rows = [row for row in _rows(records, Codes(spool)) if wanted.wants(row.name)]
-    kernels = tuple(_kernel(row, records, asked, names, files) for row in rows)
+    kernels = tuple(_kernel(row, records, gathering, names, files) for row in rows)
     devices = tuple(dict.fromkeys(each.device for each in records.processes if each.device))
     report = RecordReport(folder, tuple(command), status, devices, kernels, records.notes, compared=compare)
     return report, files
@@ -165,34 +165,34 @@ def _rows(records: SpoolRecords, codes: Codes) -> list[_KernelRow]:
     """The kernels in the order of their first launches."""
     rows: dict[tuple[str, str], _KernelRow] = {}
     for record in records.launches:
-        found = codes.of(record)
+        found = codes.code_of(record)
         row = rows.setdefault(
             (record.kernel, found.text), _KernelRow(record.kernel, found.origin, found.text, found.reason)
         )
         row.launches.append(record)
     for each in records.recorded:
-        found = codes.of(each.launch)
+        found = codes.code_of(each.launch)
         row = rows.setdefault(
             (each.launch.kernel, found.text), _KernelRow(each.launch.kernel, found.origin, found.text, found.reason)
         )
         row.recorded.append(each)
     for row in rows.values():
         mine = {each.code for each in row.launches} | {each.launch.code for each in row.recorded}
-        row.instrumented = _of_row(row.name, mine, records.instrumented)
+        row.instrumented = _instrumented_record(row.name, mine, records.instrumented)
     return list(rows.values())
 
 
-def _of_row(name: str, codes: set[str], every: Sequence[InstrumentedRecord]) -> InstrumentedRecord | None:
+def _instrumented_record(name: str, codes: set[str], every: Sequence[InstrumentedRecord]) -> InstrumentedRecord | None:
     """What was said of a kernel when it was instrumented."""
     return next((each for each in every if each.kernel == name and each.code in codes), None)
 
 
 def _kernel(
-    row: _KernelRow, records: SpoolRecords, asked: _Gathering, names: FileNames, files: RecordedFiles
+    row: _KernelRow, records: SpoolRecords, gathering: _Gathering, names: FileNames, files: RecordedFiles
 ) -> KernelRecording:
     made = row.instrumented
-    name = names.of(row.name, row.text) if any(each.file for each in row.recorded) else ""
-    recorded = tuple(_launch(each, number, row, name, asked, files) for number, each in enumerate(row.recorded))
+    name = names.name_of(row.name, row.text) if any(each.file for each in row.recorded) else ""
+    recorded = tuple(_launch(each, number, row, name, gathering, files) for number, each in enumerate(row.recorded))
     images = {(each.process, each.image) for each in row.launches}
     counts = [each for each in records.counts if each.kernel == row.name and (each.process, each.image) in images]
     ptx = ""
@@ -224,7 +224,7 @@ def _why_not(row: _KernelRow) -> str:
 
 
 def _launch(
-    each: RecordedRecord, number: int, row: _KernelRow, name: str, asked: _Gathering, files: RecordedFiles
+    each: RecordedRecord, number: int, row: _KernelRow, name: str, gathering: _Gathering, files: RecordedFiles
 ) -> LaunchRecording:
     """One launch: its trace and launch file are added to ``files``."""
     shape = each.launch.grid, each.launch.block, each.launch.cluster
@@ -233,21 +233,21 @@ def _launch(
     stem = launch_file_name(name, number).removesuffix(".json")
     buffer: RecordedBuffer | None = None
     try:
-        buffer = read_record_file(asked.spool / each.file)
+        buffer = read_record_file(gathering.spool / each.file)
         launch = with_cta(_described(each, row), buffer.cta)
         files.others[f"{stem}.json"] = launch_json(launch).encode()
         trace = trace_of(row.text, launch, buffer)
     except Exception as error:  # noqa: BLE001  # a mistake of ours in one launch must not lose the others
         fact = (error if isinstance(error, PipesimError) else internal_error(error)).fact
-        kept = ""
+        undecoded = ""
         if buffer is not None:
-            kept = f"{stem}.records"
-            files.others[kept] = buffer.encoded()
-        return LaunchRecording("", "", kept, *shape, 0, None, 0, f"no trace could be made: {fact}")
+            undecoded = f"{stem}.records"
+            files.others[undecoded] = buffer.encoded()
+        return LaunchRecording("", "", undecoded, *shape, 0, None, 0, f"no trace could be made: {fact}")
     files.traces[f"{stem}.parquet"] = trace
     ending = trace.meta.status
     found = LaunchRecording(f"{stem}.parquet", f"{stem}.json", "", *shape, len(trace.events), ending, buffer.took_ns)
-    if not asked.compare and ending is Ending.FINISHED:
+    if not gathering.compare and ending is Ending.FINISHED:
         return found
     comparison = compared(row.text, launch, trace, f"{stem}.parquet")
     shown = ending is not Ending.FINISHED or not comparison.agreement.agrees

@@ -84,7 +84,7 @@ class RecordedLaunches:
         self._loaded: dict[tuple[int, str], _Loaded | str] = {}  #: or the reason why not
         self._unwanted: set[int] = set()
         self._lock = threading.Lock()
-        self._said: set[tuple[str, str]] = set()
+        self._written_reasons: set[tuple[str, str]] = set()
         self.active = True
 
     @contextmanager
@@ -100,7 +100,7 @@ class RecordedLaunches:
         ``dry`` makes the same launch of the program's own function in another stream. ``assembler``: that of the
         kernel's compiler.
         """
-        running = self._begun(function, stream, dry, assembler)
+        running = self._begin(function, stream, dry, assembler)
         if running is None:
             yield function
             return
@@ -110,13 +110,13 @@ class RecordedLaunches:
             launched = True
         finally:
             try:
-                self._ended(running, launched=launched)
+                self._end(running, launched=launched)
             except Exception as error:  # noqa: BLE001  # of ours: the launch itself was made
                 self._failed(error)
             finally:
                 self._lock.release()
 
-    def _begun(self, function: int, stream: int, dry: Callable[[int], object], assembler: Assembler) -> _Running | None:
+    def _begin(self, function: int, stream: int, dry: Callable[[int], object], assembler: Assembler) -> _Running | None:
         """The launch with its buffer, and the lock; None if it is not to be recorded."""
         if not self.active or function in self._unwanted:
             return None
@@ -142,16 +142,16 @@ class RecordedLaunches:
             return None
         record = json_value(json.dumps(described.record), MAX_RECORD_BYTES)  # as it is read from the spool
         if not described.code.text:
-            self._refused(record, "its PTX is in a fat binary, which a framework of Python does not load")
+            self._write_reason(record, "its PTX is in a fat binary, which a framework of Python does not load")
             return None
         if self._driver.is_capturing(stream):
-            self._refused(record, "it was launched in a CUDA graph; record it where it is launched by a stream")
+            self._write_reason(record, "it was launched in a CUDA graph; record it where it is launched by a stream")
             return None
         try:
             loaded = self._instrumented(function, record, described.code, assembler)
             buffer = self._buffer(loaded, stream)
         except _RefusedError as refused:
-            self._refused(record, str(refused))
+            self._write_reason(record, str(refused))
             return None
         return _Running(loaded, record, stream, buffer, time.monotonic())
 
@@ -204,40 +204,42 @@ class RecordedLaunches:
             raise _RefusedError(f"its buffer cannot be filled: the driver's error {status}")
         return buffer
 
-    def _ended(self, running: _Running, *, launched: bool) -> None:
+    def _end(self, running: _Running, *, launched: bool) -> None:
         if not launched:
             self._driver.free(running.buffer)
             return
-        end, status = self._waited(running)
+        end, status = self._wait(running)
         took = time.monotonic() - running.began
         data = self._driver.contents(running.buffer)
         if end in (LaunchEnd.FINISHED, LaunchEnd.STOPPED):
             self._driver.free(running.buffer)
         if data is None:
-            self._refused(running.record, f"its records were lost: the driver's error {status}; give a deadline")
+            self._write_reason(running.record, f"its records were lost: the driver's error {status}; give a deadline")
             return
         facts = self._driver.facts()
         device, nanoseconds = (facts.name, facts.sms, facts.capability, facts.driver), round(took * 1e9)
         made = self._options.stop_flag, self._options.waits_only, self._options.cta
-        kept = RecordedBuffer(end, *device, nanoseconds, data, *made)
-        file = self._spool.code(kept.encoded(), SUFFIX)
+        recorded = RecordedBuffer(end, *device, nanoseconds, data, *made)
+        file = self._spool.code(recorded.encoded(), SUFFIX)
         if file:
             self._spool.write({"kind": "recorded", "launch": running.record, "file": file, "reason": ""})
         else:
-            self._refused(running.record, "the limit on bytes was reached")
+            self._write_reason(running.record, "the limit on bytes was reached")
         if end is LaunchEnd.RUNNING:
-            _say(f"{running.loaded.made.kernel} does not end: its records so far are kept, and it is still running")
+            _print_line(
+                f"{running.loaded.made.kernel} does not end: its records so far are kept, and it is still running"
+            )
 
-    def _waited(self, running: _Running) -> tuple[LaunchEnd, int]:
+    def _wait(self, running: _Running) -> tuple[LaunchEnd, int]:
         """How the launch ended, and the driver's status; it is stopped at its deadline."""
-        deadline, told = self._options.deadline_s, False
+        deadline, stopped = self._options.deadline_s, False
         try:
             while (status := self._driver.status(running.stream)) == NOT_READY:
                 took = time.monotonic() - running.began
-                if deadline is not None and not told and took >= deadline:
-                    told = True
+                if deadline is not None and not stopped and took >= deadline:
+                    stopped = True
                     self._driver.stop(running.buffer)
-                elif deadline is not None and told and took >= deadline + GRACE_S:
+                elif deadline is not None and stopped and took >= deadline + GRACE_S:
                     return LaunchEnd.RUNNING, status
                 time.sleep(_LOOK_S)
         except KeyboardInterrupt:
@@ -245,7 +247,7 @@ class RecordedLaunches:
             return LaunchEnd.RUNNING, NOT_READY
         if status:
             return LaunchEnd.FAILED, status
-        return LaunchEnd.STOPPED if told else LaunchEnd.FINISHED, status
+        return LaunchEnd.STOPPED if stopped else LaunchEnd.FINISHED, status
 
     def _write_made(self, record: dict[str, Any], made: PreparedKernel) -> None:
         before, after = made.before, made.after
@@ -261,16 +263,16 @@ class RecordedLaunches:
             }
         )
 
-    def _refused(self, record: dict[str, Any], reason: str) -> None:
+    def _write_reason(self, record: dict[str, Any], reason: str) -> None:
         key = record["kernel"], reason
-        if reason and key not in self._said:
-            self._said.add(key)
+        if reason and key not in self._written_reasons:
+            self._written_reasons.add(key)
             self._spool.write({"kind": "recorded", "launch": record, "file": "", "reason": reason})
 
     def _failed(self, error: Exception) -> None:
         self._spool.note(f"a launch was not recorded: {type(error).__name__}: {error}")
 
 
-def _say(text: str) -> None:
+def _print_line(text: str) -> None:
     with suppress(OSError, ValueError):
         print(f"pipesim: {text}", file=sys.stderr, flush=True)

@@ -10,7 +10,7 @@ from pipesim.conform.diagnose.examined import (
     Examination,
     Explanation,
     LaunchOutcome,
-    Standing,
+    RebuiltBarrier,
 )
 from pipesim.conform.replay.divergence import word_words
 from pipesim.model.barrier import BarrierWord
@@ -175,7 +175,7 @@ def _beside(rows: list[tuple[str, ...]], agents: list[str], width: int) -> list[
     return [line for row, who in pairs for line in wrap(who, width, pad(row, wide), " " * wide)]
 
 
-def _outstanding(b: Standing) -> str:
+def _outstanding(b: RebuiltBarrier) -> str:
     """``16,384``, or ``16,384 in flight`` of a copy still in flight when a trap ended the launch."""
     if not b.tx:
         return NONE
@@ -198,7 +198,7 @@ def _words(autopsy: Autopsy, width: int) -> list[str]:
     return lines
 
 
-def _difference(b: Standing) -> str:
+def _difference(b: RebuiltBarrier) -> str:
     assert b.read is not None
     rebuilt = BarrierWord(b.count, b.pending, b.tx, b.phase & 1)
     return f"{b.name}: rebuilt {word_words(rebuilt)}; read {word_words(b.read)}"

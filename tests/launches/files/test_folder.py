@@ -25,17 +25,17 @@ from tests.support.spools import record_of
 class TestNames:
     def test_they_are_readable_short_and_safe(self) -> None:
         names = FileNames()
-        assert names.of("gemm_ws", "a") == "gemm_ws"
-        assert names.of(MANGLED, "a") == "cutlass_device_kernel"
-        long = names.of("x" * 300, "a")
+        assert names.name_of("gemm_ws", "a") == "gemm_ws"
+        assert names.name_of(MANGLED, "a") == "cutlass_device_kernel"
+        long = names.name_of("x" * 300, "a")
         assert long == names_again("x" * 300, "a")
         assert (len(long), long[:49]) == (57, "x" * 48 + "-")
-        assert names.of("../../etc/$p%", "a") == "etc_p"
-        assert names.of("$$", "a") == "kernel"
+        assert names.name_of("../../etc/$p%", "a") == "etc_p"
+        assert names.name_of("$$", "a") == "kernel"
 
     def test_no_two_are_one_file(self) -> None:
         names = FileNames()
-        every = [names.of(kernel, text) for kernel in ("k", "K", "k$", "launches", "con") for text in ("a", "b")]
+        every = [names.name_of(kernel, text) for kernel in ("k", "K", "k$", "launches", "con") for text in ("a", "b")]
         assert len({name.lower() for name in every}) == 10
         assert not {"launches", "con"} & {name.lower() for name in every}
 
@@ -44,7 +44,7 @@ class TestNames:
 
 
 def names_again(kernel: str, text: str) -> str:
-    return FileNames().of(kernel, text)
+    return FileNames().name_of(kernel, text)
 
 
 class TestWriting:
