@@ -404,15 +404,6 @@ def test_a_hang_that_does_not_come_again_is_still_said(gpu, request_, builds, mo
     assert (meta.status, meta.extra["gave_up"]) == ("finished", {"first": "deadline"})
 
 
-@pytest.mark.slow
-def test_a_process_without_a_gpu_says_why(request_, builds, monkeypatch):
-    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
-    monkeypatch.setattr(pipeline, "require_gpu", lambda: INFO)
-    with pytest.raises(HardwareError, match=r"the process of rowsum\.cu left no trace") as caught:
-        capture(request_, builds)
-    assert caught.value.cause
-
-
 @pytest.mark.parametrize(
     ("changes", "kind", "fact"),
     [

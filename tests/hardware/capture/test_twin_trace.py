@@ -3,32 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import ClassVar
 
 import numpy as np
 import pytest
 
 from hwkernels.capture import CaptureRequest, TwinSubject, capture, pipeline
-from hwkernels.capture.pipeline import capture_here
 from hwkernels.capture.plan import plan
 from hwkernels.device.bf16 import from_bf16, to_bf16
 from hwkernels.device.compile import Compiled
 from hwkernels.device.launch import DeviceInfo, Shape, launch_config
-from hwkernels.source_recorder.layout import DEADLINE, FINISHED, LAUNCH, REPORT
+from hwkernels.source_recorder.layout import FINISHED, LAUNCH, REPORT
 from hwkernels.source_recorder.record_format import MEMORIES
 from hwkernels.twins import REGISTRY, registered
 from hwkernels.twins.buffers import Argument, Input, Output
 from pipesim.conform.replay.conformance import conform
 from pipesim.conform.result import TraceVerdict
-from pipesim.errors import KernelTrapError
 from pipesim.model.barrier import word_of
-from pipesim.model.ending import Ending
 from pipesim.targets import find
 from pipesim.timed.engine import simulate
 from pipesim.timed.profile import load_profile
 from pipesim.trace.consistency import check_trace
-from pipesim.trace.schema import EventKind, Trace
+from pipesim.trace.schema import EventKind
 from tests.support.format2_streams import recode
 
 INFO = DeviceInfo(0, "NVIDIA H100 of arrays", 132, "9.0", "999.1", 232448, 233472)
@@ -64,9 +60,6 @@ class ModelGpu:
     upload: Callable[..., None]
     request: CaptureRequest
     arguments: tuple[Argument, ...]  # of the kernel
-    late = False  # the first wait that gives up is the first agent's
-    wrong = False  # one element of the first output
-    traps = False
     reaches_marks = True
     marked: ClassVar[list[tuple[bool, list[int]]]] = []  # of each launch, what it found in the marks of its reports
 
@@ -75,8 +68,6 @@ class ModelGpu:
         assert isinstance(shape, Shape)
         assert limit_s > self.request.deadline_ms / 1000
         self.launches.append(traced)
-        if self.traps:
-            raise KernelTrapError("the kernel trapped")
         own = [argument for argument in self.arguments if getattr(argument, "given", True)]
         rest = arguments[len(own) :]
         assert int(rest[0]) == self.request.deadline_ms * 1_000_000
@@ -87,14 +78,10 @@ class ModelGpu:
             elif isinstance(argument, Output):
                 values = as_stored(argument)
                 assert (self.memory[address][: values.nbytes] == 0xEE).all()
-                if self.wrong:
-                    values.flat[0] += 1
                 self.upload(address, values)
         self._through_maps([argument for argument in self.arguments if not getattr(argument, "given", True)])
         reports = np.zeros(self.request.ctas, dtype=REPORT)
         reports["status"], reports["loop_begin"], reports["loop_end"] = FINISHED, 1000, 3000
-        if self.late:
-            reports["status"][0] = DEADLINE
         reports["barrier_words"] = self._words()
         before = self.memory[int(rest[1])][: reports.nbytes].view(REPORT)["marks"].copy()
         assert (before == before[0]).all()
@@ -175,8 +162,6 @@ def model_gpu(monkeypatch, array_gpu, encoder):
     monkeypatch.setattr(TwinSubject, "build", uncompiled)  # test_kernels compiles them
     monkeypatch.setattr("hwkernels.device.launch._WARM_UP_S", 0)
     monkeypatch.setattr("hwkernels.capture.launches.encode", lambda _: np.zeros(128, dtype=np.uint8))  # a driver's
-    for name in ("late", "wrong", "traps"):
-        monkeypatch.setattr(ModelGpu, name, False)
     monkeypatch.setattr(ModelGpu, "marked", [])
 
     def prepare(name, params, grid=1, **more):
@@ -220,49 +205,10 @@ def test_an_untraced_launch_is_asked_for_its_period_and_a_traced_one_is_not(mode
     assert meta.extra["overhead_millicycles_per_tile"] == {"median": 0, "low": 0, "high": 0}  # of the loops
 
 
-def test_a_run_without_a_steady_state_is_asked_for_none(model_gpu):
-    meta = capture(model_gpu("persistent_scheduler", {"tiles": 2})).meta
-    assert {tuple(marks) for _, marks in ModelGpu.marked} == {(0, 0)}
-    assert {run.period_millicycles for run in meta.runs} == {(0,)}
-
-
 def test_a_mark_that_was_not_reached_is_no_period(model_gpu, monkeypatch):
     monkeypatch.setattr(ModelGpu, "reaches_marks", False)
     meta = capture(model_gpu("persistent_scheduler", {"tiles": 16})).meta
     assert {run.period_millicycles for run in meta.runs} == {(0,)}
-
-
-def test_wrong_elements_are_counted_and_named(model_gpu, monkeypatch):
-    monkeypatch.setattr(ModelGpu, "wrong", True)
-    meta = capture(model_gpu("persistent_scheduler", {"tiles": 2})).meta
-    assert meta.wrong_tiles == 4  # one in each of four launches
-    outputs = meta.extra["checked"]["moments"]
-    assert (outputs["elements"], outputs["wrong"]) == (4, 1)
-    assert outputs["first_wrong"].startswith("moments[0, 0] is ")
-
-
-def test_a_wait_that_gave_up_is_named_and_nothing_is_repeated(model_gpu, monkeypatch, array_gpu):
-    monkeypatch.setattr(ModelGpu, "late", True)
-    meta = capture(model_gpu("persistent_scheduler", {"tiles": 2})).meta
-    assert (meta.status, meta.wrong_tiles, meta.runs) == ("deadline", 0, ())
-    assert meta.extra["gave_up"] == {
-        "cta": 0, "agent": "scheduler/0", "site": "scheduler_wait_throttle_full", "iteration": 0, "traced": True
-    }  # fmt: skip
-    assert array_gpu.latest.launches == [True]
-
-
-def test_a_trap_is_captured_again_apart_with_records_in_the_hosts_memory(model_gpu, monkeypatch):
-    asked = []
-    recorded = capture(model_gpu("persistent_scheduler", {"tiles": 2}))
-    trapped = Trace(replace(recorded.meta, status=Ending.TRAP), recorded.events)
-    monkeypatch.setattr(ModelGpu, "traps", True)
-    monkeypatch.setattr(pipeline, "run_in_subprocess", lambda *arguments: asked.append(arguments) or trapped)
-    request = model_gpu("persistent_scheduler", {"tiles": 2})
-    assert capture(request) is trapped
-    assert '"memory": "host"' in asked[0][0]
-    assert asked[0][1:] == ("persistent_scheduler", 5.25)
-    with pytest.raises(KernelTrapError):
-        capture_here(request, INFO)
 
 
 def test_a_launch_through_the_driver_has_the_same_shape():

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import re
-import subprocess
 from math import exp, sqrt
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -19,7 +16,6 @@ from hwkernels.twins.buffers import Input, Output, compare
 from hwkernels.twins.hopper.attention_sm90 import TILES_OF_HEAD, attention, queries_of
 from pipesim.errors import CompileError, ConfigurationError, ParameterError
 from pipesim.targets import find
-from tests.support.cuda_tools import nvdisasm
 
 SPLIT, FUSED = "attention_sm90", "attention_sm90_fused"
 
@@ -100,33 +96,6 @@ def test_the_check_lets_rounding_pass_and_nothing_else(name, change, grid):
 def test_what_the_kernel_cannot_do(name, change, error, fact):
     with pytest.raises(error, match=fact):
         check_request(CaptureRequest(TwinSubject(name), params_of(name, **change)))
-
-
-def sass(cubin: bytes, folder: Path) -> str:
-    path = folder / "kernel.cubin"
-    path.write_bytes(cubin)
-    return subprocess.run([nvdisasm(), "-c", path], check=True, capture_output=True, text=True).stdout
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(("name", "change", "copies", "memory"), [
-    (SPLIT, {"qk_stages": 2}, 2 + 2, ""),  # slices of K, V in the loop and at the end
-    (SPLIT, {"qk_stages": 2}, 2 + 2, "shared"),
-    pytest.param(SPLIT, {"qk_stages": 2}, 2 + 2, "device", marks=pytest.mark.long),
-    (FUSED, {}, 2, ""),
-    pytest.param(FUSED, {}, 2, "shared", marks=pytest.mark.long),
-    (FUSED, {"stages": 2, "depth": 64, "num_consumer": 1}, 2, "device"),
-])  # fmt: skip
-def test_the_products_are_issued_one_behind_the_other(name, change, copies, memory, tmp_path):
-    """Where registers or branches do not suit the compiler, it waits behind every product: then there are more."""
-    params, subject = params_of(name, **change), TwinSubject(name)
-    code = sass(subject.build(CaptureRequest(subject, params), memory).cubin, tmp_path)
-    scores, values = params["depth"] // 16, params["block_n"] // 16
-    assert len(re.findall(r"\bHGMMA\.", code)) == 2 * scores + 2 * values  # the first block, and the loop; and the last
-    assert len(re.findall(r"\btnspB\b", code)) == 2 * values  # V is transposed on the way
-    assert len(re.findall(r"WARPGROUP\.DEPBAR", code)) == 4  # scores of the first block; both in the loop; the last
-    assert len(re.findall(r"UTMALDG\.3D", code)) == 1 + copies
-    assert len(re.findall(r"USETMAXREG", code)) == 2
 
 
 def test_a_ring_of_one_slot_does_not_compile():
