@@ -2,7 +2,7 @@
 
 ``pytest`` runs the fast lane, ``-m slow`` the slow one, ``-m "not long"`` both, ``-m long`` what repeats
 at length what these sample. A test is in the slow lane if it, or a value of its parameters, is marked ``slow`` where it
-stands; no rule here marks any. ``tools/lanes.py`` counts the lanes: whatever the fast one leaves out is slow.
+stands; no rule here marks any.
 
 All tests marked ``gpu`` run in one process, however many there are: two would slow each other's kernels down, up to a
 deadline. The scheduler of pytest-xdist sees names of tests, not marks, so they are in files ``test_gpu*.py``.

@@ -20,6 +20,7 @@ from pipesim.targets import find
 from pipesim.trace.schema import OPTIONAL, EventKind
 from pipesim.trace.sites import optional_sites, site_table
 from pipesim.trace.steady import marked_iterations
+from tests.support.lanes import slow_but
 from tests.support.paths import EXAMPLES
 
 RELAY, EXCHANGE = {"stages": 3, "tiles": 37, "noinc": 1, "work": 300}, {"stages": 3, "tiles": 29, "tile_bytes": 8192}
@@ -33,7 +34,7 @@ def subject(name: str, **more: object) -> SourceSubject:
     return SourceSubject(**(usual | more))  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("memory", ["device", "host"])
+@pytest.mark.parametrize("memory", slow_but(["host"], ["device", "host"]))
 @pytest.mark.parametrize(("name", "params"), [("relay", RELAY), ("exchange", EXCHANGE | {"math_warps": 4})])
 def test_an_example_compiles(name: str, params: dict[str, int], memory: str) -> None:
     """TILE_BYTES is a name that only the kernel of `exchange` uses: the protocol's parameter gives its value."""
@@ -45,7 +46,7 @@ def test_an_example_compiles(name: str, params: dict[str, int], memory: str) -> 
     check_arguments([parse_argument(text, n) for n, text in enumerate((first, "out:64", "u32:37"))], builds)
 
 
-@pytest.mark.parametrize("wrong", range(1, 9))
+@pytest.mark.parametrize("wrong", slow_but([2], range(1, 9)))
 def test_each_wrong_variant_compiles_to_other_code(wrong: int) -> None:
     noinc = int(wrong != 2)
     assert relay_code(noinc, wrong) != relay_code(noinc)
