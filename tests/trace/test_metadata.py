@@ -60,13 +60,6 @@ def test_a_document_of_version_2_says_of_no_site_what_it_waits_for(ring: Trace) 
     assert parsed(document).meta.window == (1,)
 
 
-def test_what_a_site_waits_for_is_one_of_a_list(ring: Trace) -> None:
-    document = json.loads(metadata_text(stored(ring), "x"))
-    document["sites"][0]["awaited"] = "tea"
-    with pytest.raises(TraceFormatError, match=r"sites\[0\].awaited .*'tea', which is none of data, room"):
-        parsed(document)
-
-
 def test_every_field_may_neither_be_missing_nor_of_another_type_nor_unknown(ring: Trace) -> None:
     text = metadata_text(stored(ring), "x")
     paths = list(leaves(json.loads(text)))
@@ -97,25 +90,22 @@ def test_every_field_may_neither_be_missing_nor_of_another_type_nor_unknown(ring
         assert caught.value.fact.endswith("colour of the trace's metadata is not part of this schema version")
 
 
-def test_a_boolean_is_no_integer_and_an_integer_no_boolean(ring: Trace) -> None:
+@pytest.mark.parametrize(("path", "value", "what"), [
+    (("grid",), True, "is a boolean where an integer"),
+    (("runs", 0, "traced"), 0, "is an integer where a boolean"),
+    (("sites", 1, "kind"), "SNEEZE", "is 'SNEEZE', which is none of WAIT"),
+    (("sites", 0, "awaited"), "tea", "is 'tea', which is none of data, room"),
+    (("status",), "gone", "is 'gone', which is none of finished, deadline, trap"),
+])  # fmt: skip
+def test_a_value_that_a_field_cannot_have(path: tuple[Any, ...], value: object, what: str, ring: Trace) -> None:
     document = json.loads(metadata_text(stored(ring), "x"))
-    document["grid"] = True
-    with pytest.raises(TraceFormatError, match="field grid of the trace's metadata is a boolean where an integer"):
-        parsed(document)
-    document["grid"] = 4
-    document["runs"][0]["traced"] = 0
-    with pytest.raises(TraceFormatError, match=r"field runs\[0\]\.traced of .* is an integer where a boolean"):
-        parsed(document)
-
-
-def test_an_unknown_kind_of_event(ring: Trace) -> None:
-    document = json.loads(metadata_text(stored(ring), "x"))
-    document["sites"][1]["kind"] = "SNEEZE"
+    holder = document
+    for key in path[:-1]:
+        holder = holder[key]
+    holder[path[-1]] = value
     with pytest.raises(TraceFormatError) as caught:
         parsed(document)
-    assert caught.value.fact.startswith(
-        "field sites[1].kind of the trace's metadata is 'SNEEZE', which is none of WAIT"
-    )
+    assert caught.value.fact.startswith(f"field {spelled(path)} of the trace's metadata {what}")
 
 
 @pytest.mark.parametrize("version", [-3, 1])
@@ -129,24 +119,17 @@ def test_a_version_of_before_the_first_release_is_refused(version: int, ring: Tr
     assert caught.value.correction == "record it again with `pipesim capture`"
 
 
-@pytest.mark.parametrize("text", ["[" * 100_000, '{"a":' + "1" * 5000 + "}", "[" + "[]," * (1 << 22) + "[]]"])
-def test_what_is_larger_than_any_document(text: str) -> None:
+@pytest.mark.parametrize(("fact", "text"), [
+    *(("the trace's metadata is not valid JSON", text) for text in
+      ("", "nothing", '{"a": NaN}', b"\xff\xfe", '{"a": 1, "a": 1}', '{"a": "\\udc00"}')),
+    *(("the trace's metadata is not a JSON object", text) for text in ("[]", "1", "null", '"text"')),
+    *(("the trace's metadata is larger than pipesim reads: it ", text) for text in
+      ("[" * 100_000, '{"a":' + "1" * 5000 + "}", "[" + "[]," * (1 << 22) + "[]]")),
+], ids=lambda each: str(each)[:24])  # fmt: skip
+def test_what_is_no_document(fact: str, text: str | bytes) -> None:
     with pytest.raises(TraceFormatError) as caught:
         parse_metadata(text, "x")
-    assert caught.value.fact.startswith("the trace's metadata is larger than pipesim reads: it ")
-
-
-@pytest.mark.parametrize("text", ["", "nothing", '{"a": NaN}', b"\xff\xfe", '{"a": 1, "a": 1}', '{"a": "\\udc00"}'])
-def test_what_is_no_json(text: str | bytes) -> None:
-    with pytest.raises(TraceFormatError) as caught:
-        parse_metadata(text, "x")
-    assert caught.value.fact.startswith("the trace's metadata is not valid JSON")
-
-
-@pytest.mark.parametrize("text", ["[]", "1", "null", '"text"'])
-def test_what_is_json_but_no_object(text: str) -> None:
-    with pytest.raises(TraceFormatError, match="not a JSON object"):
-        parse_metadata(text, "x")
+    assert caught.value.fact.startswith(fact)
 
 
 @pytest.mark.parametrize(
@@ -174,12 +157,9 @@ def test_integers_of_numpy_are_integers(ring_trace: Callable[..., Trace]) -> Non
 
 
 def test_the_status_of_a_trace_is_an_ending(ring: Trace) -> None:
-    """The words in files are the values of one enum; what is none of them is refused."""
+    """The words in files are the values of one enum."""
     assert [str(ending) for ending in Ending] == ["finished", "deadline", "trap", "deadlock", "fault", "unknown"]
     for ending in Ending:
         text = metadata_text(replace(stored(ring), meta=replace(ring.meta, status=ending)), "x")
         assert json.loads(text)["status"] == ending.value
         assert parse_metadata(text, "x").meta.status is ending
-    document = json.loads(metadata_text(stored(ring), "x")) | {"status": "gone"}
-    with pytest.raises(TraceFormatError, match=r"status .* is 'gone', which is none of finished, deadline, trap"):
-        parsed(document)

@@ -67,6 +67,12 @@ def stands(found: Autopsy) -> list[tuple[int, int, int, int]]:
     return [(b.phase, b.pending, b.count, b.tx) for b in found.barriers]
 
 
+def opened(trace: Trace, cta: int = 0, program: Program | None = None) -> Autopsy:
+    found = autopsy(trace, cta, program)
+    assert found is not None
+    return found
+
+
 def hung(
     recorded: Make, shape: tuple[int, ...], data: Any, seed: int
 ) -> tuple[Program, Program, RandomSchedule, Trace]:
@@ -87,9 +93,7 @@ def test_barriers_and_words_of_any_hang(recorded: Make, shape: tuple[int, ...], 
     if walk.ended or walk.trapped:
         return
     predicted = explain(wrong, walk.state)
-    known, alone = autopsy(trace, 0, program), autopsy(trace, 0)
-    assert known is not None
-    assert alone is not None
+    known, alone = opened(trace, 0, program), opened(trace)
     left_out = len(alone.barriers) < len(known.barriers)  # no record arrives there: a role that left before its first
     arrives = {site.group for site in trace.meta.sites if site.kind in (EventKind.ARRIVE, EventKind.EXPECT)}
     assert left_out == (arrives != {"full", "empty"})
@@ -109,8 +113,7 @@ def test_the_same_words_as_a_predicted_deadlock(as_hardware: Make) -> None:
     program = pc()
     wrong = apply(program, Edit(EditKind.LEAVES_EARLY, 1, 7))
     run = simulate(wrong, load_profile("h100"))
-    found = autopsy(as_hardware(program, run.trace), 0, program)
-    assert found is not None
+    found = opened(as_hardware(program, run.trace), 0, program)
     assert found.deadlock == run.deadlock
     assert found.deadlock is not None
     assert found.deadlock.finished == ("consumer/0",)
@@ -136,8 +139,7 @@ def test_what_trapped_is_named(recorded: Make, shape: tuple[int, ...], data: Any
     if not walk.trapped:
         return
     trap = walk.faults[-1]
-    for found in (autopsy(trace, 0, program), autopsy(trace, 0)):
-        assert found is not None
+    for found in (opened(trace, 0, program), opened(trace)):
         assert found.trap is not None
         assert (found.trap.kind, found.deadlock) == (trap.kind, None)
         assert found.trap.agent == wrong.agent_name(trap.agent)
@@ -148,14 +150,12 @@ def test_a_trap_that_left_no_record(as_hardware: Make) -> None:
     program = pc(1, 6, 1)
     run = simulate(apply(program, Edit(EditKind.NO_ACQUIRE, 0, 2)), load_profile("h100"))
     trace = as_hardware(program, run.trace)
-    whole = autopsy(trace, 0, program)
-    assert whole is not None
+    whole = opened(trace, 0, program)
     assert whole.trap is not None
     assert (whole.trap.kind, whole.trap.agent) == (FaultKind.OVER_ARRIVAL, "producer")
     keep = trace.events.cycle >= 0
     keep[(trace.events.agent == 0).nonzero()[0][-1]] = False
-    shorter = autopsy(Trace(trace.meta, trace.events.select(keep)), 0)
-    assert shorter is not None
+    shorter = opened(Trace(trace.meta, trace.events.select(keep)), 0)
     assert shorter.trap is None
     assert shorter.stopped != ()
 
@@ -170,9 +170,7 @@ def test_a_word_that_differs_is_named(as_hardware: Make) -> None:
 
     def told(barrier_words: list[int]) -> Autopsy:
         header = CtaInfo(0, 0, barrier_words=tuple(barrier_words))
-        found = autopsy(as_hardware(program, run.trace, ctas=(header,)), 0, program)
-        assert found is not None
-        return found
+        return opened(as_hardware(program, run.trace, ctas=(header,)), 0, program)
 
     found = told(read)
     assert found.agree is False
@@ -186,13 +184,11 @@ def test_records_that_contradict_each_other(as_hardware: Make) -> None:
     program = pc(2, 6, 1)
     run = simulate(apply(program, Edit(EditKind.MISSING_ARRIVE, 1, 2)), load_profile("h100"))
     trace = as_hardware(program, run.trace)
-    found = autopsy(trace, 0)
-    assert found is not None
+    found = opened(trace)
     assert found.contradiction == ""
     keep = trace.events.cycle >= 0
     keep[[trace.meta.sites[int(site)].kind.name for site in trace.events.site].index("EXPECT")] = False
-    broken = autopsy(Trace(trace.meta, trace.events.select(keep)), 0)
-    assert broken is not None
+    broken = opened(Trace(trace.meta, trace.events.select(keep)), 0)
     assert (
         "consumer returns from its wait for full[0] parity 0 before phase 0 can have completed" in broken.contradiction
     )
@@ -216,8 +212,7 @@ def test_no_autopsy_of_a_part(as_hardware: Make, what: str) -> None:
 def test_a_cta_without_records(as_hardware: Make) -> None:
     program = pc()
     trace = as_hardware(program, simulate(program, load_profile("h100")).trace, status="deadline", grid=2)
-    found = autopsy(trace, 1, program)
-    assert found is not None
+    found = opened(trace, 1, program)
     assert (found.cycle, found.waiting, found.deadlock) == (-1, (), None)
 
 
@@ -229,8 +224,7 @@ def test_what_leaves_no_records_is_supplied(as_hardware: Make) -> None:
         wrong = next(e for e in edits(program) if e.kind is EditKind.MISSING_ARRIVE)
         run = simulate(apply(program, wrong), load_profile("h100"))
         assert run.deadlock is not None
-        found = autopsy(as_hardware(program, run.trace), 0, program)
-        assert found is not None
+        found = opened(as_hardware(program, run.trace), 0, program)
         assert (found.contradiction, found.supplied) == ("", True)
         assert {b.agent for b in found.waiting} == {b.agent for b in run.deadlock.blocked}
 
@@ -242,8 +236,7 @@ def test_a_cluster_is_followed_in_every_cta(as_hardware: Make) -> None:
     run = simulate(apply(program, wrong), load_profile("h100"))
     assert run.deadlock is not None
     trace = as_clusters(program, as_hardware(program, run.trace, source="simulation"))
-    found = autopsy(trace, 0, program)
-    assert found is not None
+    found = opened(trace, 0, program)
     assert found.contradiction == ""
     assert {b.agent for b in found.waiting} == {b.agent for b in run.deadlock.blocked}
 

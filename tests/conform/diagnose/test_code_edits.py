@@ -20,7 +20,7 @@ from pipesim.conform.diagnose.code_edits import (
     places_of,
 )
 from pipesim.conform.diagnose.diagnose import examine
-from pipesim.conform.diagnose.examined import Examination, LaunchOutcome
+from pipesim.conform.diagnose.examined import Diagnosis, Examination, LaunchOutcome
 from pipesim.conform.diagnose.outcomes import random_schedule
 from pipesim.conform.replay.conformance import conform
 from pipesim.conform.result import TraceVerdict
@@ -70,13 +70,16 @@ WRONG = [
 ]
 
 
-def examined(program: Program, wrong: Program, recorded: Make, seed: int, **how: Any) -> tuple[Ending, Examination]:
+def examined(
+    program: Program, wrong: Program, recorded: Make, seed: int, **how: Any
+) -> tuple[Ending, Examination, Diagnosis]:
     trace = recorded(program, wrong, random_schedule(wrong, seed), lag=seed, **how)
     found = conform(program, trace)
     assert found.verdict is TraceVerdict.DIFFERS
     seen = examine(program, trace, found)
     assert seen is not None
-    return trace.meta.status, seen
+    assert seen.diagnosis is not None
+    return trace.meta.status, seen, seen.diagnosis
 
 
 @pytest.mark.parametrize("seed", [1, pytest.param(2, marks=pytest.mark.long)])
@@ -87,11 +90,9 @@ def test_each_mistake_is_named(recorded: Make, case: tuple[Any, ...], seed: int)
     program = relay(noinc)
     edit = always(program, kind, role, value, at)
     how = {"also": optional_sites(program), "as_meant": True}
-    status, seen = examined(program, in_place(program, edit), recorded, seed, **how)
+    status, seen, diagnosis = examined(program, in_place(program, edit), recorded, seed, **how)
     assert ending is None or status is ending
-    assert seen.diagnosis is not None
-    assert [e.claim for e in seen.diagnosis.explanations if e.claim.startswith(claim)]
-    told = next(e for e in seen.diagnosis.explanations if e.claim.startswith(claim))
+    told = next(e for e in diagnosis.explanations if e.claim.startswith(claim))
     assert (told.agent, told.iteration) == (role, -1)
     assert "relay.py" in told.line
     assert seen.autopsy is None or not seen.autopsy.contradiction
@@ -101,9 +102,8 @@ def test_a_forgotten_noinc_is_the_only_explanation(recorded: Make) -> None:
     program = relay()
     edit = always(program, CodeEditKind.NOINC_FORGOTTEN, "load")
     for also in (NO_SITES, optional_sites(program)):
-        _, seen = examined(program, in_place(program, edit), recorded, 3, also=also)
-        assert seen.diagnosis is not None
-        claims = [e.claim for e in seen.diagnosis.explanations]
+        _, seen, diagnosis = examined(program, in_place(program, edit), recorded, 3, also=also)
+        claims = [e.claim for e in diagnosis.explanations]
         if also:
             assert claims == ["load's cp.async arrive on in_full without .noinc"]
         assert "load's cp.async arrive on in_full without .noinc" in claims
@@ -115,19 +115,19 @@ def test_a_forgotten_noinc_is_the_only_explanation(recorded: Make) -> None:
 def test_a_bar_that_is_not_there_leaves_no_record(recorded: Make, at: int) -> None:
     program = relay()
     edit = always(program, CodeEditKind.BAR_FORGOTTEN, "store", at=at)
-    _, seen = examined(program, apply(program, edit), recorded, 4, also=optional_sites(program))
-    assert seen.diagnosis is not None
-    assert [e.edit for e in seen.diagnosis.explanations] == [edit]
+    _, _, diagnosis = examined(program, apply(program, edit), recorded, 4, also=optional_sites(program))
+    assert [e.edit for e in diagnosis.explanations] == [edit]
 
 
 @pytest.mark.slow
 def test_one_pass_of_a_line_is_told_from_all(recorded: Make) -> None:
     program = relay()
     one = next(e for e in code_edits(program) if e.kind is CodeEditKind.NOINC_FORGOTTEN and e.iteration == 3)
-    _, seen = examined(program, in_place(program, one), recorded, 5, also=optional_sites(program), as_meant=True)
-    assert seen.diagnosis is not None
-    assert [e.edit for e in seen.diagnosis.explanations] == [one]
-    assert seen.diagnosis.explanations[0].claim.endswith("without .noinc at pass 3 of that line")
+    _, _, diagnosis = examined(
+        program, in_place(program, one), recorded, 5, also=optional_sites(program), as_meant=True
+    )
+    assert [e.edit for e in diagnosis.explanations] == [one]
+    assert diagnosis.explanations[0].claim.endswith("without .noinc at pass 3 of that line")
     wider = always(program, CodeEditKind.NOINC_FORGOTTEN, "load")
     assert includes(wider, one)
     assert not includes(one, wider)

@@ -41,6 +41,12 @@ def diagnosed(program: Program, trace: Trace) -> Diagnosis | None:
     return diagnose(program, trace, conform(program, trace))
 
 
+def explained(program: Program, trace: Trace) -> Diagnosis:
+    found = diagnosed(program, trace)
+    assert found is not None
+    return found
+
+
 def timed(as_hardware: Make, program: Program, edit: Edit) -> Trace:
     made = f"{edit.kind.value}@{edit.iteration}"
     trace: Trace = as_hardware(program, simulate(apply(program, edit), PROFILE).trace, fault=made)
@@ -76,8 +82,7 @@ def test_every_fault_at_every_tile_is_named(as_hardware: Make, shape: tuple[int,
     for edit in edits(program):
         if edit.agent > CONSUMER:
             continue
-        found = diagnosed(program, timed(as_hardware, program, edit))
-        assert found is not None
+        found = explained(program, timed(as_hardware, program, edit))
         assert found.named
         assert found.manifest
         (mine,) = (e for e in found.explanations if e.edit == edit)
@@ -105,8 +110,7 @@ def test_in_any_schedule(recorded: Make, shape: tuple[int, ...], data: Any, seed
     wrong = apply(program, edit)
     made = f"{edit.kind.value}@{edit.iteration}"
     trace = recorded(program, wrong, random_schedule(wrong, seed), lag=seed if late else None, fault=made)
-    found = diagnosed(program, trace)
-    assert found is not None
+    found = explained(program, trace)
     assert edit in [explanation.edit for explanation in found.explanations]
     allowed = CONFUSION.get((edit.kind.value, min(edit.agent, 1)), set())
     assert names(found, edit) - {edit.kind.value} <= allowed | _cut_off(trace)
@@ -123,15 +127,13 @@ def test_a_right_kernel_has_no_diagnosis(recorded: Make, shape: tuple[int, ...],
     program = pc(*shape)
     trace = recorded(program, program, random_schedule(program, seed), lag=seed if late else None)
     assert diagnosed(program, trace) is None
-    made = diagnosed(program, Trace(replace(trace.meta, fault="missing_arrive@3"), trace.events))
-    assert made is not None
+    made = explained(program, Trace(replace(trace.meta, fault="missing_arrive@3"), trace.events))
     assert (made.explanations, made.manifest, made.named) == ((), False, False)
 
 
 def test_what_an_explanation_says(as_hardware: Make) -> None:
     program = pc()
-    found = diagnosed(program, timed(as_hardware, program, Edit(EditKind.MISSING_ARRIVE, CONSUMER, 7, "empty")))
-    assert found is not None
+    found = explained(program, timed(as_hardware, program, Edit(EditKind.MISSING_ARRIVE, CONSUMER, 7, "empty")))
     (told,) = found.explanations
     assert told.claim == "consumer/0 does not arrive on empty[3] for tile 7"
     assert (told.agent, told.barrier, told.iteration) == ("consumer/0", "empty[3]", 7)
@@ -150,26 +152,22 @@ def test_a_trap_is_explained_by_a_trap_only(as_hardware: Make) -> None:
     program = pc(1, 6, 1, 1)
     trace = timed(as_hardware, program, Edit(EditKind.NO_ACQUIRE, PRODUCER, 2, "empty"))
     assert trace.meta.status == "trap"
-    found = diagnosed(program, trace)
-    assert found is not None
+    found = explained(program, trace)
     (told,) = found.explanations
     assert told.trap is not None
     assert told.trap.kind is FaultKind.OVER_ARRIVAL
     assert told.trap.agent == "producer"
-    hung = diagnosed(program, Trace(replace(trace.meta, status=Ending.DEADLINE), trace.events))
-    assert hung is not None
+    hung = explained(program, Trace(replace(trace.meta, status=Ending.DEADLINE), trace.events))
     assert (hung.explanations, hung.named) == ((), False)
 
 
 def test_two_mistakes_are_no_single_edit(as_hardware: Make) -> None:
     program = pc()
     both = apply(apply(program, Edit(EditKind.RELEASE_EARLY, 1, 3)), Edit(EditKind.RELEASE_EARLY, 2, 5))
-    found = diagnosed(program, as_hardware(program, simulate(both, PROFILE).trace))
-    assert found is not None
+    found = explained(program, as_hardware(program, simulate(both, PROFILE).trace))
     assert found.explanations == ()
     one = apply(program, Edit(EditKind.RELEASE_EARLY, 1, 3))
-    twin = diagnosed(program, as_hardware(program, simulate(one, PROFILE).trace))
-    assert twin is not None
+    twin = explained(program, as_hardware(program, simulate(one, PROFILE).trace))
     assert len(twin.explanations) == 1
 
 
@@ -177,8 +175,7 @@ def test_another_fault_than_was_said(as_hardware: Make) -> None:
     program = pc()
     trace = timed(as_hardware, program, Edit(EditKind.RELEASE_EARLY, CONSUMER, 3))
     for said in ("missing_arrive@3", "release_early@4", "something else"):
-        found = diagnosed(program, Trace(replace(trace.meta, fault=said), trace.events))
-        assert found is not None
+        found = explained(program, Trace(replace(trace.meta, fault=said), trace.events))
         assert len(found.explanations) == 1
         assert not found.named
 
@@ -186,23 +183,20 @@ def test_another_fault_than_was_said(as_hardware: Make) -> None:
 def test_any_tile_of_the_lap_names_a_toggle_that_was_forgotten(as_hardware: Make) -> None:
     program = pc()
     for tile in (4, 5, 6, 7):
-        found = diagnosed(program, timed(as_hardware, program, Edit(EditKind.PHASE_NOT_TOGGLED, CONSUMER, tile)))
-        assert found is not None
+        found = explained(program, timed(as_hardware, program, Edit(EditKind.PHASE_NOT_TOGGLED, CONSUMER, tile)))
         assert found.named
 
 
 def test_a_protocol_that_hangs_needs_no_edit(simulated: Make, as_hardware: Make) -> None:
     case = simulated(stages=2, tiles=8, arrives=3, work=30)
-    found = diagnosed(case.program, as_hardware(case.program, case.trace))
-    assert found is not None
+    found = explained(case.program, as_hardware(case.program, case.trace))
     assert (found.explanations, found.tried, found.manifest) == ((), 0, True)
 
 
 def test_wrong_data_of_records_that_conform(as_hardware: Make) -> None:
     """Nothing in the protocol explains it: every edit would show."""
     program = pc()
-    found = diagnosed(program, as_hardware(program, simulate(program, PROFILE).trace, wrong_tiles=2))
-    assert found is not None
+    found = explained(program, as_hardware(program, simulate(program, PROFILE).trace, wrong_tiles=2))
     assert (found.explanations, found.tried > 0) == ((), True)
 
 
@@ -218,6 +212,5 @@ def test_rings_that_try_first(run: Make, simulated: Make, as_hardware: Make) -> 
     """What is recorded depends on answers: the walk along the events decides, not the plain order."""
     program = simulated(stages=2, tiles=6, tries=True).program
     edit = Edit(EditKind.MISSING_ARRIVE, 1, 3, "empty" if any(b.name == "empty" for b in program.barriers) else "")
-    found = diagnosed(program, as_hardware(program, run(apply(program, edit)).trace))
-    assert found is not None
+    found = explained(program, as_hardware(program, run(apply(program, edit)).trace))
     assert [(e.edit.kind, e.iteration) for e in found.explanations] == [(EditKind.MISSING_ARRIVE, 3)]

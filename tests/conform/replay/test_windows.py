@@ -84,7 +84,7 @@ def test_any_window_of_a_simulated_ring_conforms(
 def test_agents_that_take_different_ways_outside_the_window(run: Make) -> None:
     """A warp that only looks on, and could have seen the phases alias, had it been late: before the window it was not.
 
-    It waits indefinitelyy phase and hands nothing back, so nothing in the protocol keeps the others from running ahead.
+    It waits for every phase and hands nothing back, so nothing in the protocol keeps the others from running ahead.
     """
     p = Protocol("looker")
     storage = p.mbarriers("b", 1, count=1)
