@@ -79,9 +79,7 @@ def test_scipy_is_needed_to_fit_a_profile_and_for_nothing_else(
     for words in (
         ("run", "producer_consumer", "-p", "tiles=4"),
         ("check", "producer_consumer", "-p", "tiles=4"),
-        ("verify", "producer_consumer", "-p", "tiles=4", "--no-hardware"),
         ("diff", mine / RING),
-        ("sweep", "producer_consumer", "-p", "stages=2..3", "-p", "tiles=8"),
         ("calibrate", kernel.with_suffix(".parquet"), "--kernel", kernel.with_suffix(".ptx")),
     ):
         assert call(*words).code == 0, words

@@ -108,7 +108,7 @@ def test_every_event_of_a_ring_has_the_time_of_the_recurrence(
     assert found == expected
 
 
-@settings(max_examples=60, deadline=None, derandomize=True)
+@settings(max_examples=20, deadline=None, derandomize=True)
 @given(shape=RINGS.filter(lambda s: s["tiles"] > 0), prices=PRICES, data=st.data())
 def test_the_recurrence_is_not_blind(
     ring: Callable[..., Program], toy: Callable[..., Profile], shape: dict[str, int], prices: dict[str, int], data: Any

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -92,13 +93,6 @@ def test_an_unknown_name(name: str) -> None:
     assert caught.value.correction.endswith("use one of h100, h200, or the path of a JSON file")
 
 
-@pytest.mark.parametrize("inputs", [124, ["h200/ring", 5], "h200/ring", None])
-def test_inputs_that_are_no_list_of_recordings(inputs: Any) -> None:
-    assert refused(document(inputs=inputs)).fact == (
-        "inputs of a latency profile is a list of the recordings that it was fitted to"
-    )
-
-
 @pytest.mark.parametrize(("name", "near"), [("H100", "h100"), ("b200", "h200"), ("h20", "h200")])
 def test_a_name_that_is_nearly_one(name: str, near: str) -> None:
     with pytest.raises(ProfileError) as caught:
@@ -163,14 +157,33 @@ def test_a_profile_is_read_as_it_was_written(name: str) -> None:
     assert replace(again, assumed=profile.assumed) == profile
 
 
-@pytest.mark.parametrize("units", [None, "ns", ""])
-def test_no_units(units: Any) -> None:
-    assert refused(document(units=units)).fact == 'a latency profile names its units: "units": "SM cycles, bytes"'
-
-
-@pytest.mark.parametrize("wrong", [None, [], 5])
-def test_no_values(wrong: Any) -> None:
-    assert refused(document(values=wrong)).fact == 'a latency profile has an object "values"'
+@pytest.mark.parametrize(
+    ("member", "wrong", "fact"),
+    [
+        ("units", (None, "ns", ""), 'a latency profile names its units: "units": "SM cycles, bytes"'),
+        ("values", (None, [], 5), 'a latency profile has an object "values"'),
+        (
+            "inputs", (124, ["h200/ring", 5], "h200/ring", None),
+            "inputs of a latency profile is a list of the recordings that it was fitted to",
+        ),
+        ("errors", (None, {}, "none", 3), 'a latency profile has a list "errors"'),
+        (
+            "how", (None, [], {"measured": "wait.issue"}, {"guessed": []}),
+            'a latency profile has an object "how" with lists measured, fitted, assumed',
+        ),
+        *(
+            (member, wrong, "a latency profile names name, device, fitted (text), sms and sm_khz (whole numbers)")
+            for members, wrong in (
+                (("name", "device", "fitted"), (None, 5)),
+                (("sms", "sm_khz"), (None, "132", 0, -1, 1.5, True, MAX_KHZ + 1)),
+            )
+            for member in members
+        ),
+    ],
+)  # fmt: skip
+def test_a_member_of_the_wrong_kind(member: str, wrong: Sequence[Any], fact: str) -> None:
+    for each in wrong:
+        assert refused(document(**{member: each})).fact == fact, each
 
 
 def test_a_missing_value() -> None:
@@ -217,16 +230,6 @@ def test_a_latency_of_zero_is_fine() -> None:
     data["values"] = {f: 1 if f in AT_LEAST_ONE else 0 for f in FIELDS}
     data["how"] = {"measured": list(FIELDS)}
     assert parse_profile(json.dumps(data))["copy.latency"] == 0
-
-
-@pytest.mark.parametrize(
-    "change",
-    [{key: wrong} for key in ("name", "device", "fitted") for wrong in (None, 5)]
-    + [{key: wrong} for key in ("sms", "sm_khz") for wrong in (None, "132", 0, -1, 1.5, True, MAX_KHZ + 1)],
-)
-def test_a_head_that_is_not_whole(change: dict[str, Any]) -> None:
-    fact = "a latency profile names name, device, fitted (text), sms and sm_khz (whole numbers)"
-    assert refused(document(**change)).fact == fact
 
 
 def test_cycles_are_rounded_up() -> None:
@@ -303,11 +306,6 @@ def test_one_of_ones_own() -> None:
     assert profile.stated_error("ring", 5) is None
 
 
-@pytest.mark.parametrize("errors", [None, {}, "none", 3])
-def test_errors_are_a_list(errors: Any) -> None:
-    assert refused(whole(errors=errors)).fact == 'a latency profile has a list "errors"'
-
-
 @pytest.mark.parametrize(
     "change",
     [
@@ -331,12 +329,6 @@ def test_how_each_value_was_obtained() -> None:
     profile = parse_profile(json.dumps(whole(how=how)))
     assert profile.how == {name: way for way, each in how.items() for name in each}
     assert profile.assumed == tuple(names[9:])
-
-
-@pytest.mark.parametrize("wrong", [None, [], {"measured": "wait.issue"}, {"guessed": []}])
-def test_how_is_an_object_of_lists(wrong: Any) -> None:
-    error = refused(whole(how=wrong))
-    assert error.fact == 'a latency profile has an object "how" with lists measured, fitted, assumed'
 
 
 @pytest.mark.parametrize(

@@ -50,16 +50,13 @@ def ends(slots: IssueSlots, begins: dict[int, tuple[int, Cost]]) -> dict[int, in
 HALF, MOST = Cost(1000, demand=500), Cost(1000, demand=750)
 
 
-def test_two_that_fit_do_not_slow_each_other() -> None:
-    assert ends(shared(0, 4), {0: (0, HALF), 1: (0, HALF)}) == {0: 1000, 1: 1000}
-
-
-def test_two_that_do_not_fit_end_when_the_quarter_has_done_both() -> None:
-    assert ends(shared(0, 4), {0: (0, MOST), 1: (0, MOST)}) == {0: 1500, 1: 1500}
-
-
-def test_other_quarters_are_apart() -> None:
-    assert ends(shared(0, 5), {0: (0, MOST), 1: (0, MOST)}) == {0: 1000, 1: 1000}
+@pytest.mark.parametrize(
+    ("warps", "cost", "end"),
+    [((0, 4), HALF, 1000), ((0, 4), MOST, 1500), ((0, 5), MOST, 1000)],
+    ids=["two that fit", "two that do not fit: when the quarter has done both", "two quarters"],
+)
+def test_two_works_share_the_slots_of_a_quarter(warps: tuple[int, int], cost: Cost, end: int) -> None:
+    assert ends(shared(*warps), {0: (0, cost), 1: (0, cost)}) == {0: end, 1: end}
 
 
 def test_only_what_runs_at_the_same_time_is_shared() -> None:
@@ -160,23 +157,19 @@ def test_a_wait_passes_when_its_phase_can_be_seen() -> None:
     assert ends[0] == ends[1] > 900 + 400 + 60
 
 
-def test_a_snapshot_has_what_a_tensor_core_has_still_to_do() -> None:
-    slots, later = shared(0, 4), shared(0, 4)
-    slots.multiplies(0, 100, 900)
-    later.multiplies(0, 5100, 5900)
-    assert slots.snapshot(300) == later.snapshot(5300) != shared(0, 4).snapshot(300)
-    assert slots.snapshot(900) == shared(0, 4).snapshot(900)
-
-
-def test_snapshots_are_relative() -> None:
-    """Two states with the same future are equal."""
+def test_snapshots_are_relative_and_have_what_is_left_to_do() -> None:
+    """Two states with the same future are equal; what a tensor core has still to do is part of them."""
     snapshots = []
     for begin in (0, 5000):
         slots = shared(0, 4)
         slots.begin(0, begin, MOST)
         slots.begin(1, begin + 100, MOST)
-        snapshots.append(slots.snapshot(begin + 100))
-    assert snapshots[0] == snapshots[1] != ()
+        slots.multiplies(0, begin + 100, begin + 900)
+        snapshots.append((slots.snapshot(begin + 100), slots.snapshot(begin + 300)))
+    assert snapshots[0] == snapshots[1]
+    idle, busy = shared(0, 4), shared(0, 4)
+    busy.multiplies(0, 100, 900)
+    assert busy.snapshot(900) == idle.snapshot(900) != busy.snapshot(300)
 
 
 def exponentials(program_params: dict[str, int], profile: Profile) -> list[int]:
@@ -395,11 +388,3 @@ def test_who_is_alone_on_a_quarter_asks_for_nothing() -> None:
         }
     assert demands[1] == {0}
     assert demands[2] == {9 * 66 + 2 * 32}
-
-
-def test_a_run_that_skips_what_repeats_is_the_same_run() -> None:
-    program = find("attention_sm90").build({"kv_blocks": 60})
-    profile = load_profile("h200")
-    leaping, whole = (simulate(program, profile, skip=skip) for skip in (True, False))
-    assert leaping.cycles == whole.cycles
-    assert leaping.trace.events.cycle.tolist() == whole.trace.events.cycle.tolist()

@@ -116,25 +116,6 @@ def test_no_ring_is_faster_than_its_law(
     assert 1000 * result.cycles >= bound.period_millicycles * (shape["tiles"] - shape["stages"])
 
 
-@pytest.mark.slow
-@settings(max_examples=120, deadline=None, derandomize=True)
-@given(shape=RINGS, prices=PRICES)
-def test_the_steady_period_is_not_below_the_law(
-    ring: Callable[..., Program], toy: Callable[..., Profile], shape: dict[str, Any], prices: dict[str, int]
-) -> None:
-    """In the window of the steady state too, where waits return at once: no polls, whose grid would blur its ends."""
-    smooth = prices | {"wait_retry": 0, "wait_poll": 1, "copy_cold": 0}
-    program, profile = (
-        ring(**shape | {"tiles": 96, "tries": False}),
-        toy(**smooth, copy_latency_loaded=prices["copy_latency"]),
-    )
-    bound, reading = ring_law(program, profile), read(simulate(program, profile).trace)
-    assert bound is not None
-    assert reading is not None
-    assert reading.period_millicycles is not None
-    assert reading.period_millicycles >= bound.period_millicycles - 1  # both are rounded
-
-
 def two_waits() -> Protocol:
     """A loop whose trips fill two stages each: not one tile a trip."""
     p = Protocol("unrolled")

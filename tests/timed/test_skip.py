@@ -14,6 +14,7 @@ from pipesim.targets import find
 from pipesim.timed.engine import Simulation, simulate
 from pipesim.timed.profile import Profile, load_profile
 from pipesim.timed.skip.finder import RepeatedCode
+from tests.support.lanes import slow_after, slow_but
 from tests.support.timed_ring import Ring, ring, toy
 
 H100 = load_profile("h100")
@@ -32,23 +33,27 @@ def both(program: Program, profile: Profile, *, traced: bool = False, max_steps:
 
 @pytest.mark.parametrize(
     ("name", "params", "least"),
-    [
-        ("producer_consumer", {"tiles": 150}, 60),
-        ("producer_consumer", {"tiles": 150, "work": 0, "stages": 2}, 50),
-        ("persistent_scheduler", {"tiles": 120}, 30),
-        ("epilogue_residual", {"tiles": 100}, 25),
-        ("cluster_multicast", {"tiles": 160}, 50),
-        ("gemm_sm90", {"tiles": 30, "k_iters": 8}, 30),
-        ("cutlass_sm90_pingpong", {"tiles": 48}, 20),
-    ],
+    slow_after(
+        4,
+        [
+            ("producer_consumer", {"tiles": 150}, 60),
+            ("cluster_multicast", {"tiles": 160}, 50),
+            ("producer_consumer", {"tiles": 150, "work": 0, "stages": 2}, 50),
+            ("persistent_scheduler", {"tiles": 120}, 30),
+            ("epilogue_residual", {"tiles": 100}, 25),
+            ("gemm_sm90", {"tiles": 30, "k_iters": 8}, 30),
+            ("cutlass_sm90_pingpong", {"tiles": 48}, 20),
+            ("attention_sm90", {"kv_blocks": 60}, 0),
+        ],
+    ),
 )
 def test_long_runs_of_the_built_in_protocols(name: str, params: dict[str, int], least: int) -> None:
     short = both(find(name).build(params), EAGER)
     assert short.outcome is Ending.FINISHED
-    assert 100 * short.skipped > least * short.steps, f"{short.skipped} of {short.steps} were left out"
+    assert 100 * short.skipped >= least * short.steps, f"{short.skipped} of {short.steps} were left out"
 
 
-@pytest.mark.parametrize("seed", range(24))
+@pytest.mark.parametrize("seed", slow_but(range(8), range(24)))
 def test_random_rings_on_random_profiles(seed: int) -> None:
     draw = random.Random(seed)
     stages, tiles, warps = draw.randint(1, 4), draw.randint(110, 200), draw.randint(1, 3)

@@ -39,6 +39,7 @@ def device(**changed: int) -> Profile:
     return replace(BASE, values=BASE.values | changed)
 
 
+@pytest.mark.slow
 def test_known_constants_are_recovered() -> None:
     problem = FitProblem(observations(device(**TRUE), RINGS), BASE, frozenset(TRUE))
     fit = fit_profile(problem)
@@ -52,6 +53,7 @@ def test_known_constants_are_recovered() -> None:
     assert after < 2 < 5 < before
 
 
+@pytest.mark.slow
 def test_a_fit_takes_few_simulations() -> None:
     """Slopes take one simulation for each value and observation, and are taken a few times only."""
     problem = FitProblem(observations(device(**TRUE), RINGS[:1] * 13), BASE, frozenset(TRUE) - {"work.issue"})
@@ -67,6 +69,7 @@ def test_a_fit_takes_few_simulations() -> None:
     assert asked[0] < 20 * len(problem.observations) * len(problem.start)
 
 
+@pytest.mark.slow
 def test_processes_find_what_this_one_finds(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(calibrate_workers, "_WORTH_PROCESSES", 2)
     found = observations(BASE, RINGS[:2])
