@@ -6,7 +6,7 @@ recorded launches: how many kinds of wait of a run have a median and a 95th perc
 how many runs one rule names the same bottleneck in both. ``--rows`` prints every configuration, ``--sealed`` reads the
 sealed ones as well, which is done once, when a model is finished; ``--draw N`` takes only those of one draw, from 2
 on drawn when others had been read. ``--svg FILE`` draws measured against predicted
-periods and runs. ``--every N`` takes every Nth recording. A minute of one core.
+periods and runs. A minute of one core.
 """
 
 from __future__ import annotations
@@ -107,10 +107,9 @@ def _same_limit(program: Program, profile: Profile, trace: Trace) -> bool | None
 
 
 def chosen(
-    folder: Path, split: Split, *, sealed: bool, draw: int, every: int, device: str
+    folder: Path, split: Split, *, sealed: bool, draw: int, device: str
 ) -> Iterator[tuple[StoredTrace, SplitPart]]:
     """The recordings to compare, by the SM clock: whole runs of kernels as they are. Sealed ones only if asked for."""
-    taken = 0
     for stored in stored_traces(folder):
         meta = stored.meta
         if not _comparable(meta) or device not in device_slug(meta.device.name):
@@ -118,9 +117,7 @@ def chosen(
         part = split.part_of_trace(meta)
         if (part is SplitPart.SEALED and not sealed) or (draw and split.draw_of(meta) != draw):
             continue
-        taken += 1
-        if (taken - 1) % every == 0:
-            yield stored, part
+        yield stored, part
 
 
 def _comparable(meta: TraceMeta) -> bool:
@@ -194,7 +191,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--sealed", action="store_true", help="read the sealed configurations, too")
     parser.add_argument("--draw", type=int, default=0, metavar="N", help="only the configurations of this draw")
     parser.add_argument("--rows", action="store_true", help="print every recording")
-    parser.add_argument("--every", type=int, default=1, metavar="N", help="take every Nth recording")
     parser.add_argument("--svg", type=Path, default=None, help="draw measured against predicted into this file")
     parser.add_argument("--json", type=Path, default=None, help="write the rows to this file")
     options = parser.parse_args(arguments)
@@ -207,7 +203,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
             split,
             sealed=options.sealed,
             draw=options.draw,
-            every=options.every,
             device=options.device,
         )
     ]

@@ -7,9 +7,8 @@ each stage in this process, after imports: *text* (instructions and declarations
 
 The yardstick is a plain Python loop, measured before and after every kernel: an addition, a mask and a look-up in a
 dict of 1,024 entries each step. ``steps``: how many of its steps take as long as one warp instruction, so that ratios
-can be compared between machines. Seconds are of processor time, the median of the rounds.
-
-``--processes``: each kernel once more in a process of its own, and the peak memory of that process.
+can be compared between machines. Seconds are of processor time, the median of the rounds. ``ptx_corpus.py --table``
+measures memory.
 """
 
 from __future__ import annotations
@@ -17,7 +16,6 @@ from __future__ import annotations
 import argparse
 import gc
 import statistics
-import subprocess
 import sys
 import time
 from collections.abc import Callable, Sequence
@@ -38,7 +36,7 @@ ROOT = Path(__file__).resolve().parents[1]
 CORPUS = Path.home() / ".cache" / "pipesim-corpus" / "kernels"
 COMMITTED = ROOT / "tests" / "ptx" / "kernels"
 STAGES = ("text", "flow", "emulation", "emission", "proof")
-MOST_MEDIAN, MOST_WORST, LEAST_RATE, MOST_MEGABYTES = 0.3, 15.0, 150_000, 1024
+MOST_MEDIAN, MOST_WORST, LEAST_RATE = 0.3, 15.0, 150_000
 _STEPS = 200_000  #: of the yardstick at a time
 
 Result = TypeVar("Result")
@@ -113,17 +111,6 @@ def median_of(costs: Sequence[Cost]) -> Cost:
     return Cost(first.lines, first.warps, first.instructions, first.operations, seconds, step, first.verdict)
 
 
-def peak_megabytes(path: Path, most: int | None) -> float:
-    """The peak memory of a process that reads and checks this kernel (Linux; NaN elsewhere)."""
-    script = (
-        "import sys; from pathlib import Path; from tools.bench_ptx import cost_of\n"
-        "cost_of(Path(sys.argv[1]), int(sys.argv[2]) or None)\n"
-        "print(next((l.split()[1] for l in open('/proc/self/status') if l.startswith('VmHWM')), 'nan'))"
-    )
-    command = [sys.executable, "-c", script, str(path), str(most or 0)]
-    return float(subprocess.run(command, capture_output=True, text=True, check=True, cwd=ROOT).stdout) / 1024
-
-
 def kernels() -> list[Path]:
     """The corpus and the kernels of the tests, those that have a launch file."""
     found = [*sorted(CORPUS.glob("*/*.ptx")), *sorted(COMMITTED.glob("*.ptx"))]
@@ -138,13 +125,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "--states", type=int, help="searched where one run does not decide (default: as `pipesim check`)"
     )
-    parser.add_argument("--processes", action="store_true", help="peak memory, in a process for each kernel")
     given = parser.parse_args(argv)
     heads = (("lines", 9), ("warps", 7), ("warp instr.", 13), ("ops", 9), *((stage, 11) for stage in STAGES))
     columns = "".join(f"{name:>{width}}" for name, width in (*heads, ("total", 9), ("/s", 10), ("steps", 8)))
-    print(f"{'kernel':46}{columns}{'  peak MB' if given.processes else ''}")
+    print(f"{'kernel':46}{columns}")
     costs: dict[str, Cost] = {}
-    peaks: list[float] = []
     for path in given.kernels or kernels():
         name = f"{path.parent.name}/{path.stem}"
         try:
@@ -152,10 +137,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         except PipesimError as error:
             print(f"{name:46}  {error.fact}")
             continue
-        if given.processes:
-            peaks.append(peak_megabytes(path, given.states))
-        print(_row(name, cost) + (f"{peaks[-1]:9.0f}" if peaks else "") + f"  {cost.verdict}", flush=True)
-    return _summary(costs, peaks) if costs else 1
+        print(f"{_row(name, cost)}  {cost.verdict}", flush=True)
+    return _summary(costs) if costs else 1
 
 
 def _row(name: str, cost: Cost) -> str:
@@ -164,7 +147,7 @@ def _row(name: str, cost: Cost) -> str:
     return f"{name[:45]:46}{counted}{spent}{cost.total:9.3f}{cost.rate:10,.0f}{1 / cost.rate / cost.step:8.0f}"
 
 
-def _summary(costs: dict[str, Cost], peaks: Sequence[float]) -> int:
+def _summary(costs: dict[str, Cost]) -> int:
     """Print what the kernels cost together; 1 if something is over its limit."""
     totals = {name: cost.total for name, cost in costs.items()}
     worst = max(totals, key=totals.__getitem__)
@@ -178,8 +161,6 @@ def _summary(costs: dict[str, Cost], peaks: Sequence[float]) -> int:
         (f"worst: {totals[worst]:.3f} s, {worst}", totals[worst] <= MOST_WORST),
         (f"warp instructions a second: {rate:,.0f} together, {median_rate:,.0f} in the median", rate >= LEAST_RATE),
     ]
-    if peaks:
-        lines.append((f"peak memory: {max(peaks):,.0f} MB", max(peaks) <= MOST_MEGABYTES))
     for text, kept in lines:
         print(f"{text}  {'kept' if kept else 'over'}")
     print(f"yardstick: {step * 1e9:.0f} ns a step, {1 / step:,.0f} steps a second")

@@ -44,25 +44,6 @@ def test_a_case_that_is_not_proved_is_told(monkeypatch: pytest.MonkeyPatch, caps
     assert "12.500 s" in out
 
 
-@pytest.mark.parametrize(("seconds", "code"), [(1.25, 0), (1.75, 1)])
-def test_a_command_that_takes_too_long_is_told(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], seconds: float, code: int
-) -> None:
-    asked: list[list[str]] = []
-
-    def process(words: list[str]) -> float:
-        asked.append(words)
-        return seconds
-
-    monkeypatch.setattr(tool, "_process", process)
-    monkeypatch.setattr(tool, "BUILT_IN", ["producer_consumer"])
-    assert tool.main(["--commands"]) == code
-    out = capsys.readouterr().out
-    assert asked[:2] == [["producer_consumer", "--quick"], ["producer_consumer"]]
-    assert [line.split()[0] for line in out.splitlines()[1:]] == ["producer_consumer", *["nine_warps"] * 5]
-    assert (" over" in out) == bool(code)
-
-
 def test_the_exponent_of_a_power() -> None:
     sizes = [10, 20, 40, 80]
     assert tool.exponent(sizes, [3e-4 * size for size in sizes]) == pytest.approx(1)
