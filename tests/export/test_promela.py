@@ -16,7 +16,6 @@ from pipesim.model.finding import FaultKind
 from pipesim.model.ops import Op
 from pipesim.model.program import Agent, Program
 from pipesim.prove.search.breadth_first import explore
-from tests.support.hostile_names import unchecked
 from tests.support.mistakes import BROKEN
 from tests.support.mistakes.ring import right_ring
 from tests.support.promela_examples import EXAMPLES, MODELS, example_program, matrix, ring
@@ -97,13 +96,6 @@ def test_absurd_numbers_stay_within_32_bits() -> None:
     code = [(Op.INIT, 0, 1), (Op.ARRIVE, 0, 1 << 32, 1 << 30, 0, 0), (Op.JUMP_IF, 0, 1, 0)]
     huge = example_program("huge", [code])
     assert all(int(number) < 1 << 31 for number in re.findall(r"\b\d+\b", re.sub(r"/\*.*?\*/", "", to_promela(huge))))
-
-
-def test_what_the_author_writes_cannot_end_a_comment() -> None:
-    program = unchecked(ring(), name="a*/b", sources=("x*/\ny.py:1",) * 20)
-    text = to_promela(program)
-    assert "*/b" not in text
-    assert "x* / y.py:1" in text
 
 
 def test_a_launch_of_too_many_agents_is_refused() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 import pytest
@@ -36,6 +37,22 @@ def test_no_line_is_wider_than_the_console(name: str, width: int) -> None:
     assert max(map(cell_len, lines)) <= width
     assert [line for line in lines if line != line.rstrip()] == []
     assert "\n\n\n" not in "\n".join(lines)
+
+
+def words(text: str) -> set[str]:
+    return set(re.findall(r"[A-Za-z_]{4,}", text))
+
+
+@pytest.mark.parametrize("width", slow_but([79], [60, 79, 97, 120, 233]))
+def test_no_word_is_lost_at_another_width(width: int) -> None:
+    """But where a name is cut, which is marked, and where a timeline or a column of a table needs the room."""
+    compared = 0
+    for name in NAMES:
+        here, wide = render(name, width), render(name, 160)
+        if "…" not in here and "timeline" not in wide and not name.startswith("summary"):
+            compared += 1
+            assert words(here) >= words(wide), name
+    assert compared > 25
 
 
 def test_a_wide_console_does_use_its_width() -> None:
