@@ -12,10 +12,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pipesim.cli.completers import complete, parameters, profiles, protocols
+from pipesim.cli.output import progress
 from pipesim.errors import ParameterError, UsageError
 from pipesim.trace.whole import require_free
 
 if TYPE_CHECKING:
+    from pipesim.model.program import Program
     from pipesim.model.strictness import Strictness
     from pipesim.targets import Target
 
@@ -121,6 +123,14 @@ def strictness_of(options: argparse.Namespace) -> Strictness:
     from pipesim.model.strictness import Strictness
 
     return Strictness(options.strict_proxies, options.strict_init, options.strict_tensor_memory, options.strict_lanes)
+
+
+def built(options: argparse.Namespace, name: str, *, timed: bool = False) -> tuple[Target, Program]:
+    """What a command names, by the optional rules that it asks for, and its program. ``timed``: to be simulated."""
+    with progress(f"flattening {name}"):
+        target = target_of(options, name)
+        target = (target.timed() if timed else target).judging(strictness_of(options))
+        return target, target.build(params_of(options), grid=options.ctas)
 
 
 def add_output(parser: argparse.ArgumentParser) -> None:

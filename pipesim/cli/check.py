@@ -15,10 +15,11 @@ from pipesim.cli.arguments import (
     add_output,
     add_params,
     add_strict,
+    built,
     params_of,
     require_output,
 )
-from pipesim.cli.chosen import add_chosen, built, chosen
+from pipesim.cli.chosen import add_chosen, chosen
 from pipesim.cli.limits import start
 from pipesim.cli.output import complain, emit, progress, write_report, write_text
 from pipesim.errors import LimitError, ParameterError, PipesimError, SeveralProtocolsError
@@ -87,7 +88,7 @@ def _carry_out(options: argparse.Namespace) -> int:
     for name in list(made):
         checks.carry_out(name, *made.pop(name))
 
-    from pipesim.export.exit_codes import exit_code
+    from pipesim.export.documents import exit_code
 
     reports = checks.reports
     if options.sarif is not None:

@@ -1,18 +1,11 @@
-"""The protocols that a command line names, one or several, and the program of one."""
+"""The protocols that a command line names: some, or all built-in ones without those that it leaves out."""
 
 from __future__ import annotations
 
 import argparse
-from typing import TYPE_CHECKING
 
-from pipesim.cli.arguments import params_of, strictness_of, target_of
 from pipesim.cli.completers import built_in, complete, protocols
-from pipesim.cli.output import progress
 from pipesim.errors import UnknownProtocolError, UsageError
-
-if TYPE_CHECKING:
-    from pipesim.model.program import Program
-    from pipesim.targets import Target
 
 
 def add_chosen(parser: argparse.ArgumentParser, *, named: str, every: str) -> None:
@@ -50,11 +43,3 @@ def chosen(options: argparse.Namespace, verb: str) -> list[str]:
         nothing = f"nothing is left to {verb}" if names else "no protocol is named"
         raise UsageError(nothing, correction="give one or several, or --all for the built-in ones")
     return left
-
-
-def built(options: argparse.Namespace, name: str, *, timed: bool = False) -> tuple[Target, Program]:
-    """What a command names, by the optional rules that it asks for, and its program. ``timed``: to be simulated."""
-    with progress(f"flattening {name}"):
-        target = target_of(options, name)
-        target = (target.timed() if timed else target).judging(strictness_of(options))
-        return target, target.build(params_of(options), grid=options.ctas)

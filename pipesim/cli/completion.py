@@ -3,26 +3,11 @@
 from __future__ import annotations
 
 import argparse
-import os
 
 from pipesim.cli.arguments import Command, add_output
 
 SHELLS = ("bash", "zsh", "fish")
 WORD = "pipesim"
-
-
-def is_asked_to_complete() -> bool:
-    """True if it is the shell that calls: argcomplete's marker stands in the environment."""
-    return "_ARGCOMPLETE" in os.environ
-
-
-def complete_if_asked(top: argparse.ArgumentParser) -> None:
-    """Answer the shell, and end, if it is the shell that calls."""
-    if not is_asked_to_complete():
-        return
-    import argcomplete
-
-    argcomplete.autocomplete(top, always_complete_options="long")
 
 
 def _arguments(parser: argparse.ArgumentParser) -> None:

@@ -14,9 +14,9 @@ from pipesim.cli.arguments import (
     add_params,
     add_profile,
     add_strict,
+    built,
     require_output,
 )
-from pipesim.cli.chosen import built
 from pipesim.cli.completers import complete, names_of, protocols
 from pipesim.cli.output import emit, progress, write_text
 from pipesim.cli.pictured import PICTURES, SUFFIXES, draw

@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 from pipesim.cli.arguments import Command, Example, add_limits
 from pipesim.cli.completers import complete, names_of
-from pipesim.cli.output import complain
-from pipesim.cli.streams import undelivered
+from pipesim.cli.output import complain, undelivered
 from pipesim.errors import UsageError
 
 if TYPE_CHECKING:

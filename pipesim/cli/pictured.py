@@ -8,8 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pipesim.cli.arguments import params_of, require_output, strictness_of, target_of
-from pipesim.cli.chosen import built
+from pipesim.cli.arguments import built, params_of, require_output, strictness_of, target_of
 from pipesim.cli.output import emit, progress, write_text
 from pipesim.errors import EvidenceError, ParameterError, UnknownProtocolError, UsageError
 

@@ -63,8 +63,7 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _carry_out(options: argparse.Namespace) -> int:
-    from pipesim.export.documents import document
-    from pipesim.export.exit_codes import record_exit_code
+    from pipesim.export.documents import document, record_exit_code
     from pipesim.launches.command import limits_of, observed_environment, run_observed, spool_folder
     from pipesim.launches.files.folder import require_folder
     from pipesim.launches.record.gather import gather_recording

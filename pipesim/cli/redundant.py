@@ -5,8 +5,7 @@ from __future__ import annotations
 import argparse
 
 from pipesim.answers.budget import states_of
-from pipesim.cli.arguments import params_of
-from pipesim.cli.chosen import built
+from pipesim.cli.arguments import built, params_of
 from pipesim.cli.limits import start
 from pipesim.cli.output import show_answer
 from pipesim.errors import ParameterError
@@ -33,8 +32,7 @@ def carry_out_redundant(options: argparse.Namespace, names: list[str]) -> int:
     from pipesim.answers.budget import budget_of
     from pipesim.answers.redundant import redundant
     from pipesim.cli.progress import TerminalProgress
-    from pipesim.export.documents import document
-    from pipesim.export.exit_codes import exit_code
+    from pipesim.export.documents import document, exit_code
     from pipesim.report.pages.redundant import redundant_lines
 
     report = redundant(

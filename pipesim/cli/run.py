@@ -15,9 +15,9 @@ from pipesim.cli.arguments import (
     add_protocol,
     add_strict,
     add_window,
+    built,
     require_output,
 )
-from pipesim.cli.chosen import built
 from pipesim.cli.output import progress, show_answer
 from pipesim.errors import ParameterError
 

@@ -97,8 +97,7 @@ def _verify_several(options: argparse.Namespace, names: Sequence[str]) -> int:
     from pipesim.answers.verify_all import verify_several
     from pipesim.answers.verify_parts import Subject
     from pipesim.cli.progress import TerminalProgress
-    from pipesim.export.documents import document
-    from pipesim.export.exit_codes import exit_code
+    from pipesim.export.documents import document, exit_code
     from pipesim.report.pages.summary import summary_lines
 
     _refuse(options)

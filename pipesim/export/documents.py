@@ -6,12 +6,15 @@ from dataclasses import fields
 
 from pipesim.answers.views.advise import AdviseReport
 from pipesim.answers.views.check import CheckReport, WalkReport
+from pipesim.answers.views.conclusion import Answer, Conclusion, worst
+from pipesim.answers.views.launches import LaunchesReport
+from pipesim.answers.views.recording import RecordReport
 from pipesim.answers.views.run import RunReport
 from pipesim.answers.views.sweep import SweepReport
 from pipesim.answers.views.trace import CompareReport, PairReport
 from pipesim.answers.views.verify import VerifyReport
+from pipesim.errors import InternalError
 from pipesim.explain.anatomy.parts import Anatomy
-from pipesim.export.exit_codes import exit_code
 from pipesim.version import version
 
 ANSWERS = 1  #: the version of these documents
@@ -47,3 +50,39 @@ def document_of(report: Report) -> dict[str, object]:
 def anatomy_document(found: Anatomy) -> dict[str, object]:
     """The document of a diagram: the parts of the CTA."""
     return document("show", **{field.name: getattr(found, field.name) for field in fields(found)})
+
+
+# exit codes: the one place where they are decided (those of errors are in pipesim.errors)
+
+_CODES = {
+    Conclusion.AGREES: 0,
+    Conclusion.WRONG: 1,
+    Conclusion.UNKNOWN: 3,
+    Conclusion.OUTSIDE_TOLERANCE: 4,
+    Conclusion.INTERNAL_ERROR: InternalError.exit_code,
+}
+
+
+def exit_code(*answers: Answer) -> int:
+    """The code of the worst of these answers; 0 of none."""
+    return _CODES[worst(answer.conclusion for answer in answers)]
+
+
+def launches_exit_code(report: LaunchesReport) -> int:
+    """The code of a command that ran a program, whose own failure is not lost.
+
+    Without verdicts it is the program's status, or, where that is 0, 3 if nothing was caught. With verdicts 1 is a
+    refuted launch, so a program that failed is 3 where nothing is refuted: not everything that it does was seen.
+    """
+    code = exit_code(report)
+    if not report.checked:
+        return report.status or code
+    return code or (_CODES[Conclusion.UNKNOWN] if report.status else 0)
+
+
+def record_exit_code(report: RecordReport) -> int:
+    """The code of a command that recorded a program: the program's own status, else that of the traces.
+
+    1: a launch did not end by itself, or a trace differs from its PTX; 3: no trace, or one that could not be compared.
+    """
+    return report.status or exit_code(report)

@@ -14,8 +14,7 @@ from pipesim.answers.views.conclusion import Conclusion
 from pipesim.answers.views.launches import LaunchesReport
 from pipesim.errors import ParameterError
 from pipesim.export.as_json import as_json
-from pipesim.export.documents import document
-from pipesim.export.exit_codes import launches_exit_code
+from pipesim.export.documents import document, launches_exit_code
 from pipesim.launches.checks import check_launch, check_launches
 from pipesim.launches.command import limits_of, spool_folder
 from pipesim.launches.files.folder import require_folder, write_launches

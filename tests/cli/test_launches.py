@@ -21,7 +21,7 @@ import pytest
 from pipesim.answers.views.launches import CaughtKernel, CaughtLaunch, LaunchesReport
 from pipesim.cli import launches as command
 from pipesim.cli.arguments import bytes_of
-from pipesim.export.exit_codes import launches_exit_code
+from pipesim.export.documents import launches_exit_code
 from pipesim.launches import checks, inject
 from pipesim.launches.command import CommandEnd, observed_environment, run_observed, spool_folder
 from pipesim.launches.observe.limits import Limits

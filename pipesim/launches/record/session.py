@@ -12,8 +12,7 @@ from pipesim.bounds import MAX_SPOOL_BYTES
 from pipesim.conform.agreement import Agreement
 from pipesim.errors import ParameterError
 from pipesim.export.as_json import as_json
-from pipesim.export.documents import document
-from pipesim.export.exit_codes import record_exit_code
+from pipesim.export.documents import document, record_exit_code
 from pipesim.launches.command import limits_of, spool_folder
 from pipesim.launches.files.folder import require_folder
 from pipesim.launches.finishing import Finishing

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pipesim.answers.views.advise import Advice, AdviseReport
 from pipesim.answers.views.conclusion import Conclusion
 from pipesim.answers.views.sweep import Metric
+from pipesim.report.pages.figures import bottleneck_words
 from pipesim.report.sentences.advise import (
     advise_sentence,
     change_words,
@@ -12,7 +13,7 @@ from pipesim.report.sentences.advise import (
     metric_words,
     verdict_words,
 )
-from pipesim.report.sentences.sweep import bottleneck_words, limit_words
+from pipesim.report.sentences.sweep import limit_words
 from pipesim.report.text.console import BAD, GOOD, UNSURE
 from pipesim.report.text.headline import heading_lines
 from pipesim.report.text.layout import columns, field, wrap, wrap_parts

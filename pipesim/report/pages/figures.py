@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import assert_never
 
 from rich.cells import cell_len
 
+from pipesim.conform.bottleneck import Bottleneck, LimitKind
 from pipesim.conform.result import Figure, SiteTiming, Timing
 from pipesim.conform.times import PERIOD
 from pipesim.report.sentences.times import NOT_MEASURED
@@ -129,3 +131,18 @@ def _share(group: tuple[str, ...], what: str, shares: Shares) -> str:
     found = [shares.get((agent, what), 0) for agent in group]
     low, high = percent(min(found)), percent(max(found))
     return low if low == high else f"{low.removesuffix(' %')}–{high}"
+
+
+def bottleneck_words(found: Bottleneck | None) -> str:
+    """``consumer, which waits 3.1 % of the time``; "" where nothing is known."""
+    if found is None:
+        return ""
+    match found.limit:
+        case LimitKind.ROLE:
+            return f"{found.role}, which waits {percent(found.waits_permille)} of the time"
+        case LimitKind.LOADS:
+            return f"loads into {found.group}: {found.role} waits {percent(found.waits_permille)} of the time"
+        case LimitKind.SIGNALS:
+            return f"signals: {found.role} waits {percent(found.waits_permille)} of the time, longest for {found.group}"
+        case _:
+            assert_never(found.limit)

@@ -5,12 +5,10 @@ from __future__ import annotations
 from pipesim.answers.views.run import RunReport
 from pipesim.model.ending import Ending
 from pipesim.report.findings.finding import advisory_lines, budget_lines, fault_lines, finding_lines
-from pipesim.report.pages.figures import share_lines
-from pipesim.report.pages.verify import simulation_lines
+from pipesim.report.pages.figures import bottleneck_words, share_lines
 from pipesim.report.pictures.timeline import timeline_lines
-from pipesim.report.sentences.sweep import bottleneck_words
 from pipesim.report.text.console import BAD, GOOD, UNSURE
-from pipesim.report.text.headline import heading_lines
+from pipesim.report.text.headline import heading_lines, simulation_lines
 from pipesim.report.text.layout import field, wrap
 from pipesim.report.text.words import count, percent
 

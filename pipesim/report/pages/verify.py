@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pipesim.answers.views.run import SimulationLine
 from pipesim.answers.views.trace import CompareReport
 from pipesim.answers.views.verify import VerifyReport
 from pipesim.report.findings.finding import advisory_lines, finding_lines
@@ -11,9 +10,8 @@ from pipesim.report.pages.hardware import hardware_lines
 from pipesim.report.sentences.trace import compare_sentence
 from pipesim.report.sentences.verify import verify_sentence
 from pipesim.report.text.console import mark
-from pipesim.report.text.headline import heading_lines
-from pipesim.report.text.layout import field, wrap
-from pipesim.report.text.words import NONE, cycles, seconds
+from pipesim.report.text.headline import heading_lines, simulation_lines
+from pipesim.report.text.layout import wrap
 
 BOTH_TIMELINES = 120  #: cells from which on every device gets its timeline
 
@@ -38,22 +36,3 @@ def verify_lines(report: VerifyReport, width: int) -> list[str]:
     for n, block in enumerate(report.hardware):
         lines += ["", *hardware_lines(block, width, timeline=n == 0 or width >= BOTH_TIMELINES)]
     return [*lines, "", *wrap(verify_sentence(report), width, f"{mark(report.conclusion.ok)} ")]
-
-
-def simulation_lines(simulation: SimulationLine, width: int) -> list[str]:
-    """``simulation   profile h100 · finished · period 755 cycles · bound by consumer work``."""
-    parts = [f"profile {simulation.profile} ({simulation.device})", simulation.outcome]
-    if simulation.period_millicycles is not None:
-        of = f" an iteration of {simulation.period_of}" if simulation.period_of else ""
-        parts.append(f"period {cycles(simulation.period_millicycles)} cycles{of}")
-    elif not simulation.steady:
-        parts.append(f"period {NONE} (not steady)")
-    elif simulation.no_period is not None:
-        parts.append(f"no period: {simulation.no_period.value}")
-    if simulation.bound_by:
-        parts.append(f"bound by {simulation.bound_by}")
-    elif simulation.no_bound is not None:
-        parts.append(f"no bound: {simulation.no_bound.value}")
-    if simulation.seconds is not None:
-        parts.append(f"computed in {seconds(simulation.seconds)}")
-    return field("simulation", parts, width)

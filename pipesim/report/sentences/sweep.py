@@ -16,7 +16,7 @@ from pipesim.answers.views.sweep import (
     Times,
     WorkUnit,
 )
-from pipesim.conform.bottleneck import Bottleneck, LimitKind
+from pipesim.conform.bottleneck import LimitKind
 from pipesim.report.text.words import count, cycles, number, percent, tenths
 
 #: Where a metric compares things that are not alike.
@@ -88,21 +88,6 @@ def cell_words(value: int, metric: Metric, unit: WorkUnit | None) -> str:
 def name_of(params: Mapping[str, int]) -> str:
     """``stages=2 block_n=256``."""
     return " ".join(f"{name}={value}" for name, value in params.items())
-
-
-def bottleneck_words(found: Bottleneck | None) -> str:
-    """``consumer, which waits 3.1 % of the time``; "" where nothing is known."""
-    if found is None:
-        return ""
-    match found.limit:
-        case LimitKind.ROLE:
-            return f"{found.role}, which waits {percent(found.waits_permille)} of the time"
-        case LimitKind.LOADS:
-            return f"loads into {found.group}: {found.role} waits {percent(found.waits_permille)} of the time"
-        case LimitKind.SIGNALS:
-            return f"signals: {found.role} waits {percent(found.waits_permille)} of the time, longest for {found.group}"
-        case _:
-            assert_never(found.limit)
 
 
 def limit_words(times: Times | None) -> str:

@@ -1,13 +1,14 @@
-"""The first lines of a report: the protocol, its parameters, the launch, the roles."""
+"""The first lines of a report: the protocol, its parameters, the launch, the roles; and a simulation in one."""
 
 from __future__ import annotations
 
 from rich.cells import cell_len
 
 from pipesim.answers.views.heading import Heading
+from pipesim.answers.views.run import SimulationLine
 from pipesim.model.tables import WHOLE, Coverage
 from pipesim.report.text.layout import field, pad, wrap, wrap_parts
-from pipesim.report.text.words import count, parameters, warps
+from pipesim.report.text.words import NONE, count, cycles, parameters, seconds, warps
 
 _PLACES = 4  #: of the same kind that a line names
 
@@ -24,6 +25,25 @@ def heading_lines(heading: Heading, width: int) -> list[str]:
     else:
         above, first = [], pad(name, cell_len(name) + 3)
     return [*above, *wrap_parts([*parts, *warps(heading.roles)], width, first), *_coverage(heading.coverage, width)]
+
+
+def simulation_lines(simulation: SimulationLine, width: int) -> list[str]:
+    """``simulation   profile h100 · finished · period 755 cycles · bound by consumer work``."""
+    parts = [f"profile {simulation.profile} ({simulation.device})", simulation.outcome]
+    if simulation.period_millicycles is not None:
+        of = f" an iteration of {simulation.period_of}" if simulation.period_of else ""
+        parts.append(f"period {cycles(simulation.period_millicycles)} cycles{of}")
+    elif not simulation.steady:
+        parts.append(f"period {NONE} (not steady)")
+    elif simulation.no_period is not None:
+        parts.append(f"no period: {simulation.no_period.value}")
+    if simulation.bound_by:
+        parts.append(f"bound by {simulation.bound_by}")
+    elif simulation.no_bound is not None:
+        parts.append(f"no bound: {simulation.no_bound.value}")
+    if simulation.seconds is not None:
+        parts.append(f"computed in {seconds(simulation.seconds)}")
+    return field("simulation", parts, width)
 
 
 def _rejoined(coverage: Coverage) -> tuple[str, ...]:
