@@ -60,7 +60,8 @@ def test_the_scales_are_copied_into_tensor_memory_right_before_the_products() ->
     block = [*copies, *products, (Op.TRANSFER_WRITE, "accumulator[0]")]
     assert [(kind, name.partition("+")[0].partition("[")[0]) for kind, name in done] == [
         (kind, name.partition("[")[0]) for kind, name in block * 4
-    ]
+    ]  # FP4 copies a part of the scales for each quarter of a step
+    assert {operand(op, "engine") for op in code if op[0] == Op.ENGINE_WORK} == {Engine.TCGEN05}
 
 
 TRANSFERS = {Op.TRANSFER_READ, Op.TRANSFER_WRITE}
@@ -108,13 +109,6 @@ def test_a_wrong_twin_is_found(
     assert {shown.kind for shown in found.refutations} <= kinds
 
 
-def test_fp4_copies_a_part_of_the_scales_for_each_quarter_of_a_step() -> None:
-    program = find("gemm_sm100_block_scaled").build({"nvfp4": 1, "k_iters": 1, "tiles": 1, "stages": 1})
-    work = [op for op in program.code[agent(program, "mma")] if op[0] == Op.ENGINE_WORK]
-    assert len(work) == 4
-    assert {operand(op, "engine") for op in work} == {Engine.TCGEN05}
-
-
 # grouped
 
 
@@ -128,7 +122,7 @@ def test_the_software_clc_drains_where_each_stage_was_used_an_odd_number_of_time
     assert pair_of(tiles).verdict is Verdict.PROVED
 
 
-@pytest.mark.parametrize("tiles", [3, 4, 5, 7])
+@pytest.mark.parametrize("tiles", [3, 4])
 def test_it_does_not_where_a_stage_was_used_an_even_number_of_times(tiles: int) -> None:
     found = pair_of(tiles)
     assert found.verdict is Verdict.REFUTED
@@ -149,11 +143,7 @@ def test_only_the_mma_warps_of_a_pair_take_the_answers() -> None:
         if op[0] in (Op.WAIT, Op.ARRIVE) and program.barrier_name(operand(op, "barrier")).startswith("clc")
     }
     assert touches == {"scheduler@0", "mma@0", "mma@1"}
-
-
-def test_on_one_sm_nobody_schedules() -> None:
-    program = find("gemm_sm100_grouped").build({})
-    assert not [b for b in program.barriers if b.name.startswith("clc")]
+    assert not [b for b in find("gemm_sm100_grouped").build({}).barriers if b.name.startswith("clc")]
 
 
 def test_the_tensor_maps_are_rewritten_where_a_group_begins() -> None:

@@ -10,17 +10,11 @@ import pytest
 from pipesim.errors import ParameterError
 from pipesim.explain.anatomy.read import anatomy
 from pipesim.lang.protocol import Protocol
-from pipesim.model.machine import finished, initial_state, land, step
-from pipesim.model.moves import can_land
-from pipesim.model.ops import Engine, Op, Operation
-from pipesim.model.program import Program
 from pipesim.protocols.blackwell.cutlass_sm100 import cutlass_sm100
 from pipesim.protocols.hopper.cutlass_sm90_cooperative import cutlass_sm90_cooperative
 from pipesim.protocols.hopper.cutlass_sm90_pingpong import cutlass_sm90_pingpong
 from pipesim.timed.engine import simulate
 from pipesim.timed.profile import Profile, load_profile
-from tests.support.lanes import slow_but
-from tests.support.random_schedules import outcomes
 
 H100 = load_profile("h100")
 #: Copies, waits and arrivals cost next to nothing, stores little: what is left is the tensor cores' time and the
@@ -124,18 +118,7 @@ def period(make: Callable[..., Protocol], profile: Profile, **params: int) -> in
     return (cycles[1] - cycles[0]) // 8
 
 
-def test_on_an_h100_the_loading_lane_bounds_ping_pong() -> None:
-    step = H100["wait.issue"] + H100["expect.issue"] + 2 * H100["copy.issue"] + H100["loop.issue"]
-    quick = replace(H100, values=H100.values | {"sync.latency": 30})  # else the order of the math groups does
-    assert period(cutlass_sm90_pingpong, quick, k_tiles=8) == 8 * step
-
-
 MMA = 8 * 256  #: 8 steps of 64 by 128 by 64 on a Hopper SM, of 128 by 128 by 64 on a Blackwell SM
-
-
-@pytest.mark.parametrize("make", [cutlass_sm90_pingpong, cutlass_sm100])
-def test_with_fast_loads_the_tensor_cores_bound_it(make: Callable[..., Protocol]) -> None:
-    assert MMA <= period(make, FAST, k_tiles=8) < 1.15 * MMA
 
 
 @pytest.mark.slow
@@ -147,141 +130,6 @@ def test_ping_pong_hides_the_shorter_of_the_two_and_cooperation_neither() -> Non
     assert (
         period(cutlass_sm100, FAST, k_tiles=8, epilogue=800, accumulators=1) > MMA + 800 * 3
     )  # released before the last
-
-
-# every schedule, and wrong twins
-
-
-def edited(program: Program, change: Callable[[str, Operation, str], Operation | None]) -> Program:
-    """The program with every operation changed, or left out: ``change(role, operation, name of its barrier)``."""
-    code, lines = [], []
-    for agent, ops in enumerate(program.code):
-        kept: list[tuple[Operation, int]] = []
-        for op, line in zip(ops, program.lines[agent], strict=True):
-            on = op[2] if op[0] in (Op.COMMIT, Op.COMMIT_MULTICAST) else op[1] if op[0] in ON_BARRIER else -1
-            new = change(program.agents[agent].role, op, program.barrier_name(on) if on >= 0 else "")
-            if new is not None:
-                kept.append((new, line))
-        code.append(tuple(op for op, _ in kept))
-        lines.append(tuple(line for _, line in kept))
-    return replace(program, code=tuple(code), lines=tuple(lines))
-
-
-ON_BARRIER = {Op.INIT, Op.ARRIVE, Op.WAIT, Op.WAIT_UNLESS}
-
-
-def lazy(program: Program) -> str:
-    """How the schedule ends in which a transfer lands only when nobody can move, a store only when nothing else can."""
-    state = initial_state(program)
-    while True:
-        before = state
-        for agent in range(len(program.agents)):
-            while not finished(program, state, agent):
-                made = step(program, state, agent)
-                if made.faults:
-                    return made.faults[0].kind.name
-                if made.state is state:
-                    break
-                state = made.state
-        if state is before:
-            able = [f for f in state.flights if can_land(state, f)]
-            if not able:
-                ended = all(finished(program, state, agent) for agent in range(len(program.agents)))
-                return "finished" if ended else "stuck"
-            state = land(program, state, min(able, key=lambda f: f.engine == Engine.BULK)).state
-
-
-def without(role: str, op: Op, on: str = "") -> Callable[[Program], Program]:
-    """A role leaves out an operation, on the barriers of this name if one is given."""
-    return lambda program: edited(
-        program, lambda r, o, name: None if (r, o[0]) == (role, op) and name.startswith(on) else o
-    )
-
-
-def counting(on: str, count: int) -> Callable[[Program], Program]:
-    """The barriers of this name are initialised with another count."""
-    return lambda program: edited(
-        program, lambda _, o, name: (o[0], o[1], count) if o[0] == Op.INIT and name.startswith(on) else o
-    )
-
-
-def no_wait_group(engine: Engine, groups: int) -> Callable[[Program], Program]:
-    """Nobody waits until at most so many groups of this engine are unfinished."""
-    return lambda program: edited(program, lambda _, o, __: None if o == (Op.WAIT_GROUP, engine, groups) else o)
-
-
-def arriving(program: Program) -> Program:
-    """The MMA warp gives a stage back with an arrive: it does not wait for its products."""
-    return edited(
-        program,
-        lambda _, o, name: (
-            (int(Op.ARRIVE), o[2], 1, 0, -1, 0) if o[0] == Op.COMMIT and name.startswith("mainloop.empty") else o
-        ),
-    )
-
-
-def the_same(program: Program) -> Program:
-    """Nothing is wrong."""
-    return program
-
-
-Twin = tuple[Callable[..., Protocol], dict[str, int], Callable[[Program], Program], set[str]]
-SMALL = {"tiles": 4, "k_tiles": 3, "stages": 2, "block_n": 64, "residual": 1}
-PAIR = {"tiles": 2, "k_tiles": 3, "stages": 2, "block_n": 32, "cluster": 2}
-FOUND = {"UNINITIALISED_READ", "WRONG_ITEM", "RACE", "OVER_ARRIVAL", "BARRIER_OVERRUN", "stuck"}  #: one or another
-TWINS: dict[str, Twin] = {
-    "ping-pong": (cutlass_sm90_pingpong, SMALL, the_same, {"finished"}),
-    "nobody unlocks the first group again":
-        (cutlass_sm90_pingpong, SMALL, without("consumer1", Op.ARRIVE, "math_wg_order"), {"stuck"}),
-    "the second group does not wait for its turn": (
-        cutlass_sm90_pingpong, SMALL, without("consumer1", Op.WAIT, "math_wg_order"),
-        FOUND,
-    ),
-    "the stores are not waited for before the other group's":
-        (cutlass_sm90_pingpong, SMALL, no_wait_group(Engine.BULK, 0), {"RACE", "finished"}),
-    "a stage is given back before its product is done":
-        (cutlass_sm90_pingpong, SMALL, no_wait_group(Engine.WGMMA, 1), {"RACE", "finished"}),
-    "both groups are counted, as in the cooperative kernel":
-        (cutlass_sm90_pingpong, SMALL, counting("mainloop.empty", 256), {"stuck"}),
-    "one warp's arrivals are not counted":
-        (cutlass_sm90_pingpong, SMALL, counting("mainloop.empty", 96), FOUND),
-    "ping-pong in a cluster": (cutlass_sm90_pingpong, PAIR, the_same, {"finished"}),
-    "one lane speaks for warps that are not done":
-        (cutlass_sm90_pingpong, PAIR, no_wait_group(Engine.WGMMA, 1), {"RACE", "finished"}),
-    "the load warp exits without its tail": (
-        cutlass_sm90_pingpong, PAIR | {"k_tiles": 1, "stages": 4}, without("load", Op.WAIT),
-        {"EXITED_CTA", "RACE", "finished"},
-    ),
-    "cooperative": (cutlass_sm90_cooperative, SMALL, the_same, {"finished"}),
-    "one group is counted, as in ping-pong":
-        (cutlass_sm90_cooperative, SMALL, counting("mainloop.empty", 128), {"RACE", "stuck"}),
-    "Blackwell": (cutlass_sm100, SMALL, the_same, {"finished"}),
-    "the epilogue keeps its accumulators":
-        (cutlass_sm100, SMALL, without("epilogue", Op.ARRIVE, "accum.empty"), {"stuck"}),
-    "the scheduler counts an epilogue-load warp that is idle":
-        (cutlass_sm100, SMALL | {"residual": 0}, counting("clc.empty", 256), {"stuck"}),
-    "an arrive in place of the commit": (cutlass_sm100, SMALL, arriving, {"RACE"}),
-    "C is never let in": (cutlass_sm100, SMALL, without("load", Op.ARRIVE, "load_order"), {"stuck"}),
-    "a pair": (cutlass_sm100, SMALL | {"cta_group": 2, "tiles": 2}, the_same, {"finished"}),
-    "the pair's epilogue is counted once": (
-        cutlass_sm100, SMALL | {"cta_group": 2, "tiles": 3}, counting("accum.empty", 128),
-        {"stuck"},
-    ),
-    "the peer's epilogue waits for a scheduler too":
-        (cutlass_sm100, SMALL | {"cta_group": 2}, counting("epilogue_throttle", 128), {"stuck"}),
-    "the peer does not say that it has come":
-        (cutlass_sm100, SMALL | {"cta_group": 2, "tiles": 1}, without("mma", Op.ARRIVE, "tmem_dealloc"), {"stuck"}),
-}  # fmt: skip
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", slow_but(list(TWINS)[:6], TWINS))
-def test_right_kernels_end_in_every_schedule_and_wrong_twins_are_found(name: str) -> None:
-    make, params, edit, allowed = TWINS[name]
-    program = edit(make(**params).flatten())
-    seen = outcomes(program, 12) | {lazy(program)}
-    assert seen <= allowed
-    assert (seen == {"finished"}) == (edit is the_same)
 
 
 def test_a_main_loop_of_one_stage_is_refused_because_it_would_wait_for_itself() -> None:

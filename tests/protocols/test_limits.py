@@ -13,8 +13,7 @@ from pipesim.lang.warp import Warp
 from pipesim.model.barrier import MAX_COUNT
 from pipesim.model.ops import Op
 from pipesim.model.program import Program
-from pipesim.protocols.hopper.producer_consumer import producer_consumer
-from pipesim.protocols.limits import COPY_MULTIPLE, MAX_SMEM, MAX_THREADS, require, require_fits
+from pipesim.protocols.limits import MAX_SMEM, MAX_THREADS, require, require_fits
 from pipesim.targets import find
 
 REFUSED: dict[str, tuple[tuple[Any, ...], dict[str, Any], str]] = {
@@ -36,20 +35,7 @@ def test_a_parameter_is_refused(fact: str) -> None:
     with pytest.raises(ParameterError) as caught:
         require("n", *arguments, **options)
     assert (caught.value.fact, caught.value.correction, caught.value.exit_code) == (fact, correction, 2)
-
-
-@pytest.mark.parametrize(
-    ("value", "options"), [(1, {}), (8, {}), (4, {"multiple_of": 4}), (1, {"one_of": (1, 8)}), (8, {"one_of": (1, 8)})]
-)
-def test_a_parameter_is_accepted(value: int, options: dict[str, Any]) -> None:
-    require("n", value, 1, 8, **options)
-
-
-def test_a_copy_says_why_it_wants_multiples_of_16() -> None:
-    with pytest.raises(ParameterError) as caught:
-        require("tile_bytes", 100, 16, 1 << 20, multiple_of=COPY_MULTIPLE)
-    assert caught.value.cause == "a bulk copy moves whole units of 16 bytes"
-    assert caught.value.correction == "use 96 or 112"
+    require("n", {"use 16 or 32": 16, "use 1 or 32": 32}.get(correction, 1), *arguments[1:], **options)
 
 
 def kernel(smem: int = 64, warps: int = 1, expect: int = 0, late: int = 0, nbytes: int = 16) -> Protocol:
@@ -68,64 +54,102 @@ def kernel(smem: int = 64, warps: int = 1, expect: int = 0, late: int = 0, nbyte
     return p
 
 
-def refused(protocol: Protocol) -> ConfigurationError:
-    with pytest.raises(ConfigurationError) as caught:
-        require_fits(protocol.flatten())
-    return caught.value
+def roomy(registers: dict[str, int], columns: int = 512) -> Protocol:
+    """Roles of four warps that ask for registers, and accumulators of this many columns of tensor memory."""
+    p = Protocol("roomy")
+    p.tmem("accumulator", 1, columns * 512)
+    for name, count in registers.items():
+        p.role(name, warps=4)(lambda w, n=count: w.setmaxnreg(n))  # type: ignore[misc]
+    return p
 
 
-def test_shared_memory() -> None:
-    require_fits(kernel(smem=MAX_SMEM).flatten())
-    error = refused(kernel(smem=MAX_SMEM + 8))
-    assert error.fact == "kernel needs 232,456 bytes of shared memory; a CTA has 232,448"
-    assert error.cause == "tile alone is 1 slots of 232,448 bytes"
-    assert error.correction == "use fewer stages or smaller tiles"
-
-
-def test_shared_memory_of_barriers_alone_has_no_tile_to_blame() -> None:
+def barriers_alone(count: int) -> Protocol:
     p = Protocol("barriers")
-    p.mbarriers("b", MAX_SMEM // 8 + 1, count=1)
+    p.mbarriers("b", count, count=1)
     p.init(lambda: None)
     p.role("r")(lambda _: None)
-    assert refused(p).cause == ""
+    return p
 
 
-def test_memory_beyond_the_end_is_refused() -> None:
-    """Nothing that a Protocol lays out: a program from a file."""
-    program = kernel(smem=64, nbytes=48).flatten()
-    assert program.smem_bytes == 64
-    require_fits(program)
-    for change, fact in (
-        ({"smem_bytes": 55}, "kernel: tile ends beyond its 55 bytes of shared memory"),
-        ({"smem_bytes": 40, "tiles": ()}, "kernel: bytes 0 to 48 are accessed, beyond its 40 bytes of shared memory"),
-    ):
-        with pytest.raises(ConfigurationError) as caught:
-            require_fits(replace(program, **change))
-        assert caught.value.fact == fact
+#: What fits exactly, what does not, and what is then said: the fact, and its cause.
+TOO_MUCH: dict[str, tuple[Protocol, Protocol, str, str]] = {
+    "shared memory": (
+        kernel(smem=MAX_SMEM), kernel(smem=MAX_SMEM + 8),
+        "kernel needs 232,456 bytes of shared memory; a CTA has 232,448", "tile alone is 1 slots of 232,448 bytes",
+    ),
+    "barriers alone have no tile to blame": (
+        barriers_alone(MAX_SMEM // 8), barriers_alone(MAX_SMEM // 8 + 1),
+        "barriers needs 232,456 bytes of shared memory; a CTA has 232,448", "",
+    ),
+    "threads": (
+        kernel(warps=MAX_THREADS // 32), kernel(warps=33),
+        "kernel needs 1,056 threads; a CTA has at most 1,024", "",
+    ),
+    "bytes of a phase": (
+        kernel(expect=MAX_COUNT), kernel(expect=MAX_COUNT + 1),
+        "r expects 1,048,576 bytes in one phase of b[0]", "an mbarrier counts up to 1,048,575 bytes a phase",
+    ),
+    "bytes expected late": (
+        kernel(late=MAX_COUNT), kernel(late=MAX_COUNT + 1),
+        "r expects 1,048,576 bytes in one phase of b[0]", "an mbarrier counts up to 1,048,575 bytes a phase",
+    ),
+    "a copy moves units of 16 bytes":
+        (kernel(nbytes=48), kernel(nbytes=40), "r copies 40 bytes", "a bulk copy moves a multiple of 16 bytes"),
+    "tensor memory has 512 columns": (
+        roomy({"mma": 24}), roomy({"mma": 24}, 513),
+        "roomy needs 262,656 bytes of tensor memory; an SM has 262,144", "",
+    ),
+    "the warps of a CTA share the registers of an SM": (
+        roomy({"load": 24, "a": 240, "b": 240}), roomy({"load": 40, "a": 240, "b": 240}),
+        "roomy asks for 66,560 registers in one CTA; an SM has 65,536", "",
+    ),
+}  # fmt: skip
 
 
-def test_threads() -> None:
-    require_fits(kernel(warps=MAX_THREADS // 32).flatten())
-    error = refused(kernel(warps=33))
-    assert error.fact == "kernel needs 1,056 threads; a CTA has at most 1,024"
-
-
-def test_the_number_of_a_warp() -> None:
-    program = kernel().flatten()
-    last = replace(program, agents=(replace(program.agents[0], warp=31), *program.agents[1:]))
-    require_fits(last)
+@pytest.mark.parametrize("what", TOO_MUCH)
+def test_what_the_chip_does_not_have_is_refused(what: str) -> None:
+    fits, too_much, fact, cause = TOO_MUCH[what]
+    require_fits(fits.flatten())
     with pytest.raises(ConfigurationError) as caught:
-        require_fits(replace(program, agents=(replace(program.agents[0], warp=32), *program.agents[1:])))
-    assert caught.value.fact == "kernel: r is in warp 32 of its CTA"
-    assert caught.value.cause == "a CTA has at most 1,024 threads, which are warps 0 to 31"
+        require_fits(too_much.flatten())
+    assert caught.value.fact == fact
+    assert caught.value.cause.startswith(cause)
+    assert "bytes in one phase" not in fact or caught.value.place.startswith(f"{__file__}:")
+
+
+ONE, CLUSTER = kernel(smem=64, nbytes=48).flatten(), Protocol("cluster", cluster=2)
+CLUSTER.role("r", warps=32)(lambda _: None)
+
+
+def in_warp(number: int) -> Program:
+    return replace(ONE, agents=(replace(ONE.agents[0], warp=number), *ONE.agents[1:]))
+
+
+def dropping(nbytes: int) -> Program:
+    code = tuple((*op[:3], nbytes, *op[4:]) if op[0] == Op.ARRIVE_DROP else op for op in ONE.code[0])
+    return replace(ONE, code=(code,))
+
+
+#: Programs from a file, which no Protocol lays out.
+NO_PROTOCOL = {
+    "kernel: tile ends beyond its 55 bytes of shared memory": replace(ONE, smem_bytes=55),
+    "kernel: bytes 0 to 48 are accessed, beyond its 40 bytes of shared memory": replace(ONE, smem_bytes=40, tiles=()),
+    "kernel: r is in warp 32 of its CTA": in_warp(32),
+    "r expects 1,048,576 bytes in one phase of b[0]": dropping(MAX_COUNT + 1),
+}
+
+
+@pytest.mark.parametrize("fact", NO_PROTOCOL)
+def test_a_program_from_a_file_is_refused(fact: str) -> None:
+    with pytest.raises(ConfigurationError) as caught:
+        require_fits(NO_PROTOCOL[fact])
+    assert caught.value.fact == fact
 
 
 def test_threads_are_those_of_one_cta_and_of_warps() -> None:
-    p = Protocol("cluster", cluster=2)
-    p.role("r", warps=32)(lambda _: None)
-    program = p.flatten()
+    for fits in (ONE, in_warp(31), dropping(MAX_COUNT), program := CLUSTER.flatten()):
+        require_fits(fits)
     assert len(program.agents) == 64
-    require_fits(program)
     diverged = replace(
         program,
         agents=tuple(replace(a, cta=0, index=32 * a.cta + a.index, lanes=0xFFFF << 16 * a.cta) for a in program.agents),
@@ -133,62 +157,10 @@ def test_threads_are_those_of_one_cta_and_of_warps() -> None:
     require_fits(diverged)
 
 
-@pytest.mark.parametrize("how", ["expect", "late"])
-def test_bytes_of_a_phase(how: str) -> None:
-    require_fits(kernel(**{how: MAX_COUNT}).flatten())
-    error = refused(kernel(**{how: MAX_COUNT + 1}))
-    assert error.fact == "r expects 1,048,576 bytes in one phase of b[0]"
-    assert error.place.startswith(f"{__file__}:")
-    assert error.cause == "an mbarrier counts up to 1,048,575 bytes a phase"
-
-
-def test_bytes_of_an_arrive_drop() -> None:
-    program = kernel().flatten()
-    code = tuple((*op[:3], MAX_COUNT + 1, *op[4:]) if op[0] == Op.ARRIVE_DROP else op for op in program.code[0])
-    with pytest.raises(ConfigurationError, match="expects 1,048,576 bytes"):
-        require_fits(replace(program, code=(code,)))
-
-
-def test_a_copy_moves_units_of_16_bytes() -> None:
-    require_fits(kernel(nbytes=48).flatten())
-    error = refused(kernel(nbytes=40))
-    assert (error.fact, error.cause) == ("r copies 40 bytes", "a bulk copy moves a multiple of 16 bytes")
-
-
-def test_the_protocol_of_the_package_fits_at_its_largest() -> None:
-    require_fits(producer_consumer(stages=7, tiles=2, tile_bytes=32768, consumer_warps=8).flatten())
-    with pytest.raises(ConfigurationError):
-        require_fits(producer_consumer(stages=8, tiles=2, tile_bytes=32768).flatten())
-
-
-def roomy(registers: dict[str, int], columns: int = 512) -> Program:
-    """Two roles of four warps that ask for registers, and accumulators of so many columns of tensor memory."""
-    p = Protocol("roomy")
-    p.tmem("accumulator", 1, columns * 512)
-    for name, count in registers.items():
-        p.role(name, warps=4)(lambda w, n=count: w.setmaxnreg(n))  # type: ignore[misc]
-    return p.flatten()
-
-
-def test_tensor_memory_has_512_columns() -> None:
-    require_fits(roomy({"mma": 24}))
-    with pytest.raises(ConfigurationError) as caught:
-        require_fits(roomy({"mma": 24}, 513))
-    assert caught.value.fact == "roomy needs 262,656 bytes of tensor memory; an SM has 262,144"
-
-
-def test_the_warps_of_a_cta_share_the_registers_of_an_sm() -> None:
-    require_fits(roomy({"load": 24, "a": 240, "b": 240}))
-    with pytest.raises(ConfigurationError) as caught:
-        require_fits(roomy({"load": 40, "a": 240, "b": 240}))
-    assert caught.value.fact == "roomy asks for 66,560 registers in one CTA; an SM has 65,536"
-    assert "test_limits.py" in caught.value.place
-
-
 @pytest.mark.parametrize("count", [0, 16, 25, 264])
 def test_setmaxnreg_takes_multiples_of_eight(count: int) -> None:
     with pytest.raises(ConfigurationError, match=f"load/0 asks for {count} registers a thread"):
-        require_fits(roomy({"load": count}))
+        require_fits(roomy({"load": count}).flatten())
 
 
 def test_a_cta_has_16_named_barriers() -> None:
@@ -203,35 +175,32 @@ def test_a_cta_has_16_named_barriers() -> None:
     assert "a CTA has 16" in caught.value.cause
 
 
-TOGETHER: list[tuple[str, dict[str, int], str, str]] = [
-    ("gemm_sm100", {"clc_stages": 0}, "tiles = 3 with clc_stages = 0", "use tiles = 0 or 1, or clc_stages = 1 or more"),
-    ("conv_epilogue", {"clc_stages": 0}, "tiles = 3 with clc_stages = 0",
-     "use tiles = 0 or 1, or clc_stages = 1 or more"),
-    ("gemm_sm100", {"stages": 1, "k_group_size": 2}, "k_group_size = 2 with stages = 1",
-     "use stages = 2 or more, or a smaller k_group_size"),
-    ("gemm_sm100", {"accumulators": 3, "block_n": 256}, "accumulators = 3 with block_n = 256 need 768 columns",
-     "use at most 2 accumulators, or a smaller block_n"),
-    ("cutlass_sm100", {"accumulators": 4, "block_n": 256}, "accumulators = 4 with block_n = 256 need 1024 columns",
-     "use at most 2 accumulators, or a smaller block_n"),
+#: A protocol, parameters that do not go together, what is said, and the same parameters so that they do.
+TOGETHER: list[tuple[str, dict[str, int], str, str, dict[str, int]]] = [
+    (
+        "gemm_sm100", {"clc_stages": 0}, "tiles = 3 with clc_stages = 0",
+        "use tiles = 0 or 1, or clc_stages = 1 or more", {"tiles": 1},
+    ),
+    (
+        "gemm_sm100", {"stages": 1, "k_group_size": 2}, "k_group_size = 2 with stages = 1",
+        "use stages = 2 or more, or a smaller k_group_size", {"stages": 2},
+    ),
+    (
+        "gemm_sm100", {"accumulators": 3, "block_n": 256}, "accumulators = 3 with block_n = 256 need 768 columns",
+        "use at most 2 accumulators, or a smaller block_n", {"block_n": 160, "tiles": 1, "stages": 4},
+    ),
+    (
+        "cutlass_sm100", {"accumulators": 4, "block_n": 256}, "accumulators = 4 with block_n = 256 need 1024 columns",
+        "use at most 2 accumulators, or a smaller block_n", {"accumulators": 2},
+    ),
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("name", "params", "fact", "correction"), TOGETHER)
+@pytest.mark.parametrize(("name", "params", "fact", "correction", "better"), TOGETHER)
 def test_parameters_that_do_not_go_together_are_both_named(
-    name: str, params: dict[str, int], fact: str, correction: str
+    name: str, params: dict[str, int], fact: str, correction: str, better: dict[str, int]
 ) -> None:
     with pytest.raises(ParameterError) as caught:
         find(name).build(params)
     assert (caught.value.fact, caught.value.correction) == (fact, correction)
-
-
-@pytest.mark.parametrize(
-    ("name", "params"),
-    [
-        ("gemm_sm100", {"clc_stages": 0, "tiles": 1}),
-        ("gemm_sm100", {"stages": 2, "k_group_size": 2}),
-        ("gemm_sm100", {"accumulators": 3, "block_n": 160, "tiles": 1, "stages": 4}),
-    ],
-)
-def test_those_that_do_are_taken(name: str, params: dict[str, int]) -> None:
-    assert find(name).build(params).code
+    assert find(name).build(params | better).code
