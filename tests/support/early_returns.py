@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from pipesim.conform.replay.conformance import as_clusters, own_rows, release_times
+from pipesim.conform.replay.align import Alignments
+from pipesim.conform.replay.conformance import _replay_cta, as_clusters, order_uncertainty, own_rows, recorded_ctas
 from pipesim.conform.replay.latency_floor import LatencyFloors, ReleasePath
+from pipesim.conform.replay.releases import Releases, ReleaseTime, Stopwatch
 from pipesim.model.program import Program
 from pipesim.trace.schema import EventKind, SiteKey, Trace
+from pipesim.trace.sites import optional_of, site_table
 
 
 class Tight(NamedTuple):
@@ -26,6 +29,26 @@ class Tight(NamedTuple):
     least: int
 
 
+class _Timer(Stopwatch):
+    """Keeps how soon each wait returned after each operation that released it, in order of the replay."""
+
+    times: list[ReleaseTime]
+
+    def start(self, *cta: Any) -> Releases:
+        """For the next CTA, whose times it keeps instead of the last one's."""
+        self.times = []
+        releases = super().start(*cta)
+        measure = releases._time
+
+        def timed(*one: Any) -> ReleaseTime | None:
+            time = measure(*one)
+            self.times += [] if time is None else [time]
+            return time
+
+        setattr(releases, "_time", timed)  # noqa: B010  # a method of one object
+        return releases
+
+
 def tight_returns(
     program: Program, trace: Trace, floors: LatencyFloors, only: frozenset[SiteKey] | None = None
 ) -> list[Tight]:
@@ -35,11 +58,15 @@ def tight_returns(
     """
     merged, rows = as_clusters(program, trace), own_rows(program, trace)
     found: defaultdict[int, list[Tight]] = defaultdict(list)
-    for cta, times in release_times(program, trace, only).items():
+    table, khz = site_table(program, optional_of(trace.meta), only), trace.meta.device.sm_khz
+    watch = _Timer(trace.events.cycle[rows], order_uncertainty(trace), khz, LatencyFloors("", 1, "", {}))
+    alignments, uncertainty = Alignments(program, table, merged), order_uncertainty(merged)
+    for cta in recorded_ctas(merged):
+        _replay_cta(program, table, merged, cta, alignments, uncertainty, watch)
         here = rows[np.flatnonzero(merged.events.cta == cta)]
-        for time in times:
+        for time in watch.times:
             release, row = time.release, int(here[time.row])
-            least = release.path and floors.least(release.path, release.nbytes, trace.meta.device.sm_khz)
+            least = release.path and floors.least(release.path, release.nbytes, khz)
             if release.path and least and trace.meta.sites[trace.events.site[row]].kind is EventKind.WAIT_RETURN:
                 found[row].append(Tight(time.after - least.cycles, row, release.path, least.cycles))
     return sorted(min(each) for each in found.values())

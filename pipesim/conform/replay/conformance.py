@@ -12,7 +12,7 @@ from pipesim.conform.replay.align import EVERY, Aligned, Alignments, Sight
 from pipesim.conform.replay.divergence import CtaDivergences, words_beside
 from pipesim.conform.replay.follow_records import STRICT, replay
 from pipesim.conform.replay.latency_floor import LatencyFloors, floors_for
-from pipesim.conform.replay.releases import ReleaseTime, Stopwatch
+from pipesim.conform.replay.releases import Stopwatch
 from pipesim.conform.replay.replay_log import ReplayLog, ReplayLogWatch
 from pipesim.conform.result import Conformance, Divergence, DivergenceKind, LatencyCheck, TraceVerdict
 from pipesim.errors import EvidenceError
@@ -32,8 +32,7 @@ def conform(program: Program, trace: Trace, only: frozenset[SiteKey] | None = No
     """
     table = site_table(program, optional_of(trace.meta), only)
     require_same_kernel(program, table, trace)
-    floors = _floors_of(trace)
-    watch = stopwatch(program, trace, floors) if floors is not None and trace.meta.device.sm_khz > 0 else None
+    watch = _stopwatch(program, trace)
     trace = as_clusters(program, trace)
     alignments = Alignments(program, table, trace)
     uncertainty = order_uncertainty(trace)
@@ -82,25 +81,6 @@ def _floors_of(trace: Trace) -> LatencyFloors | None:
     return floors_for(trace.meta.device.name, by_ptx=READ_FROM in trace.meta.extra)
 
 
-def release_times(
-    program: Program, trace: Trace, only: frozenset[SiteKey] | None = None
-) -> dict[int, list[ReleaseTime]]:
-    """How soon each wait returned after each operation that released it: by CTA (or cluster), in order of the replay.
-
-    The rows are those of the events of that CTA; ``only``: as in :func:`conform`. EvidenceError if the trace is
-    another kernel's.
-    """
-    table = site_table(program, optional_of(trace.meta) if only is not None else frozenset(), only)
-    require_same_kernel(program, table, trace)
-    watch = stopwatch(program, trace, None)
-    trace = as_clusters(program, trace)
-    alignments = Alignments(program, table, trace)
-    uncertainty = order_uncertainty(trace)
-    for cta in recorded_ctas(trace):
-        _replay_cta(program, table, trace, cta, alignments, uncertainty, watch)
-    return {cta: releases.times for cta, releases in watch.started.items()}
-
-
 def replay_logs(program: Program, trace: Trace) -> Iterator[tuple[int, ReplayLog | None]]:
     """What each phase was made of and who saw it, as far as the trace conforms: for each CTA (or first of a cluster).
 
@@ -121,18 +101,19 @@ def replay_logs(program: Program, trace: Trace) -> Iterator[tuple[int, ReplayLog
         yield cta, log
 
 
-def stopwatch(program: Program, trace: Trace, floors: LatencyFloors | None) -> Stopwatch:
-    """The clocks of a trace whose CTAs are not seen as clusters yet."""
-    return Stopwatch(
-        trace.events.cycle[own_rows(program, trace)], order_uncertainty(trace), trace.meta.device.sm_khz, floors
-    )
+def _stopwatch(program: Program, trace: Trace) -> Stopwatch | None:
+    """The clocks of a trace whose CTAs are not seen as clusters yet, None where nothing bounds its times."""
+    floors, khz = _floors_of(trace), trace.meta.device.sm_khz
+    if floors is None or khz <= 0:
+        return None
+    return Stopwatch(trace.events.cycle[own_rows(program, trace)], order_uncertainty(trace), khz, floors)
 
 
 def _latency_check(watch: Stopwatch | None) -> LatencyCheck:
     """What was compared with the least latencies, of all CTAs."""
-    if watch is None or watch.floors is None:
+    if watch is None:
         return LatencyCheck("")
-    started = watch.started.values()
+    started = watch.started
     return LatencyCheck(watch.floors.device, sum(r.checked for r in started), sum(r.unchecked for r in started))
 
 
@@ -229,7 +210,7 @@ def _replay_cta(
         for a, ends in zip(aligned, ending, strict=True)
     ]
     rows = np.flatnonzero(trace.events.cta == cta)
-    releases = None if watch is None else watch.start(cta, program, aligned, events, rows)
+    releases = None if watch is None else watch.start(program, aligned, events, rows)
     followed = replay(program, events, aligned, partial, uncertainty, divergences, STRICT, releases)
     found = followed.divergence
     if found is None and not hung and info.passes:

@@ -9,17 +9,16 @@ document, no bounds.
 
 from __future__ import annotations
 
-import json
 from bisect import bisect_right
 from collections.abc import Mapping
-from dataclasses import astuple, dataclass
+from dataclasses import dataclass
 from enum import StrEnum
 from functools import cache
 from pathlib import Path
 from reprlib import repr as brief
 from typing import Any
 
-from pipesim.bounds import MAX_ADDRESS, MAX_CYCLES, MAX_KHZ, MAX_SMALL_BYTES
+from pipesim.bounds import MAX_SMALL_BYTES
 from pipesim.errors import ProfileError
 from pipesim.inputs import InputKind
 
@@ -89,50 +88,14 @@ def floors_for(device: str, *, by_ptx: bool = False) -> LatencyFloors | None:
 
 
 def parse_floors(text: str, place: str = "") -> LatencyFloors:
-    """The bounds in a document. ProfileError if it is none, or if a table is not in ascending order."""
+    """The bounds in a document of this package. ProfileError if it is none."""
     try:
-        found = _floors(FLOORS.parse_json(text, place))
+        data: Any = FLOORS.parse_json(text, place)
+        if (data["format"], data["version"]) != (FORMAT, VERSION):
+            raise ValueError(f"it is {brief(data['format'])} {brief(data['version'])}")
+        paths = {ReleasePath(name): tuple(Least(*row) for row in rows) for name, rows in data["paths"].items()}
+        return LatencyFloors(data["device"], data["sm_khz"], data["source"], paths)
     except (KeyError, TypeError, AttributeError, ValueError) as error:
         raise ProfileError(
             "this is not a document of latency bounds", place=place, cause=str(error), correction=FLOORS.correction
         ) from None
-    wrong = _wrong(found)
-    if wrong:
-        raise ProfileError(wrong, place=place, cause="the file was edited", correction=FLOORS.correction)
-    return found
-
-
-def _floors(data: Any) -> LatencyFloors:
-    """A document as bounds; of another form it is a KeyError, a TypeError, an AttributeError or a ValueError."""
-    if (data["format"], data["version"]) != (FORMAT, VERSION):
-        raise ValueError(f"it is {brief(data['format'])} {brief(data['version'])}")
-    paths = {ReleasePath(name): tuple(Least(*row) for row in rows) for name, rows in data["paths"].items()}
-    return LatencyFloors(data["device"], data["sm_khz"], data["source"], paths)
-
-
-def _wrong(floors: LatencyFloors) -> str:
-    """What makes no sense in a document of the right form, "" if nothing does."""
-    numbers = [number for table in floors.paths.values() for least in table for number in astuple(least)]
-    if not all(type(number) is int for number in (*numbers, floors.sm_khz)):
-        return "latency bounds are whole numbers"
-    if {type(floors.device), type(floors.source)} != {str}:
-        return "the device and the source of latency bounds are texts"
-    for name, table in floors.paths.items():
-        sizes, cycles = [entry.nbytes for entry in table], [entry.cycles for entry in table]
-        if not table or sizes != sorted(set(sizes)) or cycles != sorted(cycles):
-            return f"the table of {name} does not rise"
-        if not 0 <= sizes[0] <= sizes[-1] <= MAX_ADDRESS or not 0 <= cycles[0] <= cycles[-1] <= MAX_CYCLES:
-            return f"the table of {name} has a number out of range"
-    return "" if 0 < floors.sm_khz <= MAX_KHZ else "the SM clock of latency bounds is positive"
-
-
-def floors_text(floors: LatencyFloors) -> str:
-    """The document of these bounds, the same bytes every time; a row is bytes, cycles, samples."""
-    head = {"format": FORMAT, "version": VERSION, "device": floors.device, "sm_khz": floors.sm_khz}
-    lines = [f" {json.dumps(name)}: {json.dumps(value)}" for name, value in (head | {"source": floors.source}).items()]
-    tables = []
-    for name, table in sorted(floors.paths.items()):
-        rows = ",\n".join(f"   [{e.nbytes}, {e.cycles}, {e.samples}]" for e in table)
-        tables.append(f"  {json.dumps(name.value)}: [\n{rows}\n  ]")
-    lines.append(' "paths": {\n' + ",\n".join(tables) + "\n }")
-    return "{\n" + ",\n".join(lines) + "\n}\n"

@@ -47,21 +47,21 @@ class Clocks:
 class Stopwatch:
     """What is the same for all CTAs of a trace: bounds, and the clock of each event's own SM by row of the whole table.
 
-    Without ``floors`` times are collected and not compared. ``started``: what was timed, by CTA (or cluster).
+    ``started``: the CTAs (or clusters) that are compared with the bounds.
     """
 
     own: Column
     uncertainty: int
     sm_khz: int
-    floors: LatencyFloors | None
-    started: dict[int, Releases] = field(default_factory=dict)
+    floors: LatencyFloors
+    started: list[Releases] = field(default_factory=list)
 
-    def start(self, cta: int, program: Program, aligned: Sequence[Aligned], events: Events, rows: Column) -> Releases:
+    def start(self, program: Program, aligned: Sequence[Aligned], events: Events, rows: Column) -> Releases:
         """For the replay of one CTA, whose ``events`` are these ``rows`` of the table."""
         error = (ps_to_cycles(events.error_ps, self.sm_khz) + 1).tolist()
         clocks = Clocks(self.own[rows].tolist(), events.cycle.tolist(), error, self.uncertainty, self.sm_khz)
-        self.started[cta] = Releases(program, aligned, clocks, self.floors)
-        return self.started[cta]
+        self.started.append(Releases(program, aligned, clocks, self.floors))
+        return self.started[-1]
 
 
 class Release(NamedTuple):
@@ -132,18 +132,16 @@ class Releases:
     """Follows one replay: what each phase was made of, and each return beside it.
 
     ``checked`` counts the returns that were compared with the least latency of every operation that released them,
-    ``unchecked`` those where a timestamp or a bound is missing or the operation is not certain. Without ``floors`` all
-    times are collected instead (``times``).
+    ``unchecked`` those where a timestamp or a bound is missing or the operation is not certain.
     """
 
     program: Program
     aligned: Sequence[Aligned]
     clocks: Clocks
-    floors: LatencyFloors | None
+    floors: LatencyFloors
     checked: int = 0
     unchecked: int = 0
     first: TooSoon | None = None
-    times: list[ReleaseTime] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self._since = [_since(a) for a in self.aligned]
@@ -215,13 +213,8 @@ class Releases:
             return  # a fresh barrier lets it pass
         releases = self._complete.get((barrier, phase), ())
         times = [self._time(agent, pc, row, release) for release in (*releases, *self._together(releases))]
-        known = [time for time in times if time is not None]
-        if self.floors is None:
-            self.times += known
-            return
-        bounds = [(time, self._least(time.release)) for time in known]
-        source = self.floors.source
-        soon = [TooSoon(time, least, barrier, phase, source) for time, least in bounds if least is not None]
+        bounds = [(time, self._least(time.release)) for time in times if time is not None]
+        soon = [TooSoon(time, least, barrier, phase, self.floors.source) for time, least in bounds if least is not None]
         worst = max(soon, key=lambda each: each.missing, default=None)
         if worst is not None and worst.missing > 0:
             if self._certain(worst, state, others):
@@ -235,7 +228,7 @@ class Releases:
             self.unchecked += 1
 
     def _least(self, release: Release) -> Least | None:
-        if self.floors is None or release.path is None:
+        if release.path is None:
             return None
         return self.floors.least(release.path, release.nbytes, self.clocks.sm_khz)
 

@@ -161,8 +161,8 @@ class ReplayLogWatch:
     own: Column
     log: ReplayLog | None = None
 
-    def start(self, cta: int, program: Program, aligned: Sequence[Aligned], events: Events, rows: Column) -> ReplayLog:
+    def start(self, program: Program, aligned: Sequence[Aligned], events: Events, rows: Column) -> ReplayLog:
         """For the replay of one CTA, whose events are these ``rows`` of the table."""
-        del cta, events
+        del events
         self.log = ReplayLog(program, aligned, self.own[rows])
         return self.log

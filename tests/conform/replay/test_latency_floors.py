@@ -22,7 +22,6 @@ from pipesim.conform.replay.latency_floor import (
     Least,
     ReleasePath,
     floors_for,
-    floors_text,
     parse_floors,
 )
 from pipesim.conform.result import DivergenceKind, TraceVerdict
@@ -203,50 +202,34 @@ def test_a_bound_is_that_of_the_next_smaller_size() -> None:
     assert floors.least(ReleasePath.COPY, 16, 2_000_000) == Least(16, 300, 9)
 
 
-@pytest.mark.parametrize("changes", [
-    {"version": 2},
-    {"format": "pipesim-profile"},
-    {"sm_khz": 0},
-    {"paths": {"copy": [[16, 300, 9], [32, 299, 9]]}},
-    {"paths": {"copy": [[32, 300, 9], [16, 301, 9]]}},
-    {"paths": {"copy": []}},
-    {"paths": {"teleport": [[0, 1, 1]]}},
-    {"paths": [1]},
-])  # fmt: skip
-def test_a_document_of_nonsense_is_refused(changes: dict[str, Any]) -> None:
-    with pytest.raises(ProfileError) as caught:
-        parse_floors(document(**changes), "here")
-    assert caught.value.place == "here"
-    assert caught.value.cause
-    assert caught.value.correction
-
-
 @pytest.mark.parametrize(
-    "row", [[16, 1 << 62, 9], [16, -1, 9], [1 << 62, 300, 9], [16, 1.5, 9], [16, True, 9], [-1, 3, 9]]
+    "text",
+    [
+        document(version=2),
+        document(format="pipesim-profile"),
+        document(paths={"teleport": [[0, 1, 1]]}),
+        "{",
+        "[]",
+        "5",
+    ],
 )
-def test_a_number_that_no_device_has_is_refused(row: list[Any]) -> None:
-    with pytest.raises(ProfileError):
-        parse_floors(document(paths={"copy": [row]}))
-
-
-@pytest.mark.parametrize(
-    "text", ["{", "[" * 100_000, '{"device": "a", "device": "b"}', '{"device": "\\ud800"}', "[]", "5"]
-)
-def test_text_that_is_no_document(text: str) -> None:
+def test_what_is_no_document_of_this_package(text: str) -> None:
     with pytest.raises(ProfileError) as caught:
         parse_floors(text, "here")
-    assert caught.value.correction == "install pipesim again, of which it is a part"
+    assert (caught.value.place, caught.value.correction) == ("here", "install pipesim again, of which it is a part")
 
 
 @pytest.mark.parametrize("path", sorted(FOLDER.rglob("*.json")), ids=lambda p: f"{p.parent.name}-{p.stem}")
-def test_a_stored_document_reads_back_and_says_where_its_numbers_are_from(path: Path) -> None:
-    text = path.read_text(encoding="utf-8")
-    floors = parse_floors(text, str(path))
-    assert floors_text(floors) == text
+def test_a_stored_document_says_where_its_numbers_are_from_and_rises(path: Path) -> None:
+    floors = parse_floors(path.read_text(encoding="utf-8"), str(path))
     assert floors_for(floors.device, by_ptx=path.parent == PTX_FOLDER) == floors
     assert "recordings" in floors.source
-    assert all(row.samples > 0 for table in floors.paths.values() for row in table)
+    assert floors.sm_khz > 1_000_000
     assert {ReleasePath.ARRIVE, ReleasePath.COPY, ReleasePath.COPIES, ReleasePath.MULTICAST} <= set(floors.paths)
+    for table in floors.paths.values():
+        sizes, cycles = [row.nbytes for row in table], [row.cycles for row in table]
+        assert (sizes, cycles) == (sorted(set(sizes)), sorted(cycles))
+        assert all(row.samples > 0 and row.cycles > 0 and row.nbytes >= 0 for row in table)
 
 
 def test_stamps_of_two_sms_are_as_uncertain_as_their_places_on_the_time_line() -> None:
