@@ -1,7 +1,7 @@
 """What a verdict for every schedule costs: ``python tools/bench_prove.py [--rounds N] [--divide N]``.
 
 For each case the whole verdict in this process, from the author's function to the proof: flattening, then one run of
-the program with the certificate (``--judged``: also all that ``pipesim check`` answers, which may be more, or sooner).
+the program with the certificate.
 Beside each stands a walk over the same program (the yardstick: it reads every operation once and makes one tuple for
 it), so that ratios can be compared between machines; the exponent of a power of the size that fits the seconds; the
 peak memory of a process that does nothing else. Then the reduced search against the plain one and on a ring of nine
@@ -23,7 +23,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from pipesim.answers.check import check as check_all
 from pipesim.model.finding import Verdict
 from pipesim.model.program import Program
 from pipesim.prove.check import check
@@ -101,13 +100,6 @@ def verdict(protocol: str, params: dict[str, int], rounds: int) -> Cost:
     return Cost(flatten, certificate, walked, found.operations, found.verdict, found.how.value)
 
 
-def command(protocol: str, params: dict[str, int]) -> float:
-    """Seconds of all that ``pipesim check`` answers about the case, without its imports and its page."""
-    target = find(protocol)
-    program, flatten = _timed(target.build, params)
-    return flatten + _timed(lambda: check_all(target, params, max_states=MOST_STATES, program=program))[1]
-
-
 def _timed(call: Callable[..., Any], *arguments: object) -> tuple[Any, float]:
     begin = time.process_time()
     result = call(*arguments)
@@ -134,7 +126,7 @@ def peak_megabytes(protocol: str, params: dict[str, int]) -> tuple[float, float]
     return float(told[0]) / 1024, float(told[1]) / 1024
 
 
-def verdicts(divide: int, rounds: int, *, judged: bool) -> bool:
+def verdicts(divide: int, rounds: int) -> bool:
     """Print a line for each case; False if one was not proved."""
     heads = [("flatten", 10), ("proof", 9), ("whole", 9), ("target", 9), ("walks", 8), ("exponent", 10), ("peak MB", 9)]
     print(f"{'verdict':22}{'size':>6}{'operations':>12}", *(f"{head:>{width}}" for head, width in heads), sep="")
@@ -150,9 +142,6 @@ def verdicts(divide: int, rounds: int, *, judged: bool) -> bool:
             f"{mine.whole:7.3f} s{case.target:7.1f} s{mine.whole / max(mine.walk, 1e-9):8,.0f}"
             f"{exponent(sizes, [cost.whole for cost in costs]):10.2f}{peak - bare:9.1f}{kept}"
         )
-        if judged:
-            all_of_it = command(case.protocol, case.params | {case.varied: size})
-            print(f"{'  all of the command':22}{all_of_it:45.3f} s")
         for cost in costs:
             if cost.verdict is not Verdict.PROVED:
                 proved = False
@@ -192,11 +181,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--divide", type=int, default=1, help="every size by this number, for a first look")
-    parser.add_argument(
-        "--judged", action="store_true", help="also the whole command; its larger sizes may take minutes"
-    )
     options = parser.parse_args(arguments)
-    proved = verdicts(options.divide, options.rounds, judged=options.judged)
+    proved = verdicts(options.divide, options.rounds)
     searches(options.divide)
     return 0 if proved else 1
 
