@@ -124,28 +124,6 @@ def test_what_was_made_wrong_what_was_kept_and_what_a_record_costs(tmp_path: Pat
     assert told["status"] == "no_acquire@3, trap, iterations 3 to 8"
 
 
-def test_rows_are_sorted_by_device_then_name(tmp_path: Path) -> None:
-    for tiles in (9, 3):
-        for name in ("NVIDIA H200", "NVIDIA H100 80GB HBM3"):
-            trace = recording(tiles)
-            stored(Trace(replace(trace.meta, device=replace(trace.meta.device, name=name)), trace.events), tmp_path)
-    text = tool.index(tmp_path)
-    assert [row[0].partition("]")[0][1:] for row in rows(text)[2:]] == [
-        "h100/ring-s2-t3-g2.parquet",
-        "h100/ring-s2-t9-g2.parquet",
-        "h200/ring-s2-t3-g2.parquet",
-        "h200/ring-s2-t9-g2.parquet",
-    ]
-    assert tool.index(tmp_path) == text
-
-
-def test_an_empty_folder_has_an_introduction(tmp_path: Path) -> None:
-    text = tool.index(tmp_path)
-    assert text.startswith("# Recorded traces\n")
-    assert "pipesim capture NAME -p parameter=value" in text
-    assert text.endswith("Nothing is recorded yet.\n")
-
-
 def test_a_simulated_or_damaged_file_does_not_belong_here(tmp_path: Path) -> None:
     trace = recording()
     path = stored(Trace(replace(trace.meta, source="simulation"), trace.events), tmp_path)
@@ -173,10 +151,3 @@ def test_check_says_whether_the_readme_is_stale(tmp_path: Path, capsys: pytest.C
     assert readme.read_bytes() == before
     assert tool.main([str(tmp_path)]) == 0
     assert tool.main([str(tmp_path), "--check"]) == 0
-
-
-def test_a_damaged_file_ends_the_command_with_its_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (tmp_path / "cut.parquet").write_bytes(b"")
-    assert tool.main([str(tmp_path)]) == 3
-    assert "the trace file is empty" in capsys.readouterr().err
-    assert not (tmp_path / "README.md").exists()
