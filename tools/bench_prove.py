@@ -90,7 +90,7 @@ def walk(program: Program) -> int:
 
 
 def verdict(protocol: str, params: dict[str, int], rounds: int) -> Cost:
-    """The median cost of so many verdicts; flattening and certificate are timed apart, in the same round."""
+    """The median cost of this many verdicts; flattening and certificate are timed apart, in the same round."""
     target, seconds = find(protocol), []
     for _ in range(rounds):
         program, flatten = _timed(target.build, params)

@@ -159,7 +159,7 @@ class Tally(NamedTuple):
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Judge so many programs; exit code 1 if an engine was wrong."""
+    """Judge this many programs; exit code 1 if an engine was wrong."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("count", nargs="?", type=int, default=10_000, help="programs in all")
     parser.add_argument("first", nargs="?", type=int, default=0, help="the first seed")

@@ -70,7 +70,7 @@ def mixes_proxies(kernel: RandomKernel) -> bool:
 
 
 def main() -> int:
-    """Judge so many kernels from a seed on; 1 if one of them is judged wrongly."""
+    """Judge this many kernels from a seed on; 1 if one of them is judged wrongly."""
     number, seed = (int(each) for each in [*sys.argv[1:3], *("2000", "0")[len(sys.argv) - 1 :]])
     begin, counts = time.perf_counter(), Counter[str]()
     for each in range(seed, seed + number):

@@ -142,7 +142,7 @@ def of_concern(make: Callable[[int], Program], seed: int) -> bool:
 
 
 def of_moments(seed: int) -> bool:
-    """Two moments of a loop that nobody can tell apart go on unlike, if what follows is drawn."""
+    """Two snapshots of a loop that are equal have different continuations, if what follows is drawn."""
     return not all(same for _, same in compared(seed))
 
 
@@ -460,7 +460,7 @@ def main(argv: list[str] | None = None) -> int:
     for rule in (rule for rule in RULES if options.only in f"{rule.engine}: {rule.said}"):
         name, count = noticed(rule, options.most, options.jobs)
         missed += not name
-        rows.append(f"| {rule.engine} | {rule.said} | {name or 'nobody'} | {count:,} |")
+        rows.append(f"| {rule.engine} | {rule.said} | {name or 'no judge'} | {count:,} |")
         print(rows[-1], flush=True)
     if options.write:
         text = PAGE.read_text(encoding="utf-8")

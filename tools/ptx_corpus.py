@@ -17,13 +17,13 @@ from tools.corpus.cute import cute
 from tools.corpus.cutlass import cutlass
 from tools.corpus.deep_gemm import deep_gemm
 from tools.corpus.environment import CACHE, ROOT
-from tools.corpus.listed import listed
-from tools.corpus.measured import Measured, measured
+from tools.corpus.kernel_list import kernels_listed
 from tools.corpus.modular import modular
 from tools.corpus.on_triton import gluon, triton
 from tools.corpus.table import rows, summary
 from tools.corpus.tilelang import tilelang
 from tools.corpus.twins import twins
+from tools.corpus.verdicts import KernelVerdict, verdicts_of
 
 #: What builds a family: it writes into a folder, and says what it wrote or what was wrong.
 FAMILIES: Mapping[str, Callable[[Path], Iterator[str]]] = {
@@ -65,8 +65,8 @@ _TABLE = re.compile(r"(<!-- corpus -->\n).*?(<!-- end of the corpus -->)", re.DO
 
 def tabled(folder: Path, families: Sequence[str], seconds: float) -> list[str]:
     """Check the kernels of the list, each named as its verdict is known; the lines of the page."""
-    found: list[Measured] = []
-    for each in measured(folder, list(listed(tuple(families))), seconds):
+    found: list[KernelVerdict] = []
+    for each in verdicts_of(folder, list(kernels_listed(tuple(families))), seconds):
         print(f"{each.family:8} {each.kernel + '-' + each.arch:40} {each.verdict:10} {each.seconds:7.2f} s", flush=True)
         for why in each.why:
             print(f"{'':10}{why}", flush=True)

@@ -2,7 +2,7 @@
 
 A kernel, its table and its protocol must not disagree about a number. So a parameter of the protocol goes to the
 compiler wherever the kernel asks for it by its name in capitals: in a table, in an ``#ifndef``, or by using a name that
-nobody defines. What the kernel defines itself holds where no parameter has the name.
+no file defines. What the kernel defines itself holds where no parameter has the name.
 """
 
 from __future__ import annotations

@@ -75,7 +75,7 @@ def parse_map(text: str) -> MapSpelling:
 
 
 def tensor_map(spelled: MapSpelling, of: str, array: Array | None, nbytes: int) -> buffers.TensorMap:
-    """The map of a tensor in the buffer ``of`` of so many bytes; ``array``: that of the file, if it is one.
+    """The map of a tensor in the buffer ``of`` of this many bytes; ``array``: that of the file, if it is one.
 
     ParameterError for what the copy engine cannot do, and for a tensor that does not fit its buffer.
     """

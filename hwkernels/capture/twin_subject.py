@@ -144,7 +144,7 @@ class TwinSubject:
         return _described(self.name, self.twin.table(request.params), tuple(request.params.items()), request.ctas)
 
     def _all_fit(self, request: CaptureRequest, words: int) -> bool:
-        """Whether the memory that is asked for has room for so many words of each agent."""
+        """Whether the memory that is asked for has room for this many words of each agent."""
         of_cta = 4 * (words + self.twin.room + 2) * len(self.twin.table(request.params).agents)
         if request.memory == "shared":
             return self.shape(request.params).smem_bytes + of_cta <= MAX_SMEM

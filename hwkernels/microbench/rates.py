@@ -74,7 +74,7 @@ class RateBench(Protocol):
     """Who launches: a GPU, or what a test puts in its place."""
 
     def cycles(self, kind: InstructionKind, warps: int, rounds: int) -> npt.NDArray[np.uint32]:
-        """The cycles of each warp of one CTA that executes so many rounds of a kind."""
+        """The cycles of each warp of one CTA that executes this many rounds of a kind."""
 
 
 def compiled(kind: InstructionKind, arch: str = "sm_90a") -> Compiled:

@@ -1,4 +1,4 @@
-// How long one try_wait takes on an mbarrier that nobody completes: the first of a thread, and TRIES more. Every try ends
+// How long one try_wait takes on an mbarrier that no thread completes: the first of a thread, and TRIES more. Every try ends
 // by itself at the chip's limit. out: [1 + TRIES] cycles.
 #include "mbarrier.cuh"
 

@@ -29,7 +29,7 @@ class UnitBench(Protocol):
     """Who launches: a GPU, or what a test puts in its place."""
 
     def products(self, batch: int, rounds: int) -> int:
-        """The cycles of so many rounds of this many products."""
+        """The cycles of this many rounds of this many products."""
 
     def tries(self) -> npt.NDArray[np.uint32]:
         """What ``tries.cu`` writes: cycles of the first try, and of four more."""

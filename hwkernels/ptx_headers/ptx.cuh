@@ -17,7 +17,7 @@ static __device__ __forceinline__ void store_shared_32(unsigned address, unsigne
     asm volatile("st.shared.b32 [%0], %1;" ::"r"(address), "r"(value) : "memory");
 }
 
-// A whole warp, at a named barrier of so many threads in all.
+// A whole warp, at a named barrier of this many threads in all.
 template <unsigned NAME, unsigned COUNT>
 static __device__ __forceinline__ void named_arrive() {
     asm volatile("barrier.arrive %0, %1;" ::"n"(NAME), "n"(COUNT) : "memory");
@@ -52,7 +52,7 @@ static __device__ __forceinline__ float exp2_fast(float x) {
     return y;
 }
 
-// All warps of a warp group: so many registers a thread from now on, more or fewer than before.
+// All warps of a warp group: this many registers a thread from now on, more or fewer than before.
 template <unsigned COUNT>
 static __device__ __forceinline__ void take_registers() {
     asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(COUNT));

@@ -2,7 +2,7 @@
 
 The path of a warp that takes a lock depends on the others. Which path it was is not assumed: full records name their
 sites. Where they are more than the program says, at the sites that one more failure repeats and a whole number of times
-in each warp, the program is read again with so many failures; whether the records are its, in order, is decided after
+in each warp, the program is read again with that many failures; whether the records are its, in order, is decided after
 that as of any other.
 """
 

@@ -72,7 +72,7 @@ class LaneStream:
         return int(self.frame["cursor"]) & (2 * self.size - 1)
 
     def word(self, offset: int) -> int:
-        """The word so many bytes after the cursor."""
+        """The word this many bytes after the cursor."""
         return int(self.words[(self.at + offset) // 4])
 
 

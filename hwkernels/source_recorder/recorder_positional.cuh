@@ -73,7 +73,7 @@ static __device__ __forceinline__ void pipesim_record(PipesimAgent &agent, unsig
     }
 }
 
-// Where the condition does not hold, the last word is stored all the same, and stays the last.
+// Where the condition does not hold, the last word is stored anyway, and stays the last.
 static __device__ __forceinline__ void pipesim_record_if(PipesimAgent &agent, bool condition, unsigned site, bool waits) {
     const unsigned hash = pipesim_hashed(agent, site, waits);
     const unsigned last = pipesim_copy(agent.last);

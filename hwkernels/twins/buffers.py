@@ -89,7 +89,7 @@ def compare(output: Output, found: npt.NDArray[Any], reached: npt.NDArray[np.boo
 
 @dataclass(frozen=True)
 class Bytes:
-    """A buffer of so many bytes, zero before each launch; after it, hashed and compared with ``expected``, if any."""
+    """A buffer of this many bytes, zero before each launch; after it, hashed and compared with ``expected``, if any."""
 
     name: str
     nbytes: int

@@ -28,7 +28,7 @@ def ptx_of(twin: Twin, params: Mapping[str, int], fault: int = 0) -> str:
 
 
 def launch_of(twin: Twin, params: Mapping[str, int], grid: int = 1, fault_at: int = 0) -> values.Launch:
-    """The launch of a twin with these parameters and so many CTAs (or clusters)."""
+    """The launch of a twin with these parameters and this many CTAs (or clusters)."""
     shape = twin.shape(params, grid)
     arguments = twin.arguments(params, grid, 0)
     if OfLaunch.REPORTS not in arguments:
@@ -60,13 +60,13 @@ def _three(sizes: tuple[int, ...]) -> values.Shape:
 
 
 def cleared_reports(ctas: int) -> values.Pointer:
-    """The reports of so many CTAs as a launch finds them: all zero, so that no wait of theirs is marked."""
+    """The reports of this many CTAs as a launch finds them: all zero, so that no wait of theirs is marked."""
     words = (0,) * (REPORT.itemsize // 4 * ctas)
     return values.Pointer(contents=(values.Field(0, values.Array("u32", words)),))
 
 
 def parameters_of(arguments: tuple[Argument, ...], ctas: int = 1, fault_at: int = 0) -> tuple[values.Parameter, ...]:
-    """The parameters of a launch file for a kernel's arguments in a launch of so many CTAs, in order."""
+    """The parameters of a launch file for a kernel's arguments in a launch of this many CTAs, in order."""
     found = []
     for argument in arguments:
         match argument:

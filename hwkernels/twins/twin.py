@@ -76,7 +76,7 @@ class Twin:
     """A kernel that is the twin of the protocol of the same name.
 
     ``ranges``: of every parameter of the protocol. ``defines``: the macros, which are also the table's values.
-    ``shape``: the launch of so many CTAs of the protocol's grid (clusters, if it has them), without room for records,
+    ``shape``: the launch of this many CTAs of the protocol's grid (clusters, if it has them), without room for records,
     which lie after the barriers, the last of its shared memory, or outside of the CTA. ``arguments``: of the kernel,
     for a seed; PIPESIM_RUN_PARAMS follow if they are not among them.
     ``nbytes``: what an EXPECT or COPY moves, by the value in its record. ``groups``: the table's names of barrier
@@ -135,7 +135,7 @@ class Twin:
         return Table(table.roles, barriers, sites)
 
     def check(self, params: Params, grid: int = 1) -> None:
-        """Raise ParameterError unless the kernel can run with these parameters and so many CTAs (or clusters)."""
+        """Raise ParameterError unless the kernel can run with these parameters and this many CTAs (or clusters)."""
         if set(params) != set(self.ranges):
             raise ParameterError(f"{self.name} takes {', '.join(self.ranges)}, not {', '.join(sorted(params))}")
         for name, allowed in self.ranges.items():

@@ -69,7 +69,7 @@ def a_sequence(case: str, answer: Answer) -> bool:
 
 
 def lanes_of_a_warp(case: str, answer: Answer) -> bool:
-    """``5 on 3``: so many lanes arrive together on this count, or one after the other."""
+    """``5 on 3``: that many lanes arrive together on this count, or one after the other."""
     lanes, count = map(int, re.findall(r"\d+", case))
     state, traps = barrier.init(FRESH, count)[0], False
     for each in [1] * lanes if "after the other" in case else [lanes]:

@@ -16,9 +16,9 @@ from pipesim.ptx.launch.values import Launch
 from pipesim.ptx.text.module import Module
 from pipesim.ptx.text.read import read_module
 from tools.corpus import fake
-from tools.corpus.built import Built
+from tools.corpus.corpus_kernel import CorpusKernel
 from tools.corpus.environment import Environment
-from tools.corpus.noted import noted, sizes_file
+from tools.corpus.launch_notes import launches_noted, sizes_file
 
 ENVIRONMENT = Environment("cutlass", ("nvidia-cutlass", "nvidia-curand"))
 _SMS = {"sm_90a": "132", "sm_100a": "148"}
@@ -66,7 +66,7 @@ def cutlass(folder: Path) -> Iterator[str]:
             yield f"{example.name}: {str(error)[:300]}"
 
 
-def _kernels(example: Example, packages: Path, library: Path) -> Iterator[Built]:
+def _kernels(example: Example, packages: Path, library: Path) -> Iterator[CorpusKernel]:
     folder = _compiled(example, packages, library)
     (ptx,) = folder.glob("*.ptx")
     text = ptx.read_text(encoding="utf-8")
@@ -78,10 +78,10 @@ def _kernels(example: Example, packages: Path, library: Path) -> Iterator[Built]
     variables |= {"PIPESIM_CC": example.arch.strip("sm_a")}
     given = os.environ | {name: str(value) for name, value in variables.items()}
     subprocess.run([folder / "program", *example.arguments], env=given, capture_output=True, timeout=600, check=False)
-    launches = {each.entry: each for each in noted(notes) if _has_barriers(module, each)}
+    launches = {each.entry: each for each in launches_noted(notes) if _has_barriers(module, each)}
     for number, launch in enumerate(list(launches.values())[:_MOST]):
         name = example.name + (f"_{number + 1}" if number else "")
-        yield Built(example.arch, name, text, launch)
+        yield CorpusKernel(example.arch, name, text, launch)
 
 
 def _has_barriers(module: Module, launch: Launch) -> bool:

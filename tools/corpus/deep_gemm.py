@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from pipesim.ptx.launch.values import Array, Content, Field, Launch, Number, Parameter, Pointer, Struct, TensorMap
-from tools.corpus.built import Built
+from tools.corpus.corpus_kernel import CorpusKernel
 from tools.corpus.environment import Environment
 from tools.corpus.nvcc import to_ptx
 
@@ -70,7 +70,7 @@ def deep_gemm(folder: Path) -> Iterator[str]:
         except subprocess.CalledProcessError as error:
             yield f"{each.name}: {error.stderr[:300]}"
             continue
-        built = Built("sm_90a", each.name, ptx, _launch(ptx, each))
+        built = CorpusKernel("sm_90a", each.name, ptx, _launch(ptx, each))
         built.save(folder)
         yield built.stem
 

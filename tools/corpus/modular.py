@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from tools.corpus import fake
-from tools.corpus.built import Built
+from tools.corpus.corpus_kernel import CorpusKernel
 from tools.corpus.environment import ROOT, Environment
-from tools.corpus.noted import launch_of
+from tools.corpus.launch_notes import launch_of
 
 ENVIRONMENT = Environment("mojo", ("mojo", "max-core", "max-mojo-libs"))
 _KERNELS = ROOT / "tools" / "corpus" / "kernels"
@@ -66,7 +66,7 @@ def modular(folder: Path) -> Iterator[str]:
             yield f"{program.name}-{program.arch}: {str(error)[:300]}"
 
 
-def _kernels(program: Program, libraries: Path) -> Iterator[Built]:
+def _kernels(program: Program, libraries: Path) -> Iterator[CorpusKernel]:
     folder = ENVIRONMENT.folder / "programs" / f"{program.name}-{program.arch}"
     built, source = folder / "program", _KERNELS / program.source
     folder.mkdir(parents=True, exist_ok=True)
@@ -83,11 +83,11 @@ def _kernels(program: Program, libraries: Path) -> Iterator[Built]:
     given = {**os.environ, "LD_LIBRARY_PATH": str(libraries), "PIPESIM_NOTES": str(notes), "PIPESIM_PTX": str(folder)}
     given |= {"PIPESIM_SMS": _SMS[program.arch], "PIPESIM_CC": program.arch.strip("sm_a")}
     subprocess.run([built], env=given, check=False, capture_output=True, timeout=600)
-    found: dict[str, Built] = {}
+    found: dict[str, CorpusKernel] = {}
     for line in notes.read_text(encoding="utf-8").splitlines():
         note = json.loads(line)
         text = (folder / note["file"]).read_text(encoding="utf-8")
         if "mbarrier" in text:
             name = program.name + (f"_{len(found) + 1}" if found and note["entry"] not in found else "")
-            found.setdefault(note["entry"], Built(program.arch, name, text, launch_of(note)))
+            found.setdefault(note["entry"], CorpusKernel(program.arch, name, text, launch_of(note)))
     yield from found.values()

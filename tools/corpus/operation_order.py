@@ -14,18 +14,18 @@ from pipesim.model.program import Program
 
 Place = tuple[int, str, int]  #: CTA, group, stage of an mbarrier
 Warp = tuple[int, int]  #: CTA and warp
-Said = tuple[str, ...]  #: an operation and what it says: ``("ARRIVE", "count 1", "expect 32768")``
-Orders = dict[Place, dict[Warp, list[Said]]]
+OpText = tuple[str, ...]  #: an operation and what it says: ``("ARRIVE", "count 1", "expect 32768")``
+Orders = dict[Place, dict[Warp, list[OpText]]]
 
 #: In place of a warp for the inits: every role of a kernel starts behind a barrier after them, whoever did them.
 INIT: Warp = (-1, -1)
 #: Operands that are compared. Registers and state tokens have names of their own on either side; the order and scope
 #: of an instruction are left to the proof of each program.
-_SAID = frozenset({"count", "expect", "parity", "bytes", "lanes", "noinc", "engine"})
+_COMPARED = frozenset({"count", "expect", "parity", "bytes", "lanes", "noinc", "engine"})
 
 
-Numbered = tuple[int, Said]  #: an operation with its position among those of its warp on its barrier
-Told = tuple[Place, Said]  #: an operation with its barrier
+Numbered = tuple[int, OpText]  #: an operation with its position among those of its warp on its barrier
+OnBarrier = tuple[Place, OpText]  #: an operation with its barrier
 
 
 @dataclass(frozen=True)
@@ -126,23 +126,25 @@ def compared(kernel: Program, names: Sequence[Place], protocol: Program, *, summ
     return Comparison(len(there | known), len(there & known), equal, tuple(differences), moved)
 
 
-def _moved(left: dict[Warp, list[Told]], right: dict[Warp, list[Told]], warps: Sequence[Warp]) -> tuple[Moved, ...]:
+def _moved(
+    left: dict[Warp, list[OnBarrier]], right: dict[Warp, list[OnBarrier]], warps: Sequence[Warp]
+) -> tuple[Moved, ...]:
     """The warps whose operations are the same on every barrier but come in another order."""
     found: dict[tuple[str, str], list[Warp]] = defaultdict(list)
     for warp in warps:
         for first, second in zip(left[warp], right[warp], strict=True):
             if first != second:
-                found[_told(warp, first), _told(warp, second)].append(warp)
+                found[_place_text(warp, first), _place_text(warp, second)].append(warp)
                 break
     return tuple(Moved(tuple(each), *said) for said, each in found.items())
 
 
-def _told(warp: Warp, told: Told) -> str:
+def _place_text(warp: Warp, told: OnBarrier) -> str:
     (cta, group, stage), said = told
     return f"{' '.join(said)} on {group}[{stage}]" + ("" if cta == warp[0] else " of another CTA")
 
 
-def _parted(first: list[Said], second: list[Said]) -> tuple[int, tuple[Numbered, ...], tuple[Numbered, ...]]:
+def _parted(first: list[OpText], second: list[OpText]) -> tuple[int, tuple[Numbered, ...], tuple[Numbered, ...]]:
     """How many operations are equal in order, and what stands in one list only, each with its position."""
     blocks = SequenceMatcher(None, first, second, autojunk=False).get_matching_blocks()
     in_first = {each.a + i for each in blocks for i in range(each.size)}
@@ -154,9 +156,9 @@ def _parted(first: list[Said], second: list[Said]) -> tuple[int, tuple[Numbered,
     )
 
 
-def _warps(program: Program, names: Sequence[Place], ctas: range, *, summed: bool) -> dict[Warp, list[Told]]:
+def _warps(program: Program, names: Sequence[Place], ctas: range, *, summed: bool) -> dict[Warp, list[OnBarrier]]:
     """What each warp does on the mbarriers of ``ctas`` in its order; inits, sorted, in a list of their own."""
-    found: dict[Warp, list[Told]] = defaultdict(list)
+    found: dict[Warp, list[OnBarrier]] = defaultdict(list)
     for agent, code in zip(program.agents, program.code, strict=True):
         for op in code:
             if op[0] in ON_BARRIER and op[0] != Op.INVAL and operand(op, "barrier") >= 0:
@@ -168,19 +170,19 @@ def _warps(program: Program, names: Sequence[Place], ctas: range, *, summed: boo
     return {warp: _joined(said) if warp != INIT else sorted(said) for warp, said in found.items() if said}
 
 
-def _alike(first: Told, second: Told) -> bool:
+def _alike(first: OnBarrier, second: OnBarrier) -> bool:
     """True for two copies to the same place that count on one barrier."""
     return (first[0], first[1][0], first[1][2:]) == (second[0], second[1][0], second[1][2:])
 
 
-def _sum(first: Told, second: Told) -> Told:
+def _sum(first: OnBarrier, second: OnBarrier) -> OnBarrier:
     total = sum(int(told[1][1].removeprefix("bytes ")) for told in (first, second))
     return first[0], (first[1][0], f"bytes {total}", *first[1][2:])
 
 
-def _joined(said: list[Told]) -> list[Told]:
+def _joined(said: list[OnBarrier]) -> list[OnBarrier]:
     """A try and, as the next operation on its barrier, the wait that depends on it are a wait, where the wait is."""
-    found: list[Told | None] = []
+    found: list[OnBarrier | None] = []
     tries: dict[Place, int] = {}
     for place, each in said:
         before = tries.pop(place, None)
@@ -194,10 +196,10 @@ def _joined(said: list[Told]) -> list[Told]:
     return [told for told in found if told is not None]
 
 
-def _effects(program: Program, op: Operation, names: Sequence[Place]) -> list[Told]:
+def _effects(program: Program, op: Operation, names: Sequence[Place]) -> list[OnBarrier]:
     """Which barriers an operation reaches: a multicast arrives on the barrier at the same place in several CTAs."""
     kind = Op(op[0])
-    said = tuple(f"{n} {v}" for n, v in zip(OPERANDS[kind], op[1:], strict=True) if n in _SAID)
+    said = tuple(f"{n} {v}" for n, v in zip(OPERANDS[kind], op[1:], strict=True) if n in _COMPARED)
     cta, group, stage = names[operand(op, "barrier")]
     if kind == Op.COMMIT_MULTICAST:
         mask = operand(op, "cta_mask")
@@ -208,7 +210,7 @@ def _effects(program: Program, op: Operation, names: Sequence[Place]) -> list[To
     return [((cta, group, stage), (kind.name, *said))]
 
 
-def _by_barrier(warps: dict[Warp, list[Told]]) -> Orders:
+def _by_barrier(warps: dict[Warp, list[OnBarrier]]) -> Orders:
     found: Orders = defaultdict(lambda: defaultdict(list))
     for warp, said in warps.items():
         for place, each in said:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from statistics import median
 
-from tools.corpus.measured import Measured
+from tools.corpus.verdicts import KernelVerdict
 
 _ROW = "| {} |"
 _HEAD = ("family", "kernel", "arch", "operations", "followed", "verdict", "seconds", "why not")
@@ -14,13 +14,13 @@ _NOT_BUILT = "not built"
 _LONGEST = 160  #: characters of a reason
 
 
-def rows(found: Sequence[Measured]) -> list[str]:
+def rows(found: Sequence[KernelVerdict]) -> list[str]:
     """The lines of the table in Markdown, one a kernel."""
     lines = [_ROW.format(" | ".join(_HEAD)), _ROW.format(" | ".join("---" for _ in _HEAD))]
     return lines + [_ROW.format(" | ".join(_cells(each))) for each in found if each.verdict != _NOT_BUILT]
 
 
-def _cells(each: Measured) -> tuple[str, ...]:
+def _cells(each: KernelVerdict) -> tuple[str, ...]:
     followed = "" if not each.operations else "stopped" if each.stopped else "blocked" if each.blocked else "yes"
     why = each.why[0] if each.why else ""
     return (
@@ -41,7 +41,7 @@ def _short(why: str) -> str:
     return plain if len(plain) <= _LONGEST else plain[: _LONGEST - 3].rstrip() + "..."
 
 
-def summary(found: Sequence[Measured]) -> list[str]:
+def summary(found: Sequence[KernelVerdict]) -> list[str]:
     """How many of each family came how far, and the seconds of all."""
     lines = ["| family | kernels | followed to the end | proved | refuted | unknown |", "|---|---|---|---|---|---|"]
     families = list(dict.fromkeys(each.family for each in found))

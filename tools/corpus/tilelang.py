@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from pipesim.ptx.launch.values import Content, Launch, Parameter, Pointer, TensorMap
-from tools.corpus.built import Built
+from tools.corpus.corpus_kernel import CorpusKernel
 from tools.corpus.environment import ROOT, Environment
 from tools.corpus.nvcc import to_ptx
 
@@ -37,7 +37,7 @@ def tilelang(folder: Path) -> Iterator[str]:
         except subprocess.CalledProcessError as error:
             yield f"{line}: {error.stderr[:300]}"
             continue
-        Built(arch, name, ptx, _launch(source.read_text(encoding="utf-8"), name)).save(folder)
+        CorpusKernel(arch, name, ptx, _launch(source.read_text(encoding="utf-8"), name)).save(folder)
         yield line
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from hwkernels.twins import registered
 from hwkernels.twins.launch_file import launch_of, ptx_of
 from pipesim.targets import find
-from tools.corpus.built import Built
+from tools.corpus.corpus_kernel import CorpusKernel
 
 #: Twins of Hopper: the parameters that differ from the defaults.
 HOPPER: Sequence[tuple[str, str, Mapping[str, int]]] = (
@@ -32,8 +32,8 @@ def twins(folder: Path) -> Iterator[str]:
         yield each.stem
 
 
-def hopper() -> Iterator[Built]:
+def hopper() -> Iterator[CorpusKernel]:
     """Each with the PTX that NVRTC makes of it."""
     for name, kernel, changes in HOPPER:
         twin, params = registered(kernel), {**find(kernel).defaults, **changes}
-        yield Built("sm_90a", name, ptx_of(twin, params), launch_of(twin, params))
+        yield CorpusKernel("sm_90a", name, ptx_of(twin, params), launch_of(twin, params))

@@ -33,7 +33,7 @@ static __device__ __forceinline__ void init_barriers(unsigned barriers) {
     CTA_INIT(barriers)              \
     if (threadIdx.x == 0) (report)->loop_begin = clock_cycles64();
 
-// All threads, when the roles have ended and nobody signals the CTA any more.
+// All threads, when the roles have ended and no agent signals the CTA any more.
 #define CTA_END(report, barriers)                                                       \
     __syncwarp();                                                                       \
     __syncthreads();                                                                    \

@@ -85,7 +85,7 @@ static __device__ __forceinline__ bool waited_or_stopped(const Patience &patienc
     return false;
 }
 
-// One lane or a whole warp, when this CTA gave up: nobody waits for the last copies of a ring any more, but they must not land
+// One lane or a whole warp, when this CTA gave up: no agent waits for the last copies of a ring any more, but they must not land
 // in a CTA that has ended. copies: how many were made, the first into stage 0.
 static constexpr unsigned LANDING_NS = 1000000;  // they land within microseconds
 template <unsigned STAGES_OF_RING>
@@ -128,7 +128,7 @@ static __device__ __forceinline__ bool recorded_wait(const Patience &patience, u
     return done;
 }
 
-// One thread, when all agents of the CTA have ended and nobody signals it any more.
+// One thread, when all agents of the CTA have ended and no agent signals it any more.
 static __device__ __forceinline__ void report_end(CtaReport *report, unsigned barriers, unsigned count) {
     atomicCAS(&report->status, STATUS_UNKNOWN, STATUS_FINISHED);
     for (unsigned b = 0; b < count; ++b) report->barrier_words[b] = mbarrier_inval(barriers + 8 * b);

@@ -147,7 +147,7 @@ static __device__ __forceinline__ void attend(Consumer &my, float (&sums)[DEPTH 
     unsigned pairs[BLOCK_N / 16][4];
     take_turn(my.group);
     multiply_keys(my, scores, 0 PIPESIM_PASS);
-    if (my.group == 0 || blocks > 1) pass_turn(my.group);  // nobody waits for the last turn
+    if (my.group == 0 || blocks > 1) pass_turn(my.group);  // no group waits for the last turn
     wgmma_wait<0>();
     wgmma_hold(scores);
     const unsigned first = QK_STAGES * my.keys.stage + QK_STAGES - 1;

@@ -70,13 +70,13 @@ def scale_of(depth: int) -> np.float32:
 
 
 def shape_of(params: Params, grid: int) -> Shape:
-    """The launch of so many CTAs."""
+    """The launch of this many CTAs."""
     barriers = 1 + 2 * params["stages"] * (params["qk_stages"] + 1)
     return shape_with(params, grid, tiles=2 * params["stages"], barriers=barriers)
 
 
 def shape_with(params: Params, grid: int, *, tiles: int, barriers: int) -> Shape:
-    """The launch of so many CTAs, each with room for the queries, so many tiles of K or V, and barriers."""
+    """The launch of this many CTAs, each with room for the queries, this many tiles of K or V, and barriers."""
     tile = params["block_n"] * params["depth"] * BF16
     smem = queries_of(params) * params["depth"] * BF16 + tiles * tile + 8 * barriers
     return Shape((grid,), (32 * (_PRODUCER_WARPS + 4 * params["num_consumer"]),), smem + _ALIGNMENT)

@@ -3,7 +3,7 @@
 //
 // One lane of the producer warp group loads Q once, then K0, V0, K1, V1, ... through one ring of STAGES slots: it acquires a
 // slot, expects the tile's bytes, issues one copy and steps (TMAProducerPipeline in its fused form; it starts at parity 1, so
-// that nobody primes the ring). Each of NUM_CONSUMER warp groups has 64 queries. In block n it takes V_(n-1), which came first,
+// that no group primes the ring). Each of NUM_CONSUMER warp groups has 64 queries. In block n it takes V_(n-1), which came first,
 // then K_n, and issues the scores Q K_n^T and the product of the former weights P with V_(n-1); it does the softmax of block n
 // while the latter runs. A warp gives the slot of K_n back when the scores are done, and that of V_(n-1), which it held
 // meanwhile, by its number when that product is: one lane of each warp arrives. Turns: as in attention_sm90.cu.
@@ -111,7 +111,7 @@ static __device__ __forceinline__ void attend(Consumer &my, float (&sums)[DEPTH 
     take_turn(my.group);
     const unsigned first = take_tile(my, 0 PIPESIM_PASS);
     multiply_keys(my, scores, first);
-    if (my.group == 0 || blocks > 1) pass_turn(my.group);  // nobody waits for the last turn
+    if (my.group == 0 || blocks > 1) pass_turn(my.group);  // no group waits for the last turn
     wgmma_wait<0>();
     wgmma_hold(scores);
     give_tile_back(my, first, 0 PIPESIM_PASS);

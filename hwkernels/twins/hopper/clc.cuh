@@ -10,7 +10,7 @@
 //   Patience patience
 //   unsigned group(unsigned first) const    shared address of the barriers from this one on
 //
-// Compile-time parameter: THROTTLE_EMPTY, 1 unless it is given. With 0 nobody arrives on throttle_empty or waits for it, which
+// Compile-time parameter: THROTTLE_EMPTY, 1 unless it is given. With 0 no warp arrives on throttle_empty or waits for it, which
 // `pipesim check persistent_scheduler --redundant` offers: the responses already keep the load warp from running ahead.
 #pragma once
 

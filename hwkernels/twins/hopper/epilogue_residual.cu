@@ -6,7 +6,7 @@
 // slice, and store each slice of D by one bulk copy. A scheduler warp hands out tiles, as in persistent_scheduler.cu.
 //
 // The load-order barrier lets the epilogue-load warp begin when the first loads of a tile are under way. FIRST_TILE_ONLY 1
-// orders the first tile, as CUTLASS does. 0 orders every tile, as upstream does: the load warp, which nobody holds back,
+// orders the first tile, as CUTLASS does. 0 orders every tile, as upstream does: the load warp, which no warp holds back,
 // may arrive twice before the other has looked once, and then the wait misses both. order_delay and epilogue are spun
 // where a schedule that goes wrong delays these warps. Nothing traps then: a wait meets its deadline.
 //

@@ -30,7 +30,7 @@ def defines(params: Params) -> dict[str, int]:
 
 
 def shape(params: Params, grid: int) -> Shape:
-    """A launch of so many CTAs: the operands' slots, the tiles of C, and the barriers."""
+    """A launch of this many CTAs: the operands' slots, the tiles of C, and the barriers."""
     rings, rows = params["stages"] // params["k_group_size"], GROUP_ROWS * params["num_consumer"]
     slot = (rows + params["block_n"]) * BLOCK_K * _BF16
     smem = rings * params["k_group_size"] * slot + rows * params["block_n"] * _BF16 + 16 * rings

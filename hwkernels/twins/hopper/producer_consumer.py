@@ -24,7 +24,7 @@ def defines(params: Params) -> dict[str, int]:
 
 
 def shape(params: Params, grid: int) -> Shape:
-    """A launch of so many CTAs: the tiles, then the barriers."""
+    """A launch of this many CTAs: the tiles, then the barriers."""
     return Shape((grid,), (32 * (1 + params["consumer_warps"]),), params["stages"] * (params["tile_bytes"] + 16))
 
 

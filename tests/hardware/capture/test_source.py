@@ -130,7 +130,7 @@ def _mark(gpu, said, kept) -> None:
     marks = np.zeros((2, 5, 2), dtype=np.uint64)
     marks[0, :4] = [2000, 2500]
     marks[0, 4] = [2000, 2901]  # the last that came to both
-    marks[1, 2] = [2000, 0]  # nobody came to both
+    marks[1, 2] = [2000, 0]  # no agent came to both
     gpu.upload(int(said["marks"]), marks)
 
 

@@ -48,7 +48,7 @@ def rewritten(launch: Launch = LAUNCH) -> Instrumented:
 
 
 def run(kernel: Instrumented, taken: int) -> bytes:
-    """The buffer after a launch in which the lock was found taken so many times."""
+    """The buffer after a launch in which the lock was found taken this many times."""
     at = -(-kernel.nbytes // 8) * 8
     memory = bytearray(at + 24)
     memory[: kernel.nbytes] = kernel.initial()

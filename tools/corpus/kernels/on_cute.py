@@ -24,8 +24,8 @@ from flash_attn.cute import cute_dsl_utils
 from flash_attn.cute import interface as attention
 
 from pipesim.ptx.text.read import read_module
-from tools.corpus.built import Built
-from tools.corpus.noted import noted, sizes_file
+from tools.corpus.corpus_kernel import CorpusKernel
+from tools.corpus.launch_notes import launches_noted, sizes_file
 
 _COMPILE = cute.compile
 _FORWARD = "_flash_attn_fwd"  #: what the public function calls, which takes an architecture
@@ -100,10 +100,10 @@ def main(folder: Path, arch: str) -> None:
             launch()
         except Exception as error:  # noqa: BLE001  # whatever a compiler raises
             print(f"{name}-{arch}: {type(error).__name__}: {str(error).strip()[:300]}", flush=True)
-        found = zip(launches, noted(_NOTES) if _NOTES.is_file() else (), strict=False)
+        found = zip(launches, launches_noted(_NOTES) if _NOTES.is_file() else (), strict=False)
         kept = [(text, launch) for text, launch in found if "mbarrier" in text]
         for number, (text, launched) in enumerate(kept):
-            built = Built(arch, name + (f"_{number + 1}" if number else ""), text, launched)
+            built = CorpusKernel(arch, name + (f"_{number + 1}" if number else ""), text, launched)
             built.save(folder)
             print(built.stem, flush=True)
 

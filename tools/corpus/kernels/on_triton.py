@@ -34,7 +34,7 @@ def gemm_tma(a, b, c, n, k, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr
 def gemm_persistent(
     a, b, c, m, n, k, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr, FLATTEN: tl.constexpr, WS: tl.constexpr
 ):
-    """As many programs as SMs; each takes every so many-th tile."""
+    """As many programs as SMs; each takes the tiles that many apart."""
     tiles_m, tiles_n = tl.cdiv(m, BM), tl.cdiv(n, BN)
     for tile in tl.range(tl.program_id(0), tiles_m * tiles_n, tl.num_programs(0), flatten=FLATTEN, warp_specialize=WS):
         row, column = tile // tiles_n * BM, tile % tiles_n * BN

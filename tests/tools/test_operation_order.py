@@ -8,7 +8,7 @@ import pytest
 from pipesim.model.ops import Op, Operation, operand, with_operand
 from pipesim.model.program import Program
 from pipesim.targets import find
-from tools.corpus.beside import PAIRS
+from tools.corpus.modular_pairs import PAIRS
 from tools.corpus.operation_order import Comparison, compared, names_by_address, names_of_protocol
 
 GROUPS = [("full", 4), ("empty", 4)]

@@ -22,7 +22,7 @@ _MB = 1 << 10  #: KiB, in which the operating system counts
 
 
 @dataclass(frozen=True)
-class Measured:
+class KernelVerdict:
     """One kernel. ``reading`` and ``proving``: seconds; ``why``: why it is not proved, one sentence a reason."""
 
     family: str
@@ -52,13 +52,13 @@ def stem(kernel: str, arch: str) -> str:
     return f"{kernel}-{arch}"
 
 
-def measured(folder: Path, listed: Sequence[tuple[str, str, str]], seconds: float) -> Iterator[Measured]:
+def verdicts_of(folder: Path, listed: Sequence[tuple[str, str, str]], seconds: float) -> Iterator[KernelVerdict]:
     """Each kernel of a list of family, name and architecture, in a process of its own that may take so long."""
     for family, kernel, arch in listed:
-        yield _apart(folder / family / f"{stem(kernel, arch)}.ptx", Measured(family, kernel, arch), seconds)
+        yield _apart(folder / family / f"{stem(kernel, arch)}.ptx", KernelVerdict(family, kernel, arch), seconds)
 
 
-def _apart(ptx: Path, empty: Measured, seconds: float) -> Measured:
+def _apart(ptx: Path, empty: KernelVerdict, seconds: float) -> KernelVerdict:
     if not ptx.is_file():
         return replace(empty, verdict="not built", why=(f"there is no {ptx.name}: see what building it printed",))
     context = multiprocessing.get_context("fork")  # after the imports, which are not part of a verdict's time
@@ -80,7 +80,7 @@ def _apart(ptx: Path, empty: Measured, seconds: float) -> Measured:
     return found if found.verdict else replace(found, verdict="unknown", why=("the process ended without a verdict",))
 
 
-def _measure(ptx: Path, empty: Measured, answer: Connection) -> None:
+def _measure(ptx: Path, empty: KernelVerdict, answer: Connection) -> None:
     """Send what is known after reading, then the verdict."""
     start = time.process_time()
     try:

@@ -9,7 +9,7 @@ from pipesim.ptx.launch.file import launch_json
 from pipesim.ptx.launch.values import Launch
 
 
-class Built(NamedTuple):
+class CorpusKernel(NamedTuple):
     """One kernel: its architecture, name, PTX, and launch."""
 
     arch: str

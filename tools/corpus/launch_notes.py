@@ -37,7 +37,7 @@ def sizes_file(module: Module) -> str:
     return "".join(f"{each.name} {' '.join(str(p.size) for p in each.params)}\n" for each in module.entries)
 
 
-def noted(path: Path) -> Iterator[Launch]:
+def launches_noted(path: Path) -> Iterator[Launch]:
     """The launches in a file of notes."""
     for line in path.read_text(encoding="utf-8").splitlines():
         yield launch_of(json.loads(line))

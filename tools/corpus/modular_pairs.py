@@ -1,7 +1,8 @@
-"""Modular's kernels, read from their PTX, beside our protocols of the same structs: ``python -m tools.corpus.beside``.
+"""Modular's kernels, read from their PTX, compared with our protocols of the same structs.
 
-Barrier by barrier, and warp by warp on each: what arrives, what is expected, what is copied, committed and waited for.
-The PTX is that of the corpus (``tools/ptx_corpus.py``); ``--write`` fills in the table of docs/kernels-in-the-wild.md.
+``python -m tools.corpus.modular_pairs``. Barrier by barrier, and warp by warp on each: what arrives, what is expected,
+what is copied, committed and waited for. The PTX is that of the corpus (``tools/ptx_corpus.py``);
+``--write`` fills in the table of docs/kernels-in-the-wild.md.
 """
 
 from __future__ import annotations

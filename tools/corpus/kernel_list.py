@@ -47,7 +47,7 @@ LISTED: Mapping[str, Mapping[str, tuple[str, ...]]] = {
 }
 
 
-def listed(families: tuple[str, ...] = ()) -> Iterator[tuple[str, str, str]]:
+def kernels_listed(families: tuple[str, ...] = ()) -> Iterator[tuple[str, str, str]]:
     """Family, kernel and architecture of each, of these families or of all."""
     for family, kernels in LISTED.items():
         if not families or family in families:
