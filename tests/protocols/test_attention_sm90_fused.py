@@ -28,9 +28,7 @@ def made(
     p = Protocol("attention_sm90_fused")
     config = FA4Config(BF16, 64, 64, stages, use_fused_kv=True)
     attention = kind.of(p, config, blocks=blocks, turns=Turns.of(num_consumer, 1), softmax=900)
-    p.init(attention.init)
-    p.role("producer", warps=4)(attention.producer)
-    p.role("consumer", warps=4 * num_consumer)(attention.consumer)
+    attention.roles(p)
     return p.flatten({})
 
 
@@ -79,15 +77,15 @@ class Primed(FusedAttention):
 
     def consumer(self, w: Warp) -> None:
         for slot in range(self.config.num_kv_stages):
-            give_back(w, self._ring().consumer_mbar(0, slot))
+            give_back(w, self.rings()[0].consumer_mbar(0, slot))
         super().consumer(w)
 
 
 class OfTheOther(FusedAttention):
     """The product with V reads the slot after it, where K of the next block lies."""
 
-    def _multiply_values(self, w: Warp, slot: int, n: int) -> None:
-        super()._multiply_values(w, (slot + 1) % self.config.num_kv_stages, n)
+    def multiply_values(self, w: Warp, slot: int, n: int) -> None:
+        super().multiply_values(w, (slot + 1) % self.config.num_kv_stages, n)
 
 
 def _releases(code: Sequence[Operation]) -> list[int]:

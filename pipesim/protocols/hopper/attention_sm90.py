@@ -79,16 +79,8 @@ def _staged(
     require_attention(blocks, stages, depth, block_n, num_consumer, pingpong, softmax, least_stages=1)
     require("qk_stages", qk_stages, 1, depth // 64)
     p = Protocol("attention_sm90")
-    attention = StagedAttention.of(
-        p,
-        FA4Config(BFLOAT16, depth, block_n, stages, qk_stages),
-        blocks=blocks,
-        turns=Turns.of(num_consumer, pingpong),
-        softmax=softmax,
-    )
-    p.init(attention.init)
-    p.role("producer", warps=GROUP)(attention.producer)
-    p.role("consumer", warps=GROUP * num_consumer)(attention.consumer)
+    config, turns = FA4Config(BFLOAT16, depth, block_n, stages, qk_stages), Turns.of(num_consumer, pingpong)
+    StagedAttention.of(p, config, blocks=blocks, turns=turns, softmax=softmax).roles(p)
     return p
 
 

@@ -2,12 +2,13 @@
 
 The twin is ``hwkernels/twins/hopper/attention_sm90.cu``. Upstream has these rings in ``nn/attention/gpu/nvidia/sm100/
 attention_utils.mojo``. Where ``tcgen05.commit`` frees a slice there, here the warps wait for their products, and one
-lane of each arrives.
+lane of each arrives. The kernel with one ring for both is a variant: ``attention_sm90_fused``.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Self
 
 from pipesim.lang.protocol import Protocol
 from pipesim.lang.shared_mem_barrier import BarrierStorage
@@ -36,7 +37,10 @@ _PRODUCER_REGISTERS, _CONSUMER_REGISTERS = 40, 232
 
 @dataclass(frozen=True)
 class StagedAttention:
-    """The kernel's memory and sizes, and its roles. Items: 2n is K of block n, 2n + 1 its V; of Q, 0."""
+    """The kernel's memory and sizes, and its roles. Items: 2n is K of block n, 2n + 1 its V; of Q, 0.
+
+    With ``config.use_fused_kv`` K and V are the same tiles, and have the same ring.
+    """
 
     config: FA4Config
     q: TileArray
@@ -48,66 +52,72 @@ class StagedAttention:
     k_storage: BarrierStorage
     v_storage: BarrierStorage
     blocks: int
-    num_consumer: int
     turns: Turns
     softmax: int
 
     @classmethod
-    def of(cls, p: Protocol, config: FA4Config, *, blocks: int, turns: Turns, softmax: int) -> StagedAttention:
+    def of(cls, p: Protocol, config: FA4Config, *, blocks: int, turns: Turns, softmax: int) -> Self:
         """Its memory and barriers in ``p``."""
-        num_consumer = turns.num_consumer
-        slots, q_bytes = config.num_kv_stages, num_consumer * ROWS * config.depth * config.dtype.nbytes
-        k, v = (KVTile(config.dtype, config, is_k) for is_k in (True, False))
-        return cls(
-            config,
-            q=p.smem("q", 1, q_bytes),
-            k=p.smem("k", slots, k.full_bytes),
-            v=p.smem("v", slots, v.full_bytes),
-            scores=p.registers("scores", num_consumer, ROWS * config.BN * F32),
-            result=p.registers("result", num_consumer, ROWS * config.depth * F32),
-            q_full=p.mbarriers("q_full", 1),
-            k_storage=p.mbarriers("k_pipe", StagedPipeline.num_mbars(slots, config.num_qk_stages)),
-            v_storage=p.mbarriers("v_pipe", StagedPipeline.num_mbars(slots)),
-            blocks=blocks,
-            num_consumer=num_consumer,
-            turns=turns,
-            softmax=softmax,
-        )
+        groups, slots, fused = turns.num_consumer, config.num_kv_stages, config.use_fused_kv
+        q = p.smem("q", 1, groups * ROWS * config.depth * config.dtype.nbytes)
+        k = p.smem("kv" if fused else "k", slots, KVTile(config.dtype, config).full_bytes)
+        v = k if fused else p.smem("v", slots, KVTile(config.dtype, config, is_k=False).full_bytes)
+        scores = p.registers("scores", groups, ROWS * config.BN * F32)
+        result = p.registers("result", groups, ROWS * config.depth * F32)
+        q_full = p.mbarriers("q_full", 1)
+        k_pipe = p.mbarriers("kv_pipe" if fused else "k_pipe", StagedPipeline.num_mbars(slots, config.num_qk_stages))
+        v_pipe = k_pipe if fused else p.mbarriers("v_pipe", StagedPipeline.num_mbars(slots))
+        return cls(config, q, k, v, scores, result, q_full, k_pipe, v_pipe, blocks, turns, softmax)
+
+    def roles(self, p: Protocol) -> None:
+        """Give ``p`` the kernel's roles, warp by warp."""
+        p.init(self.init)
+        p.role("producer", warps=GROUP)(self.producer)
+        p.role("consumer", warps=GROUP * self.turns.num_consumer)(self.consumer)
 
     def init(self) -> None:
         """Initialise every barrier: one arrival fills a slice, one of each consumer warp frees it."""
         self.q_full[0].init(1)
-        self._keys().init()
-        self._values().init()
+        for ring in self.rings()[: 1 if self.config.use_fused_kv else 2]:
+            ring.init()
 
-    def _keys(self) -> KVPipelineGeneric:
-        config, arrivals = self.config, GROUP * self.num_consumer
-        return KVPipelineGeneric(self.k_storage, config.num_kv_stages, config.num_qk_stages, 1, arrivals, name="k")
+    def rings(self) -> tuple[KVPipelineGeneric, KVPipelineGeneric]:
+        """A role's own place in the ring of K and in that of V, which may be one."""
+        slots, slices, arrivals = self.config.num_kv_stages, self.config.num_qk_stages, GROUP * self.turns.num_consumer
+        if self.config.use_fused_kv:
+            kv = KVPipelineGeneric(self.k_storage, slots, 1, 1, arrivals, name="kv")
+            return kv, kv
+        k = KVPipelineGeneric(self.k_storage, slots, slices, 1, arrivals, name="k")
+        return k, KVPipelineGeneric(self.v_storage, slots, 1, 1, arrivals, name="v")
 
-    def _values(self) -> KVPipelineGeneric:
-        return KVPipelineGeneric(
-            self.v_storage, self.config.num_kv_stages, 1, 1, GROUP * self.num_consumer, name="v"
-        )  # fmt: skip
+    # the producer
 
     def producer(self, w: Warp) -> None:
-        """A warp of the producer group; one lane of the first loads Q, K0, K1, V0, K2, V1, …"""
+        """A warp of the producer group; one lane of the first loads Q, then K and V of every block."""
         w.setmaxnreg(_PRODUCER_REGISTERS)
         if w.index:
             return
         w.compute("attention/begin_loads")
-        config = self.config
-        k = TMAProducerPipeline(self._keys(), self.k, dtype=config.dtype, config=config)
-        v = TMAProducerPipeline(self._values(), self.v, dtype=config.dtype, config=config, is_k=False)
         with w.elect_one():
             self.q_full[0].expect_bytes(self.q.nbytes)
             w.tma_load(self.q[0], self.q_full[0], 0)
             load(w)
-            for n in w.loop(self.blocks, "kv_blocks"):
-                _load(w, k, 2 * n)
-                if n:
-                    _load(w, v, 2 * n - 1)
-            if self.blocks:
-                _load(w, v, 2 * self.blocks - 1)
+            self.load_blocks(w)
+
+    def load_blocks(self, w: Warp) -> None:
+        """K0, K1, V0, K2, V1, …"""
+        keys, values = self.rings()
+        config = self.config
+        k = TMAProducerPipeline(keys, self.k, dtype=config.dtype, config=config)
+        v = TMAProducerPipeline(values, self.v, dtype=config.dtype, config=config, is_k=False)
+        for n in w.loop(self.blocks, "kv_blocks"):
+            _load(w, k, 2 * n)
+            if n:
+                _load(w, v, 2 * n - 1)
+        if self.blocks:
+            _load(w, v, 2 * self.blocks - 1)
+
+    # the consumers
 
     def consumer(self, w: Warp) -> None:
         """A warp of a consumer group, which has 64 queries."""
@@ -117,13 +127,14 @@ class StagedAttention:
             self.turns.pass_on(w, group)  # group 0 goes first
         self.q_full[0].wait(0)
         taken(w)
-        k, v = self._keys(), self._values()
+        k, v = self.rings()
         for n in w.loop(self.blocks, "kv_blocks"):
             self._block(w, k, v, n)
         if self.blocks:
-            self._multiply_values(w, v, self.blocks - 1)
+            values = next_slot(w, v)
+            self.multiply_values(w, values, self.blocks - 1)
             w.wait_group(Engine.WGMMA)
-            give_back(w, v.consumer_mbar())
+            give_back(w, v.consumer_mbar(0, values))
         else:
             w.write(mine(w, self.result), 0)  # sums of nothing
         store_rows(w, mine(w, self.result), max(1, self.blocks) - 1, self.config.depth)
@@ -132,31 +143,35 @@ class StagedAttention:
         """The scores of block n, the values of the block before, and the softmax while these are multiplied."""
         group = w.index // GROUP
         self.turns.take(w, group)
-        self._multiply_keys(w, k, n)
-        if n:
-            self._multiply_values(w, v, n - 1)
+        keys, values = self.issue(w, k, v, n)
         if not (group == 1 and n + 1 == self.blocks):  # nobody waits for the last turn
             self.turns.pass_on(w, group)
         w.wait_group(Engine.WGMMA, 1 if n else 0)
-        order = softmax_order(self.config.BN, self.config.depth, turns=self.turns.taken, fused=False)
+        order = softmax_order(self.config.BN, self.config.depth, turns=self.turns.taken, fused=self.config.use_fused_kv)
         softmax = Softmax(mine(w, self.scores), n, self.config.BN, self.config.depth)
         softmax.until(w, order.keys)
         for s in range(k.num_qk_stages):
-            give_back(w, k.consumer_mbar(s))
-        k.state.step()
+            give_back(w, k.consumer_mbar(s, keys))
         softmax.all_at_once(w, self.softmax)
         softmax.until(w, order.wait)
         if n:
             w.wait_group(Engine.WGMMA)
             softmax.until(w, order.values)
-            give_back(w, v.consumer_mbar())
-            v.state.step()
+            give_back(w, v.consumer_mbar(0, values))
         softmax.end(w)
 
-    def _multiply_keys(self, w: Warp, k: KVPipelineGeneric, n: int) -> None:
-        """Issue the scores of block n, slice by slice."""
-        queries, keys = share(self.q[0], w.index, GROUP * self.num_consumer), self.k[k.state.index()]
-        slices = k.num_qk_stages
+    def issue(self, w: Warp, k: KVPipelineGeneric, v: KVPipelineGeneric, n: int) -> tuple[int, int]:
+        """The products with K of block n, and with V of the block before; the slots of the two."""
+        keys, values = self.multiply_keys(w, k, n), -1
+        if n:
+            values = next_slot(w, v)
+            self.multiply_values(w, values, n - 1)
+        return keys, values
+
+    def multiply_keys(self, w: Warp, k: KVPipelineGeneric, n: int) -> int:
+        """Issue the scores of block n, slice by slice; the slot of K."""
+        slot, slices = k.state.index(), k.num_qk_stages
+        queries, keys = share(self.q[0], w.index, GROUP * self.turns.num_consumer), self.k[slot]
         cycles = mma_cycles(ROWS, self.config.BN, self.config.BK0) // GROUP
         for s in range(slices):
             k.consumer_wait(s)
@@ -169,19 +184,28 @@ class StagedAttention:
             )
             multiply_scores(w, self.config.BN, self.config.BK0)
         w.commit(Engine.WGMMA)
+        k.state.step()
+        return slot
 
-    def _multiply_values(self, w: Warp, v: KVPipelineGeneric, n: int) -> None:
+    def multiply_values(self, w: Warp, slot: int, n: int) -> None:
         """Issue the product with the values of block n."""
-        v.consumer_wait()
-        taken(w)
         w.mma(
             Engine.WGMMA,
-            reads=[(self.v[v.state.index()], 2 * n + 1)],
+            reads=[(self.v[slot], 2 * n + 1)],
             writes=[(mine(w, self.result), n)],
             cycles=mma_cycles(ROWS, self.config.depth, self.config.BN) // GROUP,
         )
         multiply_weights(w, self.config.BN, self.config.depth)
         w.commit(Engine.WGMMA)
+
+
+def next_slot(w: Warp, ring: KVPipelineGeneric) -> int:
+    """Wait for the next tile of a ring and step past it: its slot, which is given back by its number."""
+    ring.consumer_wait()
+    taken(w)
+    slot = ring.state.index()
+    ring.state.step()
+    return slot
 
 
 def _load(w: Warp, pipe: TMAProducerPipeline, item: int) -> None:
