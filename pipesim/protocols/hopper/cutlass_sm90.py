@@ -25,18 +25,28 @@ from pipesim.protocols.warp_group import BF16, GROUP, ROWS, mma_cycles, share
 LOAD_REGISTERS, MMA_REGISTERS = 40, 232  #: of a thread, ``LoadRegisterRequirement`` and ``MmaRegisterRequirement``
 
 
-def require_sizes(
-    *, tiles: int, k_tiles: int, stages: int, residual: int, cluster: int, block_n: int, block_k: int, epilogue: int
-) -> None:
-    """Raise ParameterError unless the sizes are in their ranges."""
-    require("tiles", tiles, 0, 1 << 16)
-    require("k_tiles", k_tiles, 1, 1 << 16)  # the main loop begins with a product, whatever K is
-    require("stages", stages, 2, 32)  # a stage is given back while the next product runs
-    require("residual", residual, 0, 1)
-    require("cluster", cluster, 1, 2)
-    require("block_n", block_n, SUBTILE_COLUMNS, 256, multiple_of=SUBTILE_COLUMNS)
-    require("block_k", block_k, 16, 128, multiple_of=16)
-    require("epilogue", epilogue, 0, 1 << 24)
+@dataclass(frozen=True, kw_only=True)
+class CutlassSizes:
+    """The parameters of both kernels; ParameterError unless they are in their ranges."""
+
+    tiles: int
+    k_tiles: int
+    stages: int
+    residual: int
+    cluster: int
+    block_n: int
+    block_k: int
+    epilogue: int
+
+    def __post_init__(self) -> None:
+        require("tiles", self.tiles, 0, 1 << 16)
+        require("k_tiles", self.k_tiles, 1, 1 << 16)  # the main loop begins with a product, whatever K is
+        require("stages", self.stages, 2, 32)  # a stage is given back while the next product runs
+        require("residual", self.residual, 0, 1)
+        require("cluster", self.cluster, 1, 2)
+        require("block_n", self.block_n, SUBTILE_COLUMNS, 256, multiple_of=SUBTILE_COLUMNS)
+        require("block_k", self.block_k, 16, 128, multiple_of=16)
+        require("epilogue", self.epilogue, 0, 1 << 24)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,33 +64,21 @@ class CutlassSm90:
     step_cycles: int
 
     @classmethod
-    def of(
-        cls,
-        p: Protocol,
-        *,
-        consumers: int,
-        tiles: int,
-        k_tiles: int,
-        stages: int,
-        residual: int,
-        block_n: int,
-        block_k: int,
-        epilogue: int,
-    ) -> CutlassSm90:
+    def of(cls, p: Protocol, sizes: CutlassSizes, *, consumers: int) -> CutlassSm90:
         """All that in ``p``: a warp group computes 64 rows of the output."""
-        rows = ROWS * consumers // GROUP
+        rows, columns, row_bytes = ROWS * consumers // GROUP, sizes.block_n, sizes.block_k * BF16
         return cls(
-            a=p.smem("a", stages, rows * block_k * BF16),
-            b=p.smem("b", stages, block_n * block_k * BF16),
-            mainloop_mbars=p.mbarriers("mainloop", 2 * stages),
+            a=p.smem("a", sizes.stages, rows * row_bytes),
+            b=p.smem("b", sizes.stages, columns * row_bytes),
+            mainloop_mbars=p.mbarriers("mainloop", 2 * sizes.stages),
             epilogue=CutlassEpilogue.of(
-                p, residual=residual, rows=rows, columns=block_n, warps=consumers, cycles=epilogue
+                p, residual=sizes.residual, rows=rows, columns=columns, warps=consumers, cycles=sizes.epilogue
             ),
-            tiles=tiles,
-            k_tiles=k_tiles,
+            tiles=sizes.tiles,
+            k_tiles=sizes.k_tiles,
             consumers=consumers,
             cluster_shape=(p.cluster, 1),
-            step_cycles=mma_cycles(ROWS, block_n, block_k) // GROUP,
+            step_cycles=mma_cycles(ROWS, columns, sizes.block_k) // GROUP,
         )
 
     def add_producer(self, p: Protocol) -> None:

@@ -11,7 +11,7 @@ from pipesim.lang.protocol import Protocol
 from pipesim.lang.warp import Warp
 from pipesim.pipelines import PipelineState
 from pipesim.protocols.cutlass_epilogue import EpilogueWarp
-from pipesim.protocols.hopper.cutlass_sm90 import MMA_REGISTERS, CutlassSm90, require_sizes
+from pipesim.protocols.hopper.cutlass_sm90 import MMA_REGISTERS, CutlassSizes, CutlassSm90
 from pipesim.protocols.warp_group import GROUP
 
 
@@ -30,15 +30,12 @@ def cutlass_sm90_cooperative(
     ``tiles`` output tiles of 128 rows for this CTA, each of ``k_tiles`` steps of ``block_k``; ``residual`` 1: C is
     loaded too. ``cluster`` 2: two CTAs multicast B to each other. ``epilogue``: cycles per subtile of 32 columns.
     """
-    require_sizes(
+    sizes = CutlassSizes(
         tiles=tiles, k_tiles=k_tiles, stages=stages, residual=residual, cluster=cluster,
         block_n=block_n, block_k=block_k, epilogue=epilogue,
     )  # fmt: skip
     p = Protocol("cutlass_sm90_cooperative", cluster=cluster)
-    kernel = CutlassSm90.of(
-        p, consumers=2 * GROUP, tiles=tiles, k_tiles=k_tiles, stages=stages, residual=residual,
-        block_n=block_n, block_k=block_k, epilogue=epilogue,
-    )  # fmt: skip
+    kernel = CutlassSm90.of(p, sizes, consumers=2 * GROUP)
     p.init(kernel.init)
     kernel.add_producer(p)
 
