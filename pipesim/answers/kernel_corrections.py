@@ -25,7 +25,7 @@ from pipesim.prove.repair.arithmetic import arrivals_of, count_of, counts, expec
 from pipesim.prove.repair.correction import Correction
 from pipesim.prove.repair.kinds import Repair, RepairKind
 from pipesim.prove.repair.sentences import sentence
-from pipesim.prove.repair.sites import barriers_of, number_of
+from pipesim.prove.repair.sites import barriers_of
 from pipesim.ptx.kernel import EditableKernel, KernelReading
 
 _LANES = 32
@@ -238,7 +238,7 @@ def _with_threads(hung: HungKernel, repair: Repair) -> Iterator[tuple[int, str]]
         operand(op, "named_barrier")
         for code in program.code
         for op in code
-        if op[0] in ON_NAMED_BARRIER and str(number_of(program, op)) in numbers
+        if str(program.named_barrier(op)) in numbers
     }
     for line in hung.lines_of(ON_NAMED_BARRIER, named):
         if "," in hung.text(line):

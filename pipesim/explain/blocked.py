@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pipesim.model import barrier as mbarrier
 from pipesim.model.barrier import BarrierState
 from pipesim.model.finding import Blocked, Deadlock, Supplier
-from pipesim.model.groups import ARRIVALS, CLUSTER, EXPECTS, ON_NAMED_BARRIER, PARITY_WAITS, TAKES_REGISTERS
+from pipesim.model.groups import ARRIVALS, CLUSTER, COMMITS, EXPECTS, ON_NAMED_BARRIER, PARITY_WAITS, TAKES_REGISTERS
 from pipesim.model.machine import State, finished, own_channel
 from pipesim.model.moves import held_up
 from pipesim.model.ops import Engine, Op, Operation, operand, operands
@@ -205,7 +205,7 @@ def contributes(program: Program, barrier: int, part: str) -> Wanted:
         return lambda op: (_arrives(op) and operand(op, "barrier") == barrier) or barrier in committed(program, op)
     if part == "bytes":
         return lambda op: (
-            (op[0] == Op.TMA_LOAD and barrier in _landing(program, op))
+            (op[0] == Op.TMA_LOAD and barrier in (landed for landed, _ in program.landings(op)))
             or (op[0] == Op.COMPLETE_TX and operand(op, "barrier") == barrier)
         )
     return lambda op: (
@@ -219,25 +219,9 @@ def _arrives(op: Operation) -> bool:
     return op[0] in ARRIVALS or (op[0] == Op.CP_ASYNC_ARRIVE and operand(op, "noinc") == 1)
 
 
-def committed(program: Program, op: Operation) -> tuple[int, ...]:
-    """The barriers that a commit arrives on: one in each CTA of a multicast, none if it closes a group."""
-    if op[0] == Op.COMMIT:
-        return (operand(op, "barrier"),) if operand(op, "barrier") >= 0 else ()
-    if op[0] != Op.COMMIT_MULTICAST:
-        return ()
-    return tuple(
-        program.barrier_at_rank(operand(op, "barrier"), rank)
-        for rank in range(program.ctas)
-        if operand(op, "cta_mask") >> rank & 1
-    )
-
-
-def _landing(program: Program, copy: Operation) -> list[int]:
-    """The barriers on which a bulk copy counts its bytes: one in each CTA of a multicast."""
-    barrier, access, mask = operand(copy, "barrier"), operand(copy, "access"), operand(copy, "cta_mask")
-    if not mask:
-        return [barrier]
-    return [program.at_rank(barrier, access, rank)[0] for rank in range(program.ctas) if mask >> rank & 1]
+def committed(program: Program, op: Operation) -> list[int]:
+    """The barriers that an operation arrives on as a commit, none if it is not one or closes a group."""
+    return program.committed(op) if op[0] in COMMITS else []
 
 
 def _joins(number: int, program: Program) -> Wanted:

@@ -94,10 +94,8 @@ def one_sided(program: Program, state: State, found: Deadlock) -> tuple[OneSided
 def _comes(program: Program, wait: Operation) -> Callable[[Operation], bool] | None:
     """A test for what an agent does where others wait with this operation: at any barrier of the group."""
     if wait[0] in ON_NAMED_BARRIER:
-        number = program.named_barriers[operand(wait, "named_barrier")][1]
-        return lambda op: (
-            op[0] in ON_NAMED_BARRIER and program.named_barriers[operand(op, "named_barrier")][1] == number
-        )
+        number = program.named_barrier(wait)
+        return lambda op: program.named_barrier(op) == number
     if wait[0] in CLUSTER:
         return lambda op: op[0] == Op.CLUSTER_ARRIVE
     if wait[0] != Op.WAIT:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from pipesim.model.groups import BY_PARITY, ENGINE_ACCESSES, ON_NAMED_BARRIER
-from pipesim.model.ops import Engine, Fence, Op, Operation, Order, Scope, operand, order_of, scope_of
+from pipesim.model.ops import Engine, Fence, Op, Operation, Order, Scope, operand, order_of, ranks, scope_of
 from pipesim.model.program import Program, meeting_name
 
 _FENCES = {
@@ -91,19 +91,19 @@ def _item(place: str, item: int) -> str:
 
 
 def _landed(program: Program, copy: Operation, barrier: int) -> str:
-    access, mask = operand(copy, "access"), operand(copy, "cta_mask")
-    for rank in range(program.ctas):
-        if mask >> rank & 1 and program.at_rank(operand(copy, "barrier"), access, rank)[0] == barrier:
+    access = operand(copy, "access")
+    for rank in ranks(operand(copy, "cta_mask")):
+        if program.at_rank(operand(copy, "barrier"), access, rank)[0] == barrier:
             return f"{program.access_name(access)}@{rank}"
     return memory_name(program, access)
 
 
 def _ranks(mask: int) -> str:
     """The CTAs of a mask: ``0,1``, or ``0..3`` if there are more than two in a row."""
-    ranks = [rank for rank in range(mask.bit_length()) if mask >> rank & 1]
-    if len(ranks) > 2 and ranks[-1] - ranks[0] == len(ranks) - 1:
-        return f"{ranks[0]}..{ranks[-1]}"
-    return ",".join(map(str, ranks))
+    ctas = ranks(mask)
+    if len(ctas) > 2 and ctas[-1] - ctas[0] == len(ctas) - 1:
+        return f"{ctas[0]}..{ctas[-1]}"
+    return ",".join(map(str, ctas))
 
 
 def _times(count: int) -> str:
@@ -152,8 +152,7 @@ def _cp_async(p: Program, op: Operation) -> str:
 
 
 def _named(p: Program, op: Operation, verb: str) -> str:
-    number = p.named_barriers[operand(op, "named_barrier")][1]
-    return f"{verb} {meeting_name(number)} ({operand(op, 'threads'):,} threads)"
+    return f"{verb} {meeting_name(p.named_barrier(op))} ({operand(op, 'threads'):,} threads)"
 
 
 def _fence(_: Program, op: Operation) -> str:
@@ -163,13 +162,9 @@ def _fence(_: Program, op: Operation) -> str:
 
 
 def _copy(p: Program, op: Operation) -> str:
-    mask = operand(op, "cta_mask")
     on = _barrier(p, op)
-    if mask:
-        landings = [
-            p.at_rank(operand(op, "barrier"), operand(op, "access"), rank) for rank in range(p.ctas) if mask >> rank & 1
-        ]
-        signalled = {p.barriers[barrier].cta for barrier, _ in landings}
+    if operand(op, "cta_mask"):
+        signalled = {p.barriers[barrier].cta for barrier, _ in p.landings(op)}
         on = f"{on.partition('@')[0]}@{_ranks(sum(1 << rank for rank in signalled))}"
     return f"copy → {_item(accessed(p, op), operand(op, 'item'))} on {on}"
 

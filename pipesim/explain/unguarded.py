@@ -12,7 +12,6 @@ from collections.abc import Iterator
 from pipesim.model.finding import Advisory
 from pipesim.model.groups import MEETING_WAITS, READS_MEMORY, WAITS_FOR_OTHERS, WRITES_MEMORY
 from pipesim.model.ops import Op, Operation, operand
-from pipesim.model.positions import BARRIER, COPY_MASK
 from pipesim.model.program import Program
 
 _Write = tuple[int, int]  # agent, pc
@@ -104,13 +103,8 @@ def _writes(program: Program) -> dict[int, list[_Write]]:
 
 def _written(program: Program, op: Operation) -> Iterator[int]:
     """The cells that an operation writes: those of a multicast in every CTA of its mask."""
-    mask = op[COPY_MASK] if op[0] == Op.TMA_LOAD else 0
-    if not mask:
-        yield from _cells(program, operand(op, "access"))
-        return
-    for rank in range(program.ctas):
-        if mask >> rank & 1:
-            yield from _cells(program, program.at_rank(op[BARRIER], operand(op, "access"), rank)[1])
+    for access in program.touched(op):
+        yield from _cells(program, access)
 
 
 def _cells(program: Program, access: int) -> range:

@@ -124,6 +124,11 @@ def operands(operation: Operation, *names: OperandName) -> tuple[int, ...]:
     return tuple(operation[AT[name][operation[0]]] for name in names)
 
 
+def ranks(mask: int) -> tuple[int, ...]:
+    """The CTAs of a ``cta_mask``."""
+    return tuple(rank for rank in range(mask.bit_length()) if mask >> rank & 1)
+
+
 def with_operand(operation: Operation, name: OperandName, value: int) -> Operation:
     """The same operation with another value of this operand."""
     at = AT[name][operation[0]]

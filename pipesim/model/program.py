@@ -10,8 +10,8 @@ from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
 
-from pipesim.model.groups import ON_ENGINE, READS_MEMORY, WRITES_MEMORY
-from pipesim.model.ops import Engine, Op, Operation, Space, operand
+from pipesim.model.groups import ON_ENGINE, ON_NAMED_BARRIER, READS_MEMORY, WRITES_MEMORY
+from pipesim.model.ops import Engine, Op, Operation, Space, operand, operands, ranks
 from pipesim.model.positions import ACCESS, ENGINE, ITEM, SKIP
 from pipesim.model.register_pool import RegisterPools
 from pipesim.model.strictness import Strictness
@@ -109,6 +109,26 @@ class Program(ProgramData):
             if (t.space, t.cta) == (a.space, a.cta) and 0 <= inside < t.nbytes * t.slots:
                 return inside // t.nbytes
         return -1
+
+    def landings(self, copy: Operation) -> list[tuple[int, int]]:
+        """The barrier and the access of each landing of a bulk copy: in each CTA of a multicast, else one."""
+        barrier, access, mask = operands(copy, "barrier", "access", "cta_mask")
+        return [self.at_rank(barrier, access, rank) for rank in ranks(mask)] or [(barrier, access)]
+
+    def touched(self, op: Operation) -> list[int]:
+        """The accesses that an operation makes or puts under way; it has to be one that touches memory."""
+        return [access for _, access in self.landings(op)] if op[0] == Op.TMA_LOAD else [operand(op, "access")]
+
+    def committed(self, op: Operation) -> list[int]:
+        """The barriers that a commit arrives on: one in each CTA of a multicast, none if it closes a group."""
+        barrier = operand(op, "barrier")
+        if op[0] == Op.COMMIT_MULTICAST:
+            return [self.barrier_at_rank(barrier, rank) for rank in ranks(operand(op, "cta_mask"))]
+        return [barrier] if barrier >= 0 else []
+
+    def named_barrier(self, op: Operation) -> int:
+        """The author's number of the named barrier that an operation is on, -1 for another operation."""
+        return self.named_barriers[operand(op, "named_barrier")][1] if op[0] in ON_NAMED_BARRIER else -1
 
     def line(self, agent: int, pc: int) -> str:
         """The author's source line of an operation, "" past the end."""

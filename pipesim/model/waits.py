@@ -12,6 +12,7 @@ from pipesim.model.groups import (
     ASKS,
     BRINGS_BYTES,
     BY_PARITY,
+    COMMITS,
     DELAYED_ARRIVALS,
     EXPECTS,
     ON_BARRIER,
@@ -134,18 +135,14 @@ def _touched(program: Program, op: Operation) -> _AccessSets:
     access = operand(op, "access")
     if op[0] in READS_MEMORY:
         return _AccessSets(read={access})
-    mask = operand(op, "cta_mask") if op[0] == Op.TMA_LOAD else 0
-    return _AccessSets(written={access} | {program.at_rank(operand(op, "barrier"), access, r)[1] for r in _ranks(mask)})
+    return _AccessSets(written={access, *program.touched(op)})
 
 
 def _reached(program: Program, op: Operation) -> list[int]:
     """The barriers on which an operation arrives, now or when earlier asynchronous work has finished."""
-    barrier = operand(op, "barrier")
-    if op[0] not in ARRIVALS | DELAYED_ARRIVALS or barrier < 0:
-        return []
-    if op[0] != Op.COMMIT_MULTICAST:
-        return [barrier]
-    return [program.barrier_at_rank(barrier, rank) for rank in _ranks(operand(op, "cta_mask"))]
+    if op[0] in COMMITS:
+        return program.committed(op)
+    return [operand(op, "barrier")] if op[0] in ARRIVALS | DELAYED_ARRIVALS else []
 
 
 def _counts_bytes(op: Operation) -> bool:
@@ -153,10 +150,6 @@ def _counts_bytes(op: Operation) -> bool:
     if op[0] in EXPECTS:
         return operand(op, "expect") > 0
     return op[0] in BRINGS_BYTES
-
-
-def _ranks(mask: int) -> list[int]:
-    return [rank for rank in range(mask.bit_length()) if mask >> rank & 1]
 
 
 def last_waiting(program: Program) -> int | None:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Final, NamedTuple
 
 from pipesim.model.groups import ACCESSES, NO_EFFECT, RETURNS_LATE, TIMES_ITSELF_ONLY, TRIP_BEGINS, WORKS
-from pipesim.model.ops import AT, Op, Operation, operand
+from pipesim.model.ops import AT, Op, Operation, operand, ranks
 from pipesim.model.positions import BARRIER
 from pipesim.model.program import Program
 from pipesim.timed.cache import cached
@@ -92,9 +92,8 @@ def _fed_barriers(program: Program) -> frozenset[int]:
     """The mbarriers that bulk copies complete."""
     found: set[int] = set()
     for op in {op for code in program.code for op in code if op[0] == Op.TMA_LOAD}:
-        barrier, mask = operand(op, "barrier"), operand(op, "cta_mask")
-        ranks = [rank for rank in range(program.ctas) if mask >> rank & 1]
-        found |= {program.barrier_at_rank(barrier, rank) for rank in ranks} if mask else {barrier}
+        barrier = operand(op, "barrier")
+        found |= {program.barrier_at_rank(barrier, rank) for rank in ranks(operand(op, "cta_mask"))} or {barrier}
     return frozenset(found)
 
 

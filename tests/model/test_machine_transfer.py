@@ -9,7 +9,7 @@ import pytest
 from pipesim.model.barrier import LIVE, BarrierState
 from pipesim.model.finding import Fault, FaultKind
 from pipesim.model.machine import TORN, UNINITIALISED, Flight, Step, initial_state, land, own_channel
-from pipesim.model.ops import Engine, Space
+from pipesim.model.ops import Space
 from pipesim.model.program import Access, Barrier
 
 
@@ -207,7 +207,3 @@ def test_a_commit_with_nothing_before_it_still_arrives_later(build: Any, play: A
     assert made[-1].blocked == 0
     state, made = play(program, "~ 1", state)
     assert state.pcs == (2, 1)
-
-
-def test_engines_are_numbered_as_programs_write_them() -> None:
-    assert [e.name for e in Engine] == ["BULK", "CP_ASYNC", "WGMMA", "TCGEN05"]

@@ -19,7 +19,7 @@ from typing import NamedTuple, assert_never
 
 from pipesim.model.edits import Listing, changed, deleted, listing, with_listings
 from pipesim.model.groups import ON_NAMED_BARRIER
-from pipesim.model.ops import Fence, Op, Operation, operand, semantics, with_operand
+from pipesim.model.ops import Fence, Op, Operation, operand, ranks, semantics, with_operand
 from pipesim.model.program import NAMED_BARRIERS, Program
 from pipesim.trace.sites import set_up_meeting
 
@@ -169,8 +169,8 @@ def describe(program: Program, edit: CodeEdit, values: Sequence[int] = ()) -> st
 
 def _ctas(mask: int) -> str:
     """The CTAs of a mask: ``CTAs 0 and 1``; 0 is an ordinary copy."""
-    ranks = [rank for rank in range(mask.bit_length()) if mask >> rank & 1]
-    return f"CTA{'s' * (len(ranks) > 1)} {_listed(ranks)}" if ranks else "its own CTA only"
+    ctas = list(ranks(mask))
+    return f"CTA{'s' * (len(ctas) > 1)} {_listed(ctas)}" if ctas else "its own CTA only"
 
 
 def named(numbers: list[int]) -> str:
@@ -259,9 +259,7 @@ def _other_masks(program: Program, ops: Sequence[Operation]) -> list[int]:
 def _lands(program: Program, op: Operation, mask: int) -> bool:
     """Whether each CTA of a mask has the bytes and the barrier of a multicast."""
     try:
-        for rank in range(program.ctas):
-            if mask >> rank & 1:
-                program.at_rank(operand(op, "barrier"), operand(op, "access"), rank)
+        program.landings(with_operand(op, "cta_mask", mask))
     except KeyError:
         return False
     return True

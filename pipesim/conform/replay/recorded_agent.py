@@ -94,11 +94,7 @@ class Supply:
 def supplies(program: Program, agent: int, op: Operation) -> tuple[int, ...]:
     """The channels that an operation can make signal for others, now or when its transfer lands."""
     if op[0] == Op.TMA_LOAD and operand(op, "cta_mask"):  # a multicast counts its bytes in every CTA of its mask
-        return tuple(
-            program.at_rank(operand(op, "barrier"), operand(op, "access"), rank)[0]
-            for rank in range(program.ctas)
-            if operand(op, "cta_mask") >> rank & 1
-        )
+        return tuple(barrier for barrier, _ in program.landings(op))
     if op[0] in SUPPLIES_HERE:
         return (operand(op, "barrier"),)
     if op[0] in ON_NAMED_BARRIER:

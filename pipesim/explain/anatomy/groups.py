@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from pipesim.explain.anatomy.parts import Extent, Group, Means, Signal, Wait
 from pipesim.model.groups import ASKS, BLOCKING_WAITS, BY_PARITY, EXPECTS, ON_BARRIER
-from pipesim.model.ops import Engine, Op, Operation, operand
+from pipesim.model.ops import Engine, Op, Operation, operand, ranks
 from pipesim.model.program import Program
 
 _PLAIN = {Op.ARRIVE_DROP: Means.ARRIVE_DROP, Op.ARRIVE_NO_COMPLETE: Means.ARRIVE_NO_COMPLETE}
@@ -116,23 +116,17 @@ def _enter(book: SignalLedger, agent: int, op: Op, operation: Operation) -> None
             book.give(barrier, _SignalWay(agent, means, Engine.CP_ASYNC, ()), operand(operation, "lanes"), 0)
         case Op.TMA_LOAD:
             to = ranks(operand(operation, "cta_mask"))
-            access = operand(operation, "access")
-            for copy in [book.program.at_rank(barrier, access, rank)[0] for rank in to] or [barrier]:
+            for copy, _ in book.program.landings(operation):
                 book.give(copy, _SignalWay(agent, Means.COPY, None, to), 0, operand(operation, "bytes"))
         case Op.COMMIT if barrier >= 0:
             engine = Engine(operand(operation, "engine"))
             book.give(barrier, _SignalWay(agent, Means.COMMIT, engine, ()), 1, 0)
         case Op.COMMIT_MULTICAST:
             to, engine = ranks(operand(operation, "cta_mask")), Engine(operand(operation, "engine"))
-            for copy in [book.program.barrier_at_rank(barrier, rank) for rank in to]:
+            for copy in book.program.committed(operation):
                 book.give(copy, _SignalWay(agent, Means.COMMIT, engine, to), 1, 0)
         case _:
             pass
-
-
-def ranks(mask: int) -> tuple[int, ...]:
-    """The CTAs of a multicast's mask."""
-    return tuple(rank for rank in range(mask.bit_length()) if mask >> rank & 1)
 
 
 def groups(book: SignalLedger, cta: int) -> tuple[Group, ...]:

@@ -7,10 +7,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
-from pipesim.explain.anatomy.groups import ranks
 from pipesim.explain.anatomy.parts import Extent, TilePart, TouchKind, Use
 from pipesim.model.groups import ACCESSES, ENGINE_ACCESSES
-from pipesim.model.ops import Engine, Op, Operation, operand
+from pipesim.model.ops import Engine, Op, Operation, operand, ranks
 from pipesim.model.program import Program, Tile
 
 _WRITES = frozenset({TouchKind.COPY, TouchKind.WRITE, TouchKind.TRANSFER_WRITE})
@@ -79,12 +78,9 @@ def _touched(
         how = TouchKind.TRANSFER_READ if op == Op.TRANSFER_READ else TouchKind.TRANSFER_WRITE
         yield operand(operation, "access"), how, Engine(operand(operation, "engine")), operand(operation, "bytes"), ()
     elif op == Op.TMA_LOAD:
-        barrier, access = operand(operation, "barrier"), operand(operation, "access")
-        nbytes, mask = operand(operation, "bytes"), operand(operation, "cta_mask")
-        if not mask:
-            yield access, TouchKind.COPY, None, nbytes, ()
-        for rank in ranks(mask):
-            yield program.at_rank(barrier, access, rank)[1], TouchKind.COPY, None, nbytes, ranks(mask)
+        nbytes, to = operand(operation, "bytes"), ranks(operand(operation, "cta_mask"))
+        for access in program.touched(operation):
+            yield access, TouchKind.COPY, None, nbytes, to
 
 
 def tiles(book: Touches, cta: int) -> tuple[TilePart, ...]:

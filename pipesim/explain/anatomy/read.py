@@ -102,7 +102,7 @@ def _meetings(program: Program, cta: int) -> tuple[Meeting, ...]:
             continue
         for op in code:
             if op[0] in ON_NAMED_BARRIER:
-                number = program.named_barriers[operand(op, "named_barrier")][1]
+                number = program.named_barrier(op)
                 threads[number].add(operand(op, "threads"))
             elif op[0] in CLUSTER:
                 number = None

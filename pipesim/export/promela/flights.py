@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
 
-from pipesim.model.ops import IN_ORDER, Engine, Op, Operation, Space, operands
+from pipesim.model.ops import IN_ORDER, Engine, Op, Operation, Space, operand, operands
 from pipesim.model.program import Program
 from pipesim.model.state import OWN, TMA
 
@@ -138,9 +138,8 @@ def _flights(program: Program, agent: int, pc: int, operation: Operation) -> Ite
             alike = program.written_alike.get((access, item), -1) if op == Op.WRITE else -1
             yield ModelledFlight(agent, pc, OWN, -1, 0, 0, *program.cells[access], op == Op.WRITE, item, (), alike)
         case Op.TMA_LOAD:
-            bar, access, nbytes, item, mask = operands(operation, "barrier", "access", "bytes", "item", "cta_mask")
-            ends = [(bar, access)] if not mask else [program.at_rank(bar, access, r) for r in _ranks(program, mask)]
-            for barrier, there in ends:
+            nbytes, item = operands(operation, "bytes", "item")
+            for barrier, there in program.landings(operation):
                 ctas = tuple(dict.fromkeys((*_away(program, agent, barrier), *memory_away(program, agent, there))))
                 yield ModelledFlight(agent, pc, TMA, barrier, nbytes, 0, *program.cells[there], True, item, ctas)
         case Op.TRANSFER_READ | Op.TRANSFER_WRITE as op:
@@ -153,9 +152,8 @@ def _flights(program: Program, agent: int, pc: int, operation: Operation) -> Ite
             if bar >= 0:
                 yield _arrival(program, agent, pc, engine, bar, 1)
         case Op.COMMIT_MULTICAST:
-            engine, bar, mask = operands(operation, "engine", "barrier", "cta_mask")
-            for rank in _ranks(program, mask):
-                yield _arrival(program, agent, pc, engine, program.barrier_at_rank(bar, rank), 1)
+            for bar in program.committed(operation):
+                yield _arrival(program, agent, pc, operand(operation, "engine"), bar, 1)
         case Op.CP_ASYNC_ARRIVE:
             bar, lanes = operands(operation, "barrier", "lanes")
             yield _arrival(program, agent, pc, Engine.CP_ASYNC, bar, lanes)
@@ -165,10 +163,6 @@ def _flights(program: Program, agent: int, pc: int, operation: Operation) -> Ite
 
 def _arrival(program: Program, agent: int, pc: int, engine: int, bar: int, arrivals: int) -> ModelledFlight:
     return ModelledFlight(agent, pc, engine, bar, 0, arrivals, 0, 0, False, 0, _away(program, agent, bar))
-
-
-def _ranks(program: Program, mask: int) -> list[int]:
-    return [rank for rank in range(program.ctas) if mask >> rank & 1]
 
 
 def _away(program: Program, agent: int, bar: int) -> tuple[int, ...]:

@@ -230,14 +230,9 @@ def _cluster_wait(_words: Words, _agent: int, _pc: int, _op: Operation) -> list[
 
 
 def _tma_load(words: Words, agent: int, pc: int, op: Operation) -> list[Choice]:
-    access, nbytes, mask = operands(op, "access", "bytes", "cta_mask")
+    nbytes = operand(op, "bytes")
     flights = words.flights.of(agent, pc)
-    rows = (
-        [access]
-        if not mask
-        else [words.program.at_rank(operand(op, "barrier"), access, r)[1] for r in _ranks(words.program, mask)]
-    )
-    reached = tuple(cta for row in rows for cta in memory_away(words.program, agent, row))
+    reached = tuple(cta for row in words.program.touched(op) for cta in memory_away(words.program, agent, row))
     opened: list[str] = []
     for flight in flights:
         opened += words.conflict(flight)
@@ -246,10 +241,6 @@ def _tma_load(words: Words, agent: int, pc: int, op: Operation) -> list[Choice]:
         if words.brings(flight):
             opened.append(f"{words.brings(flight)} = {flight.item}")
     return always(*words.unless_exited(reached, tuple(opened)))
-
-
-def _ranks(program: Program, mask: int) -> list[int]:
-    return [rank for rank in range(program.ctas) if mask >> rank & 1]
 
 
 def _transfer(words: Words, agent: int, pc: int, op: Operation) -> list[Choice]:

@@ -150,7 +150,7 @@ class _Focus:
     def holds(self, op: Operation) -> bool:
         """True for an operation on one of them."""
         if op[0] in ON_NAMED_BARRIER:
-            return meeting_name(self._program.named_barriers[operand(op, "named_barrier")][1]) in self._barriers
+            return meeting_name(self._program.named_barrier(op)) in self._barriers
         if op[0] in CLUSTER:
             return "the cluster barrier" in self._barriers
         barrier = _barrier_of(op)

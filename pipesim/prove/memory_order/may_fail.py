@@ -77,20 +77,13 @@ def _cells(program: Program, agent: int, *, own: bool) -> _Cells:
         if op[0] not in TOUCHES_MEMORY or (own and not _is_own(op)):
             continue
         found = cells.written if op[0] in WRITES_MEMORY else cells.read
-        for access in _accesses(program, op):
+        for access in program.touched(op):
             found.update(range(*program.cells[access]))
     return cells
 
 
 def _is_own(op: Operation) -> bool:
     return op[0] in ACCESSES or (op[0] in ENGINE_ACCESSES and op[ENGINE] == Engine.CP_ASYNC)
-
-
-def _accesses(program: Program, op: Operation) -> list[int]:
-    if op[0] != Op.TMA_LOAD or not op[COPY_MASK]:
-        return [operand(op, "access")]
-    ranks = [rank for rank in range(program.ctas) if op[COPY_MASK] >> rank & 1]
-    return [program.at_rank(op[BARRIER], op[ASYNC_ACCESS], rank)[1] for rank in ranks]
 
 
 _TOO_WEAK = {
@@ -209,13 +202,7 @@ def _touched(program: Program, used: Iterable[Operation]) -> _AccessesByKind:
         if op[0] not in TOUCHES_MEMORY:
             continue
         writes = op[0] in WRITES_MEMORY
-        if op[0] == Op.TMA_LOAD and op[COPY_MASK]:
-            ranks = (rank for rank in range(program.ctas) if op[COPY_MASK] >> rank & 1)
-            accesses = {program.at_rank(op[BARRIER], op[ASYNC_ACCESS], rank)[1] for rank in ranks}
-        else:
-            accesses = {operand(op, "access")}
-        thread = op[0] in ACCESSES or (op[0] in ENGINE_ACCESSES and op[ENGINE] == Engine.CP_ASYNC)
-        found[_Made(thread, writes)] |= accesses
+        found[_Made(_is_own(op), writes)].update(program.touched(op))
     return _AccessesByKind(program, {made: frozenset(accesses) for made, accesses in found.items()})
 
 

@@ -21,8 +21,6 @@ from pipesim.model.positions import (
     ASYNC_ACCESS,
     BARRIER,
     COMMIT_BARRIER,
-    COMMIT_MASK,
-    COPY_MASK,
     ENGINE,
     FENCE,
     GROUPS,
@@ -326,10 +324,7 @@ class MemoryOrder:
         """What the operation puts under way, if it does: an access, or an arrival that comes later."""
         moment, code = self._moments[agent].after(agent, pc), Op(op[0])
         if code == Op.TMA_LOAD:
-            ranks = [rank for rank in range(self._program.ctas) if op[COPY_MASK] >> rank & 1]
-            for bar, access in [self._program.at_rank(op[BARRIER], op[ASYNC_ACCESS], r) for r in ranks] or [
-                (op[BARRIER], op[ASYNC_ACCESS])
-            ]:
+            for bar, access in self._program.landings(op):
                 self._compared.use(bar, agent, pc, self._now(agent, pc), asynchronous=True)
                 flight = self._flies(agent, pc, bar, moment)
                 self._touch(AccessEvent(agent, pc, True, flight, TMA, *self._program.cells[access]))
@@ -345,11 +340,7 @@ class MemoryOrder:
         elif code == Op.COMMIT and op[COMMIT_BARRIER] < 0:
             self._groups.closed(agent, op[ENGINE], moment)
         elif code in groups.COMMITS:
-            mask = op[COMMIT_MASK] if code == Op.COMMIT_MULTICAST else 0
-            ranks = [rank for rank in range(self._program.ctas) if mask >> rank & 1]
-            for bar in [self._program.barrier_at_rank(op[COMMIT_BARRIER], rank) for rank in ranks] or [
-                op[COMMIT_BARRIER]
-            ]:
+            for bar in self._program.committed(op):
                 self._compared.use(bar, agent, pc, self._now(agent, pc), asynchronous=True)
                 self._flies(agent, pc, bar, moment)
 

@@ -83,7 +83,7 @@ def kind_of(program: Program, op: Operation) -> SyncKind | None:
     if op[0] == Op.FENCE:
         return SyncKind.FENCE if operand(op, "fence") in _JUDGED_FENCES else None
     if op[0] in ON_NAMED_BARRIER:
-        of_lanes = program.named_barriers[operand(op, "named_barrier")][1] >= NAMED_BARRIERS
+        of_lanes = program.named_barrier(op) >= NAMED_BARRIERS
         return None if of_lanes and is_of_kernel(program) else SyncKind.NAMED
     if op[0] in CLUSTER:
         return SyncKind.CLUSTER
@@ -108,7 +108,7 @@ def _what(program: Program, kind: SyncKind, op: Operation) -> str:
         case SyncKind.FENCE:
             return str(operand(op, "fence"))
         case SyncKind.NAMED:
-            return str(program.named_barriers[operand(op, "named_barrier")][1])
+            return str(program.named_barrier(op))
         case SyncKind.CLUSTER:
             return ""
 

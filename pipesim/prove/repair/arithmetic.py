@@ -6,8 +6,8 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
 
 from pipesim.model.barrier import MAX_COUNT
-from pipesim.model.groups import ENGINE_ACCESSES, ON_NAMED_BARRIER, PARITY_WAITS
-from pipesim.model.ops import Engine, Op, Operation, operand
+from pipesim.model.groups import ENGINE_ACCESSES, PARITY_WAITS
+from pipesim.model.ops import Engine, Op, Operation, operand, ranks
 from pipesim.model.program import NAMED_BARRIERS, Program
 from pipesim.model.tables import SourceInstruction
 from pipesim.prove.repair.kinds import Repair, RepairKind
@@ -100,7 +100,7 @@ def _signalled(program: Program, copy: Operation) -> list[int]:
     mask, barrier = operand(copy, "cta_mask"), operand(copy, "barrier")
     if not mask:
         return [barrier]
-    there = (program.counterpart(barrier, rank) for rank in range(program.ctas) if mask >> rank & 1)
+    there = (program.counterpart(barrier, rank) for rank in ranks(mask))
     return [each for each in there if each is not None]
 
 
@@ -126,14 +126,7 @@ def threads(program: Program) -> Iterator[Repair]:
     """
     wrong: dict[tuple[int, int], list[int]] = {}
     for name in dict.fromkeys(number for _, number in program.named_barriers if number < NAMED_BARRIERS):
-        here = [
-            [
-                op
-                for op in code
-                if op[0] in ON_NAMED_BARRIER and program.named_barriers[operand(op, "named_barrier")][1] == name
-            ]
-            for code in program.code
-        ]
+        here = [[op for op in code if program.named_barrier(op) == name] for code in program.code]
         come = sum(operand(ops[0], "lanes") for ops in here if ops) // program.ctas
         asked = {operand(op, "threads") for ops in here for op in ops}
         if not asked or asked == {come}:

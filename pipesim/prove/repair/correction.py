@@ -120,7 +120,7 @@ def groups_of(program: Program, refuted: Refutation) -> frozenset[str]:
     groups = {program.barriers[fault.barrier].name} if fault.barrier >= 0 else set()
     op = program.code[fault.agent][fault.pc]
     if op[0] in ON_NAMED_BARRIER:
-        return frozenset({str(program.named_barriers[operand(op, "named_barrier")][1])})
+        return frozenset({str(program.named_barrier(op))})
     agents = {agent for agent in (fault.agent, fault.other_agent) if agent >= 0}
     groups |= {
         program.barriers[operand(op, "barrier")].name

@@ -12,7 +12,7 @@ from dataclasses import replace
 from pipesim.errors import PipesimError
 from pipesim.model.edits import Listing, with_listings
 from pipesim.model.groups import TOUCHES_MEMORY
-from pipesim.model.ops import Op, operand
+from pipesim.model.ops import Op, operand, ranks
 from pipesim.model.program import Program
 from pipesim.prove.repair import additions, numbers, order, places, together
 from pipesim.prove.repair.kinds import Repair, RepairKind
@@ -118,6 +118,5 @@ def _with_places(program: Program, repair: Repair) -> Program:
         for op in code:
             if numbers.multicasts(program, op, repair.group):
                 place = program.accesses[operand(op, "access")]
-                ranks = (rank for rank in range(program.ctas) if repair.value >> rank & 1)
-                known |= dict.fromkeys(replace(place, cta=rank) for rank in ranks)
+                known |= dict.fromkeys(replace(place, cta=rank) for rank in ranks(repair.value))
     return replace(program, accesses=tuple(known))

@@ -23,7 +23,6 @@ from pipesim.prove.repair.sites import (
     arrived_at,
     executes,
     members,
-    number_of,
     numbers_of,
     roles_of,
     site_of,
@@ -79,7 +78,7 @@ def of_meetings(program: Program) -> Iterator[Ranked]:
 def _other_numbers(program: Program, role: str, site: SourceInstruction, at: list[int]) -> Iterator[Repair]:
     """The same at other named barriers in use, as many of them and of as many threads."""
     asked = {
-        number_of(program, op): operand(op, "threads")
+        program.named_barrier(op): operand(op, "threads")
         for code in program.code
         for op in code
         if op[0] in ON_NAMED_BARRIER
@@ -129,7 +128,7 @@ def _is_crossed(program: Program, role: str, site: SourceInstruction) -> bool:
             near = [*before, *after] if gives_away(code[pc]) else [*after, *before]
             slot = next((program.slot_of(operand(op, "access")) for op in near if op[0] in TOUCHES_MEMORY), -1)
             if code[pc][0] in ON_NAMED_BARRIER:
-                number = number_of(program, code[pc])
+                number = program.named_barrier(code[pc])
                 stage = numbers.index(number) if number in numbers else slot
             else:
                 stage = program.barriers[operand(code[pc], "barrier")].stage
@@ -153,7 +152,7 @@ def _of_lanes(program: Program, role: str) -> Iterator[Ranked]:
 def _numbers_at(program: Program, role: str, site: SourceInstruction) -> list[int]:
     """The named barriers of one instruction, in order."""
     found = {
-        program.named_barriers[operand(op, "named_barrier")][1]
+        program.named_barrier(op)
         for agent in members(program, role)
         for pc, op in enumerate(program.code[agent])
         if site_of(program, agent, pc) == site
@@ -169,7 +168,7 @@ def _meeting_places(program: Program, role: str) -> Iterator[tuple[list[int], in
     for code in program.code:
         for op in code:
             if op[0] in ON_NAMED_BARRIER:
-                asked.setdefault(program.named_barriers[operand(op, "named_barrier")][1], operand(op, "threads"))
+                asked.setdefault(program.named_barrier(op), operand(op, "threads"))
     yield from (([number], asked[number]) for number in own)
     for site in (site for site in sites_of(program, role) if site.op in ON_NAMED_BARRIER):
         numbers = _numbers_at(program, role, site)

@@ -11,7 +11,7 @@ from pipesim.model.ops import Engine, Op, Operation, Order, Scope, operand, sema
 from pipesim.model.program import Program
 from pipesim.model.tables import SourceInstruction
 from pipesim.prove.repair.kinds import Repair, RepairKind
-from pipesim.prove.repair.sites import barriers_of, number_of, site_of, stages_of
+from pipesim.prove.repair.sites import barriers_of, site_of, stages_of
 
 _Change = Callable[[Program, int, Repair, Operation], Operation]
 
@@ -71,7 +71,7 @@ def _lanes(program: Program, _: int, repair: Repair, op: Operation) -> Operation
 
 
 def _threads(program: Program, _: int, repair: Repair, op: Operation) -> Operation:
-    wanted = op[0] in ON_NAMED_BARRIER and str(number_of(program, op)) in repair.group.split(",")
+    wanted = str(program.named_barrier(op)) in repair.group.split(",")
     return with_operand(op, "threads", repair.value) if wanted else op
 
 
@@ -111,7 +111,7 @@ def _on_end(program: Program, _: int, repair: Repair, op: Operation) -> Operatio
 
 def _syncs(program: Program, _: int, repair: Repair, op: Operation) -> Operation:
     """A wait as well; of one instruction, or of all at a named barrier."""
-    wanted = op[0] == Op.BAR_ARRIVE and str(number_of(program, op)) in repair.group.split(",")
+    wanted = op[0] == Op.BAR_ARRIVE and str(program.named_barrier(op)) in repair.group.split(",")
     return (int(Op.BAR_SYNC), *op[1:]) if wanted else op
 
 
@@ -132,9 +132,9 @@ def _shift(program: Program, agent: int, repair: Repair, op: Operation) -> Opera
     if op[0] in ON_NAMED_BARRIER and op[0] == repair.at.op:
         cta, named = program.agents[agent].cta, program.named_barriers
         numbers = [int(number) for number in repair.group.split(",")]
-        if number_of(program, op) not in numbers:
+        if program.named_barrier(op) not in numbers:
             return op
-        to = numbers[(numbers.index(number_of(program, op)) + repair.value) % len(numbers)]
+        to = numbers[(numbers.index(program.named_barrier(op)) + repair.value) % len(numbers)]
         other = (cta, to)  # which another CTA of the cluster need not have
         return with_operand(op, "named_barrier", named.index(other)) if other in named else op
     if op[0] != repair.at.op or not of_group(program, op, repair.group):

@@ -18,7 +18,7 @@ from pipesim.model.groups import (
 from pipesim.model.ops import Op, Operation, operand
 from pipesim.model.program import Program
 from pipesim.prove.repair.kinds import Repair
-from pipesim.prove.repair.sites import barriers_of, begin_of, members, number_of, site_of, stages_of, warp_of
+from pipesim.prove.repair.sites import barriers_of, begin_of, members, site_of, stages_of, warp_of
 
 _ON_MEMORY = (ON_BARRIER | TOUCHES_MEMORY | ISSUES | {int(Op.WAIT_GROUP), int(Op.ENGINE_WORK)}) - LIFE
 _HANDS_ON = frozenset({int(Op.TMA_LOAD), int(Op.ARRIVE)}) | ENGINE_ACCESSES
@@ -63,7 +63,7 @@ def later(program: Program, agent: int, repair: Repair) -> Listing:
     held: list[int] = []
     for place, op in enumerate(before.code):
         if (gives_back(op) and operand(op, "barrier") in mine) or (
-            op[0] == Op.BAR_ARRIVE and number_of(program, op) in named
+            op[0] == Op.BAR_ARRIVE and program.named_barrier(op) in named
         ):
             held.append(place)
             continue

@@ -75,7 +75,7 @@ def begin_of(program: Program, agent: int) -> int:
 
 def is_syncthreads(program: Program, agent: int, op: Operation) -> bool:
     """True for a bar_sync of all threads of the agent's CTA."""
-    if op[0] != Op.BAR_SYNC or number_of(program, op):
+    if op[0] != Op.BAR_SYNC or program.named_barrier(op):
         return False
     return operand(op, "threads") == threads_of(program, program.agents[agent].cta)
 
@@ -85,15 +85,10 @@ def threads_of(program: Program, cta: int) -> int:
     return 32 * len({agent.warp for agent in program.agents if agent.cta == cta})
 
 
-def number_of(program: Program, op: Operation) -> int:
-    """The number of the named barrier that an operation is on, -1 for another operation."""
-    return program.named_barriers[operand(op, "named_barrier")][1] if op[0] in ON_NAMED_BARRIER else -1
-
-
 def numbers_of(program: Program, agent: int) -> list[int]:
     """The named barriers of the hardware that an agent uses after the prologue, in the order of their first use."""
     code = program.code[agent][begin_of(program, agent) :]
-    return [n for n in dict.fromkeys(number_of(program, op) for op in code) if 0 <= n < NAMED_BARRIERS]
+    return [n for n in dict.fromkeys(program.named_barrier(op) for op in code) if 0 <= n < NAMED_BARRIERS]
 
 
 def engines_of(program: Program, role: str) -> Iterator[int]:
@@ -123,7 +118,7 @@ def arrived_at(program: Program, role: str) -> list[int]:
     for agent in members(program, role):
         for op in program.code[agent]:
             if op[0] == Op.BAR_ARRIVE:
-                found[program.named_barriers[operand(op, "named_barrier")][1]] = None
+                found[program.named_barrier(op)] = None
     return list(found)
 
 

@@ -15,7 +15,6 @@ from pipesim.prove.repair.sites import (
     barriers_of,
     begin_of,
     members,
-    number_of,
     site_of,
     threads_of,
     warp_of,
@@ -82,7 +81,7 @@ def _at_home(program: Program, op: Operation, there: int, here: int) -> Operatio
         mine = program.counterpart(operand(op, "barrier"), here)
         return op if mine is None else with_operand(op, "barrier", mine)
     if op[0] in ON_NAMED_BARRIER:
-        number = program.named_barriers[operand(op, "named_barrier")][1]
+        number = program.named_barrier(op)
         if (here, number) in program.named_barriers:
             return with_operand(op, "named_barrier", program.named_barriers.index((here, number)))
     return op
@@ -179,7 +178,7 @@ def own_number(program: Program, agent: int, repair: Repair) -> Listing:
         return before
     to = program.named_barriers.index((me.cta, repair.value + meeting - 1))
     code = tuple(
-        with_operand(op, "named_barrier", to) if number_of(program, op) == int(repair.group) else op
+        with_operand(op, "named_barrier", to) if program.named_barrier(op) == int(repair.group) else op
         for op in before.code
     )
     return Listing(code, before.lines)
@@ -194,14 +193,14 @@ def _of_number(program: Program, agent: int, repair: Repair) -> int:
         meet = [
             a.role
             for n, a in enumerate(program.agents)
-            if any(number_of(program, op) == int(repair.group) for op in program.code[n])
+            if any(program.named_barrier(op) == int(repair.group) for op in program.code[n])
         ]
         return list(dict.fromkeys(meet)).index(me.role) if me.role in meet else 0
     mine = [
         n
         for n in members(program, me.role)
         if program.agents[n].cta == me.cta
-        and any(number_of(program, op) == int(repair.group) for op in program.code[n])
+        and any(program.named_barrier(op) == int(repair.group) for op in program.code[n])
     ]
     return mine.index(agent) * repair.was // len(mine) if agent in mine else 0
 

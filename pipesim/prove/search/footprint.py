@@ -15,6 +15,7 @@ from pipesim.model.groups import (
     ASKS,
     CHANGES_PHASE,
     CLUSTER,
+    COMMITS,
     DELAYED_ARRIVALS,
     ON_NAMED_BARRIER,
     READS_MEMORY,
@@ -26,7 +27,6 @@ from pipesim.model.positions import (
     ASYNC_ACCESS,
     BARRIER,
     COMMIT_BARRIER,
-    COMMIT_MASK,
     COPY_MASK,
     ENGINE,
     NAMED_BARRIER,
@@ -245,18 +245,9 @@ def _agreed(program: Program) -> frozenset[int]:
 def signals(program: Program, op: Operation) -> list[int]:
     """The barriers that the transfers or commits which an operation puts under way will signal."""
     if op[0] == Op.TMA_LOAD:
-        if not op[COPY_MASK]:
-            return [op[BARRIER]]
-        ranks = [rank for rank in range(program.ctas) if op[COPY_MASK] >> rank & 1]
-        return [program.at_rank(op[BARRIER], op[ASYNC_ACCESS], rank)[0] for rank in ranks]
-    if op[0] == Op.COMMIT_MULTICAST:
-        return [
-            program.barrier_at_rank(op[COMMIT_BARRIER], rank)
-            for rank in range(program.ctas)
-            if op[COMMIT_MASK] >> rank & 1
-        ]
-    if op[0] == Op.COMMIT:
-        return [op[COMMIT_BARRIER]] if op[COMMIT_BARRIER] >= 0 else []
+        return [barrier for barrier, _ in program.landings(op)]
+    if op[0] in COMMITS:
+        return program.committed(op)
     return [op[BARRIER]] if op[0] == Op.CP_ASYNC_ARRIVE else []
 
 

@@ -10,10 +10,10 @@ from collections.abc import Callable, Hashable, Iterator
 from typing import Any, NamedTuple
 
 from pipesim.model.barrier import BarrierState
-from pipesim.model.groups import ACCESSES, ASYNC_ACCESSES, ISSUES, READS_REGISTER, WRITES_REGISTER
+from pipesim.model.groups import ACCESSES, ISSUES, READS_REGISTER, TOUCHES_MEMORY, WRITES_REGISTER
 from pipesim.model.machine import TMA, Flight, State, finished, initial_state
 from pipesim.model.ops import AT, Engine, Op, Operation, operand
-from pipesim.model.positions import ACCESS, ASYNC_ACCESS, BARRIER, COMMIT_BARRIER, COPY_MASK, ENGINE, SKIP
+from pipesim.model.positions import COMMIT_BARRIER, ENGINE, SKIP
 from pipesim.model.program import Program
 from pipesim.model.state import OWN
 
@@ -127,14 +127,8 @@ def engines(op: Operation) -> Iterator[int]:
 
 def accesses(program: Program, op: Operation) -> Iterator[int]:
     """The accesses that an operation makes or puts under way: those of a multicast in every CTA."""
-    if op[0] == Op.TMA_LOAD and op[COPY_MASK]:
-        for rank in range(program.ctas):
-            if op[COPY_MASK] >> rank & 1:
-                yield program.at_rank(op[BARRIER], op[ASYNC_ACCESS], rank)[1]
-    elif op[0] in ACCESSES:
-        yield op[ACCESS]
-    elif op[0] in ASYNC_ACCESSES:
-        yield op[ASYNC_ACCESS]
+    if op[0] in TOUCHES_MEMORY:
+        yield from program.touched(op)
 
 
 def _local(agent: int, live: list[frozenset[int]] | None) -> Callable[[State], Local]:
