@@ -10,13 +10,18 @@ from pipesim.model.strictness import Strictness
 from tests.support.mistakes import small
 from tests.support.mistakes.edited import Mistake
 from tests.support.mistakes.ring import right_ring
-from tests.support.mistakes.ring_mistakes import AWAIT, READ, RELEASE
+from tests.support.mistakes.ring_mistakes import ACQUIRE, AWAIT, COPIED_BY_THREADS, READ, RELEASE, WGMMAS
 
 LAPPED, ANY = "tiles > stages: ", "tiles > 0: "
 RELAXED_ARRIVE, RELAXED_WAIT = "r.of_empty(i).arrive(order=Order.RELAXED)", "r.of_full(i).wait_relaxed(r.phase(i))"
 ACQ_REL, PROXY = "w.fence(Fence.ACQ_REL, Scope.CTA)", "w.fence(Fence.PROXY_ASYNC)"
 IN_PLACE = f"{READ}\nw.write(r.tile[r.slot(i)], i)"
 FENCED_WRITER = {f"{PROXY}  # of the reads": "pass", "w.write(tile[0], i)": f"{PROXY}\nw.write(tile[0], i)"}
+COPIED_AND_MULTIPLIED = {**COPIED_BY_THREADS, **WGMMAS, READ: f"{PROXY}\n{WGMMAS[READ]}"}
+SCOPED = {
+    ACQUIRE: "r.of_empty(i).wait_acquire(r.phase(i) ^ 1, Scope.CLUSTER)",
+    "arrive_cluster(0)": "arrive_cluster(0, scope=Scope.CLUSTER)",
+}
 READS = Strictness(proxies=True)
 
 _MEMORY = [
@@ -39,7 +44,10 @@ _MEMORY = [
         "product_not_fenced", small.multiplied_and_filled, {f"{PROXY}  # of the reads": "pass"},
         ("tiles > 1: READ_NOT_FENCED",), rights=({}, FENCED_WRITER), rules=READS,
     ),
-    Mistake("cp_async_not_fenced", small.copied_and_multiplied, {PROXY: "pass"}, (f"{ANY}MISSING_PROXY_FENCE",)),
+    Mistake(
+        "cp_async_not_fenced", right_ring, {**COPIED_AND_MULTIPLIED, READ: WGMMAS[READ]},
+        (f"{ANY}MISSING_PROXY_FENCE",), sizes={"tiles": 2}, rights=(COPIED_AND_MULTIPLIED,),
+    ),
     Mistake(
         "release_relaxed", right_ring, {RELEASE: RELAXED_ARRIVE}, (f"{LAPPED}WEAK_ORDER",),
         rights=({RELEASE: "r.of_empty(i).arrive(order=Order.RELEASE)"}, {RELEASE: f"{ACQ_REL}\n{RELAXED_ARRIVE}"}),
@@ -49,12 +57,14 @@ _MEMORY = [
         rights=({AWAIT: "r.of_full(i).wait_acquire(r.phase(i))"}, {AWAIT: f"{RELAXED_WAIT}\n{ACQ_REL}"}),
     ),
     Mistake(
-        "release_of_cta_scope", small.scoped_multicast, {"scope=Scope.CLUSTER": "scope=Scope.CTA"},
-        (f"{LAPPED}NARROW_SCOPE",),
+        "release_of_cta_scope", small.multicast,
+        {**SCOPED, "arrive_cluster(0)": "arrive_cluster(0, scope=Scope.CTA)"}, (f"{LAPPED}NARROW_SCOPE",),
+        rights=(SCOPED,),
     ),
     Mistake(
-        "acquire_of_cta_scope", small.scoped_multicast, {"^ 1, Scope.CLUSTER": "^ 1, Scope.CTA"},
-        (f"{LAPPED}NARROW_SCOPE",),
+        "acquire_of_cta_scope", small.multicast,
+        {**SCOPED, ACQUIRE: "r.of_empty(i).wait_acquire(r.phase(i) ^ 1, Scope.CTA)"}, (f"{LAPPED}NARROW_SCOPE",),
+        rights=(SCOPED,),
     ),
     Mistake(
         "init_not_fenced", small.initialised_by_a_role, {"w.fence(Fence.MBARRIER_INIT)": "pass"},

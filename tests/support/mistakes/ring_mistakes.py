@@ -24,6 +24,32 @@ INIT_BY_CONSUMER = """def consumer(w: Warp) -> None:
         for barrier in (*r.full, *r.empty):
             barrier.init(1)
         w.fence(Fence.MBARRIER_INIT)"""
+#: The ring otherwise: inits of its own, products of tcgen05 and of wgmma instead of reads, copies by ``cp.async``.
+PRODUCER_ROLE = '@r.role("producer")'
+OWN_INITS = {
+    PRODUCER_ROLE: f"""@r.p.init
+def init() -> None:
+    for s in range(stages):
+        r.full[s].init(1)
+        r.empty[s].init(1)
+{PRODUCER_ROLE}"""
+}
+COMMITS = {
+    CONSUMER: 'role("mma")',
+    RELEASE: "w.commit(Engine.TCGEN05, r.of_empty(i))",
+    READ: "w.mma(Engine.TCGEN05, reads=[(r.tile[r.slot(i)], i)])",
+}
+WGMMAS = {
+    '@r.role("consumer")': '@r.p.role("mma")',
+    RELEASE: f"with w.elect_one(): {RELEASE}",
+    READ: """w.mma(Engine.WGMMA, reads=[(r.tile[r.slot(i)], i)])
+w.commit(Engine.WGMMA)
+w.wait_group(Engine.WGMMA, 0)""",
+}
+COPIED_BY_THREADS = {
+    EXPECT: "w.async_write(Engine.CP_ASYNC, r.tile[r.slot(i)], i)",
+    LOAD: "r.of_full(i).cp_async_arrive(noinc=True)",
+}
 #: Corrections that several get.
 PRODUCER_TOGGLES = "producer waits for empty with parity 1 in the first lap, alternating in each later lap"
 CONSUMER_TOGGLES = "consumer waits for full with parity 0 in the first lap, alternating in each later lap"
@@ -44,6 +70,11 @@ def _in(
     right: Callable[..., Protocol], name: str, edits: Edits, claims: tuple[str, ...], *offered: str, **sizes: int
 ) -> Mistake:
     return Mistake(name, right, edits, claims, offered, sizes)
+
+
+def _of(base: Edits, name: str, edits: Edits, claims: tuple[str, ...], *offered: str, **sizes: int) -> Mistake:
+    """In a ring that is right with the edits ``base``."""
+    return Mistake(name, right_ring, {**base, **edits}, claims, offered, sizes, rights=(base,))
 
 
 _RING = [
@@ -232,11 +263,9 @@ _RING = [
         {"range(tiles)": "range(tiles + 1)", RELEASE: f"{RELEASE}\nif i == tiles - 1: w.write(r.tile[0], tiles)"},
         ("tiles > 0 and tiles % stages == 0: RACE",),
     ),
-    _in(
-        right_ring, "cp_async_not_waited_for",
-        {EXPECT: "w.async_write(Engine.CP_ASYNC, r.tile[r.slot(i)], i)", LOAD: "r.of_full(i).arrive()",
-         "tiles: int = 3": "tiles: int = 2"}, (f"{ANY}RACE",),
-        "producer arrives on full by cp.async.mbarrier.arrive.noinc: when its copies have ended",
+    _of(
+        COPIED_BY_THREADS, "cp_async_not_waited_for", {LOAD: "r.of_full(i).arrive()"}, (f"{ANY}RACE",),
+        "producer arrives on full by cp.async.mbarrier.arrive.noinc: when its copies have ended", tiles=2,
     ),
 ]  # fmt: skip
 _SMALL = [
@@ -261,12 +290,13 @@ _SMALL = [
         small.initialised_by_a_role, "init_not_published", {"w.sync_threads()": "pass"}, (f"{ANY}NOT_INITIALISED",),
         PUBLISH,
     ),
-    _in(
-        small.initialised_by_itself, "one_stage_forgotten", {"range(stages)": "range(stages - 1)"},
+    _of(
+        OWN_INITS, "one_stage_forgotten", {PRODUCER_ROLE: OWN_INITS[PRODUCER_ROLE].replace("(stages)", "(stages - 1)")},
         ("tiles >= stages: NOT_INITIALISED",), "initialise all barriers: the program never initialises some stages",
     ),
-    _in(
-        small.initialised_by_itself, "count_of_zero", {"r.empty[s].init(1)": "r.empty[s].init(0)"},
+    _of(
+        OWN_INITS, "count_of_zero",
+        {PRODUCER_ROLE: OWN_INITS[PRODUCER_ROLE].replace("empty[s].init(1)", "empty[s].init(0)")},
         ("stages > 0: INIT_COUNT",), "initialise empty with a count of 1 instead of 0",
     ),
     _in(
@@ -351,28 +381,24 @@ _SMALL = [
         small.meetings, "cluster_sync_by_one_cta", {"range(tiles):": "range(tiles if w.cta == 0 else tiles - 1):"},
         HANGS, "every warp of peer executes the sync of the cluster, not only some of them",
     ),
-    _in(
-        small.commits, "released_before_the_mma_is_done", {"w.commit(Engine.TCGEN05, r.of_empty(i))": "r.release(i)"},
-        (f"{LAPPED}RACE",), "mma commits to empty instead of the arrive: when its MMAs have ended",
+    _of(
+        COMMITS, "released_before_the_mma_is_done", {RELEASE: RELEASE}, (f"{LAPPED}RACE",),
+        "mma commits to empty instead of the arrive: when its MMAs have ended",
     ),
-    _in(
-        small.commits, "commit_missing",
-        {"w.commit(Engine.TCGEN05, r.of_empty(i))": "pass", "tiles: int = 3": "tiles: int = 5"}, HANGS_LAPPED,
-        "mma commits to empty whenever it has finished with a stage",
+    _of(
+        COMMITS, "commit_missing", {RELEASE: "pass"}, HANGS_LAPPED,
+        "mma commits to empty whenever it has finished with a stage", tiles=5,
     ),
-    _in(
-        small.commits, "commit_before_the_mma",
-        {"w.commit(Engine.TCGEN05, r.of_empty(i))": "pass",
-         "w.mma(": "w.commit(Engine.TCGEN05, r.of_empty(i))\nw.mma("}, (f"{LAPPED}RACE, WRONG_ITEM",),
-        "mma arrives on empty only after its reads and writes of the stage",
+    _of(
+        COMMITS, "commit_before_the_mma", {RELEASE: "pass", READ: f"{COMMITS[RELEASE]}\n{COMMITS[READ]}"},
+        (f"{LAPPED}RACE, WRONG_ITEM",), "mma arrives on empty only after its reads and writes of the stage",
     ),
-    _in(
-        small.wgmmas, "wgmma_wait_too_deep", {"wait_group(Engine.WGMMA, 0)": "wait_group(Engine.WGMMA, 1)"},
-        (f"{LAPPED}RACE",), "mma leaves none of its groups pending when it waits for them, instead of 1",
+    _of(
+        WGMMAS, "wgmma_wait_too_deep", {READ: WGMMAS[READ].replace("WGMMA, 0", "WGMMA, 1")}, (f"{LAPPED}RACE",),
+        "mma leaves none of its groups pending when it waits for them, instead of 1",
     ),
-    _in(
-        small.wgmmas, "wgmma_released_before_its_wait",
-        {"r.release(i)": "pass", "w.mma(": "with w.elect_one():\n    r.release(i)\nw.mma("},
+    _of(
+        WGMMAS, "wgmma_released_before_its_wait", {RELEASE: "pass", READ: f"{WGMMAS[RELEASE]}\n{WGMMAS[READ]}"},
         (f"{LAPPED}RACE, WRONG_ITEM",), "mma arrives on empty only after it has waited for its wgmmas",
     ),
     _in(
@@ -392,9 +418,9 @@ _SMALL = [
         ("tiles > slots: RACE",),
         "epilogue executes cp.async.bulk.commit_group after its bulk stores, before it waits for them",
     ),
-    _in(
-        small.copied_by_threads, "cp_async_arrive_counts_itself", {"noinc=True": ""}, HANGS,
-        "producer arrives on full by cp.async with .noinc, so that its arrivals are counted",
+    _of(
+        COPIED_BY_THREADS, "cp_async_arrive_counts_itself", {LOAD: "r.of_full(i).cp_async_arrive()"}, HANGS,
+        "producer arrives on full by cp.async with .noinc, so that its arrivals are counted", tiles=2,
     ),
 ]  # fmt: skip
 RING_MISTAKES = {each.name: each for each in (*_RING, *_SMALL)}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pipesim.lang.protocol import Protocol
 from pipesim.lang.shared_mem_barrier import TryResult
 from pipesim.lang.warp import Warp
-from pipesim.model.ops import Engine, Fence, Order, Scope
+from pipesim.model.ops import Engine, Fence, Order
 from tests.support.mistakes.ring import TILE, ring
 
 
@@ -133,21 +133,6 @@ def initialised_by_a_role(stages: int = 2, tiles: int = 3) -> Protocol:
     return r.p
 
 
-def initialised_by_itself(stages: int = 2, tiles: int = 3) -> Protocol:
-    """The barriers are initialised one by one."""
-    r = ring("initialised_by_itself", stages, tiles)
-
-    @r.p.init
-    def init() -> None:
-        for s in range(stages):
-            r.full[s].init(1)
-            r.empty[s].init(1)
-
-    r.right_producer()
-    r.right_consumer()
-    return r.p
-
-
 def hand_over(tiles: int = 2) -> Protocol:
     """One warp writes a tile and another reads it, with a sync of both after each."""
     p = Protocol("hand_over")
@@ -198,31 +183,6 @@ def multicast(stages: int = 1, tiles: int = 2) -> Protocol:
     return r.p
 
 
-def scoped_multicast(stages: int = 1, tiles: int = 2) -> Protocol:
-    """The same with a scope at each arrive and wait between the CTAs."""
-    r = ring("scoped_multicast", stages, tiles, empty=2, cluster=2)
-
-    @r.role("loader")
-    def loader(w: Warp) -> None:
-        if w.cta:
-            return
-        for i in range(tiles + stages):
-            r.of_empty(i).wait_acquire(r.phase(i) ^ 1, Scope.CLUSTER)
-            if i < tiles:
-                r.of_full(i).expect_bytes(TILE)
-                w.tma_load(r.tile[r.slot(i)], r.of_full(i), i, cta_mask=0b11)
-
-    @r.role("consumer")
-    def consumer(w: Warp) -> None:
-        for i in range(tiles):
-            if w.cta == 1:
-                r.of_full(i).expect_bytes(TILE)
-            r.read(w, i)
-            r.of_empty(i).arrive_cluster(0, scope=Scope.CLUSTER)
-
-    return r.p
-
-
 def peers(tiles: int = 1) -> Protocol:
     """Each CTA initialises its barriers, all meet, and each arrives at the other's."""
     p = Protocol("peers", cluster=2)
@@ -264,39 +224,6 @@ def meetings(tiles: int = 1) -> Protocol:
                 done[0].wait(0)
 
     return p
-
-
-def commits(stages: int = 2, tiles: int = 3) -> Protocol:
-    """The products of tcgen05 give the slots back by a commit."""
-    r = ring("commits", stages, tiles)
-    r.right_producer()
-
-    @r.role("mma")
-    def mma(w: Warp) -> None:
-        for i in range(tiles):
-            r.of_full(i).wait(r.phase(i))
-            w.mma(Engine.TCGEN05, reads=[(r.tile[r.slot(i)], i)])
-            w.commit(Engine.TCGEN05, r.of_empty(i))
-
-    return r.p
-
-
-def wgmmas(stages: int = 2, tiles: int = 3) -> Protocol:
-    """The products of wgmma are waited for before their slot is given back."""
-    r = ring("wgmmas", stages, tiles)
-    r.right_producer()
-
-    @r.p.role("mma")
-    def mma(w: Warp) -> None:
-        for i in range(tiles):
-            r.of_full(i).wait(r.phase(i))
-            w.mma(Engine.WGMMA, reads=[(r.tile[r.slot(i)], i)])
-            w.commit(Engine.WGMMA)
-            w.wait_group(Engine.WGMMA, 0)
-            with w.elect_one():
-                r.release(i)
-
-    return r.p
 
 
 def accumulated(tiles: int = 2) -> Protocol:
@@ -342,46 +269,6 @@ def stores(slots: int = 1, tiles: int = 2) -> Protocol:
             w.wait_group(Engine.BULK)
 
     return p
-
-
-def copied_by_threads(stages: int = 2, tiles: int = 2) -> Protocol:
-    """A warp copies each tile by ``cp.async``; it arrives when its copies have ended."""
-    r = ring("copied_by_threads", stages, tiles)
-
-    @r.role("producer")
-    def producer(w: Warp) -> None:
-        for i in range(tiles):
-            r.acquire(i)
-            w.async_write(Engine.CP_ASYNC, r.tile[r.slot(i)], i)
-            r.of_full(i).cp_async_arrive(noinc=True)
-
-    r.right_consumer()
-    return r.p
-
-
-def copied_and_multiplied(stages: int = 2, tiles: int = 2) -> Protocol:
-    """The producer copies with ``cp.async``, the consumer multiplies with wgmma."""
-    r = ring("copied_and_multiplied", stages, tiles)
-
-    @r.role("producer")
-    def producer(w: Warp) -> None:
-        for i in range(tiles):
-            r.acquire(i)
-            w.async_write(Engine.CP_ASYNC, r.tile[r.slot(i)], i)
-            r.of_full(i).cp_async_arrive(noinc=True)
-
-    @r.p.role("mma")
-    def mma(w: Warp) -> None:
-        for i in range(tiles):
-            r.of_full(i).wait(r.phase(i))
-            w.fence(Fence.PROXY_ASYNC)
-            w.mma(Engine.WGMMA, reads=[(r.tile[r.slot(i)], i)])
-            w.commit(Engine.WGMMA)
-            w.wait_group(Engine.WGMMA)
-            with w.elect_one():
-                r.release(i)
-
-    return r.p
 
 
 def written_and_stored(tiles: int = 2) -> Protocol:
