@@ -31,46 +31,7 @@ from pipesim.report.text.words import percent
 from pipesim.timed.profile import FIELDS, load_profile, profile_names
 
 ROOT = Path(__file__).resolve().parents[1]
-PAGES = (
-    "README.md",
-    "docs/api.md",
-    "docs/begin.md",
-    "docs/adding-an-operation.md",
-    "docs/reading-ptx.md",
-    "docs/architecture.md",
-    "docs/flat-program.md",
-    "docs/memory-order.md",
-    "docs/proof.md",
-    "docs/latency-profile.md",
-    "docs/trace-format.md",
-    "docs/check.md",
-    "docs/ci.md",
-    "docs/redundant.md",
-    "docs/sweep.md",
-    "docs/kinds.md",
-    "docs/commands.md",
-    "docs/from-a-hang.md",
-    "docs/mbarriers.md",
-    "docs/structs.md",
-    "docs/times.md",
-    "docs/diagnosis.md",
-    "docs/hopper.md",
-    "docs/install.md",
-    "docs/kernels.md",
-    "docs/kernels-in-the-wild.md",
-    "docs/launch-file.md",
-    "docs/launches.md",
-    "docs/recording.md",
-    "docs/protocols.md",
-    "docs/experiments.md",
-    "docs/export.md",
-    "docs/glossary.md",
-    "docs/own-kernel.md",
-    "docs/pipelines.md",
-    "docs/releasing.md",
-    "docs/spin.md",
-    "docs/tutorial.md",
-)
+PAGES = ("README.md", *sorted(path.relative_to(ROOT).as_posix() for path in (ROOT / "docs").rglob("*.md")))
 _FENCED = re.compile(
     r"(<!-- (output of(?:, exit \d)?|file|excerpt|diff): (.+?) -->\n```\w*\n)(.*?)(^```$)", re.DOTALL | re.MULTILINE
 )
@@ -218,7 +179,7 @@ def _protocols() -> list[str]:
     rows = []
     for found in json.loads(output_of("pipesim list --json", 0))["protocols"]:
         roles = " · ".join(f"{warps} {role}" for role, warps in found["roles"])
-        link = f"[`{found['name']}`](#{found['name']})"
+        link = f"[`{found['name']}`](protocols/{found['name']}.md)"
         rows.append(f"| {link} | {found['summary'].rstrip('.')} | {roles} | {found['ctas']} |")
     return rows
 

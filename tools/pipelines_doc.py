@@ -55,7 +55,7 @@ def _rows() -> Iterator[tuple[str, ...]]:
     for struct in MODULAR_PIPELINES:
         users = [name for name in cells if struct in made[name]]
         for name in sorted(users, key=lambda name: (not stored.get(name), name)):
-            yield (struct, f"[{name}](protocols.md#{name})", *cells[name])
+            yield (struct, f"[{name}](protocols/{name}.md)", *cells[name])
 
 
 def _kernel(name: str) -> str:
@@ -76,7 +76,7 @@ def _traces(mine: list[StoredTrace]) -> str:
 def _proof(name: str) -> str:
     verdict = check(find(name), {}, quick=True).verdict
     said = "proved" if verdict is Verdict.PROVED else "refuted: the order of its loads can be missed"
-    return f"[{said}](protocols.md#{name})"
+    return f"[{said}](protocols/{name}.md)"
 
 
 def _time(mine: list[StoredTrace]) -> str:

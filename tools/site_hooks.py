@@ -71,8 +71,8 @@ def appendix(page: str) -> str:
     if folder != "protocols" or name not in BUILT_IN:
         return ""
     said = re.sub(r":\w+:`~?([^`]+)`", r"`\1`", inspect.getdoc(BUILT_IN[name]) or "").replace("``", "`")
-    shown = [f"\n```text\n{output_of(f'pipesim {verb} {name}', 0)}```\n" for verb in ("list", "show")]
-    return f"\n## As its source describes it\n\n{said}\n\n## What pipesim prints\n{''.join(shown)}"
+    shown = output_of(f"pipesim show {name}", 0)
+    return f"\n## As its source describes it\n\n{said}\n\n## What `pipesim show` draws\n\n```text\n{shown}```\n"
 
 
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:

@@ -48,10 +48,12 @@ class TestFrontPage:
 
 
 def test_the_site_has_every_page_in_its_menu() -> None:
-    menu = set(re.findall(r": ([\w/-]+\.md)$", (ROOT / "mkdocs.yml").read_text(encoding="utf-8"), re.MULTILINE))
+    menu = set(
+        re.findall(r"^ +- (?:.*: )?([\w/-]+\.md)$", (ROOT / "mkdocs.yml").read_text(encoding="utf-8"), re.MULTILINE)
+    )
     pages = {str(path.relative_to(ROOT / "docs")) for path in (ROOT / "docs").rglob("*.md")}
     made = {"api-reference.md"}
-    assert menu | {"index.md"} == pages | made | set(ELSEWHERE.values()), "add it to nav in mkdocs.yml"
+    assert menu == pages | made | set(ELSEWHERE.values()), "add it to nav in mkdocs.yml"
 
 
 class TestGenerated:
