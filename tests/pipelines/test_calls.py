@@ -178,6 +178,11 @@ def test_the_handles_of_a_stage_name_it_and_its_barrier() -> None:
     in_a_role(accumulators, "OutputTilePipeline")
 
 
+def test_accumulators_are_tiles_of_tensor_memory() -> None:
+    with pytest.raises(ProtocolError, match="tile is not in tensor memory"):
+        TmemAllocation(Protocol("p").smem("tile", 2, 64))
+
+
 # pairs of CTAs
 
 

@@ -14,6 +14,8 @@ from pipesim.model.ops import Engine, Op, Operation, Space
 from pipesim.model.program import Program
 from pipesim.protocols.blackwell.attention_sm100 import attention_sm100
 from pipesim.protocols.blackwell.cutlass_sm100 import cutlass_sm100
+from pipesim.protocols.blackwell.gemm_sm100 import gemm_sm100
+from pipesim.protocols.blackwell.gemm_sm100_blockwise import gemm_sm100_blockwise
 from pipesim.protocols.hopper.attention_sm90 import attention_sm90
 from pipesim.protocols.hopper.attention_sm90_fused import attention_sm90_fused
 from pipesim.protocols.hopper.cutlass_sm90_cooperative import cutlass_sm90_cooperative
@@ -32,6 +34,7 @@ from tests.support.program_edits import (
     no_wait_group,
     reordered,
     the_same,
+    twice,
     without,
 )  # fmt: skip
 from tests.support.random_schedules import run
@@ -62,6 +65,13 @@ def arriving(program: Program) -> Program:
     )
 
 
+def of_arrivals(on: str, change: Callable[[Operation], Operation]) -> Edit:
+    """Every arrival on barriers whose name begins so is another one."""
+    return lambda program: changed(
+        program, lambda op, name: change(op) if op[0] == Op.ARRIVE and name.startswith(on) else op
+    )
+
+
 def no_products_waited_for(groups: int) -> Edit:
     return no_wait_group(Engine.WGMMA, groups)
 
@@ -71,6 +81,8 @@ GEMM = {"tiles": 2, "k_iters": 3, "stages": 2, "block_n": 64}
 ATTENTION = {"kv_blocks": 3, "stages": 3, "block_n": 64}
 SMALL = {"tiles": 4, "k_tiles": 3, "stages": 2, "block_n": 64, "residual": 1}
 PAIR = {"tiles": 2, "k_tiles": 3, "stages": 2, "block_n": 32, "cluster": 2}
+SM100 = {"tiles": 3, "k_iters": 2, "stages": 2, "block_n": 64}
+BLOCKWISE = {"tiles": 2, "k_iters": 3, "stages": 2, "block_n": 64}
 FA4 = {"kv_blocks": 4, "kv_stages": 3}
 UNSEEN = {"RACE", "UNINITIALISED_READ", "WRONG_ITEM", "finished"}
 FOUND = {"UNINITIALISED_READ", "WRONG_ITEM", "RACE", "OVER_ARRIVAL", "BARRIER_OVERRUN", "stuck"}  #: one or another
@@ -115,6 +127,11 @@ TWINS: dict[str, Twin] = {
         (cutlass_sm90_pingpong, SMALL, no_wait_group(Engine.BULK, 0), {"RACE", "finished"}),
     "a stage is given back before its product is done":
         (cutlass_sm90_pingpong, SMALL, no_products_waited_for(1), {"RACE", "finished"}),
+    "nobody expects the bytes": (cutlass_sm90_pingpong, SMALL, without("load", Op.ARRIVE, "mainloop.full"), {"stuck"}),
+    "the load warp arrives beside the arrival that expects the bytes":
+        (cutlass_sm90_pingpong, SMALL, twice("load", Op.ARRIVE, "mainloop.full"), FOUND),
+    "one lane of each warp gives a stage back":
+        (cutlass_sm90_pingpong, SMALL, of_arrivals("mainloop.empty", lambda op: (*op[:2], 1, *op[3:])), {"stuck"}),
     "both groups are counted, as in the cooperative kernel":
         (cutlass_sm90_pingpong, SMALL, counting("mainloop.empty", 256), {"stuck"}),
     "one warp's arrivals are not counted":
@@ -137,6 +154,10 @@ TWINS: dict[str, Twin] = {
     "an arrive in place of the commit": (cutlass_sm100, SMALL, arriving, {"RACE"}),
     "C is never let in": (cutlass_sm100, SMALL, without("load", Op.ARRIVE, "load_order"), {"stuck"}),
     "a pair": (cutlass_sm100, SMALL | {"cta_group": 2, "tiles": 2}, the_same, ALL_GOOD),
+    "the leader expects its own bytes only": (
+        cutlass_sm100, SMALL | {"cta_group": 2, "tiles": 2},
+        of_arrivals("mainloop.full", lambda op: (*op[:3], op[3] // 2, *op[4:])), FOUND,
+    ),
     "the pair's epilogue is counted once": (
         cutlass_sm100, SMALL | {"cta_group": 2, "tiles": 3}, counting("accum.empty", 128),
         {"stuck"},
@@ -145,6 +166,22 @@ TWINS: dict[str, Twin] = {
         (cutlass_sm100, SMALL | {"cta_group": 2}, counting("epilogue_throttle", 128), {"stuck"}),
     "the peer does not say that it has come":
         (cutlass_sm100, SMALL | {"cta_group": 2, "tiles": 1}, without("mma", Op.ARRIVE, "tmem_dealloc"), {"stuck"}),
+    "Modular's GEMM of Blackwell": (gemm_sm100, SM100, the_same, ALL_GOOD),
+    "its epilogue releases accumulators and does not arrive":  # the public page says that the release does
+        (gemm_sm100, SM100, without("epilogue", Op.ARRIVE, "output.empty"), {"stuck"}),
+    "its epilogue arrives before it reads": (
+        gemm_sm100, SM100 | {"accumulators": 1},
+        moved_before("epilogue", (Op.ARRIVE, "output.empty"), (Op.WAIT, "output.full")), FOUND,
+    ),
+    "its MMA warp commits to the accumulator itself":  # as on the public page: the release commits again
+        (gemm_sm100, SM100, twice("mma", Op.COMMIT, "output.full"), FOUND | {"finished"}),
+    "the blockwise kernel": (gemm_sm100_blockwise, BLOCKWISE, the_same, ALL_GOOD),
+    "its epilogue does not free the input":
+        (gemm_sm100_blockwise, BLOCKWISE, without("epilogue", Op.ARRIVE, "input.empty"), {"stuck"}),
+    "its epilogue frees the scales before it reads them": (
+        gemm_sm100_blockwise, BLOCKWISE | {"stages": 1},
+        moved_before("epilogue", (Op.ARRIVE, "input.empty"), (Op.WAIT, "output.full")), FOUND | {"finished"},
+    ),
     "FA4": (attention_sm100, FA4, the_same, ALL_GOOD),
     "FA4 with two slots": (attention_sm100, FA4 | {"kv_stages": 2}, the_same, ALL_GOOD),
     "FA4 with K and V apart":
@@ -158,6 +195,8 @@ TWINS: dict[str, Twin] = {
     ),
     "the correction's first arrival for nothing is missing":
         (attention_sm100, FA4, without("correction", Op.ARRIVE, "S1_cons[0]", first=True), {"stuck"}),
+    "the second slice of P is never handed over":
+        (attention_sm100, FA4, without("softmax0", Op.ARRIVE, "S0_cons[1]"), {"stuck"}),
     "one arrival too many is counted": (attention_sm100, FA4, counting("S0_cons[0]", 257), {"stuck"}),
     "one arrival too few is counted": (attention_sm100, FA4, counting("S0_cons[0]", 255), {"OVER_ARRIVAL"}),
     "softmax is counted without the correction":  # O is added to before it is corrected

@@ -55,6 +55,19 @@ def without(role: str, op: Op, on: str = "", *, first: bool = False) -> Edit:
     return edit
 
 
+def twice(role: str, op: Op, on: str = "") -> Edit:
+    """A role runs an operation twice in a row, on barriers whose name begins so."""
+
+    def edit(program: Program) -> Program:
+        def order(code: Sequence[Operation]) -> list[int]:
+            again = places(program, code, op, on)
+            return [at for position in range(len(code)) for at in [position] * (2 if position in again else 1)]
+
+        return reordered(program, role, order)
+
+    return edit
+
+
 def changed(program: Program, change: Callable[[Operation, str], Operation]) -> Program:
     """The program with every operation changed: ``change(operation, name of its barrier)``."""
     return replace(

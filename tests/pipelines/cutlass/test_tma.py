@@ -9,10 +9,8 @@ import pytest
 
 from pipesim.errors import ProtocolError
 from pipesim.explain.phases import run_canonically
-from pipesim.lang.intrinsics import elect
 from pipesim.lang.protocol import Protocol
 from pipesim.lang.warp import Warp
-from pipesim.model.ending import Ending
 from pipesim.model.ops import Engine, Op
 from pipesim.model.program import Program
 from pipesim.pipelines import (
@@ -25,8 +23,6 @@ from pipesim.pipelines import (
     TmaParams,
     make_producer_start_state,
 )
-from pipesim.timed.engine import simulate
-from pipesim.timed.profile import load_profile
 from tests.pipelines.structs import role_code
 
 STAGES = 2
@@ -105,94 +101,6 @@ def test_other_numbers_of_consumers_are_not_spread(consumers: int, known: bool) 
 
 
 # stories
-
-
-def mainloop(
-    tiles: int = 5,
-    *,
-    cluster: int = 1,
-    leader: str = "elect",
-    commit: bool = False,
-    tail: bool = True,
-    lanes: int = 32,
-    together: bool = True,
-) -> Program:
-    """The SM90 main loop: one producer warp, one warp group of consumers, tiles multicast along the row."""
-    p = Protocol("mainloop", cluster=cluster)
-    tile = p.smem("tile", STAGES, 1024)
-    storage = p.mbarriers("pipe", 2 * STAGES)
-    shape = (cluster, 1)
-    p.init(lambda: PipelineTmaAsync.init_barriers(storage, STAGES, TmaParams(num_consumers=128), shape))
-
-    @p.role("producer")
-    def producer(w: Warp) -> None:
-        leaders = {"elect": elect(), "nobody": 0, "all": True}[leader]
-        pipe = PipelineTmaAsync(storage, STAGES, TmaParams(1024, leaders, 128), shape)
-        state = make_producer_start_state(STAGES)
-        share = 1024 // cluster
-        for item in range(tiles):
-            pipe.producer_acquire(state, pipe.producer_try_acquire(state))
-            with w.elect_one():
-                part = tile[state.index()].part(w.cta * share, share)
-                everybody = (1 << cluster) - 1 if cluster > 1 else 0
-                w.tma_load(part, pipe.producer_get_barrier(state), item, cta_mask=everybody)
-                if commit:
-                    pipe.producer_get_barrier(state).arrive()
-            state.step()
-        if tail:
-            pipe.producer_tail(state)
-
-    @p.role("consumer", warps=4)
-    def consumer(w: Warp) -> None:
-        pipe = PipelineTmaAsync(storage, STAGES, TmaParams(num_consumers=128), shape, warp=w)
-        state = PipelineState(STAGES)
-        for item in range(tiles):
-            pipe.consumer_wait(state, pipe.consumer_try_wait(state))
-            w.read(tile[state.index()], item)
-            if together:  # a wgmma is the whole warp group's
-                w.bar_sync(1, 128)
-            with w.lanes(lanes):
-                pipe.consumer_release(state)
-            state.step()
-
-    return p.flatten()
-
-
-@pytest.mark.parametrize("cluster", [1, 2, 4])
-@pytest.mark.parametrize("tiles", [0, 1, 2, 5])
-def test_the_main_loop_finishes(tiles: int, cluster: int, outcomes: Any) -> None:
-    program = mainloop(tiles, cluster=cluster)
-    assert outcomes(program, schedules=6) == {"finished"}
-    run = simulate(program, load_profile("h100"))
-    assert (run.outcome, run.faults) == (Ending.FINISHED, ())
-
-
-def test_the_acquire_of_the_leader_is_the_one_arrival_on_full() -> None:
-    """Nobody leads: the consumers wait for ever. All lanes lead, or the commit arrives as well: one phase too many."""
-    assert simulate(mainloop(leader="nobody"), load_profile("h100")).outcome is Ending.DEADLOCK
-    for wrong in (mainloop(leader="all"), mainloop(commit=True)):
-        run = simulate(wrong, load_profile("h100"))
-        assert run.outcome is Ending.FAULT or run.faults
-    assert {f.kind.name for f in run_canonically(mainloop(leader="all")).faults} >= {"OVER_ARRIVAL"}
-
-
-@pytest.mark.parametrize("cluster", [1, 2])
-def test_all_lanes_release_although_few_of_them_signal(cluster: int) -> None:
-    assert run_canonically(mainloop(cluster=cluster)).finished
-    assert not run_canonically(mainloop(cluster=cluster, lanes=1)).finished
-
-
-def test_in_a_cluster_the_warps_of_a_group_must_have_read_together(outcomes: Any) -> None:
-    """Warp 0 signals CTA 0, warp 1 CTA 1, each for all four: if they read apart, tiles are overwritten too early."""
-    assert outcomes(mainloop(together=False)) == {"finished"}, "alone, every thread signals for itself"
-    assert "RACE" in outcomes(mainloop(cluster=2, together=False))
-
-
-@pytest.mark.slow
-def test_without_the_tail_a_cta_exits_under_its_peers_releases(outcomes: Any) -> None:
-    """Its own consumers gone and the producer not waiting, the peer's last arrivals find no barrier."""
-    assert "EXITED_CTA" in outcomes(mainloop(2, cluster=2, tail=False), schedules=100)
-    assert outcomes(mainloop(2, cluster=2), schedules=100) == {"finished"}
 
 
 def test_a_transaction_is_expected_and_arrived_in_two_steps(every_end: Any) -> None:

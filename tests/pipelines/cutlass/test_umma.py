@@ -8,19 +8,14 @@ from typing import Any
 import pytest
 
 from pipesim.errors import ProtocolError
-from pipesim.explain.phases import run_canonically
-from pipesim.lang.intrinsics import elect
 from pipesim.lang.protocol import Protocol
-from pipesim.lang.warp import Warp
-from pipesim.model.ops import Engine, Op, Operation
-from pipesim.model.program import Program
+from pipesim.model.ops import Op, Operation
 from pipesim.pipelines import (
     AsyncParams,
     PipelineState,
     PipelineTmaUmmaAsync,
     PipelineUmmaAsync,
     TmaParams,
-    make_producer_start_state,
 )
 from tests.pipelines.structs import arrive, commit, role_code
 
@@ -94,134 +89,3 @@ def test_in_a_pair_the_commit_reaches_both_ctas_and_both_arrive_in_the_leader() 
     assert recorded(make, lambda p, s: p.consumer_release(s), 4) == [
         [arrive(3)], [arrive(3)], [arrive(11)], [arrive(11)],
     ]  # fmt: skip
-
-
-# the kernel
-
-
-def gemm(tiles: int = 3, k: int = 3, *, early: bool = False, epilogue_lanes: int = 32) -> Program:
-    """Load, MMA and four epilogue warps. ``early``: the MMA warp arrives on ``empty`` itself instead of committing."""
-    p = Protocol("gemm")
-    tile = p.smem("tile", 2, 256)
-    accumulator = p.tmem("accumulator", 2, 256)
-    inputs = p.mbarriers("mainloop", 4)
-    outputs = p.mbarriers("accum", 4)
-
-    @p.init
-    def init() -> None:
-        PipelineTmaUmmaAsync.init_barriers(inputs, 2, TmaParams())
-        PipelineUmmaAsync.init_barriers(outputs, 2, AsyncParams(1, 128))
-
-    @p.role("load")
-    def load(w: Warp) -> None:
-        pipe, state = PipelineTmaUmmaAsync(inputs, 2, TmaParams(256, elect())), make_producer_start_state(2)
-        for item in range(tiles * k):
-            pipe.producer_acquire(state, pipe.producer_try_acquire(state))
-            with w.elect_one():
-                w.tma_load(tile[state.index()], pipe.producer_get_barrier(state), item)
-            state.step()
-        pipe.producer_tail(state)
-
-    @p.role("mma")
-    def mma(w: Warp) -> None:
-        pipe, state = PipelineTmaUmmaAsync(inputs, 2, TmaParams()), PipelineState(2)
-        out, out_state = PipelineUmmaAsync(outputs, 2, AsyncParams(1, 128)), make_producer_start_state(2)
-        for n in range(tiles):
-            out.producer_acquire(out_state)
-            for i in range(k):
-                pipe.consumer_wait(state)
-                with w.elect_one():
-                    reads = [(tile[state.index()], n * k + i)]
-                    w.mma(Engine.TCGEN05, reads=reads, writes=[(accumulator[out_state.index()], n)], cycles=64)
-                    if early:
-                        pipe.empty[state.index()].arrive()
-                if not early:
-                    pipe.consumer_release(state)
-                state.step()
-            out.producer_commit(out_state)
-            out_state.step()
-        out.producer_tail(out_state)
-
-    @p.role("epilogue", warps=4)
-    def epilogue(w: Warp) -> None:
-        out, state = PipelineUmmaAsync(outputs, 2, AsyncParams(1, 128)), PipelineState(2)
-        for n in range(tiles):
-            out.consumer_wait(state)
-            w.read(accumulator[state.index()], n)
-            with w.lanes(epilogue_lanes):
-                out.consumer_release(state)
-            state.step()
-
-    return p.flatten()
-
-
-def test_an_arrival_instead_of_the_commit_gives_the_tile_back_while_the_mma_reads_it(outcomes: Any) -> None:
-    assert "RACE" in outcomes(gemm(early=True))
-
-
-def test_an_epilogue_that_arrives_with_one_lane_a_warp_stops_the_mma() -> None:
-    assert not run_canonically(gemm(epilogue_lanes=1)).finished
-
-
-def pair(tiles: int = 3, *, expects: str = "both") -> Program:
-    """Two CTAs multiply together: each loads half a tile, the leader expects the bytes of both and multiplies."""
-    p = Protocol("pair", cluster=2)
-    tile = p.smem("tile", 2, 256)
-    accumulator = p.tmem("accumulator", 2, 256)
-    inputs = p.mbarriers("mainloop", 4)
-    outputs = p.mbarriers("accum", 4)
-
-    @p.init
-    def init() -> None:
-        PipelineTmaUmmaAsync.init_barriers(inputs, 2, TmaParams(), PAIR, PAIR)
-        PipelineUmmaAsync.init_barriers(outputs, 2, AsyncParams(1, 64))
-
-    @p.role("load")
-    def load(w: Warp) -> None:
-        nbytes = 512 if expects == "both" else 256
-        leader = elect() if w.cta == 0 else 0
-        pipe = PipelineTmaUmmaAsync(inputs, 2, TmaParams(nbytes, leader), PAIR, PAIR)
-        state = make_producer_start_state(2)
-        for item in range(tiles):
-            pipe.producer_acquire(state)
-            with w.elect_one():
-                w.tma_load(tile[state.index()], pipe.producer_get_barrier(state).mapa(0), item)
-            state.step()
-        pipe.producer_tail(state)
-
-    @p.role("mma")
-    def mma(w: Warp) -> None:
-        if w.cta:
-            return
-        pipe, state = PipelineTmaUmmaAsync(inputs, 2, TmaParams(), PAIR, PAIR), PipelineState(2)
-        out, out_state = PipelineUmmaAsync(outputs, 2, None, PAIR, PAIR), make_producer_start_state(2)
-        for item in range(tiles):
-            out.producer_acquire(out_state)
-            pipe.consumer_wait(state)
-            with w.elect_one():
-                reads = [(tile[state.index()], item)]
-                w.mma(Engine.TCGEN05, reads=reads, writes=[(accumulator[out_state.index()], item)])
-            pipe.consumer_release(state)
-            out.producer_commit(out_state)
-            state.step()
-            out_state.step()
-        out.producer_tail(out_state)
-
-    @p.role("epilogue")
-    def epilogue(w: Warp) -> None:
-        out, state = PipelineUmmaAsync(outputs, 2, None, PAIR, PAIR), PipelineState(2)
-        for _ in range(tiles):
-            out.consumer_wait(state)
-            out.consumer_release(state)
-            state.step()
-
-    return p.flatten()
-
-
-def test_a_pair_finishes_in_every_schedule_tried(outcomes: Any) -> None:
-    assert outcomes(pair(), schedules=30) == {"finished"}
-
-
-def test_a_leader_that_expects_its_own_bytes_only_reads_a_tile_that_has_not_landed(outcomes: Any) -> None:
-    ends = outcomes(pair(expects="own"), schedules=60)
-    assert ends >= {"RACE", "UNINITIALISED_READ", "stuck"}

@@ -14,11 +14,8 @@ from pipesim.model.ending import Ending
 from pipesim.model.machine import finished, initial_state, step
 from pipesim.model.program import Program
 from pipesim.pipelines import (
-    ClcPipelineStorage,
     EpiLoadPipeline,
     LoadOrderBarrier,
-    TileScheduler,
-    compute_clc_barrier_counts,
 )
 from pipesim.timed.engine import simulate
 from pipesim.timed.profile import load_profile
@@ -58,13 +55,6 @@ def residual(
             pipe.consumer_step()
 
     return p.flatten()
-
-
-@pytest.mark.parametrize("stages", [1, 2, 4])
-def test_the_residual_of_conv2d_is_right_for_any_number_of_stages(stages: int) -> None:
-    """Upstream's page says two stages; conv2d uses MMA_N / OutputN of them."""
-    run = simulate(residual(stages=stages, parts=9), load_profile("h100"))
-    assert (run.outcome, run.faults) == (Ending.FINISHED, ())
 
 
 def test_the_barrier_asked_for_after_the_step_is_the_next_stages() -> None:
@@ -143,47 +133,3 @@ def test_for_each_tile_some_schedule_hangs_and_for_the_first_tile_only_none_does
     for tiles in range(2, 7):
         assert every_end(two_roles(tiles)) == {"finished", "stuck"}, tiles
         assert every_end(two_roles(tiles, first_only=True)) == {"finished"}, tiles
-
-
-def conv2d(tiles: int, *, first_only: bool) -> Program:
-    """The same under CLC: the scheduler holds the main load back, but only two tiles away from the epilogue load."""
-    p = Protocol("conv2d")
-    clc = ClcPipelineStorage(p, 2)
-    order_storage = p.mbarriers("load_order", 1)
-
-    @p.init
-    def init() -> None:
-        clc.init_barriers(compute_clc_barrier_counts(mma_threads=0, epilogue_threads=0, epilogue_load_threads=32))
-        LoadOrderBarrier(order_storage).init()
-
-    @p.role("main_load")
-    def main_load(w: Warp) -> None:
-        scheduler = TileScheduler(w, clc, tiles)
-        order = LoadOrderBarrier(order_storage)
-        for current in scheduler.work_iterator():
-            scheduler.throttle_signal(w.cta == 0)
-            if current.index == 0 or not first_only:
-                with w.elect_one():
-                    order.arrive_and_step()
-
-    @p.role("epilogue_load")
-    def epilogue_load(w: Warp) -> None:
-        order = LoadOrderBarrier(order_storage)
-        for current in TileScheduler(w, clc, tiles).work_iterator():
-            if current.index == 0 or not first_only:
-                order.wait_and_step()
-
-    @p.role("scheduler")
-    def scheduler(w: Warp) -> None:
-        work = TileScheduler(w, clc, tiles).scheduler_iterator()
-        for _ in work:
-            work.signal_and_advance()
-        work.drain()
-
-    return p.flatten()
-
-
-def test_the_scheduler_of_the_tiles_does_not_prevent_it(every_end: Any) -> None:
-    assert every_end(conv2d(1, first_only=False)) == {"finished"}
-    assert every_end(conv2d(3, first_only=False)) == {"finished", "stuck"}
-    assert every_end(conv2d(3, first_only=True)) == {"finished"}

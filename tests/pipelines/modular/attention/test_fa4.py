@@ -11,12 +11,9 @@ from pipesim.errors import ParameterError, ProtocolError
 from pipesim.lang.intrinsics import elect, elect_mma_arrive
 from pipesim.lang.protocol import Protocol
 from pipesim.lang.warp import Warp
-from pipesim.model.ending import Ending
 from pipesim.model.ops import Engine, Op, Operation
 from pipesim.model.program import Program
 from pipesim.pipelines import BF16, FA4Config, FA4MBarLayout, FA4MiscMBars, RolePipeline
-from pipesim.timed.engine import simulate
-from pipesim.timed.profile import load_profile
 
 
 @pytest.mark.parametrize(
@@ -137,89 +134,7 @@ def test_the_second_q_tile_s_barriers_are_not_those_of_a_kernel_of_one() -> None
         recorded(FUSED, lambda mbars: mbars.q1_wait_mbar())
 
 
-# S, P, C and O of one warp group
-
-
-def one_group(*, dummy: bool = True, last_slice: bool = True, tiles: int = 4) -> Program:
-    """S0 = Q K, softmax → P in two slices, correction rescales O, O += P V: as upstream's roles hand over.
-
-    ``dummy``: the correction arrives once before there is an O to rescale.
-    """
-    layout = FA4MBarLayout(num_pv_stages=2)
-    p = Protocol("one group")
-    scores, output = p.tmem("scores", 1, 512), p.tmem("output", 1, 512)
-    factor = p.smem("factor", 1, 512)
-    mbars = FA4MiscMBars(p.mbarriers("fa4", layout.size), layout)
-    p.init(mbars.init)
-
-    @p.role("mma")
-    def mma(w: Warp) -> None:
-        s, o = mbars.producer_s0(), mbars.producer_o0()
-        slices = s.copy()
-        slices.step()  # P of tile i completes phase i of S_cons; nothing is waited for before the first S
-        with w.elect_one():
-            for i in range(tiles):
-                w.mma(Engine.TCGEN05, writes=[(scores[0], i)])
-                elect_mma_arrive(s.producer_mbar(), elect())
-                for q in range(layout.num_pv_stages):
-                    slices.acquire(q)
-                w.mma(Engine.TCGEN05, reads=[(scores[0], 100 + i)], writes=[(output[0], i)])
-                elect_mma_arrive(o.producer_mbar(), elect())
-                slices.step()
-
-    @p.role("softmax", warps=4)
-    def softmax(w: Warp) -> None:
-        s, c = mbars.consumer_s(0), mbars.producer_c(0)
-        c.acquire()
-        for i in range(tiles):
-            s.wait()
-            w.read(scores[0].part(128 * w.index, 128), i)
-            w.write(factor[0].part(128 * w.index, 128), i)
-            c.commit()
-            w.write(scores[0].part(128 * w.index, 128), 100 + i)
-            s.release_no_step(0)
-            if last_slice:
-                s.release(1)
-            else:
-                s.step()
-            c.acquire()
-
-    @p.role("correction", warps=4)
-    def correction(w: Warp) -> None:
-        c = mbars.consumer_c0()
-        o = RolePipeline(mbars.producer_o0().producer_mbar(), mbars.combined_p_o_consumer(0), 1, is_producer=False)
-        if dummy:
-            o.release_no_step()
-        for i in range(tiles):
-            c.wait()
-            w.read(factor[0].part(128 * w.index, 128), i)
-            c.release()
-            o.wait()
-            w.read(output[0].part(128 * w.index, 128), i)
-            if i + 1 < tiles:
-                o.release()
-
-    return p.flatten()
-
-
-def test_p_and_o_meet_at_one_barrier_of_256_arrivals(outcomes: Any) -> None:
-    assert outcomes(one_group(), schedules=40) == {"finished"}
-    result = simulate(one_group(), load_profile("h100"))
-    assert (result.outcome, result.faults) == (Ending.FINISHED, ())
-
-
-@pytest.mark.parametrize("wrong", [{"dummy": False}, {"last_slice": False}])
-def test_half_of_its_arrivals_or_a_slice_too_few_hang(wrong: dict[str, bool], outcomes: Any) -> None:
-    """Without the correction's first arrive the MMA waits on S0_cons[0] for 128 more; without a slice on S0_cons[1]."""
-    assert outcomes(one_group(**wrong), schedules=20) == {"stuck"}
-    deadlock = simulate(one_group(**wrong), load_profile("h100")).deadlock
-    assert deadlock is not None
-    blocked = next(b for b in deadlock.blocked if b.agent == "mma")
-    assert blocked.arrivals_missing == 128
-    assert blocked.barrier == ("S0_cons[0]" if "dummy" in wrong else "S0_cons[1]")
-
-
-# S alone, with each way to forget a step or a slice
+# S alone: each way to forget a step or a slice
 
 
 def scores(*, stepped: bool = True, released: str = "in slices", phase: int = 1, tiles: int = 6) -> Program:
