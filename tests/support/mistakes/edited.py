@@ -6,6 +6,7 @@ import __future__
 import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import cache
 
 from pipesim.lang.protocol import Protocol
 from pipesim.model.ops import Engine, Fence, Order, Scope
@@ -55,15 +56,12 @@ def edited(
     right: Callable[..., Protocol], edits: Edits, sizes: Mapping[str, int] | None = None, name: str = ""
 ) -> Callable[..., Protocol]:
     """The function with each text replaced wherever it stands; lines of a new text are indented as its first one."""
-    lines, first = inspect.getsourcelines(right)
-    text = "".join(lines)
+    text, first, file = _source(right)
     if name:
         text = text.replace(f'"{right.__name__}"', f'"{name}"').replace(f"def {right.__name__}(", f"def {name}(")
     for old, new in edits.items():
         assert old in text, f"{right.__name__} has no {old!r}"
         text = "".join(line.replace(old, _indented(new, line)) for line in text.splitlines(keepends=True))
-    file = inspect.getsourcefile(right)
-    assert file is not None
     made: dict[str, Callable[..., Protocol]] = {}
     flags = __future__.annotations.compiler_flag
     known = right.__globals__ | {each.__name__: each for each in (Engine, Fence, Order, Scope)}
@@ -72,6 +70,15 @@ def edited(
     defaults = {each.name: each.default for each in inspect.signature(function).parameters.values()}
     function.__defaults__ = tuple((defaults | dict(sizes or {})).values())
     return function
+
+
+@cache
+def _source(function: Callable[..., Protocol]) -> tuple[str, int, str]:
+    """The text of a function, the line that it begins in, and its file."""
+    lines, first = inspect.getsourcelines(function)
+    file = inspect.getsourcefile(function)
+    assert file is not None
+    return "".join(lines), first, file
 
 
 def _indented(new: str, line: str) -> str:
