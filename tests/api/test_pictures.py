@@ -17,6 +17,7 @@ from pipesim.scene.runs import simulated_scene
 from pipesim.timed.profile import load_profile
 from pipesim.trace.files import read_trace
 from pipesim.trace.library import trace_folder
+from tests.support.lanes import slow_but
 from tests.support.mistakes import BROKEN
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "docs" / "examples"
@@ -80,7 +81,7 @@ def test_an_arrow_leads_from_what_completes_a_phase_to_the_wait_that_saw_it(forg
     assert len(boxes) == 2
 
 
-@pytest.mark.parametrize("name", sorted(BROKEN))
+@pytest.mark.parametrize("name", slow_but(sorted(BROKEN)[::10], sorted(BROKEN)))
 def test_every_wrong_twin_has_a_picture(name: str) -> None:
     """But for those whose search at their default sizes reaches its limit."""
     for found in counterexamples(BROKEN[name]):
@@ -108,7 +109,9 @@ def test_a_timeline_has_a_row_for_each_agent_and_a_bar_for_what_it_does() -> Non
     assert len(rows) == 5, "four agents, and the legend"
 
 
-@pytest.mark.parametrize("name", ["attention_sm100", "cluster_multicast", "gemm_sm100"])
+@pytest.mark.parametrize(
+    "name", slow_but(["cluster_multicast"], ["attention_sm100", "cluster_multicast", "gemm_sm100"])
+)
 def test_timelines_of_large_kernels_stay_inside(name: str) -> None:
     result = pipesim.simulate(name)
     assert result.svg() == result.svg()
@@ -169,6 +172,7 @@ def test_a_comparison_that_differs_also_shows_where() -> None:
     assert near.count("<rect") < whole.count("<rect") / 2, "it is a part of the run"
 
 
+@pytest.mark.slow
 def test_a_verification_in_a_notebook_shows_the_first_trace_below_its_simulation() -> None:
     result = pipesim.verify("producer_consumer", hardware="recorded")
     assert result.verdict is pipesim.Verdict.PROVED

@@ -109,6 +109,7 @@ def test_of_many_recordings_some_of_each_kernel_are_fitted() -> None:
     assert [each.label for each in again] == [each.label for each in chosen]
 
 
+@pytest.mark.slow
 def test_a_recording_counts_once(call: Call, mine: Path) -> None:
     """A folder and a file in it, the same file again, and a copy with another name."""
     shutil.copy(mine / RING, mine / "copy.parquet")

@@ -206,6 +206,7 @@ class TestTheProgramItself:
         pipe = subprocess.PIPE
         return subprocess.Popen(line, env=environment, stdin=pipe, stdout=pipe, stderr=pipe, text=True, **more)
 
+    @pytest.mark.slow
     def test_its_words_and_streams_are_its_own(self) -> None:
         process = self.pipesim("--once", "--", "sh", "-c", 'cat; echo "$@" >&2; exit 3', "sh", "--check", "--", "-x")
         out, err = process.communicate("from stdin\n")

@@ -18,6 +18,7 @@ Call = Callable[..., Any]
 FINISHED = "✓ finished: no deadlock and no fault in this schedule"
 
 
+@pytest.mark.slow
 def test_it_runs_at_once_and_says_what_to_do_next(call: Call) -> None:
     answer = call("new", "gemm.py")
     assert (answer.code, answer.err) == (0, "")

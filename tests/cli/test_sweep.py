@@ -108,6 +108,7 @@ def test_the_best_can_be_run_again_as_it_was_swept(call: Call, ring: str) -> Non
     assert shlex.split(said.replace("\\\n", " ")) == words
 
 
+@pytest.mark.slow
 def test_columns_of_a_table_have_names_of_their_own(call: Call) -> None:
     """Also where a parameter is called as one of them is."""
     taken = ("work", "state", "cycles", "rank", "registers", "unit", "work_amount", "iterations")

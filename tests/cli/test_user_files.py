@@ -196,6 +196,7 @@ class TestMemory:
         protocol_process.close()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
 def test_no_process_is_left_by_a_command_that_is_ended(user: User, tmp_path: Path, number: signal.Signals) -> None:
     """Every process that the command starts has its standard error, whose end is read when the last of them is gone."""

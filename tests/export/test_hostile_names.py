@@ -42,11 +42,13 @@ from pipesim.trace.library import trace_name
 from pipesim.trace.schema import Device, TraceMeta
 from pipesim.trace.sites import site_table
 from tests.support.hostile_names import HOSTILE, MARK, hostile
+from tests.support.lanes import slow_but
 from tests.support.mistakes.ring import right_ring
 from tests.support.promela_examples import cluster, matrix, ring
 from tools import judge_spin, trace_index
 
-pytestmark = pytest.mark.parametrize("name", HOSTILE.values(), ids=list(HOSTILE))
+FAST = [HOSTILE[kind] for kind in ("nested", "markup", "github", "escape sequences")]
+pytestmark = pytest.mark.parametrize("name", slow_but(FAST, HOSTILE.values()), ids=list(HOSTILE))
 needs_spin = pytest.mark.skipif(bool(judge_spin.available()), reason=judge_spin.available() or "it is here")
 
 COMMANDS = ("##[", "##vso[", "##teamcity[")

@@ -24,8 +24,10 @@ from pipesim.targets import target_of
 from pipesim.timed.profile import load_profile
 from tests.export.test_hostile_names import wrong_ring
 from tests.support.hostile_names import HOSTILE, hostile
+from tests.support.lanes import slow_but
 
-pytestmark = pytest.mark.parametrize("name", HOSTILE.values(), ids=list(HOSTILE))
+FAST = [HOSTILE[kind] for kind in ("nested", "markup", "github", "escape sequences")]
+pytestmark = pytest.mark.parametrize("name", slow_but(FAST, HOSTILE.values()), ids=list(HOSTILE))
 
 
 def scene(name: str) -> Scene:

@@ -43,9 +43,11 @@ class TestProtocols:
         found.assert_outcomes(passed=1, failed=1)
         found.stdout.fnmatch_lines(["right_protocol.py::ring PASSED*", "ring_protocol.py::ring FAILED*"])
 
+    @pytest.mark.slow
     def test_are_none_where_it_is_not(self, pytester: pytest.Pytester) -> None:
         pytester.runpytest_inprocess(*PLUGIN).assert_outcomes()
 
+    @pytest.mark.slow
     def test_are_tests_where_their_file_is_named(self, pytester: pytest.Pytester) -> None:
         pytester.runpytest_inprocess(*PLUGIN, "right_protocol.py").assert_outcomes(passed=1)
         pytester.runpytest_inprocess(*PLUGIN, "right_protocol.py::ring").assert_outcomes(passed=1)
@@ -62,11 +64,13 @@ class TestProtocols:
         (failure,) = ET.parse(pytester.path / "j.xml").getroot().iter("failure")
         assert failure.attrib["message"].startswith("refuted: ring: deadlock: 2 of 2 agents wait")
 
+    @pytest.mark.slow
     def test_a_failure_in_one_line(self, pytester: pytest.Pytester) -> None:
         found = pytester.runpytest_inprocess(*PLUGIN, "ring_protocol.py", "--tb=line")
         line = "ring_protocol.py:20: refuted: ring: deadlock: 2 of 2 agents wait indefinitely (smallest: tiles 3)"
         assert found.outlines[found.outlines.index(line) - 1].strip("= ") == "FAILURES"
 
+    @pytest.mark.slow
     def test_markers_give_parameters_and_are_those_of_the_tests(self, pytester: pytest.Pytester) -> None:
         (pytester.path / "right_protocol.py").write_text(f"import pytest\n{MARKED}", encoding="utf-8")
         found = pytester.runpytest_inprocess(*PLUGIN, "right_protocol.py", "-v", "--strict-markers")
@@ -75,12 +79,14 @@ class TestProtocols:
             ["*::ring[[]tiles=1[]] FAILED*", "*::ring[[]tiles=5[]] FAILED*", "*[[]XPASS(strict)[]]*"]
         )
 
+    @pytest.mark.slow
     def test_a_size_may_be_right_where_another_is_not(self, pytester: pytest.Pytester) -> None:
         text = RING.replace("def ring(", "@pytest.mark.pipesim(tiles=[2, 3])\ndef ring(")
         (pytester.path / "ring_protocol.py").write_text(f"import pytest\n{text}", encoding="utf-8")
         found = pytester.runpytest_inprocess(*PLUGIN, "ring_protocol.py", "-v")
         found.stdout.fnmatch_lines(["*::ring[[]tiles=2[]] PASSED*", "*::ring[[]tiles=3[]] FAILED*"])
 
+    @pytest.mark.slow
     def test_what_is_not_known_in_time_fails(self, pytester: pytest.Pytester) -> None:
         found = pytester.runpytest_inprocess(*PLUGIN, "right_protocol.py", "--pipesim-time-limit=1e-6")
         found.assert_outcomes(failed=1)
@@ -91,6 +97,7 @@ class TestProtocols:
         found = pytester.runpytest_inprocess(*PLUGIN, f"--pipesim-time-limit={limit}")
         assert "expected a number of seconds above 0" in str(found.stderr)
 
+    @pytest.mark.slow
     @pytest.mark.parametrize(
         ("text", "said"),
         [
@@ -105,18 +112,21 @@ class TestProtocols:
         found.assert_outcomes(errors=1, deselected=1)
         assert said in str(found.stdout)
 
+    @pytest.mark.slow
     def test_a_parameter_that_it_has_not_is_an_error_in_words(self, pytester: pytest.Pytester) -> None:
         text = RIGHT.replace("def ring(", "@pytest.mark.pipesim(tile=3)\ndef ring(")
         (pytester.path / "right_protocol.py").write_text(f"import pytest\n{text}", encoding="utf-8")
         found = pytester.runpytest_inprocess(*PLUGIN, "right_protocol.py")
         found.stdout.fnmatch_lines(["*has no parameter 'tile'", "  try: did you mean tiles[?]"])
 
+    @pytest.mark.slow
     def test_what_is_collected_is_a_setting(self, pytester: pytest.Pytester) -> None:
         pytester.makeini("[pytest]\npipesim_files = right_*.py\naddopts = --pipesim\n")
         pytester.runpytest_inprocess(*PLUGIN).assert_outcomes(passed=1)
 
 
 class TestKernels:
+    @pytest.mark.slow
     def test_each_launch_is_a_test(self, pytester: pytest.Pytester) -> None:
         for name in ("row_max_fixed.ptx", "row_max_fixed.json"):
             shutil.copy(KERNELS / name, pytester.path / name)
@@ -126,6 +136,7 @@ class TestKernels:
         found.assert_outcomes(passed=2)
         found.stdout.fnmatch_lines(["*.ptx::row_max_fixed PASSED*", "*.ptx::row_max_fixed-2 PASSED*"])
 
+    @pytest.mark.slow
     def test_the_place_of_a_kernels_finding_is_a_file_that_is_there(self, pytester: pytest.Pytester) -> None:
         """Its PTX lies in a folder below; the finding names the last part of the path alone."""
         folder = pytester.path / "kernels"
@@ -141,6 +152,7 @@ class TestKernels:
         found = pytester.runpytest_inprocess(*PLUGIN, "--pipesim", "--tb=line")
         assert "row_max.cu:49: refuted: row_max: deadlock: 3 of 3 agents wait indefinitely" in found.outlines
 
+    @pytest.mark.slow
     def test_a_launch_file_that_is_missing_is_asked_for(self, pytester: pytest.Pytester) -> None:
         shutil.copy(KERNELS / "row_max.ptx", pytester.path / "k.ptx")
         found = pytester.runpytest_inprocess(*PLUGIN, "k.ptx")

@@ -1043,6 +1043,7 @@ EXAMPLES: dict[str, Callable[[int], list[str]]] = {
 WIDTH = 80  #: of the golden files; the laws of layout hold at every width
 
 
+@cache
 def render(name: str, width: int, encoding: str = "utf-8") -> str:
     """The example's text, as a file of this encoding would hold it."""
     stream = io.BytesIO()
