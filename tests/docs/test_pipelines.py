@@ -14,8 +14,10 @@ from pipesim.lang.warp import Warp
 from pipesim.model.ops import OPERANDS, Op, Operation
 from pipesim.model.program import Program
 from pipesim.pipelines.common.register_value import MODULAR_PIPELINES
-from tests.support.paths import ROOT
-from tools import pipelines_doc
+from pipesim.protocols.catalog import BUILT_IN
+from pipesim.targets import find
+from pipesim.trace.library import stored_traces
+from tests.support.paths import ROOT, TRACES
 
 PAGE = (ROOT / "docs" / "pipelines.md").read_text(encoding="utf-8")
 TABLES, VOCABULARY = PAGE.split("## The vocabulary\n")
@@ -79,11 +81,15 @@ def test_every_word_has_an_example(kind: type) -> None:
 
 
 @pytest.mark.slow
-def test_the_table_of_recordings_is_what_is_stored() -> None:
-    assert pipelines_doc.page(PAGE) == PAGE, "run python tools/pipelines_doc.py"
-
-
-def test_every_struct_of_modulars_has_a_kernel_that_is_recorded() -> None:
-    rows = [line.split(" | ") for line in TABLES.split(pipelines_doc.BEGIN)[1].splitlines() if line.count(" | ") == 5]
-    recorded = {struct.removeprefix("| ") for struct, _, _, traces, _, _ in rows if "H200" in traces}
-    assert recorded == {*MODULAR_PIPELINES, "struct"} - {"struct"}
+def test_the_table_of_recordings_has_each_struct_with_its_protocols() -> None:
+    rows = re.findall(
+        r"^\| (\w+) \| (.*) \| (.*) \|$", TABLES.partition("## Where each struct is recorded")[2], re.MULTILINE
+    )
+    said = {struct: tuple(set(re.findall(r"\[(\w+)\]", cell)) for cell in cells) for struct, *cells in rows[1:]}
+    using = {name: set(find(name).build().pipelines) for name in BUILT_IN}
+    recorded = {trace.meta.protocol for trace in stored_traces(TRACES)}
+    for struct in MODULAR_PIPELINES:
+        users = {name for name, structs in using.items() if struct in structs}
+        assert said.pop(struct) == (users & recorded, users - recorded)
+        assert users & recorded, f"{struct} has no recorded kernel"
+    assert said == {}
