@@ -15,13 +15,7 @@ from pipesim.explain.lap_counters import Laps
 from pipesim.findings.catalog import MEMORY_ORDER, NO_MOVE_SHOWS
 from pipesim.findings.fault_report import report_fault
 from pipesim.model.ending import Ending
-from pipesim.model.finding import (
-    Deadlock,
-    FaultKind,
-    FaultReport,
-    Finding,
-    Verdict,
-)
+from pipesim.model.finding import Deadlock, FaultKind, FaultReport, Finding, Verdict
 from pipesim.model.program import Program
 from pipesim.prove.check import Check
 from pipesim.prove.check import check as prove

@@ -72,13 +72,7 @@ def most_operations(meta: TraceMeta, records: int | None = None) -> int:
 
 
 def _built(
-    meta: TraceMeta,
-    target: Target,
-    params: Mapping[str, int],
-    place: str,
-    records: int | None,
-    *,
-    twice: bool = True,
+    meta: TraceMeta, target: Target, params: Mapping[str, int], place: str, records: int | None, *, twice: bool = True
 ) -> Program:
     most = most_operations(meta, records)
     try:

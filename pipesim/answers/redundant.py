@@ -30,18 +30,7 @@ from pipesim.targets import Target
 
 _FIRST = 5  #: values of a trip count from its least on
 _MOST_VALUES = 24  #: a lap's worth of them, at most
-_WITHOUT_LAP = (
-    0,
-    1,
-    2,
-    3,
-    4,
-    6,
-    8,
-    12,
-    16,
-    24,
-)  #: values where the whole is not known to repeat
+_WITHOUT_LAP = (0, 1, 2, 3, 4, 6, 8, 12, 16, 24)  #: values where the whole is not known to repeat
 
 
 def redundant(

@@ -285,10 +285,7 @@ class TestVerify:
         write_trace(wrong, tmp_path / "a.parquet", force=True)
         report = verify(find(PC), SMALL, traces=tmp_path)
         assert report.proof.conclusion is Conclusion.AGREES
-        assert (report.conclusion, report.hardware[0].reason) == (
-            Conclusion.WRONG,
-            Reason(ReasonKind.WRONG_TILES, 1),
-        )
+        assert (report.conclusion, report.hardware[0].reason) == (Conclusion.WRONG, Reason(ReasonKind.WRONG_TILES, 1))
 
     def test_with_a_profile_and_a_tolerance(self, good: Trace, tmp_path: Path) -> None:
         write_trace(Trace(replace(good.meta, runs=()), good.events), tmp_path / "a.parquet")

@@ -226,10 +226,7 @@ class TestResultsFile:
             (lambda data: b"\x00" * len(data), "it has no whole line"),
             (lambda data: b"not of pipesim\n", "line 1 is damaged"),
             (lambda data: signed(data, b'"version":2', b'"version":1'), "it is of version 1; this pipesim continues"),
-            (
-                lambda data: signed(data, b'"protocol":"ring"', b'"protocol":"r"'),
-                "the protocol: r in the file",
-            ),
+            (lambda data: signed(data, b'"protocol":"ring"', b'"protocol":"r"'), "the protocol: r in the file"),
             (lambda data: signed(data, b'"format":"pipesim-sweep",', b""), 'its first line has no "format"'),
             (lambda data: signed(data, b'"USABLE"', b'"GOOD"'), "line 2 does not hold a configuration"),
         ],

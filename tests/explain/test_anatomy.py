@@ -95,10 +95,7 @@ def test_the_six_roles_of_attention() -> None:
 
 def test_a_pair_of_ctas() -> None:
     leader, peer = of("pair_gemm"), of("pair_gemm", 1)
-    assert given(leader, "full")[1:] == [
-        ("load", (0,), Means.COPY, 0, 8192, 1),
-        ("load", (1,), Means.COPY, 0, 8192, 1),
-    ]
+    assert given(leader, "full")[1:] == [("load", (0,), Means.COPY, 0, 8192, 1), ("load", (1,), Means.COPY, 0, 8192, 1)]
     assert given(leader, "empty") == [("mma", (0,), Means.COMMIT, 1, 0, 1), ("mma", (1,), Means.COMMIT, 1, 0, 1)]
     assert given(leader, "acc_empty") == [("epilogue", (n,), Means.ARRIVE, 32, 0, 1) for n in range(2)]
     assert given(peer, "acc_full") == [("mma", (0,), Means.COMMIT, 1, 0, 1)]

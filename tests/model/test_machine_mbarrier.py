@@ -8,16 +8,7 @@ import pytest
 
 from pipesim.model.barrier import INVALID, LIVE, BarrierState
 from pipesim.model.finding import Fault, FaultKind
-from pipesim.model.machine import (
-    Flight,
-    Step,
-    answered,
-    finished,
-    initial_state,
-    land,
-    own_channel,
-    step,
-)
+from pipesim.model.machine import Flight, Step, answered, finished, initial_state, land, own_channel, step
 from pipesim.model.ops import Engine
 
 

@@ -36,10 +36,7 @@ def ring(*changes: tuple[int, object], stages: int = 2, counts: tuple[int, ...] 
         (ring((0, (RING[0], Named(1, 64, waits=True)))), {Fault.DEADLOCK}),
         (ring((0, (Named(1, 64, waits=False), RING[0])), (1, (Named(1, 64, waits=True), RING[1]))), set()),
         (ring((0, (Named(1, 64, waits=True),)), (1, (Named(1, 96, waits=True),))), {Fault.BARRIER, Fault.DEADLOCK}),
-        (
-            ring((0, (Loop(4, (Wait(1, 1), Arrive(0, 1, 1, 128), Copy(0, 0))),)), counts=(1, 1)),
-            set(),
-        ),
+        (ring((0, (Loop(4, (Wait(1, 1), Arrive(0, 1, 1, 128), Copy(0, 0))),)), counts=(1, 1)), set()),
         (
             ring((0, (Loop(4, (Wait(1, 1), Arrive(0, 1, 1, 64), Copy(0, 0))),)), counts=(1, 1)),
             {Fault.DEADLOCK, Fault.RACE, Fault.UNWRITTEN},

@@ -22,17 +22,7 @@ from pipesim.model.groups import (
     WRITES_MEMORY,
 )
 from pipesim.model.ops import Engine, Fence, Op, Operation, Order, Scope, Space, operand, order_of, scope_of
-from pipesim.model.positions import (
-    ACCESS,
-    ASYNC_ACCESS,
-    ASYNC_BYTES,
-    BARRIER,
-    COPY_MASK,
-    ENGINE,
-    EXPECT,
-    FENCE,
-    SKIP,
-)
+from pipesim.model.positions import ACCESS, ASYNC_ACCESS, ASYNC_BYTES, BARRIER, COPY_MASK, ENGINE, EXPECT, FENCE, SKIP
 from pipesim.model.program import Program
 
 # Whether the warps of a warp group may rely on a wgmma for the order of their own accesses, which it does not give.

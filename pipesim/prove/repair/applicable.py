@@ -25,16 +25,7 @@ from pipesim.model.ops import Fence, Op, Order, Scope, operand, order_of, scope_
 from pipesim.model.program import Program
 from pipesim.model.tables import SourceInstruction
 from pipesim.prove.repair import meeting_points, misplaced, missing
-from pipesim.prove.repair.arithmetic import (
-    counts,
-    ends,
-    expects,
-    inits,
-    lanes,
-    masks,
-    pairs,
-    threads,
-)
+from pipesim.prove.repair.arithmetic import counts, ends, expects, inits, lanes, masks, pairs, threads
 from pipesim.prove.repair.kinds import SIGNALLING, FencePlace, Ranked, Repair, RepairKind
 from pipesim.prove.repair.order import gives_back, uses_what_others_fill, works
 from pipesim.prove.repair.sites import (

@@ -15,14 +15,7 @@ from pipesim.prove.any_size.laps import holds
 from pipesim.prove.check import check
 from pipesim.prove.counterexample.past import core
 from pipesim.prove.refutation import Refutation
-from pipesim.prove.repair.applicable import (
-    fences,
-    fences_of_writes,
-    initialisations,
-    publications,
-    repairs,
-    stronger,
-)
+from pipesim.prove.repair.applicable import fences, fences_of_writes, initialisations, publications, repairs, stronger
 from pipesim.prove.repair.edits import place_of, repaired
 from pipesim.prove.repair.kinds import Ranked, Repair, RepairKind
 from pipesim.prove.repair.sentences import sentence

@@ -4,18 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from pipesim.model.groups import (
-    MEETINGS,
-    ON_NAMED_BARRIER,
-    PARITY_WAITS,
-    TOUCHES_MEMORY,
-)
+from pipesim.model.groups import MEETINGS, ON_NAMED_BARRIER, PARITY_WAITS, TOUCHES_MEMORY
 from pipesim.model.ops import Op, Operation, operand
 from pipesim.model.program import NAMED_BARRIERS, Program
 from pipesim.model.tables import SourceInstruction
-from pipesim.prove.repair.arithmetic import (
-    pairs,
-)
+from pipesim.prove.repair.arithmetic import pairs
 from pipesim.prove.repair.kinds import SIGNALLING, Ranked, Repair, RepairKind
 from pipesim.prove.repair.misplaced import begins_at
 from pipesim.prove.repair.order import gives_back

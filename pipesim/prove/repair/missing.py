@@ -4,30 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from pipesim.model.groups import (
-    ACCESSES,
-    ENGINE_ACCESSES,
-    PARITY_WAITS,
-    TOUCHES_MEMORY,
-)
+from pipesim.model.groups import ACCESSES, ENGINE_ACCESSES, PARITY_WAITS, TOUCHES_MEMORY
 from pipesim.model.ops import Engine, Op, operand
 from pipesim.model.program import Program
 from pipesim.model.tables import SourceInstruction
-from pipesim.prove.repair.arithmetic import (
-    arrivals_of,
-    count_of,
-    pairs,
-)
+from pipesim.prove.repair.arithmetic import arrivals_of, count_of, pairs
 from pipesim.prove.repair.kinds import Placement, Ranked, Repair, RepairKind
 from pipesim.prove.repair.order import arriving_on, first_parities, gives_back, returned_after, shares_memory
-from pipesim.prove.repair.sites import (
-    barriers_of,
-    engines_of,
-    members,
-    roles_of,
-    sites_of,
-    stages_of,
-)
+from pipesim.prove.repair.sites import barriers_of, engines_of, members, roles_of, sites_of, stages_of
 
 K = RepairKind
 _DEEPEST = 3  #: groups that a wait which is added may leave under way

@@ -11,14 +11,7 @@ from pipesim.model.ops import Fence, Op, Operation, Scope, operand, semantics, w
 from pipesim.model.program import NAMED_BARRIERS, Program
 from pipesim.model.tables import SourceInstruction
 from pipesim.prove.repair.kinds import Repair, RepairKind
-from pipesim.prove.repair.sites import (
-    barriers_of,
-    begin_of,
-    members,
-    site_of,
-    threads_of,
-    warp_of,
-)
+from pipesim.prove.repair.sites import barriers_of, begin_of, members, site_of, threads_of, warp_of
 
 _CLUSTER = semantics(scope=Scope.CLUSTER)
 

@@ -211,9 +211,4 @@ def _from_above(lane: int, b: int, c: int) -> tuple[int, bool]:
     return at, at <= _segment(lane, c)[1]
 
 
-_SOURCES: dict[str, Source] = {
-    "idx": _from_index,
-    "bfly": _from_butterfly,
-    "up": _from_below,
-    "down": _from_above,
-}
+_SOURCES: dict[str, Source] = {"idx": _from_index, "bfly": _from_butterfly, "up": _from_below, "down": _from_above}

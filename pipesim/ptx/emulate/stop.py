@@ -6,13 +6,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 
 from pipesim.errors import PtxError
-from pipesim.ptx.emulate.values import (
-    Leaf,
-    PerLane,
-    Value,
-    leaf_of,
-    same,
-)
+from pipesim.ptx.emulate.values import Leaf, PerLane, Value, leaf_of, same
 from pipesim.ptx.text.instruction import Instruction
 
 

@@ -6,15 +6,7 @@ from collections.abc import Callable
 
 from pipesim.ptx.emulate.code import After, DecodedStep, StraightRun
 from pipesim.ptx.emulate.stop import MALFORMED, EmulationStop, Status, WarpStop, malformed
-from pipesim.ptx.emulate.values import (
-    WARP,
-    Leaf,
-    PerLane,
-    Value,
-    joined,
-    lanes_in,
-    leaf_of,
-)
+from pipesim.ptx.emulate.values import WARP, Leaf, PerLane, Value, joined, lanes_in, leaf_of
 from pipesim.ptx.emulate.ways import DividedWarp, PartingKind
 from pipesim.ptx.flow.opcodes import ACCESSES
 

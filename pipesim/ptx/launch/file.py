@@ -183,10 +183,7 @@ def launch_json(launch: Launch) -> str:
     data |= {"cta": launch.cta} if launch.cta else {}
     named = [{"name": each.name} if each.name else {} for each in launch.parameters]
     data["parameters"] = [name | _document(each.content) for name, each in zip(named, launch.parameters, strict=True)]
-    data["policies"] = {
-        "tile_counter": launch.policies.tile_counter,
-        "launch_control": launch.policies.launch_control,
-    }
+    data["policies"] = {"tile_counter": launch.policies.tile_counter, "launch_control": launch.policies.launch_control}
     if launch.policies.lock_failures:
         data["policies"]["lock_failures"] = launch.policies.lock_failures
     rows = [f"  {json.dumps(key)}: {json.dumps(value)}" for key, value in data.items() if key != "parameters"]

@@ -9,18 +9,7 @@ from dataclasses import dataclass, field, replace
 
 from pipesim.bounds import MAX_POINTED_BYTES
 from pipesim.errors import LaunchFileError
-from pipesim.ptx.launch.values import (
-    TYPES,
-    Array,
-    Content,
-    Field,
-    Launch,
-    Number,
-    Pointer,
-    Struct,
-    TensorMap,
-    size_of,
-)
+from pipesim.ptx.launch.values import TYPES, Array, Content, Field, Launch, Number, Pointer, Struct, TensorMap, size_of
 from pipesim.ptx.text.module import Function
 
 _FLOATS = {"f16": "e", "f32": "f", "f64": "d"}

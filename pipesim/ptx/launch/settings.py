@@ -42,9 +42,7 @@ def _with(launch: Launch, function: Function, setting: str) -> Launch:
         content = _changed(given.content, (offset, *path), kind, value)
     except ValueError as error:
         raise ParameterError(
-            f"--set {setting[:60]}: {error}",
-            place=f"parameter {index}, {formal.name}",
-            correction=f"write {_SPELLING}",
+            f"--set {setting[:60]}: {error}", place=f"parameter {index}, {formal.name}", correction=f"write {_SPELLING}"
         ) from None
     parameters = list(launch.parameters)
     parameters[index] = Parameter(given.name, content)

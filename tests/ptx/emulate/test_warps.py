@@ -56,12 +56,7 @@ over:
 def test_a_loop_that_spins_on_a_try_is_a_wait_and_lanes_together_are_one_arrival():
     program = program_of(READ_TWO + SPIN.format(0, "+8", 1) + " @!%p0 mbarrier.arrive.shared::cta.b64 _, [%r3];\n")
     wait = "WAIT barrier=1 parity=1 semantics=0"
-    assert said(program, 0) == [
-        *INIT,
-        MEET,
-        wait,
-        "ARRIVE barrier=0 count=1 expect=0 register=-1 semantics=0",
-    ]
+    assert said(program, 0) == [*INIT, MEET, wait, "ARRIVE barrier=0 count=1 expect=0 register=-1 semantics=0"]
     assert said(program, 1) == [MEET, wait]
     assert program.coverage.complete
 

@@ -64,10 +64,7 @@ def test_the_latest_loc_of_a_place_is_the_one_that_is_referred_to():
 def test_a_place_that_was_never_named_and_a_function_name_with_an_offset():
     (found,) = sources(".loc 2 3 5, function_name $L__info_string0+3, inlined_at 1 77 5\nret;")
     assert found == SourceLine(
-        "/src/kernel.cu",
-        77,
-        "k",
-        (Frame("/src/kernel.cu", 77, "k", 5), Frame("include/ring.cuh", 3, "uire", 5)),
+        "/src/kernel.cu", 77, "k", (Frame("/src/kernel.cu", 77, "k", 5), Frame("include/ring.cuh", 3, "uire", 5))
     )
 
 

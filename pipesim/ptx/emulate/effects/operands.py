@@ -12,12 +12,7 @@ from pipesim.ptx.emulate.values import Leaf, PerLane, Unknown, Value, lanes_in, 
 from pipesim.ptx.emulate.warp import EmulatedWarp
 from pipesim.ptx.text.instruction import Instruction
 
-_ORDERS = {
-    "relaxed": Order.RELAXED,
-    "release": Order.RELEASE,
-    "acquire": Order.ACQUIRE,
-    "acq_rel": Order.ACQ_REL,
-}
+_ORDERS = {"relaxed": Order.RELAXED, "release": Order.RELEASE, "acquire": Order.ACQUIRE, "acq_rel": Order.ACQ_REL}
 _SCOPES = {"cta": Scope.CTA, "cluster": Scope.CLUSTER, "gpu": Scope.GPU, "sys": Scope.SYS, "gl": Scope.GPU}
 
 

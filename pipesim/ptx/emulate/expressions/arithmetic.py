@@ -278,9 +278,4 @@ def _select(instruction: Instruction, names: NameTable) -> list[Assignment]:
     return assigned(d, names, f"(({x} if p else {y}) if (p:={z}).__class__ in PLAIN else select(p,{x},{y}))")
 
 
-CHOICES: dict[str, Writer] = {
-    "or": _or,
-    "setp": _set_predicate,
-    "set": _set_integer,
-    "selp": _select,
-}
+CHOICES: dict[str, Writer] = {"or": _or, "setp": _set_predicate, "set": _set_integer, "selp": _select}
