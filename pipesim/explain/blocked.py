@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pipesim.model import barrier as mbarrier
 from pipesim.model.barrier import BarrierState
 from pipesim.model.finding import Blocked, Deadlock, Supplier
-from pipesim.model.groups import ARRIVALS, CLUSTER, COMMITS, EXPECTS, ON_NAMED_BARRIER, PARITY_WAITS, TAKES_REGISTERS
+from pipesim.model.groups import ARRIVALS, CLUSTER, EXPECTS, ON_NAMED_BARRIER, PARITY_WAITS, TAKES_REGISTERS
 from pipesim.model.machine import State, finished, own_channel
 from pipesim.model.moves import held_up
 from pipesim.model.ops import Engine, Op, Operation, operand, operands
@@ -202,7 +202,7 @@ def _blocked_on_mbarrier(
 def contributes(program: Program, barrier: int, part: str) -> Wanted:
     """A test for operations that supply this part of a phase of this barrier."""
     if part == "arrival":
-        return lambda op: (_arrives(op) and operand(op, "barrier") == barrier) or barrier in committed(program, op)
+        return lambda op: (_arrives(op) and operand(op, "barrier") == barrier) or barrier in program.commit_barriers(op)
     if part == "bytes":
         return lambda op: (
             (op[0] == Op.TMA_LOAD and barrier in (landed for landed, _ in program.landings(op)))
@@ -217,11 +217,6 @@ def contributes(program: Program, barrier: int, part: str) -> Wanted:
 def _arrives(op: Operation) -> bool:
     """Whether it brings a phase nearer to its end: without ``noinc`` a cp.async arrive adds what it then takes away."""
     return op[0] in ARRIVALS or (op[0] == Op.CP_ASYNC_ARRIVE and operand(op, "noinc") == 1)
-
-
-def committed(program: Program, op: Operation) -> list[int]:
-    """The barriers that an operation arrives on as a commit, none if it is not one or closes a group."""
-    return program.committed(op) if op[0] in COMMITS else []
 
 
 def _joins(number: int, program: Program) -> Wanted:

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from pipesim.explain.anatomy.groups import SignalLedger, ledger
 from pipesim.explain.anatomy.parts import Means
-from pipesim.explain.blocked import committed, contributes
+from pipesim.explain.blocked import contributes
 from pipesim.explain.lap_counters import Aliasing
 from pipesim.model.finding import Blocked, Deadlock, OneSided
 from pipesim.model.groups import ARRIVALS, ASKS, CLUSTER, IN_FLIGHT, MEETINGS, ON_NAMED_BARRIER, PARITY_WAITS, SIGNALS
@@ -68,7 +68,7 @@ def _unawaited(program: Program) -> list[str]:
             elif op[0] in ASKS:
                 awaited.add(operand(op, "barrier"))
             else:
-                served |= dict.fromkeys(committed(program, op))
+                served |= dict.fromkeys(program.commit_barriers(op))
     return [program.barrier_name(n) for n in served if n not in awaited]
 
 

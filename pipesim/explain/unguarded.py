@@ -103,7 +103,7 @@ def _writes(program: Program) -> dict[int, list[_Write]]:
 
 def _written(program: Program, op: Operation) -> Iterator[int]:
     """The cells that an operation writes: those of a multicast in every CTA of its mask."""
-    for access in program.touched(op):
+    for access in program.accesses_of(op):
         yield from _cells(program, access)
 
 

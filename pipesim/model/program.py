@@ -10,7 +10,7 @@ from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
 
-from pipesim.model.groups import ON_ENGINE, ON_NAMED_BARRIER, READS_MEMORY, WRITES_MEMORY
+from pipesim.model.groups import ON_ENGINE, ON_NAMED_BARRIER, READS_MEMORY, TOUCHES_MEMORY, WRITES_MEMORY
 from pipesim.model.ops import Engine, Op, Operation, Space, operand, operands, ranks
 from pipesim.model.positions import ACCESS, ENGINE, ITEM, SKIP
 from pipesim.model.register_pool import RegisterPools
@@ -115,16 +115,17 @@ class Program(ProgramData):
         barrier, access, mask = operands(copy, "barrier", "access", "cta_mask")
         return [self.at_rank(barrier, access, rank) for rank in ranks(mask)] or [(barrier, access)]
 
-    def touched(self, op: Operation) -> list[int]:
-        """The accesses that an operation makes or puts under way; it has to be one that touches memory."""
-        return [access for _, access in self.landings(op)] if op[0] == Op.TMA_LOAD else [operand(op, "access")]
+    def accesses_of(self, op: Operation) -> list[int]:
+        """The accesses that an operation makes or puts under way: those of a multicast in every CTA of its mask."""
+        if op[0] == Op.TMA_LOAD:
+            return [access for _, access in self.landings(op)]
+        return [operand(op, "access")] if op[0] in TOUCHES_MEMORY else []
 
-    def committed(self, op: Operation) -> list[int]:
-        """The barriers that a commit arrives on: one in each CTA of a multicast, none if it closes a group."""
-        barrier = operand(op, "barrier")
+    def commit_barriers(self, op: Operation) -> list[int]:
+        """The barriers that an operation arrives on as a commit, one in each CTA of a multicast; none for a group."""
         if op[0] == Op.COMMIT_MULTICAST:
-            return [self.barrier_at_rank(barrier, rank) for rank in ranks(operand(op, "cta_mask"))]
-        return [barrier] if barrier >= 0 else []
+            return [self.barrier_at_rank(operand(op, "barrier"), rank) for rank in ranks(operand(op, "cta_mask"))]
+        return [operand(op, "barrier")] if op[0] == Op.COMMIT and operand(op, "barrier") >= 0 else []
 
     def named_barrier(self, op: Operation) -> int:
         """The author's number of the named barrier that an operation is on, -1 for another operation."""

@@ -12,8 +12,6 @@ from pipesim.model.groups import (
     ASKS,
     BRINGS_BYTES,
     BY_PARITY,
-    COMMITS,
-    DELAYED_ARRIVALS,
     EXPECTS,
     ON_BARRIER,
     PARITY_WAITS,
@@ -135,14 +133,13 @@ def _touched(program: Program, op: Operation) -> _AccessSets:
     access = operand(op, "access")
     if op[0] in READS_MEMORY:
         return _AccessSets(read={access})
-    return _AccessSets(written={access, *program.touched(op)})
+    return _AccessSets(written={access, *program.accesses_of(op)})
 
 
 def _reached(program: Program, op: Operation) -> list[int]:
     """The barriers on which an operation arrives, now or when earlier asynchronous work has finished."""
-    if op[0] in COMMITS:
-        return program.committed(op)
-    return [operand(op, "barrier")] if op[0] in ARRIVALS | DELAYED_ARRIVALS else []
+    here = op[0] in ARRIVALS or op[0] == Op.CP_ASYNC_ARRIVE
+    return [operand(op, "barrier")] if here else program.commit_barriers(op)
 
 
 def _counts_bytes(op: Operation) -> bool:

@@ -123,7 +123,7 @@ def _enter(book: SignalLedger, agent: int, op: Op, operation: Operation) -> None
             book.give(barrier, _SignalWay(agent, Means.COMMIT, engine, ()), 1, 0)
         case Op.COMMIT_MULTICAST:
             to, engine = ranks(operand(operation, "cta_mask")), Engine(operand(operation, "engine"))
-            for copy in book.program.committed(operation):
+            for copy in book.program.commit_barriers(operation):
                 book.give(copy, _SignalWay(agent, Means.COMMIT, engine, to), 1, 0)
         case _:
             pass

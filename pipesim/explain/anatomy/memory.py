@@ -79,7 +79,7 @@ def _touched(
         yield operand(operation, "access"), how, Engine(operand(operation, "engine")), operand(operation, "bytes"), ()
     elif op == Op.TMA_LOAD:
         nbytes, to = operand(operation, "bytes"), ranks(operand(operation, "cta_mask"))
-        for access in program.touched(operation):
+        for access in program.accesses_of(operation):
             yield access, TouchKind.COPY, None, nbytes, to
 
 

@@ -152,7 +152,7 @@ def _flights(program: Program, agent: int, pc: int, operation: Operation) -> Ite
             if bar >= 0:
                 yield _arrival(program, agent, pc, engine, bar, 1)
         case Op.COMMIT_MULTICAST:
-            for bar in program.committed(operation):
+            for bar in program.commit_barriers(operation):
                 yield _arrival(program, agent, pc, operand(operation, "engine"), bar, 1)
         case Op.CP_ASYNC_ARRIVE:
             bar, lanes = operands(operation, "barrier", "lanes")

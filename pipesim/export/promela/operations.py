@@ -232,7 +232,7 @@ def _cluster_wait(_words: Words, _agent: int, _pc: int, _op: Operation) -> list[
 def _tma_load(words: Words, agent: int, pc: int, op: Operation) -> list[Choice]:
     nbytes = operand(op, "bytes")
     flights = words.flights.of(agent, pc)
-    reached = tuple(cta for row in words.program.touched(op) for cta in memory_away(words.program, agent, row))
+    reached = tuple(cta for row in words.program.accesses_of(op) for cta in memory_away(words.program, agent, row))
     opened: list[str] = []
     for flight in flights:
         opened += words.conflict(flight)

@@ -67,7 +67,7 @@ def _cells(program: Program, agent: int, *, own: bool) -> _Cells:
         if op[0] not in TOUCHES_MEMORY or (own and not _is_own(op)):
             continue
         found = cells.written if op[0] in WRITES_MEMORY else cells.read
-        for access in program.touched(op):
+        for access in program.accesses_of(op):
             found.update(range(*program.cells[access]))
     return cells
 
@@ -192,7 +192,7 @@ def _touched(program: Program, used: Iterable[Operation]) -> _AccessesByKind:
         if op[0] not in TOUCHES_MEMORY:
             continue
         writes = op[0] in WRITES_MEMORY
-        found[_Made(_is_own(op), writes)].update(program.touched(op))
+        found[_Made(_is_own(op), writes)].update(program.accesses_of(op))
     return _AccessesByKind(program, {made: frozenset(accesses) for made, accesses in found.items()})
 
 

@@ -340,7 +340,7 @@ class MemoryOrder:
         elif code == Op.COMMIT and op[COMMIT_BARRIER] < 0:
             self._groups.closed(agent, op[ENGINE], moment)
         elif code in groups.COMMITS:
-            for bar in self._program.committed(op):
+            for bar in self._program.commit_barriers(op):
                 self._compared.use(bar, agent, pc, self._now(agent, pc), asynchronous=True)
                 self._flies(agent, pc, bar, moment)
 

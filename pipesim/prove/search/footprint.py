@@ -15,7 +15,6 @@ from pipesim.model.groups import (
     ASKS,
     CHANGES_PHASE,
     CLUSTER,
-    COMMITS,
     DELAYED_ARRIVALS,
     ON_NAMED_BARRIER,
     READS_MEMORY,
@@ -37,7 +36,7 @@ from pipesim.model.positions import (
 )
 from pipesim.model.program import Program
 from pipesim.model.rules_sync import WARP
-from pipesim.prove.search.parts import Local, Parts, accesses, engines
+from pipesim.prove.search.parts import Local, Parts, engines
 
 
 class Touch(NamedTuple):
@@ -147,7 +146,7 @@ class Footprints:
         if op[0] == Op.WAIT_GROUP:
             return self._awaited(agent, op[ENGINE])
         touch = NOTHING
-        for access in accesses(self._program, op):
+        for access in self._program.accesses_of(op):
             touch = touch.join(self._access(agent, access, writes=op[0] not in READS_MEMORY))
         return touch
 
@@ -178,7 +177,7 @@ class Footprints:
             touch = touch.join(self._group(agent, engine, follows=follows))
         for barrier in signals(self._program, op):
             touch = touch.join(self._signal(agent, barrier, adds=op[0] != Op.TMA_LOAD))
-        for access in accesses(self._program, op):
+        for access in self._program.accesses_of(op):
             touch = touch.join(self._access(agent, access, writes=op[0] not in READS_MEMORY))
         return touch
 
@@ -228,7 +227,7 @@ class Footprints:
     def _ever_open(self, agent: int, engine: int) -> int:
         """The cells that the agent's transfers on this engine, or its own accesses, ever hold open."""
         ops = [op for op in self._program.code[agent] if engine in engines(op)]
-        held = [access for op in ops for access in accesses(self._program, op)]
+        held = [access for op in ops for access in self._program.accesses_of(op)]
         return self._cells({cell for access in held for cell in range(*self._program.cells[access])})
 
 
@@ -246,9 +245,7 @@ def signals(program: Program, op: Operation) -> list[int]:
     """The barriers that the transfers or commits which an operation puts under way will signal."""
     if op[0] == Op.TMA_LOAD:
         return [barrier for barrier, _ in program.landings(op)]
-    if op[0] in COMMITS:
-        return program.committed(op)
-    return [op[BARRIER]] if op[0] == Op.CP_ASYNC_ARRIVE else []
+    return [op[BARRIER]] if op[0] == Op.CP_ASYNC_ARRIVE else program.commit_barriers(op)
 
 
 def _bits(parts: Iterable[int]) -> int:

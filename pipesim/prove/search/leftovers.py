@@ -21,7 +21,6 @@ from pipesim.model.ops import Op, Operation, Space
 from pipesim.model.positions import ENGINE
 from pipesim.model.program import Program
 from pipesim.prove.counterexample.play import Play
-from pipesim.prove.search.parts import accesses
 
 _LOOKED_AFTER = frozenset({Space.SHARED, Space.TENSOR})  #: memory that is gone when the CTA has ended
 
@@ -96,7 +95,7 @@ def _arrival(program: Program, flight: Flight) -> LeftKind:
 def _note(program: Program, agent: int, pc: int, unread: dict[int, tuple[int, int, int]]) -> None:
     """What the operation just carried out, or what it put under way, reads and writes."""
     op: Operation = program.code[agent][pc]
-    for access in accesses(program, op):
+    for access in program.accesses_of(op):
         if program.accesses[access].space not in _LOOKED_AFTER:
             continue
         for cell in range(*program.cells[access]):
@@ -107,7 +106,7 @@ def _note(program: Program, agent: int, pc: int, unread: dict[int, tuple[int, in
 
 
 def _first(program: Program, agent: int, pc: int) -> int:
-    return next(accesses(program, program.code[agent][pc]))
+    return program.accesses_of(program.code[agent][pc])[0]
 
 
 class _Wanted(NamedTuple):

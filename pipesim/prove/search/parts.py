@@ -10,7 +10,7 @@ from collections.abc import Callable, Hashable, Iterator
 from typing import Any, NamedTuple
 
 from pipesim.model.barrier import BarrierState
-from pipesim.model.groups import ACCESSES, ISSUES, READS_REGISTER, TOUCHES_MEMORY, WRITES_REGISTER
+from pipesim.model.groups import ACCESSES, ISSUES, READS_REGISTER, WRITES_REGISTER
 from pipesim.model.machine import TMA, Flight, State, finished, initial_state
 from pipesim.model.ops import AT, Engine, Op, Operation, operand
 from pipesim.model.positions import COMMIT_BARRIER, ENGINE, SKIP
@@ -60,9 +60,8 @@ class Parts:
         #: what a thread of each agent holds, by CTA, where an agent may have to wait for registers
         self.pools = [self._add(_pool(program, cta)) for cta in range(program.ctas)] if program.register_pools else []
         self.running = [self._add(_running(program, cta)) for cta in range(program.ctas) if program.ctas > 1]
-        touched = sorted(
-            {c for code in program.code for op in code for a in accesses(program, op) for c in range(*program.cells[a])}
-        )
+        held = (program.cells[access] for code in program.code for op in code for access in program.accesses_of(op))
+        touched = sorted({cell for first, end in held for cell in range(first, end)})
         self.cells = {cell: self._add(_cell(cell)) for cell in touched}
         self.values: list[list[Any]] = [[] for _ in self._readers]
         self._numbers: list[dict[Hashable, int]] = [{} for _ in self._readers]
@@ -123,12 +122,6 @@ def engines(op: Operation) -> Iterator[int]:
         yield Engine.CP_ASYNC
     elif op[0] in ACCESSES:
         yield OWN
-
-
-def accesses(program: Program, op: Operation) -> Iterator[int]:
-    """The accesses that an operation makes or puts under way: those of a multicast in every CTA."""
-    if op[0] in TOUCHES_MEMORY:
-        yield from program.touched(op)
 
 
 def _local(agent: int, live: list[frozenset[int]] | None) -> Callable[[State], Local]:
