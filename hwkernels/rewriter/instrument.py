@@ -20,7 +20,7 @@ from pipesim.model.positions import PARITY
 from pipesim.ptx.emit.names import source_of
 from pipesim.ptx.emit.record import IF_NOT_YET, PathStep, Stream
 from pipesim.ptx.emulate.cluster import Cluster
-from pipesim.ptx.emulate.synchronising import is_step, is_try
+from pipesim.ptx.emulate.synchronisation import is_step, is_try
 from pipesim.ptx.emulation import Kernel, emulate, prepare
 from pipesim.ptx.extract import Extraction, emit
 from pipesim.ptx.flow.graph import graph_of

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from hwkernels.rewriter.options import Level
-from pipesim.ptx.emulate.synchronising import is_step, is_try
+from pipesim.ptx.emulate.synchronisation import is_step, is_try
 from pipesim.ptx.flow.graph import Graph
 from pipesim.ptx.text.instruction import Instruction
 from pipesim.ptx.text.module import Function

@@ -24,8 +24,8 @@ from pipesim.process.watch import current
 from pipesim.prove.any_size.family import EveryValue, Family, SomeValues
 from pipesim.prove.check import MOST_STATES
 from pipesim.prove.redundant.candidates import candidates
+from pipesim.prove.redundant.kept_proof import KeptProof, OpenRules, Withheld, kept_proof, may_guard_more
 from pipesim.prove.redundant.removal import Removal, lines_of, said_of, without
-from pipesim.prove.redundant.standing import KeptProof, OpenRules, Withheld, may_guard_more, standing
 from pipesim.targets import Target
 
 _FIRST = 5  #: values of a trip count from its least on
@@ -132,7 +132,7 @@ class _RemovalSearch:
     # steps
 
     def _prove(self, unit: Unit) -> None:
-        found, kept = standing(self.program, self.max_states, lambda: unit(0, 0))
+        found, kept = kept_proof(self.program, self.max_states, lambda: unit(0, 0))
         self._verdict = Verdict.UNKNOWN if found is None else found.verdict
         if isinstance(kept, Withheld):
             self._withheld = kept

@@ -14,7 +14,7 @@ from pipesim.conform.steady import Reading, beats, one_cta, read
 from pipesim.conform.timing import engines_busy, time_spent, without_optional
 from pipesim.explain.causes import with_causes
 from pipesim.explain.lap_counters import Laps, cut_off, early_passes, estimated, unmeasured
-from pipesim.explain.unguarded import advisories
+from pipesim.explain.missing_waits import advisories
 from pipesim.findings.fault_report import report_faults
 from pipesim.model.ending import Ending
 from pipesim.model.finding import Advisory, Deadlock, FaultReport

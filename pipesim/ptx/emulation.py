@@ -15,8 +15,8 @@ from pipesim.ptx.emulate.effects.table import effect_of
 from pipesim.ptx.emulate.regions import Regions
 from pipesim.ptx.flow.graph import graph_of
 from pipesim.ptx.flow.inline import inlined
+from pipesim.ptx.flow.open_results import read_too_early, used_at_once
 from pipesim.ptx.flow.slice import slice_of
-from pipesim.ptx.flow.unwaited import read_too_early, used_at_once
 from pipesim.ptx.flow.uses import uses_of
 from pipesim.ptx.launch.file import fitted
 from pipesim.ptx.launch.image import Image

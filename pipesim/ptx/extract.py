@@ -14,15 +14,15 @@ from pipesim.ptx.emit.names import kernel_name, program_of, some_places, source_
 from pipesim.ptx.emit.record import BARRIER_BYTES, Stream
 from pipesim.ptx.emulate.cluster import Cluster, EmulationLimits
 from pipesim.ptx.emulate.stop import Status
-from pipesim.ptx.emulate.synchronising import meet
+from pipesim.ptx.emulate.synchronisation import meet
 from pipesim.ptx.emulate.warp import EmulatedWarp
 from pipesim.ptx.emulation import Emulation, Kernel, emulate, prepare
-from pipesim.ptx.flow.unwaited import awaiting
+from pipesim.ptx.flow.open_results import awaiting
 from pipesim.ptx.launch.values import Launch
 from pipesim.ptx.text.instruction import Special
 from pipesim.ptx.text.module import Module
 from pipesim.ptx.work.path import Paths
-from pipesim.ptx.work.timed import with_work
+from pipesim.ptx.work.timed_program import with_work
 
 _MOST_LISTED = 8  #: entries of a kind in the coverage
 

@@ -9,8 +9,8 @@ from pipesim.answers.views.check import CutBy
 from pipesim.answers.views.conclusion import Conclusion, of_verdict
 from pipesim.answers.views.heading import Heading
 from pipesim.model.finding import Verdict
+from pipesim.prove.redundant.kept_proof import Withheld
 from pipesim.prove.redundant.removal import Removal
-from pipesim.prove.redundant.standing import Withheld
 
 
 class RedundantStep(Enum):

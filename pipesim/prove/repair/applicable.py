@@ -24,7 +24,7 @@ from pipesim.model.groups import (
 from pipesim.model.ops import Fence, Op, Order, Scope, operand, order_of, scope_of
 from pipesim.model.program import Program
 from pipesim.model.tables import SourceInstruction
-from pipesim.prove.repair import meeting_points, misplaced, missing
+from pipesim.prove.repair import meeting_points, missing_instructions, other_operands
 from pipesim.prove.repair.arithmetic import counts, ends, expects, inits, lanes, masks, pairs, threads
 from pipesim.prove.repair.kinds import SIGNALLING, FencePlace, Ranked, Repair, RepairKind
 from pipesim.prove.repair.order import gives_back, uses_what_others_fill, works
@@ -118,15 +118,15 @@ def _alike(program: Program) -> Iterator[Ranked]:
 def _possible(program: Program) -> Iterator[Ranked]:
     """Every correction of the list with its rank; some of them may change nothing."""
     yield from _of_one_operation(program)
-    yield from misplaced.of_single_warps(program)
-    yield from misplaced.of_ctas(program)
+    yield from other_operands.of_single_warps(program)
+    yield from other_operands.of_ctas(program)
     yield from _of_places(program)
-    yield from missing.of_arrives(program)
-    yield from missing.of_waits(program)
-    yield from missing.of_transfers(program)
-    yield from misplaced.of_groups(program)
-    yield from misplaced.of_slots(program)
-    yield from misplaced.of_turns(program)
+    yield from missing_instructions.of_arrives(program)
+    yield from missing_instructions.of_waits(program)
+    yield from missing_instructions.of_transfers(program)
+    yield from other_operands.of_groups(program)
+    yield from other_operands.of_slots(program)
+    yield from other_operands.of_turns(program)
     yield from meeting_points.of_meetings(program)
     yield from meeting_points.of_the_cluster(program)
 

@@ -14,7 +14,7 @@ from pipesim.model.edits import Listing, with_listings
 from pipesim.model.groups import TOUCHES_MEMORY
 from pipesim.model.ops import Op, operand, ranks
 from pipesim.model.program import Program
-from pipesim.prove.repair import additions, numbers, order, places, together
+from pipesim.prove.repair import additions, joint_actions, numbers, order, places
 from pipesim.prove.repair.kinds import Repair, RepairKind
 from pipesim.prove.repair.sites import members
 
@@ -28,7 +28,7 @@ def repaired(program: Program, repair: Repair) -> Program | None:
     if repair.kind is RepairKind.MASK:
         program = _with_places(program, repair)
     if repair.kind in _MEETS:
-        program = together.with_meetings(program, repair)
+        program = joint_actions.with_meetings(program, repair)
     if repair.kind is RepairKind.CARRY or _moves_access(repair):
         program = places.with_slots(program, repair)
     change = places.shifted_slot if _moves_access(repair) else _of_agent(repair.kind)
@@ -90,15 +90,15 @@ _CHANGES: dict[RepairKind, Callable[[Program, int, Repair], Listing]] = {
     RepairKind.FENCE: additions.fencing,
     RepairKind.GROUP_WAIT: additions.waiting_for_groups,
     RepairKind.CLOSE: additions.closing,
-    RepairKind.EVERY_WARP: together.like_the_others,
-    RepairKind.OUTSIDE: together.like_the_others,
-    RepairKind.PEERS: together.to_every_cta,
-    RepairKind.SYNC: together.meeting,
-    RepairKind.WARP_SYNC: together.meeting_of_lanes,
-    RepairKind.PRIME: together.primed,
-    RepairKind.NUMBER: together.own_number,
-    RepairKind.CLUSTER_END: together.at_the_cluster,
-    RepairKind.AFTER_INIT: together.after_init,
+    RepairKind.EVERY_WARP: joint_actions.like_the_others,
+    RepairKind.OUTSIDE: joint_actions.like_the_others,
+    RepairKind.PEERS: joint_actions.to_every_cta,
+    RepairKind.SYNC: joint_actions.meeting,
+    RepairKind.WARP_SYNC: joint_actions.meeting_of_lanes,
+    RepairKind.PRIME: joint_actions.primed,
+    RepairKind.NUMBER: joint_actions.own_number,
+    RepairKind.CLUSTER_END: joint_actions.at_the_cluster,
+    RepairKind.AFTER_INIT: joint_actions.after_init,
 }
 
 

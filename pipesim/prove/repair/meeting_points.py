@@ -10,8 +10,8 @@ from pipesim.model.program import NAMED_BARRIERS, Program
 from pipesim.model.tables import SourceInstruction
 from pipesim.prove.repair.arithmetic import pairs
 from pipesim.prove.repair.kinds import SIGNALLING, Ranked, Repair, RepairKind
-from pipesim.prove.repair.misplaced import begins_at
 from pipesim.prove.repair.order import gives_back
+from pipesim.prove.repair.other_operands import begins_at
 from pipesim.prove.repair.sites import (
     arrived_at,
     executes,

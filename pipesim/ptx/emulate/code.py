@@ -19,7 +19,7 @@ from pipesim.ptx.emulate.expressions.moves import LANES, MOVES
 from pipesim.ptx.emulate.expressions.operands import FLOATS, Assignment, NameTable, NotAnExpression, operand_text
 from pipesim.ptx.emulate.regions import Regions
 from pipesim.ptx.emulate.stop import MALFORMED, malformed
-from pipesim.ptx.emulate.synchronising import is_step, is_try, synchronises
+from pipesim.ptx.emulate.synchronisation import is_step, is_try, synchronises
 from pipesim.ptx.emulate.values import Leaf, Unknown, Value, select
 from pipesim.ptx.flow.opcodes import VALUES
 from pipesim.ptx.flow.slice import Slice

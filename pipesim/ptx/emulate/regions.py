@@ -10,7 +10,7 @@ from functools import cached_property
 
 from pipesim.bounds import MAX_REGION_STEPS
 from pipesim.errors import PtxError
-from pipesim.ptx.emulate.synchronising import ends_a_spin, is_try, makes_others_wait, synchronises
+from pipesim.ptx.emulate.synchronisation import ends_a_spin, is_try, makes_others_wait, synchronises
 from pipesim.ptx.flow.graph import Graph
 from pipesim.ptx.flow.opcodes import may_touch_shared
 from pipesim.ptx.flow.uses import Uses

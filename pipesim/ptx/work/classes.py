@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 
-from pipesim.ptx.emulate.synchronising import is_step, is_try
+from pipesim.ptx.emulate.synchronisation import is_step, is_try
 from pipesim.ptx.text.instruction import Immediate, Instruction, Vector
 
 LANES = 32

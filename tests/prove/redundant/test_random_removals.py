@@ -6,7 +6,7 @@ from collections import Counter
 
 import pytest
 
-from pipesim.prove.redundant.standing import KeptProof
+from pipesim.prove.redundant.kept_proof import KeptProof
 from tests.support.lanes import slow_after
 from tools import judge_redundant
 

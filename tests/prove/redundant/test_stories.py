@@ -16,8 +16,8 @@ from pipesim.model.program import Program
 from pipesim.model.tables import Coverage
 from pipesim.pipelines import ProducerConsumerPipeline
 from pipesim.prove.redundant.candidates import candidates
+from pipesim.prove.redundant.kept_proof import Withheld
 from pipesim.prove.redundant.removal import RemovalKind, SyncKind, sites, without
-from pipesim.prove.redundant.standing import Withheld
 from pipesim.targets import target_of
 
 Author = Callable[..., Protocol]

@@ -1,7 +1,7 @@
 """Registers of tensor cores that are read before a wait for what writes them."""
 
 from pipesim.ptx.flow.graph import graph_of
-from pipesim.ptx.flow.unwaited import read_too_early, used_at_once
+from pipesim.ptx.flow.open_results import read_too_early, used_at_once
 from pipesim.ptx.flow.uses import uses_of
 from pipesim.ptx.text.read import read_module
 from tests.support.small_ptx import text_of

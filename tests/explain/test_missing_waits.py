@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from pipesim.explain.unguarded import advisories
+from pipesim.explain.missing_waits import advisories
 from pipesim.lang.protocol import Protocol
 from pipesim.lang.shared_mem_barrier import BarrierStorage
 from pipesim.lang.tiles import TileArray

@@ -79,7 +79,7 @@ class KeptProof:
         return mine.left <= whole.left and mine.broken <= whole.broken
 
 
-def standing(
+def kept_proof(
     program: Program, max_states: int, before: Callable[[], None] = lambda: None
 ) -> tuple[Check | None, KeptProof | Withheld]:
     """The proof of a program under the strictest rules that it satisfies, and not under fewer than it was given.
