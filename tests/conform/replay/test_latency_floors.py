@@ -37,13 +37,13 @@ from tests.support.recordings import RECORDINGS, kind_of, size_of
 
 #: Others have a fault, hung because their protocol can, or have no event.
 GOOD = [name for name in RECORDINGS if not re.search("-at-|-fto0-ki1-|-t0-", name)]
-#: The fast lane takes the rings of one device, whatever is larger only ``-m long``: each planted return is a replay.
+#: The fast lane takes the rings of one device, the slow one its other kernels: each planted return is a replay.
 FAST = {("h200", "producer_consumer"), ("h200", "cluster_multicast")}
 KERNELS = [
     pytest.param(device, kernel, most, marks=marks)
     for device, kernel in sorted({kind_of(name)[:2] for name in GOOD})
     for most, marks in (
-        (24_000, [] if (device, kernel) in FAST else [pytest.mark.slow]),
+        (24_000, [] if (device, kernel) in FAST else [pytest.mark.slow if device == "h200" else pytest.mark.long]),
         (1_000_000, [pytest.mark.long]),
     )
 ]

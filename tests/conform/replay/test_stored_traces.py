@@ -29,7 +29,7 @@ Make = Callable[..., Any]
 
 
 #: What every run of ``.ci/run`` replays: one of each kind, and whatever takes some hundredths of a second.
-REPLAYED = one_of_each(RECORDINGS) | {name for name in FILES if size_of(name) < 12_000}
+REPLAYED = one_of_each(RECORDINGS) | {name for name in FILES if size_of(name) < 8_000}
 
 
 @pytest.mark.parametrize("name", sampled(FILES, REPLAYED, fast=[name for name in FILES if "h100/" in name][::3]))
