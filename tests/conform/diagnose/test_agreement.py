@@ -69,6 +69,7 @@ def test_the_answer_and_its_reason(
     assert expected.agrees is (reason is None)
 
 
+@pytest.mark.slow
 def test_a_hang_is_followed_in_every_cta(stored: Make) -> None:
     """One CTA that hangs as the model does says nothing for another that did something else before."""
     case = stored(HUNG)

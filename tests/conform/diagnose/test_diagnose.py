@@ -121,7 +121,7 @@ def _cut_off(trace: Trace) -> set[str]:
     return {"wrong_parity", "phase_not_toggled", "no_acquire"} if trace.meta.status == "trap" else set()
 
 
-@settings(max_examples=60, deadline=None, derandomize=True)
+@settings(max_examples=25, deadline=None, derandomize=True)
 @given(shape=RANDOM_SHAPES, seed=st.integers(0, 10**6), late=st.booleans())
 def test_a_right_kernel_has_no_diagnosis(recorded: Make, shape: tuple[int, ...], seed: int, late: bool) -> None:
     program = pc(*shape)

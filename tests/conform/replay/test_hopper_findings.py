@@ -5,6 +5,7 @@ import pytest
 
 from pipesim.trace.files import read_trace
 from pipesim.trace.schema import EventKind
+from tests.support.lanes import slow_but
 from tests.support.paths import TRACES
 
 FIRST_TRY, SECOND_TRY, POLL, SLACK = 95, 129, 183, 30
@@ -33,7 +34,7 @@ def on_a_poll(taken):
     return np.abs(behind - steps * POLL) <= SLACK
 
 
-@pytest.mark.parametrize("folder", ["h100", "h200"])
+@pytest.mark.parametrize("folder", slow_but(["h200"], ["h100", "h200"]))
 def test_a_producer_blocked_on_arrives_returns_at_tries_only(folder):
     taken = blocked_times(folder, "empty")
     blocked = taken[taken > FIRST_TRY]
@@ -41,7 +42,7 @@ def test_a_producer_blocked_on_arrives_returns_at_tries_only(folder):
     assert on_a_poll(blocked).mean() > 0.9  # four warps at once make the steps of the polling longer
 
 
-@pytest.mark.parametrize("folder", ["h100", "h200"])
+@pytest.mark.parametrize("folder", slow_but(["h200"], ["h100", "h200"]))
 def test_a_consumer_blocked_on_bytes_returns_at_any_time(folder):
     taken = blocked_times(folder, "full")
     blocked = taken[taken > 150]

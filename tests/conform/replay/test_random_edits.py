@@ -25,7 +25,7 @@ NAMES = (
     "h200/producer_consumer-al1-cw2-s4-tb16384-t5-w600-g1.parquet",
     "h200/producer_consumer-al1-cw4-s1-tb4096-t64-w600-g1.parquet",
 )
-SIMULATED = settings(max_examples=150, deadline=None, derandomize=True)
+SIMULATED = settings(max_examples=80, deadline=None, derandomize=True)
 RECORDED = settings(max_examples=60, deadline=None, derandomize=True)
 
 
