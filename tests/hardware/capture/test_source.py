@@ -347,28 +347,6 @@ def test_more_stages_than_a_record_can_name(request_):
         check_request(changed(request_, params=PARAMS | {"stages": 33}))
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("sizes", "fact"),
-    [
-        ((8, 8), "the kernel takes 2 arguments, but 3 were given"),
-        ((8, 8, 8), r"argument 2 of the kernel has 8 bytes, and i32:10 has 4"),
-        ((8, 64, 4), "argument 1 of the kernel has 64 bytes, and out:2560:sums has 8"),
-    ],
-)
-def test_arguments_that_the_kernel_does_not_take(gpu, request_, builds, monkeypatch, sizes, fact):
-    monkeypatch.setattr(gpu, "sizes", sizes)
-    with pytest.raises(ParameterError, match=fact):
-        capture_here(replace(request_, capacity=64), INFO, builds)
-    assert gpu.latest.launches == []
-
-
-def test_a_kernel_without_room_for_the_recorder(gpu, request_, builds, monkeypatch):
-    monkeypatch.setattr(gpu, "parameter_sizes", lambda *_: (8, 8, 4))
-    with pytest.raises(ParameterError, match="no parameter for the recorder"):
-        capture_here(replace(request_, capacity=64), INFO, builds)
-
-
 def test_a_request_survives_the_way_to_another_process(request_, builds):
     assert load(dump(request_, builds)) == (request_, builds)
 
