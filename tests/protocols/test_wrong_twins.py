@@ -193,6 +193,10 @@ TWINS: dict[str, Twin] = {
     "FA4 of a pair": (
         attention_sm100, {"kv_blocks": 4, "fused": 0, "qk_stages": 2, "pair_cta": 1, "kv_stages": 2}, the_same, ALL_GOOD
     ),
+    "the leader expects the bytes of its own half of K": (
+        attention_sm100, {"kv_blocks": 2, "fused": 0, "qk_stages": 2, "pair_cta": 1, "kv_stages": 2},
+        of_arrivals("K_prod", lambda op: (*op[:3], op[3] // 2, *op[4:])), FOUND,
+    ),
     "the correction's first arrival for nothing is missing":
         (attention_sm100, FA4, without("correction", Op.ARRIVE, "S1_cons[0]", first=True), {"stuck"}),
     "the second slice of P is never handed over":

@@ -246,15 +246,6 @@ def kernel(case: Kernel) -> Program:
     return p.flatten()
 
 
-@pytest.mark.parametrize("cluster", [1, 2, 4])
-@pytest.mark.parametrize("tiles", [1, 2, 3, 7])
-def test_the_kernel_finishes_in_every_schedule_tried(cluster: int, tiles: int, outcomes: Any) -> None:
-    program = kernel(Kernel(tiles, cluster))
-    assert outcomes(program, schedules=6) == {"finished"}
-    run = simulate(program, load_profile("h100"))
-    assert (run.outcome, run.faults) == (Ending.FINISHED, ())
-
-
 @pytest.mark.parametrize(("tiles", "stages"), [(1, 1), (3, 1), (1, 2), (3, 2), (2, 3)])
 def test_a_small_one_finishes_in_all_its_schedules(tiles: int, stages: int, every_end: Any) -> None:
     assert every_end(kernel(Kernel(tiles, stages=stages, workers=1))) == {"finished"}

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
 from pipesim.errors import ProtocolError
@@ -21,7 +19,7 @@ from pipesim.pipelines import (
 STAGES = 2
 
 
-def kernel(tiles: int, *, drain: str = "upstream") -> Program:
+def kernel(tiles: int) -> Program:
     """The scheduler of CTA 0, and in each CTA an MMA warp that fetches and a load warp that walks alone."""
     p = Protocol("grouped", cluster=2)
     clc = ClcPipelineStorage(p, STAGES)
@@ -45,12 +43,7 @@ def kernel(tiles: int, *, drain: str = "upstream") -> Program:
         for _ in work:
             work.signal_and_advance()
         assert work.signal_count == tiles
-        if drain == "upstream":
-            work.drain()
-        elif drain == "all stages":  # as the hardware's CLC drains
-            for _ in range(STAGES):
-                work.empty_mbar[work.producer_state.index()].wait(work.producer_state.phase())
-                work.producer_state.step()
+        work.drain()
 
     return p.flatten()
 
@@ -92,29 +85,3 @@ def test_what_no_software_clc_is(stages: int, tiles: int) -> None:
     p.role("r")(lambda w: GroupedCLCWorkIterator(w, clc, tiles) and None)  # type: ignore[arg-type]
     with pytest.raises(ProtocolError, match=f"{tiles} tiles from a software CLC of {stages} stages"):
         p.flatten()
-
-
-@pytest.mark.parametrize("tiles", [0, 1, STAGES])
-def test_the_drain_is_right_while_no_stage_is_used_twice(tiles: int, every_end: Any) -> None:
-    assert every_end(kernel(tiles)) == {"finished"}
-    if tiles:
-        assert "EXITED_CTA" in every_end(kernel(tiles, drain="none"))
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("tiles", [STAGES + 1, 2 * STAGES])
-def test_with_a_stage_used_twice_it_waits_for_nothing_or_for_ever(tiles: int, every_end: Any) -> None:
-    """Parity 0 of a stage that has completed one phase passes, and CTA 0 exits under the peer's last arrival; once the
-    second phase has completed, it never passes again.
-    """
-    assert every_end(kernel(tiles)) == {"finished", "stuck", "EXITED_CTA"}
-    assert every_end(kernel(tiles, drain="all stages")) == {"finished"}
-
-
-@pytest.mark.slow
-def test_with_five_tiles_no_schedule_ends(every_end: Any) -> None:
-    """Stage 0 is used three times: its wait passes when everybody has taken everything. Then stage 1, used twice, has
-    completed two phases, and parity 0 never comes.
-    """
-    assert every_end(kernel(2 * STAGES + 1)) == {"stuck"}
-    assert every_end(kernel(2 * STAGES + 1, drain="all stages")) == {"finished"}

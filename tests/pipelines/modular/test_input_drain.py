@@ -8,10 +8,8 @@ from typing import Any
 import pytest
 
 from pipesim.explain.phases import run_canonically
-from pipesim.lang.intrinsics import mma_arrive_multicast
 from pipesim.lang.protocol import Protocol
 from pipesim.lang.warp import Warp
-from pipesim.model.finding import FaultKind
 from pipesim.model.machine import State
 from pipesim.model.ops import Engine
 from pipesim.model.program import Program
@@ -105,43 +103,3 @@ def test_after_a_drain_the_handle_is_dead(stages: int, what: str) -> None:
         assert (end.faults, ended(program, end.state)) == ((), [False, True])
         assert end.state.pcs[LOAD] == len(program.code[LOAD]) - waits, "the first wait after the drain blocks"
         assert not end.state.flights, "and nothing is under way that could end it"
-
-
-def peers(stages: int, items: int, *, drain: bool) -> Program:
-    """The MMA warp of CTA 0 commits to ``empty`` of both CTAs; the load warp of CTA 1 is all that CTA 1 has to do."""
-    p = Protocol("peers", cluster=2)
-    payload = StandardTilePayload(p.smem("a", stages, 32), p.smem("b", stages, 16))
-    storage = InputTilePipeline.BarrierArray(p, "input", stages)
-    p.init(lambda: InputTilePipeline.init_barriers(storage, 1, 1))
-
-    @p.role("load")
-    def load(w: Warp) -> None:
-        producer = InputTilePipeline(storage, payload, stages, 1).producer()
-        for i in range(items):
-            with producer.acquire() as tiles, w.elect_one():
-                leader = tiles.barrier().mapa(0)
-                if w.cta == 0:
-                    tiles.expect_bytes(payload.stage_bytes(1, cta_group=2))
-                for tile in payload.get_tile(tiles.stage(), 0, 1):
-                    w.tma_load(tile, leader, i)
-        if drain:
-            producer.drain()
-
-    @p.role("mma")
-    def mma(w: Warp) -> None:
-        consumer = InputTilePipeline(storage, payload, stages, 1).consumer()
-        for i in range(items if w.cta == 0 else 0):
-            with consumer.acquire() as tiles, w.elect_one():
-                w.mma(Engine.TCGEN05, reads=[(tile, i) for tile in payload.get_tile(tiles.stage(), 0, 1)])
-                mma_arrive_multicast(tiles.mbar(), 0b11)
-
-    return p.flatten()
-
-
-@pytest.mark.parametrize("items", [1, 2, 5])
-def test_without_a_drain_a_peer_commits_to_a_cta_that_has_exited(items: int, outcomes: Any) -> None:
-    """What the drain is for: the CTA, its memory and its barriers stay until the last commit has come."""
-    assert outcomes(peers(2, items, drain=True), schedules=80) == {"finished"}
-    without = outcomes(peers(2, items, drain=False), schedules=80)
-    assert without >= {FaultKind.EXITED_CTA.name}
-    assert without <= {FaultKind.EXITED_CTA.name, "finished"}

@@ -92,18 +92,6 @@ def faults(end: Any) -> set[FaultKind]:
     return {fault.kind for fault in end.faults}
 
 
-@pytest.mark.parametrize("group", [1, 2, 4])
-@pytest.mark.parametrize("stages", [1, 2, 3])
-def test_every_group_of_tiles_arrives_in_order(stages: int, group: int, outcomes: Any) -> None:
-    for items in (0, 1, stages, stages + 1, 2 * stages + 1, 3 * stages + 1):
-        program = gemm(stages, items, group=group)
-        assert outcomes(program, schedules=6) == {"finished"}
-        done = timed(program)
-        assert (done.outcome, done.faults) == (Ending.FINISHED, ())
-        laps = [(items + stages - 1 - s) // stages for s in range(stages)]
-        assert [b.done for b in done.state.barriers] == laps * 2, "full by bytes, empty by commits"
-
-
 # trap 1: which wait belongs to which try
 
 
