@@ -56,7 +56,7 @@ class CycleEnvironment(simpy.Environment):
 
     def __init__(self) -> None:
         super().__init__()
-        self._numbers = count(1)
+        self._number = count(1).__next__
 
     if TYPE_CHECKING:
 
@@ -68,8 +68,8 @@ class CycleEnvironment(simpy.Environment):
         """Schedule an event, a timed one as it says itself."""
         if isinstance(event, TimedEvent):
             priority, delay = event.priority, event.delay
-        event.due = self.now + delay, priority, next(self._numbers)  # type: ignore[attr-defined]
-        super().schedule(event, priority, delay)
+        event.due = self.now + delay, priority, self._number()  # type: ignore[attr-defined]
+        simpy.Environment.schedule(self, event, priority, delay)  # hot: quicker than by super()
 
 
 def due_at(event: Event) -> Due:

@@ -132,110 +132,90 @@ class TimedRun:
         """
         env, live, rules, code, plans = self.env, self._live, self._rules, self._code[agent], self._plans[agent]
         pcs, stamp, length, record = live.pcs, self._buffer.flat.extend, len(plans), self._record
-        waits, issuing, entered, opened = self._waits, self._engines.issuing, self._waits.entered, live.opened
-        idle = IDLE if not self._watched else -1
-        work_record = self._work_record
-        yield env.timeout(self._profile["cta.start"])
-        self._latest = now = time = env.now
-        had_turn = False  # at the engines, in this cycle
-        while not self._stopped:
-            pc = pcs[agent]
-            if pc == length:
-                self._end(agent, time)
-                return
-            kind, busy, first, second, planned = plans[pc]
-            if kind == idle:
-                pcs[agent] = pc + 1
-                self._steps += 1
-                if self._steps >= self._budget:
-                    self._stop()
-                time += busy
-                continue
-            if time != now and kind > PRIVATE:
-                yield env.timeout(time - now)
-                self._latest = now = time
-                had_turn = False
-                continue
-            if kind == ISSUES:
-                if planned.cost.engine and not had_turn and env.peek() <= now:  # others may use it in this cycle
-                    yield EngineTurn(env, agent)
-                    had_turn = True
-                    continue
-            elif kind > WAITS:
-                if kind == ACCESS:
-                    if opened[agent] is None:
-                        time = self._opened(agent, planned)
-                        continue
-                elif kind < ACCESS:
-                    answer = waits.suspended(agent, pc, kind)
-                    if answer is not None:
-                        yield answer
-                        self._latest = now = time = env.now
-                        had_turn = False
-                        continue
-                else:
-                    time = self._slowed(agent, planned)
-                    if time > now:
-                        continue
-            op = code[pc]
-            outcome = rules[op[0]](live, agent, op)
-            self._steps += 1
-            if (live.faults or self._steps >= self._budget) and self._went_wrong():  # inside the operation
-                if first >= 0 and entered[agent] is None:
-                    stamp((first, time))
-                return
-            if outcome < MOVED:
-                yield waits.block(agent, blocked_on(outcome), first)
-                self._latest = now = time = env.now
-                had_turn = False
-                continue
-            if kind >= ACCESS:  # its time has passed already
-                if planned.cost.flight < 0:
-                    continue
-            elif kind >= WAITS:
-                if kind == WAITS and outcome == MOVED and (since := entered[agent]) is not None:
-                    time = max(time, since + busy)  # woken up a moment ago
-                    entered[agent] = None
-                    if second >= 0:
-                        stamp((second, time))
-                        time += record
-                    continue
-                if planned.cost.demand and (passing := waits.passes(agent, pc, planned)) is not None:
-                    issuing.add(agent)
-                    time = yield from self._issue(agent, self._engines.slots.begin(agent, now, passing))
-                    self._latest = now = env.now
-                    had_turn = False
-                    continue
-                time = waits.returned(agent, pc, planned, time, outcome)
-                continue
-            if first >= 0:
-                stamp((first, time))
-                if second >= 0:  # work: its end is recorded too
-                    stamp((second, time + busy - work_record))
-            time += busy
-            if kind >= ISSUES:
-                at = self._launch(agent, planned.cost)
-                if agent in issuing:
-                    if planned.cost.demand:
-                        at = self._engines.slots.begin(agent, now, planned.cost)
-                    time = yield from self._issue(agent, max(time, at))
-                    self._latest = now = env.now
-                    had_turn = False
-                    continue
-            if outcome >= 0:
-                waits.signal(outcome, now + planned.cost.visible, landed=False)
-
-    def _issue(self, agent: int, at: int) -> Generator[simpy.Event, None, int]:
-        """An agent issues a multiplication, or its wait passes, at the earliest at ``at``: others may slow it until
-        then. When it goes on.
-        """
-        env, engines = self.env, self._engines
+        waits, engines, entered, opened = self._waits, self._engines, self._waits.entered, live.opened
+        idle, issuing, work_record = IDLE if not self._watched else -1, engines.issuing, self._work_record
+        event: simpy.Event = env.timeout(self._profile["cta.start"])
         while True:
-            yield env.timeout(at - env.now)
-            at = engines.issued(agent, env.now)
-            if at == env.now:
-                engines.issuing.discard(agent)
-                return self._waits.passed(agent, at)
+            yield event
+            self._latest = now = time = env.now
+            if agent in issuing:
+                if (at := engines.issued(agent, now)) > now:  # others have slowed it
+                    event = env.timeout(at - now)
+                    continue
+                issuing.discard(agent)
+                time = waits.passed(agent, now)
+            while True:
+                if self._stopped:
+                    return
+                pc = pcs[agent]
+                if pc == length:
+                    self._end(agent, time)
+                    return
+                kind, busy, first, second, planned = plans[pc]
+                if kind == idle:
+                    pcs[agent] = pc + 1
+                    self._steps += 1
+                    if self._steps >= self._budget:
+                        self._stop()
+                    time += busy
+                    continue
+                if time != now and kind > PRIVATE:
+                    event = env.timeout(time - now)
+                    break
+                if kind == ISSUES:  # others may use the engine in this cycle
+                    if planned.cost.engine and env.peek() <= now and not isinstance(event, EngineTurn):
+                        event = EngineTurn(env, agent)
+                        break
+                elif kind > WAITS:
+                    if kind == ACCESS:
+                        if opened[agent] is None:
+                            time = self._opened(agent, planned)
+                            continue
+                    elif kind < ACCESS:
+                        if (answer := waits.suspended(agent, pc, kind)) is not None:
+                            event = answer
+                            break
+                    elif (time := self._slowed(agent, planned)) > now:
+                        continue
+                op = code[pc]
+                outcome = rules[op[0]](live, agent, op)
+                self._steps += 1
+                if (live.faults or self._steps >= self._budget) and self._went_wrong():  # inside the operation
+                    if first >= 0 and entered[agent] is None:
+                        stamp((first, time))
+                    return
+                if outcome < MOVED:
+                    event = waits.block(agent, blocked_on(outcome), first)
+                    break
+                if kind >= ACCESS:  # its time has passed already
+                    if planned.cost.flight < 0:
+                        continue
+                elif kind >= WAITS:
+                    if kind == WAITS and outcome == MOVED and (since := entered[agent]) is not None:
+                        time = max(time, since + busy)  # woken up a moment ago
+                        entered[agent] = None
+                        if second >= 0:
+                            stamp((second, time))
+                            time += record
+                        continue
+                    if planned.cost.demand and (passing := waits.passes(agent, pc, planned)) is not None:
+                        issuing.add(agent)
+                        event = env.timeout(engines.slots.begin(agent, now, passing) - now)
+                        break
+                    time = waits.returned(agent, pc, planned, time, outcome)
+                    continue
+                if first >= 0:
+                    stamp((first, time))
+                    if second >= 0:  # work: its end is recorded too
+                        stamp((second, time + busy - work_record))
+                time += busy
+                if kind >= ISSUES:
+                    at = self._launch(agent, planned.cost)
+                    if agent in issuing:
+                        event = env.timeout(max(time, at) - now)
+                        break
+                if outcome >= 0:
+                    waits.signal(outcome, now + planned.cost.visible, landed=False)
 
     def _end(self, agent: int, time: int) -> None:
         """The agent has carried out its last operation."""
@@ -301,6 +281,8 @@ class TimedRun:
         count, self._launched = live.issued - self._launched, live.issued
         if not count:  # the matrix engine works
             at = engines.multiplies(agent, now, cost)
+            if agent in engines.issuing and cost.demand:
+                at = engines.slots.begin(agent, now, cost)
             for each in engines.begun if self._waiting else ():
                 self._begin_products(each)
             return at
