@@ -87,7 +87,7 @@ def calibrate(
         fit.profile,
         name=name,
         fitted=f"by pipesim calibrate, from {len(observations)} recordings, on top of {base.name}",
-        values=_kept(values, base),
+        values=_values_to_write(values, base),
         errors=(),
     )
     order = tuple(sorted(values, key=lambda each: (each.state is ValueState.ASSUMED, each.name)))
@@ -123,7 +123,9 @@ def with_proposals(
     wanted = [each.name for each in calibration.report.values if each.state is ValueState.ASSUMED]
     try:
         with FitWorkers(problem.observations, problem.base) as workers, problem.evaluated_by(workers):
-            chosen, never = propose(problem, wanted, list(candidates()), calibration.profile, tell, informed)
+            chosen, never = propose(
+                problem, wanted, list(candidates()), calibration.profile, tell, information_in_parallel
+            )
     except LimitReachedError as reached:
         if reached.limit is not Limit.TIME:
             raise
@@ -140,7 +142,7 @@ def _require_known(only: frozenset[str], problem: FitProblem, base: Profile) -> 
         )
 
 
-def _kept(values: Sequence[CalibratedValue], base: Profile) -> dict[str, int]:
+def _values_to_write(values: Sequence[CalibratedValue], base: Profile) -> dict[str, int]:
     """The values of the new profile: those of the base, and of a named work that it lacks both constants if one of
     them is fitted.
     """
@@ -194,12 +196,12 @@ def calibrate_device(base: Profile, name: str, tell: Tell = lambda _: None) -> C
     known = {value: cycles for value, cycles in measure_device(info).items() if value in base.values}
     base = replace(base, device=info.name, sms=info.sms)
     with TemporaryDirectory(prefix="pipesim-") as folder:
-        files = tuple(_recorded(Path(folder), info.sms, tell))
+        files = tuple(_captured_rings(Path(folder), info.sms, tell))
         found, _ = calibrate(Inputs(files, 0), base, name, tell=tell, known=known)
     return found
 
 
-def _recorded(folder: Path, sms: int, tell: Tell) -> Iterator[RecordedFile]:
+def _captured_rings(folder: Path, sms: int, tell: Tell) -> Iterator[RecordedFile]:
     """The rings, captured into the folder."""
     from hwkernels.capture import CaptureRequest, TwinSubject
 
@@ -219,7 +221,9 @@ def _recorded(folder: Path, sms: int, tell: Tell) -> Iterator[RecordedFile]:
 # captures that can be made, and what they would say
 
 
-def informed(questions: Sequence[CandidateQuestion], tell: Callable[[int, int], None]) -> list[Vector | None]:
+def information_in_parallel(
+    questions: Sequence[CandidateQuestion], tell: Callable[[int, int], None]
+) -> list[Vector | None]:
     """What each candidate's capture would say, computed on all processors."""
     if len(questions) <= _FEW:
         return one_by_one(questions, tell)

@@ -158,11 +158,11 @@ def _evenly(recordings: Sequence[RecordedFile]) -> list[RecordedFile]:
     by_size: dict[int, list[RecordedFile]] = defaultdict(list)
     for each in sorted(recordings, key=lambda each: each.path.name):
         by_size[min((each.meta.grid or 1).bit_length() // 4, 2)].append(each)
-    turns = [_halved(by_size[size]) for size in sorted(by_size)]
+    turns = [_by_halving(by_size[size]) for size in sorted(by_size)]
     return [each for turn in zip_longest(*turns) for each in turn if each is not None]
 
 
-def _halved(recordings: Sequence[RecordedFile]) -> list[RecordedFile]:
+def _by_halving(recordings: Sequence[RecordedFile]) -> list[RecordedFile]:
     """The middle one, then those in the middle of both halves, and so on."""
     found: list[RecordedFile] = []
     parts = [recordings]

@@ -54,7 +54,7 @@ class FitWorkers:
         """The deviations of each observation under its profile."""
         if self._jobs > 1 and (self._pool is not None or len(asked) >= _WORTH_PROCESSES):
             try:
-                return self._by_processes(self._pool or self._started(), asked)
+                return self._by_processes(self._pool or self._start_pool(), asked)
             except BrokenProcessPool:  # one died, as of too little memory: here that is an error that says so
                 self._end()
                 self._jobs = 1
@@ -66,7 +66,7 @@ class FitWorkers:
             waiting = [pool.submit(_deviations, part) for part in parts]
         return [vector for future in waiting for vector in future.result()]
 
-    def _started(self) -> ProcessPoolExecutor:
+    def _start_pool(self) -> ProcessPoolExecutor:
         self._others = set(active_children())
         begin = (os.getpid(), current().most_bytes, self._observations, self._base)
         with children_started():

@@ -20,11 +20,11 @@ def cached(compute: Callable[[Program], Found]) -> Callable[[Program], Found]:
     known: dict[int, Found] = {}
 
     @wraps(compute)
-    def found(program: Program) -> Found:
+    def lookup(program: Program) -> Found:
         number = id(program)
         if number not in known:
             known[number] = compute(program)
             weakref.finalize(program, known.pop, number).atexit = False
         return known[number]
 
-    return found
+    return lookup

@@ -18,7 +18,7 @@ from pipesim.model.ops import AT, IN_ORDER, Engine, Op, Operation, Space, operan
 from pipesim.model.program import Program
 from pipesim.model.tables import Work, kernel_in_names
 from pipesim.timed.cache import cached
-from pipesim.timed.profile import OF_INSTRUCTIONS, Profile, scaled
+from pipesim.timed.profile import OF_INSTRUCTIONS, Profile, cycles_at_rate
 from pipesim.timed.work import SERVED, Works
 from pipesim.trace.sites import kinds
 
@@ -33,7 +33,7 @@ class Cost:
     ``busy``: until its agent continues. ``visible``: until others see its effect (of a wait: until it returns once it
     is woken). ``engine``: until the copy engine may start the next. ``flight``: from the start to the last byte, -1 for
     an operation that puts nothing under way. ``demand``: of ``busy`` the cycles that it takes the issue slots of its
-    quarter of the SM; 0 where nobody can slow it. With ``in_memory`` not 0: those that it takes the SM's shared memory,
+    quarter of the SM; 0 where none can slow it. With ``in_memory`` not 0: those that it takes the SM's shared memory,
     which serves one access after another; alone, the access is served in the first ``in_memory`` cycles;
     of the others it takes its quarter's issue slots ``slots``. ``scalar``: a tensor core at work does not slow
     it, and it does not slow works. ``products``: in how many instructions a tensor core of a quarter multiplies, of
@@ -53,7 +53,7 @@ class Cost:
 
 
 class ProgramValues:
-    """The values of a profile for one program: those of instructions where its other instructions are priced, too."""
+    """The values of a profile for one program: those of instructions where its other instructions are also priced."""
 
     def __init__(self, program: Program, profile: Profile) -> None:
         self._profile = profile
@@ -138,8 +138,8 @@ class Prices:
         extra = self._record * len(kinds(op))
         return Cost(
             self._values["copy.issue"] + extra,
-            engine=scaled(nbytes, max(1, min(rate, share))),
-            flight=extra + latency + scaled(nbytes, rate) + late,
+            engine=cycles_at_rate(nbytes, max(1, min(rate, share))),
+            flight=extra + latency + cycles_at_rate(nbytes, rate) + late,
         )
 
 
@@ -230,7 +230,7 @@ def _read(program: Program, op: Operation, profile: Profile) -> Cost:
     source = program.accesses[operand(op, "access")]
     if source.space == Space.REGISTERS:
         return Cost(0)
-    return Cost(profile["read.issue"] + scaled(source.nbytes, profile["read.bytes_per_kcycle"]))
+    return Cost(profile["read.issue"] + cycles_at_rate(source.nbytes, profile["read.bytes_per_kcycle"]))
 
 
 def _transfer(program: Program, op: Operation, profile: Profile, values: ProgramValues) -> Cost:
@@ -239,9 +239,9 @@ def _transfer(program: Program, op: Operation, profile: Profile, values: Program
     A bulk store takes the copy engine while it is read from shared memory (measured on an H200).
     """
     if op[0] == Op.TRANSFER_READ and operand(op, "engine") == Engine.BULK:
-        size = scaled(operand(op, "bytes"), profile["copy.store_bytes_per_kcycle"])
+        size = cycles_at_rate(operand(op, "bytes"), profile["copy.store_bytes_per_kcycle"])
         return Cost(values["other.issue"], engine=size, flight=profile["transfer.latency"] + size)
-    size = scaled(operand(op, "bytes"), profile["copy.bytes_per_kcycle"])
+    size = cycles_at_rate(operand(op, "bytes"), profile["copy.bytes_per_kcycle"])
     late = profile["matrix.latency"] if operand(op, "engine") in IN_ORDER else profile["transfer.latency"] + size
     in_registers = program.accesses[operand(op, "access")].space == Space.REGISTERS
     return Cost(0 if in_registers else values["other.issue"], flight=late)

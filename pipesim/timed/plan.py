@@ -63,7 +63,7 @@ def skeleton(program: Program, also: frozenset[SiteKey] = NO_SITES) -> ProgramSk
     known = _skeletons(program)
     found = known.get(also)
     if found is None:
-        found = known[also] = _made(program, also)
+        found = known[also] = _build_skeleton(program, also)
     return found
 
 
@@ -73,7 +73,7 @@ def _skeletons(_: Program) -> dict[frozenset[SiteKey], ProgramSkeleton]:
     return {}
 
 
-def _made(program: Program, also: frozenset[SiteKey]) -> ProgramSkeleton:
+def _build_skeleton(program: Program, also: frozenset[SiteKey]) -> ProgramSkeleton:
     book = SiteBook(program, also)
     meanings: dict[Meaning, int] = {}
     numbers = [0] * program.ctas
@@ -146,9 +146,9 @@ class _AgentWalk:
         return len(self.distinct) - 1, self._by_place.setdefault(self._book.place, {})
 
 
-#: What a simulation has to do for an operation; it asks by the order of these numbers, too.
-IDLE: Final = 0  #: nothing: time passes. It changes no state, records nothing, and nobody waits for it
-PRIVATE: Final = 1  #: carry it out; nobody else can notice when
+#: What a simulation has to do for an operation; it also asks by the order of these numbers.
+IDLE: Final = 0  #: nothing: time passes. It changes no state, records nothing, and no agent waits for it
+PRIVATE: Final = 1  #: carry it out; no other agent can notice when
 PLAIN: Final = 2  #: carry it out when all that is due before has happened
 ISSUES: Final = 3  #: the same, and it puts something under way
 WAITS: Final = 4  #: it may block, or gives an answer
@@ -165,7 +165,7 @@ class Planned(NamedTuple):
     """
 
     kind: int
-    busy: int  #: of its cost, if nobody notices that it lasts
+    busy: int  #: of its cost, if no other agent notices that it lasts
     first: int
     second: int
     cost: Cost
@@ -190,18 +190,18 @@ def plan(
     record = record_cycles(program, profile, traced=traced)
     plans = []
     for distinct, places in zip(known.distinct, known.places, strict=True):
-        planned = [_planned(each, price, record, tries[_fed(each, known.fed)]) for each in distinct]
+        planned = [_plan_operation(each, price, record, tries[_asks_for_copies(each, known.fed)]) for each in distinct]
         steps = [(each.kind, each.busy, each.first, each.second, each) for each in planned]
         plans.append(tuple([steps[number] for number in places]))
     return known.table, known.meanings, tuple(plans)
 
 
-def _fed(each: Distinct, fed: frozenset[int]) -> bool:
+def _asks_for_copies(each: Distinct, fed: frozenset[int]) -> bool:
     """Whether an operation is a try on an mbarrier that bulk copies complete."""
     return each.op[0] == Op.TRY_WAIT and each.op[BARRIER] in fed
 
 
-def _planned(each: Distinct, price: Prices, record: int, tries: int) -> Planned:
+def _plan_operation(each: Distinct, price: Prices, record: int, tries: int) -> Planned:
     """The plan of one distinct operation; ``record``: cycles of a record; ``tries``: the kind of a try."""
     code, cost = each.op[0], price(each.op, each.line)
     if each.recorded and not kinds(each.op) and code not in RETURNS_LATE:  # the engine adds a wait's
@@ -214,7 +214,7 @@ def _planned(each: Distinct, price: Prices, record: int, tries: int) -> Planned:
 
 
 def _kind(each: Distinct, cost: Cost, tries: int) -> int:
-    """The kind of an operation that nobody notices while it lasts."""
+    """The kind of an operation that no other agent notices while it lasts."""
     code = each.op[0]
     if code in RETURNS_LATE:
         return tries if code == Op.TRY_WAIT else WAITS

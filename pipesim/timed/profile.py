@@ -255,7 +255,7 @@ def _unit(name: str) -> str:
     return "cycles"
 
 
-def scaled(nbytes: int, per_kcycle: int) -> int:
+def cycles_at_rate(nbytes: int, per_kcycle: int) -> int:
     """Cycles that ``nbytes`` take at a rate in bytes per 1,000 cycles, rounded up."""
     return -(-nbytes * 1000 // per_kcycle)
 

@@ -128,7 +128,8 @@ class TimedRun:
     def _agent(self, agent: int) -> Generator[simpy.Event, None, None]:  # noqa: C901  # hot: a call less is a tenth of it
         """The process of an agent. It yields before what others can notice, until that is due, and where it is blocked.
 
-        ``now`` is the cycle of the environment, ``time`` the one that the agent has reached by what nobody notices.
+        ``now`` is the cycle of the environment, ``time`` the one that the agent has reached by what no other
+        agent notices.
         """
         env, live, rules, code, plans = self.env, self._live, self._rules, self._code[agent], self._plans[agent]
         pcs, stamp, length, record = live.pcs, self._buffer.flat.extend, len(plans), self._record
@@ -139,11 +140,11 @@ class TimedRun:
             yield event
             self._latest = now = time = env.now
             if agent in issuing:
-                if (at := engines.issued(agent, now)) > now:  # others have slowed it
+                if (at := engines.issue_end(agent, now)) > now:  # others have slowed it
                     event = env.timeout(at - now)
                     continue
                 issuing.discard(agent)
-                time = waits.passed(agent, now)
+                time = waits.finish_passing(agent, now)
             while True:
                 if self._stopped:
                     return
@@ -169,13 +170,13 @@ class TimedRun:
                 elif kind > WAITS:
                     if kind == ACCESS:
                         if opened[agent] is None:
-                            time = self._opened(agent, planned)
+                            time = self._open_access(agent, planned)
                             continue
                     elif kind < ACCESS:
-                        if (answer := waits.suspended(agent, pc, kind)) is not None:
+                        if (answer := waits.suspend(agent, pc, kind)) is not None:
                             event = answer
                             break
-                    elif (time := self._slowed(agent, planned)) > now:
+                    elif (time := self._share_resource(agent, planned)) > now:
                         continue
                 op = code[pc]
                 outcome = rules[op[0]](live, agent, op)
@@ -202,7 +203,7 @@ class TimedRun:
                         issuing.add(agent)
                         event = env.timeout(engines.slots.begin(agent, now, passing) - now)
                         break
-                    time = waits.returned(agent, pc, planned, time, outcome)
+                    time = waits.return_from(agent, pc, planned, time, outcome)
                     continue
                 if first >= 0:
                     stamp((first, time))
@@ -226,7 +227,7 @@ class TimedRun:
         if self._program.leaves_cluster_barrier:  # it may go on without this agent: who waits there looks again
             self._waits.signal(cluster_channel(self._program), time, landed=False)
 
-    def _opened(self, agent: int, planned: Planned) -> int:
+    def _open_access(self, agent: int, planned: Planned) -> int:
         """A read or write begins: what overlaps it until it ends is a race. When it ends."""
         self._live.begin(agent)
         if self._live.faults:
@@ -235,12 +236,12 @@ class TimedRun:
             self._buffer.stamp(planned.lasts[0], self.env.now)
         return self.env.now + planned.cost.busy
 
-    def _slowed(self, agent: int, planned: Planned) -> int:
+    def _share_resource(self, agent: int, planned: Planned) -> int:
         """A work that shares its SM with others begins, or may have ended: now if it has, else when to look again."""
         now, (begin, ends) = self.env.now, planned.lasts
-        shared = self._engines.shared(planned.cost)
+        shared = self._engines.resource_for(planned.cost)
         if agent in shared:
-            at = shared.ended(agent, now)
+            at = shared.try_end(agent, now)
             if at == now and ends >= 0:
                 self._buffer.stamp(ends, at - self._work_record)
             return at

@@ -82,7 +82,7 @@ class Waits:
             assert entered is not None
             wait.succeed_in((self._passed_at(entered, channel, planned) if on_mbarrier else seen) - now)
 
-    def returned(self, agent: int, pc: int, planned: Planned, time: int, outcome: int) -> int:
+    def return_from(self, agent: int, pc: int, planned: Planned, time: int, outcome: int) -> int:
         """A wait passed at once, but not before what completed it can be seen; or a try has its answer.
 
         The time at which its agent goes on.
@@ -90,46 +90,46 @@ class Waits:
         cost, first, second = planned.cost, planned.first, planned.second
         op = self._program.code[agent][pc]
         if op[0] in TRIES:
-            return self._tried(agent, pc, planned, time)
+            return self._answer_try(agent, pc, planned, time)
         if outcome >= 0:
             back = time + cost.visible
             self.signal(outcome, back, landed=False)
             if op[0] in MEETINGS and self.entered[agent] is None:  # the last at a barrier: it goes on with the others
-                return self._passed(time, back, first, second)
+                return self._pass_at_once(time, back, first, second)
             if op[0] in MEETINGS:  # it had waited for agents that have ended
-                return self._woken(agent, second, back)
+                return self._wake(agent, second, back)
         if self.entered[agent] is not None:
-            return self._woken(agent, second, time)
+            return self._wake(agent, second, time)
         if op[0] == Op.CLUSTER_WAIT:
             return max(time, self.visible[cluster_channel(self._program)])
         if op[0] not in BLOCKING_WAITS:
-            return self._passed(time, time + cost.busy, first, second)
-        if self._skipped(agent, op):
+            return self._pass_at_once(time, time + cost.busy, first, second)
+        if self._is_skipped(agent, op):
             return time
-        return self._passed(time, self._passed_at(time, op[BARRIER], planned), first, second)
+        return self._pass_at_once(time, self._passed_at(time, op[BARRIER], planned), first, second)
 
-    def _skipped(self, agent: int, op: Operation) -> bool:
+    def _is_skipped(self, agent: int, op: Operation) -> bool:
         """Whether a wait is not made: a try had already answered."""
         return op[0] == Op.WAIT_UNLESS and op[ANSWER] >= 0 and bool(self._live.registers[agent][op[ANSWER]])
 
     def passes(self, agent: int, pc: int, planned: Planned) -> Cost | None:
         """What it takes until a wait returns that passes at once and that others can slow; None of another one."""
         op, record, now = self._program.code[agent][pc], self._record if planned.first >= 0 else 0, self._env.now
-        if self.visible[op[BARRIER]] > now + record or self._skipped(agent, op):
+        if self.visible[op[BARRIER]] > now + record or self._is_skipped(agent, op):
             return None
         if planned.first >= 0:
             self._buffer.stamp(planned.first, now)
         self.passing[agent] = planned.second, record
         return replace(planned.cost, busy=planned.cost.busy + record)
 
-    def passed(self, agent: int, at: int) -> int:
+    def finish_passing(self, agent: int, at: int) -> int:
         """An agent returns from such a wait, if it was in one. The time at which it goes on."""
         second, record = self.passing.pop(agent, (-1, 0))
         if second >= 0:
             self._buffer.stamp(second, at)
         return at + record
 
-    def suspended(self, agent: int, pc: int, kind: int) -> Event | None:
+    def suspend(self, agent: int, pc: int, kind: int) -> Event | None:
         """What a try of this kind still waits for: what completes its phase, or its limit; None if it can answer.
 
         An arrive does not wake it: it looks once more, and answers.
@@ -156,7 +156,7 @@ class Waits:
         limit.callbacks.append(gives_up)
         return wait
 
-    def _woken(self, agent: int, second: int, time: int) -> int:
+    def _wake(self, agent: int, second: int, time: int) -> int:
         """A wait that was blocked returns. The time at which its agent goes on."""
         self.entered[agent] = None
         if second < 0:
@@ -164,7 +164,7 @@ class Waits:
         self._buffer.stamp(second, time)
         return time + self._record
 
-    def _passed(self, entered: int, back: int, first: int, second: int) -> int:
+    def _pass_at_once(self, entered: int, back: int, first: int, second: int) -> int:
         """A wait that did not block began and returned: its stamps, and when its agent goes on."""
         if first >= 0:
             self._buffer.stamp(first, entered)
@@ -184,7 +184,7 @@ class Waits:
         again = tried + self._retry
         return again + max(0, -(-(seen - again) // self._poll)) * self._poll + cost.busy
 
-    def _tried(self, agent: int, pc: int, planned: Planned, time: int) -> int:
+    def _answer_try(self, agent: int, pc: int, planned: Planned, time: int) -> int:
         """A try was made: its answer is recorded. It is false while others cannot see yet what completed the phase."""
         success = finds(self._program, self._live, agent, pc)
         barrier = self._program.code[agent][pc][BARRIER]

@@ -13,7 +13,7 @@ from pipesim.model.groups import ON_ENGINE, WORKS
 from pipesim.model.program import Program
 from pipesim.model.tables import Work
 from pipesim.timed.cache import cached
-from pipesim.timed.profile import Profile, scaled
+from pipesim.timed.profile import Profile, cycles_at_rate
 
 OVERHEAD, SCALE = ".cycles", ".permille"  #: what follows the name of a work in the names of its two constants
 QUARTERS = 4  #: of an SM, each with issue slots and units of its own; a warp is on quarter ``warp % 4``
@@ -69,8 +69,8 @@ class Works:
         if self._left_out(work):
             return 0
         if amounts.keys() <= OF_DATA and amounts and not self._profile.knows(work.name):
-            return 0  # nobody computes: it only says when a copy comes
-        alone = constants(self._profile, work.name)[0] + self._rated(work)
+            return 0  # nothing is computed: it only says when a copy comes
+        alone = constants(self._profile, work.name)[0] + self._rated_cycles(work)
         spin = amounts["spin"] + self._profile["work.issue"] if amounts.get("spin") else 0
         return max(alone, spin)
 
@@ -78,7 +78,7 @@ class Works:
         """Whether only a launch that is recorded does it and this one is not, or the other way round."""
         return bool(work.amount("unrecorded" if self._traced else "recorded"))
 
-    def _rated(self, work: Work) -> int:
+    def _rated_cycles(self, work: Work) -> int:
         """Cycles of its amounts."""
         rate, scale = self._rates(work), constants(self._profile, work.name)[1]
         rated = sum(amount * rate[f"class.{kind}"] for kind, amount in work.amounts if kind in _RATED)
@@ -88,14 +88,14 @@ class Works:
 
     def until_effect(self, work: Work) -> int:
         """By how many cycles an arrive takes effect later: it waits for earlier accesses, its overhead follows."""
-        return self._rated(work) if work.amount("cluster_fences") else 0
+        return self._rated_cycles(work) if work.amount("cluster_fences") else 0
 
     def _rates(self, work: Work) -> dict[str, int] | Profile:
         """The profile's rates; not as its own where constants of the work were fitted to what they come to."""
         return self._profile.values if self._profile.knows(work.name) else self._profile
 
     def demand(self, work: Work) -> int:
-        """Cycles that it takes the issue slots of its quarter (of a multiplication: any), 0 where nobody else does."""
+        """Cycles that it takes the issue slots of its quarter (of a multiplication: any), 0 where no other does."""
         if work.name not in self._meets or self._left_out(work):
             return 0
         return self._slots(work) or _multiply_adds(work)
@@ -106,21 +106,23 @@ class Works:
 
     def scalar(self, work: Work, cycles: int) -> int:
         """Of the cycles in which a multiplication is issued those that it needs the issue slots of its quarter, 0 where
-        nobody else does. With an operand in registers there are fewer descriptors to be made.
+        no other work does. With an operand in registers there are fewer descriptors to be made.
         """
         if not self.demand(work):
             return 0
         return cycles if work.amount("mma") else 3 * cycles // 10
 
     def moving(self, work: Work) -> tuple[int, int]:
-        """Cycles that an access takes its SM's memory, and in which a warp alone is served; 0 where nobody slows it."""
+        """Cycles that an access takes its SM's memory, and in which a warp alone is served; 0 where none slows it."""
         return self._moving(work) if work.name in self._crowded | self._computes else (0, 0)
 
     def computing(self, work: Work) -> int:
         """Cycles for which an access takes its quarter's issue slots after it has been served; 0 where no other warp of
         the quarter computes as much.
         """
-        return max(0, self._rated(work) - self._moving(work)[1]) * SLOTS // 1000 if work.name in self._computes else 0
+        if work.name not in self._computes:
+            return 0
+        return max(0, self._rated_cycles(work) - self._moving(work)[1]) * SLOTS // 1000
 
     def _arithmetic(self, work: Work) -> int:
         """Cycles of its arithmetic."""
@@ -128,12 +130,12 @@ class Works:
         return -(-sum(work.amount(kind) * rate[f"class.{kind}"] for kind in ("fma", "alu")) * scale // 10**6)
 
     def _who_computes(self, program: Program) -> frozenset[str]:
-        """The accesses that compute for a good part of their time where another warp of their quarter does, too."""
+        """The accesses that compute for a good part of their time where another warp of their quarter also does."""
         if not self.of_line or any(work.amount("exp2") for work in program.work):
             return frozenset()
         on: dict[tuple[int, int], dict[int, set[str]]] = defaultdict(lambda: defaultdict(set))
         busy: set[tuple[int, int]] = set()
-        for agent, works in enumerate(_served(program)):
+        for agent, works in enumerate(_memory_works(program)):
             where = program.agents[agent].cta, program.agents[agent].warp % QUARTERS
             for work in works:
                 if work.amount("shared_bytes") and self._arithmetic(work):
@@ -151,7 +153,7 @@ class Works:
         moved, lines = work.amount("shared_bytes"), work.amount("global_lines") * rate["class.global_lines"]
         alone = moved * rate["class.shared_bytes"] + work.amount("rounds") * rate["class.rounds"] + lines
         alone = -(-alone * scale // 10**6)
-        return min(alone, scaled(moved, rate["shared.bytes_per_kcycle"]) + -(-lines * scale // 10**6)), alone
+        return min(alone, cycles_at_rate(moved, rate["shared.bytes_per_kcycle"]) + -(-lines * scale // 10**6)), alone
 
     def late(self, work: Work, *, streams: bool) -> int:
         """By how many cycles a copy comes later. ``streams``: the launch streams more than a cache holds."""
@@ -165,7 +167,7 @@ class Works:
             return frozenset()
         asked: dict[int, int] = defaultdict(int)
         names: dict[int, set[str]] = defaultdict(set)
-        for agent, works in zip(program.agents, _served(program), strict=True):
+        for agent, works in zip(program.agents, _memory_works(program), strict=True):
             moving = [(work.name, *self._moving(work)) for work in works]
             asked[agent.cta] += max((1000 * demand // max(1, alone) for _, demand, alone in moving), default=0)
             names[agent.cta] |= {name for name, _, _ in moving}
@@ -176,7 +178,9 @@ class Works:
         tensor core of its quarter. Where the instructions around it are counted, they are what its issue takes.
         """
         issue, scale = constants(self._profile, work.name)
-        cycles = -(-scaled(QUARTERS * _multiply_adds(work), self._rates(work)["mma.per_kcycle"]) * scale // 1000)
+        cycles = -(
+            -cycles_at_rate(QUARTERS * _multiply_adds(work), self._rates(work)["mma.per_kcycle"]) * scale // 1000
+        )
         products = max(1, work.amount("products"))
         cycles = products * -(-cycles // products)  # each takes whole cycles
         beside = 0 if self._counted else cycles * self._profile["mma.issue_permille"] // products
@@ -214,7 +218,7 @@ def _works_of_agents(program: Program) -> tuple[tuple[Work, ...], ...]:
 
 
 @cached
-def _served(program: Program) -> tuple[tuple[Work, ...], ...]:
+def _memory_works(program: Program) -> tuple[tuple[Work, ...], ...]:
     """For each agent its works that the SM's memory serves: what comes before or after another operation is part of it,
     and no access that could be served in turn.
     """

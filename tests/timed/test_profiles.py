@@ -26,12 +26,12 @@ from pipesim.timed.profile import (
     MAX_VALUE,
     PROFILE_VERSION,
     WORK_CONSTANT,
+    cycles_at_rate,
     load_profile,
     parse_profile,
     profile_for,
     profile_names,
     profile_text,
-    scaled,
 )
 from pipesim.timed.stated_error import StatedError
 from pipesim.trace.library import stored_traces
@@ -233,7 +233,7 @@ def test_a_latency_of_zero_is_fine() -> None:
 
 
 def test_cycles_are_rounded_up() -> None:
-    assert [scaled(n, 64_000) for n in (0, 1, 64, 65)] == [0, 1, 1, 2]
+    assert [cycles_at_rate(n, 64_000) for n in (0, 1, 64, 65)] == [0, 1, 1, 2]
 
 
 @pytest.mark.slow

@@ -40,7 +40,7 @@ def ends(slots: IssueSlots, begins: dict[int, tuple[int, Cost]]) -> dict[int, in
         at, agent, cost = due.pop(0)
         if agent not in slots:
             due.append((slots.begin(agent, at, cost), agent, cost))
-        elif (later := slots.ended(agent, at)) > at:
+        elif (later := slots.try_end(agent, at)) > at:
             due.append((later, agent, cost))
         else:
             found[agent] = at
@@ -249,7 +249,7 @@ def served(memory: SharedMemory, begins: dict[int, tuple[int, Cost]]) -> dict[in
         if agent not in begun:
             begun.add(agent)
             due.append((memory.begin(agent, at, begins[agent][1]), agent))
-        elif (later := memory.ended(agent, at)) > at:
+        elif (later := memory.try_end(agent, at)) > at:
             due.append((later, agent))
         else:
             found[agent] = at

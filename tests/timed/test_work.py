@@ -18,7 +18,7 @@ from pipesim.pipelines import ProducerConsumerPipeline
 from pipesim.targets import find
 from pipesim.timed.costs import Prices, streamed_bytes
 from pipesim.timed.engine import simulate
-from pipesim.timed.profile import FIELDS, Profile, load_profile, scaled
+from pipesim.timed.profile import FIELDS, Profile, cycles_at_rate, load_profile
 from pipesim.timed.work import OF_DATA, SLOTS, constants
 
 
@@ -338,5 +338,5 @@ def test_what_a_cache_does_not_hold_comes_later_and_slower() -> None:
         costs.append(Prices(program, profile, traced=False)(load, line))
     near, far = costs
     assert far.flight - near.flight == h200["class.streamed_copies"] // 1000 == 500
-    assert near.engine == scaled(16_384, h200["copy.device_fresh_bytes_per_kcycle"] // 132)
-    assert far.engine == scaled(16_384, h200["copy.memory_bytes_per_kcycle"] // 132)
+    assert near.engine == cycles_at_rate(16_384, h200["copy.device_fresh_bytes_per_kcycle"] // 132)
+    assert far.engine == cycles_at_rate(16_384, h200["copy.memory_bytes_per_kcycle"] // 132)

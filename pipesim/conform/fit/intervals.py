@@ -52,10 +52,10 @@ def _spread(slopes: Vector, off: Vector, names: Sequence[str], *, known: bool) -
         covariance[np.ix_(moved, moved)] = inverse / np.outer(sizes[moved], sizes[moved])
     factor = float(t.ppf(_CONFIDENCE, free)) * (1.0 if known else max(scale, 1.0))
     widths = [factor * float(np.sqrt(covariance[n, n])) if moved[n] else None for n in range(len(names))]
-    return widths, _mixed(names, moved, covariance), scale
+    return widths, _correlated_values(names, moved, covariance), scale
 
 
-def _mixed(names: Sequence[str], moved: NDArray[np.bool_], covariance: Vector) -> list[tuple[str, ...]]:
+def _correlated_values(names: Sequence[str], moved: NDArray[np.bool_], covariance: Vector) -> list[tuple[str, ...]]:
     found: list[tuple[str, ...]] = []
     for n in range(len(names)):
         others = [
@@ -68,7 +68,9 @@ def _mixed(names: Sequence[str], moved: NDArray[np.bool_], covariance: Vector) -
     return found
 
 
-def determined(slopes: Sequence[Vector], off: Vector, names: Sequence[str], x: Vector, *, known: bool) -> list[int]:
+def determined_values(
+    slopes: Sequence[Vector], off: Vector, names: Sequence[str], x: Vector, *, known: bool
+) -> list[int]:
     """The numbers of the names that are determined: the others are given up one by one."""
     kept = list(range(len(names)))
     while kept:

@@ -8,7 +8,7 @@ percent of a wait or segment of a recorded launch, or five cycles.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import TypeVar
 
 import numpy as np
@@ -74,48 +74,38 @@ def _sigma(name: QuantityName, value: float, noise: float) -> float:
     return max(part * value, least, noise if name.kind is QuantityKind.PERIOD else 0.0)
 
 
-class _NotedValues(dict[str, int]):
-    """The values of a profile that note which are asked for, with what is taken for one that is not there."""
+class _RecordingValues(dict[str, int]):
+    """The values of a profile that record which are read, with what is taken for one that is not there."""
 
-    def __init__(self, values: Mapping[str, int], asked: dict[str, int]) -> None:
+    def __init__(self, values: Mapping[str, int], read: dict[str, int]) -> None:
         super().__init__(values)
-        self._asked = asked
+        self._read = read
 
     def __getitem__(self, name: str) -> int:
         value = super().__getitem__(name)
-        self._asked[name] = value
+        self._read[name] = value
         return value
 
     def get(self, name: str, default: _Default = None) -> int | _Default:  # type: ignore[assignment]
         if name in self:
             return self[name]
         if isinstance(default, int):
-            self._asked[name] = int(default)
+            self._read[name] = int(default)
         return default
 
 
-@dataclass(frozen=True)
-class _AskedValues:
-    """Which values a simulation asks for."""
-
-    asked: dict[str, int] = field(default_factory=dict)
-
-    def on(self, profile: Profile) -> Profile:
-        """The profile, noting."""
-        return replace(profile, values=_NotedValues(profile.values, self.asked))
-
-
-def asked_of(
+def values_read(
     observations: Sequence[RunObservation], profile: Profile
 ) -> tuple[dict[str, int], tuple[frozenset[str], ...]]:
-    """The values of the profile that decide these simulations, with where they stand: those of named work that it
-    lacks, too, with what is taken for them. And for each observation the names of those that it asks for.
+    """The values of the profile that decide these simulations, with where they stand, and those of named work that it
+    lacks, with what is taken for them. For each observation the names of those that it reads.
     """
     together: dict[str, int] = {}
     each = []
     for observation in observations:
-        noting = _AskedValues()
-        simulated(observation.program, noting.on(profile), observation.trace)
-        together |= noting.asked
-        each.append(frozenset(noting.asked))
+        read: dict[str, int] = {}
+        recording = replace(profile, values=_RecordingValues(profile.values, read))
+        simulated(observation.program, recording, observation.trace)
+        together |= read
+        each.append(frozenset(read))
     return dict(sorted(together.items())), tuple(each)

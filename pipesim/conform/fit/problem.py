@@ -13,7 +13,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from pipesim.conform.fit.observation import RunObservation, Vector, asked_of
+from pipesim.conform.fit.observation import RunObservation, Vector, values_read
 from pipesim.timed.profile import AT_LEAST_ONE, AT_MOST, MAX_VALUE, Profile
 
 FINE, _LEAST_STEP = 0.04, 3  #: of a value: over how many cycles a slope is taken
@@ -42,7 +42,7 @@ class FitProblem:
     ) -> None:
         self.observations = tuple(observations)
         self.base = base
-        asked, self._asks = asked_of(observations, base)
+        asked, self._values_read = values_read(observations, base)
         self.start = {n: value for n, value in asked.items() if (not only or n in only) and n not in fixed}
         self._evaluate: Evaluate = self._here
         self._known: dict[tuple[int, tuple[tuple[str, int], ...]], Vector] = {}
@@ -59,13 +59,13 @@ class FitProblem:
 
     def profile(self, names: Sequence[str], x: Vector) -> Profile:
         """The base with these values."""
-        values = {name: _allowed(name, float(value)) for name, value in zip(names, x, strict=True)}
+        values = {name: _within_limits(name, float(value)) for name, value in zip(names, x, strict=True)}
         return replace(self.base, values={**self.base.values, **values})
 
     def each(self, profile: Profile) -> tuple[Vector, ...]:
         """The deviations of each observation."""
         every = range(len(self.observations))
-        return tuple(self._found([(n, profile) for n in every]))
+        return tuple(self._simulated([(n, profile) for n in every]))
 
     def together(self, profile: Profile) -> Vector:
         """All deviations, in one row."""
@@ -74,7 +74,7 @@ class FitProblem:
     def rows(self, profiles: Sequence[Profile]) -> list[Vector]:
         """All deviations under each profile, each in one row: simulated together."""
         number = len(self.observations)
-        found = self._found([(n, profile) for profile in profiles for n in range(number)])
+        found = self._simulated([(n, profile) for profile in profiles for n in range(number)])
         parts = [found[number * at : number * (at + 1)] for at in range(len(profiles))]
         return [np.concatenate(part) if part else np.zeros(0) for part in parts]
 
@@ -90,10 +90,10 @@ class FitProblem:
         for name in names:
             middle = here.values[name]
             step = _step(name, middle, part)
-            ends.append((_allowed(name, middle - step) if both else middle, _allowed(name, middle + step)))
+            ends.append((_within_limits(name, middle - step) if both else middle, _within_limits(name, middle + step)))
             sides = [replace(here, values={**here.values, name: end}) for end in ends[-1]]
             asked += [(n, side) for n in self._depend_on(name) for side in sides]
-        found = iter(self._found(asked)[len(self.observations) :])
+        found = iter(self._simulated(asked)[len(self.observations) :])
         slopes = np.zeros((self.parts[-1][1] if self.parts else 0, len(names)))
         for column, (name, (low, high)) in enumerate(zip(names, ends, strict=True)):
             for n in self._depend_on(name):
@@ -124,9 +124,9 @@ class FitProblem:
         return list(pairwise(ends))
 
     def _depend_on(self, name: str) -> list[int]:
-        return [n for n, asks in enumerate(self._asks) if name in asks and (n, name) not in self._idle]
+        return [n for n, asks in enumerate(self._values_read) if name in asks and (n, name) not in self._idle]
 
-    def _found(self, asked: Sequence[tuple[int, Profile]]) -> list[Vector]:
+    def _simulated(self, asked: Sequence[tuple[int, Profile]]) -> list[Vector]:
         keys = [self._key(*each) for each in asked]
         new = {key: each for key, each in zip(keys, asked, strict=True) if key not in self._known}
         if new:
@@ -134,13 +134,13 @@ class FitProblem:
         return [self._known[key] for key in keys]
 
     def _key(self, number: int, profile: Profile) -> tuple[int, tuple[tuple[str, int], ...]]:
-        return number, tuple((name, profile.values.get(name, -1)) for name in sorted(self._asks[number]))
+        return number, tuple((name, profile.values.get(name, -1)) for name in sorted(self._values_read[number]))
 
     def _here(self, asked: Sequence[tuple[int, Profile]]) -> list[Vector]:
         return [self.observations[number].deviations(profile) for number, profile in asked]
 
 
-def _allowed(name: str, value: float) -> int:
+def _within_limits(name: str, value: float) -> int:
     return min(max(least(name), round(value)), AT_MOST.get(name, MAX_VALUE))
 
 

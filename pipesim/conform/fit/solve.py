@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from pipesim.conform.fit.intervals import Spread, determined, spread
+from pipesim.conform.fit.intervals import Spread, determined_values, spread
 from pipesim.conform.fit.least_squares import descend, loss, unit_of
 from pipesim.conform.fit.observation import Vector
 from pipesim.conform.fit.problem import COARSE, FINE, FitProblem, least
@@ -75,7 +75,7 @@ class SoFar:
         """These are fitted now."""
         self.names, self.x, self.slopes, self.least_loss = tuple(names), x, slopes, np.inf
 
-    def seen(self, x: Vector, its_loss: float) -> None:
+    def add_point(self, x: Vector, its_loss: float) -> None:
         """A point was tried."""
         if its_loss < self.least_loss:
             self.x, self.least_loss = x.copy(), its_loss
@@ -93,7 +93,7 @@ def fit_profile(
     slopes = problem.slopes(names, base, COARSE[0])
     problem.note_idle(names, slopes)
     so_far.first = spread([slopes], off, names, known=True)
-    at = determined([slopes], off, names, base, known=True)
+    at = determined_values([slopes], off, names, base, known=True)
     kept, x, slopes = [names[n] for n in at], base[at], slopes[:, at]
     so_far.begin(kept, x, slopes)
     x, slopes = _first(problem, kept, x, slopes, so_far, tell)
@@ -101,25 +101,25 @@ def fit_profile(
     checked = _slopes(problem, kept, x)
     while True:
         off = problem.together(problem.profile(kept, x))
-        at = determined(checked, off, kept, x, known=False)
+        at = determined_values(checked, off, kept, x, known=False)
         if len(at) == len(kept):
             break
         kept, x, slopes, checked = [kept[n] for n in at], x[at], slopes[:, at], [one[:, at] for one in checked]
         so_far.begin(kept, x, checked[0])
         tell(f"fitting {len(kept)} of {len(names)} values")
-        x, slopes = descend(problem, kept, x, slopes, FINE, so_far.seen)
+        x, slopes = descend(problem, kept, x, slopes, FINE, so_far.add_point)
         if again > 0:
             again, checked = again - 1, _slopes(problem, kept, x)
-    return _fitted(problem, kept, x, spread(checked, off, kept, known=False), so_far.first)
+    return _fit_result(problem, kept, x, spread(checked, off, kept, known=False), so_far.first)
 
 
 def fit_so_far(problem: FitProblem, so_far: SoFar) -> ProfileFit:
     """The fit that was ended: the best point, and what the slopes that are known say there."""
     off = problem.together(problem.profile(so_far.names, so_far.x))
-    at = determined([so_far.slopes], off, so_far.names, so_far.x, known=False)
+    at = determined_values([so_far.slopes], off, so_far.names, so_far.x, known=False)
     kept = [so_far.names[n] for n in at]
     widths = spread([so_far.slopes[:, at]], off, kept, known=False)
-    return _fitted(problem, kept, so_far.x[at], widths, so_far.first)
+    return _fit_result(problem, kept, so_far.x[at], widths, so_far.first)
 
 
 def _first(
@@ -130,7 +130,7 @@ def _first(
     for part in COARSE:
         if part != COARSE[0]:
             slopes = problem.slopes(names, x, part)
-        x, slopes = descend(problem, names, x, slopes, part, so_far.seen)
+        x, slopes = descend(problem, names, x, slopes, part, so_far.add_point)
     x, slopes = _finely(problem, names, x, so_far)
     if names and _loss(problem, names, x) > _GOOD * len(slopes):
         better = _hop(problem, names, x, slopes)
@@ -144,7 +144,7 @@ def _finely(problem: FitProblem, names: Sequence[str], x: Vector, so_far: SoFar)
     slopes, before = np.zeros((0, len(names))), np.inf
     for _ in range(min(_MOST_TURNS, max(1, _MOST_LOOKS // (2 * len(problem.observations) or 1)))):
         slopes = problem.slopes(names, x)
-        x, slopes = descend(problem, names, x, slopes, FINE, so_far.seen)
+        x, slopes = descend(problem, names, x, slopes, FINE, so_far.add_point)
         now = _loss(problem, names, x)
         if now > _HELPS * before:
             break
@@ -157,7 +157,7 @@ def _slopes(problem: FitProblem, names: Sequence[str], x: Vector) -> list[Vector
     return [problem.slopes(names, x, part) for part in COARSE]
 
 
-def _fitted(problem: FitProblem, kept: Sequence[str], x: Vector, now: Spread, first: Spread) -> ProfileFit:
+def _fit_result(problem: FitProblem, kept: Sequence[str], x: Vector, now: Spread, first: Spread) -> ProfileFit:
     """The result. ``now``: intervals of those that are kept; ``first``: of all values, at the base."""
     profile = problem.profile(kept, x)
     widths, mixed, _ = first

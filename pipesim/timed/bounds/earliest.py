@@ -86,7 +86,7 @@ class Earliest:
 
     @property
     def end(self) -> int:
-        """No run is over before this time: what an engine does that nobody waits for is not part of it."""
+        """No run is over before this time: what an engine does without an agent that waits for it is not part of it."""
         ends = (e.time for e in self.events if e.part != EventPart.ENGINE)
         return max((*(time for time, _ in self._next), *ends), default=0)
 
@@ -109,7 +109,7 @@ class Earliest:
         issue = self.issues[agent][pc] = self._event(agent, pc, EventPart.ISSUE, here, since)
         self._next[agent] = (here + cost.busy, issue)
         if code in BLOCKING_WAITS:
-            self._waited(before, agent, op, cost, issue)
+            self._after_wait(before, agent, op, cost, issue)
         elif code in PARITY_TRIES:
             self._tries[agent, op[ANSWER]] = cost
         elif code in SIGNALS:
@@ -118,11 +118,11 @@ class Earliest:
             self._open[op[BARRIER]] = _Open()
             self._phases[op[BARRIER]] = []
         elif code in MEETINGS:
-            self._synchronised(before, agent, op, issue, result)
+            self._after_meeting(before, agent, op, issue, result)
         elif code == Op.WAIT_GROUP:
             self._awaited_groups(agent, op, issue)
         elif cost.flight >= 0:
-            self._launched(before, agent, op, cost, issue, result)
+            self._after_launch(before, agent, op, cost, issue, result)
         elif code == Op.COMMIT:
             last = self._last.get((agent, op[ENGINE]), -1)
             late = last >= 0 and self.events[last].time > here
@@ -163,7 +163,7 @@ class Earliest:
             self._phases[barrier].append(_Signal(open_.time + open_.visible, open_.event, open_.landed))
             self._open[barrier] = _Open()
 
-    def _waited(self, before: State, agent: int, op: Operation, cost: Cost, issue: int) -> None:
+    def _after_wait(self, before: State, agent: int, op: Operation, cost: Cost, issue: int) -> None:
         """A wait returned. An arrive is noticed by a try; a landing wakes the agent, or its first try finds it there.
 
         A wait that may be skipped costs nothing of its own: then its try saw the phase, and returned after that.
@@ -192,7 +192,7 @@ class Earliest:
         meant = self.laps.meant(agent, op[BARRIER])
         return meant if (meant & 1) == op[PARITY] else -1
 
-    def _synchronised(self, before: State, agent: int, op: Operation, issue: int, result: Step) -> None:
+    def _after_meeting(self, before: State, agent: int, op: Operation, issue: int, result: Step) -> None:
         """Named barriers and the cluster barrier: all go on when the last has arrived."""
         cluster = op[0] in CLUSTER
         where = len(self._joined) - 1 if cluster else op[NAMED_BARRIER]
@@ -212,7 +212,7 @@ class Earliest:
             if op[0] == Op.BAR_SYNC:
                 self._next[agent] = (last.time + last.visible, last.event)
 
-    def _launched(self, before: State, agent: int, op: Operation, cost: Cost, issue: int, result: Step) -> None:
+    def _after_launch(self, before: State, agent: int, op: Operation, cost: Cost, issue: int, result: Step) -> None:
         """Put something under way: copies start in the order of issue, and so do the MMAs of one agent."""
         pc, here = before.pcs[agent], self.events[issue].time
         if op[0] == Op.ENGINE_WORK:

@@ -2,7 +2,7 @@
 
 The snapshots are compared with one that is replaced after twice as many iterations each time (Brent, 1980), so that few
 are kept and every period is found in time. A repetition counts when it has been seen twice in a row and all counts
-have grown by the same numbers: then what follows is decided by the code alone, and that is compared, too.
+have grown by the same numbers: then what follows is decided by the code alone, which is also compared.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class Finder:
             self._room *= 2
         elif self._second is not None:
             if self._trip == self._confirmed_at:
-                return self._confirmed(self._anchor[1], self._second, take())
+                return self._confirm(self._anchor[1], self._second, take())
         elif glance == self._anchor[0] and self._trip >= self._next:
             now = take()
             if now.repeats(self._anchor[1]) and self._gain(self._anchor[1], now) >= LEAST_GAIN:
@@ -68,7 +68,7 @@ class Finder:
                 self._next = self._trip + self._fruitless // 16
         return None
 
-    def _confirmed(self, first: RunSnapshot, second: RunSnapshot, third: RunSnapshot) -> Leap | None:
+    def _confirm(self, first: RunSnapshot, second: RunSnapshot, third: RunSnapshot) -> Leap | None:
         self._second = None
         if not third.repeats(second) or third.since(second) != second.since(first):
             return None
@@ -105,7 +105,7 @@ class RepeatedCode:
         length = end - start
         if not length:
             return UNLIMITED
-        kinds, items = self._of(agent)
+        kinds, items = self._columns(agent)
         kinds, items = kinds[start:], items[start:]
         if len(kinds) < 2 * length:
             return 0
@@ -115,7 +115,7 @@ class RepeatedCode:
         negative = _leading((steps == 0) | ((items[length:] >= 0) & (items[:-length] >= 0)))
         return int(min(same, even, negative)) // length
 
-    def _of(self, agent: int) -> tuple[_Numbers, _Numbers]:
+    def _columns(self, agent: int) -> tuple[_Numbers, _Numbers]:
         """For each operation which it is, but for its item, and the item."""
         found = self._agents.get(agent)
         if found is None:

@@ -129,7 +129,7 @@ class LeapingRun(TimedRun):
         for sequence, landing in self._in_air.items():
             landing.flight = flights[sequence]
         for agent, (then, since) in enumerate(zip(before.entered, now.entered, strict=True)):
-            if since is not None and since == then:  # blocked all the time, and in what is left out, too
+            if since is not None and since == then:  # blocked all the time, also in what is left out
                 self._waits.entered[agent] = since - times * cycles
 
 

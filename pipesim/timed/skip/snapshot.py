@@ -67,7 +67,7 @@ class RunSnapshot:
             return False
         now, then = self.clocks, earlier.clocks
         return all(
-            a == b and (a is None or self._untouched(agent, earlier))
+            a == b and (a is None or self._never_signalled(agent, earlier))
             if a is None or b is None or a == b
             else a - now.now == b - then.now
             for agent, (a, b) in enumerate(zip(now.entered, then.entered, strict=True))
@@ -77,7 +77,7 @@ class RunSnapshot:
         """By how much every count has grown, and the clock."""
         return (self.clocks.now - earlier.clocks.now, *map(sub, self.counts, earlier.counts))
 
-    def _untouched(self, agent: int, earlier: RunSnapshot) -> bool:
+    def _never_signalled(self, agent: int, earlier: RunSnapshot) -> bool:
         """True if an agent that has been blocked all the time was never asked to look again."""
         channel = next(c for c, waiting in enumerate(self.clocks.waiters) if agent in waiting)
         return self.clocks.visible[channel] == earlier.clocks.visible[channel]
@@ -155,7 +155,7 @@ def advance(live: Running, code: Sequence[Sequence[Operation]], grown: Sequence[
             live.holds[agent] += live.named[op[NAMED_BARRIER]][2] - generations[agent]
     renumbered = {}
     for place, flight in enumerate(live.flights):
-        live.flights[place] = moved = _moved(live, flight, before, next(by))
+        live.flights[place] = moved = _advance_flight(live, flight, before, next(by))
         renumbered[flight.sequence] = moved.sequence
         if live.opened[flight.agent] is flight:
             live.opened[flight.agent] = moved
@@ -164,7 +164,7 @@ def advance(live: Running, code: Sequence[Sequence[Operation]], grown: Sequence[
     return renumbered
 
 
-def _moved(live: Running, flight: Flight, before: tuple[list[int], int, list[int]], items: int) -> Flight:
+def _advance_flight(live: Running, flight: Flight, before: tuple[list[int], int, list[int]], items: int) -> Flight:
     """A flight after the repetitions; ``before``: the places, the flights issued, and the commits at their begin."""
     agent, pc, bar, remaining, arrivals, engine, group, first, end, writes, item, after, sequence = flight
     pcs, issued, commits = before

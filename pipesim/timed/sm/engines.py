@@ -98,12 +98,12 @@ class Engines:
             self.issuing.add(agent)
         return at
 
-    def issued(self, agent: int, now: int) -> int:
+    def issue_end(self, agent: int, now: int) -> int:
         """Now if an agent goes on that is ``issuing``, else when to look again."""
-        at = self.slots.ended(agent, now) if agent in self.slots else now
+        at = self.slots.try_end(agent, now) if agent in self.slots else now
         return at if at > now else self.cores.issues(agent, now)
 
-    def shared(self, cost: Cost) -> IssueSlots:
+    def resource_for(self, cost: Cost) -> IssueSlots:
         """What a work of this cost shares with others."""
         return self.memory if cost.in_memory else self.slots
 

@@ -1,7 +1,7 @@
 """What warps of an SM share while they compute: the issue slots of its four quarters, and its shared memory.
 
 A warp belongs to quarter ``warp % 4``. A work has a time alone, and a demand: the cycles of the quarter that its
-instructions take. The quarter's tensor core takes a share of it, too, while it works (it reads and writes registers),
+instructions take. The quarter's tensor core also takes a share of it while it works (it reads and writes registers),
 and is itself not slowed (measured on an H200). While the works on a quarter demand more than
 it has, all of them are slowed in the same proportion (processor sharing). The order is not static: who is slowed
 depends on who runs at the same time.
@@ -72,7 +72,7 @@ class IssueSlots:
         self._under_way.add(agent)
         return now + cost.busy
 
-    def ended(self, agent: int, now: int) -> int:
+    def try_end(self, agent: int, now: int) -> int:
         """Now if the agent's work has ended, which is then forgotten; else the earliest time at which it can end."""
         jobs = self._until(self._quarter[agent], now)
         rest = jobs[agent].rest
@@ -113,7 +113,7 @@ class IssueSlots:
         """The works on a quarter, with what is left of them now."""
         jobs, since = self._jobs[where], self._seen[where]
         self._seen[where] = now
-        multiplied = self._multiplied(where, since, now)
+        multiplied = self._tensor_cycles(where, since, now)
         if jobs and now > since:
             wanted = sum(job.share for job in jobs.values() if job.rest > 0 and not job.scalar)
             beside, alone = max(_PARTS, wanted + self._tensor_share), max(_PARTS, wanted)
@@ -122,7 +122,7 @@ class IssueSlots:
                 job.rest -= _PARTS * _PARTS * (now - since) // max(_PARTS, wanted + job.share) if job.scalar else done
         return jobs
 
-    def _multiplied(self, where: _Quarter, since: int, now: int) -> int:
+    def _tensor_cycles(self, where: _Quarter, since: int, now: int) -> int:
         """Cycles between the two times in which a quarter's tensor core works; what is over by then is forgotten."""
         spans = self._multiplying[where]
         cycles = sum(max(0, min(end, now) - max(start, since)) for start, end in spans)
@@ -137,7 +137,7 @@ class SharedMemory(IssueSlots):
     An access is served for ``in_memory`` cycles if it is alone, of which it takes ``demand``; the rest of its time
     comes after that, in which it can need issue slots of its quarter. If ``parts``, one that begins while others are
     under way ends an instruction of each of them later: warps that begin together do not stay together, and as soon as
-    they no longer meet nobody waits.
+    they no longer meet none waits.
     """
 
     def __init__(self, agents: Sequence[Agent], slots: IssueSlots, bytes_per_kcycle: int, *, parts: bool) -> None:
@@ -159,17 +159,17 @@ class SharedMemory(IssueSlots):
         self._rest[agent] = Cost(cost.busy - cost.in_memory + self._turn * others, demand=cost.slots)
         return super().begin(agent, now, replace(cost, busy=cost.in_memory))
 
-    def ended(self, agent: int, now: int) -> int:
+    def try_end(self, agent: int, now: int) -> int:
         """Now if the agent's access has ended, which is then forgotten; else when to look again."""
         if agent in self._ends:
             self._under_way.remove(agent)
             return self._ends.pop(agent)
         if agent not in self._rest:
-            at = self._slots.ended(agent, now)
+            at = self._slots.try_end(agent, now)
             if at == now:
                 self._under_way.remove(agent)
             return at
-        at = super().ended(agent, now)
+        at = super().try_end(agent, now)
         if at != now:
             return at
         rest = self._left(self._rest.pop(agent), now, *self._alone.pop(agent))

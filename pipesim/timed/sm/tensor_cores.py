@@ -5,7 +5,7 @@ instructions in the order of their issue, and has eight of them in advance at mo
 the time that it takes. While there is room, warps issue beside each other; when there is none, what becomes free is
 taken by the warp that began to issue first, until it has issued all products of its group.
 
-The products of a warp group begin together, when its last warp comes (measured there, too: no core of the group takes
+The products of a warp group begin together, when its last warp comes (also measured there: no core of the group takes
 any before, and another group's are not delayed). That matters where another group uses the same cores: it decides the
 order. Here a warp that waits so goes on at once; its next wait for products lasts until all warps of the group have
 theirs.
@@ -63,7 +63,7 @@ class _Core:
         self.waiting = [replace(each) for each in waiting]
 
     def run(self, until: int | None = None) -> list[tuple[int, _IssuedBatch]]:
-        """Issue what can be issued before ``until`` (None: all, if nobody else comes): agents and batches that are."""
+        """Issue what can be issued before ``until`` (None: all, if no other comes): agents and batches that are."""
         done = []
         ends, waiting = self.ends, self.waiting
         while waiting:
@@ -121,14 +121,14 @@ class TensorCores:
         self._begun = [0] * len(agents)  # of what was given
         cores: dict[tuple[int, int], _Core] = {}
         self._core = [cores.setdefault((each.cta, each.warp % QUARTERS), _Core(ahead)) for each in agents]
-        # the cores as they were when something was given last, and by agent what follows from that if nobody comes
+        # the cores as they were when something was given last, and by agent what follows from that if no other comes
         self._cores = list(cores.values())
         self._issued: list[deque[_IssuedBatch]] = [deque() for _ in agents]
         self._done = [0] * len(agents)
         self.given = [0] * len(agents)
 
     def give(self, agent: int, now: int, cycles: int, products: int, interval: int) -> tuple[int, ...]:
-        """An agent issues so many instructions, one each ``interval``, which together take its core ``cycles``.
+        """An agent issues this number of instructions, one each ``interval``, which together take its core ``cycles``.
 
         Whose products begin now: those of its group if it is the last.
         """
