@@ -76,7 +76,7 @@ def check(
     ``quick``: the verdict alone. ``time_limit``: seconds of each step after the verdict (smallest size, shorter
     schedule, corrections, other sizes), 60 if None; ``report.left_out`` has the steps that it ended.
     ``strict_proxies``: a read needs a fence before a write through the other proxy; ``strict_init``: inits need one for
-    copies of their own CTA, too; ``strict_tensor_memory``: tensor memory is written before it is read;
+    copies of their own CTA as well; ``strict_tensor_memory``: tensor memory is written before it is read;
     ``strict_lanes``: lanes of a kernel's warp that parted stay together only where PTX says so. What breaks
     these rules is a finding then, and otherwise an assumption of the verdict, or a note.
     Raises UsageError for what cannot be built; what is wrong with the protocol is in the result.

@@ -111,7 +111,7 @@ def _build_all(
     together = len(names) > 1 or options.sarif is not None or options.format in ("github", "junit", "sarif")
     while left:
         name = left.pop(0)
-        if name in made or name in failed:  # a function of a file that is named, too
+        if name in made or name in failed:  # a function of a file that is also named
             continue
         try:
             start(options)
@@ -127,7 +127,7 @@ def _build_all(
             if not together:
                 raise
             failed[name] = error = _dealt_with(raised)
-            complain(error)  # now: the others may take long, and are checked all the same
+            complain(error)  # now: the others may take long, and are checked nevertheless
     return made, failed
 
 
@@ -210,7 +210,7 @@ def _names(options: argparse.Namespace) -> list[str]:
 
 
 def _dealt_with(raised: PipesimError | LimitReachedError) -> PipesimError:
-    """Why there is no program of one protocol; the others are built all the same."""
+    """Why there is no program of one protocol; the others are built nevertheless."""
     if isinstance(raised, PipesimError):
         return raised
     current().resume()

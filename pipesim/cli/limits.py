@@ -26,7 +26,7 @@ def carry_out(options: argparse.Namespace) -> int:
             start(options)
             code = int(options.carry_out(options))
             watch.stop()
-            if isinstance(watch.raised, SignalError):  # a library caught it, and nobody dealt with it
+            if isinstance(watch.raised, SignalError):  # a library caught it, and did not deal with it
                 raise watch.raised
             return code
         except MemoryError as error:

@@ -137,7 +137,7 @@ def _wrapped(cause: str) -> str:
 def progress(what: str) -> Iterator[None]:
     """While the block runs, a line on standard error that says ``what``, if that is a terminal; nothing remains.
 
-    What a protocol prints meanwhile goes to standard error, too: standard output is the report's.
+    What a protocol prints meanwhile also goes to standard error: standard output is the report's.
     """
     with _line(what), redirect_stdout(sys.stderr):
         yield

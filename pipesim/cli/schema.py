@@ -29,7 +29,7 @@ def _carry_out(options: argparse.Namespace) -> int:
 
     if options.name is not None:
         text = schema_text(schema(options.name))
-        write_text(text)  # with --json, too: a schema is JSON
+        write_text(text)  # also with --json: a schema is JSON
         return 0
     listed = [(versioned_name(made), made["title"]) for made in map(schema, NAMES)]
     wide = max(len(name) for name, _ in listed)

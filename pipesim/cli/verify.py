@@ -111,7 +111,7 @@ def _verify_several(options: argparse.Namespace, names: Sequence[str]) -> int:
             unknown[subject.name] = lacking
     errors = list(unknown.values())
     last = errors.pop() if len(errors) == len(subjects) else None
-    for error in errors:  # now: the others may take long, and are verified all the same
+    for error in errors:  # now: the others may take long, and are verified nevertheless
         complain(error)
     if last is not None:
         raise last

@@ -181,7 +181,7 @@ def _lines_of(program: Program, wanted: Callable[[Operation], bool]) -> set[int]
 
 
 def _quicker(what: Changed, lines: set[int], percent: int, *, overhead: bool = True) -> Changed:
-    """The named works of these lines under names of their own, for which the profile says so many percent less."""
+    """The named works of these lines under names of their own, for which the profile says this percentage less."""
     values, work = dict(what.profile.values), []
     for each in what.program.work:
         if each.line not in lines:
@@ -200,7 +200,7 @@ def _quicker(what: Changed, lines: set[int], percent: int, *, overhead: bool = T
 
 
 def _rescaled(program: Program, places: Callable[[int], Iterator[int]], percent: int) -> Program:
-    """The program whose operations at these places take so many percent fewer cycles."""
+    """The program whose operations at these places take this percentage fewer cycles."""
     edited: dict[int, Listing] = {}
     for agent in range(len(program.code)):
         code = program.code[agent]
@@ -217,13 +217,13 @@ def _reading(profile: Profile, percent: int) -> Profile:
 
 
 def _shorter(profile: Profile, fields: tuple[str, ...], percent: int) -> Profile:
-    """These times take so many percent less, also in a program whose other instructions have prices of their own."""
+    """These times are this percentage shorter, also in a program whose other instructions have prices of their own."""
     names = (*fields, *(OF_INSTRUCTIONS[name] for name in fields if name in OF_INSTRUCTIONS))
     return replace(profile, values=profile.values | {name: max(1, _less(profile[name], percent)) for name in names})
 
 
 def _faster(profile: Profile, fields: tuple[str, ...], percent: int) -> Profile:
-    """What moves at these rates takes so many percent less time."""
+    """What moves at these rates takes this percentage less time."""
     return replace(profile, values=profile.values | {name: profile[name] * 100 // (100 - percent) for name in fields})
 
 

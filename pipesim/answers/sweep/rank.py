@@ -9,7 +9,7 @@ from pipesim.answers.views.sweep import Comparable, Configuration, Metric, Ranke
 WITHIN_PERMILLE = 10  #: of the best: what counts as nearly as good
 
 
-#: The metric where nobody has chosen one: the first of period, run and throughput that can be compared.
+#: The metric where none was chosen: the first of period, run and throughput that can be compared.
 METRIC = {
     Comparable.PERIODS: Metric.PERIOD,
     Comparable.NOT_STEADY: Metric.RUN,
@@ -23,7 +23,7 @@ def comparable(configurations: Iterable[Configuration]) -> Comparable:
     """What the usable ones have in common.
 
     Cycles of a run can be compared where all do the same work, and cycles an iteration where that work is the same in
-    an iteration, too: of two kernels, one of which takes two tiles in an iteration, its period says nothing.
+    an iteration as well: of two kernels, one of which takes two tiles in an iteration, its period says nothing.
     """
     times = [each.times for each in configurations if each.usable and each.times is not None]
     if len({(each.work, each.unit) for each in times}) > 1:

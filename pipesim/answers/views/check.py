@@ -77,8 +77,8 @@ class Counterexample:
 class ProvedRange:
     """The values of a trip count that are proved, the other parameters being as they are.
 
-    ``least`` to ``checked`` each by a run of its own (-1: none). ``lap``: beyond ``first`` so many trips more are a lap
-    more, so that every value from ``least`` on is proved; 0 if it is not known to be so, and then ``why``. At the
+    ``least`` to ``checked`` each by a run of its own (-1: none). ``lap``: beyond ``first`` this many trips more are one
+    more lap, so that every value from ``least`` on is proved; 0 if it is not known to be so, and then ``why``. At the
     values ``far`` the programs were compared with the laps. ``others``: the values of the other trip counts, at which
     this holds. ``fails``: the value met that is not proved, -1 if none was; ``refuted``: that a schedule of that one
     goes wrong.

@@ -20,7 +20,7 @@ class ProtocolRow:
     """One built-in protocol: its one-line summary and its parameters with their defaults, in order.
 
     ``roles`` are (role, warps) and ``barriers`` (group, barriers, count of a phase) of one CTA with those defaults; a
-    count is None where nobody initialises the group, or not all of it alike. ``ctas`` is the size of its cluster.
+    count is None where no agent initialises the group, or not all of it alike. ``ctas`` is the size of its cluster.
     ``traces`` are the recordings that came with pipesim.
     """
 

@@ -126,9 +126,9 @@ class SweepReport:
     """The configurations of a sweep, those that are usable from the best on, and the smallest that is nearly as good.
 
     ``axes``: the swept parameters with their values, in order; ``fixed``: the others that were given.
-    ``configurations`` are in the order of the axes, the last changing fastest. ``chosen``: nobody asked for the metric;
+    ``configurations`` are in the order of the axes, the last changing fastest. ``chosen``: no metric was given;
     ``comparable``: what it is chosen by. ``command``: the command line that runs the best one, "" where there is none.
-    ``proved``: each usable configuration is. ``reused``: so many come from the results file; ``changed``: so many are
+    ``proved``: each usable configuration is. ``reused``: how many come from the results file; ``changed``: how many are
     in it, but of another program, and were computed again. ``interrupted``: what ended the sweep.
     """
 

@@ -73,7 +73,7 @@ class TraceComparison:
 
     @property
     def conclusion(self) -> Conclusion:
-        """A difference beats the unknown, the unknown the tolerance; unknown, too, is what a limit ended."""
+        """A difference beats the unknown, the unknown the tolerance; what a limit ended is unknown as well."""
         if self.agreement is Agreement.DIFFERS:
             return Conclusion.WRONG
         if self.agreement is Agreement.UNKNOWN:

@@ -1,7 +1,7 @@
 """Names in a Promela model: they are written in comments alone, and this is the one function that quotes them.
 
 A model may hold C (``c_code``), which the verifier then runs: a name that ended its comment would be code. SPIN itself
-(6.5, with ``-Pcat``) looks for quotes, braces and ``$`` in comments, too, and copies a line into an array.
+(6.5, with ``-Pcat``) looks for quotes, braces and ``$`` also in comments, and copies a line into an array.
 """
 
 from __future__ import annotations

@@ -162,7 +162,7 @@ def _wait_unless(words: Words, agent: int, pc: int, op: Operation) -> list[Choic
 
 
 def _test(words: Words, _agent: int, _pc: int, op: Operation) -> list[Choice]:
-    """A try may say no although the phase is complete; but without a register nobody hears the answer."""
+    """A try may say no although the phase is complete; but without a register the answer is lost."""
     bar, parity, into = operands(op, "barrier", "parity", "register")
     if into < 0:
         return always(_unless_dead(bar))

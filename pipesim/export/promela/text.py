@@ -236,12 +236,12 @@ def _uses_register(op: Operation) -> bool:
 
 
 def _body(words: Words, agent: int, leave: str) -> Iterator[str]:
-    """The lines of a process. ``leave`` is what its last step does, too: its CTA may have exited with it."""
+    """The lines of a process. ``leave`` is what its last step also does: its CTA may have exited with it."""
     program = words.program
     code = program.code[agent]
     choices = [steps(words, agent, pc) for pc in range(len(code))]
     if not choices[-1] and leave:
-        choices[-1] = [(PromelaStep("", ("skip",)),)]  # the CTA exits with an operation that nobody else notices
+        choices[-1] = [(PromelaStep("", ("skip",)),)]  # the CTA exits with an operation that no other agent notices
     targets = {step.jump for said in choices for choice in said for step in choice if step.jump >= 0}
     labels: set[int] = set()
     for target in targets:

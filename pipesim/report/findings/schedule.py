@@ -1,7 +1,7 @@
 """A schedule beside its finding: lanes side by side, time downwards; what does not matter folded; how to see it again.
 
 A lane is an agent. Where those are too many for the width it is a role, with the agent's number before each step, and
-where the roles are too many, too, the steps are a list.
+where there are too many roles as well, the steps are a list.
 """
 
 from __future__ import annotations
@@ -150,7 +150,7 @@ def chosen(schedule: Sequence[Line]) -> list[Line | Fold]:
 
 
 def _joined(schedule: Sequence[Line]) -> list[Line]:
-    """The schedule without what nobody notices, and without the begin of an access that ends at once."""
+    """The schedule without steps that no other agent notices, and without the begin of an access that ends at once."""
     schedule = [step for step in schedule if step.part is not Part.PRIVATE]
     ends_at_once = {
         one.number for one, two in pairwise(schedule) if one.agent == two.agent and one.what == f"{two.what} begins"

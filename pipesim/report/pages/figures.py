@@ -81,7 +81,7 @@ def share_lines(sources: Sequence[tuple[str, Shares]], width: int) -> list[str]:
         lines += [("  " + pad("where the time goes", left - 2) + titles).rstrip()]
         for what in whats:
             if len(tables) > 1 and not any((a, what) in shares for _, shares in sources for g in some for a in g):
-                continue  # nobody in this part of the table does that
+                continue  # no agent in this part of the table does that
             for n, (source, shares) in enumerate(sources):
                 cells = "".join("  " + pad_left(_share(g, what, shares), w) for g, w in zip(some, widths, strict=True))
                 label = pad(middle(what, what_width) if n == 0 else "", what_width)

@@ -110,7 +110,7 @@ def _within(found: Conformance) -> tuple[int, int]:
 
 
 def _unseen(found: Conformance) -> list[str]:
-    """What a window left out, and what is known of it all the same."""
+    """What a window left out, and what is known about it nevertheless."""
     if not found.hides or found.verdict is TraceVerdict.DIFFERS:
         return []
     first, end = found.window
@@ -155,7 +155,7 @@ def _latency_words(latency: LatencyCheck | None) -> list[str]:
 
 
 def _by_agent(meta: TraceMeta) -> str:
-    """Who lost how many records, most first: `` (consumer/0 92, producer 3)``; "" if nobody did."""
+    """Who lost how many records, most first: `` (consumer/0 92, producer 3)``; "" if no agent did."""
     lost: dict[str, int] = {}
     for header in meta.ctas:
         for agent, dropped in enumerate(header.dropped):

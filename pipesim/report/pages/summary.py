@@ -21,7 +21,7 @@ from pipesim.report.text.console import BAD, GOOD, UNSURE, mark
 from pipesim.report.text.layout import columns, field, wrap, wrap_parts
 from pipesim.report.text.words import NONE, count, cycles, listed, number, place, signed_percent
 
-WIDE = 100  #: cells from which on the table has the periods, too
+WIDE = 100  #: cells from which on the table also has the periods
 MOST_TRACES = 3  #: of one protocol that are told, the others only counted
 
 

@@ -1,4 +1,4 @@
-"""A deadlock as SVG: who waits for which barrier, what it lacks, and who could send that but waits, too."""
+"""A deadlock as SVG: who waits for which barrier, what it lacks, and which waiting agents could send that."""
 
 from __future__ import annotations
 

@@ -160,7 +160,7 @@ def _clocks(timing: PairTiming) -> str:
 
 
 def _recording(timing: PairTiming) -> str:
-    """What recording costs in each, where that changed; "" if not, or if nobody knows."""
+    """What recording costs in each, where that changed; "" if not, or if it is not known."""
     counted = timing.primary != PERIOD
     cost = timing.recording
     if cost is not None and cost.beyond_noise:

@@ -42,7 +42,7 @@ def metric_words(report: SweepReport) -> str:
 
 
 def why_metric(report: SweepReport) -> str:
-    """Why a metric was chosen that nobody asked for; of one that was, why it compares unlike things, else ""."""
+    """Why a metric was chosen that was not given; for one that was, why it compares unlike things, else ""."""
     if not report.ranked:
         return ""
     if report.chosen:

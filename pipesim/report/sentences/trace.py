@@ -98,7 +98,7 @@ def _and_times(found: TraceComparison) -> str:
 
 
 def _agreement(found: TraceComparison) -> str:
-    """What a run that agrees did all the same, "" if it did what the protocol says."""
+    """What a run that agrees did nevertheless, "" if it did what the protocol says."""
     match found.agreement:
         case Agreement.HANGS_TOO:
             return HANGS_TOO if not is_simulated(found) else HANGS_TOO.replace("recorded", "simulated")

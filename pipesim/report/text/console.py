@@ -53,7 +53,7 @@ def make_console(file: IO[str] | None = None) -> Console:
     return Console(
         file=stream,
         width=_columns(stream),
-        height=100,  # with a height rich asks nobody for the size, a dumb terminal included
+        height=100,  # with a height rich does not ask for the size, not even a dumb terminal
         color_system=None if plain else "auto",
         highlight=False,
         markup=False,
