@@ -45,14 +45,14 @@ def judge(seed: int) -> Counter[str]:
         return Counter(["not judged"])
     report = redundant(target_of(program), {})
     offered = [each.removal for each in report.alone]
-    said = Counter(_said(program, [each], offered=each in offered) for each in candidates(program))
+    said = Counter(_verdict_text(program, [each], offered=each in offered) for each in candidates(program))
     together = [offered[n] for n in report.together]
     if together:
-        said[f"together: {_said(program, together, offered=True)}"] += 1
+        said[f"together: {_verdict_text(program, together, offered=True)}"] += 1
     return said
 
 
-def _said(program: Program, removals: list[Removal], *, offered: bool) -> str:
+def _verdict_text(program: Program, removals: list[Removal], *, offered: bool) -> str:
     edited = without(program, *removals)
     if edited is None:
         return "no program"

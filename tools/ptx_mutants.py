@@ -184,7 +184,7 @@ def equivalence(original: Program, changed: Program, line: str) -> str:
         return "the same program: what was changed is not executed in this launch, or repeats what was said"
     if "fence.mbarrier_init" in line and original.ctas == 1:
         return "the CTA meets at a barrier after its inits, and no other CTA uses them"
-    more = [each for each in changed.coverage.assumed if _said(each) not in map(_said, original.coverage.assumed)]
+    more = [each for each in changed.coverage.assumed if _words(each) not in map(_words, original.coverage.assumed)]
     if more:
         return f"the report states it: {more[0]}"
     seen = explore(changed, _MOST_NAIVE)
@@ -204,7 +204,7 @@ def _operands(line: str) -> str:
     return line.removesuffix(";").partition(" ")[2]
 
 
-def _said(sentence: str) -> str:
+def _words(sentence: str) -> str:
     """A sentence of a report without its places."""
     return re.sub(r"\S*\d\S*", "", sentence)
 

@@ -53,8 +53,8 @@ def questions() -> Iterator[tuple[str, ...]]:
 
 def answer(words: tuple[str, ...]) -> tuple[str, Answer]:
     """What is printed and returned, as text and as a document."""
-    code, text = _said(words)
-    _, document = _said((*words, "--json"))
+    code, text = _printed(words)
+    _, document = _printed((*words, "--json"))
     try:
         parsed = json.loads(document)
     except ValueError:  # an error, which is text
@@ -62,7 +62,7 @@ def answer(words: tuple[str, ...]) -> tuple[str, Answer]:
     return " ".join(words), {"exit_code": code, "document": parsed, "text": _SECONDS.sub("… s", text)}
 
 
-def _said(words: Sequence[str]) -> tuple[int, str]:
+def _printed(words: Sequence[str]) -> tuple[int, str]:
     out = io.StringIO()
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(out):
         try:

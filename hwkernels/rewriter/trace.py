@@ -138,7 +138,7 @@ def _events(program: Program, table: SiteTable, walks: list[Walk], lines: list[L
                 if first is None or stamp < 0:
                     continue
                 last = _unwrapped(stamp, last)
-                meaning = Meaning(agent.cta, index[walk.agent], record.site, *_said(table, record, first))
+                meaning = Meaning(agent.cta, index[walk.agent], record.site, *_recorded_values(table, record, first))
                 rows.append((meaning, passes.get(record.site, 0), last - line.cycles[0]))
                 passes[record.site] = passes.get(record.site, 0) + 1
     return _columns(rows, lines)
@@ -162,7 +162,7 @@ def _stamp(site: Site, first: Done | None, returned: Done | None) -> int:
     return -1 if first is None else first.before
 
 
-def _said(table: SiteTable, record: Record, first: Done) -> tuple[int, int, int]:
+def _recorded_values(table: SiteTable, record: Record, first: Done) -> tuple[int, int, int]:
     """Stage, parity and value: the program's, but for what the records themselves say."""
     value = record.value
     if table.sites[record.site].kind is EventKind.TRY:

@@ -91,7 +91,7 @@ def decode(headers: npt.NDArray[Any], records: npt.NDArray[np.uint32], table: Ta
             written = int(counts[agent, 0])
             if written > records.shape[2]:
                 raise TraceFormatError(f"{written} records in a buffer of {records.shape[2]}", place=place)
-            part, clocks = _said(records[cta, agent, :written], table, (cta, agent), coding, place)
+            part, clocks = _record_columns(records[cta, agent, :written], table, (cta, agent), coding, place)
             part |= _times(clocks, line, clock, (origin, step), place)
             part["cta"] = np.full(len(clocks), cta, dtype=np.int64)
             part["agent"] = np.full(len(clocks), agent, dtype=np.int64)
@@ -103,7 +103,7 @@ def decode(headers: npt.NDArray[Any], records: npt.NDArray[np.uint32], table: Ta
     return Decoded(Events(*columns), tuple(ctas))
 
 
-def _said(
+def _record_columns(
     words: npt.NDArray[np.uint32], table: Table, whose: tuple[int, int], coding: Coding, place: str
 ) -> tuple[dict[str, Column], npt.NDArray[np.uint32]]:
     """What the records of this CTA and agent say besides their times, and the words of their clocks."""

@@ -5,7 +5,6 @@ from pathlib import Path
 
 import pytest
 
-from hwkernels.twins.launch_file import recorded_kernel
 from pipesim.answers.compare import compare_kernel
 from pipesim.answers.views.trace import TraceComparison
 from pipesim.cli.main import main
@@ -18,6 +17,7 @@ from pipesim.ptx.launch.values import Launch
 from pipesim.ptx.text.read import read_module
 from pipesim.trace.files import read_meta, read_trace
 from tests.support.paths import ROOT
+from tests.support.twin_launches import recorded_kernel
 
 pytest.importorskip("cuda.bindings.nvrtc")
 

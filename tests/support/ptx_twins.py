@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from functools import cache
 
 from hwkernels.twins import registered
-from hwkernels.twins.launch_file import launch_of, ptx_of
 from pipesim.ptx.extract import Extraction, extract
 from pipesim.ptx.text.read import read_module
 from pipesim.targets import find
+from tests.support.twin_launches import launch_of, ptx_of
 from tools.corpus.operation_order import Comparison, compared, names_by_address
 
 

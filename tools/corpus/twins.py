@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from hwkernels.twins import registered
-from hwkernels.twins.launch_file import launch_of, ptx_of
 from pipesim.targets import find
+from tests.support.twin_launches import launch_of, ptx_of
 from tools.corpus.corpus_kernel import CorpusKernel
 
 #: Twins of Hopper: the parameters that differ from the defaults.

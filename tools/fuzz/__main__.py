@@ -52,7 +52,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     seeds = range(options.seed, options.seed + options.count)
     tasks = [(kind, seed) for seed in seeds for kind in options.kind]  # of all kinds in turn, so that no worker waits
     found: dict[str, list[Result]] = {kind: [] for kind in options.kind}
-    for result in _told(in_workers(tasks, options.workers), len(tasks)):
+    for result in _with_progress(in_workers(tasks, options.workers), len(tasks)):
         found[result.kind].append(result)
     for kind, results in found.items():
         slowest = max(results, key=lambda result: result.seconds, default=Result(kind, 0))
@@ -64,7 +64,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     return _complained(every, options.keep)
 
 
-def _told(results: Iterable[Result], total: int) -> Iterator[Result]:
+def _with_progress(results: Iterable[Result], total: int) -> Iterator[Result]:
     """The same, and now and then a line on standard error that says how far it is."""
     said = time.monotonic()
     for done, result in enumerate(results, 1):

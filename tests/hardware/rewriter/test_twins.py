@@ -7,7 +7,6 @@ import pytest
 
 from hwkernels.records.encodings import FULL_SITE
 from hwkernels.rewriter import Encoding, Instrumented, Level, RewriteOptions, decode_records, instrument
-from hwkernels.twins.launch_file import recorded_kernel
 from pipesim.errors import PtxError, TraceFormatError
 from pipesim.model.ending import Ending
 from pipesim.ptx.launch.values import Launch
@@ -15,6 +14,7 @@ from pipesim.targets import find
 from pipesim.trace.schema import Device, EventKind
 from tests.support.lanes import slow_but
 from tests.support.recorded_path import written
+from tests.support.twin_launches import recorded_kernel
 
 DEVICE = Device("paths", sm_khz=1_980_000)
 NAMES = (

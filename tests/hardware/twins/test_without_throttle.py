@@ -6,7 +6,6 @@ import pytest
 
 from hwkernels.device.compile import compile_ptx
 from hwkernels.twins import registered
-from hwkernels.twins.launch_file import launch_of
 from pipesim.model.finding import Verdict
 from pipesim.model.ops import Op
 from pipesim.model.program import Program
@@ -14,6 +13,7 @@ from pipesim.prove.check import check
 from pipesim.ptx.extract import extract
 from pipesim.ptx.text.read import read_module
 from pipesim.targets import find
+from tests.support.twin_launches import launch_of
 
 KERNEL, CHANGES = "persistent_scheduler", {"tiles": 4, "k_iters": 1}
 

@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from hwkernels.twins import registered
-from hwkernels.twins.launch_file import launch_of
 from pipesim.launches.files.launch_file import KernelText, described, kernel_text
 from pipesim.launches.records.read import read_spool
 from pipesim.ptx.extract import extract, with_contents_read
@@ -18,6 +17,7 @@ from pipesim.targets import find
 from tests.support.lanes import long_but, slow_but
 from tests.support.ptx_twins import twin_ptx
 from tests.support.spools import record_of, values_of, write_spool
+from tests.support.twin_launches import launch_of
 
 pytest.importorskip("cuda.bindings.nvrtc")
 
