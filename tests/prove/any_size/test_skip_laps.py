@@ -82,7 +82,7 @@ def long_protocols() -> Iterator[tuple[str, dict[str, int]]]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("name", "params"), long_after(12, slow_after(4, long_protocols())))
+@pytest.mark.parametrize(("name", "params"), long_after(8, slow_after(4, long_protocols())))
 def test_it_says_what_the_whole_run_says(name, params, cuts):
     program = find(name).build(params, twice=False)
     assert accelerated(program) == plainly(program)

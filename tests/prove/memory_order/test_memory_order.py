@@ -54,7 +54,7 @@ def both(program: Program) -> tuple[set[Said], set[Said]]:
 # the observer against the graph
 
 
-@pytest.mark.parametrize("first", long_after(2, slow_but([0], range(0, 400, 100))))
+@pytest.mark.parametrize("first", long_after(1, slow_but([0], range(0, 400, 100))))
 def test_the_observer_says_what_the_graph_says(first: int) -> None:
     seen: Counter[object] = Counter()
     for seed in range(first, first + 100):
@@ -91,7 +91,7 @@ def _reads(said: set[Said]) -> set[Said]:
     return {each for each in said if each[0] is FaultKind.READ_NOT_FENCED}
 
 
-@pytest.mark.parametrize("first", long_after(2, slow_but([0], range(0, 400, 100))))
+@pytest.mark.parametrize("first", long_after(1, slow_but([0], range(0, 400, 100))))
 def test_an_optional_rule_adds_findings_of_its_own_kind_and_hides_none(first: int) -> None:
     more: Counter[FaultKind] = Counter()
     for seed in range(first, first + 100):

@@ -48,7 +48,7 @@ def test_what_comes_to_a_cta_that_has_returned_is_a_fault_as_before() -> None:
     assert {shown.kind for shown in found.refutations} == {FaultKind.EXITED_CTA}
 
 
-@pytest.mark.parametrize("first", long_after(2, slow_but([0], range(0, 400, 100))))
+@pytest.mark.parametrize("first", long_after(1, slow_but([0], range(0, 400, 100))))
 def test_the_engines_agree_on_random_exits(first: int) -> None:
     """``tools/judge_proof.py --family exits`` runs as many as there is time for."""
     seen: Counter[object] = Counter()

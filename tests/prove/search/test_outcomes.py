@@ -168,7 +168,7 @@ def flying(program: Program) -> set[tuple[int, int]]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("first", [0, 60])
+@pytest.mark.parametrize("first", [0, pytest.param(60, marks=pytest.mark.long)])
 def test_one_run_knows_what_may_be_in_flight_at_exit(first: int) -> None:
     """Against all states, for programs in which nothing goes wrong."""
     some = 0
