@@ -57,7 +57,7 @@ def _class(name: str, kind: type) -> Iterator[str]:
     if issubclass(kind, Enum):
         yield "\n".join(f"- `{each.name}`" for each in kind) + "\n"
         return
-    shared = (base for base in kind.__mro__[1:] if base.__name__ == "Finishing")  # ours, and public by its heirs alone
+    shared = (base for base in kind.__mro__[1:] if base.__name__ == "BlockReport")  # public by its heirs alone
     members = {each: value for base in (*shared, kind) for each, value in vars(base).items()}
     rows = [_member(each, value) for each, value in members.items() if not each.startswith("_")]
     rows = [row for row in rows if row]

@@ -15,12 +15,12 @@ from pipesim.answers.views.launches import LaunchesReport
 from pipesim.errors import ParameterError
 from pipesim.export.as_json import as_json
 from pipesim.export.documents import document, launches_exit_code
+from pipesim.launches.block_report import BlockReport
 from pipesim.launches.checks import check_launch, check_launches
 from pipesim.launches.command import limits_of, spool_folder
 from pipesim.launches.files.folder import require_folder, write_launches
 from pipesim.launches.files.found_ptx import dumped_ptx
 from pipesim.launches.files.gather import gather
-from pipesim.launches.finishing import Finishing
 from pipesim.launches.observe.limits import Limits
 from pipesim.model.finding import Verdict
 from pipesim.report.pages.launches import launches_lines
@@ -50,7 +50,7 @@ class CapturedLaunch:
     said: str = ""
 
 
-class CapturedLaunches(Finishing[LaunchesReport]):
+class CapturedLaunches(BlockReport[LaunchesReport]):
     """What :func:`capture_launches` yields. To ask for anything of it ends the capture, if it has not ended."""
 
     @property

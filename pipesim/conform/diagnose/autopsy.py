@@ -15,10 +15,10 @@ import numpy as np
 
 from pipesim.conform.diagnose.examined import Autopsy, RebuiltBarrier
 from pipesim.conform.diagnose.forgiving import replay_forgiving
-from pipesim.conform.replay.align import Aligned
+from pipesim.conform.replay.align import AgentAlignment
 from pipesim.conform.replay.conformance import events_of
 from pipesim.conform.replay.divergence import word_left, words_read
-from pipesim.conform.replay.follow_records import Replayed
+from pipesim.conform.replay.follow_records import ReplayResult
 from pipesim.explain.blocked import explain, in_flight, waiting
 from pipesim.findings.fault_report import report_fault
 from pipesim.model.barrier import BarrierWord
@@ -47,7 +47,7 @@ def autopsy(
         return None
     events = events_of(trace, cta)
     book = _Book(trace, program, meant)
-    agents = [_Dissection(book, events, agent).result() for agent in range(len(meta.agents))]
+    agents = [_AgentRebuilder(book, events, agent).result() for agent in range(len(meta.agents))]
     rebuilt = replace(
         book.program,
         code=tuple(a.code for a in agents),
@@ -56,7 +56,7 @@ def autopsy(
     )
     sizes = [len(a.rows) for a in agents]
     aligned = [
-        Aligned(
+        AgentAlignment(
             n, tuple(range(size)), agents[n].rows, 0, size, {}, None, cut=False, iterations=(0, 0), half=agents[n].half
         )
         for n, size in enumerate(sizes)
@@ -68,7 +68,7 @@ def autopsy(
 
 
 @dataclass(frozen=True)
-class _Dissected:
+class _RebuiltAgent:
     """One agent: its operations and lines, the rows of those it ran, and whether the last of these is an open wait.
 
     ``half``: the last is a wait for a named barrier or for its own transfers, and did not return. ``supplied``: how
@@ -180,7 +180,7 @@ def _skeleton(trace: Trace) -> Program:
     )
 
 
-class _Dissection:
+class _AgentRebuilder:
     """One agent's records as operations, after what it does before its first and before what it would do next."""
 
     def __init__(self, book: _Book, events: Events, agent: int) -> None:
@@ -192,7 +192,7 @@ class _Dissection:
         self._begun = start  #: up to here the protocol's operations are there, or are known not to have happened
         self._supplied = 0
 
-    def result(self) -> _Dissected:
+    def result(self) -> _RebuiltAgent:
         """The agent."""
         book, events, agent = self._book, self._events, self._agent
         open_: EventKind | None = None  # the wait that began last, if it has not returned
@@ -220,7 +220,7 @@ class _Dissection:
             self._lines += book.program.lines[agent][last + 1 :]
         elif book.known:
             self._between(self._next_recorded(last + 1))
-        return _Dissected(
+        return _RebuiltAgent(
             tuple(self._code), tuple(self._lines), tuple(self._rows), waits, half, self._supplied
         )  # fmt: skip
 
@@ -300,7 +300,7 @@ def _optional_operation(
 
 
 def _result(
-    trace: Trace, events: Events, cta: int, rebuilt: Program, agents: list[_Dissected], followed: Replayed
+    trace: Trace, events: Events, cta: int, rebuilt: Program, agents: list[_RebuiltAgent], followed: ReplayResult
 ) -> Autopsy:
     meta, state = trace.meta, followed.state
     blocked = waiting(rebuilt, state)

@@ -20,9 +20,9 @@ from pipesim.conform.diagnose.code_edits import describe as describe_code
 from pipesim.conform.diagnose.code_edits import named as named_barriers
 from pipesim.conform.diagnose.edits import Change, Edit, apply, changed, describe, edits, parse_fault
 from pipesim.conform.diagnose.examined import Autopsy, Diagnosis, Examination, Explanation, LaunchOutcome
-from pipesim.conform.diagnose.forgiving import Explained, explain_with
+from pipesim.conform.diagnose.forgiving import EditExplanation, explain_with
 from pipesim.conform.diagnose.outcomes import observed, outcomes
-from pipesim.conform.replay.align import Aligned, Alignments
+from pipesim.conform.replay.align import AgentAlignment, Alignments
 from pipesim.conform.replay.conformance import align_cta, as_clusters, events_of, recorded_ctas
 from pipesim.conform.result import Conformance, DivergenceKind, TraceVerdict
 from pipesim.errors import PipesimError
@@ -62,7 +62,7 @@ def diagnose(program: Program, trace: Trace, found: Conformance) -> Diagnosis | 
     if found.divergence.stuck_too:
         return Diagnosis((), 0, made)  # the protocol itself ends there
     deviations = _find_deviations(program, trace, found)
-    explained: list[tuple[Edit | CodeEdit, Explained]] = [
+    explained: list[tuple[Edit | CodeEdit, EditExplanation]] = [
         (edit, why)
         for edit in _possible(program, trace, candidates, deviations)
         if (why := explain_with(apply(program, edit), trace)) is not None
@@ -89,7 +89,7 @@ def edited(program: Program, edit: Edit | CodeEdit) -> Program:
 
 def _explaining_lines(
     program: Program, trace: Trace, candidates: tuple[CodeEdit, ...], deviations: _Deviations
-) -> Iterator[tuple[CodeEdit, Explained]]:
+) -> Iterator[tuple[CodeEdit, EditExplanation]]:
     """The mistakes in a line of code that explain the trace; not those of one pass where one of all passes does."""
     always: list[CodeEdit] = []
     known, also = optional_sites(program), optional_of(trace.meta)
@@ -120,7 +120,7 @@ def _reached(program: Program, edit: CodeEdit, deviations: _Deviations) -> bool:
     return False
 
 
-def _explanation(program: Program, edit: Edit | CodeEdit, why: Explained, values: list[int]) -> Explanation:
+def _explanation(program: Program, edit: Edit | CodeEdit, why: EditExplanation, values: list[int]) -> Explanation:
     """``values``: all with which such a mistake in a line explains the trace; none for an edit of the protocol."""
     if isinstance(edit, Edit):
         agent, role, text = edit.agent, program.agent_name(edit.agent), describe(program, edit)
@@ -194,7 +194,7 @@ def _find_deviations(program: Program, trace: Trace, found: Conformance) -> _Dev
     return deviations
 
 
-def _until(aligned: Aligned, events: Events, late: int | None) -> Iterator[int]:
+def _until(aligned: AgentAlignment, events: Events, late: int | None) -> Iterator[int]:
     """The operations that an agent ran, up to its first record after this time (None: all)."""
     for pc, rows in zip(aligned.ran, aligned.rows, strict=True):
         if late is not None and rows and int(events.cycle[rows[0]]) > late:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pipesim.conform.replay.align import Aligned, Alignments
+from pipesim.conform.replay.align import AgentAlignment, Alignments
 from pipesim.conform.replay.conformance import (
     align_cta,
     events_of,
@@ -13,7 +13,7 @@ from pipesim.conform.replay.conformance import (
     require_same_kernel,
 )
 from pipesim.conform.replay.divergence import CtaDivergences
-from pipesim.conform.replay.follow_records import Replayed, Rules, replay
+from pipesim.conform.replay.follow_records import ReplayResult, Rules, replay
 from pipesim.explain.blocked import explain
 from pipesim.model.ending import TRAPPED, Ending
 from pipesim.model.finding import Deadlock, Fault
@@ -23,7 +23,7 @@ from pipesim.trace.sites import SiteTable, optional_of, site_table
 
 
 @dataclass(frozen=True)
-class Explained:
+class EditExplanation:
     """``program`` does what the trace says: what it breaks on the way, and how it ends.
 
     ``hazards`` are broken rules that the hardware does not notice, in the one order that the replay took; ``trap`` is
@@ -36,7 +36,7 @@ class Explained:
     stuck: Deadlock | None
 
 
-def explain_with(program: Program, trace: Trace, meant: Program | None = None) -> Explained | None:
+def explain_with(program: Program, trace: Trace, meant: Program | None = None) -> EditExplanation | None:
     """Whether ``program`` does all that ``trace`` says, and how; None if it does not.
 
     A trace that finished must be followed to the end of the program, one that timed out into a deadlock, one
@@ -69,10 +69,10 @@ def explain_with(program: Program, trace: Trace, meant: Program | None = None) -
             stuck += [deadlock] if deadlock else []
     if not finished and not (traps if trapped else stuck):
         return None
-    return Explained(program, tuple(dict.fromkeys(hazards)), next(iter(traps), None), next(iter(stuck), None))
+    return EditExplanation(program, tuple(dict.fromkeys(hazards)), next(iter(traps), None), next(iter(stuck), None))
 
 
-def _never_entered(aligned: Aligned, followed: Replayed) -> bool:
+def _never_entered(aligned: AgentAlignment, followed: ReplayResult) -> bool:
     """Whether an agent is before an operation that it would have recorded first: no wait keeps it there."""
     found = aligned.mismatch
     inside = bool(aligned.ran and aligned.rows[-1]) and found is not None and aligned.ran[-1] == found.pc
@@ -80,9 +80,9 @@ def _never_entered(aligned: Aligned, followed: Replayed) -> bool:
 
 
 def replay_forgiving(
-    program: Program, table: SiteTable, trace: Trace, events: Events, cta: int, aligned: list[Aligned],
+    program: Program, table: SiteTable, trace: Trace, events: Events, cta: int, aligned: list[AgentAlignment],
     partial: list[bool],
-) -> Replayed:  # fmt: skip
+) -> ReplayResult:  # fmt: skip
     """Follow the records of one CTA on a program that may break rules; ``partial``: agents that did not finish.
 
     Two orders are tried: executing only what each return needs, and all that surely happened before it. A phase that

@@ -68,10 +68,10 @@ def random_schedule(program: Program, seed: int, *, max_moves: int = 1_000_000) 
     """Run one random schedule until no agent can move, a rule is broken at which the hardware stops, or the budget
     ends.
     """
-    return _Drawing(program, Random(seed), max_moves).walk()  # noqa: S311  # a schedule, no secret
+    return _RandomWalk(program, Random(seed), max_moves).walk()  # noqa: S311  # a schedule, no secret
 
 
-class _Drawing:
+class _RandomWalk:
     """The mutable side of one schedule."""
 
     def __init__(self, program: Program, random: Random, max_moves: int) -> None:

@@ -132,7 +132,7 @@ class Mismatch:
 
 
 @dataclass(frozen=True)
-class Aligned:
+class AgentAlignment:
     """One agent of one CTA: the operations it ran and the rows of their events, and where that stopped, if it did.
 
     ``rows[i]`` are the rows of operation ``ran[i]``, () if it leaves none or none was kept. Positions from ``begin`` to
@@ -164,7 +164,7 @@ def site_numbers(trace: Trace, table: SiteTable) -> dict[int, int]:
 
 def align(
     program: Program, table: SiteTable, events: Events, rows: list[int], agent: int, sites: dict[int, int], sight: Sight
-) -> Aligned:
+) -> AgentAlignment:
     """Replay the program of ``agent`` along its ``rows`` of ``events`` (one CTA, in program order).
 
     Raises EvidenceError if its path outside the window depends on the result of a try, which was not recorded there.
@@ -173,7 +173,7 @@ def align(
     mismatch = walk.run()
     begin, end = walk.inside()
     half = mismatch is not None and bool(walk.ran) and walk.ran[-1] == mismatch.pc and bool(walk.found[-1])
-    return Aligned(
+    return AgentAlignment(
         agent, tuple(walk.ran), tuple(walk.found), begin, end, walk.answers, mismatch, walk.lost, walk.iterations, half
     )
 
@@ -185,9 +185,9 @@ class Alignments:
         self._program = program
         self._table = table
         self._sites = site_numbers(trace, table)
-        self._known: dict[tuple[int, Sight, bytes], Aligned] = {}
+        self._known: dict[tuple[int, Sight, bytes], AgentAlignment] = {}
 
-    def __call__(self, events: Events, agent: int, sight: Sight) -> Aligned:
+    def __call__(self, events: Events, agent: int, sight: Sight) -> AgentAlignment:
         """The ``agent`` of the CTA that recorded ``events``. Raises as :func:`align`."""
         rows = np.flatnonzero(events.agent == agent)
         cycle = events.cycle[rows]

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pipesim.conform.replay.align import EVERY, Aligned, Alignments, Sight
+from pipesim.conform.replay.align import EVERY, AgentAlignment, Alignments, Sight
 from pipesim.conform.replay.divergence import CtaDivergences, words_beside
 from pipesim.conform.replay.follow_records import STRICT, replay
 from pipesim.conform.replay.latency_floor import LatencyFloors, floors_for
@@ -179,7 +179,7 @@ def events_of(trace: Trace, cta: int) -> Events:
 
 def align_cta(
     program: Program, alignments: Alignments, trace: Trace, events: Events, cta: int
-) -> tuple[list[Aligned], list[bool]]:
+) -> tuple[list[AgentAlignment], list[bool]]:
     """Each agent along its records, and whether all that is wrong is that these end."""
     info = _info(trace, cta)
     aligned = [alignments(events, agent, _sight(trace, info, agent)) for agent in range(len(program.agents))]
@@ -233,7 +233,7 @@ def _replay_cta(
     return _CtaResult(stopped if stands else None, None if stands else stopped, iterations, ended)
 
 
-def _waits_unseen(program: Program, aligned: Aligned) -> bool:
+def _waits_unseen(program: Program, aligned: AgentAlignment) -> bool:
     """Whether an agent may have stayed after its last record: something that may block and leaves none follows it."""
     code = program.code[aligned.agent]
     for pc, mine in zip(reversed(aligned.ran), reversed(aligned.rows), strict=True):
@@ -244,7 +244,7 @@ def _waits_unseen(program: Program, aligned: Aligned) -> bool:
     return False
 
 
-def _fits(aligned: Aligned, passes: tuple[int, ...]) -> bool:
+def _fits(aligned: AgentAlignment, passes: tuple[int, ...]) -> bool:
     """Whether the kernel counted as many iterations of an agent as its program has."""
     return aligned.iterations[0] <= passes[aligned.agent] <= aligned.iterations[1]
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Literal, NamedTuple
 
-from pipesim.conform.replay.align import Aligned
+from pipesim.conform.replay.align import AgentAlignment
 from pipesim.conform.replay.divergence import CtaDivergences
 from pipesim.conform.replay.recorded_agent import (
     BEFORE,
@@ -88,7 +88,7 @@ class Rules(NamedTuple):
 STRICT = Rules()
 
 
-class Replayed(NamedTuple):
+class ReplayResult(NamedTuple):
     """How far the machine followed one CTA's records.
 
     ``divergence`` is None if it followed them all. If the rules forgive, ``hazards`` are the faults that the hardware
@@ -102,16 +102,16 @@ class Replayed(NamedTuple):
 
 
 def replay(
-    program: Program, events: Events, aligned: list[Aligned], partial: list[bool], uncertainty: int,
+    program: Program, events: Events, aligned: list[AgentAlignment], partial: list[bool], uncertainty: int,
     divergences: CtaDivergences, rules: Rules, releases: ReplayWatcher | None = None,
-) -> Replayed:  # fmt: skip
+) -> ReplayResult:  # fmt: skip
     """Move the machine along the records of one CTA; ``partial``: agents that did not finish.
 
     ``releases`` sees what happens, and says which return came too soon after its release.
     """
     moving = _Replay(program, events, aligned, partial, uncertainty, divergences, rules, releases)
     found = moving.run()
-    return Replayed(moving.state, found, tuple(moving.hazards), moving.trap)
+    return ReplayResult(moving.state, found, tuple(moving.hazards), moving.trap)
 
 
 class _Replay:
@@ -121,7 +121,7 @@ class _Replay:
         self,
         program: Program,
         events: Events,
-        aligned: list[Aligned],
+        aligned: list[AgentAlignment],
         partial: list[bool],
         uncertainty: int,
         divergences: CtaDivergences,

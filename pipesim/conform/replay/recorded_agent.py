@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import Literal, NamedTuple
 
-from pipesim.conform.replay.align import Aligned
+from pipesim.conform.replay.align import AgentAlignment
 from pipesim.model.groups import COMMITS, LOOP_MARKS, MAY_BLOCK, ON_NAMED_BARRIER, PLAIN_WAITS, SUPPLIES, SUPPLIES_HERE
 from pipesim.model.machine import own_channel
 from pipesim.model.ops import Engine, Op, Operation, operand
@@ -147,7 +147,7 @@ class RecordedAgent:
 
 
 def recorded_agents(
-    program: Program, events: Events, aligned: Sequence[Aligned], partial: Sequence[bool]
+    program: Program, events: Events, aligned: Sequence[AgentAlignment], partial: Sequence[bool]
 ) -> tuple[RecordedAgent, ...]:
     """The agents of a CTA; ``partial``: those that did not finish."""
     cycle = numbers(events.cycle)
@@ -188,7 +188,7 @@ def _latest(cycle: Sequence[int], rows: Rows) -> list[int]:
     return bounds[::-1]
 
 
-def _parks(code: Sequence[Operation], aligned: Aligned) -> list[int]:
+def _parks(code: Sequence[Operation], aligned: AgentAlignment) -> list[int]:
     """Where an agent is at each position, and after the last, if something happens to a barrier.
 
     The barrier of a plain wait that was recorded from its beginning to its end; else PASSING where an agent may

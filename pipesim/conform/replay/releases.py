@@ -16,7 +16,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
-from pipesim.conform.replay.align import Aligned
+from pipesim.conform.replay.align import AgentAlignment
 from pipesim.conform.replay.latency_floor import LatencyFloors, Least, ReleasePath
 from pipesim.model.barrier import LIVE
 from pipesim.model.groups import ARRIVALS, IN_FLIGHT, PARITY_TRIES, PARITY_WAITS, SIGNALS
@@ -56,7 +56,7 @@ class Stopwatch:
     floors: LatencyFloors
     started: list[Releases] = field(default_factory=list)
 
-    def start(self, program: Program, aligned: Sequence[Aligned], events: Events, rows: Column) -> Releases:
+    def start(self, program: Program, aligned: Sequence[AgentAlignment], events: Events, rows: Column) -> Releases:
         """For the replay of one CTA, whose ``events`` are these ``rows`` of the table."""
         error = (ps_to_cycles(events.error_ps, self.sm_khz) + 1).tolist()
         clocks = Clocks(self.own[rows].tolist(), events.cycle.tolist(), error, self.uncertainty, self.sm_khz)
@@ -136,7 +136,7 @@ class Releases:
     """
 
     program: Program
-    aligned: Sequence[Aligned]
+    aligned: Sequence[AgentAlignment]
     clocks: Clocks
     floors: LatencyFloors
     checked: int = 0
@@ -274,7 +274,7 @@ class Releases:
         return not others(soon.barrier, by)
 
 
-def _since(aligned: Aligned) -> list[int]:
+def _since(aligned: AgentAlignment) -> list[int]:
     """For each operation that an agent ran the row of the event that it cannot precede: its own first, or the last."""
     found, last = [], -1
     for mine in aligned.rows:
@@ -283,7 +283,7 @@ def _since(aligned: Aligned) -> list[int]:
     return found
 
 
-def _until(aligned: Aligned) -> list[int]:
+def _until(aligned: AgentAlignment) -> list[int]:
     """For each operation the row of the event that it cannot follow: its own last of two, or the agent's next."""
     found, following = [], -1
     for mine in reversed(aligned.rows):

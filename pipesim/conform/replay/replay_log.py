@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from pipesim.conform.replay.align import Aligned
+from pipesim.conform.replay.align import AgentAlignment
 from pipesim.conform.replay.releases import Others, TooSoon
 from pipesim.conform.result import Divergence
 from pipesim.model.groups import ASKS, IN_FLIGHT, SIGNALS
@@ -77,7 +77,7 @@ class ReplayLog:
     """
 
     program: Program
-    aligned: Sequence[Aligned]
+    aligned: Sequence[AgentAlignment]
     rows: Column
     contributions: list[ReplayedPart] = field(default_factory=list)
     seen: list[PhaseSeen] = field(default_factory=list)
@@ -161,7 +161,7 @@ class ReplayLogWatch:
     own: Column
     log: ReplayLog | None = None
 
-    def start(self, program: Program, aligned: Sequence[Aligned], events: Events, rows: Column) -> ReplayLog:
+    def start(self, program: Program, aligned: Sequence[AgentAlignment], events: Events, rows: Column) -> ReplayLog:
         """For the replay of one CTA, whose events are these ``rows`` of the table."""
         del events
         self.log = ReplayLog(program, aligned, self.own[rows])

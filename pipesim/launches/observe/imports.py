@@ -47,11 +47,11 @@ class _Watch(MetaPathFinder):
         finally:
             self._inside = False
         if spec is not None and spec.loader is not None:
-            spec.loader = _Then(spec.loader, self._changes[name])
+            spec.loader = _ChangingLoader(spec.loader, self._changes[name])
         return spec
 
 
-class _Then(Loader):
+class _ChangingLoader(Loader):
     """A loader that loads as another does, and then calls a function with the module."""
 
     def __init__(self, loader: Any, then: Callable[[ModuleType], None]) -> None:

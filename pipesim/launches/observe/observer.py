@@ -20,8 +20,8 @@ from pipesim.launches.observe.limits import Limits
 from pipesim.launches.observe.loaded import KernelCode, LoadedImages
 from pipesim.launches.observe.parameters import (
     MOST_COPIED,
-    Given,
     Layout,
+    RawParameter,
     TensorMaps,
     examined,
     pointers_wanted,
@@ -246,10 +246,10 @@ class LaunchObserver:
         self._known[function] = made
         return made
 
-    def _record(self, attempt: Attempt, known: Known, given: tuple[Given, ...] | None) -> bool:
+    def _record(self, attempt: Attempt, known: Known, given: tuple[RawParameter, ...] | None) -> bool:
         return self._write(self._described(attempt, known, given))
 
-    def _described(self, attempt: Attempt, known: Known, given: tuple[Given, ...] | None) -> dict[str, Any]:
+    def _described(self, attempt: Attempt, known: Known, given: tuple[RawParameter, ...] | None) -> dict[str, Any]:
         cluster = attempt.cluster or self._driver.required_cluster(attempt.function) or (1, 1, 1)
         capturing = attempt.via == "launch" and self._driver.is_capturing(attempt.stream)
         wanted = self._pointers(known) if given is not None else frozenset()

@@ -21,7 +21,7 @@ _LARGEST_ALIGN = 4096
 Layout = tuple[tuple[int, int], ...]  #: offset and bytes of each parameter
 
 
-class Pointed(NamedTuple):
+class PointerWord(NamedTuple):
     """A word that is an address of device memory: its offset in the parameter, and the bytes from there on."""
 
     at: int
@@ -34,11 +34,11 @@ class Pointed(NamedTuple):
         return min(self.address & -self.address, _LARGEST_ALIGN)
 
 
-class Given(NamedTuple):
+class RawParameter(NamedTuple):
     """One parameter."""
 
     data: bytes
-    pointers: tuple[Pointed, ...]
+    pointers: tuple[PointerWord, ...]
     maps: tuple[tuple[int, Mapping[str, Any]], ...]
 
     def masked(self) -> bytes:
@@ -73,12 +73,14 @@ def _buffer(extra: int) -> int:
     return 0
 
 
-def examined(raw: tuple[bytes, ...], driver: CudaDriver, maps: Mapping[bytes, Mapping[str, Any]]) -> tuple[Given, ...]:
+def examined(
+    raw: tuple[bytes, ...], driver: CudaDriver, maps: Mapping[bytes, Mapping[str, Any]]
+) -> tuple[RawParameter, ...]:
     """The parameters, with the words that are addresses of device memory and the tensor maps that were encoded."""
     return tuple(_examined(data, driver, maps) for data in raw)
 
 
-def _examined(data: bytes, driver: CudaDriver, maps: Mapping[bytes, Mapping[str, Any]]) -> Given:
+def _examined(data: bytes, driver: CudaDriver, maps: Mapping[bytes, Mapping[str, Any]]) -> RawParameter:
     found = [
         (at, maps[part])
         for at in range(0, len(data) - _MAP_BYTES + 1, _MAP_ALIGN)
@@ -92,8 +94,8 @@ def _examined(data: bytes, driver: CudaDriver, maps: Mapping[bytes, Mapping[str,
             continue
         nbytes = driver.memory_from(address)
         if nbytes is not None:
-            pointers.append(Pointed(at, address, nbytes))
-    return Given(data, tuple(pointers), tuple(found))
+            pointers.append(PointerWord(at, address, nbytes))
+    return RawParameter(data, tuple(pointers), tuple(found))
 
 
 MOST_COPIED = 1 << 16  #: bytes that are copied from one pointer on

@@ -46,7 +46,7 @@ _ENDINGS = {
 
 
 @dataclass(frozen=True)
-class Compared:
+class PtxComparison:
     """How a trace compares with the program of its PTX. ``page``: the comparison in lines."""
 
     agreement: Agreement
@@ -80,20 +80,20 @@ def trace_of(ptx: str, launch: Launch, buffer: RecordedBuffer) -> Trace:
     return Trace(replace(trace.meta, status=status, recorded_at=when, extra=extra), trace.events)
 
 
-def compared(ptx: str, launch: Launch, trace: Trace, source: str, width: int = WIDTH) -> Compared:
+def compared(ptx: str, launch: Launch, trace: Trace, source: str, width: int = WIDTH) -> PtxComparison:
     """The trace beside the program that is read from the PTX with this launch; unknown if that cannot be done."""
     try:
         module = read_module(ptx, "its PTX", launch.entry)
         entry_of(module, launch)
         report = compare_kernel(extract(module, launch), trace, source)
     except PipesimError as error:
-        return Compared(Agreement.UNKNOWN, (f"the trace cannot be compared: {error.fact}",))
+        return PtxComparison(Agreement.UNKNOWN, (f"the trace cannot be compared: {error.fact}",))
     except Exception as error:  # noqa: BLE001  # a mistake of ours in one launch must not lose the others
-        return Compared(Agreement.UNKNOWN, (f"the trace cannot be compared: {internal_error(error).fact}",))
+        return PtxComparison(Agreement.UNKNOWN, (f"the trace cannot be compared: {internal_error(error).fact}",))
     except LimitReachedError as reached:
         current().resume()
-        return Compared(Agreement.UNKNOWN, (limit_error(reached).fact,))
-    return Compared(report.comparison.agreement, tuple(compare_lines(report, width)))
+        return PtxComparison(Agreement.UNKNOWN, (limit_error(reached).fact,))
+    return PtxComparison(report.comparison.agreement, tuple(compare_lines(report, width)))
 
 
 _NOT_SEEN = "no launch of it was seen where its framework makes it (docs/recording.md), or fewer than are skipped"
@@ -117,8 +117,8 @@ class RecordedFiles:
 
 
 @dataclass(frozen=True)
-class _Gathering:
-    """What one gathering is about."""
+class _GatherSettings:
+    """What the traces of a spool are made with."""
 
     spool: Path
     compare: bool
@@ -152,10 +152,10 @@ def gather_recording(
     launch that did not end always is. UsageError if the spool folder cannot be read.
     """
     records = read_spool(spool)
-    gathering, names, files = _Gathering(spool, compare), FileNames(), RecordedFiles()
+    settings, names, files = _GatherSettings(spool, compare), FileNames(), RecordedFiles()
     wanted = Limits(tuple(patterns))
     rows = [row for row in _rows(records, Codes(spool)) if wanted.wants(row.name)]
-    kernels = tuple(_kernel(row, records, gathering, names, files) for row in rows)
+    kernels = tuple(_kernel(row, records, settings, names, files) for row in rows)
     devices = tuple(dict.fromkeys(each.device for each in records.processes if each.device))
     report = RecordReport(folder, tuple(command), status, devices, kernels, records.notes, compared=compare)
     return report, files
@@ -188,11 +188,11 @@ def _instrumented_record(name: str, codes: set[str], every: Sequence[Instrumente
 
 
 def _kernel(
-    row: _KernelRow, records: SpoolRecords, gathering: _Gathering, names: FileNames, files: RecordedFiles
+    row: _KernelRow, records: SpoolRecords, settings: _GatherSettings, names: FileNames, files: RecordedFiles
 ) -> KernelRecording:
     made = row.instrumented
     name = names.name_of(row.name, row.text) if any(each.file for each in row.recorded) else ""
-    recorded = tuple(_launch(each, number, row, name, gathering, files) for number, each in enumerate(row.recorded))
+    recorded = tuple(_launch(each, number, row, name, settings, files) for number, each in enumerate(row.recorded))
     images = {(each.process, each.image) for each in row.launches}
     counts = [each for each in records.counts if each.kernel == row.name and (each.process, each.image) in images]
     ptx = ""
@@ -224,7 +224,7 @@ def _why_not(row: _KernelRow) -> str:
 
 
 def _launch(
-    each: RecordedRecord, number: int, row: _KernelRow, name: str, gathering: _Gathering, files: RecordedFiles
+    each: RecordedRecord, number: int, row: _KernelRow, name: str, settings: _GatherSettings, files: RecordedFiles
 ) -> LaunchRecording:
     """One launch: its trace and launch file are added to ``files``."""
     shape = each.launch.grid, each.launch.block, each.launch.cluster
@@ -233,7 +233,7 @@ def _launch(
     stem = launch_file_name(name, number).removesuffix(".json")
     buffer: RecordedBuffer | None = None
     try:
-        buffer = read_record_file(gathering.spool / each.file)
+        buffer = read_record_file(settings.spool / each.file)
         launch = with_cta(_described(each, row), buffer.cta)
         files.others[f"{stem}.json"] = launch_json(launch).encode()
         trace = trace_of(row.text, launch, buffer)
@@ -247,7 +247,7 @@ def _launch(
     files.traces[f"{stem}.parquet"] = trace
     ending = trace.meta.status
     found = LaunchRecording(f"{stem}.parquet", f"{stem}.json", "", *shape, len(trace.events), ending, buffer.took_ns)
-    if not gathering.compare and ending is Ending.FINISHED:
+    if not settings.compare and ending is Ending.FINISHED:
         return found
     comparison = compared(row.text, launch, trace, f"{stem}.parquet")
     shown = ending is not Ending.FINISHED or not comparison.agreement.agrees

@@ -40,7 +40,7 @@ Prepare = Callable[[dict[str, Any], str, RecordOptions, Assembler], PreparedKern
 
 
 @dataclass(frozen=True)
-class _Loaded:
+class _InstrumentedKernel:
     """An instrumented kernel that the driver has loaded."""
 
     made: PreparedKernel
@@ -49,10 +49,10 @@ class _Loaded:
 
 
 @dataclass(frozen=True)
-class _Running:
+class _LiveLaunch:
     """A launch that is recorded, from before its call on."""
 
-    loaded: _Loaded
+    loaded: _InstrumentedKernel
     record: dict[str, Any]
     stream: int
     buffer: Buffer
@@ -81,7 +81,7 @@ class RecordedLaunches:
         self._driver, self._observer, self._spool, self._options = driver, observer, spool, options
         self._compiled, self._prepare = compiled, prepare
         self._launches: Counter[int] = Counter()
-        self._loaded: dict[tuple[int, str], _Loaded | str] = {}  #: or the reason why not
+        self._loaded: dict[tuple[int, str], _InstrumentedKernel | str] = {}  #: or the reason why not
         self._unwanted: set[int] = set()
         self._lock = threading.Lock()
         self._written_reasons: set[tuple[str, str]] = set()
@@ -116,7 +116,9 @@ class RecordedLaunches:
             finally:
                 self._lock.release()
 
-    def _begin(self, function: int, stream: int, dry: Callable[[int], object], assembler: Assembler) -> _Running | None:
+    def _begin(
+        self, function: int, stream: int, dry: Callable[[int], object], assembler: Assembler
+    ) -> _LiveLaunch | None:
         """The launch with its buffer, and the lock; None if it is not to be recorded."""
         if not self.active or function in self._unwanted:
             return None
@@ -135,7 +137,9 @@ class RecordedLaunches:
                 self._lock.release()
         return running
 
-    def _ready(self, function: int, stream: int, dry: Callable[[int], object], assembler: Assembler) -> _Running | None:
+    def _ready(
+        self, function: int, stream: int, dry: Callable[[int], object], assembler: Assembler
+    ) -> _LiveLaunch | None:
         described = self._described(stream, dry)
         if described is None or described.code is None or not described.code.name:  # its own launch says why not
             self._unwanted.add(function)
@@ -153,7 +157,7 @@ class RecordedLaunches:
         except _RefusedError as refused:
             self._write_reason(record, str(refused))
             return None
-        return _Running(loaded, record, stream, buffer, time.monotonic())
+        return _LiveLaunch(loaded, record, stream, buffer, time.monotonic())
 
     def _described(self, stream: int, dry: Callable[[int], object]) -> DryLaunch | None:
         """What the driver is asked for by the launch; None if that is not seen."""
@@ -167,7 +171,9 @@ class RecordedLaunches:
             self._driver.end_dry_run(beside)
         return found[-1] if found else None
 
-    def _instrumented(self, function: int, record: dict[str, Any], code: KernelCode, assembler: Assembler) -> _Loaded:
+    def _instrumented(
+        self, function: int, record: dict[str, Any], code: KernelCode, assembler: Assembler
+    ) -> _InstrumentedKernel:
         """The instrumented kernel for this launch, made once for launches that are alike."""
         key = function, json.dumps(record, sort_keys=True)
         found = self._loaded.get(key)
@@ -183,7 +189,11 @@ class RecordedLaunches:
                 self._compiled.note(made.cubin, text, code.origin)  # its launches are those of the original text
                 handle = self._driver.load(made.cubin, made.kernel, function)
                 symbol = self._driver.symbol(handle, made.symbol) if handle else 0
-                found = _Loaded(made, handle, symbol) if symbol else "the driver does not load the instrumented kernel"
+                found = (
+                    _InstrumentedKernel(made, handle, symbol)
+                    if symbol
+                    else "the driver does not load the instrumented kernel"
+                )
                 self._write_made(record, made)
             self._loaded[key] = found
         if isinstance(found, str):
@@ -192,7 +202,7 @@ class RecordedLaunches:
             raise _RefusedError(found)
         return found
 
-    def _buffer(self, loaded: _Loaded, stream: int) -> Buffer:
+    def _buffer(self, loaded: _InstrumentedKernel, stream: int) -> Buffer:
         initial = loaded.made.initial
         buffer = self._driver.allocate(len(initial), host=self._options.stop_flag)
         if buffer is None:
@@ -204,7 +214,7 @@ class RecordedLaunches:
             raise _RefusedError(f"its buffer cannot be filled: the driver's error {status}")
         return buffer
 
-    def _end(self, running: _Running, *, launched: bool) -> None:
+    def _end(self, running: _LiveLaunch, *, launched: bool) -> None:
         if not launched:
             self._driver.free(running.buffer)
             return
@@ -230,7 +240,7 @@ class RecordedLaunches:
                 f"{running.loaded.made.kernel} does not end: its records so far are kept, and it is still running"
             )
 
-    def _wait(self, running: _Running) -> tuple[LaunchEnd, int]:
+    def _wait(self, running: _LiveLaunch) -> tuple[LaunchEnd, int]:
         """How the launch ended, and the driver's status; it is stopped at its deadline."""
         deadline, stopped = self._options.deadline_s, False
         try:

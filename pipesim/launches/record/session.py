@@ -13,9 +13,9 @@ from pipesim.conform.agreement import Agreement
 from pipesim.errors import ParameterError
 from pipesim.export.as_json import as_json
 from pipesim.export.documents import document, record_exit_code
+from pipesim.launches.block_report import BlockReport
 from pipesim.launches.command import limits_of, spool_folder
 from pipesim.launches.files.folder import require_folder
-from pipesim.launches.finishing import Finishing
 from pipesim.launches.record.gather import gather_recording
 from pipesim.launches.record.options import RecordOptions
 from pipesim.model.ending import Ending
@@ -45,7 +45,7 @@ class RecordedTrace:
     reason: str
 
 
-class Recording(Finishing[RecordReport]):
+class Recording(BlockReport[RecordReport]):
     """What :func:`record` yields. To ask for anything of it ends the recording, if it has not ended."""
 
     @property

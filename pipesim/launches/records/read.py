@@ -115,7 +115,7 @@ _CODE = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,199}\.(ptx|entry)")
 
 def read_spool(folder: Path) -> SpoolRecords:
     """Read the records of a folder. What cannot be read is a note; UsageError if the folder cannot be listed."""
-    found = _Found()
+    found = _SpoolContents()
     try:
         paths = sorted((path for path in folder.iterdir() if path.suffix == ".jsonl"), key=_by_process)
     except OSError as error:
@@ -151,7 +151,7 @@ def is_code_file(name: str) -> bool:
 
 
 @dataclass
-class _Found:
+class _SpoolContents:
     processes: list[ObservedProcess] = field(default_factory=list)
     launches: list[LaunchRecord] = field(default_factory=list)
     counts: list[CountRecord] = field(default_factory=list)
@@ -166,7 +166,7 @@ class _Found:
             self.notes.append(text)
 
 
-def _read(path: Path, found: _Found) -> None:
+def _read(path: Path, found: _SpoolContents) -> None:
     if path.is_symlink():
         raise UsageError(f"{path.name} is a link", cause="it is a link")
     lines = _LINES.read_bytes(path).split(b"\n")
@@ -188,12 +188,12 @@ def _read(path: Path, found: _Found) -> None:
                 found.note(f"{where}: a record cannot be read: {said}")
 
 
-def _take(data: Any, process: str, place: str, found: _Found) -> None:
+def _take(data: Any, process: str, place: str, found: _SpoolContents) -> None:
     kind = Members(data, place, tuple(data) if isinstance(data, dict) else ()).text("kind", among=tuple(_KINDS))
     _KINDS[kind](Members(data, place, ("kind", *_MEMBERS[kind])), process, found)
 
 
-def _process(given: Members, _process: str, found: _Found) -> None:
+def _process(given: Members, _process: str, found: _SpoolContents) -> None:
     if given.whole("version") != RECORDS_VERSION:
         raise given.error("version", f"expected {RECORDS_VERSION}", correction=CORRECTION)
     argv = tuple(line_of(given, "argv", each) for each in given.items("argv", []))
@@ -201,7 +201,7 @@ def _process(given: Members, _process: str, found: _Found) -> None:
     found.processes.append(ObservedProcess(given.whole("pid"), argv, device, arch))
 
 
-def _launch(given: Members, process: str, found: _Found) -> None:
+def _launch(given: Members, process: str, found: _SpoolContents) -> None:
     found.launches.append(launch_record(given, process))
 
 
@@ -237,13 +237,13 @@ def launch_record(given: Members, process: str = "") -> LaunchRecord:
     )
 
 
-def _count(given: Members, process: str, found: _Found) -> None:
+def _count(given: Members, process: str, found: _SpoolContents) -> None:
     kernel, image = name_of(given, "kernel"), line_of(given, "image", given.text("image", ""))
     launches, distinct, left_out = (given.whole(name, 0) for name in ("launches", "distinct", "left_out"))
     found.counts.append(CountRecord(kernel, image, launches, distinct, left_out, process))
 
 
-def _instrumented(given: Members, _process: str, found: _Found) -> None:
+def _instrumented(given: Members, _process: str, found: _SpoolContents) -> None:
     code = given.text("code")
     if not is_code_file(code):
         raise given.error("code", "expected the name of a file in the folder", correction=CORRECTION)
@@ -260,7 +260,7 @@ def _pair(given: Members, name: str) -> tuple[int, int]:
     return values[0], values[1]
 
 
-def _recorded(given: Members, process: str, found: _Found) -> None:
+def _recorded(given: Members, process: str, found: _SpoolContents) -> None:
     file = given.text("file", "")
     if file and _BUFFER.fullmatch(file) is None:
         raise given.error("file", "expected the name of a file in the folder", correction=CORRECTION)
@@ -269,7 +269,7 @@ def _recorded(given: Members, process: str, found: _Found) -> None:
     found.recorded.append(RecordedRecord(launch_record(launch, process), file, reason))
 
 
-def _note(given: Members, _process: str, found: _Found) -> None:
+def _note(given: Members, _process: str, found: _SpoolContents) -> None:
     found.note(line_of(given, "text", "; ".join(line.strip() for line in given.text("text").splitlines())))
 
 
@@ -278,7 +278,7 @@ LAUNCH_MEMBERS = (
     "parameters", "parameters_known",
 )  # fmt: skip
 
-_KINDS: dict[str, Callable[[Members, str, _Found], None]] = {
+_KINDS: dict[str, Callable[[Members, str, _SpoolContents], None]] = {
     "process": _process,
     "launch": _launch,
     "count": _count,

@@ -13,7 +13,7 @@ import pytest
 
 from pipesim.answers.recorded_program import recorded_program
 from pipesim.conform.replay import align
-from pipesim.conform.replay.align import EVERY, Aligned, Alignments, Sight
+from pipesim.conform.replay.align import EVERY, AgentAlignment, Alignments, Sight
 from pipesim.conform.replay.conformance import events_of, recorded_ctas
 from pipesim.targets import find
 from pipesim.timed.engine import simulate
@@ -27,7 +27,7 @@ PROTOCOLS = {"producer_consumer": {"tiles": 9}, "epilogue_residual": {}, "attent
 COLUMNS = ("site", "stage", "parity", "iteration", "value", "cycle")
 
 
-def aligned(name: str, trace: Trace, sight: Sight) -> list[Aligned]:
+def aligned(name: str, trace: Trace, sight: Sight) -> list[AgentAlignment]:
     program = find(name).build(PROTOCOLS[name])
     alignments = Alignments(program, site_table(program), trace)
     return [alignments(trace.events, agent, sight) for agent in range(len(program.agents))]

@@ -58,6 +58,7 @@ def program(fake: FakeCuda, *kernels: str) -> tuple[object, ...]:
     return (sys.executable, fake.folder / "launching.py", fake.folder / "code.ptx", *kernels)
 
 
+@pytest.mark.slow
 def test_a_program_is_recorded_and_does_what_it_did(fake: FakeCuda, tmp_path: Path) -> None:
     plain = subprocess.run(
         list(map(str, program(fake, RIGHT, "plain__8_4"))), env=fake.environment() | {"PYTHONPATH": str(fake.folder)},

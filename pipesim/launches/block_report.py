@@ -9,7 +9,7 @@ from typing import Generic, TypeVar
 Report = TypeVar("Report")
 
 
-class Finishing(Generic[Report]):
+class BlockReport(Generic[Report]):
     """Files of a folder in the making. To ask for anything of it ends that, if it has not ended."""
 
     def __init__(self, folder: Path, finish: Callable[[], Report]) -> None:
