@@ -36,7 +36,7 @@ def _carry_out(options: argparse.Namespace) -> int:
     from pipesim.export.documents import document
     from pipesim.launches.record.by_hand import kernel_of, write_instrumented
     from pipesim.launches.record.prepared import with_cta
-    from pipesim.report.sentences.recording import change_words
+    from pipesim.report.sentences.launches import change_words
     from pipesim.report.text.words import listed
 
     with progress(f"instrumenting {options.kernel}"):

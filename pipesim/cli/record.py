@@ -69,7 +69,7 @@ def _carry_out(options: argparse.Namespace) -> int:
     from pipesim.launches.record.gather import gather_recording
     from pipesim.launches.record.options import RecordOptions
     from pipesim.launches.record.session import MOST_DISTINCT
-    from pipesim.report.pages.recording import recording_lines
+    from pipesim.report.pages.launches import recording_lines
 
     words = options.words[1:] if options.words[:1] == ["--"] else options.words
     if not words:

@@ -1,17 +1,29 @@
-"""``pipesim launches``: the kernels that were caught, each with its launch files, and the others with the reason."""
+"""``pipesim launches`` and ``record``: kernels with their launch files or traces, and the others with the reason."""
 
 from __future__ import annotations
 
 import shlex
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import TypeVar
 
 from rich.cells import cell_len
 
 from pipesim.answers.views.launches import CaughtKernel, CaughtLaunch, LaunchesReport
+from pipesim.answers.views.recording import KernelRecording, LaunchRecording, RecordReport
+from pipesim.conform.result import TraceVerdict
+from pipesim.model.ending import Ending
 from pipesim.model.finding import Verdict
 from pipesim.ptx.emit.names import kernel_name
-from pipesim.report.sentences.launches import launches_sentence, launches_words, shape_words
+from pipesim.report.sentences.launches import (
+    change_words,
+    ending_words,
+    launches_sentence,
+    launches_words,
+    record_sentence,
+    shape_of,
+    shape_words,
+)
 from pipesim.report.text.console import mark
 from pipesim.report.text.layout import columns, middle, pad, wrap
 from pipesim.report.text.words import number
@@ -19,26 +31,19 @@ from pipesim.report.text.words import number
 _HEAD = ("kernel", "PTX from", "launches", "distinct")
 _ORIGIN = 24  #: cells of where the PTX comes from
 _MOST_FILES = 16  #: launches of a kernel that are listed
+_HEAD_RECORDED = ("kernel", "PTX from", "launches", "registers", "spills")
+_AGREES = {TraceVerdict.AGREES: True, TraceVerdict.DIFFERS: False, TraceVerdict.UNKNOWN: None}
 _OK = {Verdict.PROVED: True, Verdict.REFUTED: False, Verdict.UNKNOWN: None}
+_Kernel = TypeVar("_Kernel", CaughtKernel, KernelRecording)
 
 
 def launches_lines(report: LaunchesReport, width: int) -> list[str]:
     """The report in lines of at most ``width`` cells; the commands at its end are whole, to be copied."""
     caught = [kernel for kernel in report.kernels if kernel.caught]
-    lines: list[str] = []
-    if caught:
-        head, *rows = columns([_HEAD, *(_row(kernel) for kernel in caught)], 2, width)
-        lines.append(head)
-        for row, kernel in zip(rows, caught, strict=True):
-            lines += [row, *_launches(kernel, width)]
-    for reason in dict.fromkeys(kernel.reason for kernel in report.kernels if not kernel.caught):
-        alike = [kernel for kernel in report.kernels if not kernel.caught and kernel.reason == reason]
+    lines = _table([_HEAD, *map(_row, caught)], [_launches(kernel, width) for kernel in caught], width)
+    for reason, alike in _by_reason(kernel for kernel in report.kernels if not kernel.caught):
         lines += [*([""] if lines else []), *wrap(reason or "no launch file", width, "  "), *_alike(alike, width)]
-    lines += [""] if lines and report.notes else []
-    for note in report.notes:
-        lines += wrap(f"note: {note}", width, "  ", "    ")
-    lines += [""] if lines else []
-    lines += wrap(launches_sentence(report), width, f"{mark(report.conclusion.ok)} ")
+    lines += _end(report, launches_sentence(report), width, after=bool(lines))
     return [*lines, *_by_hand(report)]
 
 
@@ -91,3 +96,94 @@ def check_command(folder: str, kernel: CaughtKernel, each: CaughtLaunch) -> str:
     ptx, launch = Path(folder) / kernel.ptx, Path(folder) / each.file
     given = "" if launch == ptx.with_suffix(".json") else f" --launch {shlex.quote(str(launch))}"
     return f"pipesim check {shlex.quote(str(ptx))}{given}"
+
+
+# recordings
+
+
+def recording_lines(report: RecordReport, width: int) -> list[str]:
+    """The report in lines of at most ``width`` cells; commands and the pages of single traces are whole."""
+    made = [kernel for kernel in report.kernels if kernel.recorded]
+    lines = _table([_HEAD_RECORDED, *map(_recorded_row, made)], [_recordings(kernel, width) for kernel in made], width)
+    for reason, alike in _by_reason(kernel for kernel in report.kernels if not kernel.recorded):
+        lines += [*([""] if lines else []), *wrap(reason, width, "  ")]
+        lines += [f"    {kernel_name(each.name)}" for each in alike]
+    for each in report.traces:
+        if each.page:
+            lines += ["", *each.page]
+    lines += _end(report, record_sentence(report), width, after=bool(lines))
+    return [*lines, *_diff_by_hand(report)]
+
+
+def _recorded_row(kernel: KernelRecording) -> tuple[str, ...]:
+    launches = "" if kernel.launches is None else number(kernel.launches)
+    registers, spills = change_words(kernel.registers), change_words(kernel.spills)
+    return kernel_name(kernel.name), middle(kernel.origin, _ORIGIN), launches, registers, spills
+
+
+def _recordings(kernel: KernelRecording, width: int) -> list[str]:
+    """The launches of a kernel: the trace of each with its events, or the reason why there is none."""
+    lines: list[str] = []
+    for each in kernel.recorded[:_MOST_FILES]:
+        lines += wrap(_recording_words(each), width, f"    {mark(_went_well(each))} ", "      ")
+    rest = len(kernel.recorded) - _MOST_FILES
+    lines += [f"    and {number(rest)} more"] if rest > 0 else []
+    for warning in kernel.warnings:
+        lines += wrap(f"note: {warning}", width, "      ", "        ")
+    return lines
+
+
+def _went_well(each: LaunchRecording) -> bool | None:
+    if not each.trace:
+        return None
+    if each.ending is not Ending.FINISHED:
+        return False
+    return True if each.agreement is None else _AGREES[each.agreement.verdict]
+
+
+def _recording_words(each: LaunchRecording) -> str:
+    shape = shape_of(each.grid, each.block, each.cluster)
+    if not each.trace:
+        kept = f"; its buffer is {each.buffer}" if each.buffer else ""
+        return f"{shape}: {each.reason}{kept}"
+    compared = f" · {each.agreement.value}" if each.agreement is not None else ""
+    return f"{each.trace} · {shape} · {number(each.events)} events · {ending_words(each)}{compared}"
+
+
+def _diff_by_hand(report: RecordReport) -> list[str]:
+    """How to compare one trace; one that did not end, if there is one."""
+    pairs = [(kernel, each) for kernel in report.kernels for each in kernel.recorded if each.trace]
+    if not pairs:
+        return []
+    kernel, each = next((pair for pair in pairs if pair[1].ending is not Ending.FINISHED), pairs[0])
+    trace, ptx, launch = (Path(report.folder) / name for name in (each.trace, kernel.ptx, each.launch))
+    given = "" if launch == ptx.with_suffix(".json") else f" --launch {shlex.quote(str(launch))}"
+    return ["", f"  pipesim diff {shlex.quote(str(trace))} --protocol {shlex.quote(str(ptx))}{given}"]
+
+
+# what both have
+
+
+def _table(rows: Sequence[tuple[str, ...]], below: Sequence[list[str]], width: int) -> list[str]:
+    """The kernels under the head of a table, each with its launches below it; nothing without kernels."""
+    if not below:
+        return []
+    head, *lines = columns(rows, 2, width)
+    return [head, *(line for row, launches in zip(lines, below, strict=True) for line in (row, *launches))]
+
+
+def _by_reason(kernels: Iterable[_Kernel]) -> list[tuple[str, list[_Kernel]]]:
+    """Kernels of which there is nothing, those with one reason together."""
+    found: dict[str, list[_Kernel]] = {}
+    for kernel in kernels:
+        found.setdefault(kernel.reason, []).append(kernel)
+    return list(found.items())
+
+
+def _end(report: LaunchesReport | RecordReport, sentence: str, width: int, *, after: bool) -> list[str]:
+    """The notes and the conclusion; ``after``: something stands above them."""
+    lines = [""] if after and report.notes else []
+    for note in report.notes:
+        lines += wrap(f"note: {note}", width, "  ", "    ")
+    lines += [""] if after or lines else []
+    return lines + wrap(sentence, width, f"{mark(report.conclusion.ok)} ")

@@ -19,7 +19,7 @@ from pipesim.launches.record.gather import gather_recording
 from pipesim.launches.record.record_file import LaunchEnd, RecordedBuffer
 from pipesim.model.ending import Ending
 from pipesim.ptx.kernel import read_kernel
-from pipesim.report.pages.recording import recording_lines
+from pipesim.report.pages.launches import recording_lines
 from pipesim.report.sentences.document import in_words
 from pipesim.trace.files import read_trace
 from tests.support.documents import faults
