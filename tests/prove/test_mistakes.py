@@ -133,7 +133,7 @@ FAST = {
     "cooperative.c_rel_on_ab", "split_named.other_buffer", "multicast_ring.arrives_at_home_only",
     "lanes_apart.wait_inside", "push.two_barriers", "attention.released_crosswise", "cp_async_ring.counted_in_warps",
     "turns.own_order", "row_leader.leader_not_remote", "lanes_apart.wait_outside", "attention.q_no_release",
-    "spectators.idle_warps_wait", "grouped_ring.last_arrive_missing", "push.narrow", "multicast_ring.half_the_mask",
+    "spectators.idle_warps_wait", "grouped_ring.last_arrive_missing", "push.narrow",
     "at_the_end.reader_no_wait", "grouped_ring.one_lane_arrives", "multistage.no_commit_in_tail",
     "multistage.no_sync", "turns.order_early", "row_leader.b_free_missing", "relay.use_never_rel",
     "split_named.not_primed", "two_groups.wrong_next", "two_groups.v_not_released_by_wg1", "relay.fence_late",
@@ -144,7 +144,7 @@ FAST = {
 ELSEWHERE = {
     "wgmma_ring.released_too_early", "wgmma_ring.no_group_wait", "wgmma_ring.no_sync_after_store_wait",
     "wgmma_ring.no_store_wait", "grouped_ring.no_wait", "multistage.no_commit_in_tail",
-    "multicast_ring.arrives_at_home_only", "multicast_ring.half_the_mask", "two_groups.o_no_wait",
+    "multicast_ring.arrives_at_home_only",
     "relay.tr_waits_late", "relay.tr_rel_in_early", "relay.fence_late", "cooperative.c_rel_forgot",
     "row_leader.leader_not_remote", "row_leader.b_free_missing",
 }  # fmt: skip

@@ -36,16 +36,8 @@ _KERNELS = [
         "math executes wgmma.commit_group after its wgmmas, before it waits for them",
     ),
     _in(
-        kernels.wgmma_ring, "every_lane_arrives", "OVER_ARRIVAL", {"with w.elect_one():  # of the warp": "if True:"},
-        "math: put the arrive on empty inside elect_one(): all 32 lanes execute it",
-    ),
-    _in(
         kernels.wgmma_ring, "counted_in_threads", "DEADLOCK", {'"empty", STAGES, MATH': '"empty", STAGES, 128'},
         "initialise empty with a count of 4 instead of 128",
-    ),
-    _in(
-        kernels.wgmma_ring, "one_operand_expected", "RACE", {"expect_bytes(128)": "expect_bytes(64)"},
-        "load expects 128 bytes on full instead of 64: as many as are copied",
     ),
     _in(
         kernels.wgmma_ring, "no_sync_before_store", "UNINITIALISED_READ",
@@ -61,24 +53,8 @@ _KERNELS = [
         "math waits for its bulk stores before the bar_sync",
     ),
     _in(
-        kernels.wgmma_ring, "no_store_commit", "RACE", {"w.commit(Engine.BULK)": "pass"},
-        "math executes cp.async.bulk.commit_group after its bulk stores, before it waits for them",
-    ),
-    _in(
-        kernels.wgmma_ring, "sync_counts_load", "DEADLOCK", {"threads = 32 * MATH": "threads = 160"},
-        "128 threads at named barrier 1 instead of 160",
-    ),
-    _in(
         kernels.wgmma_ring, "one_warp_releases", "DEADLOCK", {"if stage >= 0:": "if w.index == 0 and stage >= 0:"},
         "every warp of math executes the arrive on empty, not only some of them",
-    ),
-    _in(
-        kernels.cp_async_ring, "plain_arrive", "RACE", {"cp_async_arrive(noinc=True)": "arrive()"},
-        "producer arrives on full by cp.async.mbarrier.arrive.noinc: when its copies have ended",
-    ),
-    _in(
-        kernels.cp_async_ring, "inc", "DEADLOCK", {"noinc=True": ""},
-        "producer arrives on full by cp.async with .noinc, so that its arrivals are counted",
     ),
     _in(
         kernels.cp_async_ring, "one_warp_arrives", "DEADLOCK",
@@ -88,20 +64,6 @@ _KERNELS = [
     _in(
         kernels.cp_async_ring, "counted_in_warps", "OVER_ARRIVAL", {'"full", stages, 64': '"full", stages, 2'},
         "initialise full with a count of 64 instead of 2",
-    ),
-    _in(
-        kernels.cp_async_ring, "released_before_read", "RACE",
-        {"w.read(tile[stage], i)": "pass", '_ = "after the arrive"': "w.read(tile[stage], i)"},
-        "consumer arrives on empty only after its reads and writes of the stage",
-    ),
-    _in(
-        kernels.cp_async_ring, "no_acquire", "RACE", {"empty[stage].wait(lap & 1 ^ 1)": "pass"},
-        "producer waits for empty, with parity 1 in the first lap, before it uses a stage",
-    ),
-    _in(
-        kernels.cp_async_ring, "never_toggles", "RACE, WRONG_ITEM",
-        {"full[stage].wait(lap & 1)": "full[stage].wait(0)"},
-        "consumer waits for full with parity 0 in the first lap, alternating in each later lap",
     ),
     _in(
         kernels.grouped_ring, "no_wait", "RACE",
@@ -173,14 +135,6 @@ _KERNELS = [
         "consumer arrives on empty of every CTA of the cluster, not only of its own",
     ),
     _in(
-        cluster_kernels.multicast_ring, "no_sync_at_the_end", "EXITED_CTA", {"w.cluster_sync()": "pass"},
-        "every warp of the cluster meets the others (cluster_sync) before it exits",
-    ),
-    _in(
-        cluster_kernels.multicast_ring, "half_the_mask", "DEADLOCK", {"0b11": "1 << w.cta"},
-        "load multicasts on full to the CTAs of mask 0b11 instead of 0b1",
-    ),
-    _in(
         kernels.lanes_apart, "wait_outside", "DEADLOCK",
         {"empty[stage].wait(lap & 1 ^ 1)": "pass",
          "with w.elect_one():  # loads": "empty[stage].wait(lap & 1 ^ 1)\nwith w.elect_one():"},
@@ -204,10 +158,6 @@ _KERNELS = [
         kernels.spectators, "not_counted", "DEADLOCK, RACE, WRONG_ITEM",
         {"count=3": "count=2", "empty[stage].arrive()": "if w.index < 1: empty[stage].arrive()"},
         "every warp of consumer arrives on empty, initialised with a count of 3 instead of 2",
-    ),
-    _in(
-        kernels.spectators, "mma_arrives", "RACE", {"w.commit(Engine.TCGEN05, empty[stage])": "empty[stage].arrive()"},
-        "mma commits to empty instead of the arrive: when its MMAs have ended",
     ),
     _in(
         kernels.tcgen05_tiles, "commit_wrong", "RACE", {"acc_full[t % 2])": "empty[t % 2])"},
@@ -237,11 +187,6 @@ _KERNELS = [
     _in(
         kernels.two_groups, "o_store_no_fence", "MISSING_PROXY_FENCE", {"w.fence(Fence.PROXY_ASYNC)": "pass"},
         "every role executes fence.proxy.async after its writes, before it signals any other agent",
-    ),
-    _in(
-        kernels.two_groups, "o_no_wait", "RACE",
-        {"w.wait_group(Engine.BULK, 0)": "if me == 0: w.wait_group(Engine.BULK, 0)"},
-        "wg1 waits for its bulk stores before the write to o",
     ),
     _in(
         cluster_kernels.push, "relaxed", "WEAK_ORDER", {"Order.RELEASE": "Order.RELAXED"},
@@ -282,10 +227,6 @@ _KERNELS = [
         "dma: the copy to full is for the stage 1 stage back",
     ),
     _in(
-        kernels.persistent_gemm, "one_id", "RACE, UNINITIALISED_READ, WRONG_ITEM", {"1 + w.index // 2": "1"},
-        "give each group of warps that meets at named barrier 1 a number of its own, from 2 on",
-    ),
-    _in(
         kernels.warp_group_ring, "all_issue", "OVER_ARRIVAL", {"if w.index == 0:": "if True:"},
         "load: only one warp waits, copies and arrives, inside a condition: all 4 warps do so",
     ),
@@ -297,10 +238,6 @@ _KERNELS = [
     _in(
         kernels.warp_group_ring, "rel_stage", "DEADLOCK", {"empty[s].arrive()": "empty[(s + 1) % stages].arrive()"},
         "math: the arrive on empty is for the stage 1 stage back",
-    ),
-    _in(
-        kernels.warp_group_ring, "double_rel", "DEADLOCK, RACE",
-        {"empty[s].arrive()": "empty[s].arrive()\nempty[s].arrive()"}, "math omits its second arrive on empty",
     ),
     _in(
         kernels.relay, "tr_waits_late", "RACE",
@@ -348,10 +285,6 @@ _KERNELS = [
         {"turn[1 - me].arrive()": "if me: turn[0].arrive()",
          "ph ^= 1": "ph ^= 1\nif me == 0:\n    with w.elect_one(): turn[1].arrive()"},
         "math0 executes the arrive on turn only after the write to stage",
-    ),
-    _in(
-        kernels.at_the_end, "idle_returns", "DEADLOCK", {"w.sync_threads()  # all of them": "pass"},
-        "idle executes the bar_sync once more at its end, as many times as its partners",
     ),
     _in(
         kernels.at_the_end, "reader_no_wait", "RACE, UNINITIALISED_READ", {"done[0].wait(0)": "pass"},

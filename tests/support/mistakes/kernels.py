@@ -38,7 +38,7 @@ def wgmma_ring() -> Protocol:
     def math(w: Warp) -> None:
         def release(stage: int) -> None:
             if stage >= 0:
-                with w.elect_one():  # of the warp
+                with w.elect_one():
                     empty[stage].arrive()
 
         for tile in range(tiles):
@@ -96,7 +96,6 @@ def cp_async_ring() -> Protocol:
             w.read(tile[stage], i)
             with w.elect_one():
                 empty[stage].arrive()
-            _ = "after the arrive"
 
     return p
 
@@ -295,9 +294,8 @@ def tcgen05_tiles() -> Protocol:
         for t in range(tiles):
             acc_full[t % 2].wait(t // 2 & 1)
             w.read(acc[t % 2], t)
-            with w.elect_one():  # gives back
+            with w.elect_one():
                 acc_empty[t % 2].arrive()
-            _ = "after the arrive"
 
     return p
 
@@ -640,7 +638,7 @@ def at_the_end() -> Protocol:
     @p.role("work", warps=3)
     def work(w: Warp) -> None:
         w.write(x[w.index], 7)
-        with w.elect_one():  # of the warp
+        with w.elect_one():
             done[0].arrive()
         w.sync_threads()
 
@@ -653,6 +651,6 @@ def at_the_end() -> Protocol:
 
     @p.role("idle")
     def idle(w: Warp) -> None:
-        w.sync_threads()  # all of them
+        w.sync_threads()
 
     return p
