@@ -24,7 +24,7 @@ class Evidence(Enum):
 
     SCHEDULE = "in the last move of one schedule"
     ALL_SCHEDULES = "where several schedules are compared with each other: each of them is right by itself"
-    LANES = "in what a program that was read from PTX takes for granted: no move shows it"
+    LANES = "in what a program that was read from PTX assumes: no move shows it"
     MEMORY_MODEL = "in the order of accesses: each sees what it should, and only the memory model says it need not"
 
 

@@ -24,7 +24,8 @@ PACKAGES = (
     "pipesim/answers", "pipesim/api", "pipesim/cli", "pipesim/conform", "pipesim/explain", "pipesim/lang",
     "pipesim/model", "pipesim/pipelines", "pipesim/protocols", "pipesim/prove", "pipesim/ptx", "pipesim/report",
     "pipesim/timed", "pipesim/trace", "pipesim/process", "pipesim/protocol_process.py", "pipesim/errors.py",
-    "pipesim/export", "pipesim/scene", "pipesim/targets.py", "pipesim/testing.py", "hwkernels",
+    "pipesim/export", "pipesim/scene", "pipesim/launches", "pipesim/findings", "pipesim/doctor", "hwkernels",
+    "pipesim/pytest_plugin", "pipesim/targets.py", "pipesim/testing.py",
 )  # fmt: skip
 
 #: Sentences that keep a word of the list, each with the reason.

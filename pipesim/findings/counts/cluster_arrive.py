@@ -7,7 +7,7 @@ CLUSTER_ARRIVE = FindingKind(
     FaultKind.CLUSTER_ARRIVE,
     what="An agent arrives at the cluster barrier twice without a wait in between, or waits without an arrive.",
     ptx="barrier.cluster",
-    shows="PTX leaves it undefined: CTAs of the cluster may go on too early or hang.",
+    shows="PTX leaves it undefined: CTAs of the cluster may continue too early or hang.",
     corrected="Execute barrier.cluster.arrive and barrier.cluster.wait in pairs, in every thread.",
     certainty=Certainty.SCHEDULE,
     causes_itself=True,

@@ -20,7 +20,7 @@ UNINITIALISED_READ = FindingKind(
 
 
 def uninitialised_read(right: int = 0) -> Protocol:
-    """Nobody has written the second half of what is read."""
+    """No agent has written the second half of what is read."""
     p = Protocol("uninitialised_read")
     tile = p.smem("tile", slots=1, nbytes=64)
 

@@ -35,7 +35,7 @@ WEAK_ORDER = FindingKind(
 
 
 def weak_order(right: int = 0) -> Protocol:
-    """A relaxed wait lets the reader go on, and orders no data."""
+    """A relaxed wait lets the reader continue, and orders no data."""
     p = Protocol("weak_order")
     tile = p.smem("tile", slots=1, nbytes=64)
     full = p.mbarriers("full", 1, count=1)

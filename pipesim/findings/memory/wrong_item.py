@@ -19,7 +19,7 @@ WRONG_ITEM = FindingKind(
     FaultKind.WRONG_ITEM,
     what="The bytes are there and ordered, and hold another item than the reader expects.",
     ptx="memory consistency model: causality order",
-    shows="The result is wrong in every launch, or in those in which one agent is a lap behind.",
+    shows="The result is wrong in every launch, or in those in which one agent is late by a lap.",
     corrected=(
         "Compare the stage and the phase that writer and reader compute for the same item: the counters of one of them "
         "start, toggle or skip differently."

@@ -15,7 +15,7 @@ COMMIT_AFTER_EXIT = FindingKind(
 
 
 def commit_after_exit(right: int = 0) -> Protocol:
-    """Nobody waits for the arrival of the last commit."""
+    """No agent waits for the arrival of the last commit."""
     p = Protocol("commit_after_exit")
     done = p.mbarriers("done", 1, count=1)
 

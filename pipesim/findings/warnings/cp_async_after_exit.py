@@ -15,7 +15,7 @@ CP_ASYNC_AFTER_EXIT = FindingKind(
 
 
 def cp_async_after_exit(right: int = 0) -> Protocol:
-    """Nobody waits for the arrivals of the last cp.async."""
+    """No agent waits for the arrivals of the last cp.async."""
     p = Protocol("cp_async_after_exit")
     tile = p.smem("tile", slots=1, nbytes=64)
     full = p.mbarriers("full", 1, count=32)

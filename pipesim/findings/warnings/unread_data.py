@@ -14,7 +14,7 @@ UNREAD_DATA = FindingKind(
 
 
 def unread_data(right: int = 0) -> Protocol:
-    """A tile is loaded and nobody reads it."""
+    """A tile is loaded and no agent reads it."""
     p = Protocol("unread_data")
     tile = p.smem("tile", slots=1, nbytes=64)
     full = p.mbarriers("full", 1, count=1)

@@ -28,7 +28,7 @@ UNSCOPED_ARRIVE = FindingKind(
     "an arrive on a barrier of another CTA has no scope",
     what="An arrive on a barrier of another CTA is written without a scope, which PTX treats as CTA scope.",
     ptx="mbarrier.arrive",
-    shows="Nothing is known to go wrong: CUTLASS and Modular's kernels do the same.",
+    shows="No failure is known: CUTLASS and Modular's kernels do the same.",
     corrected="Write .release.cluster where you do not want to rely on that.",
     certainty=Certainty.WARNING,
     look=_look,
