@@ -17,6 +17,7 @@ from pipesim.answers.views.check import CheckStep, Counterexample
 from pipesim.model.finding import Deadlock
 from pipesim.prove.counterexample.play import from_text
 from pipesim.prove.counterexample.words import Line, Part
+from pipesim.report.findings.finding import index_of, role_of
 from pipesim.report.text.command import command_lines, shell_words
 from pipesim.report.text.console import BAD
 from pipesim.report.text.layout import DOT, middle, pad, pad_left, wrap
@@ -79,7 +80,7 @@ def schedule_rows(shown: Counterexample) -> ScheduleRows:
 
 def in_lane(agent: str, lane: str, said: str) -> str:
     """What an agent does, in a lane: led by its number where the lane is its role's."""
-    return said if lane == agent else f"/{index_in_role(agent)} {said}"
+    return said if lane == agent else f"/{index_of(agent)} {said}"
 
 
 def step_words(step: Line) -> str:
@@ -210,11 +211,5 @@ def place_name(step: Line) -> str:
 
 def role_lane(agent: str) -> str:
     """The role of an agent's name, with its CTA: ``mma@0`` of ``mma/1@0``."""
-    name, at, cta = agent.partition("@")
-    role, slash, index = name.rpartition("/")
-    return (role if slash and index.isdecimal() else name) + at + cta
-
-
-def index_in_role(agent: str) -> str:
-    """The number in an agent's name: ``1`` of ``mma/1@0``."""
-    return agent.partition("@")[0].rpartition("/")[2]
+    role, cta = role_of(agent)
+    return f"{role}@{cta}" if cta else role

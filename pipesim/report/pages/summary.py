@@ -5,8 +5,6 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterable, Sequence
 
-from rich.cells import cell_len
-
 from pipesim.answers.views.summary import Hardware, ProtocolReport, SummaryReport, TraceLine, compared
 from pipesim.conform.agreement import Agreement
 from pipesim.conform.times import PERIOD, Assumed, AssumedKind, TimeComparison, TimeVerdict
@@ -17,6 +15,7 @@ from pipesim.report.sentences.check import ASSUMED, READS, check_sentence, sizes
 from pipesim.report.sentences.stage import failure_words
 from pipesim.report.sentences.times import WITHIN, assumed_words
 from pipesim.report.sentences.trace import trace_line_reason
+from pipesim.report.text.command import command_lines
 from pipesim.report.text.console import BAD, GOOD, UNSURE, mark
 from pipesim.report.text.layout import columns, field, wrap, wrap_parts
 from pipesim.report.text.words import NONE, count, cycles, listed, number, place, signed_percent
@@ -179,19 +178,7 @@ def _not_right(each: ProtocolReport, profile: str, width: int) -> list[str]:
     lines = wrap(": ".join(filter(None, [each.name, each.summary])), width, f"{mark(each.conclusion.ok)} ")
     for said, command in [*_of_proof(each), *_of_simulation(each, profile), *_of_hardware(each), *_of_failures(each)]:
         lines += wrap(said, width, "  ")
-        lines += _copied(command, width) if command else []
-    return lines
-
-
-def _copied(words: list[str], width: int) -> list[str]:
-    """A command to copy: broken between words only, behind a backslash, so that a path stays whole."""
-    lines = [f"    {words[0]}"]
-    for word in words[1:]:
-        if cell_len(lines[-1]) + 1 + cell_len(word) + 2 <= width:
-            lines[-1] += f" {word}"
-        else:
-            lines[-1] += " \\"
-            lines.append(f"      {word}")
+        lines += command_lines("    ", command, width, whole=True) if command else []
     return lines
 
 

@@ -21,15 +21,18 @@ def shell_words(command: str) -> list[str]:
     return words
 
 
-def command_lines(first: str, words: Sequence[str], width: int) -> list[str]:
-    """A command over several lines, each but the last with a backslash; the schedule may go on behind a dot."""
+def command_lines(first: str, words: Sequence[str], width: int, *, whole: bool = False) -> list[str]:
+    """A command over several lines, each but the last with a backslash.
+
+    A schedule may go on behind a dot; ``whole``: no word is broken, so that a path stays whole.
+    """
     lines = [first + words[0]]
     for word in words[1:]:
         if cell_len(lines[-1]) + 1 + cell_len(word) + 2 <= width:
             lines[-1] += f" {word}"
             continue
         lines[-1] += " \\"
-        lines += _broken(f"      {word}", width)
+        lines += [f"      {word}"] if whole else _broken(f"      {word}", width)
     return lines
 
 
