@@ -19,6 +19,7 @@ from pipesim.errors import ProfileError
 from pipesim.inputs import InputKind
 from pipesim.names import readable, shown, wrong_name
 from pipesim.timed.stated_error import ASSUMED, WAYS, StatedError, parse_errors, parse_how
+from pipesim.version import version
 
 FORMAT = "pipesim-profile"
 PROFILE_VERSION = 9
@@ -195,10 +196,10 @@ def _profile(data: object, place: str) -> Profile:
     """The profile in a JSON document."""
     if not isinstance(data, dict) or data.get("format") != FORMAT:
         raise ProfileError(f'this JSON is not a latency profile: it has no "format": "{FORMAT}"', place=place)
-    version = data.get("version")
-    if type(version) is not int or version != PROFILE_VERSION:
+    found = data.get("version")
+    if type(found) is not int or found != PROFILE_VERSION:
         raise ProfileError(
-            f"this latency profile is of version {brief(version)}; this pipesim reads version {PROFILE_VERSION}",
+            f"this latency profile is of version {brief(found)}; this pipesim reads version {PROFILE_VERSION}",
             place=place,
             cause="it was written for another pipesim, which knew other values",
         )
@@ -267,6 +268,7 @@ def profile_text(profile: Profile, how: Mapping[str, str], inputs: Sequence[str]
     document: dict[str, object] = {
         "format": FORMAT,
         "version": PROFILE_VERSION,
+        "pipesim": version(),
         "name": profile.name,
         "device": profile.device,
         "sms": profile.sms,

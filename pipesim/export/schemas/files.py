@@ -168,7 +168,8 @@ def profile() -> Schema:
         "values": record(values) | {"patternProperties": {f"^{WORK_CONSTANT.pattern}$": _ref("constant")}},
     }
     form = record(members)
-    form["properties"] |= {"inputs": _ref("texts")}  # the recordings that were fitted, where a calibration wrote it
+    # Where a calibration wrote it: its pipesim, and the recordings that were fitted.
+    form["properties"] |= {"pipesim": TEXT, "inputs": _ref("texts")}
     defs: dict[str, Schema] = {"constant": {**NATURAL, "maximum": MAX_VALUE}, "texts": rows(TEXT)}
     return whole("profile", PROFILE_VERSION, "a latency profile (docs/latency-profile.md)", form, defs)
 
