@@ -192,7 +192,7 @@ def _certificate_rules() -> Iterator[Rule]:
     judges = tuple((family, partial(of_certificate, family)) for family in FAMILIES)
     for why in Why:
         yield Rule("certificate", why.value, "certificate.certificate.Certificate._doubt", _without(why), judges)
-    lives, equal = "certificate.requirements.Lives.", "happens_before.equal_writes.EqualWrites."
+    lives, equal = "certificate.requirements.Lives.", "happens_before.accesses.EqualWrites."
     for said, target, instead in (
         ("an inval comes after the transfers that arrive on its barrier", f"{lives}land", _nothing),
         ("an init comes after the inval before it", f"{lives}begin", _always(Lives.begin)),
@@ -201,17 +201,21 @@ def _certificate_rules() -> Iterator[Rule]:
     ):
         yield Rule("certificate", said, target, instead, judges)
     asked, pools = (
-        "certificate.registers.",
+        "certificate.requirements.",
         tuple((family, partial(of_certificate, family)) for family in ("registers", "handovers")),
     )
     for said, target, instead in (
         ("a phase that is waited for may be incomplete until the request", f"{asked}_is_complete", _yes),
         (
             "who has ended holds what it asked for",
-            "certificate.registers.RegisterRequests._is_granted",
+            "certificate.requirements.RegisterRequests._is_granted",
             _ended_hold_none,
         ),
-        ("a request has room beside what the others hold", "certificate.registers.RegisterRequests.all_granted", _yes),
+        (
+            "a request has room beside what the others hold",
+            "certificate.requirements.RegisterRequests.all_granted",
+            _yes,
+        ),
     ):
         yield Rule("certificate", said, target, instead, pools)
 
@@ -265,7 +269,7 @@ def _search_rules() -> Iterator[Rule]:
         ("an operation on another CTA touches whether it has ended", f"{prints}_outlives", nothing),
         ("the last operation of an agent touches its end", f"{prints}_end", nothing),
         ("who asks for registers touches the pool of its CTA", f"{prints}_rule", without_pool),
-        ("others that may interfere join the chosen processes", f"{reach}reach.Here.noticing", lambda *_: []),
+        ("others that may interfere join the chosen processes", f"{reach}persistent.Here.noticing", lambda *_: []),
         (
             "arrivals that may complete more than one phase are not exchanged",
             f"{reach}meanwhile.Meanwhile._mixed",
@@ -310,7 +314,7 @@ def _memory_rules() -> Iterator[Rule]:
 
     for said, target, instead in (
         ("a relaxed arrive hands nothing on", f"{order}_RELEASES", frozenset(Order)),
-        ("a relaxed wait takes nothing over", "memory_order.strength._ACQUIRES", frozenset(Order)),
+        ("a relaxed wait takes nothing over", "memory_order.comparison._ACQUIRES", frozenset(Order)),
         ("the asynchronous proxy sees only what was fenced", f"{compared}AccessOrder._wrong", _never_wrong),
         ("an init is used only after it was published", f"{compared}AccessOrder.use", lambda *_, **__: None),
         ("a fence of the CTA does not reach another one", f"{order}MemoryOrder._fence_order", wide),
