@@ -17,6 +17,7 @@ def no_process(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tool, "peak_megabytes", lambda *_: (20.0, 28.5))
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("no_process")
 def test_it_runs_at_tiny_sizes(capsys: pytest.CaptureFixture[str]) -> None:
     assert tool.main(["--divide", "512", "--rounds", "1"]) == 0

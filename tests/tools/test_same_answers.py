@@ -10,6 +10,7 @@ import pytest
 from tools import same_answers as tool
 
 
+@pytest.mark.slow
 def test_every_kind_of_question_is_asked() -> None:
     asked = set(tool.questions())
     assert len(asked) > 1_500

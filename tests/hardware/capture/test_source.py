@@ -235,6 +235,7 @@ def test_a_capture(gpu, request_, builds):
     assert (found.verdict, found.events) == (TraceVerdict.AGREES, 240)
 
 
+@pytest.mark.slow
 def test_a_period_without_the_recorder(gpu, request_):
     marking = replace(changed(request_, marks_at=(1, 3)), capacity=64)
     check_request(marking)

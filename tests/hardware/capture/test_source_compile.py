@@ -28,6 +28,7 @@ def test_what_was_added_is_whole_lines():
     assert len(lines) - len(kept) == 23  # as docs/own-kernel.md says
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("defines", [{}, {"STAGES": "2", "MATH_WARPS": "4"}])
 def test_switched_off_it_is_the_machine_code_of_before(defines):
     off = compile_source(ROWSUM, defines | {"PIPESIM_TRACE": "0"})

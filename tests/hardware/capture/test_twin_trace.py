@@ -205,6 +205,7 @@ def test_an_untraced_launch_is_asked_for_its_period_and_a_traced_one_is_not(mode
     assert meta.extra["overhead_millicycles_per_tile"] == {"median": 0, "low": 0, "high": 0}  # of the loops
 
 
+@pytest.mark.slow
 def test_a_mark_that_was_not_reached_is_no_period(model_gpu, monkeypatch):
     monkeypatch.setattr(ModelGpu, "reaches_marks", False)
     meta = capture(model_gpu("persistent_scheduler", {"tiles": 16})).meta

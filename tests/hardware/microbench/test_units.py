@@ -34,6 +34,7 @@ def disassembled(kernel: Compiled, folder: Path) -> str:
     return str(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("batch", [4, 8])
 def test_a_round_has_these_products_and_no_serialisation(batch: int, tmp_path: Path) -> None:
     """ptxas says nothing: it serialises products whose accumulators are touched between them, and warns."""
@@ -42,6 +43,7 @@ def test_a_round_has_these_products_and_no_serialisation(batch: int, tmp_path: P
     assert len(re.findall(r"\bHGMMA\b", disassembled(found, tmp_path))) == batch
 
 
+@pytest.mark.slow
 def test_every_try_is_a_try_of_its_own(tmp_path: Path) -> None:
     found = compile_cubin(TRIES, {})
     assert (found.entry, found.log) == ("tries", "")

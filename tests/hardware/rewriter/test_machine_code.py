@@ -44,12 +44,14 @@ def around_tries(ptx: str, folder: Path) -> list[tuple[str, str, int]]:
     return found
 
 
+@pytest.mark.slow
 def test_the_clock_after_a_try_waits_for_its_answer_alone(tmp_path: Path) -> None:
     assert around_tries(rewritten(ring(), Encoding.POSITIONAL).ptx, tmp_path) == [("", "its own", 0)] * 2
     stopped = rewritten(ring(), Encoding.POSITIONAL, stops=True).ptx
     assert [own for _, own, made in around_tries(stopped, tmp_path) if made] == ["its own"] * 2
 
 
+@pytest.mark.slow
 def test_a_clock_that_is_chosen_afterwards_is_read_too_early(tmp_path: Path) -> None:
     """Where the register of the clock holds a constant before the try, ptxas reads the clock and then chooses."""
     ptx = rewritten(ring(), Encoding.POSITIONAL).ptx
