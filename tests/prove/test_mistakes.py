@@ -77,7 +77,7 @@ def checked(name: str, size: Size) -> Check:
 
 @pytest.mark.parametrize("name", slow_but([*RING_MISTAKES][1::2], RING_MISTAKES))
 def test_every_schedule_shows_what_is_claimed_and_check_does_not_contradict(name: str) -> None:
-    """And it refutes wherever there is something: `unknown` alone would contradict nobody."""
+    """And it refutes wherever there is something: an engine that says `unknown` contradicts nothing."""
     for size in sizes(name):
         judge, said, claimed = searched(name, *size.items()), checked(name, size), RING_MISTAKES[name].kinds(size)
         assert judge.complete

@@ -28,11 +28,11 @@ def _look(program: Program) -> tuple[Advisory, ...]:
             if op[0] != Op.CP_ASYNC_ARRIVE or operand(op, "noinc") or operand(op, "barrier") not in counted:
                 continue
             name, line = program.barriers[operand(op, "barrier")].name, program.line(a, pc)
-            said = (
+            claim = (
                 f"{role} arrives on {name} by cp.async without .noinc, and {name} also counts bytes: PTX adds these "
                 "arrivals to the pending count, as here; H100 and H200 add them to the bytes"
             )
-            found.setdefault((role, line), Advisory(role, said, line, "cp_async_count"))
+            found.setdefault((role, line), Advisory(role, claim, line, "cp_async_count"))
     return tuple(found.values())
 
 

@@ -21,21 +21,23 @@ def _look(program: Program) -> tuple[Advisory, ...]:
     pools = RegisterPools(program.agents, program.code, program.launch_registers)
     for members in pools.groups.values():
         first = members[0]
-        asked = [request.registers for request in pools.requests[first]]
+        requests = [request.registers for request in pools.requests[first]]
         for other in members[1:]:
-            mine = [request.registers for request in pools.requests[other]]
-            if mine != asked:
+            others = [request.registers for request in pools.requests[other]]
+            if others != requests:
                 role, line = program.agents[other].role, _line(program, pools, other, first)
-                said = (
-                    f"{program.agent_name(other)} {_words(mine)}, {program.agent_name(first)} in the same warp group "
-                    f"{_words(asked)}, which PTX leaves undefined"
+                claim = (
+                    f"{program.agent_name(other)} {_words(others)}, {program.agent_name(first)} in the same warp group "
+                    f"{_words(requests)}, which PTX leaves undefined"
                 )
-                found.setdefault((role, line), Advisory(role, said, line, "register_requests"))
+                found.setdefault((role, line), Advisory(role, claim, line, "register_requests"))
     return tuple(found.values())
 
 
-def _words(asked: list[int]) -> str:
-    return f"asks for {' and '.join(map(str, asked))} registers a thread" if asked else "never executes setmaxnreg"
+def _words(requests: list[int]) -> str:
+    return (
+        f"asks for {' and '.join(map(str, requests))} registers a thread" if requests else "never executes setmaxnreg"
+    )
 
 
 def _line(program: Program, pools: RegisterPools, *agents: int) -> str:
