@@ -186,21 +186,6 @@ def test_threads_meet_at_a_named_barrier(toy: Make) -> None:
     assert result.ends == (1032, 1032, 1032)
 
 
-def test_a_thread_that_does_not_come_is_waited_for(toy: Make) -> None:
-    p = Protocol("meet")
-    p.mbarriers("b", 1, count=1)
-
-    @p.role("warp", warps=2)
-    def warp(w: Any) -> None:
-        if w.index == 0:
-            w.bar_sync(1, 64)
-
-    result = simulate(p.flatten(), toy())
-    assert result.outcome is Ending.DEADLOCK
-    assert result.deadlock is not None
-    assert [(b.agent, b.barrier) for b in result.deadlock.blocked] == [("warp/0", "named barrier 1")]
-
-
 def test_the_last_of_a_cluster_waits_for_the_barrier_too(toy: Make) -> None:
     p = Protocol("cluster", cluster=2)
     p.mbarriers("b", 1, count=1)
@@ -237,18 +222,13 @@ def stored(latency: int, groups: int, toy: Make) -> tuple[Simulation, Program]:
     return simulate(program, toy(transfer_latency=latency, work_issue=0)), program
 
 
-def test_a_bulk_store_is_waited_for(toy: Make) -> None:
-    result, _ = stored(90, 0, toy)
-    assert result.outcome is Ending.FINISHED
-    assert result.faults == ()
-    begun = times(result, "epilogue", EventKind.WORK_BEGIN)
-    assert [b - a for a, b in pairwise(begun)] == [10 + 1 + 90 + 8] * 2  # 64 bytes in 8 cycles
-    assert result.cycles == begun[-1] + 10 + 1 + 90 + 8
-
-
-def test_a_store_of_no_time_is_waited_for_too(toy: Make) -> None:
-    result, _ = stored(0, 0, toy)
+@pytest.mark.parametrize("latency", [90, 0])
+def test_a_bulk_store_is_waited_for(toy: Make, latency: int) -> None:
+    result, _ = stored(latency, 0, toy)
     assert (result.outcome, result.faults, result.state.flights) == (Ending.FINISHED, (), ())
+    begun = times(result, "epilogue", EventKind.WORK_BEGIN)
+    assert [b - a for a, b in pairwise(begun)] == [10 + 1 + latency + 8] * 2  # 64 bytes in 8 cycles
+    assert result.cycles == begun[-1] + 10 + 1 + latency + 8
 
 
 def test_a_store_that_is_not_waited_for_races_with_the_next_write(toy: Make) -> None:
