@@ -60,22 +60,10 @@ def test_findings_and_steps_are_rows() -> None:
     assert set(shown()["steps"].agent) == {"load", "mma"}
 
 
-def test_the_waits_of_a_trace_have_spans() -> None:
-    spans = shown()["waits"]
-    assert len(spans) == 2 * 5  # 2 consumers, 5 tiles
-    assert (spans.cycles > 0).all()
-
-
 def test_both_runs_have_the_same_events() -> None:
     both = shown()["beside"]
     assert list(both.columns) == ["agent", "site", "iteration", "cycle_measured", "cycle_simulated"]
     assert len(both) == 12
-
-
-def test_arrow_has_names_for_what_is_a_number_in_the_file() -> None:
-    schema = shown()["schema"]
-    assert {"agent", "role", "kind", "barrier", "site", "cycle", "time_ps"} <= set(schema.names)
-    assert str(schema.field("kind").type).startswith("dictionary<values=string")
 
 
 def test_every_path_that_it_names_is_there() -> None:
