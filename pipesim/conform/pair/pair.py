@@ -20,7 +20,7 @@ from pipesim.trace.schema import EventKind, Trace, TraceMeta
 _BEFORE, _AFTER = 3, 1  #: places shown around a difference
 _FAR = 64  #: places to look ahead for how two sequences continue
 
-Said = tuple[Key, int, int, int]  #: what an event says: site, stage, parity and value, -1 where not compared
+EventContent = tuple[Key, int, int, int]  #: what an event says: site, stage, parity and value, -1 where not compared
 
 
 def compare_traces(a: Trace, b: Trace) -> Pair:
@@ -30,7 +30,7 @@ def compare_traces(a: Trace, b: Trace) -> Pair:
 
 
 def _behaviour(a: Trace, b: Trace, matched: Matched) -> Behaviour:
-    reading = _Reading(a, b, matched)
+    events = _EventComparison(a, b, matched)
     differences: list[Difference] = []
     surplus: Counter[tuple[Name, Key, str]] = Counter()
     lost_a, lost_b, found = 0, 0, 0
@@ -39,7 +39,7 @@ def _behaviour(a: Trace, b: Trace, matched: Matched) -> Behaviour:
         theirs = matched.b[cta, name]
         cut_a, cut_b = _cut(a.meta, cta, name), _cut(b.meta, cta, name)
         lost_a, lost_b = lost_a + cut_a, lost_b + cut_b
-        difference = reading.compare(cta, name, mine, theirs)
+        difference = events.compare(cta, name, mine, theirs)
         ended = difference is not None and (
             (difference.here.a == "" and (cut_a or a.meta.status == Ending.UNKNOWN))
             or (difference.here.b == "" and (cut_b or b.meta.status == Ending.UNKNOWN))
@@ -56,7 +56,7 @@ def _behaviour(a: Trace, b: Trace, matched: Matched) -> Behaviour:
     ends = outcomes(a.meta, b.meta)
     verdict = TraceVerdict.DIFFERS if differences or ends else TraceVerdict.AGREES if decided else TraceVerdict.UNKNOWN
     differences.sort(key=lambda d: (d.iteration, d.cta, d.cycle_a if d.cycle_a >= 0 else d.cycle_b, d.agent))
-    notes = (*matched.notes, *reading.notes)
+    notes = (*matched.notes, *events.notes)
     return Behaviour(
         verdict,
         matched.ctas,
@@ -96,7 +96,7 @@ def key_words(key: Key) -> str:
     return f"{words} {barrier}".rstrip() + (f" ({number + 1})" if number else "")
 
 
-class _Reading:
+class _EventComparison:
     """What of an event can be compared between these two traces, and how it is said."""
 
     def __init__(self, a: Trace, b: Trace, matched: Matched) -> None:
@@ -115,7 +115,7 @@ class _Reading:
 
     def compare(self, cta: int, name: Name, mine: AgentEvents, theirs: AgentEvents) -> Difference | None:
         """The first place where an agent's events differ; None if they are the same."""
-        one, two = ([self._said(e) for e in lane.entries] for lane in (mine, theirs))
+        one, two = ([self._content(e) for e in lane.entries] for lane in (mine, theirs))
         at = next((n for n, (x, y) in enumerate(zip(one, two, strict=False)) if x != y), min(len(one), len(two)))
         if at == len(one) == len(two):
             return None
@@ -135,7 +135,7 @@ class _Reading:
             at=at - places.start,
         )
 
-    def _said(self, entry: Entry) -> Said:
+    def _content(self, entry: Entry) -> EventContent:
         barrier = entry.key[2]
         staged = barrier not in self._other_stages
         value = -1 if entry.key in self._other_values else entry.value
@@ -156,7 +156,7 @@ def _at(entries: list[Entry], n: int) -> Entry | None:
     return entries[n] if n < len(entries) else None
 
 
-def _kind(one: list[Said], two: list[Said], at: int) -> DifferenceKind:
+def _kind(one: list[EventContent], two: list[EventContent], at: int) -> DifferenceKind:
     """The smallest edit after which the two go on alike for longest; of two that are as good, the plainest."""
     if at >= len(one):
         return DifferenceKind.ONLY_B
@@ -173,7 +173,7 @@ def _kind(one: list[Said], two: list[Said], at: int) -> DifferenceKind:
     return max(edits, key=lambda edit: edit[1])[0]
 
 
-def _alike(one: list[Said], two: list[Said], i: int, j: int) -> int:
+def _alike(one: list[EventContent], two: list[EventContent], i: int, j: int) -> int:
     """For how many places the two sequences are the same, from i and j on."""
     n = 0
     for x, y in zip(one[i : i + _FAR], two[j : j + _FAR], strict=False):

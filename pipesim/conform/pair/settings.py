@@ -9,7 +9,7 @@ from pipesim.conform.pair.result import Setting
 from pipesim.model.ending import Ending
 from pipesim.trace.schema import BarrierGroup, Trace, TraceMeta
 
-NONE_SAID = "none"
+NONE = "none"
 
 
 def settings(a: Trace, b: Trace) -> tuple[Setting, ...]:
@@ -39,7 +39,7 @@ def outcomes(a: TraceMeta, b: TraceMeta) -> tuple[Setting, ...]:
 
 
 def _gave_up(meta: TraceMeta) -> str:
-    return "some" if meta.extra.get("gave_up") else NONE_SAID
+    return "some" if meta.extra.get("gave_up") else NONE
 
 
 def _setting(what: str, a: object, b: object) -> Setting:
@@ -52,7 +52,7 @@ def _names(a: TraceMeta, b: TraceMeta) -> list[str]:
 
 def _ctas(trace: Trace) -> str:
     found = sorted({header.cta for header in trace.meta.ctas} or set(trace.events.cta.tolist()))
-    return ", ".join(map(str, found)) or NONE_SAID
+    return ", ".join(map(str, found)) or NONE
 
 
 def _agents(a: TraceMeta, b: TraceMeta) -> list[Setting]:
@@ -90,7 +90,7 @@ def _sites(a: TraceMeta, b: TraceMeta) -> list[Setting]:
 
 def _recording(a: TraceMeta, b: TraceMeta) -> list[Setting]:
     """Device, software, and how the events were taken."""
-    mine, theirs = (_said(meta) for meta in (a, b))
+    mine, theirs = (_recorded_with(meta) for meta in (a, b))
     found = [Setting(what, mine[what], theirs[what]) for what in mine]
     if clocks_differ(a, b):
         found.append(Setting("SM clock", _megahertz(a.device.sm_khz), _megahertz(b.device.sm_khz)))
@@ -131,7 +131,7 @@ def _megahertz(khz: int) -> str:
     return f"{(khz + 500) // 1000} MHz"
 
 
-def _said(meta: TraceMeta) -> dict[str, str]:
+def _recorded_with(meta: TraceMeta) -> dict[str, str]:
     return {
         "source": meta.source,
         "device": meta.device.name,
@@ -144,5 +144,5 @@ def _said(meta: TraceMeta) -> dict[str, str]:
         "bytes a record": str(meta.record_bytes),
         "records kept in": meta.memory,
         "window": kept_words(*meta.window) if meta.window else "all iterations",
-        "injected fault": meta.fault or NONE_SAID,
+        "injected fault": meta.fault or NONE,
     }
