@@ -132,21 +132,6 @@ def test_stages_wrap_and_only_then_the_phase_of_that_side_toggles(stages: int) -
     ]  # fmt: skip
 
 
-def test_an_arrive_counts_the_lanes_that_execute() -> None:
-    p = Protocol("lanes")
-    b = p.mbarriers("b", 4, count=1)
-
-    @p.role("r")
-    def r(w: Warp) -> None:
-        pipe = ProducerConsumerPipeline(b, 2)
-        with w.elect_one():
-            pipe.producer_signal_and_step()
-        with w.lanes(4), pipe.consume():
-            pass
-
-    assert role_code(p.flatten()) == [wait(2, 1), arrive(0, 1), wait(0), arrive(2, 4)]
-
-
 def test_the_handles_of_a_stage_name_it_and_its_barrier() -> None:
     def ring(pipe: ProducerConsumerPipeline) -> None:
         made, read = pipe.acquire_producer(), pipe.acquire_consumer()
