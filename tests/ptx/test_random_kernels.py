@@ -63,7 +63,8 @@ def test_every_verdict_is_right(seed):
 
 
 @pytest.mark.slow
-def test_every_verdict_is_right_of_many():
-    said = [judged(seed)[0] for seed in range(100_000, 100_160)]
+@pytest.mark.parametrize("count", [80, pytest.param(160, marks=pytest.mark.long)])
+def test_every_verdict_is_right_of_many(count):
+    said = [judged(seed)[0] for seed in range(100_000, 100_000 + count)]
     assert set(said) <= {"right proof", "refuted", "of two proxies", "unknown"}
-    assert min(said.count("right proof"), said.count("refuted")) > 40
+    assert min(said.count("right proof"), said.count("refuted")) > count // 4
