@@ -21,7 +21,7 @@ from pipesim.answers.views.verify import VerifyReport
 from pipesim.errors import PipesimError
 from pipesim.explain.anatomy.parts import Anatomy
 from pipesim.export.documents import ANSWERS
-from pipesim.export.schemas.shapes import TEXT, Schema, TypeSchemas, record, table, whole
+from pipesim.export.schemas.shapes import TEXT, Schema, TypeSchemas, record, schema_document, table
 from pipesim.model.finding import Finding
 
 Members = Mapping[str, object]  #: of a document, each with its type, or with a schema in its place
@@ -86,7 +86,7 @@ def answer(name: str) -> Schema:
         made["protocols"] = _several(types, of_each) if isinstance(of_each, type) else types.schema(of_each)
     head = {"schema": {"const": f"{name}.v{ANSWERS}"}, "pipesim": TEXT, "exit_code": _EXIT_CODE}
     optional = ("error",) if name == "verify" else ()  # only where evidence is missing
-    return whole(name, ANSWERS, title, record(head | made, optional=optional), types.defs)
+    return schema_document(name, ANSWERS, title, record(head | made, optional=optional), types.defs)
 
 
 def _several(types: TypeSchemas, report: type) -> Schema:

@@ -8,17 +8,17 @@ from dataclasses import fields
 from pipesim.answers.views.launches import INDEX_FORMAT, INDEX_VERSION, NOT_LISTED, CaughtKernel
 from pipesim.bounds import MAX_KHZ
 from pipesim.export.schemas.shapes import (
+    INTEGER,
     NATURAL,
     POSITIVE,
     TEXT,
-    WHOLE,
     Schema,
     TypeSchemas,
     record,
     row,
     rows,
+    schema_document,
     table,
-    whole,
 )
 from pipesim.model.ops import OPERANDS, Space
 from pipesim.model.program import PROGRAM_VERSION
@@ -42,7 +42,7 @@ def program() -> Schema:
     for op, names in OPERANDS.items():
         by_operands.setdefault(len(names), []).append(op.name)
     operations = [
-        row(WHOLE, {"enum": names}) | {"items": WHOLE, "minItems": 2 + count, "maxItems": 2 + count}
+        row(INTEGER, {"enum": names}) | {"items": INTEGER, "minItems": 2 + count, "maxItems": 2 + count}
         for count, names in sorted(by_operands.items())
     ]
     amounts = {kind: _ref("amount") | {"description": meaning} for kind, meaning in WORK_CLASSES.items()}
@@ -50,29 +50,29 @@ def program() -> Schema:
         "format": {"const": "pipesim-program"},
         "version": {"const": PROGRAM_VERSION},
         "name": TEXT,
-        "params": table(WHOLE),
-        "ctas": WHOLE,
-        "grid": WHOLE,
-        "smem_bytes": WHOLE,
-        "registers": WHOLE,
-        "agents": rows(row(WHOLE, WHOLE, WHOLE, TEXT, WHOLE)),
-        "barriers": rows(row(WHOLE, TEXT, WHOLE)),
-        "named_barriers": rows(row(WHOLE, WHOLE)),
-        "accesses": rows(row(space, WHOLE, WHOLE, WHOLE)),
-        "tiles": rows(row(TEXT, space, WHOLE, WHOLE, WHOLE, WHOLE)),
+        "params": table(INTEGER),
+        "ctas": INTEGER,
+        "grid": INTEGER,
+        "smem_bytes": INTEGER,
+        "registers": INTEGER,
+        "agents": rows(row(INTEGER, INTEGER, INTEGER, TEXT, INTEGER)),
+        "barriers": rows(row(INTEGER, TEXT, INTEGER)),
+        "named_barriers": rows(row(INTEGER, INTEGER)),
+        "accesses": rows(row(space, INTEGER, INTEGER, INTEGER)),
+        "tiles": rows(row(TEXT, space, INTEGER, INTEGER, INTEGER, INTEGER)),
         "loops": _ref("texts"),
         "sources": _ref("texts"),
         "notes": _ref("texts"),
         "pipelines": _ref("texts"),
-        "launch_registers": WHOLE,
+        "launch_registers": INTEGER,
         "coverage": record({each.name: _ref("texts") for each in fields(Coverage)}),
-        "work": rows(row(WHOLE, TEXT, record(amounts, optional=tuple(amounts)))),
+        "work": rows(row(INTEGER, TEXT, record(amounts, optional=tuple(amounts)))),
         "code": rows(rows({"anyOf": operations})),
     }
     optional = ("pipelines", "launch_registers", "coverage", "work")  # files of earlier versions are without them
     defs = {"texts": rows(TEXT), "amount": NATURAL}
     form = record(members, optional=optional)
-    return whole("program", PROGRAM_VERSION, "a flat program (docs/flat-program.md)", form, defs)
+    return schema_document("program", PROGRAM_VERSION, "a flat program (docs/flat-program.md)", form, defs)
 
 
 def launch() -> Schema:
@@ -84,7 +84,7 @@ def launch() -> Schema:
     tensor_map |= dict.fromkeys(("dims", "box", "strides", "element_strides"), _ref("sizes"))
     content: dict[str, tuple[dict[str, Schema], tuple[str, ...]]] = {  # of each kind: its members, those it needs
         "value": ({"type": types, "value": {"type": ["number", "null"]}}, ("type", "value")),
-        "array": ({"type": types, "values": rows(WHOLE)}, ("type", "values")),
+        "array": ({"type": types, "values": rows(INTEGER)}, ("type", "values")),
         "pointer": ({"align": POSITIVE, "contents": _ref("fields")}, ()),
         "struct": ({"size": POSITIVE, "fields": _ref("fields")}, ("size",)),
         "tensor_map": (tensor_map, ()),
@@ -120,7 +120,7 @@ def launch() -> Schema:
         "sizes": {"type": "array", "items": NATURAL, "maxItems": 5},
     }
     title = "a launch of a kernel (docs/launch-file.md)"
-    return whole("launch", LAUNCH_VERSION, title, record(members, optional=optional), defs)
+    return schema_document("launch", LAUNCH_VERSION, title, record(members, optional=optional), defs)
 
 
 def launch_index() -> Schema:
@@ -142,7 +142,7 @@ def launch_index() -> Schema:
         "notes": rows(TEXT),
     }
     title = "the launches of a program (docs/launches.md)"
-    return whole("launch-index", INDEX_VERSION, title, record(members), types.defs)
+    return schema_document("launch-index", INDEX_VERSION, title, record(members), types.defs)
 
 
 def profile() -> Schema:
@@ -171,7 +171,7 @@ def profile() -> Schema:
     # Where a calibration wrote it: its pipesim, and the recordings that were fitted.
     form["properties"] |= {"pipesim": TEXT, "inputs": _ref("texts")}
     defs: dict[str, Schema] = {"constant": {**NATURAL, "maximum": MAX_VALUE}, "texts": rows(TEXT)}
-    return whole("profile", PROFILE_VERSION, "a latency profile (docs/latency-profile.md)", form, defs)
+    return schema_document("profile", PROFILE_VERSION, "a latency profile (docs/latency-profile.md)", form, defs)
 
 
 def trace_metadata() -> Schema:
@@ -180,11 +180,13 @@ def trace_metadata() -> Schema:
     types.schema(TraceMeta)
     form = types.defs.pop("TraceMeta")
     digest = {"type": "string", "pattern": "^[0-9a-f]{64}$"}
-    form["properties"] |= {"columns": record({"rows": WHOLE, "sha256": digest}), "sha256": digest}
+    form["properties"] |= {"columns": record({"rows": INTEGER, "sha256": digest}), "sha256": digest}
     form["properties"]["schema"] = {"const": SCHEMA_VERSION}
     form["required"] += ["columns", "sha256"]
     assert types.defs["Site"]["properties"]["kind"] == {"enum": [kind.name for kind in EventKind]}
-    return whole("trace-metadata", SCHEMA_VERSION, "the metadata of a trace (docs/trace-format.md)", form, types.defs)
+    return schema_document(
+        "trace-metadata", SCHEMA_VERSION, "the metadata of a trace (docs/trace-format.md)", form, types.defs
+    )
 
 
 FILES: Mapping[str, Callable[[], Schema]] = {

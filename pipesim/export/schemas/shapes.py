@@ -25,7 +25,7 @@ from pipesim.trace.schema import Trace
 DRAFT = "https://json-schema.org/draft/2020-12/schema"
 
 Schema = dict[str, Any]
-TEXT, WHOLE, YES_NO, NOTHING = ({"type": kind} for kind in ("string", "integer", "boolean", "null"))
+TEXT, INTEGER, YES_NO, NOTHING = ({"type": kind} for kind in ("string", "integer", "boolean", "null"))
 NATURAL: Schema = {"type": "integer", "minimum": 0}
 POSITIVE: Schema = {"type": "integer", "minimum": 1}
 #: The sentences that a document has beside a dataclass's fields, or in their place (``report/sentences/document.py``).
@@ -76,7 +76,9 @@ def error() -> Schema:
     return record({"kind": TEXT, "fact": TEXT, "place": TEXT, "cause": TEXT, "correction": TEXT})
 
 
-def whole(name: str, version: int, title: str, body: Schema, defs: Mapping[str, Schema] | None = None) -> Schema:
+def schema_document(
+    name: str, version: int, title: str, body: Schema, defs: Mapping[str, Schema] | None = None
+) -> Schema:
     """A whole schema; its ``$id`` has its version."""
     head = {"$schema": DRAFT, "$id": f"urn:pipesim:schema:{name}:{version}", "title": title}
     return head | body | ({"$defs": dict(sorted(defs.items()))} if defs else {})
@@ -117,7 +119,7 @@ class TypeSchemas:
         return self._class_schema(kind)
 
     def _class_schema(self, kind: type) -> Schema:
-        plain = {str: TEXT, int: WHOLE, bool: YES_NO, float: {"type": "number"}, Path: TEXT}
+        plain = {str: TEXT, int: INTEGER, bool: YES_NO, float: {"type": "number"}, Path: TEXT}
         if kind in plain:
             return plain[kind]
         if kind is types.NoneType:
@@ -127,7 +129,7 @@ class TypeSchemas:
         if issubclass(kind, PipesimError):
             return error()
         if issubclass(kind, Trace):
-            return record({"protocol": TEXT, "source": TEXT, "events": WHOLE})
+            return record({"protocol": TEXT, "source": TEXT, "events": INTEGER})
         if issubclass(kind, tuple):
             return row(*(self.schema(part) for part in get_type_hints(kind).values()))
         if not is_dataclass(kind):
