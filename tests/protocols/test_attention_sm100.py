@@ -1,4 +1,4 @@
-"""Flash attention 4 as a protocol: its barrier table, its period, every configuration of upstream, and wrong twins."""
+"""Flash attention 4 as a protocol: its barrier table, the sizes that it has, and its period."""
 
 from __future__ import annotations
 

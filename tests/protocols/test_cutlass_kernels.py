@@ -1,4 +1,4 @@
-"""CUTLASS's kernels: who arrives and waits, with which counts; what bounds a tile; every schedule; and wrong twins."""
+"""CUTLASS's kernels: who arrives and waits, with which counts; what bounds a tile; which sizes are refused."""
 
 from __future__ import annotations
 
