@@ -1,6 +1,6 @@
 """``python -m hwkernels.capture FOLDER``: carry out the request in a folder, and leave its trace there.
 
-Whatever a kernel does to the CUDA context, the process that asked goes on; a kernel that still runs when this process
+Whatever a kernel does to the CUDA context, the process that asked continues; a kernel that still runs when this process
 ends is ended by the driver.
 """
 

@@ -100,7 +100,7 @@ def parse_argument(text: str, position: int) -> Argument:
 
 
 def number(argument: Argument) -> np.generic:
-    """The scalar that a number stands for. ParameterError if it is none or does not fit its type."""
+    """The scalar that a number represents. ParameterError if it is none or does not fit its type."""
     kind: np.dtype[Any] = np.dtype(NUMBERS[argument.kind])
     try:
         value: int | float = float(argument.text) if kind.kind == "f" else int(argument.text, 0)

@@ -68,7 +68,7 @@ def asked_for(text: str, params: Mapping[str, int]) -> dict[str, str]:
 
 
 def lacking(error: CompileError, params: Mapping[str, int]) -> dict[str, str]:
-    """The protocol's parameters among the names that the compiler does not know; {} if there are others, too."""
+    """The protocol's parameters among the names that the compiler does not know; {} if there are also others."""
     names = undefined(error)
     known = _macros(params)
     return {name: str(known[name]) for name in names} if names and all(name in known for name in names) else {}

@@ -93,7 +93,7 @@ class Launches:
     def run(self, kernel: Any, *, traced: bool, repetition: int = 0, records: bool = False) -> Launched:
         """One launch, its results fetched and its outputs compared.
 
-        Its records are fetched if they are wanted, or if a wait in it gave up. A launch that hangs or traps is a result
+        Its records are fetched on request, or if a wait in it gave up. A launch that hangs or traps is a result
         where the host has what was recorded, else an error.
         """
         begun = time.monotonic()

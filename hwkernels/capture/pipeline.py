@@ -23,8 +23,8 @@ def capture(request: CaptureRequest, builds: Builds | None = None) -> Trace:
 
     ``builds``: those of the request and its plan, if they are compiled already. A kernel whose waits are not bounded,
     or that has a fault, runs in a separate process. A launch that traps, or does not end, is repeated in one with its
-    records in the host's memory, which survives it; ``memory="host"`` does that at once. ``wrong_tiles`` counts those
-    of all launches. Raises HardwareError without a usable GPU or if no trace is left, ParameterError and
+    records in the host's memory, which survives it; ``memory="host"`` does that immediately. ``wrong_tiles`` counts
+    those of all launches. Raises HardwareError without a usable GPU or if no trace is left, ParameterError and
     ConfigurationError for a request that cannot be carried out.
     """
     check_request(request)

@@ -78,7 +78,7 @@ class Subject(Protocol):
         """What it asks of memory. Raises ConfigurationError if it cannot be recorded."""
 
     def compile(self, request: CaptureRequest, memory: str) -> Builds:
-        """The builds whose records go to this memory; to the host's: without "plain", every record stored at once."""
+        """The builds whose records go to this memory; the host's: without "plain", every record stored immediately."""
 
     def kernel_arguments(self, request: CaptureRequest) -> tuple[Argument, ...]:
         """Of the kernel, in order; without the recorder's."""

@@ -222,7 +222,7 @@ class SourceSubject:
         return tuple(each for position, a in pairs for each in self._arguments(a, request.seed, position))
 
     def _arguments(self, argument: Argument, seed: int, position: int) -> tuple[buffers.Argument, ...]:
-        """The argument, behind the buffer that only it knows if it is the map of a file's array."""
+        """The argument, after the buffer that only it knows if it is the map of a file's array."""
         if argument.kind != MAP:
             return (self._argument(argument, seed, position),)
         described = self._map(argument, position)

@@ -94,7 +94,7 @@ def _error_of(path: Path, what: str) -> PipesimError:
 
 
 def answer(folder: str, carry_out: Callable[[str], Trace]) -> int:
-    """In the new process: carry out the request of a folder and write its trace, or what went wrong.
+    """In the new process: carry out the request of a folder and write its trace, or what failed.
 
     The process ends with the one that asked.
     """
@@ -125,7 +125,7 @@ def dump(request: CaptureRequest, builds: Builds | None) -> str:
 
 
 def load(text: str) -> tuple[CaptureRequest, dict[str, Compiled] | None]:
-    """The request and the builds of :func:`dump`. HardwareError for what is no JSON, or larger than a request."""
+    """The request and the builds of :func:`dump`. HardwareError for what is not JSON, or larger than a request."""
     document = _LEFT.parse_json(text)
     own = _tuples(document["request"])
     own["subject"] = _subject(_tuples(own["subject"]))

@@ -100,7 +100,7 @@ def _describe(
 
 
 def order_error_cycles(clock: str, khz: int, step_ns: int) -> int:
-    """Cycles by which two stamps of one SM may stand in the wrong order.
+    """Cycles by which two timestamps of one SM may be in the wrong order.
 
     Two readings of ``%clock`` on one SM were at most 15 cycles apart when taken right after a CTA barrier (2,000
     times, 8 warps, H100 and H200); a reading of ``%globaltimer`` is up to two of its usual steps old.
@@ -140,13 +140,13 @@ def _require_anchors(recorded: Launched) -> None:
 
 
 def _begun(recorded: Launched, most: int) -> int:
-    """How many of the first CTAs came to their first anchor: the others have no place in time."""
+    """How many of the first CTAs reached their first anchor: the others have no place in time."""
     missing = np.flatnonzero(recorded.headers[:most]["anchors"][:, 0]["globaltimer"] == 0)
     return int(missing[0]) if len(missing) else most
 
 
 def _with_report(cta: CtaInfo, recorded: Launched, plan: Plan) -> CtaInfo:
-    """The header with what the CTA reported at its end, if it came to one."""
+    """The header with what the CTA reported at its end, if it reached one."""
     if recorded.status != Ending.FINISHED:
         return cta
     if not len(recorded.reports):

@@ -113,7 +113,7 @@ class TwinSubject:
         """What its records are: the cheapest that this request can have, or what it asks for.
 
         A kernel whose records must describe themselves, because it does something else than its program, or ends before
-        it, has tagged ones; so has one of which only a part is kept. UsageError for an encoding that cannot be had.
+        it, has tagged ones; so has one of which only a part is kept. UsageError for an encoding that is not available.
         """
         can = self._encodings(request)
         if not request.encoding:

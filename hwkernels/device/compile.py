@@ -229,7 +229,7 @@ def _read_cache(path: Path) -> tuple[bytes, str] | None:
 
 
 def _write_cache(path: Path, cubin: bytes, log: str) -> None:
-    """Write an entry. A cache that cannot be written only costs time, so that is no error."""
+    """Write an entry. A cache that cannot be written only costs time, so that is not an error."""
     text = log.encode()
     body = len(text).to_bytes(4, "little") + text + cubin
     with suppress(UsageError):

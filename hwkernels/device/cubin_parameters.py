@@ -24,7 +24,7 @@ def sizes_in_cubin(compiled: Compiled) -> tuple[int, ...] | None:
     """The bytes of each parameter of the kernel, as its cubin says; None where that cannot be read.
 
     NVIDIA documents neither the section nor its attributes, so it counts only if the sizes add up to the total that
-    stands beside them. On a GPU the driver is asked again.
+    is beside them. On a GPU the driver is asked again.
     """
     try:
         info = next((s for name, s in _sections(compiled.cubin) if name == f".nv.info.{compiled.entry}"), None)

@@ -246,7 +246,7 @@ class Gpu:
         values = [np.asarray(np.uint64(a) if isinstance(a, int) else a) for a in arguments]
         pointers = np.array([value.ctypes.data for value in values], dtype=np.uint64)
         config = launch_config(driver, shape, self._stream.handle)
-        function = driver.CUfunction(int(kernel.handle))  # the driver takes a CUkernel in its place
+        function = driver.CUfunction(int(kernel.handle))  # the driver also takes a CUkernel here
         checked(driver.cuLaunchKernelEx(config, function, int(pointers.ctypes.data), 0), "cuLaunchKernelEx")
 
     def synchronize(self) -> None:

@@ -71,7 +71,7 @@ RATES: tuple[MeasuredRate, ...] = (
 
 
 class RateBench(Protocol):
-    """Who launches: a GPU, or what a test puts in its place."""
+    """Who launches: a GPU, or a test's substitute for it."""
 
     def cycles(self, kind: InstructionKind, warps: int, rounds: int) -> npt.NDArray[np.uint32]:
         """The cycles of each warp of one CTA that executes this many rounds of a kind."""

@@ -26,7 +26,7 @@ _MULTIPLY_ADDS = 64 * COLUMNS * 16  #: of one product
 
 
 class UnitBench(Protocol):
-    """Who launches: a GPU, or what a test puts in its place."""
+    """Who launches: a GPU, or a test's substitute for it."""
 
     def products(self, batch: int, rounds: int) -> int:
         """The cycles of this many rounds of this many products."""

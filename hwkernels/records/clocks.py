@@ -82,7 +82,7 @@ def _with_second(anchors: npt.NDArray[Any], khz: int) -> npt.NDArray[Any]:
 def read_line(anchors: npt.NDArray[Any], place: str, khz: int = 0) -> Line:
     """The line through the two anchors that a kernel wrote. Raises TraceFormatError if they contradict themselves.
 
-    ``khz``: the SM clock, which replaces a second anchor that a trapped CTA did not come to.
+    ``khz``: the SM clock, which replaces a second anchor that a trapped CTA did not reach.
     """
     open_end = bool(khz and not anchors[1]["globaltimer"])
     if open_end:

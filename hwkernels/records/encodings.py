@@ -3,10 +3,10 @@
 *Full* (:func:`full_tag`): 8 bytes, a 32-bit ``%clock`` and a tag with the site, flags and a running number. For kernels
 whose control depends on data.
 
-*Positional* (:func:`site_hash`): 4-byte ``%clock`` stamps; the place of a stamp in the stream says its site and its
-iteration. Once a lap, at the last block of an iteration of the agent's loop, the stream has one 4-byte word that is no
-stamp: the running hash of all sites that the agent executed up to there. A stamp that is missing or in another place
-than the description says leaves another hash.
+*Positional* (:func:`site_hash`): 4-byte ``%clock`` timestamps; the place of one in the stream says its site and its
+iteration. Once a lap, at the last block of an iteration of the agent's loop, the stream has one 4-byte word that is not
+a timestamp: the running hash of all sites that the agent executed up to there. A timestamp that is missing, or in
+another place than the description says, leaves another hash.
 
 All functions are on plain integers or numpy arrays of them, and know nothing of a kernel or a program.
 """
@@ -30,7 +30,7 @@ UNWRITTEN: Final = 0xFF  #: every byte of a host buffer before the launch: no re
 MAX_FULL_SITES: Final = (1 << FULL_SITE[1]) - 1  #: a tag of ones marks a record that was not written
 SEQUENCE_PERIOD: Final = 1 << FULL_SEQUENCE[1]  #: the running number of a record is modulo this
 FULL_WORDS: Final = 2  #: 32-bit words of a full record: clock, tag
-POSITIONAL_WORDS: Final = 1  #: of a stamp, and of the hash
+POSITIONAL_WORDS: Final = 1  #: of a timestamp, and of the hash
 
 HASH_FACTOR: Final = 0x9E3779B1  #: odd, so that no two hashes meet by a step with the same site
 HASH_START: Final = 0

@@ -63,8 +63,8 @@ def _release(ptxas: Path) -> tuple[int, ...]:
 def assemble(ptx: str, entry: str = "", ptxas: Path | None = None, options: tuple[str, ...] = ()) -> Assembled:
     """Assemble PTX for the architecture that its ``.target`` names.
 
-    ``entry``: the kernel whose registers are told, the first if "". ``options``: more of ptxas. Raises PtxError with
-    what ptxas says, or HardwareError without ptxas.
+    ``entry``: the kernel whose registers are reported, the first if "". ``options``: more of ptxas. Raises PtxError
+    with what ptxas says, or HardwareError without ptxas.
     """
     target = _TARGET.search(ptx)
     if target is None:

@@ -1,14 +1,14 @@
 """The PTX that records: the text at a kernel's beginning, around a statement, and before its end.
 
 No branch and no label is added, and no statement changes: what is stored is guarded by a predicate that only the lanes
-with a stream have. Clocks before a statement are read without it: the assembler would read them without it all the
-same, and then wait for the reading to choose between it and nothing.
+with a stream have. Clocks before a statement are read without it: the assembler would read them without it
+anyway, and then wait for the reading to choose between it and nothing.
 
 A predicate takes 13 cycles until an instruction can be under it (the stalls of the machine code). So what is needed
 under one is worked out before the statement or long after it, and what only the lanes that store would notice is done
 in all lanes: hash and cursor move without a predicate, and a wait that spins stores what it has after every try.
 
-Two readings would come too early. The answer of a try is a predicate that is ready only later, so the clock after it is
+Two readings would come too early. The result of a try is a predicate that is ready only later, so the clock after it is
 read under that predicate, into a register that keeps its value otherwise. A warp issues what follows ``bar.sync``
 before the barrier opens, unless the lanes of the warp have to meet first (both measured, H200).
 """
@@ -24,7 +24,7 @@ from hwkernels.rewriter.sites import RecordedSite, Run
 from pipesim.ptx.launch.values import Shape
 
 SYMBOL = "pipesim_buffer"
-EMISSION = 2  #: in 1, the predicate after a try stood between its answer and the clock
+EMISSION = 2  #: in 1, the predicate after a try was between its answer and the clock
 P = "%pipesim_"  #: what the names of all registers of the recorder begin with
 _FULL_BYTES = 8
 _MASK = 0xFFFFFFFF
@@ -226,7 +226,7 @@ class Emitter:
         if self.full or self.stop_flag or statement.guard:
             done = stored = self._pred()
             self._say(f"and.pred {done}, {answer}, {q};")
-        else:  # a try that fails stores, too: the next one does at the same place
+        else:  # a try that fails also stores: the next one does at the same place
             done, stored = answer, q
         self._store(stored, 0, f"{P}first", self._tag(site, Flag.TRIED, 0, statement.parity))
         self._store(stored, 1, f"{P}now", self._tag(site, Flag.PASSED, 1, ""))

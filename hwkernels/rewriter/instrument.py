@@ -243,7 +243,7 @@ def _stored(path: list[PathStep], by_position: Mapping[int, RecordedSite], last:
 
 
 def _rewritten(ptx: str, source: str, entry: Function, runs: tuple[Run, ...], emitter: Emitter) -> str:
-    """The text with everything in its place."""
+    """The text with every insertion."""
     plain = SourceText(ptx, source).text
     edits: list[tuple[int, int, str]] = []
     for run in runs:

@@ -1,7 +1,7 @@
 """Which statements of a kernel are recorded, and in which runs: sites that one thread passes one after the other.
 
-A run is in one basic block: whoever comes to its first site comes to its last. So its records lie at constant places
-from the cursor, which moves once a run. A statement with a guard, and a try that spins, is a run of its own.
+A run is in one basic block: a thread that reaches its first site reaches its last. So its records lie at constant
+places from the cursor, which moves once a run. A statement with a guard, and a try that spins, is a run of its own.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ class RecordedSite:
 
     ``blocks``: it is recorded before and after. ``tries``: it asks an mbarrier, ``by_parity`` or by a state. ``spins``:
     it is a wait's try, of which the first and the one that succeeds are recorded. ``meets``: a barrier of the CTA that
-    whole warps come to.
+    whole warps reach.
     """
 
     number: int
@@ -95,7 +95,7 @@ def sites_of(
 
 
 def runs_of(function: Function, graph: Graph, sites: Sequence[RecordedSite]) -> tuple[Run, ...]:
-    """The runs, in the order of the body; every way round a loop through a run passes one with ``lap``."""
+    """The runs, in the order of the body; every path around a loop through a run passes one with ``lap``."""
     leaders = {block.first for block in graph.blocks}
     leaders |= {each.position + 1 for each in function.body if each.opcode == "call"}
     groups: list[list[RecordedSite]] = []

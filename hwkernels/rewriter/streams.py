@@ -1,8 +1,8 @@
 """From the words of a buffer to what each warp did: the path that the program says, step by step, with its clocks.
 
-The path is not taken for granted. Full records name their site, and carry a running number and the parity with which a
-wait was executed. Stamps by position are held against the hash that the kernel kept of the sites it executed: one that
-is missing, or executed in another order, leaves another hash.
+The path is not assumed. Full records name their site, and carry a running number and the parity with which a wait was
+executed. Positional timestamps are compared with the hash that the kernel kept of the sites it executed: one that is
+missing, or executed in another order, leaves another hash.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class LaneStream:
 
     @property
     def ended(self) -> bool:
-        """Whether the lane came to the end of the kernel."""
+        """Whether the lane reached the end of the kernel."""
         return int(self.frame["end_timer"]) != NOTHING << 32 | NOTHING
 
     @property
@@ -176,7 +176,7 @@ class Walk:
         stream.pending = (stream.pending + 1) % site.records
         return stream.pending == 0
 
-    # stamps by position
+    # positional timestamps
 
     def _stamps(self, stream: LaneStream, site: RecordedSite, number: int) -> Done | None:
         run, index = self.kernel.run_of[site.number]
@@ -193,7 +193,7 @@ class Walk:
             return Done(before, -1, passed=False)
         if after >= 0:
             self._forward(stream, site, after)
-        if site.spins and stream.ended and stream.cursor == stream.at:  # stamps that the cursor did not pass
+        if site.spins and stream.ended and stream.cursor == stream.at:  # timestamps that the cursor did not pass
             self.cut = True
             return Done(before, after, passed=False, gave_up=True)
         stream.at += 4 * site.records
@@ -235,7 +235,7 @@ class Walk:
         return TraceFormatError(fact, place=stream.place, cause=cause or other_way)
 
     def _assumed(self) -> str:
-        """What the program takes for granted of other CTAs, if anything."""
+        """What the program assumes about other CTAs, if anything."""
         coverage = self.kernel.extraction.program.coverage
         return f"; the program assumes: {coverage.assumed[0]}" if coverage is not None and coverage.assumed else ""
 

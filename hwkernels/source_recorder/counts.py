@@ -46,7 +46,7 @@ def require_counted(headers: npt.NDArray[Any], names: Sequence[str]) -> None:
 
 
 def settle(headers: npt.NDArray[Any], records: npt.NDArray[np.uint32], room: int) -> None:
-    """Complete the counts of CTAs that came to no end, in memory that was all ones before the launch.
+    """Complete the counts of CTAs that did not end, in memory that was all ones before the launch.
 
     The device counted whole iterations; the records of the one that an agent was in lie directly after them.
     ``records``: (CTAs, agents, capacity - 1, words), without the unused first one.

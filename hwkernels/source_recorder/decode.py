@@ -124,7 +124,7 @@ def _record_columns(
 
 
 def sm_khz(headers: npt.NDArray[Any]) -> int:
-    """The SM clock under this load: the median of all lines; 0 without a CTA that came to its second anchor."""
+    """The SM clock under this load: the median of all lines; 0 without a CTA that reached its second anchor."""
     ended = [cta for cta, header in enumerate(headers) if header["anchors"][1]["globaltimer"]]
     lines = [read_line(headers[cta]["anchors"], f"CTA {cta}") for cta in ended]
     return int(np.median([line.span * 10**9 // line.ps for line in lines])) if lines else 0
@@ -237,7 +237,7 @@ def _times(
 
 
 def _unwrap(stamps: npt.NDArray[np.uint32], limits: tuple[int, int], place: str) -> Column:
-    """An agent's 32-bit stamps as full ones: they never run backwards, and lie between ``limits``.
+    """An agent's 32-bit timestamps as full ones: they never run backwards, and lie between ``limits``.
 
     A gap of 2^32 or more between two records of one agent cannot be seen; it would end before the second limit.
     """

@@ -99,7 +99,7 @@ def is_static(program: Program) -> bool:
 
 
 def can_skip_waits_only(program: Program) -> bool:
-    """Whether all that the answer of a try decides is that a wait is not needed."""
+    """Whether all that the result of a try decides is that a wait is not needed."""
     return not any(op[0] == Op.JUMP_IF for code in program.code for op in code)
 
 

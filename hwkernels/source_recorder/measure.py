@@ -36,11 +36,11 @@ class Launched:
     """One launch as it was fetched from the device.
 
     ``headers``: (CTAs,) of ``layout.HEADER``, empty if untraced. ``records``: (recorded CTAs, agents, capacity, words),
-    empty where they were not wanted. ``reports``: (CTAs,) of ``layout.REPORT``, empty of a kernel that makes none.
-    ``status``: FINISHED, or DEADLINE or TRAP if the host or the chip ended the launch. ``took_ns``: between two
+    empty where they were not requested. ``reports``: (CTAs,) of ``layout.REPORT``, empty for one that makes none.
+    ``status``: FINISHED, or DEADLINE or TRAP if the host or the GPU ended the launch. ``took_ns``: between two
     CUDA events around it, 0 if it did not end; ``took_ms``: as the host saw it. ``outputs``: those that were compared.
     ``words``: (CTAs, MAX_BARRIERS) that a kernel without reports left, all ones where it left none. ``marks``: (CTAs,
-    agents, 2) clocks of a launch that was marked, which is not traced and no plain launch either.
+    agents, 2) clocks of a launch that was marked, which is neither traced nor a plain launch.
     """
 
     traced: bool
@@ -111,7 +111,7 @@ def run_of(launched: Launched, marks: tuple[int, int]) -> Run:
 
 
 def _marks_of_one_agent(marks: npt.NDArray[np.uint64]) -> npt.NDArray[np.int64]:
-    """(CTAs, 2): of each CTA the marks of the last agent that came to both, zeros if none did."""
+    """(CTAs, 2): for each CTA the marks of the last agent that reached both, zeros if none did."""
     found = np.zeros((len(marks), 2), dtype=np.int64)
     for cta, agents in enumerate(marks.astype(np.int64)):
         both = agents[(agents > 0).all(axis=1)]

@@ -29,5 +29,5 @@ MEMORIES: Final = {"shared": 0, "device": 1, "host": 1}
 
 
 def record_words(encoding: Encoding, clock: str) -> int:
-    """The 32-bit words of a record; a positional one is a stamp or a hash."""
+    """The 32-bit words of a record; a positional one is a timestamp or a hash."""
     return POSITIONAL_WORDS if encoding is Encoding.POSITIONAL else RECORD_WORDS[clock]

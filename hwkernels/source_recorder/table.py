@@ -107,7 +107,7 @@ def names_in(path: Path) -> frozenset[str]:
 
 
 def _entries(path: Path) -> Iterator[tuple[str, str, list[str]]]:
-    """Place, kind and arguments of each entry, those of an included file, beside this one, where its line stands.
+    """Place, kind and arguments of each entry, those of an included file, beside this one, where its line is.
 
     UsageError beyond a number of lines and characters: a file that is included twice by each of many would have no end.
     """

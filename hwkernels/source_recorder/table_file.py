@@ -72,7 +72,7 @@ class Spelling:
 def table_text(variants: Sequence[Variant], spelling: Spelling | None = None) -> str:
     """The text of a table for a protocol, which holds for all variants; the first has the usual values.
 
-    Roles and barrier groups are those of the first. A number that is no expression of the macros in a variant is
+    Roles and barrier groups are those of the first. A number that is not an expression of the macros in a variant is
     written as it is in the first, with a comment. Raises ConfigurationError for what no table can say.
     """
     spelled = spelling or Spelling()

@@ -64,7 +64,7 @@ class Output:
         return compare(self, whole) if (reports["status"] == FINISHED).all() else None
 
     def _reached(self, first_warp: int, reports: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
-        """Which elements (CTAs x iterations, warps) their warps came to."""
+        """Which elements (CTAs x iterations, warps) their warps reached."""
         tiles, warps = len(self.expected) // len(reports), self.expected.shape[1]
         counts = reports["iterations"][:, None, first_warp : first_warp + warps]
         return (np.arange(tiles)[None, :, None] < counts).reshape(self.expected.shape)

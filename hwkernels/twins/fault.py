@@ -1,4 +1,4 @@
-"""Faults that can be put into a twin on purpose: each happens once, at one iteration of one agent."""
+"""Faults that can be injected into a twin: each happens once, at one iteration of one agent."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["FAULTS", "KernelFault", "parse_fault"]
 
 @dataclass(frozen=True)
 class KernelFault:
-    """What goes wrong, one of ``FAULTS``, and at which iteration."""
+    """What fails, one of ``FAULTS``, and at which iteration."""
 
     kind: str
     iteration: int

@@ -61,9 +61,9 @@ class Loop:
 
 @dataclass(frozen=True)
 class Faults:
-    """What can be made wrong in a twin: ``PIPESIM_FAULT`` in its source.
+    """The fault that can be injected into a twin: ``PIPESIM_FAULT`` in its source.
 
-    ``check``: raises ParameterError for a fault that a kernel of these parameters never comes to, or cannot have.
+    ``check``: raises ParameterError for a fault that a kernel of these parameters never reaches, or cannot have.
     ``nbytes``: what an EXPECT or COPY of the faulty iteration moves, numbered after those of the twin.
     """
 

@@ -20,7 +20,7 @@ _SMALL = 2  #: a value at which a loop goes round
 
 @dataclass(frozen=True)
 class CombinedValues:
-    """Several trip counts, each of which may have any value while the others stay: small values of all of them at once.
+    """Several trip counts, each of which may have any value while the others stay: small values of all together.
 
     ``tried``: the combinations that are proved. ``fails``: the first that is not, by parameter; empty if all are.
     """
@@ -47,7 +47,7 @@ def family(target: Target, params: Mapping[str, int], parameter: str) -> Family:
 
 
 class Families:
-    """A program's trip counts, each varied with the others as they are; each family is looked at once, when asked."""
+    """A program's trip counts, each varied with the others as they are; each family is examined once, on demand."""
 
     def __init__(self, target: Target, params: Mapping[str, int], program: Program) -> None:
         self._target = target
@@ -65,7 +65,7 @@ class Families:
         return tuple(found)
 
     def together(self, ranges: Sequence[EveryValue | SomeValues]) -> CombinedValues | None:
-        """What is proved where several trip counts change at once; None where fewer than two have every value."""
+        """What is proved where several trip counts change together; None where fewer than two have every value."""
         free = [each for each in ranges if isinstance(each, EveryValue)]
         if len(free) < 2:
             return None
@@ -114,7 +114,7 @@ def building(target: Target, params: Mapping[str, int], parameter: str) -> Build
 
 
 def _grows(build: Build) -> bool:
-    """True if a value more adds operations, and nothing else differs that a loop's trips leave alone."""
+    """True if the next value adds operations, and nothing else differs that a loop's iterations leave alone."""
     short, long = build(_SMALL), build(_SMALL + 1)
     if short is None or long is None or (short.agents, short.barriers) != (long.agents, long.barriers):
         return False

@@ -34,7 +34,7 @@ _MOST_OPERATIONS = 1_200  #: of a candidate's program: it is simulated many time
 _SAME_AS = {"shared_bytes": "own_bytes"}
 _FEW = 8  #: candidates that are not worth processes
 #: Rings of copies: stages, bytes of a tile, consumer warps, cycles of work, CTAs (0: one on every SM). Small and large
-#: tiles part latency from rate; one stage shows the whole way round, several the copy engine; work hides the loads.
+#: tiles part latency from rate; one stage shows the whole round trip, several the copy engine; work hides the loads.
 RINGS: tuple[tuple[int, int, int, int, int], ...] = (
     (1, 1024, 1, 0, 1), (1, 5120, 1, 0, 1), (1, 16384, 1, 0, 1), (2, 3072, 1, 150, 1), (2, 12288, 2, 300, 1),
     (4, 2048, 1, 0, 1), (4, 32768, 1, 0, 1), (4, 8192, 1, 1000, 1), (4, 16384, 4, 0, 1), (6, 4096, 2, 200, 1),

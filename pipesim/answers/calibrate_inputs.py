@@ -52,8 +52,8 @@ def choose_inputs(paths: Sequence[Path], *, split: bool = True, each: int = 0) -
     """The recordings among files and folders that may be fitted, each once.
 
     Where a split (``split.json``) lies in the folder of a recording, or in one of two above, those that are held out
-    are left out, unless ``split`` is False. EvidenceError if nothing is left, or a file that was named is no recording
-    of a GPU.
+    are left out, unless ``split`` is False. EvidenceError if nothing is left, or a file that was named is not a
+    recording of a GPU.
     """
     found, foreign, seen = [], [], set[bytes]()
     left_out = repeated = 0

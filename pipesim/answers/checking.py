@@ -130,7 +130,7 @@ class SteppedCheck:
         return self._cut is not None
 
     def details(self) -> None:
-        """Carry out the steps that are left. A KeyboardInterrupt goes on to the caller, who may ask for the report."""
+        """Carry out the steps that are left. A KeyboardInterrupt reaches the caller, who may ask for the report."""
         while self._due:
             self._step(self._due.pop(0))
 
@@ -223,7 +223,7 @@ class SteppedCheck:
                 assert_never(step)
 
     def _by_smaller(self, unit: Unit) -> None:
-        """A fault of a smaller size, if its schedule goes wrong at this one as well; else what is known already."""
+        """A fault of a smaller size, if its schedule fails at this one as well; else what is known already."""
         asked, found = self._asked, self._found
         assert found is not None
         values = {**asked.target.defaults, **asked.params}

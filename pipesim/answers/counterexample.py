@@ -1,4 +1,4 @@
-"""What is wrong with a program: counterexamples at the smallest sizes that still go wrong, each schedule shortened."""
+"""What is wrong with a program: counterexamples at the smallest sizes that still fail, each schedule shortened."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 MOST_TRIES = 12  #: values of one parameter
 FEW_STATES = 2_000  #: searched of each smaller size
-_SHORT = 400  #: operations of a program that is searched for other ways to go wrong
+_SHORT = 400  #: operations of a program that is searched for other ways to fail
 _MOST_MOVES = 30_000  #: made to shorten a schedule
 
 
@@ -179,6 +179,6 @@ def fails_so(found: Check, kinds: Set[FaultKind | Ending] | None) -> bool:
 
 
 def refuted_at(target: Target, sizes: dict[str, int]) -> tuple[Program, Check] | None:
-    """The program of these sizes if a schedule of it goes wrong."""
+    """The program of these sizes if a schedule of it fails."""
     smaller = at_size(target, sizes, FEW_STATES)
     return smaller if smaller is not None and fails_so(smaller[1], None) else None

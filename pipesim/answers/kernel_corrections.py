@@ -119,11 +119,11 @@ class HungKernel:
         return found
 
     def agents_at(self, line: int) -> list[int]:
-        """The agents of the first CTA that came to a line."""
+        """The agents of the first CTA that reached a line."""
         return [n for n, agent in enumerate(self.program.agents) if not agent.cta and line in self._where[n]]
 
     def who(self, line: int) -> str:
-        """The roles that came to a line."""
+        """The roles that reached a line."""
         return " and ".join(dict.fromkeys(self.program.agents[n].role for n in self.agents_at(line)))
 
     def counted(self, group: Collection[int], agents: list[int]) -> tuple[str, str]:

@@ -51,7 +51,7 @@ class Progress:
         return nullcontext(_uncounted)
 
     def missing(self, error: EvidenceError) -> None:
-        """Evidence is missing; the answer follows all the same."""
+        """Evidence is missing; the answer follows nevertheless."""
 
     def left_out(self, files: tuple[Path, ...]) -> None:
         """Parquet files of a user's folder are left out because they are no traces."""

@@ -1,7 +1,7 @@
 """Which synchronisation of a proved program could go: each edit alone, and a maximal set, every one proved again.
 
 An edit is proved at the parameters given; at the first values of every trip count; and at a lap's worth of values
-behind the last one at which the whole program starts to repeat, so that what holds only while the stages are new is not
+after the last one at which the whole program starts to repeat, so that what holds only while the stages are new is not
 offered. The set is proved for every value by the argument of the whole program where that has one.
 """
 
@@ -273,7 +273,7 @@ def _untold(done: int, of: int) -> None:
 
 
 def _values(found: EveryValue | SomeValues) -> list[int]:
-    """The first values, and those of a lap behind the first lap that repeats; without one, some."""
+    """The first values, and those of a lap after the first lap that repeats; without one, some."""
     if isinstance(found, EveryValue):
         behind = range(found.first + found.lap, found.first + found.lap + min(found.lap, _MOST_VALUES))
         return [*range(found.least, min(found.least + _FIRST, found.first)), *behind]

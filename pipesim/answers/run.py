@@ -1,4 +1,4 @@
-"""One simulated run: its line, its length, where its time goes, and what went wrong."""
+"""One simulated run: its line, its length, where its time goes, and what failed."""
 
 from __future__ import annotations
 
@@ -144,8 +144,8 @@ def run(
 ) -> RunReport:
     """Simulate ``program`` on ``profile``.
 
-    ``traced``: with what recording each event costs on the chip. ``max_steps``: operations after which it is cut off.
-    ``until_time_limit``: so it is at a time limit of the process.
+    ``traced``: with what recording each event costs on the GPU. ``max_steps``: operations after which it is cut off.
+    ``until_time_limit``: a time limit of the process cuts it off as well.
     """
     # a kernel that records these as well would be slower; without the cost of records they only show more
     also = _all_but_work(program) if traced else optional_sites(program)
@@ -179,9 +179,9 @@ def _all_but_work(program: Program) -> frozenset[SiteKey]:
 
 
 def _explained(result: Simulation, *, traced: bool, max_steps: int) -> tuple[Deadlock | None, tuple[Advisory, ...]]:
-    """The deadlock with its causes, and the notes. A run that went wrong is run again beside lap counters.
+    """The deadlock with its causes, and the notes. A run that failed is run again with lap counters.
 
-    They say nothing about one that ended well: its agents may leave phases out on purpose.
+    They say nothing about one that ended well: its agents may leave phases out intentionally.
     """
     program = result.program
     notes = advisories(program) + unmeasured(program, result.profile.device) + cut_off(program, result.late)

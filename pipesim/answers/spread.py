@@ -86,7 +86,7 @@ def _in_processes(
             done(n)
     except BaseException:
         for child in set(active_children()) - others:
-            child.kill()  # what they compute is wanted no more, may take long, and is nowhere but in them
+            child.kill()  # what they compute is not needed any more, may take long, and exists only in them
         raise
     finally:
         pool.shutdown(cancel_futures=True)

@@ -54,7 +54,7 @@ def verify(
         program = target.build(params, grid=ctas)
     collected = collect(target, program, hardware, traces, capture, progress)
     if collected.missing is not None:
-        progress.missing(collected.missing)  # now: the simulation may take long, and its report follows all the same
+        progress.missing(collected.missing)  # now: the simulation may take long, and its report follows in any case
     asked = CheckQuestion(target, params, program, ctas, max_states, most_ranges=1)
     checking = SteppedCheck(asked, budget_of(time_limit), progress)
     rest = _Rest()

@@ -177,7 +177,7 @@ def _carried_out(cases: Sequence[_Case], jobs: int, seconds: float, progress: Pr
     return dict(zip(parts, found, strict=True))
 
 
-# what it comes to
+# the conclusion
 
 
 def _report(case: _Case, results: dict[Part, Result]) -> ProtocolReport:

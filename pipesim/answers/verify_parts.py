@@ -92,7 +92,7 @@ Part = ProofPart | SimulationPart | TracesPart
 
 @dataclass(frozen=True)
 class SimulatedPart:
-    """What one simulation comes to, without its events; ``cycles`` from its first operation to its last."""
+    """The result of one simulation, without its events; ``cycles`` from its first operation to its last."""
 
     line: SimulationLine
     cycles: int
@@ -119,7 +119,7 @@ def carry_out(part: Part, seconds: float | None = None) -> Result:
         watch.resume()
         reached = LimitReachedError(Limit.MEMORY, watch.most_bytes or 0) if isinstance(error, MemoryError) else error
         return failure(*stage_of(part), limit_error(reached))
-    except Exception as error:  # noqa: BLE001  # whatever it is, it is reported with the protocol, and the others go on
+    except Exception as error:  # noqa: BLE001  # whatever it is, it is reported with its protocol; the others continue
         return failure(*stage_of(part), error)
 
 

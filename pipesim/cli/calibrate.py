@@ -162,7 +162,7 @@ def _of_device(options: argparse.Namespace) -> int:
 
 
 def _answer(options: argparse.Namespace, found: Calibration, report: CalibrationReport) -> int:
-    """Write the profile, if that is wanted, and the report."""
+    """Write the profile, if a file is named for it, and the report."""
     from pipesim.export.documents import document
     from pipesim.report.pages.calibrate import calibration_lines
     from pipesim.timed.profile import profile_text

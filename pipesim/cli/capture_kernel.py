@@ -211,7 +211,7 @@ def _protocol(options: argparse.Namespace) -> str:
 
 
 def _numbers(flag: str, text: str, most: int, names: object = None) -> tuple[int, ...]:
-    """The whole numbers of a list with commas; a name stands for its value in ``names``."""
+    """The whole numbers of a list with commas; a name represents its value in ``names``."""
     known = names if isinstance(names, dict) else {}
     parts = text.split(",")
     try:

@@ -20,7 +20,7 @@ def complete(action: argparse.Action, completer: Completer) -> None:
 
 
 def is_asked_to_complete() -> bool:
-    """True if it is the shell that calls: argcomplete's marker stands in the environment."""
+    """True if it is the shell that calls: argcomplete's marker is in the environment."""
     return "_ARGCOMPLETE" in os.environ
 
 

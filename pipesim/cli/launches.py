@@ -53,7 +53,7 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
         "--ptx", type=Path, metavar="DIR", help="PTX files of a compiler's dump, for kernels whose PTX is not found"
     )
     parser.add_argument(
-        "--inject", action="store_true", help="observe processes that are not Python, too; it needs a C compiler, once"
+        "--inject", action="store_true", help="also observe processes that are not Python; it needs a C compiler, once"
     )
     add_force(parser)
     add_output(parser)

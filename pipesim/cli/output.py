@@ -211,7 +211,7 @@ def lasting_streams() -> Iterator[None]:
 
     Streams that are not the process's own, as a test or a notebook has them, are left alone.
     """
-    if sys.stdout is None:  # closed by the caller: no report is wanted
+    if sys.stdout is None:  # closed by the caller: no report is expected
         sys.stdout = _nowhere()
     if sys.stderr is None:
         sys.stderr = _nowhere()

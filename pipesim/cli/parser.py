@@ -57,7 +57,7 @@ class Parser(argparse.ArgumentParser):
 
 
 class _Help(argparse.HelpFormatter):
-    """Paragraphs are wrapped; a line that begins with a space stands as it is, to be copied."""
+    """Paragraphs are wrapped; a line that begins with a space stays as it is, to be copied."""
 
     def add_argument(self, action: argparse.Action) -> None:
         """The column of the help begins after the longest command, whose indent argparse forgets."""

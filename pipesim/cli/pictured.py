@@ -176,7 +176,7 @@ def _simulation(options: argparse.Namespace, name: str) -> tuple[Scene, list[str
 
 
 def _recorded(options: argparse.Namespace, path: str, name: str | None) -> tuple[Scene, list[str]]:
-    """A trace, with the simulation above it if a protocol stands beside it."""
+    """A trace, with the simulation above it if a protocol is beside it."""
     from pipesim.api.pictured import beside, comparison_report
     from pipesim.report.text.printable import printable
     from pipesim.scene.parts import Scene

@@ -114,7 +114,7 @@ def _check_outputs(options: argparse.Namespace) -> None:
 
 
 def _clipped(window: tuple[int, int], program: Program) -> tuple[int, int]:
-    """The window as far as the program goes; ParameterError for one that begins behind its last iteration."""
+    """The window as far as the program goes; ParameterError for one that begins after its last iteration."""
     from pipesim.trace.sites import iterations, site_table
 
     last = iterations(site_table(program))

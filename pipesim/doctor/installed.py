@@ -1,4 +1,4 @@
-"""Where pip has pipesim from: what it is told to install has to be named in the same way.
+"""Where pip has pipesim from: what it shall install has to be named in the same way.
 
 A package index may not have pipesim, or another version of it than a checkout.
 """

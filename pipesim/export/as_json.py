@@ -12,7 +12,7 @@ from pipesim.errors import PipesimError
 from pipesim.model.finding import Deadlock
 from pipesim.trace.schema import Trace
 
-Words = Callable[[object], dict[str, object]]  #: members that a dataclass gets beside its fields, or in their place
+Words = Callable[[object], dict[str, object]]  #: members that a dataclass gets beside its fields, or instead of them
 
 
 def as_json(value: object, words: Words | None = None) -> str:

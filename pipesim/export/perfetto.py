@@ -170,7 +170,7 @@ class _Writer:
 
 
 class _Shape:
-    """A packet of which only numbers change from one event to the next: to make each anew takes five times as long."""
+    """A packet of which only numbers change from one event to the next: building each takes five times as long."""
 
     __slots__ = ("_packet", "_trace", "ended", "event", "flows", "said")
 

@@ -38,7 +38,7 @@ def simulated_scene(
 ) -> tuple[RunScene, Trace]:
     """The picture of one simulated run, with the exact ends of its transfers, and its trace.
 
-    ``traced`` adds what each record costs on the chip; ``also``: optional sites at which records are made.
+    ``traced`` adds what each record costs on the GPU; ``also``: optional sites at which records are made.
     """
     from pipesim.timed.engine import simulate  # with SimPy, which the picture of a recording does not need
 

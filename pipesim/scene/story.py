@@ -1,4 +1,4 @@
-"""A counterexample as a story: after each step where every agent stands, and what every barrier holds."""
+"""A counterexample as a story: after each step the state of every agent, and what every barrier holds."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ MOST_STEPS = 2_000  #: that a story has; of a longer schedule it is the end
 
 
 class AgentStanding(Enum):
-    """How an agent stands after a step. The value is what a reader sees."""
+    """The state of an agent after a step. The value is what a reader sees."""
 
     READY = "runs"
     BLOCKED = "waits"
@@ -28,7 +28,7 @@ class AgentStanding(Enum):
 
 
 class AgentAt(NamedTuple):
-    """An agent: how it stands, its next operation in words ("" at its end) and the author's line of that."""
+    """An agent: its state, its next operation in words ("" at its end) and the author's line of that."""
 
     standing: AgentStanding
     next: str

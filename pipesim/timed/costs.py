@@ -22,7 +22,7 @@ from pipesim.timed.profile import OF_INSTRUCTIONS, Profile, cycles_at_rate
 from pipesim.timed.work import SERVED, Works
 from pipesim.trace.sites import kinds
 
-#: Instructions of one multiplication that are told apart. Of more several count as one: any number is simulated.
+#: Instructions of one multiplication that are distinguished. Above it several count as one: any number is simulated.
 MOST_PRODUCTS = 256
 
 

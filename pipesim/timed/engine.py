@@ -32,7 +32,7 @@ def simulate(
 ) -> Simulation:
     """Run one CTA (or cluster) of ``program`` under ``profile``.
 
-    ``traced`` adds what each record costs on the chip, to be compared with a traced kernel. ``observers`` see
+    ``traced`` adds what each record costs on the GPU, to be compared with a traced kernel. ``observers`` see
     every move (which operation completed which phase, whether parity waits mean what they say) and change nothing.
     ``also``: optional sites at which records are made, as a trace to compare with has them.
     ``until_time_limit``: a time limit of the process ends the run, as ``max_steps`` does. ``landings``: keep the cycle

@@ -1,7 +1,7 @@
 """The plan of a simulation: for each operation what it costs and what it records, looked up before the clock starts.
 
-An operation of a loop comes again and again with another item; what it costs and what it records is decided once. The
-skeleton of a program, its distinct operations and where each stands, has no price in it: it is the same under every
+An operation of a loop is repeated with other items; what it costs and what it records is decided once. The
+skeleton of a program, its distinct operations and where each is, has no price in it: it is the same under every
 profile, and cached for as long as its program exists.
 """
 
@@ -43,8 +43,8 @@ class Distinct(NamedTuple):
 @dataclass(frozen=True)
 class ProgramSkeleton:
     """The site table, what each number in a timestamp means, and for each agent its distinct operations, which of them
-    stands at each place of its code, and the places at which a loop iteration begins. ``fed``: the mbarriers that bulk
-    copies complete; the chip wakes who is suspended in a try on one when the bytes land.
+    is at each place of its code, and the places at which a loop iteration begins. ``fed``: the mbarriers that bulk
+    copies complete; the hardware wakes an agent that is suspended in a try on one when the bytes land.
     """
 
     table: SiteTable

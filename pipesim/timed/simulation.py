@@ -15,7 +15,7 @@ from pipesim.trace.schema import Trace
 
 @dataclass(frozen=True)
 class Simulation:
-    """One simulated run: how it ended (``outcome``), its events, and everything that went wrong.
+    """One simulated run: how it ended (``outcome``), its events, and everything that failed.
 
     ``cycles`` is the time at which the last agent ended (or the last thing happened), ``ends`` that of each agent, -1
     for one that did not end. ``late`` are the transfers (agent, operation) that were

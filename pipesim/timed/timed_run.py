@@ -224,7 +224,7 @@ class TimedRun:
         cta = self._program.agents[agent].cta
         self._alive[cta] -= 1
         self._left[cta] = max(self._left[cta], time)
-        if self._program.leaves_cluster_barrier:  # it may go on without this agent: who waits there looks again
+        if self._program.leaves_cluster_barrier:  # it may complete without this agent: who waits there looks again
             self._waits.signal(cluster_channel(self._program), time, landed=False)
 
     def _open_access(self, agent: int, planned: Planned) -> int:
@@ -276,7 +276,7 @@ class TimedRun:
 
     def _launch(self, agent: int, cost: Cost) -> int:
         """What the last step of ``agent`` put under way: a bulk copy queues for its CTA's engine, an MMA ends with the
-        work that its agent gave the matrix engine, others just take their time. Returns when the agent may go on.
+        work that its agent gave the matrix engine, others just take their time. Returns when the agent may continue.
         """
         live, now, engines = self._live, self.env.now, self._engines
         count, self._launched = live.issued - self._launched, live.issued

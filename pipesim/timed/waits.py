@@ -83,9 +83,9 @@ class Waits:
             wait.succeed_in((self._passed_at(entered, channel, planned) if on_mbarrier else seen) - now)
 
     def return_from(self, agent: int, pc: int, planned: Planned, time: int, outcome: int) -> int:
-        """A wait passed at once, but not before what completed it can be seen; or a try has its answer.
+        """A wait passed immediately, but not before what completed it can be seen; or a try has its answer.
 
-        The time at which its agent goes on.
+        The time at which its agent continues.
         """
         cost, first, second = planned.cost, planned.first, planned.second
         op = self._program.code[agent][pc]
@@ -94,7 +94,7 @@ class Waits:
         if outcome >= 0:
             back = time + cost.visible
             self.signal(outcome, back, landed=False)
-            if op[0] in MEETINGS and self.entered[agent] is None:  # the last at a barrier: it goes on with the others
+            if op[0] in MEETINGS and self.entered[agent] is None:  # the last at a barrier: it continues with the others
                 return self._pass_at_once(time, back, first, second)
             if op[0] in MEETINGS:  # it had waited for agents that have ended
                 return self._wake(agent, second, back)
@@ -113,7 +113,7 @@ class Waits:
         return op[0] == Op.WAIT_UNLESS and op[ANSWER] >= 0 and bool(self._live.registers[agent][op[ANSWER]])
 
     def passes(self, agent: int, pc: int, planned: Planned) -> Cost | None:
-        """What it takes until a wait returns that passes at once and that others can slow; None of another one."""
+        """What it takes until a wait returns that passes immediately and that others can slow; None for another one."""
         op, record, now = self._program.code[agent][pc], self._record if planned.first >= 0 else 0, self._env.now
         if self.visible[op[BARRIER]] > now + record or self._is_skipped(agent, op):
             return None
@@ -123,7 +123,7 @@ class Waits:
         return replace(planned.cost, busy=planned.cost.busy + record)
 
     def finish_passing(self, agent: int, at: int) -> int:
-        """An agent returns from such a wait, if it was in one. The time at which it goes on."""
+        """An agent returns from such a wait, if it was in one. The time at which it continues."""
         second, record = self.passing.pop(agent, (-1, 0))
         if second >= 0:
             self._buffer.stamp(second, at)
@@ -157,7 +157,7 @@ class Waits:
         return wait
 
     def _wake(self, agent: int, second: int, time: int) -> int:
-        """A wait that was blocked returns. The time at which its agent goes on."""
+        """A wait that was blocked returns. The time at which its agent continues."""
         self.entered[agent] = None
         if second < 0:
             return time
@@ -165,7 +165,7 @@ class Waits:
         return time + self._record
 
     def _pass_at_once(self, entered: int, back: int, first: int, second: int) -> int:
-        """A wait that did not block began and returned: its stamps, and when its agent goes on."""
+        """A wait that did not block began and returned: its timestamps, and when its agent continues."""
         if first >= 0:
             self._buffer.stamp(first, entered)
         if second >= 0:

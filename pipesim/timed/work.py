@@ -75,7 +75,7 @@ class Works:
         return max(alone, spin)
 
     def _left_out(self, work: Work) -> bool:
-        """Whether only a launch that is recorded does it and this one is not, or the other way round."""
+        """Whether only a launch that is recorded does it and this one is not, or the reverse."""
         return bool(work.amount("unrecorded" if self._traced else "recorded"))
 
     def _rated_cycles(self, work: Work) -> int:
@@ -91,7 +91,7 @@ class Works:
         return self._rated_cycles(work) if work.amount("cluster_fences") else 0
 
     def _rates(self, work: Work) -> dict[str, int] | Profile:
-        """The profile's rates; not as its own where constants of the work were fitted to what they come to."""
+        """The profile's rates; not as its own where constants of the work were fitted to their effect."""
         return self._profile.values if self._profile.knows(work.name) else self._profile
 
     def demand(self, work: Work) -> int:

@@ -49,7 +49,7 @@ def attention(
 def tensor_maps(params: Params, rows: int, keys: int) -> tuple[TensorMap, TensorMap, TensorMap]:
     """How Q, K and V lie in device memory, (rows of all heads, depth) each, and the boxes that the kernel copies.
 
-    The tensor is seen in panels of 64 columns, so that one copy brings several panels, one behind the other.
+    The tensor is seen in panels of 64 columns, so that one copy brings several panels, one after the other.
     """
     depth, panels = params["depth"], params["depth"] // _PANEL
 

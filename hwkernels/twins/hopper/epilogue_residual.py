@@ -14,7 +14,7 @@ _RESPONSE_BYTES, _OUTPUTS, _WARPS = 16, 2, 8
 _SOURCE_BYTES = 1 << 28
 #: How far its load moves the SM clock off the line beyond what others' does. Seen on all SMs of an H200: 9 ns.
 _STRAY_NS = 20
-_LATE = 20_000  #: cycles of a warp that is slow on purpose: some ten times what a tile takes
+_LATE = 20_000  #: cycles of a warp that is made slow: some ten times what a tile takes
 
 
 def _defines(params: Params) -> dict[str, int]:

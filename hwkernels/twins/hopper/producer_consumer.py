@@ -1,4 +1,4 @@
-"""``producer_consumer.cu``: each consumer warp sums its share of every tile; it can be made wrong on purpose."""
+"""``producer_consumer.cu``: each consumer warp sums its share of every tile; faults can be injected."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def _require(params: Params, grid: int) -> None:
 
 
 def check_fault(fault: KernelFault, params: Params) -> None:
-    """ParameterError if a kernel of these parameters never comes to where the fault is, or cannot have it."""
+    """ParameterError if a kernel of these parameters never reaches the place of the fault, or cannot have it."""
     tiles, stages = params["tiles"], params["stages"]
     if fault.iteration >= tiles:
         raise ParameterError(

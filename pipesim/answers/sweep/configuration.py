@@ -1,6 +1,6 @@
 """One configuration of a sweep, wherever it is computed: its program is made, proved and simulated.
 
-What goes wrong with it is part of its answer, so that none is lost from the sweep.
+Any error in it is part of its answer, so that no configuration is lost from the sweep.
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ def tried(
         return SweepAnswer(Configuration(named, Reached.FAILED, reached.in_words()), digest)
     except MemoryError:
         return SweepAnswer(Configuration(named, Reached.FAILED, "there is not enough memory"), digest)
-    except Exception as error:  # noqa: BLE001  # it is reported with its configuration, and the others go on
+    except Exception as error:  # noqa: BLE001  # it is reported with its configuration, and the others continue
         return SweepAnswer(failed(params, error), digest)
 
 

@@ -27,7 +27,7 @@ _WARP = 32
 
 @dataclass(frozen=True)
 class Simulated:
-    """A simulation in short: how it ended, its times if it finished, else what went wrong ("" if nothing did)."""
+    """A simulation in short: how it ended, its times if it finished, else what failed ("" if nothing did)."""
 
     outcome: Ending
     times: Times | None

@@ -73,7 +73,7 @@ def value_of(times: Times, metric: Metric, unit: WorkUnit | None) -> int | None:
 
 
 def _off(value: int, best: int, *, higher: bool) -> int | None:
-    """How much worse than the best, in thousandths of the time that the best takes; None if that is no number."""
+    """How much worse than the best, in thousandths of the time that the best takes; None if that is not a number."""
     if value == best:
         return 0
     more, less = (best, value) if higher else (value, best)

@@ -1,6 +1,6 @@
 """The results file of a sweep: a line of JSON for each configuration that has an answer, written as soon as it has.
 
-The first line says what was asked. A sweep that asks the same goes on where the last one ended; a file of another
+The first line says what was asked. A sweep that asks the same continues where the last one ended; a file of another
 question is refused. Each further line is the answer of one configuration and has a hash of its program: an answer of
 another program is not used, and of two lines of one configuration the last one counts. Each line has a checksum: the
 last one may be cut off, by a signal or a full disk, and is then dropped; any other damage is an error.
@@ -79,7 +79,7 @@ class ResultsFile:
 
     def _opened(self) -> FileIO:
         try:
-            file = self._path.open("r+b" if self._path.exists() else "w+b", buffering=0)  # a line is there at once
+            file = self._path.open("r+b" if self._path.exists() else "w+b", buffering=0)  # written immediately
         except OSError as error:
             raise ResultsFileError(
                 f"the results file {self._path} cannot be written", cause=error.strerror or str(error)

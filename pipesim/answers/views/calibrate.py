@@ -20,7 +20,7 @@ class ValueState(Enum):
 class CalibratedValue:
     """One value: the base's, the new one, half of its 95 % interval (None: nothing depends on it), its state.
 
-    ``with_others``: values that it cannot be told from, so that only all of them together have an effect.
+    ``with_others``: values that it cannot be distinguished from, so that only all of them together have an effect.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""What ``check`` answers: the verdict for every schedule, and schedules that go wrong."""
+"""What ``check`` answers: the verdict for every schedule, and schedules that fail."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class CutBy(Enum):
 
 @dataclass(frozen=True)
 class LeftOut:
-    """A step that did not come to its end: ``done`` of its ``of`` units of work were (0: it is not known how many)."""
+    """A step that did not finish: ``done`` of its ``of`` units of work did (0: it is not known how many)."""
 
     step: CheckStep
     why: CutBy
@@ -77,11 +77,11 @@ class Counterexample:
 class ProvedRange:
     """The values of a trip count that are proved, the other parameters being as they are.
 
-    ``least`` to ``checked`` each by a run of its own (-1: none). ``lap``: beyond ``first`` this many trips more are one
-    more lap, so that every value from ``least`` on is proved; 0 if it is not known to be so, and then ``why``. At the
-    values ``far`` the programs were compared with the laps. ``others``: the values of the other trip counts, at which
-    this holds. ``fails``: the value met that is not proved, -1 if none was; ``refuted``: that a schedule of that one
-    goes wrong.
+    ``least`` to ``checked`` each by a run of its own (-1: none). ``lap``: beyond ``first`` this many more iterations
+    are one more lap, so that every value from ``least`` on is proved; 0 if it is not known to be so, and then ``why``.
+    At the values ``far`` the programs were compared with the laps. ``others``: the values of the other trip counts, at
+    which this holds. ``fails``: the value met that is not proved, -1 if none was; ``refuted``: that a schedule of that
+    one fails.
     """
 
     parameter: str
@@ -98,11 +98,11 @@ class ProvedRange:
 
 @dataclass(frozen=True)
 class ProvedTogether:
-    """Small values of several trip counts at once, each of which may have any value while the others stay.
+    """Small values of several trip counts together, each of which may have any value while the others stay.
 
     ``tried``: the combinations that are proved, one by one.
     ``fails``: the combination that is not proved, by parameter, empty if all are; ``refuted``: that a schedule of it
-    goes wrong.
+    fails.
     """
 
     parameters: tuple[str, ...]
@@ -118,7 +118,7 @@ class CheckReport:
     ``how``: what the verdict rests on; None for one schedule, of ``replayed`` moves. ``states`` were searched, 0 if
     none. ``also``: other ways in which schedules of the smallest size end. ``assumed_registers``: of each thread at the
     launch, where requests for more may have to wait and the protocol does not say with how many it is launched; else 0.
-    ``left_out``: the steps that did not come to their end. ``cut``: the limit of all steps together that was reached.
+    ``left_out``: the steps that did not finish. ``cut``: the limit of all steps together that was reached.
     ``assumed_reads``: that reads complete before the arrive that follows them is assumed, as no proxy fence comes
     between some read and a later write through the other proxy.
     """
@@ -161,7 +161,7 @@ class CheckReport:
 class WalkReport:
     """One schedule move by move: what each of ``agents`` does at which move, and what is wrong where it ends.
 
-    ``ended``: every agent has come to its end.
+    ``ended``: every agent has finished.
     """
 
     heading: Heading

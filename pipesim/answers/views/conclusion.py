@@ -1,4 +1,4 @@
-"""What an answer comes to, whatever was asked."""
+"""The conclusion of an answer, whatever was asked."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Answer(Protocol):
 
     @property
     def conclusion(self) -> Conclusion:
-        """What it comes to."""
+        """The conclusion."""
 
 
 _BY_WEIGHT = (Conclusion.INTERNAL_ERROR, Conclusion.WRONG, Conclusion.UNKNOWN, Conclusion.OUTSIDE_TOLERANCE)
@@ -42,11 +42,11 @@ _OF_VERDICT = {
 
 
 def worst(conclusions: Iterable[Conclusion]) -> Conclusion:
-    """What several come to: an internal error beats what is wrong, that the unknown, that the tolerance."""
+    """The conclusion of several: an internal error precedes what is wrong, that the unknown, that the tolerance."""
     found = set(conclusions)
     return next((each for each in _BY_WEIGHT if each in found), Conclusion.AGREES)
 
 
 def of_verdict(verdict: Verdict) -> Conclusion:
-    """What a verdict for every schedule comes to."""
+    """The conclusion of a verdict for every schedule."""
     return _OF_VERDICT[verdict]

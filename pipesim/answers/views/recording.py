@@ -14,8 +14,8 @@ class LaunchRecording:
     """One launch that was to be recorded. ``trace`` and ``launch`` are files; "" if there are none, for a ``reason``.
 
     ``buffer``: the file of the records as the kernel left them, kept where no trace could be made of them. ``took_ns``:
-    from the launch to its end as the host saw it. ``agreement``: how the trace stands to the program of the PTX, None
-    if they were not compared; ``page``: the comparison in lines, where something is to be said.
+    from the launch to its end as the host saw it. ``agreement``: whether the trace agrees with the program of the PTX,
+    None if they were not compared; ``page``: the comparison in lines, where something is to be said.
     """
 
     trace: str
@@ -82,7 +82,7 @@ class RecordReport:
 
 
 def _conclusion(each: LaunchRecording) -> Conclusion:
-    """What one trace comes to; one that was not compared says nothing against its kernel."""
+    """The conclusion from one trace; one that was not compared says nothing against its kernel."""
     if each.ending is not Ending.FINISHED or each.agreement is Agreement.DIFFERS:
         return Conclusion.WRONG
     return Conclusion.UNKNOWN if each.agreement is Agreement.UNKNOWN else Conclusion.AGREES

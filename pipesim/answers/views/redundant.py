@@ -24,7 +24,7 @@ class RedundantStep(Enum):
 
 @dataclass(frozen=True)
 class CutStep:
-    """A step that did not come to its end, after ``done`` of ``of`` units (0: it is not known how many there are)."""
+    """A step that did not finish, after ``done`` of ``of`` units (0: it is not known how many there are)."""
 
     step: RedundantStep
     why: CutBy
@@ -83,7 +83,7 @@ class RedundantReport:
 
     @property
     def conclusion(self) -> Conclusion:
-        """As the verdict is; unknown where nothing could be offered, or a step did not come to its end."""
+        """As the verdict is; unknown where nothing could be offered, or a step did not finish."""
         if self.verdict is Verdict.REFUTED:
             return of_verdict(self.verdict)
         incomplete = self.withheld is not None or bool(self.left_out)

@@ -38,13 +38,13 @@ class NoBound(Enum):
 class SimulationLine:
     """One simulation in one line.
 
-    ``outcome`` is how it ended: FINISHED, DEADLOCK, FAULT or UNKNOWN. ``seconds`` is the
-    time of computing, None to leave it out; ``bound_by`` names what limits the period ("" if unknown). ``steady`` is
-    False where the trips were too few for a period: what was read lies below the bound. ``broken`` is the first rule
-    that was broken, also where the run went on; ``budget`` the operations after which it would have been cut off;
-    ``cut`` the limit of the process that ended it before. ``period_of``: the inner loop whose period it is, or the
-    role and how many iterations of another role are one of its, "" where all roles have the same. ``no_period`` and
-    ``no_bound`` say of a run that finished why there is none.
+    ``outcome`` is how it ended: FINISHED, DEADLOCK, FAULT or UNKNOWN. ``seconds`` is the time of computing, None to
+    leave it out; ``bound_by`` names what limits the period ("" if unknown). ``steady`` is False where the iterations
+    were too few for a period: what was read lies below the bound. ``broken`` is the first rule that was broken, also
+    where the run continued; ``budget`` the operations after which it would have been cut off; ``cut`` the limit of the
+    process that ended it before. ``period_of``: the inner loop whose period it is, or the role and how many iterations
+    of another role are one of its, "" where all roles have the same. ``no_period`` and ``no_bound`` say of a run that
+    finished why there is none.
     """
 
     profile: str

@@ -1,4 +1,4 @@
-"""What ``sweep`` answers: a protocol at many parameters, what each configuration comes to, and which are the best."""
+"""What ``sweep`` answers: a protocol at many parameters, the result of each configuration, and which are the best."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Reached(Enum):
 
     USABLE = "finishes"  #: and is proved, where that was asked for
     REFUSED = "refused"  #: its parameters are out of range, or it does not fit the hardware
-    REFUTED = "not correct"  #: some schedule goes wrong
+    REFUTED = "not correct"  #: some schedule fails
     UNDECIDED = "not proved"  #: the proof reached a limit
     UNFINISHED = "does not finish"  #: the simulated schedule ends in a deadlock or a fault
     CUT = "not simulated to its end"  #: more operations than a simulation may have
@@ -71,7 +71,7 @@ class Resources:
 
 @dataclass(frozen=True)
 class Times:
-    """What one simulation of a configuration comes to.
+    """The result of one simulation of a configuration.
 
     ``period_millicycles``: None where the run never became steady. ``iterations`` of the loop that the period is of
     are in the run, 0 if none is. ``work``: in the unit of ``unit``, of the whole run.

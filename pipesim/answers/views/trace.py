@@ -38,12 +38,12 @@ class PeriodCheck:
 class TraceComparison:
     """One trace of one device, compared with the model: how it behaves, and how long it takes, apart from each other.
 
-    ``source`` is the trace's file, or CAPTURED_NOW. ``agreement`` is how the run stands to the program, ``reason`` why
-    it does not agree or why that is not known; ``time`` is the same of its times. ``overhead_permille`` is what
-    recording adds to the period, ``noise_permille`` half the run-to-run range of the period; both None if not measured.
-    ``clock_error_ps`` bounds a time on the common time line, ``order_error_cycles`` the order of two stamps of one SM.
-    ``simulated`` may be None where nothing was simulated. ``examination`` is there if something went wrong, or was made
-    to. ``period`` is there if a tolerance was given.
+    ``source`` is the trace's file, or CAPTURED_NOW. ``agreement`` is whether the run agrees with the program,
+    ``reason`` why it does not or why that is not known; ``time`` is the same of its times. ``overhead_permille`` is
+    what recording adds to the period, ``noise_permille`` half the run-to-run range of the period; both None if not
+    measured. ``clock_error_ps`` bounds a time on the common time line, ``order_error_cycles`` the order of two
+    timestamps of one SM. ``simulated`` may be None where nothing was simulated. ``examination`` is there if something
+    failed, or a fault was injected. ``period`` is there if a tolerance was given.
     """
 
     source: str
@@ -106,7 +106,7 @@ class CompareReport:
 class PairSide:
     """One of the two traces: its file and what it is of.
 
-    ``agreement`` and ``conformance`` are how it stands to its own protocol, ``reason`` why it does not agree;
+    ``agreement`` and ``conformance`` say how it agrees with its own protocol, ``reason`` why it does not agree;
     None where it was not compared with that: ``refused`` says why, None if its protocol is not built in.
     """
 

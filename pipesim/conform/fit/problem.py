@@ -1,7 +1,7 @@
 """The problem of a fit: observations and the values to fit, deviations and slopes as functions of the values.
 
 What takes time is simulating. An observation is simulated again only where a value that it asks for has changed, and
-all that is wanted together is asked for together, so that several processes can share it.
+all values that are needed together are requested together, so that several processes can share the work.
 """
 
 from __future__ import annotations

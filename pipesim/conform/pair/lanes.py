@@ -180,7 +180,7 @@ def lanes(trace: Trace, but: frozenset[SiteKey] = NO_SITES) -> Lanes:
 
 
 def _rows(e: Events) -> Iterator[tuple[int, ...]]:
-    """CTA, agent, site, stage, parity, iteration and value of each event. Few are Python's integers at once."""
+    """CTA, agent, site, stage, parity, iteration and value of each event. Few become Python's integers at a time."""
     columns = (e.cta, e.agent, e.site, e.stage, e.parity, e.iteration, e.value)
     for begin in range(0, len(e), _AT_A_TIME):
         yield from zip(*(column[begin : begin + _AT_A_TIME].tolist() for column in columns), strict=True)

@@ -157,7 +157,7 @@ def _at(entries: list[Entry], n: int) -> Entry | None:
 
 
 def _kind(one: list[EventContent], two: list[EventContent], at: int) -> DifferenceKind:
-    """The smallest edit after which the two go on alike for longest; of two that are as good, the plainest."""
+    """The smallest edit after which the two stay alike for longest; of two that are as good, the plainest."""
     if at >= len(one):
         return DifferenceKind.ONLY_B
     if at >= len(two):

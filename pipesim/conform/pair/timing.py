@@ -141,7 +141,7 @@ def _ledger(a: Trace, b: Trace, name: Name, mine: AgentEvents, theirs: AgentEven
     rows_b = {(e.key, e.turn): e.row for e in theirs.entries}
     first, last = both[0], both[-1]
     if rows_b[first.key, first.turn] >= rows_b[last.key, last.turn]:
-        return None  # B has them the other way round: there is no such span of time
+        return None  # B has them in the reverse order: there is no such span of time
     whole_a = _account(a, mine, first.row, last.row)
     whole_b = _account(b, theirs, rows_b[first.key, first.turn], rows_b[last.key, last.turn])
     steady = _steady(a, b, mine, theirs)

@@ -23,7 +23,7 @@ _WATCH = """\
 active proctype watch() { end: do :: broken od }
 """
 _LONGEST_NAME = 40  #: characters of a role in the name of its process: SPIN copies names into arrays of fixed sizes
-_VECTOR = 1024  #: bytes of state that SPIN keeps without being told
+_VECTOR = 1024  #: bytes of state that SPIN keeps without an option
 
 
 def to_promela(program: Program) -> str:

@@ -1,7 +1,7 @@
 """JSON Schemas by their names: of every document that a command prints, and of the files that pipesim writes and reads.
 
 Those of answers (``--json``) and of a trace's metadata are made from the dataclasses that the documents are made from,
-so that they cannot fall behind; those of the other files are written out in ``files.py``.
+so that they cannot become outdated; those of the other files are written out in ``files.py``.
 """
 
 from __future__ import annotations

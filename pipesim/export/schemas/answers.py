@@ -24,7 +24,7 @@ from pipesim.export.documents import ANSWERS
 from pipesim.export.schemas.shapes import TEXT, Schema, TypeSchemas, record, schema_document, table
 from pipesim.model.finding import Finding
 
-Members = Mapping[str, object]  #: of a document, each with its type, or with a schema in its place
+Members = Mapping[str, object]  #: of a document, each with its type, or with a schema instead
 
 _EXIT_CODE: Schema = {"enum": [0, 1, 2, 3, 4, 70]}
 _STATUS: Schema = {"type": "integer", "minimum": 0, "maximum": 255}  #: of any program

@@ -1,4 +1,4 @@
-"""The schemas of the files that pipesim writes and reads; those of ``WRITTEN_BY_HAND`` are in docs/schemas, too."""
+"""The schemas of the files that pipesim writes and reads; those of ``WRITTEN_BY_HAND`` are also in docs/schemas."""
 
 from __future__ import annotations
 

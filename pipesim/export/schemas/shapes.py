@@ -28,7 +28,7 @@ Schema = dict[str, Any]
 TEXT, INTEGER, YES_NO, NOTHING = ({"type": kind} for kind in ("string", "integer", "boolean", "null"))
 NATURAL: Schema = {"type": "integer", "minimum": 0}
 POSITIVE: Schema = {"type": "integer", "minimum": 1}
-#: The sentences that a document has beside a dataclass's fields, or in their place (``report/sentences/document.py``).
+#: The sentences that a document has beside a dataclass's fields, or instead of them (``report/sentences/document.py``).
 SENTENCES: Mapping[type, dict[str, Any]] = {
     CheckReport: {"how": str, "said": str, "also": tuple[str, ...]},
     ProvedRange: {"why": str},
@@ -102,7 +102,7 @@ class TypeSchemas:
         self._enum = enum
 
     def schema(self, kind: Any) -> Schema:
-        """The schema of a type; a schema in its place stays as it is."""
+        """The schema of a type; a schema given instead stays as it is."""
         origin, args = get_origin(kind), get_args(kind)
         if isinstance(kind, dict):
             return kind

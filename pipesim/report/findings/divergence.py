@@ -21,7 +21,7 @@ def divergence_lines(divergence: Divergence, width: int, side: str = "hardware",
 
     ``side`` is what the trace's events are called beside the model's. ``agrees``: the model hangs as the run does.
     """
-    # what a hang is, the verdict says: that the model hangs too is no tick on a kernel that did not finish
+    # what a hang is, the verdict says: that the model also hangs is not a tick for a kernel that did not finish
     lines = [
         *_headline(divergence, width, "  " if agrees else f"{mark(False)} "),
         "",

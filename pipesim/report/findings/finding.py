@@ -232,7 +232,7 @@ def _waits(blocked: Blocked, names: str, agents: int) -> str:
 
 
 def _unit(blocked: Blocked) -> str:
-    """What a barrier that is no mbarrier counts; "" for an mbarrier, which has phases, arrivals and bytes."""
+    """What a barrier that is not an mbarrier counts; "" for an mbarrier, which has phases, arrivals and bytes."""
     if blocked.barrier.startswith(("named barrier ", "the lanes of warp ")):
         return "thread"
     if blocked.barrier == REGISTERS:
@@ -308,7 +308,7 @@ def _which(supplier: Supplier, blocked: Blocked) -> str:
     """Which of its operations was the last: by the iteration of its loop, or counted on all barriers of the group."""
     if supplier.last_trip >= 0 and not _unit(blocked):
         trip = number(supplier.last_trip)
-        loop = supplier.last_loop  # what the author calls the trips: of a loop over ``tiles`` each is for a tile
+        loop = supplier.last_loop  # what the author calls the iterations: each of a loop over ``tiles`` is for a tile
         if loop.endswith("s"):
             return f"for {loop[:-1]} {trip}"
         return f"in iteration {trip} of {loop}" if loop else f"in iteration {trip}"

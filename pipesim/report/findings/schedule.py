@@ -1,4 +1,4 @@
-"""A schedule beside its finding: lanes side by side, time downwards; what does not matter folded; how to see it again.
+"""A schedule beside its finding: lanes side by side, time downwards; unrelated steps folded; how to see it again.
 
 A lane is an agent. Where those are too many for the width it is a role, with the agent's number before each step, and
 where there are too many roles as well, the steps are a list.
@@ -79,7 +79,7 @@ def schedule_rows(shown: Counterexample) -> ScheduleRows:
 
 
 def in_lane(agent: str, lane: str, said: str) -> str:
-    """What an agent does, in a lane: led by its number where the lane is its role's."""
+    """What an agent does, in a lane: after its number where the lane is its role's."""
     return said if lane == agent else f"/{index_of(agent)} {said}"
 
 
@@ -151,7 +151,7 @@ def chosen(schedule: Sequence[Line]) -> list[Line | Fold]:
 
 
 def _joined(schedule: Sequence[Line]) -> list[Line]:
-    """The schedule without steps that no other agent notices, and without the begin of an access that ends at once."""
+    """The schedule without steps that no other agent notices, and nor begins of accesses that end immediately."""
     schedule = [step for step in schedule if step.part is not Part.PRIVATE]
     ends_at_once = {
         one.number for one, two in pairwise(schedule) if one.agent == two.agent and one.what == f"{two.what} begins"

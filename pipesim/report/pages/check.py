@@ -72,7 +72,7 @@ def detail_lines(report: CheckReport, width: int) -> list[str]:
 
 
 def left_out_lines(report: CheckReport, width: int) -> list[str]:
-    """The steps that did not come to their end, and why."""
+    """The steps that did not finish, and why."""
     said = left_out_words(report)
     return ["", *field("left out", said, width)] if said else []
 

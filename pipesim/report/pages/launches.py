@@ -181,7 +181,7 @@ def _by_reason(kernels: Iterable[_Kernel]) -> list[tuple[str, list[_Kernel]]]:
 
 
 def _end(report: LaunchesReport | RecordReport, sentence: str, width: int, *, after: bool) -> list[str]:
-    """The notes and the conclusion; ``after``: something stands above them."""
+    """The notes and the conclusion; ``after``: something is printed above them."""
     lines = [""] if after and report.notes else []
     for note in report.notes:
         lines += wrap(f"note: {note}", width, "  ", "    ")

@@ -140,7 +140,7 @@ def _compared(trace: Trace, cta: int, window: tuple[int, ...]) -> Trace:
 
 
 def _moment(first: Difference | None, a: Trace, b: Trace) -> Moment | None:
-    """The first difference by the clock of B; one that only A has stands where A has it after its first event."""
+    """The first difference by the clock of B; one that only A has is placed where A has it after its first event."""
     if first is None or not len(b.events):
         return None
     if first.cycle_b >= 0:

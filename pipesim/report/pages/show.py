@@ -74,7 +74,7 @@ def _names(lanes: Sequence[Lane], centres: Sequence[int], lane: int, width: int)
                 name = middle(lanes[n].title, steps * lane - 1)
                 start = min(centres[n] - cell_len(name) // 2, width - cell_len(name))
                 line = pad(line, max(start, cell_len(line) + (1 if line else 0))) + name
-            elif n % steps < step:  # the name above has its lane go on beside this line
+            elif n % steps < step:  # the lane of the name above continues beside this line
                 line = pad(line, centres[n]) + "│" if cell_len(line) <= centres[n] else line
         lines.append(middle(line, width))
     return lines

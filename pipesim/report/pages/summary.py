@@ -21,7 +21,7 @@ from pipesim.report.text.layout import columns, field, wrap, wrap_parts
 from pipesim.report.text.words import NONE, count, cycles, listed, number, place, signed_percent
 
 WIDE = 100  #: cells from which on the table also has the periods
-MOST_TRACES = 3  #: of one protocol that are told, the others only counted
+MOST_TRACES = 3  #: of one protocol that are listed, the others only counted
 
 
 def summary_lines(report: SummaryReport, width: int) -> list[str]:
@@ -123,7 +123,7 @@ def _why_none(each: ProtocolReport) -> str:
 
 
 def _faulty(each: ProtocolReport) -> bool:
-    """True if the simulation broke a rule and went on."""
+    """True if the simulation broke a rule and continued."""
     proved_wrong = {shown.finding for shown in each.proof.refutations} if each.proof is not None else set()
     return any(finding not in proved_wrong for finding in each.findings)
 

@@ -66,5 +66,5 @@ def xml_text(text: str, *, plain: bool = False) -> str:
 
 
 def px(value: float) -> str:
-    """A coordinate: at most one digit behind the point."""
+    """A coordinate: at most one decimal digit."""
     return f"{value:.1f}".removesuffix(".0")

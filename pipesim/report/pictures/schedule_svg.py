@@ -109,7 +109,7 @@ def _frame(found: ScheduleRows, shown: Counterexample) -> _Sheet:
 
 
 def _head(shown: Counterexample, frame: _Sheet) -> tuple[list[str], float]:
-    """What goes wrong, at which sizes, and the boxes of the lanes; where they end."""
+    """What fails, at which sizes, and the boxes of the lanes; where they end."""
     y = float(MARGIN + LINE)
     cells = int((frame.width - 2 * MARGIN) / _CELL)
     body = []

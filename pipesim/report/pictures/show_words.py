@@ -1,4 +1,4 @@
-"""The anatomy of a protocol in words: what a phase is given, who waits, who writes and reads, what it comes to."""
+"""The anatomy of a protocol in words: what a phase is given, who waits, who writes and reads, and the conclusion."""
 
 from __future__ import annotations
 

@@ -73,7 +73,7 @@ def _file(anatomy: Anatomy, body: Sequence[str], width: float, height: float) ->
 
 
 def _frame(lanes: Lanes, under: Sequence[str]) -> _Frame:
-    """Lanes wide enough for the titles of the roles and for what stands under them."""
+    """Lanes wide enough for the titles of the roles and for what is written under them."""
     name = max((cell_len(row.label) for row in lanes.rows), default=0)
     note = max((cell_len(row.note) for row in lanes.rows), default=0)
     left = MARGIN + CELL * (max(name, note) + 2)

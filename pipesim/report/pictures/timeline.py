@@ -136,7 +136,7 @@ def _painted(
 
 @dataclass(frozen=True)
 class _Row:
-    """An agent, or several that look alike: the cells in each trace that has them, led by the trace's label."""
+    """An agent, or several that look alike: the cells in each trace that has them, after the trace's label."""
 
     names: tuple[str, ...]
     lines: tuple[tuple[str, str], ...]
@@ -213,7 +213,7 @@ def _track(shot: Picture, name: str) -> Track | None:
 
 
 def _whole(pictures: list[Picture]) -> int:
-    """Cycles of the longest run, or of the one that is stuck: what a healthy one does after that does not matter."""
+    """Cycles of the longest run, or of the one that is stuck: what a healthy one does after that is unrelated."""
     stuck = [p for p in pictures if p.stuck]
     return max(1, *(p.end for p in stuck or pictures))
 

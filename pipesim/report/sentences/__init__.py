@@ -1,1 +1,1 @@
-"""What an answer comes to in a sentence, made from its data: the last line of a report, and the words of its JSON."""
+"""The conclusion of an answer in a sentence, from its data: the last line of a report, and the words of its JSON."""

@@ -74,7 +74,7 @@ def _not_both(together: ProvedTogether | None) -> str:
 
 
 def together_words(together: ProvedTogether) -> str:
-    """What became of small values of several trip counts at once."""
+    """What became of small values of several trip counts together."""
     if not together.fails:
         return f"{count(together.tried, 'combination')} of small values checked individually"
     return f"{'it fails' if together.refuted else 'not proved'} at {values_words(together.fails)}"
@@ -97,7 +97,7 @@ def how_words(report: CheckReport) -> str:
 
 
 def left_out_words(report: CheckReport) -> list[str]:
-    """The steps that did not come to their end, each with the reason: ``other sizes: time limit, after 12 units``."""
+    """The steps that did not finish, each with the reason: ``other sizes: time limit, after 12 units``."""
     if report.quick:
         return ["everything but the verdict: not asked for"]
     return [f"{each.step.value}: {each.why.value}{_after(each)}" for each in report.left_out]

@@ -84,7 +84,7 @@ def not_compared_words(side: PairSide) -> str:
 
 
 def _protocol_clause(a: PairSide, b: PairSide) -> str:
-    """What the verdict adds about how each stands to its protocol, "" if nothing."""
+    """What the verdict adds about how each agrees with its protocol, "" if nothing."""
     of_a, of_b = _agreement_words(a), _agreement_words(b)
     if of_a == of_b == _DIFFERS:
         return "; neither conforms to the protocol"

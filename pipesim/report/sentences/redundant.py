@@ -44,7 +44,7 @@ def sizes_words(each: Sizes) -> str:
 
 
 def cut_words(cut: CutStep) -> str:
-    """A step that did not come to its end, and why."""
+    """A step that did not finish, and why."""
     after = f" after {cut.done:,} of {cut.of:,}" if cut.of else ""
     return f"{cut.step.value}: {cut.why.value}{after}"
 

@@ -41,7 +41,7 @@ def time_parts(found: TimeComparison, side: str = "measured") -> list[str]:
 
 
 def times_clause(blocks: Sequence[TraceComparison], names: Sequence[str], sides: Sequence[str]) -> str:
-    """``times: off by ...``: of several devices each with its name; what is not modelled stands at the end."""
+    """``times: off by ...``: of several devices each with its name; what is not modelled follows at the end."""
     compared = [_compared(block.time, side) for block, side in zip(blocks, sides, strict=True)]
     lacking = [_not_modelled(block.time) for block in blocks]
     if len(set(lacking)) > 1:

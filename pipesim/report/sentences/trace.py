@@ -1,4 +1,4 @@
-"""How a trace stands to its program, in words: the reason where it does not agree, and what it was compared by."""
+"""How a trace agrees with its program, in words: the reason where it does not agree, and what it was compared by."""
 
 from __future__ import annotations
 

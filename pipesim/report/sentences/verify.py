@@ -1,4 +1,4 @@
-"""What the verification of one protocol comes to, in one sentence."""
+"""The conclusion of the verification of one protocol, in one sentence."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from pipesim.report.text.words import number
 
 
 def verify_sentence(report: VerifyReport) -> str:
-    """The first reason of what it comes to, or that all agrees; and which recorded runs hung as the model does.
+    """The first reason for the conclusion, or that all agrees; and which recorded runs hung as the model does.
 
-    That the order of events agrees says nothing of the times: these have a clause of their own.
+    That the order of events agrees says nothing about the times: these have a clause of their own.
     """
     conclusion = report.conclusion
     if conclusion is not Conclusion.AGREES:

@@ -24,7 +24,7 @@ def shell_words(command: str) -> list[str]:
 def command_lines(first: str, words: Sequence[str], width: int, *, whole: bool = False) -> list[str]:
     """A command over several lines, each but the last with a backslash.
 
-    A schedule may go on behind a dot; ``whole``: no word is broken, so that a path stays whole.
+    A schedule may continue after a dot; ``whole``: no word is broken, so that a path stays whole.
     """
     lines = [first + words[0]]
     for word in words[1:]:
@@ -37,7 +37,7 @@ def command_lines(first: str, words: Sequence[str], width: int, *, whole: bool =
 
 
 def _broken(line: str, width: int) -> list[str]:
-    """A line that is too long, broken behind dots; the quotes around it let it go on."""
+    """A line that is too long, broken after dots; the quotes around it let it continue."""
     lines = []
     while cell_len(line) > width and (at := line.rfind(".", 8, width)) > 0:
         lines.append(line[: at + 1])

@@ -47,7 +47,7 @@ def simulation_lines(simulation: SimulationLine, width: int) -> list[str]:
 
 
 def _rejoined(coverage: Coverage) -> tuple[str, ...]:
-    """What the verdict takes for granted of lanes."""
+    """What the verdict assumes about lanes."""
     places = coverage.rejoined
     if not places:
         return ()

@@ -34,7 +34,7 @@ def middle(text: str, width: int) -> str:
 
 
 def wrap(text: str, width: int, first: str = "", rest: str | None = None) -> list[str]:
-    """``text`` in lines of at most ``width`` cells, the first led by ``first``, the others by ``rest``.
+    """``text`` in lines of at most ``width`` cells, the first after ``first``, the others after ``rest``.
 
     ``rest`` is ``first``'s width in spaces if not given. A word longer than a line is cut in the middle.
     """

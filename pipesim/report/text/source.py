@@ -21,7 +21,7 @@ _DIGITS = 9  #: of a line's number
 def with_source(said: str, line: str, width: int, first: str, rest: str, tail: str = "") -> list[str]:
     """``said`` and ``tail``, wrapped as :func:`wrap` does, and the source line below them.
 
-    ``line`` is ``file:number``. If it cannot be read its place stands in brackets after ``said``; nothing if it is "".
+    ``line`` is ``file:number``. If it cannot be read its place is in brackets after ``said``; nothing if it is "".
     """
     text = text_of(line)
     if not text:
@@ -30,7 +30,7 @@ def with_source(said: str, line: str, width: int, first: str, rest: str, tail: s
 
 
 def source_lines(line: str, text: str, width: int, indent: str) -> list[str]:
-    """The place and its text in one line; where they do not fit the text stands below its place."""
+    """The place and its text in one line; where they do not fit the text is below its place."""
     where = indent + place(line)
     if cell_len(where + _GAP + text) <= width:
         return [where + _GAP + text]

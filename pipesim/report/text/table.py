@@ -12,7 +12,7 @@ from pipesim.report.text.words import count, number
 
 
 def list_lines(rows: Sequence[tuple[str, str]], width: int) -> list[str]:
-    """A line for each protocol, its summary as far as it goes; then where the rest is to be had."""
+    """A line for each protocol, its summary as far as it goes; then where to find the rest."""
     if not rows:
         return ["no protocols"]
     names = max(cell_len(name) for name, _ in rows)

@@ -46,7 +46,7 @@ def ring_law(program: Program, profile: Profile, *, traced: bool = False) -> Bou
     if not stages or copy is None:
         return None
     # A landing wakes the consumer, or its first try finds the tile there; the producer's next try notices the arrive,
-    # at best at once.
+    # at best immediately.
     taken = max(_returns(t, landed=True) + t.after_wait for t in consumers)
     around = producer.after_wait + copy.flight + taken + _returns(producer, landed=False)
     terms = (
@@ -61,7 +61,7 @@ def ring_law(program: Program, profile: Profile, *, traced: bool = False) -> Bou
 
 @dataclass(frozen=True)
 class _Trip:
-    """One trip of an agent's loop, in cycles: all of it, and from its wait's return to what it does for the other side.
+    """An iteration of an agent's loop, in cycles: all, and from its wait's return to its signal to the other side.
 
     That is the issue of its copy, or the effect of its first arrive. ``waits`` and ``serves`` are groups of barriers.
     """
@@ -71,7 +71,7 @@ class _Trip:
     waits: str
     serves: str
     copy: Cost | None
-    noticing: tuple[Cost, ...]  #: the wait, and the try that can answer in its place
+    noticing: tuple[Cost, ...]  #: the wait, and the try that can answer instead
 
 
 def returns(cost: Cost, *, landed: bool) -> int:
@@ -80,12 +80,12 @@ def returns(cost: Cost, *, landed: bool) -> int:
 
 
 def _returns(trip: _Trip, *, landed: bool) -> int:
-    """The least time from when the phase that a trip waits for is seen to complete until it goes on."""
+    """The least time from when the phase that an iteration waits for is seen to complete until it continues."""
     return min(returns(each, landed=landed) for each in trip.noticing)
 
 
 def _trip(program: Program, code: tuple[Operation, ...], prices: list[Cost], stamps: int) -> _Trip | None:
-    """The trip of an agent that is one loop of trips that cost the same, each with one wait and what it serves."""
+    """The iteration of an agent that is one loop of equal cost, each with one wait and what it serves."""
     marks = [pc for pc, op in enumerate(code) if op[0] in LOOP_MARKS]
     bounds = list(pairwise(marks))
     if (
@@ -93,7 +93,7 @@ def _trip(program: Program, code: tuple[Operation, ...], prices: list[Cost], sta
         or operand(code[marks[0]], "trips") != len(bounds)
         or any(code[pc][0] != Op.LOOP_NEXT for pc in marks[1:-1])
     ):
-        return None  # no loop, no trip, or more than one loop
+        return None  # no loop, no iteration, or more than one loop
     bodies = {tuple((code[pc][0], prices[pc]) for pc in range(begin + 1, end)) for begin, end in bounds}
     if len(bodies) != 1:
         return None

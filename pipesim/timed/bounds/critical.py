@@ -37,11 +37,11 @@ def least_period(program: Program, profile: Profile, *, traced: bool = False) ->
 
 
 def critical_cycle(program: Program, profile: Profile, *, traced: bool = False) -> Bound | None:
-    """The bound of a program in which every role that loops has one loop over the same trip parameter.
+    """The bound of a program in which every role that loops has one loop over the same trip count.
 
-    It speaks of a program whose phases are the same in every schedule. None without such loops, where iterations do not
-    all cost the same or are too few, for a program that jumps, breaks a rule, does not finish or whose parities alias,
-    and above :data:`MOST_OPERATIONS`.
+    It applies to a program whose phases are the same in every schedule. None without such loops, where iterations do
+    not all cost the same or are too few, for a program that jumps, breaks a rule, does not finish or whose parities
+    alias, and above :data:`MOST_OPERATIONS`.
     """
     if sum(map(len, program.code)) > MOST_OPERATIONS or any(op[0] == Op.JUMP_IF for c in program.code for op in c):
         return None
@@ -63,11 +63,11 @@ def critical_cycle(program: Program, profile: Profile, *, traced: bool = False) 
     return Bound(period, name, tuple(terms.items()))
 
 
-# the trips
+# the iterations
 
 
 def _window(program: Program, trips: dict[int, list[int]]) -> tuple[int, int] | None:
-    """First and last trip of the steady part, whole laps of the largest group of barriers apart."""
+    """First and last iteration of the steady part, whole laps of the largest group of barriers apart."""
     return steady_window(min(map(len, trips.values())), max(_groups(program), default=1)) if trips else None
 
 
@@ -80,7 +80,7 @@ def _groups(program: Program) -> list[int]:
 
 
 def _even(program: Program, price: Prices, agent: int, begins: list[int], window: tuple[int, int]) -> bool:
-    """True if every trip of the steady part has the same operations at the same costs."""
+    """True if every iteration of the steady part has the same operations at the same costs."""
     steps = list(zip(program.code[agent], program.lines[agent], strict=True))
     first, last = window
     bodies = {
@@ -98,7 +98,7 @@ def _busy(
     *,
     traced: bool,
 ) -> list[tuple[str, int]]:
-    """What a trip takes each role at least, were it never held up, and what it takes the engines of a CTA."""
+    """What an iteration takes each role at least, were it never blocked, and what it takes the engines of a CTA."""
     stamps = 2 * record_cycles(program, profile, traced=traced)
     first, last = window
     roles: dict[str, int] = {}
@@ -136,7 +136,7 @@ def _busy(
 
 @dataclass(frozen=True)
 class _Visit:
-    """An event of the chain: its trip, the operation it is of, and the same without its stage."""
+    """An event of the chain: its iteration, the operation it belongs to, and the same without its stage."""
 
     event: Event
     trip: int
@@ -145,7 +145,7 @@ class _Visit:
 
 
 class _Chain:
-    """The events that made each other no earlier, back from the begin of the last steady trip of one agent."""
+    """The events that made each other no earlier, back from the begin of the last steady iteration of one agent."""
 
     def __init__(
         self, program: Program, times: Earliest, trips: dict[int, list[int]], window: tuple[int, int], agent: int
@@ -163,7 +163,7 @@ class _Chain:
             at = event.after
 
     def cycle(self) -> tuple[str, int] | None:
-        """The cycle in words, and its time per trip.
+        """The cycle in words, and its time per iteration.
 
         What lies between two visits to one operation whole laps of every ring apart can be repeated without end, so the
         slowest of them counts. Where the laps are too long for that, the two farthest visits to one operation count.
@@ -179,7 +179,7 @@ class _Chain:
         return self._words((late + early) // 2), period
 
     def _pairs(self, lap: int) -> list[tuple[int, int, int, int]]:
-        """The farthest two visits to each operation at the same place of a lap: period, trips between, both visits."""
+        """The farthest visits to each operation at the same place of a lap: period, iterations between, both visits."""
         latest: dict[object, int] = {}
         widest: dict[object, tuple[int, int, int, int]] = {}
         for n, visit in enumerate(self._visits):

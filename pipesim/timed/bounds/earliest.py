@@ -33,7 +33,7 @@ class EventPart(IntEnum):
 
 
 class Event(NamedTuple):
-    """A moment of an operation, and the event that it follows at once (-1: none): what made it no earlier."""
+    """A moment of an operation, and the event that it follows immediately (-1: none): what made it no earlier."""
 
     agent: int
     pc: int
@@ -71,7 +71,7 @@ class Earliest:
         self.laps = Laps(program)
         self.events: list[Event] = []
         self.issues: list[dict[int, int]] = [{} for _ in range(agents)]  #: of each agent: pc → event of its issue
-        self._next = [(0, -1)] * agents  # when an agent goes on, and since which event
+        self._next = [(0, -1)] * agents  # when an agent continues, and since which event
         self._open = [_Open()] * len(program.barriers)
         self._phases: list[list[_Signal]] = [[] for _ in program.barriers]
         self._joined = [_Open()] * (len(program.named_barriers) + 1)  # the last is the cluster barrier
@@ -142,7 +142,7 @@ class Earliest:
         return len(self.events) - 1
 
     def _not_before(self, agent: int, time: int, issue: int, other: int) -> None:
-        """The agent goes on at ``time``, or when the event ``other`` happens (-1: none), whichever is later."""
+        """The agent continues at ``time``, or when the event ``other`` happens (-1: none), whichever is later."""
         late = other >= 0 and self.events[other].time > time
         self._next[agent] = (self.events[other].time, other) if late else (time, issue)
 
@@ -193,12 +193,12 @@ class Earliest:
         return meant if (meant & 1) == op[PARITY] else -1
 
     def _after_meeting(self, before: State, agent: int, op: Operation, issue: int, result: Step) -> None:
-        """Named barriers and the cluster barrier: all go on when the last has arrived."""
+        """Named barriers and the cluster barrier: all continue when the last has arrived."""
         cluster = op[0] in CLUSTER
         where = len(self._joined) - 1 if cluster else op[NAMED_BARRIER]
         here = self.events[issue].time
         if op[0] == Op.CLUSTER_WAIT:
-            if result.signalled >= 0:  # it went on without agents that have ended
+            if result.signalled >= 0:  # it completed without agents that have ended
                 self._ended[where].append(_Signal(here, issue, landed=False))
             ended = self._ended[where][max(0, before.cluster_held[agent]) :][:1]  # none without an arrive
             late = [each for each in ended if each.seen > here]

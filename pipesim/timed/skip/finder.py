@@ -45,7 +45,7 @@ class Finder:
         self._anchor: tuple[tuple[int, ...], RunSnapshot] | None = None
         self._second: RunSnapshot | None = None  # repeats the anchor
         self._trip = self._anchored = self._confirmed_at = 0
-        self._room = 1  # trips after which the anchor is replaced
+        self._room = 1  # iterations after which the anchor is replaced
 
     def look(self, glance: tuple[int, ...], take: Callable[[], RunSnapshot]) -> Leap | None:
         """What can be left out now, if anything. Called once for each mark.
@@ -81,7 +81,7 @@ class Finder:
         return (self._more(first, second) - 1) * (second.clocks.steps - first.clocks.steps)
 
     def _more(self, first: RunSnapshot, second: RunSnapshot) -> int:
-        """How many more times what all agents did between two snapshots stands in their code."""
+        """How many more times what all agents did between two snapshots follows in their code."""
         pairs = list(enumerate(zip(first.pcs, second.pcs, strict=True)))
         if any(self._code.takes_registers(agent, start, end) for agent, (start, end) in pairs):
             return 0

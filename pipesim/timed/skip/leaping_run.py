@@ -36,7 +36,7 @@ class LeapingRun(TimedRun):
             event.callbacks.append(self._look)
 
     def _look(self, _: simpy.Event) -> None:
-        """A callback of the event that lets the leader go on: it is called when the leader has made its move."""
+        """A callback of the event that lets the leader continue: it is called when the leader has made its move."""
         reached = self._live.pcs[self._finder.leader]
         if reached > self._mark:
             leap = self._finder.look(self._glance(), self._snapshot)
@@ -105,7 +105,7 @@ class LeapingRun(TimedRun):
         return sorted(moves + landings)
 
     def _leap(self, leap: Leap) -> None:
-        """Go on from where the run is after the repetitions."""
+        """Continue from where the run is after the repetitions."""
         before, now = leap.before.clocks, leap.now.clocks
         cycles, *grown = leap.now.since(leap.before)
         times = min(leap.times, (self._budget - self._steps - 1) // max(1, now.steps - before.steps))
@@ -136,7 +136,7 @@ class LeapingRun(TimedRun):
 def _landed_again(
     landings: Sequence[tuple[int, int, int, int]], times: int, cycles: int, grown: Sequence[int]
 ) -> list[tuple[int, int, int, int]]:
-    """The landings of a repetition, again and again; ``grown``: by how many operations each agent goes on, and more."""
+    """The landings of each repetition; ``grown``: by how many operations each agent advances, and more."""
     return [
         (agent, pc + n * grown[agent], barrier, at + n * cycles)
         for n in range(1, times + 1)

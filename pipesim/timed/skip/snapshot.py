@@ -62,7 +62,7 @@ class RunSnapshot:
     pcs: tuple[int, ...]
 
     def repeats(self, earlier: RunSnapshot) -> bool:
-        """True if what follows now is what followed then, as long as the code of every agent goes on as it did."""
+        """True if what follows now is what followed then, as long as the code of every agent continues as it did."""
         if self.fixed != earlier.fixed:
             return False
         now, then = self.clocks, earlier.clocks

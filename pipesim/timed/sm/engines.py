@@ -79,7 +79,7 @@ class Engines:
         self.begun: tuple[int, ...] = ()
 
     def multiplies(self, agent: int, now: int, cost: Cost) -> int:
-        """A matrix engine has more to do, after what it has. The earliest time at which the agent can go on: later if
+        """A matrix engine has more to do, after what it has. The earliest time at which the agent continues: later if
         it is ``issuing`` and others come.
         """
         where = self._agents[agent]
@@ -99,7 +99,7 @@ class Engines:
         return at
 
     def issue_end(self, agent: int, now: int) -> int:
-        """Now if an agent goes on that is ``issuing``, else when to look again."""
+        """Now if an agent that is ``issuing`` continues, else when to look again."""
         at = self.slots.try_end(agent, now) if agent in self.slots else now
         return at if at > now else self.cores.issues(agent, now)
 

@@ -7,7 +7,7 @@ taken by the warp that began to issue first, until it has issued all products of
 
 The products of a warp group begin together, when its last warp comes (also measured there: no core of the group takes
 any before, and another group's are not delayed). That matters where another group uses the same cores: it decides the
-order. Here a warp that waits so goes on at once; its next wait for products lasts until all warps of the group have
+order. Here such a warp continues immediately; its next wait for products lasts until all warps of the group have
 theirs.
 
 When a product ends is therefore not known when an agent begins to issue: another warp's can still come before it. That
