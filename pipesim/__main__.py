@@ -7,7 +7,7 @@ _INTERRUPTED = 130  #: as a shell reports what Ctrl-C ended
 
 
 def run() -> int:
-    """Run the command line; its exit code. Ctrl-C is no traceback while modules are imported, nor at the end."""
+    """Run the command line; its exit code. Ctrl-C prints no traceback while modules are imported, nor at the end."""
     try:
         import signal
 

@@ -177,7 +177,7 @@ def internal_error(error: BaseException) -> InternalError:
 
 
 class Interruption(BaseException):
-    """What ends the work from outside: nobody who makes an answer of a failure makes one of this."""
+    """What ends the work from outside: code that turns a failure into an answer lets this pass."""
 
 
 def described(error: BaseException) -> str:

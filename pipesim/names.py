@@ -1,7 +1,7 @@
 """What a name may be, wherever it comes from: a protocol's author, a flat program, a trace, a kernel's table.
 
 Names reach terminals, workflow logs, CUDA headers and Promela models. So they are short and printable, and names that
-stand for themselves in another language are identifiers. How a text is quoted in another language is its exporter's.
+are used unquoted in another language are identifiers. How a text is quoted in another language is its exporter's.
 """
 
 from __future__ import annotations

@@ -265,7 +265,7 @@ def outermost_trip(code: tuple[Operation, ...], pc: int) -> tuple[int, int]:
     """The mark of the outermost loop that the operation at ``pc`` is in, and its iteration, from 0; (-1, -1) in no
     loop.
     """
-    inside: dict[int, int] = {}  # mark → trip, the outermost first
+    inside: dict[int, int] = {}  # mark → iteration, the outermost first
     for op in code[: pc + 1]:
         if op[0] == Op.LOOP_BEGIN:
             inside[operand(op, "loop")] = 0

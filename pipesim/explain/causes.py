@@ -72,7 +72,7 @@ def _unawaited(program: Program) -> list[str]:
     return [program.barrier_name(n) for n in served if n not in awaited]
 
 
-_MOST = 2  #: that are told of
+_MOST = 2  #: that are reported
 
 
 def one_sided(program: Program, state: State, found: Deadlock) -> tuple[OneSided, ...]:
@@ -174,7 +174,7 @@ def _count_line(program: Program, state: State, agent: int) -> str:
 def _lapped(program: Program, state: State, agent: int, laps: Sequence[Aliasing]) -> Aliasing | None:
     """How a blocked agent missed the phase that it asks for, None if its wait means what its parity says.
 
-    An agent that asks again with the same parity may mean the phase after next: nothing is told of it.
+    An agent that asks again with the same parity may mean the phase after next: nothing is reported about it.
     """
     pc = state.pcs[agent]
     found = [each for each in laps if (each.agent, each.pc) == (agent, pc) and not each.passed]
@@ -216,7 +216,7 @@ def _given(book: SignalLedger, state: State, agent: int, blocked: Blocked) -> in
 
 
 def _threads(program: Program, wait: Operation, blocked: Blocked) -> int:
-    """The threads that ever come to the named barrier, -1 if they are enough."""
+    """The threads that ever arrive at the named barrier, -1 if they are enough."""
     number = operand(wait, "named_barrier")
     come = sum(
         operand(mine[0], "lanes")

@@ -1,6 +1,6 @@
 """The lap-counter specification: a wait by parity, compared with counters that never wrap.
 
-The hardware tells two phases of a barrier apart by one bit. This observer runs beside any driver of the machine; it
+The hardware distinguishes two phases of a barrier by one bit. This observer runs beside any driver of the machine; it
 counts the phases of every barrier and knows, for every agent, which phase its next wait on a barrier *means*. At every
 test the machine must answer ``phases completed > phase meant``. Where it does not, the parity has aliased: a phase was
 missed, or a wait let its agent pass a lap early.
@@ -12,9 +12,9 @@ Which phase a wait means:
 * A wait whose parity differs from the one before means the next phase: a phase bit flips once a lap.
 * A wait whose parity is the same means *the same* phase. A bit that did not flip is a lap counter that did not move: a
   try and the wait after it, a one-shot barrier that is looked at again, a stage acquired twice. It cannot mean two
-  phases on, since no parity could tell that from the phase already seen.
-* An agent that takes some of the phases only (two consumers that alternate on one stage) cannot be told from one that
-  looks twice. Its author says so: ``takes`` lists, for (agent, barrier), the phases that it means, one after the other;
+  phases on, since no parity could distinguish that from the phase already seen.
+* An agent that takes some of the phases only (two consumers that alternate on one stage) cannot be distinguished from
+  one that looks twice. Its author says so: ``takes`` lists, for (agent, barrier), the phases that it means, in order;
   once a test has passed, the next wait means the next of them.
 * An ``init`` begins a barrier's life afresh, for every agent.
 """

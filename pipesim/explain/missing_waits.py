@@ -1,8 +1,8 @@
 """Agents that never wait, although what they touch is another's: a mistake in every schedule but the lucky ones.
 
 A simulation follows one schedule, in which such an agent may come late enough to find what it needs. That nothing makes
-it wait can be told from its operations alone, and only what is certain is told: an agent that waits anywhere after the
-first synchronisation, which all agents share, is left to those who look at every schedule.
+it wait can be seen from its operations alone, and only what is certain is reported: an agent that waits anywhere
+after the first synchronisation, which all agents share, is left to those who look at every schedule.
 """
 
 from __future__ import annotations

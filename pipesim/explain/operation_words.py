@@ -54,7 +54,7 @@ def operation_in_short(program: Program, operation: Operation) -> str:
 
 
 def landing_in_words(program: Program, operation: Operation, barrier: int, nbytes: int, remaining: int) -> str:
-    """What is told of ``nbytes`` of the ``remaining`` bytes of a flight of this operation: ``64 bytes land in a[0]``.
+    """The words for ``nbytes`` of the ``remaining`` bytes of a flight of this operation: ``64 bytes land in a[0]``.
 
     ``barrier`` is where they are counted, or where the flight arrives; -1 for none.
     """

@@ -34,7 +34,7 @@ def report_fault(program: Program, fault: Fault) -> FaultReport:
 
 
 def _correction(program: Program, fault: Fault) -> str:
-    """What corrects it: of pipelines that overlap barriers of their own, which is no matter of the kind."""
+    """What corrects it: for pipelines that overlap barriers of their own, which does not depend on the kind."""
     if program.overlaps and fault.kind is not FaultKind.NOT_INITIALISED:
         return own_barriers(program)
     return of_fault(fault.kind).correction(program, fault)

@@ -11,7 +11,7 @@ from pipesim.model.program import Program
 
 
 class Certainty(Enum):
-    """How sure it is that something goes wrong. The value is what ``pipesim explain`` says."""
+    """How sure it is that something is wrong. The value is what ``pipesim explain`` says."""
 
     SCHEDULE = "a schedule that PTX permits shows it"
     MEMORY_MODEL = "the memory model of PTX permits it; a schedule alone does not show it"
@@ -30,7 +30,7 @@ class Evidence(Enum):
 
 @dataclass(frozen=True)
 class ExampleEdit:
-    """A change of a right text that makes it wrong, with its name."""
+    """An edit of a right text that injects a fault, with its name."""
 
     name: str
     old: str
@@ -46,7 +46,7 @@ class ProtocolExample:
 
 @dataclass(frozen=True)
 class EditedText:
-    """A right text and the edit that makes it wrong."""
+    """A right text and the edit that injects the fault."""
 
     right: str
     edit: ExampleEdit
@@ -77,8 +77,8 @@ class FindingKind:
 
     ``kind`` is what the engines report, or the name of what they do not; ``headline`` is the title of the latter.
     ``what`` it is, the section of ``ptx`` that says so ("" if none does), how it ``shows`` on hardware, how it is
-    ``corrected``, and the smallest ``example``. ``switches``: the options of ``check`` without which it is no finding.
-    ``causes_itself``: it needs no other fault to come about, so that it comes first where several are found.
+    ``corrected``, and the smallest ``example``. ``switches``: the options of ``check`` without which it is not one.
+    ``causes_itself``: it does not need another fault to occur, so that it is first where several are found.
     ``concerns_init``: an init may be its cause.
 
     ``detail`` is what a report adds to the title of a fault, ``correction`` what corrects it where the program leaves

@@ -12,7 +12,7 @@ from pipesim.model.program import Program
 
 
 def tile_of(program: Program, fault: Fault) -> str:
-    """Where the bytes are that a read or write is about; of a multicast the CTA in which it went wrong."""
+    """Where the bytes are that a read or write is about; of a multicast the CTA in which it failed."""
     touches = program.code[fault.agent][fault.pc][0] in TOUCHES_MEMORY
     return f" in {memory_name(program, fault.found)}" if touches else ""
 

@@ -16,7 +16,7 @@ from pipesim.process.limits import LimitReachedError
 
 _OURS = ("pipesim.lang.", "pipesim.model.", "pipesim.pipelines.", "contextlib")
 Place = tuple[CodeType, int]  #: code, and an instruction in it
-getframe = sys._getframe  # noqa: SLF001  # the documented way to walk the stack without building a traceback
+getframe = sys._getframe  # noqa: SLF001  # the documented way to read the stack without building a traceback
 
 
 def author_line() -> str:

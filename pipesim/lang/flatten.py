@@ -81,7 +81,7 @@ class Prologue:
         """One lane initialises; without an init, the barriers that named a count are initialised as usual."""
         with rec.narrowed(1):
             if self.init is not None:
-                with rec.naming(""):  # a pipeline that only initialises its barriers is no role's
+                with rec.naming(""):  # a pipeline that only initialises its barriers belongs to no role
                     run(self.init, f"the init of {self.protocol}")
             else:
                 for storage in self.storages:
@@ -186,9 +186,9 @@ def _overlaps(storage: BarrierStorage) -> Iterator[str]:
 
 
 def _barriers(protocol: _Described) -> tuple[Barrier, ...]:
-    """Names: the group that a pipeline gave, led by its storage's name where two storages have a group of that name.
+    """Names: the group that a pipeline gave, after its storage's name where two storages have a group of that name.
 
-    Where several pipelines in one storage have such a group, by the barrier that its pipeline begins at, too.
+    Where several pipelines in one storage have such a group, also after the barrier that its pipeline begins at.
     """
     named = [[s.labels.get(index, Label(s.name, index, _NONE)) for index in range(s.size)] for s in protocol.storages]
     rings = [Counter(group for group, _ in {(each.group, each.ring) for each in labels}) for labels in named]
@@ -207,7 +207,7 @@ def _barriers(protocol: _Described) -> tuple[Barrier, ...]:
 def pack_registers(code: list[Operation]) -> tuple[list[Operation], int]:
     """Give results the lowest register that is free, and none to results that no agent reads; the code and its width.
 
-    The recorder hands out a new register for every result. A straight line needs only as many as are alive at once.
+    The recorder hands out a new register for every result. A straight line needs only as many as are live concurrently.
     """
     last_read: dict[int, int] = {}
     for pc, operation in enumerate(code):

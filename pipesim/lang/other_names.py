@@ -133,7 +133,7 @@ _KNOWN_BY_CLASS = {name: _table(entries) for name, entries in _BY_CLASS.items()}
 
 
 def meant_by(name: str, asked: str = "") -> str:
-    """What to write for ``name``, which was looked up in an object of the class ``asked``, "" if it stood alone.
+    """What to write for ``name``, which was looked up in an object of the class ``asked``, "" if it was alone.
 
     "" if nothing is known under this name.
     """

@@ -41,7 +41,7 @@ class Role:
     def parts(self) -> tuple[tuple[str, int], ...]:
         """The agents of a warp: what each is called, and the bit mask of its lanes. The first has the elected lane.
 
-        The others do all the same. One of them is an agent of its own, so that what two of them do to each other is
+        The others all do the same. One of them is an agent of its own, so that what two of them do to each other is
         found; the rest can be one agent, because any two lanes are like that one and one of the rest.
         """
         if not self.lanes_apart:
@@ -219,7 +219,7 @@ class Protocol:
         return assemble(self, first, tables, dict(params or {}), self._prologue.notes)
 
     def _require_intact(self) -> None:
-        """ProtocolError if somebody has assigned to an attribute what it cannot be."""
+        """ProtocolError if an attribute was assigned what it cannot be."""
         held = vars(self)
         wrong = [name for name, kind in _ATTRIBUTES.items() if type(held.get(name)) is not kind]
         for name, kind in _LISTS.items():
@@ -259,7 +259,7 @@ class Protocol:
                 warp = Warp(rec, index, role.first_warp + index, 32 * self.warps)
                 with recording(rec):
                     self._prologue.record(rec, warp.warp)
-                    run(lambda body=role.body, w=warp: body(w), rec.who)  # type: ignore[misc]  # bound now, on purpose
+                    run(lambda body=role.body, w=warp: body(w), rec.who)  # type: ignore[misc]  # bound right now
                 recorders.append(rec)
                 most = None if most is None else most - len(rec.code)
         return recorders
@@ -279,7 +279,7 @@ class Protocol:
         )
 
 
-#: What a protocol holds, by the type that it has until somebody outside assigns another.
+#: What a protocol holds, by the type that it has until code outside assigns another.
 _ATTRIBUTES = {
     "name": str, "_line": str, "_declared": dict, "cluster": int, "launch_registers": int, "roles": list, "tiles": list,
     "storages": list, "_init_line": str, "_counts": dict, "_smem": int, "_tmem": int, "_in_registers": int,

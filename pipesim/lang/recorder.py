@@ -189,7 +189,7 @@ class Recorder:
         self.append((*head, item) if type(item) is int else self.operation(*head, item))
 
     def extend(self, block: list[Operation]) -> None:
-        """:meth:`append` what one instruction of the author's comes to: its line is found once."""
+        """:meth:`append` the operations of one instruction of the author's: its line is found once."""
         before = len(self.code)
         self.code += block
         unlocated = len(self.code) - max(before, self.located)

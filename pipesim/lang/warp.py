@@ -73,7 +73,7 @@ class Warp:
     ) -> None:
         """A bulk copy into ``destination``: its bytes land later, in pieces, and are counted on ``mbar`` as they land.
 
-        ``nbytes``: only this many, from the slot's begin; ``destination`` may be a part of a slot, too.
+        ``nbytes``: only this many, from the slot's begin; ``destination`` may also be a part of a slot.
         ``item`` names what the bytes then hold. Each executing lane issues one copy, so one lane must be elected.
         ``cta_mask`` has a bit for each CTA of a multicast, which lands at the same offset in each and is counted on its
         own copy of ``mbar``; 0 is an ordinary copy. An odd CTA that names the barrier of its pair's leader

@@ -7,7 +7,7 @@ bit, the full count is the ghost that makes parity aliasing visible. Every funct
 Two rules hold everywhere, both confirmed on H100 and H200:
 
 * Any operation that brings (pending, tx) to (0, 0) completes the phase; then pending is reloaded with the expected
-  count. Whether it was an arrive, a landing or an ``expect_tx`` does not matter.
+  count. An arrive, a landing and an ``expect_tx`` are alike in this.
 * An arrive of n is one arrival of n. More than the phase has pending ends the launch; it never completes two phases.
   The bytes that the lanes of a warp expect are added up in the same way: a sum out of range ends the launch, even if
   tx is so far below 0 that the result would be in range.
@@ -21,8 +21,8 @@ from pipesim.errors import ParameterError
 from pipesim.model.finding import FaultKind
 
 COUNT_BITS = 20  #: of a count; of a state token the bits below its phase
-#: Largest expected count, and largest |tx| (PTX ISA, "mbarrier contents"). The chip lets tx be one more, and ends the
-#: launch beyond that.
+#: Largest expected count, and largest |tx| (PTX ISA, "mbarrier contents"). The hardware lets tx be one more, and ends
+#: the launch beyond that.
 MAX_COUNT = (1 << COUNT_BITS) - 1
 
 ABSENT, LIVE, INVALID = 0, 1, 2  #: life of a barrier word: before its first init, in use, after inval
@@ -49,7 +49,7 @@ def init(state: BarrierState, count: int) -> Effect:
     """``mbarrier.init``: phase 0, ``count`` arrivals pending. On a live barrier the hardware resets silently: a
     finding.
     """
-    if not 1 <= count <= MAX_COUNT:  # the chip keeps the lowest COUNT_BITS; a count of 0 leaves this (measured)
+    if not 1 <= count <= MAX_COUNT:  # the hardware keeps the lowest COUNT_BITS; a count of 0 leaves this (measured)
         low = count & MAX_COUNT
         return BarrierState(*((low, low, 0, 0) if count else (0, 0, -1, 1)), LIVE), False, FaultKind.INIT_COUNT
     fault = FaultKind.REINITIALISED if state.life == LIVE else None
@@ -70,7 +70,7 @@ def arrive(state: BarrierState, count: int, expect: int = 0) -> Effect:
     if life != LIVE:
         return state, False, _dead(state)
     if count < 1:
-        return state, False, FaultKind.ARRIVE_COUNT  # no effect on the chip
+        return state, False, FaultKind.ARRIVE_COUNT  # no effect on the hardware
     tx += expect
     if expect > MAX_COUNT or not -MAX_COUNT <= tx <= MAX_COUNT + 1:
         return state, False, FaultKind.TX_RANGE

@@ -1,7 +1,7 @@
 """The edits of a flat program: operations of an agent changed, deleted, repeated, moved, inserted.
 
 Everything else is kept right: an operation takes its line along; a jump leads to the operation that it led to, or to
-the next one that is left after it. Registers hold what was written to them last, as ever. The single mistakes
+the next one that is left after it. Registers hold what was written to them last. The single mistakes
 of ``conform`` and the single corrections of ``prove`` are made of these; each undoes another one:
 
 * an arrive is left out (:func:`deleted`), made twice (:func:`repeated`) or added (:func:`inserted`),
@@ -127,7 +127,7 @@ def _jumps(code: tuple[Operation, ...]) -> bool:
 def _with_jumps_right(
     before: tuple[Operation, ...], after: Sequence[Operation], origins: Sequence[int]
 ) -> tuple[Operation, ...]:
-    """``after`` with the jumps leading where they led; ``origins``: where each operation stood before, -1 if new."""
+    """``after`` with the jumps leading where they led; ``origins``: where each operation was before, -1 if new."""
     if not _jumps(before):
         return tuple(after)
     now: dict[int, int] = {}

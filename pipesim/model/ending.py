@@ -12,7 +12,7 @@ class Ending(StrEnum):
     DEADLINE = "deadline"  #: on hardware: a wait gave up at its deadline, or the launch did not end in its time
     TRAP = "trap"  #: on hardware: the launch was ended by an exception
     DEADLOCK = "deadlock"  #: in the model: some agent has not ended, and nothing can move or land any more
-    FAULT = "fault"  #: in the model: a rule was broken at which a run cannot go on; a proof stops at every rule
+    FAULT = "fault"  #: in the model: a rule was broken at which a run cannot continue; a proof stops at every rule
     UNKNOWN = "unknown"  #: in the model: the budget ran out before any of these
 
 

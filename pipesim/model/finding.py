@@ -36,7 +36,7 @@ class FaultKind(Enum):
     WRONG_ITEM = "the bytes read hold a different item than the reader expects"
     # of all schedules together: what no single one shows
     TWO_OUTCOMES = "two schedules that both finish leave different results"
-    # of a kernel's PTX: what its program takes for granted
+    # of a kernel's PTX: what its program assumes
     LANES_APART = "lanes of a warp that parted are taken to be together again, which PTX does not promise there"
     # of the memory model: what no machine of one memory shows (docs/memory-order.md)
     MISSING_PROXY_FENCE = "no fence.proxy.async between an ordinary write and the later asynchronous access"
@@ -124,8 +124,8 @@ class Blocked:
     had landed.
 
     Causes, where they are known: ``missed`` is the phase (before ``phase_wanted``) that the agent asks for and that was
-    complete before it looked, ``given`` the arrivals that the program gives a phase (threads that ever come to a named
-    barrier) where they are fewer than ``count``; -1 otherwise. ``count_line`` is where that count is stated.
+    complete before it looked, ``given`` the arrivals that the program gives a phase (threads that ever arrive at a
+    named barrier) where they are fewer than ``count``; -1 otherwise. ``count_line`` is where that count is stated.
     ``lapped_by``: who completed the phases that it missed, () if it missed none; ``counted`` is False if no agent can
     wait for the agent, which arrives nowhere.
     """
@@ -149,7 +149,7 @@ class Blocked:
 
 
 class OneSided(NamedTuple):
-    """Agents of one role that come to a barrier unequally often: how often which of them, and the line of one."""
+    """Agents of one role that arrive at a barrier unequally often: how often which of them, and the line of one."""
 
     barrier: str
     tallies: tuple[tuple[int, tuple[str, ...]], ...]

@@ -1,4 +1,4 @@
-"""The sets of operations that engines ask about: each stands here once, with the reason why it exists.
+"""The sets of operations that engines ask about: each is here once, with the reason why it exists.
 
 A set that means "all operations with such an operand" is derived from :data:`pipesim.model.ops.OPERANDS`, so that a new
 operation falls into it by itself. A set that is a decision lists its members.
@@ -50,7 +50,7 @@ PLAIN_WAITS = PARITY_WAITS - READS_REGISTER  #: those that wait whatever a try h
 PARITY_TRIES = TRIES & BY_PARITY  #: those of a parity, whose phase must be worked out
 
 USES_BARRIER = MBARRIER - LIFE  #: need an mbarrier whose init has reached their agent
-BY_ANSWER = _of(Op.WAIT_UNLESS, Op.JUMP_IF)  #: do one thing or another, by the answer of a try
+BY_ANSWER = _of(Op.WAIT_UNLESS, Op.JUMP_IF)  #: do one thing or another, by the result of a try_wait
 ON_ANSWERS = TRIES | BY_ANSWER  #: give an answer, or go by one
 BRINGS_BYTES = TRANSACTIONS | _of(Op.TMA_LOAD, Op.CP_ASYNC_ARRIVE)  #: what a phase with one of these brings is data
 
@@ -59,8 +59,8 @@ BRINGS_BYTES = TRANSACTIONS | _of(Op.TMA_LOAD, Op.CP_ASYNC_ARRIVE)  #: what a ph
 ON_NAMED_BARRIER = _having("named_barrier")  #: bar.sync and bar.arrive: threads are counted, no phase is asked for
 CLUSTER = _of(Op.CLUSTER_ARRIVE, Op.CLUSTER_WAIT)  #: the one barrier of all threads of a cluster
 MEETINGS = ON_NAMED_BARRIER | CLUSTER  #: barriers at which threads meet and that carry no bytes
-MEETING_WAITS = _of(Op.BAR_SYNC, Op.CLUSTER_WAIT)  #: do not return before all have come
-MEETING_ARRIVALS = MEETINGS - MEETING_WAITS  #: come and go on
+MEETING_WAITS = _of(Op.BAR_SYNC, Op.CLUSTER_WAIT)  #: do not return before all have arrived
+MEETING_ARRIVALS = MEETINGS - MEETING_WAITS  #: arrive and continue
 
 # memory
 
@@ -69,15 +69,15 @@ ASYNC_ACCESSES = _having("access", "bytes")  #: put an access under way that end
 ACCESSES = TOUCHES_MEMORY - ASYNC_ACCESSES  #: the agent's own read or write, open until the operation ends
 ENGINE_ACCESSES = _having("access", "engine")  #: accesses that end by groups or commits, not by bytes on a barrier
 READS_MEMORY = _of(Op.READ, Op.TRANSFER_READ)  #: look at the item in their cells
-WRITES_MEMORY = TOUCHES_MEMORY - READS_MEMORY  #: leave an item behind in their cells, so they name one
+WRITES_MEMORY = TOUCHES_MEMORY - READS_MEMORY  #: leave an item in their cells, so they name one
 ON_ENGINE = _having("engine")  #: are carried out by an engine, in the order of issue of one agent
 IN_FLIGHT = ASYNC_ACCESSES | DELAYED_ARRIVALS  #: leave something under way that ends later
 ISSUES = ENGINE_ACCESSES | COMMITS  #: put something under way on the engine that they name
 
 # memory order
 
-MAY_RELEASE = ARRIVALS | _of(Op.CLUSTER_ARRIVE)  #: can be written with an order that hands on what came before
-MAY_ACQUIRE = ASKS | _of(Op.CLUSTER_WAIT)  #: can be written with an order that takes over what came before
+MAY_RELEASE = ARRIVALS | _of(Op.CLUSTER_ARRIVE)  #: can be written with an order that releases what came before
+MAY_ACQUIRE = ASKS | _of(Op.CLUSTER_WAIT)  #: can be written with an order that acquires what came before
 #: By these others may learn of what their agent has done before, or they start what needs it.
 HANDS_ON = SIGNALS | (MEETINGS - _of(Op.CLUSTER_WAIT)) | IN_FLIGHT
 OWN_WRITES = ACCESSES & WRITES_MEMORY  #: written by the thread itself, in the moment in which it is carried out
@@ -86,8 +86,8 @@ SEES_READS_END = BLOCKING_WAITS | MEETING_WAITS | _of(Op.WAIT_GROUP)  #: they sh
 
 # an agent by itself
 
-LOOP_MARKS = _having("loop")  #: say where a trip begins; they are no instructions
-TRIP_BEGINS = LOOP_MARKS - _of(Op.LOOP_END)  #: the marks after which a trip runs
+LOOP_MARKS = _having("loop")  #: say where an iteration begins; they are not instructions
+TRIP_BEGINS = LOOP_MARKS - _of(Op.LOOP_END)  #: the marks after which an iteration runs
 BRANCHES = _having("skip")  #: the next operation depends on a register
 #: Change no part of the machine's state: they order memory, carry names, or take time. Listed, not derived: a new
 #: operation without a rule of its own is refused until it is decided, so that no proof skips it.

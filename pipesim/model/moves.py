@@ -116,7 +116,7 @@ def of_flight(program: Program, state: State, place: int) -> list[tuple[Move, St
 def opens(program: Program, state: State, agent: int) -> bool:
     """True if the next operation of the agent, which has not ended, is a read or write that has not begun.
 
-    Where it takes time, its OPEN comes first and its STEP ends it. Carried out at once, one STEP is both.
+    Where it takes time, its OPEN comes first and its STEP ends it. Carried out as one move, one STEP is both.
     """
     if program.code[agent][state.pcs[agent]][0] not in ACCESSES:
         return False
@@ -189,7 +189,7 @@ def first_to_land(state: State, flight: Flight) -> Flight:
 
 
 def landing_sizes(state: State, flight: Flight, granularity: int = 0) -> tuple[int, ...]:
-    """How many bytes of a flight that can land may land at once, the fewest first; the last is all that remain.
+    """How many bytes of a flight that can land may land in one move, the fewest first; the last is all that remain.
 
     Only a TMA load lands in parts: hardware counts its bytes on the barrier as they arrive. A part matters to others
     only if it completes a phase before the last byte, so with ``granularity`` 0, which suffices for a proof, there is

@@ -64,7 +64,7 @@ OperandName = Literal[
 OPERANDS: dict[Op, tuple[OperandName, ...]] = {
     Op.INIT: ("barrier", "count"),
     Op.INVAL: ("barrier",),
-    # count: arrivals made at once = executing lanes times the instruction's count; expect: bytes added to tx first;
+    # count: arrivals of one execution = executing lanes times the instruction's count; expect: bytes added to tx first;
     # register: where the state token goes, -1 for none
     Op.ARRIVE: ("barrier", "count", "expect", "register", "semantics"),
     Op.ARRIVE_DROP: ("barrier", "count", "expect", "register", "semantics"),

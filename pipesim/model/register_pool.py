@@ -29,7 +29,7 @@ class _Agent(Protocol):
 
 
 class Request(NamedTuple):
-    """One ``setmaxnreg``: where it stands in its agent's code, and the registers of a thread from there on."""
+    """One ``setmaxnreg``: where it is in its agent's code, and the registers of a thread from there on."""
 
     pc: int
     registers: int
@@ -74,11 +74,11 @@ class RegisterPools:
         return self.groups[self._agents[agent].cta, self._agents[agent].warp // WARP_GROUP]
 
     def of_thread(self, agent: int, pc: int) -> int:
-        """Registers of a thread of an agent that stands before the operation at ``pc``."""
+        """Registers of a thread of an agent that is before the operation at ``pc``."""
         return self.after(agent, self.made_before(agent, pc))
 
     def made_before(self, agent: int, pc: int) -> int:
-        """How many requests an agent has made that stands before the operation at ``pc``."""
+        """How many requests an agent has made that is before the operation at ``pc``."""
         return bisect_left(self._positions[agent], pc)
 
     def after(self, agent: int, made: int) -> int:

@@ -123,7 +123,7 @@ def _without_the_ended(program: Program, state: State) -> bool:
 
 
 def _setmaxnreg(program: Program, state: State, agent: int, op: Operation) -> Step:
-    """Fewer registers are given back at once, more are waited for until they are free."""
+    """Fewer registers are released immediately, more are waited for until they are free."""
     pools = program.register_pools
     if pools is None:
         return _pass(program, state, agent, op)
@@ -140,7 +140,7 @@ def _jump_if(_: Program, state: State, agent: int, op: Operation) -> Step:
 
 
 def _pass(_: Program, state: State, agent: int, __: Operation) -> Step:
-    """Fences order memory, marks carry names, work takes time: none changes a barrier, a tile or who may go on."""
+    """Fences order memory, marks carry names, work takes time: none changes a barrier, a tile or who may continue."""
     pcs = state[0]
     moved = new(State, (pcs[:agent] + (pcs[agent] + 1,) + pcs[agent + 1 :], *state[1:]))  # noqa: RUF005  # hot
     return new(Step, (moved, -1, -1, ()))

@@ -126,7 +126,7 @@ def _opened(
 def conflict(flights: Iterable[Flight], first: int, end: int, *, writes: bool, item: int = -1) -> Flight | None:
     """The first open access that overlaps these cells where one of the two writes, None if there is none.
 
-    A thread's write of ``item``, if that is given, is no conflict with another thread's of the same item to them.
+    A thread's write of ``item``, if that is given, does not conflict with another thread's of the same item to them.
     """
     for f in flights:
         if f.first < end and first < f.end and (writes or f.writes):
@@ -214,7 +214,7 @@ def _read(program: Program, state: State, agent: int, op: Operation) -> Step:
         return _gone(closed, agent, op[ACCESS])
     faults = look(program, closed, agent, op[ACCESS], op[ITEM])
     if closed is not state and faults and faults[0].kind is FaultKind.RACE:
-        faults = ()  # it was open: whichever of the two accesses opened second has told of the race
+        faults = ()  # it was open: whichever of the two accesses opened second has reported the race
     return new(Step, (advance(closed, agent), -1, -1, faults))
 
 

@@ -11,7 +11,7 @@ class Strictness:
 
     ``proxies``: a fence between an access and a later write through the other proxy, also where the first one reads.
     ``init``: a fence after inits for copies and commits of their own CTA, also where a barrier of the CTA follows them.
-    ``tensor_memory``: tensor memory is written before it is read. ``lanes``: lanes of a warp that parted go on together
+    ``tensor_memory``: tensor memory is written before it is read. ``lanes``: lanes of a warp that parted run together
     only where PTX says so (``.aligned``, ``bar.warp.sync``, and other operations of all lanes).
     """
 

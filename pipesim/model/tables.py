@@ -77,8 +77,8 @@ class Coverage:
     """Sentences, each with its place, in the words of reports.
 
     ``stopped``: agents that were not followed to their end, so that nothing can be proved or refuted of the kernel.
-    ``blocked``: agents that waited when no agent could go on, so that nothing can be proved. ``left_out``: accesses and
-    instructions that the program does not have; no verdict is about them. ``inferred``: sizes that were worked out.
+    ``blocked``: agents that waited when no agent could continue, so that nothing can be proved. ``left_out``: accesses
+    and instructions that the program does not have; no verdict is about them. ``inferred``: sizes that were worked out.
     ``assumed``: what the verdict rests on beyond the program. ``rejoined``: places where lanes of a warp that parted
     are taken to meet again, which PTX does not promise. ``undefined``: what PTX leaves undefined, such as registers
     that are read before what writes them is complete, so that nothing can be proved. ``weakened``: an order that the
@@ -113,8 +113,9 @@ NAMED_BARRIERS = 16
 
 
 def meeting_name(number: int) -> str:
-    """``named barrier 3``; from :data:`NAMED_BARRIERS` on a number is no hardware barrier but ``the lanes of warp 2``,
-    which meet at ``bar.warp.sync`` (PTX ISA): the first is that of warp 0.
+    """``named barrier 3``, or from :data:`NAMED_BARRIERS` on ``the lanes of warp 2``, not a hardware barrier.
+
+    These lanes meet at ``bar.warp.sync`` (PTX ISA); the first number is that of warp 0.
     """
     return f"named barrier {number}" if number < NAMED_BARRIERS else f"the lanes of warp {number - NAMED_BARRIERS}"
 

@@ -242,7 +242,7 @@ def _wrong_tables(program: ProgramData) -> str:
 
 
 def _wrong_named_barrier(program: ProgramData) -> str:
-    """Which entry of the table of named barriers is none and stands for no warp either, "" if all are right."""
+    """Which entry of the table of named barriers is neither a barrier nor a warp, "" if all are right."""
     for i, (_, number) in enumerate(program.named_barriers):
         if not 0 <= number < NAMED_BARRIERS and not _is_warp_sync(program, i):
             return f"named barrier {i} has number {number}; a CTA has 0 to {NAMED_BARRIERS - 1}"
@@ -250,9 +250,9 @@ def _wrong_named_barrier(program: ProgramData) -> str:
 
 
 def _is_warp_sync(program: ProgramData, index: int) -> bool:
-    """True for an entry of the table of named barriers that stands for ``bar.warp.sync``.
+    """True for an entry of the table of named barriers that represents ``bar.warp.sync``.
 
-    Its number is 16 and that of a warp of which agents have some lanes each; only these come to it, each with its
+    Its number is 16 plus that of a warp of which agents have some lanes each; only these arrive at it, each with its
     lanes, and wait there for all 32.
     """
     cta, number = program.named_barriers[index]

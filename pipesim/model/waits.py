@@ -61,7 +61,7 @@ class _Laps:
         self.first: dict[_Role, int] = {}  # the parity of the first wait; 0 of one by state
 
     def enter(self, agent: int) -> None:
-        """Walk the first laps of an agent."""
+        """Replay the first laps of an agent."""
         program, role = self.program, self.program.agents[agent].role
         names = [barrier.name for barrier in program.barriers]
         before: dict[str, _AccessSets] = {}  # by group: since the last arrival on it
@@ -200,5 +200,5 @@ def common_trips(program: Program) -> dict[int, list[int]]:
     for mark in sorted(common, key=lambda m: -max(len(mine[m]) for mine in loops.values())):
         found = {agent: mine[mark] for agent, mine in loops.items()}
         if program.loops[mark] or len({len(begins) for begins in found.values()}) == 1:
-            return found  # trips of a loop without a name are the same trips only if they are as many
+            return found  # iterations of a loop without a name are the same only if their number is
     return {}

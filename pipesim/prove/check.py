@@ -63,7 +63,7 @@ def check(program: Program, max_states: int = MOST_STATES, *, one_memory: bool =
 
     ``one_memory``: as on a machine that needs no fences and knows no scopes, which is what the search follows. Where
     the program's coverage says that agents stop before their end, nothing is proved or refuted of the kernel; where
-    agents wait when no agent can go on, nothing is proved.
+    agents wait when no agent can continue, nothing is proved.
     """
     operations = sum(map(len, program.code))
     cut = Check(Verdict.UNKNOWN, How.CUT, operations, 0, 0, (), ())

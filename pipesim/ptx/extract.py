@@ -100,7 +100,7 @@ def _left_out(words: _Words) -> list[str]:
 
 
 def _assumed(words: _Words) -> list[str]:
-    """What is taken for granted."""
+    """What is assumed."""
     at, notes, kernel, memory = words.at, words.cluster.notes, words.kernel, words.cluster.globals
     assumed = _not_waited_for(kernel, words.cluster, at)
     assumed += [f"the wait at {at(p)} does not time out" for p in sorted(notes.time_outs)]

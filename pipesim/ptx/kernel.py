@@ -36,7 +36,7 @@ def read_kernel(ptx: Path, launch: Path | None = None, sets: Sequence[str] = ())
 
 
 def ptx_text(ptx: Path) -> str:
-    """The text of a PTX file. Raises PtxError for what is no such file."""
+    """The text of a PTX file. Raises PtxError for anything else."""
     return _PTX.read_text(ptx)
 
 

@@ -26,7 +26,7 @@ class _SignalWay(NamedTuple):
 
 
 class _Tally(NamedTuple):
-    """How often, and with how many arrivals and bytes at once."""
+    """How often, and with how many arrivals and bytes each time."""
 
     times: int
     arrivals: Extent

@@ -1,4 +1,4 @@
-"""The anatomy of one CTA of a program, as plain data: roles, barriers, memory and what they come to."""
+"""The anatomy of one CTA of a program, as plain data: roles, barriers, memory and the totals of these."""
 
 from __future__ import annotations
 
@@ -84,8 +84,8 @@ class Signal:
 class Wait:
     """A role that waits for the phases of a group. ``agents``: this many agents of the role on each barrier.
 
-    ``blocks`` is False where it only tests. ``first_free``: its first wait on each barrier passes at once (parity 1,
-    as everybody's who waits for it).
+    ``blocks`` is False where it only tests. ``first_free``: its first wait on each barrier passes immediately (parity
+    1, as that of every agent that waits for it).
     """
 
     role: str
@@ -161,7 +161,7 @@ class Meeting:
 
 @dataclass(frozen=True)
 class Totals:
-    """What the CTA comes to. ``registers`` counts those that ``setmaxnreg`` gives, to ``register_warps`` warps."""
+    """The totals of the CTA. ``registers`` counts those that ``setmaxnreg`` gives, to ``register_warps`` warps."""
 
     warps: int
     smem_bytes: int

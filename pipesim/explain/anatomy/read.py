@@ -94,7 +94,7 @@ class _MeetingVisit:
 
 
 def _meetings(program: Program, cta: int) -> tuple[Meeting, ...]:
-    """Who comes to each named barrier and, in a cluster, to the cluster barrier."""
+    """The agents that arrive at each named barrier and, in a cluster, to the cluster barrier."""
     visits: defaultdict[int | None, dict[int, _MeetingVisit]] = defaultdict(dict)
     threads: defaultdict[int | None, set[int]] = defaultdict(set)
     for agent, code in enumerate(program.code):

@@ -1,1 +1,1 @@
-"""What goes wrong with an mbarrier: counts of arrivals, its life, states of its phases; and waits that never end."""
+"""Faults of an mbarrier: counts of arrivals, its life, states of its phases; and waits that never end."""

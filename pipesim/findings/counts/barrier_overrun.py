@@ -8,11 +8,11 @@ from pipesim.model.groups import ON_NAMED_BARRIER
 from pipesim.model.ops import operand
 from pipesim.model.program import Program
 
-_MOST_NAMED = 4  #: agents that come to the barrier
+_MOST_NAMED = 4  #: agents that arrive at the barrier
 
 
 def _who_comes(program: Program, fault: Fault) -> str:
-    """All that come to the named barrier."""
+    """All that arrive at the named barrier."""
     number = operand(program.code[fault.agent][fault.pc], "named_barrier")
     come = [
         program.agent_name(agent)

@@ -1,4 +1,4 @@
-"""barrier_threads: agents at a named barrier disagree about its number of threads, or it is no multiple of 32."""
+"""barrier_threads: agents at a named barrier disagree about its number of threads, or it is not a multiple of 32."""
 
 from __future__ import annotations
 

@@ -78,7 +78,7 @@ class Running:
         )
 
     def take(self, state: State) -> None:
-        """Go on from this state. The lists stay the same objects."""
+        """Continue from this state. The lists stay the same objects."""
         self.pcs[:] = state.pcs
         self.registers[:] = map(list, state.registers)
         self.holds[:] = state.holds
@@ -105,7 +105,7 @@ class Running:
         return self.became(before, machine.step(self.program, before, agent))
 
     def became(self, before: State, result: Step) -> int:
-        """Go on from the result of a pure move; its outcome."""
+        """Continue from the result of a pure move; its outcome."""
         if result.state is not before:
             self.take(result.state)
         self.faults = result.faults
@@ -195,7 +195,7 @@ class Watched(Running):
         return self._state
 
     def take(self, state: State) -> None:
-        """Go on from this state. A pure move keeps what it does not change."""
+        """Continue from this state. A pure move keeps what it does not change."""
         before, self._state = self._state, state
         self.issued, self.cluster = state.issued, state.cluster
         for name in _LISTS:
@@ -220,11 +220,11 @@ class Watched(Running):
         self.take(machine.answered(self.program, self._state, agent, pc, 0))
 
     def begin(self, agent: int) -> None:
-        """``machine.begin``, of which observers are not told."""
+        """``machine.begin``, which is not reported to observers."""
         self._purely_begun(agent)
 
     def land(self, flight: Flight) -> int:
-        """``machine.land``, of which the observers are told."""
+        """``machine.land``, which is reported to the observers."""
         before = self._state
         result = machine.land(self.program, before, flight)
         for observer in self._observers:

@@ -1,1 +1,1 @@
-"""What the pipelines of both libraries share: pipeline state, values in registers, the walk over tiles."""
+"""What the pipelines of both libraries share: pipeline state, values in registers, the iteration over tiles."""

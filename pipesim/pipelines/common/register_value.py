@@ -32,7 +32,7 @@ _Struct = TypeVar("_Struct", bound=type)
 
 def pipeline_struct(struct: _Struct) -> _Struct:
     """Class decorator: an object made by a role puts the struct's name into ``Program.pipelines``."""
-    make = struct.__init__  # type: ignore[misc]  # of this very class: what is wrapped is what stands in it
+    make = struct.__init__  # type: ignore[misc]  # of this very class: what is wrapped is its own
 
     @wraps(make)
     def noting(self: object, *args: Any, **kwargs: Any) -> None:

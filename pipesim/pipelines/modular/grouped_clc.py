@@ -49,7 +49,7 @@ class GroupedWorkIterator(TileWalk):
 
 
 class _GroupedIterator(TileWalk):
-    """The linear walk over the tiles that both iterators of the kernel on 2 SMs make."""
+    """The linear iteration over the tiles that both iterators of the kernel on 2 SMs make."""
 
     def __init__(self, w: Warp, storage: ClcPipelineStorage, tiles: int, parameter: str = "tiles") -> None:
         if tiles < 0 or storage.response is None:
@@ -74,7 +74,7 @@ class _GroupedIterator(TileWalk):
         return current
 
     def _fetch(self) -> None:
-        """What the walk waits for before it goes on."""
+        """What the iteration waits for before it continues."""
 
     def _after(self, work_info: WorkInfo) -> WorkInfo:
         return WorkInfo(work_info.index + 1, work_info.index + 1 < self.tiles)

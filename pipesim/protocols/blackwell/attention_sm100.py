@@ -228,7 +228,7 @@ class AttentionSm100:
         store(w, rows(out, w.index), out, group=wg, item=2)
 
     def _wait_for_o(self, wg: int) -> None:
-        """The last sum of a group: nobody corrects it."""
+        """The last sum of a group: no role corrects it."""
         mbars = self.mbars()
         o = mbars.producer_o1() if wg else mbars.producer_o0()
         o.producer_mbar().wait(self.steps(wg) - 1 & 1)

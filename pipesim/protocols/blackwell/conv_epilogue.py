@@ -43,7 +43,7 @@ def conv_epilogue(
     elements of bf16. ``stages`` tiles of A and of B; ``epi_stages`` slices of the source, of 32 columns each.
     ``accumulators``: tiles in tensor memory, all of them 512 columns at most. ``clc_stages``: answers of the scheduler
     under way, 0: a single wave of one tile. ``residual`` 0: nothing is loaded for the epilogue, the order is waited for
-    all the same. ``first_tile_only`` 1: CUTLASS's order, which cannot be missed, not upstream's. ``epilogue``: SM
+    nevertheless. ``first_tile_only`` 1: CUTLASS's order, which cannot be missed, not upstream's. ``epilogue``: SM
     cycles of an epilogue warp per slice.
     """
     require_gemm(stages, tiles, k_iters, accumulators, clc_stages, block_n)

@@ -193,7 +193,7 @@ class CutlassSm100:
         pipe.producer_tail(state)
 
     def _copy(self, w: Warp, pipe: PipelineTmaUmmaAsync, state: PipelineState, work: WorkInfo, ks: range) -> None:
-        """Some K tiles of this CTA's parts, counted in the leader. The state goes on; the last try is for nothing."""
+        """Some K tiles of this CTA's parts, counted in the leader. The state advances; the last try is not used."""
         token = pipe.producer_try_acquire(state)
         for k in ks:
             pipe.producer_acquire(state, token)
@@ -238,7 +238,7 @@ class CutlassSm100:
         self._deallocate(w)
 
     def _multiply(self, w: Warp, pipe: PipelineTmaUmmaAsync, state: PipelineState, slot: int, tile: int) -> None:
-        """All products of a tile; the next stage is tried before this one's are issued. The state goes on."""
+        """All products of a tile; the next stage is tried before this one's are issued. The state advances."""
         token = pipe.consumer_try_wait(state, skip_wait=self.k_tiles == 0)
         ctas = range(self.pair)
         for k in w.loop(self.k_tiles, "k_tiles"):

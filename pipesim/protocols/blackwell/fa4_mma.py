@@ -74,7 +74,7 @@ class MmaWarp:
         self._commit(self._s[wg].producer_mbar())
 
     def _values(self, wg: int, step: int, slot: int) -> None:
-        """O += P V, slice by slice of P as the softmax writes it; the first slice waits for O's correction, too."""
+        """O += P V, slice by slice of P as the softmax writes it; the first slice also waits for O's correction."""
         config, tiles = self._config, self._tiles
         block = step if config.num_qo == 2 else 2 * step + wg
         keys = config.BN // config.num_pv_stages

@@ -22,7 +22,7 @@ class FA4Tiles:
     """Tiles of one CTA. Group 0 and 1 of the softmax have one S, one O and one row of factors each."""
 
     config: FA4Config
-    q: TileArray  #: the result is written here, too, when the last scores are made
+    q: TileArray  #: the result is also written here, when the last scores are made
     kv: KVTiles
     factors: TileArray  #: by which O is corrected, one for each row
     s: TileArray

@@ -4,7 +4,7 @@ K and V come in the order K0, K1, V0, K2, V1, …: the scores of a block are com
 are still being multiplied. ``fused=0``, the default, has a ring for each, as
 ``hwkernels/twins/hopper/attention_sm90.cu`` (:mod:`pipesim.protocols.hopper.staged_attention`). ``fused=1`` is
 upstream's ``nn/attention/gpu/nvidia/sm90/mha.mojo``: one ring, which its consumers prime. Flash attention 4's ring,
-which nobody primes, is in :mod:`pipesim.protocols.hopper.attention_sm90_fused`. The ping-pong of the two consumer
+which no role primes, is in :mod:`pipesim.protocols.hopper.attention_sm90_fused`. The ping-pong of the two consumer
 groups is FlashAttention-3's.
 """
 
@@ -156,7 +156,7 @@ class _Attention:
         w.mma(Engine.WGMMA, reads=[(rows, 0), (self.kv[keys], 2 * n)], writes=[(scores, n)], cycles=self.step_cycles)
         w.commit(Engine.WGMMA)
         values = self._values(w, pipe, n - 1) if n else -1
-        if not (group == 1 and n + 1 == self.blocks):  # nobody waits for the last turn
+        if not (group == 1 and n + 1 == self.blocks):  # no group waits for the last turn
             self.turns.pass_on(w, group)
         w.wait_group(Engine.WGMMA, 1 if n else 0)
         pipe.consumer_mbar(keys).arrive()
@@ -180,7 +180,7 @@ class _Attention:
 
 
 def _take(pipe: ProducerConsumerPipeline) -> int:
-    """Wait for the next slot of the ring and go on to the one after; it is given back later, by its number."""
+    """Wait for the next slot of the ring and advance to the one after; it is released later, by its number."""
     pipe.wait_producer()
     slot = pipe.consumer_stage()
     pipe.consumer_step()

@@ -2,7 +2,7 @@
 
 The twin is ``hwkernels/twins/hopper/attention_sm90_fused.cu``. Upstream has this ring in ``nn/attention/gpu/nvidia/``,
 ``sm100/load_warp.mojo`` and ``sm100/mma_warp.mojo``. One ``TMAProducerPipeline`` loads K0, V0, K1, V1, …; it begins at
-phase 1, so that nobody primes the ring. A consumer has one place in the ring, too: it takes V of block n - 1 before K
+phase 1, so that no role primes the ring. A consumer also has one place in the ring: it takes V of block n - 1 before K
 of block n, and gives K back first; the slot of V is given back later, by its number. Where ``tcgen05.commit`` frees a
 slot there, here the warps wait for their products, and one lane of each arrives.
 """

@@ -58,7 +58,7 @@ def cluster_multicast(
 _WARP_LOAD = 512  #: bytes that a warp loads by one instruction
 _UNROLLED = 4  #: iterations of the loop over a tile that are one
 _FENCES_BESIDE = 14  #: other warps at most whose arrives at cluster scope make one's own longer
-_NEAR_CTAS, _FENCES_OF_MANY = 4, 8  #: those of so many CTAs do; with so many CTAs no fewer than so many warps
+_NEAR_CTAS, _FENCES_OF_MANY = 4, 8  #: those of this many CTAs do; with this many CTAs at least this many warps
 
 
 @dataclass(frozen=True)
@@ -113,7 +113,7 @@ class _Multicast:
             stage.release_without_signal()
 
     def _which(self, rank: int) -> str:
-        """The arrive at this CTA: the first waits for the sum's store, and after the last the loop goes on."""
+        """The arrive at this CTA: the first waits for the sum's store, and after the last the loop continues."""
         if self.cluster == 1:
             return "only_arrive"
         return {0: "first_arrive", self.cluster - 1: "last_arrive"}.get(rank, "arrive")

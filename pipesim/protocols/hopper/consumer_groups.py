@@ -52,7 +52,7 @@ class Turns:
             w.bar_sync(self._barrier(group), 2 * GROUP_THREADS)
 
     def pass_on(self, w: Warp, group: int) -> None:
-        """All of a group let the other go on."""
+        """All of a group let the other continue."""
         if self.taken:
             w.bar_arrive(self._barrier(1 - group), 2 * GROUP_THREADS)
 

@@ -47,7 +47,7 @@ def epilogue_residual(
     """D = sum of A + beta * C on Hopper: an epilogue-load warp, ordered by a barrier, feeds 128 epilogue threads.
 
     ``tiles`` of ``slices`` times ``slice_bytes`` for this CTA, each the sum of ``k_iters`` tiles of A. ``residual`` 0:
-    no C is loaded, the order is waited for all the same. ``first_tile_only`` 1: CUTLASS's order, which cannot be
+    no C is loaded, the order is waited for nevertheless. ``first_tile_only`` 1: CUTLASS's order, which cannot be
     missed; 0: upstream's, for every tile. ``epilogue``: SM cycles of an epilogue warp per slice; ``order_delay``: of
     the epilogue-load warp before each tile but the first; ``atomic``: of a fetch.
     """
@@ -172,7 +172,7 @@ class _Residual:
                             "epilogue_residual/accumulate",
                             rounds=rounds,
                             fma=4 * loads,
-                            shared_bytes=3 * self.a.nbytes,  # of the first one, too, which loads its zeros
+                            shared_bytes=3 * self.a.nbytes,  # also of the first one, which loads its zeros
                         )
                         w.write(self.accumulator[accumulator.index()], t)
                         with w.elect_one():
@@ -227,7 +227,7 @@ class _Residual:
                         w.compute("epilogue_residual/give_back_source")
                     self._store(w, t * self.slices + n)
             self.clc.fetch(w, tiles, t + 1)
-            w.bar_sync(_EPILOGUE, EPILOGUE_THREADS)  # all four go on, or none
+            w.bar_sync(_EPILOGUE, EPILOGUE_THREADS)  # all four continue, or none
         if w.index == 0:
             with w.elect_one():
                 w.wait_group(Engine.BULK)

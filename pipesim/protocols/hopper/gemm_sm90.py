@@ -22,7 +22,7 @@ from pipesim.protocols.warp_group import BF16, F32, GROUP, GROUP_THREADS, MMA_K,
 
 #: A launch that records nothing compares the number of every wait with those of which it notes the time. For some sizes
 #: the compiler computes the address of the note after each wait (read from the machine code, NVRTC 13.0). That takes as
-#: long as so many integer instructions.
+#: long as this number of integer instructions.
 _MARK = 25
 
 

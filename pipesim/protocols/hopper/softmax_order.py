@@ -1,9 +1,9 @@
 """Where the compiler puts the softmax of Hopper's attention kernels between the releases of the tiles that it follows.
 
 In the source of the twins a consumer gives a tile of K back when its scores are there, computes its softmax, waits for
-the product with V, and gives V back. In a kernel that records, two records stand around the softmax, and it stays
+the product with V, and gives V back. In a kernel that records, two records are around the softmax, and it stays
 between them. Without them the compiler moves instructions past the releases, differently for each size, and that
-decides when the producer goes on. Read from the machine code (NVRTC 13.0, ``nvdisasm``): how many of the comparisons
+decides when the producer continues. Read from the machine code (NVRTC 13.0, ``nvdisasm``): how many of the comparisons
 and exponentials come before each release.
 """
 
@@ -91,8 +91,8 @@ class Softmax:
         self.done = max(self.done, done)
 
     def all_at_once(self, w: Warp, cycles: int) -> None:
-        """What a launch that records computes between the two records of the work, which takes so many ``cycles`` where
-        nothing is known of it.
+        """What a launch that records computes between the two records of the work, which takes ``cycles`` where
+        nothing is known about it.
         """
         w.read(self.scores, self.block)
         w.work(cycles)

@@ -144,7 +144,7 @@ class StagedAttention:
         group = w.index // GROUP
         self.turns.take(w, group)
         keys, values = self.issue(w, k, v, n)
-        if not (group == 1 and n + 1 == self.blocks):  # nobody waits for the last turn
+        if not (group == 1 and n + 1 == self.blocks):  # no group waits for the last turn
             self.turns.pass_on(w, group)
         w.wait_group(Engine.WGMMA, 1 if n else 0)
         order = softmax_order(self.config.BN, self.config.depth, turns=self.turns.taken, fused=self.config.use_fused_kv)

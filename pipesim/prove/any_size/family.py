@@ -1,6 +1,6 @@
 """Any trip count: one protocol at consecutive values of one parameter, shown right for every value there is.
 
-A program of the family runs a loop, so somewhere in its canonical run it is where it has stood before, one lap on:
+A program of the family runs a loop, so at some point its canonical run repeats an earlier state, one lap on:
 every barrier, every transfer under way, and all that the certificate remembers
 (:mod:`pipesim.prove.happens_before.snapshot`). A program that has the same operations and a lap more then runs through
 the same moments, some of them twice, and ends as the shorter one does. So it is enough
@@ -151,7 +151,7 @@ class Family:
             if value <= every.checked or spent + due > _MOST_FAR:
                 continue
             program = self._build(value)
-            if program is None:  # the protocol refuses it: it is no value of this claim
+            if program is None:  # the protocol refuses it: not a value of this claim
                 continue
             spent += sum(map(len, program.code))
             if not self.covers(every, value, program):
@@ -221,7 +221,7 @@ class Family:
         return worth
 
     def _once(self, top: int, lap: Lap, values: int) -> EveryValue | Stop:
-        """What comes of one lap of the run at ``top``, which every value behind some first one runs through as well."""
+        """The result of one lap of the run at ``top``, which every value after some first one runs through as well."""
         long = self._outline(top)
         assert long is not None
         first = top
@@ -275,8 +275,8 @@ class Family:
     def _has_the_laps_of(self, first: int, value: int, values: int) -> bool:
         """True if the items up to the end of the lap, and one lap on up to the end of the next, are those at ``first``.
 
-        Then a second lap more tells nothing that it has not told there: of two items of neighbouring laps how they move
-        on. Any others agree for every number of laps if they do for none and for one.
+        Then a second lap more shows nothing new: how two items of neighbouring laps move on is known from the first.
+        Any others agree for every number of laps if they do for none and for one.
         """
         if len(self._laps[first]) > 1 or self._laps[value] != self._laps[first]:
             return False

@@ -316,7 +316,7 @@ def _parting(outline: Outline, longest: Outline, stood: Sequence[tuple[int, ...]
     items = zip(outline.items, longest.items, strict=True)
     alike = [min(common(*code), common(*item)) for code, item in zip(codes, items, strict=True)]
     ends = zip(outline.lengths, longest.lengths, alike, strict=True)
-    limits = [same + (mine == theirs == same) for mine, theirs, same in ends]  # who has ended stands behind its last
+    limits = [same + (mine == theirs == same) for mine, theirs, same in ends]  # an ended agent is after its last
 
     def parted(pcs: tuple[int, ...]) -> bool:
         return any(map(ge, pcs, limits))

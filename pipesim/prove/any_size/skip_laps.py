@@ -1,7 +1,7 @@
 """One run of a long program, without the laps of a loop in which nothing new can happen.
 
-When the canonical run is where it has stood before, a lap on (:mod:`pipesim.prove.happens_before.snapshot`), and
-the same operations lie ahead this many times more, it will go through the same moments as often. They are left out: the
+When the canonical run repeats an earlier state, a lap on (:mod:`pipesim.prove.happens_before.snapshot`), and the same
+operations lie ahead this many times more, it will go through the same moments as often. They are left out: the
 rest of the run is that of a program from which these laps have been cut. What a snapshot does not look at is which item
 a read finds; that is compared here, for every lap that is cut, read by read.
 
@@ -80,7 +80,7 @@ class _LapRun:
         return self._left_out + self._phases()
 
     def stands_for_all(self) -> bool:
-        """True if the run came to its end, and its certificate holds."""
+        """True if the run reached its end, and its certificate holds."""
         self._certificate.close()
         return self._run.finished and not self._is_wrong()
 
@@ -92,7 +92,7 @@ class _LapRun:
         return [self._certificate, *([self._memory] if self._memory is not None else [])]
 
     def round(self) -> None:
-        """One round, and the laps that can be left out behind it."""
+        """One round, and the laps that can be left out after it."""
         self._run.round()
         self._rounds += 1
         if self.over or self._failed >= _PATIENCE:
@@ -128,7 +128,7 @@ class _LapRun:
         return self._latest < began or self._failed > 0
 
     def _is_left_out(self, lap: Lap, more: int, before: _Moment, now: _Moment) -> bool:
-        """Leave a lap out that leads back to where it began, and whose items go on."""
+        """Leave a lap out that leads back to where it began, and whose items continue."""
         if is_again(lap, before.standing, now.standing) and self._items_go_on(lap, more, before.reads):
             self._leave_out(lap, more, before.standing)
             return True
@@ -150,7 +150,7 @@ class _LapRun:
     def _again(self, lap: Lap) -> int:
         """How many times more the operations of the lap lie ahead, and then the first of them; 0 if it is not worth it.
 
-        Whoever comes to the end of a lap looks at the operation behind it as well.
+        An agent at the end of a lap looks at the operation after it as well.
         """
         least = 1 + (self._worth - 1) // max(sum(lap.end) - sum(lap.begin), 1)
         more: list[int] = []
@@ -177,7 +177,7 @@ class _LapRun:
     def _items_go_on(self, lap: Lap, more: int, since: int) -> bool:
         """True if in each of this many laps more every read finds the item that it names.
 
-        In the lap itself it did. What it saw was written in the lap, or is written anew in each one, or stays.
+        In the lap itself it did. What it saw was written in the lap, or is written again in each one, or stays.
         """
         writes = self._certificate.accesses.writes
         for cell, write, read in self._reads[since:]:
@@ -199,7 +199,7 @@ class _LapRun:
         return self._items[agent][pc + step : pc + more * step + 1 : step]
 
     def _leave_out(self, lap: Lap, more: int, before: RunStanding) -> None:
-        """Go on behind this many laps more: with what lies there, and cells that hold what the last of them wrote."""
+        """Continue after this many more laps: with the operations there, and cells as the last lap left them."""
         state, phases = self._run.state, completed(self._run.state)
         moved = [end - begin for begin, end in zip(lap.begin, lap.end, strict=True)]
         cells = list(state.cells)

@@ -1,9 +1,9 @@
 """One run that represents all schedules, and the reasons why it may not.
 
 The program runs once, in the canonical order. For every agent this observer knows what *occurs before* its next
-operation: how far it has seen the other agents go, and which phases it knows to be complete. If that relation holds
-every arrival, wait and access in its place, each schedule makes the same phases of the same parts, and what this run
-shows holds for all of them:
+operation: how far it has seen the other agents go, and which phases it knows to be complete. If that relation orders
+every arrival, wait and access, each schedule makes the same phases of the same parts, and what this run shows holds
+for all of them:
 
 * a part of phase k+1 comes after the completion of phase k;
 * a wait for phase k comes after the completion of phase k-1, and phase k+1, if it completes, needs something that comes
@@ -133,7 +133,7 @@ class Certificate:
         return tuple(self._doubts)
 
     def close(self) -> None:
-        """The run is over: check the phases that have not completed, and what came to a CTA that may have ended."""
+        """The run is over: check the phases that have not completed, and what reached a CTA that may have ended."""
         for channel in range(len(self._program.barriers)):
             self._judge(channel)
         if self._ungranted and not self._registers_held.all_granted():
@@ -287,7 +287,7 @@ class Certificate:
 
     def _meet(self, did: _StepTaken) -> None:
         if did.op[0] == Op.CLUSTER_ARRIVE and self._program.leaves_cluster_barrier:
-            self._doubt(Doubt(Why.UNSUPPORTED, did.agent, did.pc))  # an exit is no part of a phase here
+            self._doubt(Doubt(Why.UNSUPPORTED, did.agent, did.pc))  # an exit is not part of a phase here
         self._arrive_at(meeting_channel(self._program, did.op), did.agent, did.pc, did.result)
 
     def _met(self, did: _StepTaken) -> None:
@@ -298,7 +298,7 @@ class Certificate:
         """Registers given back make no request wait that must not: then they are given back whatever has been granted.
 
         If no agent gives any back after a request for more, of whomever in its CTA, and the pool holds all that its
-        groups ask for together, every request is granted in every schedule, however late. Else it is looked at once
+        groups ask for together, every request is granted in every schedule, however late. Otherwise it is checked when
         the run is over (:class:`RegisterRequests`).
         """
         pools = self._program.register_pools
@@ -408,7 +408,7 @@ class Certificate:
             self._tries[did.agent, did.op[ANSWER]] = _Try(did.op[BARRIER], did.op[PARITY], known, phase)
 
     def _see(self, agent: int, channel: int, phase: int) -> None:
-        """The agent comes to know that this phase is complete, and all that occurs before that."""
+        """The agent now knows that this phase is complete, and all that occurs before that."""
         if 0 <= phase < len(self._done[channel]):  # else the wait itself breaks a rule
             self._waited_for = channel, phase
             self._clocks[agent] = self._clocks[agent].join(self._done[channel][phase])

@@ -95,13 +95,13 @@ Phase = tuple[int, int]  #: a channel, and which of its phases
 
 # Requests for registers: whether every one is granted in every schedule (PTX ISA, ``setmaxnreg``).
 #
-# Suppose that a schedule comes to an end with requests that no agent grants. Take the one that this run made first.
-# Every other agent has ended, or stands before an operation that may block, and everything that occurs before the
-# request has been carried out, but nothing that occurs after it; nor is the phase that it waits for one that the
-# request knows to be complete. It does not stand where it stood in this run before the request was made: of those who
-# do, the first in this run waits for what others did before, and nothing holds them up. So each warp group holds at
-# most what it holds at such a place. If the pool suffices for the request beside all of these, it is granted: there
-# is no such end.
+# Suppose that a schedule ends with requests that no agent grants. Take the one that this run made first.
+# Every other agent has ended, or is before an operation that may block, and everything that occurs before the request
+# has been carried out, but nothing that occurs after it; nor is the phase that it waits for one that the request knows
+# to be complete. It is not where it was in this run before the request was made: of the agents that are, the first in
+# this run waits for what others did before, and nothing holds them up. So each warp group holds at most what it holds
+# at such a place. If the pool suffices for the request in addition to all of these, the request is granted, so there
+# cannot be such an end.
 
 
 class RegisterRequests:
@@ -141,7 +141,7 @@ class RegisterRequests:
             self._unheard[agent] = {each: None for each in self._unheard[agent] if not after.covers(*each)}
 
     def _make(self, agent: int, pc: int, wanted: int, clock: Clock) -> None:
-        """A request: whoever does not know of it may from now on come to a place while no agent grants it."""
+        """A request: an agent that does not know of it may from now on reach a place while no agent grants it."""
         request = agent, pc
         self._made[request], self._stands[request] = (wanted, clock), set()
         for other, unheard in enumerate(self._unheard):

@@ -50,7 +50,7 @@ def activity(program: Program, schedule: Schedule) -> tuple[Span, ...]:
         return group, meant.get((program.agents[agent].role, group))
 
     state = canonical(initial_state(program))
-    free = [-1] * len(program.agents)  # the move behind its last, -1 before its first
+    free = [-1] * len(program.agents)  # the move after its last, -1 before its first
     found: list[Span] = []
     for now, move in enumerate(schedule):
         if move.kind != Kind.LAND:

@@ -38,7 +38,7 @@ def confirm(program: Program, doubt: Doubt) -> Refutation | None:
 
 
 def _lapped(program: Program, doubt: Doubt) -> Refutation | None:
-    """A schedule in which the agent stands before its wait until no other agent can move and everything has landed."""
+    """A schedule in which the agent stays before its wait until no other agent can move and everything has landed."""
     agents = list(range(len(program.agents)))
     play = Play(program)
     play.go_on([doubt.agent, *agents], hold=(doubt.agent, doubt.pc))
@@ -65,8 +65,8 @@ def carried(program: Program, schedule: Schedule) -> Refutation | None:
 
 
 def at_once(program: Program) -> Refutation | None:
-    """What goes wrong in one of a few schedules that ask no agent: each agent in turn as far as it goes, and transfers
-    only where no agent can move. None if all goes well in those.
+    """The fault found by one of a few fixed schedules: each agent in turn runs as far as it can, and transfers land
+    only where no agent can move. None if these schedules have no fault.
     """
     agents = list(range(len(program.agents)))
     half = len(agents) // 2
@@ -82,8 +82,8 @@ def at_once(program: Program) -> Refutation | None:
 def as_read(program: Program, found: Refutation) -> Refutation:
     """A refutation of a program whose warps were read up to waits that do not end (its coverage's ``blocked``).
 
-    In another schedule such a wait may end, and the warp goes on with what was not read: a deadlock in which it has
-    finished is none of the kernel. The schedule in which the kernel was read is shown in its place.
+    In another schedule such a wait may end, and the warp continues with what was not read: a deadlock in which it
+    has finished is not the kernel's. The schedule in which the kernel was read is shown instead.
     """
     if found.deadlock is None or not found.deadlock.finished:
         return found
@@ -96,7 +96,7 @@ def as_read(program: Program, found: Refutation) -> Refutation:
 
 
 def refutation(play: Play) -> Refutation | None:
-    """What is wrong where a play has come to, None if nothing is."""
+    """What is wrong at the point that a play has reached, None if nothing is."""
     if play.faults:
         return Refutation(Ending.FAULT, tuple(play.moves), play.faults[0])
     stuck = play.deadlock
@@ -130,7 +130,7 @@ def _bring_about(play: Play, doubt: Doubt, hold: tuple[int, int]) -> bool:
 
 
 def _race(play: Play, doubt: Doubt) -> bool:
-    """Both accesses open at once: the other begins and stays open, then this one begins."""
+    """Both accesses open at the same time: the other begins and stays open, then this one begins."""
     other = (doubt.other_agent, doubt.other_pc)
     if not play.reach(doubt.past, hold=other) or play.faults:
         return bool(play.faults)
@@ -173,7 +173,7 @@ def _file_and_line(place: str) -> tuple[str, int]:
 
 
 def _way(program: Program, agent: int, pc: int) -> tuple[Move, ...]:
-    """Moves after which the agent stands there, as far as one plain schedule comes."""
+    """Moves after which the agent is there, as far as one plain schedule gets."""
     play = Play(program)
     order = [agent, *(other for other in range(len(program.agents)) if other != agent)]
     while play.state.pcs[agent] < pc and not play.faults:

@@ -31,7 +31,7 @@ class Play:
             self.make(move)
 
     def fork(self) -> Play:
-        """The same, to go on in another way, without observers."""
+        """A copy, to continue in another way, without observers."""
         twin = Play(self._program)
         twin.state, twin.moves, twin.faults = self.state, self.moves.copy(), self.faults
         return twin
@@ -179,7 +179,7 @@ _MOVE = re.compile(
 )
 
 
-# A schedule as one line of text, and back: what ``check --replay`` and ``run --schedule`` walk again.
+# A schedule as one line of text, and back: what ``check --replay`` and ``run --schedule`` replay.
 #
 # Moves are separated by dots: ``3`` is a step of agent 3, ``3o`` the begin of its access, ``3n`` its try that says
 # no, ``~2:64`` lets 64 bytes of the flight at place 2 land. ``3*5`` is the same move five times.

@@ -40,7 +40,7 @@ class _Act(NamedTuple):
 
 
 class _RunMade(NamedTuple):
-    """A schedule carried out: its acts, the state before each of them and behind the last, and its moves."""
+    """A schedule carried out: its acts, the state before each of them and after the last, and its moves."""
 
     acts: tuple[_Act, ...]
     states: tuple[State, ...]
@@ -67,7 +67,7 @@ def shorten(program: Program, refutation: Refutation, most_moves: int = MOST_MOV
 
 
 class _Shortening:
-    """The mutable side: the shortest walk so far."""
+    """The mutable side: the shortest replay so far."""
 
     def __init__(self, program: Program, refutation: Refutation, most_moves: int) -> None:
         self._program = program
@@ -88,7 +88,7 @@ class _Shortening:
         return replace(self._refutation, schedule=best.moves, deadlock=explain(self._program, best.states[-1]))
 
     def _recorded(self) -> _RunMade:
-        """The walk of the schedule as it was given."""
+        """The replay of the schedule as it was given."""
         state = canonical(initial_state(self._program))
         acts: list[_Act] = []
         states = [state]
@@ -127,7 +127,7 @@ class _Shortening:
         return len(self._best.acts) < before
 
     def _may_be_spared(self, n: int) -> bool:
-        """False where counting tells: in a deadlock every agent has made all the moves to where it stands.
+        """False where counting suffices: in a deadlock every agent has made all the moves to where it is.
 
         Only a jump, or an arrival at a named barrier (who comes last need not wait there), makes their number vary.
         """
@@ -136,10 +136,10 @@ class _Shortening:
         return self._varies
 
     def _replayed(self, without: int, stopped: int = -1) -> _RunMade | None:
-        """The walk without one act, or without all of an agent's from there on; None if it ends otherwise."""
+        """The replay without one act, or without all of an agent's from there on; None if it ends differently."""
         best = self._best
         state = best.states[without]
-        rest: list[tuple[_Act, State, Move]] = []  # what comes in its place; most trials end before there is much of it
+        rest: list[tuple[_Act, State, Move]] = []  # what replaces it; most trials end before there is much of it
         gone = {stopped}
         if self._ends_with(stopped):
             return None

@@ -1,4 +1,4 @@
-"""Accesses of one run and their order: a pair that conflicts must not be possible the other way round, or at once."""
+"""Accesses of one run and their order: a conflicting pair must not be possible in the reverse order or concurrently."""
 
 from __future__ import annotations
 

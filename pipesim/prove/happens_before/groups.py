@@ -57,7 +57,7 @@ class Groups(Generic[M]):
     def wait(self, agent: int, pc: int, engine: int, limit: int, accesses: Accesses, moment: M) -> M:
         """The agent waits until its groups below ``limit`` are over, for a wgmma those of its whole warp group.
 
-        Tells ``accesses`` what is over, and returns what the agent, which stood at this moment, knows then.
+        Passes to ``accesses`` what is over, and returns what the agent knows then.
         """
         members = self._members(agent, engine)
         for member in members:

@@ -1,4 +1,4 @@
-"""Where an observer of a run is, so that a later moment can be told to be the same, some laps of a loop on.
+"""Where an observer of a run is, so that a later moment can be recognised as the same, some laps of a loop on.
 
 A snapshot is a shape, in which nothing moves with the laps, and two rows of places: operations as (agent, position) and
 phases as (channel, number). A later snapshot repeats an earlier one if every place has either moved with its agent or
@@ -194,7 +194,7 @@ def _lengths(snapshot: Snapshot) -> tuple[int, int, int]:
 
 
 def _operations(earlier: Snapshot, later: Snapshot) -> Pairs:
-    """Each operation with the one in its place, and each such pair once."""
+    """Each operation with the one that corresponds to it, and each such pair once."""
     pairs: Pairs = set(zip(earlier.operations, later.operations, strict=True))
     for before, now in set(zip(earlier.clocks, later.clocks, strict=True)):
         pairs.update(zip(enumerate(before.seen), enumerate(now.seen), strict=True))

@@ -18,7 +18,7 @@ from pipesim.prove.happens_before.snapshot import Clock, Knowledge, Marks
 
 
 class _Weak(NamedTuple):
-    """An operation that hands on, or takes, less than comes before it."""
+    """An operation that releases, or acquires, less than comes before it."""
 
     kind: FaultKind
     agent: int
@@ -101,7 +101,7 @@ class AccessOrder:
         return other.generic if other.writes else self._program.strictness.proxies
 
     def use(self, bar: int, agent: int, pc: int, here: Knowledge, *, asynchronous: bool = False) -> None:
-        """An operation on a barrier, or (asynchronous) of an engine, at this moment: the init must have come to it."""
+        """An operation on a barrier, or (asynchronous) of an engine, at this moment: the init must have reached it."""
         init = self._inits.get(bar)
         if init is not None and init[0] != agent and not here.occurs.covers(*init):
             self.unordered = True
@@ -146,7 +146,7 @@ class AccessOrder:
                 return weak.agent, weak.pc
         return -1, -1
 
-    # where it stands
+    # its place
 
     def fork(self) -> AccessOrder:
         """The same, to continue by itself."""
@@ -168,7 +168,7 @@ _ACQUIRES = frozenset({Order.DEFAULT, Order.ACQUIRE, Order.ACQ_REL})
 
 # How far what an operation says about memory reaches: to no agent, inside one CTA, or to other CTAs as well.
 #
-# PTX ISA, memory consistency model, *release and acquire patterns*: a relaxed arrival hands on what a fence before it
+# PTX ISA, memory consistency model, *release and acquire patterns*: a relaxed arrival releases what a fence before it
 # covers, a relaxed wait or try orders what it has seen from the next fence on, each as far as fence and operation
 # reach.
 
@@ -182,7 +182,7 @@ class FenceReach(IntEnum):
 
 
 class Observation(NamedTuple):
-    """What it is worth to have seen a phase: how far it orders ``now``, and how far a wide fence behind it would."""
+    """What having seen a phase orders: how far it orders ``now``, and how far a wide fence after it would."""
 
     now: FenceReach
     fenced: FenceReach
@@ -208,7 +208,7 @@ class WeakTry(NamedTuple):
 
 
 def is_acquire(written: int) -> bool:
-    """True of an order and scope, as an operand has them, that takes over what was handed on."""
+    """True for an order and scope, as an operand has them, that acquires what was released."""
     return order_of(written) in _ACQUIRES
 
 

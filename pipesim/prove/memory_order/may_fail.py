@@ -1,4 +1,4 @@
-"""Whether memory order can be wrong in a program at all: told from its operations, without a run.
+"""Whether memory order can be wrong in a program at all: decided from its operations, without a run.
 
 Nearly every program keeps a discipline under which nothing can: no operation is relaxed or too narrow, every thread
 fences what it has written for the other proxy before it lets any agent know, every init is fenced before it is used,
@@ -123,13 +123,13 @@ def inits_may_be_unfenced(program: Program) -> bool:
 
 
 def _arrives_before_each_copy(code: Sequence[Operation]) -> bool:
-    """True if all that an agent knows when it issues a copy has just been handed on by an arrival of its own.
+    """True if all that an agent knows when it issues a copy has just been released by an arrival of its own.
 
-    The bytes themselves hand nothing on. If every copy on a barrier follows an arrival of its agent there that expects
+    The bytes themselves release nothing. If every copy on a barrier follows an arrival of its agent there that expects
     its bytes, then in a run with as many bytes in each phase as it expects the copy lands in the phase of that arrival.
     """
     targets = {pc + 1 + op[SKIP] for pc, op in enumerate(code) if op[0] == Op.JUMP_IF}
-    idle = LEARNS_NOTHING if targets else LEARNS_NOTHING | PARITY_TRIES  # without a jump the wait behind a try tells
+    idle = LEARNS_NOTHING if targets else LEARNS_NOTHING | PARITY_TRIES  # without a jump the wait after a try shows
     expected: dict[int, int] = {}  # by barrier: the bytes that the arrivals just before expect
     for pc, op in enumerate(code):
         if pc in targets:

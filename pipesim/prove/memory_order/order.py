@@ -1,4 +1,4 @@
-"""Memory order of one run: what is in its place only on a machine with one memory (docs/memory-order.md).
+"""Memory order of one run: what is ordered only on a machine with one memory (docs/memory-order.md).
 
 The certificate knows what *occurs before* what, whatever the strength of the operations between. This observer knows
 which of that the memory model of PTX keeps as well: a release and an acquire whose scopes reach each other, and between
@@ -43,8 +43,8 @@ from pipesim.prove.memory_order.comparison import (
 )
 
 _RELEASES = frozenset({Order.DEFAULT, Order.RELEASE, Order.ACQ_REL})
-#: Whose arrival hands on what its agent had done and seen before the issue. The bytes of a bulk copy and the arrival of
-#: cp.async are ordered behind the transfer's own accesses and nothing else of the issuing thread (PTX ISA, memory
+#: Whose arrival releases what its agent had done and seen before the issue. The bytes of a bulk copy and the arrival of
+#: cp.async are ordered after the transfer's own accesses and nothing else of the issuing thread (PTX ISA, memory
 #: consistency model, asynchronous operations); of tcgen05.commit PTX says nothing like it, and upstreams rely on it.
 _HAND_ON_THE_ISSUE = frozenset({Engine.TCGEN05})
 
@@ -184,7 +184,7 @@ class MemoryOrder:
         self._complete(bar, result)
 
     def _given(self, agent: int, pc: int, order: Order, scope: Scope, *, crossing: bool) -> Knowledge:
-        """What an arrival hands on; a relaxed one what the agent's fences before it do, each as far as it reaches."""
+        """What an arrival releases; a relaxed one what the agent's fences before it do, each as far as it reaches."""
         code = self._program.code[agent][pc][0]
         now = self._moments[agent].after(agent, pc - (code == Op.BAR_SYNC))
         reaches = not (crossing and scope == Scope.CTA)
@@ -258,7 +258,7 @@ class MemoryOrder:
         return None
 
     def _take(self, agent: int, pc: int, phase: PhaseKnowledge, seen: Observation) -> None:
-        """The agent sees a phase: what it comes to stand behind, and what a later fence may put before it as well."""
+        """The agent sees a phase: what is ordered before it from now on, and what a later fence may order before it."""
         mine = self._moments[agent]
         if seen.now == FenceReach.NOWHERE:
             self._moments[agent] = mine._replace(occurs=mine.occurs.join(phase.wide.occurs))
@@ -300,7 +300,7 @@ class MemoryOrder:
             self._moments[agent] = now._replace(proxied=proxied, published=now.published.join(now.synced))
 
     def _fence_order(self, agent: int, pc: int, scope: Scope) -> None:
-        """What relaxed waits have seen before is ordered from here on; what relaxed arrivals hand on later ends here.
+        """What relaxed waits have seen before is ordered from here on; what relaxed arrivals release later ends here.
 
         Every fence counts, as far as it reaches: one of the CTA takes nothing away from a wider one before or after it.
         """
@@ -361,7 +361,7 @@ class MemoryOrder:
     def _touch(self, access: AccessEvent) -> None:
         self._compared.touch(access, self._now(access.agent, access.pc))
 
-    # where it stands
+    # its place
 
     def fork(self) -> MemoryOrder:
         """The same, to continue by itself."""

@@ -24,7 +24,7 @@ from pipesim.model.program import NAMED_BARRIERS, Program
 
 # The places of a program's text that synchronise: what one line does to one thing, in all agents and iterations.
 #
-# Left out is what the proof does not judge, so that removing it could never be seen to be wrong: ``tcgen05.fence``,
+# Left out is what the proof does not check, so that removing it could never be seen to be wrong: ``tcgen05.fence``,
 # ``fence.sc``, the proxy of tensor maps (docs/memory-order.md). Of a kernel's PTX also waits for groups of the tensor
 # cores and ``bar.warp.sync``: its reader has used them to follow registers and lanes, and the program no longer shows
 # it.
@@ -56,7 +56,7 @@ _TENSOR_CORES = frozenset({Engine.WGMMA, Engine.TCGEN05})
 
 
 def sites(program: Program) -> Mapping[SyncSite, Sequence[Place]]:
-    """Every site with the operations that it records, in the order in which agents come to them."""
+    """Every site with the operations that it records, in the order in which agents reach them."""
     found: dict[SyncSite, list[Place]] = {}
     for agent, code in enumerate(program.code):
         for pc, op in enumerate(code):
@@ -74,7 +74,7 @@ def is_of_kernel(program: Program) -> bool:
 
 
 def kind_of(program: Program, op: Operation) -> SyncKind | None:
-    """What an operation synchronises; None if nothing that may be left out and is judged."""
+    """What an operation synchronises; None if nothing that may be left out and is checked."""
     if op[0] in BLOCKING_WAITS:
         return SyncKind.WAIT
     if op[0] == Op.WAIT_GROUP:

@@ -133,7 +133,7 @@ def _unreleased(program: Program, before: Listing, stages: dict[int, int]) -> It
 
 
 def _end_of_use(before: Listing, start: int, end: int) -> int:
-    """Behind the last access of the piece of work that begins at ``start``: before its next wait or loop mark."""
+    """After the last access of the piece of work that begins at ``start``: before its next wait or loop mark."""
     used = -1
     for pc in range(start + 1, end):
         op = before.code[pc]

@@ -90,7 +90,7 @@ def publications(program: Program) -> Iterator[Ranked]:
 
 
 def stronger(program: Program) -> Iterator[Ranked]:
-    """Orders that hand on what came before, for operations that are relaxed, or of a scope that is too narrow."""
+    """Orders that release what came before, for operations that are relaxed, or of a scope that is too narrow."""
     seen: set[tuple[str, SourceInstruction]] = set()
     for agent, code in enumerate(program.code):
         for pc, op in enumerate(code):
@@ -241,7 +241,7 @@ def _too_early(one: SourceInstruction, other: SourceInstruction) -> bool:
 
 
 def _of_order(program: Program, role: str, sites: list[SourceInstruction]) -> Iterator[Ranked]:
-    """Two instructions the other way round, where one of them signals or waits."""
+    """Two instructions in the reverse order, where one of them signals or waits."""
     moving = SIGNALLING | PARITY_WAITS | {int(Op.FENCE), int(Op.WAIT_GROUP)}
     following: dict[tuple[SourceInstruction, SourceInstruction], None] = {}
     nearest: dict[SourceInstruction, set[SourceInstruction]] = {}  # what comes next, where it is executed
@@ -252,7 +252,7 @@ def _of_order(program: Program, role: str, sites: list[SourceInstruction]) -> It
         placed = [site for site in program.instructions[agent] if site in own]
         for n, one in enumerate(placed):
             far = _FAR if one.op in SIGNALLING else _NEAR
-            others = takewhile(lambda other: other != one, placed[n + 1 : n + 1 + _LOOKED_AT])  # noqa: B023 (used at once)
+            others = takewhile(lambda other: other != one, placed[n + 1 : n + 1 + _LOOKED_AT])  # noqa: B023 (used here)
             near = list(islice(dict.fromkeys(others), far))
             following |= dict.fromkeys((one, other) for other in near)
             nearest.setdefault(one, set()).update(near[:1])

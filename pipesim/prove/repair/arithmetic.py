@@ -119,9 +119,9 @@ def masks(program: Program) -> Iterator[Repair]:
 
 
 def threads(program: Program) -> Iterator[Repair]:
-    """As many threads as the agents have that ever come to named barriers, for all those with which it is the same.
+    """As many threads as the agents have that ever arrive at named barriers, for all those with which it is the same.
 
-    Where those who come are twice as many as are asked for, or more, several groups of warps meet at one number: then
+    Where those that arrive are twice the number asked for, or more, several groups of warps meet at one number: then
     each has a number of its own.
     """
     wrong: dict[tuple[int, int], list[int]] = {}

@@ -28,7 +28,7 @@ class RepairKind(Enum):
     STAGES = "stages"  #: the same, and its stages, one after the other
     LAPS = "laps"  #: the parities of all waits of all roles: the first as it is, then the other one at every lap
     SHIFT = "shift"  #: the stage, the slot or the named barrier of an operation: some stages further
-    CARRY = "carry"  #: a role goes on stage by stage: its waits, and all that it does with a stage after one
+    CARRY = "carry"  #: a role advances stage by stage: its waits, and all that it does with a stage after one
     OTHER_GROUP = "other group"  #: an instruction is on the barriers of another group, which ``past`` names
     OTHER_CTA = "other cta"  #: an arrive is on the barrier of the CTA of rank ``value``
     SWAP = "swap"  #: two groups, with a comma between: what a role does on the one it does on the other

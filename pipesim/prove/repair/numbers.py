@@ -120,7 +120,7 @@ def _only_arrives(_: Program, __: int, ___: Repair, op: Operation) -> Operation:
 
 
 def _stronger(_: Program, __: int, repair: Repair, op: Operation) -> Operation:
-    """An order that hands on or takes over, and the scope of the cluster where the barrier is in another CTA."""
+    """An order that releases or acquires, and the scope of the cluster where the barrier is in another CTA."""
     if op[0] != repair.at.op:
         return op
     order = Order.RELEASE if op[0] in MAY_RELEASE else Order.ACQUIRE

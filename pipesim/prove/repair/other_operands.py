@@ -26,7 +26,7 @@ _MOST_SLOTS = 4  #: by which an access is shifted
 
 
 def of_groups(program: Program) -> Iterator[Ranked]:
-    """Instructions on another group of as many stages, and two groups the wrong way round."""
+    """Instructions on another group of as many stages, and two groups in the reverse order."""
     anybody: defaultdict[str, set[str]] = defaultdict(set)  # by what is done: the groups on which an agent does it
     for role in roles_of(program):
         for done, groups in _on(program, role).items():
@@ -213,7 +213,7 @@ def is_crossed(program: Program, role: str, site: SourceInstruction) -> bool:
 
 
 def of_turns(program: Program) -> Iterator[Ranked]:
-    """Stages and phases that a role begins anew, with every tile for instance, while others go on."""
+    """Stages and phases that a role restarts, with every tile for instance, while others continue."""
     sizes = _sizes(program)
     for role in roles_of(program):
         for group in _on(program, role).get("waits", ()):

@@ -86,7 +86,7 @@ class Footprints:
         """The next operation of an agent that has not ended."""
         touch = self.operations[agent][local.pc]
         op = self._program.code[agent][local.pc]
-        if op[0] == Op.BAR_SYNC and local.hold:  # it has arrived, and looks whether it may go on
+        if op[0] == Op.BAR_SYNC and local.hold:  # it has arrived, and looks whether it may continue
             named = _bits([self._parts.named[op[NAMED_BARRIER]]])
             return touch._replace(reads=named, writes=touch.writes & ~named, adds=0)
         if op[0] == Op.WAIT_UNLESS and op[ANSWER] >= 0 and local.registers[op[ANSWER]]:
@@ -197,7 +197,7 @@ class Footprints:
         return NOTHING if memory.space == Space.GLOBAL else self._outlives(agent, memory.cta)
 
     def _outlives(self, agent: int, cta: int) -> Touch:
-        """An operation on another CTA goes wrong once that has ended."""
+        """An operation on another CTA is a fault once that has ended."""
         if cta == self._program.agents[agent].cta:
             return NOTHING
         return Touch(reads=_bits([self._parts.running[cta]]))

@@ -1,4 +1,4 @@
-"""What a program leaves behind when it ends: unread data, and transfers and commits that may still be under way.
+"""What a program leaves when it ends: unread data, and transfers and commits that may still be under way.
 
 None of it breaks a rule that PTX states, so all are warnings: PTX says nothing of a CTA that has ended while its own
 transfers and commits are under way. Of another CTA's memory and barriers it does, and that is a fault. They are looked

@@ -35,7 +35,7 @@ _NO_END = 1 << 60
 
 
 class Going(NamedTuple):
-    """A process that is not held: its way, None for a transfer, and what it does at once if it can move.
+    """A process that is not held: its way, None for a transfer, and what it does immediately if it can move.
 
     ``weight``: 0 if it cannot.
     """
@@ -65,7 +65,7 @@ class Moves(NamedTuple):
 
 
 class _Walker:
-    """How far an agent has come on its way, and what is known of the state in which it stands there."""
+    """How far an agent has come on its way, and what is known about its state there."""
 
     __slots__ = ("asked", "cluster", "done", "generations", "held", "leg", "number", "way", "weight")
 
@@ -145,7 +145,7 @@ class Meanwhile:
         return [process for process, did in self._found if moves.notice(did.leg if isinstance(did, _Walker) else did)]
 
     def _walk(self, most: int) -> bool:
-        """Let the agents go on until all of them stay where they are; False if they turn out to weigh too much."""
+        """Advance the agents until all of them stay where they are; False if they turn out to weigh too much."""
         farther = True
         while farther:
             farther = False

@@ -48,7 +48,7 @@ class Outcomes:
     """What is known of the ends of a program.
 
     ``complete``: every schedule was followed, to an end without a fault or a deadlock. ``different``: a shortest pair
-    found of two that differ, None if there is none or if something fails, which is told instead.
+    found of two that differ, None if there is none or if something fails, which is reported instead.
     """
 
     complete: bool
@@ -92,7 +92,7 @@ class _Ends:
         }
 
     def run(self) -> Outcomes:
-        """Breadth first, to the second end or to the first thing that goes wrong."""
+        """Breadth first, to the second end or to the first fault."""
         while self._queue:
             if len(self._came) > self._limit:
                 return Outcomes(complete=False, states=len(self._came), different=None)
@@ -103,7 +103,7 @@ class _Ends:
         return Outcomes(complete=True, states=len(self._came), different=different)
 
     def _expand(self, node: _Node) -> bool:
-        """Follow what can happen next; False if it goes wrong."""
+        """Follow what can happen next; False if that is a fault."""
         row, seen = node
         enabled: Enabled = [
             (process, found) for process in self._next.processes(row) if (found := self._next.outcomes(process, row))

@@ -55,7 +55,7 @@ class Parts:
         self.barriers = [self._add(_barrier(b)) for b in range(len(program.barriers))]
         self.named = [self._add(_named(n)) for n in range(len(program.named_barriers))]
         self.cluster = self._add(lambda s: s.cluster)
-        #: how many have ended without having arrived at the cluster barrier, and in all, if it may go on without them
+        #: how many have ended without an arrival at the cluster barrier, and in all, if it may continue without them
         self.gone = [self._add(_gone(program))] if program.leaves_cluster_barrier else []
         #: what a thread of each agent holds, by CTA, where an agent may have to wait for registers
         self.pools = [self._add(_pool(program, cta)) for cta in range(program.ctas)] if program.register_pools else []
@@ -135,7 +135,7 @@ def _local(agent: int, live: list[frozenset[int]] | None) -> Callable[[State], L
 
 
 def _flights(agent: int, engine: int) -> Callable[[State], tuple[Flight, ...]]:
-    """In the order of issue, which is that of the tuple; the sequence numbers of other agents do not matter."""
+    """In the order of issue, which is that of the tuple; the sequence numbers of other agents are unrelated."""
     return lambda state: tuple(
         f._replace(sequence=0, after=int(f.after > 0)) for f in state.flights if f.agent == agent and f.engine == engine
     )

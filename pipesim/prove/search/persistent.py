@@ -42,7 +42,7 @@ class Reach:
         return Meanwhile(self._program, self._parts, self._supplies, row, held, others, moves)
 
     def going(self, row: Row, process: Process, weight: int, *, for_groups: bool) -> Going:
-        """A process where it stands in ``row``."""
+        """A process at its place in ``row``."""
         touch = process.touch
         if process.flight is not None:
             return Going(process, None, weight, touch.reads, touch.writes, touch.adds)

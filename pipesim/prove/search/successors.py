@@ -118,7 +118,7 @@ class Successors:
         return tuple((part, number) for part, number in numbers if number != row[part])
 
     def _place(self, row: Row, process: Process) -> int:
-        """Where the process's flight stands among all in the canonical state."""
+        """The index of the process's flight among all in the canonical state."""
         before = (part for part in self.parts.flights.values() if part < process.part)
         return sum(len(self.parts.value(row, part)) for part in before) + process.place
 

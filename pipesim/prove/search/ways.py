@@ -1,4 +1,4 @@
-"""What an agent does from where it stands up to each operation at which it may have to stay, read off its code once.
+"""What an agent does from where it is up to each operation at which it may have to stay, read off its code once.
 
 A way is cut into legs. A leg ends before an operation that can hold the agent up, and says what the agent has touched
 by then and what it brings on this leg: so whoever asks how far agents come adds up legs, not operations.

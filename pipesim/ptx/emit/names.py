@@ -234,7 +234,7 @@ def _complete(recorder: StreamRecorder, ctas: int) -> None:
 
 
 def _packed(code: Sequence[Operation]) -> tuple[list[Operation], int]:
-    """The answers of tries in as few registers as are in use at once; -1 for those that nothing waits on."""
+    """The results of try_waits in as few registers as are live concurrently; -1 for those that nothing waits on."""
     last = {op[_REGISTER[op[0]]]: pc for pc, op in enumerate(code) if op[0] in READS_REGISTER}
     free: list[int] = []
     held: dict[int, int] = {}

@@ -25,7 +25,7 @@ def covers(access: Access, place: Place) -> bool:
 class PathStep(NamedTuple):
     """A step on an agent's path: an instruction that synchronises, with the lanes that executed it.
 
-    ``asked``: the answer of a try, -1 for all others and for a wait. Of a branch on an answer ``position`` is one of
+    ``asked``: the result of a try_wait, -1 for all others and for a wait. For a branch on it ``position`` is one of
     the three below: the steps of "not yet" are between ``IF_NOT_YET`` and ``IF_COMPLETE``, those of "complete" between
     that and ``MEET``.
     """
@@ -45,7 +45,7 @@ class Stream:
     ``ran``: the runs of instructions since the last operation, each by the position where it begins; ``runs``: for each
     operation those between the one before and it, so that what a warp computes in between can be estimated.
     ``held``: where the ways of a try's answer begin and end while both are run. ``path``: what it executed, in order.
-    ``steps``: for each operation the first and the last step of the path that it stands for (-1 for none): two where a
+    ``steps``: for each operation the first and the last step of the path that it represents (-1 for none): two where a
     try and the wait after it are one operation.
     """
 
@@ -66,7 +66,7 @@ class Stream:
 
 
 class WaysDiffer(Exception):  # noqa: N818  # a result of the emulation: it stops there
-    """What an agent does depends on the answer of a try by more than a wait for the same phase."""
+    """What an agent does depends on the result of a try_wait by more than a wait for the same phase."""
 
 
 @dataclass
@@ -110,7 +110,7 @@ class StreamRecorder:
         return self.named.setdefault((cta, number), len(self.named))
 
     def answer(self) -> int:
-        """A register for the answer of a try."""
+        """A register for the result of a try_wait."""
         self.answers += 1
         return self.answers - 1
 
@@ -135,7 +135,7 @@ class StreamRecorder:
                     self.overwritten.setdefault(place, position)
 
     def execute(self, agent: int, position: int, lanes: int, asked: int = -1) -> None:
-        """An agent executes an instruction that synchronises, before the operations that stand for it are added."""
+        """An agent executes an instruction that synchronises, before the operations that represent it are added."""
         self.streams[agent].path.append(PathStep(position, lanes, asked))
 
     # both ways of a try's answer

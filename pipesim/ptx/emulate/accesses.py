@@ -155,7 +155,7 @@ def _item_of_stores(cluster: RecordingCluster, warp: AccessingWarp, at: int, whe
 
 
 def _is_barrier(cluster: RecordingCluster, cta: int, first: int, end: int) -> bool:
-    """Whether these bytes are part of an mbarrier's: reading those is no access to data."""
+    """Whether these bytes are part of an mbarrier's: reading those is not an access to data."""
     return any((cta, at) in cluster.barriers for at in range(first & ~7, end, _MBARRIER_BYTES))
 
 

@@ -49,8 +49,8 @@ def _low(address: int) -> int:
 
 
 def of_shared(address: Value) -> Value:
-    """The address that an instruction on ``.shared`` means; a generic one as well, of which the chip takes the low
-    bits.
+    """The address that an instruction on ``.shared`` means; a generic one as well, of which the hardware uses the
+    low bits.
 
     PTX does not define that (PTX ISA, "Addresses as Operands"), but public kernels do it in inline assembly.
     """

@@ -1,4 +1,4 @@
-"""All warps of one cluster, round-robin until no warp can go on; then the oldest copy lands, and so on.
+"""All warps of one cluster, round-robin until no warp can continue; then the oldest copy lands, and so on.
 
 That is one schedule of the launch, a legal one in which copies land as late as possible. What every warp did in it is
 recorded; whether it does the same in every schedule is the proof's question.
@@ -29,7 +29,7 @@ from pipesim.ptx.launch.image import Image
 from pipesim.ptx.launch.values import Launch
 from pipesim.ptx.text.instruction import Instruction
 
-Apart = Mapping[tuple[int, int], tuple[int, ...]]  #: for warps, by CTA and number, sets of lanes that go on alone
+Apart = Mapping[tuple[int, int], tuple[int, ...]]  #: for warps, by CTA and number, sets of lanes that continue alone
 TURN = 2_000  #: instructions of one warp before the next has its turn
 
 
@@ -131,7 +131,7 @@ class Cluster:
     # running
 
     def run(self, limits: EmulationLimits | None = None) -> int:
-        """Go on until no warp can; how many warp instructions that took."""
+        """Run until no warp can continue; how many warp instructions that took."""
         limits = limits or EmulationLimits()
         total = 0
         while True:
@@ -153,7 +153,7 @@ class Cluster:
                     return total
 
     def must_part(self) -> dict[tuple[int, int], tuple[int, ...]]:
-        """Where no warp can go on: the warps of which some lanes wait and others have yet to run, as sets of lanes."""
+        """Where no warp can continue: the warps of which some lanes wait and others still have to run, as lane sets."""
         found: dict[tuple[int, int], tuple[int, ...]] = {}
         for warp in self.warps:
             if warp.status is Status.BLOCKED:
@@ -191,12 +191,12 @@ class Cluster:
         return effect[2]
 
     def token(self, place: Place, before: BarrierState) -> int:
-        """The state that an arrive returns: a number that stands for the barrier and its phase."""
+        """The state that an arrive returns: a number that represents the barrier and its phase."""
         self._tokens.append((place, before.done))
         return (1 << 62) + len(self._tokens) - 1
 
     def of_token(self, token: int) -> tuple[Place, int] | None:
-        """Barrier and phase that a state stands for; None if it is none."""
+        """Barrier and phase that a state represents; None if it is none."""
         at = token - (1 << 62)
         return self._tokens[at] if 0 <= at < len(self._tokens) else None
 

@@ -149,7 +149,7 @@ class Code:
         for position in sorted(self.kept | self.opaque):
             for operand in self.body[position].operands:
                 self._collect(operand)
-            for name in self._writes[position]:  # also the carry, which is no operand
+            for name in self._writes[position]:  # also the carry, which is not an operand
                 self.register(name)
         self.loaded_at_once: frozenset[int] = frozenset()  #: loads of tensor memory that end when they are used
         self.effect_of: Callable[[Instruction], Callable[..., Any]] = lambda _: lambda *__: None
@@ -333,7 +333,7 @@ class Code:
         return lambda r, k, w: [None if part is None else part(r, k, w) for part in parts]
 
 
-#: Where one of these is no expression, its result is not known, and it does nothing else; the stack is memory.
+#: Where one of these is not an expression, its result is not known, and it does nothing else; the stack is memory.
 _COMPUTED = VALUES - {"alloca", "stackrestore", "stacksave"} | {"elect"}
 _CONTROL = frozenset({"bra", "brx", "ret", "exit", "trap"})
 

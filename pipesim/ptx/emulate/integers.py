@@ -1,4 +1,4 @@
-"""Integer instructions that Python's operators do not give at once (PTX ISA, "Integer Arithmetic", "Logic and Shift").
+"""Integer instructions that Python's operators do not give directly (PTX ISA, "Integer Arithmetic", "Logic and Shift").
 
 Each function is exact for integers of its width, and takes values of any other kind as well (:func:`of_integers`).
 """

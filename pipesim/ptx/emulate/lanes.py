@@ -33,7 +33,7 @@ Source = Callable[[int, int, int], tuple[int, bool]]  #: lane, operand b, operan
 
 
 def _by_answer(function: Callable[..., Value]) -> Callable[..., Value]:
-    """The same for a value that depends on the answer of a try: of its value in either case."""
+    """The same for a value that depends on the result of a try_wait: for its value in either case."""
 
     def of_either(lanes: WarpLanes, value: Value, *operands: Any) -> Value:
         if not isinstance(value, OpenAnswer):

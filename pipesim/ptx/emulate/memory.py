@@ -207,7 +207,7 @@ _WORDS = {"32": 4, "64": 8}
 class GlobalMemory:
     """Global memory as one cluster sees it: what the launch gives, what a warp has stored, and atomics by policy.
 
-    A word that another warp of the cluster stores is not known: nothing says in which order they come to it. The same
+    A word that another warp of the cluster stores is not known: nothing says in which order they reach it. The same
     holds for a counter on which several warps have an atomic. ``policies``: what other CTAs do to words with atomics.
     """
 

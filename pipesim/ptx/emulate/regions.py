@@ -58,7 +58,7 @@ class BranchRegion:
 
     ``written``: names of the registers that they may write; ``varying``: those of them that are not given the same
     value again by each iteration of a loop that the branch ends. ``synchronising``: the positions that synchronise.
-    ``noticed``: others wait for one of them or go on by it; ``accesses``: there are accesses that may be shared;
+    ``noticed``: others wait for one of them or continue by it; ``accesses``: there are accesses that may be shared;
     ``stores``: to local memory, which a load of this thread may see.
     """
 
@@ -258,7 +258,7 @@ class Regions:
 
     @cached_property
     def with_accesses(self) -> frozenset[int]:
-        """The tries of :attr:`waits` whose loop touches memory that may be shared, also while the answer is no."""
+        """The tries of :attr:`waits` whose loop touches memory that may be shared, also after "not yet"."""
         body = self.function.body
         return frozenset(
             p for p in self.waits if any(q in self.kept and may_touch_shared(body[q]) for q in self.spins[p])

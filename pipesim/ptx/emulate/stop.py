@@ -1,4 +1,4 @@
-"""How the emulation of a warp can end, and what it takes for granted or leaves out."""
+"""How the emulation of a warp can end, and what it assumes or leaves out."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pipesim.ptx.text.instruction import Instruction
 
 
 class Status(Enum):
-    """Whether a warp can go on."""
+    """Whether a warp can continue."""
 
     READY = 0
     BLOCKED = 1

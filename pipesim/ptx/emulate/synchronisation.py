@@ -31,7 +31,7 @@ def _synchronises(each: Instruction) -> bool:
 
 
 def makes_others_wait(each: Instruction) -> bool:
-    """Whether it is more than an access of its own warp: whether it runs decides how others go on."""
+    """Whether it is more than an access of its own warp: whether it runs decides how others continue."""
     return synchronises(each) and not (each.opcode == "tcgen05" and each.has_any("ld", "st"))
 
 

@@ -46,7 +46,7 @@ def _both(a: Value, b: Value) -> Value:
 
 
 def _operator(function: Callable[..., Value]) -> tuple[Callable[[Any, Any], Value], Callable[[Any, Any], Value]]:
-    """An operator of a value that is not one integer, and the same with the operands the other way round."""
+    """An operator of a value that is not one integer, and the same with the operands in the reverse order."""
     return lambda self, other: lift(function, self, other), lambda self, other: lift(function, other, self)
 
 

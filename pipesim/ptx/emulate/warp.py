@@ -47,7 +47,7 @@ class EmulatedWarp(DividedWarp):
         return 0
 
     def run(self, most: int) -> int:
-        """Go on until it is blocked, stopped or ended, or ``most`` instructions are done; how many were.
+        """Run until it is blocked, stopped or ended, or ``most`` instructions are done; how many were.
 
         PtxError for an instruction with operands that it cannot have.
         """
@@ -64,7 +64,7 @@ class EmulatedWarp(DividedWarp):
 
     @property
     def has_two_ways(self) -> bool:
-        """Whether it runs what happens by one answer of a try, and not by the other."""
+        """Whether it runs what happens by one result of a try_wait, and not by the other."""
         return any(frame.kind is PartingKind.ANSWER for frame in self.frames)
 
     def was_answered_no(self, question: tuple[int, ...]) -> bool:
@@ -75,7 +75,7 @@ class EmulatedWarp(DividedWarp):
         )
 
     def ready_now(self) -> bool:
-        """Whether a blocked warp can go on."""
+        """Whether a blocked warp can continue."""
         return self.ready is not None and self.ready()
 
     def end_at(self, what: str, leaf: Leaf | None) -> None:

@@ -1,8 +1,8 @@
 """The ways of a warp: how its lanes part at a branch and meet again, and how a branch on an open value is run.
 
-Where the predicate of a branch differs between lanes, one side runs first, then the other, until both have come to the
-branch's post-dominator; a stack holds who still has to run. A branch on the answer of a try is run both ways in the
-same manner, where the way of the answer "not yet" is the one that counts. A branch on a value that is not known is
+Where the predicate of a branch differs between lanes, one side runs first, then the other, until both have reached the
+branch's post-dominator; a stack holds what still has to run. A branch on the result of a try_wait is run both ways in
+the same manner, where the way of the answer "not yet" is the one that counts. A branch on a value that is not known is
 passed over if nothing on its ways synchronises.
 """
 
@@ -70,7 +70,7 @@ class CopyGroups:
 
 
 class PartingKind(Enum):
-    """Why there are two ways: lanes differ, the answer of a try is open, or a predicate is not known."""
+    """Why there are two ways: lanes differ, the result of a try_wait is open, or a predicate is not known."""
 
     LANES = 0
     ANSWER = 1
@@ -172,7 +172,7 @@ class DividedWarp(WarpLanes):
         return self._pass_over(segment, p)
 
     def _end_lanes(self, ended: int, here: int) -> int:
-        """Some of the lanes that execute end, and the others go on here."""
+        """Some of the lanes that execute end, and the others continue here."""
         self.mask &= ~ended
         self.ended_lanes |= ended
         self.cluster.lanes_ended(self)
@@ -197,7 +197,7 @@ class DividedWarp(WarpLanes):
         return frame
 
     def _meet(self, here: int) -> int:
-        """Where the lanes that parted last meet again: the other side runs, or all go on."""
+        """Where the lanes that parted last meet again: the other side runs, or all continue."""
         frame = self.frames[-1]
         frame.joins = self.joins = frozenset((here,))
         frame.done.append((self.mask, {r: self.R[r] for r in frame.written}))
@@ -244,7 +244,7 @@ class DividedWarp(WarpLanes):
         self.joins = self.frames[-1].joins if self.frames else frozenset()
 
     def _exit(self) -> int:
-        """The lanes that execute end. Those that parted from them go on."""
+        """The lanes that execute end. Those that parted from them continue."""
         self.ended_lanes |= self.mask
         self.mask = 0
         while self.frames:
@@ -271,7 +271,7 @@ class DividedWarp(WarpLanes):
     # answers of tries, unknown values
 
     def _ask(self, segment: StraightRun, p: OpenAnswer) -> int:
-        """A branch on the answer of a try: both ways are run where they differ."""
+        """A branch on the result of a try_wait: both ways are run where they differ."""
         ways = []
         for value in (p.if_false, p.if_true):
             if isinstance(value, int):
@@ -292,7 +292,7 @@ class DividedWarp(WarpLanes):
         return ways[0]
 
     def _pass_over(self, segment: StraightRun, p: Value) -> int:
-        """A branch on a value that is not known: both ways, if nothing on them makes others wait or go on."""
+        """A branch on a value that is not known: both ways, if nothing on them makes others wait or continue."""
         here = segment.position
         leaf = leaf_of(p)
         region = self.code.regions.of(here)

@@ -1,7 +1,7 @@
 """The control-flow graph of a PTX function: basic blocks, dominators, post-dominators and loops.
 
 Blocks are numbered in the order of the text. ``Graph.exit`` is a virtual block after all others, to which ``exit``,
-``ret`` and the end of the body lead. A ``trap`` ends the whole launch, so a way that ends in one is no way for the
+``ret`` and the end of the body lead. A ``trap`` ends the whole launch, so a way that ends in one does not count for the
 post-dominators: the lanes that do not trap meet where they would meet without it.
 """
 

@@ -168,7 +168,7 @@ class Slice:
 
     ``kept``: every instruction that matters; ``valued``: those of which a result matters (of an access that is kept
     and not among them, only the address does). ``opaque``: those that matter only because they write a register that
-    matters, with a value that is data and therefore unknown; what they read does not matter. A branch that is not
+    matters, with a value that is data and therefore unknown; what they read is unrelated. A branch that is not
     kept decides nothing here: continue where its ways meet. ``unread``: line and name of each instruction whose
     opcode is not known, and of calls of unknown functions. ``wanted``: what the launch must give.
     """

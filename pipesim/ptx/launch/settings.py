@@ -19,7 +19,7 @@ def with_settings(launch: Launch, function: Function, settings: Iterable[str]) -
     LaunchFileError if the launch does not have the function's parameters.
 
     A place is a byte offset in the kernel's parameters or the name of a parameter; further offsets follow pointers:
-    ``8:16`` is byte 16 of the memory behind the pointer at offset 8. A word that the launch file names keeps its type,
+    ``8:16`` is byte 16 of the memory at the pointer at offset 8. A word that the launch file names keeps its type,
     a scalar parameter's word has the parameter's, any other is 4 bytes.
     """
     require_parameters(launch, function)

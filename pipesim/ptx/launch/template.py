@@ -67,7 +67,7 @@ def _open(content: Content) -> list[int]:
 
 
 def _content(formal: Param, wanted: Sequence[LaunchNeed]) -> Content:
-    """What a parameter looks like, with what is wanted of it."""
+    """What a parameter looks like, with what is required of it."""
     inside = [each for each in wanted if formal.offset <= each.offset < formal.offset + formal.size]
     maps = [each for each in inside if each.need is Need.TENSOR_MAP]
     words = [each for each in inside if each.need is Need.PARAMETER]

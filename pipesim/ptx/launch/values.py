@@ -100,7 +100,7 @@ class TensorMap:
 
 
 class Field(NamedTuple):
-    """Something at a byte offset of a structure or of the memory behind a pointer."""
+    """Something at a byte offset of a structure or of the memory at a pointer."""
 
     offset: int
     content: Content

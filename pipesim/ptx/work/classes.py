@@ -66,7 +66,7 @@ def _access(each: Instruction) -> str:
 
 
 def issued(each: Instruction) -> int:
-    """How many machine instructions an integer instruction comes to: what the hardware has none for is a sequence."""
+    """How many machine instructions an integer instruction takes: what the hardware has none for is a sequence."""
     wide = each.has_any("s64", "u64", "b64")
     if each.opcode in ("div", "rem"):
         if isinstance(each.operands[-1], Immediate):

@@ -25,7 +25,7 @@ _COMPARED: dict[str, Callable[[int, int], bool]] = {
 
 
 class PassedLoop(NamedTuple):
-    """A loop that was gone through once: where its first instruction is, and how many trips it has."""
+    """A loop that was executed once: where its first instruction is, and how many iterations it has."""
 
     begin: int
     trips: int
@@ -42,7 +42,7 @@ class LoopTrips:
                 self._writers.setdefault(name, []).append(each.position)
 
     def ending_at(self, branch: Instruction) -> PassedLoop | None:
-        """The loop whose last instruction this is; None if it is no branch back."""
+        """The loop whose last instruction this is; None if it is not a branch back."""
         if branch.opcode != "bra" or branch.guard is None or not isinstance(branch.operands[0], CodeLabel):
             return None
         begin = self._function.labels[branch.operands[0].name]
@@ -75,7 +75,7 @@ class LoopTrips:
         return self._function.body[inside[0]] if len(inside) == 1 else None
 
     def _step(self, operand: Operand, begin: int, end: int) -> tuple[int, int] | None:
-        """By how much the loop changes a counter, and where; None for what is no counter."""
+        """By how much the loop changes a counter, and where; None for what is not a counter."""
         if not isinstance(operand, Register):
             return None
         each = self._only(operand.name, begin, end)
@@ -112,7 +112,7 @@ Amounts = dict[str, int]
 Depth = tuple[int, int, int]  #: of the chains of the classes in ``_CHAINED``
 READ_BYTES = "read_bytes"  #: shared memory that is loaded: of the class ``shared_bytes``, as what is stored
 _NO_CHAIN: Depth = (0, 0, 0)
-_MOST_PASSED = 1 << 16  #: instructions of the trips of one loop that are gone through
+_MOST_PASSED = 1 << 16  #: instructions of the iterations of one loop that are executed
 _CHAINED = ("rounds", "global_accesses", "shuffles")
 
 
@@ -149,7 +149,7 @@ class Paths:
 
     def _passed_over(self, end: int, after: int) -> Iterator[Instruction]:
         """What the branch before ``end``, which decides nothing for others, leaves out: the way that it skips, or
-        further trips of the loop that it ends.
+        further iterations of the loop that it ends.
         """
         yield from self._way(end, after)
         yield from self._again(end - 1)
@@ -170,7 +170,7 @@ class Paths:
             position = target
 
     def _again(self, position: int) -> Iterator[Instruction]:
-        """The trips after the first of a loop that ends there with a branch which decides nothing."""
+        """The iterations after the first of a loop that ends there with a branch which decides nothing."""
         loop = self._loops.ending_at(self._code.body[position])
         if loop is None or position in self._code.kept:
             return

@@ -1,6 +1,6 @@
 """Asynchronous copies (PTX ISA, "Data Movement: Asynchronous copy", "cp.async.bulk", "cp.async.bulk.tensor").
 
-A copy into shared memory is recorded with the mbarrier that counts its bytes; it lands when no other warp can go on.
+A copy into shared memory is recorded with the mbarrier that counts its bytes; it lands when no other warp can continue.
 Its bytes are an operand, or those of the tensor map's box; of a map that the launch file does not give they are worked
 out from the phases of the barriers that count them.
 """

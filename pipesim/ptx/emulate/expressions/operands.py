@@ -24,7 +24,7 @@ Assignment = tuple[int, str]  #: register, expression
 
 
 class NameTable(Protocol):
-    """Where the values of a function are: every method gives the text that stands for one."""
+    """Where the values of a function are: every method gives the text for one of them."""
 
     def register(self, name: str) -> int:
         """The number of a register."""
@@ -33,7 +33,7 @@ class NameTable(Protocol):
         """The bits of a register."""
 
     def constant(self, operand: Special | Symbol | Address) -> str:
-        """The text that stands for what does not change while a warp runs."""
+        """The text for what does not change while a warp runs."""
 
 
 class NotAnExpression(Exception):  # noqa: N818  # not an error: another part carries the instruction out
