@@ -269,14 +269,18 @@ def _search_rules() -> Iterator[Rule]:
         ("an operation on another CTA touches whether it has ended", f"{prints}_outlives", nothing),
         ("the last operation of an agent touches its end", f"{prints}_end", nothing),
         ("who asks for registers touches the pool of its CTA", f"{prints}_rule", without_pool),
-        ("others that may interfere join the chosen processes", f"{reach}persistent.Here.noticing", lambda *_: []),
+        (
+            "others that may interfere join the chosen processes",
+            f"{reach}persistent.Here.interfering_processes",
+            lambda *_: [],
+        ),
         (
             "arrivals that may complete more than one phase are not exchanged",
             f"{reach}meanwhile.Meanwhile._mixed",
             lambda *_: 0,
         ),
         ("a phase may complete while others are held still", f"{reach}meanwhile.Meanwhile._most_done", _not_yet),
-        ("a choice with a move that fails in it is not made", "search.persistent._closed", _alone),
+        ("a choice with a move that fails in it is not made", "search.persistent._closure", _alone),
     ):
         yield Rule("reduced search", said, target, instead, judges)
 

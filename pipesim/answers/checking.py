@@ -45,7 +45,7 @@ from pipesim.process.watch import current
 from pipesim.prove.any_size.family import EveryValue, SomeValues
 from pipesim.prove.check import MOST_STATES, Check, How, advisories, rests_on_reads, unknown
 from pipesim.prove.check import check as prove
-from pipesim.prove.counterexample.confirm import carried
+from pipesim.prove.counterexample.confirm import carry_over
 from pipesim.prove.counterexample.words import doubt_line
 from pipesim.prove.refutation import Refutation
 from pipesim.prove.repair.correction import Correction
@@ -234,7 +234,7 @@ class SteppedCheck:
             smaller = at_size(asked.target, {**asked.params, name: value}, FEW_STATES)
             if smaller is None or not fails_so(smaller[1], None):
                 continue
-            shown = [carried(asked.program, each.schedule) for each in smaller[1].refutations]
+            shown = [carry_over(asked.program, each.schedule) for each in smaller[1].refutations]
             wrong = tuple(each for each in shown if each is not None)
             if wrong:
                 self._take(replace(found, verdict=Verdict.REFUTED, how=How.SCHEDULE, refutations=wrong))

@@ -21,7 +21,7 @@ from pipesim.prove.check import Check
 from pipesim.prove.check import check as prove
 from pipesim.prove.counterexample.play import Play, to_text
 from pipesim.prove.counterexample.shorten import shorten
-from pipesim.prove.counterexample.words import schedule_lines, standing
+from pipesim.prove.counterexample.words import final_states, schedule_lines
 from pipesim.prove.refutation import Refutation
 from pipesim.prove.repair.correction import Correction, corrections
 from pipesim.prove.search.breadth_first import explore
@@ -139,7 +139,7 @@ def counterexample_of(
         lowered or {},
         to_text(refuted.schedule),
         command,
-        {} if quick else standing(program, refuted),
+        {} if quick else final_states(program, refuted),
         cause=refuted.why.name if refuted.why is not None else "",
     )
 

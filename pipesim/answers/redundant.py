@@ -164,7 +164,9 @@ class _RemovalSearch:
         for value in values:
             program = build(value)
             if program is not None and kept.stands(program):
-                found.append(_TriedSize(name, value, program, kept.assumed(program) if value == values[-1] else None))
+                found.append(
+                    _TriedSize(name, value, program, kept.open_rules(program) if value == values[-1] else None)
+                )
         return found
 
     def _each_alone(self, unit: Unit) -> None:

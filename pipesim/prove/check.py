@@ -12,7 +12,7 @@ from pipesim.model.ops import Op, operand
 from pipesim.model.program import Program
 from pipesim.model.strictness import STRICTEST, Strictness
 from pipesim.prove.any_size.skip_laps import LONG, accelerated
-from pipesim.prove.certificate.canonical import CanonicalRun, completed
+from pipesim.prove.certificate.canonical import CanonicalRun, completed_phases
 from pipesim.prove.certificate.certificate import Certificate
 from pipesim.prove.counterexample.confirm import as_read, at_once, confirm, lanes_apart
 from pipesim.prove.memory_order.faults import memory_order, memory_refutations
@@ -97,7 +97,7 @@ def _check(program: Program, max_states: int, *, one_memory: bool) -> Check:
     run.to_end()
     certificate.close()
     unordered = memory_refutations(program, memory)
-    phases = sum(completed(run.state)[: len(program.barriers)])
+    phases = sum(completed_phases(run.state)[: len(program.barriers)])
 
     def verdict(said: Verdict, how: How, states: int = 0, found: tuple[Refutation, ...] = ()) -> Check:
         return Check(said, how, operations, phases, states, certificate.doubts, found)

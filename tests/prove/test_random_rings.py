@@ -32,7 +32,7 @@ def test_the_judge_sees_a_wrong_certificate(monkeypatch: pytest.MonkeyPatch) -> 
 @pytest.mark.slow
 def test_the_judge_sees_a_reduction_that_leaves_too_much_out(monkeypatch: pytest.MonkeyPatch) -> None:
     """The twin: following one process as if no other could notice it is caught."""
-    monkeypatch.setattr("pipesim.prove.search.persistent.Here.noticing", lambda *_: [])
+    monkeypatch.setattr("pipesim.prove.search.persistent.Here.interfering_processes", lambda *_: [])
     assert "THE REDUCED SEARCH SEES OTHER THINGS" in _words(60)
 
 

@@ -36,7 +36,7 @@ from pipesim.prove.any_size.laps import (
     placed,
     places,
 )
-from pipesim.prove.certificate.canonical import CanonicalRun, RunStanding, is_again
+from pipesim.prove.certificate.canonical import CanonicalRun, CanonicalSnapshot, is_again
 from pipesim.prove.certificate.certificate import Certificate
 from pipesim.prove.happens_before.snapshot import Lap
 from pipesim.prove.memory_order.faults import memory_order
@@ -312,13 +312,13 @@ def _repeated(program: Program, worth: dict[tuple[int, ...], int]) -> Iterator[t
     begins = _begins(program, worth)
     memory = memory_order(program)
     run = CanonicalRun(program, [Certificate(program), *([memory] if memory is not None else [])])
-    seen: dict[tuple[int, ...], RunStanding] = {}
+    seen: dict[tuple[int, ...], CanonicalSnapshot] = {}
     compared = 0
     while not run.over and compared < _MOST_PAIRS:
         run.round()
         end = run.state.pcs
         if end in begins and end not in seen:
-            seen[end] = run.standing()
+            seen[end] = run.snapshot()
         for begin, values in begins.get(end, ()):
             compared += 1
             if begin in seen and is_again(Lap(begin, end), seen[begin], seen[end]):

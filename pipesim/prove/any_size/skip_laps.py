@@ -16,7 +16,7 @@ from typing import NamedTuple
 from pipesim.model.ops import Operation
 from pipesim.model.program import Program
 from pipesim.prove.any_size.laps import Outline
-from pipesim.prove.certificate.canonical import CanonicalRun, RunStanding, Witness, completed, is_again
+from pipesim.prove.certificate.canonical import CanonicalRun, CanonicalSnapshot, Witness, completed_phases, is_again
 from pipesim.prove.certificate.certificate import Certificate
 from pipesim.prove.happens_before.accesses import Read
 from pipesim.prove.happens_before.snapshot import Lap
@@ -35,7 +35,7 @@ _Next = tuple[Operation, ...]  #: of each agent, () for one that has ended
 class _Moment(NamedTuple):
     """A moment of the run: what was remembered, and how many reads there had been."""
 
-    standing: RunStanding
+    standing: CanonicalSnapshot
     reads: int
 
 
@@ -111,7 +111,7 @@ class _LapRun:
             more = self._again(lap)
             if not more:
                 continue
-            now = now or _Moment(self._run.standing(), len(self._reads))
+            now = now or _Moment(self._run.snapshot(), len(self._reads))
             if before is not None and self._is_left_out(lap, more, before, now):
                 return
         if now is not None:
@@ -142,7 +142,7 @@ class _LapRun:
         return reads
 
     def _phases(self) -> int:
-        return sum(completed(self._run.state)[: len(self._run.program.barriers)])
+        return sum(completed_phases(self._run.state)[: len(self._run.program.barriers)])
 
     def _ahead(self, pcs: _Pcs) -> _Next:
         return tuple(code[pc] if pc < len(code) else () for code, pc in zip(self._code, pcs, strict=True))
@@ -198,9 +198,9 @@ class _LapRun:
         step = lap.end[agent] - lap.begin[agent]
         return self._items[agent][pc + step : pc + more * step + 1 : step]
 
-    def _leave_out(self, lap: Lap, more: int, before: RunStanding) -> None:
+    def _leave_out(self, lap: Lap, more: int, before: CanonicalSnapshot) -> None:
         """Continue after this many more laps: with the operations there, and cells as the last lap left them."""
-        state, phases = self._run.state, completed(self._run.state)
+        state, phases = self._run.state, completed_phases(self._run.state)
         moved = [end - begin for begin, end in zip(lap.begin, lap.end, strict=True)]
         cells = list(state.cells)
         for cell, write in self._certificate.accesses.writes.items():

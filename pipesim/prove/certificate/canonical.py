@@ -23,7 +23,7 @@ class Witness(Observer, Protocol):
         """Everything that it may yet compare. Nothing is under way."""
 
 
-class RunStanding(NamedTuple):
+class CanonicalSnapshot(NamedTuple):
     """Where a run is: what everybody remembers, and the phases that each channel has completed."""
 
     snapshots: tuple[Snapshot, ...]
@@ -63,13 +63,13 @@ class CanonicalRun:
         while not self.over:
             self.round()
 
-    def standing(self) -> RunStanding:
+    def snapshot(self) -> CanonicalSnapshot:
         """Where the machine is, and everybody who watches."""
         snapshots = machine_snapshot(self.program, self.state), *(witness.snapshot() for witness in self._watching)
-        return RunStanding(snapshots, completed(self.state))
+        return CanonicalSnapshot(snapshots, completed_phases(self.state))
 
 
-def is_again(lap: Lap, earlier: RunStanding, later: RunStanding) -> bool:
+def is_again(lap: Lap, earlier: CanonicalSnapshot, later: CanonicalSnapshot) -> bool:
     """True if no agent can tell the ends of the lap apart, and nothing that moves with it is older than it."""
     moved = tuple(b - a for a, b in zip(lap.begin, lap.end, strict=True))
     phases = tuple(b - a for a, b in zip(earlier.phases, later.phases, strict=True))
@@ -79,7 +79,7 @@ def is_again(lap: Lap, earlier: RunStanding, later: RunStanding) -> bool:
     )
 
 
-def completed(state: State) -> tuple[int, ...]:
+def completed_phases(state: State) -> tuple[int, ...]:
     """The phases that each channel has completed: mbarriers, named barriers, the cluster barrier."""
     named = (generation for _, _, generation in state.named)
     return (*(word.done for word in state.barriers), *named, state.cluster[1])
@@ -93,7 +93,7 @@ def machine_snapshot(program: Program, state: State) -> Snapshot:
     assert not state.flights
     marks = Marks()
     marks.operations += enumerate(state.pcs)
-    marks.phases += enumerate(completed(state))
+    marks.phases += enumerate(completed_phases(state))
     marks.shape += (state.registers, tuple(min(0, item) for item in state.cells))
     for word in state.barriers:
         marks.shape += (word.expected, word.pending, word.tx, word.done & 1, word.life)

@@ -252,7 +252,7 @@ class Certificate:
         pending = {(each.agent, each.pc) for each in did.before.flights if each.barrier == bar}  # it may signal later
         for other in (*self._lives.end(bar, (agent, pc), self._clocks[agent], phases), *sorted(pending)):
             self._doubt(Doubt(Why.EARLY_INVAL, agent, pc, self._past(agent, pc), *other, where=bar))
-        self._clocks[agent] = self._clocks[agent].knowing(bar, phases)
+        self._clocks[agent] = self._clocks[agent].with_phases(bar, phases)
         self._saw[bar] = []
         self._tries = {key: asked for key, asked in self._tries.items() if asked.barrier != bar}
 
@@ -335,7 +335,7 @@ class Certificate:
 
     def _commit(self, did: _StepTaken) -> None:
         if did.op[COMMIT_BARRIER] < 0:
-            self._groups.closed(did.agent, did.op[ENGINE], self._clocks[did.agent].after(did.agent, did.pc))
+            self._groups.closed(did.agent, did.op[ENGINE], self._clocks[did.agent].after_operation(did.agent, did.pc))
         else:
             self._issue(did)
 
@@ -349,7 +349,7 @@ class Certificate:
 
     def _count(self, agent: int, pc: int, bar: int) -> tuple[_OpenPhase, Clock]:
         """Count an operation in the open phase of a barrier: that phase, and the moment after the operation."""
-        clock = self._clocks[agent].after(agent, pc)
+        clock = self._clocks[agent].after_operation(agent, pc)
         self._part(bar, clock, agent, pc)
         return self._open[bar], clock
 
@@ -370,7 +370,7 @@ class Certificate:
         for agent, pc in self._saw[channel]:
             if not parts.covers(agent, pc):
                 self._doubt(Doubt(Why.LAP, agent, pc, parts.seen, where=channel))
-        self._done[channel].append(parts.knowing(channel, len(self._done[channel]) + 1))
+        self._done[channel].append(parts.with_phases(channel, len(self._done[channel]) + 1))
         self._saw[channel] = []
         self._open[channel] = _OpenPhase(self._nothing, self._nothing)
 
@@ -418,12 +418,12 @@ class Certificate:
         self._joined[agent, channel] = len(self._done[channel])
         clock = self._clocks[agent]
         sync = self._program.code[agent][pc][0] == Op.BAR_SYNC
-        self._part(channel, clock.after(agent, pc - sync), agent, pc)
+        self._part(channel, clock.after_operation(agent, pc - sync), agent, pc)
         self._complete(channel, result)
 
     def _past(self, agent: int, pc: int) -> tuple[int, ...]:
         """How far each agent must have gone before this operation."""
-        return self._clocks[agent].after(agent, pc - 1).seen
+        return self._clocks[agent].after_operation(agent, pc - 1).seen
 
     def _require_published(self, bar: int, agent: int, pc: int) -> None:
         if not self._lives.use(bar, (agent, pc), self._clocks[agent]):
@@ -433,7 +433,7 @@ class Certificate:
 
     def _issue(self, did: _StepTaken) -> None:
         """Something is put under way: remember its clock, enter its access, and what a commit follows."""
-        clock = self._clocks[did.agent].after(did.agent, did.pc)
+        clock = self._clocks[did.agent].after_operation(did.agent, did.pc)
         for flight in did.result.state.flights[len(did.before.flights) :]:
             self._issued[flight.sequence] = clock
             if flight.engine == TMA and not flight.remaining:  # no phase waits for a copy of no bytes

@@ -260,7 +260,7 @@ class OtherCta:
 
     def _ends(self, clocks: Sequence[Clock], cta: int) -> list[Clock]:
         """What each agent of a CTA knows at its end. A CTA without agents has none, and never exits."""
-        return [clocks[a].after(a, len(self._program.code[a]) - 1) for a in self._of_cta(cta)]
+        return [clocks[a].after_operation(a, len(self._program.code[a]) - 1) for a in self._of_cta(cta)]
 
     def _of_cta(self, cta: int) -> list[int]:
         return [a for a, agent in enumerate(self._program.agents) if agent.cta == cta]

@@ -20,10 +20,10 @@ def confirm(program: Program, doubt: Doubt) -> Refutation | None:
         rest = [agent for agent in agents if agent != doubt.agent]
         orders += [[*rest, doubt.agent], [doubt.agent, *rest]]
     if doubt.why is Why.LAP:
-        found = _lapped(program, doubt)
+        found = _lapping_schedule(program, doubt)
         if found is not None:
             return found
-    for hold in _held(doubt):
+    for hold in _delayed_transfers(doubt):
         begun = Play(program)
         if not _bring_about(begun, doubt, hold):
             continue
@@ -37,7 +37,7 @@ def confirm(program: Program, doubt: Doubt) -> Refutation | None:
     return None
 
 
-def _lapped(program: Program, doubt: Doubt) -> Refutation | None:
+def _lapping_schedule(program: Program, doubt: Doubt) -> Refutation | None:
     """A schedule in which the agent stays before its wait until no other agent can move and everything has landed."""
     agents = list(range(len(program.agents)))
     play = Play(program)
@@ -47,7 +47,7 @@ def _lapped(program: Program, doubt: Doubt) -> Refutation | None:
     return refutation(play)
 
 
-def carried(program: Program, schedule: Schedule) -> Refutation | None:
+def carry_over(program: Program, schedule: Schedule) -> Refutation | None:
     """A schedule of a smaller program on this one: as far as its moves are possible, then on; None if all goes well."""
     agents = range(len(program.agents))
     for order in (agents, agents[::-1]):
@@ -103,7 +103,7 @@ def refutation(play: Play) -> Refutation | None:
     return Refutation(Ending.DEADLOCK, tuple(play.moves), deadlock=stuck) if stuck is not None else None
 
 
-def _held(doubt: Doubt) -> tuple[tuple[int, int], ...]:
+def _delayed_transfers(doubt: Doubt) -> tuple[tuple[int, int], ...]:
     """The transfers, by agent and operation, that one after the other are kept from landing in the past of a doubt."""
     if doubt.why is Why.EARLY_INVAL and doubt.other_agent >= 0:
         return (doubt.other_agent, doubt.other_pc), _NONE
@@ -147,7 +147,7 @@ def lanes_apart(program: Program) -> tuple[Refutation, ...]:
         return ()
     found: dict[tuple[int, int], Refutation] = {}
     for place in program.coverage.rejoined:
-        agent, pc = _at(program, place.partition(" ")[0])
+        agent, pc = _operation_at(program, place.partition(" ")[0])
         if (agent, pc) not in found:
             found[agent, pc] = Refutation(
                 Ending.FAULT, _way(program, agent, pc), Fault(FaultKind.LANES_APART, agent, pc)
@@ -155,7 +155,7 @@ def lanes_apart(program: Program) -> tuple[Refutation, ...]:
     return tuple(found.values())
 
 
-def _at(program: Program, place: str) -> tuple[int, int]:
+def _operation_at(program: Program, place: str) -> tuple[int, int]:
     """The first operation of this source line, else of the next line of the file that has one, else of the last."""
     file, line = _file_and_line(place)
     found: dict[tuple[bool, bool, int], tuple[int, int]] = {}

@@ -25,8 +25,8 @@ def past_of(program: Program, refuted: Refutation) -> frozenset[int]:
     """The moves of the schedule, counted from 0, that come before the failure or are it."""
     past = _Past(program)
     for number, move in enumerate(refuted.schedule):
-        past.made(number, move)
-    return past.before(_ends(program, past, refuted))
+        past.record(number, move)
+    return past.moves_before(_ends(program, past, refuted))
 
 
 def core(found: Deadlock) -> frozenset[str]:
@@ -95,7 +95,7 @@ class _Past:
         self.parts: defaultdict[int, list[int]] = defaultdict(list)  #: channel → parts of the open phase
         self.completed: defaultdict[int, list[int]] = defaultdict(list)  #: channel → the moves that completed phases
 
-    def made(self, number: int, move: Move) -> None:
+    def record(self, number: int, move: Move) -> None:
         """The next move of the schedule."""
         before = self.state
         result = make(self._program, before, move)
@@ -110,7 +110,7 @@ class _Past:
         else:
             self.latest[move.who] = number
             if move.kind == Kind.STEP:
-                self._stepped(number, move.who, before, result)
+                self._record_step(number, move.who, before, result)
             else:
                 self._issue(number, move.who, before)
         self.state = result.state
@@ -119,7 +119,7 @@ class _Past:
         """What a channel has of its open phase, and the completion of the one before."""
         return {*self.parts[channel], *self.completed[channel][-1:]}
 
-    def before(self, ends: set[int]) -> frozenset[int]:
+    def moves_before(self, ends: set[int]) -> frozenset[int]:
         """These moves, and everything that they come after."""
         found: set[int] = set()
         ahead = list(ends)
@@ -140,7 +140,7 @@ class _Past:
     def _issue(self, number: int, agent: int, before: State) -> None:
         self._issued[agent, before.pcs[agent]] = number
 
-    def _stepped(self, number: int, agent: int, before: State, result: Step) -> None:
+    def _record_step(self, number: int, agent: int, before: State, result: Step) -> None:
         pc = before.pcs[agent]
         op = self._program.code[agent][pc]
         self._issue(number, agent, before)

@@ -48,9 +48,9 @@ class Play:
 
     def make(self, move: Move) -> None:
         """Make a move."""
-        self._made(move, make(self._program, self.state, move))
+        self._record_move(move, make(self._program, self.state, move))
 
-    def _made(self, move: Move, result: Step) -> None:
+    def _record_move(self, move: Move, result: Step) -> None:
         before = self.state
         self.state, self.faults = result.state, result.faults
         self.moves.append(move)
@@ -79,7 +79,7 @@ class Play:
         result = stepped(self._program, self.state, agent)
         if result is None:
             return False
-        self._made(Move(Kind.STEP, agent), result)
+        self._record_move(Move(Kind.STEP, agent), result)
         return True
 
     def begin(self, agent: int) -> bool:
@@ -164,7 +164,7 @@ class Play:
                 move = Move(Kind.STEP, agent)
                 result = attempt(self._program, self.state, move)
                 if result is not None:
-                    self._made(move, result)
+                    self._record_move(move, result)
                     return True
         return False
 

@@ -39,7 +39,7 @@ class _Act(NamedTuple):
     nbytes: int = 0  #: of a landing; ``_ALL`` for its last
 
 
-class _RunMade(NamedTuple):
+class _ReplayedRun(NamedTuple):
     """A schedule carried out: its acts, the state before each of them and after the last, and its moves."""
 
     acts: tuple[_Act, ...]
@@ -47,9 +47,9 @@ class _RunMade(NamedTuple):
     moves: tuple[Move, ...]
     fault: Fault | None
 
-    def then(self, done: int, rest: Sequence[tuple[_Act, State, Move]], fault: Fault | None) -> _RunMade:
+    def then(self, done: int, rest: Sequence[tuple[_Act, State, Move]], fault: Fault | None) -> _ReplayedRun:
         """The first ``done`` of its moves, and after them others, each with the state that it leads to."""
-        return _RunMade(
+        return _ReplayedRun(
             self.acts[:done] + tuple(act for act, _, _ in rest),
             self.states[: done + 1] + tuple(state for _, state, _ in rest),
             self.moves[:done] + tuple(move for _, _, move in rest),
@@ -63,10 +63,10 @@ def shorten(program: Program, refutation: Refutation, most_moves: int = MOST_MOV
     ``most_moves`` bounds the work: of a schedule of many hundred moves, what there was no time to look at stays. What
     comes back always ends in the same way.
     """
-    return _Shortening(program, refutation, most_moves).run()
+    return _Shortener(program, refutation, most_moves).run()
 
 
-class _Shortening:
+class _Shortener:
     """The mutable side: the shortest replay so far."""
 
     def __init__(self, program: Program, refutation: Refutation, most_moves: int) -> None:
@@ -75,7 +75,7 @@ class _Shortening:
         self._left = most_moves
         self._varies = any(op[0] in BRANCHES or op[0] == Op.BAR_ARRIVE for code in program.code for op in code)
         self._stands = frozenset[tuple[int, int]]()  # where the agents of the deadlock are stuck
-        self._best = self._recorded()
+        self._best = self._replay_schedule()
 
     def run(self) -> Refutation:
         if self._refutation.end is Ending.FAULT:
@@ -87,7 +87,7 @@ class _Shortening:
             return replace(self._refutation, schedule=best.moves, fault=best.fault)
         return replace(self._refutation, schedule=best.moves, deadlock=explain(self._program, best.states[-1]))
 
-    def _recorded(self) -> _RunMade:
+    def _replay_schedule(self) -> _ReplayedRun:
         """The replay of the schedule as it was given."""
         state = canonical(initial_state(self._program))
         acts: list[_Act] = []
@@ -99,7 +99,7 @@ class _Shortening:
             state = result.state
             states.append(state)
         self._stands = _stands(self._program, state)
-        return _RunMade(tuple(acts), tuple(states), self._refutation.schedule, self._refutation.fault)
+        return _ReplayedRun(tuple(acts), tuple(states), self._refutation.schedule, self._refutation.fault)
 
     def _cut_tails(self) -> None:
         """Let every agent stop as early as it can: found by halving, as if what fails early failed later as well."""
@@ -108,7 +108,7 @@ class _Shortening:
             low, high = 0, len(mine)  # it must keep more than low moves, if any; with high it fails
             while low < high and self._left > 0:
                 middle = (low + high) // 2
-                found = self._replayed(mine[middle], stopped=agent)
+                found = self._replay_without(mine[middle], stopped=agent)
                 if found is not None:
                     self._best = found
                     mine = [n for n, act in enumerate(found.acts) if act.agent == agent and act.flight is None]
@@ -121,7 +121,7 @@ class _Shortening:
         before = len(self._best.acts)
         for n in range(before - 1, -1, -1):
             if n < len(self._best.acts) and self._left > 0 and self._may_be_spared(n):
-                found = self._replayed(n)
+                found = self._replay_without(n)
                 if found is not None:
                     self._best = found
         return len(self._best.acts) < before
@@ -135,7 +135,7 @@ class _Shortening:
             return True
         return self._varies
 
-    def _replayed(self, without: int, stopped: int = -1) -> _RunMade | None:
+    def _replay_without(self, without: int, stopped: int = -1) -> _ReplayedRun | None:
         """The replay without one act, or without all of an agent's from there on; None if it ends differently."""
         best = self._best
         state = best.states[without]

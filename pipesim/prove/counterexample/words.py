@@ -108,7 +108,7 @@ def schedule_lines(program: Program, refuted: Refutation) -> tuple[Line, ...]:
     set_up = [True] * len(program.agents)  # until it first waits for an mbarrier, or arrives on one
     found = []
     for number, move in enumerate(refuted.schedule):
-        agent, pc = _of(state, move)
+        agent, pc = _moved_operation(state, move)
         op = program.code[agent][pc]
         result = make(program, state, move)
         set_up[agent] = set_up[agent] and (op[0] in SETS_UP or op[0] in UNLISTED)
@@ -171,7 +171,7 @@ def _cells(program: Program, op: Operation) -> range:
 
 
 def _line(program: Program, state: State, move: Move, result: Step, number: int, part: Part) -> Line:
-    agent, pc = _of(state, move)
+    agent, pc = _moved_operation(state, move)
     op = program.code[agent][pc]
     landing = move.kind == Kind.LAND
     on = state.flights[move.who].barrier if landing else _barrier_of(op)
@@ -219,7 +219,7 @@ def _answer(word: BarrierState, op: Operation) -> str:
     return "true" if passes(word, operand(op, "parity")) else "false"
 
 
-def _of(state: State, move: Move) -> tuple[int, int]:
+def _moved_operation(state: State, move: Move) -> tuple[int, int]:
     if move.kind == Kind.LAND:
         flight = state.flights[move.who]
         return flight.agent, flight.pc
@@ -227,7 +227,7 @@ def _of(state: State, move: Move) -> tuple[int, int]:
 
 
 def _what(program: Program, state: State, move: Move) -> str:
-    agent, pc = _of(state, move)
+    agent, pc = _moved_operation(state, move)
     words = operation_in_words(program, program.code[agent][pc])
     match move.kind:
         case Kind.OPEN:
@@ -245,7 +245,7 @@ def _operation(program: Program, agent: int, pc: int) -> str:
     return f"{program.agent_name(agent)}: {operation_in_words(program, program.code[agent][pc])}"
 
 
-def standing(program: Program, refuted: Refutation) -> dict[str, str]:
+def final_states(program: Program, refuted: Refutation) -> dict[str, str]:
     """Where a schedule leaves its agents, in the program's order: ``waits for empty[0]``, ``has finished``.
 
     "" after a fault, and of the agents of a deadlock that have no part in it.

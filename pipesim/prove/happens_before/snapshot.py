@@ -41,20 +41,20 @@ class Knowledge(NamedTuple):
         proxied, published = _join(self.proxied, other.proxied), _join(self.published, other.published)
         return _new(Knowledge, (occurs, ordered, synced, proxied, published))
 
-    def after(self, agent: int, pc: int) -> Knowledge:
+    def after_operation(self, agent: int, pc: int) -> Knowledge:
         """The moment after the agent's operation at ``pc``. A fence alone hands anything on."""
         before, before_ordered, before_synced, proxied, published = self
-        occurs = before.after(agent, pc)
-        ordered = occurs if before_ordered is before else before_ordered.after(agent, pc)
-        synced = ordered if before_synced is before_ordered else before_synced.after(agent, pc)
+        occurs = before.after_operation(agent, pc)
+        ordered = occurs if before_ordered is before else before_ordered.after_operation(agent, pc)
+        synced = ordered if before_synced is before_ordered else before_synced.after_operation(agent, pc)
         return _new(Knowledge, (occurs, ordered, synced, proxied, published))
 
-    def knowing(self, channel: int, phases: int) -> Knowledge:
+    def with_phases(self, channel: int, phases: int) -> Knowledge:
         """The same, and this many phases of the channel are known to be complete."""
         before, before_ordered, before_synced, proxied, published = self
-        occurs = before.knowing(channel, phases)
-        ordered = occurs if before_ordered is before else before_ordered.knowing(channel, phases)
-        synced = ordered if before_synced is before_ordered else before_synced.knowing(channel, phases)
+        occurs = before.with_phases(channel, phases)
+        ordered = occurs if before_ordered is before else before_ordered.with_phases(channel, phases)
+        synced = ordered if before_synced is before_ordered else before_synced.with_phases(channel, phases)
         return _new(Knowledge, (occurs, ordered, synced, proxied, published))
 
 
@@ -75,10 +75,10 @@ class PhaseKnowledge(NamedTuple):
             wide, wide if self.wide is self.near and other.wide is other.near else self.near.join(other.near)
         )
 
-    def knowing(self, channel: int, phases: int) -> PhaseKnowledge:
+    def with_phases(self, channel: int, phases: int) -> PhaseKnowledge:
         """The same, and this many phases of the channel are known to be complete."""
-        wide = self.wide.knowing(channel, phases)
-        return PhaseKnowledge(wide, wide if self.wide is self.near else self.near.knowing(channel, phases))
+        wide = self.wide.with_phases(channel, phases)
+        return PhaseKnowledge(wide, wide if self.wide is self.near else self.near.with_phases(channel, phases))
 
 
 _new = tuple.__new__  # of a named tuple: its own constructor, a function of Python's, takes twice as long
@@ -99,12 +99,12 @@ class Clock(NamedTuple):
             return self
         return _new(Clock, (_highest(self.seen, other.seen), _highest(self.known, other.known)))
 
-    def after(self, agent: int, pc: int) -> Clock:
+    def after_operation(self, agent: int, pc: int) -> Clock:
         """The moment after the agent's operation at ``pc``, of which this is the one before."""
         seen = self.seen
         return _new(Clock, ((*seen[:agent], pc + 1, *seen[agent + 1 :]), self.known))
 
-    def knowing(self, channel: int, phases: int) -> Clock:
+    def with_phases(self, channel: int, phases: int) -> Clock:
         """The same, and this many phases of the channel are known to be complete."""
         if self.known[channel] >= phases:
             return self

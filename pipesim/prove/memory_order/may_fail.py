@@ -95,8 +95,8 @@ def order_may_fail(program: Program) -> bool:
         return True
     if may_rely_on_a_wgmma(program):
         return True
-    touched = _touched(program, used)
-    shared = touched.both(_Made(generic=True, writes=True), _ASYNCHRONOUS)
+    touched = _accesses_by_mode(program, used)
+    shared = touched.both(_AccessMode(generic=True, writes=True), _ASYNCHRONOUS)
     if any(op[0] == Op.TRANSFER_WRITE and op[ENGINE] == Engine.CP_ASYNC and op[ASYNC_ACCESS] in shared for op in used):
         return True
     writes = frozenset(op for op in used if op[0] == Op.WRITE and op[ACCESS] in shared)
@@ -106,10 +106,10 @@ def order_may_fail(program: Program) -> bool:
 def reads_may_be_unfenced(program: Program) -> bool:
     """True if a read may be followed, without a fence, by a write of the same bytes through the other proxy."""
     used = frozenset().union(*program.code)
-    touched = _touched(program, used)
-    if touched.both(_Made(generic=True, writes=True), (_Made(generic=False, writes=False),)):
+    touched = _accesses_by_mode(program, used)
+    if touched.both(_AccessMode(generic=True, writes=True), (_AccessMode(generic=False, writes=False),)):
         return True
-    shared = touched.both(_Made(generic=True, writes=False), (_Made(generic=False, writes=True),))
+    shared = touched.both(_AccessMode(generic=True, writes=False), (_AccessMode(generic=False, writes=True),))
     if any(op[0] == Op.TRANSFER_READ and op[ASYNC_ACCESS] in shared for op in used if op[0] in ENGINE_ACCESSES):
         return True  # of cp.async: it ends after the operation, so no fence after that is enough
     reads = frozenset(op for op in used if op[0] == Op.READ and op[ACCESS] in shared)
@@ -157,24 +157,24 @@ def _weak(program: Program, op: Operation) -> bool:
     return narrow or order_of(written) in too_weak
 
 
-class _Made(NamedTuple):
+class _AccessMode(NamedTuple):
     """How an access is made: through the generic proxy or the asynchronous one, as a write or a read."""
 
     generic: bool
     writes: bool
 
 
-_ASYNCHRONOUS = (_Made(generic=False, writes=True), _Made(generic=False, writes=False))
+_ASYNCHRONOUS = (_AccessMode(generic=False, writes=True), _AccessMode(generic=False, writes=False))
 
 
 class _AccessesByKind:
     """The accesses of a program by how they are made."""
 
-    def __init__(self, program: Program, accesses: Mapping[_Made, frozenset[int]]) -> None:
+    def __init__(self, program: Program, accesses: Mapping[_AccessMode, frozenset[int]]) -> None:
         self._program = program
         self._accesses = accesses
 
-    def both(self, mine: _Made, others: Iterable[_Made]) -> frozenset[int]:
+    def both(self, mine: _AccessMode, others: Iterable[_AccessMode]) -> frozenset[int]:
         """Of the accesses made so those that share bytes with one of the others, in memory that has two proxies."""
         cells = self._program.cells
         asked = {a for a in self._accesses[mine] if self._program.accesses[a].space in (Space.SHARED, Space.GLOBAL)}
@@ -184,15 +184,15 @@ class _AccessesByKind:
         return frozenset(a for a in asked if not theirs.isdisjoint(range(*cells[a])))
 
 
-def _touched(program: Program, used: Iterable[Operation]) -> _AccessesByKind:
-    found: dict[_Made, set[int]] = {
-        _Made(generic, writes): set() for generic in (True, False) for writes in (True, False)
+def _accesses_by_mode(program: Program, used: Iterable[Operation]) -> _AccessesByKind:
+    found: dict[_AccessMode, set[int]] = {
+        _AccessMode(generic, writes): set() for generic in (True, False) for writes in (True, False)
     }
     for op in used:
         if op[0] not in TOUCHES_MEMORY:
             continue
         writes = op[0] in WRITES_MEMORY
-        found[_Made(_is_own(op), writes)].update(program.accesses_of(op))
+        found[_AccessMode(_is_own(op), writes)].update(program.accesses_of(op))
     return _AccessesByKind(program, {made: frozenset(accesses) for made, accesses in found.items()})
 
 

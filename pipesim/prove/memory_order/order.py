@@ -49,7 +49,7 @@ _RELEASES = frozenset({Order.DEFAULT, Order.RELEASE, Order.ACQ_REL})
 _HAND_ON_THE_ISSUE = frozenset({Engine.TCGEN05})
 
 
-class _Issued(NamedTuple):
+class _IssuedTransfer(NamedTuple):
     """What is under way: the moment of its issue, and its number."""
 
     moment: Knowledge
@@ -71,7 +71,7 @@ class MemoryOrder:
         self._released: dict[int, Fences] = {}  # by agent
         self._taken: dict[int, PhaseKnowledge] = {}  # by agent: what relaxed waits have seen and a fence may yet order
         self._tries: dict[tuple[int, int], WeakTry] = {}  # by agent and register
-        self._issued: dict[tuple[int, int, int], tuple[_Issued, ...]] = {}  # by agent, pc and barrier
+        self._issued: dict[tuple[int, int, int], tuple[_IssuedTransfer, ...]] = {}  # by agent, pc and barrier
         self._fresh: set[int] = set()  # mbarriers no phase of which has completed since their last init
         self._flights = 0
         self._groups = Groups[Knowledge](program)
@@ -110,7 +110,7 @@ class MemoryOrder:
         if op[0] == Op.BAR_SYNC and not before.holds[agent] and (moved or result.state.holds[agent]):
             self._meet(meeting_channel(self._program, op), agent, pc, Order.DEFAULT, result)
         if moved:
-            self._moved(before, agent, pc, op, result)
+            self._carry_out(before, agent, pc, op, result)
 
     def landed(self, flight: Flight, nbytes: int, result: Step) -> None:
         """A transfer delivered ``nbytes``, or the arrival that it represents."""
@@ -134,7 +134,7 @@ class MemoryOrder:
         self._part(flight.barrier, PhaseKnowledge(handed, handed))
         self._complete(flight.barrier, result)
 
-    def _moved(self, before: State, agent: int, pc: int, op: Operation, result: Step) -> None:
+    def _carry_out(self, before: State, agent: int, pc: int, op: Operation, result: Step) -> None:
         code = Op(op[0])
         if code in groups.USES_BARRIER:
             self._compared.use(op[BARRIER], agent, pc, self._now(agent, pc))
@@ -149,7 +149,7 @@ class MemoryOrder:
             self._meet(meeting_channel(self._program, op), agent, pc, order, result)
         elif code in groups.MEETING_WAITS:
             self._complete(meeting_channel(self._program, op), result)  # of the cluster, if it was seen to be complete
-            self._met(agent, pc, op)
+            self._see_meeting(agent, pc, op)
         elif code == Op.FENCE:
             self._fence(agent, pc, Fence(op[FENCE]), scope_of(operand(op, "semantics")))
         elif code in groups.ACCESSES:
@@ -169,24 +169,24 @@ class MemoryOrder:
 
     def _now(self, agent: int, pc: int) -> Knowledge:
         """The moment before the agent's operation at ``pc``, its own past included."""
-        return self._moments[agent].after(agent, pc - 1)
+        return self._moments[agent].after_operation(agent, pc - 1)
 
     def _contribute(self, agent: int, pc: int, op: Operation, result: Step) -> None:
         bar, written = op[BARRIER], operand(op, "semantics")
         crossing = self._program.barriers[bar].cta != self._program.agents[agent].cta
         # relaxed, whatever is written on a transaction: PTX has nothing else
         order = Order.RELAXED if op[0] in groups.TRANSACTIONS else order_of(written)
-        given = self._given(agent, pc, order, scope_of(written), crossing=crossing)
+        given = self._released_knowledge(agent, pc, order, scope_of(written), crossing=crossing)
         near = given
         if crossing:
             near = given._replace(synced=self._nothing, proxied=self._nothing, published=self._nothing)
         self._part(bar, PhaseKnowledge(given, near))
         self._complete(bar, result)
 
-    def _given(self, agent: int, pc: int, order: Order, scope: Scope, *, crossing: bool) -> Knowledge:
+    def _released_knowledge(self, agent: int, pc: int, order: Order, scope: Scope, *, crossing: bool) -> Knowledge:
         """What an arrival releases; a relaxed one what the agent's fences before it do, each as far as it reaches."""
         code = self._program.code[agent][pc][0]
-        now = self._moments[agent].after(agent, pc - (code == Op.BAR_SYNC))
+        now = self._moments[agent].after_operation(agent, pc - (code == Op.BAR_SYNC))
         reaches = not (crossing and scope == Scope.CTA)
         ordered = synced = now
         if order not in _RELEASES:
@@ -211,7 +211,7 @@ class MemoryOrder:
         phase = self._open[channel]
         if result.signalled != channel or phase is None:
             return
-        self._done[channel].append(phase.knowing(channel, len(self._done[channel]) + 1))
+        self._done[channel].append(phase.with_phases(channel, len(self._done[channel]) + 1))
         self._open[channel] = None
         self._fresh.discard(channel)
 
@@ -277,13 +277,13 @@ class MemoryOrder:
         """An arrival at a named barrier or the cluster barrier. That of a sync is the first half of its operation."""
         self._joined[agent, channel] = len(self._done[channel])
         crossing = self._program.ctas > 1 and channel == cluster_channel(self._program)
-        given = near = self._given(agent, pc, order, Scope.CLUSTER, crossing=crossing)
+        given = near = self._released_knowledge(agent, pc, order, Scope.CLUSTER, crossing=crossing)
         if crossing:
             near = given._replace(synced=self._nothing, proxied=self._nothing, published=self._nothing)
         self._part(channel, PhaseKnowledge(given, near))
         self._complete(channel, result)
 
-    def _met(self, agent: int, pc: int, op: Operation) -> None:
+    def _see_meeting(self, agent: int, pc: int, op: Operation) -> None:
         channel = meeting_channel(self._program, op)
         generation = self._joined.pop((agent, channel), len(self._done[channel]))
         if generation < len(self._done[channel]):
@@ -295,7 +295,7 @@ class MemoryOrder:
         if kind in (Fence.ACQ_REL, Fence.SC):
             self._fence_order(agent, pc, scope)
         elif kind in (Fence.PROXY_ASYNC, Fence.MBARRIER_INIT):
-            now = self._moments[agent].after(agent, pc)
+            now = self._moments[agent].after_operation(agent, pc)
             proxied = now.proxied.join(now.synced) if kind == Fence.PROXY_ASYNC else now.proxied
             self._moments[agent] = now._replace(proxied=proxied, published=now.published.join(now.synced))
 
@@ -314,7 +314,7 @@ class MemoryOrder:
         for key, asked in self._tries.items():
             if key[0] == agent:
                 self._tries[key] = asked._replace(fenced=max(asked.fenced, reach))
-        now = self._moments[agent].after(agent, pc)
+        now = self._moments[agent].after_operation(agent, pc)
         wide = self._released.get(agent, Fences(self._start, self._start)).wide if narrow else now
         self._released[agent] = Fences(now, wide)
 
@@ -322,7 +322,7 @@ class MemoryOrder:
 
     def _issue(self, before: State, agent: int, pc: int, op: Operation) -> None:
         """What the operation puts under way, if it does: an access, or an arrival that comes later."""
-        moment, code = self._moments[agent].after(agent, pc), Op(op[0])
+        moment, code = self._moments[agent].after_operation(agent, pc), Op(op[0])
         if code == Op.TMA_LOAD:
             for bar, access in self._program.landings(op):
                 self._compared.use(bar, agent, pc, self._now(agent, pc), asynchronous=True)
@@ -347,7 +347,7 @@ class MemoryOrder:
     def _flies(self, agent: int, pc: int, bar: int, moment: Knowledge) -> int:
         self._flights += 1
         key = agent, pc, bar  # of a multicast to a pair of CTAs two landings may be counted on one barrier
-        self._issued[key] = (*self._issued.get(key, ()), _Issued(moment, self._flights))
+        self._issued[key] = (*self._issued.get(key, ()), _IssuedTransfer(moment, self._flights))
         return self._flights
 
     def _wait_group(self, before: State, agent: int, pc: int, op: Operation) -> None:
@@ -376,7 +376,7 @@ class MemoryOrder:
         twin._compared = self._compared.fork()
         return twin
 
-    def standing(self) -> Hashable:
+    def state_key(self) -> Hashable:
         """Equal for two observers of one program that will find the same faults in the same moves from here on."""
         marks = Marks()
         for key, flights in sorted(self._issued.items()):  # by agent and operation: in the order of issue

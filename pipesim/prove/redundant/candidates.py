@@ -22,7 +22,7 @@ from pipesim.prove.redundant.removal import (
 )
 
 
-class _Joined:
+class _MeetingGenerations:
     """Notes at which generation of its named barrier each operation of one run arrives."""
 
     def __init__(self, program: Program) -> None:
@@ -45,7 +45,7 @@ class _Joined:
 
 def meetings(program: Program, found: Mapping[SyncSite, Sequence[Place]]) -> tuple[tuple[SyncSite, ...], ...]:
     """Groups of sites that meet, each of one kind: none of the one group ever meets one of another."""
-    joined = _Joined(program)
+    joined = _MeetingGenerations(program)
     if any(site.kind is SyncKind.NAMED for site in found):
         run_canonically(program, observers=(joined,))
     turns = {place: turn for agent in range(len(program.agents)) for place, turn in _cluster_turns(program, agent)}
@@ -105,7 +105,7 @@ def candidates(program: Program) -> tuple[Removal, ...]:
     return tuple(sorted(every, key=gain))
 
 
-def _made(
+def _removal(
     program: Program, edit: RemovalKind, what: str, some: Sequence[SyncSite], found: Mapping[SyncSite, Sequence[Place]],
     fewer: int = 0, count: int = 0,
 ) -> Removal:  # fmt: skip
@@ -117,12 +117,12 @@ def _made(
 def _alone(program: Program, found: Mapping[SyncSite, Sequence[Place]]) -> Iterator[Removal]:
     for site in found:
         if site.kind in _ALONE:
-            yield _made(program, _ALONE[site.kind], site.what, [site], found)
+            yield _removal(program, _ALONE[site.kind], site.what, [site], found)
 
 
 def _together(program: Program, found: Mapping[SyncSite, Sequence[Place]]) -> Iterator[Removal]:
     for some in meetings(program, found):
-        yield _made(program, _MEETINGS[some[0].kind], some[0].what, some, found)
+        yield _removal(program, _MEETINGS[some[0].kind], some[0].what, some, found)
 
 
 def _arrives(program: Program, found: Mapping[SyncSite, Sequence[Place]]) -> Iterator[Removal]:
@@ -138,7 +138,7 @@ def _arrives(program: Program, found: Mapping[SyncSite, Sequence[Place]]) -> Ite
         for these in tried:
             given = {sum(phase[place] for site in these for place in found[site]) for phase in shares[group]}
             if len(given) == len(counts[group]) == 1 and 0 < min(given) < min(counts[group]):
-                yield _made(program, RemovalKind.ARRIVE, group, these, found, min(given), min(counts[group]))
+                yield _removal(program, RemovalKind.ARRIVE, group, these, found, min(given), min(counts[group]))
 
 
 def _counts(program: Program) -> Mapping[str, set[int]]:

@@ -69,13 +69,13 @@ class KeptProof:
             return holds(judged)
         return check(judged, self.max_states).verdict is Verdict.PROVED
 
-    def assumed(self, program: Program) -> OpenRules:
+    def open_rules(self, program: Program) -> OpenRules:
         """What is assumed of a program, which may be one of another size."""
-        return _assumed(program, self.rules)
+        return _open_rules(program, self.rules)
 
     def adds_nothing(self, edited: Program, whole: OpenRules) -> bool:
         """True if the edited program assumes nothing that the whole one does not, and leaves no more at its end."""
-        mine = self.assumed(edited)
+        mine = self.open_rules(edited)
         return mine.left <= whole.left and mine.broken <= whole.broken
 
 
@@ -97,7 +97,7 @@ def kept_proof(
             searched = found.how is How.SEARCH
             if searched and rules != STRICTEST:
                 return found, Withheld.FENCES
-            return found, KeptProof(rules, _assumed(program, rules), max_states if searched else 0)
+            return found, KeptProof(rules, _open_rules(program, rules), max_states if searched else 0)
     if found.verdict is Verdict.UNKNOWN:
         return found, Withheld.UNKNOWN
     before()
@@ -122,7 +122,7 @@ def _ladder(given: Strictness) -> list[Strictness]:
     return list(dict.fromkeys(rungs))
 
 
-def _assumed(program: Program, rules: Strictness) -> OpenRules:
+def _open_rules(program: Program, rules: Strictness) -> OpenRules:
     broken = _broken(program) if rules != STRICTEST else frozenset()
     return OpenRules(broken, frozenset((each.claim, each.line) for each in advisories(program, leftovers(program))))
 

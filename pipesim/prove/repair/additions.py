@@ -71,7 +71,9 @@ def arriving(program: Program, agent: int, repair: Repair) -> Listing:
             place = _last_use(before, start, end)
         else:
             place = (
-                _end_of_use(before, start, end) if repair.at == NOWHERE else _after(program, agent, start, repair.at)
+                _end_of_use(before, start, end)
+                if repair.at == NOWHERE
+                else _place_after(program, agent, start, repair.at)
             )
         if place > start:
             release = _release(program, before.code, start, place, barrier)
@@ -156,7 +158,7 @@ def _last_use(before: Listing, start: int, end: int) -> int:
     return used[-1] + 1 if used else -1
 
 
-def _after(program: Program, agent: int, start: int, at: SourceInstruction) -> int:
+def _place_after(program: Program, agent: int, start: int, at: SourceInstruction) -> int:
     code = program.code[agent]
     return next((pc + 1 for pc in range(start + 1, len(code)) if site_of(program, agent, pc) == at), -1)
 

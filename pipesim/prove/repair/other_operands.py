@@ -29,10 +29,10 @@ def of_groups(program: Program) -> Iterator[Ranked]:
     """Instructions on another group of as many stages, and two groups in the reverse order."""
     anybody: defaultdict[str, set[str]] = defaultdict(set)  # by what is done: the groups on which an agent does it
     for role in roles_of(program):
-        for done, groups in _on(program, role).items():
+        for done, groups in _barrier_uses(program, role).items():
             anybody[done] |= set(groups)
     for role in roles_of(program):
-        mine = _on(program, role)
+        mine = _barrier_uses(program, role)
         for done in mine:
             yield from _on_another(program, role, mine, done, anybody[done])
         yield from _swaps(program, role, mine)
@@ -106,18 +106,18 @@ def _sizes(program: Program) -> dict[str, tuple[int, ...]]:
     return {name: tuple(sorted(stages)) for name, stages in found.items()}
 
 
-def _on(program: Program, role: str) -> _Doings:
+def _barrier_uses(program: Program, role: str) -> _Doings:
     """What a role does on barriers: gives back, waits, expects, copies; on which groups; at which instructions."""
     found: defaultdict[str, defaultdict[str, dict[SourceInstruction, None]]] = defaultdict(lambda: defaultdict(dict))
     for agent in members(program, role):
         for op, site in zip(program.code[agent], program.instructions[agent], strict=True):
-            done = _done(op)
+            done = _use_of(op)
             if done:
                 found[done][site.about][site] = None
     return {done: dict(groups) for done, groups in found.items()}
 
 
-def _done(op: Operation) -> str:
+def _use_of(op: Operation) -> str:
     if op[0] not in ON_BARRIER or operand(op, "barrier") < 0:
         return ""
     if op[0] in PARITY_WAITS:
@@ -188,7 +188,7 @@ def of_ctas(program: Program) -> Iterator[Ranked]:
     waited = {operand(op, "barrier") for code in program.code for op in code if op[0] in PARITY_WAITS}
     given = {operand(op, "barrier") for code in program.code for op in code if gives_back(op)}
     for role in roles_of(program):
-        for group, sites in _on(program, role).get("gives back", {}).items():
+        for group, sites in _barrier_uses(program, role).get("gives back", {}).items():
             mine = {n for n, barrier in enumerate(program.barriers) if barrier.name == group}
             rank = 2 if mine & given - waited else 6
             for site in sites:
@@ -216,7 +216,7 @@ def of_turns(program: Program) -> Iterator[Ranked]:
     """Stages and phases that a role restarts, with every tile for instance, while others continue."""
     sizes = _sizes(program)
     for role in roles_of(program):
-        for group in _on(program, role).get("waits", ()):
+        for group in _barrier_uses(program, role).get("waits", ()):
             if len(sizes[group]) > 1 and not all(
                 uses_in_turn(program, agent, group) for agent in members(program, role)
             ):

@@ -19,7 +19,7 @@ def other_group(program: Program, agent: int, repair: Repair) -> Listing:
     """The instruction on the barriers at the same stages of the group that ``past`` is about."""
     before = listing(program, agent)
     mine = (pc for pc, site in enumerate(program.instructions[agent]) if site == repair.at)
-    return changed(before, {pc: _on(program, before.code[pc], repair.past.about) for pc in mine})
+    return changed(before, {pc: _on_group(program, before.code[pc], repair.past.about) for pc in mine})
 
 
 def other_cta(program: Program, agent: int, repair: Repair) -> Listing:
@@ -43,11 +43,11 @@ def swapped(program: Program, agent: int, repair: Repair) -> Listing:
     for pc, op in enumerate(before.code):
         group = site_of(program, agent, pc).about
         if group in to and (op[0] in PARITY_WAITS if repair.at.op else gives_back(op)):
-            found[pc] = _on(program, op, to[group])
+            found[pc] = _on_group(program, op, to[group])
     return changed(before, found)
 
 
-def _on(program: Program, op: Operation, group: str) -> Operation:
+def _on_group(program: Program, op: Operation, group: str) -> Operation:
     """The operation on the barrier of this group that has the same stage and CTA, as it is where there is none."""
     at = program.barriers[operand(op, "barrier")]
     there = [n for n, b in enumerate(program.barriers) if (b.name, b.stage, b.cta) == (group, at.stage, at.cta)]

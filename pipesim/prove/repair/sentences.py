@@ -50,7 +50,7 @@ def sentence(repair: Repair) -> str:
     if not isinstance(said, str):
         return said(r)
     at = instruction(r.at) if r.at.op else ""
-    return said.format(r=r, role=r.role, group=r.group, value=r.value, was=r.was, at=at, named=_named(r.group))
+    return said.format(r=r, role=r.role, group=r.group, value=r.value, was=r.was, at=at, named=_meeting_words(r.group))
 
 
 def instruction(at: SourceInstruction) -> str:
@@ -70,12 +70,12 @@ def instruction(at: SourceInstruction) -> str:
     return f"{said} {'of' if op == Op.READ else 'to' if op in WRITES_MEMORY else 'on'} {at.about}"
 
 
-def _beside(at: SourceInstruction) -> str:
+def _with_line(at: SourceInstruction) -> str:
     """The instruction with its line."""
     return f"{instruction(at)} ({PurePath(at.line).name})" if at.line else instruction(at)
 
 
-def _named(group: str) -> str:
+def _meeting_words(group: str) -> str:
     """``named barrier 1``, ``named barriers 1 and 2``, ``__syncthreads()``."""
     numbers = group.split(",")
     if numbers == ["0"]:
@@ -107,7 +107,7 @@ def _drop(r: Repair) -> str:
 
 def _later(r: Repair) -> str:
     if r.group.replace(",", "").isdecimal():
-        return f"{r.role or 'every role'} arrives at {_named(r.group)} only after its reads and writes"
+        return f"{r.role or 'every role'} arrives at {_meeting_words(r.group)} only after its reads and writes"
     if r.value >= 0:
         return f"{r.role} arrives on {r.group} only after it has waited for its {_GROUPS[Engine(r.value)]}"
     return f"{r.role} arrives on {r.group} only after its reads and writes of the stage"
@@ -115,10 +115,10 @@ def _later(r: Repair) -> str:
 
 def _arrive(r: Repair) -> str:
     if r.was == Placement.ONE_WARP.value:
-        return f"one warp of {r.role} arrives on {r.group} for every stage, after {_beside(r.at)}"
+        return f"one warp of {r.role} arrives on {r.group} for every stage, after {_with_line(r.at)}"
     does = "commits to" if r.value == Engine.TCGEN05 else "arrives on"
     if r.at.op:
-        return f"{r.role} {does} {r.group} for every stage: also after {_beside(r.at)}"
+        return f"{r.role} {does} {r.group} for every stage: also after {_with_line(r.at)}"
     if r.was == Placement.LAST.value:
         return f"{r.role} {does} {r.group} after its last use of each stage of {r.past.about}"
     whose = f" of {r.past.about}" if r.past.about else ""
@@ -127,7 +127,7 @@ def _arrive(r: Repair) -> str:
 
 def _group_wait(r: Repair) -> str:
     left = f", leaving no more than {r.value:,} pending," if r.value else ""
-    return f"{r.role} waits for its {_GROUPS[Engine(int(r.group))]}{left} before {_beside(r.at)}"
+    return f"{r.role} waits for its {_GROUPS[Engine(int(r.group))]}{left} before {_with_line(r.at)}"
 
 
 def _close(r: Repair) -> str:
@@ -140,12 +140,12 @@ def _close(r: Repair) -> str:
 def _sync(r: Repair) -> str:
     where = "after" if r.was == 1 else "before"
     if r.group == "0":
-        return f"{r.role} executes __syncthreads() {where} {_beside(r.at)}"
-    return f"{r.role} executes bar_sync at {_named(r.group)} ({r.value:,} threads) {where} {_beside(r.at)}"
+        return f"{r.role} executes __syncthreads() {where} {_with_line(r.at)}"
+    return f"{r.role} executes bar_sync at {_meeting_words(r.group)} ({r.value:,} threads) {where} {_with_line(r.at)}"
 
 
 def _warp_sync(r: Repair) -> str:
-    return f"the lanes of the warp meet at __syncwarp() {'after' if r.was == 1 else 'before'} {_beside(r.at)}"
+    return f"the lanes of the warp meet at __syncwarp() {'after' if r.was == 1 else 'before'} {_with_line(r.at)}"
 
 
 def _on_end(r: Repair) -> str:
@@ -162,11 +162,11 @@ def _after_init(r: Repair) -> str:
 
 def _acquire(r: Repair) -> str:
     if r.was == Placement.FIRST.value:
-        return f"{r.role} waits for {r.group}, with parity {r.value}, once: before it first executes {_beside(r.at)}"
+        return f"{r.role} waits for {r.group}, with parity {r.value}, once: before it first executes {_with_line(r.at)}"
     if r.was == Placement.BEFORE_ALL.value:
         place = f"all the work that it signals on {r.past.about}"
     elif r.at.op:
-        place = _beside(r.at)
+        place = _with_line(r.at)
     else:
         place = f"the work that it signals on {r.past.about}" if r.past.about else "it uses a stage"
     return f"{r.role} waits for {r.group}, with parity {r.value} in the first lap, before {place}"
@@ -181,8 +181,8 @@ def _stronger(r: Repair) -> str:
 
 def _move(r: Repair) -> str:
     if r.past.op in SETS_UP - MEETINGS:
-        return f"{r.role} executes {_beside(r.past)} before {instruction(r.at)}"
-    return f"{r.role} executes {instruction(r.at)} only after {_beside(r.past)}"
+        return f"{r.role} executes {_with_line(r.past)} before {instruction(r.at)}"
+    return f"{r.role} executes {instruction(r.at)} only after {_with_line(r.past)}"
 
 
 def _tail(r: Repair) -> str:
@@ -197,16 +197,17 @@ def _swap(r: Repair) -> str:
 
 
 def _syncs(r: Repair) -> str:
-    return f"{r.role or 'everyone'} waits at {_named(r.group)} as well: bar_sync instead of bar_arrive"
+    return f"{r.role or 'everyone'} waits at {_meeting_words(r.group)} as well: bar_sync instead of bar_arrive"
 
 
 def _shift(r: Repair) -> str:
     if r.at.op in ON_NAMED_BARRIER and r.was >= 0:
         numbers = r.group.split(",")
         was, now = " and ".join(numbers[: r.value]), ",".join(numbers[r.value :])
-        return f"{r.role} uses {_named(now)} instead of {was} at {instruction(r.at)}"
+        return f"{r.role} uses {_meeting_words(now)} instead of {was} at {instruction(r.at)}"
     if r.at.op in ON_NAMED_BARRIER:
-        return f"{r.role} uses {_named(r.group)} in the other order at {instruction(r.at)}: the one of its own stage"
+        named = _meeting_words(r.group)
+        return f"{r.role} uses {named} in the other order at {instruction(r.at)}: the one of its own stage"
     back = 2 * r.value > r.was
     by, where = (r.was - r.value, "back") if back else (r.value, "further")
     if r.at.op in TOUCHES_MEMORY - {int(Op.TMA_LOAD)}:

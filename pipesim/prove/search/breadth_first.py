@@ -93,7 +93,7 @@ class _Search:
                 if outcome.faults:
                     self._fault(row, process, outcome)
                     continue
-                after = outcome.after(row)
+                after = outcome.next_row(row)
                 if after not in came:
                     came[after] = (row, process, outcome)
                     self._queue.append(after)
@@ -116,16 +116,16 @@ class _Search:
         if key not in self._found:
             stuck = explain(self._program, state)
             assert stuck is not None, "nothing can move, so an agent waits"
-            self._found[key] = Refutation(Ending.DEADLOCK, self._to(row), deadlock=stuck)
+            self._found[key] = Refutation(Ending.DEADLOCK, self._path_to(row), deadlock=stuck)
 
     def _fault(self, row: Row, process: Process, outcome: Successor) -> None:
         for fault in outcome.faults:
             key = fault.kind, (fault.agent, fault.pc)
             if key not in self._found:
                 last = self._next.move(row, outcome, process)
-                self._found[key] = Refutation(Ending.FAULT, self._to(row, last), fault)
+                self._found[key] = Refutation(Ending.FAULT, self._path_to(row, last), fault)
 
-    def _to(self, row: Row, *last: Move) -> Schedule:
+    def _path_to(self, row: Row, *last: Move) -> Schedule:
         """The moves from the start to ``row``, and what follows."""
         path: list[Move] = []
         came = self._came[row]
@@ -168,7 +168,7 @@ def search_memory_order(program: Program, max_states: int = MOST_STATES) -> Memo
     following = Successors(program)
     persistent = Persistent(program, following)
     first = MemoryOrder(program)
-    start: _Node = (following.start, first.standing())
+    start: _Node = (following.start, first.state_key())
     came: dict[_Node, tuple[_Node, Move] | None] = {start: None}
     queue = deque([(start, first)])
     while queue:
@@ -180,20 +180,22 @@ def search_memory_order(program: Program, max_states: int = MOST_STATES) -> Memo
         for process, found in persistent.choose(row, enabled) if enabled else ():
             for outcome in found:
                 move = following.move(row, outcome, process)
-                after = _after(program, following, row, order, move)
+                after = _observer_after(program, following, row, order, move)
                 if after.unordered:  # by something that orders agents and no memory
                     return MemorySearch(complete=False, states=len(came), refutations=())
                 fault = next(iter(after.faults), None)
                 if fault is not None:
-                    return MemorySearch(complete=True, states=len(came), refutations=(_shown(came, node, move, fault),))
-                reached: _Node = (outcome.after(row), after.standing())
+                    return MemorySearch(
+                        complete=True, states=len(came), refutations=(_refutation(came, node, move, fault),)
+                    )
+                reached: _Node = (outcome.next_row(row), after.state_key())
                 if reached not in came:
                     came[reached] = (node, move)
                     queue.append((reached, after))
     return MemorySearch(complete=True, states=len(came), refutations=())
 
 
-def _after(program: Program, following: Successors, row: Row, order: MemoryOrder, move: Move) -> MemoryOrder:
+def _observer_after(program: Program, following: Successors, row: Row, order: MemoryOrder, move: Move) -> MemoryOrder:
     """What the observer knows after a move in the state of ``row``."""
     if move.kind == Kind.OPEN:
         return order
@@ -207,7 +209,7 @@ def _after(program: Program, following: Successors, row: Row, order: MemoryOrder
     return after
 
 
-def _shown(came: dict[_Node, tuple[_Node, Move] | None], node: _Node, last: Move, fault: Fault) -> Refutation:
+def _refutation(came: dict[_Node, tuple[_Node, Move] | None], node: _Node, last: Move, fault: Fault) -> Refutation:
     path: list[Move] = [last]
     step = came[node]
     while step is not None:

@@ -109,7 +109,7 @@ def _first(program: Program, agent: int, pc: int) -> int:
     return program.accesses_of(program.code[agent][pc])[0]
 
 
-class _Wanted(NamedTuple):
+class _WaitTargets(NamedTuple):
     """What agents wait for: barriers, and groups of an agent on an engine (of which TMA's number is -1)."""
 
     barriers: frozenset[int]
@@ -118,7 +118,7 @@ class _Wanted(NamedTuple):
 
 def _land(program: Program, play: Play) -> bool:
     """Let one transfer land: one that an agent waits for, if there is one."""
-    wanted = _wanted(program, play)
+    wanted = _wait_targets(program, play)
     able = landing(play.state)
     if not able:
         return False
@@ -127,7 +127,7 @@ def _land(program: Program, play: Play) -> bool:
     return True
 
 
-def _wanted(program: Program, play: Play) -> _Wanted:
+def _wait_targets(program: Program, play: Play) -> _WaitTargets:
     """What the agents that are blocked wait for."""
     own = own_channel(program, 0)
     barriers, groups = set(), set()
@@ -141,10 +141,10 @@ def _wanted(program: Program, play: Play) -> _Wanted:
             groups.add((blocked - own, op[ENGINE]))
         elif 0 <= blocked < len(program.barriers):
             barriers.add(blocked)
-    return _Wanted(frozenset(barriers), frozenset(groups))
+    return _WaitTargets(frozenset(barriers), frozenset(groups))
 
 
-def _serves(play: Play, flight: Flight, wanted: _Wanted) -> bool:
+def _serves(play: Play, flight: Flight, wanted: _WaitTargets) -> bool:
     """True if an agent waits for its barrier, for its group, or for a flight that has to land after it."""
     if flight.barrier in wanted.barriers or (flight.agent, flight.engine) in wanted.groups:
         return True

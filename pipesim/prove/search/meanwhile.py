@@ -34,7 +34,7 @@ from pipesim.prove.search.ways import (
 _NO_END = 1 << 60
 
 
-class Going(NamedTuple):
+class FreeProcess(NamedTuple):
     """A process that is not held: its way, None for a transfer, and what it does immediately if it can move.
 
     ``weight``: 0 if it cannot.
@@ -59,7 +59,7 @@ class Moves(NamedTuple):
     by_write: int
     by_add: int
 
-    def notice(self, touched: Touch | Leg | Going) -> bool:
+    def notice(self, touched: Touch | Leg | FreeProcess) -> bool:
         """True if they notice this, however many arrivals there are."""
         return bool(touched.reads & self.by_read or touched.writes & self.by_write or touched.adds & self.by_add)
 
@@ -103,7 +103,7 @@ class Meanwhile:
         supplies: Supplies,
         row: Row,
         held: list[Process],
-        others: list[Going],
+        others: list[FreeProcess],
         moves: Moves,
     ) -> None:
         self._program = program
@@ -132,7 +132,7 @@ class Meanwhile:
             self._walking.append(walker)
             self._found.append((each.process, walker))
 
-    def noticed(self, most: int) -> list[Process] | None:
+    def interfering_processes(self, most: int) -> list[Process] | None:
         """Those of the others that do what the moves notice, or notice them; None if they weigh more than ``most``.
 
         They may then be asked for again, with a higher limit.

@@ -58,7 +58,7 @@ class Outcomes:
 
 def of_two(program: Program, found: TwoOutcomes) -> tuple[Refutation, Refutation]:
     """The two schedules, each with the fault that they make together: at the read, or at an access to what is left."""
-    who = (found.agent, found.pc) if found.agent >= 0 else _accessing(program, found.access)
+    who = (found.agent, found.pc) if found.agent >= 0 else _first_writer(program, found.access)
     one, other = found.items
     return (
         Refutation(Ending.FAULT, found.one, Fault(FaultKind.TWO_OUTCOMES, *who, found=one, expected=other)),
@@ -98,7 +98,7 @@ class _Ends:
                 return Outcomes(complete=False, states=len(self._came), different=None)
             if not self._expand(self._queue.popleft()):
                 return Outcomes(complete=False, states=len(self._came), different=None)
-        found = sorted(self._ends.items(), key=lambda end: len(self._to(end[1])))
+        found = sorted(self._ends.items(), key=lambda end: len(self._path_to(end[1])))
         different = self._difference(found[0], found[1]) if len(found) > 1 else None
         return Outcomes(complete=True, states=len(self._came), different=different)
 
@@ -114,7 +114,7 @@ class _Ends:
             for outcome in found:
                 if outcome.faults:
                     return False
-                after = (outcome.after(row), self._look(row, process, outcome, seen))
+                after = (outcome.next_row(row), self._look(row, process, outcome, seen))
                 if after not in self._came:
                     self._came[after] = (node, process, outcome)
                     self._queue.append(after)
@@ -139,7 +139,7 @@ class _Ends:
 
     def _difference(self, one: tuple[_Result, _Node], other: tuple[_Result, _Node]) -> TwoOutcomes:
         (cells, seen), (other_cells, other_seen) = one[0], other[0]
-        schedules = self._to(one[1]), self._to(other[1])
+        schedules = self._path_to(one[1]), self._path_to(other[1])
         for agent, pc, items in seen:
             for theirs in (items_ for *at, items_ in other_seen if at == [agent, pc] and items_ != items):
                 pair = next((a, b) for a, b in zip(items, theirs, strict=True) if a != b)
@@ -152,7 +152,7 @@ class _Ends:
         pair = (items[0], -1) if (agent, pc, items) in seen else (-1, items[0])
         return TwoOutcomes(*schedules, pair, agent, pc, _access(self._program.code[agent][pc]))
 
-    def _to(self, node: _Node) -> Schedule:
+    def _path_to(self, node: _Node) -> Schedule:
         path: list[Move] = []
         came = self._came[node]
         while came is not None:
@@ -162,7 +162,7 @@ class _Ends:
         return tuple(reversed(path))
 
 
-def _accessing(program: Program, access: int) -> tuple[int, int]:
+def _first_writer(program: Program, access: int) -> tuple[int, int]:
     """The first operation that writes to the bytes of an access, as (agent, pc)."""
     first, end = program.cells[access]
     return next(

@@ -53,13 +53,13 @@ class Parts:
         )
         self.commits = {agent: self._add(_commits(agent)) for agent in closing}
         self.barriers = [self._add(_barrier(b)) for b in range(len(program.barriers))]
-        self.named = [self._add(_named(n)) for n in range(len(program.named_barriers))]
+        self.named = [self._add(_named_barrier(n)) for n in range(len(program.named_barriers))]
         self.cluster = self._add(lambda s: s.cluster)
         #: how many have ended without an arrival at the cluster barrier, and in all, if it may continue without them
-        self.gone = [self._add(_gone(program))] if program.leaves_cluster_barrier else []
+        self.gone = [self._add(_ended_agents(program))] if program.leaves_cluster_barrier else []
         #: what a thread of each agent holds, by CTA, where an agent may have to wait for registers
         self.pools = [self._add(_pool(program, cta)) for cta in range(program.ctas)] if program.register_pools else []
-        self.running = [self._add(_running(program, cta)) for cta in range(program.ctas) if program.ctas > 1]
+        self.running = [self._add(_running_agents(program, cta)) for cta in range(program.ctas) if program.ctas > 1]
         held = (program.cells[access] for code in program.code for op in code for access in program.accesses_of(op))
         touched = sorted({cell for first, end in held for cell in range(first, end)})
         self.cells = {cell: self._add(_cell(cell)) for cell in touched}
@@ -145,7 +145,7 @@ def _barrier(barrier: int) -> Callable[[State], BarrierState]:
     return lambda state: state.barriers[barrier]
 
 
-def _named(named: int) -> Callable[[State], tuple[int, int, int]]:
+def _named_barrier(named: int) -> Callable[[State], tuple[int, int, int]]:
     return lambda state: state.named[named]
 
 
@@ -163,7 +163,7 @@ def _pool(program: Program, cta: int) -> Callable[[State], tuple[int, ...]]:
     return lambda state: tuple(pools.of_thread(a, state.pcs[a]) for a in mine)
 
 
-def _gone(program: Program) -> Callable[[State], tuple[int, int]]:
+def _ended_agents(program: Program) -> Callable[[State], tuple[int, int]]:
     def gone(state: State) -> tuple[int, int]:
         ended = [a for a in range(len(program.agents)) if finished(program, state, a)]
         return sum(state.cluster_held[a] != state.cluster[1] for a in ended), len(ended)
@@ -171,7 +171,7 @@ def _gone(program: Program) -> Callable[[State], tuple[int, int]]:
     return gone
 
 
-def _running(program: Program, cta: int) -> Callable[[State], int]:
+def _running_agents(program: Program, cta: int) -> Callable[[State], int]:
     mine = [a for a, agent in enumerate(program.agents) if agent.cta == cta]
     return lambda state: sum(not finished(program, state, agent) for agent in mine)
 

@@ -11,7 +11,7 @@ Verification of Concurrent Systems", persistent sets).
 from __future__ import annotations
 
 from pipesim.model.program import Program
-from pipesim.prove.search.meanwhile import Going, Meanwhile, Moves
+from pipesim.prove.search.meanwhile import FreeProcess, Meanwhile, Moves
 from pipesim.prove.search.parts import Local, Row
 from pipesim.prove.search.successors import Process, Successor, Successors
 from pipesim.prove.search.ways import Supplies, Way
@@ -37,15 +37,15 @@ class Reach:
         """What may happen in one state. ``weights``: of the processes that can move; the others weigh nothing."""
         return Here(self, row, processes, weights)
 
-    def meanwhile(self, row: Row, held: list[Process], others: list[Going], moves: Moves) -> Meanwhile:
+    def meanwhile(self, row: Row, held: list[Process], others: list[FreeProcess], moves: Moves) -> Meanwhile:
         """The others in the state of ``row``, none of which has moved."""
         return Meanwhile(self._program, self._parts, self._supplies, row, held, others, moves)
 
-    def going(self, row: Row, process: Process, weight: int, *, for_groups: bool) -> Going:
+    def free_process(self, row: Row, process: Process, weight: int, *, for_groups: bool) -> FreeProcess:
         """A process at its place in ``row``."""
         touch = process.touch
         if process.flight is not None:
-            return Going(process, None, weight, touch.reads, touch.writes, touch.adds)
+            return FreeProcess(process, None, weight, touch.reads, touch.writes, touch.adds)
         key = process.part, row[process.part], for_groups
         way = self._ways.get(key)
         if way is None:
@@ -53,7 +53,7 @@ class Reach:
             way = Way(self._program, self._parts, self._supplies, process.agent, local, for_groups=for_groups)
             self._ways[key] = way
         first = way.legs[0]
-        return Going(
+        return FreeProcess(
             process, way, weight, touch.reads | first.reads, touch.writes | first.writes, touch.adds | first.adds
         )
 
@@ -66,18 +66,18 @@ class Here:
         self._row = row
         self._processes = processes
         self._weights = weights
-        self._going: dict[bool, list[Going]] = {}
+        self._going: dict[bool, list[FreeProcess]] = {}
         self._begun: dict[int, Meanwhile] = {}  # for one process held: it may be asked again, with a higher limit
 
-    def noticing(self, held: list[Process], most: int) -> list[Process] | None:
+    def interfering_processes(self, held: list[Process], most: int) -> list[Process] | None:
         """Those that, before one of ``held`` moves, may do what does not leave its move as it is.
 
         None as soon as it is sure that they weigh more than ``most``.
         """
         begun = self._begun.get(id(held[0])) if len(held) == 1 else None
         if begun is not None:
-            return begun.noticed(most)
-        moves = _joined(held)
+            return begun.interfering_processes(most)
+        moves = _join_moves(held)
         still = {id(process) for process in held}
         others = [each for each in self._others(held) if id(each.process) not in still]
         at_once = 0
@@ -89,20 +89,20 @@ class Here:
         meanwhile = self._reach.meanwhile(self._row, held, others, moves)
         if len(held) == 1:
             self._begun[id(held[0])] = meanwhile
-        return meanwhile.noticed(most)
+        return meanwhile.interfering_processes(most)
 
-    def _others(self, held: list[Process]) -> list[Going]:
+    def _others(self, held: list[Process]) -> list[FreeProcess]:
         """Every process; waits for groups of transfers matter only where a transfer is held."""
         for_groups = any(process.flight is not None for process in held)
         if for_groups not in self._going:
             self._going[for_groups] = [
-                self._reach.going(self._row, process, self._weights.get(id(process), 0), for_groups=for_groups)
+                self._reach.free_process(self._row, process, self._weights.get(id(process), 0), for_groups=for_groups)
                 for process in self._processes
             ]
         return self._going[for_groups]
 
 
-def _joined(held: list[Process]) -> Moves:
+def _join_moves(held: list[Process]) -> Moves:
     reads = writes = adds = 0
     for process in held:
         touch = process.touch
@@ -134,11 +134,11 @@ class Persistent:
         }
         here = self._reach.here(row, self._successors.processes(row), weights)
         for process, outcomes in enabled:  # one alone, if there is one
-            if weights[id(process)] == 1 and _closed(here, process, weights, 1):
+            if weights[id(process)] == 1 and _closure(here, process, weights, 1):
                 return [(process, outcomes)]
         best, fewest = enabled, every
         for process, _ in enabled:
-            held = _closed(here, process, weights, fewest - 1)
+            held = _closure(here, process, weights, fewest - 1)
             if held:
                 best = [(each, outcomes) for each, outcomes in enabled if id(each) in held]
                 fewest = sum(len(outcomes) for _, outcomes in best)
@@ -152,12 +152,12 @@ class Persistent:
         return not touch.reads or (process.flight is None and self._successors.parts.value(row, process.part).hold > 0)
 
 
-def _closed(here: Here, seed: Process, weights: Weights, most: int) -> set[int] | None:
+def _closure(here: Here, seed: Process, weights: Weights, most: int) -> set[int] | None:
     """The seed, and whatever may do what the next moves of those here could notice; None if it weighs too much."""
     held = [seed]
     most -= weights[id(seed)]
     while most >= 0:
-        joining = here.noticing(held, most)
+        joining = here.interfering_processes(held, most)
         if not joining:
             return None if joining is None else {id(process) for process in held}
         held += joining

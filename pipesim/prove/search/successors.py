@@ -29,7 +29,7 @@ class Successor(NamedTuple):
     faults: tuple[Fault, ...]
     move: Move
 
-    def after(self, row: Row) -> Row:
+    def next_row(self, row: Row) -> Row:
         """The row after the move."""
         changed = list(row)
         for part, number in self.changes:

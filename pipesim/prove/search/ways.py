@@ -66,14 +66,14 @@ class Supplies:
         self.threads: dict[int, int] = {}
         self.gives = [
             [
-                self._given(op, footprints.operations[agent][pc].join(footprints.issued[agent][pc]))
+                self._gives_of(op, footprints.operations[agent][pc].join(footprints.issued[agent][pc]))
                 for pc, op in enumerate(code)
             ]
             for agent, code in enumerate(program.code)
         ]
         self.rest = [_suffixes(given) for given in self.gives]
 
-    def _given(self, op: Operation, touch: Touch) -> Gives:
+    def _gives_of(self, op: Operation, touch: Touch) -> Gives:
         parts = self._parts
         if op[0] in ON_NAMED_BARRIER:
             named = parts.named[op[NAMED_BARRIER]]
@@ -205,12 +205,12 @@ class Way:
         self._sure_from = -1  # before this operation a jump may have left everything out
         self._loose = False  # after such a jump only mbarriers are known to hold it up
         self._touch = NOTHING
-        self._brought = _Brought()
+        self._brought = _LegEffects()
         self.longer()
 
     def longer(self) -> None:
         """Add the next leg. There is one, as long as the last does not stop at an :class:`End`."""
-        self._brought = _Brought()
+        self._brought = _LegEffects()
         if self.legs:
             self._pass()
         while (stop := self._stop()) is None:
@@ -231,9 +231,9 @@ class Way:
         if op[0] == Op.BAR_SYNC and not self._arrived:
             self._arrived = True
             self._give(self._gives[self._at])
-        return self._holding(op) if self._is_sure else None
+        return self._stop_at(op) if self._is_sure else None
 
-    def _holding(self, op: Operation) -> Stop | None:
+    def _stop_at(self, op: Operation) -> Stop | None:
         match op[0]:
             case code if code in PARITY_WAITS:
                 return self._wait(op, plain=code in PLAIN_WAITS)
@@ -311,7 +311,7 @@ class Way:
             self._brought.tries.append(told)
 
 
-class _Brought:
+class _LegEffects:
     """What the operations of one leg bring."""
 
     def __init__(self) -> None:

@@ -19,7 +19,7 @@ from pipesim.protocols.catalog import BUILT_IN
 from pipesim.prove import check as check_module
 from pipesim.prove.any_size import skip_laps as accelerated_module
 from pipesim.prove.any_size.skip_laps import accelerated
-from pipesim.prove.certificate.canonical import CanonicalRun, completed
+from pipesim.prove.certificate.canonical import CanonicalRun, completed_phases
 from pipesim.prove.certificate.certificate import Certificate
 from pipesim.prove.check import check
 from pipesim.prove.happens_before.snapshot import Snapshot
@@ -50,7 +50,7 @@ def plainly(program: Program) -> int | None:
     run.to_end()
     certificate.close()
     right = run.finished and not run.faults and not certificate.doubts
-    return sum(completed(run.state)[: len(program.barriers)]) if right else None
+    return sum(completed_phases(run.state)[: len(program.barriers)]) if right else None
 
 
 def test_a_ring_of_any_length_takes_one_cut(cuts):
@@ -182,13 +182,13 @@ def test_what_grows_from_lap_to_lap_is_no_lap(tiles, right, cuts, monkeypatch):
     """The 51st arrive comes early. Where nothing records how many there were, all laps look the same."""
     program = ring(tiles, count=50).flatten({})
     assert (accelerated(program) is not None, plainly(program) is not None, cuts) == (right, right, [])
-    standing = CanonicalRun.standing
+    snapshot = CanonicalRun.snapshot
 
     def forgetful(self):
-        told = standing(self)
-        return told._replace(snapshots=tuple(Snapshot((), (), ()) for _ in told.snapshots))
+        taken = snapshot(self)
+        return taken._replace(snapshots=tuple(Snapshot((), (), ()) for _ in taken.snapshots))
 
-    monkeypatch.setattr(CanonicalRun, "standing", forgetful)
+    monkeypatch.setattr(CanonicalRun, "snapshot", forgetful)
     assert accelerated(program) is not None
     assert cuts
 

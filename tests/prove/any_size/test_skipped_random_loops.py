@@ -10,7 +10,7 @@ from pipesim.model.ops import OPERANDS, Op
 from pipesim.model.program import Program
 from pipesim.prove.any_size import skip_laps as module
 from pipesim.prove.any_size.skip_laps import accelerated
-from pipesim.prove.certificate.canonical import CanonicalRun, completed
+from pipesim.prove.certificate.canonical import CanonicalRun, completed_phases
 from pipesim.prove.certificate.certificate import Certificate
 from tests.support.random_programs.loops import HALF, MEET, SLOT, loop_program, random_loop
 
@@ -25,7 +25,7 @@ def whole(program: Program) -> int | None:
     run.to_end()
     certificate.close()
     right = run.finished and not run.faults and not certificate.doubts
-    return sum(completed(run.state)[: len(program.barriers)]) if right else None
+    return sum(completed_phases(run.state)[: len(program.barriers)]) if right else None
 
 
 def numbered(seed: int) -> Program:

@@ -15,7 +15,7 @@ from pipesim.prove.check import check
 from pipesim.prove.counterexample.confirm import refutation
 from pipesim.prove.counterexample.past import core, involved, past_of
 from pipesim.prove.counterexample.play import Play
-from pipesim.prove.counterexample.words import Part, schedule_lines, standing
+from pipesim.prove.counterexample.words import Part, final_states, schedule_lines
 from pipesim.prove.refutation import Refutation
 from tests.support.mistakes import BROKEN
 from tests.support.random_programs.rings import random_ring
@@ -107,7 +107,7 @@ def test_what_a_step_has_to_do_with_a_deadlock() -> None:
         ("consumer", "read tile[0] (item 0) begins", "", Part.PAST),
         ("consumer", "read tile[0] (item 0)", "", Part.PAST),
     ]
-    assert standing(program, found) == {"producer": "waits for empty[0]", "consumer": "waits for full[0]"}
+    assert final_states(program, found) == {"producer": "waits for empty[0]", "consumer": "waits for full[0]"}
     phases = [(step.barrier, step.stage, step.phase) for step in schedule_lines(program, found)]
     assert phases[6:11] == [("empty", 0, -1), ("full", 0, 0), ("full", 0, 0), ("full", 0, 0), ("full", 0, 0)]
 

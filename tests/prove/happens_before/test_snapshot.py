@@ -126,7 +126,7 @@ def compared(seed: int) -> Iterator[tuple[Future, bool]]:
         for _ in range(ENDS):
             ends = random_end(rng, rests)
             long, short = Watched(ended(program, lap.end, ends)), Watched(ended(program, lap.begin, ends))
-            earlier, later = long.rounds(i).run.standing(), long.rounds(j - i).run.standing()
+            earlier, later = long.rounds(i).run.snapshot(), long.rounds(j - i).run.snapshot()
             if is_again(lap, earlier, later):  # what the end waits for decides what is remembered
                 future = short.future()
                 yield future, alike(future, long.future(), lap)
@@ -137,7 +137,7 @@ def again(program: Program) -> Iterator[tuple[int, int, Lap]]:
     found = list(laps(program))
     last = max((j for _, j, _ in found), default=0)
     watched = Watched(program)
-    moments = [watched.rounds(1).run.standing() for _ in range(last)]
+    moments = [watched.rounds(1).run.snapshot() for _ in range(last)]
     for i, j, lap in found:
         if is_again(lap, moments[i - 1], moments[j - 1]):
             yield i, j, lap

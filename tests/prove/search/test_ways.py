@@ -103,7 +103,7 @@ def _patient(self: Persistent, row, enabled):  # as Persistent.choose, with ever
     best, fewest = enabled, sum(len(outcomes) for _, outcomes in enabled)
     for seed, _ in enabled:
         held = [seed]
-        while joining := self._reach.here(row, processes, {}).noticing(held, 0):
+        while joining := self._reach.here(row, processes, {}).interfering_processes(held, 0):
             held += joining
         chosen = [(process, outcomes) for process, outcomes in enabled if any(process is one for one in held)]
         moves = sum(len(outcomes) for _, outcomes in chosen)
