@@ -34,12 +34,12 @@ def said(report: CheckReport) -> str:
 
 
 def test_one_warp_that_arrives_for_all() -> None:
-    found = deadlock_of("wgmma_ring.one_warp_releases")
+    found = deadlock_of("right_ring.one_warp_copies")
     (uneven,) = found.one_sided
-    assert uneven == OneSided("empty", ((9, ("math/0",)), (0, ("math/1", "math/2", "math/3"))), uneven.line)
-    assert "kernels.py:" in uneven.line
-    claim = "agents of one role do not all do the same: math/0 arrives on empty 9 times, math/1 to math/3 never"
-    assert claim in said(report_of("wgmma_ring.one_warp_releases"))
+    assert uneven == OneSided("full", ((5, ("producer/0",)), (0, ("producer/1",))), uneven.line)
+    assert "ring.py:" in uneven.line
+    claim = "agents of one role do not all do the same: producer/0 arrives on full 5 times, producer/1 never"
+    assert claim in said(report_of("right_ring.one_warp_copies"))
 
 
 def test_a_rank_that_syncs_once_more() -> None:
@@ -48,15 +48,15 @@ def test_a_rank_that_syncs_once_more() -> None:
 
 
 def test_nothing_is_said_where_all_do_the_same() -> None:
-    assert deadlock_of("wgmma_ring.counted_in_threads").one_sided == ()
+    assert deadlock_of("right_ring.never_released").one_sided == ()
     assert deadlock_of("empty_count_too_high").one_sided == ()
 
 
 def test_a_lapped_wait_says_by_whom_and_that_nobody_counts_it() -> None:
-    (lapped,) = deadlock_of("spectators.idle_warps_wait").blocked
-    assert (lapped.missed, lapped.lapped_by, lapped.counted) == (0, ("load",), False)
-    page = said(report_of("spectators.idle_warps_wait"))
-    assert "watcher was lapped on full[1]: it asks for phase 0, but load had completed phases 0 and 1" in page
+    (lapped,) = deadlock_of("right_ring.watcher_waits").blocked
+    assert (lapped.missed, lapped.lapped_by, lapped.counted) == (0, ("producer",), False)
+    page = said(report_of("right_ring.watcher_waits"))
+    assert "watcher was lapped on full[1]: it asks for phase 0, but producer had completed phases 0 and 1" in page
     assert "no barrier counts watcher: it arrives on none" in page
     (twice, _) = deadlock_of("consumer_arrives_twice").blocked
     assert (twice.missed, twice.lapped_by, twice.counted) == (0, ("consumer",), True)
@@ -64,9 +64,9 @@ def test_a_lapped_wait_says_by_whom_and_that_nobody_counts_it() -> None:
 
 
 def test_a_wait_for_the_phase_before_the_first_is_lapped_as_well() -> None:
-    (lapped,) = deadlock_of("lanes_apart.wait_outside").blocked
+    (lapped,) = deadlock_of("right_ring.wait_outside").blocked
     assert (lapped.missed, lapped.lapped_by, lapped.counted) == (-1, ("consumer",), False)
-    page = said(report_of("lanes_apart.wait_outside"))
+    page = said(report_of("right_ring.wait_outside"))
     assert "was lapped on empty[0]: it asks for the phase before the first, but consumer had completed" in page
 
 
@@ -74,10 +74,10 @@ def test_both_sides_of_a_count_are_named() -> None:
     page = said(report_of("split_named.readers_say_64"))
     assert "64 threads, where writer says 96 (kernels.py:" in page
     assert "only 96 threads ever come there, but 128 are expected" in said(report_of("split_named.everybody_says_128"))
-    counted = said(report_of("wgmma_ring.counted_in_threads"))
-    assert "the program makes 4 arrivals per phase, but the count is 128 " in counted
-    (load, *_) = deadlock_of("wgmma_ring.counted_in_threads").blocked
-    assert "kernels.py:" in load.count_line
+    counted = said(report_of("right_ring.one_warp_copies"))
+    assert "the program makes 32 arrivals per phase, but the count is 64 " in counted
+    (*_, consumer) = deadlock_of("right_ring.one_warp_copies").blocked
+    assert "ring.py:" in consumer.count_line
 
 
 def test_misuse_comes_before_what_follows_from_it_and_a_correction_is_told_once() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import replace
 
 import pytest
@@ -27,23 +26,14 @@ K = RepairKind
 FULL, EMPTY = "full", "empty"
 #: Tried, and never the likeliest for a mistake here.
 NOWHERE_OFFERED = {RepairKind.ONLY_ARRIVES, RepairKind.ONCE}
-
-
-#: Mistakes of kernels for which a kind is offered that is offered for none of the ring.
-OF_KERNELS = [
-    "wgmma_ring.no_sync_before_store", "grouped_ring.no_fence", "split_named.not_primed",
-    "multicast_ring.arrives_at_home_only", "lanes_apart.wait_outside", "lanes_apart.wait_inside",
-    "lanes_apart.no_sync_warp", "spectators.idle_warps_wait", "tcgen05_tiles.commit_wrong", "push.relaxed",
-    "attention.released_crosswise", "persistent_gemm.reset", "warp_group_ring.all_issue",
-    "row_leader.leader_not_remote",
-]  # fmt: skip
+#: Offered for a twin of a ready-made protocol (tests/protocols/test_corrected_twins.py).
+IN_READY_MADE = {RepairKind.PEERS}
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("names", [OF_KERNELS, pytest.param(KERNEL_MISTAKES, marks=pytest.mark.long)], ids=len)
-def test_every_kind_of_correction_is_offered_for_some_mistake(names: Iterable[str]) -> None:
-    found = {each.repair.kind for name in [*RING_MISTAKES, *names] for each in offered_for(name)[1]}
-    assert set(RepairKind) - found == NOWHERE_OFFERED
+def test_every_kind_of_correction_is_offered_for_some_mistake() -> None:
+    found = {each.repair.kind for name in RING_MISTAKES | KERNEL_MISTAKES for each in offered_for(name)[1]}
+    assert set(RepairKind) - found == NOWHERE_OFFERED | IN_READY_MADE
 
 
 def test_nothing_is_offered_that_mends_the_small_program_only() -> None:

@@ -1,6 +1,7 @@
-"""Mistakes in larger kernels, most of them written down with what is meant before the tool was run on them.
+"""Mistakes in kernels, most of them written down with what is meant before the tool was run on them.
 
-Where two sentences are offered, or none, that is what was judged to be as good, or is not found.
+Where two sentences are offered, or none, that is what was judged to be as good, or is not found. The mistakes in
+ready-made protocols are in ``tests/protocols/test_corrected_twins.py``.
 """
 
 from __future__ import annotations
@@ -8,63 +9,83 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from pipesim.lang.protocol import Protocol
-from tests.support.mistakes import cluster_kernels, kernels
+from tests.support.mistakes import kernels, small
 from tests.support.mistakes.edited import Edits, Mistake
+from tests.support.mistakes.memory_mistakes import SCOPED
+from tests.support.mistakes.ring import right_ring
+from tests.support.mistakes.ring_mistakes import (
+    ACQUIRE,
+    AWAIT,
+    EXPECT,
+    LOAD,
+    PRODUCER,
+    PRODUCER_ROLE,
+    READ,
+    READABLE,
+    RELEASE,
+    WGMMAS,
+    WRITTEN,
+)
+
+CONSUMER_ROLE, TILES = '@r.role("consumer")', "tiles: int = 3"
+FIVE, SEVEN = {TILES: "tiles: int = 5"}, {TILES: "tiles: int = 7", "stages: int = 2": "stages: int = 3"}
+#: Right rings: each of two warps copies a half by ``cp.async``; one of four warps copies; one of two warps releases.
+TWO_READ = {**FIVE, "empty=1": "empty=2", CONSUMER_ROLE: '@r.role("consumer", warps=2)'}
+HALVES = {
+    **FIVE,
+    PRODUCER_ROLE: '@r.p.role("producer", warps=2)',
+    EXPECT: "w.async_write(Engine.CP_ASYNC, r.tile[r.slot(i)].part(w.index * TILE // 2, TILE // 2), i)",
+    LOAD: "r.of_full(i).cp_async_arrive(noinc=True)",
+    "full=1": "full=64",
+}
+ONE_COPIES = {**SEVEN, PRODUCER: 'role("producer", warps=4)', "range(tiles)": "range(tiles if w.index == 0 else 0)"}
+ONE_RELEASES = {
+    **FIVE,
+    CONSUMER_ROLE: '@r.p.role("consumer", warps=2)',
+    RELEASE: f"w.bar_sync(7, 64)\nif w.index == 0:\n    with w.elect_one(): {RELEASE}",
+}
+#: The lanes of both warps run apart, a third warp looks on, one signal says that all tiles are there.
+APART = {
+    **FIVE,
+    PRODUCER_ROLE: '@r.p.role("producer", lanes_apart=True)',
+    CONSUMER_ROLE: '@r.p.role("consumer", lanes_apart=True)',
+    **{each: f"with w.elect_one(): {each}" for each in (ACQUIRE, EXPECT, LOAD)},
+    RELEASE: f"w.sync_warp()\nwith w.elect_one(): {RELEASE}",
+}
+WATCHED = {
+    **FIVE,
+    CONSUMER_ROLE: f"""@r.p.role("watcher")
+def watcher(w: Warp) -> None:
+    for i in range(tiles):
+        w.work(1)
+
+{CONSUMER_ROLE}""",
+}
+ALL_AT_ONCE = {
+    "stages: int = 2": "stages: int = 3",
+    PRODUCER_ROLE: f'late = r.p.mbarriers("late", 1, 1)\n{PRODUCER_ROLE}',
+    ACQUIRE: "pass",
+    EXPECT: "w.write(r.tile[r.slot(i)], i)",
+    LOAD: "if i == tiles - 1: late[0].arrive()",
+    AWAIT: "if i == 0: late[0].wait(0)",
+    RELEASE: "pass",
+}
+#: Of two rings, the slot of the first is given back before the wait for the second.
+RELEASE_B = " empty[a.slot(i)].arrive()"
+IN_TURN = {**FIVE, "a.read(w, i)": "a.read(w, i)\na.of_empty(i).arrive()", "a.release(i)": "pass"}
 
 
-def _in(right: Callable[..., Protocol], slip: str, kinds: str, edits: Edits, *offered: str) -> Mistake:
-    return Mistake(f"{right.__name__}.{slip}", right, edits, (f"True: {kinds}",), offered)
+def _in(
+    right: Callable[..., Protocol], slip: str, kinds: str, edits: Edits, *offered: str, base: Edits | None = None
+) -> Mistake:
+    """In ``right``, or in what it is with the edits ``base``, which is right as well."""
+    rights = base or {}
+    return Mistake(
+        f"{right.__name__}.{slip}", right, {**rights, **edits}, (f"True: {kinds}",), offered, rights=(rights,)
+    )
 
 
 _KERNELS = [
-    _in(
-        kernels.wgmma_ring, "released_too_early", "RACE",
-        {"release(before)": "pass", "w.wait_group(Engine.WGMMA, 1)": "release(before)\nw.wait_group(Engine.WGMMA, 1)"},
-        "math arrives on empty only after it has waited for its wgmmas",
-    ),
-    _in(
-        kernels.wgmma_ring, "no_group_wait", "RACE", {"w.wait_group(Engine.WGMMA, 1)": "pass"},
-        "math waits for its wgmmas, leaving no more than 1 pending, before the arrive on empty",
-    ),
-    _in(
-        kernels.wgmma_ring, "group_wait_too_deep", "RACE",
-        {"w.wait_group(Engine.WGMMA, 1)": "w.wait_group(Engine.WGMMA, 2)"},
-        "math leaves no more than 1 of its groups pending when it waits for them, instead of 2",
-    ),
-    _in(
-        kernels.wgmma_ring, "no_group_commit", "RACE", {"w.commit(Engine.WGMMA)": "pass"},
-        "math executes wgmma.commit_group after its wgmmas, before it waits for them",
-    ),
-    _in(
-        kernels.wgmma_ring, "counted_in_threads", "DEADLOCK", {'"empty", STAGES, MATH': '"empty", STAGES, 128'},
-        "initialise empty with a count of 4 instead of 128",
-    ),
-    _in(
-        kernels.wgmma_ring, "no_sync_before_store", "UNINITIALISED_READ",
-        {"w.bar_sync(1, threads)  # it can be stored": "pass"},
-        "math executes bar_sync at named barrier 1 (128 threads) after the fence",
-    ),
-    _in(
-        kernels.wgmma_ring, "no_sync_after_store_wait", "RACE", {"w.bar_sync(1, threads)  # it can be written": "pass"},
-        "math executes bar_sync at named barrier 1 (128 threads) before the write to out",
-    ),
-    _in(
-        kernels.wgmma_ring, "no_store_wait", "RACE", {"w.wait_group(Engine.BULK, 0)": "pass"},
-        "math waits for its bulk stores before the bar_sync",
-    ),
-    _in(
-        kernels.wgmma_ring, "one_warp_releases", "DEADLOCK", {"if stage >= 0:": "if w.index == 0 and stage >= 0:"},
-        "every warp of math executes the arrive on empty, not only some of them",
-    ),
-    _in(
-        kernels.cp_async_ring, "one_warp_arrives", "DEADLOCK",
-        {"full[stage].cp_async_arrive(noinc=True)": "if w.index == 0: full[stage].cp_async_arrive(noinc=True)"},
-        "every warp of producer executes the cp.async arrive on full, not only some of them",
-    ),
-    _in(
-        kernels.cp_async_ring, "counted_in_warps", "OVER_ARRIVAL", {'"full", stages, 64': '"full", stages, 2'},
-        "initialise full with a count of 64 instead of 2",
-    ),
     _in(
         kernels.grouped_ring, "no_wait", "RACE",
         {"w.wait_group(Engine.CP_ASYNC, left)": "if left == 0: w.wait_group(Engine.CP_ASYNC, 0)"},
@@ -131,173 +152,119 @@ _KERNELS = [
         "reader uses named barriers 1 and 2 in the other order at the bar_sync: the one of its own stage",
     ),
     _in(
-        cluster_kernels.multicast_ring, "arrives_at_home_only", "DEADLOCK", {"range(2)": "(w.cta,)"},
-        "consumer arrives on empty of every CTA of the cluster, not only of its own",
+        right_ring, "one_warp_copies", "DEADLOCK", {LOAD: f"if w.index == 0: {HALVES[LOAD]}"},
+        "every warp of producer executes the cp.async arrive on full, not only some of them", base=HALVES,
     ),
     _in(
-        kernels.lanes_apart, "wait_outside", "DEADLOCK",
-        {"empty[stage].wait(lap & 1 ^ 1)": "pass",
-         "with w.elect_one():  # loads": "empty[stage].wait(lap & 1 ^ 1)\nwith w.elect_one():"},
-        "put the wait for empty inside elect_one(): only one lane of the warp needs it",
+        right_ring, "counted_in_warps", "OVER_ARRIVAL", {"full=1": "full=2"},
+        "initialise full with a count of 64 instead of 2", base=HALVES,
     ),
     _in(
-        kernels.lanes_apart, "wait_inside", "RACE",
-        {"full[stage].wait(lap & 1)": "with w.elect_one(): full[stage].wait(lap & 1)"},
-        "put the wait for full outside elect_one(): every lane of the warp needs it",
+        right_ring, "all_issue", "OVER_ARRIVAL", {"range(tiles)": "range(tiles)"},
+        "producer: only one warp waits, copies and arrives, inside a condition: all 4 warps do so", base=ONE_COPIES,
     ),
     _in(
-        kernels.lanes_apart, "no_sync_warp", "DEADLOCK, RACE, WRONG_ITEM", {"w.sync_warp()": "pass"},
-        "the lanes of the warp meet at __syncwarp() after the read of tile",
+        right_ring, "wait_for_the_stage_before", "DEADLOCK, RACE", {AWAIT: "r.of_full(i - 1).wait(r.phase(i))"},
+        "consumer: the wait for full is for the stage 1 stage further", base=SEVEN,
     ),
     _in(
-        kernels.spectators, "idle_warps_wait", "DEADLOCK",
-        {"for _ in range(tiles):": "for i in range(tiles):\n    full[i % STAGES].wait(i // STAGES & 1)"},
-        "watcher: warps that neither use a stage nor arrive for it do not wait for full",
+        right_ring, "release_of_the_stage_after", "DEADLOCK", {RELEASE: "r.of_empty(i + 1).arrive()"},
+        "consumer: the arrive on empty is for the stage 1 stage back", base=SEVEN,
     ),
     _in(
-        kernels.spectators, "not_counted", "DEADLOCK, RACE, WRONG_ITEM",
-        {"count=3": "count=2", "empty[stage].arrive()": "if w.index < 1: empty[stage].arrive()"},
-        "every warp of consumer arrives on empty, initialised with a count of 3 instead of 2",
+        right_ring, "copy_to_the_stage_after", "DEADLOCK, RACE", {LOAD: LOAD.replace("full(i)", "full(i + 1)")},
+        "producer: the copy to full is for the stage 1 stage back", base=SEVEN,
     ),
     _in(
-        kernels.tcgen05_tiles, "commit_wrong", "RACE", {"acc_full[t % 2])": "empty[t % 2])"},
-        "mma: the commit on empty is meant for acc_full",
+        right_ring, "begins_again", "WRONG_ITEM",
+        {AWAIT: AWAIT.replace("(i)", "(i % 4)"), READ: "w.read(r.tile[r.slot(i % 4)], i)",
+         RELEASE: RELEASE.replace("(i)", "(i % 4)")},
+        "consumer carries stage and phase of full on instead of beginning again (parity 0 in the first lap)",
+        base={**SEVEN, TILES: "tiles: int = 8"},
     ),
     _in(
-        kernels.tcgen05_tiles, "mma_no_acc_wait", "DEADLOCK, RACE", {"acc_empty[t % 2].wait(t // 2 & 1 ^ 1)": "pass"},
-        "mma waits for acc_empty, with parity 1 in the first lap, before all the work that it signals on acc_full",
+        right_ring, "never_released", "DEADLOCK", {RELEASE: "w.bar_sync(7, 64)"},
+        "one warp of consumer arrives on empty for every stage, after the bar_sync", base=ONE_RELEASES,
     ),
     _in(
-        kernels.two_groups, "no_init_arrive", "DEADLOCK", {"w.bar_arrive(1, threads)": "pass"},
-        "wg1 arrives at named barrier 1 (64 threads) once before it begins",
+        right_ring, "no_acquire", "OVER_ARRIVAL", {ACQUIRE: "pass"},
+        "producer waits for empty, with parity 1 in the first lap, before it uses a stage", base=TWO_READ,
     ),
     _in(
-        kernels.two_groups, "wrong_next", "DEADLOCK", {"w.bar_arrive(2 - me, threads)": "w.bar_arrive(2, threads)"},
-        "wg1 uses named barrier 1 instead of 2 at the bar_arrive",
+        right_ring, "watcher_waits", "DEADLOCK", {"w.work(1)": AWAIT},
+        "watcher: warps that neither use a stage nor arrive for it do not wait for full", base=WATCHED,
     ),
     _in(
-        kernels.two_groups, "v_not_released_by_wg1", "DEADLOCK",
-        {"v_free[s].arrive()": "if me == 0: v_free[s].arrive()"},
-        "each of wg0 and wg1 executes the arrive on v_free, not only some of their warps",
+        right_ring, "no_sync_warp", "DEADLOCK, RACE, WRONG_ITEM", {RELEASE: f"with w.elect_one(): {RELEASE}"},
+        "the lanes of the warp meet at __syncwarp() after the read of tile", base=APART,
     ),
     _in(
-        kernels.two_groups, "v_wait_forgotten", "RACE", {"v_full[s].wait(ph)": "if me: v_full[s].wait(ph)"},
-        "wg0 waits for v_full, with parity 0 in the first lap, before the work that it signals on v_free",
+        right_ring, "wait_inside", "RACE", {AWAIT: f"with w.elect_one(): {AWAIT}"},
+        "put the wait for full outside elect_one(): every lane of the warp needs it", base=APART,
     ),
     _in(
-        kernels.two_groups, "o_store_no_fence", "MISSING_PROXY_FENCE", {"w.fence(Fence.PROXY_ASYNC)": "pass"},
-        "every role executes fence.proxy.async after its writes, before it signals any other agent",
+        right_ring, "wait_outside", "DEADLOCK", {ACQUIRE: ACQUIRE},
+        "put the wait for empty inside elect_one(): only one lane of the warp needs it", base=APART,
     ),
     _in(
-        cluster_kernels.push, "relaxed", "WEAK_ORDER", {"Order.RELEASE": "Order.RELAXED"},
-        "writer: let the arrive release at cluster scope instead of .relaxed",
+        right_ring, "all_not_waited_for", "RACE, UNINITIALISED_READ", {AWAIT: "pass"},
+        "consumer waits for late, with parity 0, once: before it first executes the read of tile", base=ALL_AT_ONCE,
     ),
     _in(
-        cluster_kernels.push, "narrow", "NARROW_SCOPE", {"scope=Scope.CLUSTER": "scope=Scope.CTA"},
-        "writer: let the arrive release at cluster scope instead of .cta",
+        right_ring, "every_second_product", "DEADLOCK", {RELEASE: f"if i % 2 == 0:\n    with w.elect_one(): {RELEASE}"},
+        "mma arrives on empty for every stage: also after the wait for its wgmmas", base={**FIVE, **WGMMAS},
     ),
     _in(
-        cluster_kernels.push, "two_barriers", "RACE", {"far[0].wait_acquire(0, Scope.CLUSTER)": "pass"},
-        "reader waits for far, with parity 0 in the first lap, before the read of tile",
+        small.two_rings, "released_crosswise", "DEADLOCK",
+        {"a.read(w, i)": "a.read(w, i)\n(empty)[a.slot(i)].arrive()", RELEASE_B: " a.of_empty(i).arrive()"},
+        "consumer: exchange b_empty and empty where it arrives on them", base=IN_TURN,
     ),
     _in(
-        kernels.attention, "q_no_release", "DEADLOCK", {"qe[0].arrive()": "pass"},
-        "sm arrives on q_empty after its last use of each stage of q_full",
+        small.two_rings, "b_released_as_a", "DEADLOCK", {RELEASE_B: " a.of_empty(i).arrive()"},
+        "consumer: the arrive on empty is meant for b_empty", base=IN_TURN,
     ),
     _in(
-        kernels.attention, "released_crosswise", "DEADLOCK",
-        {"ke[s].arrive()": "(ve)[s].arrive()", " ve[s].arrive()": " ke[s].arrive()"},
-        "sm: exchange v_empty and k_empty where it arrives on them",
+        small.two_rings, "b_not_released", "DEADLOCK", {RELEASE_B: " pass"},
+        "consumer arrives on b_empty after its last use of each stage of full", base=IN_TURN,
     ),
     _in(
-        kernels.attention, "kf_for_vf", "RACE, UNINITIALISED_READ", {"vf[s].wait(ph)": "kf[s].wait(ph)"},
-        "sm: the wait for k_full is meant for v_full",
+        small.two_rings, "waits_for_b_to_read_a", "RACE",
+        {"a.read(w, i)": "full[a.slot(i)].wait(a.phase(i))\nw.read(a.tile[a.slot(i)], i)"},
+        "consumer: the wait for b_full is meant for full", base=FIVE,
     ),
     _in(
-        kernels.attention, "v_tma_on_k", "DEADLOCK", {"w.tma_load(v[s], vf[s], i)": "w.tma_load(v[s], kf[s], i)"},
-        "ld: the copy to k_full is meant for v_full",
+        small.two_rings, "copy_signals_a", "DEADLOCK", {"full[a.slot(i)], i)": "a.of_full(i), i)"},
+        "producer: the copy to full is meant for b_full", base=FIVE,
     ),
     _in(
-        kernels.persistent_gemm, "reset", "WRONG_ITEM",
-        {"for t in range(tiles):": "for t in range(tiles):\n    if t: st = PipelineState(stages)"},
-        "mma carries stage and phase of full on instead of beginning again (parity 0 in the first lap)",
+        small.multicast, "not_remote", "DEADLOCK", {"arrive_cluster(0)": "arrive()"},
+        "consumer: the arrive on empty is meant for the barrier of CTA 0",
     ),
     _in(
-        kernels.persistent_gemm, "tma_next", "RACE", {"+ 0)": "+ 1)"},
-        "dma: the copy to full is for the stage 1 stage back",
+        small.multicast, "relaxed", "WEAK_ORDER", {"arrive_cluster(0)": "arrive_cluster(0, order=Order.RELAXED)"},
+        "consumer: let the arrive release at cluster scope instead of .relaxed", base=SCOPED,
     ),
     _in(
-        kernels.warp_group_ring, "all_issue", "OVER_ARRIVAL", {"if w.index == 0:": "if True:"},
-        "load: only one warp waits, copies and arrives, inside a condition: all 4 warps do so",
+        small.multicast, "narrow", "NARROW_SCOPE", {"arrive_cluster(0)": "arrive_cluster(0, scope=Scope.CTA)"},
+        "consumer: let the arrive release at cluster scope instead of .cta", base=SCOPED,
     ),
     _in(
-        kernels.warp_group_ring, "stage_minus", "DEADLOCK, RACE",
-        {"full[s].wait(ph)": "full[(s - 1) % stages].wait(ph)"},
-        "math: the wait for full is for the stage 1 stage further",
+        small.multiplied_and_filled, "waits_late", "RACE, WRONG_ITEM", {"empty.wait((i & 1) ^ 1)": "pass",
+         "w.write(tile[0], i)": "w.write(tile[0], i)\nempty.wait((i & 1) ^ 1)"},
+        "writer executes the write to tile only after the wait for empty",
     ),
     _in(
-        kernels.warp_group_ring, "rel_stage", "DEADLOCK", {"empty[s].arrive()": "empty[(s + 1) % stages].arrive()"},
-        "math: the arrive on empty is for the stage 1 stage back",
+        kernels.grouped_ring, "fence_late", "MISSING_PROXY_FENCE", {"w.fence(Fence.PROXY_ASYNC)": "pass",
+         "full[i % stages].arrive()": "full[i % stages].arrive()\nw.fence(Fence.PROXY_ASYNC)"},
+        "producer executes the fence before the arrive on full",
     ),
     _in(
-        kernels.relay, "tr_waits_late", "RACE",
-        {"out_free[s].wait(ph ^ 1)": "pass", "w.fence(": "out_free[s].wait(ph ^ 1)\nw.fence("},
-        "tr executes the write to cooked only after the wait for out_free",
+        small.hand_over, "another_number", "DEADLOCK", {READABLE: "w.bar_sync(2, threads)"},
+        "writer uses named barrier 2 instead of 1 at the bar_sync",
     ),
     _in(
-        kernels.relay, "tr_rel_in_early", "RACE",
-        {"in_free[s].arrive()": "pass",
-         "out_free[s].wait(ph ^ 1)": "with w.elect_one(): in_free[s].arrive()\nout_free[s].wait(ph ^ 1)"},
-        "tr executes the arrive on in_free only after the read of raw",
-    ),
-    _in(
-        kernels.relay, "use_never_rel", "DEADLOCK", {"out_free[s].arrive()": "pass"},
-        "one warp of use arrives on out_free for every stage, after the bar_sync",
-    ),
-    _in(
-        kernels.relay, "fence_late", "MISSING_PROXY_FENCE",
-        {"w.fence(Fence.PROXY_ASYNC)": "pass",
-         "out_full[s].arrive()": "out_full[s].arrive()\nw.fence(Fence.PROXY_ASYNC)"},
-        "tr executes the fence before the arrive on out_full",
-    ),
-    _in(
-        kernels.cooperative, "c_rel_forgot", "DEADLOCK", {"c_empty[t % c_stages].arrive()": "pass"},
-        "epi arrives on c_empty whenever it has finished with a stage of c_full",
-    ),
-    _in(
-        kernels.cooperative, "c_rel_on_ab", "DEADLOCK",
-        {"c_empty[t % c_stages].arrive()": "ab_empty[t % c_stages].arrive()"},
-        "epi: the arrive on ab_empty is meant for c_empty",
-    ),
-    _in(
-        kernels.cooperative, "ab_once_per_tile", "DEADLOCK",
-        {"ab_empty[n % stages].arrive()": "if k == steps - 1: ab_empty[n % stages].arrive()"},
-        "epi arrives on ab_empty for every stage: also after the wait for its wgmmas",
-    ),
-    _in(
-        kernels.turns, "own_order", "DEADLOCK", {"turn[1 - me]": "turn[1]"},
-        "math1: the arrive on turn is for the stage 1 stage further",
-    ),
-    _in(kernels.turns, "no_skip", "WRONG_ITEM", {"if me == 1:": "if me == 2:"}),
-    _in(kernels.turns, "no_order_wait", "DEADLOCK, RACE", {"turn[me].wait(ph)": "if me == 0: turn[me].wait(ph)"}),
-    _in(
-        kernels.turns, "order_early", "RACE",
-        {"turn[1 - me].arrive()": "if me: turn[0].arrive()",
-         "ph ^= 1": "ph ^= 1\nif me == 0:\n    with w.elect_one(): turn[1].arrive()"},
-        "math0 executes the arrive on turn only after the write to stage",
-    ),
-    _in(
-        kernels.at_the_end, "reader_no_wait", "RACE, UNINITIALISED_READ", {"done[0].wait(0)": "pass"},
-        "tail waits for done, with parity 0, once: before it first executes the read of x",
-    ),
-    _in(
-        cluster_kernels.row_leader, "leader_not_remote", "DEADLOCK",
-        {"arrive_cluster(0, order=Order.RELEASE, scope=Scope.CLUSTER)": "arrive()"},
-        "math: the arrive on a_free is meant for the barrier of CTA 0",
-    ),
-    _in(
-        cluster_kernels.row_leader, "b_free_missing", "OVER_ARRIVAL", {"b_free[s].wait(ph ^ 1)": "pass"},
-        "load waits for b_free, with parity 1 in the first lap, before it uses a stage",
+        small.hand_over, "written_unsynced", "RACE", {WRITTEN: "pass"},
+        "writer executes bar_sync at named barrier 1 (64 threads) after the bar_sync",
     ),
 ]  # fmt: skip
 KERNEL_MISTAKES = {each.name: each for each in _KERNELS}
