@@ -197,9 +197,9 @@ class SourceSubject:
                 builds["marked"] = {"PIPESIM_TRACE": "0", "PIPESIM_MARKS": "1"}
         values = {name: str(value) for name, value in self._table_values(request.params).items()}
         defines = asked_for(own_text(Path(self.source)), request.params) | values | dict(self.defines or {})
-        return {name: self._compiled(defines | switches, request.params) for name, switches in builds.items()}
+        return {name: self._compile(defines | switches, request.params) for name, switches in builds.items()}
 
-    def _compiled(self, defines: Mapping[str, str], params: Mapping[str, int]) -> Compiled:
+    def _compile(self, defines: Mapping[str, str], params: Mapping[str, int]) -> Compiled:
         """One build; a name that only the kernel uses gets the value of the protocol's parameter."""
         source = Path(self.source)
         try:

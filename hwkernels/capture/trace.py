@@ -44,7 +44,7 @@ def make_trace(
     if recorded.status == Ending.FINISHED:
         _require_anchors(recorded)
     meta = _describe(request, plan, compiled, info, recorded.headers, rate)
-    count = _begun(recorded, plan.record_ctas)
+    count = _count_begun(recorded, plan.record_ctas)
     coding = request.subject.coding(request, meta.device.sm_khz)
     decoded = decode(recorded.headers[:count], recorded.records[:count], plan.table, coding)
     runs = _runs(request, launched)
@@ -139,7 +139,7 @@ def _require_anchors(recorded: Launched) -> None:
             )
 
 
-def _begun(recorded: Launched, most: int) -> int:
+def _count_begun(recorded: Launched, most: int) -> int:
     """How many of the first CTAs reached their first anchor: the others have no place in time."""
     missing = np.flatnonzero(recorded.headers[:most]["anchors"][:, 0]["globaltimer"] == 0)
     return int(missing[0]) if len(missing) else most
@@ -150,7 +150,7 @@ def _with_report(cta: CtaInfo, recorded: Launched, plan: Plan) -> CtaInfo:
     if recorded.status != Ending.FINISHED:
         return cta
     if not len(recorded.reports):
-        return replace(cta, barrier_words=_left(cta.cta, recorded, plan))
+        return replace(cta, barrier_words=_final_barrier_words(cta.cta, recorded, plan))
     report = recorded.reports[cta.cta]
     barriers = sum(group.stages for group in plan.table.barriers)
     words = tuple(report["barrier_words"][:barriers].tolist())
@@ -158,7 +158,7 @@ def _with_report(cta: CtaInfo, recorded: Launched, plan: Plan) -> CtaInfo:
     return replace(cta, passes=passes, barrier_words=words)
 
 
-def _left(cta: int, recorded: Launched, plan: Plan) -> tuple[int, ...]:
+def _final_barrier_words(cta: int, recorded: Launched, plan: Plan) -> tuple[int, ...]:
     """The words of its barriers that a CTA of a kernel without reports left, () unless it left them all."""
     barriers = sum(group.stages for group in plan.table.barriers)
     if not len(recorded.words) or barriers > MAX_BARRIERS:

@@ -104,7 +104,7 @@ class TwinSubject:
         encoding = self.encoding(request)
         if twin.loop is not None and encoding is not Encoding.POSITIONAL:
             return replace(self._needs_of_loop(request, twin.loop, common), encoding=encoding)
-        described = self._described(request)
+        described = self._record_shape(request)
         most = most_words(described.streams) if encoding is Encoding.POSITIONAL else described.most_records
         wanted = max(least_capacity(twin.room), most + twin.room + 2)
         return replace(common, wanted=wanted, least=wanted, passes=twin.loop is not None, encoding=encoding)
@@ -135,13 +135,13 @@ class TwinSubject:
         long = twin.loop is not None and twin.loop.iterations(request.params) * twin.room > _DESCRIBED_RECORDS
         if part or long or request.clock != "clock" or request.memory == "host":
             return (Encoding.TAGGED,)
-        described = self._described(request)
+        described = self._record_shape(request)
         if described.static and (twin.loop is None or self._all_fit(request, most_words(described.streams))):
             return (Encoding.POSITIONAL, Encoding.FULL, Encoding.TAGGED)
         return (Encoding.FULL, Encoding.TAGGED) if described.skips_waits_only else (Encoding.TAGGED,)
 
-    def _described(self, request: CaptureRequest) -> _Described:
-        return _described(self.name, self.twin.table(request.params), tuple(request.params.items()), request.ctas)
+    def _record_shape(self, request: CaptureRequest) -> _RecordShape:
+        return _record_shape(self.name, self.twin.table(request.params), tuple(request.params.items()), request.ctas)
 
     def _all_fit(self, request: CaptureRequest, words: int) -> bool:
         """Whether the memory that is asked for has room for this many words of each agent."""
@@ -209,7 +209,7 @@ class TwinSubject:
         encoding = self.encoding(request)
         said: tuple[tuple[Stream, ...], ...] = ()
         if encoding is not Encoding.TAGGED:
-            said = self._described(request).streams
+            said = self._record_shape(request).streams
         return Coding(
             request.clock, nbytes, first, counted=counted, khz=khz, stray_ns=twin.stray_ns, encoding=encoding,
             streams=said,
@@ -242,7 +242,7 @@ class TwinSubject:
         gave_up = [run.describe_end(outcome.table) for run in outcome.launched if run.gave_up]
         if gave_up:
             found["gave_up"] = gave_up[0]
-        if checked := _checked(outcome):
+        if checked := _worst_outputs(outcome):
             found["checked"] = checked
         return found | dict(twin.metadata(request.params, self.grid))
 
@@ -279,7 +279,7 @@ def _check_window(request: CaptureRequest, iterations: int) -> None:
 
 
 @dataclass(frozen=True)
-class _Described:
+class _RecordShape:
     """What the program says of a kernel's records: of each agent, the most of one, and what its order depends on."""
 
     streams: tuple[tuple[Stream, ...], ...]
@@ -289,13 +289,13 @@ class _Described:
 
 
 @lru_cache(maxsize=4)
-def _described(name: str, table: Table, params: tuple[tuple[str, int], ...], ctas: int) -> _Described:
+def _record_shape(name: str, table: Table, params: tuple[tuple[str, int], ...], ctas: int) -> _RecordShape:
     """ConfigurationError unless table and protocol agree."""
     program = find(name).build(dict(params), grid=ctas, twice=False)  # one of ours: tests record its roles twice
     _require_agreement(registered(name), table, program)
     found = streams(program, table)
     most = max((len(stream.records) for agents in found for stream in agents), default=0)
-    return _Described(found, most, is_static(program), can_skip_waits_only(program))
+    return _RecordShape(found, most, is_static(program), can_skip_waits_only(program))
 
 
 def _require_agreement(twin: Twin, table: Table, program: Program) -> None:
@@ -316,7 +316,7 @@ def _require_agreement(twin: Twin, table: Table, program: Program) -> None:
             )
 
 
-def _checked(outcome: Outcome) -> dict[str, Any]:
+def _worst_outputs(outcome: Outcome) -> dict[str, Any]:
     """Of each output the worst of all launches."""
     found: dict[str, Any] = {}
     for name in sorted({name for run in outcome.launched for name in run.outputs}):

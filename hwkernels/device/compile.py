@@ -58,7 +58,7 @@ def compile_cubin(source: Path, defines: Mapping[str, int], arch: str = "sm_90a"
     Raises CompileError with the whole log, and MissingExtraError if NVRTC is not installed.
     """
     nvrtc = _nvrtc()
-    version = ".".join(str(part) for part in _checked(nvrtc, nvrtc.nvrtcVersion()))
+    version = ".".join(str(part) for part in _nvrtc_values(nvrtc, nvrtc.nvrtcVersion()))
     options = (f"--gpu-architecture={arch}", "--std=c++17", *(f"-D{n}={defines[n]}" for n in sorted(defines)))
     sources = _sources(source)
     entry = _entry(source, sources[source.name])
@@ -120,7 +120,7 @@ def _only_kernel(source: Path, text: bytes) -> str:
 def nvrtc_version() -> str:
     """The version of the compiler, as ``13.0``. MissingExtraError if it is not installed."""
     nvrtc = _nvrtc()
-    return ".".join(str(part) for part in _checked(nvrtc, nvrtc.nvrtcVersion()))
+    return ".".join(str(part) for part in _nvrtc_values(nvrtc, nvrtc.nvrtcVersion()))
 
 
 def _nvrtc() -> Any:
@@ -158,7 +158,7 @@ def _hash(name: str, sources: Mapping[str, bytes], options: tuple[str, ...], ver
     return hashlib.sha256(document.encode()).hexdigest()
 
 
-def _checked(nvrtc: Any, result: tuple[Any, ...]) -> tuple[Any, ...]:
+def _nvrtc_values(nvrtc: Any, result: tuple[Any, ...]) -> tuple[Any, ...]:
     """The values of an NVRTC call's result. Raises CompileError if the call failed."""
     status, *values = result
     if status != nvrtc.nvrtcResult.NVRTC_SUCCESS:
@@ -177,7 +177,7 @@ def _run_nvrtc(
 ) -> tuple[bytes, str, str]:
     """Cubin (or PTX), log, and what the cubin calls the kernel that C++ calls ``entry`` (if one is named)."""
     headers = [file for file in sources if file != name]
-    (program,) = _checked(
+    (program,) = _nvrtc_values(
         nvrtc,
         nvrtc.nvrtcCreateProgram(
             sources[name],
@@ -190,22 +190,22 @@ def _run_nvrtc(
     lowered = b""
     try:
         if entry:
-            _checked(nvrtc, nvrtc.nvrtcAddNameExpression(program, entry.encode()))
+            _nvrtc_values(nvrtc, nvrtc.nvrtcAddNameExpression(program, entry.encode()))
         (status,) = nvrtc.nvrtcCompileProgram(program, len(options), [option.encode() for option in options])
-        (size,) = _checked(nvrtc, nvrtc.nvrtcGetProgramLogSize(program))
+        (size,) = _nvrtc_values(nvrtc, nvrtc.nvrtcGetProgramLogSize(program))
         buffer = bytearray(size)
-        _checked(nvrtc, nvrtc.nvrtcGetProgramLog(program, buffer))
+        _nvrtc_values(nvrtc, nvrtc.nvrtcGetProgramLog(program, buffer))
         log = bytes(buffer).rstrip(b"\0").decode(errors="replace").strip()
         if status != nvrtc.nvrtcResult.NVRTC_SUCCESS:
             raise CompileError(f"NVRTC rejected {name} ({status.name}) with {' '.join(options)}:\n{log}")
         size_of, get = (
             (nvrtc.nvrtcGetPTXSize, nvrtc.nvrtcGetPTX) if ptx else (nvrtc.nvrtcGetCUBINSize, nvrtc.nvrtcGetCUBIN)
         )
-        (size,) = _checked(nvrtc, size_of(program))
+        (size,) = _nvrtc_values(nvrtc, size_of(program))
         code = bytearray(size)
-        _checked(nvrtc, get(program, code))
+        _nvrtc_values(nvrtc, get(program, code))
         if entry:
-            (lowered,) = _checked(nvrtc, nvrtc.nvrtcGetLoweredName(program, entry.encode()))
+            (lowered,) = _nvrtc_values(nvrtc, nvrtc.nvrtcGetLoweredName(program, entry.encode()))
     finally:
         nvrtc.nvrtcDestroyProgram(program)
     return bytes(code), log, lowered.decode()

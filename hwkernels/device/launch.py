@@ -116,7 +116,7 @@ class Gpu:
         self._allocated: list[Any] = []
         self._mapped: list[Any] = []
         self._loaded: list[Any] = []  # code stays loaded as long as this object lives
-        with self._translated("creating the context"):
+        with self._translate_errors("creating the context"):
             device = self._core.Device(info.ordinal)
             device.set_current()
             self._stream = device.create_stream()
@@ -124,7 +124,7 @@ class Gpu:
 
     def load(self, compiled: Compiled, smem_bytes: int) -> Any:
         """The kernel, allowed ``smem_bytes`` of dynamic shared memory."""
-        with self._translated(f"loading {compiled.entry}"):
+        with self._translate_errors(f"loading {compiled.entry}"):
             code = self._core.ObjectCode.from_cubin(compiled.cubin, name=compiled.entry)
             kernel = code.get_kernel(compiled.entry)
         self._loaded.append(code)
@@ -221,7 +221,7 @@ class Gpu:
 
     def parameter_sizes(self, kernel: Any) -> tuple[int, ...]:
         """The bytes of each parameter that the kernel takes."""
-        with self._translated("asking for the kernel's parameters"):
+        with self._translate_errors("asking for the kernel's parameters"):
             return tuple(int(parameter.size) for parameter in kernel.arguments_info)
 
     def _start(self, kernel: Any, shape: Shape, arguments: Sequence[int | np.generic | npt.NDArray[np.uint8]]) -> None:
@@ -235,7 +235,7 @@ class Gpu:
             options |= {"grid": (first // shape.cluster, *rest), "cluster": shape.cluster}
         else:
             options["grid"] = shape.grid
-        with self._translated("the launch"):
+        with self._translate_errors("the launch"):
             self._core.launch(self._stream, self._core.LaunchConfig(**options), kernel, *arguments)
 
     def _start_packed(
@@ -263,7 +263,7 @@ class Gpu:
         self._mapped.clear()
 
     @contextmanager
-    def _translated(self, what: str) -> Iterator[None]:
+    def _translate_errors(self, what: str) -> Iterator[None]:
         """Turn an error of cuda.core into a HardwareError."""
         try:
             yield
@@ -304,7 +304,7 @@ def _driver() -> Any:
     try:
         from cuda.bindings import driver
     except ImportError as error:
-        raise _missing(error) from error
+        raise _missing_extra(error) from error
     return driver
 
 
@@ -312,11 +312,11 @@ def _core() -> Any:
     try:
         import cuda.core as core
     except ImportError as error:
-        raise _missing(error) from error
+        raise _missing_extra(error) from error
     return core
 
 
-def _missing(error: ImportError) -> MissingExtraError:
+def _missing_extra(error: ImportError) -> MissingExtraError:
     return MissingExtraError(
         "the CUDA packages are not installed", cause=str(error), correction="pip install 'pipesim[gpu]'"
     )

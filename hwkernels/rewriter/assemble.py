@@ -78,10 +78,10 @@ def assemble(ptx: str, entry: str = "", ptxas: Path | None = None, options: tupl
             lines = done.stderr.splitlines()
             said = next((line for line in lines if "error" in line or "fatal" in line), done.stderr[-200:])
             raise PtxError("ptxas refuses the rewritten PTX", cause=" ".join(said.split()))
-        return _assembled(done.stderr, entry, cubin.read_bytes())
+        return _run_ptxas(done.stderr, entry, cubin.read_bytes())
 
 
-def _assembled(text: str, entry: str, cubin: bytes) -> Assembled:
+def _run_ptxas(text: str, entry: str, cubin: bytes) -> Assembled:
     parts = _ENTRY.split(text)
     said = dict(zip(parts[1::2], parts[2::2], strict=True))
     mine = said.get(entry) or next(iter(said.values()), "")

@@ -29,11 +29,11 @@ def as_decided(kernel: Instrumented, streams: Mapping[StreamKey, LaneStream]) ->
     """The kernel, its path with as many failures of a lock as these streams show; as it is if they show none."""
     if not kernel.full or not takes_locks(kernel.kernel.entry):
         return kernel
-    there, said = _recorded(streams), _expected(kernel)
+    there, said = _recorded_counts(streams), _expected_counts(kernel)
     if there == said or not all(stream.ended for stream in streams.values()):
         return kernel
     before = kernel.kernel.launch.policies.lock_failures
-    once_more = _expected(_with_failures(kernel, before + 1))
+    once_more = _expected_counts(_with_failures(kernel, before + 1))
     ratios = set()
     for key, counts in once_more.items():
         for site, times in (counts - said[key]).items():
@@ -45,13 +45,13 @@ def as_decided(kernel: Instrumented, streams: Mapping[StreamKey, LaneStream]) ->
     return decided if _same_records(kernel, decided) else kernel
 
 
-def _recorded(streams: Mapping[StreamKey, LaneStream]) -> _Counts:
+def _recorded_counts(streams: Mapping[StreamKey, LaneStream]) -> _Counts:
     mask = (1 << FULL_SITE[1]) - 1
     tags = {key: stream.words[1 : stream.size // 4 : 2] for key, stream in streams.items()}
     return {key: Counter((mine[mine != NOTHING] & mask).tolist()) for key, mine in tags.items()}
 
 
-def _expected(kernel: Instrumented) -> _Counts:
+def _expected_counts(kernel: Instrumented) -> _Counts:
     """The same by the program, where a try is made once."""
     found: _Counts = {key: Counter() for key in kernel.writers.streams}
     for path, lanes in zip(kernel.streams, kernel.writers.lanes, strict=True):

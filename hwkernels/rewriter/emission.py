@@ -143,7 +143,7 @@ class Emitter:
 
     def end(self, guard: str) -> str:
         """Before a return: the frame's second half."""
-        q = self._guarded(guard)
+        q = self._guard_predicate(guard)
         self._end(q)
         return self._take()
 
@@ -159,7 +159,7 @@ class Emitter:
             f"@{q} st.global.v2.u32 [{P}at+{frame + layout.CURSOR}], {{{P}lo, {P}{'seq' if self.full else 'hash'}}};",
         )
 
-    def _guarded(self, guard: str) -> str:
+    def _guard_predicate(self, guard: str) -> str:
         """The predicate of the lanes that record and execute a statement with this guard."""
         if not guard:
             return f"{P}w"
@@ -175,7 +175,7 @@ class Emitter:
     def site(self, run: Run, index: int, statement: Statement) -> str:
         """A statement of a run with what records it; the run's last also moves the cursor."""
         site = run.sites[index]
-        q = self._guarded(statement.guard)
+        q = self._guard_predicate(statement.guard)
         if index == 0:
             self._say(f"mov.b64 {P}at, {{{P}lo, {P}hi}};")
         before = sum(each.records for each in run.sites[:index])
@@ -189,16 +189,16 @@ class Emitter:
             self._store(q, before, first, self._tag(site, flags, before, statement.parity))
         self._say(statement.text)
         if site.records == 2:
-            second = self._after(site, statement)
+            second = self._clock_after(site, statement)
         if not (self.eager and site.records == 2):
             self._store(q, before, first, self._tag(site, flags, before, statement.parity))
         if site.records == 2:
-            self._store(q, before + 1, second, self._answered(site, before + 1, statement))
+            self._store(q, before + 1, second, self._answer_tag(site, before + 1, statement))
         if index == len(run.sites) - 1:
             self._advance(run, f"@{statement.guard} " if statement.guard else "", q)
         return self._take()
 
-    def _after(self, site: RecordedSite, statement: Statement) -> str:
+    def _clock_after(self, site: RecordedSite, statement: Statement) -> str:
         """A register with the clock after a statement that may block."""
         second = self._u32()
         if site.tries and statement.answer:
@@ -278,7 +278,7 @@ class Emitter:
             self._say(f"or.b32 {tag}, {tag}, {bit};")
         return tag
 
-    def _answered(self, site: RecordedSite, index: int, statement: Statement) -> str:
+    def _answer_tag(self, site: RecordedSite, index: int, statement: Statement) -> str:
         """The tag of the second record: of a try with its answer."""
         if not site.tries or not self.full:
             return self._tag(site, Flag.PASSED, index, "")

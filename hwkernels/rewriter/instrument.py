@@ -232,13 +232,13 @@ def _size(
 ) -> int:
     """Bytes of a stream: what the longest path stores, and at least what is stored between two laps."""
     last = {run.sites[-1].number: emitter.bytes_of(run) for run in runs}
-    longest = max((_stored(stream.path, by_position, last) for stream in streams), default=0)
+    longest = max((_count_stored(stream.path, by_position, last) for stream in streams), default=0)
     least = sum(map(emitter.bytes_of, runs)) + FRAME_BYTES
     wanted = max(room * longest + 8, least, _SMALLEST)
     return 1 << (wanted - 1).bit_length()
 
 
-def _stored(path: list[PathStep], by_position: Mapping[int, RecordedSite], last: Mapping[int, int]) -> int:
+def _count_stored(path: list[PathStep], by_position: Mapping[int, RecordedSite], last: Mapping[int, int]) -> int:
     return sum(last.get(by_position[step.position].number, 0) for step in path if step.position in by_position)
 
 

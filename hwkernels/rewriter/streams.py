@@ -94,9 +94,9 @@ class Walk:
         while number < len(path) and not self.cut:
             step = path[number]
             if step.position == IF_NOT_YET:
-                number = _after(path, number, IF_COMPLETE) if self._answers.get(step.asked, False) else number + 1
+                number = _step_after(path, number, IF_COMPLETE) if self._answers.get(step.asked, False) else number + 1
             elif step.position == IF_COMPLETE:
-                number = _after(path, number, MEET)
+                number = _step_after(path, number, MEET)
             else:
                 if step.position in self.kernel.by_position:
                     self._step(number, step)
@@ -230,11 +230,11 @@ class Walk:
     # words
 
     def _wrong(self, stream: LaneStream, site: RecordedSite, fact: str, cause: str = "") -> TraceFormatError:
-        other_way = f"the warp went another way than the program says, or the buffer is damaged{self._assumed()}"
+        other_way = f"the warp went another way than the program says, or the buffer is damaged{self._assumption()}"
         fact = f"{fact}, where {self._line(site.number)} is next"
         return TraceFormatError(fact, place=stream.place, cause=cause or other_way)
 
-    def _assumed(self) -> str:
+    def _assumption(self) -> str:
         """What the program assumes about other CTAs, if anything."""
         coverage = self.kernel.extraction.program.coverage
         return f"; the program assumes: {coverage.assumed[0]}" if coverage is not None and coverage.assumed else ""
@@ -253,7 +253,7 @@ def _is_before(clock: int, other: int) -> bool:
     return (clock - other) & NOTHING > _HALF
 
 
-def _after(path: list[PathStep], number: int, kind: int) -> int:
+def _step_after(path: list[PathStep], number: int, kind: int) -> int:
     """The step after the marker that belongs to the one at ``number``."""
     depth = 0
     for n in range(number + 1, len(path)):

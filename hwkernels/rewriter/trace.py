@@ -61,7 +61,7 @@ def decode_records(kernel: Instrumented, buffer: bytes, device: Device) -> Trace
     gave_up = any(done.gave_up for walk in walks for done in walk.done.values())
     meta = _meta(kernel, program, table, lines, streams_sm(kernel, list(streams.values())), device)
     status = Ending.DEADLINE if gave_up or any(walk.cut and walk.lanes for walk in walks) else Ending.FINISHED
-    written = tuple(_written(kernel, cta, events) for cta in range(program.ctas))
+    written = tuple(_barrier_words(kernel, cta, events) for cta in range(program.ctas))
     ctas = tuple(replace(cta, written=mine) for cta, mine in zip(meta.ctas, written, strict=True))
     return Trace(replace(meta, status=status, ctas=ctas), events)
 
@@ -112,7 +112,7 @@ def _anchor(clock: int, timer: int, khz: int) -> tuple[int, int, int, int]:
     return timer - _TIMER_STEP_NS, timer, clock - step, clock + step
 
 
-def _unwrapped(stamp: int, last: int) -> int:
+def _unwrap_clock(stamp: int, last: int) -> int:
     """The first 64-bit clock from ``last`` on that ends with these 32 bits."""
     return last + (stamp - last & 0xFFFFFFFF)
 
@@ -137,7 +137,7 @@ def _events(program: Program, table: SiteTable, walks: list[Walk], lines: list[L
                 stamp = _stamp(table.sites[record.site], first, returned)
                 if first is None or stamp < 0:
                     continue
-                last = _unwrapped(stamp, last)
+                last = _unwrap_clock(stamp, last)
                 meaning = Meaning(agent.cta, index[walk.agent], record.site, *_recorded_values(table, record, first))
                 rows.append((meaning, passes.get(record.site, 0), last - line.cycles[0]))
                 passes[record.site] = passes.get(record.site, 0) + 1
@@ -246,7 +246,7 @@ def _meta(
     )
 
 
-def _written(kernel: Instrumented, cta: int, events: Events) -> tuple[int, ...]:
+def _barrier_words(kernel: Instrumented, cta: int, events: Events) -> tuple[int, ...]:
     agents = [n for n, stream in enumerate(kernel.streams) if stream.cta == cta]
     mine: Column = events.agent[events.cta == cta]
     return tuple(int(np.count_nonzero(mine == n)) for n in range(len(agents)))

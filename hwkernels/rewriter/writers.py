@@ -27,7 +27,7 @@ def writers(streams: list[Stream], recorded: Mapping[int, int], chosen: frozense
     keys: list[StreamKey] = []
     for agent, stream in enumerate(streams):
         masks = {step.lanes for step in stream.path if step.position in recorded} if agent in chosen else set()
-        mine = _hitting(masks)
+        mine = _hitting_lanes(masks)
         lanes.append(mine)
         keys += [StreamKey(stream.cta, stream.warp, lane) for lane in mine]
     if len(keys) >= NO_STREAM:
@@ -39,7 +39,7 @@ def writers(streams: list[Stream], recorded: Mapping[int, int], chosen: frozense
     return Writers(tuple(keys), tuple(lanes))
 
 
-def _hitting(masks: set[int]) -> tuple[int, ...]:
+def _hitting_lanes(masks: set[int]) -> tuple[int, ...]:
     """Lanes so that each mask has one of them: the one that most masks have first, the lowest of equal ones."""
     found: list[int] = []
     left = set(masks)

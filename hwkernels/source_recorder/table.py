@@ -164,7 +164,7 @@ def _entry(text: str, place: str) -> tuple[str, list[str]]:
     """Kind and arguments of one line, the first of them a name."""
     match = _ENTRY.fullmatch(text)
     if match is None:
-        raise UsageError(f"this is not a table entry: {_cut(text)}", place=place, correction=_EXAMPLE)
+        raise UsageError(f"this is not a table entry: {_short(text)}", place=place, correction=_EXAMPLE)
     kind = match[1]
     arguments = [part.strip() for part in match[2].split(",")]
     if len(arguments) != _ARGUMENTS[kind]:
@@ -175,7 +175,7 @@ def _entry(text: str, place: str) -> tuple[str, list[str]]:
     return kind, arguments
 
 
-def _cut(text: str) -> str:
+def _short(text: str) -> str:
     """A line that may be of any length and have any character, for an error."""
     return text if text.isprintable() and len(text) <= MAX_EXPRESSION else f"{text[:MAX_EXPRESSION]!r}"
 
@@ -184,20 +184,22 @@ def _site(name: str, rest: list[str], known: tuple[Mapping[str, int], Mapping[st
     role, kind, barrier = rest
     kinds = [k.name for k in EventKind]
     if role not in known[0]:
-        raise UsageError(f"site {name}: no role {_cut(role)} above this line", place=place)
+        raise UsageError(f"site {name}: no role {_short(role)} above this line", place=place)
     if kind not in kinds:
-        raise UsageError(f"site {name}: no kind {_cut(kind)}", place=place, correction=f"use one of {', '.join(kinds)}")
-    on = _on(EventKind[kind], known[1])
+        raise UsageError(
+            f"site {name}: no kind {_short(kind)}", place=place, correction=f"use one of {', '.join(kinds)}"
+        )
+    on = _allowed_barriers(EventKind[kind], known[1])
     if barrier not in on:
-        what = f"no barrier {_cut(barrier)} above this line (or {NONE})"
+        what = f"no barrier {_short(barrier)} above this line (or {NONE})"
         if EventKind[kind] in ON_NAMED_BARRIER | ON_GROUPS:
             where = "a named barrier" if EventKind[kind] in ON_NAMED_BARRIER else "an engine"
-            what = f"{kind} is on {where}, not {_cut(barrier)}"
+            what = f"{kind} is on {where}, not {_short(barrier)}"
         raise UsageError(f"site {name}: {what}", place=place, correction=f"write one of {', '.join(on)}")
     return Site(name, role, EventKind[kind], "" if barrier == NONE else barrier)
 
 
-def _on(kind: EventKind, barriers: Mapping[str, BarrierGroup]) -> tuple[str, ...]:
+def _allowed_barriers(kind: EventKind, barriers: Mapping[str, BarrierGroup]) -> tuple[str, ...]:
     """What a site of this kind may be on."""
     if kind in ON_NAMED_BARRIER:
         return tuple(map(str, range(NAMED_BARRIERS)))
@@ -216,7 +218,7 @@ def _within(least: int, most: int, expression: str, values: Mapping[str, int], p
             raise ValueError(_SUPPORTED)
         value = _evaluate(ast.parse(expression, mode="eval").body, values)
     except (SyntaxError, ValueError) as error:
-        raise UsageError(f"cannot evaluate {_cut(expression)!r}: {error}", place=place) from error
+        raise UsageError(f"cannot evaluate {_short(expression)!r}: {error}", place=place) from error
     if value < least:
         what = "the number here" if expression.strip() == str(value) else expression
         raise UsageError(f"{what} is {value}; it must be at least {least}", place=place)

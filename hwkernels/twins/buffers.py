@@ -60,10 +60,10 @@ class Output:
         """What a kernel left in the buffer; None after a launch that did not finish, if then nothing can be said."""
         whole = found.view(self.dtype).reshape(self.expected.shape)
         if self.first_warp is not None:
-            return compare(self, whole, self._reached(self.first_warp, reports))
+            return compare(self, whole, self._reached_elements(self.first_warp, reports))
         return compare(self, whole) if (reports["status"] == FINISHED).all() else None
 
-    def _reached(self, first_warp: int, reports: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
+    def _reached_elements(self, first_warp: int, reports: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
         """Which elements (CTAs x iterations, warps) their warps reached."""
         tiles, warps = len(self.expected) // len(reports), self.expected.shape[1]
         counts = reports["iterations"][:, None, first_warp : first_warp + warps]

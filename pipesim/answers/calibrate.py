@@ -233,10 +233,10 @@ def information_in_parallel(
         done[0] += 1
         tell(done[0], len(questions))
 
-    return spread(questions, information_of, _nothing, over, processors())
+    return spread(questions, information_of, _no_information, over, processors())
 
 
-def _nothing(_asked: CandidateQuestion, _error: BaseException) -> None:
+def _no_information(_asked: CandidateQuestion, _error: BaseException) -> None:
     """Of a candidate whose process died, as of too little memory: it is not proposed."""
 
 

@@ -117,7 +117,7 @@ class SteppedCheck:
             self._step(CheckStep.SMALLER)
         if asked.quick:
             self._leave_out(CutBy.NOT_ASKED)
-        return self._reported(())
+        return self._build_report(())
 
     @property
     def has_verdict(self) -> bool:
@@ -143,9 +143,9 @@ class SteppedCheck:
 
     def report(self) -> CheckReport:
         """All that is known now."""
-        return self._reported(tuple(self._counterexample(n) for n in range(len(self._wrong))))
+        return self._build_report(tuple(self._counterexample(n) for n in range(len(self._wrong))))
 
-    def _reported(self, wrong: tuple[Counterexample, ...]) -> CheckReport:
+    def _build_report(self, wrong: tuple[Counterexample, ...]) -> CheckReport:
         asked, found = self._asked, self._found
         assert found is not None, "there is a verdict"
         return CheckReport(

@@ -102,7 +102,7 @@ def _comparison(
     tolerance: float | None,
 ) -> TraceComparison:
     behaviour, meta = stands.conformance, trace.meta
-    plain, traced = (_measured(timing, name) for name in (PERIOD, TRACED_PERIOD))
+    plain, traced = (_measured_value(timing, name) for name in (PERIOD, TRACED_PERIOD))
     noise = noise_millicycles(meta.runs, traced=False)
     return TraceComparison(
         source=source,
@@ -139,7 +139,7 @@ def _times(
     return found.timing, found.simulated, found.time
 
 
-def _measured(timing: Timing | None, name: str) -> int | None:
+def _measured_value(timing: Timing | None, name: str) -> int | None:
     """The measured number of this figure, None if there is none."""
     figures = timing.figures if timing is not None else ()
     return next((figure.measured for figure in figures if figure.name == name), None)

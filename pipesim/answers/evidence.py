@@ -58,7 +58,7 @@ def collect(
                     fresh = (capture or capture_plain)(program)
                 return CollectedTraces(((CAPTURED_NOW, fresh),))
             case _:
-                return CollectedTraces(_recorded(program, folder, progress))
+                return CollectedTraces(_stored_traces(program, folder, progress))
     except NoTraceError as error:
         return CollectedTraces(missing=error if _recordable(program) else _unrecordable(error, program))
     except EvidenceError as error:
@@ -75,7 +75,7 @@ def left_out_files(folder: Path, progress: Progress) -> None:
 # the recorded traces
 
 
-def _recorded(program: Program, folder: Path | None, progress: Progress) -> tuple[tuple[str, Trace], ...]:
+def _stored_traces(program: Program, folder: Path | None, progress: Progress) -> tuple[tuple[str, Trace], ...]:
     """The recorded traces of this name, parameters and grid: one a device, the cheapest kind there is."""
     if folder is not None:
         left_out_files(folder, progress)

@@ -37,7 +37,7 @@ def recorded_program(
     given = given or {}
     _require_same_parameters(meta, target, given, place)
     recorded = {} if target.program is not None else meta.params
-    return _built(meta, target, {**recorded, **given}, place, records, twice=twice)
+    return _build(meta, target, {**recorded, **given}, place, records, twice=twice)
 
 
 def named_program(
@@ -54,7 +54,7 @@ def named_program(
     of :func:`recorded_program`. EvidenceError for too few records; else raises as ``Target.build``.
     """
     recorded = {} if target.program is not None else {n: v for n, v in meta.params.items() if n in target.defaults}
-    return _built(meta, target, {**recorded, **(given or {})}, place, records)
+    return _build(meta, target, {**recorded, **(given or {})}, place, records)
 
 
 def most_operations(meta: TraceMeta, records: int | None = None) -> int:
@@ -71,7 +71,7 @@ def most_operations(meta: TraceMeta, records: int | None = None) -> int:
     return min(MAX_OPERATIONS, SPARE_OPERATIONS + OPERATIONS_A_RECORD * records)
 
 
-def _built(
+def _build(
     meta: TraceMeta, target: Target, params: Mapping[str, int], place: str, records: int | None, *, twice: bool = True
 ) -> Program:
     most = most_operations(meta, records)

@@ -102,7 +102,7 @@ class _RemovalSearch:
             if self._cut or self._withheld is not None:
                 break
             self._step(step, work)
-        return self._reported()
+        return self._build_report()
 
     def _step(self, step: RedundantStep, work: object) -> None:
         assert callable(work)
@@ -245,7 +245,7 @@ class _RemovalSearch:
 
     # what is known
 
-    def _reported(self) -> RedundantReport:
+    def _build_report(self) -> RedundantReport:
         rules = self._standing.rules if self._standing is not None else None
         names = STRICTEST.arguments()
         return RedundantReport(

@@ -155,7 +155,7 @@ def run(
     trace = without_optional(result.trace)
     reading = read(trace, waits_per_trip(program))
     faults = report_faults(program, result.faults)
-    deadlock, notes = _explained(result, traced=traced, max_steps=max_steps)
+    deadlock, notes = _explain(result, traced=traced, max_steps=max_steps)
     return RunReport(
         heading=heading(program),
         simulation=_line(result, trace, reading, faults, max_steps),
@@ -178,7 +178,7 @@ def _all_but_work(program: Program) -> frozenset[SiteKey]:
     return frozenset(key for key in optional_sites(program) if key[1] not in OF_WORK)
 
 
-def _explained(result: Simulation, *, traced: bool, max_steps: int) -> tuple[Deadlock | None, tuple[Advisory, ...]]:
+def _explain(result: Simulation, *, traced: bool, max_steps: int) -> tuple[Deadlock | None, tuple[Advisory, ...]]:
     """The deadlock with its causes, and the notes. A run that failed is run again with lap counters.
 
     They say nothing about one that ended well: its agents may leave phases out intentionally.

@@ -62,8 +62,8 @@ def verify(
         checking.verdict()
         checking.details()
         if not checking.is_cut:
-            rest.runs.extend(_simulated(program, collected, profile, progress))
-            for found in _compared(program, collected, profile, tolerance, progress):
+            rest.runs.extend(_simulations(program, collected, profile, progress))
+            for found in _comparisons(program, collected, profile, tolerance, progress):
                 rest.add(found)
     except LimitReachedError as reached:
         current().resume()
@@ -119,7 +119,7 @@ def _report(
     )
 
 
-def _simulated(
+def _simulations(
     program: Program, collected: CollectedTraces, chosen: Profile | None, progress: Progress
 ) -> Iterator[RunReport]:
     """A run on every profile that matters: the one that was chosen, else that of each device."""
@@ -130,7 +130,7 @@ def _simulated(
         yield ran
 
 
-def _compared(
+def _comparisons(
     program: Program, collected: CollectedTraces, profile: Profile | None, tolerance: float | None, progress: Progress
 ) -> Iterator[TraceComparison | EvidenceError]:
     """Every trace beside the program, or the error of one that cannot be compared."""

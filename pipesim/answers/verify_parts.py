@@ -112,7 +112,7 @@ def carry_out(part: Part, seconds: float | None = None) -> Result:
     try:
         with redirect_stdout(sys.stderr):
             watch.start(seconds)
-            result = _done(part)
+            result = _compute(part)
             watch.stop()
             return result
     except (LimitReachedError, MemoryError) as error:
@@ -123,7 +123,7 @@ def carry_out(part: Part, seconds: float | None = None) -> Result:
         return failure(*stage_of(part), error)
 
 
-def _done(part: Part) -> Result:
+def _compute(part: Part) -> Result:
     match part:
         case ProofPart(subject, time_limit):
             return check(

@@ -36,7 +36,7 @@ class CheckResult(VerdictResult):
     @property
     def findings(self) -> tuple[CheckFinding, ...]:
         """What is wrong, each with its counterexample; empty if nothing is."""
-        with self._reading():
+        with self._source_reader():
             return check_findings(self.report.refutations)
 
     def _in_short(self) -> str:

@@ -62,7 +62,7 @@ def whole_params(params: Mapping[str, int]) -> dict[str, int]:
     return {name: _whole(name, value) for name, value in params.items()}
 
 
-def _meant(name: str) -> str:
+def _similar_keyword(name: str) -> str:
     """The keyword of a public function that ``name`` nearly is, "" if there is none."""
     near = difflib.get_close_matches(name, _OWN, n=1, cutoff=0.8)
     return near[0] if near else ""
@@ -82,7 +82,7 @@ def built(
     target = target.timed() if timed else target
     target = target if strictness is None else target.judging(strictness)
     for name in whole:
-        if name not in target.defaults and (meant := _meant(name)):
+        if name not in target.defaults and (meant := _similar_keyword(name)):
             raise ParameterError(f"there is no keyword {name!r}", correction=f"did you mean {meant}?")
     return target, whole, target.build(whole, grid=None if ctas is None else _whole("ctas", ctas))
 
@@ -134,7 +134,7 @@ def _whole(name: str, value: object) -> int:
             return index(value)  # type: ignore[arg-type]  # what has no __index__ is what this is about
         except TypeError:
             pass
-    meant = _meant(name)
+    meant = _similar_keyword(name)
     if meant and meant != name:
         raise ParameterError(f"there is no keyword {name!r}", correction=f"did you mean {meant}?")
     raise ParameterError(f"{name} takes a whole number, not {value!r}", correction=f"for example {name}=4")

@@ -34,7 +34,7 @@ class Result(ABC):
         return said if len(said) <= _REPR else f"{said[: _REPR - 2]}…>"
 
     def __str__(self) -> str:
-        with self._reading():
+        with self._source_reader():
             return text_of(self._lines(WIDTH))
 
     def _repr_html_(self) -> str:
@@ -53,7 +53,7 @@ class Result(ABC):
         """The answer as JSON: the document that the command prints with ``--json``."""
         return as_json(self._document(), in_words)
 
-    def _reading(self) -> AbstractContextManager[None]:
+    def _source_reader(self) -> AbstractContextManager[None]:
         """Inside, source lines are those of its kernel."""
         sources: SourceFiles | None = getattr(self, "_sources", None)
         return reading(sources)

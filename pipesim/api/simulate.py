@@ -70,7 +70,7 @@ class SimulationResult(VerdictResult):
     @property
     def findings(self) -> tuple[ReportedFinding, ...]:
         """The deadlock, then the faults; :func:`pipesim.check` adds counterexamples."""
-        with self._reading():
+        with self._source_reader():
             return tuple(ReportedFinding(each) for each in self.report.findings)
 
     def _in_short(self) -> str:

@@ -48,7 +48,7 @@ class VerifyResult(VerdictResult):
     def findings(self) -> tuple[ReportedFinding, ...]:
         """What is wrong: in some schedule, with its counterexample, then in the simulation."""
         known = self.report.proof.findings
-        with self._reading():
+        with self._source_reader():
             checked: tuple[CheckFinding, ...] = check_findings(self.report.proof.refutations)
             return (*checked, *(ReportedFinding(each) for each in self.report.findings if each not in known))
 
@@ -95,9 +95,9 @@ class VerifyResult(VerdictResult):
         shown = [picture for each in self.findings for picture in each.pictures()]
         for each in self.hardware[:1]:
             shown += comparison_pictures(self.program, each, self.profile)
-        return shown or (self._simulated(),)
+        return shown or (self._simulation_page(),)
 
-    def _simulated(self) -> tuple[str, str]:
+    def _simulation_page(self) -> tuple[str, str]:
         """The first simulated run, as :func:`pipesim.simulate` draws it."""
         for line in self.report.simulations[:1]:
             profile = self.profile or profile_for(line.device)

@@ -31,13 +31,13 @@ def _carry_out(options: argparse.Namespace) -> int:
     if options.protocol is not None:
         with progress(f"flattening {options.protocol}"):
             target = find(options.protocol)
-            row = _row(target, _stored())
+            row = _row(target, _stored_traces())
         made = document("list-protocol", findings=(), report=row)
         return show_answer(options, made, lambda width: protocol_lines(row, width))
     targets = [find(name) for name in sorted(BUILT_IN)]
     if options.json:
         with progress("flattening every protocol"):
-            stored = _stored()
+            stored = _stored_traces()
             rows = [_row(target, stored) for target in targets]
         emit(options, document("list", protocols=rows), lambda _: None)
         return 0
@@ -66,7 +66,7 @@ def _row(target: Target, stored: Sequence[StoredTrace]) -> ProtocolRow:
     )
 
 
-def _stored() -> tuple[StoredTrace, ...]:
+def _stored_traces() -> tuple[StoredTrace, ...]:
     """The recordings that came with pipesim; none where it came without any."""
     from pipesim.errors import EvidenceError
     from pipesim.trace.library import stored_traces, trace_folder

@@ -83,9 +83,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     words = list(sys.argv[1:] if argv is None else argv)
     with lasting_streams():
         try:
-            return _delivered(_carry_out(words))
+            return _flush_output(_carry_out(words))
         except SystemExit as error:  # argparse has printed a help, or refused the line
-            raise SystemExit(_delivered(error.code if isinstance(error.code, int) else 0)) from None
+            raise SystemExit(_flush_output(error.code if isinstance(error.code, int) else 0)) from None
 
 
 def _carry_out(words: list[str]) -> int:
@@ -102,7 +102,7 @@ def _carry_out(words: list[str]) -> int:
         if not words[0].startswith("-"):
             require_command(words[0], [command.name for command in COMMANDS] + [HELP])
         options = parse(top, words)
-        return _ended(options)
+        return _run_command(options)
     except KeyboardInterrupt as error:
         remark(interrupted(error))  # there is no PipesimError to complain about
         return exit_code_of(error)
@@ -114,7 +114,7 @@ def _carry_out(words: list[str]) -> int:
         return refuse(_as_error(error), json=options.json)
 
 
-def _ended(options: argparse.Namespace) -> int:
+def _run_command(options: argparse.Namespace) -> int:
     """The exit code of a command. A SystemExit of its own, such as that of an author's code, would hide its verdict."""
     try:
         return carry_out(options)
@@ -140,7 +140,7 @@ def _as_error(error: BaseException) -> PipesimError:
             return internal_error(error)
 
 
-def _delivered(code: int) -> int:
+def _flush_output(code: int) -> int:
     """The exit code, after what standard output still holds has been written; that of the error if it cannot be."""
     try:
         deliver()

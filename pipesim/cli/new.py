@@ -52,7 +52,7 @@ def _carry_out(options: argparse.Namespace) -> int:
     write_whole(options.file, text.replace(NAME, name).encode(), force=options.force)
     steps = _steps(str(options.file))
     made = document("new", file=str(options.file), function=name, next=[command for command, _ in steps])
-    emit(options, made, lambda _: write_text(inert_text(_said(options.file, steps))))
+    emit(options, made, lambda _: write_text(inert_text(_next_steps(options.file, steps))))
     return 0
 
 
@@ -104,7 +104,7 @@ def _name(file: Path, template: str) -> str:
             cause="a name consists of letters, digits and _, and does not start with a digit",
             correction=f"for example {file.with_name(f'{better}.py')}",
         )
-    if keyword.iskeyword(name) or name in _imported(template):
+    if keyword.iskeyword(name) or name in _imported_names(template):
         raise UsageError(
             f"{file} is not a possible name: its function is named after it, and {name!r} has another meaning there",
             correction=f"for example {file.with_name(f'{name.lower()}_kernel.py')}",
@@ -112,7 +112,7 @@ def _name(file: Path, template: str) -> str:
     return name
 
 
-def _imported(template: str) -> set[str]:
+def _imported_names(template: str) -> set[str]:
     """The names that the template imports, and the package they are from, which a file beside it would hide."""
     imports = [node for node in ast.walk(ast.parse(template)) if isinstance(node, ast.ImportFrom)]
     return {alias.name for node in imports for alias in node.names} | {"pipesim"}
@@ -129,7 +129,7 @@ def _steps(target: str) -> tuple[tuple[str, str], ...]:
     )
 
 
-def _said(file: Path, steps: tuple[tuple[str, str], ...]) -> str:
+def _next_steps(file: Path, steps: tuple[tuple[str, str], ...]) -> str:
     """Commands are printed in whole lines, whatever the width: they are there to be copied."""
     lines = [f"wrote {file}: one warp loads tiles, two compute, one stores the results", ""]
     lines += [f"  {command}\n      {purpose}" for command, purpose in steps]

@@ -99,9 +99,9 @@ def complain(error: PipesimError) -> None:
 
     The others are left alone: they have paths, commands to copy, and a compiler's log.
     """
-    parts = {name: _indented(getattr(error, name)) for name in ("place", "correction")}
-    cause = _wrapped(error.cause) if error.cause and "\n" not in error.cause else _indented(error.cause)
-    remark_text("pipesim: " + str(PipesimError(_indented(error.fact), cause=cause, **parts)))
+    parts = {name: _indent(getattr(error, name)) for name in ("place", "correction")}
+    cause = _wrap_cause(error.cause) if error.cause and "\n" not in error.cause else _indent(error.cause)
+    remark_text("pipesim: " + str(PipesimError(_indent(error.fact), cause=cause, **parts)))
 
 
 def remark(text: str) -> None:
@@ -114,12 +114,12 @@ def remark_text(text: str) -> None:
     print(inert_text(text), file=sys.stderr)
 
 
-def _indented(text: str) -> str:
+def _indent(text: str) -> str:
     """A part of an error. Its lines after the first stand below it, so that none of them looks like another part."""
     return text.replace("\n", "\n    ")
 
 
-def _wrapped(cause: str) -> str:
+def _wrap_cause(cause: str) -> str:
     """The cause in lines of the terminal's width; words, such as paths, stay whole."""
     from pipesim.report.text.console import make_console, width_of
 

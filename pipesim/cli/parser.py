@@ -78,7 +78,7 @@ def make_parser(commands: Sequence[Command], version: str, words: Collection[str
 
     ``words``: the line that it is for, which needs the options of no command but those that it names; None: any line.
     """
-    top = Parser(prog="pipesim", description=TITLE, epilog=f"{_shown(EXAMPLES)}\n\n{EXIT_CODES}", formatter_class=_Help)
+    top = Parser(prog="pipesim", description=TITLE, epilog=f"{_tail(EXAMPLES)}\n\n{EXIT_CODES}", formatter_class=_Help)
     top.add_argument("--version", action="version", version=version)
     below = top.add_subparsers(title="commands", dest="command", required=True, metavar="COMMAND")
     for command in commands:
@@ -87,7 +87,7 @@ def make_parser(commands: Sequence[Command], version: str, words: Collection[str
             command.name,
             help=command.summary,
             description=command.description,
-            epilog=_shown(command.examples),
+            epilog=_tail(command.examples),
             formatter_class=_Help,
             add_help=is_needed,
         )
@@ -130,7 +130,7 @@ def _names_a_protocol(word: str) -> bool:
     return word in BUILT_IN or word.partition(":")[0].endswith((".py", ".json"))
 
 
-def _shown(examples: Iterable[Example]) -> str:
+def _tail(examples: Iterable[Example]) -> str:
     """The end of a help: each example in a line of its own, and below it what it is for."""
     lines = [f"  {command}\n      {purpose}" for command, purpose in examples]
     return "\n".join(["examples:", *lines]) if lines else ""

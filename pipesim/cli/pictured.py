@@ -155,7 +155,7 @@ def _scene(options: argparse.Namespace) -> tuple[Scene, list[str]]:
         return _simulation(options, protocols[0])
     if len(traces) == 2:
         return _two(options, traces)
-    return _recorded(options, traces[0], protocols[0] if protocols else None)
+    return _recorded_scene(options, traces[0], protocols[0] if protocols else None)
 
 
 def _simulation(options: argparse.Namespace, name: str) -> tuple[Scene, list[str]]:
@@ -175,7 +175,7 @@ def _simulation(options: argparse.Namespace, name: str) -> tuple[Scene, list[str
     return Scene(printable(f"{program.name}: {drawn.label}"), (drawn,)), report
 
 
-def _recorded(options: argparse.Namespace, path: str, name: str | None) -> tuple[Scene, list[str]]:
+def _recorded_scene(options: argparse.Namespace, path: str, name: str | None) -> tuple[Scene, list[str]]:
     """A trace, with the simulation above it if a protocol is beside it."""
     from pipesim.api.pictured import beside, comparison_report
     from pipesim.report.text.printable import printable
@@ -270,7 +270,7 @@ def _counterexample(options: argparse.Namespace, picture: str) -> Iterator[bytes
     from pipesim.report.pictures.hang_svg import hang_svg
     from pipesim.report.pictures.schedule_svg import schedule_svg
 
-    target, report, shown = _refuted(options)
+    target, report, shown = _first_counterexample(options)
     if options.to == "html":
         program = target.build(params_of(options) | dict(shown.at), grid=options.ctas)
         page: Page = counterexample_page(program, report, shown)
@@ -285,7 +285,7 @@ def _counterexample(options: argparse.Namespace, picture: str) -> Iterator[bytes
     return iter([schedule_svg(shown).encode()])
 
 
-def _refuted(options: argparse.Namespace) -> tuple[Target, CheckReport, Counterexample]:
+def _first_counterexample(options: argparse.Namespace) -> tuple[Target, CheckReport, Counterexample]:
     """The first counterexample of the protocol. UsageError if there is none."""
     from pipesim.answers.check import check
     from pipesim.report.findings.in_short import in_one_line

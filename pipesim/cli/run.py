@@ -64,7 +64,7 @@ def _carry_out(options: argparse.Namespace) -> int:
 
     profile = load_profile(options.profile or "h100")
     _, program = built(options, options.protocol, timed=True)
-    window = _clipped(options.window, program) if options.window is not None else None
+    window = _clip_window(options.window, program) if options.window is not None else None
     if options.save_program is not None:
         write_whole(options.save_program, dumps(program).encode(), force=options.force)
     with progress(f"simulating {program.name} on {profile.name}"):
@@ -113,7 +113,7 @@ def _check_outputs(options: argparse.Namespace) -> None:
         )
 
 
-def _clipped(window: tuple[int, int], program: Program) -> tuple[int, int]:
+def _clip_window(window: tuple[int, int], program: Program) -> tuple[int, int]:
     """The window as far as the program goes; ParameterError for one that begins after its last iteration."""
     from pipesim.trace.sites import iterations, site_table
 

@@ -78,13 +78,13 @@ def _carry_out(options: argparse.Namespace) -> int:
     from pipesim.export.documents import document_of
     from pipesim.report.pages.sweep import sweep_lines
 
-    asked = _asked(options)
+    asked = _sweep_request(options)
     report = sweep(asked, _where(options), TerminalProgress())
     _write_files(options, report)
     return show_answer(options, document_of(report), lambda width: sweep_lines(report, width))
 
 
-def _asked(options: argparse.Namespace) -> Sweep:
+def _sweep_request(options: argparse.Namespace) -> Sweep:
     from pipesim.answers.sweep.measure import MOST_STATES, MOST_STEPS
     from pipesim.answers.sweep.sweep import Sweep
     from pipesim.answers.views.sweep import Metric

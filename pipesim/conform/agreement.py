@@ -127,7 +127,7 @@ def _of_behaviour(
         return Agreement.CONFORMS, None
     if found.verdict is TraceVerdict.UNKNOWN:
         return Agreement.UNKNOWN, None
-    contradicted = _contradicted(seen.autopsy) if seen is not None and seen.autopsy is not None else None
+    contradicted = _contradiction(seen.autopsy) if seen is not None and seen.autopsy is not None else None
     if contradicted is not None:
         return Agreement.DIFFERS, contradicted
     if meta.fault:
@@ -140,7 +140,7 @@ def _of_behaviour(
     return Agreement.DIFFERS, Reason(ReasonKind.DIVERGES)
 
 
-def _contradicted(autopsy: Autopsy) -> Reason | None:
+def _contradiction(autopsy: Autopsy) -> Reason | None:
     """What speaks against the records themselves, None if nothing does."""
     if autopsy.contradiction:
         return Reason(ReasonKind.RECORDS_CONTRADICT)

@@ -58,7 +58,7 @@ def bottleneck(trace: Trace) -> Bottleneck | None:
     if not trace.meta.window:
         begin, end = (begin + (end - begin) * part // 1000 for part in (_FIRST, _LAST))
     kinds = np.array([int(site.kind) for site in trace.meta.sites], dtype=np.int64)
-    passing = _passing(events, kinds)
+    passing = _shortest_wait(events, kinds)
     found: dict[str, tuple[int, str]] = {}  # role → waits of its agent that waits least, longest for
     for agent, info in enumerate(trace.meta.agents):
         waits = _waits(trace, events.select(np.flatnonzero(events.agent == agent)), (begin, end), passing)
@@ -77,7 +77,7 @@ def bottleneck(trace: Trace) -> Bottleneck | None:
     return Bottleneck(LimitKind.LOADS if group in copied else LimitKind.SIGNALS, role, total, group)
 
 
-def _passing(events: Events, kinds: Column) -> int:
+def _shortest_wait(events: Events, kinds: Column) -> int:
     """Cycles of the shortest wait: what a wait takes that does not block. In a window all of them may have blocked."""
     follows = np.flatnonzero(
         (events.agent[1:] == events.agent[:-1]) & (kinds[events.site[:-1]] == EventKind.WAIT_ENTER)

@@ -136,7 +136,7 @@ def _with_barriers(program: Program, places: Sequence[Place], meta: TraceMeta) -
     found = replace(
         program,
         barriers=tuple(Barrier(places[n][0], *named[places[n][1]]) for n in order),
-        code=tuple(tuple(_renumbered(op, number_of) for op in code) for code in program.code),
+        code=tuple(tuple(_renumber_barrier(op, number_of) for op in code) for code in program.code),
     )
     groups = barrier_groups(found)
     if groups != meta.barriers:
@@ -150,7 +150,7 @@ def _with_barriers(program: Program, places: Sequence[Place], meta: TraceMeta) -
     return found
 
 
-def _renumbered(op: Operation, number_of: dict[int, int]) -> Operation:
+def _renumber_barrier(op: Operation, number_of: dict[int, int]) -> Operation:
     if op[0] not in ON_BARRIER:
         return op
     old = operand(op, "barrier")

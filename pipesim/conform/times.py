@@ -57,7 +57,7 @@ def assumed_of(program: Program, profile: Profile, measured: Trace) -> tuple[Ass
 
     A given work whose records show that it took as long as given is not assumed.
     """
-    repeated = tuple(_repeated(program))
+    repeated = tuple(_loop_operations(program))
     ops = dict.fromkeys(op for _, op, _ in repeated)
     found = []
     if profile.device != measured.meta.device.name:
@@ -78,7 +78,7 @@ def assumed_of(program: Program, profile: Profile, measured: Trace) -> tuple[Ass
     return (*found, *_works(program, profile, repeated, measured))
 
 
-def _repeated(program: Program) -> Iterator[tuple[int, Operation, int]]:
+def _loop_operations(program: Program) -> Iterator[tuple[int, Operation, int]]:
     """The agents' operations between the first and the last mark of their loops, each with its line; all operations of
     an agent without a loop.
     """
@@ -132,10 +132,10 @@ def _values_used(program: Program, profile: Profile, ops: _Ops) -> set[str]:
 def _costs(program: Program, profile: Profile, ops: _Ops) -> list[Cost]:
     """What operations cost, without what no agent waits for."""
     price = Prices(program, profile, traced=False)
-    return [_counted(ops, op, price(op, line)) for op, line in ops]
+    return [_agent_cost(ops, op, price(op, line)) for op, line in ops]
 
 
-def _counted(ops: _Ops, op: Operation, cost: Cost) -> Cost:
+def _agent_cost(ops: _Ops, op: Operation, cost: Cost) -> Cost:
     """The cost of an operation, without parts that delay no agent in an iteration: of a store that no agent waits for
     only the time that it takes the copy engine delays others, those that load.
     """

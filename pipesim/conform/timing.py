@@ -223,11 +223,11 @@ def _between(
     found = []
     for at, (pc, site) in enumerate(places[: len(numbers)]):
         end = places[at + 1][0] if at + 1 < len(places) else len(code)
-        found.append(_done(program, code[pc + (site.kind in _ENDS) : end]))
+        found.append(_slowest_operation(program, code[pc + (site.kind in _ENDS) : end]))
     return found
 
 
-def _done(program: Program, operations: Sequence[Operation]) -> str:
+def _slowest_operation(program: Program, operations: Sequence[Operation]) -> str:
     """What takes the time of these: a wait that is not recorded, then reads and writes, then their issue."""
     for op in operations:
         if op[0] == Op.WAIT_GROUP:

@@ -45,13 +45,13 @@ def check_launch(
 def check_launches(report: LaunchesReport, folder: Path, check_one: CheckOne = check_launch) -> LaunchesReport:
     """The report with a verdict on every launch that has a file; those that have none are unknown, for their reason."""
     kernels = tuple(
-        replace(kernel, caught=tuple(_checked(kernel, each, folder, check_one) for each in kernel.caught))
+        replace(kernel, caught=tuple(_check_kernel(kernel, each, folder, check_one) for each in kernel.caught))
         for kernel in report.kernels
     )
     return replace(report, kernels=kernels, checked=True)
 
 
-def _checked(kernel: CaughtKernel, each: CaughtLaunch, folder: Path, check_one: CheckOne) -> CaughtLaunch:
+def _check_kernel(kernel: CaughtKernel, each: CaughtLaunch, folder: Path, check_one: CheckOne) -> CaughtLaunch:
     if not each.file:
         return replace(each, verdict=Verdict.UNKNOWN, said=f"unknown: {each.reason}")
     verdict, said = check_one(folder / kernel.ptx, folder / each.file)

@@ -92,14 +92,14 @@ def run_observed(command: Sequence[str], environment: Mapping[str, str], *, to_s
             _pass_on(process, number, last=signals.count(signal.SIGINT) >= _PATIENCE)
 
     with current().given_to(got):
-        started.append(_started(command, environment, to_stderr=to_stderr))
+        started.append(_start(command, environment, to_stderr=to_stderr))
         for number in tuple(signals):  # those that came before
             _pass_on(started[0], number, last=False)
         code = started[0].wait()
     return CommandEnd(code if code >= 0 else 128 - code, tuple(signals))
 
 
-def _started(command: Sequence[str], environment: Mapping[str, str], *, to_stderr: bool) -> subprocess.Popen[bytes]:
+def _start(command: Sequence[str], environment: Mapping[str, str], *, to_stderr: bool) -> subprocess.Popen[bytes]:
     try:
         return subprocess.Popen(  # noqa: S603  # the user's own command, as it was typed, without a shell
             list(command), env=dict(environment), stdout=2 if to_stderr else None

@@ -57,7 +57,7 @@ def injection_library(environment: Mapping[str, str] = os.environ) -> Path:
     key = hashlib.sha256(repr((sources, _OPTIONS, compiler, os.uname().machine)).encode()).hexdigest()[:32]
     path = _cache_directory(environment) / f"{key}.so"
     if not path.is_file():
-        write_whole(path, _compiled(compiler), force=True)
+        write_whole(path, _compile(compiler), force=True)
     return path
 
 
@@ -67,7 +67,7 @@ def _cache_directory(environment: Mapping[str, str]) -> Path:
     return (Path(base) if Path(base).is_absolute() else Path.home() / ".cache") / "pipesim" / "inject"
 
 
-def _compiled(compiler: list[str]) -> bytes:
+def _compile(compiler: list[str]) -> bytes:
     found = shutil.which(compiler[0])
     if found is None:
         raise MissingExtraError(

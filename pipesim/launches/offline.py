@@ -45,7 +45,7 @@ def triton(
             cause="a hook or a wrapper may launch others" if driver.launches else "it was not a kernel",
             correction="give a function with @triton.jit or @gluon.jit",
         )
-    return _described(driver.launches[0], kernel, arch)
+    return _describe_launch(driver.launches[0], kernel, arch)
 
 
 class _first_configuration:  # noqa: N801  # a context manager, used like a function
@@ -67,8 +67,8 @@ class _first_configuration:  # noqa: N801  # a context manager, used like a func
             tuner.configs = configs
 
 
-def _described(dry: OfflineLaunch, kernel: Any, arch: str) -> CompiledLaunch:
-    metadata, compiled = dry.metadata, _compiled(kernel, dry)
+def _describe_launch(dry: OfflineLaunch, kernel: Any, arch: str) -> CompiledLaunch:
+    metadata, compiled = dry.metadata, _compiled_kernel(kernel, dry)
     ptx = compiled.asm["ptx"]
     clusters, x = metadata.num_ctas, dry.grid[0]
     found = re.search(r"^\.maxnreg\s+(\d+)", ptx, re.MULTILINE)
@@ -84,7 +84,7 @@ def _described(dry: OfflineLaunch, kernel: Any, arch: str) -> CompiledLaunch:
     return CompiledLaunch(metadata.name, arch, ptx, launch)
 
 
-def _compiled(kernel: Any, dry: OfflineLaunch) -> Any:
+def _compiled_kernel(kernel: Any, dry: OfflineLaunch) -> Any:
     """The compiled kernel of a launch, in the caches of the function."""
     while not hasattr(kernel, "device_caches"):
         kernel = kernel.fn

@@ -93,11 +93,11 @@ class CheckItem(pytest.Item):
 
     def runtest(self) -> None:
         """Check it. NotProvedError with the report, PipesimError where there is nothing to check."""
-        report = self._checked()
+        report = self._check_protocol()
         if report.verdict is not Verdict.PROVED:
             raise NotProvedError(report)
 
-    def _checked(self) -> CheckReport:
+    def _check_protocol(self) -> CheckReport:
         case = self._case
         seconds = case.time_limit or self.config.getoption("--pipesim-time-limit")
         with Watch(signals=()) as watch:  # of signals pytest has its own idea

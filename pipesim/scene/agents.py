@@ -45,7 +45,7 @@ def agent_slices(trace: Trace, when: Column) -> AgentSlices:
         for cta in ctas
         for agent, info in enumerate(meta.agents)
     ]
-    begins, ends, error, of_row = _paired(trace, when)
+    begins, ends, error, of_row = _pair_rows(trace, when)
     site, stage = events.site[begins], events.stage[begins]
     lowest, stages = int(stage.min(initial=0)), int(stage.max(initial=0)) - int(stage.min(initial=0)) + 1
     named, of_slice = np.unique(site * stages + stage - lowest, return_inverse=True)  # few texts, of many slices
@@ -71,7 +71,7 @@ def agent_slices(trace: Trace, when: Column) -> AgentSlices:
 _slice = partial(tuple.__new__, SceneSlice)  # a tenth of its constructor's time
 
 
-def _paired(trace: Trace, when: Column) -> tuple[Column, Column, Column, Column]:
+def _pair_rows(trace: Trace, when: Column) -> tuple[Column, Column, Column, Column]:
     """Of each slice the row at which it begins, its end and the uncertainty of that; and the slice of each row.
 
     A wait, or work, ends with its agent's next event, which is its return: a slice has both. One that has no return

@@ -55,7 +55,7 @@ class Pictured:
             else:
                 self.unseen += 1
         for seen in log.seen:
-            self._released(seen, phases.get((seen.barrier, seen.phase), []))
+            self._add_arrows(seen, phases.get((seen.barrier, seen.phase), []))
         self._count(first_cta, log, phases)
 
     def _flights(self, first_cta: int, log: ReplayLog) -> dict[tuple[int, int, int], int]:
@@ -152,7 +152,7 @@ class Pictured:
         found = self.of_row[each.row] if each.row >= 0 else -1
         return (self.when[each.row] if each.row >= 0 else 0), found
 
-    def _released(self, seen: PhaseSeen, needed: list[tuple[int, int, ReplayedPart]]) -> None:
+    def _add_arrows(self, seen: PhaseSeen, needed: list[tuple[int, int, ReplayedPart]]) -> None:
         target = self.of_row[seen.row]
         if target < 0:
             return

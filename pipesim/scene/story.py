@@ -99,7 +99,7 @@ class _StateWords:
         pc = play.state.pcs[agent]
         blocked = held_up(self._program, play.state, agent) is not None
         line = self._program.line(agent, pc)
-        return AgentAt(AgentStanding.BLOCKED if blocked else AgentStanding.READY, self._said(agent, pc), line)
+        return AgentAt(AgentStanding.BLOCKED if blocked else AgentStanding.READY, self._operation(agent, pc), line)
 
     def barriers(self, play: Play) -> tuple[BarrierAt | None, ...]:
         return tuple(
@@ -109,9 +109,9 @@ class _StateWords:
 
     def flights(self, play: Play) -> tuple[str, ...]:
         flights = (flight for flight in play.state.flights if flight.engine != OWN)  # no access of an agent itself
-        return tuple(self._said(flight.agent, flight.pc) for flight in flights)
+        return tuple(self._operation(flight.agent, flight.pc) for flight in flights)
 
-    def _said(self, agent: int, pc: int) -> str:
+    def _operation(self, agent: int, pc: int) -> str:
         op = self._program.code[agent][pc]
         found = self._known.get(op)
         if found is None:

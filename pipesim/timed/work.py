@@ -114,7 +114,7 @@ class Works:
 
     def moving(self, work: Work) -> tuple[int, int]:
         """Cycles that an access takes its SM's memory, and in which a warp alone is served; 0 where none slows it."""
-        return self._moving(work) if work.name in self._crowded | self._computes else (0, 0)
+        return self._memory_cycles(work) if work.name in self._crowded | self._computes else (0, 0)
 
     def computing(self, work: Work) -> int:
         """Cycles for which an access takes its quarter's issue slots after it has been served; 0 where no other warp of
@@ -122,7 +122,7 @@ class Works:
         """
         if work.name not in self._computes:
             return 0
-        return max(0, self._rated_cycles(work) - self._moving(work)[1]) * SLOTS // 1000
+        return max(0, self._rated_cycles(work) - self._memory_cycles(work)[1]) * SLOTS // 1000
 
     def _arithmetic(self, work: Work) -> int:
         """Cycles of its arithmetic."""
@@ -144,7 +144,7 @@ class Works:
                         busy.add(where)
         return frozenset(name for where in busy if len(on[where]) > 1 for each in on[where].values() for name in each)
 
-    def _moving(self, work: Work) -> tuple[int, int]:
+    def _memory_cycles(self, work: Work) -> tuple[int, int]:
         """What of the SM's memory its bytes take, and how long a warp alone takes over loading or storing them.
 
         Lines of global memory go through the same memory, each in its own time.
@@ -168,7 +168,7 @@ class Works:
         asked: dict[int, int] = defaultdict(int)
         names: dict[int, set[str]] = defaultdict(set)
         for agent, works in zip(program.agents, _memory_works(program), strict=True):
-            moving = [(work.name, *self._moving(work)) for work in works]
+            moving = [(work.name, *self._memory_cycles(work)) for work in works]
             asked[agent.cta] += max((1000 * demand // max(1, alone) for _, demand, alone in moving), default=0)
             names[agent.cta] |= {name for name, _, _ in moving}
         return frozenset(name for cta, share in asked.items() if share > CROWD for name in names[cta])

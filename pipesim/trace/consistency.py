@@ -270,8 +270,8 @@ def _names(meta: TraceMeta) -> Iterator[tuple[str, str]]:
     yield from ((f"agents[{i}].role", agent.role) for i, agent in enumerate(meta.agents))
     yield from ((f"barriers[{i}].name", group.name) for i, group in enumerate(meta.barriers))
     yield from ((f"sites[{i}].name", site.name) for i, site in enumerate(meta.sites))
-    yield from ((f"extra.outputs.{brief(name)}", name) for name in _mapping(meta.extra.get("outputs")))
-    yield from ((f"extra.wrong_outputs.{brief(name)}", name) for name in _mapping(meta.extra.get("wrong_outputs")))
+    yield from ((f"extra.outputs.{brief(name)}", name) for name in _as_mapping(meta.extra.get("outputs")))
+    yield from ((f"extra.wrong_outputs.{brief(name)}", name) for name in _as_mapping(meta.extra.get("wrong_outputs")))
 
 
 def _identifiers(meta: TraceMeta) -> Iterator[tuple[str, str]]:
@@ -366,7 +366,7 @@ def _all_of(value: object, rule: Callable[[object], bool]) -> bool:
     return isinstance(value, dict) and all(map(rule, value.values()))
 
 
-def _mapping(value: object) -> Mapping[str, object]:
+def _as_mapping(value: object) -> Mapping[str, object]:
     return value if isinstance(value, dict) else {}
 
 

@@ -73,7 +73,7 @@ def read_trace(path: str | Path) -> Trace:
     import pyarrow as pa
 
     path = Path(path)
-    with _opened(path) as file:
+    with _open_file(path) as file:
         data = file.read()
     try:
         stored, events = _load(data, path)
@@ -93,7 +93,7 @@ def read_meta(path: str | Path) -> TraceMeta:
     import pyarrow as pa
 
     path = Path(path)
-    with _opened(path) as file:
+    with _open_file(path) as file:
         end = _end_of(file, path)
     try:
         with _parquet(_MAGIC + end) as parquet:
@@ -179,7 +179,7 @@ def _parquet(data: bytes) -> Any:
     )
 
 
-def _opened(path: Path) -> BinaryIO:
+def _open_file(path: Path) -> BinaryIO:
     """The file at its beginning, with the first and last bytes of a Parquet file."""
     try:
         there, folder = path.exists(), path.is_dir()

@@ -97,13 +97,13 @@ def parse_metadata(text: str | bytes, place: str) -> StoredMeta:
             "the trace's metadata does not match its own checksum", place=place, cause=DAMAGED, correction=RECOPY
         )
     if document["schema"] < SCHEMA_VERSION:
-        top = _Fields(_upgraded(document), "", place)
+        top = _Fields(_upgrade(document), "", place)
     columns = top.record("columns", ("rows", "sha256"))
     top.known((*_hints(TraceMeta), "columns", "sha256"))
     return StoredMeta(_read(TraceMeta, top), columns.integer("rows"), columns.text("sha256"))
 
 
-def _upgraded(document: Mapping[str, Any]) -> dict[str, Any]:
+def _upgrade(document: Mapping[str, Any]) -> dict[str, Any]:
     """A document of an earlier version as one of this version: what it could not say yet has its default."""
     found = {**document, "schema": SCHEMA_VERSION}
     if document["schema"] < 3:

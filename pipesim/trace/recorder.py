@@ -100,10 +100,10 @@ class StampBuffer:
         a time that is not a 64-bit integer, or a clock out of range.
         """
         stamps = np.concatenate([*self._parts, self._recent()])
-        order = np.argsort(_numbered(self._table[:, :2])[stamps[::2]], kind="stable")
+        order = np.argsort(_group_numbers(self._table[:, :2])[stamps[::2]], kind="stable")
         meaning = stamps[::2][order]
         cta, agent, site, stage, parity, value = (column[meaning] for column in self._table.T)
-        passes = _counted(_numbered(self._table[:, :3])[meaning])
+        passes = _count_earlier(_group_numbers(self._table[:, :3])[meaning])
         return _table(cta, agent, site, stage, parity, passes, value, stamps[1::2][order], sm_khz=sm_khz)
 
     def _recent(self) -> Column:
@@ -167,13 +167,13 @@ def _table(
     )  # fmt: skip
 
 
-def _numbered(rows: Column) -> Column:
+def _group_numbers(rows: Column) -> Column:
     """A small number for each row, equal for equal rows and in their order: NumPy sorts 16 bits by counting."""
     _, numbers = np.unique(rows, axis=0, return_inverse=True)
     return np.asarray(numbers.reshape(-1), dtype=np.uint16 if len(rows) < 1 << 16 else np.int64)
 
 
-def _counted(places: Column) -> Column:
+def _count_earlier(places: Column) -> Column:
     """For each event how many events of the same place stand before it."""
     order = np.argsort(places, kind="stable")
     counts = np.bincount(places, minlength=1) if len(places) else np.zeros(1, dtype=np.int64)

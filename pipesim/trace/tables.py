@@ -27,12 +27,12 @@ def trace_table(trace: Trace) -> Any:
     agents = [meta.agent_name(n) for n in range(len(meta.agents))]
     columns = {
         "cta": pa.array(events.cta),
-        "agent": _named(events.agent, agents),
-        "role": _named(events.agent, [agent.role for agent in meta.agents]),
+        "agent": _dictionary_column(events.agent, agents),
+        "role": _dictionary_column(events.agent, [agent.role for agent in meta.agents]),
         "warp": pa.array([agent.warp for agent in meta.agents]).take(pa.array(events.agent)),
-        "kind": _named(events.site, [site.kind.name.lower() for site in meta.sites]),
-        "barrier": _named(events.site, [site.barrier for site in meta.sites]),
-        "site": _named(events.site, [site.name for site in meta.sites]),
+        "kind": _dictionary_column(events.site, [site.kind.name.lower() for site in meta.sites]),
+        "barrier": _dictionary_column(events.site, [site.barrier for site in meta.sites]),
+        "site": _dictionary_column(events.site, [site.name for site in meta.sites]),
     }
     columns |= {name: pa.array(getattr(events, name)) for name in _AS_THEY_ARE}
     return pa.table(columns)
@@ -59,7 +59,7 @@ def as_pandas(table: Any) -> Any:
     return table.to_pandas()
 
 
-def _named(numbers: Any, names: Sequence[str]) -> Any:
+def _dictionary_column(numbers: Any, names: Sequence[str]) -> Any:
     """A dictionary column: the names by these numbers. Names that are alike are one entry."""
     import pyarrow as pa
 

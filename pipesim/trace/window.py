@@ -39,7 +39,7 @@ def cut(trace: Trace, first: int, end: int) -> Trace:
     kept = events.select((events.iteration >= first) & (events.iteration < end))
     numbers = np.unique(events.cta).tolist()
     headers = meta.ctas or tuple(CtaInfo(number, 0) for number in numbers)
-    ctas = tuple(replace(_recounted(h, kept, meta), passes=h.passes or _passes(h.cta, events, meta)) for h in headers)
+    ctas = tuple(replace(_recount(h, kept, meta), passes=h.passes or _passes(h.cta, events, meta)) for h in headers)
     return Trace(replace(meta, window=(first, end), ctas=ctas), kept)
 
 
@@ -69,11 +69,11 @@ def lose(trace: Trace, iterations: Mapping[int, int]) -> Trace:
         before = header.dropped or (0,) * len(meta.agents)
         now = _count(lost, header.cta, len(meta.agents))
         dropped = tuple(b + n for b, n in zip(before, now, strict=True))
-        headers.append(replace(_recounted(header, kept, meta), dropped=dropped))
+        headers.append(replace(_recount(header, kept, meta), dropped=dropped))
     return Trace(replace(meta, ctas=tuple(headers)), kept)
 
 
-def _recounted(header: CtaInfo, kept: Events, meta: TraceMeta) -> CtaInfo:
+def _recount(header: CtaInfo, kept: Events, meta: TraceMeta) -> CtaInfo:
     return replace(header, written=_count(kept, header.cta, len(meta.agents)))
 
 

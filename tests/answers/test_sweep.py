@@ -196,13 +196,13 @@ class TestResultsFile:
         where = Where(results=tmp_path / "ring.jsonl")
         first = sweep(of_ring(stages=[1, 2], how=[0, 1, 2]), where)
         computed = []
-        judged = configuration._judged
+        judged = configuration._evaluate_program
 
         def counted(named: Any, *rest: Any) -> Configuration:
             computed.append(named)
             return judged(named, *rest)
 
-        monkeypatch.setattr(configuration, "_judged", counted)
+        monkeypatch.setattr(configuration, "_evaluate_program", counted)
         again = sweep(of_ring(stages=[1, 2], how=[0, 1, 2]), where)
         assert (again, computed, again.reused) == (replace(first, reused=6), [], 6)
         more = sweep(of_ring(stages=[1, 2, 3], how=[0]), where)

@@ -49,7 +49,7 @@ def changes(
         yield _with_less_work(Changed(change, program, profile), role, loop, percent)
     reads = _lines_of(program, lambda op: op[0] == Op.READ and not _of_registers(program, op))
     if reads:
-        reading = Changed(AdvisedChange(ChangeKind.READS), program, _reading(profile, percent))
+        reading = Changed(AdvisedChange(ChangeKind.READS), program, _faster_reads(profile, percent))
         yield _quicker(reading, reads, percent)
     if _has(program, Op.ENGINE_WORK):
         yield _with_faster_matrix(Changed(AdvisedChange(ChangeKind.MATRIX), program, profile), percent)
@@ -158,14 +158,14 @@ def _with_less_work(what: Changed, role: str, loop: str, percent: int) -> Change
     def given(agent: int) -> Iterator[int]:
         return (pc for pc in places(agent) if program.code[agent][pc][0] == Op.WORK)
 
-    return _quicker(replace(what, program=_rescaled(program, given, percent)), lines, percent)
+    return _quicker(replace(what, program=_rescale_operations(program, given, percent)), lines, percent)
 
 
 def _with_faster_matrix(what: Changed, percent: int) -> Changed:
     """The tensor cores alone: what it takes to issue a multiplication stays."""
     program = what.program
     lines = _lines_of(program, lambda op: op[0] == Op.ENGINE_WORK)
-    program = _rescaled(
+    program = _rescale_operations(
         program, lambda agent: (pc for pc, op in enumerate(program.code[agent]) if op[0] == Op.ENGINE_WORK), percent
     )
     return _quicker(replace(what, program=program), lines, percent, overhead=False)
@@ -199,7 +199,7 @@ def _quicker(what: Changed, lines: set[int], percent: int, *, overhead: bool = T
     return replace(what, program=replace(what.program, work=tuple(work)), profile=replace(what.profile, values=values))
 
 
-def _rescaled(program: Program, places: Callable[[int], Iterator[int]], percent: int) -> Program:
+def _rescale_operations(program: Program, places: Callable[[int], Iterator[int]], percent: int) -> Program:
     """The program whose operations at these places take this percentage fewer cycles."""
     edited: dict[int, Listing] = {}
     for agent in range(len(program.code)):
@@ -212,7 +212,7 @@ def _rescaled(program: Program, places: Callable[[int], Iterator[int]], percent:
     return with_listings(program, edited)
 
 
-def _reading(profile: Profile, percent: int) -> Profile:
+def _faster_reads(profile: Profile, percent: int) -> Profile:
     return _faster(_shorter(profile, ("read.issue",), percent), ("read.bytes_per_kcycle",), percent)
 
 

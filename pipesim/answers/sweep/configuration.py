@@ -90,7 +90,7 @@ def tried(
         digest = digest_of(program)
         if kept is not None and kept.program == digest:
             return replace(kept, reused=True)
-        return SweepAnswer(_judged(named, program, asked), digest)
+        return SweepAnswer(_evaluate_program(named, program, asked), digest)
     except UsageError as error:
         refused = SweepAnswer(Configuration(named, Reached.REFUSED, error.fact), digest)
         return replace(refused, reused=kept == refused)
@@ -118,7 +118,7 @@ def _plain(value: object) -> object:
     return value.name
 
 
-def _judged(named: dict[str, int], program: Program, asked: Question) -> Configuration:
+def _evaluate_program(named: dict[str, int], program: Program, asked: Question) -> Configuration:
     resources = resources_of(program)
     ran = simulated(program, asked.profile, asked.max_steps)
     state, why = _state_of(ran.outcome, ran.why), ran.why

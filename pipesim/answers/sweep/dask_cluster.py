@@ -41,7 +41,7 @@ class DaskCluster:
         ClusterLostError if the scheduler or all workers end before the last answer. What is under way when this ends by
         an exception is cancelled.
         """
-        distributed = _distributed()
+        distributed = _import_distributed()
         with _without_log():
             self._require_scheduler(distributed)
             with self._client(distributed) as client:
@@ -146,7 +146,7 @@ async def _identity(distributed: Any, address: str) -> dict[str, Any]:
         comm.abort()
 
 
-def _distributed() -> Any:
+def _import_distributed() -> Any:
     try:
         import distributed
         import distributed.comm

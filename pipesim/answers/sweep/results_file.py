@@ -62,7 +62,7 @@ class ResultsFile:
             data = RESULTS.read_bytes(self._path)
             if not self._force and data:
                 whole = self._read(data)
-        self._file = self._opened()
+        self._file = self._open()
         self._file.truncate(len(whole))
         self._file.seek(len(whole))
         if not whole:
@@ -77,7 +77,7 @@ class ResultsFile:
         if answer.configuration.state in KEPT:
             self._write(_as_row(answer.configuration) | {"program": answer.program})
 
-    def _opened(self) -> FileIO:
+    def _open(self) -> FileIO:
         try:
             file = self._path.open("r+b" if self._path.exists() else "w+b", buffering=0)  # written immediately
         except OSError as error:
@@ -147,10 +147,10 @@ def _difference(name: str, there: object, here: object) -> str:
     if name == "profile_values":
         return "its latency profile had other values"
     words = _IN_WORDS.get(name, name.replace("_", " "))
-    return f"{words}: {_shown(there)} in the file, {_shown(here)} here"
+    return f"{words}: {_format_value(there)} in the file, {_format_value(here)} here"
 
 
-def _shown(value: object) -> str:
+def _format_value(value: object) -> str:
     match value:
         case None:
             return "none"

@@ -87,7 +87,7 @@ def sweep(asked: Sweep, where: Where | None = None, progress: Progress = SILENT)
     with _results(asked, where) as file:
         known = file.known if file else {}
         new_first = sorted(every, key=known.__contains__)  # a sweep whose time is up again and again gets further
-        found, ended = _computed(asked, where, [(params, known.get(params)) for params in new_first], file, progress)
+        found, ended = _answers(asked, where, [(params, known.get(params)) for params in new_first], file, progress)
     answers = tuple(
         found[params].configuration if params in found else Configuration(dict(params), Reached.NOT_REACHED, ended)
         for params in every
@@ -153,7 +153,7 @@ def _question(asked: Sweep) -> dict[str, object]:
 # computing
 
 
-def _computed(
+def _answers(
     asked: Sweep,
     where: Where,
     rest: Sequence[tuple[Params, SweepAnswer | None]],
@@ -198,7 +198,7 @@ def _compute(
     if where.cluster is not None:
         parts = []
         for params, kept in rest:
-            made = _travelling(asked, params, question, kept)
+            made = _prepare(asked, params, question, kept)
             if isinstance(made, SweepPart):
                 parts.append(made)
             else:
@@ -228,7 +228,7 @@ def _subject(asked: Sweep, params: Params) -> Subject:
     return Subject(asked.target.spelling, values, asked.ctas, asked.target.strictness)
 
 
-def _travelling(asked: Sweep, params: Params, question: Question, kept: SweepAnswer | None) -> SweepPart | SweepAnswer:
+def _prepare(asked: Sweep, params: Params, question: Question, kept: SweepAnswer | None) -> SweepPart | SweepAnswer:
     """A configuration for another machine: one of a file is made here, as the file is not there, or refused here."""
     if asked.target.spelling in BUILT_IN:
         return SweepPart(params, _subject(asked, params), kept)

@@ -152,12 +152,12 @@ def describe(program: Program, edit: CodeEdit, values: Sequence[int] = ()) -> st
             return f"{edit.role} does not {does[1]} {at}{once}"
         case CodeEditKind.BAR_THREADS:
             who = f"everyone at {at} gives" if edit.everyone else f"{edit.role} {does[0]} {at} with"
-            return f"{who} {_listed(list(values) or [edit.value], 'or')} threads instead of {threads:,}"
+            return f"{who} {_list_numbers(list(values) or [edit.value], 'or')} threads instead of {threads:,}"
         case CodeEditKind.BAR_NUMBER:
             used = {number for _, number in program.named_barriers}
             others = [number + edit.value for number in numbers]
             free = "" if used & set(others) and len(values) < 2 else ", or others,"
-            return f"{edit.role} {does[0]} {named(others)}{free} instead of {_listed(numbers)}"
+            return f"{edit.role} {does[0]} {named(others)}{free} instead of {_list_numbers(numbers)}"
         case CodeEditKind.SYNC_FOR_ARRIVE:
             return f"{edit.role} syncs on {at} where it should only arrive{once}"
         case CodeEditKind.ARRIVE_FOR_SYNC:
@@ -170,15 +170,15 @@ def describe(program: Program, edit: CodeEdit, values: Sequence[int] = ()) -> st
 def _ctas(mask: int) -> str:
     """The CTAs of a mask: ``CTAs 0 and 1``; 0 is an ordinary copy."""
     ctas = list(ranks(mask))
-    return f"CTA{'s' * (len(ctas) > 1)} {_listed(ctas)}" if ctas else "its own CTA only"
+    return f"CTA{'s' * (len(ctas) > 1)} {_list_numbers(ctas)}" if ctas else "its own CTA only"
 
 
 def named(numbers: list[int]) -> str:
     """``named barrier 1``, or ``named barriers 2 and 3``."""
-    return f"named barrier{'s' if len(set(numbers)) > 1 else ''} {_listed(numbers)}"
+    return f"named barrier{'s' if len(set(numbers)) > 1 else ''} {_list_numbers(numbers)}"
 
 
-def _listed(numbers: list[int], word: str = "and") -> str:
+def _list_numbers(numbers: list[int], word: str = "and") -> str:
     *most, last = (f"{number:,}" for number in sorted(set(numbers)))
     return f"{', '.join(most)} {word} {last}" if most else last
 

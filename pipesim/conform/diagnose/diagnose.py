@@ -269,10 +269,10 @@ def examine(program: Program, trace: Trace, found: Conformance) -> Examination |
         really = in_place(program, explained)
     elif explained is not None:
         really = program = edited(program, explained)  # its records are those of the operations that are left
-    return Examination(outcome, diagnosis, ways, _opened(really, program, trace, found))
+    return Examination(outcome, diagnosis, ways, _autopsy_of_failure(really, program, trace, found))
 
 
-def _opened(program: Program, meant: Program, trace: Trace, found: Conformance) -> Autopsy | None:
+def _autopsy_of_failure(program: Program, meant: Program, trace: Trace, found: Conformance) -> Autopsy | None:
     """The autopsy of the CTA where it shows: the one that diverges, or the first in which an agent waits.
 
     ``program``: what the kernel does, as far as is known; ``meant``: its protocol.

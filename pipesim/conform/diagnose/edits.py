@@ -188,27 +188,27 @@ def changed(program: Program, edit: Edit) -> Change:
             pc = places.arrives[group][n]
             return _change(before, repeated(before, pc), pc + 1, pc)
         case EditKind.EXPECT_MORE:
-            return _expecting(program, edit, places.expects[group][n], lambda nbytes: nbytes + MORE_BYTES)
+            return _change_expect(program, edit, places.expects[group][n], lambda nbytes: nbytes + MORE_BYTES)
         case EditKind.EXPECT_LESS:
-            return _expecting(program, edit, places.expects[group][n], lambda nbytes: nbytes // 2 // _UNIT * _UNIT)
+            return _change_expect(program, edit, places.expects[group][n], lambda nbytes: nbytes // 2 // _UNIT * _UNIT)
         case EditKind.WRONG_PARITY:
-            return _inverted(before, [places.waits[group][n]])
+            return _invert_parities(before, [places.waits[group][n]])
         case EditKind.PHASE_NOT_TOGGLED:
             waits = places.waits[group]
             stages = [program.barriers[operand(before.code[unit[0]], "barrier")].stage for unit in waits]
             wrap = next((i for i in range(n + 1, len(waits)) if stages[i] <= stages[i - 1]), None)
             if wrap is None:
                 raise _senseless(program, edit, "the stages do not wrap after it")
-            return _inverted(before, waits[wrap:])
+            return _invert_parities(before, waits[wrap:])
         case EditKind.NO_ACQUIRE:
             unit = places.waits[group][n]
             return _change(before, deleted(before, unit), unit[0], unit[-1])
         case EditKind.RELEASE_EARLY:
-            return _released(program, edit, places, places.arrives[group][n])
+            return _move_release(program, edit, places, places.arrives[group][n])
         case EditKind.LEAVES_EARLY:
             return _without_rest(program, edit, places.waits[group], n)
         case EditKind.SWAPPED_STAGES:
-            return _swapped(program, edit, places.waits[group], n)
+            return _swap_iterations(program, edit, places.waits[group], n)
     assert_never(edit.kind)
 
 
@@ -271,7 +271,7 @@ def _change(before: Listing, after: Listing, first: int, pc: int) -> Change:
     return Change(first, after.code, after.lines, operand(before.code[pc], "barrier"), pc)
 
 
-def _expecting(program: Program, edit: Edit, pc: int, bytes_of: Callable[[int], int]) -> Change:
+def _change_expect(program: Program, edit: Edit, pc: int, bytes_of: Callable[[int], int]) -> Change:
     before = listing(program, edit.agent)
     op = before.code[pc]
     nbytes = bytes_of(operand(op, "expect"))
@@ -280,13 +280,13 @@ def _expecting(program: Program, edit: Edit, pc: int, bytes_of: Callable[[int], 
     return _change(before, with_changes(before, {pc: expecting(op, nbytes)}), pc, pc)
 
 
-def _inverted(before: Listing, waits: list[tuple[int, ...]]) -> Change:
+def _invert_parities(before: Listing, waits: list[tuple[int, ...]]) -> Change:
     """These waits with the other parity."""
     after = with_changes(before, {pc: toggled(before.code[pc]) for unit in waits for pc in unit})
     return _change(before, after, waits[0][0], waits[0][0])
 
 
-def _released(program: Program, edit: Edit, places: _Places, pc: int) -> Change:
+def _move_release(program: Program, edit: Edit, places: _Places, pc: int) -> Change:
     """The arrive at ``pc`` directly after the wait before it."""
     before = listing(program, edit.agent)
     start = max((unit[-1] + 1 for units in places.waits.values() for unit in units if unit[-1] < pc), default=pc)
@@ -310,7 +310,7 @@ def _without_rest(program: Program, edit: Edit, waits: list[tuple[int, ...]], n:
     return _change(before, deleted(before, range(first, end)), first, waits[n][-1])
 
 
-def _swapped(program: Program, edit: Edit, waits: list[tuple[int, ...]], n: int) -> Change:
+def _swap_iterations(program: Program, edit: Edit, waits: list[tuple[int, ...]], n: int) -> Change:
     """Two iterations with their barriers, parities and places exchanged; what each believes to hold stays."""
     code = program.code[edit.agent]
     if n + 1 == len(waits):

@@ -65,7 +65,7 @@ class FitProblem:
     def each(self, profile: Profile) -> tuple[Vector, ...]:
         """The deviations of each observation."""
         every = range(len(self.observations))
-        return tuple(self._simulated([(n, profile) for n in every]))
+        return tuple(self._simulate([(n, profile) for n in every]))
 
     def together(self, profile: Profile) -> Vector:
         """All deviations, in one row."""
@@ -74,7 +74,7 @@ class FitProblem:
     def rows(self, profiles: Sequence[Profile]) -> list[Vector]:
         """All deviations under each profile, each in one row: simulated together."""
         number = len(self.observations)
-        found = self._simulated([(n, profile) for profile in profiles for n in range(number)])
+        found = self._simulate([(n, profile) for profile in profiles for n in range(number)])
         parts = [found[number * at : number * (at + 1)] for at in range(len(profiles))]
         return [np.concatenate(part) if part else np.zeros(0) for part in parts]
 
@@ -93,7 +93,7 @@ class FitProblem:
             ends.append((_within_limits(name, middle - step) if both else middle, _within_limits(name, middle + step)))
             sides = [replace(here, values={**here.values, name: end}) for end in ends[-1]]
             asked += [(n, side) for n in self._depend_on(name) for side in sides]
-        found = iter(self._simulated(asked)[len(self.observations) :])
+        found = iter(self._simulate(asked)[len(self.observations) :])
         slopes = np.zeros((self.parts[-1][1] if self.parts else 0, len(names)))
         for column, (name, (low, high)) in enumerate(zip(names, ends, strict=True)):
             for n in self._depend_on(name):
@@ -126,7 +126,7 @@ class FitProblem:
     def _depend_on(self, name: str) -> list[int]:
         return [n for n, asks in enumerate(self._values_read) if name in asks and (n, name) not in self._idle]
 
-    def _simulated(self, asked: Sequence[tuple[int, Profile]]) -> list[Vector]:
+    def _simulate(self, asked: Sequence[tuple[int, Profile]]) -> list[Vector]:
         keys = [self._key(*each) for each in asked]
         new = {key: each for key, each in zip(keys, asked, strict=True) if key not in self._known}
         if new:

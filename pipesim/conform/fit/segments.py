@@ -69,7 +69,7 @@ def measured_works(program: Program, trace: Trace, profile: Profile) -> tuple[Me
     recorded = MeasuredWork(
         f"{kernel_in_names(program.name)}/{RECORD}", profile["ptx.record"], record, 0.0, len(segments)
     )
-    return (recorded, *(_measured(name, estimates[name], times) for name, times in sorted(found.items())))
+    return (recorded, *(_measured_work(name, estimates[name], times) for name, times in sorted(found.items())))
 
 
 def with_measured(profile: Profile, works: Sequence[MeasuredWork]) -> Profile:
@@ -82,7 +82,7 @@ def with_measured(profile: Profile, works: Sequence[MeasuredWork]) -> Profile:
     return replace(profile, values=values)
 
 
-def _measured(name: str, estimated: int, times: Sequence[int]) -> MeasuredWork:
+def _measured_work(name: str, estimated: int, times: Sequence[int]) -> MeasuredWork:
     low, high = np.percentile(times, [2.5, 97.5])
     return MeasuredWork(name, estimated, round(median(times)), float(high - low) / 2, len(times))
 

@@ -96,7 +96,7 @@ def match(a: Trace, b: Trace) -> Matched:
         )
     agents = _agents(a.meta, b.meta)
     first, end, notes = _iterations(a.meta, b.meta, _end(mine), _end(theirs))
-    cut_a, cut_b = (_cut(found, ctas, agents, first, end) for found in (mine, theirs))
+    cut_a, cut_b = (_slice_lanes(found, ctas, agents, first, end) for found in (mine, theirs))
     if not any(lane.entries and cut_b[where].entries for where, lane in cut_a.items()):
         raise EvidenceError(
             "the traces have no agent and iteration in common",
@@ -113,7 +113,7 @@ def match(a: Trace, b: Trace) -> Matched:
     return Matched(cut_a, cut_b, ctas, notes, first > 0 or end is not None, window)
 
 
-def _cut(found: Lanes, ctas: tuple[int, ...], agents: list[Name], first: int, end: int | None) -> Lanes:
+def _slice_lanes(found: Lanes, ctas: tuple[int, ...], agents: list[Name], first: int, end: int | None) -> Lanes:
     return {(cta, name): found.get((cta, name), AgentEvents()).between(first, end) for cta in ctas for name in agents}
 
 

@@ -37,7 +37,7 @@ def _behaviour(a: Trace, b: Trace, matched: Matched) -> Behaviour:
     decided = Ending.UNKNOWN not in (a.meta.status, b.meta.status)
     for (cta, name), mine in matched.a.items():
         theirs = matched.b[cta, name]
-        cut_a, cut_b = _cut(a.meta, cta, name), _cut(b.meta, cta, name)
+        cut_a, cut_b = _lost_records(a.meta, cta, name), _lost_records(b.meta, cta, name)
         lost_a, lost_b = lost_a + cut_a, lost_b + cut_b
         difference = events.compare(cta, name, mine, theirs)
         ended = difference is not None and (
@@ -79,7 +79,7 @@ def _surplus(a: TraceMeta, b: TraceMeta, counts: Counter[tuple[Name, Key, str]])
     )
 
 
-def _cut(meta: TraceMeta, cta: int, name: Name) -> int:
+def _lost_records(meta: TraceMeta, cta: int, name: Name) -> int:
     """Records of this agent that the capture lost."""
     for header in meta.ctas:
         if header.cta == cta and header.dropped:
@@ -119,7 +119,7 @@ class _EventComparison:
         at = next((n for n, (x, y) in enumerate(zip(one, two, strict=False)) if x != y), min(len(one), len(two)))
         if at == len(one) == len(two):
             return None
-        x, y = _at(mine.entries, at), _at(theirs.entries, at)
+        x, y = _entry(mine.entries, at), _entry(theirs.entries, at)
         here = x or y
         assert here is not None
         places = range(max(0, at - _BEFORE), min(at + _AFTER + 1, max(len(one), len(two))))
@@ -131,7 +131,7 @@ class _EventComparison:
             event=at,
             cycle_a=int(self._a.events.cycle[x.row]) if x else -1,
             cycle_b=int(self._b.events.cycle[y.row]) if y else -1,
-            around=tuple(self._beside(mine, theirs, n) for n in places),
+            around=tuple(self._event_pair(mine, theirs, n) for n in places),
             at=at - places.start,
         )
 
@@ -141,8 +141,8 @@ class _EventComparison:
         value = -1 if entry.key in self._other_values else entry.value
         return (entry.key, entry.stage if staged else -1, entry.parity if staged else -1, value)
 
-    def _beside(self, mine: AgentEvents, theirs: AgentEvents, n: int) -> EventPair:
-        x, y = _at(mine.entries, n), _at(theirs.entries, n)
+    def _event_pair(self, mine: AgentEvents, theirs: AgentEvents, n: int) -> EventPair:
+        x, y = _entry(mine.entries, n), _entry(theirs.entries, n)
         here = x or y
         assert here is not None
         return EventPair(
@@ -152,7 +152,7 @@ class _EventComparison:
         )
 
 
-def _at(entries: list[Entry], n: int) -> Entry | None:
+def _entry(entries: list[Entry], n: int) -> Entry | None:
     return entries[n] if n < len(entries) else None
 
 

@@ -20,7 +20,7 @@ def settings(a: Trace, b: Trace) -> tuple[Setting, ...]:
     found += _barriers(a.meta, b.meta)
     found += _sites(a.meta, b.meta)
     found.append(_setting("CTAs recorded", _ctas(a), _ctas(b)))
-    found += _recording(a.meta, b.meta)
+    found += _recording_settings(a.meta, b.meta)
     return tuple(s for s in found if s.a != s.b)
 
 
@@ -88,7 +88,7 @@ def _sites(a: TraceMeta, b: TraceMeta) -> list[Setting]:
     return _only("sites", mine, theirs)
 
 
-def _recording(a: TraceMeta, b: TraceMeta) -> list[Setting]:
+def _recording_settings(a: TraceMeta, b: TraceMeta) -> list[Setting]:
     """Device, software, and how the events were taken."""
     mine, theirs = (_recorded_with(meta) for meta in (a, b))
     found = [Setting(what, mine[what], theirs[what]) for what in mine]

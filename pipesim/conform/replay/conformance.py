@@ -135,12 +135,12 @@ def require_same_kernel(program: Program, table: SiteTable, trace: Trace) -> Non
         if mine != theirs:
             raise EvidenceError(
                 f"the trace of {trace.meta.protocol} does not have the {what} of {program.name}",
-                cause=f"trace: {_listed(theirs)}; protocol: {_listed(mine)}",
+                cause=f"trace: {_list_members(theirs)}; protocol: {_list_members(mine)}",
                 correction="compare it with the protocol and parameters of the recording",
             )
 
 
-def _listed(members: Sequence[AgentInfo | BarrierGroup]) -> str:
+def _list_members(members: Sequence[AgentInfo | BarrierGroup]) -> str:
     """Agents with their warps, or groups with their stages and counts, in the order of their table."""
     return ", ".join(map(_member_text, members)) or "none"
 
@@ -283,7 +283,7 @@ def as_clusters(program: Program, trace: Trace) -> Trace:
         )
     events, khz = trace.events, trace.meta.device.sm_khz
     cycle = events.cycle if trace.meta.source != "hardware" else ps_to_cycles(events.time_ps, khz)
-    merged = replace(_renumbered(program, events), cycle=cycle)
+    merged = replace(_as_cluster_events(program, events), cycle=cycle)
     order = _order(merged)
     infos = tuple(_one(headers, c * size, size) for c in clusters) if headers else ()
     stated = trace.meta.extra.get("order_error_cycles", 0)
@@ -297,10 +297,10 @@ def own_rows(program: Program, trace: Trace) -> Column:
     """The row of ``trace`` of each event of :func:`as_clusters` of it."""
     if program.ctas == 1 or len(trace.meta.agents) == len(program.agents):
         return np.arange(len(trace.events), dtype=np.int64)
-    return _order(_renumbered(program, trace.events))
+    return _order(_as_cluster_events(program, trace.events))
 
 
-def _renumbered(program: Program, events: Events) -> Events:
+def _as_cluster_events(program: Program, events: Events) -> Events:
     """Each event as one of its cluster: the cluster's first CTA, and the agent's number in the program."""
     size = program.ctas
     each = len(program.agents) // size

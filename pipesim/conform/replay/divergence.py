@@ -236,7 +236,7 @@ class CtaDivergences:
         if not left:
             claim = f"the kernel {ended}, although every agent of this CTA finished"
         elif open_:
-            claim += "".join(f"; {self._stayed(state, a)}" for a in open_)
+            claim += "".join(f"; {self._last_operation(state, a)}" for a in open_)
         agent = (open_ or left or [0])[0]
         row = self._order[-1] if self._order else -1
         kind = DivergenceKind.NOT_FINISHED
@@ -254,7 +254,7 @@ class CtaDivergences:
         kind = DivergenceKind.BARRIER_WORD
         return Divergence(kind, claim, self._cta, "", -1, events, events, -1, first.name)
 
-    def _stayed(self, state: State, agent: int) -> str:
+    def _last_operation(self, state: State, agent: int) -> str:
         """What an agent did last, where the model allows it to continue."""
         name = self._program.agent_name(agent)
         op = self._program.code[agent][state.pcs[agent]]

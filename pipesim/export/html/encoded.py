@@ -94,8 +94,8 @@ def encoded_story(story: Story) -> dict[str, object]:
                 "note": step.line.note,
                 "line": step.line.line,
                 "part": step.line.part.name.lower(),
-                "agents": [[n, *_agent(now, texts)] for n, now in _changed(agents, step.agents)],
-                "barriers": [[n, _barrier(now)] for n, now in _changed(barriers, step.barriers)],
+                "agents": [[n, *_agent(now, texts)] for n, now in _differences(agents, step.agents)],
+                "barriers": [[n, _barrier(now)] for n, now in _differences(barriers, step.barriers)],
                 "flights": [texts(said) for said in step.flights],
             }
         )  # fmt: skip
@@ -110,7 +110,7 @@ def encoded_story(story: Story) -> dict[str, object]:
     }
 
 
-def _changed(before: Sequence[_Any], after: Sequence[_Any]) -> list[tuple[int, _Any]]:
+def _differences(before: Sequence[_Any], after: Sequence[_Any]) -> list[tuple[int, _Any]]:
     """What is different, with its number."""
     return [(n, now) for n, (was, now) in enumerate(zip(before, after, strict=True)) if was != now]
 

@@ -26,13 +26,13 @@ def landings(words: Words, sharing: tuple[ModelledFlight, ...]) -> list[PromelaS
     if flight.arrivals:
         effects += (f"arrive({flight.barrier}, {clamp(flight.arrivals)}, 0)",)
     if flight.writes:
-        effects += tuple(_settled(words, flight, cell) for cell in range(flight.first, flight.end))
-    earlier = [words.flights.name(other) for other in _followed(words, flight)]
+        effects += tuple(_holds_item(words, flight, cell) for cell in range(flight.first, flight.end))
+    earlier = [words.flights.name(other) for other in _predecessors(words, flight)]
     guard = f"{name} && !({' || '.join(earlier)})" if earlier else name
     return [PromelaStep(guard, words.unless_exited(flight.ctas, effects))]
 
 
-def _followed(words: Words, flight: ModelledFlight) -> list[ModelledFlight]:
+def _predecessors(words: Words, flight: ModelledFlight) -> list[ModelledFlight]:
     """What must have landed before it: the transfers, of a commit or on an engine that works in order."""
     if not flight.arrivals and flight.engine not in IN_ORDER:
         return []
@@ -41,7 +41,7 @@ def _followed(words: Words, flight: ModelledFlight) -> list[ModelledFlight]:
     return [other for other in before if not other.arrivals]
 
 
-def _settled(words: Words, flight: ModelledFlight, cell: int) -> str:
+def _holds_item(words: Words, flight: ModelledFlight, cell: int) -> str:
     """The cell holds the item, but where a later write of the same engine, still under way, covers it."""
     later = [
         words.flights.name(other)

@@ -170,15 +170,13 @@ def _test(words: Words, _agent: int, _pc: int, op: Operation) -> list[Choice]:
     return [(yes, PromelaStep("", (_unless_dead(bar, f"{register(into)} = 0"),)))]
 
 
-def _behind(bar: int, state: int) -> str:
+def _lag(bar: int, state: int) -> str:
     return f"phase[{bar}] - ({register(state)} >> {COUNT_BITS})"
 
 
 def _wait_state(_words: Words, _agent: int, _pc: int, op: Operation) -> list[Choice]:
     bar, state = operands(op, "barrier", "register")
-    return [
-        (PromelaStep(f"life[{bar}] != 1 || {_behind(bar, state)} != 0", (f"check_state({bar}, {register(state)})",)),)
-    ]
+    return [(PromelaStep(f"life[{bar}] != 1 || {_lag(bar, state)} != 0", (f"check_state({bar}, {register(state)})",)),)]
 
 
 def _test_state(_words: Words, _agent: int, _pc: int, op: Operation) -> list[Choice]:
@@ -186,7 +184,7 @@ def _test_state(_words: Words, _agent: int, _pc: int, op: Operation) -> list[Cho
     check = f"check_state({bar}, {register(state)})"
     if into < 0:
         return always(check)
-    yes = PromelaStep(f"life[{bar}] == 1 && {_behind(bar, state)} == 1", (check, f"{register(into)} = 1"))
+    yes = PromelaStep(f"life[{bar}] == 1 && {_lag(bar, state)} == 1", (check, f"{register(into)} = 1"))
     return [(yes, PromelaStep("", (check, f"{register(into)} = 0")))]
 
 

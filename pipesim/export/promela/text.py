@@ -103,7 +103,7 @@ def _type(most: int) -> tuple[str, int]:
     return ("byte", 1) if most <= 255 else ("short", 2) if most < 1 << 15 else ("int", 4)
 
 
-def _signed(most: int) -> tuple[str, int]:
+def _int(most: int) -> tuple[str, int]:
     return ("short", 2) if most < 1 << 15 else ("int", 4)
 
 
@@ -127,7 +127,7 @@ def _declarations(words: Words, faults: list[str]) -> tuple[str, int]:
     lines += [comment(f"barrier {b} is {program.barrier_name(b)}") for b in range(bars)]
     declare(_type(count), "expected", bars)
     declare(_type(count), "pending", bars)
-    declare(_signed(nbytes + 1), "tx", bars)
+    declare(_int(nbytes + 1), "tx", bars)
     declare(("short", 2) if words.tokens else ("bit", 1), "phase", bars)
     declare(("byte", 1), "life", bars)
     if bars:
@@ -182,7 +182,7 @@ def _declare_memory(words: Words, declare: object) -> None:
     items = max((flight.item for flight in everything), default=0)
     copies = [sharing for sharing in flights.places if sharing[0].engine == TMA]
     others = len(flights.places) - len(copies)
-    declare(_signed(items), "cell", program.cell_count, "the item in each cell of memory: -1 nothing, -2 being written",
+    declare(_int(items), "cell", program.cell_count, "the item in each cell of memory: -1 nothing, -2 being written",
             "" if not program.cell_count else " = -1")  # fmt: skip
     most = max((flight.nbytes for flight in everything), default=0)
     declare(_type(min(most, CLAMP) + 1), "left", len(copies), "of a copy under way: the bytes to come, plus 1")
@@ -254,10 +254,10 @@ def _body(words: Words, agent: int, leave: str) -> Iterator[str]:
             yield f"L{pc}:\n  skip;"  # SPIN refuses a jump to a d_step
         last = pc == len(code) - 1
         for n, choice in enumerate(said):
-            yield _rendered(choices, choice, leave if last and n == len(said) - 1 else "", leave, len(code))
+            yield _render_choice(choices, choice, leave if last and n == len(said) - 1 else "", leave, len(code))
 
 
-def _rendered(choices: list[list[Choice]], choice: Choice, leave: str, jumped: str, size: int) -> str:
+def _render_choice(choices: list[list[Choice]], choice: Choice, leave: str, jumped: str, size: int) -> str:
     if len(choice) == 1:
         return f"  {_step(choice[0], leave)};"
     lines = ["  if"]
@@ -290,7 +290,7 @@ def _memory(words: Words) -> list[str]:
         flight = sharing[0]
         if flight.engine == OWN:
             continue
-        lines.append(f"  {comment(_landing(program, [f.pc for f in sharing], flight.agent))}")
+        lines.append(f"  {comment(_operations_of(program, [f.pc for f in sharing], flight.agent))}")
         lines += [f"  :: {_step(step)}" for step in landings(words, sharing)]
     if not lines:
         return []
@@ -298,7 +298,7 @@ def _memory(words: Words) -> list[str]:
     return ["\n".join([*head, *lines, "  od", "}", ""])]
 
 
-def _landing(program: Program, pcs: Iterable[int], agent: int) -> str:
+def _operations_of(program: Program, pcs: Iterable[int], agent: int) -> str:
     numbers = sorted(set(pcs))
     shown = ", ".join(map(str, numbers[:6])) + (", ..." if len(numbers) > 6 else "")
     return f"{program.agent_name(agent)}: operation {shown}"

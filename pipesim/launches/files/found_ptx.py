@@ -43,8 +43,8 @@ class Codes:
                 found = self._code_of_file[record.code] = self._file(record.code)
             if found.text:
                 return found._replace(origin=record.origin)
-            return self._dumped(record, found.reason)
-        return self._dumped(record, record.why_not or _NO_PTX)
+            return self._code_in_dump(record, found.reason)
+        return self._code_in_dump(record, record.why_not or _NO_PTX)
 
     def _file(self, name: str) -> FoundCode:
         path = self.spool / name
@@ -60,7 +60,7 @@ class Codes:
         except PipesimError as error:
             return FoundCode(reason=f"its PTX cannot be read: {error.cause or error.fact}")
 
-    def _dumped(self, record: LaunchRecord, reason: str) -> FoundCode:
+    def _code_in_dump(self, record: LaunchRecord, reason: str) -> FoundCode:
         texts = self.dump.get(record.kernel, ())
         if len({text for _, text in texts}) == 1:
             name, text = texts[0]

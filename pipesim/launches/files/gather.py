@@ -84,7 +84,7 @@ def _kernels(records: SpoolRecords, codes: Codes) -> list[_Kernel]:
         digest = sha256(code.text.encode("utf-8", "replace")).hexdigest() if code.text else f"{code.reason}"
         row = rows.get((record.kernel, digest))
         if row is None:
-            row = rows[record.kernel, digest] = _opened(record.kernel, code)
+            row = rows[record.kernel, digest] = _open_kernel(record.kernel, code)
         by_image.setdefault((record.process, record.kernel, record.image), row)
         row.records.append(record)
         _describe(row, record)
@@ -97,7 +97,7 @@ def _kernels(records: SpoolRecords, codes: Codes) -> list[_Kernel]:
     return list(rows.values())
 
 
-def _opened(name: str, code: FoundCode) -> _Kernel:
+def _open_kernel(name: str, code: FoundCode) -> _Kernel:
     if not code.text:
         return _Kernel(name, code)
     try:
@@ -148,20 +148,20 @@ def _with_alignments(launch: Launch, other: Launch | None) -> Launch:
     """The launch with the smaller alignment of each pointer in both, which differ in nothing else; None: all 1."""
     given = other.parameters if other is not None else (None,) * len(launch.parameters)
     parameters = [
-        each._replace(content=_aligned(each.content, peer.content if peer is not None else None))
+        each._replace(content=_align(each.content, peer.content if peer is not None else None))
         for each, peer in zip(launch.parameters, given, strict=True)
     ]
     return replace(launch, parameters=tuple(parameters))
 
 
-def _aligned(content: Content, peer: Content | None) -> Content:
+def _align(content: Content, peer: Content | None) -> Content:
     match content:
         case Pointer(align=align):
             return replace(content, align=min(align, peer.align) if isinstance(peer, Pointer) else 1)
         case Struct(fields=fields):
             others = peer.fields if isinstance(peer, Struct) else (None,) * len(fields)
             pairs = zip(fields, others, strict=True)
-            made = (each._replace(content=_aligned(each.content, other and other.content)) for each, other in pairs)
+            made = (each._replace(content=_align(each.content, other and other.content)) for each, other in pairs)
             return replace(content, fields=tuple(made))
         case _:
             return content

@@ -32,11 +32,11 @@ def cupti_libraries(
     named = environment.get(CUPTI, "")
     if named:
         return (named,)
-    found = [*_loaded(maps), *_in_wheels(sys.path if paths is None else paths), *_in_toolkits(environment), *SONAMES]
+    found = [*_in_maps(maps), *_in_wheels(sys.path if paths is None else paths), *_in_toolkits(environment), *SONAMES]
     return tuple(dict.fromkeys(found))
 
 
-def _loaded(maps: Path) -> Iterator[str]:
+def _in_maps(maps: Path) -> Iterator[str]:
     """The libraries of CUPTI that are mapped into this process."""
     try:
         lines = maps.read_text(encoding="utf-8", errors="surrogateescape").splitlines()

@@ -121,11 +121,11 @@ class CudaDriver:
         While another thread captures a graph, a call that might be part of it would end its capture; not one in the
         relaxed mode (CUDA driver API, cuThreadExchangeStreamCaptureMode).
         """
-        with self._relaxed():
-            return self._copied(address, nbytes) if self._settled(c_void_p(after), _PATIENCE_S) else None
+        with self._relaxed_capture():
+            return self._copy(address, nbytes) if self._settled(c_void_p(after), _PATIENCE_S) else None
 
     @contextmanager
-    def _relaxed(self) -> Iterator[None]:
+    def _relaxed_capture(self) -> Iterator[None]:
         """What is called within may happen while another thread captures a graph."""
         mode = c_int(RELAXED)
         exchanged = self._call("cuThreadExchangeStreamCaptureMode", byref(mode)) == 0
@@ -135,7 +135,7 @@ class CudaDriver:
             if exchanged:
                 self._call("cuThreadExchangeStreamCaptureMode", byref(mode))
 
-    def _copied(self, address: int, nbytes: int) -> bytes | None:
+    def _copy(self, address: int, nbytes: int) -> bytes | None:
         mapped = c_int()
         status = self._call("cuPointerGetAttribute", byref(mapped), c_int(_MAPPED), c_uint64(address + nbytes - 1))
         if status or not mapped.value:

@@ -56,7 +56,7 @@ class LoadedImages:
     def loaded(self, handle: int, place: int, *, is_path: bool) -> None:
         """Note what a module or library was made of: the image at an address, or the file with a path there."""
         if handle and place:
-            self._images[handle] = self._from_file(string_at(place)) if is_path else self._at(place)
+            self._images[handle] = self._from_file(string_at(place)) if is_path else self._image_at(place)
 
     def forget(self, handle: int) -> None:
         """A module or library was unloaded."""
@@ -103,7 +103,7 @@ class LoadedImages:
             self._sources[key] = found or cute_source(kernel)
         return self._sources[key]
 
-    def _at(self, address: int) -> LoadedImage:
+    def _image_at(self, address: int) -> LoadedImage:
         try:
             image = image_at(address, string_at)
             match image.kind:
@@ -138,5 +138,5 @@ class LoadedImages:
     def _from_file(self, path: bytes) -> LoadedImage:
         with suppress(CodeImageError):
             held = ctypes.create_string_buffer(_FILE.read_bytes(Path(os.fsdecode(path))))
-            return self._at(ctypes.addressof(held))
+            return self._image_at(ctypes.addressof(held))
         return LoadedImage("unknown", why_not="the file of its module cannot be read, or is too large")

@@ -108,9 +108,9 @@ class LaunchObserver:
         try:
             data = calls.CallbackData.from_address(address)
             if data.site == 0:
-                self._before(number, data)
+                self._before_call(number, data)
             elif number not in calls.LAUNCH and number not in calls.LAUNCH_EX:
-                self._after(number, data)
+                self._after_call(number, data)
         except Exception as error:  # noqa: BLE001  # of ours: the program continues as if it were not observed
             self._note(f"an error of pipesim in the observed process: {type(error).__name__}: {error}")
         finally:
@@ -124,18 +124,18 @@ class LaunchObserver:
         if self._spool.full:
             self._spool.note("the limit on bytes was reached: further launches are counted only")
 
-    def _before(self, number: int, data: Any) -> None:
+    def _before_call(self, number: int, data: Any) -> None:
         if number in calls.LAUNCH_EX or number in calls.LAUNCH:
             attempt = _attempt(number, data.arguments)
             dry: _Dry | None = getattr(self._inside, "dry", None)
             if dry is None:
-                self._launched(attempt, data.symbol)
+                self._count_launch(attempt, data.symbol)
             else:
                 dry.found.append(self._described_dry(attempt._replace(stream=dry.stream), data.symbol))
         elif number in calls.INSTANTIATE:
             self._graph(calls.FirstTwo.from_address(data.arguments).second or 0)
         elif number in calls.UNLOAD:
-            with self._locked():
+            with self._try_lock():
                 self._images.forget(calls.FirstTwo.from_address(data.arguments).first or 0)
                 self._known.clear()  # a handle may be given again
                 self._seen.clear()
@@ -147,13 +147,13 @@ class LaunchObserver:
             if given.kind == calls.PTX_INPUT:
                 self._images.link_input(given.state, string_at(given.data, given.size))
 
-    def _after(self, number: int, data: Any) -> None:
+    def _after_call(self, number: int, data: Any) -> None:
         """What a call has made, if it succeeded."""
         if data.result and c_int.from_address(data.result).value != 0:
             return
         if number in calls.LOAD:
             pair = calls.FirstTwo.from_address(data.arguments)
-            with self._locked():
+            with self._try_lock():
                 self._images.loaded(word_at(pair.first), pair.second or 0, is_path=number in calls.LOAD_FILE)
         elif number in calls.ENCODE:
             self._maps.encoded(number, data.arguments)
@@ -164,7 +164,7 @@ class LaunchObserver:
             given = calls.LinkComplete.from_address(data.arguments)
             self._images.linked(given.state, string_at(word_at(given.image), word_at(given.size)))
 
-    def _launched(self, attempt: Attempt, symbol: bytes | None) -> None:
+    def _count_launch(self, attempt: Attempt, symbol: bytes | None) -> None:
         known = self._known.get(attempt.function)
         if known is not None:
             if known.code is None or not known.code.name:
@@ -176,7 +176,7 @@ class LaunchObserver:
             if tally is not None:
                 tally.launches += 1
                 return
-        with self._locked():
+        with self._try_lock():
             self._first_sight(attempt, symbol.decode(errors="replace") if symbol else "")
 
     @contextmanager
@@ -193,12 +193,12 @@ class LaunchObserver:
             self._inside.dry = None
 
     def _described_dry(self, attempt: Attempt, symbol: bytes | None) -> DryLaunch:
-        with self._locked():
+        with self._try_lock():
             name = symbol.decode(errors="replace") if symbol else ""
             known = self._known.get(attempt.function) or self._learn(attempt.function, name)
             raw = raw_parameters(known.layout, attempt.parameters, attempt.extra) if known.layout is not None else None
             given = None if raw is None else examined(raw, self._driver, self._maps)
-            return DryLaunch(self._described(attempt, known, given), known.code)
+            return DryLaunch(self._describe(attempt, known, given), known.code)
 
     def _first_sight(self, attempt: Attempt, name: str) -> None:
         known = self._known.get(attempt.function) or self._learn(attempt.function, name)
@@ -247,9 +247,9 @@ class LaunchObserver:
         return made
 
     def _record(self, attempt: Attempt, known: Known, given: tuple[RawParameter, ...] | None) -> bool:
-        return self._write(self._described(attempt, known, given))
+        return self._write(self._describe(attempt, known, given))
 
-    def _described(self, attempt: Attempt, known: Known, given: tuple[RawParameter, ...] | None) -> dict[str, Any]:
+    def _describe(self, attempt: Attempt, known: Known, given: tuple[RawParameter, ...] | None) -> dict[str, Any]:
         cluster = attempt.cluster or self._driver.required_cluster(attempt.function) or (1, 1, 1)
         capturing = attempt.via == "launch" and self._driver.is_capturing(attempt.stream)
         wanted = self._pointers(known) if given is not None else frozenset()
@@ -294,7 +294,7 @@ class LaunchObserver:
 
     def _graph(self, graph: int) -> None:
         """The kernels of a graph that becomes executable."""
-        with self._locked():
+        with self._try_lock():
             nodes = self._driver.kernel_nodes(graph)
             if nodes is None:
                 self._note("the kernels of a CUDA graph could not be read: those that were not launched by a stream")
@@ -304,7 +304,7 @@ class LaunchObserver:
                 made = Attempt(
                     function, grid, block, cluster, node.shared, 0, node.parameters or 0, node.extra or 0, "graph"
                 )
-                self._launched(made, None)
+                self._count_launch(made, None)
 
     def _write(self, record: dict[str, Any]) -> bool:
         self._spool.introduce(self._driver.device)
@@ -316,7 +316,7 @@ class LaunchObserver:
             self._spool.note(text)
 
     @contextmanager
-    def _locked(self) -> Iterator[None]:
+    def _try_lock(self) -> Iterator[None]:
         """One thread at a time; a thread that has to wait for long does without the order."""
         held = self._lock.acquire(timeout=_PATIENCE)
         try:

@@ -77,10 +77,10 @@ def examined(
     raw: tuple[bytes, ...], driver: CudaDriver, maps: Mapping[bytes, Mapping[str, Any]]
 ) -> tuple[RawParameter, ...]:
     """The parameters, with the words that are addresses of device memory and the tensor maps that were encoded."""
-    return tuple(_examined(data, driver, maps) for data in raw)
+    return tuple(_examine_parameter(data, driver, maps) for data in raw)
 
 
-def _examined(data: bytes, driver: CudaDriver, maps: Mapping[bytes, Mapping[str, Any]]) -> RawParameter:
+def _examine_parameter(data: bytes, driver: CudaDriver, maps: Mapping[bytes, Mapping[str, Any]]) -> RawParameter:
     found = [
         (at, maps[part])
         for at in range(0, len(data) - _MAP_BYTES + 1, _MAP_ALIGN)

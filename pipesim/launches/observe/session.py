@@ -31,7 +31,7 @@ class LaunchObservation:
 
     def subscribe(self) -> None:
         """Ask CUPTI for the calls. MissingExtraError without CUPTI, CuptiError where it serves another one."""
-        self._subscription = _subscribed(self.observer)
+        self._subscription = _subscribe(self.observer)
 
     def stop(self) -> None:
         """End the calls, write how often each kernel was launched, and close the records."""
@@ -70,7 +70,7 @@ def start(spool: Path, limits: Limits) -> LaunchObservation:
     return made
 
 
-def _subscribed(observer: LaunchObserver) -> Subscription:
+def _subscribe(observer: LaunchObserver) -> Subscription:
     """By the first CUPTI that can be loaded and that the driver is not too old for."""
     problem, refusal = "", None
     for library in cupti_libraries():

@@ -234,7 +234,7 @@ def _launch(
     buffer: RecordedBuffer | None = None
     try:
         buffer = read_record_file(settings.spool / each.file)
-        launch = with_cta(_described(each, row), buffer.cta)
+        launch = with_cta(_describe_launch(each, row), buffer.cta)
         files.others[f"{stem}.json"] = launch_json(launch).encode()
         trace = trace_of(row.text, launch, buffer)
     except Exception as error:  # noqa: BLE001  # a mistake of ours in one launch must not lose the others
@@ -254,7 +254,7 @@ def _launch(
     return replace(found, agreement=comparison.agreement, page=comparison.page if shown else ())
 
 
-def _described(each: RecordedRecord, row: _KernelRow) -> Launch:
+def _describe_launch(each: RecordedRecord, row: _KernelRow) -> Launch:
     """The launch as a launch file has it. PtxError if its parameters are not those of the PTX."""
     made = described(each.launch, kernel_text(row.text, "its PTX", row.name))
     if made.compiled is None:

@@ -112,7 +112,7 @@ class RecordedLaunches:
             try:
                 self._end(running, launched=launched)
             except Exception as error:  # noqa: BLE001  # of ours: the launch itself was made
-                self._failed(error)
+                self._note_failure(error)
             finally:
                 self._lock.release()
 
@@ -131,7 +131,7 @@ class RecordedLaunches:
         try:
             running = self._ready(function, stream, dry, assembler)
         except Exception as error:  # noqa: BLE001  # of ours, or of the framework in its dry run
-            self._failed(error)
+            self._note_failure(error)
         finally:
             if running is None:
                 self._lock.release()
@@ -140,7 +140,7 @@ class RecordedLaunches:
     def _ready(
         self, function: int, stream: int, dry: Callable[[int], object], assembler: Assembler
     ) -> _LiveLaunch | None:
-        described = self._described(stream, dry)
+        described = self._dry_launch(stream, dry)
         if described is None or described.code is None or not described.code.name:  # its own launch says why not
             self._unwanted.add(function)
             return None
@@ -152,14 +152,14 @@ class RecordedLaunches:
             self._write_reason(record, "it was launched in a CUDA graph; record it where it is launched by a stream")
             return None
         try:
-            loaded = self._instrumented(function, record, described.code, assembler)
+            loaded = self._instrumented_kernel(function, record, described.code, assembler)
             buffer = self._buffer(loaded, stream)
         except _RefusedError as refused:
             self._write_reason(record, str(refused))
             return None
         return _LiveLaunch(loaded, record, stream, buffer, time.monotonic())
 
-    def _described(self, stream: int, dry: Callable[[int], object]) -> DryLaunch | None:
+    def _dry_launch(self, stream: int, dry: Callable[[int], object]) -> DryLaunch | None:
         """What the driver is asked for by the launch; None if that is not seen."""
         beside = self._driver.begin_dry_run()
         if not beside:
@@ -171,7 +171,7 @@ class RecordedLaunches:
             self._driver.end_dry_run(beside)
         return found[-1] if found else None
 
-    def _instrumented(
+    def _instrumented_kernel(
         self, function: int, record: dict[str, Any], code: KernelCode, assembler: Assembler
     ) -> _InstrumentedKernel:
         """The instrumented kernel for this launch, made once for launches that are alike."""
@@ -279,7 +279,7 @@ class RecordedLaunches:
             self._written_reasons.add(key)
             self._spool.write({"kind": "recorded", "launch": record, "file": "", "reason": reason})
 
-    def _failed(self, error: Exception) -> None:
+    def _note_failure(self, error: Exception) -> None:
         self._spool.note(f"a launch was not recorded: {type(error).__name__}: {error}")
 
 

@@ -51,7 +51,7 @@ class CudaMemory(CudaDriver):
 
     def _relaxed_call(self, name: str, *arguments: Any) -> int:
         """The status of a call, made so that the capture of a graph in another thread is not ended."""
-        with self._relaxed():
+        with self._relaxed_capture():
             return self._call(name, *arguments)
 
     def begin_dry_run(self) -> int:
@@ -140,13 +140,13 @@ class CudaMemory(CudaDriver):
         if buffer.host:
             ctypes.memmove(buffer.host, data, len(data))
             return 0
-        return self._put(buffer.address, data, stream)
+        return self._copy_to_device(buffer.address, data, stream)
 
     def set_symbol(self, symbol: int, address: int, stream: int) -> int:
         """Store an address in a variable of a module before what the stream does next; the status."""
-        return self._put(symbol, address.to_bytes(8, "little"), stream)
+        return self._copy_to_device(symbol, address.to_bytes(8, "little"), stream)
 
-    def _put(self, address: int, data: bytes, stream: int) -> int:
+    def _copy_to_device(self, address: int, data: bytes, stream: int) -> int:
         """A copy from memory that is pageable: the driver has taken the bytes when the call returns."""
         return self._relaxed_call(
             "cuMemcpyHtoDAsync_v2", c_uint64(address), c_char_p(data), c_size_t(len(data)), c_void_p(stream)
@@ -161,8 +161,8 @@ class CudaMemory(CudaDriver):
         if buffer.host:
             ctypes.c_uint32.from_address(buffer.host).value = 1
         else:
-            with self._relaxed():
-                self._put(buffer.address, (1).to_bytes(4, "little"), self._own_stream())
+            with self._relaxed_capture():
+                self._copy_to_device(buffer.address, (1).to_bytes(4, "little"), self._own_stream())
 
     def contents(self, buffer: Buffer) -> bytes | None:
         """What is in a buffer now, also while a kernel writes there; None if it cannot be read.
@@ -171,7 +171,7 @@ class CudaMemory(CudaDriver):
         """
         if buffer.host:
             return ctypes.string_at(buffer.host, buffer.nbytes)
-        with self._relaxed():
+        with self._relaxed_capture():
             return self._to_host(buffer.address, buffer.nbytes, _COPY_S)
 
     def facts(self) -> DeviceFacts:

@@ -54,7 +54,7 @@ class Recording(BlockReport[RecordReport]):
         found: list[RecordedTrace] = []
         for kernel in self.report.kernels:
             for each in kernel.recorded:
-                files = (self._at(each.trace), self._at(kernel.ptx), self._at(each.launch))
+                files = (self._path_of(each.trace), self._path_of(kernel.ptx), self._path_of(each.launch))
                 found.append(RecordedTrace(kernel.name, *files, each.events, each.ending, each.agreement, each.reason))
             if not kernel.recorded:
                 found.append(RecordedTrace(kernel.name, None, None, None, 0, None, None, kernel.reason))
@@ -64,7 +64,7 @@ class Recording(BlockReport[RecordReport]):
         """The document that ``pipesim record --json`` prints."""
         return as_json(document("record", record_exit_code(self.report), report=self.report), in_words)
 
-    def _at(self, name: str) -> Path | None:
+    def _path_of(self, name: str) -> Path | None:
         return self._folder / name if name else None
 
     def __repr__(self) -> str:

@@ -243,7 +243,7 @@ def _count(given: Members, process: str, found: _SpoolContents) -> None:
     found.counts.append(CountRecord(kernel, image, launches, distinct, left_out, process))
 
 
-def _instrumented(given: Members, _process: str, found: _SpoolContents) -> None:
+def _add_instrumented(given: Members, _process: str, found: _SpoolContents) -> None:
     code = given.text("code")
     if not is_code_file(code):
         raise given.error("code", "expected the name of a file in the folder", correction=CORRECTION)
@@ -260,7 +260,7 @@ def _pair(given: Members, name: str) -> tuple[int, int]:
     return values[0], values[1]
 
 
-def _recorded(given: Members, process: str, found: _SpoolContents) -> None:
+def _add_recorded(given: Members, process: str, found: _SpoolContents) -> None:
     file = given.text("file", "")
     if file and _BUFFER.fullmatch(file) is None:
         raise given.error("file", "expected the name of a file in the folder", correction=CORRECTION)
@@ -283,8 +283,8 @@ _KINDS: dict[str, Callable[[Members, str, _SpoolContents], None]] = {
     "launch": _launch,
     "count": _count,
     "note": _note,
-    "instrumented": _instrumented,
-    "recorded": _recorded,
+    "instrumented": _add_instrumented,
+    "recorded": _add_recorded,
 }
 _MEMBERS = {
     "process": ("version", "pid", "argv", "device", "arch"),

@@ -81,16 +81,16 @@ def _moments(d: Divergence, width: int, side: str) -> list[str]:
     widths = [max(cell_len(row[c]) for row in fixed) for c in range(3)]
     room = width - 3 - sum(widths) - 2 * 3
     hardware = min(max(len(side), *(cell_len(m.hardware) for m in moments)), room - MODEL_WIDTH - 2)
-    lines = ["", "   " + _fixed(heads, widths) + pad(side, hardware) + "  model"]
+    lines = ["", "   " + _fixed_columns(heads, widths) + pad(side, hardware) + "  model"]
     for m, row in zip(moments, fixed[1:], strict=True):
-        left = (" ▸ " if m.index == d.event else "   ") + _fixed(row, widths)
+        left = (" ▸ " if m.index == d.event else "   ") + _fixed_columns(row, widths)
         sides = (wrap(m.hardware or NONE, hardware), wrap(m.model, room - hardware - 2))
         for n, (one, two) in enumerate(zip_longest(*sides, fillvalue="")):
             lines.append(f"{left if n == 0 else ' ' * cell_len(left)}{pad(one, hardware)}  {two}".rstrip())
     return lines
 
 
-def _fixed(row: tuple[str, str, str], widths: list[int]) -> str:
+def _fixed_columns(row: tuple[str, str, str], widths: list[int]) -> str:
     """Index and cycle flush right, the agent flush left, with the gap that follows."""
     return f"{pad_left(row[0], widths[0])}  {pad_left(row[1], widths[1])}  {pad(row[2], widths[2])}  "
 

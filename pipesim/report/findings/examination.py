@@ -62,7 +62,7 @@ def diagnosis_lines(diagnosis: Diagnosis, width: int) -> list[str]:
         if len(told) > MOST_EXPLANATIONS:
             lines.append(f"    and {count(len(told) - MOST_EXPLANATIONS, 'more edit')}")
     if diagnosis.made:
-        lines += _made(diagnosis, width)
+        lines += _injected_fault(diagnosis, width)
     return lines
 
 
@@ -116,7 +116,7 @@ def _consequences(explanation: Explanation, width: int) -> list[str]:
     return lines
 
 
-def _made(diagnosis: Diagnosis, width: int) -> list[str]:
+def _injected_fault(diagnosis: Diagnosis, width: int) -> list[str]:
     """Whether the injected fault was found."""
     if diagnosis.named:
         found = "it is the edit found" if len(diagnosis.explanations) == 1 else "it is one of these edits"
@@ -150,9 +150,9 @@ def _barriers(autopsy: Autopsy, width: int) -> list[str]:
     rows: list[tuple[str, ...]] = [("barrier", "phase", "arrivals", "bytes missing")]
     agents = ["waiting for it"]
     for b in telling[:MOST_BARRIERS]:
-        rows.append((b.name, number(b.phase), f"{number(b.count - b.pending)} of {number(b.count)}", _outstanding(b)))
+        rows.append((b.name, number(b.phase), f"{number(b.count - b.pending)} of {number(b.count)}", _in_flight(b)))
         agents.append(", ".join(b.waiting) or NONE)
-    lines = _beside(rows, agents, width) if telling else []
+    lines = _event_table(rows, agents, width) if telling else []
     rest = len(autopsy.barriers) - len(telling[:MOST_BARRIERS])
     if rest:
         noun = "barrier is" if rest == 1 else "barriers are"
@@ -161,7 +161,7 @@ def _barriers(autopsy: Autopsy, width: int) -> list[str]:
     return lines
 
 
-def _beside(rows: list[tuple[str, ...]], agents: list[str], width: int) -> list[str]:
+def _event_table(rows: list[tuple[str, ...]], agents: list[str], width: int) -> list[str]:
     """``rows`` as a table with names of agents as its last column, which take as many lines as they need.
 
     Where there is no room beside the table they are below it, with the name of their row.
@@ -175,7 +175,7 @@ def _beside(rows: list[tuple[str, ...]], agents: list[str], width: int) -> list[
     return [line for row, who in pairs for line in wrap(who, width, pad(row, wide), " " * wide)]
 
 
-def _outstanding(b: RebuiltBarrier) -> str:
+def _in_flight(b: RebuiltBarrier) -> str:
     """``16,384``, or ``16,384 in flight`` of a copy still in flight when a trap ended the launch."""
     if not b.tx:
         return NONE

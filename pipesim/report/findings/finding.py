@@ -32,10 +32,10 @@ def finding_lines(findings: Sequence[Finding], width: int = DEFAULT_WIDTH) -> li
     faults = [f for f in findings if isinstance(f, FaultReport)]
     if faults:
         lines += [*([""] if lines else []), *fault_lines(faults, width)]
-    return [*lines, "", *_explained(findings, width)] if lines else ["✓ no finding"]
+    return [*lines, "", *_explain_commands(findings, width)] if lines else ["✓ no finding"]
 
 
-def _explained(findings: Sequence[Finding], width: int) -> list[str]:
+def _explain_commands(findings: Sequence[Finding], width: int) -> list[str]:
     """Where to read what these kinds of findings are: ``see: pipesim explain race``."""
     kinds = dict.fromkeys("deadlock" if isinstance(f, Deadlock) else f.kind.name.lower() for f in findings)
     return wrap(f"see: {', '.join(f'pipesim explain {kind}' for kind in kinds)}", width, "  ", "    ")
@@ -197,7 +197,7 @@ def _one_sided(each: OneSided) -> str:
     return f"agents of one role do not all do the same: {', '.join(said)}"
 
 
-def _missed(blocked: Blocked, names: str, agents: int) -> str:
+def _missed_phase(blocked: Blocked, names: str, agents: int) -> str:
     """``b was lapped on b[0]: it asks for phase 0, but a had completed phases 0 and 1 before it looked ...``."""
     low, high = max(blocked.missed, 0), blocked.phase_now - 1
     between = "" if high == low else f" {'and' if high == low + 1 else 'to'} {number(high)}"
@@ -216,7 +216,7 @@ def _waits(blocked: Blocked, names: str, agents: int) -> str:
     """``mma/1 waits for phase 1 of full[0] (parity 1, now in phase 1): it has 0 of 1 arrivals ...``."""
     wait = "waits" if agents == 1 else "wait"
     if blocked.missed >= 0 or blocked.lapped_by:
-        return _missed(blocked, names, agents)
+        return _missed_phase(blocked, names, agents)
     unit = _unit(blocked)
     if unit == "register":
         free = number(blocked.count - blocked.arrivals_missing)
@@ -227,7 +227,7 @@ def _waits(blocked: Blocked, names: str, agents: int) -> str:
     parity = f"parity {blocked.parity}, " if blocked.parity >= 0 else ""  # a wait by state names none
     return (
         f"{names} {wait} for phase {number(blocked.phase_wanted)} of {blocked.barrier} "
-        f"({parity}now in phase {number(blocked.phase_now)}): {_missing(blocked)}"
+        f"({parity}now in phase {number(blocked.phase_now)}): {_missing_arrivals(blocked)}"
     )
 
 
@@ -240,7 +240,7 @@ def _unit(blocked: Blocked) -> str:
     return "agent" if blocked.barrier == "the cluster barrier" else ""
 
 
-def _missing(blocked: Blocked) -> str:
+def _missing_arrivals(blocked: Blocked) -> str:
     has = f"it has {number(blocked.count - blocked.arrivals_missing)} of {number(blocked.count)} arrivals"
     if blocked.bytes_missing > 0:
         missing, flying = blocked.bytes_missing, blocked.bytes_in_flight

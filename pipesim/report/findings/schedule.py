@@ -136,7 +136,7 @@ def again_lines(shown: Counterexample, width: int) -> list[str]:
 
 def chosen(schedule: Sequence[Line]) -> list[Line | Fold]:
     """The steps to show, the others folded: the failure's past; of a long one the last and those on its barriers."""
-    whole = _joined(schedule)
+    whole = _visible_steps(schedule)
     kept = [step for step in whole if step.part in (Part.FOCUS, Part.PAST)]
     if len(kept) > MOST_STEPS:
         focus = [step for step in kept if step.part is Part.FOCUS][-MOST_FOCUS:]
@@ -150,7 +150,7 @@ def chosen(schedule: Sequence[Line]) -> list[Line | Fold]:
     return rows
 
 
-def _joined(schedule: Sequence[Line]) -> list[Line]:
+def _visible_steps(schedule: Sequence[Line]) -> list[Line]:
     """The schedule without steps that no other agent notices, and nor begins of accesses that end immediately."""
     schedule = [step for step in schedule if step.part is not Part.PRIVATE]
     ends_at_once = {

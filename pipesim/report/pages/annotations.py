@@ -101,11 +101,11 @@ def _command(level: str, line: str, title: str, message: str) -> str:
     """``::error file=ring.py,line=41,title=...::...``; without a place where none is known."""
     path, colon, number = line.rpartition(":")
     parts = {"file": _relative(path), "line": number} if colon else {}
-    said = ",".join(f"{name}={_escaped(value, ',:')}" for name, value in (parts | {"title": title}).items())
-    return f"::{level} {said}::{_escaped(message, '')}"
+    said = ",".join(f"{name}={_escape(value, ',:')}" for name, value in (parts | {"title": title}).items())
+    return f"::{level} {said}::{_escape(message, '')}"
 
 
-def _escaped(text: str, more: Sequence[str]) -> str:
+def _escape(text: str, more: Sequence[str]) -> str:
     for character in ("%", "\r", "\n", *more):  # the percent sign first: it begins what replaces the others
         text = text.replace(character, f"%{ord(character):02X}")
     return text

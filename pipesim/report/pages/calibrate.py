@@ -31,7 +31,7 @@ def calibration_lines(report: CalibrationReport, width: int, *, verbose: bool = 
     if report.kernel:
         lines += ["", *field("the rest", [f"is that of {report.base}, or an estimate from instructions"], width)]
     else:
-        lines += ["", *(_assumed(report.values, width) if verbose else _groups(report, width))]
+        lines += ["", *(_assumed_values(report.values, width) if verbose else _groups(report, width))]
     if report.no_proposals:
         lines += ["", *wrap(f"captures that would determine more: unknown, {report.no_proposals}", width, "  ", "    ")]
     if report.proposals is not None:
@@ -75,7 +75,7 @@ def _half(width: float | None) -> str:
     return NONE if width is None else number(round(width)) if width >= 10 else f"{width:.1f}"
 
 
-def _assumed(values: Sequence[CalibratedValue], width: int) -> list[str]:
+def _assumed_values(values: Sequence[CalibratedValue], width: int) -> list[str]:
     """What is kept from the base profile, and why."""
     lost = [each for each in values if each.state is ValueState.ASSUMED]
     if not lost:

@@ -163,9 +163,9 @@ def _doubts(doubts: tuple[DoubtLine, ...], width: int) -> list[str]:
     alike = _alike(dict.fromkeys(doubts))  # the next lap's says the same
     for some in alike[:MOST_DOUBTS]:
         doubt = some[0]
-        lines += with_source(_named([each.what for each in some]), doubt.line, width, "    ", "      ")
+        lines += with_source(_step_of_agents([each.what for each in some]), doubt.line, width, "    ", "      ")
         if doubt.other:
-            other = f"and {_named([each.other for each in some])}"
+            other = f"and {_step_of_agents([each.other for each in some])}"
             lines += with_source(other, doubt.other_line, width, "    ", "      ")
         lines += wrap(doubt.why, width, "      ", "      ")
     rest = sum(map(len, alike[MOST_DOUBTS:]))
@@ -182,7 +182,7 @@ def _alike(doubts: Iterable[DoubtLine]) -> list[list[DoubtLine]]:
     return list(found.values())
 
 
-def _named(told: Sequence[str]) -> str:
+def _step_of_agents(told: Sequence[str]) -> str:
     """``epilogue/0 to epilogue/3: arrive empty[0]`` of what each of them does, which is the same."""
     agents = sorted({_split(said)[0] for said in told}, key=lambda agent: (role_of(agent), index_of(agent)))
     words = list(dict.fromkeys(_split(said)[1] for said in told))

@@ -74,7 +74,7 @@ def share_lines(sources: Sequence[tuple[str, Shares]], width: int) -> list[str]:
     source_width = max(cell_len(source) for source, _ in sources)
     left = 2 + what_width + 2 + source_width
     lines: list[str] = []
-    tables = _fitting(groups, width - left)
+    tables = _split_groups(groups, width - left)
     for some in tables:
         widths = [_column(group) for group in some]
         titles = "".join("  " + pad_left(middle(_title(g), w), w) for g, w in zip(some, widths, strict=True))
@@ -112,7 +112,7 @@ def _column(group: tuple[str, ...]) -> int:
     return max(8 if len(group) == 1 else 12, min(AGENT_WIDTH, cell_len(_title(group))))
 
 
-def _fitting(groups: list[tuple[str, ...]], room: int) -> list[list[tuple[str, ...]]]:
+def _split_groups(groups: list[tuple[str, ...]], room: int) -> list[list[tuple[str, ...]]]:
     """Groups of columns that fit beside each other; what does not fit follows below."""
     rows: list[list[tuple[str, ...]]] = [[]]
     used = 0

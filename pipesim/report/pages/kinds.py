@@ -25,7 +25,7 @@ def kind_lines(report: KindReport, width: int) -> list[str]:
     parts = (("what", report.cause), ("shows", report.shows), ("corrected", report.correction))
     for label, said in parts:
         lines += ["", *field(label, [said], width)]
-    lines += ["", *field("detected", [_detected(report)], width), *field("how sure", [report.certainty.value], width)]
+    lines += ["", *field("detected", [_hardware(report)], width), *field("how sure", [report.certainty.value], width)]
     lines += field("PTX ISA", [report.ptx], width) if report.ptx else []
     if report.switches:
         lines += field("a finding", [f"with {' '.join(report.switches)}"], width)
@@ -42,7 +42,7 @@ def kind_lines(report: KindReport, width: int) -> list[str]:
     return [*lines, "", *report.example.replace("\n\n\n", "\n\n").splitlines()]
 
 
-def _detected(report: KindReport) -> str:
+def _hardware(report: KindReport) -> str:
     if report.warning:
         return "no: it breaks no rule that PTX states"
     if report.name == "deadlock":

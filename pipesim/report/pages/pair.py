@@ -125,11 +125,11 @@ def _timeline(report: PairReport, width: int) -> list[str]:
     behaviour = report.pair.behaviour
     first = behaviour.differences[0] if behaviour.differences else None
     cta = first.cta if first else behaviour.ctas[0]
-    one, two = (_compared(side.trace, cta, behaviour.window) for side in (report.a, report.b))
+    one, two = (_compared_events(side.trace, cta, behaviour.window) for side in (report.a, report.b))
     return timeline_lines(one, two, width, _moment(first, one, two), ("A", "B"))
 
 
-def _compared(trace: Trace, cta: int, window: tuple[int, ...]) -> Trace:
+def _compared_events(trace: Trace, cta: int, window: tuple[int, ...]) -> Trace:
     """The events of one CTA; of the iterations that both traces kept, if their windows differ."""
     events = trace.events
     there = events.cta == cta

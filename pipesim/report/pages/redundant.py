@@ -23,7 +23,7 @@ def redundant_lines(report: RedundantReport, width: int) -> list[str]:
         said = f"{listed(list(report.assumed))}: broken by the protocol itself; a removal breaks it at no further line"
         lines += field("not kept", [said], width)
     if report.tried:
-        lines += field("tried", _tried(report), width)
+        lines += field("tried", _tried_removals(report), width)
     if report.sizes and report.alone:
         lines += field("sizes", [sizes_words(each) for each in report.sizes], width)
     for n, each in enumerate(report.alone, 1):
@@ -35,7 +35,7 @@ def redundant_lines(report: RedundantReport, width: int) -> list[str]:
     return [*lines, "", *wrap(redundant_sentence(report), width, f"{mark(report.conclusion.ok)} ")]
 
 
-def _tried(report: RedundantReport) -> list[str]:
+def _tried_removals(report: RedundantReport) -> list[str]:
     said = [f"{count(report.tried, 'removal')}, each alone"]
     if report.unfit:
         said.append(f"{number(report.unfit)} proved at this size only")

@@ -75,7 +75,7 @@ def _of_report(name: str, report: CheckReport) -> Iterator[Node]:
         made = _result(
             rule, "error", f"{name}: {in_short(shown.finding)}", text, _location(place_of(shown)) or _of_target(name)
         )
-        related = [_at(line, said) for said, line in dict.fromkeys(_others(shown))]
+        related = [_located_message(line, said) for said, line in dict.fromkeys(_others(shown))]
         flow = _flow(shown.schedule)
         yield (
             made
@@ -109,7 +109,7 @@ def _flow(schedule: tuple[Line, ...]) -> Node:
     steps = [step for step in schedule if step.line and step.part is not Part.PRIVATE]
     for step in steps[-MOST_STEPS:]:
         said = f"{step.agent}: {step.short or step.what}{f' · {step.note}' if step.note else ''}"
-        where = {"location": _at(step.line, said), "executionOrder": step.number}
+        where = {"location": _located_message(step.line, said), "executionOrder": step.number}
         if where["location"]:
             threads.setdefault(step.agent, []).append(where)
     flows = [{"id": inert(agent), "locations": locations} for agent, locations in threads.items()]
@@ -130,7 +130,7 @@ def _result(rule: str, level: str, headline: str, text: str, location: Node) -> 
     return {"ruleId": rule, "level": level, "message": message, "locations": [location] if location else []}
 
 
-def _at(line: str, said: str) -> Node:
+def _located_message(line: str, said: str) -> Node:
     found = _location(line)
     return found | {"message": {"text": inert(said)}} if found else {}
 
@@ -154,10 +154,10 @@ def _artifact(path: str) -> Node:
     path = path_of(path)
     absolute = Path(path)
     if absolute.is_absolute() and not absolute.is_relative_to(Path.cwd()):
-        return {"uri": f"file://{_quoted(absolute)}"}
+        return {"uri": f"file://{_quote_path(absolute)}"}
     below = absolute.relative_to(Path.cwd()) if absolute.is_absolute() else absolute
-    return {"uri": _quoted(below), "uriBaseId": "%SRCROOT%"}
+    return {"uri": _quote_path(below), "uriBaseId": "%SRCROOT%"}
 
 
-def _quoted(path: Path) -> str:
+def _quote_path(path: Path) -> str:
     return quote(path.as_posix(), errors="replace")

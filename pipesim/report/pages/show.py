@@ -20,14 +20,14 @@ _LABEL = 24  #: cells of the widest label of a row
 def show_lines(anatomy: Anatomy, width: int, told: str = "") -> list[str]:
     """The diagram and the parts in lines of at most ``width`` cells, after the paragraphs of ``told``."""
     paragraphs = [wrap(text.replace("``", ""), width, "  ") for text in told.split("\n\n") if text.strip()]
-    blocks = [_heading(anatomy, width), *paragraphs, _diagram(lanes_of(anatomy), width), *_parts(anatomy, width)]
+    blocks = [_heading_lines(anatomy, width), *paragraphs, _diagram(lanes_of(anatomy), width), *_parts(anatomy, width)]
     lines: list[str] = []
     for block in blocks:
         lines += ([""] if lines and block else []) + block
     return lines
 
 
-def _heading(anatomy: Anatomy, width: int) -> list[str]:
+def _heading_lines(anatomy: Anatomy, width: int) -> list[str]:
     roles = tuple((role.name, len(role.warps)) for role in anatomy.roles)
     name = middle(anatomy.name, width // 2)
     parts = parameters(anatomy.params, roles)

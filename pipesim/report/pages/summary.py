@@ -79,7 +79,7 @@ def _pipelines(report: SummaryReport, width: int) -> list[str]:
     for line in report.pipelines:
         some = len(line.protocols)
         proved = f"{mark(line.all_proved)} {line.proved}/{some}"
-        rows.append([line.pipeline, number(some), proved, *(_agreeing(line.traces, device) for device in devices)])
+        rows.append([line.pipeline, number(some), proved, *(_agreement(line.traces, device) for device in devices)])
     return ["", *columns(rows, 2, width)]
 
 
@@ -130,7 +130,7 @@ def _faulty(each: ProtocolReport) -> bool:
 
 def _hardware(each: ProtocolReport, devices: list[str]) -> list[str]:
     """A cell for every device: how many of its traces agree."""
-    cells = [_agreeing(each.traces, device) for device in devices or [""]]
+    cells = [_agreement(each.traces, device) for device in devices or [""]]
     if not each.traces:
         cells[0] = each.hardware.value
     return cells
@@ -140,7 +140,7 @@ def _devices(protocols: tuple[ProtocolReport, ...]) -> list[str]:
     return sorted({line.device for each in protocols for line in each.traces})
 
 
-def _agreeing(traces: tuple[TraceLine, ...], device: str) -> str:
+def _agreement(traces: tuple[TraceLine, ...], device: str) -> str:
     """``✓ 88/88``: how many of the traces of a device agree, of those that were compared."""
     mine = compared(line for line in traces if line.device == device)
     agree = sum(line.agreement.agrees for line in mine)

@@ -62,11 +62,11 @@ def _head(report: SweepReport, width: int) -> list[str]:
     kept += [f"{number(report.changed)} computed again: {_CHANGED}"] * bool(report.changed)
     lines += field("results", kept, width) if kept else []
     if report.interrupted:
-        lines += field("ended", [f"{report.interrupted}: {_missing(report)} not reached"], width)
+        lines += field("ended", [f"{report.interrupted}: {_missing_answers(report)} not reached"], width)
     return lines
 
 
-def _missing(report: SweepReport) -> str:
+def _missing_answers(report: SweepReport) -> str:
     return count(sum(each.state is Reached.NOT_REACHED for each in report.configurations), "configuration")
 
 

@@ -80,7 +80,7 @@ def schedule_svg(shown: Counterexample) -> str:
         drawn += _step(row, lines, kind, frame, y)
         ends[row.number] = (y, y + height)
         y += height + _GAP
-    standing, bottom = _standing(shown, frame, y)
+    standing, bottom = _final_states(shown, frame, y)
     lives = [
         f'<line class="life" x1="{px(x + frame.lane / 2)}" y1="{px(top - 8)}" x2="{px(x + frame.lane / 2)}" '
         f'y2="{px(bottom - _GAP)}"/>'
@@ -148,7 +148,7 @@ def _fold(fold: Fold, frame: _Sheet, y: float) -> list[str]:
     ]
 
 
-def _standing(shown: Counterexample, frame: _Sheet, y: float) -> tuple[list[str], float]:
+def _final_states(shown: Counterexample, frame: _Sheet, y: float) -> tuple[list[str], float]:
     """Where the schedule leaves the agents, at the foot of their lanes; where that ends."""
     feet = dict.fromkeys(frame.lefts, y)
     body = []

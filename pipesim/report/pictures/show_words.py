@@ -62,7 +62,7 @@ def given_parts(group: Group, roles: Sequence[RolePart], cta: int) -> list[str]:
     """The count of a group, and what each of its phases is given."""
     parts = ["no role initialises it" if group.count is None else f"count {number(group.count)}"]
     for _, signals in groupby(group.signals, key=lambda s: (s.role, s.ctas, s.agents)):
-        parts.append(_given(list(signals), roles, cta))
+        parts.append(_phase_signals(list(signals), roles, cta))
     return parts if group.signals or not used(group) else [*parts, "no role signals it"]
 
 
@@ -93,7 +93,7 @@ def _waits(wait: Wait, roles: Sequence[RolePart], cta: int) -> str:
     return f"{name} ({', '.join(remarks)})" if remarks else name
 
 
-def _given(signals: list[Signal], roles: Sequence[RolePart], cta: int) -> str:
+def _phase_signals(signals: list[Signal], roles: Sequence[RolePart], cta: int) -> str:
     first = signals[0]
     words = ", ".join(signal_words(signal, to=signal.to) for signal in signals)
     return f"{who(first.role, first.agents, first.ctas, roles, cta)}: {words}"

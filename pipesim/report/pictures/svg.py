@@ -50,7 +50,7 @@ class _Frame:
 def show_svg(anatomy: Anatomy) -> str:
     """The SVG file of a CTA, the same text every time."""
     lanes = lanes_of(anatomy)
-    beside = _beside(anatomy)
+    beside = _row_words(anatomy)
     frame = _frame(lanes, [part for role in anatomy.roles for part in words.role_parts(role)])
     body, bottom = _head(anatomy, lanes, frame)
     top = bottom
@@ -153,7 +153,7 @@ def _edge(edge: Edge, row: LaneRow, lanes: Lanes, frame: _Frame, y: float) -> st
     )
 
 
-def _beside(anatomy: Anatomy) -> list[list[str]]:
+def _row_words(anatomy: Anatomy) -> list[list[str]]:
     """The words of each row, in the order of the rows."""
     roles, cta = anatomy.roles, anatomy.cta
     found = []

@@ -38,7 +38,7 @@ def sweep_svg(report: SweepReport) -> str:
     bottom = _TOP + _HEIGHT + 3 * LINE
     for n, (name, members) in enumerate(series.items()):
         colour = _COLOURS[n % len(_COLOURS)]
-        body += _drawn([(at[each.configuration.params[axis]], _y(each.value, top)) for each in members], colour)
+        body += _draw_points([(at[each.configuration.params[axis]], _y(each.value, top)) for each in members], colour)
         if name:
             body.append(f'<rect x="{_LEFT}" y="{px(bottom + n * LINE - 9)}" width="10" height="10" fill="{colour}"/>')
             body.append(label(_LEFT + 16, bottom + n * LINE, name))
@@ -97,7 +97,7 @@ def _frame(report: SweepReport, axis: str, values: Sequence[int], at: Mapping[in
     return body
 
 
-def _drawn(points: Sequence[_Point], colour: str) -> list[str]:
+def _draw_points(points: Sequence[_Point], colour: str) -> list[str]:
     path = "L".join(f"{px(x)} {px(y)}" for x, y in points)
     line = f'<path class="series" stroke="{colour}" d="M{path}"/>'
     return [line, *(f'<circle cx="{px(x)}" cy="{px(y)}" r="3.5" fill="{colour}"/>' for x, y in points)]

@@ -76,9 +76,9 @@ def timeline_lines(
     The scale covers up to 12 laps of the ring, fewer where they would be drawn in less than 12 cells each: the first
     ones, those around ``look_at``, or the last ones of a run that is stuck.
     """
-    upper, lower = _completed(upper, lower)
+    upper, lower = _with_known_waits(upper, lower)
     shots, here = _shots(upper, lower, look_at, labels)
-    return _painted(shots, _groups(upper, lower), width, here) if shots else []
+    return _paint(shots, _groups(upper, lower), width, here) if shots else []
 
 
 def _shots(
@@ -96,7 +96,7 @@ def _shots(
     return shots, here
 
 
-def _completed(upper: Trace | None, lower: Trace | None) -> tuple[Trace | None, Trace | None]:
+def _with_known_waits(upper: Trace | None, lower: Trace | None) -> tuple[Trace | None, Trace | None]:
     """Both traces; a simulation says what its waits are for, a recording need not."""
     if upper is None or lower is None:
         return upper, lower
@@ -113,15 +113,15 @@ def _groups(upper: Trace | None, lower: Trace | None) -> list[tuple[str, str]]:
 def picture_lines(shot: Picture, groups: Sequence[tuple[str, Awaited | None]], width: int) -> list[str]:
     """One picture as :func:`timeline_lines` draws those of traces; ``groups`` of barriers are waited for in it."""
     drawn = [(name, waits(what)) for name, what in groups]
-    return _painted([("", shot)], drawn, width, None) if any(track.spans for track in shot.tracks) else []
+    return _paint([("", shot)], drawn, width, None) if any(track.spans for track in shot.tracks) else []
 
 
-def _painted(
+def _paint(
     shots: list[tuple[str, Picture]], groups: Sequence[tuple[str, str]], width: int, here: int | None
 ) -> list[str]:
     names = _names([shot for _, shot in shots])
     scale, rows = _rows(shots, names, width, here)
-    lines = [*_heading(shots, scale, width, around=here is not None), "", _axis(scale)]
+    lines = [*_heading_lines(shots, scale, width, around=here is not None), "", _axis(scale)]
     for row in rows[:MOST_AGENTS]:
         for label, cells in row.lines:
             text = middle(label + row.title(names), scale.left - 3)
@@ -157,7 +157,7 @@ def _rows(
 ) -> tuple[_Scale, list[_Row]]:
     """The scale, and a row for each agent; where they are too many, shared ones, if any can be shared."""
     shared, drawn = _at_scale(shots, names, names, width, here, FOLD_WIDTH)
-    rows = _folded(drawn)
+    rows = _fold_rows(drawn)
     if len(names) > MOST_AGENTS and _any_shared(rows[:MOST_AGENTS]):
         return shared, rows
     return _at_scale(shots, names, names[:MOST_AGENTS], width, here, 0)
@@ -170,14 +170,14 @@ def _at_scale(
     label = max(cell_len(label) for label, _ in shots) + 1 if len(shots) > 1 else 0
     left = min(NAME_WIDTH, max(len("cycles"), label + max(map(cell_len, shown)) + more)) + 3
     scale = _scale([shot for _, shot in shots], width - left, left, here)
-    return scale, [_drawn(shots, name, scale) for name in names]
+    return scale, [_draw_agent(shots, name, scale) for name in names]
 
 
 def _any_shared(rows: list[_Row]) -> bool:
     return any(len(row.names) > 1 for row in rows)
 
 
-def _drawn(shots: list[tuple[str, Picture]], name: str, scale: _Scale) -> _Row:
+def _draw_agent(shots: list[tuple[str, Picture]], name: str, scale: _Scale) -> _Row:
     """One agent, one trace above the other."""
     lines = tuple(
         (f"{label} " if len(shots) > 1 else "", draw(track, scale.start, scale.window, scale.cells))
@@ -187,7 +187,7 @@ def _drawn(shots: list[tuple[str, Picture]], name: str, scale: _Scale) -> _Row:
     return _Row((name,), lines)
 
 
-def _folded(agents: list[_Row]) -> list[_Row]:
+def _fold_rows(agents: list[_Row]) -> list[_Row]:
     """Neighbours of one role that are drawn alike, in every trace, share a row: the warps of a group mostly are."""
     rows: list[_Row] = []
     for agent in agents:
@@ -232,7 +232,7 @@ def _scale(pictures: list[Picture], room: int, left: int, here: int | None) -> _
     return _Scale(start, window, min(room, window), left, pictures[0].unit)
 
 
-def _heading(shots: list[tuple[str, Picture]], scale: _Scale, width: int, *, around: bool) -> list[str]:
+def _heading_lines(shots: list[tuple[str, Picture]], scale: _Scale, width: int, *, around: bool) -> list[str]:
     return wrap_parts(_heading_parts(shots, scale, around=around), width, "  timeline   ")
 
 
@@ -284,14 +284,14 @@ def _step(window: int, cells: int) -> int:
 def _legend(groups: Sequence[tuple[str, str]], scale: _Scale, width: int, *, alike: bool) -> list[str]:
     parts = [f"{ISSUE} issues"]
     for cell in (EMPTY, FULL, OTHER):
-        named = _named(groups, cell)
+        named = _awaited_group(groups, cell)
         parts += [f"{cell} waits for {named}"] * bool(named)
     parts += [f"{WORK} works", f"a cell is {_ratio(scale)} and shows the activity that lasted longest"]
     parts += ["agents with the same activity share a row"] * alike
     return wrap_parts(parts, width, "  ")
 
 
-def _named(groups: Sequence[tuple[str, str]], cell: str) -> str:
+def _awaited_group(groups: Sequence[tuple[str, str]], cell: str) -> str:
     """What is waited for where this cell is drawn, "" if nothing is."""
     return _some([name for name, drawn in groups if drawn == cell])
 

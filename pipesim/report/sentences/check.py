@@ -22,7 +22,7 @@ def check_sentence(report: CheckReport) -> str:
             sizes = sizes_words(report.ranges)
             sizes = f"{sizes}, {ASSUMED}{_not_both(report.together)}" if sizes else "at these parameters"
             on = f", {READS}" if report.assumed_reads else ""
-            return f"proved{on}: no schedule of {name} deadlocks or breaks a rule, {sizes}{_launched(report)}"
+            return f"proved{on}: no schedule of {name} deadlocks or breaks a rule, {sizes}{_launch_registers(report)}"
         case Verdict.REFUTED:
             return (
                 f"refuted: a schedule of {name} fails"
@@ -54,7 +54,7 @@ ASSUMED = "assuming the roles keep repeating the pattern seen in the checked siz
 
 def sizes_words(ranges: Sequence[ProvedRange]) -> str:
     """``for any number of tiles (k_iters 16) or of k_iters (tiles 2)``: the sizes of a proof, "" if only one."""
-    free = [f"{each.parameter}{_at(each.others)}" for each in ranges if each.lap]
+    free = [f"{each.parameter}{_other_values(each.others)}" for each in ranges if each.lap]
     return f"for any number of {' or of '.join(free)}" if free else ""
 
 
@@ -63,7 +63,7 @@ def launched_words(registers: int) -> str:
     return f"assuming a launch with {registers} registers a thread, which setmaxnreg distributes"
 
 
-def _launched(report: CheckReport) -> str:
+def _launch_registers(report: CheckReport) -> str:
     return f"; {launched_words(report.assumed_registers)}" if report.assumed_registers else ""
 
 
@@ -85,7 +85,7 @@ def values_words(values: Mapping[str, int]) -> str:
     return ", ".join(f"{name} {value:,}" for name, value in values.items())
 
 
-def _at(others: Mapping[str, int]) -> str:
+def _other_values(others: Mapping[str, int]) -> str:
     return f" ({values_words(others)})" if others else ""
 
 
@@ -100,10 +100,10 @@ def left_out_words(report: CheckReport) -> list[str]:
     """The steps that did not finish, each with the reason: ``other sizes: time limit, after 12 units``."""
     if report.quick:
         return ["everything but the verdict: not asked for"]
-    return [f"{each.step.value}: {each.why.value}{_after(each)}" for each in report.left_out]
+    return [f"{each.step.value}: {each.why.value}{_units_done(each)}" for each in report.left_out]
 
 
-def _after(cut: LeftOut) -> str:
+def _units_done(cut: LeftOut) -> str:
     if cut.of:
         return f" after {cut.done:,} of {cut.of:,}"
     return f" after {cut.done:,} tried" if cut.done else ""

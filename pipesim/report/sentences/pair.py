@@ -126,11 +126,11 @@ def time_words(timing: PairTiming) -> str:
         if figure.difference == 0:
             words = "B takes the same number of cycles"
         words += f"; {speed}{_clocks(timing)}" * timing.clocks_differ
-        return words + _recording(timing)
+        return words + _overhead(timing)
     words = f"{speed}: {change}{_clocks(timing)}"
     if figure.beyond_noise is None:
         words += ", noise not measured"
-    return words if timing.unlike else words + _of_which(timing.ledgers[0], figure.difference) + _recording(timing)
+    return words if timing.unlike else words + _of_which(timing.ledgers[0], figure.difference) + _overhead(timing)
 
 
 def _time_change(name: str, difference_: int) -> str:
@@ -159,7 +159,7 @@ def _clocks(timing: PairTiming) -> str:
     return f" at {megahertz(timing.khz_a)} in A, {megahertz(timing.khz_b)} in B" if timing.clocks_differ else ""
 
 
-def _recording(timing: PairTiming) -> str:
+def _overhead(timing: PairTiming) -> str:
     """What recording costs in each, where that changed; "" if not, or if it is not known."""
     counted = timing.primary != PERIOD
     cost = timing.recording

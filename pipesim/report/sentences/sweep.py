@@ -117,7 +117,7 @@ def sweep_sentence(report: SweepReport) -> str:
     every = count(len(report.configurations), "configuration")
     if not report.ranked:
         return f"none of {every} is usable"
-    best = _said(report.ranked[0], report)
+    best = _describe(report.ranked[0], report)
     wrong = sum(each.state in (Reached.REFUTED, Reached.UNFINISHED) for each in report.configurations)
     unknown = sum(each.state in NOT_KNOWN for each in report.configurations)
     lacking = [
@@ -136,7 +136,7 @@ def smallest_sentence(report: SweepReport) -> str:
     within = f"smallest within {percent(report.within_permille).replace('.0 %', ' %')} of the best"
     if found is report.ranked[0]:
         return f"{within}: the same"
-    return f"{within}: {_said(found, report)}"
+    return f"{within}: {_describe(found, report)}"
 
 
 def sweep_members(value: SweepReport | Configuration) -> dict[str, object]:
@@ -146,6 +146,6 @@ def sweep_members(value: SweepReport | Configuration) -> dict[str, object]:
     return {"said": sweep_sentence(value), "ok": value.conclusion.ok}
 
 
-def _said(each: Ranked, report: SweepReport) -> str:
+def _describe(each: Ranked, report: SweepReport) -> str:
     value = value_words(each.value, report.metric, report.unit)
     return f"{name_of(each.configuration.params)}, {value}"

@@ -22,7 +22,7 @@ _VALUES = {  # the profile's estimates, as a reader knows them
 
 def time_words(found: TimeComparison, side: str = "measured") -> str:
     """``off by +61.0 % (period 3,120 simulated, 1,940 measured)``. ``side``: what the trace's times are called."""
-    return "; ".join(filter(None, (_compared(found, side), _not_modelled(found))))
+    return "; ".join(filter(None, (_deviation(found, side), _not_modelled(found))))
 
 
 def time_in_short(found: TimeComparison) -> str:
@@ -34,7 +34,7 @@ def time_in_short(found: TimeComparison) -> str:
 
 def time_parts(found: TimeComparison, side: str = "measured") -> list[str]:
     """The same in parts, with what the profile states, and how long each role's work took."""
-    parts = [_compared(found, side), _not_modelled(found, details=True)]
+    parts = [_deviation(found, side), _not_modelled(found, details=True)]
     if found.verdict in (TimeVerdict.WITHIN_STATED_ERROR, TimeVerdict.OFF):
         parts.append(_stated_words(found.stated) if found.stated is not None else _unstated_words(found))
     return [part for part in parts if part]
@@ -42,7 +42,7 @@ def time_parts(found: TimeComparison, side: str = "measured") -> list[str]:
 
 def times_clause(blocks: Sequence[TraceComparison], names: Sequence[str], sides: Sequence[str]) -> str:
     """``times: off by ...``: of several devices each with its name; what is not modelled follows at the end."""
-    compared = [_compared(block.time, side) for block, side in zip(blocks, sides, strict=True)]
+    compared = [_deviation(block.time, side) for block, side in zip(blocks, sides, strict=True)]
     lacking = [_not_modelled(block.time) for block in blocks]
     if len(set(lacking)) > 1:
         compared = ["; ".join(filter(None, pair)) for pair in zip(compared, lacking, strict=True)]
@@ -52,7 +52,7 @@ def times_clause(blocks: Sequence[TraceComparison], names: Sequence[str], sides:
     return "times: " + "; ".join(filter(None, (*dict.fromkeys(compared), lacking[0])))
 
 
-def _compared(found: TimeComparison, side: str) -> str:
+def _deviation(found: TimeComparison, side: str) -> str:
     """How far the times are off, or why that is not known; "" where they rest on assumptions and there is no number."""
     match found.verdict:
         case TimeVerdict.WITHIN_STATED_ERROR:
@@ -77,10 +77,10 @@ def _not_modelled(found: TimeComparison, *, details: bool = False) -> str:
 
 def assumed_words(assumed: Sequence[Assumed], *, details: bool = False) -> str:
     """What a simulation assumes, most important first; with the ``details`` of each role's work."""
-    return ", ".join(dict.fromkeys(_assumed(each, details=details) for each in assumed))
+    return ", ".join(dict.fromkeys(_describe_assumption(each, details=details) for each in assumed))
 
 
-def _assumed(each: Assumed, *, details: bool) -> str:
+def _describe_assumption(each: Assumed, *, details: bool) -> str:
     match each.kind:
         case AssumedKind.DEVICE:
             return f"the device {each.name}, which has no profile"

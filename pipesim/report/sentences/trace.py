@@ -103,7 +103,7 @@ def _agreement(found: TraceComparison) -> str:
         case Agreement.HANGS_TOO:
             return HANGS_TOO if not is_simulated(found) else HANGS_TOO.replace("recorded", "simulated")
         case Agreement.FAULT_NAMED:
-            return f"the kernel has {FAULT_NAMED}{_explained(found)}"
+            return f"the kernel has {FAULT_NAMED}{_explanation(found)}"
         case _:
             return ""
 
@@ -111,10 +111,10 @@ def _agreement(found: TraceComparison) -> str:
 def _divergence_words(found: TraceComparison) -> str:
     """How the records leave the program, with the one edit that explains them."""
     divergence = found.conformance.divergence
-    return divergence.kind.value + _explained(found) if divergence is not None else ""
+    return divergence.kind.value + _explanation(found) if divergence is not None else ""
 
 
-def _explained(found: TraceComparison) -> str:
+def _explanation(found: TraceComparison) -> str:
     """The claim of the edit that explains the records, if there is just one."""
     diagnosis = found.examination.diagnosis if found.examination else None
     one = diagnosis is not None and len(diagnosis.explanations) == 1
@@ -127,11 +127,11 @@ def _reason_words(reason: Reason, divergence: str) -> str:
         case ReasonKind.DIVERGES:
             return divergence
         case ReasonKind.RECORDS_CONTRADICT:
-            return _joined(divergence, "its records contradict each other")
+            return _join(divergence, "its records contradict each other")
         case ReasonKind.BARRIERS_DIFFER:
-            return _joined(divergence, f"the barrier words read afterwards differ for {count(reason.count, 'barrier')}")
+            return _join(divergence, f"the barrier words read afterwards differ for {count(reason.count, 'barrier')}")
         case ReasonKind.OTHER_FAULT:
-            return _joined(divergence, f"{reason.name} was injected into the kernel and is not found")
+            return _join(divergence, f"{reason.name} was injected into the kernel and is not found")
         case ReasonKind.WRONG_TILES:
             return f"{count(reason.count, 'tile')} with wrong data"
         case ReasonKind.WRONG_OUTPUT:
@@ -155,7 +155,7 @@ def _reason_words(reason: Reason, divergence: str) -> str:
             assert_never(reason.kind)
 
 
-def _joined(*parts: str) -> str:
+def _join(*parts: str) -> str:
     return "; ".join(filter(None, parts))
 
 

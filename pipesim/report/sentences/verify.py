@@ -46,7 +46,7 @@ def _reasons(report: VerifyReport) -> list[tuple[Conclusion, str]]:
         empty = found.reason is not None and found.reason.kind is ReasonKind.NO_EVENT
         reasons.append((found.conclusion, f"{_without_hardware(report)}, but {said}" if empty else said))
     if report.interrupted:
-        reasons.append((Conclusion.UNKNOWN, f"{_without_hardware(report)}; interrupted before {_left(report)}"))
+        reasons.append((Conclusion.UNKNOWN, f"{_without_hardware(report)}; interrupted before {_left_undone(report)}"))
     if report.cut is not None:
         said = f"the {report.cut.value} was reached before everything was simulated and compared"
         reasons.append((Conclusion.UNKNOWN, f"{_without_hardware(report)}, but {said}"))
@@ -68,7 +68,7 @@ def _without_hardware(report: VerifyReport) -> str:
     return "; ".join(filter(None, (proved, said)))
 
 
-def _left(report: VerifyReport) -> str:
+def _left_undone(report: VerifyReport) -> str:
     """What an interrupt left undone, as far as it is not said of the proof."""
     if not report.simulations:
         return "the simulation"

@@ -46,7 +46,7 @@ def simulation_lines(simulation: SimulationLine, width: int) -> list[str]:
     return field("simulation", parts, width)
 
 
-def _rejoined(coverage: Coverage) -> tuple[str, ...]:
+def _lane_assumptions(coverage: Coverage) -> tuple[str, ...]:
     """What the verdict assumes about lanes."""
     places = coverage.rejoined
     if not places:
@@ -67,7 +67,7 @@ def _coverage(coverage: Coverage, width: int) -> list[str]:
         ("blocked", coverage.blocked),
         ("left out", coverage.left_out),
         ("inferred", coverage.inferred),
-        ("assumed", (*_rejoined(coverage), *coverage.assumed)),
+        ("assumed", (*_lane_assumptions(coverage), *coverage.assumed)),
         ("undefined", coverage.undefined),
         ("weakened", coverage.weakened),
     ):

@@ -88,7 +88,7 @@ def columns(
     room = max(1, width - 2 - sum(widths[:repeated]) - gap * repeated)
     widths[repeated:] = [min(room, each) for each in widths[repeated:]]
     lines: list[str] = []
-    for some in _fitting(widths, repeated, width - 2, gap):
+    for some in _split_columns(widths, repeated, width - 2, gap):
         lines += [""] if lines else []
         for row in rows:
             cells = [
@@ -99,7 +99,7 @@ def columns(
     return lines
 
 
-def _fitting(widths: Sequence[int], repeated: int, room: int, gap: int) -> list[list[int]]:
+def _split_columns(widths: Sequence[int], repeated: int, room: int, gap: int) -> list[list[int]]:
     """The columns in as many tables as are needed; the first ``repeated`` of them begin every table."""
     names = list(range(repeated))
     tables = [list(names)]

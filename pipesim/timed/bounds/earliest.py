@@ -174,13 +174,13 @@ class Earliest:
         phase = self._phase_of(before, agent, op)
         signal = self._phases[op[BARRIER]][phase] if 0 <= phase < len(self._phases[op[BARRIER]]) else None
         if signal is not None:
-            back = min(returns(each, landed=signal.landed) for each in self._noticing(agent, op, cost))
+            back = min(returns(each, landed=signal.landed) for each in self._noticing_costs(agent, op, cost))
             if signal.seen + back > time:
                 self._next[agent] = (signal.seen + back + stamps, signal.event)
                 return
         self._next[agent] = (time + stamps, issue)
 
-    def _noticing(self, agent: int, op: Operation, cost: Cost) -> list[Cost]:
+    def _noticing_costs(self, agent: int, op: Operation, cost: Cost) -> list[Cost]:
         """What can notice the phase of a wait: itself, or the try whose answer it goes by."""
         tried = self._tries.get((agent, op[ANSWER])) if op[0] == Op.WAIT_UNLESS else None
         return [cost] if tried is None else [cost, tried]

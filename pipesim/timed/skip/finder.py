@@ -109,10 +109,10 @@ class RepeatedCode:
         kinds, items = kinds[start:], items[start:]
         if len(kinds) < 2 * length:
             return 0
-        same = _leading(kinds[length:] == kinds[:-length])
+        same = _count_leading(kinds[length:] == kinds[:-length])
         steps = items[length:] - items[:-length]
-        even = _leading(steps[length:] == steps[:-length]) + length
-        negative = _leading((steps == 0) | ((items[length:] >= 0) & (items[:-length] >= 0)))
+        even = _count_leading(steps[length:] == steps[:-length]) + length
+        negative = _count_leading((steps == 0) | ((items[length:] >= 0) & (items[:-length] >= 0)))
         return int(min(same, even, negative)) // length
 
     def _columns(self, agent: int) -> tuple[_Numbers, _Numbers]:
@@ -133,6 +133,6 @@ class RepeatedCode:
         return any(op[0] in TAKES_REGISTERS for op in self._program.code[agent][start:end])
 
 
-def _leading(true: NDArray[np.bool_]) -> int:
+def _count_leading(true: NDArray[np.bool_]) -> int:
     """How many are true before the first that is not."""
     return int(np.argmin(true)) if not true.all() else len(true)

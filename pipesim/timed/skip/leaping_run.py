@@ -90,7 +90,7 @@ class LeapingRun(TimedRun):
             stamps=len(self._buffer),
             landings=len(self.landings or ()),
         )
-        return snapshot(self._live, self._code, clocks, self._pending())
+        return snapshot(self._live, self._code, clocks, self._pending_events())
 
     def _product(self, sequence: int) -> tuple[int, int]:
         """What a core has still to do until a flight lands, and how long after that."""
@@ -98,7 +98,7 @@ class LeapingRun(TimedRun):
         agent = next(flight.agent for flight in self._live.flights if flight.sequence == sequence)
         return self._engines.cores.given[agent] - target, latency
 
-    def _pending(self) -> list[PendingEvent]:
+    def _pending_events(self) -> list[PendingEvent]:
         """The moves of agents and the landings that are due, in their order."""
         moves = [PendingEvent(move, agent, 0) for agent, move in enumerate(self._moves()) if move is not None]
         landings = [PendingEvent(due_at(landing), -1, sequence) for sequence, landing in self._in_air.items()]

@@ -172,7 +172,7 @@ class SharedMemory(IssueSlots):
         at = super().try_end(agent, now)
         if at != now:
             return at
-        rest = self._left(self._rest.pop(agent), now, *self._alone.pop(agent))
+        rest = self._remaining_work(self._rest.pop(agent), now, *self._alone.pop(agent))
         if rest.busy:
             self._under_way.add(agent)
             if rest.demand:
@@ -181,7 +181,7 @@ class SharedMemory(IssueSlots):
         return at
 
     @staticmethod
-    def _left(rest: Cost, now: int, alone: int, taken: int) -> Cost:
+    def _remaining_work(rest: Cost, now: int, alone: int, taken: int) -> Cost:
         """What is left of what comes after an access: while it waited for the memory it computed with what it had
         loaded, except for the first part.
         """
