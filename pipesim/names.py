@@ -24,7 +24,7 @@ def wrong_name(text: object) -> str:
         return "it is empty"
     if len(text) > MAX_NAME:
         return f"it has {len(text):,} characters; at most {MAX_NAME} are possible"
-    return "" if text.isprintable() else _having([c for c in text if not c.isprintable()])
+    return "" if text.isprintable() else _wrong_character([c for c in text if not c.isprintable()])
 
 
 def wrong_identifier(text: object) -> str:
@@ -39,7 +39,7 @@ def wrong_text(text: object) -> str:
         return _NO_TEXT
     if len(text) > MAX_TEXT:
         return f"it has {len(text):,} characters; at most {MAX_TEXT:,} are possible"
-    return "" if text.isprintable() else _having([c for c in text if unicodedata.category(c) in _CONTROL])
+    return "" if text.isprintable() else _wrong_character([c for c in text if unicodedata.category(c) in _CONTROL])
 
 
 def shown(text: object) -> str:
@@ -54,5 +54,5 @@ def readable(text: str) -> str:
     return shown(text) if wrong_name(text) else text
 
 
-def _having(wrong: list[str]) -> str:
+def _wrong_character(wrong: list[str]) -> str:
     return f"it has the character U+{ord(wrong[0]):04X}" if wrong else ""

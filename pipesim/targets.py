@@ -72,7 +72,7 @@ class Target:
     editable: EditableKernel | None = None
     launch_words: tuple[str, ...] = ()
 
-    def judging(self, strictness: Strictness) -> Target:
+    def with_strictness(self, strictness: Strictness) -> Target:
         """The same target, its programs checked for these optional rules."""
         return replace(self, strictness=strictness)
 
@@ -118,7 +118,7 @@ class Target:
         copies = program.grid if grid is None else grid // program.ctas
         program = program if copies == program.grid else replace(program, grid=copies)
         require_fits(program)
-        return program.judged(self.strictness)
+        return program.with_strictness(self.strictness)
 
     def _flatten(self, given: dict[str, int], *, twice: bool, most: int | None) -> Program:
         for name, value in given.items():

@@ -42,7 +42,7 @@ def assert_verified(
     """
     __tracebackhide__ = True  # pytest shows the test's line
     strictness = Strictness(strict_proxies, strict_init, strict_tensor_memory, strict_lanes)
-    target = target_of(protocol).judging(strictness)
+    target = target_of(protocol).with_strictness(strictness)
     report = check(target, params, max_states=max_states, most_ranges=0)
     if report.verdict is not Verdict.PROVED:
         raise AssertionError(text_of([in_one_line(report), "", *check_lines(report, WIDTH)]))

@@ -119,7 +119,7 @@ def _by(contradicts: Callable[[int], bool], seed: int) -> list[str]:
 
 
 def _overwritten(seed: int) -> Program:
-    return contested(seed, overwrites=True).judged(STRICTEST)
+    return contested(seed, overwrites=True).with_strictness(STRICTEST)
 
 
 def _in_flight(seed: int) -> bool:

@@ -286,15 +286,15 @@ def _search_rules() -> Iterator[Rule]:
 
 
 def _strict_orders(seed: int) -> Program:
-    return random_orders(seed).judged(STRICTEST)
+    return random_orders(seed).with_strictness(STRICTEST)
 
 
 def _lenient_orders(seed: int) -> Program:
-    return random_orders(seed).judged(LENIENT)
+    return random_orders(seed).with_strictness(LENIENT)
 
 
 def _overwritten(seed: int) -> Program:
-    return contested(seed, overwrites=True).judged(STRICTEST)
+    return contested(seed, overwrites=True).with_strictness(STRICTEST)
 
 
 def _memory_rules() -> Iterator[Rule]:

@@ -125,7 +125,7 @@ class Judged:
 def verdict_on(text: str, name: str, launch: Launch, states: int) -> Judged:
     """The verdict on a text."""
     try:
-        program = extract(read_module(text, name), launch).program.judged(LENIENT)
+        program = extract(read_module(text, name), launch).program.with_strictness(LENIENT)
         found = check(program, states)
     except PipesimError as error:
         return Judged("error", error.fact)

@@ -186,7 +186,7 @@ def corrections_of_kernel(
     for tried, change in enumerate(islice(_changes(hung, blocked), _MOST_READ)):
         unit(tried, 0)
         try:
-            again = kernel.read(change.lines).program.judged(program.strictness)
+            again = kernel.read(change.lines).program.with_strictness(program.strictness)
         except PipesimError:
             continue
         if check(again, max_states=1).verdict is Verdict.PROVED:

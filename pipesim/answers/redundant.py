@@ -143,7 +143,7 @@ class _RemovalSearch:
         """For which values of each trip count the whole is proved, and the programs at which removals are tried."""
         assert self._standing is not None
         names = self._trip_counts()
-        target = watched(self.target.judging(self._standing.rules), lambda: unit(0, 0))
+        target = watched(self.target.with_strictness(self._standing.rules), lambda: unit(0, 0))
         families = Families(target, self.params, self.program)
         for n, name in enumerate(names, 1):
             unit(n - 1, len(names))
@@ -229,7 +229,7 @@ class _RemovalSearch:
         if not removals:
             return False
         for every in (each for each in self._ranges if isinstance(each, EveryValue)):
-            build = building(self.target.judging(self._standing.rules), self.params, every.parameter)
+            build = building(self.target.with_strictness(self._standing.rules), self.params, every.parameter)
 
             def edited(value: int, build: object = build) -> Program | None:
                 assert callable(build)

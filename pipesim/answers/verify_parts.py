@@ -49,11 +49,11 @@ class Subject:
 
     def target(self) -> Target:
         """The protocol of this name. Raises as :func:`find` does."""
-        return _target(self.name).judging(self.strictness)
+        return _target(self.name).with_strictness(self.strictness)
 
     def program(self) -> Program:
         """Its program with what was given. Raises as ``Target.build`` does."""
-        return _program(self.name, self.params, self.ctas).judged(self.strictness)
+        return _program(self.name, self.params, self.ctas).with_strictness(self.strictness)
 
     def arguments(self) -> tuple[str, ...]:
         """How a command line says it."""

@@ -80,7 +80,7 @@ def built(
     whole = whole_params(params)
     target = target_from(given, whole)
     target = target.timed() if timed else target
-    target = target if strictness is None else target.judging(strictness)
+    target = target if strictness is None else target.with_strictness(strictness)
     for name in whole:
         if name not in target.defaults and (meant := _similar_keyword(name)):
             raise ParameterError(f"there is no keyword {name!r}", correction=f"did you mean {meant}?")

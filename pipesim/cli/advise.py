@@ -38,7 +38,7 @@ def _carry_out(options: argparse.Namespace) -> int:
 
     profile = load_profile(options.profile or "h100")
     with progress(f"flattening {options.protocol}"):
-        target = target_of(options, options.protocol).judging(strictness_of(options))
+        target = target_of(options, options.protocol).with_strictness(strictness_of(options))
     report = advise(
         target,
         params_of(options),

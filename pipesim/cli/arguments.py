@@ -129,7 +129,7 @@ def built(options: argparse.Namespace, name: str, *, timed: bool = False) -> tup
     """What a command names, by the optional rules that it asks for, and its program. ``timed``: to be simulated."""
     with progress(f"flattening {name}"):
         target = target_of(options, name)
-        target = (target.timed() if timed else target).judging(strictness_of(options))
+        target = (target.timed() if timed else target).with_strictness(strictness_of(options))
         return target, target.build(params_of(options), grid=options.ctas)
 
 

@@ -292,7 +292,7 @@ def _first_counterexample(options: argparse.Namespace) -> tuple[Target, CheckRep
 
     if options.other is not None or is_trace(options.protocol):
         raise UsageError("a counterexample is of one protocol", correction="name the protocol alone, without traces")
-    target = _target(options, options.protocol).judging(strictness_of(options))
+    target = _target(options, options.protocol).with_strictness(strictness_of(options))
     with progress(f"checking {options.protocol}"):
         report = check(target, params_of(options), ctas=options.ctas)
     if not report.refutations:

@@ -93,7 +93,7 @@ def _sweep_request(options: argparse.Namespace) -> Sweep:
 
     values = values_of(options.param)
     with progress(f"flattening {options.protocol}"):
-        target = find(options.protocol).judging(strictness_of(options))
+        target = find(options.protocol).with_strictness(strictness_of(options))
     return Sweep(
         target=target,
         axes={name: several for name, several in values.items() if len(several) > 1},

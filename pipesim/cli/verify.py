@@ -72,7 +72,7 @@ def _verify(options: argparse.Namespace, name: str) -> int:
     profile = load_profile(options.profile) if options.profile else None
     source = HardwareSource.RECORDED if options.recorded else HardwareSource.GPU_OR_RECORDED
     with progress(f"flattening {name}"):
-        target = target_of(options, name).judging(strictness_of(options))
+        target = target_of(options, name).with_strictness(strictness_of(options))
     report = verify(
         target,
         params_of(options),

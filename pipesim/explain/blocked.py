@@ -135,7 +135,7 @@ def _blocked_on_registers(
         parity=-1,
         phase_wanted=0,
         phase_now=0,
-        arrivals_missing=pools.missing(agent, state.pcs, wanted),
+        arrivals_missing=pools.missing_registers(agent, state.pcs, wanted),
         count=needed,
         bytes_missing=0,
         line=program.line(agent, pc),

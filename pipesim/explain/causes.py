@@ -148,7 +148,7 @@ def _caused(book: SignalLedger, state: State, agent: int, each: Blocked, lapped:
         others = [n for n, code in enumerate(program.code) if n != agent and any(map(arrives, code))]
         names = tuple(program.agent_name(other) for other in others)
         return replace(each, missed=lapped.meant, lapped_by=names, counted=_is_counted(program, agent))
-    given = _given(book, state, agent, each)
+    given = _arrivals_given(book, state, agent, each)
     return replace(each, given=given, count_line=_count_line(program, state, agent) if given >= 0 else "")
 
 
@@ -186,7 +186,7 @@ def _lapped(program: Program, state: State, agent: int, laps: Sequence[Aliasing]
     return None if before and operand(before[-1], "parity") == found[-1].parity else found[-1]
 
 
-def _given(book: SignalLedger, state: State, agent: int, blocked: Blocked) -> int:
+def _arrivals_given(book: SignalLedger, state: State, agent: int, blocked: Blocked) -> int:
     """The arrivals that the program gives each phase, -1 where they reach the count or no agent can say.
 
     No agent can where agents branch or drop out, or do not all arrive equally often, and often for what is waited for.

@@ -80,7 +80,7 @@ class Laps:
         """Phases of the barrier that have completed since its last init."""
         return self._completed[barrier]
 
-    def meant(self, agent: int, barrier: int) -> int:
+    def phase_meant(self, agent: int, barrier: int) -> int:
         """The phase that the agent's latest wait or try on this barrier means, -1 for the one before the first."""
         life, phase = self._meant.get((agent, barrier), (-1, -1))
         return phase if life == self._lives[barrier] else -1

@@ -26,7 +26,7 @@ def advisories(program: Program) -> tuple[Advisory, ...]:
     writes = _writes(program)
     found: dict[tuple[str, str], Advisory] = {}
     for agent in free:
-        for advisory in _of(program, agent, starts, writes):
+        for advisory in _advisories_for(program, agent, starts, writes):
             found.setdefault((advisory.role, advisory.line), advisory)
     return tuple(found.values())
 
@@ -40,7 +40,9 @@ def _waits(code: tuple[Operation, ...], start: int) -> bool:
     return any(op[0] in WAITS_FOR_OTHERS for op in code[start:])
 
 
-def _of(program: Program, agent: int, starts: list[int], writes: dict[int, list[_Write]]) -> Iterator[Advisory]:
+def _advisories_for(
+    program: Program, agent: int, starts: list[int], writes: dict[int, list[_Write]]
+) -> Iterator[Advisory]:
     """The first read of what another writes, and the first copy over a copy of its own."""
     mine: set[int] = set()
     copied: set[int] = set()

@@ -62,7 +62,7 @@ def landing_in_words(program: Program, operation: Operation, barrier: int, nbyte
     match op:
         case Op.TMA_LOAD:
             part = f"{nbytes:,} of {remaining:,} bytes" if nbytes < remaining else f"{nbytes:,} bytes"
-            place = _item(_landed(program, operation, barrier), operand(operation, "item"))
+            place = _item(_landing(program, operation, barrier), operand(operation, "item"))
             return f"{part} land in {place}"
         case _ if op in ENGINE_ACCESSES:
             done = _TRANSFERS[Engine(operand(operation, "engine")), op == Op.TRANSFER_WRITE][1]
@@ -90,7 +90,7 @@ def _item(place: str, item: int) -> str:
     return f"{place} (item {item:,})" if item >= 0 else place
 
 
-def _landed(program: Program, copy: Operation, barrier: int) -> str:
+def _landing(program: Program, copy: Operation, barrier: int) -> str:
     access = operand(copy, "access")
     for rank in ranks(operand(copy, "cta_mask")):
         if program.at_rank(operand(copy, "barrier"), access, rank)[0] == barrier:
@@ -128,18 +128,18 @@ def _barrier(p: Program, op: Operation) -> str:
     return p.barrier_name(operand(op, "barrier"))
 
 
-def _on(p: Program, op: Operation) -> str:
+def _suffix(p: Program, op: Operation) -> str:
     """What follows the verb of an mbarrier instruction: ``.relaxed full[0]``."""
     return f"{_relaxed(operand(op, 'semantics'))} {_barrier(p, op)}"
 
 
 def _arrive(p: Program, op: Operation) -> str:
     expect = f" + expect {operand(op, 'expect'):,}" if operand(op, "expect") else ""
-    return f"{_VERBS[Op(op[0])]}{_on(p, op)}{_times(operand(op, 'count'))}{expect}"
+    return f"{_VERBS[Op(op[0])]}{_suffix(p, op)}{_times(operand(op, 'count'))}{expect}"
 
 
 def _by_parity(p: Program, op: Operation) -> str:
-    return f"{_VERBS[Op(op[0])]}{_on(p, op)} parity {operand(op, 'parity')}"
+    return f"{_VERBS[Op(op[0])]}{_suffix(p, op)} parity {operand(op, 'parity')}"
 
 
 def _wait_unless(p: Program, op: Operation) -> str:
@@ -151,7 +151,7 @@ def _cp_async(p: Program, op: Operation) -> str:
     return f"cp.async arrive{noinc} {_barrier(p, op)}{_times(operand(op, 'lanes'))}"
 
 
-def _named(p: Program, op: Operation, verb: str) -> str:
+def _meeting(p: Program, op: Operation, verb: str) -> str:
     return f"{verb} {meeting_name(p.named_barrier(op))} ({operand(op, 'threads'):,} threads)"
 
 
@@ -206,7 +206,7 @@ _WORDS: dict[Op, Callable[[Program, Operation], str]] = {
     Op.INVAL: lambda p, op: f"inval {_barrier(p, op)}",
     Op.ARRIVE: _arrive,
     Op.ARRIVE_DROP: _arrive,
-    Op.ARRIVE_NO_COMPLETE: lambda p, op: f"{_VERBS[Op(op[0])]}{_on(p, op)}{_times(operand(op, 'count'))}",
+    Op.ARRIVE_NO_COMPLETE: lambda p, op: f"{_VERBS[Op(op[0])]}{_suffix(p, op)}{_times(operand(op, 'count'))}",
     Op.EXPECT_TX: lambda p, op: f"expect {_barrier(p, op)} {operand(op, 'bytes'):,}",
     Op.COMPLETE_TX: lambda p, op: f"complete {_barrier(p, op)} {operand(op, 'bytes'):,}",
     Op.WAIT: _by_parity,
@@ -217,8 +217,8 @@ _WORDS: dict[Op, Callable[[Program, Operation], str]] = {
     Op.TEST_STATE: lambda p, op: f"test{_relaxed(operand(op, 'semantics'))} {_barrier(p, op)} by state",
     Op.PENDING_COUNT: lambda *_: "read the pending count of a state",
     Op.CP_ASYNC_ARRIVE: _cp_async,
-    Op.BAR_SYNC: lambda p, op: _named(p, op, "sync"),
-    Op.BAR_ARRIVE: lambda p, op: _named(p, op, "arrive"),
+    Op.BAR_SYNC: lambda p, op: _meeting(p, op, "sync"),
+    Op.BAR_ARRIVE: lambda p, op: _meeting(p, op, "arrive"),
     Op.CLUSTER_ARRIVE: lambda _, op: f"cluster arrive{_relaxed(operand(op, 'semantics'))}",
     Op.CLUSTER_WAIT: lambda *_: "cluster wait",
     Op.FENCE: _fence,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pipesim.explain.causes import own_barriers
 from pipesim.explain.operation_words import operation_in_words
 from pipesim.findings.catalog import MEMORY_ORDER, of_fault
-from pipesim.findings.words import behind, meanwhile
+from pipesim.findings.words import meanwhile, previous_use
 from pipesim.model.finding import Fault, FaultKind, FaultReport
 from pipesim.model.program import Program
 
@@ -22,7 +22,7 @@ def report_fault(program: Program, fault: Fault) -> FaultReport:
     where = f" on {program.barrier_name(fault.barrier)}" if fault.barrier >= 0 else ""
     other = ""
     if fault.other_agent >= 0:
-        other = behind(program, fault) if fault.kind in MEMORY_ORDER else meanwhile(program, fault)
+        other = previous_use(program, fault) if fault.kind in MEMORY_ORDER else meanwhile(program, fault)
     return FaultReport(
         fault.kind,
         f"{agent}: {known.title}{where}{known.detail(program, fault)}{other}",

@@ -23,7 +23,7 @@ def cause_of(program: Program, fault: Fault) -> str:
     return f"`{cause}` of {program.agent_name(fault.cause_agent)}"
 
 
-def behind(program: Program, fault: Fault) -> str:
+def previous_use(program: Program, fault: Fault) -> str:
     """What the access, or the use of a barrier, comes after: ``: tile[1] was read by mma/0 (ring.py:30)``."""
     operation = program.code[fault.other_agent][fault.other_pc]
     op = Op(operation[0])

@@ -113,7 +113,7 @@ class _DescribedRole(Protocol):
     def parts(self) -> Sequence[tuple[str, int]]: ...
 
 
-class _Described(Protocol):
+class _KernelDescription(Protocol):
     """What the flat program needs of a kernel's description, which is ``pipesim.lang.protocol.Protocol``."""
 
     @property
@@ -133,7 +133,11 @@ class _Described(Protocol):
 
 
 def assemble(
-    protocol: _Described, recorders: list[Recorder], tables: Tables, params: dict[str, int], notes: tuple[str, ...]
+    protocol: _KernelDescription,
+    recorders: list[Recorder],
+    tables: Tables,
+    params: dict[str, int],
+    notes: tuple[str, ...],
 ) -> Program:
     """The flat program of one recording of every agent of ``protocol``."""
     agents = tuple(
@@ -185,7 +189,7 @@ def _overlaps(storage: BarrierStorage) -> Iterator[str]:
         yield f"{which}, which begin at {begins}" if len(rings) > 1 else f"{which} of different size at {begins}"
 
 
-def _barriers(protocol: _Described) -> tuple[Barrier, ...]:
+def _barriers(protocol: _KernelDescription) -> tuple[Barrier, ...]:
     """Names: the group that a pipeline gave, after its storage's name where two storages have a group of that name.
 
     Where several pipelines in one storage have such a group, also after the barrier that its pipeline begins at.

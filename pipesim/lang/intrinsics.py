@@ -10,7 +10,7 @@ from types import TracebackType
 from pipesim.errors import ProtocolError
 from pipesim.lang.author import author_line
 from pipesim.lang.legality import require_committer, require_one_lane
-from pipesim.lang.recorder import Narrowed, recorder
+from pipesim.lang.recorder import NarrowedLanes, recorder
 from pipesim.lang.shared_mem_barrier import SharedMemBarrier
 from pipesim.model.ops import Engine, Op
 
@@ -31,7 +31,7 @@ class predicated:  # noqa: N801  # a context, used as a function
 
     def __init__(self, e: int) -> None:
         self._e = e
-        self._narrowed: Narrowed | None = None
+        self._narrowed: NarrowedLanes | None = None
 
     def __enter__(self) -> bool:
         rec = recorder()

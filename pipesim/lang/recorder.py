@@ -252,12 +252,12 @@ class Recorder:
         self.registers += 1
         return self.registers - 1
 
-    def narrowed(self, lanes: int) -> Narrowed:
+    def narrowed(self, lanes: int) -> NarrowedLanes:
         """Only these of the executing lanes execute inside."""
-        return Narrowed(self, lanes)
+        return NarrowedLanes(self, lanes)
 
 
-class Narrowed:
+class NarrowedLanes:
     """The context of :meth:`Recorder.narrowed`. A class: it is entered for every copy, and a generator takes longer."""
 
     __slots__ = ("_lanes", "_outer", "_recorder")
@@ -331,7 +331,7 @@ class PartRecorder(Recorder):
         if self.lanes & self.follows:
             super().extend(block)
 
-    def narrowed(self, lanes: int) -> Narrowed:
+    def narrowed(self, lanes: int) -> NarrowedLanes:
         """Only these of the executing lanes execute inside: the first alone, or all. ProtocolError for other sets of
         lanes, which have no agents of their own.
         """

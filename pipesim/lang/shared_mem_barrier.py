@@ -82,13 +82,13 @@ class BarrierStorage:
         return (self[index] for index in range(self.size))
 
     @cached_property
-    def _made(self) -> dict[int, SharedMemBarrier]:
+    def _barriers(self) -> dict[int, SharedMemBarrier]:
         """The barriers that were asked for already."""
         return {}
 
     def __getitem__(self, index: int) -> SharedMemBarrier:
         try:
-            return self._made[whole_number(index)]
+            return self._barriers[whole_number(index)]
         except (KeyError, TypeError):
             return self._barrier(index)
 
@@ -100,7 +100,7 @@ class BarrierStorage:
                 place=author_line(),
                 correction=f"use 0 to {self.size - 1}, or ask for more barriers",
             )
-        return self._made.setdefault(index, SharedMemBarrier(self, index))
+        return self._barriers.setdefault(index, SharedMemBarrier(self, index))
 
     def ptr(self) -> SharedMemBarrier:
         """A pointer to the first barrier, as upstream's storages give one; ``ptr() + 2`` points to the third."""

@@ -76,13 +76,13 @@ class TileArray:
         return (self[slot] for slot in range(self.slots))
 
     @cached_property
-    def _made(self) -> dict[int, Slot]:
+    def _slots(self) -> dict[int, Slot]:
         """The slots that were asked for already: a ring asks for the same few again and again."""
         return {}
 
     def __getitem__(self, slot: int) -> Slot:
         try:
-            return self._made[index(slot)]
+            return self._slots[index(slot)]
         except (KeyError, TypeError):
             return self._slot(slot)
 
@@ -96,4 +96,4 @@ class TileArray:
                 correction=f"use 0 to {self.slots - 1}, for example {self.name}[stage.index()]",
             )
         made = Slot(f"{self.name}[{slot}]", self.space, self.offset + slot * self.nbytes, self.nbytes)
-        return self._made.setdefault(slot, made)
+        return self._slots.setdefault(slot, made)

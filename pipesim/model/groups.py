@@ -11,12 +11,12 @@ from pipesim.model.ops import AT, OPERANDS, Op, OperandName
 Group = frozenset[int]
 
 
-def _having(*names: OperandName) -> Group:
+def _with_operands(*names: OperandName) -> Group:
     """The operations that have all these operands."""
     return frozenset(op for op in map(int, OPERANDS) if all(op in AT[name] for name in names))
 
 
-def _of(*ops: Op) -> Group:
+def _group(*ops: Op) -> Group:
     return frozenset(map(int, ops))
 
 
@@ -24,24 +24,24 @@ EVERY: Group = frozenset(map(int, OPERANDS))  #: the whole vocabulary
 
 # registers; "state_register" is always read
 
-READS_REGISTER = _of(Op.WAIT_UNLESS, Op.WAIT_STATE, Op.JUMP_IF)  #: their operand "register" is read
-WRITES_REGISTER = _having("register") - READS_REGISTER  #: theirs is where the result goes
+READS_REGISTER = _group(Op.WAIT_UNLESS, Op.WAIT_STATE, Op.JUMP_IF)  #: their operand "register" is read
+WRITES_REGISTER = _with_operands("register") - READS_REGISTER  #: theirs is where the result goes
 #: May name no register: a result is dropped, and a wait that is skipped on a register always waits without one.
-REGISTER_OPTIONAL = WRITES_REGISTER | _of(Op.WAIT_UNLESS)
+REGISTER_OPTIONAL = WRITES_REGISTER | _group(Op.WAIT_UNLESS)
 
 # mbarriers
 
-COMMITS = _having("engine", "barrier")  #: signal when what was issued on an engine before has finished
-ON_BARRIER = _having("barrier")  #: name an mbarrier; a commit may name none (-1)
-MBARRIER = ON_BARRIER - COMMITS - _of(Op.TMA_LOAD)  #: instructions on an mbarrier: mbarrier.*, cp.async's arrive
-LIFE = _of(Op.INIT, Op.INVAL)  #: begin and end the life of an mbarrier
-ARRIVALS = _having("barrier", "count") - LIFE  #: arrive in the moment in which they are carried out
-EXPECTS = _having("barrier", "expect")  #: arrivals that may add to the bytes their phase expects
-TRANSACTIONS = _having("barrier", "bytes", "semantics")  #: change the bytes of a phase and arrive nowhere
+COMMITS = _with_operands("engine", "barrier")  #: signal when what was issued on an engine before has finished
+ON_BARRIER = _with_operands("barrier")  #: name an mbarrier; a commit may name none (-1)
+MBARRIER = ON_BARRIER - COMMITS - _group(Op.TMA_LOAD)  #: instructions on an mbarrier: mbarrier.*, cp.async's arrive
+LIFE = _group(Op.INIT, Op.INVAL)  #: begin and end the life of an mbarrier
+ARRIVALS = _with_operands("barrier", "count") - LIFE  #: arrive in the moment in which they are carried out
+EXPECTS = _with_operands("barrier", "expect")  #: arrivals that may add to the bytes their phase expects
+TRANSACTIONS = _with_operands("barrier", "bytes", "semantics")  #: change the bytes of a phase and arrive nowhere
 SIGNALS = ARRIVALS | TRANSACTIONS  #: change the open phase in the moment in which they are carried out
-DELAYED_ARRIVALS = COMMITS | _of(Op.CP_ASYNC_ARRIVE)  #: arrive when earlier asynchronous work has finished
-BY_PARITY = _having("barrier", "parity")  #: ask for the phase of a parity, blocking or not
-BY_STATE = _of(Op.WAIT_STATE, Op.TEST_STATE)  #: ask for the phase of a state token, blocking or not
+DELAYED_ARRIVALS = COMMITS | _group(Op.CP_ASYNC_ARRIVE)  #: arrive when earlier asynchronous work has finished
+BY_PARITY = _with_operands("barrier", "parity")  #: ask for the phase of a parity, blocking or not
+BY_STATE = _group(Op.WAIT_STATE, Op.TEST_STATE)  #: ask for the phase of a state token, blocking or not
 ASKS = BY_PARITY | BY_STATE  #: ask whether a phase is complete
 TRIES = ASKS & WRITES_REGISTER  #: give an answer, do not block
 BLOCKING_WAITS = ASKS - TRIES  #: do not return before the phase is complete
@@ -50,81 +50,87 @@ PLAIN_WAITS = PARITY_WAITS - READS_REGISTER  #: those that wait whatever a try h
 PARITY_TRIES = TRIES & BY_PARITY  #: those of a parity, whose phase must be worked out
 
 USES_BARRIER = MBARRIER - LIFE  #: need an mbarrier whose init has reached their agent
-BY_ANSWER = _of(Op.WAIT_UNLESS, Op.JUMP_IF)  #: do one thing or another, by the result of a try_wait
+BY_ANSWER = _group(Op.WAIT_UNLESS, Op.JUMP_IF)  #: do one thing or another, by the result of a try_wait
 ON_ANSWERS = TRIES | BY_ANSWER  #: give an answer, or go by one
-BRINGS_BYTES = TRANSACTIONS | _of(Op.TMA_LOAD, Op.CP_ASYNC_ARRIVE)  #: what a phase with one of these brings is data
+BRINGS_BYTES = TRANSACTIONS | _group(Op.TMA_LOAD, Op.CP_ASYNC_ARRIVE)  #: what a phase with one of these brings is data
 
 # named barriers and the cluster barrier
 
-ON_NAMED_BARRIER = _having("named_barrier")  #: bar.sync and bar.arrive: threads are counted, no phase is asked for
-CLUSTER = _of(Op.CLUSTER_ARRIVE, Op.CLUSTER_WAIT)  #: the one barrier of all threads of a cluster
+ON_NAMED_BARRIER = _with_operands(
+    "named_barrier"
+)  #: bar.sync and bar.arrive: threads are counted, no phase is asked for
+CLUSTER = _group(Op.CLUSTER_ARRIVE, Op.CLUSTER_WAIT)  #: the one barrier of all threads of a cluster
 MEETINGS = ON_NAMED_BARRIER | CLUSTER  #: barriers at which threads meet and that carry no bytes
-MEETING_WAITS = _of(Op.BAR_SYNC, Op.CLUSTER_WAIT)  #: do not return before all have arrived
+MEETING_WAITS = _group(Op.BAR_SYNC, Op.CLUSTER_WAIT)  #: do not return before all have arrived
 MEETING_ARRIVALS = MEETINGS - MEETING_WAITS  #: arrive and continue
 
 # memory
 
-TOUCHES_MEMORY = _having("access")  #: read or write cells
-ASYNC_ACCESSES = _having("access", "bytes")  #: put an access under way that ends later, so that bytes can be in flight
+TOUCHES_MEMORY = _with_operands("access")  #: read or write cells
+ASYNC_ACCESSES = _with_operands(
+    "access", "bytes"
+)  #: put an access under way that ends later, so that bytes can be in flight
 ACCESSES = TOUCHES_MEMORY - ASYNC_ACCESSES  #: the agent's own read or write, open until the operation ends
-ENGINE_ACCESSES = _having("access", "engine")  #: accesses that end by groups or commits, not by bytes on a barrier
-READS_MEMORY = _of(Op.READ, Op.TRANSFER_READ)  #: look at the item in their cells
+ENGINE_ACCESSES = _with_operands(
+    "access", "engine"
+)  #: accesses that end by groups or commits, not by bytes on a barrier
+READS_MEMORY = _group(Op.READ, Op.TRANSFER_READ)  #: look at the item in their cells
 WRITES_MEMORY = TOUCHES_MEMORY - READS_MEMORY  #: leave an item in their cells, so they name one
-ON_ENGINE = _having("engine")  #: are carried out by an engine, in the order of issue of one agent
+ON_ENGINE = _with_operands("engine")  #: are carried out by an engine, in the order of issue of one agent
 IN_FLIGHT = ASYNC_ACCESSES | DELAYED_ARRIVALS  #: leave something under way that ends later
 ISSUES = ENGINE_ACCESSES | COMMITS  #: put something under way on the engine that they name
 
 # memory order
 
-MAY_RELEASE = ARRIVALS | _of(Op.CLUSTER_ARRIVE)  #: can be written with an order that releases what came before
-MAY_ACQUIRE = ASKS | _of(Op.CLUSTER_WAIT)  #: can be written with an order that acquires what came before
+MAY_RELEASE = ARRIVALS | _group(Op.CLUSTER_ARRIVE)  #: can be written with an order that releases what came before
+MAY_ACQUIRE = ASKS | _group(Op.CLUSTER_WAIT)  #: can be written with an order that acquires what came before
 #: By these others may learn of what their agent has done before, or they start what needs it.
-HANDS_ON = SIGNALS | (MEETINGS - _of(Op.CLUSTER_WAIT)) | IN_FLIGHT
+HANDS_ON = SIGNALS | (MEETINGS - _group(Op.CLUSTER_WAIT)) | IN_FLIGHT
 OWN_WRITES = ACCESSES & WRITES_MEMORY  #: written by the thread itself, in the moment in which it is carried out
-ENDS_READS = _of(Op.READ, Op.WAIT_GROUP)  #: after them a read has ended of which their agent knows
-SEES_READS_END = BLOCKING_WAITS | MEETING_WAITS | _of(Op.WAIT_GROUP)  #: they show an agent the ends of others' reads
+ENDS_READS = _group(Op.READ, Op.WAIT_GROUP)  #: after them a read has ended of which their agent knows
+SEES_READS_END = BLOCKING_WAITS | MEETING_WAITS | _group(Op.WAIT_GROUP)  #: they show an agent the ends of others' reads
 
 # an agent by itself
 
-LOOP_MARKS = _having("loop")  #: say where an iteration begins; they are not instructions
-TRIP_BEGINS = LOOP_MARKS - _of(Op.LOOP_END)  #: the marks after which an iteration runs
-BRANCHES = _having("skip")  #: the next operation depends on a register
+LOOP_MARKS = _with_operands("loop")  #: say where an iteration begins; they are not instructions
+TRIP_BEGINS = LOOP_MARKS - _group(Op.LOOP_END)  #: the marks after which an iteration runs
+BRANCHES = _with_operands("skip")  #: the next operation depends on a register
 #: Change no part of the machine's state: they order memory, carry names, or take time. Listed, not derived: a new
 #: operation without a rule of its own is refused until it is decided, so that no proof skips it.
-NO_EFFECT = _of(Op.FENCE, Op.ENGINE_WORK, Op.WORK, Op.LOOP_BEGIN, Op.LOOP_NEXT, Op.LOOP_END)
-LEARNS_NOTHING = NO_EFFECT - _of(Op.FENCE)  #: after them their agent knows no more of memory than before
+NO_EFFECT = _group(Op.FENCE, Op.ENGINE_WORK, Op.WORK, Op.LOOP_BEGIN, Op.LOOP_NEXT, Op.LOOP_END)
+LEARNS_NOTHING = NO_EFFECT - _group(Op.FENCE)  #: after them their agent knows no more of memory than before
 #: No other agent can see or change what they name: when they happen makes no difference to others.
-PRIVATE = NO_EFFECT | _of(Op.JUMP_IF, Op.PENDING_COUNT)
+PRIVATE = NO_EFFECT | _group(Op.JUMP_IF, Op.PENDING_COUNT)
 TIMES_ITSELF_ONLY = PRIVATE - ON_ENGINE  #: private, and no engine starts work whose end others may wait for
-TAKES_REGISTERS = _of(Op.SETMAXNREG)  #: takes registers from the pool of its CTA, or gives some back
+TAKES_REGISTERS = _group(Op.SETMAXNREG)  #: takes registers from the pool of its CTA, or gives some back
 #: May have to wait for something.
-MAY_BLOCK = BLOCKING_WAITS | MEETING_WAITS | TAKES_REGISTERS | _having("groups")
+MAY_BLOCK = BLOCKING_WAITS | MEETING_WAITS | TAKES_REGISTERS | _with_operands("groups")
 RETURNS_LATE = MAY_BLOCK | TRIES  #: end with an answer that comes from elsewhere, whether they blocked or not
 WAITS_FOR_OTHERS = ASKS | MEETING_WAITS  #: hold an agent back for others, not for its own warp group's transfers
-WORKS = (_having("cycles") & PRIVATE) | ACCESSES  #: what an agent is seen to work on in a picture
-USES_TILE = ACCESSES | ENGINE_ACCESSES | _of(Op.WORK)  #: between its wait for a tile and its release
+WORKS = (_with_operands("cycles") & PRIVATE) | ACCESSES  #: what an agent is seen to work on in a picture
+USES_TILE = ACCESSES | ENGINE_ACCESSES | _group(Op.WORK)  #: between its wait for a tile and its release
 #: The same with what orders it and waits for it: all that can stand between the wait and the release.
-STAGE_WORK = USES_TILE | _of(Op.FENCE, Op.ENGINE_WORK, Op.COMMIT, Op.WAIT_GROUP)
+STAGE_WORK = USES_TILE | _group(Op.FENCE, Op.ENGINE_WORK, Op.COMMIT, Op.WAIT_GROUP)
 
 # what one engine asks
 
 #: Signals of which a formula of times knows when they complete a phase: neither undefined nor bytes without an arrival.
-TIMED_SIGNALS = SIGNALS - _of(Op.ARRIVE_NO_COMPLETE, Op.COMPLETE_TX)
+TIMED_SIGNALS = SIGNALS - _group(Op.ARRIVE_NO_COMPLETE, Op.COMPLETE_TX)
 #: Cost their issue and nothing more; a new operation needs a price here or a case of its own in ``timed/costs.py``.
-ISSUE_ONLY = LIFE | COMMITS | _of(Op.PENDING_COUNT, Op.WAIT_GROUP, Op.FENCE, Op.WRITE, Op.SETMAXNREG)
-COUNTS_BYTES = EXPECTS | _of(Op.EXPECT_TX, Op.TMA_LOAD)  #: name bytes of a phase, which an mbarrier has to count
+ISSUE_ONLY = LIFE | COMMITS | _group(Op.PENDING_COUNT, Op.WAIT_GROUP, Op.FENCE, Op.WRITE, Op.SETMAXNREG)
+COUNTS_BYTES = EXPECTS | _group(Op.EXPECT_TX, Op.TMA_LOAD)  #: name bytes of a phase, which an mbarrier has to count
 #: Make the mbarrier that they name signal, and no other channel: a replay that needs the signal carries them out.
-SUPPLIES_HERE = SIGNALS | BRINGS_BYTES | _of(Op.INIT)
+SUPPLIES_HERE = SIGNALS | BRINGS_BYTES | _group(Op.INIT)
 #: Make something signal: an mbarrier, a barrier of threads, the registers of a CTA, the transfers of a warp group.
-SUPPLIES = SUPPLIES_HERE | ON_NAMED_BARRIER | TAKES_REGISTERS | COMMITS | _of(Op.CLUSTER_ARRIVE)
+SUPPLIES = SUPPLIES_HERE | ON_NAMED_BARRIER | TAKES_REGISTERS | COMMITS | _group(Op.CLUSTER_ARRIVE)
 #: Carried out as soon as a replay without records comes there: no agent needs them later, and they wait for no agent.
-AT_ONCE_UNRECORDED = (NO_EFFECT - ON_ENGINE) | PARITY_TRIES | TAKES_REGISTERS | _of(Op.BAR_SYNC, Op.READ)
-CHANGES_PHASE = (LIFE | SIGNALS) - _of(Op.ARRIVE)  #: do not commute on a barrier, as plain arrivals do
+AT_ONCE_UNRECORDED = (NO_EFFECT - ON_ENGINE) | PARITY_TRIES | TAKES_REGISTERS | _group(Op.BAR_SYNC, Op.READ)
+CHANGES_PHASE = (LIFE | SIGNALS) - _group(Op.ARRIVE)  #: do not commute on a barrier, as plain arrivals do
 #: No rule in the certificate: they change what a phase needs, or ask in other ways than by parity.
-UNCERTIFIED = BRANCHES | BY_STATE | _of(Op.ARRIVE_NO_COMPLETE, Op.PENDING_COUNT)
-CORRECTABLE = PARITY_WAITS | _of(Op.ARRIVE, Op.TMA_LOAD)  #: a correction may be about the barrier that they name
-UNLISTED = (PRIVATE | TAKES_REGISTERS) - _of(
+UNCERTIFIED = BRANCHES | BY_STATE | _group(Op.ARRIVE_NO_COMPLETE, Op.PENDING_COUNT)
+CORRECTABLE = PARITY_WAITS | _group(Op.ARRIVE, Op.TMA_LOAD)  #: a correction may be about the barrier that they name
+UNLISTED = (PRIVATE | TAKES_REGISTERS) - _group(
     Op.FENCE
 )  #: no steps of a schedule in words; a fence is one, since findings are about fences
 NOT_DRAWN = UNLISTED - WORKS  #: leave no span in the picture of a schedule
-SETS_UP = MEETINGS | _of(Op.INIT, Op.FENCE)  #: what agents do before they first use an mbarrier
+SETS_UP = MEETINGS | _group(Op.INIT, Op.FENCE)  #: what agents do before they first use an mbarrier

@@ -164,7 +164,7 @@ class Program(ProgramData):
             object.__setattr__(rest, table, tuple(row[:a] + row[b:] for row, a, b in rows))
         return rest
 
-    def judged(self, strictness: Strictness) -> Program:
+    def with_strictness(self, strictness: Strictness) -> Program:
         """The same program under other optional rules. Not validated again."""
         if strictness == self.strictness:
             return self

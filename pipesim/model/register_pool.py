@@ -75,13 +75,13 @@ class RegisterPools:
 
     def of_thread(self, agent: int, pc: int) -> int:
         """Registers of a thread of an agent that is before the operation at ``pc``."""
-        return self.after(agent, self.made_before(agent, pc))
+        return self.registers_after(agent, self.made_before(agent, pc))
 
     def made_before(self, agent: int, pc: int) -> int:
         """How many requests an agent has made that is before the operation at ``pc``."""
         return bisect_left(self._positions[agent], pc)
 
-    def after(self, agent: int, made: int) -> int:
+    def registers_after(self, agent: int, made: int) -> int:
         """Registers of a thread of an agent after this many of its requests."""
         return self.requests[agent][made - 1].registers if made else self.launched
 
@@ -89,7 +89,7 @@ class RegisterPools:
         """Registers of a thread that a warp group holds."""
         return max(self.of_thread(agent, pcs[agent]) for agent in members)
 
-    def missing(self, agent: int, pcs: Sequence[int], wanted: int) -> int:
+    def missing_registers(self, agent: int, pcs: Sequence[int], wanted: int) -> int:
         """How many registers of the pool are missing for this request, 0 if it is granted."""
         cta, mine = self._agents[agent].cta, self.members(agent)
         more = wanted - self.of_group(mine, pcs)

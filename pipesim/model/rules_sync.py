@@ -128,7 +128,7 @@ def _setmaxnreg(program: Program, state: State, agent: int, op: Operation) -> St
     if pools is None:
         return _pass(program, state, agent, op)
     channel = pool_channel(program, program.agents[agent].cta)
-    if pools.missing(agent, state.pcs, operand(op, "registers")):
+    if pools.missing_registers(agent, state.pcs, operand(op, "registers")):
         return Step(state, blocked=channel)
     less = operand(op, "registers") < pools.of_thread(agent, state.pcs[agent])
     return Step(advance(state, agent), signalled=channel if less else -1)
@@ -186,7 +186,7 @@ def _inval(_: Program, state: State, agent: int, op: Operation) -> Step:
 def _arrive(program: Program, state: State, agent: int, op: Operation) -> Step:
     bar, count = op[BARRIER], op[COUNT]
     if program.ctas > 1 and _exited(program, state, agent, bar):
-        return _gone(state, agent, bar)
+        return _exited_target(state, agent, bar)
     before = state.barriers[bar]
     return _changed(state, agent, bar, mbarrier.arrive(before, count, op[EXPECT]), count, before.pending, op[TOKEN])
 
@@ -194,7 +194,7 @@ def _arrive(program: Program, state: State, agent: int, op: Operation) -> Step:
 def _arrive_drop(program: Program, state: State, agent: int, op: Operation) -> Step:
     bar, count = op[BARRIER], op[COUNT]
     if program.ctas > 1 and _exited(program, state, agent, bar):
-        return _gone(state, agent, bar)
+        return _exited_target(state, agent, bar)
     before = state.barriers[bar]
     effect = mbarrier.arrive_drop(before, count, op[EXPECT])
     return _changed(state, agent, bar, effect, count, before.pending, op[TOKEN])
@@ -203,7 +203,7 @@ def _arrive_drop(program: Program, state: State, agent: int, op: Operation) -> S
 def _arrive_no_complete(program: Program, state: State, agent: int, op: Operation) -> Step:
     bar, count = op[BARRIER], op[COUNT]
     if program.ctas > 1 and _exited(program, state, agent, bar):
-        return _gone(state, agent, bar)
+        return _exited_target(state, agent, bar)
     before = state.barriers[bar]
     effect = mbarrier.arrive_no_complete(before, count)
     return _changed(state, agent, bar, effect, count, before.pending, op[NO_COMPLETE_TOKEN])
@@ -212,7 +212,7 @@ def _arrive_no_complete(program: Program, state: State, agent: int, op: Operatio
 def _expect_tx(program: Program, state: State, agent: int, op: Operation) -> Step:
     bar, nbytes = op[BARRIER], op[TX_BYTES]
     if program.ctas > 1 and _exited(program, state, agent, bar):
-        return _gone(state, agent, bar)
+        return _exited_target(state, agent, bar)
     before = state.barriers[bar]
     return _changed(state, agent, bar, mbarrier.add_tx(before, nbytes), nbytes, before.tx)
 
@@ -220,7 +220,7 @@ def _expect_tx(program: Program, state: State, agent: int, op: Operation) -> Ste
 def _complete_tx(program: Program, state: State, agent: int, op: Operation) -> Step:
     bar, nbytes = op[BARRIER], op[TX_BYTES]
     if program.ctas > 1 and _exited(program, state, agent, bar):
-        return _gone(state, agent, bar)
+        return _exited_target(state, agent, bar)
     before = state.barriers[bar]
     return _changed(state, agent, bar, mbarrier.add_tx(before, -nbytes), -nbytes, before.tx)
 
@@ -293,7 +293,7 @@ def _exited(program: Program, state: State, agent: int, bar: int) -> bool:
     return cta != program.agents[agent].cta and exited(program, state, cta)
 
 
-def _gone(state: State, agent: int, bar: int) -> Step:
+def _exited_target(state: State, agent: int, bar: int) -> Step:
     return Step(advance(state, agent), faults=(Fault(FaultKind.EXITED_CTA, agent, state.pcs[agent], bar),))
 
 

@@ -47,7 +47,7 @@ def launch(state: State, agent: int, pc: int, engine: int, bar: int, arrivals: i
     return Step(state._replace(flights=(*state.flights, flight), issued=issued))
 
 
-def _gone(state: State, agent: int, access: int) -> Step:
+def _exited_target(state: State, agent: int, access: int) -> Step:
     """The access is to the memory of a CTA that has exited: the launch ends."""
     return Step(advance(state, agent), faults=(Fault(FaultKind.EXITED_CTA, agent, state.pcs[agent], -1, access),))
 
@@ -57,7 +57,7 @@ def _tma_load(program: Program, state: State, agent: int, op: Operation) -> Step
     item, mask = op[ASYNC_ITEM], op[COPY_MASK]
     if not mask:
         if program.ctas > 1 and unreachable(program, state, agent, access):
-            return _gone(state, agent, access)
+            return _exited_target(state, agent, access)
         after, faults = _opened(program, state, agent, TMA, bar, access, nbytes, item, writes=True)
         return new(Step, (advance(after, agent), -1, -1, faults))
     faults = ()
@@ -66,7 +66,7 @@ def _tma_load(program: Program, state: State, agent: int, op: Operation) -> Step
         if mask >> rank & 1:
             there = program.at_rank(bar, access, rank)
             if unreachable(program, state, agent, there[1]):
-                return _gone(state, agent, there[1])
+                return _exited_target(state, agent, there[1])
             after, raced = _opened(program, after, agent, TMA, *there, nbytes, item, writes=True)
             faults += raced
     return Step(advance(after, agent), faults=faults)
@@ -74,7 +74,7 @@ def _tma_load(program: Program, state: State, agent: int, op: Operation) -> Step
 
 def _transfer_read(program: Program, state: State, agent: int, op: Operation) -> Step:
     if program.ctas > 1 and unreachable(program, state, agent, op[ASYNC_ACCESS]):
-        return _gone(state, agent, op[ASYNC_ACCESS])
+        return _exited_target(state, agent, op[ASYNC_ACCESS])
     seen = look(program, state, agent, op[ASYNC_ACCESS], op[ASYNC_ITEM], op[ENGINE])
     after, raced = _opened(
         program, state, agent, op[ENGINE], -1, op[ASYNC_ACCESS], op[ASYNC_BYTES], op[ASYNC_ITEM], writes=False
@@ -84,7 +84,7 @@ def _transfer_read(program: Program, state: State, agent: int, op: Operation) ->
 
 def _transfer_write(program: Program, state: State, agent: int, op: Operation) -> Step:
     if program.ctas > 1 and unreachable(program, state, agent, op[ASYNC_ACCESS]):
-        return _gone(state, agent, op[ASYNC_ACCESS])
+        return _exited_target(state, agent, op[ASYNC_ACCESS])
     after, raced = _opened(
         program, state, agent, op[ENGINE], -1, op[ASYNC_ACCESS], op[ASYNC_BYTES], op[ASYNC_ITEM], writes=True
     )
@@ -211,7 +211,7 @@ def _ended(state: State, agent: int) -> State:
 def _read(program: Program, state: State, agent: int, op: Operation) -> Step:
     closed = _ended(state, agent)
     if program.ctas > 1 and unreachable(program, state, agent, op[ACCESS]):
-        return _gone(closed, agent, op[ACCESS])
+        return _exited_target(closed, agent, op[ACCESS])
     faults = look(program, closed, agent, op[ACCESS], op[ITEM])
     if closed is not state and faults and faults[0].kind is FaultKind.RACE:
         faults = ()  # it was open: whichever of the two accesses opened second has reported the race
@@ -255,7 +255,7 @@ def _writer(flights: Sequence[Flight], cell: int, agent: int, engine: int) -> Fl
 def _write(program: Program, state: State, agent: int, op: Operation) -> Step:
     state = _ended(state, agent)
     if program.ctas > 1 and unreachable(program, state, agent, op[ACCESS]):
-        return _gone(state, agent, op[ACCESS])
+        return _exited_target(state, agent, op[ACCESS])
     first, end = program.cells[op[ACCESS]]
     faults: tuple[Fault, ...] = ()
     open_ = conflict(state.flights, first, end, writes=True, item=op[ITEM])

@@ -259,13 +259,13 @@ def instructions(program: ProgramData) -> tuple[tuple[SourceInstruction, ...], .
         for op, line in zip(code, lines, strict=True):
             known = made.get((op, line))
             if known is None:
-                known = made[op, line] = SourceInstruction(op[0], program.sources[line], _about(program, op, tiles))
+                known = made[op, line] = SourceInstruction(op[0], program.sources[line], _subject(program, op, tiles))
             mine.append(known)
         found.append(tuple(mine))
     return tuple(found)
 
 
-def _about(program: ProgramData, op: Operation, tiles: list[str]) -> str:
+def _subject(program: ProgramData, op: Operation, tiles: list[str]) -> str:
     """What an operation is about: a group of barriers, a tile, the number of an engine, or nothing that has a name.
 
     Named barriers have no name here: one instruction uses another number in each iteration.

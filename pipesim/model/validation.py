@@ -94,7 +94,10 @@ def _require_right(program: ProgramData, agents: Iterable[int]) -> None:
                 found = _wrong_operation(program, operation, limits, len(code) - pc)
                 if found is not None:
                     raise ProgramFormatError(
-                        found.fact, place=_place(program, a, pc), cause=_said(operation), correction=found.correction
+                        found.fact,
+                        place=_place(program, a, pc),
+                        cause=_operation_words(operation),
+                        correction=found.correction,
                     )
         pc, wrong = _wrong_loop(code)
         if wrong:
@@ -114,7 +117,7 @@ def _place(program: ProgramData, agent: int, pc: int) -> str:
     return f"{line} ({program.agent_name(agent)} of {program.name}, operation {pc} of agent {agent})"
 
 
-def _said(operation: Operation) -> str:
+def _operation_words(operation: Operation) -> str:
     """The operation by the names of its operands, as far as it has any."""
     try:
         said = describe(operation)

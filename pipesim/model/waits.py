@@ -25,7 +25,7 @@ from pipesim.model.program import Program
 MOST_OPERATIONS = 4096  #: of each agent that are looked at: its first laps, which the others repeat
 
 
-class Awaited(Enum):
+class WaitPurpose(Enum):
     """What a wait is for."""
 
     DATA = "data"  #: something that others have brought
@@ -85,7 +85,7 @@ class _Laps:
                 self.with_bytes.add(names[operand(op, "barrier")])
 
 
-def awaited(program: Program) -> dict[_Role, Awaited]:
+def awaited(program: Program) -> dict[_Role, WaitPurpose]:
     """For each role and each group of barriers that it waits for, what it waits for.
 
     A phase that bytes complete brings data. Of the phases that arrivals complete, a wait that a fresh barrier lets
@@ -96,16 +96,16 @@ def awaited(program: Program) -> dict[_Role, Awaited]:
     book = _Laps(program)
     for agent in range(len(program.agents)):
         book.enter(agent)
-    found: dict[_Role, Awaited] = {}
+    found: dict[_Role, WaitPurpose] = {}
     for (role, group), first in book.first.items():
         if group in book.with_bytes:
-            found[role, group] = Awaited.DATA
+            found[role, group] = WaitPurpose.DATA
         else:
-            found[role, group] = Awaited.ROOM if first == 1 else _by_memory(book, role, group)
+            found[role, group] = WaitPurpose.ROOM if first == 1 else _by_memory(book, role, group)
     return found
 
 
-def _by_memory(book: _Laps, role: str, group: str) -> Awaited:
+def _by_memory(book: _Laps, role: str, group: str) -> WaitPurpose:
     barriers = [n for n, each in enumerate(book.program.barriers) if each.name == group]
     laps = [(book.given[n], book.used[role, n]) for n in barriers]
     together = [(_union(given for given, _ in laps), _union(used for _, used in laps))]
@@ -113,8 +113,8 @@ def _by_memory(book: _Laps, role: str, group: str) -> Awaited:
         data = any(_overlap(book.program, given.written, used.read) for given, used in pairs)
         room = any(_overlap(book.program, given.read, used.written) for given, used in pairs)
         if data != room:
-            return Awaited.DATA if data else Awaited.ROOM
-    return Awaited.DATA
+            return WaitPurpose.DATA if data else WaitPurpose.ROOM
+    return WaitPurpose.DATA
 
 
 def _union(several: Iterable[_AccessSets]) -> _AccessSets:

@@ -23,7 +23,7 @@ def temporary_beside(path: Path) -> Iterator[tuple[Path, BinaryIO]]:
     _held.add(name)
     try:
         try:
-            with os.fdopen(_made(name), "wb") as file:
+            with os.fdopen(_create(name), "wb") as file:
                 yield name, file
         finally:
             _remove(name)
@@ -37,7 +37,7 @@ def remove_all() -> None:
         _remove(name)
 
 
-def _made(name: Path) -> int:
+def _create(name: Path) -> int:
     try:
         return os.open(name, _FLAGS, 0o666)
     except FileExistsError:

@@ -51,7 +51,9 @@ class CutlassEpilogue:
     cycles: int
 
     @classmethod
-    def of(cls, p: Protocol, *, residual: int, rows: int, columns: int, warps: int, cycles: int) -> CutlassEpilogue:
+    def for_protocol(
+        cls, p: Protocol, *, residual: int, rows: int, columns: int, warps: int, cycles: int
+    ) -> CutlassEpilogue:
         """The memory of all that, in ``p``, with as many stages as CUTLASS's builders choose."""
         subtiles, elements = columns // SUBTILE_COLUMNS, rows * SUBTILE_COLUMNS
         stages = min(subtiles, _MAX_STAGES_C)

@@ -170,7 +170,7 @@ def rests_on_reads(program: Program, *, by_search: bool = False) -> bool:
         return False
     if by_search:
         return True
-    strict = program.judged(Strictness(proxies=True))
+    strict = program.with_strictness(Strictness(proxies=True))
     if sum(map(len, program.code)) >= LONG and accelerated(strict, MemoryOrder(strict)) is not None:
         return False
     order = MemoryOrder(strict)
@@ -200,7 +200,7 @@ def faults_under_rules(program: Program) -> tuple[Fault, ...]:
     unfenced = inits_may_be_unfenced(program)
     if not unfenced and not program.reads_tensor_memory:
         return ()
-    strict = program.judged(STRICTEST)
+    strict = program.with_strictness(STRICTEST)
     order = MemoryOrder(strict)
     run = CanonicalRun(strict, [order] if unfenced else [])
     while not run.over and sum(run.state.pcs) < MOST:

@@ -17,7 +17,7 @@ from pipesim.ptx.emulate.stop import Status
 from pipesim.ptx.emulate.synchronisation import meet
 from pipesim.ptx.emulate.warp import EmulatedWarp
 from pipesim.ptx.emulation import Emulation, Kernel, emulate, prepare
-from pipesim.ptx.flow.open_results import awaiting
+from pipesim.ptx.flow.open_results import waiting_loops
 from pipesim.ptx.launch.values import Launch
 from pipesim.ptx.text.instruction import Special
 from pipesim.ptx.text.module import Module
@@ -31,14 +31,14 @@ def coverage_of(kernel: Kernel, emulation: Emulation) -> Coverage:
     """What the emulation did not follow, left out and assumed, in sentences."""
     words = _Words(kernel, emulation.cluster)
     stopped, blocked = _where_it_ends(words, emulation.unsolved)
-    notes, at = emulation.cluster.notes, words.at
+    notes, at = emulation.cluster.notes, words.place_of
     return Coverage(
         stopped=stopped,
         blocked=blocked,
         left_out=_few(_left_out(words)),
         inferred=_few([f"{at(p)}: {what}" for p, what in sorted(notes.inferred.items())]),
         weakened=_few(_weakened(words)),
-        assumed=_few(_assumed(words)),
+        assumed=_few(_assumptions(words)),
         rejoined=tuple(at(p) for p in sorted(notes.joins) if not words.may_meet(p)),
         undefined=_few(_undefined(words)),
         extracted=(f"{emulation.instructions:,} warp instructions", *_extracted(emulation.cluster)),
@@ -52,7 +52,7 @@ class _Words:
     kernel: Kernel
     cluster: Cluster
 
-    def at(self, position: int) -> str:
+    def place_of(self, position: int) -> str:
         """A place of the kernel: the source line, if it is known, and the line of the PTX."""
         module, body = self.kernel.module, self.kernel.function.body
         each = body[min(position, len(body) - 1)]
@@ -82,10 +82,10 @@ def _where_it_ends(words: _Words, unsolved: str) -> tuple[tuple[str, ...], tuple
             leaf, tail = warp.stop.leaf, ""
             if leaf is not None:
                 tail = f": {leaf.what}" + (f" ({words.kernel.module.name}:{leaf.line})" if leaf.line else "")
-            why = f"not followed beyond {words.at(warp.stop.position)}: {warp.stop.what}{tail}"
+            why = f"not followed beyond {words.place_of(warp.stop.position)}: {warp.stop.what}{tail}"
             stopped.setdefault(why, []).append(warp)
         elif warp.status is Status.BLOCKED:
-            blocked.setdefault(f"waiting at {words.at(warp.pc)} when every warp waits", []).append(warp)
+            blocked.setdefault(f"waiting at {words.place_of(warp.pc)} when every warp waits", []).append(warp)
     return (
         tuple(f"{words.who(*warps)}: {why}" if warps else why for why, warps in stopped.items()),
         tuple(f"{words.who(*warps)}: {why}" for why, warps in blocked.items()),
@@ -94,18 +94,18 @@ def _where_it_ends(words: _Words, unsolved: str) -> tuple[tuple[str, ...], tuple
 
 def _left_out(words: _Words) -> list[str]:
     """Accesses at unknown addresses, and instructions that are not known."""
-    at, notes, body = words.at, words.cluster.notes, words.kernel.function.body
+    at, notes, body = words.place_of, words.cluster.notes, words.kernel.function.body
     found = [f"{at(p)}: {body[p].mnemonic}: {why}" for p, why in sorted(notes.left_out.items())]
     return found + [f"{at(p)}: {mnemonic} is not known" for p, mnemonic in sorted(notes.unread.items())]
 
 
-def _assumed(words: _Words) -> list[str]:
+def _assumptions(words: _Words) -> list[str]:
     """What is assumed."""
-    at, notes, kernel, memory = words.at, words.cluster.notes, words.kernel, words.cluster.globals
+    at, notes, kernel, memory = words.place_of, words.cluster.notes, words.kernel, words.cluster.globals
     assumed = _not_waited_for(kernel, words.cluster, at)
     assumed += [f"the wait at {at(p)} does not time out" for p in sorted(notes.time_outs)]
     followed = kernel.code.kept - notes.passed_over
-    waits = awaiting(kernel.function, kernel.code.regions.graph, followed)
+    waits = waiting_loops(kernel.function, kernel.code.regions.graph, followed)
     assumed += [f"the loop at {at(p)} ends, which waits for global memory" for p in waits]
     assumed += [f"the trap after {at(p)} is not reached" for p in sorted(notes.traps)]
     assumed += [f"{at(p)}: {what}" for p, what in sorted((notes.policies | memory.policies).items())]
@@ -119,7 +119,7 @@ def _assumed(words: _Words) -> list[str]:
 
 def _weakened(words: _Words) -> list[str]:
     """What makes some of the order between warps unknown."""
-    at, notes = words.at, words.cluster.notes
+    at, notes = words.place_of, words.cluster.notes
     parts = [warp for warp in words.cluster.warps if warp.is_part]
     weakened = [f"{words.who(warp)}: lanes {warp.lanes:#010x} are followed apart from the others" for warp in parts]
     weakened += [f"{at(p)}: whether this fence runs depends on a value that is not known" for p in sorted(notes.fences)]
@@ -129,7 +129,7 @@ def _weakened(words: _Words) -> list[str]:
 
 def _undefined(words: _Words) -> list[str]:
     """What PTX does not define."""
-    at, kernel, cluster = words.at, words.kernel, words.cluster
+    at, kernel, cluster = words.place_of, words.kernel, words.cluster
     noted = [f"{at(p)}: {what}" for p, what in sorted(cluster.notes.undefined.items())]
     return [*noted, *_outside(kernel, cluster), *_overwritten(cluster, at), *_read_too_early(kernel, at)]
 

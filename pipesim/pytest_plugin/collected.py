@@ -103,7 +103,7 @@ class CheckItem(pytest.Item):
         with Watch(signals=()) as watch:  # of signals pytest has its own idea
             try:
                 watch.start(seconds)
-                target = self._target().judging(case.strictness)
+                target = self._target().with_strictness(case.strictness)
                 program = target.build(case.params, grid=case.ctas)
                 asked = CheckQuestion(
                     target, case.params, program, case.ctas, states_of(case.max_states, program), most_ranges=0

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from pipesim.model.ending import HUNG
-from pipesim.model.waits import Awaited
+from pipesim.model.waits import WaitPurpose
 from pipesim.scene.parts import OPEN, SceneSlice, SceneTrack, SliceKind
 from pipesim.trace.activity import WAITS_FROM, awaited_by_site, waited_for
 from pipesim.trace.schema import Column, EventKind, Site, Trace, numbers
@@ -99,7 +99,7 @@ def _kinds(trace: Trace) -> list[SliceKind]:
     found = []
     for site, awaited in zip(trace.meta.sites, awaited_by_site(trace), strict=True):
         if site.kind is EventKind.WAIT_ENTER:
-            found.append(SliceKind.ROOM if awaited is Awaited.ROOM else SliceKind.DATA)
+            found.append(SliceKind.ROOM if awaited is WaitPurpose.ROOM else SliceKind.DATA)
         elif site.kind in WAITS_FROM:
             found.append(SliceKind.OTHER)
         else:

@@ -11,7 +11,7 @@ from pipesim.explain.operation_words import operation_in_short
 from pipesim.model.groups import DELAYED_ARRIVALS, ENGINE_ACCESSES, READS_MEMORY
 from pipesim.model.ops import AT, IN_ORDER, Op, operand
 from pipesim.model.program import Program
-from pipesim.model.waits import Awaited, awaited
+from pipesim.model.waits import WaitPurpose, awaited
 from pipesim.scene.parts import OPEN, Arrow, Counter, CounterKind, SceneSlice, SceneTrack, SliceKind, in_phase
 
 _Drawn = tuple[int, int, int, FlightSeen, SliceKind]  #: begin, end, CTA
@@ -196,7 +196,7 @@ class Pictured:
         taken: dict[tuple[int, int], int] = {}  # (barrier, phase that gives the slot back) → when it was taken
         for each in seen:
             role = self.program.agents[each.agent].role
-            if self._asked.get((role, self.program.barriers[each.barrier].name)) is Awaited.ROOM:
+            if self._asked.get((role, self.program.barriers[each.barrier].name)) is WaitPurpose.ROOM:
                 key = (each.barrier, each.phase + 1)
                 taken[key] = min(self.when[each.row], taken.get(key, 1 << 62))
         found: defaultdict[tuple[int, str], list[tuple[int, int]]] = defaultdict(list)

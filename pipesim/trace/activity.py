@@ -13,7 +13,7 @@ import numpy as np
 
 from pipesim.model.ending import HUNG
 from pipesim.model.program import meeting_name
-from pipesim.model.waits import Awaited
+from pipesim.model.waits import WaitPurpose
 from pipesim.trace.schema import EventKind, Events, Site, Trace
 
 _ASKS = (EventKind.WAIT_ENTER, EventKind.TRY)
@@ -33,7 +33,7 @@ def waited_words(kind: EventKind, barrier: str) -> str:
     return f"its {barrier.replace('_', '.')} groups" if kind is EventKind.GROUP_ENTER else barrier
 
 
-def awaited_by_site(trace: Trace) -> tuple[Awaited | None, ...]:
+def awaited_by_site(trace: Trace) -> tuple[WaitPurpose | None, ...]:
     """What the wait or try of each site is for, None for a site of another kind."""
     sites = trace.meta.sites
     of: defaultdict[EventKind, set[tuple[str, str]]] = defaultdict(set)
@@ -43,14 +43,14 @@ def awaited_by_site(trace: Trace) -> tuple[Awaited | None, ...]:
     brings = of[EventKind.COPY] | of[EventKind.EXPECT] | of[EventKind.CP_ASYNC_ARRIVE]
     with_bytes = {barrier for _, barrier in brings}
 
-    def derived(site: Site) -> Awaited:
+    def derived(site: Site) -> WaitPurpose:
         if site.barrier in with_bytes:
-            return Awaited.DATA
+            return WaitPurpose.DATA
         arriving = {role for role, barrier in of[EventKind.ARRIVE] if barrier == site.barrier}
         mine = {barrier for role, barrier in brings if role == site.role}
         if any((role, barrier) in asks for role in arriving for barrier in mine):
-            return Awaited.ROOM
-        return Awaited.ROOM if _first_parity(trace, site) == 1 else Awaited.DATA
+            return WaitPurpose.ROOM
+        return WaitPurpose.ROOM if _first_parity(trace, site) == 1 else WaitPurpose.DATA
 
     return tuple((site.awaited or derived(site)) if site.kind in _ASKS else None for site in sites)
 
@@ -64,7 +64,7 @@ def known_from(trace: Trace, other: Trace) -> Trace:
     return Trace(replace(trace.meta, sites=sites), trace.events)
 
 
-def waited_groups(trace: Trace) -> tuple[tuple[str, Awaited], ...]:
+def waited_groups(trace: Trace) -> tuple[tuple[str, WaitPurpose], ...]:
     """The groups of barriers that the trace's agents wait for, and what for, in the order of its sites.
 
     A group is there twice where one role waits for data on it and another for room.
@@ -160,9 +160,9 @@ def _cells(trace: Trace) -> tuple[str, ...]:
     return tuple(found)
 
 
-def waits(awaited: Awaited | None) -> str:
+def waits(awaited: WaitPurpose | None) -> str:
     """How a wait for this is drawn; one that nothing is known of as a wait for data."""
-    return EMPTY if awaited is Awaited.ROOM else FULL
+    return EMPTY if awaited is WaitPurpose.ROOM else FULL
 
 
 def other_waits(trace: Trace) -> tuple[str, ...]:

@@ -20,7 +20,7 @@ from pipesim.bounds import MAX_JSON_BYTES
 from pipesim.errors import TraceFormatError
 from pipesim.inputs import BoundError, json_value
 from pipesim.model.ending import Ending
-from pipesim.model.waits import Awaited
+from pipesim.model.waits import WaitPurpose
 from pipesim.names import readable
 from pipesim.trace.schema import OLDEST_VERSION, SCHEMA_VERSION, EventKind, TraceMeta
 
@@ -35,7 +35,7 @@ _JSON_NAMES = {dict: "an object", list: "a list", str: "a string", bool: "a bool
 _WORDS: dict[Any, dict[str, Any]] = {
     Ending: {each.value: each for each in Ending},
     EventKind: dict(EventKind.__members__),
-    Awaited | None: {"": None, **{each.value: each for each in Awaited}},
+    WaitPurpose | None: {"": None, **{each.value: each for each in WaitPurpose}},
 }
 _Part = TypeVar("_Part")
 

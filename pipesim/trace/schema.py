@@ -26,7 +26,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pipesim.model.ending import Ending
-from pipesim.model.waits import Awaited
+from pipesim.model.waits import WaitPurpose
 
 #: 3 added ``awaited`` to each site; 4 the kinds in OPTIONAL. A file of version 2 or 3 is read with their defaults.
 SCHEMA_VERSION, OLDEST_VERSION = 4, 2
@@ -111,7 +111,7 @@ class Site:
     role: str
     kind: EventKind
     barrier: str = ""
-    awaited: Awaited | None = field(default=None, compare=False)
+    awaited: WaitPurpose | None = field(default=None, compare=False)
 
     @property
     def key(self) -> SiteKey:

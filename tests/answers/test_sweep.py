@@ -267,7 +267,7 @@ class TestResultsFile:
         path = tmp_path / "ring.jsonl"
         asked = of_ring(stages=[1, 2])
         sweep(asked, Where(results=path))
-        strict = replace(asked, target=asked.target.judging(Strictness(**{rule: True})))
+        strict = replace(asked, target=asked.target.with_strictness(Strictness(**{rule: True})))
         with pytest.raises(ResultsFileError, match="cannot be continued") as caught:
             sweep(strict, Where(results=path))
         assert caught.value.cause == f"the optional rules: none in the file, --strict-{rule.replace('_', '-')} here"
@@ -296,7 +296,7 @@ class TestResultsFile:
         moved = replace(program, sources=tuple(f"elsewhere/{each}" for each in program.sources))
         assert digest_of(moved) == digest_of(program)
         assert digest_of(replace(program, smem_bytes=program.smem_bytes + 8)) != digest_of(program)
-        assert digest_of(program.judged(Strictness(proxies=True))) != digest_of(program)
+        assert digest_of(program.with_strictness(Strictness(proxies=True))) != digest_of(program)
 
     def test_what_is_new_is_computed_first(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         """A sweep whose time is up again and again has more answers each time."""
@@ -448,7 +448,7 @@ class TestCommand:
         return sweep(replace(asked, **more)).command
 
     def test_it_has_everything_that_was_swept(self) -> None:
-        strict = find("producer_consumer").judging(Strictness(proxies=True, tensor_memory=True))
+        strict = find("producer_consumer").with_strictness(Strictness(proxies=True, tensor_memory=True))
         words = "pipesim run producer_consumer --profile h200 -p tiles=4 -p stages=2"
         assert self.command() == words
         assert self.command(ctas=7) == f"{words} --ctas 7"

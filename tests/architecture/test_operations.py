@@ -126,8 +126,8 @@ def test_what_others_cannot_notice_is_a_list() -> None:
     assert {Op.FENCE, Op.ENGINE_WORK, Op.WORK, *marks} == groups.NO_EFFECT
     assert groups.NO_EFFECT | {Op.JUMP_IF, Op.PENDING_COUNT} == groups.PRIVATE
     source = (ROOT / "pipesim" / "model" / "groups.py").read_text(encoding="utf-8")
-    assert "\nNO_EFFECT = _of(" in source
-    assert "\nPRIVATE = NO_EFFECT | _of(" in source
+    assert "\nNO_EFFECT = _group(" in source
+    assert "\nPRIVATE = NO_EFFECT | _group(" in source
 
 
 def test_every_operation_is_on_something_or_private() -> None:

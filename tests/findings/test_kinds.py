@@ -80,7 +80,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @cache
 def checked(kind: FindingKind, folder: Path, *, right: bool, switched: bool = True) -> CheckReport:
     switches = [switch.removeprefix("--strict-").replace("-", "_") for switch in kind.switches if switched]
-    asked = target(kind, folder, right=right).judging(Strictness(**dict.fromkeys(switches, True)))
+    asked = target(kind, folder, right=right).with_strictness(Strictness(**dict.fromkeys(switches, True)))
     return check(asked, {} if asked.program else {"right": int(right)})
 
 

@@ -41,7 +41,7 @@ from pipesim.pipelines.modular.attention.fa4 import BF16
 
 TCGEN05 = int(Engine.TCGEN05)
 CONFIG = FA4Config(BF16, 64, 64, 2)
-LAYOUT = FA4MBarLayout.of(CONFIG)
+LAYOUT = FA4MBarLayout.from_config(CONFIG)
 PROLOGUE = frozenset({Op.INIT, Op.FENCE, Op.BAR_SYNC, Op.CLUSTER_ARRIVE, Op.CLUSTER_WAIT})
 
 

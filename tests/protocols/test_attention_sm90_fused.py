@@ -27,7 +27,7 @@ def made(
     """The protocol's roles, or those of a twin, also with sizes that the protocol refuses."""
     p = Protocol("attention_sm90_fused")
     config = FA4Config(BF16, 64, 64, stages, use_fused_kv=True)
-    attention = kind.of(p, config, blocks=blocks, turns=Turns.of(num_consumer, 1), softmax=900)
+    attention = kind.for_protocol(p, config, blocks=blocks, turns=Turns.for_consumers(num_consumer, 1), softmax=900)
     attention.roles(p)
     return p.flatten({})
 

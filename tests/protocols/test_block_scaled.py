@@ -104,7 +104,7 @@ def test_a_wrong_twin_is_found(
 ) -> None:
     monkeypatch.setattr(where, name, instead)
     program = find("gemm_sm100_block_scaled").build({"k_iters": 3, "stages": 2, "tiles": 2, "cta_group": pair})
-    found = check(program.judged(Strictness(tensor_memory=True)))
+    found = check(program.with_strictness(Strictness(tensor_memory=True)))
     assert found.verdict is Verdict.REFUTED
     assert {shown.kind for shown in found.refutations} <= kinds
 

@@ -39,18 +39,18 @@ FAST = {"attention_sm90", "producer_consumer"}  #: what the fast lane checks
 
 
 def judged(protocol: Callable[..., Protocol], how: Strictness = LENIENT, **params: int) -> CheckReport:
-    return check(target_of(protocol).judging(how), params)
+    return check(target_of(protocol).with_strictness(how), params)
 
 
 @pytest.mark.parametrize("name", slow_but(FAST, [name for name in sorted(BUILT_IN) if name != "conv_epilogue"]))
 def test_which_ready_made_protocols_rest_on_the_assumption(name: str) -> None:
     program = find(name).build({})
-    strict = prove(program.judged(PROXIES))
+    strict = prove(program.with_strictness(PROXIES))
     assert rests_on_reads(program) == (name not in RESTS_ON_NOTHING)
     assert {shown.kind for shown in strict.refutations} == (
         {FaultKind.READ_NOT_FENCED} - ({FaultKind.READ_NOT_FENCED} if name in RESTS_ON_NOTHING else set())
     )
-    assert not rests_on_reads(program.judged(PROXIES)), "the strict rule assumes nothing"
+    assert not rests_on_reads(program.with_strictness(PROXIES)), "the strict rule assumes nothing"
     assert faults_under_rules(program) == ()
 
 
@@ -63,7 +63,7 @@ def test_a_proof_says_that_it_rests_on_reads(name: str) -> None:
     for right in MEMORY_MISTAKES[name].corrected:
         program = right(**({"stages": 2, "tiles": 4} if name == "read_not_fenced" else {"tiles": 4})).flatten()
         assert not rests_on_reads(program)
-        assert prove(program.judged(STRICTEST)).verdict is Verdict.PROVED
+        assert prove(program.with_strictness(STRICTEST)).verdict is Verdict.PROVED
 
 
 def test_it_is_said_of_the_sizes_that_are_claimed_too() -> None:
@@ -141,7 +141,7 @@ def test_what_a_search_has_proved_is_assumed_where_the_operations_alone_cannot_e
             w.tma_load(tile[0], start[0], 1)
 
     program = p.flatten()
-    lenient, strict = (check(target_of(program).judging(how), {}) for how in (LENIENT, PROXIES))
+    lenient, strict = (check(target_of(program).with_strictness(how), {}) for how in (LENIENT, PROXIES))
     assert (lenient.verdict, lenient.how, lenient.assumed_reads) == (Verdict.PROVED, How.SEARCH, True)
     assert FaultKind.READ_NOT_FENCED in {shown.finding.kind for shown in strict.refutations}  # type: ignore[union-attr]
 
@@ -314,8 +314,8 @@ def _copies_in_a_cluster(*, elsewhere: bool) -> Program:
 
 
 def test_an_init_without_a_fence_is_a_note_where_only_its_own_cta_copies() -> None:
-    own, elsewhere = (_copies_in_a_cluster(elsewhere=which).judged(LENIENT) for which in (False, True))
+    own, elsewhere = (_copies_in_a_cluster(elsewhere=which).with_strictness(LENIENT) for which in (False, True))
     assert prove(own).verdict is Verdict.PROVED
-    assert prove(own.judged(STRICTEST)).verdict is Verdict.REFUTED
+    assert prove(own.with_strictness(STRICTEST)).verdict is Verdict.REFUTED
     assert any("without a fence" in each.claim for each in advisories(own))
     assert [each.kind for each in prove(elsewhere).refutations] == [FaultKind.UNPUBLISHED_INIT]

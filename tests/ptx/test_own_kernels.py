@@ -102,7 +102,7 @@ def test_a_blackwell_kernel_keeps_tensor_memory_and_drops_its_data():
 
 def test_a_partition_that_only_watches_a_ring_can_hang_and_without_it_the_kernel_is_proved():
     def checked(name: str) -> Check:
-        return check(read_kernel(FOLDER / f"{name}.ptx").program.judged(LENIENT))
+        return check(read_kernel(FOLDER / f"{name}.ptx").program.with_strictness(LENIENT))
 
     (hangs,) = checked("scale_watched-sm_90a").refutations
     assert hangs.kind is Ending.DEADLOCK

@@ -71,7 +71,7 @@ def test_a_kernel_without_one_line_has_another_order_and_is_refuted(line: str, s
     at = text.index(line)
     wrong = extracted("producer_consumer", changes, text[:at] + text[text.index(";", at) + 1 :])
     assert said in "; ".join(beside_protocol("producer_consumer", changes, wrong).lines)
-    assert check(wrong.program.judged(LENIENT), 500).verdict is Verdict.REFUTED
+    assert check(wrong.program.with_strictness(LENIENT), 500).verdict is Verdict.REFUTED
 
 
 @slow
@@ -79,6 +79,6 @@ def test_a_dropped_commit_of_wgmmas_is_refuted_where_warps_wait_for_registers_of
     text = twin_ptx("attention_sm90", ())
     at = text.index("wgmma.commit_group")
     wrong = extracted("attention_sm90", {}, text[:at] + text[text.index(";", at) + 1 :])
-    found = check(wrong.program.judged(LENIENT), 500)
+    found = check(wrong.program.with_strictness(LENIENT), 500)
     assert found.verdict is Verdict.REFUTED
     assert any(each.kind is FaultKind.RACE for each in found.refutations)

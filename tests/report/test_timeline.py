@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from pipesim.model.ending import Ending
-from pipesim.model.waits import Awaited
+from pipesim.model.waits import WaitPurpose
 from pipesim.report.pictures.timeline import Moment, timeline_lines
 from pipesim.trace.activity import picture
 from pipesim.trace.recorder import EventBuffer
@@ -208,7 +208,7 @@ def test_one_event_is_a_run_of_no_length() -> None:
 
 def test_other_groups_of_barriers_are_named_in_the_legend() -> None:
     sites = (
-        replace(SITES[0], awaited=Awaited.ROOM),
+        replace(SITES[0], awaited=WaitPurpose.ROOM),
         SITES[1],
         *(replace(SITES[3], barrier=name) for name in ("acc.full", "tma.full", "sched", "clc")),
     )

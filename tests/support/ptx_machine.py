@@ -15,7 +15,7 @@ from pipesim.ptx.text.instruction import (
     CodeLabel,
     Immediate,
     Instruction,
-    Negated,
+    NegatedPredicate,
     Operand,
     Register,
     Sink,
@@ -109,7 +109,7 @@ class Machine:
         match operand:
             case Register(name):
                 return thread.registers.get(name, 0)
-            case Negated(Register(name)):
+            case NegatedPredicate(Register(name)):
                 return 1 - thread.registers.get(name, 0)
             case Immediate(value):
                 return value & _ONES

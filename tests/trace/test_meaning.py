@@ -10,7 +10,7 @@ import pytest
 from pipesim.lang.protocol import Protocol
 from pipesim.lang.warp import Warp
 from pipesim.model.program import Program
-from pipesim.model.waits import Awaited, awaited
+from pipesim.model.waits import WaitPurpose, awaited
 from pipesim.targets import find
 from pipesim.trace.activity import awaited_by_site, known_from, waited_groups
 from pipesim.trace.files import read_trace
@@ -21,7 +21,7 @@ from tests.support.mistakes.ring import right_ring
 from tests.support.paths import TRACES
 from tests.support.recordings import RECORDINGS, one_of_each, sampled
 
-DATA, ROOM = Awaited.DATA, Awaited.ROOM
+DATA, ROOM = WaitPurpose.DATA, WaitPurpose.ROOM
 THROTTLE = ("scheduler", "throttle.full")
 
 
@@ -99,7 +99,7 @@ def test_a_stored_trace_tells_it_by_its_sites(name: str) -> None:
     if not trace.meta.params.get("tiles", 1):
         return
     meant = awaited(find(trace.meta.protocol).build(dict(trace.meta.params), twice=False))
-    told = dict[tuple[str, str], Awaited]()
+    told = dict[tuple[str, str], WaitPurpose]()
     for site, what in zip(trace.meta.sites, awaited_by_site(trace), strict=True):
         assert (what is None) == (site.kind not in (EventKind.WAIT_ENTER, EventKind.TRY))
         if (site.role, site.barrier) in meant and what is not None:

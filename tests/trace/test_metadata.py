@@ -12,7 +12,7 @@ import pytest
 
 from pipesim.errors import TraceFormatError
 from pipesim.model.ending import Ending
-from pipesim.model.waits import Awaited
+from pipesim.model.waits import WaitPurpose
 from pipesim.trace.metadata import StoredMeta, _seal, metadata_text, parse_metadata
 from pipesim.trace.schema import AgentInfo, BarrierGroup, Trace, TraceMeta
 
@@ -47,9 +47,9 @@ def test_the_document_reads_back(ring: Trace) -> None:
 
 
 def test_a_document_of_version_2_says_of_no_site_what_it_waits_for(ring: Trace) -> None:
-    known = replace(ring.meta, sites=tuple(replace(site, awaited=Awaited.ROOM) for site in ring.meta.sites))
+    known = replace(ring.meta, sites=tuple(replace(site, awaited=WaitPurpose.ROOM) for site in ring.meta.sites))
     document = json.loads(metadata_text(replace(stored(ring), meta=known), "x"))
-    assert [site.awaited for site in parsed(document).meta.sites] == [Awaited.ROOM] * len(known.sites)
+    assert [site.awaited for site in parsed(document).meta.sites] == [WaitPurpose.ROOM] * len(known.sites)
     for entry in document["sites"]:
         del entry["awaited"]
     document["schema"] = 2

@@ -34,7 +34,7 @@ class _Tally(NamedTuple):
 
 
 @dataclass
-class _Asked:
+class _BarrierWaits:
     """The waits of one agent for one barrier."""
 
     first_parity: int
@@ -49,7 +49,7 @@ class SignalLedger:
     program: Program
     counts: dict[int, int] = field(default_factory=dict)
     given: defaultdict[int, dict[_SignalWay, _Tally]] = field(default_factory=lambda: defaultdict(dict))
-    asked: defaultdict[int, dict[int, _Asked]] = field(default_factory=lambda: defaultdict(dict))
+    asked: defaultdict[int, dict[int, _BarrierWaits]] = field(default_factory=lambda: defaultdict(dict))
     branching: set[int] = field(default_factory=set)  #: agents that may jump over operations
 
     @cached_property
@@ -73,7 +73,7 @@ class SignalLedger:
         """Enter one wait or test."""
         op = Op(operation[0])
         first = operand(operation, "parity") if op in BY_PARITY else -1
-        asked = self.asked[operand(operation, "barrier")].setdefault(agent, _Asked(first))
+        asked = self.asked[operand(operation, "barrier")].setdefault(agent, _BarrierWaits(first))
         asked.blocks |= op in BLOCKING_WAITS
         asked.times += op in BLOCKING_WAITS
 
@@ -209,7 +209,7 @@ def _with_peers(signals: list[Signal], cta: int) -> tuple[Signal, ...]:
 def _waits(book: SignalLedger, index: int) -> tuple[Wait, ...]:
     """Who waits for this barrier. Where some begin at parity 0, those at 1 begin a lap later: no stage is free."""
     free = all(asked.first_parity == 1 for asked in book.asked[index].values())
-    roles: defaultdict[tuple[str, bool], list[_Asked]] = defaultdict(list)
+    roles: defaultdict[tuple[str, bool], list[_BarrierWaits]] = defaultdict(list)
     for agent, asked in book.asked[index].items():
         roles[book.program.agents[agent].role, asked.blocks].append(asked)
     phases = _phases(book, index) or 0
@@ -219,7 +219,7 @@ def _waits(book: SignalLedger, index: int) -> tuple[Wait, ...]:
     )
 
 
-def _first_free(asked: _Asked, phases: int) -> bool:
+def _first_free(asked: _BarrierWaits, phases: int) -> bool:
     """A wait for parity 1 that the barrier of a fresh CTA lets pass.
 
     Who waits less often than there are phases does not go round with the ring: it may come for the last phase only,

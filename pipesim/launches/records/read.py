@@ -75,7 +75,7 @@ def _map(given: Members, size: int) -> SeenMap:
 def _each(given: Members, name: str, read: Callable[[Members], Any]) -> Iterator[Any]:
     known = _MAP_MEMBERS if name == "maps" else ("at", "align", "contents")
     for number, each in enumerate(given.items(name, [])):
-        yield read(Members(each, given.at(f"{name}[{number}]"), known))
+        yield read(Members(each, given.place_of(f"{name}[{number}]"), known))
 
 
 def bytes_of(given: Members, name: str, most: int) -> bytes:
@@ -216,7 +216,7 @@ def launch_record(given: Members, process: str = "") -> LaunchRecord:
         raise given.error("parameters_known", "expected true or false", correction=CORRECTION)
     if known:
         places = enumerate(given.items("parameters", []))
-        parameters = tuple(seen_parameter(each, given.at(f"parameters[{n}]")) for n, each in places)
+        parameters = tuple(seen_parameter(each, given.place_of(f"parameters[{n}]")) for n, each in places)
         if sum(len(each.data) for each in parameters) > launch_file.MOST_SPACE:
             raise given.error("parameters", f"more than {launch_file.MOST_SPACE:,} bytes", correction=CORRECTION)
     return LaunchRecord(
@@ -264,7 +264,7 @@ def _add_recorded(given: Members, process: str, found: _SpoolContents) -> None:
     file = given.text("file", "")
     if file and _BUFFER.fullmatch(file) is None:
         raise given.error("file", "expected the name of a file in the folder", correction=CORRECTION)
-    launch = Members(given.data.get("launch"), given.at("launch"), LAUNCH_MEMBERS)
+    launch = Members(given.data.get("launch"), given.place_of("launch"), LAUNCH_MEMBERS)
     reason = line_of(given, "reason", given.text("reason", ""))
     found.recorded.append(RecordedRecord(launch_record(launch, process), file, reason))
 

@@ -70,13 +70,13 @@ class _GroupedIterator(TileWalk):
             raise StopIteration
         current = self.work_info
         self._fetch()
-        self.work_info = self._after(current)
+        self.work_info = self._tile_after(current)
         return current
 
     def _fetch(self) -> None:
         """What the iteration waits for before it continues."""
 
-    def _after(self, work_info: WorkInfo) -> WorkInfo:
+    def _tile_after(self, work_info: WorkInfo) -> WorkInfo:
         return WorkInfo(work_info.index + 1, work_info.index + 1 < self.tiles)
 
 
@@ -125,7 +125,7 @@ class GroupedCLCSchedulerIterator(_GroupedIterator):
                 self.full_mbar[stage].arrive_cluster(cta)
         self.signal_count += 1
         self.producer_state.step()
-        self.work_info = self._after(self.work_info)
+        self.work_info = self._tile_after(self.work_info)
 
     def drain(self) -> None:
         """Wait for parity 0 of every stage that was used: right if none was used twice (see above)."""

@@ -79,9 +79,9 @@ def attention_sm100(
     )
 
     p = Protocol("attention_sm100", cluster=config.cta_group())
-    layout = FA4MBarLayout.of(config)
+    layout = FA4MBarLayout.from_config(config)
     attention = AttentionSm100(
-        FA4Tiles.of(p, config), layout, p.mbarriers("fa4", layout.size), kv_blocks, softmax, correction
+        FA4Tiles.for_protocol(p, config), layout, p.mbarriers("fa4", layout.size), kv_blocks, softmax, correction
     )
     p.init(attention.init)
     p.role("softmax0", warps=GROUP)(attention.softmax0)

@@ -69,10 +69,10 @@ def gemm_sm100_block_scaled(
     require("epilogue", epilogue, 0, 1 << 24)
 
     p = Protocol("gemm_sm100_block_scaled", cluster=cluster[0] * cluster[1])
-    BlockScaled.of(
+    BlockScaled.for_protocol(
         p,
-        BlockScaledTiles.of(p, stages, nvfp4, accumulators, block_n, cta_group),
-        lambda: Sm100.of(p, cta_group=cta_group, tiles=tiles, clc_stages=clc_stages, cluster=cluster),
+        BlockScaledTiles.for_protocol(p, stages, nvfp4, accumulators, block_n, cta_group),
+        lambda: Sm100.for_protocol(p, cta_group=cta_group, tiles=tiles, clc_stages=clc_stages, cluster=cluster),
         k_iters=k_iters,
         block_n=block_n,
         epilogue=epilogue,
@@ -120,7 +120,7 @@ class BlockScaledTiles:
     parts: int  #: of a step's scales, each copied right before the products that read it
 
     @classmethod
-    def of(
+    def for_protocol(
         cls, p: Protocol, stages: int, nvfp4: int, accumulators: int, block_n: int, cta_group: int
     ) -> BlockScaledTiles:
         """The tiles, in ``p``."""
@@ -149,7 +149,7 @@ class BlockScaled(GemmSm100):
     tiles: BlockScaledTiles
 
     @classmethod
-    def of(
+    def for_protocol(
         cls,
         p: Protocol,
         tiles: BlockScaledTiles,

@@ -65,8 +65,10 @@ def conv_epilogue(
         accumulator=p.tmem("accumulator", accumulators, ROWS * block_n * FP32),
         input_mbars=InputTilePipeline.BarrierArray(p, "input", stages),
         output_mbars=OutputTilePipeline.BarrierArray(p, "output", accumulators),
-        source=EpilogueLoad.of(p, source, order, prologue=min(stages, k_iters), slices=slices, residual=bool(residual)),
-        sm100=Sm100.of(p, cta_group=1, tiles=tiles, clc_stages=clc_stages, epilogue_load=True),
+        source=EpilogueLoad.for_protocol(
+            p, source, order, prologue=min(stages, k_iters), slices=slices, residual=bool(residual)
+        ),
+        sm100=Sm100.for_protocol(p, cta_group=1, tiles=tiles, clc_stages=clc_stages, epilogue_load=True),
         rings=stages,
         k_group_size=1,
         groups=k_iters,

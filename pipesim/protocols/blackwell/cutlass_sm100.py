@@ -86,7 +86,7 @@ def cutlass_sm100(
         mainloop_mbars=p.mbarriers("mainloop", 2 * stages),
         accumulator_mbars=p.mbarriers("accum", 2 * accumulators),
         clc=ClcPipelineStorage(p, clc_stages),
-        epilogue=CutlassEpilogue.of(
+        epilogue=CutlassEpilogue.for_protocol(
             p, residual=residual, rows=ROWS, columns=block_n, warps=EPILOGUE_WARPS, cycles=epilogue
         ),
         epilogue_throttle=p.mbarriers("epilogue_throttle", 1),

@@ -42,7 +42,7 @@ class EpilogueLoad:
     residual: bool = True
 
     @classmethod
-    def of(
+    def for_protocol(
         cls, p: Protocol, source: TileArray, order: LoadOrder, *, prologue: int, slices: int, residual: bool = True
     ) -> EpilogueLoad:
         """Its barriers, in ``p``."""

@@ -29,7 +29,7 @@ class FA4Tiles:
     o: TileArray
 
     @classmethod
-    def of(cls, p: Protocol, config: FA4Config) -> FA4Tiles:
+    def for_protocol(cls, p: Protocol, config: FA4Config) -> FA4Tiles:
         """All of it, in ``p``."""
         k_bytes, v_bytes = (KVTile(config.dtype, config, is_k).full_bytes for is_k in (True, False))
         q = p.smem("q", config.num_qo, ROWS * config.padded_depth * config.dtype.nbytes)

@@ -90,7 +90,7 @@ def gemm_sm100(
         accumulator=p.tmem("accumulator", accumulators, ROWS * block_n * FP32),
         input_mbars=InputTilePipeline.BarrierArray(p, "input", rings),
         output_mbars=OutputTilePipeline.BarrierArray(p, "output", accumulators),
-        sm100=Sm100.of(
+        sm100=Sm100.for_protocol(
             p, cta_group=cta_group, tiles=tiles, clc_stages=clc_stages, epilogue_load=loads, cluster=cluster
         ),
         source=_source(p, epilogue_load, load_order, epi_stages, prologue=min(rings, groups), slices=slices),
@@ -116,7 +116,7 @@ def _source(
     if not epilogue_load:
         return None
     slots = p.smem("source", stages, ROWS * SLICE_COLUMNS * BF16)
-    return EpilogueLoad.of(p, slots, LoadOrder(load_order), prologue=prologue, slices=slices)
+    return EpilogueLoad.for_protocol(p, slots, LoadOrder(load_order), prologue=prologue, slices=slices)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -74,7 +74,7 @@ def gemm_sm100_blockwise(
         accumulator=p.tmem("accumulator", accumulators, ROWS * block_n * FP32),
         input_mbars=InputTilePipeline.BarrierArray(p, "input", stages),
         output_mbars=OutputTilePipeline.BarrierArray(p, "output", accumulators),
-        sm100=Sm100.of(p, cta_group=cta_group, tiles=tiles, clc_stages=clc_stages, cluster=cluster),
+        sm100=Sm100.for_protocol(p, cta_group=cta_group, tiles=tiles, clc_stages=clc_stages, cluster=cluster),
         slices=block_n // SLICE_COLUMNS,
         rings=stages,
         k_group_size=1,

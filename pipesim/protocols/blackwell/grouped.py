@@ -63,19 +63,23 @@ def gemm_sm100_grouped(
     require("epilogue", epilogue, 0, 1 << 24)
 
     p = Protocol("gemm_sm100_grouped", cluster=cta_group)
-    made = BlockScaledTiles.of(p, stages, nvfp4, accumulators, block_n, cta_group)
+    made = BlockScaledTiles.for_protocol(p, stages, nvfp4, accumulators, block_n, cta_group)
     tensormap_ab = p.smem("tensormap_ab", 1, _TENSORMAP_BYTES)
     clc_stages = _CLC_STAGES if cta_group == 2 else 0
-    common = BlockScaled.of(
+    common = BlockScaled.for_protocol(
         p,
         made,
-        lambda: _GroupedSm100.of(p, cta_group=cta_group, tiles=tiles, clc_stages=clc_stages, cluster=(cta_group, 1)),
+        lambda: _GroupedSm100.for_protocol(
+            p, cta_group=cta_group, tiles=tiles, clc_stages=clc_stages, cluster=(cta_group, 1)
+        ),
         k_iters=k_iters,
         block_n=block_n,
         epilogue=epilogue,
         lookahead=True,
     )
-    gemm = _Grouped(**vars(common), tensormap_ab=tensormap_ab, group_tiles=group_tiles, all_stages=bool(all_stages))
+    gemm = _GroupedKernel(
+        **vars(common), tensormap_ab=tensormap_ab, group_tiles=group_tiles, all_stages=bool(all_stages)
+    )
     gemm.roles(p)
     return p
 
@@ -103,7 +107,7 @@ class _GroupedSm100(Sm100):
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Grouped(BlockScaled):
+class _GroupedKernel(BlockScaled):
     """The kernel with tensor maps that change with the group: every ``group_tiles`` tiles."""
 
     tensormap_ab: TileArray

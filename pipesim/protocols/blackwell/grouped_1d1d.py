@@ -50,11 +50,11 @@ def gemm_sm100_grouped_1d1d(
     require("epilogue", epilogue, 0, 1 << 24)
 
     p = Protocol("gemm_sm100_grouped_1d1d", cluster=cta_group)
-    _Grouped1d1d.of(
+    _Grouped1d1d.for_protocol(
         p,
-        BlockScaledTiles.of(p, stages, nvfp4, accumulators, block_n, cta_group),
+        BlockScaledTiles.for_protocol(p, stages, nvfp4, accumulators, block_n, cta_group),
         lambda: _RingSm100(
-            **vars(Sm100.of(p, cta_group=cta_group, tiles=tiles, clc_stages=0, cluster=(cta_group, 1))),
+            **vars(Sm100.for_protocol(p, cta_group=cta_group, tiles=tiles, clc_stages=0, cluster=(cta_group, 1))),
             sched_slots=p.smem("sched_slots", _SLOTS, _SLOT_BYTES),
             sched_mbars=p.mbarriers("sched", 2 * _SLOTS),
         ),

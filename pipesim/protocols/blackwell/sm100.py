@@ -72,7 +72,7 @@ class Sm100:
     cluster: tuple[int, int] = (1, 1)
 
     @classmethod
-    def of(
+    def for_protocol(
         cls,
         p: Protocol,
         *,

@@ -62,7 +62,7 @@ def attention_sm90(
         stages=stages,
         blocks=kv_blocks,
         num_consumer=num_consumer,
-        turns=Turns.of(num_consumer, pingpong),
+        turns=Turns.for_consumers(num_consumer, pingpong),
         step_cycles=mma_cycles(ROWS, block_n, depth) // GROUP,
         softmax=softmax,
     )
@@ -79,8 +79,8 @@ def _staged(
     require_attention(blocks, stages, depth, block_n, num_consumer, pingpong, softmax, least_stages=1)
     require("qk_stages", qk_stages, 1, depth // 64)
     p = Protocol("attention_sm90")
-    config, turns = FA4Config(BFLOAT16, depth, block_n, stages, qk_stages), Turns.of(num_consumer, pingpong)
-    StagedAttention.of(p, config, blocks=blocks, turns=turns, softmax=softmax).roles(p)
+    config, turns = FA4Config(BFLOAT16, depth, block_n, stages, qk_stages), Turns.for_consumers(num_consumer, pingpong)
+    StagedAttention.for_protocol(p, config, blocks=blocks, turns=turns, softmax=softmax).roles(p)
     return p
 
 

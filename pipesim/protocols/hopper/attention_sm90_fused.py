@@ -44,8 +44,8 @@ def attention_sm90_fused(
     require_attention(kv_blocks, stages, depth, block_n, num_consumer, pingpong, softmax, least_stages=2)
     p = Protocol("attention_sm90_fused")
     config = FA4Config(BF16, depth, block_n, stages, use_fused_kv=True)
-    turns = Turns.of(num_consumer, pingpong)
-    FusedAttention.of(p, config, blocks=kv_blocks, turns=turns, softmax=softmax).roles(p)
+    turns = Turns.for_consumers(num_consumer, pingpong)
+    FusedAttention.for_protocol(p, config, blocks=kv_blocks, turns=turns, softmax=softmax).roles(p)
     return p
 
 

@@ -42,7 +42,7 @@ class Turns:
     taken: bool
 
     @classmethod
-    def of(cls, num_consumer: int, pingpong: int) -> Turns:
+    def for_consumers(cls, num_consumer: int, pingpong: int) -> Turns:
         """There are turns only where two groups are asked to take them."""
         return cls(num_consumer, bool(pingpong) and num_consumer == 2)
 
@@ -61,7 +61,7 @@ class Turns:
         return 1 + self.num_consumer + group
 
 
-def taken(w: Warp) -> None:
+def take_tile(w: Warp) -> None:
     """The work of a wait for a tile that is there: its instructions, which others of the quarter slow. Those after it
     come after its second record in a launch that makes any.
     """

@@ -64,14 +64,14 @@ class CutlassSm90:
     step_cycles: int
 
     @classmethod
-    def of(cls, p: Protocol, sizes: CutlassSizes, *, consumers: int) -> CutlassSm90:
+    def for_protocol(cls, p: Protocol, sizes: CutlassSizes, *, consumers: int) -> CutlassSm90:
         """All that in ``p``: a warp group computes 64 rows of the output."""
         rows, columns, row_bytes = ROWS * consumers // GROUP, sizes.block_n, sizes.block_k * BF16
         return cls(
             a=p.smem("a", sizes.stages, rows * row_bytes),
             b=p.smem("b", sizes.stages, columns * row_bytes),
             mainloop_mbars=p.mbarriers("mainloop", 2 * sizes.stages),
-            epilogue=CutlassEpilogue.of(
+            epilogue=CutlassEpilogue.for_protocol(
                 p, residual=sizes.residual, rows=rows, columns=columns, warps=consumers, cycles=sizes.epilogue
             ),
             tiles=sizes.tiles,

@@ -35,7 +35,7 @@ def cutlass_sm90_cooperative(
         block_n=block_n, block_k=block_k, epilogue=epilogue,
     )  # fmt: skip
     p = Protocol("cutlass_sm90_cooperative", cluster=cluster)
-    kernel = CutlassSm90.of(p, sizes, consumers=2 * GROUP)
+    kernel = CutlassSm90.for_protocol(p, sizes, consumers=2 * GROUP)
     p.init(kernel.init)
     kernel.add_producer(p)
 

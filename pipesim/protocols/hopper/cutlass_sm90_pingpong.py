@@ -41,7 +41,7 @@ def cutlass_sm90_pingpong(
         block_n=block_n, block_k=block_k, epilogue=epilogue,
     )  # fmt: skip
     p = Protocol("cutlass_sm90_pingpong", cluster=cluster)
-    sm90 = CutlassSm90.of(p, sizes, consumers=GROUP)
+    sm90 = CutlassSm90.for_protocol(p, sizes, consumers=GROUP)
     kernel = Pingpong(sm90, p.mbarriers("math_wg_order", _ORDERED * _GROUPS))
     p.init(kernel.init)
     sm90.add_producer(p)

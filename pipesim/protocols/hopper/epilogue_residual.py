@@ -79,7 +79,7 @@ def epilogue_residual(
         output_mbars=p.mbarriers("output", 2 * accumulators),
         epi_mbars=p.mbarriers("epi_load", 2 * epi_stages),
         order_mbar=p.mbarriers("load_order", 1),
-        clc=SoftwareClc.of(p, response, tiles=tiles, cycles=atomic),
+        clc=SoftwareClc.for_protocol(p, response, tiles=tiles, cycles=atomic),
         k_iters=k_iters,
         slices=slices,
         residual=bool(residual),

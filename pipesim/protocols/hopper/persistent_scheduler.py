@@ -46,7 +46,7 @@ def persistent_scheduler(
     kernel = _Persistent(
         tile=tile,
         pipe_mbars=p.mbarriers("pipe", ProducerConsumerPipeline.smem_bytes(stages) // 8),
-        clc=SoftwareClc.of(p, response, tiles=tiles, cycles=atomic),
+        clc=SoftwareClc.for_protocol(p, response, tiles=tiles, cycles=atomic),
         k_iters=k_iters,
         consumer_warps=consumer_warps,
         work=work,

@@ -29,7 +29,7 @@ class SoftwareClc:
     cycles: int
 
     @classmethod
-    def of(cls, p: Protocol, response: TileArray, *, tiles: int, cycles: int) -> SoftwareClc:
+    def for_protocol(cls, p: Protocol, response: TileArray, *, tiles: int, cycles: int) -> SoftwareClc:
         """Its barriers, in ``p``. ``response``: a slot of RESPONSE_BYTES for each stage of the ring."""
         nbarriers = ProducerConsumerPipeline.smem_bytes(response.slots) // 8
         return cls(response, p.mbarriers("clc", nbarriers), p.mbarriers("throttle", nbarriers), tiles, cycles)

@@ -27,7 +27,7 @@ from pipesim.protocols.hopper.consumer_groups import (
     multiply_scores,
     multiply_weights,
     store_rows,
-    taken,
+    take_tile,
 )
 from pipesim.protocols.hopper.softmax_order import Softmax, softmax_order
 from pipesim.protocols.warp_group import F32, GROUP, ROWS, mma_cycles, share
@@ -56,7 +56,7 @@ class StagedAttention:
     softmax: int
 
     @classmethod
-    def of(cls, p: Protocol, config: FA4Config, *, blocks: int, turns: Turns, softmax: int) -> Self:
+    def for_protocol(cls, p: Protocol, config: FA4Config, *, blocks: int, turns: Turns, softmax: int) -> Self:
         """Its memory and barriers in ``p``."""
         groups, slots, fused = turns.num_consumer, config.num_kv_stages, config.use_fused_kv
         q = p.smem("q", 1, groups * ROWS * config.depth * config.dtype.nbytes)
@@ -126,7 +126,7 @@ class StagedAttention:
         if group == 1 and self.blocks:
             self.turns.pass_on(w, group)  # group 0 goes first
         self.q_full[0].wait(0)
-        taken(w)
+        take_tile(w)
         k, v = self.rings()
         for n in w.loop(self.blocks, "kv_blocks"):
             self._block(w, k, v, n)
@@ -175,7 +175,7 @@ class StagedAttention:
         cycles = mma_cycles(ROWS, self.config.BN, self.config.BK0) // GROUP
         for s in range(slices):
             k.consumer_wait(s)
-            taken(w)
+            take_tile(w)
             w.mma(
                 Engine.WGMMA,
                 reads=[(share(queries, s, slices), 0), (share(keys, s, slices), 2 * n)],
@@ -202,7 +202,7 @@ class StagedAttention:
 def next_slot(w: Warp, ring: KVPipelineGeneric) -> int:
     """Wait for the next tile of a ring and step past it: its slot, which is given back by its number."""
     ring.consumer_wait()
-    taken(w)
+    take_tile(w)
     slot = ring.state.index()
     ring.state.step()
     return slot

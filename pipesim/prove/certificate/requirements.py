@@ -164,7 +164,7 @@ class RegisterRequests:
         total = len(mine) * wanted
         for (where, _), members in pools.groups.items():
             if where == cta and members != mine:
-                held = [pools.after(agent, made) for agent, made in self._stands[request] if agent in members]
+                held = [pools.registers_after(agent, made) for agent, made in self._stands[request] if agent in members]
                 total += len(members) * max(held, default=0)
         return WARP * total <= pools.size(cta)
 

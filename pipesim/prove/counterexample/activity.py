@@ -10,7 +10,7 @@ from pipesim.model.machine import finished, initial_state
 from pipesim.model.moves import Kind, canonical, held_up, make, opens
 from pipesim.model.ops import Operation, operand
 from pipesim.model.program import Program
-from pipesim.model.waits import Awaited, awaited
+from pipesim.model.waits import WaitPurpose, awaited
 from pipesim.prove.refutation import Schedule
 
 FOREVER = -1  #: end of a wait that the schedule leaves open
@@ -32,7 +32,7 @@ class Span(NamedTuple):
     end: int
     activity: Activity
     barrier: str = ""
-    awaited: Awaited | None = None
+    awaited: WaitPurpose | None = None
 
 
 def activity(program: Program, schedule: Schedule) -> tuple[Span, ...]:
@@ -43,7 +43,7 @@ def activity(program: Program, schedule: Schedule) -> tuple[Span, ...]:
     """
     meant = awaited(program)
 
-    def what(agent: int, op: Operation) -> tuple[str, Awaited | None]:
+    def what(agent: int, op: Operation) -> tuple[str, WaitPurpose | None]:
         if op[0] not in BLOCKING_WAITS:
             return "", None
         group = program.barriers[operand(op, "barrier")].name

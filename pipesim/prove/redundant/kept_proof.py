@@ -64,7 +64,7 @@ class KeptProof:
 
     def stands(self, program: Program) -> bool:
         """True if an edited program, which may be one of another size, is proved by the same rules."""
-        judged = program.judged(self.rules)
+        judged = program.with_strictness(self.rules)
         if not self.max_states:
             return holds(judged)
         return check(judged, self.max_states).verdict is Verdict.PROVED
@@ -92,7 +92,7 @@ def kept_proof(
         return None, Withheld.LONG
     for rules in _ladder(program.strictness):
         before()
-        found = check(program.judged(rules), max_states)
+        found = check(program.with_strictness(rules), max_states)
         if found.verdict is Verdict.PROVED:
             searched = found.how is How.SEARCH
             if searched and rules != STRICTEST:
@@ -129,7 +129,7 @@ def _open_rules(program: Program, rules: Strictness) -> OpenRules:
 
 def _broken(program: Program) -> _Broken:
     """What one run breaks of the strictest rules, each kind and pair of lines once."""
-    strict = program.judged(STRICTEST)
+    strict = program.with_strictness(STRICTEST)
     order = MemoryOrder(strict)
     run = CanonicalRun(strict, [order])
     run.to_end()

@@ -38,10 +38,10 @@ def of_groups(program: Program) -> Iterator[Ranked]:
         yield from _swaps(program, role, mine)
 
 
-_Doings = dict[str, dict[str, dict[SourceInstruction, None]]]  # what is done, on which groups, at which instructions
+_BarrierUses = dict[str, dict[str, dict[SourceInstruction, None]]]  # use → group → the instructions
 
 
-def _on_another(program: Program, role: str, mine: _Doings, done: str, anybody: set[str]) -> Iterator[Ranked]:
+def _on_another(program: Program, role: str, mine: _BarrierUses, done: str, anybody: set[str]) -> Iterator[Ranked]:
     """Instructions of one sort on groups on which the role does not do so: likely where no agent does."""
     sizes = _sizes(program)
     own = {group for other in _EXCLUDES.get(done, ()) for group in mine.get(other, ())}
@@ -66,11 +66,11 @@ def _stages_used(program: Program, role: str, site: SourceInstruction) -> set[in
     }
 
 
-def _is_signalled(mine: _Doings, group: str) -> bool:
+def _is_signalled(mine: _BarrierUses, group: str) -> bool:
     return any(group in mine.get(done, ()) for done in ("gives back", "expects"))
 
 
-def _swaps(program: Program, role: str, mine: _Doings) -> Iterator[Ranked]:
+def _swaps(program: Program, role: str, mine: _BarrierUses) -> Iterator[Ranked]:
     sizes = _sizes(program)
     for done, at in (("gives back", NOWHERE), ("waits", NOWHERE._replace(op=int(Op.WAIT)))):
         for one, other in combinations(mine.get(done, ()), 2):
@@ -106,7 +106,7 @@ def _sizes(program: Program) -> dict[str, tuple[int, ...]]:
     return {name: tuple(sorted(stages)) for name, stages in found.items()}
 
 
-def _barrier_uses(program: Program, role: str) -> _Doings:
+def _barrier_uses(program: Program, role: str) -> _BarrierUses:
     """What a role does on barriers: gives back, waits, expects, copies; on which groups; at which instructions."""
     found: defaultdict[str, defaultdict[str, dict[SourceInstruction, None]]] = defaultdict(lambda: defaultdict(dict))
     for agent in members(program, role):

@@ -41,7 +41,7 @@ def kernel_name(entry: str) -> str:
     """A kernel's name as its author wrote it, without template arguments, if it is mangled (Itanium C++ ABI)."""
     found = _MANGLED.fullmatch(entry)
     if found is None:
-        return _cut(entry)
+        return _shorten(entry)
     rest, parts = found["nested"] or found["plain"], []
     while length := _LENGTH.match(rest):
         size = int(length[0])
@@ -49,7 +49,7 @@ def kernel_name(entry: str) -> str:
         rest = rest[length.end() + size :]
         if found["nested"] is None:
             break
-    return _cut("::".join(parts) or entry)
+    return _shorten("::".join(parts) or entry)
 
 
 _MANGLED = re.compile(r"_Z(?:N(?P<nested>\d\w*)|(?P<plain>\d\w*))", re.ASCII)
@@ -57,7 +57,7 @@ _LENGTH = re.compile(r"\d{1,3}", re.ASCII)
 _MOST = 120  #: characters of a kernel's name; generated names say all their parameters
 
 
-def _cut(name: str) -> str:
+def _shorten(name: str) -> str:
     return name if len(name) <= _MOST else name[: _MOST - 3] + "..."
 
 
@@ -177,7 +177,7 @@ def program_of(
     """The flat program; every CTA of the cluster has the same barriers and ranges, as a multicast needs."""
     ctas = launch.cluster[0] * launch.cluster[1] * launch.cluster[2]
     _complete(recorder, ctas)
-    packed = [_packed(stream.code) for stream in recorder.streams]
+    packed = [_pack_registers(stream.code) for stream in recorder.streams]
     sources: dict[str, int] = {}
     lines = [
         tuple(sources.setdefault(source_of(function.body[at], module), len(sources)) for at in stream.positions)
@@ -233,7 +233,7 @@ def _complete(recorder: StreamRecorder, ctas: int) -> None:
                 recorder.access(Space(access.space), rank, access.offset, access.nbytes)
 
 
-def _packed(code: Sequence[Operation]) -> tuple[list[Operation], int]:
+def _pack_registers(code: Sequence[Operation]) -> tuple[list[Operation], int]:
     """The results of try_waits in as few registers as are live concurrently; -1 for those that nothing waits on."""
     last = {op[_REGISTER[op[0]]]: pc for pc, op in enumerate(code) if op[0] in READS_REGISTER}
     free: list[int] = []

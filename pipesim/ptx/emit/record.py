@@ -60,7 +60,7 @@ class Stream:
     ran: list[int] = field(default_factory=list)
     runs: list[tuple[int, ...]] = field(default_factory=list)
 
-    def cut(self, first: int) -> None:
+    def remove_from(self, first: int) -> None:
         """Take the operations from this one on out."""
         del self.code[first:], self.positions[first:], self.steps[first:], self.runs[first:]
 
@@ -171,10 +171,10 @@ class StreamRecorder:
             self._branch(stream, asking, mark, between)
             return
         position, (_, step) = stream.positions[between - 1], stream.steps[between - 1]
-        stream.cut(mark)
+        stream.remove_from(mark)
         if alike and asking == mark - 1:  # nothing in between: a try and a wait are a wait
             (first, _), runs = stream.steps[asking], stream.runs[asking]
-            stream.cut(asking)
+            stream.remove_from(asking)
             self.add(agent, position, Op.WAIT, last[BARRIER], last[PARITY], last[-1])
             stream.steps[-1], stream.runs[-1] = (first, step), runs
         else:
@@ -190,7 +190,7 @@ class StreamRecorder:
         was, then = stream.positions[mark:between], stream.positions[between:]
         steps, others = stream.steps[mark:between], stream.steps[between:]
         ran, later = stream.runs[mark:between], stream.runs[between:]
-        stream.cut(mark)
+        stream.remove_from(mark)
         over = [(int(Op.JUMP_IF), answer, 0, len(complete))] if complete else []
         stream.code += [(int(Op.JUMP_IF), answer, 1, len(not_yet) + len(over)), *not_yet, *over, *complete]
         stream.positions += [at, *was, *([at] * len(over)), *then]

@@ -19,7 +19,7 @@ _MBARRIER_BYTES = 8
 
 
 @dataclass
-class Pending:
+class PendingAccesses:
     """What a warp has touched since its last operation. ``issued``: the transfers since then, so that each is one.
 
     ``read_bounds``, ``write_bounds``: the lowest and the highest byte of all that was read and written.
@@ -51,7 +51,7 @@ class RecordingCluster(Protocol):
     def item(self, value: object = None) -> int:
         """A number for what a range of bytes holds."""
 
-    def held(self, space: Space, cta: int) -> Items:
+    def items_of(self, space: Space, cta: int) -> Items:
         """The items of a memory."""
 
 
@@ -59,7 +59,7 @@ class AccessingWarp(Protocol):
     """What it needs of the warp."""
 
     agent: int
-    pending: Pending
+    pending: PendingAccesses
     stores: dict[tuple[int, tuple[int, int, int]], int]
 
 
@@ -116,7 +116,7 @@ def flush(cluster: RecordingCluster, warp: AccessingWarp) -> None:
     record, at, agent = cluster.recorder, pending.position, warp.agent
     for (space, cta), ranges in reads.items():
         for first, end in merged(ranges):
-            for low, high, item in cluster.held(space, cta).inside(first, end):
+            for low, high, item in cluster.items_of(space, cta).inside(first, end):
                 if space == Space.SHARED and item < 0 and _is_barrier(cluster, cta, low, high):
                     continue
                 record.add(agent, at, Op.READ, record.access(space, cta, low, high - low), item)
@@ -129,12 +129,12 @@ def flush(cluster: RecordingCluster, warp: AccessingWarp) -> None:
                 item = cluster.item(("stored", tuple(within)))
             else:
                 item = _item_of_stores(cluster, warp, at, (cta, first, end))
-            cluster.held(space, cta).put(first, end, item)
+            cluster.items_of(space, cta).store(first, end, item)
             record.add(agent, at, Op.WRITE, record.access(space, cta, first, end - first), item)
     for (space, cta), ranges in copies.items():
         for first, end in merged(ranges):
             item = cluster.item()
-            cluster.held(space, cta).put(first, end, item)
+            cluster.items_of(space, cta).store(first, end, item)
             access = record.access(space, cta, first, end - first)
             record.add(agent, at, Op.TRANSFER_WRITE, Engine.CP_ASYNC, access, end - first, item)
     pending.issued.clear()

@@ -264,7 +264,7 @@ class Cluster:
             self._interned[value] = self._items
         return self._items
 
-    def held(self, space: Space, cta: int) -> Items:
+    def items_of(self, space: Space, cta: int) -> Items:
         """The items of a memory."""
         return self.tensor[cta] if space == Space.TENSOR else self.items[cta]
 

@@ -16,7 +16,7 @@ from pipesim.ptx.emulate.warp import EmulatedWarp
 from pipesim.ptx.emulate.ways import DividedWarp
 
 
-class _Arriving(NamedTuple):
+class _PartialArrival(NamedTuple):
     """Lanes of a warp that have arrived before the others: which, and the instruction's position and semantics."""
 
     lanes: int
@@ -29,13 +29,13 @@ class ClusterBarrier:
     """How often each warp has arrived, by its agent, and those of which only some lanes have."""
 
     _times: dict[int, int] = field(default_factory=dict)
-    _arriving: dict[int, _Arriving] = field(default_factory=dict)
+    _arriving: dict[int, _PartialArrival] = field(default_factory=dict)
 
     def arrive(self, cluster: RecordingCluster, warp: EmulatedWarp, lanes: int, position: int, meaning: int) -> None:
         """Lanes of a warp arrive. What they have touched comes before the arrival of the last of the warp."""
         before = self._arriving.get(warp.agent)
         flush(cluster, warp)
-        self._arriving[warp.agent] = _Arriving(lanes | (before.lanes if before else 0), position, meaning)
+        self._arriving[warp.agent] = _PartialArrival(lanes | (before.lanes if before else 0), position, meaning)
         self._count(cluster, warp)
 
     def lanes_ended(self, cluster: RecordingCluster, warp: DividedWarp) -> None:

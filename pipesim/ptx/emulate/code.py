@@ -29,7 +29,7 @@ from pipesim.ptx.text.instruction import (
     Float,
     Immediate,
     Instruction,
-    Negated,
+    NegatedPredicate,
     Operand,
     Register,
     Sink,
@@ -60,7 +60,7 @@ Run = Callable[[list[Value], list[Value], Any], None]  #: registers, constants, 
 Getter = Callable[[list[Value], list[Value], Any], Value]
 
 
-class After(Enum):
+class RunEnd(Enum):
     """What ends a straight run."""
 
     NEXT = 0  #: nothing: another run begins
@@ -78,7 +78,7 @@ class StraightRun:
 
     run: Run | None
     count: int
-    after: After
+    after: RunEnd
     position: int
     next: int
     guard: int = -1
@@ -205,33 +205,33 @@ class Code:
         """The straight run that begins here, and what ends it."""
         found = self.segments.get(position)
         if found is None:
-            found = self.segments[position] = self._compiled(position)
+            found = self.segments[position] = self._compile_run(position)
         return found
 
-    def _compiled(self, start: int) -> StraightRun:
+    def _compile_run(self, start: int) -> StraightRun:
         lines: list[str] = []
         position = start
         count = 0
         while position < self.end:
             each = self.body[position]
             if position > start and position in self._starts:
-                return StraightRun(self._function(lines), count, After.NEXT, position, position)
+                return StraightRun(self._function(lines), count, RunEnd.NEXT, position, position)
             if each.opcode in _CONTROL:
                 return self._control(each, self._function(lines), count)
             if position in self.opaque:
                 lines += [f"R[{register}]={text}" for register, text in self._unknowns(each)]
             elif position in self.kept:
-                computed = self.computed(each)
+                computed = self.assignments(each)
                 if computed is None:
                     step = self._step(each)
                     run = self._function(lines)
-                    return StraightRun(run, count + 1, After.EFFECT, position, position + 1, step=step)
+                    return StraightRun(run, count + 1, RunEnd.EFFECT, position, position + 1, step=step)
                 lines += self._lines(each, computed)
             count += 1
             position += 1
-        return StraightRun(self._function(lines), count, After.EXIT, position, position)
+        return StraightRun(self._function(lines), count, RunEnd.EXIT, position, position)
 
-    def computed(self, each: Instruction) -> list[Assignment] | None:
+    def assignments(self, each: Instruction) -> list[Assignment] | None:
         """What a mere computation assigns, None for what does more."""
         try:
             return assignments(each, self)
@@ -272,15 +272,15 @@ class Code:
         negated = each.guard is not None and each.guard.negated
         here, after = each.position, each.position + 1
         if each.guard is not None and here not in self.kept:  # decides nothing
-            return StraightRun(run, count + 1, After.NEXT, here, self.regions.graph.meeting_point(here))
+            return StraightRun(run, count + 1, RunEnd.NEXT, here, self.regions.graph.meeting_point(here))
         if each.opcode == "bra" and isinstance(each.operands[0], CodeLabel):
             target = self.function.labels[each.operands[0].name]
-            return StraightRun(run, count + 1, After.BRANCH, here, after, guard, negated, target)
+            return StraightRun(run, count + 1, RunEnd.BRANCH, here, after, guard, negated, target)
         if each.opcode in ("ret", "exit"):
             if guard >= 0:
-                return StraightRun(run, count + 1, After.BRANCH, here, after, guard, negated, self.end)
-            return StraightRun(run, count + 1, After.EXIT, here, after)
-        return StraightRun(run, count + 1, After.EFFECT, here, after, step=self._step(each))
+                return StraightRun(run, count + 1, RunEnd.BRANCH, here, after, guard, negated, self.end)
+            return StraightRun(run, count + 1, RunEnd.EXIT, here, after)
+        return StraightRun(run, count + 1, RunEnd.EFFECT, here, after, step=self._step(each))
 
     def _step(self, each: Instruction) -> DecodedStep:
         guard = self.register(each.guard.register) if each.guard is not None else -1
@@ -311,7 +311,7 @@ class Code:
             case Register(name):
                 at = self.register(name)
                 return lambda r, k, w: r[at]
-            case Negated(Register(name)):
+            case NegatedPredicate(Register(name)):
                 at = self.register(name)
                 return lambda r, k, w: r[at] ^ 1
             case Special() | Symbol() | Address(Symbol(), _):

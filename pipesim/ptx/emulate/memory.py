@@ -122,7 +122,7 @@ class Items:
     ends: list[int] = field(default_factory=list)
     items: list[int] = field(default_factory=list)
 
-    def put(self, first: int, end: int, item: int) -> None:
+    def store(self, first: int, end: int, item: int) -> None:
         """The range holds ``item`` now."""
         low = bisect_right(self.ends, first)
         high = bisect_left(self.starts, end)
@@ -258,7 +258,7 @@ class GlobalMemory:
         size = _WORDS.get(kind[1:], 0)
         known = self._image.load(address, size) if size else None
         owner, value = self._counters.get(address, (agent, self._first if known is None else known))
-        after = _after(each, value, operands, size)
+        after = _atomic_result(each, value, operands, size)
         if after != value:
             self._contest(agent, address, size)
         if owner != agent or lanes != 1 or after is None or any(address + i in self._stored for i in range(size)):
@@ -285,10 +285,10 @@ class GlobalMemory:
 
     def describe(self, address: int, each: Instruction) -> str:
         """A word of global memory that is not known, in words."""
-        return self._image.asked(address) or f"a load from global memory ({each.mnemonic})"
+        return self._image.describe_unknown(address) or f"a load from global memory ({each.mnemonic})"
 
 
-def _after(each: Instruction, value: int, operands: list[Value], size: int) -> int | None:
+def _atomic_result(each: Instruction, value: int, operands: list[Value], size: int) -> int | None:
     """What an atomic leaves; None if that is not known."""
     if not size or not all(isinstance(v, int) for v in operands):
         return None

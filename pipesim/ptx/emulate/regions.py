@@ -92,11 +92,11 @@ class Regions:
 
     def successors(self, position: int) -> tuple[int, ...]:
         """The positions that may come next; the length of the body is the end of the kernel."""
-        found = self._after.get(position)
+        found = self._successors.get(position)
         return (position + 1,) if found is None else found
 
     @cached_property
-    def _after(self) -> dict[int, tuple[int, ...]]:
+    def _successors(self) -> dict[int, tuple[int, ...]]:
         """What comes after the last position of each block."""
         end, blocks = len(self.function.body), self.graph.blocks
         return {
@@ -121,7 +121,7 @@ class Regions:
 
     def synchronises_before(self, position: int, branch: int) -> bool:
         """Whether something synchronises on a way from here to where the ways of a branch meet."""
-        join = self.of(branch).join
+        join = self.region_at(branch).join
         seen: set[int] = set()
         open_ = [position]
         while open_:
@@ -152,7 +152,7 @@ class Regions:
             found = self._ahead[position] = tuple(seen)
         return found
 
-    def of(self, branch: int) -> BranchRegion:
+    def region_at(self, branch: int) -> BranchRegion:
         """The region of the branch at this position."""
         found = self._regions.get(branch)
         if found is None:

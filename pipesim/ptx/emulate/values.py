@@ -50,7 +50,7 @@ def _operator(function: Callable[..., Value]) -> tuple[Callable[[Any, Any], Valu
     return lambda self, other: lift(function, self, other), lambda self, other: lift(function, other, self)
 
 
-class _Lifted:
+class _LanewiseOperators:
     """The operators of a value that is not one integer."""
 
     __slots__ = ()
@@ -72,7 +72,7 @@ class _Lifted:
         raise TypeError("a value of several lanes, or an unknown one, is neither true nor false")
 
 
-class Unknown(_Lifted):
+class Unknown(_LanewiseOperators):
     """Nothing is known of it but where it comes from."""
 
     __slots__ = ("leaf",)
@@ -84,7 +84,7 @@ class Unknown(_Lifted):
         return f"Unknown({self.leaf.what}, line {self.leaf.line})"
 
 
-class PerLane(_Lifted):
+class PerLane(_LanewiseOperators):
     """One value for each of the 32 lanes, of which each is an integer or unknown."""
 
     __slots__ = ("each",)
@@ -137,7 +137,7 @@ class Ramp(PerLane):
     __rand__ = __and__
 
 
-class OpenAnswer(_Lifted):
+class OpenAnswer(_LanewiseOperators):
     """What depends on the answer of one try of an mbarrier: the value if it was false, and the value if it was true."""
 
     __slots__ = ("asked", "if_false", "if_true")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from pipesim.ptx.emulate.code import After, DecodedStep, StraightRun
+from pipesim.ptx.emulate.code import DecodedStep, RunEnd, StraightRun
 from pipesim.ptx.emulate.stop import MALFORMED, EmulationStop, Status, WarpStop, malformed
 from pipesim.ptx.emulate.values import WARP, Leaf, PerLane, Value, joined, lanes_in, leaf_of
 from pipesim.ptx.emulate.ways import DividedWarp, PartingKind
@@ -104,7 +104,7 @@ class EmulatedWarp(DividedWarp):
                 segment.run(registers, constants, self)
             self.count += segment.count
             after = segment.after
-            if after is After.BRANCH:
+            if after is RunEnd.BRANCH:
                 if segment.guard < 0:
                     pc = segment.target
                     continue
@@ -113,9 +113,9 @@ class EmulatedWarp(DividedWarp):
                     pc = segment.target if bool(p) is not segment.negated else segment.next
                 else:
                     pc = self._part(segment, p)
-            elif after is After.NEXT:
+            elif after is RunEnd.NEXT:
                 pc = segment.next
-            elif after is After.EXIT:
+            elif after is RunEnd.EXIT:
                 pc = self._exit()
                 if pc < 0:
                     return

@@ -14,7 +14,7 @@ from enum import Enum
 from typing import Protocol
 
 from pipesim.model.ops import Engine
-from pipesim.ptx.emulate.accesses import Pending, RecordingCluster, flush
+from pipesim.ptx.emulate.accesses import PendingAccesses, RecordingCluster, flush
 from pipesim.ptx.emulate.code import Code, DecodedStep, StraightRun
 from pipesim.ptx.emulate.lanes import WarpLanes
 from pipesim.ptx.emulate.memory import LocalMemory
@@ -78,7 +78,7 @@ class PartingKind(Enum):
 
 
 @dataclass
-class Parting:
+class BranchSplit:
     """Ways that parted: those that still have to be run, and the registers after those that have.
 
     ``joins``: where they may meet, one place as soon as one side has come there. ``asked``: the try whose answer parted
@@ -131,7 +131,7 @@ class DividedWarp(WarpLanes):
         self.ended_lanes = 0
         self.whole = mask  #: the lanes that executed before the guard of the instruction
         self.joins: frozenset[int] = frozenset()  #: where lanes that parted last may meet
-        self.frames: list[Parting] = []
+        self.frames: list[BranchSplit] = []
         self.status = Status.READY
         self.ready: Callable[[], bool] | None = None
         self.stop: WarpStop | None = None
@@ -139,7 +139,7 @@ class DividedWarp(WarpLanes):
         self.agent = -1
         self.local = LocalMemory()
         self.maybe = 0  #: ways by predicates that are not known, one inside the other
-        self.pending = Pending()
+        self.pending = PendingAccesses()
         self.stores: dict[tuple[int, tuple[int, int, int]], int] = {}  #: how often it has stored there, by position
         self.products: dict[tuple[int, ...], int] = {}
         self.tensor_reads: list[tuple[int, int, list[tuple[int, int]]]] = []  #: ``maybe``, position, ranges
@@ -179,7 +179,7 @@ class DividedWarp(WarpLanes):
         return here
 
     def _fork(self, segment: StraightRun, first: int, first_mask: int, second: int, second_mask: int) -> int:
-        region = self.code.regions.of(segment.position)
+        region = self.code.regions.region_at(segment.position)
         self._open(segment, region, frozenset((region.join,)), (second, second_mask))
         if region.synchronising or region.accesses:  # that the lanes meet again is an assumption
             self.cluster.notes.joins.add(region.join)
@@ -188,10 +188,10 @@ class DividedWarp(WarpLanes):
 
     def _open(
         self, segment: StraightRun, region: BranchRegion, joins: frozenset[int], later: tuple[int, int]
-    ) -> Parting:
+    ) -> BranchSplit:
         """Two ways: one runs now, the other one later, from the registers as they are."""
         written = tuple(map(self.code.register, region.written))
-        frame = Parting(joins, segment.position, written, {r: self.R[r] for r in written}, [later])
+        frame = BranchSplit(joins, segment.position, written, {r: self.R[r] for r in written}, [later])
         self.frames.append(frame)
         self.joins = joins
         return frame
@@ -203,7 +203,7 @@ class DividedWarp(WarpLanes):
         frame.done.append((self.mask, {r: self.R[r] for r in frame.written}))
         return self._other_side(frame) if frame.pending else self._all_met(frame, here)
 
-    def _other_side(self, frame: Parting) -> int:
+    def _other_side(self, frame: BranchSplit) -> int:
         for r, value in frame.saved.items():
             self.R[r] = value
         if frame.kind is PartingKind.ANSWER:
@@ -212,7 +212,7 @@ class DividedWarp(WarpLanes):
         pc, self.mask = frame.pending.pop()
         return pc
 
-    def _all_met(self, frame: Parting, here: int) -> int:
+    def _all_met(self, frame: BranchSplit, here: int) -> int:
         self._leave_frame()
         if frame.kind is not PartingKind.LANES:
             (mask, first), (_, second) = frame.done
@@ -283,7 +283,7 @@ class DividedWarp(WarpLanes):
             self.cluster.notes.time_outs.add(segment.position)
         if ways[0] == ways[1]:
             return ways[0]
-        region = self.code.regions.of(segment.position)
+        region = self.code.regions.region_at(segment.position)
         flush(self.cluster, self)
         mark = self.cluster.recorder.mark(self.agent, p.asked)
         joins = frozenset((region.join, *self.code.regions.ahead(ways[1])))
@@ -295,7 +295,7 @@ class DividedWarp(WarpLanes):
         """A branch on a value that is not known: both ways, if nothing on them makes others wait or continue."""
         here = segment.position
         leaf = leaf_of(p)
-        region = self.code.regions.of(here)
+        region = self.code.regions.region_at(here)
         stays = self._inside_a_spin(segment)
         if stays >= 0:
             self.cluster.notes.time_outs.add(here)

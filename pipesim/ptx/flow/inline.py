@@ -18,7 +18,7 @@ from pipesim.ptx.text.instruction import (
     CodeLabel,
     Guard,
     Instruction,
-    Negated,
+    NegatedPredicate,
     Operand,
     Register,
     RegisterPair,
@@ -201,10 +201,10 @@ def _renamed(operand: Operand, names: _Names, cache: dict[int, Operand]) -> Oper
             found = Arguments(tuple(_renamed(each, names, cache) for each in parts))
         case RegisterPair(first, second):
             found = RegisterPair(_renamed(first, names, cache), _renamed(second, names, cache))
-        case Negated(register):
+        case NegatedPredicate(register):
             inside = _renamed(register, names, cache)
             assert isinstance(inside, Register)
-            found = Negated(inside)
+            found = NegatedPredicate(inside)
         case _:
             found = operand
     cache[id(operand)] = found

@@ -34,7 +34,7 @@ def used_at_once(function: Function, graph: Graph, uses: Uses, writer: int) -> b
     """
     body, written = function.body, set(uses.writes[writer])
     seen: set[int] = set()
-    ahead = _after(graph, writer, len(body))
+    ahead = _positions_after(graph, writer, len(body))
     while ahead:
         p = ahead.pop()
         each = body[p]
@@ -45,7 +45,7 @@ def used_at_once(function: Function, graph: Graph, uses: Uses, writer: int) -> b
             if each.opcode != "mov":
                 continue
             written.update(uses.writes[p])
-        after = _after(graph, p, len(body))
+        after = _positions_after(graph, p, len(body))
         if not after or len(seen) > _MOST_STEPS or _others_may_notice(each):
             return False
         ahead += after
@@ -68,7 +68,7 @@ def _reader(function: Function, graph: Graph, uses: Uses, writer: int) -> int:
     body, is_load = function.body, _is_load(function.body[writer])
     written = set(uses.writes[writer])
     seen: set[tuple[int, int]] = set()
-    ahead = [(p, 0) for p in _after(graph, writer, len(body))]
+    ahead = [(p, 0) for p in _positions_after(graph, writer, len(body))]
     while ahead and len(seen) < _MOST_STEPS:
         p, groups = ahead.pop()
         each = body[p]
@@ -83,7 +83,7 @@ def _reader(function: Function, graph: Graph, uses: Uses, writer: int) -> int:
             written.update(uses.writes[p])
         elif written <= set(uses.writes[p]):  # written again: another one answers for them
             continue
-        ahead += [(after, groups) for after in _after(graph, p, len(body))]
+        ahead += [(after, groups) for after in _positions_after(graph, p, len(body))]
     return -1
 
 
@@ -95,7 +95,7 @@ def _ends(each: Instruction, groups: int) -> bool:
     return groups > left
 
 
-def _after(graph: Graph, position: int, end: int) -> list[int]:
+def _positions_after(graph: Graph, position: int, end: int) -> list[int]:
     block = graph.blocks[graph.block_of[position]]
     if position + 1 < block.end:
         return [position + 1]
@@ -105,7 +105,7 @@ def _after(graph: Graph, position: int, end: int) -> list[int]:
 _STRONG = ("volatile", "acquire", "relaxed", "mmio")  #: a load that another thread's store may change
 
 
-def awaiting(function: Function, graph: Graph, followed: Collection[int]) -> tuple[int, ...]:
+def waiting_loops(function: Function, graph: Graph, followed: Collection[int]) -> tuple[int, ...]:
     """The first position of each loop with such a load that a branch leaves which is not ``followed``."""
     loads = {graph.block_of[each.position] for each in function.body if _may_change(each)}
     if not loads:

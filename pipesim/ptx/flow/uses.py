@@ -47,15 +47,15 @@ def uses_of(function: Function) -> Uses:
     for each in function.body:
         operands, result = each.operands, has_result(each)
         after = operands[1:] if result else operands
-        wrote = made.of(operands[:1]) if result and _names_registers(each) else ()
-        read = made.of(after)
-        was = made.of(operands) if result and each.opcode == "wgmma" else read
+        wrote = made.names_of(operands[:1]) if result and _names_registers(each) else ()
+        read = made.names_of(after)
+        was = made.names_of(operands) if result and each.opcode == "wgmma" else read
         if "cc" in each.modifiers:
             wrote = (*wrote, CARRY)
         reads.append((*was, CARRY) if each.opcode in _WITH_CARRY else was)
         writes.append(wrote)
         decisive = _decisive(each, after)
-        needs.append(read if decisive is after else made.of(decisive))
+        needs.append(read if decisive is after else made.names_of(decisive))
     return Uses(reads, writes, needs)
 
 
@@ -70,7 +70,7 @@ class _Registers:
 
     _found: dict[int, Names] = field(default_factory=dict)
 
-    def of(self, operands: Iterable[Operand]) -> Names:
+    def names_of(self, operands: Iterable[Operand]) -> Names:
         """The registers of some operands, in order."""
         found: Names = ()
         for operand in operands:
@@ -81,7 +81,7 @@ class _Registers:
         return found
 
     def _names(self, operand: Operand) -> Names:
-        return (operand.name,) if isinstance(operand, Register) else self.of(parts_of(operand))
+        return (operand.name,) if isinstance(operand, Register) else self.names_of(parts_of(operand))
 
 
 def _decisive(instruction: Instruction, after: Sequence[Operand]) -> Sequence[Operand]:

@@ -70,10 +70,10 @@ def read_launch(text: str, name: str) -> Launch:
 
 
 def _launch(given: Members) -> Launch:
-    policies = Members(given.data.get("policies", {}), given.at("policies"), _POLICIES)
+    policies = Members(given.data.get("policies", {}), given.place_of("policies"), _POLICIES)
     parameters = []
     for number, each in enumerate(given.items("parameters", [])):
-        place = given.at(f"parameters[{number}]")
+        place = given.place_of(f"parameters[{number}]")
         name = Members(each, place, tuple(each)).text("name", "") if isinstance(each, dict) else ""
         plain = {key: value for key, value in each.items() if key != "name"} if isinstance(each, dict) else each
         parameters.append(Parameter(name, _content(plain, place, 0)))
@@ -99,7 +99,7 @@ def read_shape(given: Members, name: str, high: int, default: Shape | None = Non
     if name in given.data and given.data[name] is None:
         raise LaunchFileError(
             f"{name} is not given",
-            place=given.at(name),
+            place=given.place_of(name),
             cause="PTX does not say it, and the file was made with null there",
             correction=f'write what the kernel is launched with, such as "{name}": [384, 1, 1]',
         )
@@ -145,7 +145,7 @@ def _number(given: Members) -> Number:
 def _fields(given: Members, name: str, size: int, depth: int) -> tuple[Field, ...]:
     found = []
     for number, each in enumerate(given.items(name, [])):
-        place = given.at(f"{name}[{number}]")
+        place = given.place_of(f"{name}[{number}]")
         offset = Members(each, place, tuple(each) if isinstance(each, dict) else ()).whole("offset", high=size)
         content = _content({key: value for key, value in each.items() if key != "offset"}, place, depth + 1)
         if offset + size_of(content) > size:

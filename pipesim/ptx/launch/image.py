@@ -59,7 +59,7 @@ class Region:
     read_to: int = 0  #: the byte after the last one that was asked for
     _pages: dict[int, tuple[bytearray, bytearray]] = field(default_factory=dict)  #: bytes, and 1 for each known one
 
-    def put(self, offset: int, data: bytes) -> None:
+    def write(self, offset: int, data: bytes) -> None:
         """Write known bytes."""
         at = 0
         while at < len(data):
@@ -137,7 +137,7 @@ class Image:
             f"byte {offset:,} of the parameters" if region.base == PARAMETERS else f"byte {offset:,} at {region.label}"
         )
 
-    def asked(self, address: int) -> str:
+    def describe_unknown(self, address: int) -> str:
         """The same of a word that is not known, with the option that gives it."""
         region = self._region(address)
         if region is None:
@@ -152,9 +152,9 @@ class Image:
         match content:
             case Number(type=kind, value=value):
                 if value is not None:
-                    region.put(offset, encoded(kind, value))
+                    region.write(offset, encoded(kind, value))
             case Array(type=kind, values=values):
-                region.put(offset, b"".join(encoded(kind, value) for value in values))
+                region.write(offset, b"".join(encoded(kind, value) for value in values))
             case TensorMap():
                 self._maps[region.base + offset] = content
             case Struct(fields=fields):
@@ -165,7 +165,7 @@ class Image:
                 base = -(-base // align) * align
                 memory = Region(base, label, f"{region.path}{offset}:")
                 self._regions.append(memory)
-                region.put(offset, base.to_bytes(8, "little"))
+                region.write(offset, base.to_bytes(8, "little"))
                 for each in contents:
                     inner = f"{label}, byte {each.offset:,}" if isinstance(each.content, Pointer) else label
                     self._place(memory, each.offset, each.content, inner)

@@ -24,11 +24,11 @@ def with_settings(launch: Launch, function: Function, settings: Iterable[str]) -
     """
     require_parameters(launch, function)
     for setting in settings:
-        launch = _with(launch, function, setting)
+        launch = _with_setting(launch, function, setting)
     return launch
 
 
-def _with(launch: Launch, function: Function, setting: str) -> Launch:
+def _with_setting(launch: Launch, function: Function, setting: str) -> Launch:
     place, equals, text = setting.partition("=")
     first, *rest = place.split(":")
     numbers = [_whole(each) for each in rest]
@@ -39,7 +39,7 @@ def _with(launch: Launch, function: Function, setting: str) -> Launch:
     index, offset = _parameter(launch, function, first, setting)
     given, formal = launch.parameters[index], function.params[index]
     try:
-        content = _changed(given.content, (offset, *path), kind, value)
+        content = _with_word(given.content, (offset, *path), kind, value)
     except ValueError as error:
         raise ParameterError(
             f"--set {setting[:60]}: {error}", place=f"parameter {index}, {formal.name}", correction=f"write {_SPELLING}"
@@ -89,7 +89,7 @@ def _parameter(launch: Launch, function: Function, text: str, setting: str) -> t
     )
 
 
-def _changed(content: Content, path: tuple[int, ...], kind: str, value: int | float) -> Content:
+def _with_word(content: Content, path: tuple[int, ...], kind: str, value: int | float) -> Content:
     """A content with the word at a place changed. Raises ValueError where there can be no word."""
     offset, *rest = path
     match content:
@@ -120,7 +120,7 @@ def _in_fields(
     found: list[Field] = []
     for field in fields:
         if field.offset <= offset < field.offset + size_of(field.content):
-            inner = _changed(field.content, (offset - field.offset, *path[1:]), kind, value)
+            inner = _with_word(field.content, (offset - field.offset, *path[1:]), kind, value)
             return (*found, Field(field.offset, inner), *fields[len(found) + 1 :])
         found.append(field)
     if len(path) > 1:

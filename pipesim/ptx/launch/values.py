@@ -207,13 +207,13 @@ class Members:
                 )
         self.data: dict[str, Any] = data
 
-    def at(self, name: str) -> str:
+    def place_of(self, name: str) -> str:
         """The place of a member."""
         return f"{self.place}.{name}" if self.place else name
 
     def error(self, name: str, fact: str, *, correction: str = PAGE) -> LaunchFileError:
         """What is wrong with a member."""
-        return LaunchFileError(f"{name}: {fact}", place=self.at(name), correction=correction)
+        return LaunchFileError(f"{name}: {fact}", place=self.place_of(name), correction=correction)
 
     def text(self, name: str, default: str | None = None, among: Sequence[str] = ()) -> str:
         """A member that is text, one of ``among`` if there are any."""

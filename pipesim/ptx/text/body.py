@@ -62,7 +62,7 @@ class BodyReader:
         while scope is not None:
             found = match(text, position)
             if found is None:
-                raise self.source.error(_at(text, position), "a statement cannot be read")
+                raise self.source.error(_skip_blanks(text, position), "a statement cannot be read")
             position = found.end()
             match found.lastgroup:
                 case "operands":
@@ -121,7 +121,7 @@ class BodyReader:
         found = LOC.match(self.source.text, position)
         if found is None:
             raise self.source.error(position, ".loc has no file and line")
-        self._place = self.locations.at(found)
+        self._place = self.locations.place_of(found)
         return found.end()
 
     def _label(self, found: re.Match[str], scope: NameScope) -> None:
@@ -230,7 +230,7 @@ def _resolved(operand: Operand, scope: NameScope) -> Operand:
     return CodeLabel(scope.target(operand.name) or operand.name) if isinstance(operand, CodeLabel) else operand
 
 
-def _at(text: str, position: int) -> int:
+def _skip_blanks(text: str, position: int) -> int:
     """The first character after blanks."""
     while position < len(text) and text[position].isspace():
         position += 1

@@ -92,7 +92,7 @@ class RegisterPair:
 
 
 @dataclass(frozen=True, slots=True)
-class Negated:
+class NegatedPredicate:
     """``!p``: a predicate's complement."""
 
     register: Register
@@ -115,7 +115,7 @@ Operand: TypeAlias = (
     | Vector
     | Arguments
     | RegisterPair
-    | Negated
+    | NegatedPredicate
     | Sink
 )
 
@@ -131,7 +131,7 @@ def parts_of(operand: Operand) -> tuple[Operand, ...]:
             return parts
         case RegisterPair(first, second):
             return (first, second)
-        case Negated(register):
+        case NegatedPredicate(register):
             return (register,)
         case _:
             return ()

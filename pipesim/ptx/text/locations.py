@@ -96,7 +96,7 @@ class Locations:
     _made: dict[tuple[Frame, ...], SourceLine] = field(default_factory=dict)
     _begins: Frame | None = None  #: the function's first line, where the first directive says it
 
-    def at(self, directive: re.Match[str]) -> SourceLine | None:
+    def place_of(self, directive: re.Match[str]) -> SourceLine | None:
         """The place that a ``.loc`` gives to the instructions after it; None for line 0, which means none."""
         file, line, column, rest = directive[1], directive[2], directive[3] or "0", directive[4]
         outer: tuple[Frame, ...] = ()

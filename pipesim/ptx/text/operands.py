@@ -12,7 +12,7 @@ from pipesim.ptx.text.instruction import (
     CodeLabel,
     Float,
     Immediate,
-    Negated,
+    NegatedPredicate,
     Operand,
     Register,
     RegisterPair,
@@ -214,7 +214,7 @@ def _negated(text: str, scope: NameScope, depth: int) -> Operand:
     found = _operand(text, scope, depth + 1)
     match found:
         case Register():
-            return Negated(found)
+            return NegatedPredicate(found)
         case Immediate(value):
             return Immediate(int(not value))
         case _:

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from pipesim.ptx.emulate.code import After, Code
+from pipesim.ptx.emulate.code import Code, RunEnd
 from pipesim.ptx.flow.uses import Uses
 from pipesim.ptx.text.instruction import CodeLabel, Immediate, Instruction, Operand, Register
 from pipesim.ptx.text.module import Function
@@ -144,7 +144,7 @@ class Paths:
             run = self._code.segment(start)
             end = start + run.count
             yield from self._code.body[start:end]
-            if run.after is After.NEXT and end > start:
+            if run.after is RunEnd.NEXT and end > start:
                 yield from self._passed_over(end, run.next)
 
     def _passed_over(self, end: int, after: int) -> Iterator[Instruction]:

@@ -97,10 +97,10 @@ def _of_agent(
         for at in range(begin, end):  # its accesses: reads, then writes
             reads = code[at][0] in READS_MEMORY
             place = place if reads else min(place, at)
-            touched = _taken(amounts, ("rounds", READ_BYTES) if reads else ("shared_bytes",))
+            touched = _take_out(amounts, ("rounds", READ_BYTES) if reads else ("shared_bytes",))
             what = ("read" if reads else "write") if touched else "counted"  # with the first of several
             lines[at] = made.line(listing.lines[at], f"{name}_{what}", touched)
-        left = _taken(amounts, tuple(amounts))
+        left = _take_out(amounts, tuple(amounts))
         if left.keys() - {"instructions"}:
             new.append(Insertion(place, _WORK, made.line(listing.lines[max(begin - 1, 0)], name, left)))
     for place, op, products in _products(code, runs, paths):
@@ -109,7 +109,7 @@ def _of_agent(
     return sorted(new, key=lambda each: each.place), lines
 
 
-def _taken(amounts: Amounts, kinds: tuple[str, ...]) -> Amounts:
+def _take_out(amounts: Amounts, kinds: tuple[str, ...]) -> Amounts:
     """These of the amounts, which are taken out; bytes that are read and written are those of one class."""
     taken: Amounts = {}
     for kind in kinds:

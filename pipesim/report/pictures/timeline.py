@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from rich.cells import cell_len
 
-from pipesim.model.waits import Awaited
+from pipesim.model.waits import WaitPurpose
 from pipesim.report.text.layout import middle, pad, wrap_parts
 from pipesim.report.text.words import count, number
 from pipesim.trace.activity import (
@@ -110,7 +110,7 @@ def _groups(upper: Trace | None, lower: Trace | None) -> list[tuple[str, str]]:
     return list(dict.fromkeys([*on_mbarriers, *((name, OTHER) for trace in traces for name in other_waits(trace))]))
 
 
-def picture_lines(shot: Picture, groups: Sequence[tuple[str, Awaited | None]], width: int) -> list[str]:
+def picture_lines(shot: Picture, groups: Sequence[tuple[str, WaitPurpose | None]], width: int) -> list[str]:
     """One picture as :func:`timeline_lines` draws those of traces; ``groups`` of barriers are waited for in it."""
     drawn = [(name, waits(what)) for name, what in groups]
     return _paint([("", shot)], drawn, width, None) if any(track.spans for track in shot.tracks) else []

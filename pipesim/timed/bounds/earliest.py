@@ -189,7 +189,7 @@ class Earliest:
         """The phase that a wait means, -1 for none that anything must be waited for."""
         if op[0] == Op.WAIT_STATE:
             return token_phase(before.registers[agent][op[AWAITED_TOKEN]])
-        meant = self.laps.meant(agent, op[BARRIER])
+        meant = self.laps.phase_meant(agent, op[BARRIER])
         return meant if (meant & 1) == op[PARITY] else -1
 
     def _after_meeting(self, before: State, agent: int, op: Operation, issue: int, result: Step) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pipesim.model.waits import Awaited
+from pipesim.model.waits import WaitPurpose
 from pipesim.prove.check import check
 from pipesim.prove.counterexample.activity import FOREVER, Activity, Span, activity
 from pipesim.prove.counterexample.play import from_text
@@ -14,7 +14,7 @@ def test_a_ring_of_one_stage_that_is_never_given_back() -> None:
     program = BROKEN["consumer_never_arrives"](stages=1, tiles=2).flatten()
     (found,) = check(program).refutations
     issues, waits, works = Activity.ISSUES, Activity.WAITS, Activity.WORKS
-    room, data = Awaited.ROOM, Awaited.DATA
+    room, data = WaitPurpose.ROOM, WaitPurpose.DATA
     assert activity(program, found.schedule) == (
         Span(0, 0, 1, issues),
         Span(0, 1, 2, issues),

@@ -58,7 +58,7 @@ def both(program: Program) -> tuple[set[Said], set[Said]]:
 def test_the_observer_says_what_the_graph_says(first: int) -> None:
     seen: Counter[object] = Counter()
     for seed in range(first, first + 100):
-        program = random_orders(seed).judged(STRICTEST if seed % 3 else LENIENT)
+        program = random_orders(seed).with_strictness(STRICTEST if seed % 3 else LENIENT)
         mine, its = both(program)
         assert mine == its, seed
         assert not program.strictness.proxies or reads_may_be_unfenced(program) or not _reads(its), seed
@@ -95,7 +95,7 @@ def _reads(said: set[Said]) -> set[Said]:
 def test_an_optional_rule_adds_findings_of_its_own_kind_and_hides_none(first: int) -> None:
     more: Counter[FaultKind] = Counter()
     for seed in range(first, first + 100):
-        lenient, strict = (both(random_orders(seed).judged(how))[0] for how in (LENIENT, STRICTEST))
+        lenient, strict = (both(random_orders(seed).with_strictness(how))[0] for how in (LENIENT, STRICTEST))
         assert lenient <= strict, seed
         more.update({kind for kind, *_ in strict - lenient})
     assert set(more) == {FaultKind.READ_NOT_FENCED, FaultKind.UNPUBLISHED_INIT}
@@ -117,7 +117,7 @@ def _blind(monkeypatch: pytest.MonkeyPatch, name: str, value: object) -> int:
 @cache
 def _of_graph(seed: int) -> tuple[Program, set[Said]]:
     """A program at random, and what the naive graph says of it."""
-    program = random_orders(seed).judged(STRICTEST if seed % 2 else LENIENT)
+    program = random_orders(seed).with_strictness(STRICTEST if seed % 2 else LENIENT)
     return program, both(program)[1]
 
 
@@ -155,7 +155,7 @@ def sizes(name: str) -> Iterator[dict[str, int]]:
 @pytest.mark.parametrize("name", MEMORY)
 def test_a_mistake_shows_where_it_is_claimed(name: str) -> None:
     for size in sizes(name):
-        program = MEMORY[name](**size).flatten().judged(MEMORY_MISTAKES[name].rules)
+        program = MEMORY[name](**size).flatten().with_strictness(MEMORY_MISTAKES[name].rules)
         found, kinds = check(program), MEMORY_MISTAKES[name].kinds(size)
         assert {shown.kind.name for shown in found.refutations} == kinds, size
         assert found.verdict is (Verdict.REFUTED if kinds else Verdict.PROVED), size
@@ -174,7 +174,7 @@ def test_a_mistake_shows_where_it_is_claimed(name: str) -> None:
 def test_its_right_twins_are_proved(name: str) -> None:
     for size in sizes(name):
         for right in MEMORY_MISTAKES[name].corrected:
-            found = check(right(**size).flatten().judged(MEMORY_MISTAKES[name].rules))
+            found = check(right(**size).flatten().with_strictness(MEMORY_MISTAKES[name].rules))
             assert (found.verdict, found.how) == (Verdict.PROVED, How.CERTIFICATE), size
 
 

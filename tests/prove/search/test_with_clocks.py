@@ -132,7 +132,7 @@ def contradictions(seeds: range, *, overwrites: bool = False) -> tuple[list[int]
     """The programs proved of which a schedule made at random shows a fault of memory order, by the naive graph."""
     wrong, seen = [], Counter[object]()
     for seed in seeds:
-        program = contested(seed, overwrites=overwrites).judged(STRICTEST if overwrites else LENIENT)
+        program = contested(seed, overwrites=overwrites).with_strictness(STRICTEST if overwrites else LENIENT)
         said = check(program, max_states=3_000)
         seen[said.verdict, said.how] += 1
         seen.update(shown.kind for shown in said.refutations)

@@ -26,7 +26,7 @@ def program(functions: str, body: str, warps: int = 2) -> Program:
 
 
 def verdict(of: Program) -> str:
-    found = check(of.judged(LENIENT))
+    found = check(of.with_strictness(LENIENT))
     return found.verdict.value if found.how is not How.UNDEFINED else "undefined"
 
 

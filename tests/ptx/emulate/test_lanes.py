@@ -34,7 +34,7 @@ CLUSTER_WAIT = " barrier.cluster.wait.acquire;\n"
 
 def strictly(program: Program) -> Check:
     """The verdict with lanes that go on together only where PTX says so."""
-    return check(program.judged(STRICT))
+    return check(program.with_strictness(STRICT))
 
 
 def test_lanes_that_part_are_taken_to_meet_where_ptx_does_not_promise_it() -> None:

@@ -27,7 +27,7 @@ again:
 
 def verdict(body: str, open_: int | None = None, kind: str = "u32") -> str:
     text = SET_UP.format(first=1, count=32) + START + body + DECIDES.format(kind=kind)
-    return check(program_of(text, params=".param .u32 n", values=[word(open_)]).judged(LENIENT)).verdict.value
+    return check(program_of(text, params=".param .u32 n", values=[word(open_)]).with_strictness(LENIENT)).verdict.value
 
 
 def test_a_store_at_an_address_that_is_not_known_may_be_anywhere() -> None:

@@ -18,7 +18,7 @@ START = SET_UP.format(first=1, count=1) + """ mov.u64 %rd1, 268435456;
 
 def verdict(body: str, open_: int | None = None) -> str:
     text = START + f" setp.eq.u32 %p1, %r1, 1;\n @%p1 bra over;\n{body}over:\n"
-    found = check(program_of(text, params=".param .u32 n", values=[word(open_)]).judged(LENIENT))
+    found = check(program_of(text, params=".param .u32 n", values=[word(open_)]).with_strictness(LENIENT))
     kinds = sorted(shown.kind.name for shown in found.refutations)
     return " ".join([found.verdict.value, *kinds])
 

@@ -28,7 +28,7 @@ def by_warps(first: str, second: str, between: str = "") -> str:
 
 
 def verdict(body: str, open_: int | None = None) -> str:
-    found = check(program_of(body, params=".param .u32 n", values=[word(open_)]).judged(LENIENT))
+    found = check(program_of(body, params=".param .u32 n", values=[word(open_)]).with_strictness(LENIENT))
     kinds = sorted(shown.kind.name for shown in found.refutations)
     return " ".join([found.verdict.value, *kinds])
 

@@ -16,7 +16,7 @@ WAIT = """again:
 
 
 def verdict(body: str, cluster: int = 1) -> str:
-    found = check(program_of(START + body, cluster=cluster).judged(LENIENT))
+    found = check(program_of(START + body, cluster=cluster).with_strictness(LENIENT))
     return found.verdict.value if found.how is not How.UNDEFINED else "undefined"
 
 

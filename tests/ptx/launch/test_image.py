@@ -27,8 +27,8 @@ def test_words_of_the_parameters_are_known_where_the_file_gives_them():
     assert made.parameter(4096, 4) is None
     assert made.describe(PARAMETERS + 128) == "byte 128 of the parameters"
     assert made.describe(5) == ""
-    assert made.asked(PARAMETERS + 128) == "byte 128 of the parameters, which --set 128=VALUE gives"
-    assert made.asked(5) == ""
+    assert made.describe_unknown(PARAMETERS + 128) == "byte 128 of the parameters, which --set 128=VALUE gives"
+    assert made.describe_unknown(5) == ""
 
 
 def test_a_value_that_is_left_open_is_unknown():
@@ -51,8 +51,8 @@ def test_pointers_lead_to_memory_of_their_own():
     assert made.load(second, 4) is None
     assert made.load(first + 16, 4) is None
     assert made.describe(second + 4) == "byte 4 at parameter 2 (p), byte 8"
-    assert made.asked(first + 16) == "byte 16 at parameter 2 (p), which --set 136:16=VALUE gives"
-    assert made.asked(second) == "byte 0 at parameter 2 (p), byte 8, which --set 136:8:0=VALUE gives"
+    assert made.describe_unknown(first + 16) == "byte 16 at parameter 2 (p), which --set 136:16=VALUE gives"
+    assert made.describe_unknown(second) == "byte 0 at parameter 2 (p), byte 8, which --set 136:8:0=VALUE gives"
 
 
 def test_tensor_maps_are_found_by_their_address():

@@ -41,7 +41,7 @@ class FA4MBarLayout:
             )
 
     @classmethod
-    def of(cls, config: FA4Config) -> FA4MBarLayout:
+    def from_config(cls, config: FA4Config) -> FA4MBarLayout:
         """The barriers of a configuration."""
         return cls(
             num_qk_stages=config.num_qk_stages,
@@ -145,20 +145,24 @@ class FA4MiscMBars:
     def consumer_o(self) -> RolePipeline:
         """The correction's side of O, both groups in turn: its ``release`` arrives on slot 0 of S0_cons, S1_cons, …"""
         return RolePipeline(
-            self._at("O_prod"), self.mbar_base, 2, is_producer=False, consumer_sub_stages=self.layout.num_pv_stages
+            self._barrier_at("O_prod"),
+            self.mbar_base,
+            2,
+            is_producer=False,
+            consumer_sub_stages=self.layout.num_pv_stages,
         )
 
     def producer_o0(self) -> RolePipeline:
         """The MMA's side of O of warp group 0."""
-        return RolePipeline(self._at("O_prod"), self.combined_p_o_consumer(0), 1)
+        return RolePipeline(self._barrier_at("O_prod"), self.combined_p_o_consumer(0), 1)
 
     def producer_o1(self) -> RolePipeline:
         """The MMA's side of O of warp group 1."""
-        return RolePipeline(self._at("O_prod", 1), self.combined_p_o_consumer(1), 1)
+        return RolePipeline(self._barrier_at("O_prod", 1), self.combined_p_o_consumer(1), 1)
 
     def combined_p_o_consumer(self, wg_idx: int) -> SharedMemBarrier:
         """Slot 0 of S_cons: the softmax arrives for P, the correction for O."""
-        return self._at("S0_cons", self.layout.num_pv_stages * _group(wg_idx))
+        return self._barrier_at("S0_cons", self.layout.num_pv_stages * _group(wg_idx))
 
     # single barriers
 
@@ -171,25 +175,27 @@ class FA4MiscMBars:
                 cause="if they are omitted, their address is that of the group after them",
                 correction="ask for a layout with num_qo 2",
             )
-        return self._at("Q1Sync")
+        return self._barrier_at("Q1Sync")
 
     def get_k_mbars(self) -> SharedMemBarrier:
         """The first barrier of the ring of K, or of the fused ring."""
-        return self._at("KV_prod" if self.layout.use_fused_kv else "K_prod")
+        return self._barrier_at("KV_prod" if self.layout.use_fused_kv else "K_prod")
 
     def get_v_mbars(self) -> SharedMemBarrier:
         """The first barrier of the ring of V; of the fused ring that of K."""
-        return self.get_k_mbars() if self.layout.use_fused_kv else self._at("V_prod")
+        return self.get_k_mbars() if self.layout.use_fused_kv else self._barrier_at("V_prod")
 
     def _s(self, wg: int, *, is_producer: bool) -> RolePipeline:
         pv = self.layout.num_pv_stages
-        producer, consumer = self._at("S0_prod", wg), self._at("S0_cons", pv * wg)
+        producer, consumer = self._barrier_at("S0_prod", wg), self._barrier_at("S0_cons", pv * wg)
         return RolePipeline(producer, consumer, 1, is_producer=is_producer, consumer_sub_stages=pv)
 
     def _c(self, wg: int, *, is_producer: bool) -> RolePipeline:
-        return RolePipeline(self._at("C0_prod", 2 * wg), self._at("C0_cons", 2 * wg), 1, is_producer=is_producer)
+        return RolePipeline(
+            self._barrier_at("C0_prod", 2 * wg), self._barrier_at("C0_cons", 2 * wg), 1, is_producer=is_producer
+        )
 
-    def _at(self, group: str, index: int = 0) -> SharedMemBarrier:
+    def _barrier_at(self, group: str, index: int = 0) -> SharedMemBarrier:
         return self._mbars[self.layout.offset(group) + index]
 
 

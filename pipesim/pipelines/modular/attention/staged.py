@@ -73,12 +73,12 @@ class StagedPipeline(RegisterValue):
     def producer_mbar(self, qk_stage: int = 0) -> SharedMemBarrier:
         """What says that a slice of the current slot is filled. Slice **0** unless named."""
         self._mine()
-        return self._producers[self._at(qk_stage, self.state.index())]
+        return self._producers[self._stage_index(qk_stage, self.state.index())]
 
     def consumer_mbar(self, qk_stage: int = 0, idx: int | None = None) -> SharedMemBarrier:
         """What says that a slice of slot ``idx`` (the current one unless given) is free. Slice **0** unless named."""
         self._mine()
-        return self._consumers[self._at(qk_stage, self.state.index() if idx is None else idx)]
+        return self._consumers[self._stage_index(qk_stage, self.state.index() if idx is None else idx)]
 
     # waits
 
@@ -93,7 +93,7 @@ class StagedPipeline(RegisterValue):
     def _or_last(self, qk_stage: int | None) -> int:
         return self.num_qk_stages - 1 if qk_stage is None else qk_stage
 
-    def _at(self, qk_stage: int, idx: int) -> int:
+    def _stage_index(self, qk_stage: int, idx: int) -> int:
         slot = require_within("slot", idx, self.num_kv_stages)
         return self.num_qk_stages * slot + require_within("slice", qk_stage, self.num_qk_stages)
 

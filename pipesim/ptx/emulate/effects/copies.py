@@ -252,7 +252,7 @@ def _land(
     for rank, place in where:
         cluster.recorder.barrier(place)
         cluster.recorder.access(Space.SHARED, rank, offset, size)
-        cluster.items[rank].put(offset, offset + size, item)
+        cluster.items[rank].store(offset, offset + size, item)
         cluster.bytes[rank].forget(offset, offset + size)
     access = cluster.recorder.access(Space.SHARED, cta, offset, size)
     operands = (cluster.recorder.barrier(bar), access, size, item, mask)

@@ -93,7 +93,7 @@ def load(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep) -> None:
     if not step.valued or (space.startswith("shared") and _nothing_known(cluster, warp, address, size * len(parts))):
         results = [cluster.unknown_load(each)] * len(parts)
     else:
-        results = [_loaded(cluster, warp, each, space, address, i * size, size) for i in range(len(parts))]
+        results = [_load_value(cluster, warp, each, space, address, i * size, size) for i in range(len(parts))]
     if space.startswith("shared") or not space:
         _record(cluster, warp, each, address, size * len(parts), space, None)
         if step.valued and each.has_any(*_STRONG) and cluster.code.regions.polls(each.position):
@@ -124,7 +124,7 @@ def _nothing_known(cluster: Cluster, warp: EmulatedWarp, address: Value, size: i
     return not cluster.bytes[cta].knows_any(place_of(low)[1], place_of(high)[1])
 
 
-def _loaded(
+def _load_value(
     cluster: Cluster, warp: EmulatedWarp, each: Instruction, space: str, address: Value, offset: int, size: int
 ) -> Value:
     if isinstance(address, Unknown | OpenAnswer):
@@ -178,7 +178,7 @@ def store(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep) -> None:
         return
     if isinstance(address, int):
         for i, value in enumerate(values):
-            _put(cluster, warp, space, address + i * size, size, value)
+            _store_value(cluster, warp, space, address + i * size, size, value)
         return
     if _forgets_nothing(cluster, warp, space, address, size * len(values), values):
         return
@@ -189,7 +189,7 @@ def store(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep) -> None:
             at = address.each[lane] + i * size
             if space != "local" and not same(left.setdefault(at, seen), seen):
                 seen = left[at] = unknown("what several lanes store to one place", each.line)
-            _put(cluster, warp, space, at, size, seen, lane)
+            _store_value(cluster, warp, space, at, size, seen, lane)
 
 
 def _forgets_nothing(
@@ -201,7 +201,7 @@ def _forgets_nothing(
     return _nothing_known(cluster, warp, address, size)
 
 
-def _put(
+def _store_value(
     cluster: Cluster, warp: EmulatedWarp, space: str, address: int, size: int, value: Value, lane: int = -1
 ) -> None:
     if warp.maybe or warp.has_two_ways:

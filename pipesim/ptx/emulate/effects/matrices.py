@@ -39,12 +39,12 @@ def wgmma(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep) -> None:
     elif each.has("mma_async"):
         for index in (1, 2):
             if not isinstance(each.operands[index], Vector):
-                _described(cluster, warp, step, index, Engine.WGMMA, (warp.cta,))
+                _read_described(cluster, warp, step, index, Engine.WGMMA, (warp.cta,))
         if step.valued:
             cluster.forget_results(warp, step, "the result of a product")
 
 
-def _described(
+def _read_described(
     cluster: Cluster, warp: EmulatedWarp, step: DecodedStep, index: int, engine: Engine, ctas: tuple[int, ...]
 ) -> None:
     """The shared memory that a descriptor describes is read."""
@@ -125,7 +125,7 @@ def _mma(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep) -> None:
             for cta in ctas:
                 _tensor_transfer(cluster, warp, step, Op.TRANSFER_READ, cta, source, _COLUMNS_OF_A)
         else:
-            _described(cluster, warp, step, index, Engine.TCGEN05, ctas)
+            _read_described(cluster, warp, step, index, Engine.TCGEN05, ctas)
     for cta in ctas:
         _tensor_transfer(cluster, warp, step, Op.TRANSFER_WRITE, cta, target, columns, rows)
 
@@ -155,7 +155,7 @@ def _tensor_transfer(
             continue
         first, end = _columns(part, lanes, column, columns)
         if op == Op.TRANSFER_WRITE:
-            cluster.tensor[cta].put(first, end, item)
+            cluster.tensor[cta].store(first, end, item)
             access = cluster.recorder.access(Space.TENSOR, cta, first, end - first)
             transfer(cluster, warp, step.instruction.position, op, Engine.TCGEN05, access, end - first, item)
             continue
@@ -262,7 +262,7 @@ def _copy(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep) -> None:
     ctas = _pair(cluster, warp, step)
     target = one_of(warp, step.get(0, warp), "the tensor memory of a copy")
     columns = next((_COPIED[m] for m in each.modifiers if m in _COPIED), 8)
-    _described(cluster, warp, step, 1, Engine.TCGEN05, ctas)
+    _read_described(cluster, warp, step, 1, Engine.TCGEN05, ctas)
     for cta in ctas:
         _tensor_transfer(cluster, warp, step, Op.TRANSFER_WRITE, cta, target, columns)
 
@@ -291,7 +291,7 @@ def _alloc(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep) -> None:
     cluster.bytes[cta].store(offset, 4, address)
     # A write of the tensor unit, done when the instruction is: a thread's store would need a proxy fence.
     item = cluster.item(("allocated", address))
-    cluster.items[cta].put(offset, offset + 4, item)
+    cluster.items[cta].store(offset, offset + 4, item)
     access = cluster.recorder.access(Space.SHARED, cta, offset, 4)
     record(cluster, warp, each.position, Op.TRANSFER_WRITE, Engine.TCGEN05, access, 4, item)
     record(cluster, warp, each.position, Op.COMMIT, Engine.TCGEN05, -1)

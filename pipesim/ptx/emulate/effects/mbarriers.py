@@ -93,7 +93,7 @@ def _own_bytes(cluster: Cluster, warp: EmulatedWarp, position: int, place: Place
     if place in cluster.reused:
         cta, offset = place
         item = cluster.item()
-        cluster.items[cta].put(offset, offset + BARRIER_BYTES, item)
+        cluster.items[cta].store(offset, offset + BARRIER_BYTES, item)
         access = cluster.recorder.access(Space.SHARED, cta, offset, BARRIER_BYTES)
         record(cluster, warp, position, Op.WRITE, access, item)
 

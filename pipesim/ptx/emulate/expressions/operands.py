@@ -10,7 +10,7 @@ from pipesim.ptx.text.instruction import (
     Float,
     Immediate,
     Instruction,
-    Negated,
+    NegatedPredicate,
     Operand,
     Register,
     RegisterPair,
@@ -63,7 +63,7 @@ def operand_text(operand: Operand, names: NameTable, width: int) -> str:
             return f"R[{names.register(name)}]"
         case Immediate(value):
             return str((1 if value else 0) if width == 1 else value & ((1 << width) - 1))
-        case Negated(Register(name)):
+        case NegatedPredicate(Register(name)):
             return f"(R[{names.register(name)}]^1)"
         case Special() | Symbol() | Address():
             return names.constant(operand)

@@ -36,10 +36,10 @@ def test_a_configuration_by_hand_must_make_sense(wrong: dict[str, Any], said: st
 # the table of barriers
 
 LAYOUTS = [
-    FA4MBarLayout.of(FA4Config(BF16, 64, 192, 4)),
-    FA4MBarLayout.of(FA4Config(BF16, 128, 128, 5, use_fused_kv=True)),
-    FA4MBarLayout.of(FA4Config(BF16, 128, 128, 5, 2, pair_cta=True)),
-    FA4MBarLayout.of(FA4Config(BF16, 128, 128, 3, 2, num_qo=1)),
+    FA4MBarLayout.from_config(FA4Config(BF16, 64, 192, 4)),
+    FA4MBarLayout.from_config(FA4Config(BF16, 128, 128, 5, use_fused_kv=True)),
+    FA4MBarLayout.from_config(FA4Config(BF16, 128, 128, 5, 2, pair_cta=True)),
+    FA4MBarLayout.from_config(FA4Config(BF16, 128, 128, 3, 2, num_qo=1)),
 ]
 
 
