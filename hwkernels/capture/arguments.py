@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from hwkernels.capture.map_argument import MAP_BYTES, parse_map
 from hwkernels.capture.map_argument import SPELLING as MAP_SPELLING
-from hwkernels.device.compile import Compiled
+from hwkernels.device.compile import CompiledKernel
 from hwkernels.device.cubin_parameters import sizes_in_cubin
 from pipesim.bounds import MAX_BUFFER_BYTES
 from pipesim.errors import ParameterError
@@ -184,7 +184,7 @@ def size_of(argument: Argument) -> int:
     return size
 
 
-def check_arguments(arguments: Sequence[Argument], builds: Mapping[str, Compiled]) -> None:
+def check_arguments(arguments: Sequence[Argument], builds: Mapping[str, CompiledKernel]) -> None:
     """ParameterError if a build says that it takes other arguments; only "plain" has no parameter for the recorder."""
     for name, compiled in builds.items():
         sizes = sizes_in_cubin(compiled)

@@ -15,7 +15,7 @@ from hwkernels.device.launch import Gpu, warm_up
 from hwkernels.device.memory import Area, allocate
 from hwkernels.device.tensor_maps import encode
 from hwkernels.source_recorder.layout import DEADLINE, FINISHED, REPORT, STOPPED
-from hwkernels.source_recorder.measure import Launched
+from hwkernels.source_recorder.measure import LaunchResult
 from hwkernels.source_recorder.session import Recording, how_it_ended, unrecorded
 from hwkernels.twins.buffers import RUN_PARAMS, Argument, Bytes, Input, OfLaunch, Output, TensorMap
 from pipesim.errors import HardwareError
@@ -90,7 +90,7 @@ class Launches:
             kernel, self._plan.shape, arguments, self._request.subject.limit_s(self._request)
         )  # fmt: skip
 
-    def run(self, kernel: Any, *, traced: bool, repetition: int = 0, records: bool = False) -> Launched:
+    def run(self, kernel: Any, *, traced: bool, repetition: int = 0, records: bool = False) -> LaunchResult:
         """One launch, its results fetched and its outputs compared.
 
         Its records are fetched on request, or if a wait in it gave up. A launch that hangs or traps is a result
@@ -108,7 +108,7 @@ class Launches:
         left = self._recording.words() if traced and finished else np.zeros((0, 0), dtype=np.uint64)
         found = {output.name: self._check(output, area, reports) for output, area in self._outputs} if finished else {}
         outputs = {name: checked for name, checked in found.items() if checked is not None}
-        return Launched(traced, repetition, headers, words, reports, status, took_ns or 0, took_ms, outputs, left)
+        return LaunchResult(traced, repetition, headers, words, reports, status, took_ns or 0, took_ms, outputs, left)
 
     def results(self) -> dict[str, bytes]:
         """The bytes of every output, as the last launch left them."""
@@ -119,11 +119,13 @@ class Launches:
             found[output.name] = left.tobytes()
         return found
 
-    def run_marked(self, kernel: Any, repetition: int) -> Launched:
+    def run_marked(self, kernel: Any, repetition: int) -> LaunchResult:
         """One launch that records nothing, with the clock of every agent at two iterations."""
         self.launch(kernel, traced=True)
         headers, marks = self._recording.marks()
-        return Launched(False, repetition, headers, unrecorded()[1], self._fetch_reports(finished=True), marks=marks)
+        return LaunchResult(
+            False, repetition, headers, unrecorded()[1], self._fetch_reports(finished=True), marks=marks
+        )
 
     def _fetch_reports(self, *, finished: bool) -> npt.NDArray[Any]:
         """What each CTA said of its end; nothing of a kernel whose waits are not bounded."""
@@ -148,7 +150,7 @@ class Launches:
         return output.check(found, reports)
 
 
-def launch_all(gpu: Gpu, request: CaptureRequest, plan: Plan, builds: Builds) -> list[Launched]:
+def launch_all(gpu: Gpu, request: CaptureRequest, plan: Plan, builds: Builds) -> list[LaunchResult]:
     """Every launch of a request, in order: untraced and traced in turn after a warm-up.
 
     One traced launch if its records go to the host's memory, where one that hangs or traps leaves them; so also with a
@@ -167,7 +169,7 @@ def launch_all(gpu: Gpu, request: CaptureRequest, plan: Plan, builds: Builds) ->
     if first.gave_up:
         return [first]
     warm_up(lambda: launches.launch(kernels["plain"], traced=False))
-    launched: list[Launched] = []
+    launched: list[LaunchResult] = []
     for repetition in range(request.repetitions):
         launched.append(launches.run(kernels["plain"], traced=False, repetition=repetition))
         if "marked" in kernels:

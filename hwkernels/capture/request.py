@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from math import prod
 from typing import Any, Protocol
 
-from hwkernels.device.compile import Compiled
+from hwkernels.device.compile import CompiledKernel
 from hwkernels.device.launch import Shape
 from hwkernels.records.encodings import Encoding
-from hwkernels.source_recorder.decode import Coding
-from hwkernels.source_recorder.measure import Launched
+from hwkernels.source_recorder.decode import DecodeContext
+from hwkernels.source_recorder.measure import LaunchResult
 from hwkernels.source_recorder.record_format import CLOCKS, MEMORIES
 from hwkernels.source_recorder.session import ALL
 from hwkernels.source_recorder.table import Table
@@ -21,7 +21,7 @@ from pipesim.errors import ParameterError
 from pipesim.trace.schema import Events, Run
 
 #: "plain", "traced", "right": traced, without the fault of a request, and "marked": plain, with the clock at two marks
-Builds = Mapping[str, Compiled]
+Builds = Mapping[str, CompiledKernel]
 
 
 @dataclass(frozen=True)
@@ -89,7 +89,7 @@ class Subject(Protocol):
     def limit_s(self, request: CaptureRequest) -> float:
         """When the host gives up a launch."""
 
-    def coding(self, request: CaptureRequest, khz: int) -> Coding:
+    def coding(self, request: CaptureRequest, khz: int) -> DecodeContext:
         """What its records do not say themselves."""
 
     def marks(self, params: Mapping[str, int]) -> tuple[int, int]:
@@ -109,8 +109,8 @@ class Outcome:
     table: Table
     entry: str
     smem_bytes: int
-    launched: Sequence[Launched]
-    recorded: Launched
+    launched: Sequence[LaunchResult]
+    recorded: LaunchResult
     runs: tuple[Run, ...]
     events: Events
 

@@ -23,10 +23,10 @@ from hwkernels.capture.arguments import (
 from hwkernels.capture.kernel_names import asked_for, defaults, lacking, own_text, undefined
 from hwkernels.capture.map_argument import parse_map, tensor_map
 from hwkernels.capture.request import Builds, CaptureRequest, Needs, Outcome
-from hwkernels.device.compile import Compiled, compile_source
+from hwkernels.device.compile import CompiledKernel, compile_source
 from hwkernels.device.launch import Shape
 from hwkernels.source_recorder.counts import least_capacity
-from hwkernels.source_recorder.decode import Coding
+from hwkernels.source_recorder.decode import DecodeContext
 from hwkernels.source_recorder.layout import MAX_AGENTS
 from hwkernels.source_recorder.record_format import CLOCKS, MAX_STAGES
 from hwkernels.source_recorder.table import Table, names_in, read_table
@@ -199,7 +199,7 @@ class SourceSubject:
         defines = asked_for(own_text(Path(self.source)), request.params) | values | dict(self.defines or {})
         return {name: self._compile(defines | switches, request.params) for name, switches in builds.items()}
 
-    def _compile(self, defines: Mapping[str, str], params: Mapping[str, int]) -> Compiled:
+    def _compile(self, defines: Mapping[str, str], params: Mapping[str, int]) -> CompiledKernel:
         """One build; a name that only the kernel uses gets the value of the protocol's parameter."""
         source = Path(self.source)
         try:
@@ -262,9 +262,9 @@ class SourceSubject:
         """When the host gives up a launch."""
         return self.timeout_s
 
-    def coding(self, request: CaptureRequest, khz: int) -> Coding:
+    def coding(self, request: CaptureRequest, khz: int) -> DecodeContext:
         """What its records do not say themselves."""
-        return Coding(request.clock, self.nbytes, counted=False, khz=khz)
+        return DecodeContext(request.clock, self.nbytes, counted=False, khz=khz)
 
     def marks(self, _params: Mapping[str, int]) -> tuple[int, int]:
         """Where the build that marks reads the clock."""

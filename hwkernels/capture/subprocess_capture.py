@@ -17,7 +17,7 @@ from hwkernels.capture.arguments import Argument
 from hwkernels.capture.request import Builds, CaptureRequest, Subject
 from hwkernels.capture.source_subject import SourceSubject
 from hwkernels.capture.twin_subject import TwinSubject
-from hwkernels.device.compile import Compiled
+from hwkernels.device.compile import CompiledKernel
 from hwkernels.twins.fault import KernelFault
 from pipesim.bounds import MAX_CUBIN_BYTES
 from pipesim.errors import (
@@ -124,14 +124,14 @@ def dump(request: CaptureRequest, builds: Builds | None) -> str:
     return json.dumps({"request": own, "builds": compiled}, sort_keys=True, default=dict)
 
 
-def load(text: str) -> tuple[CaptureRequest, dict[str, Compiled] | None]:
+def load(text: str) -> tuple[CaptureRequest, dict[str, CompiledKernel] | None]:
     """The request and the builds of :func:`dump`. HardwareError for what is not JSON, or larger than a request."""
     document = _LEFT.parse_json(text)
     own = _tuples(document["request"])
     own["subject"] = _subject(_tuples(own["subject"]))
     own["fault"] = None if own["fault"] is None else KernelFault(**own["fault"])
     builds = {
-        name: Compiled(**{**b, "cubin": base64.b64decode(b["cubin"]), "options": tuple(b["options"])})
+        name: CompiledKernel(**{**b, "cubin": base64.b64decode(b["cubin"]), "options": tuple(b["options"])})
         for name, b in document["builds"].items()
     }
     return CaptureRequest(**own), builds or None

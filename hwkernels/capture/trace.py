@@ -11,13 +11,13 @@ import numpy.typing as npt
 
 from hwkernels.capture.plan import Plan
 from hwkernels.capture.request import CaptureRequest, Outcome
-from hwkernels.device.compile import Compiled
+from hwkernels.device.compile import CompiledKernel
 from hwkernels.device.launch import DeviceInfo
 from hwkernels.records.clocks import CLOCK_SKEW_CYCLES
 from hwkernels.records.encodings import UNWRITTEN
 from hwkernels.source_recorder.decode import TIMER_STEPS, decode, sm_khz, timer_step_ns
 from hwkernels.source_recorder.layout import MAX_BARRIERS
-from hwkernels.source_recorder.measure import Launched, run_of
+from hwkernels.source_recorder.measure import LaunchResult, run_of
 from hwkernels.source_recorder.record_format import record_words
 from pipesim.errors import HardwareError
 from pipesim.model.ending import Ending
@@ -29,9 +29,9 @@ _UNWRITTEN = int.from_bytes(bytes([UNWRITTEN]) * 8)
 def make_trace(
     request: CaptureRequest,
     plan: Plan,
-    compiled: Compiled,
+    compiled: CompiledKernel,
     info: DeviceInfo,
-    launched: list[Launched],
+    launched: list[LaunchResult],
     rate: npt.NDArray[Any] | None,
 ) -> Trace:
     """The trace of the first traced launch that gave up, or of the first; ``compiled`` is its build.
@@ -68,7 +68,7 @@ def make_trace(
 def _describe(
     request: CaptureRequest,
     plan: Plan,
-    compiled: Compiled,
+    compiled: CompiledKernel,
     info: DeviceInfo,
     headers: npt.NDArray[Any],
     rate: npt.NDArray[Any] | None,
@@ -108,7 +108,7 @@ def order_error_cycles(clock: str, khz: int, step_ns: int) -> int:
     return CLOCK_SKEW_CYCLES + (-(-TIMER_STEPS * step_ns * khz // 1_000_000) if clock == "globaltimer" else 0)
 
 
-def _runs(request: CaptureRequest, launched: list[Launched]) -> tuple[Run, ...]:
+def _runs(request: CaptureRequest, launched: list[LaunchResult]) -> tuple[Run, ...]:
     """Every launch that tells how long its CTAs took; none if a wait gave up in one, or the launch was ended."""
     if request.fault is not None or any(run.gave_up for run in launched):
         return ()
@@ -116,7 +116,7 @@ def _runs(request: CaptureRequest, launched: list[Launched]) -> tuple[Run, ...]:
     return tuple(run_of(run, marks) for run in launched if run.traced or len(run.reports) or len(run.marks))
 
 
-def _times(launched: list[Launched], recorded: Launched) -> dict[str, Any]:
+def _times(launched: list[LaunchResult], recorded: LaunchResult) -> dict[str, Any]:
     """How long the launches took."""
     return {
         "launch_ns": {
@@ -127,7 +127,7 @@ def _times(launched: list[Launched], recorded: Launched) -> dict[str, Any]:
     }
 
 
-def _require_anchors(recorded: Launched) -> None:
+def _require_anchors(recorded: LaunchResult) -> None:
     """HardwareError if a CTA ended without having read both clocks at both its ends."""
     for which, when in ((0, "before its first record"), (1, "after its last")):
         missing = recorded.headers["anchors"][:, which]["globaltimer"] == 0
@@ -139,13 +139,13 @@ def _require_anchors(recorded: Launched) -> None:
             )
 
 
-def _count_begun(recorded: Launched, most: int) -> int:
+def _count_begun(recorded: LaunchResult, most: int) -> int:
     """How many of the first CTAs reached their first anchor: the others have no place in time."""
     missing = np.flatnonzero(recorded.headers[:most]["anchors"][:, 0]["globaltimer"] == 0)
     return int(missing[0]) if len(missing) else most
 
 
-def _with_report(cta: CtaInfo, recorded: Launched, plan: Plan) -> CtaInfo:
+def _with_report(cta: CtaInfo, recorded: LaunchResult, plan: Plan) -> CtaInfo:
     """The header with what the CTA reported at its end, if it reached one."""
     if recorded.status != Ending.FINISHED:
         return cta
@@ -158,7 +158,7 @@ def _with_report(cta: CtaInfo, recorded: Launched, plan: Plan) -> CtaInfo:
     return replace(cta, passes=passes, barrier_words=words)
 
 
-def _final_barrier_words(cta: int, recorded: Launched, plan: Plan) -> tuple[int, ...]:
+def _final_barrier_words(cta: int, recorded: LaunchResult, plan: Plan) -> tuple[int, ...]:
     """The words of its barriers that a CTA of a kernel without reports left, () unless it left them all."""
     barriers = sum(group.stages for group in plan.table.barriers)
     if not len(recorded.words) or barriers > MAX_BARRIERS:

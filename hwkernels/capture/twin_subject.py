@@ -9,11 +9,11 @@ from math import prod
 from typing import Any
 
 from hwkernels.capture.request import Builds, CaptureRequest, Needs, Outcome, require_between
-from hwkernels.device.compile import Compiled, compile_cubin
+from hwkernels.device.compile import CompiledKernel, compile_cubin
 from hwkernels.device.launch import Shape
 from hwkernels.records.encodings import Encoding
 from hwkernels.source_recorder.counts import buffer_records, least_capacity
-from hwkernels.source_recorder.decode import Coding
+from hwkernels.source_recorder.decode import DecodeContext
 from hwkernels.source_recorder.description import Stream, can_skip_waits_only, is_static, most_words, streams
 from hwkernels.source_recorder.layout import MAX_BARRIERS, MAX_REPORTED_AGENTS, mark
 from hwkernels.source_recorder.measure import busiest_role, cost_of_record, overhead
@@ -22,7 +22,7 @@ from hwkernels.source_recorder.table import Table
 from hwkernels.twins import REGISTRY, registered
 from hwkernels.twins.buffers import Argument
 from hwkernels.twins.fault import parse_fault
-from hwkernels.twins.twin import NEVER, Loop, Recorded, Twin
+from hwkernels.twins.twin import NEVER, Loop, TraceConfig, Twin
 from pipesim.errors import ConfigurationError, ParameterError, UsageError
 from pipesim.model.program import Program
 from pipesim.protocols.limits import MAX_SMEM
@@ -168,7 +168,7 @@ class TwinSubject:
         traced = {"traced": self.build(request, memory)}
         return traced if memory == "host" else {"plain": self.build(request), **traced}
 
-    def build(self, request: CaptureRequest, memory: str = "") -> Compiled:
+    def build(self, request: CaptureRequest, memory: str = "") -> CompiledKernel:
         """The kernel with its recorder, which writes to ``memory``, or without it."""
         return compile_cubin(self.twin.source, self.defines(request, memory))
 
@@ -198,7 +198,7 @@ class TwinSubject:
         """When the host gives up a launch: well after its own waits."""
         return _OVERTIME_S + request.deadline_ms / 1000
 
-    def coding(self, request: CaptureRequest, khz: int) -> Coding:
+    def coding(self, request: CaptureRequest, khz: int) -> DecodeContext:
         """What its records do not say themselves."""
         twin, fault = self.twin, request.fault
         nbytes = twin.nbytes(request.params)
@@ -210,7 +210,7 @@ class TwinSubject:
         said: tuple[tuple[Stream, ...], ...] = ()
         if encoding is not Encoding.TAGGED:
             said = self._record_shape(request).streams
-        return Coding(
+        return DecodeContext(
             request.clock, nbytes, first, counted=counted, khz=khz, stray_ns=twin.stray_ns, encoding=encoding,
             streams=said,
         )  # fmt: skip
@@ -247,7 +247,7 @@ class TwinSubject:
         return found | dict(twin.metadata(request.params, self.grid))
 
 
-def recorded_request(name: str, recorded: Recorded) -> CaptureRequest:
+def recorded_request(name: str, recorded: TraceConfig) -> CaptureRequest:
     """The request of a configuration that is kept in the repository's traces."""
     return CaptureRequest(
         TwinSubject(name, recorded.grid),

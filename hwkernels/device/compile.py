@@ -35,7 +35,7 @@ _ENTRY_FILE = InputKind("entry of the compile cache", MAX_CUBIN_BYTES, UsageErro
 
 
 @dataclass(frozen=True)
-class Compiled:
+class CompiledKernel:
     """A compiled kernel. ``kernel_hash`` is of all sources, the options and the NVRTC version; ``log`` is NVRTC's."""
 
     cubin: bytes
@@ -52,7 +52,7 @@ def cache_directory() -> Path:
     return (Path(base) if Path(base).is_absolute() else Path.home() / ".cache") / "pipesim" / "cubin"
 
 
-def compile_cubin(source: Path, defines: Mapping[str, int], arch: str = "sm_90a") -> Compiled:
+def compile_cubin(source: Path, defines: Mapping[str, int], arch: str = "sm_90a") -> CompiledKernel:
     """Compile ``source``, which has one ``extern "C"`` kernel, with ``-D`` of each of ``defines``.
 
     Raises CompileError with the whole log, and MissingExtraError if NVRTC is not installed.
@@ -68,7 +68,7 @@ def compile_cubin(source: Path, defines: Mapping[str, int], arch: str = "sm_90a"
     if cached is None:
         cached = _run_nvrtc(nvrtc, source.name, sources, options)[:2]
         _write_cache(path, *cached)
-    return Compiled(cached[0], cached[1], key, options, version, entry)
+    return CompiledKernel(cached[0], cached[1], key, options, version, entry)
 
 
 def compile_ptx(source: Path, defines: Mapping[str, int], arch: str = "sm_90a") -> str:
@@ -84,7 +84,7 @@ def compile_ptx(source: Path, defines: Mapping[str, int], arch: str = "sm_90a") 
 
 def compile_source(
     source: Path, defines: Mapping[str, str], options: Sequence[str] = (), entry: str = "", arch: str = "sm_90a"
-) -> Compiled:
+) -> CompiledKernel:
     """Compile a user's kernel: headers are read where they lie, so nothing is taken from the cache.
 
     ``options`` go to NVRTC as they are; headers are looked for there, then beside the source, then beside
@@ -101,7 +101,7 @@ def compile_source(
     name = entry or _only_kernel(source, text)
     cubin, log, lowered = _run_nvrtc(nvrtc, source.name, {source.name: text}, (*said, *folders), name)
     key = _hash(source.name, {source.name: text, "cubin": cubin}, said, version)
-    return Compiled(cubin, log, key, said, version, lowered)
+    return CompiledKernel(cubin, log, key, said, version, lowered)
 
 
 def _only_kernel(source: Path, text: bytes) -> str:

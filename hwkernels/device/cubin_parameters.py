@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterator
 
-from hwkernels.device.compile import Compiled
+from hwkernels.device.compile import CompiledKernel
 
 # ELF64: where the header tells of the sections, and a section's name, offset and size among its 64 bytes.
 _ELF = b"\x7fELF\x02\x01"
@@ -20,7 +20,7 @@ _PARAMETER_INFO = struct.Struct("<IHHI")  # 0, ordinal, offset, flags with the s
 _SIZE_BIT = 18
 
 
-def sizes_in_cubin(compiled: Compiled) -> tuple[int, ...] | None:
+def sizes_in_cubin(compiled: CompiledKernel) -> tuple[int, ...] | None:
     """The bytes of each parameter of the kernel, as its cubin says; None where that cannot be read.
 
     NVIDIA documents neither the section nor its attributes, so it counts only if the sizes add up to the total that

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from hwkernels.device.compile import Compiled
+from hwkernels.device.compile import CompiledKernel
 from hwkernels.device.presence import module_version
 from pipesim.errors import HardwareError, KernelHangError, KernelTrapError, MissingExtraError
 from pipesim.process.watch import current
@@ -122,7 +122,7 @@ class Gpu:
             self._stream = device.create_stream()
         (self._device,) = checked(self._driver.cuDeviceGet(info.ordinal), "cuDeviceGet")
 
-    def load(self, compiled: Compiled, smem_bytes: int) -> Any:
+    def load(self, compiled: CompiledKernel, smem_bytes: int) -> Any:
         """The kernel, allowed ``smem_bytes`` of dynamic shared memory."""
         with self._translate_errors(f"loading {compiled.entry}"):
             code = self._core.ObjectCode.from_cubin(compiled.cubin, name=compiled.entry)

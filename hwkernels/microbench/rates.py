@@ -15,7 +15,7 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
-from hwkernels.device.compile import Compiled, compile_cubin
+from hwkernels.device.compile import CompiledKernel, compile_cubin
 
 SOURCE = Path(__file__).parent / "rates.cu"
 ROUNDS = 64
@@ -77,7 +77,7 @@ class RateBench(Protocol):
         """The cycles of each warp of one CTA that executes this many rounds of a kind."""
 
 
-def compiled(kind: InstructionKind, arch: str = "sm_90a") -> Compiled:
+def compiled(kind: InstructionKind, arch: str = "sm_90a") -> CompiledKernel:
     """The kernel of one kind."""
     return compile_cubin(SOURCE, {"KIND": int(kind)}, arch)
 

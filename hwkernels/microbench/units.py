@@ -13,7 +13,7 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
-from hwkernels.device.compile import Compiled, compile_cubin
+from hwkernels.device.compile import CompiledKernel, compile_cubin
 from hwkernels.device.launch import DeviceInfo, Gpu
 
 TENSOR, TRIES = (Path(__file__).parent / name for name in ("tensor.cu", "tries.cu"))
@@ -50,7 +50,7 @@ def round_of(bench: UnitBench, batch: int) -> float:
     return (bench.products(batch, 2 * ROUNDS) - bench.products(batch, ROUNDS)) / ROUNDS
 
 
-def compiled(batch: int) -> Compiled:
+def compiled(batch: int) -> CompiledKernel:
     """The kernel with this many products in a round."""
     return compile_cubin(TENSOR, {"COLUMNS": COLUMNS, "BATCH": batch})
 

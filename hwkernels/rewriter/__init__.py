@@ -3,11 +3,11 @@
 ``instrument`` rewrites, ``assemble`` makes a cubin, ``decode_records`` reads the buffer after the launch.
 """
 
-from hwkernels.rewriter.assemble import Assembled, assemble
-from hwkernels.rewriter.instrument import Instrumented, instrument
+from hwkernels.rewriter.assemble import AssembledCubin, assemble
+from hwkernels.rewriter.instrument import RewrittenPtx, instrument
 from hwkernels.rewriter.options import Encoding, Level, RewriteOptions
 from hwkernels.rewriter.trace import decode_records
 
 __all__ = [
-    "Assembled", "Encoding", "Instrumented", "Level", "RewriteOptions", "assemble", "decode_records", "instrument",
+    "AssembledCubin", "Encoding", "Level", "RewriteOptions", "RewrittenPtx", "assemble", "decode_records", "instrument",
 ]  # fmt: skip

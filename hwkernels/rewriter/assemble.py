@@ -22,7 +22,7 @@ _LIMIT_S = 600
 
 
 @dataclass(frozen=True)
-class Assembled:
+class AssembledCubin:
     """A cubin, and what it takes: registers of a thread, bytes of spill stores and loads, bytes of stack."""
 
     cubin: bytes
@@ -60,7 +60,7 @@ def _release(ptxas: Path) -> tuple[int, ...]:
     return (int(found[1]), int(found[2])) if found is not None else (0,)
 
 
-def assemble(ptx: str, entry: str = "", ptxas: Path | None = None, options: tuple[str, ...] = ()) -> Assembled:
+def assemble(ptx: str, entry: str = "", ptxas: Path | None = None, options: tuple[str, ...] = ()) -> AssembledCubin:
     """Assemble PTX for the architecture that its ``.target`` names.
 
     ``entry``: the kernel whose registers are reported, the first if "". ``options``: more of ptxas. Raises PtxError
@@ -81,10 +81,10 @@ def assemble(ptx: str, entry: str = "", ptxas: Path | None = None, options: tupl
         return _run_ptxas(done.stderr, entry, cubin.read_bytes())
 
 
-def _run_ptxas(text: str, entry: str, cubin: bytes) -> Assembled:
+def _run_ptxas(text: str, entry: str, cubin: bytes) -> AssembledCubin:
     parts = _ENTRY.split(text)
     said = dict(zip(parts[1::2], parts[2::2], strict=True))
     mine = said.get(entry) or next(iter(said.values()), "")
     registers = int(found[1]) if (found := _REGISTERS.search(mine)) else 0
     stack, stores, loads = (int(each) for each in found.groups()) if (found := _STACK.search(mine)) else (0, 0, 0)
-    return Assembled(cubin, registers, stores + loads, stack, tuple(dict.fromkeys(_WARNING.findall(text))))
+    return AssembledCubin(cubin, registers, stores + loads, stack, tuple(dict.fromkeys(_WARNING.findall(text))))

@@ -14,7 +14,7 @@ from dataclasses import replace
 from fractions import Fraction
 
 from hwkernels.records.encodings import FULL_SITE
-from hwkernels.rewriter.instrument import Instrumented, takes_locks
+from hwkernels.rewriter.instrument import RewrittenPtx, takes_locks
 from hwkernels.rewriter.layout import StreamKey
 from hwkernels.rewriter.streams import NOTHING, LaneStream
 from hwkernels.rewriter.writers import writers
@@ -25,7 +25,7 @@ from pipesim.ptx.extract import emit
 _Counts = dict[StreamKey, Counter[int]]  #: records by stream and number of a site
 
 
-def as_decided(kernel: Instrumented, streams: Mapping[StreamKey, LaneStream]) -> Instrumented:
+def as_decided(kernel: RewrittenPtx, streams: Mapping[StreamKey, LaneStream]) -> RewrittenPtx:
     """The kernel, its path with as many failures of a lock as these streams show; as it is if they show none."""
     if not kernel.full or not takes_locks(kernel.kernel.entry):
         return kernel
@@ -51,7 +51,7 @@ def _recorded_counts(streams: Mapping[StreamKey, LaneStream]) -> _Counts:
     return {key: Counter((mine[mine != NOTHING] & mask).tolist()) for key, mine in tags.items()}
 
 
-def _expected_counts(kernel: Instrumented) -> _Counts:
+def _expected_counts(kernel: RewrittenPtx) -> _Counts:
     """The same by the program, where a try is made once."""
     found: _Counts = {key: Counter() for key in kernel.writers.streams}
     for path, lanes in zip(kernel.streams, kernel.writers.lanes, strict=True):
@@ -63,14 +63,14 @@ def _expected_counts(kernel: Instrumented) -> _Counts:
     return found
 
 
-def _with_failures(kernel: Instrumented, failures: int) -> Instrumented:
+def _with_failures(kernel: RewrittenPtx, failures: int) -> RewrittenPtx:
     again = kernel.kernel.with_lock_failures(failures)
     emulation = emulate(again)
     streams = tuple(emulation.cluster.recorder.streams)
     return replace(kernel, kernel=again, extraction=emit(again, emulation), streams=streams)
 
 
-def _same_records(kernel: Instrumented, decided: Instrumented) -> bool:
+def _same_records(kernel: RewrittenPtx, decided: RewrittenPtx) -> bool:
     """Whether the lanes that store are those of the kernel that was launched."""
     chosen = frozenset(agent for agent, lanes in enumerate(kernel.writers.lanes) if lanes)
     numbers = {position: site.number for position, site in kernel.by_position.items()}

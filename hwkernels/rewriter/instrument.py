@@ -40,7 +40,7 @@ _ROOM_OF_LOCKS = 8  #: a warp may find a lock taken many times
 
 
 @dataclass(frozen=True)
-class Instrumented:
+class RewrittenPtx:
     """A rewritten kernel. ``ptx``: the new text; ``symbol``: the variable that holds the address of the buffer.
 
     ``full``: the encoding. ``runs``: the recorded sites. ``streams``: what each agent of the program executes, with the
@@ -98,7 +98,7 @@ class Instrumented:
         return f"{each.opcode} at {source_of(each, self.kernel.module)} ({self.kernel.module.name}:{each.line})"
 
 
-def instrument(ptx: str, source: str, launch: Launch, options: RewriteOptions | None = None) -> Instrumented:
+def instrument(ptx: str, source: str, launch: Launch, options: RewriteOptions | None = None) -> RewrittenPtx:
     """Rewrite the kernel that a launch names; ``source``: the name of the text, for messages.
 
     Raises PtxError or LaunchFileError if it cannot be read to its end for this launch, or cannot be recorded.
@@ -131,7 +131,7 @@ def instrument(ptx: str, source: str, launch: Launch, options: RewriteOptions | 
     size = _size(runs, emitter, streams, by_position, room if full else 1)
     emitter.layout = replace(emitter.layout, size=size)
     text = _rewritten(ptx, source, kernel.entry, runs, emitter)
-    return Instrumented(
+    return RewrittenPtx(
         text, kernel, options, full, runs, emitter.layout, stores, streams, extraction,
         by_position,
     )  # fmt: skip

@@ -22,7 +22,7 @@ from hwkernels.records.encodings import (
     Flag,
     hash_step,
 )
-from hwkernels.rewriter.instrument import Instrumented
+from hwkernels.rewriter.instrument import RewrittenPtx
 from hwkernels.rewriter.layout import FRAME, FRAME_BYTES
 from hwkernels.rewriter.sites import RecordedSite
 from hwkernels.rewriter.writers import writer
@@ -34,7 +34,7 @@ _HALF = 1 << 31
 
 
 @dataclass(frozen=True)
-class Done:
+class StepRecord:
     """What the records say of one step: 32-bit clocks before and after it (-1: not recorded), and of a try its answer.
 
     ``parity``: with which it was executed, -1 where the record does not say. ``gave_up``: the wait was ended.
@@ -80,10 +80,10 @@ class LaneStream:
 class Walk:
     """One agent's way along its path. ``done``: what was recorded, by step of the path; ``cut``: records end before."""
 
-    kernel: Instrumented
+    kernel: RewrittenPtx
     agent: int
     lanes: dict[int, LaneStream]
-    done: dict[int, Done] = field(default_factory=dict)
+    done: dict[int, StepRecord] = field(default_factory=dict)
     cut: bool = False
     _answers: dict[int, bool] = field(default_factory=dict)
 
@@ -121,7 +121,7 @@ class Walk:
 
     # full records
 
-    def _full(self, stream: LaneStream, site: RecordedSite, number: int) -> Done | None:
+    def _full(self, stream: LaneStream, site: RecordedSite, number: int) -> StepRecord | None:
         """The records of a step; of a try that is a wait in the program, tries until one succeeds."""
         waits = site.tries and self.kernel.streams[self.agent].path[number].asked < 0
         first = -1
@@ -131,10 +131,10 @@ class Walk:
                 return None
             first = before[0] if first < 0 else first
             if site.records == 1:
-                return Done(before[0], -1)
+                return StepRecord(before[0], -1)
             after = self._record(stream, site)
             if after is None:
-                return Done(first, -1, passed=False)
+                return StepRecord(first, -1, passed=False)
             parity = int(bool(before[1] & Flag.PARITY)) if site.by_parity else -1
             said = self.kernel.parities[self.agent].get(number, parity)
             if parity != said:
@@ -144,7 +144,7 @@ class Walk:
             passed = bool(after[1] & Flag.PASSED)
             if passed or gave_up or not waits:
                 self.cut |= gave_up
-                return Done(first, after[0], passed, parity, gave_up)
+                return StepRecord(first, after[0], passed, parity, gave_up)
 
     def _record(self, stream: LaneStream, site: RecordedSite) -> tuple[int, int] | None:
         """Clock and flags of the next record; None where the records end."""
@@ -178,7 +178,7 @@ class Walk:
 
     # positional timestamps
 
-    def _stamps(self, stream: LaneStream, site: RecordedSite, number: int) -> Done | None:
+    def _stamps(self, stream: LaneStream, site: RecordedSite, number: int) -> StepRecord | None:
         run, index = self.kernel.run_of[site.number]
         before = stream.word(0)
         after = stream.word(4) if site.records == 2 else -1
@@ -186,16 +186,16 @@ class Walk:
             if stream.ended:
                 raise self._wrong(stream, site, "there is no further record")
             self.cut = True
-            return None if before == NOTHING else Done(before, -1, passed=False)
+            return None if before == NOTHING else StepRecord(before, -1, passed=False)
         self._forward(stream, site, before)
         if site.spins and not stream.ended and _is_before(after, before):  # of the wait before: a try that failed
             self.cut = True
-            return Done(before, -1, passed=False)
+            return StepRecord(before, -1, passed=False)
         if after >= 0:
             self._forward(stream, site, after)
         if site.spins and stream.ended and stream.cursor == stream.at:  # timestamps that the cursor did not pass
             self.cut = True
-            return Done(before, after, passed=False, gave_up=True)
+            return StepRecord(before, after, passed=False, gave_up=True)
         stream.at += 4 * site.records
         if site.spins and site.by_parity:
             stream.hash = hash_step(stream.hash, FIRST_BLOCK + self.kernel.parities[self.agent].get(number, 0))
@@ -205,7 +205,7 @@ class Walk:
                 if stream.word(0) != stream.hash:
                     raise self._wrong(stream, site, "the hash of the sites that the warp executed is another one")
                 stream.at = (stream.at + 4) & ~stream.size
-        return Done(before, after)
+        return StepRecord(before, after)
 
     def _forward(self, stream: LaneStream, site: RecordedSite, clock: int) -> None:
         """The clock of a lane does not run backwards. TraceFormatError if it would have to."""

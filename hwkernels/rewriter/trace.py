@@ -10,8 +10,8 @@ import numpy as np
 from hwkernels.records.clocks import ANCHOR, CLOCK_SKEW_CYCLES, Line, read_line
 from hwkernels.rewriter.decided import as_decided
 from hwkernels.rewriter.emission import EMISSION
-from hwkernels.rewriter.instrument import Instrumented
-from hwkernels.rewriter.streams import Done, LaneStream, Walk, lane_stream
+from hwkernels.rewriter.instrument import RewrittenPtx
+from hwkernels.rewriter.streams import LaneStream, StepRecord, Walk, lane_stream
 from pipesim.errors import TraceFormatError
 from pipesim.model.ending import Ending
 from pipesim.model.program import Program
@@ -37,7 +37,7 @@ _TIMER_STEP_NS = 32  #: of %globaltimer (measured, H100 and H200)
 _KHZ = 1_980_000  #: of an SM under load, where nothing better is known (measured, H200)
 
 
-def decode_records(kernel: Instrumented, buffer: bytes, device: Device) -> Trace:
+def decode_records(kernel: RewrittenPtx, buffer: bytes, device: Device) -> Trace:
     """The trace of the launch that left this buffer; ``device``: on which it ran.
 
     How often another CTA had a lock is read from the records. Raises TraceFormatError if they are not those of the
@@ -66,7 +66,7 @@ def decode_records(kernel: Instrumented, buffer: bytes, device: Device) -> Trace
     return Trace(replace(meta, status=status, ctas=ctas), events)
 
 
-def _table(kernel: Instrumented, program: Program) -> SiteTable:
+def _table(kernel: RewrittenPtx, program: Program) -> SiteTable:
     """The sites of the events that were recorded: those of operations whose instruction is a recorded site."""
     whole = site_table(program, optional_sites(program))
     seen: set[SiteKey] = set()
@@ -82,7 +82,7 @@ def _table(kernel: Instrumented, program: Program) -> SiteTable:
 # clocks
 
 
-def _lines(kernel: Instrumented, streams: list[LaneStream], device: Device) -> list[Line]:
+def _lines(kernel: RewrittenPtx, streams: list[LaneStream], device: Device) -> list[Line]:
     """The clock of each CTA: through the first reading of its warps, and the last."""
     found = []
     khz = device.sm_khz or _KHZ
@@ -144,7 +144,7 @@ def _events(program: Program, table: SiteTable, walks: list[Walk], lines: list[L
     return _columns(rows, lines)
 
 
-def _ends(walk: Walk, first: int, last: int) -> tuple[Done | None, Done | None]:
+def _ends(walk: Walk, first: int, last: int) -> tuple[StepRecord | None, StepRecord | None]:
     """What is recorded of an operation: its first step, and the one with which it returned.
 
     A wait is the steps of several tries, of which those after the one that succeeded did not happen.
@@ -155,14 +155,14 @@ def _ends(walk: Walk, first: int, last: int) -> tuple[Done | None, Done | None]:
     return begun, passed[-1] if passed else None
 
 
-def _stamp(site: Site, first: Done | None, returned: Done | None) -> int:
+def _stamp(site: Site, first: StepRecord | None, returned: StepRecord | None) -> int:
     """The clock of an event of an operation, -1 if it did not happen or was not recorded."""
     if site.kind in _RETURNS:
         return -1 if returned is None else returned.after
     return -1 if first is None else first.before
 
 
-def _recorded_values(table: SiteTable, record: Record, first: Done) -> tuple[int, int, int]:
+def _recorded_values(table: SiteTable, record: Record, first: StepRecord) -> tuple[int, int, int]:
     """Stage, parity and value: the program's, but for what the records themselves say."""
     value = record.value
     if table.sites[record.site].kind is EventKind.TRY:
@@ -202,14 +202,14 @@ def _agent_numbers(program: Program) -> list[int]:
 # the description
 
 
-def streams_sm(kernel: Instrumented, streams: list[LaneStream]) -> list[int]:
+def streams_sm(kernel: RewrittenPtx, streams: list[LaneStream]) -> list[int]:
     """The SM of each rank."""
     pairs = list(zip(kernel.layout.streams, streams, strict=True))
     return [next(int(s.frame["sm"]) for k, s in pairs if k.rank == rank) for rank in range(kernel.layout.ranks)]
 
 
 def _meta(
-    kernel: Instrumented, program: Program, table: SiteTable, lines: list[Line], sms: list[int], device: Device
+    kernel: RewrittenPtx, program: Program, table: SiteTable, lines: list[Line], sms: list[int], device: Device
 ) -> TraceMeta:
     origin = min(line.timers[0] for line in lines)
     ctas = []
@@ -246,7 +246,7 @@ def _meta(
     )
 
 
-def _barrier_words(kernel: Instrumented, cta: int, events: Events) -> tuple[int, ...]:
+def _barrier_words(kernel: RewrittenPtx, cta: int, events: Events) -> tuple[int, ...]:
     agents = [n for n, stream in enumerate(kernel.streams) if stream.cta == cta]
     mine: Column = events.agent[events.cta == cta]
     return tuple(int(np.count_nonzero(mine == n)) for n in range(len(agents)))

@@ -40,7 +40,7 @@ TIMER_STEPS = 2  #: how many of its usual steps a reading of %globaltimer may be
 
 
 @dataclass(frozen=True)
-class Decoded:
+class DecodedRecording:
     """Events and headers of the recorded CTAs."""
 
     events: Events
@@ -48,7 +48,7 @@ class Decoded:
 
 
 @dataclass(frozen=True)
-class Coding:
+class DecodeContext:
     """What the words of a recording do not say themselves.
 
     ``clock``: what timestamped them, as in the schema. ``nbytes``: the bytes that an EXPECT or COPY moves, by the value
@@ -69,7 +69,9 @@ class Coding:
     streams: tuple[tuple[Stream, ...], ...] = ()
 
 
-def decode(headers: npt.NDArray[Any], records: npt.NDArray[np.uint32], table: Table, coding: Coding) -> Decoded:
+def decode(
+    headers: npt.NDArray[Any], records: npt.NDArray[np.uint32], table: Table, coding: DecodeContext
+) -> DecodedRecording:
     """The events of the CTAs 0 .. n-1.
 
     ``headers``: (n,) of ``layout.HEADER``. ``records``: (n, agents, capacity, words a record). The time line begins
@@ -100,11 +102,11 @@ def decode(headers: npt.NDArray[Any], records: npt.NDArray[np.uint32], table: Ta
         counts[:, 1] *= each  # the device counts iterations
         ctas.append(_info(cta, header, line, origin, counts))
     columns = (np.concatenate([part[name] for part in parts]) if parts else _empty() for name in COLUMNS)
-    return Decoded(Events(*columns), tuple(ctas))
+    return DecodedRecording(Events(*columns), tuple(ctas))
 
 
 def _record_columns(
-    words: npt.NDArray[np.uint32], table: Table, whose: tuple[int, int], coding: Coding, place: str
+    words: npt.NDArray[np.uint32], table: Table, whose: tuple[int, int], coding: DecodeContext, place: str
 ) -> tuple[dict[str, Column], npt.NDArray[np.uint32]]:
     """What the records of this CTA and agent say besides their times, and the words of their clocks."""
     cta, agent = whose
@@ -154,7 +156,7 @@ def _field(tags: Column, field: tuple[int, int]) -> Column:
     return (tags >> shift) & ((1 << width) - 1)
 
 
-def _tags(tags: Column, table: Table, agent: int, coding: Coding, place: str) -> dict[str, Column]:
+def _tags(tags: Column, table: Table, agent: int, coding: DecodeContext, place: str) -> dict[str, Column]:
     """The columns that an agent's tags hold, with the iterations counted out and compared."""
     site = _field(tags, TAG_SITE)
     role = table.agents[agent].role

@@ -17,7 +17,7 @@ from pipesim.trace.schema import EventKind, Events, Run
 
 
 @dataclass(frozen=True)
-class Checked:
+class OutputCheck:
     """An output against what it must be: elements, wrong ones, wrong tiles, the largest error, and the first wrong.
 
     ``digest``: of the bytes, where these are what a user compares.
@@ -32,7 +32,7 @@ class Checked:
 
 
 @dataclass(frozen=True)
-class Launched:
+class LaunchResult:
     """One launch as it was fetched from the device.
 
     ``headers``: (CTAs,) of ``layout.HEADER``, empty if untraced. ``records``: (recorded CTAs, agents, capacity, words),
@@ -51,7 +51,7 @@ class Launched:
     status: Ending = Ending.FINISHED
     took_ns: int = 0
     took_ms: int = 0
-    outputs: Mapping[str, Checked] = field(default_factory=dict)
+    outputs: Mapping[str, OutputCheck] = field(default_factory=dict)
     words: npt.NDArray[np.uint64] = field(default_factory=lambda: np.zeros((0, 0), dtype=np.uint64))
     marks: npt.NDArray[np.uint64] = field(default_factory=lambda: np.zeros((0, 0, 2), dtype=np.uint64))
 
@@ -90,7 +90,7 @@ class Launched:
         }
 
 
-def run_of(launched: Launched, marks: tuple[int, int]) -> Run:
+def run_of(launched: LaunchResult, marks: tuple[int, int]) -> Run:
     """The schema's summary of a launch: per CTA its cycles, and its period between ``marks`` (0: not measured).
 
     Cycles are those of the loop, or, of a kernel that makes no reports, those between the anchors.

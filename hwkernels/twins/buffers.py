@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from hwkernels.device import tensor_maps
 from hwkernels.source_recorder.layout import FINISHED
-from hwkernels.source_recorder.measure import Checked
+from hwkernels.source_recorder.measure import OutputCheck
 
 BEFORE = 0xEE  #: every byte of an output before a launch
 
@@ -56,7 +56,7 @@ class Output:
         """Bytes of the buffer."""
         return int(self.expected.size * np.dtype(self.dtype).itemsize)
 
-    def check(self, found: npt.NDArray[np.uint8], reports: npt.NDArray[Any]) -> Checked | None:
+    def check(self, found: npt.NDArray[np.uint8], reports: npt.NDArray[Any]) -> OutputCheck | None:
         """What a kernel left in the buffer; None after a launch that did not finish, if then nothing can be said."""
         whole = found.view(self.dtype).reshape(self.expected.shape)
         if self.first_warp is not None:
@@ -70,7 +70,7 @@ class Output:
         return (np.arange(tiles)[None, :, None] < counts).reshape(self.expected.shape)
 
 
-def compare(output: Output, found: npt.NDArray[Any], reached: npt.NDArray[np.bool_] | None = None) -> Checked:
+def compare(output: Output, found: npt.NDArray[Any], reached: npt.NDArray[np.bool_] | None = None) -> OutputCheck:
     """What a kernel left in an output, element by element; of those in ``reached`` alone. NaN is wrong."""
     values = (output.unpack(found) if output.unpack else found).astype(np.float64)
     expected = output.expected.astype(np.float64)
@@ -84,7 +84,7 @@ def compare(output: Output, found: npt.NDArray[Any], reached: npt.NDArray[np.boo
         at = tuple(int(n) for n in np.argwhere(wrong)[0])
         first = f"{output.name}{list(at)} is {values[at]!r} instead of {expected[at]!r}"
     tiles = int(wrong.reshape(len(wrong), -1).any(axis=1).sum()) if wrong.size else 0
-    return Checked(wrong.size, int(wrong.sum()), tiles, float(error.max()) if error.size else 0.0, first)
+    return OutputCheck(wrong.size, int(wrong.sum()), tiles, float(error.max()) if error.size else 0.0, first)
 
 
 @dataclass(frozen=True)
@@ -98,15 +98,15 @@ class Bytes:
     before = 0
     given = True
 
-    def check(self, found: npt.NDArray[np.uint8], _reports: npt.NDArray[Any]) -> Checked:
+    def check(self, found: npt.NDArray[np.uint8], _reports: npt.NDArray[Any]) -> OutputCheck:
         """What a kernel left in it; an element of ``expected`` is right if it is so byte for byte."""
         digest = hashlib.sha256(found.tobytes()).hexdigest()[:16]
         if self.expected is None:
-            return Checked(self.nbytes, 0, digest=digest)
+            return OutputCheck(self.nbytes, 0, digest=digest)
         count = self.expected.size
         expected = np.ascontiguousarray(self.expected).reshape(-1).view(np.uint8)
         wrong = (expected.reshape(count, -1) != found.reshape(count, -1)).any(axis=1)
-        return Checked(count, int(wrong.sum()), digest=digest)
+        return OutputCheck(count, int(wrong.sum()), digest=digest)
 
 
 @dataclass(frozen=True)

@@ -33,7 +33,7 @@ class Range:
 
 
 @dataclass(frozen=True)
-class Recorded:
+class TraceConfig:
     """One configuration that belongs into the repository's traces: parameters that differ from the defaults."""
 
     params: Params = field(default_factory=dict)
@@ -98,7 +98,7 @@ class Twin:
     room: int = 16
     require: Callable[[Params, int], None] | None = None
     units: Callable[[Params], int] = lambda params: params.get("tiles", 0)
-    recorded: tuple[Recorded, ...] = ()
+    recorded: tuple[TraceConfig, ...] = ()
     stray_ns: int = 0
     work: Callable[[Params], int] = lambda _params: 0
     loop: Loop | None = None

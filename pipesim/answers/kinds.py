@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 from typing import assert_never
 
-from pipesim.answers.views.kinds import KindLine, KindReport, Written
+from pipesim.answers.views.kinds import ExampleForm, KindLine, KindReport
 from pipesim.errors import UsageError
 from pipesim.findings.catalog import BY_NAME
 from pipesim.findings.kind import FindingKind, FlatExample, ProtocolExample, PtxExample
@@ -36,13 +36,13 @@ def _report(kind: FindingKind) -> KindReport:
     )  # fmt: skip
 
 
-def _example(kind: FindingKind) -> tuple[Written, str, str]:
+def _example(kind: FindingKind) -> tuple[ExampleForm, str, str]:
     match kind.example:
         case ProtocolExample(text):
-            return Written.PROTOCOL, text.rstrip("\n"), ""
+            return ExampleForm.PROTOCOL, text.rstrip("\n"), ""
         case FlatExample() as flat:
-            return Written.OPERATIONS, flat.wrong, flat.right
+            return ExampleForm.OPERATIONS, flat.wrong, flat.right
         case PtxExample() as ptx:
-            return Written.PTX, ptx.wrong, ptx.right
+            return ExampleForm.PTX, ptx.wrong, ptx.right
         case other:
             assert_never(other)

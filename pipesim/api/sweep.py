@@ -11,7 +11,7 @@ from typing import Any
 from pipesim.answers.sweep.rank import WITHIN_PERMILLE
 from pipesim.answers.sweep.sweep import Sweep, Where, Workers
 from pipesim.answers.sweep.sweep import sweep as sweep_answer
-from pipesim.answers.views.sweep import Configuration, Metric, Ranked, SweepReport
+from pipesim.answers.views.sweep import Configuration, Metric, RankedConfiguration, SweepReport
 from pipesim.api.given import Given, GivenProfile, at_least_one, profile_from, target_from, whole_params
 from pipesim.api.result import VerdictResult
 from pipesim.errors import ParameterError
@@ -35,7 +35,7 @@ class SweepResult(VerdictResult):
         return self.report.configurations
 
     @property
-    def ranked(self) -> tuple[Ranked, ...]:
+    def ranked(self) -> tuple[RankedConfiguration, ...]:
         """The usable ones, the best first."""
         return self.report.ranked
 

@@ -27,7 +27,7 @@ def _kinds(**_: object) -> list[str]:
 
 def _carry_out(options: argparse.Namespace) -> int:
     from pipesim.answers.kinds import kind_lines, kind_named
-    from pipesim.answers.views.kinds import Written
+    from pipesim.answers.views.kinds import ExampleForm
     from pipesim.export.documents import document
     from pipesim.report.pages import kinds as page
 
@@ -40,7 +40,7 @@ def _carry_out(options: argparse.Namespace) -> int:
         )
     report = kind_named(options.kind)
     if options.example and not options.json:
-        if report.written is not Written.PROTOCOL:
+        if report.written is not ExampleForm.PROTOCOL:
             raise ParameterError(
                 f"the example of {report.name} is not a protocol file: it is {report.written.value}",
                 correction=f"pipesim explain {report.name} shows it",

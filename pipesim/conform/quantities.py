@@ -46,7 +46,7 @@ class QuantityName:
 
 
 @dataclass(frozen=True)
-class Spent:
+class CycleStatistics:
     """Cycles of one kind of wait or segment: mean, median and 95th percentile, and how many there were."""
 
     mean: float
@@ -64,7 +64,7 @@ class Quantities:
 
     period: float | None
     run: float | None
-    spent: Mapping[QuantityName, Spent]
+    spent: Mapping[QuantityName, CycleStatistics]
     noise: float = 0.0
 
     def values(self) -> dict[QuantityName, float]:
@@ -102,7 +102,7 @@ def simulated(program: Program, profile: Profile, trace: Trace, *, traced: bool 
     has = measured_kinds(trace)
     pair = period_pair(program, profile, plain.trace, traced=False) if has[QuantityKind.PERIOD] else None
     period = pair.simulated / 1000 if pair is not None and pair.simulated is not None else None
-    waits: Mapping[QuantityName, Spent] = {}
+    waits: Mapping[QuantityName, CycleStatistics] = {}
     if traced and has[QuantityKind.SEGMENT]:
         recorded = like(simulate(program, profile, traced=True, also=optional_of(trace.meta)).trace, trace)
         waits = spent(recorded)
@@ -121,7 +121,7 @@ def measured_kinds(trace: Trace) -> dict[QuantityKind, bool]:
     }
 
 
-def spent(trace: Trace) -> dict[QuantityName, Spent]:
+def spent(trace: Trace) -> dict[QuantityName, CycleStatistics]:
     """What the agents of each role spend from the events of each site to their next, in the CTA that is read."""
     gaps, at = gaps_of(one_cta(trace))
     found = {}
@@ -131,5 +131,5 @@ def spent(trace: Trace) -> dict[QuantityName, Spent]:
             kind = QuantityKind.WAIT if site.kind in WAITS_FROM else QuantityKind.SEGMENT
             p50, p95 = np.percentile(mine, [50, 95], method="nearest")
             name = QuantityName(kind, site.role, EventKind(site.kind).name.lower(), site.barrier)
-            found[name] = Spent(float(mine.mean()), int(p50), int(p95), len(mine))
+            found[name] = CycleStatistics(float(mine.mean()), int(p50), int(p95), len(mine))
     return found

@@ -43,7 +43,7 @@ class AssumedKind(Enum):
 
 
 @dataclass(frozen=True)
-class Assumed:
+class TimeAssumption:
     """One thing that a simulated time assumes."""
 
     kind: AssumedKind
@@ -52,7 +52,7 @@ class Assumed:
     recorded: int | None = None
 
 
-def assumed_of(program: Program, profile: Profile, measured: Trace) -> tuple[Assumed, ...]:
+def assumed_of(program: Program, profile: Profile, measured: Trace) -> tuple[TimeAssumption, ...]:
     """What a simulation of ``program`` on ``profile`` assumes of the run that ``measured`` shows.
 
     A given work whose records show that it took as long as given is not assumed.
@@ -61,20 +61,20 @@ def assumed_of(program: Program, profile: Profile, measured: Trace) -> tuple[Ass
     ops = dict.fromkeys(op for _, op, _ in repeated)
     found = []
     if profile.device != measured.meta.device.name:
-        found.append(Assumed(AssumedKind.DEVICE, measured.meta.device.name))
+        found.append(TimeAssumption(AssumedKind.DEVICE, measured.meta.device.name))
     if any(op[0] in ON_ENGINE and operand(op, "engine") == Engine.TCGEN05 for op in ops):
-        found.append(Assumed(AssumedKind.TCGEN05))
+        found.append(TimeAssumption(AssumedKind.TCGEN05))
     worked = {line for line, work in program.work_of_line.items() if profile.knows(work.name)}
     if any(op[0] == Op.ENGINE_WORK and operand(op, "cycles") and line not in worked for _, op, line in repeated):
-        found.append(Assumed(AssumedKind.MATRIX))
+        found.append(TimeAssumption(AssumedKind.MATRIX))
     if any(op[0] in AT["cta_mask"] and operand(op, "cta_mask").bit_count() > 1 for op in ops):
-        found.append(Assumed(AssumedKind.MULTICAST))
+        found.append(TimeAssumption(AssumedKind.MULTICAST))
     if any(_remote(program, agent, op) for agent, op, _ in repeated):
-        found.append(Assumed(AssumedKind.REMOTE))
+        found.append(TimeAssumption(AssumedKind.REMOTE))
     used = _values_used(program, profile, {(op, line): None for _, op, line in repeated})
-    found += [Assumed(AssumedKind.VALUE, name) for name in profile.assumed if name in used]
+    found += [TimeAssumption(AssumedKind.VALUE, name) for name in profile.assumed if name in used]
     if program.counts_instructions:
-        return (*found, Assumed(AssumedKind.INSTRUCTIONS))
+        return (*found, TimeAssumption(AssumedKind.INSTRUCTIONS))
     return (*found, *_works(program, profile, repeated, measured))
 
 
@@ -155,7 +155,7 @@ def _awaited(ops: _Ops, transfer: Operation) -> bool:
 
 def _works(
     program: Program, profile: Profile, repeated: tuple[tuple[int, Operation, int], ...], measured: Trace
-) -> Iterator[Assumed]:
+) -> Iterator[TimeAssumption]:
     """The works of a given length of each role, unless the trace shows that they took as long, or they are fitted."""
     given: dict[str, set[int]] = {}
     for agent, op, line in repeated:
@@ -173,7 +173,7 @@ def _works(
         expected = longest + profile["work.issue"] if longest else 0
         close = took is not None and abs(took - expected) <= expected // 10 + WORK_MARGIN
         if len(lengths) > 1 or not close:
-            yield Assumed(AssumedKind.WORK, role, longest, took)
+            yield TimeAssumption(AssumedKind.WORK, role, longest, took)
 
 
 PERIOD, WHOLE_RUN = "period", "whole run, traced"  #: the figures by which times are compared, the better one first
@@ -216,7 +216,7 @@ class TimeComparison:
     measured: int | None = None
     off_permille: int | None = None
     stated: StatedError | None = None
-    assumed: tuple[Assumed, ...] = ()
+    assumed: tuple[TimeAssumption, ...] = ()
     why: NoTime | None = None
 
 
@@ -258,7 +258,7 @@ def compare_times(program: Program, profile: Profile, measured: Trace, figure: F
     )  # fmt: skip
 
 
-def _verdict(figure: Figure, stated: StatedError | None, assumed: tuple[Assumed, ...]) -> TimeVerdict:
+def _verdict(figure: Figure, stated: StatedError | None, assumed: tuple[TimeAssumption, ...]) -> TimeVerdict:
     """A kernel whose error the profile states was measured with all that it uses."""
     off = figure.error_permille
     assert off is not None

@@ -19,7 +19,7 @@ Landings = Mapping[tuple[int, int, int, int], int]  #: first CTA of the cluster,
 
 
 @dataclass
-class Pictured:
+class PhasePictures:
     """What a picture gets beside its agents: filled CTA by CTA.
 
     ``slices`` are those of the agents, in whose list those in flight go too; ``of_row`` their slice by event. ``when``:

@@ -13,7 +13,7 @@ from pipesim.model.ending import HUNG, Ending
 from pipesim.model.program import Program
 from pipesim.scene.agents import AgentSlices, agent_slices
 from pipesim.scene.parts import OPEN, RunScene
-from pipesim.scene.phases import Landings, Pictured
+from pipesim.scene.phases import Landings, PhasePictures
 from pipesim.timed.profile import Profile
 from pipesim.trace.recorder import cycles_to_ps
 from pipesim.trace.schema import Column, SiteKey, Trace, numbers
@@ -76,7 +76,7 @@ def trace_scene(trace: Trace, program: Program | None, label: str, landings: Lan
         return _scene(trace, label, mine, when, None, [NO_PROTOCOL, *notes])
     shifted = {key: at - origin for key, at in (landings or {}).items()}
     sms = {header.cta: header.sm for header in trace.meta.ctas}
-    pictured = Pictured(program, mine.slices, mine.of_row, when, sms, shifted, list(mine.tracks))
+    pictured = PhasePictures(program, mine.slices, mine.of_row, when, sms, shifted, list(mine.tracks))
     for cta, log in replay_logs(program, trace):
         if log is not None:
             pictured.add(cta, log)
@@ -90,7 +90,7 @@ def trace_scene(trace: Trace, program: Program | None, label: str, landings: Lan
 
 
 def _scene(
-    trace: Trace, label: str, mine: AgentSlices, when: Sequence[int], pictured: Pictured | None, notes: list[str]
+    trace: Trace, label: str, mine: AgentSlices, when: Sequence[int], pictured: PhasePictures | None, notes: list[str]
 ) -> RunScene:
     tracks = tuple(pictured.tracks) if pictured is not None else mine.tracks
     arrows = tuple(pictured.arrows) if pictured is not None else ()

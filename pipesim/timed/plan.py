@@ -158,7 +158,7 @@ ACCESS: Final = 7  #: the agent's own access, which is open while it lasts
 SLOWED: Final = 8  #: a work that others slow; it may be an access
 
 
-class Planned(NamedTuple):
+class PlannedOperation(NamedTuple):
     """One operation: its cost, and what its timestamps mean (-1: none).
 
     A try has one timestamp: ``first`` if it fails, ``second`` if it succeeds.
@@ -174,7 +174,7 @@ class Planned(NamedTuple):
 
 
 #: What is asked of an operation at every step, and the rest. A bare tuple: it is taken apart in a fifth of the time.
-PlannedStep = tuple[int, int, int, int, Planned]
+PlannedStep = tuple[int, int, int, int, PlannedOperation]
 
 
 def plan(
@@ -201,7 +201,7 @@ def _asks_for_copies(each: Distinct, fed: frozenset[int]) -> bool:
     return each.op[0] == Op.TRY_WAIT and each.op[BARRIER] in fed
 
 
-def _plan_operation(each: Distinct, price: Prices, record: int, tries: int) -> Planned:
+def _plan_operation(each: Distinct, price: Prices, record: int, tries: int) -> PlannedOperation:
     """The plan of one distinct operation; ``record``: cycles of a record; ``tries``: the kind of a try."""
     code, cost = each.op[0], price(each.op, each.line)
     if each.recorded and not kinds(each.op) and code not in RETURNS_LATE:  # the engine adds a wait's
@@ -209,8 +209,8 @@ def _plan_operation(each: Distinct, price: Prices, record: int, tries: int) -> P
     opens = code in ACCESSES
     slowed = cost.demand and cost.flight < 0  # a multiplication is slowed while it is issued: the engine sees to that
     if code in WORKS and (slowed or (opens and cost.busy)):
-        return Planned(SLOWED if slowed else ACCESS, 0, -1, -1, cost, opens, (each.first, each.second))
-    return Planned(_kind(each, cost, tries), cost.busy, each.first, each.second, cost, opens, ())
+        return PlannedOperation(SLOWED if slowed else ACCESS, 0, -1, -1, cost, opens, (each.first, each.second))
+    return PlannedOperation(_kind(each, cost, tries), cost.busy, each.first, each.second, cost, opens, ())
 
 
 def _kind(each: Distinct, cost: Cost, tries: int) -> int:

@@ -25,7 +25,7 @@ from pipesim.process.limits import Limit, LimitReachedError
 from pipesim.process.watch import current
 from pipesim.timed.costs import Cost, record_cycles, sm_khz, work_record
 from pipesim.timed.environment import CycleEnvironment, EngineTurn
-from pipesim.timed.plan import ACCESS, IDLE, ISSUES, PRIVATE, WAITS, Planned, plan
+from pipesim.timed.plan import ACCESS, IDLE, ISSUES, PRIVATE, WAITS, PlannedOperation, plan
 from pipesim.timed.profile import Profile
 from pipesim.timed.simulation import Simulation
 from pipesim.timed.sm.engines import Copy, Engines, LandingTimeout
@@ -227,7 +227,7 @@ class TimedRun:
         if self._program.leaves_cluster_barrier:  # it may complete without this agent: who waits there looks again
             self._waits.signal(cluster_channel(self._program), time, landed=False)
 
-    def _open_access(self, agent: int, planned: Planned) -> int:
+    def _open_access(self, agent: int, planned: PlannedOperation) -> int:
         """A read or write begins: what overlaps it until it ends is a race. When it ends."""
         self._live.begin(agent)
         if self._live.faults:
@@ -236,7 +236,7 @@ class TimedRun:
             self._buffer.stamp(planned.lasts[0], self.env.now)
         return self.env.now + planned.cost.busy
 
-    def _share_resource(self, agent: int, planned: Planned) -> int:
+    def _share_resource(self, agent: int, planned: PlannedOperation) -> int:
         """A work that shares its SM with others begins, or may have ended: now if it has, else when to look again."""
         now, (begin, ends) = self.env.now, planned.lasts
         shared = self._engines.resource_for(planned.cost)

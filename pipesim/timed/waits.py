@@ -21,7 +21,7 @@ from pipesim.model.positions import ANSWER, BARRIER
 from pipesim.model.state import cluster_channel, pool_channel
 from pipesim.timed.costs import Cost
 from pipesim.timed.environment import CycleEnvironment, PhaseEvent
-from pipesim.timed.plan import SUSPENDS, Planned, PlannedStep
+from pipesim.timed.plan import SUSPENDS, PlannedOperation, PlannedStep
 from pipesim.timed.profile import Profile
 from pipesim.trace.recorder import StampBuffer
 
@@ -82,7 +82,7 @@ class Waits:
             assert entered is not None
             wait.succeed_in((self._passed_at(entered, channel, planned) if on_mbarrier else seen) - now)
 
-    def return_from(self, agent: int, pc: int, planned: Planned, time: int, outcome: int) -> int:
+    def return_from(self, agent: int, pc: int, planned: PlannedOperation, time: int, outcome: int) -> int:
         """A wait passed immediately, but not before what completed it can be seen; or a try has its answer.
 
         The time at which its agent continues.
@@ -112,7 +112,7 @@ class Waits:
         """Whether a wait is not made: a try had already answered."""
         return op[0] == Op.WAIT_UNLESS and op[ANSWER] >= 0 and bool(self._live.registers[agent][op[ANSWER]])
 
-    def passes(self, agent: int, pc: int, planned: Planned) -> Cost | None:
+    def passes(self, agent: int, pc: int, planned: PlannedOperation) -> Cost | None:
         """What it takes until a wait returns that passes immediately and that others can slow; None for another one."""
         op, record, now = self._program.code[agent][pc], self._record if planned.first >= 0 else 0, self._env.now
         if self.visible[op[BARRIER]] > now + record or self._is_skipped(agent, op):
@@ -172,7 +172,7 @@ class Waits:
             self._buffer.stamp(second, back)
         return back + (self._record if first >= 0 or second >= 0 else 0)
 
-    def _passed_at(self, entered: int, channel: int, planned: Planned) -> int:
+    def _passed_at(self, entered: int, channel: int, planned: PlannedOperation) -> int:
         """When a wait on an mbarrier returns that began at ``entered`` and whose phase is complete."""
         cost = planned.cost
         seen = self.visible[channel]
@@ -184,7 +184,7 @@ class Waits:
         again = tried + self._retry
         return again + max(0, -(-(seen - again) // self._poll)) * self._poll + cost.busy
 
-    def _answer_try(self, agent: int, pc: int, planned: Planned, time: int) -> int:
+    def _answer_try(self, agent: int, pc: int, planned: PlannedOperation, time: int) -> int:
         """A try was made: its answer is recorded. It is false while others cannot see yet what completed the phase."""
         success = finds(self._program, self._live, agent, pc)
         barrier = self._program.code[agent][pc][BARRIER]

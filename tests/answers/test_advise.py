@@ -7,7 +7,7 @@ import pytest
 from pipesim.answers.advise.advise import advise
 from pipesim.answers.views.advise import Advice, AdvisedChange, AdviseReport, ChangeKind
 from pipesim.answers.views.conclusion import Conclusion
-from pipesim.answers.views.sweep import Metric, Reached
+from pipesim.answers.views.sweep import Metric, Outcome
 from pipesim.conform.bottleneck import Bottleneck, LimitKind
 from pipesim.errors import ParameterError
 from pipesim.lang.protocol import Protocol
@@ -37,7 +37,7 @@ def test_a_ring_that_waits_for_its_loads_gains_by_a_stage() -> None:
     assert (report.times.limited_by.limit, report.times.limited_by.group) == (LimitKind.LOADS, "full")
     best = report.advice[0]
     assert best.change == AdvisedChange(ChangeKind.MORE_STAGES, "stages", 2)
-    assert (best.verdict, best.reached) == (Verdict.PROVED, Reached.USABLE)
+    assert (best.verdict, best.reached) == (Verdict.PROVED, Outcome.USABLE)
     assert best.resources is not None
     assert best.resources.smem_bytes - report.resources.smem_bytes == 16384 + 16
     assert (best.gain_permille or 0) > 200
@@ -82,7 +82,7 @@ def test_what_the_tensor_cores_gain_is_told_apart_from_what_it_takes_to_issue_fo
 
 def test_a_stage_that_does_not_fit_is_said() -> None:
     report = advice("gemm_sm90", stages=4, block_n=192, tiles=1, k_iters=8)
-    refused = [each for each in report.advice if each.reached is Reached.REFUSED]
+    refused = [each for each in report.advice if each.reached is Outcome.REFUSED]
     assert [(each.change.parameter, each.change.value) for each in refused] == [("stages", 5)]
     assert "shared memory; a CTA has 232,448" in refused[0].why
 

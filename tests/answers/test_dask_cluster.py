@@ -22,7 +22,7 @@ from pipesim.answers.sweep.dask_cluster import DaskCluster, _Tasks
 from pipesim.answers.sweep.space import Params
 from pipesim.answers.sweep.sweep import Over, Sweep, Where, sweep
 from pipesim.answers.verify_parts import Subject
-from pipesim.answers.views.sweep import Reached
+from pipesim.answers.views.sweep import Outcome
 from pipesim.errors import ClusterLostError, UsageError
 from pipesim.targets import find
 from pipesim.timed.profile import load_profile
@@ -100,9 +100,9 @@ def test_every_answer_comes_also_where_its_worker_was_lost_before_it_was_read() 
 def test_what_fails_is_an_answer_of_its_configuration() -> None:
     found = [each.configuration for each in collected(Client(["killed", "raised", "finished"])).values()]
     assert [(each.state, each.why.partition(":")[0]) for each in found[:1]] == [
-        (Reached.FAILED, "its process ended before it had an answer")
+        (Outcome.FAILED, "its process ended before it had an answer")
     ]
-    assert (found[1].state, "ValueError" in found[1].why, found[2].state) == (Reached.FAILED, True, Reached.USABLE)
+    assert (found[1].state, "ValueError" in found[1].why, found[2].state) == (Outcome.FAILED, True, Outcome.USABLE)
 
 
 @pytest.mark.parametrize(
@@ -126,7 +126,7 @@ def test_a_cluster_that_is_lost_ends_the_sweep_with_what_is_known(client: Client
 
     asked = Sweep(find("producer_consumer"), {"stages": (1, 2, 3)}, {"tiles": 4}, H200, prove=False)
     report = sweep(asked, Where(cluster=Lost()))
-    assert [each.state for each in report.configurations] == [Reached.USABLE, Reached.NOT_REACHED, Reached.NOT_REACHED]
+    assert [each.state for each in report.configurations] == [Outcome.USABLE, Outcome.NOT_REACHED, Outcome.NOT_REACHED]
     assert (report.interrupted, report.configurations[1].why) == (said, said)
     assert len(client.cancelled) == 2
 
@@ -201,7 +201,7 @@ class TestReal:
             killer.join(5)
         assert monotonic() - times[0] < 30
         assert "was lost" in report.interrupted
-        known = sum(each.state is not Reached.NOT_REACHED for each in report.configurations)
+        known = sum(each.state is not Outcome.NOT_REACHED for each in report.configurations)
         assert 0 < known < len(report.configurations)
         assert len((tmp_path / "x.jsonl").read_text().splitlines()) == 1 + known
 

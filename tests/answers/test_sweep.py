@@ -21,7 +21,7 @@ from pipesim.answers.views.sweep import (
     Comparable,
     Configuration,
     Metric,
-    Reached,
+    Outcome,
     Resources,
     SweepReport,
     Times,
@@ -78,7 +78,7 @@ def of_ring(**axes: Sequence[int]) -> Sweep:
     return Sweep(target_of(ring), axes, {}, H200)
 
 
-def states(report: SweepReport) -> list[tuple[dict[str, int], Reached]]:
+def states(report: SweepReport) -> list[tuple[dict[str, int], Outcome]]:
     return [(dict(each.params), each.state) for each in report.configurations]
 
 
@@ -101,15 +101,15 @@ class TestAnswers:
     def test_each_configuration_has_an_answer_with_its_reason(self) -> None:
         report = sweep(of_ring(stages=[1, 2, 60], how=[0, 1, 2]))
         assert states(report) == [
-            ({"stages": 1, "how": 0}, Reached.USABLE),
-            ({"stages": 1, "how": 1}, Reached.REFUTED),
-            ({"stages": 1, "how": 2}, Reached.REFUSED),
-            ({"stages": 2, "how": 0}, Reached.USABLE),
-            ({"stages": 2, "how": 1}, Reached.REFUTED),
-            ({"stages": 2, "how": 2}, Reached.REFUSED),
-            ({"stages": 60, "how": 0}, Reached.REFUSED),
-            ({"stages": 60, "how": 1}, Reached.REFUSED),
-            ({"stages": 60, "how": 2}, Reached.REFUSED),
+            ({"stages": 1, "how": 0}, Outcome.USABLE),
+            ({"stages": 1, "how": 1}, Outcome.REFUTED),
+            ({"stages": 1, "how": 2}, Outcome.REFUSED),
+            ({"stages": 2, "how": 0}, Outcome.USABLE),
+            ({"stages": 2, "how": 1}, Outcome.REFUTED),
+            ({"stages": 2, "how": 2}, Outcome.REFUSED),
+            ({"stages": 60, "how": 0}, Outcome.REFUSED),
+            ({"stages": 60, "how": 1}, Outcome.REFUSED),
+            ({"stages": 60, "how": 2}, Outcome.REFUSED),
         ]
         reasons = {each.why for each in report.configurations}
         assert reasons == {
@@ -126,17 +126,17 @@ class TestAnswers:
 
     def test_without_the_proof_a_deadlock_is_seen_by_the_simulation(self) -> None:
         report = sweep(replace(of_ring(how=[0, 1]), prove=False))
-        assert states(report) == [({"how": 0}, Reached.USABLE), ({"how": 1}, Reached.UNFINISHED)]
+        assert states(report) == [({"how": 0}, Outcome.USABLE), ({"how": 1}, Outcome.UNFINISHED)]
 
     def test_limits_of_proof_and_simulation_are_no_verdict(self) -> None:
         cut = sweep(replace(of_ring(stages=[1, 2]), max_steps=10, prove=False))
-        assert {each.state for each in cut.configurations} == {Reached.CUT}
+        assert {each.state for each in cut.configurations} == {Outcome.CUT}
         assert (cut.ranked, cut.smallest, cut.conclusion) == ((), None, Conclusion.UNKNOWN)
 
     def test_a_mistake_of_pipesim_is_an_answer_of_its_configuration(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr("pipesim.answers.sweep.configuration.simulated", lambda *_: 1 // 0)
         report = sweep(of_ring(stages=[1, 2]))
-        assert {each.state for each in report.configurations} == {Reached.FAILED}
+        assert {each.state for each in report.configurations} == {Outcome.FAILED}
         assert "ZeroDivisionError" in report.configurations[0].why
 
     def test_what_is_not_there_to_sweep(self) -> None:
@@ -170,7 +170,7 @@ class TestAnEndBeforeTheLast:
 
         monkeypatch.setattr(module, "tried", limited)
         report = sweep(of_ring(stages=[1, 2, 3, 4]))
-        assert [state for _, state in states(report)] == [Reached.USABLE] * 2 + [Reached.NOT_REACHED] * 2
+        assert [state for _, state in states(report)] == [Outcome.USABLE] * 2 + [Outcome.NOT_REACHED] * 2
         assert (report.interrupted, report.conclusion) == ("the time limit of 1 s was reached", Conclusion.UNKNOWN)
         with pytest.raises(LimitReachedError):
             sweep(of_ring(stages=[3, 4]))
@@ -186,8 +186,8 @@ class TestAnEndBeforeTheLast:
         monkeypatch.setattr(module, "tried", interrupted)
         report = sweep(of_ring(stages=[1, 2]))
         assert [(each.state, each.why) for each in report.configurations] == [
-            (Reached.USABLE, ""),
-            (Reached.NOT_REACHED, "interrupted"),
+            (Outcome.USABLE, ""),
+            (Outcome.NOT_REACHED, "interrupted"),
         ]
 
 
@@ -372,7 +372,7 @@ class TestRank:
     @staticmethod
     def made(name: int, cycles: int, smem: int = 0, **more: Any) -> Configuration:
         times = Times(**({"cycles": cycles, "period_millicycles": None, "work": 100, "unit": WorkUnit.BYTES} | more))
-        return Configuration({"n": name}, Reached.USABLE, resources=Resources(smem, 32, 0), times=times)
+        return Configuration({"n": name}, Outcome.USABLE, resources=Resources(smem, 32, 0), times=times)
 
     def names(self, found: Sequence[Configuration], metric: Metric) -> list[tuple[int, int | None]]:
         return [(each.configuration.params["n"], each.off_permille) for each in ranked(found, metric)]
@@ -406,7 +406,7 @@ class TestRank:
     def test_the_metric_is_one_that_can_be_compared(self) -> None:
         steady = self.made(0, 100, period_millicycles=5, iterations=8)
         unrolled = self.made(1, 100, period_millicycles=10, iterations=4)
-        refuted = replace(self.made(1, 50, work=101), state=Reached.REFUTED)
+        refuted = replace(self.made(1, 50, work=101), state=Outcome.REFUTED)
         idle = self.made(2, 100, work=0)
         steady_idle, longer = (self.made(2, 100, work=0, period_millicycles=5, iterations=n) for n in (8, 16))
         for found, common, metric in (

@@ -10,7 +10,7 @@ import pytest
 
 from pipesim.conform.agreement import Agreement, agreement_of
 from pipesim.conform.compare import compare, times_of
-from pipesim.conform.times import PERIOD, WHOLE_RUN, Assumed, AssumedKind, NoTime, TimeComparison, TimeVerdict
+from pipesim.conform.times import PERIOD, WHOLE_RUN, AssumedKind, NoTime, TimeAssumption, TimeComparison, TimeVerdict
 from pipesim.model.ending import Ending
 from pipesim.model.ops import Op
 from pipesim.model.program import Program
@@ -108,7 +108,7 @@ class TestAssumed:
         case = stored(USUAL)
         found = times_of(case.program, case.trace, load_profile("h100"))
         assert found.verdict is TimeVerdict.NOT_MODELLED
-        assert found.assumed == (Assumed(AssumedKind.DEVICE, "NVIDIA H200"),)
+        assert found.assumed == (TimeAssumption(AssumedKind.DEVICE, "NVIDIA H200"),)
         assert (abs(found.off_permille or 100) < 30, found.stated) == (True, None)
 
     def test_multicast_copies_and_arrivals_at_other_ctas(self, stored: Make) -> None:
@@ -152,7 +152,7 @@ class TestAssumed:
         works = (EventKind.WORK_BEGIN, EventKind.WORK_END)
         silent = case.without(*[row for kind in works for row in case.rows(kind=kind)])
         found = times_of(silent.program, silent.trace)
-        assert found.assumed == (Assumed(AssumedKind.WORK, "consumer", 600, None),)
+        assert found.assumed == (TimeAssumption(AssumedKind.WORK, "consumer", 600, None),)
 
     @pytest.mark.parametrize("name", ["gemm_sm100", "attention_sm100"])
     def test_blackwell(self, name: str) -> None:

@@ -10,7 +10,7 @@ import pytest
 from rich.cells import cell_len
 
 from pipesim.answers.sweep.rank import METRIC, comparable, ranked, smallest, unit_for
-from pipesim.answers.views.sweep import Configuration, Metric, Reached, Resources, SweepReport, Times, WorkUnit
+from pipesim.answers.views.sweep import Configuration, Metric, Outcome, Resources, SweepReport, Times, WorkUnit
 from pipesim.conform.bottleneck import Bottleneck, LimitKind
 from pipesim.report.pages.sweep import sweep_lines
 
@@ -20,7 +20,7 @@ LIMIT = Bottleneck(LimitKind.LOADS, "consumer", 300, "a_group_with_a_long_name.f
 
 def report_of(
     axes: Mapping[str, tuple[int, ...]],
-    states: Sequence[Reached] = (Reached.USABLE,),
+    states: Sequence[Outcome] = (Outcome.USABLE,),
     *,
     metric: Metric | None = None,
     prove: bool = True,
@@ -71,9 +71,9 @@ def test_where_the_parameters_fill_a_line_each_part_has_the_ranks() -> None:
 def test_what_is_proved_is_said_and_no_more() -> None:
     axes = {"stages": (1, 2)}
     for states, said in (
-        ((Reached.USABLE,), "each proved for every schedule"),
-        ((Reached.USABLE, Reached.REFUSED), "each usable one proved for every schedule"),
-        ((Reached.REFUSED, Reached.UNDECIDED), "none proved for every schedule"),
+        ((Outcome.USABLE,), "each proved for every schedule"),
+        ((Outcome.USABLE, Outcome.REFUSED), "each usable one proved for every schedule"),
+        ((Outcome.REFUSED, Outcome.UNDECIDED), "none proved for every schedule"),
     ):
         assert sweep_lines(report_of(axes, states), 100)[2].endswith(f"(NVIDIA H200) · {said}")
     assert sweep_lines(report_of(axes, prove=False), 100)[2].endswith("not proved: --no-proof")

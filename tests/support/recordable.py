@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from functools import cache
 
-from hwkernels.rewriter import Instrumented, instrument
+from hwkernels.rewriter import RewrittenPtx, instrument
 from pipesim.launches.record.prepared import rewrite_options
 from pipesim.launches.record.record_file import LaunchEnd, RecordedBuffer
 from pipesim.ptx.launch.values import Launch, Number, Parameter, Pointer
@@ -86,7 +86,7 @@ def launch_of(entry: str = RIGHT, items: int = ITEMS) -> Launch:
     return Launch(entry, (1, 1, 1), (64, 1, 1), registers=40, parameters=given)
 
 
-def instrumented(entry: str = RIGHT, *, stop_flag: bool = False) -> Instrumented:
+def instrumented(entry: str = RIGHT, *, stop_flag: bool = False) -> RewrittenPtx:
     """The kernel with the recorder in it."""
     return instrument(PTX, "its PTX", launch_of(entry), rewrite_options(stop_flag=stop_flag, waits_only=False))
 

@@ -11,7 +11,7 @@ from pipesim.launches.observe.driver import NOT_READY
 from pipesim.launches.observe.loaded import KernelCode
 from pipesim.launches.observe.observer import DryLaunch, LaunchObserver
 from pipesim.launches.record.memory import Buffer, CudaMemory, DeviceFacts
-from pipesim.launches.record.prepared import Built, PreparedKernel
+from pipesim.launches.record.prepared import PreparedKernel, Usage
 
 SYMBOL = "pipesim_buffer"
 FACTS = DeviceFacts("NVIDIA H200", 132, (9, 0), 13000)
@@ -25,7 +25,7 @@ OWN, INSTRUMENTED, VARIABLE, BUFFER, BESIDE = 1, 2, 0x1000, 0x9000, 99
 def made_ready(record: dict[str, Any], ptx: str, *_: Any) -> PreparedKernel:
     """A kernel with a buffer of 16 bytes."""
     return PreparedKernel(
-        record["kernel"], b"\x7fELF" + ptx.encode(), SYMBOL, bytes(16), Built(40, 0, 0), Built(44, 8, 0), ()
+        record["kernel"], b"\x7fELF" + ptx.encode(), SYMBOL, bytes(16), Usage(40, 0, 0), Usage(44, 8, 0), ()
     )
 
 

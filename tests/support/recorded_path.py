@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hwkernels.records.encodings import FIRST_BLOCK, Flag, full_tag, hash_step
-from hwkernels.rewriter.instrument import Instrumented
+from hwkernels.rewriter.instrument import RewrittenPtx
 from hwkernels.rewriter.layout import CURSOR, FRAME_BYTES, HASH, STREAMS
 from hwkernels.rewriter.sites import RecordedSite
 from pipesim.ptx.emit.record import IF_COMPLETE, IF_NOT_YET, MEET, PathStep
@@ -22,7 +22,7 @@ from pipesim.ptx.emit.record import IF_COMPLETE, IF_NOT_YET, MEET, PathStep
 class PathWriter:
     """Writes the streams of one agent."""
 
-    def __init__(self, kernel: Instrumented, agent: int, words: dict[int, npt.NDArray[np.uint32]], seed: int) -> None:
+    def __init__(self, kernel: RewrittenPtx, agent: int, words: dict[int, npt.NDArray[np.uint32]], seed: int) -> None:
         self.kernel, self.agent, self.words = kernel, agent, words
         self.random = Random(seed)
         self.clock = 1_000
@@ -102,12 +102,12 @@ class PathWriter:
         return found
 
 
-def written(kernel: Instrumented, seed: int = 0) -> bytearray:
+def written(kernel: RewrittenPtx, seed: int = 0) -> bytearray:
     """The buffer of a launch."""
     return filled(kernel, lambda agent, words: PathWriter(kernel, agent, words, seed + agent))
 
 
-def filled(kernel: Instrumented, writer: Callable[[int, dict[int, npt.NDArray[np.uint32]]], PathWriter]) -> bytearray:
+def filled(kernel: RewrittenPtx, writer: Callable[[int, dict[int, npt.NDArray[np.uint32]]], PathWriter]) -> bytearray:
     """The buffer that these writers fill; ``writer``: of an agent, with the words of each lane that stores."""
     buffer = bytearray(kernel.initial())
     first = -(-len(buffer) // 4 // 4) * 4 % kernel.layout.stride or 256

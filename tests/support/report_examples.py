@@ -30,7 +30,7 @@ from pipesim.answers.views.sweep import (
     Comparable,
     Configuration,
     Metric,
-    Reached,
+    Outcome,
     Resources,
     SweepReport,
     Times,
@@ -75,7 +75,7 @@ from pipesim.conform.result import (
     Timing,
     TraceVerdict,
 )
-from pipesim.conform.times import PERIOD, WHOLE_RUN, Assumed, AssumedKind, NoTime, TimeComparison, TimeVerdict
+from pipesim.conform.times import PERIOD, WHOLE_RUN, AssumedKind, NoTime, TimeAssumption, TimeComparison, TimeVerdict
 from pipesim.explain.anatomy.read import anatomy
 from pipesim.model.barrier import BarrierWord
 from pipesim.model.ending import Ending
@@ -207,17 +207,17 @@ def untimed(why: NoTime) -> TimeComparison:
 
 #: Everything that a time can assume, of one role's work also how long it took.
 ASSUMED = (
-    Assumed(AssumedKind.DEVICE, "NVIDIA B200"),
-    Assumed(AssumedKind.TCGEN05),
-    Assumed(AssumedKind.MATRIX),
-    Assumed(AssumedKind.MULTICAST),
-    Assumed(AssumedKind.REMOTE),
-    Assumed(AssumedKind.VALUE, "transfer.latency"),
-    Assumed(AssumedKind.VALUE, "matrix.latency"),
-    Assumed(AssumedKind.VALUE, "sync.latency"),
-    Assumed(AssumedKind.VALUE, "read.issue"),
-    Assumed(AssumedKind.WORK, "softmax", 900, 1_303),
-    Assumed(AssumedKind.WORK, "scheduler", 700),
+    TimeAssumption(AssumedKind.DEVICE, "NVIDIA B200"),
+    TimeAssumption(AssumedKind.TCGEN05),
+    TimeAssumption(AssumedKind.MATRIX),
+    TimeAssumption(AssumedKind.MULTICAST),
+    TimeAssumption(AssumedKind.REMOTE),
+    TimeAssumption(AssumedKind.VALUE, "transfer.latency"),
+    TimeAssumption(AssumedKind.VALUE, "matrix.latency"),
+    TimeAssumption(AssumedKind.VALUE, "sync.latency"),
+    TimeAssumption(AssumedKind.VALUE, "read.issue"),
+    TimeAssumption(AssumedKind.WORK, "softmax", 900, 1_303),
+    TimeAssumption(AssumedKind.WORK, "scheduler", 700),
 )
 
 
@@ -931,18 +931,18 @@ def sweep_example() -> SweepReport:
         for nbytes in (8192, 16384):
             params = {"stages": stages, "tile_bytes": nbytes}
             if stages * nbytes > 180_000:
-                found.append(Configuration(params, Reached.REFUSED, "ring needs 196,608 bytes; a CTA has 180,000"))
+                found.append(Configuration(params, Outcome.REFUSED, "ring needs 196,608 bytes; a CTA has 180,000"))
             elif stages == 12:
-                found.append(Configuration(params, Reached.NOT_REACHED, "the time limit of 5 s was reached"))
+                found.append(Configuration(params, Outcome.NOT_REACHED, "the time limit of 5 s was reached"))
             elif (stages, nbytes) == (3, 16384):
-                found.append(Configuration(params, Reached.REFUTED, "deadlock"))
+                found.append(Configuration(params, Outcome.REFUTED, "deadlock"))
             else:
                 late = Bottleneck(LimitKind.LOADS, "mma", 430, "full")
                 limit = late if stages == 1 else Bottleneck(LimitKind.ROLE, "mma", 12, "full")
                 times = Times(
                     90_000 // stages + nbytes, 600_000 // stages + 20 * nbytes, 64 * nbytes, WorkUnit.BYTES, limit
                 )
-                found.append(Configuration(params, Reached.USABLE, "", Resources(stages * nbytes, 96, 12_288), times))
+                found.append(Configuration(params, Outcome.USABLE, "", Resources(stages * nbytes, 96, 12_288), times))
     order = ranked(found, Metric.THROUGHPUT)
     return SweepReport(
         "ring", "h200", H200, {"stages": (1, 2, 3, 12), "tile_bytes": (8192, 16384)}, {"work": 600}, None,
@@ -970,11 +970,11 @@ def advised(width: int) -> list[str]:
     )
     proved = Verdict.PROVED
     advice = (
-        Advice(work, Reached.USABLE, "", proved, small, times(900, busy), 900_000, 250),
-        Advice(signals, Reached.USABLE, "", proved, small, times(1_224, late), 1_224_000, -20),
-        Advice(fewer, Reached.UNDECIDED, "the search reached its limit", Verdict.UNKNOWN, large, times(1_800, late),
+        Advice(work, Outcome.USABLE, "", proved, small, times(900, busy), 900_000, 250),
+        Advice(signals, Outcome.USABLE, "", proved, small, times(1_224, late), 1_224_000, -20),
+        Advice(fewer, Outcome.UNDECIDED, "the search reached its limit", Verdict.UNKNOWN, large, times(1_800, late),
                1_800_000, -500),
-        Advice(more, Reached.REFUSED, "ring needs 240,000 bytes of shared memory; a CTA has 232,448"),
+        Advice(more, Outcome.REFUSED, "ring needs 240,000 bytes of shared memory; a CTA has 232,448"),
     )  # fmt: skip
     bound = replace(times(1_200, late), bound_by="the latency around the ring over 2 stages")
     return advise_lines(

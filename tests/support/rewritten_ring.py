@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hwkernels.rewriter import Encoding, Instrumented, RewriteOptions, instrument
+from hwkernels.rewriter import Encoding, RewriteOptions, RewrittenPtx, instrument
 from pipesim.ptx.launch.values import Launch
 from pipesim.ptx.text.read import read_module
 from tests.support.ptx_machine import GLOBAL, Machine
@@ -51,12 +51,12 @@ def ring(fences: str = "", release: str = RELEASE) -> str:
     return text_of(RING.replace("FENCES", fences).replace("RELEASE", release))
 
 
-def rewritten(text: str, encoding: Encoding, *, stops: bool = False, launch: Launch = LAUNCH) -> Instrumented:
+def rewritten(text: str, encoding: Encoding, *, stops: bool = False, launch: Launch = LAUNCH) -> RewrittenPtx:
     """The ring with the recorder; ``stops``: a flag ends its waits."""
     return instrument(text, "ring.ptx", launch, RewriteOptions(encoding, stop_flag=stops, eager=stops))
 
 
-def run(kernel: Instrumented, seed: int = 0, *, stop: bool = False, text: str = "", cta: int = 0) -> tuple[bytes, bool]:
+def run(kernel: RewrittenPtx, seed: int = 0, *, stop: bool = False, text: str = "", cta: int = 0) -> tuple[bytes, bool]:
     """The buffer that a CTA of a launch leaves, and whether it ended; ``text``: run this text instead of the kernel's.
 
     ``stop``: the flag that ends waits is set once nobody makes progress.

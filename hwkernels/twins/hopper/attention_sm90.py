@@ -10,7 +10,7 @@ import numpy.typing as npt
 from hwkernels.device.bf16 import from_bf16, random_bf16
 from hwkernels.device.launch import Shape
 from hwkernels.twins.buffers import Argument, Input, Output, TensorMap
-from hwkernels.twins.twin import TENSOR_STRAY_NS, Params, Range, Recorded, Twin, dotted
+from hwkernels.twins.twin import TENSOR_STRAY_NS, Params, Range, TraceConfig, Twin, dotted
 from pipesim.errors import ConfigurationError, ParameterError
 
 BF16 = 2  #: bytes of an element
@@ -172,20 +172,20 @@ ATTENTION_SM90 = Twin(
     units=lambda params: params["kv_blocks"],
     stray_ns=TENSOR_STRAY_NS,
     recorded=(
-        Recorded(),
-        Recorded(_run()),
-        Recorded(_run(kv_blocks=0)),
-        Recorded(_run(kv_blocks=1)),
-        Recorded(_run(kv_blocks=5, stages=1)),
-        Recorded(_run(qk_stages=2)),
-        Recorded(_run(depth=64, stages=4)),
-        Recorded(_run(depth=64, stages=6, kv_blocks=3)),
-        Recorded(_run(num_consumer=1, stages=3, qk_stages=2)),
-        Recorded(_run(num_consumer=1, depth=64, block_n=64, stages=8, kv_blocks=24)),
-        Recorded(_run(pingpong=0)),
-        Recorded(_run(block_n=64, stages=4, qk_stages=2), clock="both"),
-        Recorded(_run(), clock="both"),
-        Recorded(_run(kv_blocks=12), grid=8),
-        Recorded(_run(kv_blocks=12), grid=132, clock="both"),  # one on every SM
+        TraceConfig(),
+        TraceConfig(_run()),
+        TraceConfig(_run(kv_blocks=0)),
+        TraceConfig(_run(kv_blocks=1)),
+        TraceConfig(_run(kv_blocks=5, stages=1)),
+        TraceConfig(_run(qk_stages=2)),
+        TraceConfig(_run(depth=64, stages=4)),
+        TraceConfig(_run(depth=64, stages=6, kv_blocks=3)),
+        TraceConfig(_run(num_consumer=1, stages=3, qk_stages=2)),
+        TraceConfig(_run(num_consumer=1, depth=64, block_n=64, stages=8, kv_blocks=24)),
+        TraceConfig(_run(pingpong=0)),
+        TraceConfig(_run(block_n=64, stages=4, qk_stages=2), clock="both"),
+        TraceConfig(_run(), clock="both"),
+        TraceConfig(_run(kv_blocks=12), grid=8),
+        TraceConfig(_run(kv_blocks=12), grid=132, clock="both"),  # one on every SM
     ),
 )

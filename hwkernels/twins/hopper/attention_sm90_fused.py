@@ -5,7 +5,7 @@ from __future__ import annotations
 from hwkernels.device.launch import Shape
 from hwkernels.twins.buffers import Argument
 from hwkernels.twins.hopper.attention_sm90 import BF16, arguments_of, queries_of, require_fits, shape_with
-from hwkernels.twins.twin import TENSOR_STRAY_NS, Params, Range, Recorded, Twin, dotted
+from hwkernels.twins.twin import TENSOR_STRAY_NS, Params, Range, TraceConfig, Twin, dotted
 
 
 def _shape(params: Params, grid: int) -> Shape:
@@ -52,19 +52,19 @@ ATTENTION_SM90_FUSED = Twin(
     units=lambda params: params["kv_blocks"],
     stray_ns=TENSOR_STRAY_NS,
     recorded=(
-        Recorded(),
-        Recorded(_run()),
-        Recorded(_run(kv_blocks=0)),
-        Recorded(_run(kv_blocks=1)),
-        Recorded(_run(kv_blocks=7, stages=2)),
-        Recorded(_run(stages=3)),
-        Recorded(_run(stages=4)),
-        Recorded(_run(kv_blocks=3, depth=64, stages=11)),
-        Recorded(_run(num_consumer=1, stages=3)),
-        Recorded(_run(num_consumer=1, depth=64, block_n=64, stages=9, kv_blocks=24)),
-        Recorded(_run(pingpong=0)),
-        Recorded(_run(block_n=64, stages=7), clock="both"),
-        Recorded(_run(kv_blocks=12, stages=3), grid=8),
-        Recorded(_run(kv_blocks=12), grid=132, clock="both"),  # one on every SM
+        TraceConfig(),
+        TraceConfig(_run()),
+        TraceConfig(_run(kv_blocks=0)),
+        TraceConfig(_run(kv_blocks=1)),
+        TraceConfig(_run(kv_blocks=7, stages=2)),
+        TraceConfig(_run(stages=3)),
+        TraceConfig(_run(stages=4)),
+        TraceConfig(_run(kv_blocks=3, depth=64, stages=11)),
+        TraceConfig(_run(num_consumer=1, stages=3)),
+        TraceConfig(_run(num_consumer=1, depth=64, block_n=64, stages=9, kv_blocks=24)),
+        TraceConfig(_run(pingpong=0)),
+        TraceConfig(_run(block_n=64, stages=7), clock="both"),
+        TraceConfig(_run(kv_blocks=12, stages=3), grid=8),
+        TraceConfig(_run(kv_blocks=12), grid=132, clock="both"),  # one on every SM
     ),
 )

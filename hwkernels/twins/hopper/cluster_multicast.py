@@ -6,7 +6,7 @@ import numpy as np
 
 from hwkernels.device.launch import Shape
 from hwkernels.twins.buffers import Argument, Input, Output
-from hwkernels.twins.twin import Params, Range, Recorded, Twin
+from hwkernels.twins.twin import Params, Range, TraceConfig, Twin
 from pipesim.errors import ParameterError
 
 _SOURCE_BYTES = 1 << 28
@@ -72,21 +72,21 @@ CLUSTER_MULTICAST = Twin(
     ),
     require=_require,
     recorded=(
-        Recorded(),
-        Recorded({"tiles": 0}),
-        Recorded({"tiles": 1}),
-        Recorded({"tiles": 3}),
-        Recorded({"cluster": 4}),
-        Recorded({"cluster": 4, "tiles": 1}),
-        Recorded({"cluster": 4, "stages": 1, "tiles": 8}),
-        Recorded({"cluster": 4, "stages": 2, "own_bytes": 16384, "shared_bytes": 16384, "work": 0}),
-        Recorded({"stages": 8, "tiles": 40, "work": 200}),
-        Recorded({"consumer_warps": 4, "stages": 3, "tiles": 24}),
-        Recorded({"tiles": 16, "cluster": 1}),
-        Recorded({}, grid=4),
-        Recorded({"cluster": 4}, grid=2, clock="both"),
-        Recorded({"tiles": 24, "cluster": 1}, clock="both"),
-        Recorded({"tiles": 24}, clock="both"),
-        Recorded({"tiles": 24}, grid=66, clock="both"),  # one CTA on every SM
+        TraceConfig(),
+        TraceConfig({"tiles": 0}),
+        TraceConfig({"tiles": 1}),
+        TraceConfig({"tiles": 3}),
+        TraceConfig({"cluster": 4}),
+        TraceConfig({"cluster": 4, "tiles": 1}),
+        TraceConfig({"cluster": 4, "stages": 1, "tiles": 8}),
+        TraceConfig({"cluster": 4, "stages": 2, "own_bytes": 16384, "shared_bytes": 16384, "work": 0}),
+        TraceConfig({"stages": 8, "tiles": 40, "work": 200}),
+        TraceConfig({"consumer_warps": 4, "stages": 3, "tiles": 24}),
+        TraceConfig({"tiles": 16, "cluster": 1}),
+        TraceConfig({}, grid=4),
+        TraceConfig({"cluster": 4}, grid=2, clock="both"),
+        TraceConfig({"tiles": 24, "cluster": 1}, clock="both"),
+        TraceConfig({"tiles": 24}, clock="both"),
+        TraceConfig({"tiles": 24}, grid=66, clock="both"),  # one CTA on every SM
     ),
 )

@@ -6,7 +6,7 @@ import numpy as np
 
 from hwkernels.device.launch import Shape
 from hwkernels.twins.buffers import Argument, Input, Output
-from hwkernels.twins.twin import Params, Range, Recorded, Twin, dotted
+from hwkernels.twins.twin import Params, Range, TraceConfig, Twin, dotted
 from pipesim.errors import ParameterError
 
 BETA = 0.75
@@ -81,26 +81,28 @@ EPILOGUE_RESIDUAL = Twin(
     require=_require,
     stray_ns=_STRAY_NS,
     recorded=(
-        Recorded(),
-        Recorded({"tiles": 0}),
-        Recorded({"tiles": 1}),
-        Recorded({"tiles": 1, "k_iters": 1, "slices": 1}),
-        Recorded({"tiles": 12, "k_iters": 8, "epilogue": 0}),
-        Recorded({"tiles": 8, "k_iters": 0}),
-        Recorded({"tiles": 8, "residual": 0}),
-        Recorded({"tiles": 8, "epi_stages": 1, "accumulators": 1, "clc_stages": 1}),
-        Recorded({"tiles": 8, "stages": 1, "slice_bytes": 4096}),
-        Recorded({"tiles": 6}, grid=8),
-        Recorded({"tiles": 24}, clock="both"),
-        Recorded({"tiles": 16}, grid=132, clock="both"),  # one on every SM
+        TraceConfig(),
+        TraceConfig({"tiles": 0}),
+        TraceConfig({"tiles": 1}),
+        TraceConfig({"tiles": 1, "k_iters": 1, "slices": 1}),
+        TraceConfig({"tiles": 12, "k_iters": 8, "epilogue": 0}),
+        TraceConfig({"tiles": 8, "k_iters": 0}),
+        TraceConfig({"tiles": 8, "residual": 0}),
+        TraceConfig({"tiles": 8, "epi_stages": 1, "accumulators": 1, "clc_stages": 1}),
+        TraceConfig({"tiles": 8, "stages": 1, "slice_bytes": 4096}),
+        TraceConfig({"tiles": 6}, grid=8),
+        TraceConfig({"tiles": 24}, clock="both"),
+        TraceConfig({"tiles": 16}, grid=132, clock="both"),  # one on every SM
         # CUTLASS's order and upstream's, with the same warps late: the one ends, the other misses arrivals
-        Recorded({"tiles": 8, "k_iters": 1, "epilogue": _LATE}),
-        Recorded({"tiles": 8, "k_iters": 1, "order_delay": _LATE}),
-        Recorded({"tiles": 8, "k_iters": 1, "first_tile_only": 0}, repetitions=1, deadline_ms=50),
-        Recorded({"tiles": 8, "k_iters": 16, "first_tile_only": 0, "epilogue": 0}, repetitions=1, deadline_ms=50),
-        Recorded({"tiles": 8, "k_iters": 1, "first_tile_only": 0, "epilogue": _LATE}, repetitions=1, deadline_ms=50),
-        Recorded({"tiles": 8, "k_iters": 1, "first_tile_only": 0, "order_delay": _LATE}, repetitions=1, deadline_ms=50),
-        Recorded(
+        TraceConfig({"tiles": 8, "k_iters": 1, "epilogue": _LATE}),
+        TraceConfig({"tiles": 8, "k_iters": 1, "order_delay": _LATE}),
+        TraceConfig({"tiles": 8, "k_iters": 1, "first_tile_only": 0}, repetitions=1, deadline_ms=50),
+        TraceConfig({"tiles": 8, "k_iters": 16, "first_tile_only": 0, "epilogue": 0}, repetitions=1, deadline_ms=50),
+        TraceConfig({"tiles": 8, "k_iters": 1, "first_tile_only": 0, "epilogue": _LATE}, repetitions=1, deadline_ms=50),
+        TraceConfig(
+            {"tiles": 8, "k_iters": 1, "first_tile_only": 0, "order_delay": _LATE}, repetitions=1, deadline_ms=50
+        ),
+        TraceConfig(
             {"tiles": 8, "k_iters": 1, "first_tile_only": 0, "order_delay": _LATE, "residual": 0},
             repetitions=1,
             deadline_ms=50,

@@ -8,7 +8,7 @@ import numpy.typing as npt
 from hwkernels.device.bf16 import from_bf16, random_bf16
 from hwkernels.device.launch import Shape
 from hwkernels.twins.buffers import Argument, Input, Output, TensorMap
-from hwkernels.twins.twin import TENSOR_STRAY_NS, Params, Range, Recorded, Twin
+from hwkernels.twins.twin import TENSOR_STRAY_NS, Params, Range, TraceConfig, Twin
 from pipesim.errors import ParameterError
 
 BLOCK_K, GROUP_ROWS, GROUP_THREADS = 64, 64, 128
@@ -104,24 +104,26 @@ GEMM_SM90 = Twin(
     require=_require,
     stray_ns=TENSOR_STRAY_NS,
     recorded=(
-        Recorded(),
-        Recorded({"tiles": 0}),
-        Recorded({"tiles": 0, "drain": 1}),
-        Recorded({"tiles": 1, "k_iters": 1}),
-        Recorded({"tiles": 1, "k_iters": 3}),
-        Recorded({"tiles": 1, "k_iters": 64}),
-        Recorded({"stages": 1, "num_consumer": 1, "k_iters": 6}),
-        Recorded({"stages": 3, "block_n": 256, "tiles": 3}),
-        Recorded({"k_group_size": 2, "k_iters": 15}),
-        Recorded({"k_group_size": 4, "drain": 1, "tiles": 3, "k_iters": 18}),
-        Recorded({"k_group_size": 2, "stages": 6, "num_consumer": 1, "block_n": 64, "lookahead": 1}),
-        Recorded({"lookahead": 1, "drain": 1}),
-        Recorded({"lookahead": 1, "num_consumer": 1, "stages": 2, "tiles": 4}),
-        Recorded({"epilogue": 4000, "tiles": 6, "k_iters": 4}),
-        Recorded({"tiles": 4}, grid=8),
-        Recorded({"stages": 3, "block_n": 256, "tiles": 2, "k_iters": 24}, grid=132, clock="both"),  # one on every SM
-        Recorded({"lookahead": 1, "k_iters": 32}, clock="both"),
-        Recorded({"tiles": 16}, clock="both"),
-        Recorded({"tiles": 16, "k_iters": 8}, grid=8, clock="both"),
+        TraceConfig(),
+        TraceConfig({"tiles": 0}),
+        TraceConfig({"tiles": 0, "drain": 1}),
+        TraceConfig({"tiles": 1, "k_iters": 1}),
+        TraceConfig({"tiles": 1, "k_iters": 3}),
+        TraceConfig({"tiles": 1, "k_iters": 64}),
+        TraceConfig({"stages": 1, "num_consumer": 1, "k_iters": 6}),
+        TraceConfig({"stages": 3, "block_n": 256, "tiles": 3}),
+        TraceConfig({"k_group_size": 2, "k_iters": 15}),
+        TraceConfig({"k_group_size": 4, "drain": 1, "tiles": 3, "k_iters": 18}),
+        TraceConfig({"k_group_size": 2, "stages": 6, "num_consumer": 1, "block_n": 64, "lookahead": 1}),
+        TraceConfig({"lookahead": 1, "drain": 1}),
+        TraceConfig({"lookahead": 1, "num_consumer": 1, "stages": 2, "tiles": 4}),
+        TraceConfig({"epilogue": 4000, "tiles": 6, "k_iters": 4}),
+        TraceConfig({"tiles": 4}, grid=8),
+        TraceConfig(
+            {"stages": 3, "block_n": 256, "tiles": 2, "k_iters": 24}, grid=132, clock="both"
+        ),  # one on every SM
+        TraceConfig({"lookahead": 1, "k_iters": 32}, clock="both"),
+        TraceConfig({"tiles": 16}, clock="both"),
+        TraceConfig({"tiles": 16, "k_iters": 8}, grid=8, clock="both"),
     ),
 )

@@ -8,7 +8,7 @@ import numpy.typing as npt
 from hwkernels.device.launch import Shape
 from hwkernels.twins.buffers import Argument, Input, OfLaunch, Output
 from hwkernels.twins.fault import FAULTS, KernelFault
-from hwkernels.twins.twin import NEVER, Faults, Loop, Params, Range, Recorded, Twin
+from hwkernels.twins.twin import NEVER, Faults, Loop, Params, Range, TraceConfig, Twin
 from pipesim.errors import ParameterError
 from pipesim.trace.steady import steady_window
 
@@ -125,37 +125,37 @@ def _usual(tiles: int = 64, warps: int = 2, lanes: int = 1) -> dict[str, int]:
     return _run(4, 16, warps, 600, tiles, lanes)
 
 
-def _fault(params: dict[str, int], fault: str) -> Recorded:
-    return Recorded(params | {"tiles": 24}, fault=fault, deadline_ms=50)
+def _fault(params: dict[str, int], fault: str) -> TraceConfig:
+    return TraceConfig(params | {"tiles": 24}, fault=fault, deadline_ms=50)
 
 
 _FULL = 132  #: one CTA on every SM of an H100 or H200
 _DEPTHS = (1, 2, 3, 4, 6, 8)
 _LARGEST = 224  #: KB of all tiles of a CTA together
 _GRID = (
-    *(Recorded(_run(s, kb, 1, 0)) for kb in (2, 4, 8, 16, 32) for s in _DEPTHS if s * kb <= _LARGEST),
-    *(Recorded(_run(s, 4, 4, 600)) for s in _DEPTHS),
-    *(Recorded(_run(s, 16, 2, 200)) for s in _DEPTHS),
-    *(Recorded(_run(s, 8, 2, 2000)) for s in _DEPTHS),
-    *(Recorded(_run(s, 16, 4, 0)) for s in (2, 4, 6)),
-    *(Recorded(_run(s, 16, 2, 600), _FULL) for s in _DEPTHS),
-    *(Recorded(_run(s, 4, 1, 0), _FULL) for s in (1, 4, 8)),
-    Recorded(_run(4, 16, 4, 0), _FULL),
-    Recorded(_run(1, 16, 1, 0), _FULL),
-    Recorded(_run(4, 32, 4, 0)),
+    *(TraceConfig(_run(s, kb, 1, 0)) for kb in (2, 4, 8, 16, 32) for s in _DEPTHS if s * kb <= _LARGEST),
+    *(TraceConfig(_run(s, 4, 4, 600)) for s in _DEPTHS),
+    *(TraceConfig(_run(s, 16, 2, 200)) for s in _DEPTHS),
+    *(TraceConfig(_run(s, 8, 2, 2000)) for s in _DEPTHS),
+    *(TraceConfig(_run(s, 16, 4, 0)) for s in (2, 4, 6)),
+    *(TraceConfig(_run(s, 16, 2, 600), _FULL) for s in _DEPTHS),
+    *(TraceConfig(_run(s, 4, 1, 0), _FULL) for s in (1, 4, 8)),
+    TraceConfig(_run(4, 16, 4, 0), _FULL),
+    TraceConfig(_run(1, 16, 1, 0), _FULL),
+    TraceConfig(_run(4, 32, 4, 0)),
 )
 #: The default's relatives: other clocks, other memory, few tiles, a window.
 _AROUND = (
-    Recorded(_usual(warps=1)),
-    Recorded(_usual()),
-    Recorded(_usual(warps=4)),
-    Recorded(_usual(lanes=32)),
-    *(Recorded(_usual(tiles)) for tiles in (0, 1, 5)),
-    Recorded(_usual(), clock="globaltimer"),
-    Recorded(_usual(), clock="both"),
-    Recorded(_usual(), _FULL, clock="both"),
-    Recorded(_usual(), memory="device"),
-    Recorded(_usual(), window=(20, 40)),
+    TraceConfig(_usual(warps=1)),
+    TraceConfig(_usual()),
+    TraceConfig(_usual(warps=4)),
+    TraceConfig(_usual(lanes=32)),
+    *(TraceConfig(_usual(tiles)) for tiles in (0, 1, 5)),
+    TraceConfig(_usual(), clock="globaltimer"),
+    TraceConfig(_usual(), clock="both"),
+    TraceConfig(_usual(), _FULL, clock="both"),
+    TraceConfig(_usual(), memory="device"),
+    TraceConfig(_usual(), window=(20, 40)),
 )
 _FAULTY = (
     *(_fault(_run(3, 4, 2, 200), f"{kind}@7") for kind in FAULTS),

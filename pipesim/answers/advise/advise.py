@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from pipesim.answers.advise.changes import Changed, changes
+from pipesim.answers.advise.changes import Variant, changes
 from pipesim.answers.progress import SILENT, Progress
 from pipesim.answers.sweep.measure import MOST_STATES, MOST_STEPS, proof, resources_of, simulated, why_not
 from pipesim.answers.sweep.rank import value_of
 from pipesim.answers.views.advise import Advice, AdviseReport
 from pipesim.answers.views.heading import heading
-from pipesim.answers.views.sweep import Metric, Reached, Times
+from pipesim.answers.views.sweep import Metric, Outcome, Times
 from pipesim.errors import ParameterError
 from pipesim.model.finding import Verdict
 from pipesim.targets import Target
 from pipesim.timed.profile import Profile
 
 PERCENT = 20  #: by how much times are changed, unless a person asks for another amount
-_STATES = {Verdict.PROVED: Reached.USABLE, Verdict.REFUTED: Reached.REFUTED, Verdict.UNKNOWN: Reached.UNDECIDED}
+_STATES = {Verdict.PROVED: Outcome.USABLE, Verdict.REFUTED: Outcome.REFUTED, Verdict.UNKNOWN: Outcome.UNDECIDED}
 
 
 def advise(
@@ -70,19 +70,19 @@ def _gain(each: Advice) -> tuple[int, int]:
     return (1, 0) if each.gain_permille is None else (0, -each.gain_permille)
 
 
-def _advice(each: Changed, before: Times, metric: Metric, verdict: Verdict, max_states: int, max_steps: int) -> Advice:
+def _advice(each: Variant, before: Times, metric: Metric, verdict: Verdict, max_states: int, max_steps: int) -> Advice:
     if each.refused:
-        return Advice(each.change, Reached.REFUSED, each.refused)
+        return Advice(each.change, Outcome.REFUSED, each.refused)
     resources = resources_of(each.program)
     why = ""
     if not each.same_operations:
         found = proof(each.program, max_states)
         verdict, why = found.verdict, why_not(found)
     if verdict is Verdict.REFUTED:
-        return Advice(each.change, Reached.REFUTED, why, verdict, resources)
+        return Advice(each.change, Outcome.REFUTED, why, verdict, resources)
     ran = simulated(each.program, each.profile, max_steps)
     if ran.times is None:
-        return Advice(each.change, Reached.UNFINISHED if ran.why else Reached.CUT, ran.why, verdict, resources)
+        return Advice(each.change, Outcome.UNFINISHED if ran.why else Outcome.CUT, ran.why, verdict, resources)
     metric = _common(before, ran.times, metric)
     was, value = value_of(before, metric, None), value_of(ran.times, metric, None)
     same_work = each.same_operations or (ran.times.work, ran.times.unit) == (before.work, before.unit)

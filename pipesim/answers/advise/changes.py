@@ -26,7 +26,7 @@ _SIGNALS = ("arrive.latency", "wait.retry", "wait.poll", "sync.latency")
 
 
 @dataclass(frozen=True)
-class Changed:
+class Variant:
     """A change carried out: what is to be simulated. ``refused``: the program cannot be made, and why.
 
     ``same_operations``: only times differ, so that the verdict is that of the protocol.
@@ -41,22 +41,22 @@ class Changed:
 
 def changes(
     target: Target, params: Mapping[str, int], ctas: int | None, program: Program, profile: Profile, percent: int
-) -> Iterator[Changed]:
+) -> Iterator[Variant]:
     """All changes of a protocol whose ``program`` has these parameters."""
     yield from _stages(target, params, ctas, program, profile)
     for role, loop in _works(program):
         change = AdvisedChange(ChangeKind.WORK, role=role, loop=loop)
-        yield _with_less_work(Changed(change, program, profile), role, loop, percent)
+        yield _with_less_work(Variant(change, program, profile), role, loop, percent)
     reads = _lines_of(program, lambda op: op[0] == Op.READ and not _of_registers(program, op))
     if reads:
-        reading = Changed(AdvisedChange(ChangeKind.READS), program, _faster_reads(profile, percent))
+        reading = Variant(AdvisedChange(ChangeKind.READS), program, _faster_reads(profile, percent))
         yield _quicker(reading, reads, percent)
     if _has(program, Op.ENGINE_WORK):
-        yield _with_faster_matrix(Changed(AdvisedChange(ChangeKind.MATRIX), program, profile), percent)
+        yield _with_faster_matrix(Variant(AdvisedChange(ChangeKind.MATRIX), program, profile), percent)
     if _has(program, Op.TMA_LOAD):
-        yield Changed(AdvisedChange(ChangeKind.LOAD_LATENCY), program, _shorter(profile, _SLOWER, percent))
-        yield Changed(AdvisedChange(ChangeKind.LOAD_RATE), program, _faster(profile, _LOAD_RATES, percent))
-    yield Changed(AdvisedChange(ChangeKind.SIGNALS), program, _shorter(profile, _SIGNALS, percent))
+        yield Variant(AdvisedChange(ChangeKind.LOAD_LATENCY), program, _shorter(profile, _SLOWER, percent))
+        yield Variant(AdvisedChange(ChangeKind.LOAD_RATE), program, _faster(profile, _LOAD_RATES, percent))
+    yield Variant(AdvisedChange(ChangeKind.SIGNALS), program, _shorter(profile, _SIGNALS, percent))
 
 
 # stages
@@ -64,19 +64,19 @@ def changes(
 
 def _stages(
     target: Target, params: Mapping[str, int], ctas: int | None, program: Program, profile: Profile
-) -> Iterator[Changed]:
+) -> Iterator[Variant]:
     values = target.defaults | dict(params) if target.program is None else {}
     for name, value in values.items():
         more, why = _next(target, values, name, range(value + 1, value + 1 + _FARTHEST), ctas)
         if more is not None and _rings_grow(program, more[1]):
-            yield Changed(AdvisedChange(ChangeKind.MORE_STAGES, name, more[0]), more[1], profile, same_operations=False)
+            yield Variant(AdvisedChange(ChangeKind.MORE_STAGES, name, more[0]), more[1], profile, same_operations=False)
         fewer, _ = _next(target, values, name, range(value - 1, max(0, value - 1 - _FARTHEST), -1), ctas)
         if fewer is None or not _rings_grow(fewer[1], program):
             continue
-        yield Changed(AdvisedChange(ChangeKind.FEWER_STAGES, name, fewer[0]), fewer[1], profile, same_operations=False)
+        yield Variant(AdvisedChange(ChangeKind.FEWER_STAGES, name, fewer[0]), fewer[1], profile, same_operations=False)
         if more is None:
             change = AdvisedChange(ChangeKind.MORE_STAGES, name, value + 1)
-            yield Changed(change, program, profile, same_operations=False, refused=why)
+            yield Variant(change, program, profile, same_operations=False, refused=why)
 
 
 def _next(
@@ -146,7 +146,7 @@ def _of_registers(program: Program, op: Operation) -> bool:
     return program.accesses[operand(op, "access")].space == Space.REGISTERS
 
 
-def _with_less_work(what: Changed, role: str, loop: str, percent: int) -> Changed:
+def _with_less_work(what: Variant, role: str, loop: str, percent: int) -> Variant:
     program = what.program
 
     def places(agent: int) -> Iterator[int]:
@@ -161,7 +161,7 @@ def _with_less_work(what: Changed, role: str, loop: str, percent: int) -> Change
     return _quicker(replace(what, program=_rescale_operations(program, given, percent)), lines, percent)
 
 
-def _with_faster_matrix(what: Changed, percent: int) -> Changed:
+def _with_faster_matrix(what: Variant, percent: int) -> Variant:
     """The tensor cores alone: what it takes to issue a multiplication stays."""
     program = what.program
     lines = _lines_of(program, lambda op: op[0] == Op.ENGINE_WORK)
@@ -180,7 +180,7 @@ def _lines_of(program: Program, wanted: Callable[[Operation], bool]) -> set[int]
     }
 
 
-def _quicker(what: Changed, lines: set[int], percent: int, *, overhead: bool = True) -> Changed:
+def _quicker(what: Variant, lines: set[int], percent: int, *, overhead: bool = True) -> Variant:
     """The named works of these lines under names of their own, for which the profile says this percentage less."""
     values, work = dict(what.profile.values), []
     for each in what.program.work:

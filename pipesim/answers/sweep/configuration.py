@@ -18,7 +18,7 @@ from typing import assert_never
 from pipesim.answers.sweep.measure import MOST_STATES, MOST_STEPS, proof, resources_of, simulated, why_not
 from pipesim.answers.sweep.space import Params
 from pipesim.answers.verify_parts import Subject
-from pipesim.answers.views.sweep import Configuration, Reached
+from pipesim.answers.views.sweep import Configuration, Outcome
 from pipesim.errors import PipesimError, UsageError, internal_error
 from pipesim.model.ending import Ending
 from pipesim.model.finding import Verdict
@@ -27,7 +27,7 @@ from pipesim.process.limits import Limit, LimitReachedError
 from pipesim.process.watch import current
 from pipesim.timed.profile import Profile
 
-_OF_VERDICT = {Verdict.REFUTED: Reached.REFUTED, Verdict.UNKNOWN: Reached.UNDECIDED}
+_OF_VERDICT = {Verdict.REFUTED: Outcome.REFUTED, Verdict.UNKNOWN: Outcome.UNDECIDED}
 
 
 @dataclass(frozen=True)
@@ -92,15 +92,15 @@ def tried(
             return replace(kept, reused=True)
         return SweepAnswer(_evaluate_program(named, program, asked), digest)
     except UsageError as error:
-        refused = SweepAnswer(Configuration(named, Reached.REFUSED, error.fact), digest)
+        refused = SweepAnswer(Configuration(named, Outcome.REFUSED, error.fact), digest)
         return replace(refused, reused=kept == refused)
     except LimitReachedError as reached:
         if reached.limit is Limit.TIME:
             raise
         current().resume()
-        return SweepAnswer(Configuration(named, Reached.FAILED, reached.in_words()), digest)
+        return SweepAnswer(Configuration(named, Outcome.FAILED, reached.in_words()), digest)
     except MemoryError:
-        return SweepAnswer(Configuration(named, Reached.FAILED, "there is not enough memory"), digest)
+        return SweepAnswer(Configuration(named, Outcome.FAILED, "there is not enough memory"), digest)
     except Exception as error:  # noqa: BLE001  # it is reported with its configuration, and the others continue
         return SweepAnswer(failed(params, error), digest)
 
@@ -129,14 +129,14 @@ def _evaluate_program(named: dict[str, int], program: Program, asked: Question) 
     return Configuration(named, state, why, resources, ran.times)
 
 
-def _state_of(outcome: Ending, why: str) -> Reached:
+def _state_of(outcome: Ending, why: str) -> Outcome:
     match outcome:
         case Ending.FINISHED:
-            return Reached.UNFINISHED if why else Reached.USABLE
+            return Outcome.UNFINISHED if why else Outcome.USABLE
         case Ending.DEADLOCK | Ending.FAULT:
-            return Reached.UNFINISHED
+            return Outcome.UNFINISHED
         case Ending.UNKNOWN:
-            return Reached.UNFINISHED if why else Reached.CUT
+            return Outcome.UNFINISHED if why else Outcome.CUT
         case Ending.DEADLINE | Ending.TRAP:
             raise AssertionError("a simulation has no deadline, and its traps are faults")
         case _:
@@ -146,8 +146,8 @@ def _state_of(outcome: Ending, why: str) -> Reached:
 def failed(params: Params, error: BaseException) -> Configuration:
     """A configuration without an answer: the sweep was ended, its process died, or pipesim failed."""
     if isinstance(error, KeyboardInterrupt):
-        return Configuration(dict(params), Reached.NOT_REACHED, "interrupted")
+        return Configuration(dict(params), Outcome.NOT_REACHED, "interrupted")
     if isinstance(error, BrokenExecutor):
-        return Configuration(dict(params), Reached.FAILED, "its process ended before it had an answer")
+        return Configuration(dict(params), Outcome.FAILED, "its process ended before it had an answer")
     said = error if isinstance(error, PipesimError) else internal_error(error)
-    return Configuration(dict(params), Reached.FAILED, said.fact)
+    return Configuration(dict(params), Outcome.FAILED, said.fact)

@@ -26,7 +26,7 @@ _WARP = 32
 
 
 @dataclass(frozen=True)
-class Simulated:
+class SimulationSummary:
     """A simulation in short: how it ended, its times if it finished, else what failed ("" if nothing did)."""
 
     outcome: Ending
@@ -34,12 +34,12 @@ class Simulated:
     why: str = ""
 
 
-def simulated(program: Program, profile: Profile, max_steps: int = MOST_STEPS) -> Simulated:
+def simulated(program: Program, profile: Profile, max_steps: int = MOST_STEPS) -> SimulationSummary:
     """Simulate a program once."""
     result = simulate(program, profile, max_steps=max_steps)
     if result.outcome is not Ending.FINISHED or result.faults:
         wrong = result.faults[0].kind.value if result.faults else "deadlock"
-        return Simulated(result.outcome, None, "" if result.outcome is Ending.UNKNOWN else wrong)
+        return SimulationSummary(result.outcome, None, "" if result.outcome is Ending.UNKNOWN else wrong)
     bound = least_period(program, profile)
     amount, unit = work_of(program)
     limited = bottleneck(result.trace)
@@ -57,7 +57,7 @@ def simulated(program: Program, profile: Profile, max_steps: int = MOST_STEPS) -
         bound_by=bound.by if bound else "",
         iterations=iterations(program),
     )
-    return Simulated(result.outcome, times)
+    return SimulationSummary(result.outcome, times)
 
 
 def _matrix_roles(program: Program) -> set[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from pipesim.answers.views.sweep import Comparable, Configuration, Metric, Ranked, Times, WorkUnit
+from pipesim.answers.views.sweep import Comparable, Configuration, Metric, RankedConfiguration, Times, WorkUnit
 
 WITHIN_PERMILLE = 10  #: of the best: what counts as nearly as good
 
@@ -42,7 +42,7 @@ def unit_for(configurations: Iterable[Configuration]) -> WorkUnit | None:
     return None if not units else WorkUnit.BYTES if WorkUnit.BYTES in units else WorkUnit.MATRIX
 
 
-def ranked(configurations: Sequence[Configuration], metric: Metric) -> tuple[Ranked, ...]:
+def ranked(configurations: Sequence[Configuration], metric: Metric) -> tuple[RankedConfiguration, ...]:
     """The usable ones that have a number, the best first; of equally good ones the smallest, then the first given."""
     unit = unit_for(configurations)
     numbers = [
@@ -52,10 +52,12 @@ def ranked(configurations: Sequence[Configuration], metric: Metric) -> tuple[Ran
     ]
     higher = metric is Metric.THROUGHPUT
     numbers.sort(key=lambda pair: (-pair[0] if higher else pair[0], *_size(pair[1])))
-    return tuple(Ranked(each, value, _off(value, numbers[0][0], higher=higher)) for value, each in numbers)
+    return tuple(RankedConfiguration(each, value, _off(value, numbers[0][0], higher=higher)) for value, each in numbers)
 
 
-def smallest(order: Sequence[Ranked], within_permille: int = WITHIN_PERMILLE) -> Ranked | None:
+def smallest(
+    order: Sequence[RankedConfiguration], within_permille: int = WITHIN_PERMILLE
+) -> RankedConfiguration | None:
     """Of those so close to the best the one with the least shared memory, then registers, then threads."""
     near = [(off, each) for each in order if (off := each.off_permille) is not None and off <= within_permille]
     return min(near, key=lambda pair: (*_size(pair[1].configuration), pair[0]), default=(0, None))[1]

@@ -19,7 +19,7 @@ from typing import Any
 
 from pipesim.answers.sweep.configuration import SweepAnswer
 from pipesim.answers.sweep.space import Params
-from pipesim.answers.views.sweep import Configuration, Reached, Resources, Times, WorkUnit
+from pipesim.answers.views.sweep import Configuration, Outcome, Resources, Times, WorkUnit
 from pipesim.bounds import MAX_PARAMETER, MAX_SWEEP_BYTES
 from pipesim.conform.bottleneck import Bottleneck, LimitKind
 from pipesim.errors import ResultsFileError
@@ -30,7 +30,7 @@ VERSION = 2
 _START_ANEW = "name another file, or add --force to start it again"
 RESULTS = InputKind("line of a results file", MAX_SWEEP_BYTES, ResultsFileError, _START_ANEW)
 #: States that another run would only repeat; what failed or was not reached is tried again.
-KEPT = frozenset(Reached) - {Reached.FAILED, Reached.NOT_REACHED}
+KEPT = frozenset(Outcome) - {Outcome.FAILED, Outcome.NOT_REACHED}
 #: Members of the question whose names are not what a person would call them.
 _IN_WORDS = {
     "pipesim": "the version of pipesim",
@@ -181,7 +181,7 @@ def _from_row(row: Any) -> Configuration:
     resources, times = row["resources"], row["times"]
     return Configuration(
         params,
-        Reached[row["state"]],
+        Outcome[row["state"]],
         str(row["why"]),
         None if resources is None else Resources(**{name: _whole(value) for name, value in resources.items()}),
         None if times is None else _times(times),

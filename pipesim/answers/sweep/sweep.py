@@ -19,7 +19,7 @@ from pipesim.answers.sweep.rank import METRIC, WITHIN_PERMILLE, comparable, rank
 from pipesim.answers.sweep.results_file import ResultsFile
 from pipesim.answers.sweep.space import Params, axes_of, configurations
 from pipesim.answers.verify_parts import Subject
-from pipesim.answers.views.sweep import Configuration, Metric, Ranked, Reached, SweepReport
+from pipesim.answers.views.sweep import Configuration, Metric, Outcome, RankedConfiguration, SweepReport
 from pipesim.errors import ClusterLostError, ParameterError, PipesimError
 from pipesim.model.program import Program
 from pipesim.process.limits import Limit, LimitReachedError
@@ -89,7 +89,7 @@ def sweep(asked: Sweep, where: Where | None = None, progress: Progress = SILENT)
         new_first = sorted(every, key=known.__contains__)  # a sweep whose time is up again and again gets further
         found, ended = _answers(asked, where, [(params, known.get(params)) for params in new_first], file, progress)
     answers = tuple(
-        found[params].configuration if params in found else Configuration(dict(params), Reached.NOT_REACHED, ended)
+        found[params].configuration if params in found else Configuration(dict(params), Outcome.NOT_REACHED, ended)
         for params in every
     )
     reused = sum(each.reused for each in found.values())
@@ -187,7 +187,7 @@ def _answers(
                 raise
             current().resume()
             return found, "interrupted"
-    interrupted = any(each.configuration.state is Reached.NOT_REACHED for each in found.values())
+    interrupted = any(each.configuration.state is Outcome.NOT_REACHED for each in found.values())
     return found, "interrupted" if interrupted else ""
 
 
@@ -274,7 +274,7 @@ def _report(
     )
 
 
-def _command(asked: Sweep, best: Ranked) -> str:
+def _command(asked: Sweep, best: RankedConfiguration) -> str:
     """The command line that runs a configuration as it was swept, "" if one cannot name the protocol or the profile."""
     profile = asked.profile_given or _name_of(asked.profile)
     if not asked.target.spelling or not profile:

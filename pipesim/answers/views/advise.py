@@ -7,7 +7,7 @@ from enum import Enum
 
 from pipesim.answers.views.conclusion import Conclusion, of_verdict
 from pipesim.answers.views.heading import Heading
-from pipesim.answers.views.sweep import Metric, Reached, Resources, Times
+from pipesim.answers.views.sweep import Metric, Outcome, Resources, Times
 from pipesim.model.finding import Verdict
 
 
@@ -46,7 +46,7 @@ class Advice:
     """
 
     change: AdvisedChange
-    reached: Reached
+    reached: Outcome
     why: str = ""
     verdict: Verdict | None = None
     resources: Resources | None = None

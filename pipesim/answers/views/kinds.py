@@ -9,7 +9,7 @@ from pipesim.answers.views.conclusion import Conclusion
 from pipesim.findings.kind import Certainty
 
 
-class Written(Enum):
+class ExampleForm(Enum):
     """What an example is written in. The value is what a report says."""
 
     PROTOCOL = "a protocol"
@@ -46,7 +46,7 @@ class KindReport:
     switches: tuple[str, ...]
     ptx: str
     certainty: Certainty
-    written: Written
+    written: ExampleForm
     example: str
     corrected: str = ""
 

@@ -38,7 +38,7 @@ class WorkUnit(Enum):
     BYTES = "bytes loaded in a cycle"  #: of a program without matrix multiplications
 
 
-class Reached(Enum):
+class Outcome(Enum):
     """How far a configuration came. The value is a phrase for a report."""
 
     USABLE = "finishes"  #: and is proved, where that was asked for
@@ -52,7 +52,7 @@ class Reached(Enum):
 
 
 #: Configurations of which the sweep says nothing, or not enough.
-NOT_KNOWN = frozenset({Reached.UNDECIDED, Reached.CUT, Reached.FAILED, Reached.NOT_REACHED})
+NOT_KNOWN = frozenset({Outcome.UNDECIDED, Outcome.CUT, Outcome.FAILED, Outcome.NOT_REACHED})
 
 
 @dataclass(frozen=True)
@@ -97,7 +97,7 @@ class Configuration:
     """
 
     params: Mapping[str, int]
-    state: Reached
+    state: Outcome
     why: str = ""
     resources: Resources | None = None
     times: Times | None = None
@@ -105,11 +105,11 @@ class Configuration:
     @property
     def usable(self) -> bool:
         """True if it finishes, and is proved where that was asked for."""
-        return self.state is Reached.USABLE
+        return self.state is Outcome.USABLE
 
 
 @dataclass(frozen=True)
-class Ranked:
+class RankedConfiguration:
     """A usable configuration by the metric of the sweep.
 
     ``value``: in thousandths of a cycle, of a share or of a byte. ``off_permille``: how much worse than the best it is,
@@ -143,8 +143,8 @@ class SweepReport:
     chosen: bool
     proved: bool
     configurations: tuple[Configuration, ...]
-    ranked: tuple[Ranked, ...]
-    smallest: Ranked | None
+    ranked: tuple[RankedConfiguration, ...]
+    smallest: RankedConfiguration | None
     within_permille: int
     comparable: Comparable
     command: str = ""
@@ -157,7 +157,7 @@ class SweepReport:
     def conclusion(self) -> Conclusion:
         """Wrong if a configuration is refuted or does not finish, unknown if one is not known or none is usable."""
         states = {each.state for each in self.configurations}
-        if states & {Reached.REFUTED, Reached.UNFINISHED}:
+        if states & {Outcome.REFUTED, Outcome.UNFINISHED}:
             return Conclusion.WRONG
         if states & NOT_KNOWN or not self.ranked:
             return Conclusion.UNKNOWN

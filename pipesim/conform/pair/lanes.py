@@ -59,7 +59,7 @@ Lanes = dict[tuple[int, Name], AgentEvents]  #: by CTA and agent
 
 
 @dataclass(frozen=True)
-class Matched:
+class MatchedTraces:
     """Two traces on common ground: lanes of CTAs and agents that both have, and what was left out, in words.
 
     ``cut`` says that iterations were left out, so that the runs as wholes are of different length. ``window`` is
@@ -74,7 +74,7 @@ class Matched:
     window: tuple[int, ...] = ()
 
 
-def match(a: Trace, b: Trace) -> Matched:
+def match(a: Trace, b: Trace) -> MatchedTraces:
     """The common ground of two traces. EvidenceError if they are of different kernels, or have nothing in common."""
     if a.meta.protocol != b.meta.protocol:
         raise EvidenceError(
@@ -110,7 +110,7 @@ def match(a: Trace, b: Trace) -> Matched:
     if left:
         notes = (*notes, f"CTAs recorded in one only are not compared: {', '.join(map(str, left))}")
     window = (first, end) if a.meta.window != b.meta.window and end is not None else ()
-    return Matched(cut_a, cut_b, ctas, notes, first > 0 or end is not None, window)
+    return MatchedTraces(cut_a, cut_b, ctas, notes, first > 0 or end is not None, window)
 
 
 def _slice_lanes(found: Lanes, ctas: tuple[int, ...], agents: list[Name], first: int, end: int | None) -> Lanes:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 
-from pipesim.conform.pair.lanes import PASS, AgentEvents, Entry, Key, Matched, Name, agent_name, match
+from pipesim.conform.pair.lanes import PASS, AgentEvents, Entry, Key, MatchedTraces, Name, agent_name, match
 from pipesim.conform.pair.result import Behaviour, Difference, DifferenceKind, EventPair, Pair, Surplus
 from pipesim.conform.pair.settings import outcomes, settings
 from pipesim.conform.pair.timing import pair_timing
@@ -29,7 +29,7 @@ def compare_traces(a: Trace, b: Trace) -> Pair:
     return Pair(settings(a, b), _behaviour(a, b, matched), pair_timing(a, b, matched))
 
 
-def _behaviour(a: Trace, b: Trace, matched: Matched) -> Behaviour:
+def _behaviour(a: Trace, b: Trace, matched: MatchedTraces) -> Behaviour:
     events = _EventComparison(a, b, matched)
     differences: list[Difference] = []
     surplus: Counter[tuple[Name, Key, str]] = Counter()
@@ -99,7 +99,7 @@ def key_words(key: Key) -> str:
 class _EventComparison:
     """What of an event can be compared between these two traces, and how it is said."""
 
-    def __init__(self, a: Trace, b: Trace, matched: Matched) -> None:
+    def __init__(self, a: Trace, b: Trace, matched: MatchedTraces) -> None:
         self._a, self._b = a, b
         self._other_stages = _other_stages(a.meta, b.meta)
         self._other_values = _other_values(matched) if a.meta.params != b.meta.params else {}
@@ -192,7 +192,7 @@ def _other_stages(a: TraceMeta, b: TraceMeta) -> list[str]:
     return [*other, ""] if other else []
 
 
-def _other_values(matched: Matched) -> dict[Key, tuple[int, int]]:
+def _other_values(matched: MatchedTraces) -> dict[Key, tuple[int, int]]:
     """Sites whose events say one value in all of A and another in all of B: a changed parameter, not a fault."""
     mine, theirs = (_values(lanes.values()) for lanes in (matched.a, matched.b))
     return {

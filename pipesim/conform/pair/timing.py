@@ -8,7 +8,7 @@ from math import lcm
 
 import numpy as np
 
-from pipesim.conform.pair.lanes import PASS, AgentEvents, Key, Matched, Name, agent_name, site_keys
+from pipesim.conform.pair.lanes import PASS, AgentEvents, Key, MatchedTraces, Name, agent_name, site_keys
 from pipesim.conform.pair.result import PERIOD, TRACED, Ledger, PairFigure, PairTiming, Segment
 from pipesim.conform.pair.settings import clocks_differ, pays_for_recording, recorders_differ
 from pipesim.conform.steady import read
@@ -23,7 +23,7 @@ COMPARED, WHOLE = "compared part, traced", "whole run, traced"
 _DECIDING = (PERIOD, TRACED, THIS_RUN, COMPARED, WHOLE)  #: the first that both have
 
 
-def pair_timing(a: Trace, b: Trace, matched: Matched) -> PairTiming | None:
+def pair_timing(a: Trace, b: Trace, matched: MatchedTraces) -> PairTiming | None:
     """Both runs in numbers, None if no agent has two events in both. Of the CTA with the lowest number in both."""
     cta = matched.ctas[0]
     found = [
@@ -58,7 +58,7 @@ def _end(trace: Trace, lane: AgentEvents) -> int:
 # Figures
 
 
-def _figures(a: Trace, b: Trace, matched: Matched, critical: Ledger) -> tuple[PairFigure, ...]:
+def _figures(a: Trace, b: Trace, matched: MatchedTraces, critical: Ledger) -> tuple[PairFigure, ...]:
     tiles = critical.steady_tiles
     steady = (critical.steady_a, critical.steady_b)
     mine, theirs = (round(1000 * total / tiles) if tiles else None for total in steady)
@@ -95,7 +95,7 @@ def _plain_period(meta: TraceMeta, of_events: int | None) -> int | None:
     return of_events if measured is None and not pays_for_recording(meta) else measured
 
 
-def _ends(a: Trace, b: Trace, matched: Matched) -> list[PairFigure]:
+def _ends(a: Trace, b: Trace, matched: MatchedTraces) -> list[PairFigure]:
     """The two ends of the run and all of it, as far as both hold them: no window, both finished, nothing lost."""
     cta = matched.ctas[0]
     one, two = (read(Trace(t.meta, t.events.select(t.events.cta == cta))) for t in (a, b))

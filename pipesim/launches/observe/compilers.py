@@ -35,7 +35,7 @@ def hash_of(image: bytes) -> str:
     return hashlib.sha256(image).hexdigest()
 
 
-class Compiled(dict[str, Source]):
+class CompiledPtx(dict[str, Source]):
     """The PTX of machine code, by its hash."""
 
     _unwatch: Callable[[], None] = staticmethod(lambda: None)
@@ -54,7 +54,7 @@ class Compiled(dict[str, Source]):
         self._unwatch()
 
 
-def _watch_bindings(module: Any, made: Compiled) -> None:
+def _watch_bindings(module: Any, made: CompiledPtx) -> None:
     """``cuda.bindings.nvrtc``: where machine code is asked for, the PTX is at hand."""
     function = getattr(module, "nvrtcGetCUBIN", None)
     if function is None or hasattr(function, "watched"):
@@ -82,7 +82,7 @@ def _ptx_of(nvrtc: Any, program: Any) -> bytes:
     return b""
 
 
-def _watch_core(module: Any, made: Compiled) -> None:
+def _watch_core(module: Any, made: CompiledPtx) -> None:
     """``cuda.core``: its Program is replaced by one that looks at what it compiles."""
     program = getattr(module, "Program", None)
     if program is None or hasattr(program, "watched"):
@@ -108,7 +108,7 @@ def _watch_core(module: Any, made: Compiled) -> None:
     module.Program = WatchedProgram
 
 
-def _note_core(program: Any, result: Any, made: Compiled) -> None:
+def _note_core(program: Any, result: Any, made: CompiledPtx) -> None:
     try:
         from cuda.bindings import nvrtc
 
@@ -119,7 +119,7 @@ def _note_core(program: Any, result: Any, made: Compiled) -> None:
         return
 
 
-def _watch_cupy(module: Any, made: Compiled) -> None:
+def _watch_cupy(module: Any, made: CompiledPtx) -> None:
     """``cupy_backends.cuda.libs.nvrtc``: the PTX beside the machine code."""
     function = getattr(module, "getCUBIN", None)
     if function is None or hasattr(function, "watched"):

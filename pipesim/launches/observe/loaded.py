@@ -14,7 +14,7 @@ from pipesim.errors import CodeImageError
 from pipesim.inputs import InputKind
 from pipesim.launches.images.code_image import ImageKind, image_at
 from pipesim.launches.images.fat_binary import choose, entries_at, entry_bytes
-from pipesim.launches.observe.compilers import Compiled, Source, cute_source, hash_of, triton_source
+from pipesim.launches.observe.compilers import CompiledPtx, Source, cute_source, hash_of, triton_source
 from pipesim.launches.observe.spool import Spool
 
 _MOST_BYTES = 1 << 26  #: of one image that is read from a file, or whose PTX is kept
@@ -47,7 +47,7 @@ class LoadedImage(NamedTuple):
 class LoadedImages:
     """The images by the module or library that the driver made of them. ``arch`` says the device's architecture."""
 
-    def __init__(self, compiled: Compiled, arch: Callable[[], str]) -> None:
+    def __init__(self, compiled: CompiledPtx, arch: Callable[[], str]) -> None:
         self._compiled, self._arch = compiled, arch
         self._images: dict[int, LoadedImage] = {}
         self._links: dict[int, list[bytes]] = {}

@@ -58,7 +58,7 @@ class Tally:
     left_out: int = 0
 
 
-class Known(NamedTuple):
+class KnownFunction(NamedTuple):
     """What is known of a function: its tally, its parameters, its code. ``code`` is None where it is not wanted."""
 
     tally: Tally
@@ -90,7 +90,7 @@ class LaunchObserver:
         self._driver, self._spool, self._limits, self._images = driver, spool, limits, images
         self._maps = TensorMaps()
         self._replaced: dict[int, dict[str, Any] | None] = {}  #: by thread, between a call and its end
-        self._known: dict[int, Known] = {}
+        self._known: dict[int, KnownFunction] = {}
         self._seen: dict[tuple[Any, ...], Tally] = {}  #: by the bytes of a launch
         self._distinct: set[tuple[Any, ...]] = set()
         self._tallies: dict[tuple[str, str], Tally] = {}
@@ -230,7 +230,7 @@ class LaunchObserver:
         else:
             tally.left_out += 1
 
-    def _learn(self, function: int, symbol: str) -> Known:
+    def _learn(self, function: int, symbol: str) -> KnownFunction:
         """What there is to know of a function that is launched for the first time."""
         name = symbol or self._driver.name(function)
         owner = self._driver.owner(function)
@@ -242,14 +242,16 @@ class LaunchObserver:
             layout = self._driver.parameter_sizes(function)
         else:
             del self._tallies[name, image]
-        made = Known(tally, layout, code)
+        made = KnownFunction(tally, layout, code)
         self._known[function] = made
         return made
 
-    def _record(self, attempt: Attempt, known: Known, given: tuple[RawParameter, ...] | None) -> bool:
+    def _record(self, attempt: Attempt, known: KnownFunction, given: tuple[RawParameter, ...] | None) -> bool:
         return self._write(self._describe(attempt, known, given))
 
-    def _describe(self, attempt: Attempt, known: Known, given: tuple[RawParameter, ...] | None) -> dict[str, Any]:
+    def _describe(
+        self, attempt: Attempt, known: KnownFunction, given: tuple[RawParameter, ...] | None
+    ) -> dict[str, Any]:
         cluster = attempt.cluster or self._driver.required_cluster(attempt.function) or (1, 1, 1)
         capturing = attempt.via == "launch" and self._driver.is_capturing(attempt.stream)
         wanted = self._pointers(known) if given is not None else frozenset()
@@ -273,7 +275,7 @@ class LaunchObserver:
         record["registers"] = self._driver.registers(attempt.function)
         return record | {"parameters": parameters, "parameters_known": given is not None}
 
-    def _pointers(self, known: Known) -> frozenset[tuple[int, int]]:
+    def _pointers(self, known: KnownFunction) -> frozenset[tuple[int, int]]:
         assert known.code is not None
         key = known.code.name, known.tally.kernel
         if key not in self._wanted:
@@ -326,7 +328,7 @@ class LaunchObserver:
                 self._lock.release()
 
 
-def _record_of(attempt: Attempt, known: Known, cluster: Shape) -> dict[str, Any]:
+def _record_of(attempt: Attempt, known: KnownFunction, cluster: Shape) -> dict[str, Any]:
     """The members of a record that every launch has."""
     code = known.code or KernelCode("")
     return {

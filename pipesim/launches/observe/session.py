@@ -8,7 +8,7 @@ from pathlib import Path
 
 from pipesim.errors import MissingExtraError
 from pipesim.launches.observe.calls import ALL
-from pipesim.launches.observe.compilers import Compiled, keep_cute_ptx
+from pipesim.launches.observe.compilers import CompiledPtx, keep_cute_ptx
 from pipesim.launches.observe.cupti import CuptiError, Subscription, cupti_libraries
 from pipesim.launches.observe.driver import CudaDriver
 from pipesim.launches.observe.limits import OBSERVED, Limits
@@ -23,7 +23,7 @@ class LaunchObservation:
     ``spool`` gets its records, ``compiled`` knows the PTX of what compilers in this process made.
     """
 
-    def __init__(self, spool: Spool, observer: LaunchObserver, compiled: Compiled) -> None:
+    def __init__(self, spool: Spool, observer: LaunchObserver, compiled: CompiledPtx) -> None:
         self.spool, self.observer, self.compiled = spool, observer, compiled
         self._subscription: Subscription | None = None
         self._process = os.getpid()
@@ -53,7 +53,7 @@ def start(spool: Path, limits: Limits) -> LaunchObservation:
     MissingExtraError without CUPTI or without a driver; CuptiError if another profiler observes it already.
     """
     written = Spool(spool, limits.nbytes)
-    compiled = Compiled()
+    compiled = CompiledPtx()
     try:
         driver = CudaDriver()
     except OSError as error:

@@ -8,7 +8,7 @@ from pipesim.bounds import MAX_PTX_BYTES, MAX_SOURCE_BYTES
 from pipesim.errors import PtxError, UsageError
 from pipesim.inputs import InputKind
 from pipesim.launches.record.gather import trace_of
-from pipesim.launches.record.prepared import Built, require_no_variables, rewrite_options
+from pipesim.launches.record.prepared import Usage, require_no_variables, rewrite_options
 from pipesim.launches.record.record_file import LaunchEnd, RecordedBuffer, read_record_file
 from pipesim.ptx.launch.file import launch_json, read_launch
 from pipesim.ptx.launch.values import Launch
@@ -28,7 +28,7 @@ def kernel_of(ptx: Path, launch: Path | None = None) -> tuple[str, Launch]:
 
 def write_instrumented(
     text: str, launch: Launch, name: str, folder: Path, *, waits_only: bool = False, force: bool = False
-) -> tuple[Built, Built, tuple[str, ...], tuple[str, ...]]:
+) -> tuple[Usage, Usage, tuple[str, ...], tuple[str, ...]]:
     """Write ``NAME.cubin``, ``NAME.buffer``, ``NAME.ptx``, ``NAME.json`` and the header into a folder.
 
     What ptxas says of the kernel before and after, its new warnings, and the names of the files. Raises PtxError or
@@ -52,7 +52,7 @@ def write_instrumented(
         require_free(folder / file, force=force)
     for file, data in files.items():
         write_whole(folder / file, data, force=force)
-    sizes = tuple(Built(each.registers, each.spills, each.stack) for each in (before, after))
+    sizes = tuple(Usage(each.registers, each.spills, each.stack) for each in (before, after))
     return sizes[0], sizes[1], tuple(each for each in after.warnings if each not in before.warnings), tuple(files)
 
 

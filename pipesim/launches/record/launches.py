@@ -22,7 +22,7 @@ from typing import Any
 from pipesim.bounds import MAX_RECORD_BYTES
 from pipesim.errors import PipesimError
 from pipesim.inputs import json_value
-from pipesim.launches.observe.compilers import Compiled
+from pipesim.launches.observe.compilers import CompiledPtx
 from pipesim.launches.observe.driver import NOT_READY
 from pipesim.launches.observe.loaded import KernelCode
 from pipesim.launches.observe.observer import DryLaunch, LaunchObserver
@@ -75,7 +75,7 @@ class RecordedLaunches:
         observer: LaunchObserver,
         spool: Spool,
         options: RecordOptions,
-        compiled: Compiled,
+        compiled: CompiledPtx,
         prepare: Prepare = prepared,
     ) -> None:
         self._driver, self._observer, self._spool, self._options = driver, observer, spool, options

@@ -35,7 +35,7 @@ class NoBarrierError(NotRecordableError):
 
 
 @dataclass(frozen=True)
-class Built:
+class Usage:
     """What ptxas said of a kernel: registers of a thread, and bytes of spills and of stack."""
 
     registers: int
@@ -59,8 +59,8 @@ class PreparedKernel:
     cubin: bytes
     symbol: str
     initial: bytes
-    before: Built
-    after: Built
+    before: Usage
+    after: Usage
     warnings: tuple[str, ...]
 
 
@@ -89,8 +89,8 @@ def prepared(
         after.cubin,
         found.symbol,
         found.initial(),
-        Built(before.registers, before.spills, before.stack),
-        Built(after.registers, after.spills, after.stack),
+        Usage(before.registers, before.spills, before.stack),
+        Usage(after.registers, after.spills, after.stack),
         tuple(each for each in after.warnings if each not in before.warnings),
     )
 

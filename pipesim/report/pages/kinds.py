@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pipesim.answers.views.kinds import KindLine, KindReport, Written
+from pipesim.answers.views.kinds import ExampleForm, KindLine, KindReport
 from pipesim.report.text.layout import field, pad, wrap
 
 
@@ -29,7 +29,7 @@ def kind_lines(report: KindReport, width: int) -> list[str]:
     lines += field("PTX ISA", [report.ptx], width) if report.ptx else []
     if report.switches:
         lines += field("a finding", [f"with {' '.join(report.switches)}"], width)
-    if report.written is not Written.PROTOCOL:
+    if report.written is not ExampleForm.PROTOCOL:
         said = report.written.value
         wrong, right = report.example.splitlines(), report.corrected.splitlines()
         return [*lines, "", f"  wrong, in {said}", "", *wrong, "", "  right", "", *right]

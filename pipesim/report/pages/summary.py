@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 
 from pipesim.answers.views.summary import Hardware, ProtocolReport, SummaryReport, TraceLine, compared
 from pipesim.conform.agreement import Agreement
-from pipesim.conform.times import PERIOD, Assumed, AssumedKind, TimeComparison, TimeVerdict
+from pipesim.conform.times import PERIOD, AssumedKind, TimeAssumption, TimeComparison, TimeVerdict
 from pipesim.model.ending import Ending
 from pipesim.model.finding import Deadlock, Finding, Verdict
 from pipesim.report.findings.finding import who_waits
@@ -303,7 +303,7 @@ def _time_verdict(verdict: TimeVerdict, mine: Sequence[TimeComparison]) -> str:
             return "not compared"
 
 
-def _order(one: Assumed) -> tuple[int, str]:
+def _order(one: TimeAssumption) -> tuple[int, str]:
     return list(AssumedKind).index(one.kind), one.name
 
 

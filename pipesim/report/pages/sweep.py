@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from rich.cells import cell_len
 
 from pipesim.answers.views.conclusion import Conclusion
-from pipesim.answers.views.sweep import Configuration, Metric, Ranked, Reached, SweepReport
+from pipesim.answers.views.sweep import Configuration, Metric, Outcome, RankedConfiguration, SweepReport
 from pipesim.report.pictures.bars import bar_lines
 from pipesim.report.sentences.sweep import (
     cell_words,
@@ -67,7 +67,7 @@ def _head(report: SweepReport, width: int) -> list[str]:
 
 
 def _missing_answers(report: SweepReport) -> str:
-    return count(sum(each.state is Reached.NOT_REACHED for each in report.configurations), "configuration")
+    return count(sum(each.state is Outcome.NOT_REACHED for each in report.configurations), "configuration")
 
 
 def _values(values: Sequence[int]) -> str:
@@ -119,7 +119,7 @@ def _laid_out(rows: Sequence[Sequence[str]], ranks: Sequence[str], left: int, wi
     return columns(ranked, left + 1, width, _GAP, repeated=1)
 
 
-def _row(each: Ranked, report: SweepReport) -> tuple[str, ...]:
+def _row(each: RankedConfiguration, report: SweepReport) -> tuple[str, ...]:
     found = each.configuration
     memory = size(found.resources.smem_bytes) if found.resources is not None else NONE
     if found.resources is not None and memory.endswith("bytes"):
@@ -136,7 +136,7 @@ def _row(each: Ranked, report: SweepReport) -> tuple[str, ...]:
 
 def _plot(report: SweepReport, axis: str, width: int) -> list[str]:
     """The best that any configuration reaches at each value of one parameter."""
-    best: dict[int, Ranked] = {}
+    best: dict[int, RankedConfiguration] = {}
     for each in report.ranked:
         best.setdefault(each.configuration.params[axis], each)
     if not best or len(report.axes[axis]) < 2:
@@ -154,12 +154,12 @@ def _plot(report: SweepReport, axis: str, width: int) -> list[str]:
 
 def _not_usable(report: SweepReport, width: int) -> list[str]:
     """Every configuration that is not usable, with its reason; their number where they are too many."""
-    found = [each for each in report.configurations if not each.usable and each.state is not Reached.NOT_REACHED]
+    found = [each for each in report.configurations if not each.usable and each.state is not Outcome.NOT_REACHED]
     without = {id(each.configuration) for each in report.ranked}
     unranked = [each for each in report.configurations if each.usable and id(each) not in without]
     if not found and not unranked:
         return []
-    counts = [f"{number(n)} {state.value}" for state in Reached if (n := sum(each.state is state for each in found))]
+    counts = [f"{number(n)} {state.value}" for state in Outcome if (n := sum(each.state is state for each in found))]
     counts += [f"{number(len(unranked))} without a period"] * bool(unranked)
     lines = field("not usable", counts, width)
     for each in [*found, *unranked][:MOST_NOT_USABLE]:
@@ -173,7 +173,7 @@ def _not_usable(report: SweepReport, width: int) -> list[str]:
 def _reason(each: Configuration) -> str:
     if each.usable:
         return "too few iterations for a steady state"
-    if each.state in (Reached.REFUSED, Reached.FAILED):
+    if each.state in (Outcome.REFUSED, Outcome.FAILED):
         return each.why
     return f"{each.state.value}: {each.why}" if each.why else each.state.value
 

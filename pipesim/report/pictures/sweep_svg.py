@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from pipesim.answers.views.sweep import Configuration, Ranked, SweepReport
+from pipesim.answers.views.sweep import Configuration, RankedConfiguration, SweepReport
 from pipesim.report.pictures.drawing import CELL, LINE, MARGIN, TEXT_STYLE, label, px, svg_file
 from pipesim.report.sentences.sweep import cell_words, column_words, name_of, sweep_sentence
 from pipesim.report.text.words import number
@@ -55,14 +55,14 @@ def _title(report: SweepReport) -> str:
     return f"{sweep_sentence(report)} · profile {report.profile} · simulated"
 
 
-def _series(report: SweepReport, axis: str) -> dict[str, list[Ranked]]:
+def _series(report: SweepReport, axis: str) -> dict[str, list[RankedConfiguration]]:
     """The lines, by the values of the other parameters; with too many of them one line, the best at each value."""
     order = {value: n for n, value in enumerate(report.axes[axis])}
-    by_name: dict[str, list[Ranked]] = {}
+    by_name: dict[str, list[RankedConfiguration]] = {}
     for each in sorted(report.ranked, key=lambda r: _others(r.configuration.params, report, axis)):
         by_name.setdefault(name_of(_without(each.configuration.params, axis)), []).append(each)
     if len(by_name) > _MOST_LINES:
-        best: dict[int, Ranked] = {}
+        best: dict[int, RankedConfiguration] = {}
         for each in report.ranked:
             best.setdefault(each.configuration.params[axis], each)
         by_name = {"the best over the other parameters": list(best.values())}

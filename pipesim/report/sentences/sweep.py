@@ -10,8 +10,8 @@ from pipesim.answers.views.sweep import (
     Comparable,
     Configuration,
     Metric,
-    Ranked,
-    Reached,
+    Outcome,
+    RankedConfiguration,
     SweepReport,
     Times,
     WorkUnit,
@@ -118,7 +118,7 @@ def sweep_sentence(report: SweepReport) -> str:
     if not report.ranked:
         return f"none of {every} is usable"
     best = _describe(report.ranked[0], report)
-    wrong = sum(each.state in (Reached.REFUTED, Reached.UNFINISHED) for each in report.configurations)
+    wrong = sum(each.state in (Outcome.REFUTED, Outcome.UNFINISHED) for each in report.configurations)
     unknown = sum(each.state in NOT_KNOWN for each in report.configurations)
     lacking = [
         f"{number(found)} of {every} {'is' if found == 1 else 'are'} {what}"
@@ -146,6 +146,6 @@ def sweep_members(value: SweepReport | Configuration) -> dict[str, object]:
     return {"said": sweep_sentence(value), "ok": value.conclusion.ok}
 
 
-def _describe(each: Ranked, report: SweepReport) -> str:
+def _describe(each: RankedConfiguration, report: SweepReport) -> str:
     value = value_words(each.value, report.metric, report.unit)
     return f"{name_of(each.configuration.params)}, {value}"

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import assert_never
 
 from pipesim.answers.views.trace import TraceComparison
-from pipesim.conform.times import PERIOD, Assumed, AssumedKind, NoTime, TimeComparison, TimeVerdict
+from pipesim.conform.times import PERIOD, AssumedKind, NoTime, TimeAssumption, TimeComparison, TimeVerdict
 from pipesim.report.text.words import count, cycles, number, percent, signed_percent
 from pipesim.timed.stated_error import StatedError
 
@@ -75,12 +75,12 @@ def _not_modelled(found: TimeComparison, *, details: bool = False) -> str:
     return f"not modelled for: {assumed_words(found.assumed, details=details)}"
 
 
-def assumed_words(assumed: Sequence[Assumed], *, details: bool = False) -> str:
+def assumed_words(assumed: Sequence[TimeAssumption], *, details: bool = False) -> str:
     """What a simulation assumes, most important first; with the ``details`` of each role's work."""
     return ", ".join(dict.fromkeys(_describe_assumption(each, details=details) for each in assumed))
 
 
-def _describe_assumption(each: Assumed, *, details: bool) -> str:
+def _describe_assumption(each: TimeAssumption, *, details: bool) -> str:
     match each.kind:
         case AssumedKind.DEVICE:
             return f"the device {each.name}, which has no profile"
@@ -102,7 +102,7 @@ def _describe_assumption(each: Assumed, *, details: bool) -> str:
             assert_never(each.kind)
 
 
-def _work_words(each: Assumed) -> str:
+def _work_words(each: TimeAssumption) -> str:
     took = "not recorded" if each.recorded is None else f"{number(each.recorded)} recorded"
     return f" ({number(each.given)} cycles given, {took})"
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from hwkernels.capture.arguments import check_arguments, parse_argument
-from hwkernels.device.compile import Compiled, compile_source
+from hwkernels.device.compile import CompiledKernel, compile_source
 from hwkernels.device.cubin_parameters import sizes_in_cubin
 from pipesim.errors import ParameterError
 from tests.support.paths import EXAMPLES
@@ -18,7 +18,7 @@ STRUCTURE = "struct S {{ char x[{0}]; }};\n__global__ void k(char c, S s, double
 
 @pytest.fixture
 def compiled(tmp_path):
-    def compiled(text: str, entry: str = "") -> Compiled:
+    def compiled(text: str, entry: str = "") -> CompiledKernel:
         (tmp_path / "k.cu").write_text(text)
         return compile_source(tmp_path / "k.cu", {}, (), entry)
 
@@ -26,7 +26,7 @@ def compiled(tmp_path):
 
 
 @pytest.fixture(scope="module")
-def builds() -> dict[str, Compiled]:
+def builds() -> dict[str, CompiledKernel]:
     return {name: compile_source(ROWSUM, {"PIPESIM_TRACE": str(int(name == "traced"))}) for name in ("plain", "traced")}
 
 

@@ -11,7 +11,7 @@ import pytest
 from hwkernels.capture import CaptureRequest, TwinSubject, capture, pipeline
 from hwkernels.capture.plan import plan
 from hwkernels.device.bf16 import from_bf16, to_bf16
-from hwkernels.device.compile import Compiled
+from hwkernels.device.compile import CompiledKernel
 from hwkernels.device.launch import DeviceInfo, Shape, launch_config
 from hwkernels.source_recorder.layout import FINISHED, LAUNCH, REPORT
 from hwkernels.source_recorder.record_format import MEMORIES
@@ -152,7 +152,7 @@ def uncompiled(self, request, memory=""):
     options = [f"-DPIPESIM_TRACE={int(bool(memory))}"]
     if memory and memory != "host":
         options.append(f"-DPIPESIM_ENCODING={int(self.encoding(request))}")
-    return Compiled(b"", "", "0", tuple(options), "13.0", self.name)
+    return CompiledKernel(b"", "", "0", tuple(options), "13.0", self.name)
 
 
 @pytest.fixture

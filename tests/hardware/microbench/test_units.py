@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from hwkernels.device.compile import Compiled, compile_cubin
+from hwkernels.device.compile import CompiledKernel, compile_cubin
 from hwkernels.microbench.units import COLUMNS, TRIES, compiled, measure
 from tests.support.cuda_tools import nvdisasm
 
@@ -28,7 +28,7 @@ def test_cycles_become_values() -> None:
     assert measure(Counted()) == {"mma.per_kcycle": 2_048_000, "try.limit": 7760}
 
 
-def disassembled(kernel: Compiled, folder: Path) -> str:
+def disassembled(kernel: CompiledKernel, folder: Path) -> str:
     (folder / "kernel.cubin").write_bytes(kernel.cubin)
     command = [str(nvdisasm()), "-c", str(folder / "kernel.cubin")]
     return str(subprocess.run(command, check=True, capture_output=True, text=True).stdout)

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from hwkernels.rewriter import Encoding, Instrumented, RewriteOptions, decode_records, instrument
+from hwkernels.rewriter import Encoding, RewriteOptions, RewrittenPtx, decode_records, instrument
 from hwkernels.rewriter import trace as decoding
 from pipesim.answers.compare import compare_kernel
 from pipesim.conform.agreement import Agreement
@@ -43,11 +43,11 @@ TEXT = text_of(LOCK, ".param .u64 lock")
 LAUNCH = Launch("kernel", (4, 1, 1), (64, 1, 1), parameters=(Parameter("lock", Pointer()),))
 
 
-def rewritten(launch: Launch = LAUNCH) -> Instrumented:
+def rewritten(launch: Launch = LAUNCH) -> RewrittenPtx:
     return instrument(TEXT, "lock.ptx", launch, RewriteOptions(Encoding.AUTO))
 
 
-def run(kernel: Instrumented, taken: int) -> bytes:
+def run(kernel: RewrittenPtx, taken: int) -> bytes:
     """The buffer after a launch in which the lock was found taken this many times."""
     at = -(-kernel.nbytes // 8) * 8
     memory = bytearray(at + 24)

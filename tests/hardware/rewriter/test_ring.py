@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from hwkernels.rewriter import Encoding, Instrumented, decode_records
+from hwkernels.rewriter import Encoding, RewrittenPtx, decode_records
 from pipesim.answers.compare import compare_kernel
 from pipesim.answers.views.trace import TraceComparison
 from pipesim.conform.agreement import Agreement
@@ -21,7 +21,7 @@ BOTH = pytest.mark.parametrize("encoding", [Encoding.FULL, Encoding.POSITIONAL])
 UNWRITTEN = 0xFFFFFFFF
 
 
-def compared(kernel: Instrumented, trace: Trace) -> TraceComparison:
+def compared(kernel: RewrittenPtx, trace: Trace) -> TraceComparison:
     return compare_kernel(kernel.extraction, trace, "ring").comparison
 
 
@@ -42,7 +42,7 @@ def test_what_it_did_is_what_the_program_says(encoding: Encoding, seed: int) -> 
     assert compared(kernel, trace).agreement is Agreement.CONFORMS
 
 
-def stream(kernel: Instrumented, buffer: bytes, number: int = 0) -> tuple[bytearray, int, int]:
+def stream(kernel: RewrittenPtx, buffer: bytes, number: int = 0) -> tuple[bytearray, int, int]:
     """A copy of the buffer, and where the words of a stream begin and end."""
     begin = int.from_bytes(buffer[8:16], "little") + number * kernel.layout.stride
     words = np.frombuffer(buffer, dtype="<u4", offset=begin, count=kernel.layout.size // 4)

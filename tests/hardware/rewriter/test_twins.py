@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from hwkernels.records.encodings import FULL_SITE
-from hwkernels.rewriter import Encoding, Instrumented, Level, RewriteOptions, decode_records, instrument
+from hwkernels.rewriter import Encoding, Level, RewriteOptions, RewrittenPtx, decode_records, instrument
 from pipesim.errors import PtxError, TraceFormatError
 from pipesim.model.ending import Ending
 from pipesim.ptx.launch.values import Launch
@@ -31,7 +31,7 @@ def source(name: str) -> tuple[str, Launch]:
 
 
 @cache
-def twin(name: str, options: RewriteOptions = ALL) -> Instrumented:
+def twin(name: str, options: RewriteOptions = ALL) -> RewrittenPtx:
     ptx, launch = source(name)
     return instrument(ptx, f"{name}.ptx", launch, options)
 

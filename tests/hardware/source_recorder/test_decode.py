@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from hwkernels.records.clocks import DRIFT_PERMILLE
-from hwkernels.source_recorder.decode import Coding, decode, sm_khz, timer_step_ns
+from hwkernels.source_recorder.decode import DecodeContext, decode, sm_khz, timer_step_ns
 from pipesim.errors import TraceFormatError
 from pipesim.trace.schema import COLUMNS, Anchor, CtaInfo
 
@@ -13,7 +13,7 @@ TAKE, TOOK, BEGIN, END, ARRIVE = range(4, 9)  # the consumer's
 
 
 def _decode(encoded, nbytes=(64,), **coding):
-    return decode(encoded.headers, encoded.records, encoded.table, Coding(encoded.clock, nbytes, **coding))
+    return decode(encoded.headers, encoded.records, encoded.table, DecodeContext(encoded.clock, nbytes, **coding))
 
 
 def _columns(events):
@@ -203,7 +203,7 @@ def test_records_of_another_width_are_refused(encoder, table):
     e.anchor(0, 1_000_000)
     e.anchor(1, 1_001_024)
     with pytest.raises(TraceFormatError, match="records of 4 words cannot be of clock 'clock'"):
-        decode(e.headers, e.records, table, Coding("clock", (64,)))
+        decode(e.headers, e.records, table, DecodeContext("clock", (64,)))
 
 
 def test_the_time_line_begins_at_the_earliest_cta(encoder, table):

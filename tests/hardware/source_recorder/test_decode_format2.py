@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from hwkernels.records.encodings import Encoding, Flag, full_tag
-from hwkernels.source_recorder.decode import Coding, decode
+from hwkernels.source_recorder.decode import DecodeContext, decode
 from hwkernels.source_recorder.description import streams
 from pipesim.conform.replay.conformance import conform
 from pipesim.conform.result import TraceVerdict
@@ -53,7 +53,9 @@ def recorded(encoder, table):
 
 def decoded(kept, encoding):
     described = () if encoding is Encoding.TAGGED else streams(PROGRAM, kept.table)
-    return decode(kept.headers, kept.records, kept.table, Coding("clock", (64,), encoding=encoding, streams=described))
+    return decode(
+        kept.headers, kept.records, kept.table, DecodeContext("clock", (64,), encoding=encoding, streams=described)
+    )
 
 
 def lose(kept, row):

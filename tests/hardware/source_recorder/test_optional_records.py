@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from hwkernels.source_recorder.decode import Coding, decode
+from hwkernels.source_recorder.decode import DecodeContext, decode
 from hwkernels.source_recorder.table import read_table
 from pipesim.conform.replay.conformance import conform
 from pipesim.conform.result import TraceVerdict
@@ -45,7 +45,7 @@ def test_what_a_kernel_records_is_what_its_protocol_says(encoder):
             parity=max(int(events.parity[row]), 0), value=said(site.kind, int(events.value[row])),
         )  # fmt: skip
     kept.anchor(1, 1_100_000)
-    found = decode(kept.headers, kept.records, table, Coding("clock", (), counted=False))
+    found = decode(kept.headers, kept.records, table, DecodeContext("clock", (), counted=False))
     for name in ("agent", "stage", "parity", "iteration", "value"):
         assert getattr(found.events, name).tolist() == getattr(events, name).tolist(), name
     meta = replace(

@@ -12,7 +12,7 @@ from types import ModuleType, SimpleNamespace
 
 import pytest
 
-from pipesim.launches.observe.compilers import Compiled, Source, cute_source, hash_of, keep_cute_ptx, triton_source
+from pipesim.launches.observe.compilers import CompiledPtx, Source, cute_source, hash_of, keep_cute_ptx, triton_source
 
 KERNEL = 'extern "C" __global__ void kernel() { __syncthreads(); }'
 BINDINGS = f"""
@@ -54,7 +54,7 @@ def test_nothing_is_known_of_what_was_compiled_before():
 
 
 def test_imports_are_watched_until_the_end_and_no_longer():
-    made = Compiled()
+    made = CompiledPtx()
     before = list(sys.meta_path)
     made.watch()
     assert len(sys.meta_path) == len(before) + 1
@@ -68,7 +68,7 @@ def test_cupy_is_watched_and_its_errors_are_not_the_programs(monkeypatch):
     module.getCUBIN = lambda program: b"cubin %d" % program  # type: ignore[attr-defined]
     module.getPTX = lambda program: texts[program]  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, module.__name__, module)
-    made = Compiled()
+    made = CompiledPtx()
     made.watch()
     made.unwatch()
     assert (module.getCUBIN(1), module.getCUBIN(2), module.getCUBIN(2)) == (b"cubin 1", b"cubin 2", b"cubin 2")

@@ -12,7 +12,7 @@ import pytest
 
 from pipesim.launches.images.fat_binary import EntryKind
 from pipesim.launches.observe import Limits, calls
-from pipesim.launches.observe.compilers import Compiled
+from pipesim.launches.observe.compilers import CompiledPtx
 from pipesim.launches.observe.loaded import LoadedImages
 from pipesim.launches.observe.observer import LaunchObserver
 from pipesim.launches.observe.spool import Spool
@@ -45,7 +45,7 @@ class World:
 
     def __init__(self, folder, limits=None, driver=None, ptx=PTX):
         self.folder, self.driver = folder, driver or FakeDriver(owners={1: (101,)})
-        self.compiled = Compiled()
+        self.compiled = CompiledPtx()
         limits = limits or Limits()
         self.spool = Spool(folder, limits.nbytes)
         images = LoadedImages(self.compiled, lambda: "sm_90")

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from pipesim.errors import PtxError
-from pipesim.launches.observe.compilers import Compiled, hash_of
+from pipesim.launches.observe.compilers import CompiledPtx, hash_of
 from pipesim.launches.observe.loaded import KernelCode
 from pipesim.launches.observe.observer import DryLaunch
 from pipesim.launches.observe.spool import Spool
@@ -47,7 +47,7 @@ class World:
     ) -> None:
         self.folder, self.driver = folder, FakeRecordingDriver(**driver)
         self.dry_runs = FakeDryRuns(seen or DryLaunch(dict(RECORD), CODE))
-        self.compiled, self.asked = Compiled(), list[dict[str, Any]]()
+        self.compiled, self.asked = CompiledPtx(), list[dict[str, Any]]()
         self.launched: list[tuple[str, int]] = []
         self.launches = RecordedLaunches(
             self.driver, self.dry_runs, Spool(folder, 1 << 20), options or RecordOptions(), self.compiled, self.prepare
