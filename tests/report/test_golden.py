@@ -80,20 +80,23 @@ def test_a_stream_without_these_characters_gets_others_of_the_same_width(name: s
 
 
 def test_ascii_report_in_full() -> None:
-    assert render("run_silent_fault", 80, "ascii").splitlines()[:13] == [
-        "ring   stages 4 | tiles 64 | 16 KiB a tile | work 600 cycles a tile | grid 1 CTA",
-        "       1 load warp > 2 mma warps",
+    assert render("run_trap", 80, "ascii").splitlines()[:16] == [
+        "every_lane_arrives   grid 1 CTA | 1 producer warp > 1 consumer warp",
         "",
-        "  simulation   profile h100 (NVIDIA H100 80GB HBM3) | finished",
-        "  length       4,932 cycles | 1,100 operations executed | 65 events recorded",
+        "  simulation   profile h100 (NVIDIA H100 80GB HBM3) | fault",
+        "  length       1,077 cycles | 19 operations executed | 12 events recorded",
         "",
-        "  timeline   all 4,932 cycles | simulated, CTA 3",
+        "  where the time goes               producer  consumer",
+        "  waiting for empty      simulated    33.1 %         -",
+        "  waiting for full       simulated         -    90.8 %",
+        "  issue                  simulated    66.9 %         -",
+        "  tile reads and writes  simulated         -     9.2 %",
         "",
-        "  cycles 0             1,000         2,000          3,000         4,000",
-        "  load   .##.##############..........#",
-        "  mma/0  :::::::::::::::::==========:==========:==========:==========:==========",
-        "  mma/1  ::::::::::::::::::====================:==========:==========:==========",
-        "  # issues | . waits for empty | : waits for full | = works",
+        "  timeline   all 837 cycles | simulated, CTA 0",
+        "",
+        "  cycles   0               200             400              600             800",
+        "  producer .......##############......###############",
+        "  consumer :::::::::::::::::::::::::::::::::::::::::::::::::::::::::::::::######",
     ]
 
 

@@ -1,8 +1,8 @@
 """The reports that the golden files hold, each as a function of the width. Also run by ``tools/update_golden.py``.
 
-Everything is drawn up by hand, traces included, so that a golden file changes only if a report changes; the diagrams
-are of the protocols in ``diagram_protocols``. Only the six roles of ``attention_sm100`` are simulated and read off the
-protocol itself: a report with that many is for a person to look at.
+Runs, checks and pairs of traces are real answers about wrong twins and stored traces. What is rare, or depends on the
+times of the engine, is drawn up by hand, so that its golden file changes only if the report changes; the diagrams are
+of the protocols in ``diagram_protocols``.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from rich.console import Console
 
 from pipesim.answers.check import check, walked
 from pipesim.answers.kinds import kind_lines, kind_named
+from pipesim.answers.pair import compare_pair
 from pipesim.answers.progress import Stage
 from pipesim.answers.redundant import redundant
 from pipesim.answers.run import run
@@ -36,7 +37,7 @@ from pipesim.answers.views.sweep import (
     Times,
     WorkUnit,
 )
-from pipesim.answers.views.trace import CAPTURED_NOW, CompareReport, PairReport, PairSide, TraceComparison
+from pipesim.answers.views.trace import CAPTURED_NOW, CompareReport, TraceComparison
 from pipesim.answers.views.verify import VerifyReport
 from pipesim.conform.agreement import Agreement, Reason, ReasonKind
 from pipesim.conform.bottleneck import Bottleneck, LimitKind
@@ -48,19 +49,6 @@ from pipesim.conform.diagnose.examined import (
     Explanation,
     LaunchOutcome,
     RebuiltBarrier,
-)
-from pipesim.conform.pair.result import (
-    Behaviour,
-    Difference,
-    DifferenceKind,
-    EventPair,
-    Ledger,
-    Pair,
-    PairFigure,
-    PairTiming,
-    Segment,
-    Setting,
-    Surplus,
 )
 from pipesim.conform.result import (
     ComparedEvent,
@@ -98,9 +86,10 @@ from pipesim.report.pages.verify import compare_lines, verify_lines
 from pipesim.report.pages.walked import walk_lines
 from pipesim.report.text.console import paint
 from pipesim.report.text.table import list_lines, protocol_lines
-from pipesim.targets import find, target_of
+from pipesim.targets import Target, find, target_of
 from pipesim.timed.profile import load_profile
 from pipesim.timed.stated_error import StatedError
+from pipesim.trace.files import read_trace
 from pipesim.trace.recorder import EventBuffer
 from pipesim.trace.schema import AgentInfo, BarrierGroup, Device, EventKind, Site, Trace, TraceMeta
 from pipesim.trace.window import cut as keep
@@ -308,57 +297,46 @@ DIVERGENCE = Divergence(
 LATENCY_SOURCE = (
     "the experiment `latency` on the NVIDIA H200, less 20.5 %, the most by which 73 recordings were below it"
 )
+
+
+def without_a_phase(kind: DivergenceKind, claim: str, **changes: object) -> Divergence:
+    """A divergence that is not about a phase that comes too early."""
+    plain = replace(DIVERGENCE, kind=kind, claim=claim, phase_wanted=-1, phase_now=-1, late_by=0)
+    return replace(plain, **changes)  # type: ignore[arg-type]
+
+
 DIVERGENCES = {
-    DivergenceKind.OTHER_EVENT: replace(
-        DIVERGENCE,
-        kind=DivergenceKind.OTHER_EVENT,
-        claim="mma/1: “wait full[1] parity 1” where the protocol has “wait full[1] parity 0”",
-        phase_wanted=-1,
-        phase_now=-1,
-        late_by=0,
+    DivergenceKind.OTHER_EVENT: without_a_phase(
+        DivergenceKind.OTHER_EVENT,
+        "mma/1: “wait full[1] parity 1” where the protocol has “wait full[1] parity 0”",
     ),
-    DivergenceKind.MISSING_EVENT: replace(
-        DIVERGENCE,
-        kind=DivergenceKind.MISSING_EVENT,
-        claim="the records of mma/1 end where the protocol continues with: arrive empty[3]",
+    DivergenceKind.MISSING_EVENT: without_a_phase(
+        DivergenceKind.MISSING_EVENT,
+        "the records of mma/1 end where the protocol continues with: arrive empty[3]",
         event=1_792,
         cycle=-1,
         barrier="",
-        phase_wanted=-1,
-        phase_now=-1,
-        late_by=0,
         moments=(
             ComparedEvent(1_791, "load", 99_000, "copy 16,384 bytes → full[3]", "same"),
             ComparedEvent(1_792, "mma/1", -1, "no more records", "arrive empty[3]"),
         ),
     ),
-    DivergenceKind.EXTRA_EVENT: replace(
-        DIVERGENCE,
-        kind=DivergenceKind.EXTRA_EVENT,
-        claim="mma/1 continues with “arrive empty[0]” where the protocol has ended",
-        phase_wanted=-1,
-        phase_now=-1,
-        late_by=0,
+    DivergenceKind.EXTRA_EVENT: without_a_phase(
+        DivergenceKind.EXTRA_EVENT,
+        "mma/1 continues with “arrive empty[0]” where the protocol has ended",
         line="",
         moments=(ComparedEvent(412, "mma/1", 38_100, "arrive empty[0]", "nothing: it has finished"),),
     ),
-    DivergenceKind.BACKWARDS: replace(
-        DIVERGENCE,
-        kind=DivergenceKind.BACKWARDS,
-        claim="mma/1: “wait full[1] parity 1 returns” has an earlier timestamp than the event that precedes it",
-        phase_wanted=-1,
-        phase_now=-1,
-        late_by=0,
+    DivergenceKind.BACKWARDS: without_a_phase(
+        DivergenceKind.BACKWARDS,
+        "mma/1: “wait full[1] parity 1 returns” has an earlier timestamp than the event that precedes it",
     ),
     DivergenceKind.TOO_EARLY: DIVERGENCE,
-    DivergenceKind.TOO_SOON: replace(
-        DIVERGENCE,
-        kind=DivergenceKind.TOO_SOON,
-        claim="mma/1 returns from its wait for full[1] 120 cycles after load issued a copy of 16,384 bytes, which "
+    DivergenceKind.TOO_SOON: without_a_phase(
+        DivergenceKind.TOO_SOON,
+        "mma/1 returns from its wait for full[1] 120 cycles after load issued a copy of 16,384 bytes, which "
         "phase 18 needs; this takes 486 cycles or more, by 33,792 measurements (the timestamps are uncertain by "
         "±20)",
-        phase_wanted=-1,
-        phase_now=-1,
         late_by=346,
         moments=(
             *MOMENTS[:-2],
@@ -367,14 +345,10 @@ DIVERGENCES = {
         ),
         early=EarlyReturn("a copy of 16,384 bytes", "load", "my_gemm.py:28", 120, 486, 33_792, LATENCY_SOURCE),
     ),
-    DivergenceKind.FAULT: replace(
-        DIVERGENCE,
-        kind=DivergenceKind.FAULT,
-        claim="mma/1: more arrivals than the phase has pending (empty[0])",
+    DivergenceKind.FAULT: without_a_phase(
+        DivergenceKind.FAULT,
+        "mma/1: more arrivals than the phase has pending (empty[0])",
         barrier="empty[0]",
-        phase_wanted=-1,
-        phase_now=-1,
-        late_by=0,
         moments=(ComparedEvent(412, "mma/1", 38_100, "", "more arrivals than the phase has pending"),),
     ),
     DivergenceKind.BARRIER_WORD: Divergence(
@@ -389,15 +363,11 @@ DIVERGENCES = {
         cycle=-1,
         barrier="full[1]",
     ),
-    DivergenceKind.NOT_FINISHED: replace(
-        DIVERGENCE,
-        kind=DivergenceKind.NOT_FINISHED,
-        claim="the kernel timed out: 2 of 3 agents blocked",
+    DivergenceKind.NOT_FINISHED: without_a_phase(
+        DivergenceKind.NOT_FINISHED,
+        "the kernel timed out: 2 of 3 agents blocked",
         event=413,
         barrier="full[0]",
-        phase_wanted=-1,
-        phase_now=-1,
-        late_by=0,
         moments=(*MOMENTS[:1], ComparedEvent(413, "load", 38_314, "", "")),
         stuck=DEADLOCK,
     ),
@@ -600,20 +570,6 @@ def divergence(kind: DivergenceKind) -> Callable[[int], list[str]]:
     return lambda width: divergence_lines(DIVERGENCES[kind], width)
 
 
-def findings(width: int) -> list[str]:
-    faults = (
-        FaultReport(
-            FaultKind.OVER_ARRIVAL,
-            "empty[0] has 1 arrival pending, 32 arrive",
-            "mma/0",
-            "arrive empty[0] ×32",
-            "my_gemm.py:41",
-        ),
-        FaultReport(FaultKind.WRONG_ITEM, FaultKind.WRONG_ITEM.value, "mma/1", "read tile[0]", ""),
-    )
-    return finding_lines((DEADLOCK, *faults), width)
-
-
 def missing_last(width: int) -> list[str]:
     return finding_lines((MISSING_LAST,), width)
 
@@ -622,138 +578,46 @@ def no_findings(width: int) -> list[str]:
     return finding_lines((), width)
 
 
-def run_report(trace: Trace, outcome: Ending, period: int | None = None, **changes: object) -> RunReport:
-    """One simulated run; its trace is drawn up by hand, so the engine may change its times."""
-    line = SimulationLine("h100", H100, None, period, "mma work" if period else "", outcome)
-    end = int(trace.events.cycle.max())
-    report = RunReport(HEADING, line, end, 1_100, {}, trace)
-    return replace(report, **changes)  # type: ignore[arg-type]
+RECORDED = "producer_consumer-al1-cw2"
+CONFIGURATION, OTHERWISE = f"h100/{RECORDED}-s4-tb16384-t64-w600-g1", f"h200/{RECORDED}-s2-tb16384-t64-w200-g1"
+RIGHT = f"h200/{RECORDED}-s3-tb4096-t24-w200-g1"
 
 
-def run_good(width: int) -> list[str]:
-    trace = ring(755, 1204)
-    shares = {(share.agent, share.what): share.simulated for share in timing(753).shares}
-    return run_lines(run_report(trace, Ending.FINISHED, 755_000, shares=shares), width)
+def pair(a: str, b: str, *, lost: tuple[int, ...] = ()) -> Callable[[int], list[str]]:
+    """Two stored traces, the second of which has ``lost`` records of each agent."""
+    files = [f"traces/{name}.parquet" for name in (a, b)]
+
+    def lines(width: int) -> list[str]:
+        one, two = (read_trace(ROOT / file) for file in files)
+        if lost:
+            ctas = tuple(replace(header, dropped=lost) for header in two.meta.ctas)
+            two = replace(two, meta=replace(two.meta, ctas=ctas))
+        return pair_lines(compare_pair(one, two, (files[0], files[1])), width)
+
+    return lines
 
 
-def run_deadlock(width: int) -> list[str]:
-    trace = cut(ring(755, 1204), Ending.DEADLOCK)
-    return run_lines(run_report(trace, Ending.DEADLOCK, deadlock=DEADLOCK), width)
+def pair_drawn(width: int) -> list[str]:
+    """Traces of a protocol that is not built in."""
+    traces = [ring(period, 1204, source="hardware", tiles=24) for period in (755, 791)]
+    return pair_lines(compare_pair(traces[0], traces[1], ("a.parquet", "b.parquet")), width)
 
 
-def run_budget(width: int) -> list[str]:
-    return run_lines(run_report(cut(ring(755, 1204), Ending.UNKNOWN), Ending.UNKNOWN, steps=60), width)
+def pair_wrong(width: int) -> list[str]:
+    """A trace that does not conform, without a fault that was named."""
+    trace = read_trace(ROOT / f"traces/{RIGHT}.parquet")
+    parity = trace.events.parity.copy()
+    parity[100:] ^= 1
+    wrong = Trace(trace.meta, replace(trace.events, parity=parity))
+    return pair_lines(compare_pair(trace, wrong, ("a.parquet", "b.parquet")), width)
 
 
-def run_trap(width: int) -> list[str]:
-    trap = FaultReport(
-        FaultKind.OVER_ARRIVAL, "empty[0] has 1 arrival pending", "mma/0", "arrive empty[0]", "ring.py:9"
-    )
-    return run_lines(run_report(cut(ring(755, 1204), Ending.FAULT), Ending.FAULT, faults=(trap,)), width)
-
-
-def run_silent_fault(width: int) -> list[str]:
-    race = FaultReport(
-        FaultKind.RACE, "load writes tile[0] while mma/0 reads it", "load", "tma_load tile[0]", "ring.py:9"
-    )
-    return run_lines(run_report(ring(755, 1204, tiles=5), Ending.FINISHED, faults=(race,)), width)
-
-
-PAIR_TIMING = PairTiming(
-    cta=3,
-    figures=(
-        PairFigure("period", 755_000, 791_200, 3_012, 2_400),
-        PairFigure("period, traced", 803_000, None, 3_100, None),
-        PairFigure("whole run", 48_769_000, 51_100_000, 60_000, None),
-        PairFigure("prologue, traced", 1_204_000, 1_203_000, 1_000, 500),
-    ),
-    primary="period",
-    ledgers=(
-        Ledger("mma/1", 64, 48_300, 50_616, 40, 30_200, 31_640, (
-            Segment("waiting for full", 2_560, 4_480, 1_600, 2_800),
-            Segment("work", 43_840, 44_096, 27_400, 27_560),
-            Segment("after work end", 320, 520, 200, 320),
-            Segment("after wait return full", 1_580, 1_520, 1_000, 960),
-        )),
-        Ledger("load", 64, 47_800, 50_100, 40, 30_200, 31_640, (
-            Segment("waiting for empty", 44_000, 46_310, 28_000, 29_440),
-            Segment("after copy full", 3_800, 3_790, 2_200, 2_200),
-        )),
-    ),
-    khz_a=1_755_000,
-    khz_b=1_755_400,
-    clocks_differ=False,
-    unlike=False,
-    last=("mma/1", "mma/1"),
-)  # fmt: skip
-SAME = Behaviour(TraceVerdict.AGREES, (3,), 832, 0, 0, (), (), (), ())
-ALL_CONFORM = Conformance(TraceVerdict.AGREES, 832, 1, 0, 2)
-
-
-def pair_report(pair: Pair, **b: object) -> PairReport:
-    one = PairSide(
-        "A", "traces/before/ring.parquet", ring(755, 1204, source="hardware"), ALL_CONFORM, Agreement.CONFORMS
-    )
-    two = PairSide(
-        "B", "/home/user1/a/rather/long/way/down/to/traces/after/ring-s4-t16k-w600.parquet",
-        ring(791, 1203, source="hardware", start=9_000), ALL_CONFORM,
-        Agreement.CONFORMS,
-    )  # fmt: skip
-    return PairReport("ring", one, replace(two, **b), pair)  # type: ignore[arg-type]
-
-
-def pair_same(width: int) -> list[str]:
-    return pair_lines(pair_report(Pair((), SAME, PAIR_TIMING)), width)
-
-
-def pair_changed(width: int) -> list[str]:
-    """Other parameters, another chip, other clocks: a simulation beside a recording, nothing beyond the noise."""
-    settings = (
-        Setting("stages", "4", "2"),
-        Setting("agents in one only", "", "mma/2, mma/3"),
-        Setting("device", H100, H200),
-        Setting("compiled with", "-DSTAGES=4 -DCONSUMER_WARPS=2", "-DSTAGES=2 -DCONSUMER_WARPS=4"),
-    )
-    notes = (
-        "compared are the first 5 iterations: tiles is 64 in A, 5 in B",
-        "stage and parity are not compared, the stages differ: full, empty",
-    )
-    timing = replace(
-        PAIR_TIMING,
-        figures=(PairFigure("period", 755_000, 757_000, 3_000, 0), PairFigure("whole run, traced", 48_000_000, None)),
-        khz_b=1_980_000,
-        clocks_differ=True,
-        unlike=True,
-        last=("load", "mma/1"),
-    )
-    found = replace(SAME, notes=notes, lost_b=0)
-    away = PairSide("B", "b.parquet", ring(757, 1204), None)
-    return pair_lines(replace(pair_report(Pair(settings, found, timing)), b=away), width)
-
-
-def pair_differs(width: int) -> list[str]:
-    around = (
-        EventPair(36, "arrive empty[0]", "arrive empty[0]"),
-        EventPair(37, "wait full[1] parity 0", "wait full[1] parity 0"),
-        EventPair(37, "wait full[1] parity 0 returns", "wait full[1] parity 0 returns"),
-        EventPair(37, "arrive empty[1]", "wait full[2] parity 0"),
-        EventPair(38, "wait full[2] parity 0", ""),
-    )
-    first = Difference(DifferenceKind.ONLY_A, 3, "mma/1", 37, 187, 29_700, 38_100, around, 3)
-    others = tuple(replace(first, agent=f"mma/{n}", iteration=38 + n, kind=DifferenceKind.DETAIL) for n in range(2, 8))
-    found = Behaviour(
-        TraceVerdict.DIFFERS, (3, 7), 1_600, 0, 4, (first, *others),
-        tuple(Surplus(f"mma/{n}", "arrive empty", n, 12 * n) for n in range(1, 11)),
-        (Setting("status", "finished", "deadline"),), (),
-    )  # fmt: skip
-    wrong = Conformance(TraceVerdict.DIFFERS, 800, 1, 0, 2, DIVERGENCE)
-    return pair_lines(pair_report(Pair((), found, PAIR_TIMING), conformance=wrong, agreement=Agreement.DIFFERS), width)
-
-
-def pair_lost(width: int) -> list[str]:
-    found = replace(SAME, verdict=TraceVerdict.UNKNOWN, lost_a=1, lost_b=92, matched=740)
-    report = pair_report(Pair((), found, None))
-    return pair_lines(report, width)
+def pair_simulated(width: int) -> list[str]:
+    """A recording beside a simulation of fewer stages at another clock: what is left out in one, and nanoseconds."""
+    trace = run(find("producer_consumer").build({"stages": 2, "tiles": 24}), load_profile("h200")).trace
+    slower = replace(trace.meta, device=replace(trace.meta.device, sm_khz=1_410_000))
+    one = read_trace(ROOT / f"traces/{CONFIGURATION}.parquet")
+    return pair_lines(compare_pair(one, replace(trace, meta=slower), ("a.parquet", "b.parquet")), width)
 
 
 def protocol_list(width: int) -> list[str]:
@@ -795,19 +659,26 @@ def attention() -> RunReport:
 
 
 @cache
-def checked_twin(name: str, **sizes: int) -> CheckReport:
-    """What ``check`` says of a wrong twin; its lines are numbered by hand, so that moving its code changes nothing."""
+def twin(name: str, **sizes: int) -> Target:
+    """A wrong twin; its lines are numbered by hand, so that moving its code changes nothing."""
     program = BROKEN[name](**sizes).flatten()
     program = replace(program, sources=tuple(f"ring.py:{10 + n}" for n in range(len(program.sources))))
-    return check(replace(target_of(program), spelling="ring.json"), {}, max_states=2_000)
+    return replace(target_of(program), spelling="ring.json")
+
+
+@cache
+def checked_twin(name: str, **sizes: int) -> CheckReport:
+    """What ``check`` says of a wrong twin."""
+    return check(twin(name, **sizes), {}, max_states=2_000)
+
+
+def simulated(name: str, max_steps: int = 10_000, **sizes: int) -> Callable[[int], list[str]]:
+    """What ``run`` says of a wrong twin."""
+    return lambda width: run_lines(run(twin(name, **sizes).build(), load_profile("h100"), max_steps=max_steps), width)
 
 
 def checked(name: str, **sizes: int) -> Callable[[int], list[str]]:
     return lambda width: check_lines(checked_twin(name, **sizes), width)
-
-
-def unknown_twin(width: int) -> list[str]:
-    return check_lines(replace(checked_twin("expects_half"), verdict=Verdict.UNKNOWN, refutations=()), width)
 
 
 def redundant_ring(width: int) -> list[str]:
@@ -818,8 +689,7 @@ def redundant_ring(width: int) -> list[str]:
 
 
 def walked_race(width: int) -> list[str]:
-    program = BROKEN["consumer_arrives_before_reading"]().flatten()
-    program = replace(program, sources=tuple(f"ring.py:{10 + n}" for n in range(len(program.sources))))
+    program = twin("consumer_arrives_before_reading").build()
     return walk_lines(walked(program, checked_twin("consumer_arrives_before_reading").refutations[0].replay), width)
 
 
@@ -999,18 +869,19 @@ EXAMPLES: dict[str, Callable[[int], list[str]]] = {
     **{f"divergence_{kind.name.lower()}": divergence(kind) for kind in DivergenceKind},
     **{f"examination_{name}": examination(found) for name, found in EXAMINATIONS.items() if name != "no_edit_needed"},
     "examination_no_edit_needed": examination(EXAMINATIONS["no_edit_needed"], DEADLOCK),
-    "findings": findings,
-    "pair_same": pair_same,
-    "pair_changed": pair_changed,
-    "pair_differs": pair_differs,
-    "pair_lost": pair_lost,
+    "pair_same": pair(CONFIGURATION, f"{CONFIGURATION}-device"),
+    "pair_changed": pair(CONFIGURATION, OTHERWISE),
+    "pair_drawn": pair_drawn,
+    "pair_wrong": pair_wrong,
+    "pair_simulated": pair_simulated,
+    "pair_differs": pair(RIGHT, f"{RIGHT}-phase_not_toggled-at-7"),
+    "pair_lost": pair(RIGHT, RIGHT, lost=(0, 2, 90)),
     "missing_last": missing_last,
     "no_findings": no_findings,
-    "run_good": run_good,
-    "run_deadlock": run_deadlock,
-    "run_budget": run_budget,
-    "run_trap": run_trap,
-    "run_silent_fault": run_silent_fault,
+    "run_deadlock": simulated("empty_count_too_high", tiles=9),
+    "run_budget": simulated("waits_for_the_stage_before", max_steps=20),
+    "run_trap": simulated("every_lane_arrives"),
+    "run_silent_fault": simulated("consumer_does_not_wait"),
     "run_attention_sm100": lambda width: run_lines(attention(), width),
     "list_one": protocol_alone,
     "empty_list": lambda width: list_lines((), width),
@@ -1021,6 +892,7 @@ EXAMPLES: dict[str, Callable[[int], list[str]]] = {
     "show_pair_gemm": shown("pair_gemm"),
     "show_pair_gemm_peer": shown("pair_gemm", 1),
     "show_odds": shown("odds"),
+    "check_named_barrier": checked("sync_inside_a_condition"),
     "check_deadlock": checked("empty_count_too_high", tiles=3),
     "check_race": checked("consumer_arrives_before_reading"),
     "check_lap": checked("nobody_waits_for_the_sleeper"),
