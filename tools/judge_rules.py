@@ -36,7 +36,7 @@ from pipesim.model.state import meeting_channel
 from pipesim.model.strictness import LENIENT, STRICTEST
 from pipesim.prove.any_size.family import EveryValue
 from pipesim.prove.any_size.laps import holds
-from pipesim.prove.any_size.skip_laps import accelerated
+from pipesim.prove.any_size.skip_laps import phases_by_laps
 from pipesim.prove.certificate.certificate import Certificate
 from pipesim.prove.certificate.requirements import Lives, RegisterRequests
 from pipesim.prove.check import check
@@ -99,7 +99,7 @@ def of_memory(make: Callable[[int], Program], seed: int) -> bool:
 
 def of_laps(seed: int) -> bool:
     """A run without some of its laps stands for every schedule where the whole run does not, or counts otherwise."""
-    short = accelerated(numbered(seed))
+    short = phases_by_laps(numbered(seed))
     if short is None:
         return False
     with _unbroken():
@@ -276,7 +276,7 @@ def _search_rules() -> Iterator[Rule]:
         ),
         (
             "arrivals that may complete more than one phase are not exchanged",
-            f"{reach}meanwhile.Meanwhile._mixed",
+            f"{reach}meanwhile.Meanwhile._mixed_parts",
             lambda *_: 0,
         ),
         ("a phase may complete while others are held still", f"{reach}meanwhile.Meanwhile._most_done", _not_yet),

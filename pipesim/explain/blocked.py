@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from pipesim.model import barrier as mbarrier
 from pipesim.model.barrier import BarrierState
-from pipesim.model.finding import Blocked, Deadlock, Supplier
+from pipesim.model.finding import BlockedAgent, Deadlock, Supplier
 from pipesim.model.groups import ARRIVALS, CLUSTER, EXPECTS, ON_NAMED_BARRIER, PARITY_WAITS, TAKES_REGISTERS
 from pipesim.model.machine import State, finished, own_channel
 from pipesim.model.moves import held_up
@@ -48,7 +48,7 @@ def explain(program: Program, state: State) -> Deadlock | None:
     return Deadlock(tuple(blocked), done, ring, cut=bool(program.coverage.blocked))
 
 
-def waiting(program: Program, state: State) -> tuple[Blocked, ...]:
+def waiting(program: Program, state: State) -> tuple[BlockedAgent, ...]:
     """Every agent that cannot move in ``state``, whether or not others can, and what it waits for."""
     found: dict[int, int] = {}
     for agent in range(len(program.agents)):
@@ -80,7 +80,7 @@ def channel_name(program: Program, channel: int, agent: int) -> str:
 
 def _blocked(
     program: Program, state: State, agent: int, channel: int, waiting: dict[int, int]
-) -> tuple[Blocked, list[int]]:
+) -> tuple[BlockedAgent, list[int]]:
     """What this agent waits for, and the agents it waits for that are stuck before their next contribution."""
     pc = state.pcs[agent]
     if channel < len(program.barriers):
@@ -100,7 +100,7 @@ def _blocked(
     # whoever waits here too has arrived, and arrives again only when this is over
     able = [a for a in range(len(program.agents)) if waiting.get(a) != channel and _any(program, a, joins)]
     suppliers = tuple(_supplier(program, state, a, waiting, {"arrival": joins}) for a in able)
-    found = Blocked(
+    found = BlockedAgent(
         agent=program.agent_name(agent),
         barrier=channel_name(program, channel, agent),
         parity=-1,
@@ -117,7 +117,7 @@ def _blocked(
 
 def _blocked_on_registers(
     program: Program, state: State, agent: int, channel: int, waiting: dict[int, int]
-) -> tuple[Blocked, list[int]]:
+) -> tuple[BlockedAgent, list[int]]:
     """It asks for more registers than are free; those of its CTA that have more than they need later may give some."""
     pools, pc = program.register_pools, state.pcs[agent]
     assert pools is not None
@@ -129,7 +129,7 @@ def _blocked_on_registers(
 
     mine = [a for a, other in enumerate(program.agents) if other.cta == program.agents[agent].cta]
     able = [a for a in mine if waiting.get(a) != channel and _any(program, a, gives)]
-    found = Blocked(
+    found = BlockedAgent(
         agent=program.agent_name(agent),
         barrier=REGISTERS,
         parity=-1,
@@ -146,7 +146,7 @@ def _blocked_on_registers(
 
 def _blocked_on_groups(
     program: Program, state: State, agent: int, channel: int, waiting: dict[int, int]
-) -> tuple[Blocked, list[int]]:
+) -> tuple[BlockedAgent, list[int]]:
     """Of its warp group this agent waits for one that has not closed as many groups; its groups are the phases."""
     member = channel - own_channel(program, 0)
     engine, groups = operands(program.code[agent][state.pcs[agent]], "engine", "groups")
@@ -156,7 +156,7 @@ def _blocked_on_groups(
         return op[0] == Op.COMMIT and operands(op, "engine", "barrier") == (engine, -1)
 
     missing = max(closed[0] - groups - closed[1], 0)
-    found = Blocked(
+    found = BlockedAgent(
         agent=program.agent_name(agent),
         barrier=channel_name(program, channel, agent),
         parity=-1,
@@ -173,7 +173,7 @@ def _blocked_on_groups(
 
 def _blocked_on_mbarrier(
     program: Program, state: State, agent: int, barrier: int, waiting: dict[int, int]
-) -> tuple[Blocked, list[int]]:
+) -> tuple[BlockedAgent, list[int]]:
     pc = state.pcs[agent]
     operation = program.code[agent][pc]
     word = state.barriers[barrier]
@@ -182,7 +182,7 @@ def _blocked_on_mbarrier(
     lacks = word._replace(tx=0) if 0 < word.tx <= flying else word  # what is under way, no agent has to send
     needs = {part: contributes(program, barrier, part) for part, missing in _PARTS.items() if missing(lacks)}
     able = [a for a in range(len(program.agents)) if any(_any(program, a, wanted) for wanted in needs.values())]
-    found = Blocked(
+    found = BlockedAgent(
         agent=program.agent_name(agent),
         barrier=program.barrier_name(barrier),
         parity=parity,

@@ -10,7 +10,7 @@ from pipesim.explain.anatomy.groups import SignalLedger, ledger
 from pipesim.explain.anatomy.parts import Means
 from pipesim.explain.blocked import contributes
 from pipesim.explain.lap_counters import Aliasing
-from pipesim.model.finding import Blocked, Deadlock, OneSided
+from pipesim.model.finding import BlockedAgent, Deadlock, OneSided
 from pipesim.model.groups import ARRIVALS, ASKS, CLUSTER, IN_FLIGHT, MEETINGS, ON_NAMED_BARRIER, PARITY_WAITS, SIGNALS
 from pipesim.model.machine import State
 from pipesim.model.ops import Op, Operation, operand
@@ -43,7 +43,7 @@ def correction_of(program: Program, found: Deadlock, asked: Program) -> str:
     return f"{lacks}: {do} to the role that {agent} waits for, or omit this wait"
 
 
-def is_unserved(program: Program, blocked: Blocked, asked: Program) -> bool:
+def is_unserved(program: Program, blocked: BlockedAgent, asked: Program) -> bool:
     """True of an agent that waits for an mbarrier to which no operation of the program brings what is missing.
 
     Nor does one of the program that was ``asked`` about, whose loops may have iterations that the other has not.
@@ -105,7 +105,7 @@ def _comes(program: Program, wait: Operation) -> Callable[[Operation], bool] | N
     return lambda op: any(test(op) for test in tests)
 
 
-def _uneven(program: Program, blocked: Blocked, comes: Callable[[Operation], bool]) -> list[OneSided]:
+def _uneven(program: Program, blocked: BlockedAgent, comes: Callable[[Operation], bool]) -> list[OneSided]:
     """The roles of which some agents come more often than others, each once."""
     found: list[OneSided] = []
     for role in dict.fromkeys(agent.role for agent in program.agents):
@@ -140,7 +140,7 @@ def with_causes(
     return replace(found, one_sided=one_sided(program, state, found))
 
 
-def _caused(book: SignalLedger, state: State, agent: int, each: Blocked, lapped: Aliasing | None) -> Blocked:
+def _caused(book: SignalLedger, state: State, agent: int, each: BlockedAgent, lapped: Aliasing | None) -> BlockedAgent:
     """What one agent waits for, with its cause: it was lapped, or the count is never reached."""
     program = book.program
     if lapped is not None:
@@ -186,7 +186,7 @@ def _lapped(program: Program, state: State, agent: int, laps: Sequence[Aliasing]
     return None if before and operand(before[-1], "parity") == found[-1].parity else found[-1]
 
 
-def _arrivals_given(book: SignalLedger, state: State, agent: int, blocked: Blocked) -> int:
+def _arrivals_given(book: SignalLedger, state: State, agent: int, blocked: BlockedAgent) -> int:
     """The arrivals that the program gives each phase, -1 where they reach the count or no agent can say.
 
     No agent can where agents branch or drop out, or do not all arrive equally often, and often for what is waited for.
@@ -215,7 +215,7 @@ def _arrivals_given(book: SignalLedger, state: State, agent: int, blocked: Block
     return -1
 
 
-def _threads(program: Program, wait: Operation, blocked: Blocked) -> int:
+def _threads(program: Program, wait: Operation, blocked: BlockedAgent) -> int:
     """The threads that ever arrive at the named barrier, -1 if they are enough."""
     number = operand(wait, "named_barrier")
     come = sum(

@@ -4,10 +4,11 @@ Everything else is kept right: an operation takes its line along; a jump leads t
 the next one that is left after it. Registers hold what was written to them last. The single mistakes
 of ``conform`` and the single corrections of ``prove`` are made of these; each undoes another one:
 
-* an arrive is left out (:func:`deleted`), made twice (:func:`repeated`) or added (:func:`inserted`),
-* a wait is left out (:func:`deleted`) or added (:func:`inserted`),
-* an arrive comes earlier or later (:func:`moved`, :func:`rearranged`),
-* a wait is for the other parity (:func:`toggled`), other bytes are expected (:func:`expecting`).
+* an arrive is left out (:func:`delete_operations`), made twice (:func:`repeat_operation`) or added
+  (:func:`insert_operations`),
+* a wait is left out (:func:`delete_operations`) or added (:func:`insert_operations`),
+* an arrive comes earlier or later (:func:`move_operation`, :func:`reorder_operations`),
+* a wait is for the other parity (:func:`with_other_parity`), other bytes are expected (:func:`with_expected_bytes`).
 """
 
 from __future__ import annotations
@@ -60,7 +61,7 @@ def with_listings(program: Program, listings: Mapping[int, Listing]) -> Program:
 # places
 
 
-def changed(before: Listing, operations: Mapping[int, Operation]) -> Listing:
+def replace_operations(before: Listing, operations: Mapping[int, Operation]) -> Listing:
     """Other operations at these places."""
     code = list(before.code)
     for place, operation in operations.items():
@@ -68,32 +69,32 @@ def changed(before: Listing, operations: Mapping[int, Operation]) -> Listing:
     return Listing(tuple(code), before.lines)
 
 
-def deleted(before: Listing, places: Collection[int]) -> Listing:
+def delete_operations(before: Listing, places: Collection[int]) -> Listing:
     """Without the operations at these places."""
     if not places:
         return before
     first, end = min(places), max(places) + 1
-    return _spliced(before, first, end, [place for place in range(first, end) if place not in places])
+    return _splice(before, first, end, [place for place in range(first, end) if place not in places])
 
 
-def repeated(before: Listing, place: int) -> Listing:
+def repeat_operation(before: Listing, place: int) -> Listing:
     """The operation at ``place`` twice."""
-    return _spliced(before, place + 1, place + 1, [place])
+    return _splice(before, place + 1, place + 1, [place])
 
 
-def moved(before: Listing, place: int, to: int) -> Listing:
+def move_operation(before: Listing, place: int, to: int) -> Listing:
     """The operation at ``place`` before the one at ``to``."""
     if to <= place:
-        return _spliced(before, to, place + 1, [place, *range(to, place)])
-    return _spliced(before, place, to, [*range(place + 1, to), place])
+        return _splice(before, to, place + 1, [place, *range(to, place)])
+    return _splice(before, place, to, [*range(place + 1, to), place])
 
 
-def rearranged(before: Listing, order: Sequence[int]) -> Listing:
+def reorder_operations(before: Listing, order: Sequence[int]) -> Listing:
     """The operations at these places, in this order."""
-    return _spliced(before, 0, len(before.code), order)
+    return _splice(before, 0, len(before.code), order)
 
 
-def inserted(before: Listing, new: Iterable[Insertion]) -> Listing:
+def insert_operations(before: Listing, new: Iterable[Insertion]) -> Listing:
     """With new operations; several before one place stand in the order given."""
     code: list[Operation] = []
     lines: list[int] = []
@@ -110,7 +111,7 @@ def inserted(before: Listing, new: Iterable[Insertion]) -> Listing:
     return Listing(_with_jumps_right(before.code, code, origins), tuple(lines))
 
 
-def _spliced(before: Listing, first: int, end: int, instead: Sequence[int]) -> Listing:
+def _splice(before: Listing, first: int, end: int, instead: Sequence[int]) -> Listing:
     """The operations ``first..end`` replaced by those at the places ``instead``."""
     code, lines = before
     spliced = (*code[:first], *(code[place] for place in instead), *code[end:])
@@ -150,12 +151,12 @@ def _with_jumps_right(
 # operations
 
 
-def toggled(operation: Operation) -> Operation:
+def with_other_parity(operation: Operation) -> Operation:
     """A wait or try for the other parity."""
     return with_operand(operation, "parity", 1 - operand(operation, "parity"))
 
 
-def expecting(operation: Operation, nbytes: int) -> Operation:
+def with_expected_bytes(operation: Operation, nbytes: int) -> Operation:
     """An arrive or expect_tx that expects this many bytes."""
     return with_operand(operation, "bytes" if operation[0] == Op.EXPECT_TX else "expect", nbytes)
 

@@ -114,7 +114,7 @@ class Supplier:
 
 
 @dataclass(frozen=True)
-class Blocked:
+class BlockedAgent:
     """One agent that waits indefinitely: on what, which phase it wants, where the barrier is, what is missing.
 
     ``phase_wanted`` is the index of the phase whose completion would let it pass, ``phase_now`` the index of the phase
@@ -165,7 +165,7 @@ class Deadlock:
     warp up to the wait that does not end, so that nothing is known of what follows these waits.
     """
 
-    blocked: tuple[Blocked, ...]
+    blocked: tuple[BlockedAgent, ...]
     finished: tuple[str, ...]
     cycle: tuple[str, ...] = ()
     correction: str = ""

@@ -43,7 +43,6 @@ __all__ = [
     "Flight",
     "State",
     "Step",
-    "answered",
     "begin",
     "finished",
     "initial_state",
@@ -51,6 +50,7 @@ __all__ = [
     "own_channel",
     "pass_over",
     "step",
+    "with_answer",
 ]
 
 _RULES_BY_OP: dict[Op, Rule] = {**rules_sync.MBARRIER_RULES, **rules_sync.RULES, **rules_transfer.RULES}
@@ -93,7 +93,7 @@ def land(program: Program, state: State, flight: Flight, nbytes: int = -1) -> St
     left = () if last else (flight._replace(remaining=remaining - part),)
     flights = flights[:where] + left + flights[where + 1 :]
     if last and writes:
-        cells = _settled(cells, flights, flight) if engine in IN_ORDER else fill(cells, first, end, item)
+        cells = _land_item(cells, flights, flight) if engine in IN_ORDER else fill(cells, first, end, item)
     signalled = -1
     faults: tuple[Fault, ...] = ()
     if bar < 0:
@@ -110,7 +110,7 @@ def land(program: Program, state: State, flight: Flight, nbytes: int = -1) -> St
     return new(Step, (after, -1, signalled, faults))
 
 
-def _settled(cells: tuple[int, ...], flights: tuple[Flight, ...], flight: Flight) -> tuple[int, ...]:
+def _land_item(cells: tuple[int, ...], flights: tuple[Flight, ...], flight: Flight) -> tuple[int, ...]:
     """The cells after the last byte of ``flight``: its item, but where a later one of its agent and engine writes."""
     later = [f for f in flights if f.writes and f.agent == flight.agent and f.engine == flight.engine]
     for cell in range(flight.first, flight.end):
@@ -141,7 +141,7 @@ def _lost(state: State, flight: Flight) -> Step:
     return Step(state._replace(flights=flights), faults=(fault,))
 
 
-def answered(program: Program, state: State, agent: int, pc: int, answer: int) -> State:
+def with_answer(program: Program, state: State, agent: int, pc: int, answer: int) -> State:
     """The state in which the try at ``pc``, just executed, got this answer. PTX lets a try fail for no reason."""
     return write_register(state, agent, program.code[agent][pc][ANSWER], answer)
 

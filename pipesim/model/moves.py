@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from pipesim.model import barrier as mbarrier
 from pipesim.model.groups import ACCESSES, TRIES
-from pipesim.model.machine import TMA, Flight, State, Step, answered, begin, finished, land, step
+from pipesim.model.machine import TMA, Flight, State, Step, begin, finished, land, step, with_answer
 from pipesim.model.ops import IN_ORDER, Op
 from pipesim.model.positions import BARRIER, PARITY, TESTED_TOKEN
 from pipesim.model.program import Program
@@ -51,11 +51,11 @@ def canonical(state: State) -> State:
     if not state.flights:
         return state if not state.issued else state._replace(issued=0)
     flights = sorted(state.flights, key=_BY_ISSUE)
-    renumbered = tuple([_numbered(f, n) for n, f in enumerate(flights, start=1)])
+    renumbered = tuple([_with_number(f, n) for n, f in enumerate(flights, start=1)])
     return state._replace(flights=renumbered, issued=len(renumbered))
 
 
-def _numbered(flight: Flight, number: int) -> Flight:
+def _with_number(flight: Flight, number: int) -> Flight:
     """The flight with this place in the order of issue."""
     after = number if flight.after else 0
     if flight.sequence == number and flight.after == after:
@@ -88,7 +88,7 @@ def of_agent(program: Program, state: State, agent: int) -> list[tuple[Move, Ste
     found = [(Move(Kind.STEP, agent), result)]
     pc = state.pcs[agent]
     if program.code[agent][pc][0] in TRIES:
-        refused = failed(program, result.state, agent, pc)
+        refused = fail_try(program, result.state, agent, pc)
         if refused != result.state:
             found.append((Move(Kind.FAIL, agent), result._replace(state=refused)))
     return found
@@ -150,9 +150,9 @@ def finds(program: Program, state: Readable, agent: int, pc: int) -> bool:
     return mbarrier.passes(word, op[PARITY])
 
 
-def failed(program: Program, state: State, agent: int, pc: int) -> State:
+def fail_try(program: Program, state: State, agent: int, pc: int) -> State:
     """The state in which the try at ``pc``, just executed, has said no: PTX allows that whatever it found."""
-    return answered(program, state, agent, pc, 0)
+    return with_answer(program, state, agent, pc, 0)
 
 
 def can_land(state: Readable, flight: Flight) -> bool:
@@ -175,7 +175,7 @@ def _follows(flight: Flight, other: Flight) -> bool:
     return other.after == 0 and other.sequence < (flight.after or flight.sequence)
 
 
-def landing(state: State) -> list[tuple[int, Flight]]:
+def landing_flights(state: State) -> list[tuple[int, Flight]]:
     """The flights of which bytes may land now, each with its place in the state."""
     return [(place, flight) for place, flight in enumerate(state.flights) if can_land(state, flight)]
 
@@ -222,7 +222,7 @@ def make(program: Program, state: State, move: Move) -> Step:
             result = begin(program, state, move.who)
         case Kind.FAIL:
             tried = step(program, state, move.who)
-            result = tried._replace(state=failed(program, tried.state, move.who, state.pcs[move.who]))
+            result = tried._replace(state=fail_try(program, tried.state, move.who, state.pcs[move.who]))
         case Kind.LAND:
             result = land(program, state, state.flights[move.who], move.nbytes)
     return result._replace(state=_canonical_after(state, result.state))
@@ -245,5 +245,5 @@ def attempt(program: Program, state: State, move: Move) -> Step | None:
     pc = state.pcs[move.who]
     if program.code[move.who][pc][0] not in TRIES:
         return None
-    refused = failed(program, result.state, move.who, pc)
+    refused = fail_try(program, result.state, move.who, pc)
     return result._replace(state=_canonical_after(state, refused)) if refused != result.state else None

@@ -157,7 +157,7 @@ RULES: dict[Op, Rule] = {
 }
 
 
-def _changed(
+def _apply_effect(
     state: State, agent: int, bar: int, effect: mbarrier.Effect, found: int, expected: int, register: int = -1
 ) -> Step:
     """Put the effect of an operation on a barrier into the state and move on."""
@@ -174,13 +174,13 @@ def _changed(
 
 def _init(_: Program, state: State, agent: int, op: Operation) -> Step:
     bar, count = op[BARRIER], op[COUNT]
-    return _changed(state, agent, bar, mbarrier.init(state.barriers[bar], count), count, mbarrier.MAX_COUNT)
+    return _apply_effect(state, agent, bar, mbarrier.init(state.barriers[bar], count), count, mbarrier.MAX_COUNT)
 
 
 def _inval(_: Program, state: State, agent: int, op: Operation) -> Step:
     bar = op[BARRIER]
     before = state.barriers[bar]
-    return _changed(state, agent, bar, mbarrier.inval(before), before.pending, before.expected)
+    return _apply_effect(state, agent, bar, mbarrier.inval(before), before.pending, before.expected)
 
 
 def _arrive(program: Program, state: State, agent: int, op: Operation) -> Step:
@@ -188,7 +188,9 @@ def _arrive(program: Program, state: State, agent: int, op: Operation) -> Step:
     if program.ctas > 1 and _exited(program, state, agent, bar):
         return _exited_target(state, agent, bar)
     before = state.barriers[bar]
-    return _changed(state, agent, bar, mbarrier.arrive(before, count, op[EXPECT]), count, before.pending, op[TOKEN])
+    return _apply_effect(
+        state, agent, bar, mbarrier.arrive(before, count, op[EXPECT]), count, before.pending, op[TOKEN]
+    )
 
 
 def _arrive_drop(program: Program, state: State, agent: int, op: Operation) -> Step:
@@ -197,7 +199,7 @@ def _arrive_drop(program: Program, state: State, agent: int, op: Operation) -> S
         return _exited_target(state, agent, bar)
     before = state.barriers[bar]
     effect = mbarrier.arrive_drop(before, count, op[EXPECT])
-    return _changed(state, agent, bar, effect, count, before.pending, op[TOKEN])
+    return _apply_effect(state, agent, bar, effect, count, before.pending, op[TOKEN])
 
 
 def _arrive_no_complete(program: Program, state: State, agent: int, op: Operation) -> Step:
@@ -206,7 +208,7 @@ def _arrive_no_complete(program: Program, state: State, agent: int, op: Operatio
         return _exited_target(state, agent, bar)
     before = state.barriers[bar]
     effect = mbarrier.arrive_no_complete(before, count)
-    return _changed(state, agent, bar, effect, count, before.pending, op[NO_COMPLETE_TOKEN])
+    return _apply_effect(state, agent, bar, effect, count, before.pending, op[NO_COMPLETE_TOKEN])
 
 
 def _expect_tx(program: Program, state: State, agent: int, op: Operation) -> Step:
@@ -214,7 +216,7 @@ def _expect_tx(program: Program, state: State, agent: int, op: Operation) -> Ste
     if program.ctas > 1 and _exited(program, state, agent, bar):
         return _exited_target(state, agent, bar)
     before = state.barriers[bar]
-    return _changed(state, agent, bar, mbarrier.add_tx(before, nbytes), nbytes, before.tx)
+    return _apply_effect(state, agent, bar, mbarrier.add_tx(before, nbytes), nbytes, before.tx)
 
 
 def _complete_tx(program: Program, state: State, agent: int, op: Operation) -> Step:
@@ -222,7 +224,7 @@ def _complete_tx(program: Program, state: State, agent: int, op: Operation) -> S
     if program.ctas > 1 and _exited(program, state, agent, bar):
         return _exited_target(state, agent, bar)
     before = state.barriers[bar]
-    return _changed(state, agent, bar, mbarrier.add_tx(before, -nbytes), -nbytes, before.tx)
+    return _apply_effect(state, agent, bar, mbarrier.add_tx(before, -nbytes), -nbytes, before.tx)
 
 
 def _wait(_: Program, state: State, agent: int, op: Operation) -> Step:
@@ -283,7 +285,7 @@ def _cp_async_arrive(_: Program, state: State, agent: int, op: Operation) -> Ste
         effect: mbarrier.Effect = (before, False, mbarrier.unusable(before))
     else:
         effect = mbarrier.raise_pending(before, lanes)
-    moved = _changed(state, agent, bar, effect, lanes, before.pending)
+    moved = _apply_effect(state, agent, bar, effect, lanes, before.pending)
     return moved if effect[2] else launch(moved.state, agent, state.pcs[agent], Engine.CP_ASYNC, bar, lanes)
 
 

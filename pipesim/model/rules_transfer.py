@@ -58,7 +58,7 @@ def _tma_load(program: Program, state: State, agent: int, op: Operation) -> Step
     if not mask:
         if program.ctas > 1 and unreachable(program, state, agent, access):
             return _exited_target(state, agent, access)
-        after, faults = _opened(program, state, agent, TMA, bar, access, nbytes, item, writes=True)
+        after, faults = _open_access(program, state, agent, TMA, bar, access, nbytes, item, writes=True)
         return new(Step, (advance(after, agent), -1, -1, faults))
     faults = ()
     after = state
@@ -67,7 +67,7 @@ def _tma_load(program: Program, state: State, agent: int, op: Operation) -> Step
             there = program.at_rank(bar, access, rank)
             if unreachable(program, state, agent, there[1]):
                 return _exited_target(state, agent, there[1])
-            after, raced = _opened(program, after, agent, TMA, *there, nbytes, item, writes=True)
+            after, raced = _open_access(program, after, agent, TMA, *there, nbytes, item, writes=True)
             faults += raced
     return Step(advance(after, agent), faults=faults)
 
@@ -76,7 +76,7 @@ def _transfer_read(program: Program, state: State, agent: int, op: Operation) ->
     if program.ctas > 1 and unreachable(program, state, agent, op[ASYNC_ACCESS]):
         return _exited_target(state, agent, op[ASYNC_ACCESS])
     seen = look(program, state, agent, op[ASYNC_ACCESS], op[ASYNC_ITEM], op[ENGINE])
-    after, raced = _opened(
+    after, raced = _open_access(
         program, state, agent, op[ENGINE], -1, op[ASYNC_ACCESS], op[ASYNC_BYTES], op[ASYNC_ITEM], writes=False
     )
     return Step(advance(after, agent), faults=raced or seen)
@@ -85,13 +85,13 @@ def _transfer_read(program: Program, state: State, agent: int, op: Operation) ->
 def _transfer_write(program: Program, state: State, agent: int, op: Operation) -> Step:
     if program.ctas > 1 and unreachable(program, state, agent, op[ASYNC_ACCESS]):
         return _exited_target(state, agent, op[ASYNC_ACCESS])
-    after, raced = _opened(
+    after, raced = _open_access(
         program, state, agent, op[ENGINE], -1, op[ASYNC_ACCESS], op[ASYNC_BYTES], op[ASYNC_ITEM], writes=True
     )
     return Step(advance(after, agent), faults=raced)
 
 
-def _opened(
+def _open_access(
     program: Program,
     state: State,
     agent: int,
@@ -200,7 +200,7 @@ def begin(program: Program, state: State, agent: int) -> Step:
     return Step(state._replace(flights=(*state.flights, flight)), faults=faults)
 
 
-def _ended(state: State, agent: int) -> State:
+def _end_access(state: State, agent: int) -> State:
     """The state without the access that the agent itself holds open, if it does."""
     for mine in state.flights:
         if mine.engine == OWN and mine.agent == agent:
@@ -209,7 +209,7 @@ def _ended(state: State, agent: int) -> State:
 
 
 def _read(program: Program, state: State, agent: int, op: Operation) -> Step:
-    closed = _ended(state, agent)
+    closed = _end_access(state, agent)
     if program.ctas > 1 and unreachable(program, state, agent, op[ACCESS]):
         return _exited_target(closed, agent, op[ACCESS])
     faults = look(program, closed, agent, op[ACCESS], op[ITEM])
@@ -253,7 +253,7 @@ def _writer(flights: Sequence[Flight], cell: int, agent: int, engine: int) -> Fl
 
 
 def _write(program: Program, state: State, agent: int, op: Operation) -> Step:
-    state = _ended(state, agent)
+    state = _end_access(state, agent)
     if program.ctas > 1 and unreachable(program, state, agent, op[ACCESS]):
         return _exited_target(state, agent, op[ACCESS])
     first, end = program.cells[op[ACCESS]]

@@ -69,7 +69,7 @@ class _Laps:
         after: dict[str, int] = {}  # by group: the barrier that was last waited for
         for op in program.code[agent][:MOST_OPERATIONS]:
             if op[0] in TOUCHES_MEMORY:
-                touched = _touched(program, op)
+                touched = _access_sets(program, op)
                 for each in (ever, *before.values(), *(self.used[role, barrier] for barrier in after.values())):
                     each.add(touched)
             elif op[0] in ASKS:
@@ -77,7 +77,7 @@ class _Laps:
                 after[names[barrier]] = barrier
                 self.first.setdefault((role, names[barrier]), operand(op, "parity") if op[0] in BY_PARITY else 0)
             elif op[0] in ON_BARRIER:
-                reached = _reached(program, op)
+                reached = _signalled_barriers(program, op)
                 for barrier in reached:
                     self.given[barrier].add(before.get(names[barrier], ever))
                 before |= {names[barrier]: _AccessSets() for barrier in reached}
@@ -85,7 +85,7 @@ class _Laps:
                 self.with_bytes.add(names[operand(op, "barrier")])
 
 
-def awaited(program: Program) -> dict[_Role, WaitPurpose]:
+def wait_purposes(program: Program) -> dict[_Role, WaitPurpose]:
     """For each role and each group of barriers that it waits for, what it waits for.
 
     A phase that bytes complete brings data. Of the phases that arrivals complete, a wait that a fresh barrier lets
@@ -129,14 +129,14 @@ def _overlap(program: Program, one: set[int], other: set[int]) -> bool:
     return any(not cells.isdisjoint(range(*program.cells[access])) for access in other)
 
 
-def _touched(program: Program, op: Operation) -> _AccessSets:
+def _access_sets(program: Program, op: Operation) -> _AccessSets:
     access = operand(op, "access")
     if op[0] in READS_MEMORY:
         return _AccessSets(read={access})
     return _AccessSets(written={access, *program.accesses_of(op)})
 
 
-def _reached(program: Program, op: Operation) -> list[int]:
+def _signalled_barriers(program: Program, op: Operation) -> list[int]:
     """The barriers on which an operation arrives, now or when earlier asynchronous work has finished."""
     here = op[0] in ARRIVALS or op[0] == Op.CP_ASYNC_ARRIVE
     return [operand(op, "barrier")] if here else program.commit_barriers(op)

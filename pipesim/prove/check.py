@@ -11,7 +11,7 @@ from pipesim.model.finding import Advisory, Fault, FaultKind, Verdict
 from pipesim.model.ops import Op, operand
 from pipesim.model.program import Program
 from pipesim.model.strictness import STRICTEST, Strictness
-from pipesim.prove.any_size.skip_laps import LONG, accelerated
+from pipesim.prove.any_size.skip_laps import LONG, phases_by_laps
 from pipesim.prove.certificate.canonical import CanonicalRun, completed_phases
 from pipesim.prove.certificate.certificate import Certificate
 from pipesim.prove.counterexample.confirm import as_read, at_once, confirm, lanes_apart
@@ -90,7 +90,7 @@ def _check(program: Program, max_states: int, *, one_memory: bool) -> Check:
         return None if one_memory else memory_order(program)
 
     operations = sum(map(len, program.code))
-    if operations >= LONG and (reached := accelerated(program, memory_of_a_run())) is not None:
+    if operations >= LONG and (reached := phases_by_laps(program, memory_of_a_run())) is not None:
         return Check(Verdict.PROVED, How.CERTIFICATE, operations, reached, 0, (), ())
     certificate, memory = Certificate(program), memory_of_a_run()
     run = CanonicalRun(program, [certificate, *([memory] if memory is not None else [])])
@@ -171,7 +171,7 @@ def rests_on_reads(program: Program, *, by_search: bool = False) -> bool:
     if by_search:
         return True
     strict = program.with_strictness(Strictness(proxies=True))
-    if sum(map(len, program.code)) >= LONG and accelerated(strict, MemoryOrder(strict)) is not None:
+    if sum(map(len, program.code)) >= LONG and phases_by_laps(strict, MemoryOrder(strict)) is not None:
         return False
     order = MemoryOrder(strict)
     run = CanonicalRun(strict, [order])

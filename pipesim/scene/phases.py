@@ -11,7 +11,7 @@ from pipesim.explain.operation_words import operation_in_short
 from pipesim.model.groups import DELAYED_ARRIVALS, ENGINE_ACCESSES, READS_MEMORY
 from pipesim.model.ops import AT, IN_ORDER, Op, operand
 from pipesim.model.program import Program
-from pipesim.model.waits import WaitPurpose, awaited
+from pipesim.model.waits import WaitPurpose, wait_purposes
 from pipesim.scene.parts import OPEN, Arrow, Counter, CounterKind, SceneSlice, SceneTrack, SliceKind, in_phase
 
 _Drawn = tuple[int, int, int, FlightSeen, SliceKind]  #: begin, end, CTA
@@ -38,7 +38,7 @@ class PhasePictures:
     unseen: int = 0  #: arrivals without a record of their own, from which no arrow can start
 
     def __post_init__(self) -> None:
-        self._asked = awaited(self.program)
+        self._asked = wait_purposes(self.program)
         self._names: dict[tuple[int, ...], str] = {}
         self._shown: dict[int, bool] = {}  #: agents whose MMAs write a result that is in the program
 

@@ -15,7 +15,7 @@ from pipesim.explain.blocked import explain
 from pipesim.model.ending import Ending
 from pipesim.model.finding import Fault
 from pipesim.model.live.rules import rules_of
-from pipesim.model.live.running import MOVED, Running, Watched, blocked_on
+from pipesim.model.live.running import MOVED, LiveRun, ObservedRun, blocked_on
 from pipesim.model.machine import Flight, Observer
 from pipesim.model.moves import can_land
 from pipesim.model.ops import IN_ORDER
@@ -50,7 +50,7 @@ class TimedRun:
         self._program = program
         self._code = program.code
         self._profile = profile
-        self._live = Watched(program, observers) if observers else Running(program)
+        self._live = ObservedRun(program, observers) if observers else LiveRun(program)
         self._rules = rules_of(self._live)
         self._watched = bool(observers)
         self._budget = max_steps

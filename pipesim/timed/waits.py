@@ -14,7 +14,7 @@ from dataclasses import replace
 from simpy.events import Event
 
 from pipesim.model.groups import BLOCKING_WAITS, MEETINGS, TRIES
-from pipesim.model.live.running import Running
+from pipesim.model.live.running import LiveRun
 from pipesim.model.moves import finds
 from pipesim.model.ops import Op, Operation
 from pipesim.model.positions import ANSWER, BARRIER
@@ -37,7 +37,7 @@ class Waits:
 
     def __init__(
         self,
-        live: Running,
+        live: LiveRun,
         profile: Profile,
         plans: Sequence[Sequence[PlannedStep]],
         buffer: StampBuffer,

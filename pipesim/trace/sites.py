@@ -28,7 +28,7 @@ from pipesim.model.groups import (
 from pipesim.model.ops import Engine, Op, Operation, operand
 from pipesim.model.positions import BARRIER, COUNT, EXPECT, PARITY
 from pipesim.model.program import Program
-from pipesim.model.waits import awaited
+from pipesim.model.waits import wait_purposes
 from pipesim.trace.schema import (
     ESTIMATED_WORK,
     OF_WORK,
@@ -214,7 +214,7 @@ class SiteBook:
 
     def table(self, records: tuple[tuple[tuple[Record, ...], ...], ...] = ()) -> SiteTable:
         """The tables of the operations so far."""
-        meant = awaited(self._program)
+        meant = wait_purposes(self._program)
         return SiteTable(
             sites=tuple(
                 Site(_name(role, kind, group), role, kind, group, meant.get((role, group)) if kind in _ASKS else None)

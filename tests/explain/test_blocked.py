@@ -11,7 +11,7 @@ from pipesim.explain.phases import run_canonically
 from pipesim.lang.protocol import Protocol
 from pipesim.lang.shared_mem_barrier import BarrierStorage
 from pipesim.lang.warp import Warp
-from pipesim.model.finding import Blocked, Deadlock, Supplier
+from pipesim.model.finding import BlockedAgent, Deadlock, Supplier
 from pipesim.model.machine import initial_state, land, step
 from pipesim.model.ops import Engine
 
@@ -26,11 +26,11 @@ def stuck(protocol: Protocol) -> Deadlock:
 def test_a_consumer_that_never_arrives(ring: Any, where: Any) -> None:
     assert stuck(ring(arrives=0)) == Deadlock(
         (
-            Blocked(
+            BlockedAgent(
                 "load", "empty[0]", 0, phase_wanted=0, phase_now=0, arrivals_missing=1, count=1, bytes_missing=0,
                 line=where("load waits"), suppliers=(),
             ),
-            Blocked(
+            BlockedAgent(
                 "mma", "full[0]", 1, phase_wanted=1, phase_now=1, arrivals_missing=1, count=1, bytes_missing=0,
                 line=where("mma waits"),
                 suppliers=(
@@ -274,7 +274,7 @@ def test_a_warp_that_leaves_its_warp_group_alone_with_a_wgmma() -> None:
     found = stuck(p)
     closes, waits = p.flatten().sources[-2:]
     assert [b.agent for b in found.blocked] == ["mma/0", "mma/1", "mma/3"]
-    assert found.blocked[0] == Blocked(
+    assert found.blocked[0] == BlockedAgent(
         "mma/0", "the wgmma groups of mma/2", -1, phase_wanted=1, phase_now=1, arrivals_missing=1, count=2,
         bytes_missing=0, line=waits,
         suppliers=(Supplier("mma/2", "arrival", "", closes, 0, ""),),

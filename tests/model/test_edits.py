@@ -13,17 +13,17 @@ from pipesim.errors import PipesimError
 from pipesim.model.edits import (
     Insertion,
     Listing,
-    changed,
-    deleted,
-    expecting,
-    inserted,
+    delete_operations,
+    insert_operations,
     listing,
-    moved,
-    rearranged,
+    move_operation,
     releases,
-    repeated,
-    toggled,
+    reorder_operations,
+    repeat_operation,
+    replace_operations,
+    with_expected_bytes,
     with_listings,
+    with_other_parity,
 )
 from pipesim.model.ops import Op, Operation, operand, with_operand
 
@@ -52,44 +52,49 @@ def with_jump(at: int, skip: int) -> Listing:
 
 
 def test_an_operation_takes_its_line_along() -> None:
-    assert deleted(PLAIN, {1, 3}).lines == (100, 102, 104, 105, 106, 107)
-    assert repeated(PLAIN, 2).lines == (100, 101, 102, 102, 103, 104, 105, 106, 107)
-    assert moved(PLAIN, 5, 2).lines == (100, 101, 105, 102, 103, 104, 106, 107)
-    assert moved(PLAIN, 2, 5).lines == (100, 101, 103, 104, 102, 105, 106, 107)
-    assert rearranged(PLAIN, [7, 0]).lines == (107, 100)
+    assert delete_operations(PLAIN, {1, 3}).lines == (100, 102, 104, 105, 106, 107)
+    assert repeat_operation(PLAIN, 2).lines == (100, 101, 102, 102, 103, 104, 105, 106, 107)
+    assert move_operation(PLAIN, 5, 2).lines == (100, 101, 105, 102, 103, 104, 106, 107)
+    assert move_operation(PLAIN, 2, 5).lines == (100, 101, 103, 104, 102, 105, 106, 107)
+    assert reorder_operations(PLAIN, [7, 0]).lines == (107, 100)
     new = [Insertion(8, jump(0), 9), Insertion(0, WORK[1], 5), Insertion(0, WORK[2], 6)]
-    assert inserted(PLAIN, new).lines == (5, 6, *PLAIN.lines, 9)
-    for after in (deleted(PLAIN, {1, 3}), repeated(PLAIN, 2), moved(PLAIN, 5, 2), moved(PLAIN, 2, 5)):
+    assert insert_operations(PLAIN, new).lines == (5, 6, *PLAIN.lines, 9)
+    for after in (
+        delete_operations(PLAIN, {1, 3}),
+        repeat_operation(PLAIN, 2),
+        move_operation(PLAIN, 5, 2),
+        move_operation(PLAIN, 2, 5),
+    ):
         assert all(op == WORK[line - 100] for op, line in zip(*after, strict=True))
 
 
 @given(st.integers(0, 7), st.integers(0, 7))
 def test_one_undoes_another(place: int, to: int) -> None:
-    without = deleted(PLAIN, {place})
-    assert inserted(without, [Insertion(place, WORK[place], 100 + place)]) == PLAIN
-    assert deleted(repeated(PLAIN, place), {place}) == PLAIN
-    there = moved(PLAIN, place, to)
+    without = delete_operations(PLAIN, {place})
+    assert insert_operations(without, [Insertion(place, WORK[place], 100 + place)]) == PLAIN
+    assert delete_operations(repeat_operation(PLAIN, place), {place}) == PLAIN
+    there = move_operation(PLAIN, place, to)
     now = to if to <= place else to - 1
     assert there.code[now] == WORK[place]
-    assert moved(there, now, place if to <= place and place == now else place + (place > now)) == PLAIN
-    assert changed(changed(PLAIN, {place: jump(0)}), {place: WORK[place]}) == PLAIN
+    assert move_operation(there, now, place if to <= place and place == now else place + (place > now)) == PLAIN
+    assert replace_operations(replace_operations(PLAIN, {place: jump(0)}), {place: WORK[place]}) == PLAIN
 
 
 @pytest.mark.parametrize(
     ("edited", "place", "to"),
     [
-        (deleted(with_jump(1, 3), {3}), 1, WORK[5]),  # inside what is skipped
-        (deleted(with_jump(1, 3), {7}), 1, WORK[5]),  # after it
-        (deleted(with_jump(1, 3), {5}), 1, WORK[6]),  # the target itself: the next one
-        (deleted(with_jump(1, 3), {5, 6, 7}), 1, None),
-        (deleted(with_jump(1, 3), {0}), 0, WORK[5]),
-        (repeated(with_jump(1, 3), 2), 1, WORK[5]),
-        (repeated(with_jump(1, 3), 5), 1, WORK[5]),
-        (inserted(with_jump(1, 3), [Insertion(4, (int(Op.WORK), 99), 0)]), 1, WORK[5]),
-        (inserted(with_jump(1, 3), [Insertion(0, (int(Op.WORK), 99), 0)]), 2, WORK[5]),
-        (moved(with_jump(1, 3), 6, 2), 1, WORK[5]),
-        (moved(with_jump(1, 3), 5, 1), 2, WORK[6]),  # the target now stands before the jump: what followed it
-        (rearranged(with_jump(1, 6), range(8)), 1, None),
+        (delete_operations(with_jump(1, 3), {3}), 1, WORK[5]),  # inside what is skipped
+        (delete_operations(with_jump(1, 3), {7}), 1, WORK[5]),  # after it
+        (delete_operations(with_jump(1, 3), {5}), 1, WORK[6]),  # the target itself: the next one
+        (delete_operations(with_jump(1, 3), {5, 6, 7}), 1, None),
+        (delete_operations(with_jump(1, 3), {0}), 0, WORK[5]),
+        (repeat_operation(with_jump(1, 3), 2), 1, WORK[5]),
+        (repeat_operation(with_jump(1, 3), 5), 1, WORK[5]),
+        (insert_operations(with_jump(1, 3), [Insertion(4, (int(Op.WORK), 99), 0)]), 1, WORK[5]),
+        (insert_operations(with_jump(1, 3), [Insertion(0, (int(Op.WORK), 99), 0)]), 2, WORK[5]),
+        (move_operation(with_jump(1, 3), 6, 2), 1, WORK[5]),
+        (move_operation(with_jump(1, 3), 5, 1), 2, WORK[6]),  # the target now stands before the jump: what followed it
+        (reorder_operations(with_jump(1, 6), range(8)), 1, None),
     ],
 )
 def test_a_jump_leads_where_it_led(edited: Listing, place: int, to: Operation | None) -> None:
@@ -97,25 +102,25 @@ def test_a_jump_leads_where_it_led(edited: Listing, place: int, to: Operation | 
 
 
 def test_a_new_jump_is_left_as_it_is() -> None:
-    after = inserted(with_jump(1, 3), [Insertion(0, jump(2), 0)])
+    after = insert_operations(with_jump(1, 3), [Insertion(0, jump(2), 0)])
     assert targets(after) == {0: WORK[2], 2: WORK[5]}
 
 
 def test_operations(operation: Any) -> None:
     wait, arrive = operation("WAIT barrier=2 parity=1"), operation("ARRIVE barrier=1 count=3")
-    assert (operand(wait, "parity"), operand(toggled(wait), "parity")) == (1, 0)
-    assert toggled(toggled(wait)) == wait
-    assert toggled(operation("TRY_WAIT parity=0 register=4")) == operation("TRY_WAIT parity=1 register=4")
-    assert expecting(arrive, 64) == operation("ARRIVE barrier=1 count=3 expect=64")
-    assert expecting(operation("EXPECT_TX bytes=16"), 32) == operation("EXPECT_TX bytes=32")
-    assert (releases(arrive), releases(expecting(arrive, 64)), releases(wait)) == (True, False, False)
+    assert (operand(wait, "parity"), operand(with_other_parity(wait), "parity")) == (1, 0)
+    assert with_other_parity(with_other_parity(wait)) == wait
+    assert with_other_parity(operation("TRY_WAIT parity=0 register=4")) == operation("TRY_WAIT parity=1 register=4")
+    assert with_expected_bytes(arrive, 64) == operation("ARRIVE barrier=1 count=3 expect=64")
+    assert with_expected_bytes(operation("EXPECT_TX bytes=16"), 32) == operation("EXPECT_TX bytes=32")
+    assert (releases(arrive), releases(with_expected_bytes(arrive, 64)), releases(wait)) == (True, False, False)
     assert with_operand(arrive, "barrier", 5) == operation("ARRIVE barrier=5 count=3")
 
 
 def test_a_program_with_another_agent(build: Any) -> None:
     program = build("INIT count=1; ARRIVE", "WAIT")
     assert with_listings(program, {}) == program
-    without = with_listings(program, {0: deleted(listing(program, 0), {1})})
+    without = with_listings(program, {0: delete_operations(listing(program, 0), {1})})
     assert (without.code[0], without.code[1]) == (program.code[0][:1], program.code[1])
     assert without == replace(program, code=without.code, lines=((0,), (0,)))
     with pytest.raises(PipesimError):

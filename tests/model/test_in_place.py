@@ -9,9 +9,9 @@ import pytest
 from pipesim.model.groups import ACCESSES, TRIES
 from pipesim.model.live import rules
 from pipesim.model.live.rules import rules_of
-from pipesim.model.live.running import MOVED, LiveRule, Running, Watched, blocked_on
+from pipesim.model.live.running import MOVED, LiveRule, LiveRun, ObservedRun, blocked_on
 from pipesim.model.machine import Flight, State, Step, begin, finished, initial_state, land, step
-from pipesim.model.moves import can_land, failed, opens
+from pipesim.model.moves import can_land, fail_try, opens
 from pipesim.model.ops import Op, Operation
 from pipesim.model.program import Program
 from pipesim.targets import find
@@ -28,7 +28,7 @@ def outcome(result: Step) -> int:
 class Both:
     """A pure state and a running program that make the same moves."""
 
-    def __init__(self, program: Program, running: Running, seed: int) -> None:
+    def __init__(self, program: Program, running: LiveRun, seed: int) -> None:
         self.program, self.running = program, running
         self.rules: list[LiveRule] = rules_of(running)
         self.state = initial_state(program)
@@ -62,7 +62,7 @@ class Both:
         self.agree(result)
         if op[0] in TRIES and self.random.random() < 0.3 and not result.faults:
             self.running.refuse(agent, pc)
-            self.agree(Step(failed(self.program, self.state, agent, pc)))
+            self.agree(Step(fail_try(self.program, self.state, agent, pc)))
         return self.state is not before
 
     def landed(self, flight: Flight) -> None:
@@ -84,7 +84,7 @@ def test_random_programs_in_random_order(family: str) -> None:
     seen: set[tuple[Op, str]] = set()
     for seed in SEEDS:
         program = FAMILIES[family](seed)
-        both = Both(program, Running(program), seed)
+        both = Both(program, LiveRun(program), seed)
         both.run()
         seen |= both.seen
     assert len(seen) > 4, f"the programs of {family} do too little to compare"
@@ -96,7 +96,7 @@ def test_random_programs_in_random_order(family: str) -> None:
 )
 def test_built_in_protocols_in_random_order(name: str) -> None:
     program = find(name).build({})
-    both = Both(program, Running(program), 1)
+    both = Both(program, LiveRun(program), 1)
     both.run()
     assert {kind for _, kind in both.seen} == {"moved", "blocked"}
 
@@ -104,14 +104,14 @@ def test_built_in_protocols_in_random_order(name: str) -> None:
 def test_a_wrong_rule_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     """Its twin: an arrive that counts nothing."""
 
-    def counts_nothing(live: Running, agent: int, _: Operation) -> int:
+    def counts_nothing(live: LiveRun, agent: int, _: Operation) -> int:
         live.pcs[agent] += 1
         return MOVED
 
     monkeypatch.setitem(rules.RULES, Op.ARRIVE, counts_nothing)
     program = find("producer_consumer").build({"tiles": 3})
     with pytest.raises(AssertionError):
-        Both(program, Running(program), 1).run()
+        Both(program, LiveRun(program), 1).run()
 
 
 class Log:
@@ -130,7 +130,7 @@ class Log:
 def test_observers_are_told_of_each_move_with_the_states_of_the_pure_machine() -> None:
     program = find("producer_consumer").build({"tiles": 2, "stages": 1})
     log = Log()
-    both = Both(program, Watched(program, [log]), 3)
+    both = Both(program, ObservedRun(program, [log]), 3)
     both.run()
     steps = [told for told in log.told if isinstance(told[0], State)]
     assert all(told[2] == step(program, told[0], told[1]) for told in steps)  # type: ignore[arg-type]

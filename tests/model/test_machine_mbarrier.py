@@ -8,7 +8,7 @@ import pytest
 
 from pipesim.model.barrier import INVALID, LIVE, BarrierState
 from pipesim.model.finding import Fault, FaultKind
-from pipesim.model.machine import Flight, Step, answered, finished, initial_state, land, own_channel, step
+from pipesim.model.machine import Flight, Step, finished, initial_state, land, own_channel, step, with_answer
 from pipesim.model.ops import Engine
 
 
@@ -89,7 +89,7 @@ def test_a_predicated_wait_is_skipped_on_a_true_answer_only(build: Any, play: An
     program = build("INIT count=1; TRY_WAIT parity=1 register=0; WAIT_UNLESS parity=0 register=0; WORK")
     state, _ = play(program, "0 0 0")
     assert state.pcs == (3,), "skipped: the try said true"
-    missed = answered(program, play(program, "0 0")[0], 0, 1, 0)
+    missed = with_answer(program, play(program, "0 0")[0], 0, 1, 0)
     assert missed == play(program, "0 0")[0]._replace(registers=((0,),))
     assert step(program, missed, 0) == Step(missed, blocked=0), "PTX lets a try fail for no reason"
     always = build("INIT count=1; WAIT_UNLESS parity=0 register=-1")

@@ -16,11 +16,11 @@ from pipesim.model.moves import (
     Move,
     attempt,
     completing_size,
-    failed,
+    fail_try,
     finds,
     first_to_land,
     held_up,
-    landing,
+    landing_flights,
     landing_sizes,
     make,
     moves,
@@ -104,7 +104,7 @@ def test_a_try_may_fail_whatever_it_finds(build: Any, play: Any) -> None:
     assert finds(program, state, 0, 2)
     (yes, after), (no, other) = of_agent(program, state, 0)
     assert (yes.kind, no.kind) == (Kind.STEP, Kind.FAIL)
-    assert other.state == failed(program, after.state, 0, 2)
+    assert other.state == fail_try(program, after.state, 0, 2)
     assert (after.state.registers[0][0], other.state.registers[0][0]) == (1, 0)
     state, _ = play(program, "0 0", state)
     assert finds(program, state, 0, 4)
@@ -121,7 +121,7 @@ def test_what_must_land_before(build: Any, play: Any) -> None:
                     "COMMIT engine=WGMMA barrier=0")  # fmt: skip
     state, _ = play(program, "0 0 0 0")
     one, two, commit = state.flights
-    assert landing(state) == [(0, one)]
+    assert landing_flights(state) == [(0, one)]
     assert [first_to_land(state, flight) for flight in (one, two, commit)] == [one, one, one]
     state = land(program, state, one).state
     assert [first_to_land(state, flight) for flight in (two, commit)] == [two, two]
@@ -133,9 +133,9 @@ def test_two_commits_arrive_in_any_order(build: Any, play: Any) -> None:
                     "COMMIT engine=TCGEN05 barrier=0; COMMIT engine=TCGEN05 barrier=1", barriers=2)  # fmt: skip
     state, _ = play(program, "0 0 0 0 0")
     work, first, second = state.flights
-    assert landing(state) == [(0, work)]
+    assert landing_flights(state) == [(0, work)]
     state = land(program, state, work).state
-    assert landing(state) == [(0, first), (1, second)]
+    assert landing_flights(state) == [(0, first), (1, second)]
     state = land(program, state, second).state
     assert [word.done for word in state.barriers] == [0, 1], "the later commit has arrived first"
 
@@ -145,10 +145,10 @@ def test_no_driver_has_an_answer_of_its_own() -> None:
     root = Path(pipesim.__file__).parent
     for path in sorted(root.rglob("*.py")):
         text = path.read_text(encoding="utf-8")
-        if path.parent == root / "model" or not ("answered" in text or "OWN" in text):
+        if path.parent == root / "model" or not ("with_answer" in text or "OWN" in text):
             continue
         for node in ast.walk(ast.parse(text)):
             if isinstance(node, ast.ImportFrom) and node.module == "pipesim.model.machine":
-                assert "answered" not in {alias.name for alias in node.names}, path
+                assert "with_answer" not in {alias.name for alias in node.names}, path
             if isinstance(node, ast.Compare) and "OWN" in map(ast.unparse, node.comparators):
                 assert ast.unparse(node.left) != "f.engine", path

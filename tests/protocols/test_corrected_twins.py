@@ -15,7 +15,7 @@ from pipesim.protocols.hopper.cluster_multicast import cluster_multicast
 from pipesim.protocols.hopper.cutlass_sm90_cooperative import cutlass_sm90_cooperative
 from pipesim.protocols.hopper.cutlass_sm90_pingpong import cutlass_sm90_pingpong
 from pipesim.prove.check import check
-from pipesim.prove.repair.edits import repaired
+from pipesim.prove.repair.edits import apply_repair
 from pipesim.prove.repair.kinds import RepairKind
 from tests.support.lanes import slow_but
 from tests.support.offered import offered_for_program, without_places
@@ -105,7 +105,7 @@ def test_what_is_offered_for_a_twin_is_proved(name: str) -> None:
     offered = offered_for_program(program)
     assert {without_places(each.said) for each in offered} == sentences
     for each in offered:
-        right = repaired(program, each.repair)
+        right = apply_repair(program, each.repair)
         assert right is not None
         assert check(right, 1).verdict is Verdict.PROVED
         assert each.repair.kind is ONLY_HERE.get(name, each.repair.kind)

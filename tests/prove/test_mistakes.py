@@ -15,7 +15,7 @@ from pipesim.model.groups import ON_NAMED_BARRIER, PRIVATE
 from pipesim.model.ops import Op, Operation, operand
 from pipesim.model.program import Program
 from pipesim.prove.check import Check, How, check
-from pipesim.prove.repair.edits import repaired
+from pipesim.prove.repair.edits import apply_repair
 from pipesim.prove.search.breadth_first import Exploration, explore
 from tests.support.lanes import slow_but
 from tests.support.mistakes.kernel_mistakes import KERNEL_MISTAKES
@@ -121,7 +121,7 @@ def test_what_is_offered_for_a_small_mistake_does_correct_it(name: str) -> None:
     program, offered = offered_for(name)
     assert list(dict.fromkeys(without_places(each.said) for each in offered)) == list(RING_MISTAKES[name].offered)
     for each in offered:
-        right = repaired(program, each.repair)
+        right = apply_repair(program, each.repair)
         assert right is not None
         seen = explore(right, 20_000)
         assert seen.refutations == ()
@@ -143,7 +143,7 @@ def test_what_is_offered_for_a_mistake_in_a_kernel(name: str) -> None:
     assert {refuted.kind.name for refuted in check(program, SMALL).refutations} == mistake.kinds({})
     assert sorted({without_places(each.said) for each in offered}) == sorted(mistake.offered)
     for each in offered:
-        right = repaired(program, each.repair)
+        right = apply_repair(program, each.repair)
         assert right is not None
         assert check(right, 1).verdict is Verdict.PROVED
         assert (does(right) == does(mistake.corrected[0]().flatten())) == (name not in ELSEWHERE)

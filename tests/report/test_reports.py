@@ -8,7 +8,7 @@ import pytest
 
 from pipesim.answers.views.heading import Heading
 from pipesim.conform.diagnose.examined import RebuiltBarrier
-from pipesim.model.finding import Blocked, Deadlock, FaultKind, FaultReport, Supplier
+from pipesim.model.finding import BlockedAgent, Deadlock, FaultKind, FaultReport, Supplier
 from pipesim.report.findings.examination import autopsy_lines
 from pipesim.report.findings.finding import deadlock_lines, fault_lines, finding_lines
 from pipesim.report.pages.figures import share_lines
@@ -18,7 +18,7 @@ from tests.support.report_examples import AUTOPSY
 
 def test_an_agent_that_could_move_and_one_that_finished() -> None:
     free = Supplier("a", "arrival", "k.py:9", "", -1, "")
-    lines = deadlock_lines(Deadlock((Blocked("b", "full[0]", 0, 0, 0, 1, 1, 0, "", (free,)),), ("c",)), 120)
+    lines = deadlock_lines(Deadlock((BlockedAgent("b", "full[0]", 0, 0, 0, 1, 1, 0, "", (free,)),), ("c",)), 120)
     assert lines == [
         "  b waits for phase 0 of full[0] (parity 0, now in phase 0): it has 0 of 1 arrivals",
         "    a would send the arrival next (k.py:9)",
@@ -27,7 +27,7 @@ def test_an_agent_that_could_move_and_one_that_finished() -> None:
 
 def test_a_crowd_is_counted_instead_of_listed() -> None:
     helpers = tuple(Supplier(f"m/{n}", "arrival", "", f"k.py:{n}", 3, "") for n in range(6))
-    crowd = tuple(Blocked(f"w/{n}", f"full[{n}]", 0, 0, 0, 1, 1, 0, "", helpers) for n in range(10))
+    crowd = tuple(BlockedAgent(f"w/{n}", f"full[{n}]", 0, 0, 0, 1, 1, 0, "", helpers) for n in range(10))
     done = tuple(f"m/{n}" for n in range(10))
     lines = finding_lines([Deadlock(crowd, done)], 120)
     assert lines[-2:] == ["", "  see: pipesim explain deadlock"]
@@ -41,12 +41,14 @@ def test_a_crowd_is_counted_instead_of_listed() -> None:
     assert fault_lines(faults, 80)[-1] == "  and 1 more fault"
 
 
-def blocked(agent: str, *suppliers: Supplier, barrier: str = "full[0]", given: int = -1, missed: int = -1) -> Blocked:
+def blocked(
+    agent: str, *suppliers: Supplier, barrier: str = "full[0]", given: int = -1, missed: int = -1
+) -> BlockedAgent:
     """An agent that waits for phase 2 of a barrier."""
-    return Blocked(agent, barrier, 0, 2, 2, 1, 31, 0, "k.py:1", suppliers, given=given, missed=missed)
+    return BlockedAgent(agent, barrier, 0, 2, 2, 1, 31, 0, "k.py:1", suppliers, given=given, missed=missed)
 
 
-def told(*found: Blocked) -> list[str]:
+def told(*found: BlockedAgent) -> list[str]:
     """What the report says of each, without its headline."""
     return finding_lines([Deadlock(found, ())], 400)[2:-2]  # without the line that says where to read about it
 

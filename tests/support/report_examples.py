@@ -67,7 +67,7 @@ from pipesim.conform.times import PERIOD, WHOLE_RUN, AssumedKind, NoTime, TimeAs
 from pipesim.explain.anatomy.read import anatomy
 from pipesim.model.barrier import BarrierWord
 from pipesim.model.ending import Ending
-from pipesim.model.finding import Blocked, Deadlock, FaultKind, FaultReport, Supplier, Verdict
+from pipesim.model.finding import BlockedAgent, Deadlock, FaultKind, FaultReport, Supplier, Verdict
 from pipesim.protocols.hopper.producer_consumer import producer_consumer
 from pipesim.prove.check import How
 from pipesim.report.findings.divergence import divergence_lines
@@ -241,10 +241,10 @@ PROOF = CheckReport(HEADING, Verdict.PROVED, How.CERTIFICATE, 1_100, 96, 0, (), 
 
 DEADLOCK = Deadlock(
     blocked=(
-        Blocked("mma/1", "full[0]", 1, 1, 1, 1, 1, 16384, "my_gemm.py:47", (
+        BlockedAgent("mma/1", "full[0]", 1, 1, 1, 1, 1, 16384, "my_gemm.py:47", (
             Supplier("load", "arrival and bytes", "my_gemm.py:31", "my_gemm.py:31", 0, "empty[0]"),
         )),
-        Blocked("load", "empty[0]", 1, 1, 1, 1, 2, 0, "my_gemm.py:30", (
+        BlockedAgent("load", "empty[0]", 1, 1, 1, 1, 2, 0, "my_gemm.py:30", (
             Supplier("mma/0", "arrival", "", "my_gemm.py:41", 2, "", 2, "tiles"),
             Supplier("mma/1", "arrival", "my_gemm.py:52", "my_gemm.py:52", 0, "full[0]"),
         )),
@@ -255,15 +255,15 @@ DEADLOCK = Deadlock(
 
 MISSING_LAST = Deadlock(
     blocked=(
-        Blocked("load", "empty[0]", 1, 3, 3, 1, 2, 0, "kernels/attention/backward/pipeline.py:128", (
+        BlockedAgent("load", "empty[0]", 1, 3, 3, 1, 2, 0, "kernels/attention/backward/pipeline.py:128", (
             Supplier("mma/0", "arrival", "", "kernels/attention/backward/pipeline.py:141", 2, "", 2, "tiles"),
         )),
-        Blocked("mma/1", "full[2]", 0, 4, 4, 0, 1, 8192, "kernels/attention/backward/pipeline.py:150", ()),
-        Blocked("store", "named barrier 1", -1, 0, 0, 32, 64, 0, "kernels/attention/backward/pipeline.py:177", (
+        BlockedAgent("mma/1", "full[2]", 0, 4, 4, 0, 1, 8192, "kernels/attention/backward/pipeline.py:150", ()),
+        BlockedAgent("store", "named barrier 1", -1, 0, 0, 32, 64, 0, "kernels/attention/backward/pipeline.py:177", (
             Supplier("load", "arrival", "", "", -1, "empty[0]"),
             Supplier("mma/1", "arrival", "kernels/attention/backward/pipeline.py:163", "", -1, "full[2]"),
         )),
-        Blocked("mma/0", "done[0]", 0, 0, 0, 0, 1, -64, "", (
+        BlockedAgent("mma/0", "done[0]", 0, 0, 0, 0, 1, -64, "", (
             Supplier("mma/0", "expectation", "kernels/attention/backward/pipeline.py:170", "", -1, "done[0]"),
         )),
     ),

@@ -9,7 +9,7 @@ import pytest
 from pipesim.errors import ProgramFormatError, ProtocolError
 from pipesim.lang.protocol import Protocol
 from pipesim.lang.warp import Warp
-from pipesim.model.edits import deleted, listing, with_listings
+from pipesim.model.edits import delete_operations, listing, with_listings
 from pipesim.model.ops import Engine, Op
 from pipesim.model.program import Program
 from pipesim.model.program_json import dumps, loads
@@ -257,7 +257,7 @@ def test_it_stays_with_its_operation() -> None:
     """An edit of an agent takes the lines along, and the work is the line's."""
     program = ring(fma=64)
     agent = next(a for a, each in enumerate(program.agents) if each.role == "use")
-    edited = with_listings(program, {agent: deleted(listing(program, agent), [0])})
+    edited = with_listings(program, {agent: delete_operations(listing(program, agent), [0])})
     assert edited.work == program.work
     assert cost(edited, Op.READ, profile()) == cost(program, Op.READ, profile())
 

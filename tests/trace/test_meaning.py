@@ -10,7 +10,7 @@ import pytest
 from pipesim.lang.protocol import Protocol
 from pipesim.lang.warp import Warp
 from pipesim.model.program import Program
-from pipesim.model.waits import WaitPurpose, awaited
+from pipesim.model.waits import WaitPurpose, wait_purposes
 from pipesim.targets import find
 from pipesim.trace.activity import awaited_by_site, known_from, waited_groups
 from pipesim.trace.files import read_trace
@@ -37,7 +37,7 @@ def groups(program: Program) -> list[str]:
 
 
 def test_a_ring() -> None:
-    assert awaited(right_ring().flatten()) == {("producer", "empty"): ROOM, ("consumer", "full"): DATA}
+    assert wait_purposes(right_ring().flatten()) == {("producer", "empty"): ROOM, ("consumer", "full"): DATA}
 
 
 @pytest.mark.parametrize("name", ["gemm_sm90", "gemm_sm100", "attention_sm100", "epilogue_residual", "conv_epilogue"])
@@ -45,17 +45,17 @@ def test_names_do_not_matter(name: str) -> None:
     program = find(name).build({})
     other = renamed(program)
     new = dict(zip(groups(program), groups(other), strict=True))
-    assert awaited(other) == {(role, new[group]): what for (role, group), what in awaited(program).items()}
+    assert wait_purposes(other) == {(role, new[group]): what for (role, group), what in wait_purposes(program).items()}
 
 
 def test_a_ring_that_its_consumer_primes() -> None:
     """The producer of the GEMM waits with parity 0 first: that the consumers have read the tiles says what for."""
-    assert awaited(find("gemm_sm90").build({}))["producer", "empty"] is ROOM
+    assert wait_purposes(find("gemm_sm90").build({}))["producer", "empty"] is ROOM
 
 
 def test_a_throttle_is_for_room() -> None:
     """The scheduler waits with parity 0, and overwrites what the waiting role has read."""
-    found = awaited(find("persistent_scheduler").build({}))
+    found = wait_purposes(find("persistent_scheduler").build({}))
     assert (found["scheduler", "throttle.full"], found["load", "clc.full"]) == (ROOM, DATA)
 
 
@@ -75,7 +75,7 @@ def test_a_result_that_threads_have_written_is_data() -> None:
         done[0].wait(0)
         w.read(tile[0], 1)
 
-    assert awaited(protocol.flatten()) == {("reader", "empty_looking"): DATA}
+    assert wait_purposes(protocol.flatten()) == {("reader", "empty_looking"): DATA}
 
 
 def test_a_simulated_trace_says_it_of_its_sites() -> None:
@@ -98,7 +98,7 @@ def test_a_stored_trace_tells_it_by_its_sites(name: str) -> None:
     assert waited_groups(trace) or not len(trace.events)
     if not trace.meta.params.get("tiles", 1):
         return
-    meant = awaited(find(trace.meta.protocol).build(dict(trace.meta.params), twice=False))
+    meant = wait_purposes(find(trace.meta.protocol).build(dict(trace.meta.params), twice=False))
     told = dict[tuple[str, str], WaitPurpose]()
     for site, what in zip(trace.meta.sites, awaited_by_site(trace), strict=True):
         assert (what is None) == (site.kind not in (EventKind.WAIT_ENTER, EventKind.TRY))

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 from pipesim.answers.views.advise import AdvisedChange, ChangeKind
 from pipesim.errors import PipesimError, UsageError
-from pipesim.model.edits import Listing, changed, listing, with_listings
+from pipesim.model.edits import Listing, listing, replace_operations, with_listings
 from pipesim.model.ops import Op, Operation, Space, operand, with_operand
 from pipesim.model.program import Program
 from pipesim.targets import Target
@@ -208,7 +208,7 @@ def _rescale_operations(program: Program, places: Callable[[int], Iterator[int]]
             pc: with_operand(code[pc], "cycles", _less(operand(code[pc], "cycles"), percent)) for pc in places(agent)
         }
         if shorter:
-            edited[agent] = changed(listing(program, agent), shorter)
+            edited[agent] = replace_operations(listing(program, agent), shorter)
     return with_listings(program, edited)
 
 

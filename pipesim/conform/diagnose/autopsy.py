@@ -23,7 +23,7 @@ from pipesim.explain.blocked import explain, in_flight, waiting
 from pipesim.findings.fault_report import report_fault
 from pipesim.model.barrier import BarrierWord
 from pipesim.model.ending import TRAPPED
-from pipesim.model.finding import Blocked
+from pipesim.model.finding import BlockedAgent
 from pipesim.model.groups import BY_PARITY, HANDS_ON, LOOP_MARKS, MAY_BLOCK, MEETINGS, ON_BARRIER, ON_ENGINE
 from pipesim.model.machine import State
 from pipesim.model.ops import Engine, Op, Operation, Space, operand, operands
@@ -327,7 +327,7 @@ def _result(
 
 
 def _rebuilt_barriers(
-    read: dict[tuple[str, int], BarrierWord], rebuilt: Program, state: State, blocked: tuple[Blocked, ...]
+    read: dict[tuple[str, int], BarrierWord], rebuilt: Program, state: State, blocked: tuple[BlockedAgent, ...]
 ) -> tuple[RebuiltBarrier, ...]:
     found = []
     for n, barrier in enumerate(rebuilt.barriers):

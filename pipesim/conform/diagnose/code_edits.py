@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from typing import NamedTuple, assert_never
 
-from pipesim.model.edits import Listing, changed, deleted, listing, with_listings
+from pipesim.model.edits import Listing, delete_operations, listing, replace_operations, with_listings
 from pipesim.model.groups import ON_NAMED_BARRIER
 from pipesim.model.ops import Fence, Op, Operation, operand, ranks, semantics, with_operand
 from pipesim.model.program import NAMED_BARRIERS, Program
@@ -109,7 +109,7 @@ def apply(program: Program, edit: CodeEdit) -> Program:
     if edit.kind is not CodeEditKind.BAR_FORGOTTEN:
         return in_place(program, edit)
     places = places_of(program, edit)
-    return with_listings(program, {a: deleted(listing(program, a), set(pcs)) for a, pcs in places.items()})
+    return with_listings(program, {a: delete_operations(listing(program, a), set(pcs)) for a, pcs in places.items()})
 
 
 def in_place(program: Program, edit: CodeEdit) -> Program:
@@ -118,7 +118,7 @@ def in_place(program: Program, edit: CodeEdit) -> Program:
     listings: dict[int, Listing] = {}
     for agent, pcs in places_of(program, edit).items():
         before = listing(program, agent)
-        listings[agent] = changed(before, {pc: _wrong(edit, before.code[pc], index) for pc in pcs})
+        listings[agent] = replace_operations(before, {pc: _wrong(edit, before.code[pc], index) for pc in pcs})
     return with_listings(program, listings)
 
 

@@ -16,16 +16,16 @@ from typing import assert_never
 from pipesim.errors import ConfigurationError, ParameterError
 from pipesim.model.edits import (
     Listing,
-    deleted,
-    expecting,
+    delete_operations,
     listing,
-    moved,
+    move_operation,
     releases,
-    repeated,
-    toggled,
+    repeat_operation,
+    with_expected_bytes,
     with_listings,
+    with_other_parity,
 )
-from pipesim.model.edits import changed as with_changes
+from pipesim.model.edits import replace_operations as with_changes
 from pipesim.model.groups import LOOP_MARKS, PLAIN_WAITS, USES_TILE
 from pipesim.model.ops import OPERANDS, Op, Operation, operand
 from pipesim.model.program import Program
@@ -183,10 +183,10 @@ def changed(program: Program, edit: Edit) -> Change:
     match edit.kind:
         case EditKind.MISSING_ARRIVE:
             pc = places.arrives[group][n]
-            return _change(before, deleted(before, {pc}), pc, pc)
+            return _change(before, delete_operations(before, {pc}), pc, pc)
         case EditKind.EXTRA_ARRIVE:
             pc = places.arrives[group][n]
-            return _change(before, repeated(before, pc), pc + 1, pc)
+            return _change(before, repeat_operation(before, pc), pc + 1, pc)
         case EditKind.EXPECT_MORE:
             return _change_expect(program, edit, places.expects[group][n], lambda nbytes: nbytes + MORE_BYTES)
         case EditKind.EXPECT_LESS:
@@ -202,7 +202,7 @@ def changed(program: Program, edit: Edit) -> Change:
             return _invert_parities(before, waits[wrap:])
         case EditKind.NO_ACQUIRE:
             unit = places.waits[group][n]
-            return _change(before, deleted(before, unit), unit[0], unit[-1])
+            return _change(before, delete_operations(before, unit), unit[0], unit[-1])
         case EditKind.RELEASE_EARLY:
             return _move_release(program, edit, places, places.arrives[group][n])
         case EditKind.LEAVES_EARLY:
@@ -277,12 +277,12 @@ def _change_expect(program: Program, edit: Edit, pc: int, bytes_of: Callable[[in
     nbytes = bytes_of(operand(op, "expect"))
     if nbytes <= 0:
         raise _senseless(program, edit, f"half of {operand(op, 'expect')} bytes is less than {_UNIT}")
-    return _change(before, with_changes(before, {pc: expecting(op, nbytes)}), pc, pc)
+    return _change(before, with_changes(before, {pc: with_expected_bytes(op, nbytes)}), pc, pc)
 
 
 def _invert_parities(before: Listing, waits: list[tuple[int, ...]]) -> Change:
     """These waits with the other parity."""
-    after = with_changes(before, {pc: toggled(before.code[pc]) for unit in waits for pc in unit})
+    after = with_changes(before, {pc: with_other_parity(before.code[pc]) for unit in waits for pc in unit})
     return _change(before, after, waits[0][0], waits[0][0])
 
 
@@ -292,7 +292,7 @@ def _move_release(program: Program, edit: Edit, places: _Places, pc: int) -> Cha
     start = max((unit[-1] + 1 for units in places.waits.values() for unit in units if unit[-1] < pc), default=pc)
     if not any(op[0] in USES_TILE for op in before.code[start:pc]):
         raise _senseless(program, edit, "it follows no read and no work")
-    return _change(before, moved(before, pc, start), start, pc)
+    return _change(before, move_operation(before, pc, start), start, pc)
 
 
 def _without_rest(program: Program, edit: Edit, waits: list[tuple[int, ...]], n: int) -> Change:
@@ -307,7 +307,7 @@ def _without_rest(program: Program, edit: Edit, waits: list[tuple[int, ...]], n:
         end += 1
     first = mark + (code[mark][0] == Op.LOOP_BEGIN) if mark < wait - 1 or code[mark][0] in LOOP_MARKS else wait
     before = listing(program, edit.agent)
-    return _change(before, deleted(before, range(first, end)), first, waits[n][-1])
+    return _change(before, delete_operations(before, range(first, end)), first, waits[n][-1])
 
 
 def _swap_iterations(program: Program, edit: Edit, waits: list[tuple[int, ...]], n: int) -> Change:

@@ -9,7 +9,7 @@ from pipesim.conform.diagnose.code_edits import CodeEdit
 from pipesim.conform.diagnose.edits import Edit
 from pipesim.model.barrier import BarrierWord
 from pipesim.model.ending import Ending
-from pipesim.model.finding import Blocked, Deadlock, FaultReport
+from pipesim.model.finding import BlockedAgent, Deadlock, FaultReport
 
 
 class LaunchOutcome(Enum):
@@ -93,7 +93,7 @@ class Autopsy:
     picoseconds: int
     barriers: tuple[RebuiltBarrier, ...]
     deadlock: Deadlock | None
-    waiting: tuple[Blocked, ...]
+    waiting: tuple[BlockedAgent, ...]
     stopped: tuple[str, ...]
     trap: FaultReport | None
     contradiction: str = ""

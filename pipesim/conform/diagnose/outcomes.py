@@ -26,7 +26,7 @@ from pipesim.model.ending import HUNG, TRAPPED, Ending
 from pipesim.model.finding import Fault, FaultKind
 from pipesim.model.groups import NO_EFFECT, ON_ENGINE
 from pipesim.model.machine import Flight, State, begin, finished, initial_state, land, step
-from pipesim.model.moves import PIECE, completing_size, landing, landing_sizes, opens
+from pipesim.model.moves import PIECE, completing_size, landing_flights, landing_sizes, opens
 from pipesim.model.program import Program
 from pipesim.model.state import cluster_channel
 from pipesim.timed.engine import simulate
@@ -93,7 +93,7 @@ class _RandomWalk:
         agents = range(len(program.agents))
         while self._moves_left > 0 and not any(f.kind.traps for f in self._faults[-1:]):
             able = [a for a in agents if self._waits[a] < 0 and not finished(program, self._state, a)]
-            flights = [flight for _, flight in landing(self._state)]
+            flights = [flight for _, flight in landing_flights(self._state)]
             if not able and not flights:
                 break
             if self._random.random() * _CHANGE < 1:

@@ -48,7 +48,7 @@ from pipesim.model.machine import (
     pass_over,
     step,
 )
-from pipesim.model.moves import can_land, completing_size, failed, finds, first_to_land
+from pipesim.model.moves import can_land, completing_size, fail_try, finds, first_to_land
 from pipesim.model.ops import Op, Operation
 from pipesim.model.positions import BARRIER, COUNT, PARITY
 from pipesim.model.program import Program
@@ -387,7 +387,7 @@ class _Replay:
         if blocked < 0:
             self._note(who, self._done[who], before)
             if answers and answers.get(pc) == 0:
-                self.state = failed(self._program, self.state, who, pc)
+                self.state = fail_try(self._program, self.state, who, pc)
             self._done[who] += 1
         return blocked, None
 

@@ -10,7 +10,7 @@ from pipesim.model import barrier as mbarrier
 from pipesim.model.barrier import LIVE
 from pipesim.model.finding import Fault, FaultKind
 from pipesim.model.groups import NO_EFFECT
-from pipesim.model.live.running import MOVED, LiveRule, Running, Watched, blocked_on
+from pipesim.model.live.running import MOVED, LiveRule, LiveRun, ObservedRun, blocked_on
 from pipesim.model.ops import IN_ORDER, Engine, Op, Operation
 from pipesim.model.positions import (
     ACCESS,
@@ -43,20 +43,20 @@ from pipesim.model.state import TMA, TORN, Flight, new, own_channel
 _ENGINES = len(Engine)
 
 
-def rules_of(live: Running) -> list[LiveRule]:
+def rules_of(live: LiveRun) -> list[LiveRule]:
     """The rule of each operation, by its code, for this run."""
     rules: list[LiveRule] = [_purely] * (max(Op) + 1)
-    if not isinstance(live, Watched):
+    if not isinstance(live, ObservedRun):
         for op, rule in RULES.items():
             rules[op] = rule
     return rules
 
 
-def _purely(live: Running, agent: int, op: Operation) -> int:
+def _purely(live: LiveRun, agent: int, op: Operation) -> int:
     return live.purely(agent, op)
 
 
-def _pass(live: Running, agent: int, _: Operation) -> int:
+def _pass(live: LiveRun, agent: int, _: Operation) -> int:
     live.pcs[agent] += 1
     return MOVED
 
@@ -64,7 +64,7 @@ def _pass(live: Running, agent: int, _: Operation) -> int:
 # mbarriers
 
 
-def _changed(live: Running, agent: int, bar: int, effect: mbarrier.Effect, register: int = -1) -> int:
+def _apply_effect(live: LiveRun, agent: int, bar: int, effect: mbarrier.Effect, register: int = -1) -> int:
     """Put the effect of an operation on a barrier into the lists; one that breaks a rule is left to the pure rule."""
     after, completed, fault = effect
     if fault is not None:
@@ -76,26 +76,28 @@ def _changed(live: Running, agent: int, bar: int, effect: mbarrier.Effect, regis
     return bar if completed else MOVED
 
 
-def _init(live: Running, agent: int, op: Operation) -> int:
+def _init(live: LiveRun, agent: int, op: Operation) -> int:
     bar = op[BARRIER]
-    return _changed(live, agent, bar, mbarrier.init(live.barriers[bar], op[COUNT]))
+    return _apply_effect(live, agent, bar, mbarrier.init(live.barriers[bar], op[COUNT]))
 
 
-def _arrive(live: Running, agent: int, op: Operation) -> int:
+def _arrive(live: LiveRun, agent: int, op: Operation) -> int:
     bar = op[BARRIER]
     if live.clusters and not live.all_ctas_run():
         return live.purely(agent, op)
-    return _changed(live, agent, bar, mbarrier.arrive(live.barriers[bar], op[COUNT], op[EXPECT]), op[TOKEN])
+    return _apply_effect(live, agent, bar, mbarrier.arrive(live.barriers[bar], op[COUNT], op[EXPECT]), op[TOKEN])
 
 
-def _expect_tx(live: Running, agent: int, op: Operation) -> int:
+def _expect_tx(live: LiveRun, agent: int, op: Operation) -> int:
     bar, nbytes = op[BARRIER], op[TX_BYTES]
     if live.clusters and not live.all_ctas_run():
         return live.purely(agent, op)
-    return _changed(live, agent, bar, mbarrier.add_tx(live.barriers[bar], nbytes if op[0] == Op.EXPECT_TX else -nbytes))
+    return _apply_effect(
+        live, agent, bar, mbarrier.add_tx(live.barriers[bar], nbytes if op[0] == Op.EXPECT_TX else -nbytes)
+    )
 
 
-def _wait(live: Running, agent: int, op: Operation) -> int:
+def _wait(live: LiveRun, agent: int, op: Operation) -> int:
     bar = op[BARRIER]
     word = live.barriers[bar]
     if word[4] != LIVE:
@@ -106,14 +108,14 @@ def _wait(live: Running, agent: int, op: Operation) -> int:
     return MOVED
 
 
-def _wait_unless(live: Running, agent: int, op: Operation) -> int:
+def _wait_unless(live: LiveRun, agent: int, op: Operation) -> int:
     if op[ANSWER] >= 0 and live.registers[agent][op[ANSWER]]:
         live.pcs[agent] += 1
         return MOVED
     return _wait(live, agent, op)
 
 
-def _test(live: Running, agent: int, op: Operation) -> int:
+def _test(live: LiveRun, agent: int, op: Operation) -> int:
     word = live.barriers[op[BARRIER]]
     if word[4] != LIVE:
         return live.purely(agent, op)
@@ -126,28 +128,28 @@ def _test(live: Running, agent: int, op: Operation) -> int:
 # transfers
 
 
-def _tma_load(live: Running, agent: int, op: Operation) -> int:
+def _tma_load(live: LiveRun, agent: int, op: Operation) -> int:
     bar, access, nbytes, item, mask = op[BARRIER], op[ASYNC_ACCESS], op[ASYNC_BYTES], op[ASYNC_ITEM], op[COPY_MASK]
     if mask or (live.clusters and not live.all_ctas_run()):
         return live.purely(agent, op)
-    return _opened(live, agent, TMA, bar, access, nbytes, item, writes=True)
+    return _open_access(live, agent, TMA, bar, access, nbytes, item, writes=True)
 
 
-def _transfer_read(live: Running, agent: int, op: Operation) -> int:
+def _transfer_read(live: LiveRun, agent: int, op: Operation) -> int:
     access, item, engine = op[ASYNC_ACCESS], op[ASYNC_ITEM], op[ENGINE]
     if (live.clusters and not live.all_ctas_run()) or look(live.program, live, agent, access, item, engine):
         return live.purely(agent, op)
-    return _opened(live, agent, engine, -1, access, op[ASYNC_BYTES], item, writes=False)
+    return _open_access(live, agent, engine, -1, access, op[ASYNC_BYTES], item, writes=False)
 
 
-def _transfer_write(live: Running, agent: int, op: Operation) -> int:
+def _transfer_write(live: LiveRun, agent: int, op: Operation) -> int:
     if live.clusters and not live.all_ctas_run():
         return live.purely(agent, op)
-    return _opened(live, agent, op[ENGINE], -1, op[ASYNC_ACCESS], op[ASYNC_BYTES], op[ASYNC_ITEM], writes=True)
+    return _open_access(live, agent, op[ENGINE], -1, op[ASYNC_ACCESS], op[ASYNC_BYTES], op[ASYNC_ITEM], writes=True)
 
 
-def _opened(
-    live: Running, agent: int, engine: int, bar: int, access: int, nbytes: int, item: int, *, writes: bool
+def _open_access(
+    live: LiveRun, agent: int, engine: int, bar: int, access: int, nbytes: int, item: int, *, writes: bool
 ) -> int:
     """A transfer is issued: its access is open from here on."""
     first, end = live.cells_of[access]
@@ -169,7 +171,7 @@ def _opened(
     return MOVED
 
 
-def _commit(live: Running, agent: int, op: Operation) -> int:
+def _commit(live: LiveRun, agent: int, op: Operation) -> int:
     engine, bar = op[ENGINE], op[COMMIT_BARRIER]
     pc = live.pcs[agent]
     live.pcs[agent] = pc + 1
@@ -182,7 +184,7 @@ def _commit(live: Running, agent: int, op: Operation) -> int:
     return own_channel(live.program, agent) if engine == Engine.WGMMA else MOVED
 
 
-def _wait_group(live: Running, agent: int, op: Operation) -> int:
+def _wait_group(live: LiveRun, agent: int, op: Operation) -> int:
     engine, commits = op[ENGINE], live.commits
     limit = commits[agent * _ENGINES + engine] - op[GROUPS]
     for member in live.program.warp_groups[agent] if engine == Engine.WGMMA else (agent,):
@@ -198,7 +200,7 @@ def _wait_group(live: Running, agent: int, op: Operation) -> int:
 # the agent's own reads and writes
 
 
-def _read(live: Running, agent: int, op: Operation) -> int:
+def _read(live: LiveRun, agent: int, op: Operation) -> int:
     item = op[ITEM]
     first, end = live.cells_of[op[ACCESS]]
     for held in live.cells[first:end]:
@@ -211,7 +213,7 @@ def _read(live: Running, agent: int, op: Operation) -> int:
     return MOVED
 
 
-def _write(live: Running, agent: int, op: Operation) -> int:
+def _write(live: LiveRun, agent: int, op: Operation) -> int:
     first, end = live.cells_of[op[ACCESS]]
     mine = live.opened[agent]
     for f in live.flights:
@@ -228,7 +230,7 @@ def _write(live: Running, agent: int, op: Operation) -> int:
 # other barriers, jumps
 
 
-def _bar_sync(live: Running, agent: int, op: Operation) -> int:
+def _bar_sync(live: LiveRun, agent: int, op: Operation) -> int:
     bar = op[NAMED_BARRIER]
     wanted = live.holds[agent]
     arrived, _, generation = live.named[bar]
@@ -250,7 +252,7 @@ def _bar_sync(live: Running, agent: int, op: Operation) -> int:
     return channel
 
 
-def _bar_arrive(live: Running, agent: int, op: Operation) -> int:
+def _bar_arrive(live: LiveRun, agent: int, op: Operation) -> int:
     if not _joins(live, op):
         return live.purely(agent, op)
     bar = op[NAMED_BARRIER]
@@ -261,7 +263,7 @@ def _bar_arrive(live: Running, agent: int, op: Operation) -> int:
     return len(live.barriers) + bar if full else MOVED
 
 
-def _joins(live: Running, op: Operation) -> bool:
+def _joins(live: LiveRun, op: Operation) -> bool:
     """True if arriving at this named barrier breaks no rule."""
     threads = op[THREADS]
     arrived, agreed, _ = live.named[op[NAMED_BARRIER]]
@@ -269,7 +271,7 @@ def _joins(live: Running, op: Operation) -> bool:
     return usual and arrived + op[NAMED_LANES] <= threads
 
 
-def _jump_if(live: Running, agent: int, op: Operation) -> int:
+def _jump_if(live: LiveRun, agent: int, op: Operation) -> int:
     taken = live.registers[agent][op[JUMP_REGISTER]] == op[VALUE]
     live.pcs[agent] += 1 + op[SKIP] if taken else 1
     return MOVED

@@ -1,9 +1,9 @@
 """A running program whose state is changed in place. The pure machine stays the definition of what an operation does.
 
-:class:`Running` holds what :class:`~pipesim.model.state.State` holds, in lists under the same names, so that what only
+:class:`LiveRun` holds what :class:`~pipesim.model.state.State` holds, in lists under the same names, so that what only
 looks at a state (``can_land``, ``finds``) takes either. ``rules`` carries out the operations that run for every tile;
 whatever is unusual (a fault, a CTA that has exited, an operation without a rule of its own) goes through the pure
-``step``, ``begin`` or ``land`` on a copy. :class:`Watched` does so always, for runs with observers.
+``step``, ``begin`` or ``land`` on a copy. :class:`ObservedRun` does so always, for runs with observers.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ MOVED: Final = -1  #: an outcome: the agent moved, and nothing was completed
 _BLOCKED: Final = -2  #: an outcome of this less a channel: the agent is blocked on it
 
 #: Carries out one operation of one agent. The outcome is the channel that signalled, :data:`MOVED`, or
-#: ``blocked_on(channel)``; :attr:`Running.faults` says what broke a rule.
-LiveRule = Callable[["Running", int, Operation], int]
+#: ``blocked_on(channel)``; :attr:`LiveRun.faults` says what broke a rule.
+LiveRule = Callable[["LiveRun", int, Operation], int]
 
 
 def blocked_on(outcome: int) -> int:
@@ -34,7 +34,7 @@ def blocked_on(outcome: int) -> int:
     return _BLOCKED - outcome
 
 
-class Running:
+class LiveRun:
     """The state of one run. ``faults`` are those of the last move, for the driver to take away."""
 
     def __init__(self, program: Program) -> None:
@@ -59,7 +59,7 @@ class Running:
         self.commits: list[int] = []
         self.issued = 0
         self.cells: list[int] = []
-        Running.take(self, initial_state(program))
+        LiveRun.take(self, initial_state(program))
 
     def state(self) -> State:
         """A copy of the state."""
@@ -182,7 +182,7 @@ class Running:
 _LISTS = ("pcs", "holds", "barriers", "named", "cluster_held", "flights", "commits", "cells")
 
 
-class Watched(Running):
+class ObservedRun(LiveRun):
     """A run that observers watch: every move is one of the pure machine, whose states they are given."""
 
     def __init__(self, program: Program, observers: Sequence[Observer]) -> None:
@@ -217,7 +217,7 @@ class Watched(Running):
 
     def refuse(self, agent: int, pc: int) -> None:
         """``moves.failed``."""
-        self.take(machine.answered(self.program, self._state, agent, pc, 0))
+        self.take(machine.with_answer(self.program, self._state, agent, pc, 0))
 
     def begin(self, agent: int) -> None:
         """``machine.begin``, which is not reported to observers."""

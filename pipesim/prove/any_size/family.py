@@ -33,7 +33,7 @@ from pipesim.prove.any_size.laps import (
     is_longer_inside,
     is_same,
     items_are_even,
-    placed,
+    place_laps,
     places,
 )
 from pipesim.prove.certificate.canonical import CanonicalRun, CanonicalSnapshot, is_again
@@ -119,7 +119,7 @@ class Family:
             if not self._holds(top):
                 return self._as_far(Stop.NOT_RIGHT)
             worth = self._worth(top, outline)
-            for found in self._tried(top, outline, worth):
+            for found in self._try_laps(top, outline, worth):
                 if isinstance(found, EveryValue):
                     return found
                 if found is Stop.NOT_RIGHT:
@@ -159,9 +159,9 @@ class Family:
             compared.append(value)
         return replace(every, far=tuple(sorted(compared)))
 
-    def _tried(self, top: int, outline: Outline, worth: dict[tuple[int, ...], int]) -> Iterator[EveryValue | Stop]:
+    def _try_laps(self, top: int, outline: Outline, worth: dict[tuple[int, ...], int]) -> Iterator[EveryValue | Stop]:
         """What comes of the laps of one run, one after the other."""
-        for lap, values in islice(_repeated(outline.program, worth), _MOST_LAPS):
+        for lap, values in islice(_repeated_laps(outline.program, worth), _MOST_LAPS):
             yield self._once(top, lap, values)
         if not worth:
             yield self._several_times(top, outline)
@@ -255,7 +255,7 @@ class Family:
             if short is None or long is None:
                 return False
             grown = tuple((b - a) // many for a, b in zip(short.lengths, long.lengths, strict=True))
-            laps = placed(short, long, [lap for lap, _ in _repeated(short.program, {grown: values})])
+            laps = place_laps(short, long, [lap for lap, _ in _repeated_laps(short.program, {grown: values})])
             if laps is None:
                 return False
             self._laps[value] = laps
@@ -307,7 +307,7 @@ class Family:
         return EveryValue(self._parameter, least, first, values, last)
 
 
-def _repeated(program: Program, worth: dict[tuple[int, ...], int]) -> Iterator[tuple[Lap, int]]:
+def _repeated_laps(program: Program, worth: dict[tuple[int, ...], int]) -> Iterator[tuple[Lap, int]]:
     """Laps of the canonical run that are worth this many values, and lead back to where they began."""
     begins = _begins(program, worth)
     memory = memory_order(program)

@@ -13,7 +13,7 @@ from pipesim.model.ops import AT, Op, Operation, operand
 from pipesim.model.program import Program
 from pipesim.prove.certificate.canonical import CanonicalRun, Witness
 from pipesim.prove.certificate.certificate import Certificate
-from pipesim.prove.happens_before.groups import awaited
+from pipesim.prove.happens_before.groups import awaited_groups
 from pipesim.prove.happens_before.snapshot import Lap
 from pipesim.prove.memory_order.faults import memory_order
 from pipesim.prove.memory_order.may_fail import order_may_fail
@@ -53,9 +53,9 @@ class Outline:
         return order_may_fail(self.program)
 
     @cached_property
-    def awaited(self) -> frozenset[tuple[int, int]]:
+    def awaited_groups(self) -> frozenset[tuple[int, int]]:
         """The (agent, engine) whose groups an agent waits for."""
-        return awaited(self.program)
+        return awaited_groups(self.program)
 
     @property
     def lengths(self) -> tuple[int, ...]:
@@ -223,7 +223,7 @@ def _insertions(mine: Sequence[object], theirs: Sequence[object], more: int, man
     return False
 
 
-def placed(short: Outline, long: Outline, repeats: Sequence[Lap]) -> Laps | None:
+def place_laps(short: Outline, long: Outline, repeats: Sequence[Lap]) -> Laps | None:
     """Of laps that a run of ``short`` has, those that make it ``long`` if each is put in once more; None if none do.
 
     Several places come one after the other: at each the last lap is taken that lies before the first difference.
@@ -264,7 +264,8 @@ def each_holds(outlines: Sequence[Outline]) -> list[bool]:
     longest = programs[-1]
     stood = _rounds(longest)
     forks = [
-        _parting(outline, outlines[-1], stood) if outline.order_may_fail == concern else _NEVER for outline in outlines
+        _last_common_moment(outline, outlines[-1], stood) if outline.order_may_fail == concern else _NEVER
+        for outline in outlines
     ]  # where only one gives concern, memory order is watched in one of them
     right: dict[int, bool] = {n: holds(programs[n]) for n, at in enumerate(forks) if at == _NEVER}
     certificate, memory = Certificate(longest), MemoryOrder(longest) if concern else None
@@ -307,10 +308,10 @@ def _rounds(program: Program) -> list[tuple[int, ...]]:
     return stood[:-1]
 
 
-def _parting(outline: Outline, longest: Outline, stood: Sequence[tuple[int, ...]]) -> int:
+def _last_common_moment(outline: Outline, longest: Outline, stood: Sequence[tuple[int, ...]]) -> int:
     """The last of these moments of ``longest`` to which the program comes as well; :data:`_NEVER`: not to the first."""
     one, other = outline.program, longest.program
-    if not same_tables(one, other) or outline.awaited != longest.awaited:
+    if not same_tables(one, other) or outline.awaited_groups != longest.awaited_groups:
         return _NEVER
     codes = zip(outline.code, longest.code, strict=True)
     items = zip(outline.items, longest.items, strict=True)

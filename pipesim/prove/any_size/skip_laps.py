@@ -39,7 +39,7 @@ class _Moment(NamedTuple):
     reads: int
 
 
-def accelerated(program: Program, memory: MemoryOrder | None = None) -> int | None:
+def phases_by_laps(program: Program, memory: MemoryOrder | None = None) -> int | None:
     """The phases that the whole run of ``program`` completes, if it represents every schedule; else None.
 
     None says nothing: a plain run tells why. ``memory`` watches, where the memory order of the program gives concern.
@@ -56,7 +56,7 @@ class _LapRun:
     def __init__(self, program: Program, memory: MemoryOrder | None) -> None:
         self._certificate = Certificate(program, keep_reads=True)
         self._memory = memory
-        self._run = CanonicalRun(program, self._watching())
+        self._run = CanonicalRun(program, self._observers())
         outline = Outline(program)
         self._code, self._items = outline.code, outline.items
         self._worth = sum(map(len, program.code)) // _WORTH
@@ -88,7 +88,7 @@ class _LapRun:
         unordered = self._memory is not None and self._memory.faults
         return bool(self._run.faults or self._certificate.doubts or unordered)
 
-    def _watching(self) -> list[Witness]:
+    def _observers(self) -> list[Witness]:
         return [self._certificate, *([self._memory] if self._memory is not None else [])]
 
     def round(self) -> None:
@@ -215,7 +215,7 @@ class _LapRun:
         self._certificate = self._certificate.fork(program)
         if self._memory is not None:
             self._memory.goes_on_in(program)
-        self._run = self._run.fork(program, self._watching())
+        self._run = self._run.fork(program, self._observers())
         self._run.state = state._replace(cells=tuple(cells))
         self._came, self._stood, self._periodic, self._failed = {}, {}, {}, 0
 

@@ -10,7 +10,7 @@ from pipesim.model.machine import finished, initial_state
 from pipesim.model.moves import Kind, canonical, held_up, make, opens
 from pipesim.model.ops import Operation, operand
 from pipesim.model.program import Program
-from pipesim.model.waits import WaitPurpose, awaited
+from pipesim.model.waits import WaitPurpose, wait_purposes
 from pipesim.prove.refutation import Schedule
 
 FOREVER = -1  #: end of a wait that the schedule leaves open
@@ -41,7 +41,7 @@ def activity(program: Program, schedule: Schedule) -> tuple[Span, ...]:
     An agent waits for a barrier from its move before on, and is at a read or write from its begin to its end. What it
     waits for when the schedule is over has no end.
     """
-    meant = awaited(program)
+    meant = wait_purposes(program)
 
     def what(agent: int, op: Operation) -> tuple[str, WaitPurpose | None]:
         if op[0] not in BLOCKING_WAITS:

@@ -37,7 +37,7 @@ def core(found: Deadlock) -> frozenset[str]:
     return frozenset(causes or found.cycle or {b.agent for b in found.blocked})
 
 
-def involved(found: Deadlock) -> frozenset[str]:
+def agents_to_show(found: Deadlock) -> frozenset[str]:
     """The agents of a deadlock that a report must show: all of a few, else the cause and those who will never send."""
     causes = core(found)
     if any(b.missed >= 0 or b.lapped_by for b in found.blocked):
@@ -54,7 +54,7 @@ def _ends(program: Program, past: _Past, refuted: Refutation) -> set[int]:
         last = range(len(refuted.schedule))[-1:]  # none of a fault that is there before the first move
         return _ends_of_fault(program, past, refuted.fault) | set(last)
     agents = {program.agent_name(a): a for a in range(len(program.agents))}
-    shown = involved(refuted.deadlock)
+    shown = agents_to_show(refuted.deadlock)
     ends = {past.latest[agents[name]] for name in shown if agents[name] in past.latest}
     for each in refuted.deadlock.blocked:
         if each.agent in shown:

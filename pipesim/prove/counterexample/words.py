@@ -26,7 +26,7 @@ from pipesim.model.moves import Kind, Move, canonical, make
 from pipesim.model.ops import Op, Operation, operand
 from pipesim.model.program import Program, meeting_name
 from pipesim.model.state import State
-from pipesim.prove.counterexample.past import core, involved, past_of
+from pipesim.prove.counterexample.past import agents_to_show, core, past_of
 from pipesim.prove.counterexample.play import Play
 from pipesim.prove.refutation import Doubt, Refutation, Why
 
@@ -254,5 +254,5 @@ def final_states(program: Program, refuted: Refutation) -> dict[str, str]:
     if refuted.deadlock is None:
         return dict.fromkeys(names, "")
     waits = {b.agent: f"waits for {b.barrier}" for b in refuted.deadlock.blocked}
-    shown = involved(refuted.deadlock)
+    shown = agents_to_show(refuted.deadlock)
     return {name: waits.get(name, "has finished") if name in shown else "" for name in names}

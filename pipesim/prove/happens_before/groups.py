@@ -14,7 +14,7 @@ from pipesim.prove.happens_before.snapshot import Clock, Knowledge, Marks
 M = TypeVar("M", Clock, Knowledge)
 
 
-def awaited(program: Program) -> frozenset[tuple[int, int]]:
+def awaited_groups(program: Program) -> frozenset[tuple[int, int]]:
     """The (agent, engine) whose groups an agent waits for: the agent, or for a wgmma any of its warp group."""
     waits = {(a, op[ENGINE]) for a, code in enumerate(program.code) for op in code if op[0] == Op.WAIT_GROUP}
     groups = {(member, engine) for a, engine in waits if engine == Engine.WGMMA for member in program.warp_groups[a]}
@@ -29,7 +29,7 @@ class Groups(Generic[M]):
 
     def __init__(self, program: Program, of: Iterable[tuple[int, int]] | None = None) -> None:
         self._program = program
-        of = sorted(awaited(program)) if of is None else of
+        of = sorted(awaited_groups(program)) if of is None else of
         self._flown: dict[tuple[int, int], list[tuple[int, AccessEvent]]] = {key: [] for key in of}
         self._closed: dict[tuple[int, int], list[M]] = {key: [] for key in self._flown}
         self._waited: dict[tuple[int, int], int] = dict.fromkeys(self._flown, 0)

@@ -8,7 +8,7 @@ from enum import Enum
 from typing import NamedTuple, assert_never
 
 from pipesim.errors import ProgramFormatError
-from pipesim.model.edits import changed, deleted, listing, with_listings
+from pipesim.model.edits import delete_operations, listing, replace_operations, with_listings
 from pipesim.model.groups import (
     BLOCKING_WAITS,
     CLUSTER,
@@ -171,7 +171,7 @@ def without(program: Program, *removals: Removal) -> Program | None:
             return None
         mine |= _idle_tries(before.code, mine)
         if mine or counts:
-            new[agent] = deleted(changed(before, counts), mine)
+            new[agent] = delete_operations(replace_operations(before, counts), mine)
     try:
         return with_listings(program, new) if new else None
     except ProgramFormatError:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Set
 
-from pipesim.model.edits import Insertion, Listing, inserted, listing
+from pipesim.model.edits import Insertion, Listing, insert_operations, listing
 from pipesim.model.groups import (
     ACCESSES,
     BRANCHES,
@@ -31,7 +31,7 @@ _PROXY_FENCE: Operation = (int(Op.FENCE), int(Fence.PROXY_ASYNC), 0)
 _CLOSED = (Engine.BULK, Engine.CP_ASYNC, Engine.WGMMA)
 
 
-def initialising(program: Program, agent: int, _: Repair) -> Listing:
+def add_inits(program: Program, agent: int, _: Repair) -> Listing:
     """The inits that are missing of groups of which the agent initialises some barriers, after the last of these."""
     before, cta = listing(program, agent), program.agents[agent].cta
     counts: dict[str, tuple[int, int]] = {}  # by group: the last init, its count
@@ -45,13 +45,13 @@ def initialising(program: Program, agent: int, _: Repair) -> Listing:
         if each.cta == cta and each.name in counts and bar not in done:
             pc, count = counts[each.name]
             new.append(Insertion(pc + 1, (int(Op.INIT), bar, count), before.lines[pc]))
-    return inserted(before, new)
+    return insert_operations(before, new)
 
 
 # arrives
 
 
-def arriving(program: Program, agent: int, repair: Repair) -> Listing:
+def add_arrives(program: Program, agent: int, repair: Repair) -> Listing:
     """An arrive on the group at the end of each piece of work that begins with a wait for another group of its stages.
 
     Where the piece has such an arrive already it stays as it is. With ``at`` the arrive comes after that instruction,
@@ -64,7 +64,7 @@ def arriving(program: Program, agent: int, repair: Repair) -> Listing:
         return before
     if repair.was == Placement.ONE_WARP.value and agent != _first_of_role(program, agent):
         return before
-    for start, end, barrier in _unreleased(program, before, stages):
+    for start, end, barrier in _unreleased_pieces(program, before, stages):
         if repair.past.about not in ("", program.barriers[operand(before.code[start], "barrier")].name):
             continue
         if repair.was == Placement.LAST.value:
@@ -78,7 +78,7 @@ def arriving(program: Program, agent: int, repair: Repair) -> Listing:
         if place > start:
             release = _release(program, before.code, start, place, barrier)
             found.append(Insertion(place, release, before.lines[place - 1]))
-    return inserted(before, found)
+    return insert_operations(before, found)
 
 
 def at_the_end(program: Program, agent: int, repair: Repair) -> Listing:
@@ -88,7 +88,9 @@ def at_the_end(program: Program, agent: int, repair: Repair) -> Listing:
     if repair.at.op in ON_NAMED_BARRIER:
         before = listing(program, agent)
         mine = [pc for pc, site in enumerate(program.instructions[agent]) if site == repair.at]
-        return inserted(before, [Insertion(_last(before), before.code[pc], before.lines[pc]) for pc in mine[-1:]])
+        return insert_operations(
+            before, [Insertion(_last(before), before.code[pc], before.lines[pc]) for pc in mine[-1:]]
+        )
     before, stages = listing(program, agent), stages_of(program, agent, repair.group)
     arrives = [pc for pc, op in enumerate(before.code) if gives_back(op) and operand(op, "barrier") in stages.values()]
     if not arrives:
@@ -99,9 +101,9 @@ def at_the_end(program: Program, agent: int, repair: Repair) -> Listing:
     if any(op == _PROXY_FENCE for op in before.code[last - 2 : last]):
         block.append(_PROXY_FENCE)
     like = before.code[last]
-    missing = [barrier for start, _, barrier in _unreleased(program, before, stages) if start > arrives[0]]
+    missing = [barrier for start, _, barrier in _unreleased_pieces(program, before, stages) if start > arrives[0]]
     block += [(like[0], barrier, *like[2:]) for barrier in missing]
-    return inserted(before, [Insertion(end, op, before.lines[last]) for op in block]) if missing else before
+    return insert_operations(before, [Insertion(end, op, before.lines[last]) for op in block]) if missing else before
 
 
 def _last(before: Listing) -> int:
@@ -112,7 +114,7 @@ def _last(before: Listing) -> int:
     return end
 
 
-def _unreleased(program: Program, before: Listing, stages: dict[int, int]) -> Iterator[tuple[int, int, int]]:
+def _unreleased_pieces(program: Program, before: Listing, stages: dict[int, int]) -> Iterator[tuple[int, int, int]]:
     """The pieces of work without an arrive: the wait that begins one, where the stage is used again, the barrier."""
     mine = set(stages.values())
     begins = [
@@ -184,7 +186,7 @@ def _release(program: Program, code: tuple[Operation, ...], start: int, place: i
 # waits
 
 
-def acquiring(program: Program, agent: int, repair: Repair) -> Listing:
+def add_waits(program: Program, agent: int, repair: Repair) -> Listing:
     """A wait for the group before each piece of work that ends with an arrive on another group of its stages (with
     ``past`` on that one); with ``at`` before each execution of that instruction, for one stage after the other, or
     (:attr:`Placement.FIRST`) before the first alone, for all stages.
@@ -202,11 +204,13 @@ def acquiring(program: Program, agent: int, repair: Repair) -> Listing:
         places = [pc for pc, site in enumerate(program.instructions[agent]) if site == repair.at]
         if repair.was == Placement.FIRST.value:
             waits = [(int(Op.WAIT), barrier, repair.value, *tail) for barrier in order]
-            return inserted(before, [Insertion(pc, wait, before.lines[pc]) for pc in places[:1] for wait in waits])
+            return insert_operations(
+                before, [Insertion(pc, wait, before.lines[pc]) for pc in places[:1] for wait in waits]
+            )
         for n, place in enumerate(places):
             wait = (int(Op.WAIT), order[n % len(order)], (repair.value + n // len(order)) & 1, *tail)
             found[place] = Insertion(place, wait, before.lines[place])
-        return inserted(before, found.values())
+        return insert_operations(before, found.values())
     begin = begin_of(program, agent)
     for place, op in enumerate(before.code):
         ends = op[0] == Op.ARRIVE or gives_back(op)
@@ -222,7 +226,7 @@ def acquiring(program: Program, agent: int, repair: Repair) -> Listing:
             wait = (int(Op.WAIT), barrier, (repair.value + turns[barrier]) & 1, *tail)
             found[here] = Insertion(here, wait, before.lines[place])
             turns[barrier] += 1
-    return inserted(before, found.values())
+    return insert_operations(before, found.values())
 
 
 def waiting_for_groups(program: Program, agent: int, repair: Repair) -> Listing:
@@ -236,13 +240,13 @@ def waiting_for_groups(program: Program, agent: int, repair: Repair) -> Listing:
             issued = True
         if issued and site_of(program, agent, pc) == repair.at:
             found.append(Insertion(pc, wait, before.lines[pc]))
-    return inserted(before, found)
+    return insert_operations(before, found)
 
 
 # commits
 
 
-def closing(program: Program, agent: int, repair: Repair) -> Listing:
+def add_commits(program: Program, agent: int, repair: Repair) -> Listing:
     """A commit after the transfers of an engine that none closes; with ``value`` 1 one before each wait for groups that
     has none, also where nothing was transferred; with 2 one between transfers of the same instruction as well.
     """
@@ -272,7 +276,7 @@ def closing(program: Program, agent: int, repair: Repair) -> Listing:
             waited = True
     if last >= 0:
         found.append(Insertion(last + 1, commit, before.lines[last]))
-    return inserted(before, found)
+    return insert_operations(before, found)
 
 
 # fences
@@ -295,11 +299,11 @@ _AFTER, _UNTIL = (
 _FIRST = frozenset({FencePlace.BEFORE_WRITES, FencePlace.BEFORE_TRANSFERS})  #: placed before what follows
 
 
-def fencing(program: Program, agent: int, repair: Repair) -> Listing:
+def add_fences(program: Program, agent: int, repair: Repair) -> Listing:
     """A proxy fence between each operation of one set and the next one of another, where there is none."""
     kind, before = FencePlace(repair.value), listing(program, agent)
     after, until = _AFTER[kind], _UNTIL[kind]
-    return inserted(before, _fences(before, after, until, late=kind in _FIRST))
+    return insert_operations(before, _fences(before, after, until, late=kind in _FIRST))
 
 
 def _fences(before: Listing, after: Set[int], until: Set[int], *, late: bool) -> list[Insertion]:

@@ -74,10 +74,10 @@ def expects(program: Program) -> Iterator[Repair]:
     expected: defaultdict[int, list[int]] = defaultdict(list)
     whose: defaultdict[int, set[str]] = defaultdict(set)
     for agent, code in enumerate(program.code):
-        copied = {barrier for op in code if op[0] == Op.TMA_LOAD for barrier in _signalled(program, op)}
+        copied = {barrier for op in code if op[0] == Op.TMA_LOAD for barrier in _signalled_barriers(program, op)}
         for op in code:
             if op[0] == Op.TMA_LOAD:
-                for barrier in _signalled(program, op):
+                for barrier in _signalled_barriers(program, op):
                     landed[barrier] += operand(op, "bytes")
             elif may_expect(op, copied):
                 expected[operand(op, "barrier")].append(operand(op, "bytes" if op[0] == Op.EXPECT_TX else "expect"))
@@ -95,7 +95,7 @@ def expects(program: Program) -> Iterator[Repair]:
             yield Repair(RepairKind.EXPECT, role, group, nbytes, was)
 
 
-def _signalled(program: Program, copy: Operation) -> list[int]:
+def _signalled_barriers(program: Program, copy: Operation) -> list[int]:
     """The barriers on which a copy is counted."""
     mask, barrier = operand(copy, "cta_mask"), operand(copy, "barrier")
     if not mask:

@@ -16,7 +16,7 @@ from pipesim.prove.check import check
 from pipesim.prove.counterexample.past import core
 from pipesim.prove.refutation import Refutation
 from pipesim.prove.repair.applicable import fences, fences_of_writes, initialisations, publications, repairs, stronger
-from pipesim.prove.repair.edits import place_of, repaired
+from pipesim.prove.repair.edits import apply_repair, place_of
 from pipesim.prove.repair.kinds import Ranked, Repair, RepairKind
 from pipesim.prove.repair.sentences import sentence
 
@@ -51,7 +51,7 @@ def corrections(
     for rank, repair in _candidates(program, refuted, asked):
         if found and (rank > found[0][0] or repair.kind in {each.repair.kind for _, each in found}):
             continue
-        small = repaired(program, repair)
+        small = apply_repair(program, repair)
         if small is None or small.code in tried:
             continue
         if unit is not None:
@@ -62,7 +62,7 @@ def corrections(
             break
         if not holds(small):
             continue
-        large = repaired(asked, repair)
+        large = apply_repair(asked, repair)
         if large is None or check(large, max_states=1).verdict is not Verdict.PROVED:
             continue
         found.append((rank, Correction(repair, sentence(repair), place_of(program, repair))))

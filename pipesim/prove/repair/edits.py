@@ -21,7 +21,7 @@ from pipesim.prove.repair.sites import members
 _MEETS = frozenset({RepairKind.SYNC, RepairKind.PRIME, RepairKind.WARP_SYNC, RepairKind.NUMBER, RepairKind.AFTER_INIT})
 
 
-def repaired(program: Program, repair: Repair) -> Program | None:
+def apply_repair(program: Program, repair: Repair) -> Program | None:
     """The program with this correction, None if it changes nothing or makes no program."""
     if repair.kind is RepairKind.COUNT_IN:
         return _counted_in(program, repair)
@@ -51,7 +51,7 @@ def place_of(program: Program, repair: Repair) -> str:
     """The author's line that a correction is about, "" if none."""
     if repair.at.line:
         return repair.at.line
-    after = repaired(program, repair)
+    after = apply_repair(program, repair)
     if after is None:
         return ""
     for agent, (before, now) in enumerate(zip(program.code, after.code, strict=True)):
@@ -73,29 +73,29 @@ _CHANGES: dict[RepairKind, Callable[[Program, int, Repair], Listing]] = {
     RepairKind.LAPS: numbers.in_laps,
     RepairKind.CARRY: places.carried_on,
     RepairKind.OTHER_GROUP: places.other_group,
-    RepairKind.SWAP: places.swapped,
+    RepairKind.SWAP: places.swap_groups,
     RepairKind.OTHER_CTA: places.other_cta,
     RepairKind.ONE_WARP: order.of_one_warp,
-    RepairKind.DROP: order.dropped,
+    RepairKind.DROP: order.drop_arrives,
     RepairKind.LATER: order.later,
     RepairKind.MOVE: order.moved_past,
-    RepairKind.OMIT: order.omitted,
+    RepairKind.OMIT: order.omit_instruction,
     RepairKind.ONCE: order.once,
-    RepairKind.INIT: additions.initialising,
+    RepairKind.INIT: additions.add_inits,
     RepairKind.INSIDE: order.inside,
     RepairKind.LEAVE_OUT: order.left_out,
-    RepairKind.ARRIVE: additions.arriving,
+    RepairKind.ARRIVE: additions.add_arrives,
     RepairKind.TAIL: additions.at_the_end,
-    RepairKind.ACQUIRE: additions.acquiring,
-    RepairKind.FENCE: additions.fencing,
+    RepairKind.ACQUIRE: additions.add_waits,
+    RepairKind.FENCE: additions.add_fences,
     RepairKind.GROUP_WAIT: additions.waiting_for_groups,
-    RepairKind.CLOSE: additions.closing,
+    RepairKind.CLOSE: additions.add_commits,
     RepairKind.EVERY_WARP: joint_actions.like_the_others,
     RepairKind.OUTSIDE: joint_actions.like_the_others,
     RepairKind.PEERS: joint_actions.to_every_cta,
-    RepairKind.SYNC: joint_actions.meeting,
+    RepairKind.SYNC: joint_actions.add_meetings,
     RepairKind.WARP_SYNC: joint_actions.meeting_of_lanes,
-    RepairKind.PRIME: joint_actions.primed,
+    RepairKind.PRIME: joint_actions.prime_meetings,
     RepairKind.NUMBER: joint_actions.own_number,
     RepairKind.CLUSTER_END: joint_actions.at_the_cluster,
     RepairKind.AFTER_INIT: joint_actions.after_init,
@@ -105,10 +105,10 @@ _CHANGES: dict[RepairKind, Callable[[Program, int, Repair], Listing]] = {
 def _counted_in(program: Program, repair: Repair) -> Program | None:
     """All agents of the role arrive on the group, and its count is that of all who arrive."""
     kind = RepairKind.EVERY_WARP if repair.at.op else RepairKind.ARRIVE
-    arrives = repaired(program, replace(repair, kind=kind, value=int(bool(repair.at.op)), was=-1))
+    arrives = apply_repair(program, replace(repair, kind=kind, value=int(bool(repair.at.op)), was=-1))
     if arrives is None:
         return None
-    return repaired(arrives, Repair(RepairKind.COUNT, "", repair.group, repair.value, repair.was))
+    return apply_repair(arrives, Repair(RepairKind.COUNT, "", repair.group, repair.value, repair.was))
 
 
 def _with_places(program: Program, repair: Repair) -> Program:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import replace
 
-from pipesim.model.edits import Insertion, Listing, inserted, listing, releases
+from pipesim.model.edits import Insertion, Listing, insert_operations, listing, releases
 from pipesim.model.groups import LIFE, LOOP_MARKS, ON_BARRIER, ON_NAMED_BARRIER
 from pipesim.model.ops import Fence, Op, Operation, Scope, operand, semantics, with_operand
 from pipesim.model.program import NAMED_BARRIERS, Program
@@ -54,7 +54,7 @@ def like_the_others(program: Program, agent: int, repair: Repair) -> Listing:
         elif (site, seen[site]) in places:
             last = max(last, places[site, seen[site]])
         seen[site] += 1
-    return inserted(before, found)
+    return insert_operations(before, found)
 
 
 def _has(program: Program, agent: int, at: SourceInstruction) -> bool:
@@ -96,7 +96,7 @@ def to_every_cta(program: Program, agent: int, repair: Repair) -> Listing:
         everywhere = (program.counterpart(operand(op, "barrier"), rank) for rank in range(program.ctas))
         missing = [other for other in everywhere if other is not None and other not in told]
         found += [Insertion(pc + 1, with_operand(op, "barrier", other), before.lines[pc]) for other in missing]
-    return inserted(before, found)
+    return insert_operations(before, found)
 
 
 # threads that meet
@@ -121,7 +121,7 @@ def with_meetings(program: Program, repair: Repair) -> Program:
     return replace(program, named_barriers=tuple(known))
 
 
-def meeting(program: Program, agent: int, repair: Repair) -> Listing:
+def add_meetings(program: Program, agent: int, repair: Repair) -> Listing:
     """A bar_sync before (or, ``was`` 1, after) each execution of an instruction, the numbers one after the other."""
     before, cta = listing(program, agent), program.agents[agent].cta
     numbers = [program.named_barriers.index((cta, int(number))) for number in repair.group.split(",")]
@@ -131,7 +131,7 @@ def meeting(program: Program, agent: int, repair: Repair) -> Listing:
             bar = numbers[len(found) % len(numbers)]
             op = (int(Op.BAR_SYNC), bar, repair.value, _lanes(program, agent))
             found.append(Insertion(pc + (repair.was == 1), op, before.lines[pc]))
-    return inserted(before, found)
+    return insert_operations(before, found)
 
 
 def meeting_of_lanes(program: Program, agent: int, repair: Repair) -> Listing:
@@ -144,14 +144,14 @@ def meeting_of_lanes(program: Program, agent: int, repair: Repair) -> Listing:
         for pc in range(len(before.code))
         if site_of(program, agent, pc) == repair.at
     ]
-    return inserted(before, found)
+    return insert_operations(before, found)
 
 
 def _lanes(program: Program, agent: int) -> int:
     return program.agents[agent].lanes.bit_count()
 
 
-def primed(program: Program, agent: int, repair: Repair) -> Listing:
+def prime_meetings(program: Program, agent: int, repair: Repair) -> Listing:
     """A bar_arrive at each of the numbers before the agent's own work begins."""
     before, cta = listing(program, agent), program.agents[agent].cta
     begin = begin_of(program, agent)
@@ -160,7 +160,7 @@ def primed(program: Program, agent: int, repair: Repair) -> Listing:
         (int(Op.BAR_ARRIVE), program.named_barriers.index((cta, int(number))), repair.value, _lanes(program, agent))
         for number in repair.group.split(",")
     ]
-    return inserted(before, [Insertion(begin, op, line) for op in arrives])
+    return insert_operations(before, [Insertion(begin, op, line) for op in arrives])
 
 
 def own_number(program: Program, agent: int, repair: Repair) -> Listing:
@@ -209,7 +209,7 @@ def at_the_cluster(program: Program, agent: int, _: Repair) -> Listing:
         end -= 1
     line = before.lines[-1] if before.lines else 0
     pair = ((int(Op.CLUSTER_ARRIVE), _CLUSTER), (int(Op.CLUSTER_WAIT), _CLUSTER))
-    return inserted(before, [Insertion(end, op, line) for op in pair])
+    return insert_operations(before, [Insertion(end, op, line) for op in pair])
 
 
 def after_init(program: Program, agent: int, repair: Repair) -> Listing:
@@ -224,4 +224,4 @@ def after_init(program: Program, agent: int, repair: Repair) -> Listing:
     elif not repair.value:
         bar = program.named_barriers.index((cta, 0))
         block.append((int(Op.BAR_SYNC), bar, threads_of(program, cta), _lanes(program, agent)))
-    return inserted(before, [Insertion(place, op, line) for op in block])
+    return insert_operations(before, [Insertion(place, op, line) for op in block])

@@ -60,8 +60,8 @@ def _counted_in(program: Program, role: str, group: str, users: list[int]) -> It
                    for op in program.code[agent])
     ]  # fmt: skip
     was, now = count_of(program, group), arrivals_of(program, group)
-    siblings = [agent for agent in range(len(program.agents)) if agent not in silent and _awaited(program, agent) & {
-        name for one in silent for name in _awaited(program, one)}]  # fmt: skip
+    waits = {name for one in silent for name in _awaited_groups(program, one)}
+    siblings = [n for n in range(len(program.agents)) if n not in silent and _awaited_groups(program, n) & waits]
     heard = any(gives_back(op) and operand(op, "barrier") in barriers_of(program, group)
                 for agent in siblings for op in program.code[agent])  # fmt: skip
     if silent and heard and was == now > 0:
@@ -71,7 +71,7 @@ def _counted_in(program: Program, role: str, group: str, users: list[int]) -> It
         yield 5, Repair(K.COUNT_IN, role, group, was + len(silent) // program.ctas, was)
 
 
-def _awaited(program: Program, agent: int) -> set[str]:
+def _awaited_groups(program: Program, agent: int) -> set[str]:
     """The groups that an agent waits for."""
     return {site.about for site in program.instructions[agent] if site.op in PARITY_WAITS}
 

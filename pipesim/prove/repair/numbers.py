@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 
-from pipesim.model.edits import Listing, changed, expecting, listing
+from pipesim.model.edits import Listing, listing, replace_operations, with_expected_bytes
 from pipesim.model.groups import BY_PARITY, MAY_RELEASE, ON_NAMED_BARRIER, PARITY_WAITS
 from pipesim.model.ops import Engine, Op, Operation, Order, Scope, operand, semantics, with_operand
 from pipesim.model.program import Program
@@ -23,7 +23,7 @@ def of_operand(program: Program, agent: int, repair: Repair) -> Listing:
     here = {place: change(program, agent, repair, op) for place, op in enumerate(before.code)}
     if repair.at.op:
         here = {place: op for place, op in here.items() if _is_at(site_of(program, agent, place), repair.at)}
-    return changed(before, here)
+    return replace_operations(before, here)
 
 
 def _is_at(site: SourceInstruction, at: SourceInstruction) -> bool:
@@ -57,7 +57,7 @@ def _count(program: Program, _: int, repair: Repair, op: Operation) -> Operation
 def _expect(program: Program, agent: int, repair: Repair, op: Operation) -> Operation:
     copied = {operand(each, "barrier") for each in program.code[agent] if each[0] == Op.TMA_LOAD}
     wanted = may_expect(op, copied) and operand(op, "barrier") in stages_of(program, agent, repair.group).values()
-    return expecting(op, repair.value) if wanted else op
+    return with_expected_bytes(op, repair.value) if wanted else op
 
 
 def _lanes(program: Program, _: int, repair: Repair, op: Operation) -> Operation:
@@ -184,7 +184,7 @@ def in_turn(program: Program, agent: int, repair: Repair) -> Listing:
         if op[0] in PARITY_WAITS:  # a try belongs to the wait after it
             turns[operand(op, "barrier")] += 1
             all_turns += 1
-    return changed(before, found)
+    return replace_operations(before, found)
 
 
 def in_laps(program: Program, agent: int, _: Repair) -> Listing:
@@ -198,4 +198,4 @@ def in_laps(program: Program, agent: int, _: Repair) -> Listing:
             found[place] = with_operand(op, "parity", turn)
             if op[0] in PARITY_WAITS:
                 turns[operand(op, "barrier")] = 1 - turn
-    return changed(before, found)
+    return replace_operations(before, found)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pipesim.model.edits import Listing, deleted, listing, rearranged, releases
+from pipesim.model.edits import Listing, delete_operations, listing, releases, reorder_operations
 from pipesim.model.groups import (
     COMMITS,
     ENGINE_ACCESSES,
@@ -35,7 +35,7 @@ def works(op: Operation) -> bool:
     return op[0] in STAGE_WORK and not (op[0] in COMMITS and operand(op, "barrier") >= 0)
 
 
-def dropped(program: Program, agent: int, repair: Repair) -> Listing:
+def drop_arrives(program: Program, agent: int, repair: Repair) -> Listing:
     """Without every arrive on the group (0), or without those that repeat the arrive before (1)."""
     before, mine = listing(program, agent), set(stages_of(program, agent, repair.group).values())
     found: set[int] = set()
@@ -48,7 +48,7 @@ def dropped(program: Program, agent: int, repair: Repair) -> Listing:
                 found.add(place)
         elif not works(op):
             last = None
-    return deleted(before, found)
+    return delete_operations(before, found)
 
 
 def _alike(one: Operation, other: Operation) -> bool:
@@ -71,7 +71,7 @@ def later(program: Program, agent: int, repair: Repair) -> Listing:
             order += held
             held = []
         order.append(place)
-    return rearranged(before, order + held)
+    return reorder_operations(before, order + held)
 
 
 def moved_past(program: Program, agent: int, repair: Repair) -> Listing:
@@ -89,25 +89,25 @@ def moved_past(program: Program, agent: int, repair: Repair) -> Listing:
         if site == repair.past:
             order += held
             held = []
-    return rearranged(before, order + held)
+    return reorder_operations(before, order + held)
 
 
-def omitted(program: Program, agent: int, repair: Repair) -> Listing:
+def omit_instruction(program: Program, agent: int, repair: Repair) -> Listing:
     """Without the instruction; without any inits where none is named."""
     before = listing(program, agent)
     if not repair.at.op:
-        return deleted(before, {pc for pc, op in enumerate(before.code) if op[0] == Op.INIT})
-    return deleted(before, {pc for pc in range(len(before.code)) if site_of(program, agent, pc) == repair.at})
+        return delete_operations(before, {pc for pc, op in enumerate(before.code) if op[0] == Op.INIT})
+    return delete_operations(before, {pc for pc in range(len(before.code)) if site_of(program, agent, pc) == repair.at})
 
 
 def once(program: Program, agent: int, repair: Repair) -> Listing:
     """Without the repetitions of an instruction: every lane of the warp makes it."""
     before, mine = listing(program, agent), program.instructions[agent]
     again = {pc for pc in range(1, len(mine)) if before.code[pc] == before.code[pc - 1] and mine[pc] == repair.at}
-    return deleted(before, again)
+    return delete_operations(before, again)
 
 
-def elected(program: Program, agent: int) -> int:
+def elected_agent(program: Program, agent: int) -> int:
     """Of the lanes of a warp that are apart the agent that does most for others: copies, transfers, arrives."""
     mine = warp_of(program, agent)
     return max(mine, key=lambda n: (sum(op[0] in _HANDS_ON for op in program.code[n]), -n))
@@ -115,8 +115,8 @@ def elected(program: Program, agent: int) -> int:
 
 def inside(program: Program, agent: int, repair: Repair) -> Listing:
     """Without the instruction in lanes that are not elected."""
-    alone = len(warp_of(program, agent)) == 1 or agent == elected(program, agent)
-    return listing(program, agent) if alone else omitted(program, agent, repair)
+    alone = len(warp_of(program, agent)) == 1 or agent == elected_agent(program, agent)
+    return listing(program, agent) if alone else omit_instruction(program, agent, repair)
 
 
 def of_one_warp(program: Program, agent: int, _: Repair) -> Listing:
@@ -127,7 +127,7 @@ def of_one_warp(program: Program, agent: int, _: Repair) -> Listing:
         return before
     begin = begin_of(program, agent)
     own = {pc for pc in range(begin, len(before.code)) if before.code[pc][0] in _ON_MEMORY}
-    return deleted(before, own)
+    return delete_operations(before, own)
 
 
 def left_out(program: Program, agent: int, repair: Repair) -> Listing:
@@ -141,7 +141,7 @@ def left_out(program: Program, agent: int, repair: Repair) -> Listing:
         for at, end in zip(waits, [*waits[1:], len(before.code)], strict=True)
         if not any(op[0] in TOUCHES_MEMORY or gives_back(op) or op[0] == Op.ARRIVE for op in before.code[at:end])
     }
-    return deleted(before, idle) if idle == set(waits) else before
+    return delete_operations(before, idle) if idle == set(waits) else before
 
 
 # A role that waits for ``empty`` and then signals ``full`` fills; one that waits for ``full`` and then arrives on

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 
-from pipesim.model.edits import Listing, changed, listing
+from pipesim.model.edits import Listing, listing, replace_operations
 from pipesim.model.groups import ON_BARRIER, PARITY_WAITS, TOUCHES_MEMORY
 from pipesim.model.ops import Op, Operation, operand, with_operand
 from pipesim.model.program import Access, Program, Tile
@@ -19,7 +19,7 @@ def other_group(program: Program, agent: int, repair: Repair) -> Listing:
     """The instruction on the barriers at the same stages of the group that ``past`` is about."""
     before = listing(program, agent)
     mine = (pc for pc, site in enumerate(program.instructions[agent]) if site == repair.at)
-    return changed(before, {pc: _on_group(program, before.code[pc], repair.past.about) for pc in mine})
+    return replace_operations(before, {pc: _on_group(program, before.code[pc], repair.past.about) for pc in mine})
 
 
 def other_cta(program: Program, agent: int, repair: Repair) -> Listing:
@@ -31,10 +31,10 @@ def other_cta(program: Program, agent: int, repair: Repair) -> Listing:
             at = operand(before.code[pc], "barrier")
             there = program.counterpart(at, repair.value)
             found[pc] = with_operand(before.code[pc], "barrier", at if there is None else there)
-    return changed(before, found)
+    return replace_operations(before, found)
 
 
-def swapped(program: Program, agent: int, repair: Repair) -> Listing:
+def swap_groups(program: Program, agent: int, repair: Repair) -> Listing:
     """The releases (or with ``at`` the waits) of two groups, each on the other."""
     before = listing(program, agent)
     one, other = repair.group.split(",")
@@ -44,7 +44,7 @@ def swapped(program: Program, agent: int, repair: Repair) -> Listing:
         group = site_of(program, agent, pc).about
         if group in to and (op[0] in PARITY_WAITS if repair.at.op else gives_back(op)):
             found[pc] = _on_group(program, op, to[group])
-    return changed(before, found)
+    return replace_operations(before, found)
 
 
 def _on_group(program: Program, op: Operation, group: str) -> Operation:
@@ -96,7 +96,7 @@ def shifted_slot(program: Program, agent: int, repair: Repair) -> Listing:
             if tile is not None:
                 slot = program.slot_of(operand(op, "access"))
                 found[pc] = _in_slot(program, op, slot, (slot + repair.value) % tile.slots)
-    return changed(before, found)
+    return replace_operations(before, found)
 
 
 def _in_slot(program: Program, op: Operation, slot: int, to: int) -> Operation:
@@ -129,7 +129,7 @@ def carried_on(program: Program, agent: int, repair: Repair) -> Listing:
             turn += 1
         elif not (repair.was == 1 and gives_back(op)):
             found[pc] = _at_stage(program, op, now, len(order))
-    return changed(before, found)
+    return replace_operations(before, found)
 
 
 def _at_stage(program: Program, op: Operation, now: dict[int, int], stages: int) -> Operation:

@@ -77,10 +77,10 @@ class Footprints:
     def __init__(self, program: Program, parts: Parts) -> None:
         self._program = program
         self._parts = parts
-        self._agreed = _agreed(program)
+        self._agreed = _agreed_barriers(program)
         self._open = {part: self._ever_open(*who) for who, part in parts.flights.items()}
         self.operations = [[self._operation(a, pc) for pc in range(len(c))] for a, c in enumerate(program.code)]
-        self.issued = [[self._issued(a, op) for op in code] for a, code in enumerate(program.code)]
+        self.issued = [[self._issued_touch(a, op) for op in code] for a, code in enumerate(program.code)]
 
     def of_agent(self, agent: int, local: Local) -> Touch:
         """The next operation of an agent that has not ended."""
@@ -144,7 +144,7 @@ class Footprints:
         if op[0] == Op.COMMIT and op[COMMIT_BARRIER] < 0:
             return Touch(writes=_bits([parts.commits[agent]]))
         if op[0] == Op.WAIT_GROUP:
-            return self._awaited(agent, op[ENGINE])
+            return self._awaited_touch(agent, op[ENGINE])
         touch = NOTHING
         for access in self._program.accesses_of(op):
             touch = touch.join(self._access(agent, access, writes=op[0] not in READS_MEMORY))
@@ -167,7 +167,7 @@ class Footprints:
         looks = _bits([self._parts.cluster]) if self._parts.gone else 0  # whether it has arrived in this generation
         return Touch(writes=_bits([*running, *self._parts.gone]), looks=looks)
 
-    def _issued(self, agent: int, op: Operation) -> Touch:
+    def _issued_touch(self, agent: int, op: Operation) -> Touch:
         """Everything that the transfers and commits touch later which this operation puts under way."""
         if op[0] in ACCESSES:
             return NOTHING
@@ -213,7 +213,7 @@ class Footprints:
         group = _bits([self._parts.flights[agent, engine]])
         return Touch(writes=group) if follows or engine in IN_ORDER else Touch(reads=group)
 
-    def _awaited(self, agent: int, engine: int) -> Touch:
+    def _awaited_touch(self, agent: int, engine: int) -> Touch:
         """The transfers and the closed groups for which a WAIT_GROUP waits."""
         members = self._program.warp_groups[agent] if engine == Engine.WGMMA else (agent,)
         flights = [self._parts.flights[m, engine] for m in members if (m, engine) in self._parts.flights]
@@ -231,7 +231,7 @@ class Footprints:
         return self._cells({cell for access in held for cell in range(*self._program.cells[access])})
 
 
-def _agreed(program: Program) -> frozenset[int]:
+def _agreed_barriers(program: Program) -> frozenset[int]:
     """The named barriers for which every operation gives the same number of threads, and that a right one."""
     threads: dict[int, set[int]] = {}
     for code in program.code:

@@ -16,7 +16,7 @@ from pipesim.findings.catalog import BY_NAME
 from pipesim.model.finding import Advisory
 from pipesim.model.groups import READS_MEMORY
 from pipesim.model.machine import Flight, finished, own_channel
-from pipesim.model.moves import Kind, Move, first_to_land, held_up, landing
+from pipesim.model.moves import Kind, Move, first_to_land, held_up, landing_flights
 from pipesim.model.ops import Op, Operation, Space
 from pipesim.model.positions import ENGINE
 from pipesim.model.program import Program
@@ -119,7 +119,7 @@ class _WaitTargets(NamedTuple):
 def _land(program: Program, play: Play) -> bool:
     """Let one transfer land: one that an agent waits for, if there is one."""
     wanted = _wait_targets(program, play)
-    able = landing(play.state)
+    able = landing_flights(play.state)
     if not able:
         return False
     place, flight = min(able, key=lambda entry: (not _serves(play, entry[1], wanted), entry[0]))

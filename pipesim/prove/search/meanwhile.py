@@ -128,7 +128,7 @@ class Meanwhile:
                 self._found.append((each.process, self._landed(each.process)))
                 continue
             walker = _Walker(each.way, generation, 0 if at_once else each.weight)
-            self._bring(walker, walker.leg)
+            self._count_leg(walker, walker.leg)
             self._walking.append(walker)
             self._found.append((each.process, walker))
 
@@ -141,7 +141,7 @@ class Meanwhile:
             return None
         moves = self._moves
         if moves.adds:
-            moves = moves._replace(by_add=moves.by_add | (moves.adds & self._mixed(moves.adds)))
+            moves = moves._replace(by_add=moves.by_add | (moves.adds & self._mixed_parts(moves.adds)))
         return [process for process, did in self._found if moves.notice(did.leg if isinstance(did, _Walker) else did)]
 
     def _walk(self, most: int) -> bool:
@@ -151,13 +151,13 @@ class Meanwhile:
             farther = False
             for walker in self._walking:
                 while not self._stays(walker, walker.leg.stop):
-                    self._bring(walker, walker.go_on())
+                    self._count_leg(walker, walker.go_on())
                     farther = True
                     if self._weight > most:
                         return False
         return True
 
-    def _bring(self, walker: _Walker, leg: Leg) -> None:
+    def _count_leg(self, walker: _Walker, leg: Leg) -> None:
         """Count what the operations of a leg bring, and the weight of the agent if the moves notice it now."""
         counts = self._counts
         for part, count in leg.counts:
@@ -168,7 +168,7 @@ class Meanwhile:
             self._weight += walker.weight
             walker.weight = 0
 
-    def _mixed(self, adds: int) -> int:
+    def _mixed_parts(self, adds: int) -> int:
         """Those of the parts ``adds`` at which arrivals of the held and of the others cannot be exchanged.
 
         They can where all of them together complete at most the current phase, and the last of them that. The bytes of
@@ -180,11 +180,11 @@ class Meanwhile:
             part = bit.bit_length() - 1
             left ^= bit
             count = self._counts.get(part, 0) + sum(self._brings(process, part) for process in self._held)
-            if self._free & bit or self._landing & bit or count > self._pending(part):
+            if self._free & bit or self._landing & bit or count > self._pending_arrivals(part):
                 mixed |= bit
         return mixed
 
-    def _pending(self, part: int) -> int:
+    def _pending_arrivals(self, part: int) -> int:
         """How many arrivals, or threads, the current phase still takes."""
         word = self._value(part)
         if isinstance(word, BarrierState):

@@ -106,7 +106,7 @@ class Successors:
         return found
 
     def _ask(self, process: Process, row: Row) -> tuple[Successor, ...]:
-        state = self._decoded(row)
+        state = self._decode(row)
         if process.flight is None:
             results = of_agent(self._program, state, process.agent)
         else:
@@ -122,7 +122,7 @@ class Successors:
         before = (part for part in self.parts.flights.values() if part < process.part)
         return sum(len(self.parts.value(row, part)) for part in before) + process.place
 
-    def _decoded(self, row: Row) -> State:
+    def _decode(self, row: Row) -> State:
         if self._state[0] is not row:
             self._state = (row, self.parts.state(row))
         return self._state[1]

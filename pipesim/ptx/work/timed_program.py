@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from itertools import chain
 
-from pipesim.model.edits import Insertion, Listing, inserted
+from pipesim.model.edits import Insertion, Listing, insert_operations
 from pipesim.model.groups import ACCESSES, COMMITS, ENGINE_ACCESSES, READS_MEMORY
 from pipesim.model.ops import Engine, Op, Operation, operand, with_operand
 from pipesim.model.program import Program
@@ -32,7 +32,7 @@ def with_work(program: Program, streams: list[Stream], function: Function, paths
         before = Listing(program.code[agent], program.lines[agent])
         new, relined = _of_agent(stream, before, function, paths, made)
         lines = tuple(relined.get(pc, line) for pc, line in enumerate(before.lines))
-        after = inserted(Listing(before.code, lines), new)
+        after = insert_operations(Listing(before.code, lines), new)
         listings[agent] = Listing(_with_work_at_targets(after.code), after.lines)
     return replace(
         program,

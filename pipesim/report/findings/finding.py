@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TypeVar
 
 from pipesim.explain.blocked import REGISTERS
-from pipesim.model.finding import Advisory, Blocked, Deadlock, FaultReport, Finding, OneSided, Supplier
+from pipesim.model.finding import Advisory, BlockedAgent, Deadlock, FaultReport, Finding, OneSided, Supplier
 from pipesim.process.limits import Limit
 from pipesim.report.text.console import BAD, UNSURE
 from pipesim.report.text.layout import field, wrap, wrap_parts
@@ -152,7 +152,7 @@ def together(named: Iterable[tuple[_T, str, Hashable]]) -> list[list[_T]]:
     return list(found.values())
 
 
-def _rank(blocked: Blocked) -> int:
+def _rank(blocked: BlockedAgent) -> int:
     """0: asks for a phase that is past; 1: no operation can help, or the count is never reached; 2: the others."""
     if blocked.lapped_by or blocked.missed >= 0:
         return 0
@@ -161,16 +161,16 @@ def _rank(blocked: Blocked) -> int:
     return 2 if any(s.next_line for s in blocked.suppliers) or blocked.bytes_in_flight else 1
 
 
-def _blocked_key(blocked: Blocked) -> Hashable:
+def _blocked_key(blocked: BlockedAgent) -> Hashable:
     """Equal for agents that share an entry; one that would supply itself has its own."""
     return blocked.agent if _helps_itself(blocked) else replace(blocked, agent="")
 
 
-def _helps_itself(blocked: Blocked) -> bool:
+def _helps_itself(blocked: BlockedAgent) -> bool:
     return any(s.agent == blocked.agent for s in blocked.suppliers)
 
 
-def _causes(blocked: Blocked, width: int) -> list[str]:
+def _causes(blocked: BlockedAgent, width: int) -> list[str]:
     """Why what is missing never comes, where that is known."""
     if blocked.lapped_by and not blocked.counted:
         role = role_of(blocked.agent)[0]
@@ -197,7 +197,7 @@ def _one_sided(each: OneSided) -> str:
     return f"agents of one role do not all do the same: {', '.join(said)}"
 
 
-def _missed_phase(blocked: Blocked, names: str, agents: int) -> str:
+def _missed_phase(blocked: BlockedAgent, names: str, agents: int) -> str:
     """``b was lapped on b[0]: it asks for phase 0, but a had completed phases 0 and 1 before it looked ...``."""
     low, high = max(blocked.missed, 0), blocked.phase_now - 1
     between = "" if high == low else f" {'and' if high == low + 1 else 'to'} {number(high)}"
@@ -212,7 +212,7 @@ def _missed_phase(blocked: Blocked, names: str, agents: int) -> str:
     )
 
 
-def _waits(blocked: Blocked, names: str, agents: int) -> str:
+def _waits(blocked: BlockedAgent, names: str, agents: int) -> str:
     """``mma/1 waits for phase 1 of full[0] (parity 1, now in phase 1): it has 0 of 1 arrivals ...``."""
     wait = "waits" if agents == 1 else "wait"
     if blocked.missed >= 0 or blocked.lapped_by:
@@ -231,7 +231,7 @@ def _waits(blocked: Blocked, names: str, agents: int) -> str:
     )
 
 
-def _unit(blocked: Blocked) -> str:
+def _unit(blocked: BlockedAgent) -> str:
     """What a barrier that is not an mbarrier counts; "" for an mbarrier, which has phases, arrivals and bytes."""
     if blocked.barrier.startswith(("named barrier ", "the lanes of warp ")):
         return "thread"
@@ -240,7 +240,7 @@ def _unit(blocked: Blocked) -> str:
     return "agent" if blocked.barrier == "the cluster barrier" else ""
 
 
-def _missing_arrivals(blocked: Blocked) -> str:
+def _missing_arrivals(blocked: BlockedAgent) -> str:
     has = f"it has {number(blocked.count - blocked.arrivals_missing)} of {number(blocked.count)} arrivals"
     if blocked.bytes_missing > 0:
         missing, flying = blocked.bytes_missing, blocked.bytes_in_flight
@@ -253,7 +253,7 @@ def _missing_arrivals(blocked: Blocked) -> str:
     return has
 
 
-def _suppliers(blocked: Blocked, width: int, *, cut: bool) -> list[str]:
+def _suppliers(blocked: BlockedAgent, width: int, *, cut: bool) -> list[str]:
     if blocked.missed >= 0 or blocked.lapped_by:
         return []  # what would complete a later phase is not what is wrong
     if not blocked.suppliers and not blocked.arrivals_missing and 0 < blocked.bytes_missing <= blocked.bytes_in_flight:
@@ -270,11 +270,11 @@ def _suppliers(blocked: Blocked, width: int, *, cut: bool) -> list[str]:
     return lines + [f"    and {count(rest, 'more agent')} that could send it"] * (rest > 0)
 
 
-def _supplier_key(supplier: Supplier, blocked: Blocked) -> Hashable:
+def _supplier_key(supplier: Supplier, blocked: BlockedAgent) -> Hashable:
     return supplier.agent if supplier.agent == blocked.agent else replace(supplier, agent="")
 
 
-def _supplier(supplier: Supplier, blocked: Blocked, who: str, agents: int, *, cut: bool) -> str:
+def _supplier(supplier: Supplier, blocked: BlockedAgent, who: str, agents: int, *, cut: bool) -> str:
     what = supplier.supplies or "arrival"
     if blocked.barrier == REGISTERS:
         return _gives_back(supplier, who, agents)
@@ -304,7 +304,7 @@ def _gives_back(supplier: Supplier, who: str, agents: int) -> str:
     return f"{who} {has} given some back ({place(supplier.last_line)}), and no more follow"
 
 
-def _which(supplier: Supplier, blocked: Blocked) -> str:
+def _which(supplier: Supplier, blocked: BlockedAgent) -> str:
     """Which of its operations was the last: by the iteration of its loop, or counted on all barriers of the group."""
     if supplier.last_trip >= 0 and not _unit(blocked):
         trip = number(supplier.last_trip)

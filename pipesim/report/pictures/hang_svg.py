@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pipesim.model.finding import Blocked, Deadlock
+from pipesim.model.finding import BlockedAgent, Deadlock
 from pipesim.report.findings.in_short import in_short
 from pipesim.report.pictures.drawing import LINE, MARGIN, TEXT_STYLE, arrowhead, box, label, px, svg_file
 from pipesim.report.text.layout import middle, wrap
@@ -67,7 +67,7 @@ def hang_svg(deadlock: Deadlock) -> str:
     return svg_file(in_short(deadlock), _STYLE, defs, [*body, *arrows], width, top + LINE + MARGIN)
 
 
-def _lacks(each: Blocked) -> list[str]:
+def _lacks(each: BlockedAgent) -> list[str]:
     """What the barrier has and lacks."""
     said = [f"waits for phase {each.phase_wanted}, now in {each.phase_now}"] if each.parity >= 0 else []
     if each.arrivals_missing:

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from simpy.events import NORMAL
 
-from pipesim.model.live.running import Running
+from pipesim.model.live.running import LiveRun
 from pipesim.model.ops import Engine, Operation
 from pipesim.model.positions import NAMED_BARRIER
 from pipesim.model.state import Flight, new
@@ -84,7 +84,7 @@ class RunSnapshot:
 
 
 def snapshot(
-    live: Running, code: Sequence[Sequence[Operation]], clocks: RunClocks, pending: Sequence[PendingEvent]
+    live: LiveRun, code: Sequence[Sequence[Operation]], clocks: RunClocks, pending: Sequence[PendingEvent]
 ) -> RunSnapshot:
     """The snapshot of a run. ``pending``: in the order in which they are due."""
     now, pcs, flights = clocks.now, live.pcs, live.flights
@@ -118,11 +118,11 @@ def snapshot(
     return RunSnapshot(clocks, fixed, counts, tuple(pcs))
 
 
-def _generation(live: Running, code: Sequence[Sequence[Operation]], agent: int) -> int:
+def _generation(live: LiveRun, code: Sequence[Sequence[Operation]], agent: int) -> int:
     return live.named[code[agent][live.pcs[agent]][NAMED_BARRIER]][2]
 
 
-def _relative(live: Running, flight: Flight) -> tuple[object, ...]:
+def _relative(live: LiveRun, flight: Flight) -> tuple[object, ...]:
     """A flight, its numbers relative to those that its agent and the run have reached."""
     agent, pc, bar, remaining, arrivals, engine, group, first, end, writes, item, after, sequence = flight
     return (
@@ -132,7 +132,7 @@ def _relative(live: Running, flight: Flight) -> tuple[object, ...]:
     )  # fmt: skip
 
 
-def advance(live: Running, code: Sequence[Sequence[Operation]], grown: Sequence[int], times: int) -> dict[int, int]:
+def advance(live: LiveRun, code: Sequence[Sequence[Operation]], grown: Sequence[int], times: int) -> dict[int, int]:
     """Bring a run to where it is after ``times`` more of a repetition in which its counts grow so (``since``, less the
     clock). Old sequence number of each flight → the new one.
     """
@@ -164,7 +164,7 @@ def advance(live: Running, code: Sequence[Sequence[Operation]], grown: Sequence[
     return renumbered
 
 
-def _advance_flight(live: Running, flight: Flight, before: tuple[list[int], int, list[int]], items: int) -> Flight:
+def _advance_flight(live: LiveRun, flight: Flight, before: tuple[list[int], int, list[int]], items: int) -> Flight:
     """A flight after the repetitions; ``before``: the places, the flights issued, and the commits at their begin."""
     agent, pc, bar, remaining, arrivals, engine, group, first, end, writes, item, after, sequence = flight
     pcs, issued, commits = before

@@ -18,7 +18,7 @@ from pipesim.model.program import Program
 from pipesim.protocols.catalog import BUILT_IN
 from pipesim.prove import check as check_module
 from pipesim.prove.any_size import skip_laps as accelerated_module
-from pipesim.prove.any_size.skip_laps import accelerated
+from pipesim.prove.any_size.skip_laps import phases_by_laps
 from pipesim.prove.certificate.canonical import CanonicalRun, completed_phases
 from pipesim.prove.certificate.certificate import Certificate
 from pipesim.prove.check import check
@@ -44,7 +44,7 @@ def cuts(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, int]]:
 
 
 def plainly(program: Program) -> int | None:
-    """What :func:`accelerated` should say, by a run of every operation."""
+    """What :func:`phases_by_laps` should say, by a run of every operation."""
     certificate = Certificate(program)
     run = CanonicalRun(program, [certificate])
     run.to_end()
@@ -56,17 +56,17 @@ def plainly(program: Program) -> int | None:
 def test_a_ring_of_any_length_takes_one_cut(cuts):
     for tiles in (100, 1_000, 4_096):
         program = find("producer_consumer").build({"tiles": tiles, "consumer_warps": 1}, twice=False)
-        assert accelerated(program) == 2 * tiles
+        assert phases_by_laps(program) == 2 * tiles
     assert cuts == [(8, 72), (121, 72), (508, 72)]
 
 
 @pytest.mark.slow
 def test_every_lap_but_a_few_is_left_out(cuts):
     """Of 250 tiles 236; of the 64 steps of each tile 40."""
-    assert accelerated(find("gemm_sm100").build({"tiles": 250, "k_iters": 30}, twice=False)) == 16_501
+    assert phases_by_laps(find("gemm_sm100").build({"tiles": 250, "k_iters": 30}, twice=False)) == 16_501
     assert cuts == [(59, 2_088)]
     cuts.clear()
-    assert accelerated(find("gemm_sm90").build({"tiles": 8, "k_iters": 64}, twice=False)) == 1_028
+    assert phases_by_laps(find("gemm_sm90").build({"tiles": 8, "k_iters": 64}, twice=False)) == 1_028
     assert cuts == 8 * [(5, 568)]
 
 
@@ -85,7 +85,7 @@ def long_protocols() -> Iterator[tuple[str, dict[str, int]]]:
 @pytest.mark.parametrize(("name", "params"), long_after(8, slow_after(4, long_protocols())))
 def test_it_says_what_the_whole_run_says(name, params, cuts):
     program = find(name).build(params, twice=False)
-    assert accelerated(program) == plainly(program)
+    assert phases_by_laps(program) == plainly(program)
     assert (not cuts) == ((name, *params) in WITHOUT)
 
 
@@ -151,12 +151,12 @@ def reads(program: Program, agent: int) -> list[int]:
 def test_a_wrong_item_in_any_lap_is_not_left_out(constant, cuts):
     """Each read of a loop in turn names another item; also one that is loaded once, and the one behind the loop."""
     right = ring(60, constant=constant).flatten({})
-    assert accelerated(right) == plainly(right) == 121
+    assert phases_by_laps(right) == plainly(right) == 121
     assert cuts
     for pc in reads(right, 1):
         for by in (1, 100):
             wrong = with_operation(right, 1, pc, item_changed(right.code[1][pc], by))
-            assert accelerated(wrong) is None
+            assert phases_by_laps(wrong) is None
 
 
 def test_an_unnamed_item_is_any(cuts):
@@ -165,7 +165,7 @@ def test_an_unnamed_item_is_any(cuts):
     for pc in reads(right, 1):
         op = right.code[1][pc]
         anything = with_operation(anything, 1, pc, item_changed(op, -1 - op[2]))
-    assert accelerated(anything) == 121
+    assert phases_by_laps(anything) == 121
     assert cuts
 
 
@@ -174,14 +174,14 @@ def test_without_a_look_at_the_items_a_wrong_one_would_pass(monkeypatch):
     pc = reads(right, 1)[40]
     wrong = with_operation(right, 1, pc, item_changed(right.code[1][pc], 1))
     monkeypatch.setattr(accelerated_module._LapRun, "_items_go_on", lambda *_: True)
-    assert accelerated(wrong) == 121
+    assert phases_by_laps(wrong) == 121
 
 
 @pytest.mark.parametrize(("tiles", "right"), [(50, True), (51, False), (120, False)])
 def test_what_grows_from_lap_to_lap_is_no_lap(tiles, right, cuts, monkeypatch):
     """The 51st arrive comes early. Where nothing records how many there were, all laps look the same."""
     program = ring(tiles, count=50).flatten({})
-    assert (accelerated(program) is not None, plainly(program) is not None, cuts) == (right, right, [])
+    assert (phases_by_laps(program) is not None, plainly(program) is not None, cuts) == (right, right, [])
     snapshot = CanonicalRun.snapshot
 
     def forgetful(self):
@@ -189,7 +189,7 @@ def test_what_grows_from_lap_to_lap_is_no_lap(tiles, right, cuts, monkeypatch):
         return taken._replace(snapshots=tuple(Snapshot((), (), ()) for _ in taken.snapshots))
 
     monkeypatch.setattr(CanonicalRun, "snapshot", forgetful)
-    assert accelerated(program) is not None
+    assert phases_by_laps(program) is not None
     assert cuts
 
 
@@ -198,13 +198,13 @@ def test_the_memory_order_is_watched_too(cuts):
     right = ring(80, relaxed=True).flatten({})
     observer = memory_order(right)
     assert observer is not None
-    assert accelerated(right, observer) == plainly(right)
+    assert phases_by_laps(right, observer) == plainly(right)
     assert cuts
     waits = [pc for pc, op in enumerate(right.code[1]) if op[0] == Op.WAIT]
     relaxed, strong = (right.code[1][waits[n]] for n in (99, 100))
     assert (order_of(relaxed[3]), order_of(strong[3])) == (Order.RELAXED, Order.DEFAULT)
     wrong = with_operation(right, 1, waits[100], relaxed)
-    assert accelerated(wrong, memory_order(wrong)) is None
+    assert phases_by_laps(wrong, memory_order(wrong)) is None
     assert plainly(wrong) is not None, "nothing else is wrong with it"
 
 
@@ -222,7 +222,7 @@ def test_a_search_in_vain_costs_no_more_than_a_run(monkeypatch):
     random = Random(0)
     program = uneven([40 + 2 * random.randrange(10) for _ in range(60)])
     operations = sum(map(len, program.code))
-    assert accelerated(program) == plainly(program)
+    assert phases_by_laps(program) == plainly(program)
     assert operations // 4 < len(looks) <= 2_000 + operations // 2
 
 
@@ -281,7 +281,7 @@ def test_a_warp_beside_those_that_multiply_has_no_part_in_their_groups(cuts):
 
     program = p.flatten({})
     assert program.warp_groups == ((1,), (1,))
-    assert accelerated(program) == plainly(program) == 120
+    assert phases_by_laps(program) == plainly(program) == 120
     assert cuts
 
 
@@ -327,7 +327,7 @@ def test_of_a_mutant_it_says_what_the_whole_run_says(name, mutants, cuts):
     for seed in range(mutants):
         cuts.clear()
         mutant = mutated(program, seed)
-        said = accelerated(mutant)
+        said = phases_by_laps(mutant)
         assert said == plainly(mutant), seed
         counts[said is not None, bool(cuts)] += 1
     assert dict(counts) == MUTANTS[name][mutants]
@@ -368,10 +368,10 @@ def test_a_long_program_is_judged_so(monkeypatch):
     asked = []
 
     def told(program: Program, memory: MemoryOrder | None) -> int | None:
-        asked.append(accelerated(program, memory))
+        asked.append(phases_by_laps(program, memory))
         return asked[-1]
 
-    monkeypatch.setattr(check_module, "accelerated", told)
+    monkeypatch.setattr(check_module, "phases_by_laps", told)
     monkeypatch.setattr(check_module, "LONG", 500)
     right = ring(80, constant=True).flatten({})
     wrong = with_operation(right, 1, reads(right, 1)[-1], item_changed(right.code[1][reads(right, 1)[-1]], 1))

@@ -9,7 +9,7 @@ import pytest
 from pipesim.model.ops import OPERANDS, Op
 from pipesim.model.program import Program
 from pipesim.prove.any_size import skip_laps as module
-from pipesim.prove.any_size.skip_laps import accelerated
+from pipesim.prove.any_size.skip_laps import phases_by_laps
 from pipesim.prove.certificate.canonical import CanonicalRun, completed_phases
 from pipesim.prove.certificate.certificate import Certificate
 from tests.support.random_programs.loops import HALF, MEET, SLOT, loop_program, random_loop
@@ -60,7 +60,7 @@ def _with_item(op: tuple[int, ...], item: int) -> tuple[int, ...]:
 
 @pytest.mark.slow
 def test_what_is_left_out_changes_nothing() -> None:
-    said = [(whole(numbered(seed)), accelerated(numbered(seed))) for seed in range(200)]
+    said = [(whole(numbered(seed)), phases_by_laps(numbered(seed))) for seed in range(200)]
     assert [seed for seed, (all_of_it, short) in enumerate(said) if all_of_it != short] == []
     assert sum(phases is not None for phases, _ in said) > 30
     assert sum(phases is None for phases, _ in said) > 30
@@ -70,5 +70,5 @@ def test_what_is_left_out_changes_nothing() -> None:
 def test_items_that_are_not_looked_at_are_missed(monkeypatch: pytest.MonkeyPatch) -> None:
     """The twin: laps left out without a look at their items."""
     monkeypatch.setattr(module._LapRun, "_items_go_on", lambda *_: True)
-    said = [(whole(numbered(seed)), accelerated(numbered(seed))) for seed in range(200)]
+    said = [(whole(numbered(seed)), phases_by_laps(numbered(seed))) for seed in range(200)]
     assert any(all_of_it is None and short is not None for all_of_it, short in said)

@@ -13,7 +13,7 @@ from pipesim.model.ops import Op
 from pipesim.model.program import Program
 from pipesim.prove.check import check
 from pipesim.prove.counterexample.confirm import refutation
-from pipesim.prove.counterexample.past import core, involved, past_of
+from pipesim.prove.counterexample.past import agents_to_show, core, past_of
 from pipesim.prove.counterexample.play import Play
 from pipesim.prove.counterexample.words import Part, final_states, schedule_lines
 from pipesim.prove.refutation import Refutation
@@ -51,7 +51,7 @@ def require_past(program: Program, found: Refutation) -> int:
         assert found.deadlock is not None
         whole = Play(program, found.schedule)
         for agent in range(len(program.agents)):
-            if program.agent_name(agent) in involved(found.deadlock):
+            if program.agent_name(agent) in agents_to_show(found.deadlock):
                 assert play.state.pcs[agent] == whole.state.pcs[agent]
     return len(found.schedule) - len(past)
 
@@ -90,7 +90,7 @@ def test_what_a_step_has_to_do_with_a_deadlock() -> None:
     (found,) = check(program).refutations
     assert found.deadlock is not None
     assert core(found.deadlock) == {"producer"}
-    assert involved(found.deadlock) == {"producer", "consumer"}
+    assert agents_to_show(found.deadlock) == {"producer", "consumer"}
     said = [(step.agent, step.short, step.note, step.part) for step in schedule_lines(program, found)]
     assert said == [
         ("producer", "init full[0] count 1", "", Part.SETUP),

@@ -14,7 +14,7 @@ from pipesim.prove.check import check
 from pipesim.prove.repair import correction
 from pipesim.prove.repair.applicable import repairs
 from pipesim.prove.repair.correction import Correction, corrections
-from pipesim.prove.repair.edits import place_of, repaired
+from pipesim.prove.repair.edits import apply_repair, place_of
 from pipesim.prove.repair.kinds import Repair, RepairKind
 from tests.support.mistakes import BROKEN
 from tests.support.mistakes.kernel_mistakes import KERNEL_MISTAKES
@@ -91,7 +91,7 @@ def test_a_right_ring_could_be_changed_in_many_ways_and_stays_a_program() -> Non
     ranks = [rank for rank, _ in ranked]
     assert ranks == sorted(ranks), "the likeliest come first"
     assert ranked[0][1].group == EMPTY, "and of those the ones about the group"
-    verdicts = [check(right, 500).verdict for repair in tried if (right := repaired(program, repair)) is not None]
+    verdicts = [check(right, 500).verdict for repair in tried if (right := apply_repair(program, repair)) is not None]
     assert verdicts.count(Verdict.REFUTED) > 5
 
 
@@ -103,22 +103,22 @@ def test_what_a_change_does_to_the_operations() -> None:
     assert [op[0] for op in consumer] == [Op.WAIT, Op.READ, Op.ARRIVE] * 2
 
     def ops(repair: Repair, agent: int) -> list[tuple[int, ...]]:
-        after = repaired(program, repair)
+        after = apply_repair(program, repair)
         assert after is not None
         return [op for op in after.code[agent] if op[0] in (Op.WAIT, Op.READ, Op.ARRIVE)]
 
     assert [op[2] for op in ops(Repair(K.PHASES, "producer", EMPTY, 0), 0) if op[0] == Op.WAIT] == [0, 1]
     assert [op[0] for op in ops(Repair(K.DROP, "consumer", EMPTY, 0), 1)] == [Op.WAIT, Op.READ] * 2
     assert [op[3] for op in ops(Repair(K.EXPECT, "producer", FULL, 32), 0) if op[0] == Op.ARRIVE] == [32, 32]
-    assert repaired(program, Repair(K.PHASES, "producer", EMPTY, 1)) is None, "it is so already"
-    assert repaired(program, Repair(K.DROP, "consumer", EMPTY, 1)) is None, "nothing is repeated"
-    assert repaired(program, Repair(K.ARRIVE, "consumer", EMPTY)) is None, "it arrives already"
-    assert repaired(program, Repair(K.LATER, "consumer", EMPTY)) is None, "it is behind the read"
+    assert apply_repair(program, Repair(K.PHASES, "producer", EMPTY, 1)) is None, "it is so already"
+    assert apply_repair(program, Repair(K.DROP, "consumer", EMPTY, 1)) is None, "nothing is repeated"
+    assert apply_repair(program, Repair(K.ARRIVE, "consumer", EMPTY)) is None, "it arrives already"
+    assert apply_repair(program, Repair(K.LATER, "consumer", EMPTY)) is None, "it is behind the read"
     silent = replace(program, code=(program.code[0], tuple(op for op in program.code[1] if op[0] != Op.ARRIVE)),
                      lines=(program.lines[0], tuple(
                          at for op, at in zip(program.code[1], program.lines[1], strict=True) if op[0] != Op.ARRIVE
                      )))  # fmt: skip
-    again = repaired(silent, Repair(K.ARRIVE, "consumer", EMPTY))
+    again = apply_repair(silent, Repair(K.ARRIVE, "consumer", EMPTY))
     assert again is not None
     assert again.code == program.code
     assert place_of(silent, Repair(K.ARRIVE, "consumer", EMPTY)).rpartition("/")[2].startswith("ring.py:")
