@@ -77,20 +77,26 @@ def test_who_waits_for_a_late_phase_only_is_not_said_to_pass_at_once(first: int,
 
 
 def test_the_six_roles_of_attention() -> None:
-    found = of("attention")
-    assert len(found.groups) == 20
-    assert [r.registers and r.registers.high for r in found.roles] == [24, 24, 192, 192, 96, None]
-    assert (found.totals.registers, found.totals.register_warps) == (62976, 14)
+    found = of("attention_sm100")
+    assert [(r.name, r.registers and r.registers.high) for r in found.roles] == [
+        ("softmax0", 192), ("softmax1", 192), ("correction", 88), ("mma", 40), ("load", 40), ("idle", 24),
+    ]  # fmt: skip
+    assert (found.totals.registers, found.totals.register_warps) == (64512, 16)
     assert found.totals.tmem_bytes == 256 * 1024
-    assert given(found, "kv_empty") == [("mma", (0,), Means.COMMIT, 1, 0, 1)]
-    assert given(found, "kv_full")[1] == ("load", (0,), Means.COPY, 0, 16384, 2)
-    assert given(found, "p0_full") == [("softmax0", (0,), Means.ARRIVE, 1, 0, 1)]
+    assert given(found, "KV_cons") == [("mma", (0,), Means.COMMIT, 1, 0, 1)]
+    assert given(found, "KV_prod")[1] == ("load", (0,), Means.COPY, 0, 32768, None)
+    assert given(found, "C0_prod") == [("softmax0", (0,), Means.ARRIVE, 32, 0, 1)]
     assert [(m.number, m.threads.high, [(x.role, x.waits) for x in m.members]) for m in found.meetings[1:]] == [
-        (1, 256, [("softmax0", False), ("correction", True)]),
-        (2, 256, [("softmax1", False), ("correction", True)]),
+        (1, 128, [("softmax0", True)]),
+        (2, 128, [("softmax1", True)]),
+        (3, 256, [("softmax0", True), ("softmax1", True)]),
     ]
-    out = next(tile for tile in found.tiles if tile.name == "o_smem")
-    assert [(u.role, u.engine) for u in out.readers] == [("store", Engine.BULK)]
+    (_, meeting) = of("odds").meetings
+    assert [(x.role, x.waits) for x in meeting.members] == [("solo", False), ("poller", True)]
+    stored = next(tile for tile in found.tiles if tile.name == "q")
+    assert [(u.role, u.engine) for u in stored.readers] == [
+        ("softmax0", Engine.BULK), ("softmax1", Engine.BULK), ("mma", Engine.TCGEN05),
+    ]  # fmt: skip
 
 
 def test_a_pair_of_ctas() -> None:
@@ -128,7 +134,7 @@ def test_arrivals_of_every_other_kind() -> None:
     found = of("odds")
     assert [(g.name, g.stages, g.size) for g in found.groups] == [
         ("own", (0,), 1), ("polled", (0,), 2), ("polled", (1,), 2), ("raw", (0,), 3), ("raw", (1,), 3),
-        ("raw", (2,), 3),
+        ("raw", (2,), 3), ("spare", (0, 1), 2),
     ]  # fmt: skip
     assert [s.means for s in found.groups[3].signals] == [
         Means.ARRIVE, Means.ARRIVE_DROP, Means.ARRIVE_NO_COMPLETE, Means.EXPECT, Means.COMPLETE,

@@ -1,105 +1,17 @@
-"""Protocols with every feature that a diagram must show. Run as a file, by the tests and by the golden reports."""
+"""Protocols with every feature that a diagram must show, for the tests and the golden reports."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from pipesim.lang.intrinsics import mma_arrive_multicast
 from pipesim.lang.protocol import Protocol
 from pipesim.model.ops import Engine
 from pipesim.pipelines import ProducerConsumerPipeline
+from pipesim.protocols.blackwell.attention_sm100 import attention_sm100
 
 KIB = 1024
-
-
-def ring(stages: int, name: str, p: Protocol, full: int = 1, empty: int = 1) -> tuple[Any, Any]:
-    """Barriers ``name_full`` and ``name_empty`` with these counts."""
-    return p.mbarriers(f"{name}_full", stages, count=full), p.mbarriers(f"{name}_empty", stages, count=empty)
-
-
-def laps(w: Any, trips: int, stages: int) -> Any:
-    """(trip, stage, parity of the consumer) of a ring."""
-    for i in range(trips):
-        yield i, i % stages, i // stages & 1
-
-
-def attention(blocks: int = 4) -> Protocol:
-    """Six roles and twenty groups of barriers, as a Blackwell attention kernel has."""
-    p = Protocol("attention")
-    q, kv = p.smem("q", 2, 32 * KIB), p.smem("kv", 3, 32 * KIB)
-    out = p.smem("o_smem", 1, 16 * KIB)
-    s, o = p.tmem("s", 2, 64 * KIB), p.tmem("o", 2, 64 * KIB)
-    q_full, _ = ring(2, "q", p)
-    kv_full, kv_empty = ring(3, "kv", p)
-    pairs = {name: ring(2, name, p, full) for name, full in (("s0", 1), ("s1", 1), ("p0", 4), ("p1", 4))}
-    more = {
-        name: ring(1, name, p, *n) for name, n in (("o0", (1, 128)), ("o1", (1, 128)), ("corr0", (4,)), ("corr1", (4,)))
-    }
-
-    @p.role("load")
-    def load(w: Any) -> None:
-        w.setmaxnreg(24)
-        with w.elect_one():
-            for i in range(2):
-                q_full[i].expect_bytes(32 * KIB)
-                w.tma_load(q[i], q_full[i], i)
-            for i, stage, parity in laps(w, 2 * blocks, 3):
-                kv_empty[stage].wait(parity ^ 1)
-                kv_full[stage].expect_bytes(32 * KIB)
-                for half in range(2):
-                    w.tma_load(kv[stage].part(half * 16 * KIB, 16 * KIB), kv_full[stage], i)
-
-    @p.role("mma")
-    def mma(w: Any) -> None:
-        w.setmaxnreg(24)
-        with w.elect_one():
-            for i, stage, parity in laps(w, 2 * blocks, 3):
-                kv_full[stage].wait(parity)
-                half = i % 2
-                w.mma(Engine.TCGEN05, reads=[(q[half], half), (kv[stage], i)], writes=[(s[half], i)], cycles=128)
-                w.commit(Engine.TCGEN05, kv_empty[stage])
-                w.commit(Engine.TCGEN05, pairs[f"s{half}"][0][i // 2 % 2])
-                pairs[f"p{half}"][0][i // 2 % 2].wait(i // 4 & 1)
-                w.mma(Engine.TCGEN05, reads=[(kv[stage], i)], writes=[(o[half], i)], cycles=128)
-                w.commit(Engine.TCGEN05, more[f"o{half}"][0][0])
-
-    for half in range(2):
-
-        def softmax(w: Any, half: int = half) -> None:
-            w.setmaxnreg(192)
-            for i, stage, parity in laps(w, blocks, 2):
-                pairs[f"s{half}"][0][stage].wait(parity)
-                w.read(s[half])
-                w.write(s[half], i)
-                with w.elect_one():
-                    pairs[f"p{half}"][0][stage].arrive()
-                    more[f"corr{half}"][0][0].arrive()
-                w.bar_arrive(1 + half, 256)
-
-        p.role(f"softmax{half}", warps=4)(softmax)
-
-    @p.role("correction", warps=4)
-    def correction(w: Any) -> None:
-        w.setmaxnreg(96)
-        for i in range(blocks):
-            for half in range(2):
-                w.bar_sync(1 + half, 256)
-                more[f"corr{half}"][0][0].wait(i & 1)
-                more[f"o{half}"][0][0].wait(i & 1)
-                w.read(o[half])
-                w.write(o[half], i)
-                more[f"o{half}"][1][0].arrive()
-        w.write(out[0], 0)
-
-    @p.role("store")
-    def store(w: Any) -> None:
-        with w.elect_one():
-            more["o0"][1][0].wait(0)
-            w.async_read(Engine.BULK, out[0], 0)
-            w.commit(Engine.BULK)
-            w.wait_group(Engine.BULK)
-
-    return p
 
 
 def pair_gemm(tiles: int = 8) -> Protocol:
@@ -172,10 +84,12 @@ def odds_and_ends() -> Protocol:
         p.mbarriers("polled", 2, count=2),
         p.mbarriers("raw", 3, count=4),
     )
+    p.mbarriers("spare", 2, count=1)
     tile = p.smem("tile", 2, 64)
 
     @p.role("solo")
     def solo(w: Any) -> None:
+        w.bar_arrive(1, 64)
         w.write(tile[0], 0)
         w.read(tile[0], 0)
         own[0].wait_state(own[0].arrive())
@@ -190,6 +104,8 @@ def odds_and_ends() -> Protocol:
 
     @p.role("poller", warps=3)
     def poller(w: Any) -> None:
+        if w.index == 0:
+            w.bar_sync(1, 64)
         with w.elect_one():
             polled[0].test_wait(0)
             if w.index == 1:
@@ -199,4 +115,8 @@ def odds_and_ends() -> Protocol:
     return p
 
 
-PROTOCOLS = {"attention": attention, "pair_gemm": pair_gemm, "odds": odds_and_ends}
+PROTOCOLS: dict[str, Callable[..., Protocol]] = {
+    "attention_sm100": attention_sm100,
+    "pair_gemm": pair_gemm,
+    "odds": odds_and_ends,
+}

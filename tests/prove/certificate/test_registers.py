@@ -12,7 +12,7 @@ from pipesim.prove.certificate.certificate import Certificate
 from pipesim.prove.check import How, check
 from pipesim.prove.search.breadth_first import explore
 from tests.support.lanes import slow_after
-from tests.support.random_programs.register_meetings import random_meetings
+from tests.support.random_programs.registers import random_meetings
 
 LAUNCHED = 128
 _MEET: Operation = (int(Op.BAR_SYNC), 0, 64, 32)

@@ -1,6 +1,7 @@
 """Random warp groups that ask for registers, give some back, and wait for each other in between.
 
 ``random_registers``: of any kind, most of them hang. ``random_handovers``: without their requests they never would.
+``random_meetings``: each asks several times, and they meet or signal each other in between.
 """
 
 from __future__ import annotations
@@ -60,6 +61,33 @@ def random_handovers(seed: int) -> Program:
     agents = [Agent(0, 4 * group, ALL_LANES, f"g{group}", 0) for group in range(groups)]
     codes = [(*(inits if not group else ()), *meet, *plan) for group, plan in enumerate(plans)]
     return _program(agents, codes, signals, rng.choice([104, 104, 136, 168]))
+
+
+def random_meetings(seed: int) -> Program:
+    """The program of this seed: two or three warp groups of one or two warps, of which each asks several times."""
+    rng = random.Random(seed)
+    groups, warps = rng.choice([2, 2, 3]), rng.choice([1, 1, 2])
+    meet: Operation = (int(Op.BAR_SYNC), 0, 32 * groups * warps, 32)
+    plans: list[list[Operation]] = [[] for _ in range(groups)]
+    bars = 0
+    for _ in range(rng.randint(2, 5)):
+        kind = rng.choice(["take", "take", "take", "meet", "signal"])
+        if kind == "meet":
+            for plan in plans:
+                plan.append(meet)
+        elif kind == "take":
+            rng.choice(plans).append((int(Op.SETMAXNREG), rng.choice([24, 40, 104, 168, 232])))
+        else:
+            sender, receiver = rng.sample(range(groups), 2)
+            plans[sender].append((int(Op.ARRIVE), bars, 1, 0, -1, 0))
+            plans[receiver].append((int(Op.WAIT), bars, 0, 0))
+            bars += 1
+    agents = [
+        Agent(0, 4 * group + warp, ALL_LANES, f"g{group}", warp) for group in range(groups) for warp in range(warps)
+    ]
+    inits = tuple((int(Op.INIT), bar, warps) for bar in range(bars))
+    codes = [(*(inits if not n else ()), meet, *plans[n // warps]) for n in range(len(agents))]
+    return _program(agents, codes, bars, rng.choice([0, 104, 136, 168]))
 
 
 def _program(agents: Sequence[Agent], codes: Sequence[tuple[Operation, ...]], bars: int, launched: int) -> Program:
