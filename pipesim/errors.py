@@ -169,7 +169,7 @@ def internal_error(error: BaseException) -> InternalError:
     """An exception that pipesim does not expect, as an error with a place, and with where to report it."""
     frames = traceback.extract_tb(error.__traceback__)
     return InternalError(
-        f"an internal error of pipesim: {described(error)}",
+        f"an internal error of pipesim: {describe_error(error)}",
         place=f"{frames[-1].filename}:{frames[-1].lineno}" if frames else "",
         cause="pipesim has a mistake there: an input may be wrong, but the answer to that is another message",
         correction=f"report it in {ISSUES}, with the command and the traceback, which {TRACEBACK}=1 prints",
@@ -180,7 +180,7 @@ class Interruption(BaseException):
     """What ends the work from outside: code that turns a failure into an answer lets this pass."""
 
 
-def described(error: BaseException) -> str:
+def describe_error(error: BaseException) -> str:
     """``ZeroDivisionError: division by zero`` in one line, whatever the exception's own methods do.
 
     The place of a syntax error is left out.

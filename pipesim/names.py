@@ -42,7 +42,7 @@ def wrong_text(text: object) -> str:
     return "" if text.isprintable() else _wrong_character([c for c in text if unicodedata.category(c) in _CONTROL])
 
 
-def shown(text: object) -> str:
+def quoted_name(text: object) -> str:
     """A wrong name as an error shows it: in quotes, its unprintable characters escaped, cut."""
     if not isinstance(text, str):
         return brief(text)
@@ -50,8 +50,8 @@ def shown(text: object) -> str:
 
 
 def readable(text: str) -> str:
-    """A text that should be a name, as an error shows it: as it is if it can be one, else :func:`shown`."""
-    return shown(text) if wrong_name(text) else text
+    """A text that should be a name, as an error shows it: as it is if it can be one, else :func:`quoted_name`."""
+    return quoted_name(text) if wrong_name(text) else text
 
 
 def _wrong_character(wrong: list[str]) -> str:

@@ -22,7 +22,7 @@ from pipesim.bounds import (
 from pipesim.errors import UsageError
 from pipesim.inputs import InputKind
 from pipesim.model.program import NAMED_BARRIERS
-from pipesim.names import shown, wrong_identifier
+from pipesim.names import quoted_name, wrong_identifier
 from pipesim.trace.schema import ON_GROUPS, ON_NAMED_BARRIER, AgentInfo, BarrierGroup, EventKind, Site
 from pipesim.trace.sites import ENGINE_NAMES
 
@@ -171,7 +171,7 @@ def _entry(text: str, place: str) -> tuple[str, list[str]]:
         raise UsageError(f"PIPESIM_{kind} takes {_ARGUMENTS[kind]} arguments, not {len(arguments)}", place=place)
     wrong = wrong_identifier(arguments[0])
     if wrong or not _NAME.fullmatch(arguments[0]):
-        raise UsageError(f"{shown(arguments[0])} is not a name", place=place, cause=wrong)
+        raise UsageError(f"{quoted_name(arguments[0])} is not a name", place=place, cause=wrong)
     return kind, arguments
 
 

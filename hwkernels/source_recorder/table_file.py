@@ -19,7 +19,7 @@ from hwkernels.source_recorder.table import NONE, Table, read_table
 from pipesim.bounds import MAX_NAME
 from pipesim.errors import ConfigurationError, PipesimError, UsageError
 from pipesim.model.program import Program
-from pipesim.names import shown
+from pipesim.names import quoted_name
 from pipesim.trace.schema import Column, EventKind
 from pipesim.trace.sites import NO_SITES, SiteTable, identifier, optional_sites, site_table
 
@@ -170,7 +170,7 @@ def _require_names(table: SiteTable, values: Values, spelled: Spelling) -> None:
     for what, name, written in named:
         if not written.isidentifier() or len(written) > MAX_NAME:
             raise ConfigurationError(
-                f"the {what} {shown(name)} cannot be written into a table",
+                f"the {what} {quoted_name(name)} cannot be written into a table",
                 cause="a CUDA compiler reads it: a name consists of letters, digits and _, and begins with no digit",
                 correction=f"rename the {what} in the protocol",
             )

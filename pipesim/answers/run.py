@@ -13,7 +13,7 @@ from pipesim.conform.bottleneck import bottleneck
 from pipesim.conform.steady import Reading, beats, one_cta, read
 from pipesim.conform.timing import engines_busy, time_spent, without_optional
 from pipesim.explain.causes import with_causes
-from pipesim.explain.lap_counters import Laps, cut_off, early_passes, estimated, unmeasured
+from pipesim.explain.lap_counters import Laps, cut_off, early_passes, estimated_work, unmeasured_profile
 from pipesim.explain.missing_waits import advisories
 from pipesim.findings.fault_report import report_faults
 from pipesim.model.ending import Ending
@@ -184,8 +184,8 @@ def _explain(result: Simulation, *, traced: bool, max_steps: int) -> tuple[Deadl
     They say nothing about one that ended well: its agents may leave phases out intentionally.
     """
     program = result.program
-    notes = advisories(program) + unmeasured(program, result.profile.device) + cut_off(program, result.late)
-    notes += estimated(program, result.profile.knows)
+    notes = advisories(program) + unmeasured_profile(program, result.profile.device) + cut_off(program, result.late)
+    notes += estimated_work(program, result.profile.knows)
     if _outcome(result) is Ending.UNKNOWN or (result.deadlock is None and not result.faults):
         return None, notes
     laps = Laps(program)

@@ -12,7 +12,7 @@ from typing import Any
 from pipesim.answers.views.conclusion import Conclusion
 from pipesim.export.as_json import as_json
 from pipesim.export.documents import document_of
-from pipesim.ptx.source_files import SourceFiles, current_sources, reading
+from pipesim.ptx.source_files import SourceFiles, current_sources, lines_read_from
 from pipesim.report.sentences.document import in_words
 from pipesim.report.text.console import text_of
 from pipesim.trace.tables import Rows, as_pandas, rows_table
@@ -56,7 +56,7 @@ class Result(ABC):
     def _source_reader(self) -> AbstractContextManager[None]:
         """Inside, source lines are those of its kernel."""
         sources: SourceFiles | None = getattr(self, "_sources", None)
-        return reading(sources)
+        return lines_read_from(sources)
 
     @abstractmethod
     def _in_short(self) -> str:

@@ -147,12 +147,12 @@ class _Checks:
     def carry_out(self, name: str, target: Target, program: Program) -> None:
         """Check one protocol."""
         from pipesim.answers.check import replay
-        from pipesim.ptx.source_files import reading
+        from pipesim.ptx.source_files import lines_read_from
         from pipesim.report.pages.check import check_lines
 
         if self.reports:
             self._write(lambda _: [""])
-        with reading(target.sources):  # others were read since
+        with lines_read_from(target.sources):  # others were read since
             if self._options.replay is not None:
                 with progress(f"checking {program.name}"):
                     report = replay(program, self._options.replay)

@@ -40,7 +40,7 @@ def explain(program: Program, state: State) -> Deadlock | None:
     edges: dict[int, list[int]] = {}
     blocked = []
     for agent, channel in waiting.items():
-        found, suppliers = _blocked(program, state, agent, channel, waiting)
+        found, suppliers = _describe_blocked(program, state, agent, channel, waiting)
         edges[agent] = suppliers
         blocked.append(found)
     done = tuple(program.agent_name(a) for a in agents if a not in waiting)
@@ -48,14 +48,14 @@ def explain(program: Program, state: State) -> Deadlock | None:
     return Deadlock(tuple(blocked), done, ring, cut=bool(program.coverage.blocked))
 
 
-def waiting(program: Program, state: State) -> tuple[BlockedAgent, ...]:
+def blocked_agents(program: Program, state: State) -> tuple[BlockedAgent, ...]:
     """Every agent that cannot move in ``state``, whether or not others can, and what it waits for."""
     found: dict[int, int] = {}
     for agent in range(len(program.agents)):
         stopped = held_up(program, state, agent)
         if stopped is not None:
             found[agent] = stopped.blocked
-    return tuple(_blocked(program, state, agent, channel, found)[0] for agent, channel in found.items())
+    return tuple(_describe_blocked(program, state, agent, channel, found)[0] for agent, channel in found.items())
 
 
 def in_flight(state: State, barrier: int) -> int:
@@ -78,7 +78,7 @@ def channel_name(program: Program, channel: int, agent: int) -> str:
     return "its own transfers" if owner == agent else f"the wgmma groups of {program.agent_name(owner)}"
 
 
-def _blocked(
+def _describe_blocked(
     program: Program, state: State, agent: int, channel: int, waiting: dict[int, int]
 ) -> tuple[BlockedAgent, list[int]]:
     """What this agent waits for, and the agents it waits for that are stuck before their next contribution."""

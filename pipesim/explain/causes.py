@@ -36,7 +36,7 @@ def correction_of(program: Program, found: Deadlock, asked: Program) -> str:
     barrier, agent = unserved.barrier, unserved.agent
     lacks = f"no role arrives on {barrier}" if unserved.arrivals_missing else f"no copy lands on {barrier}"
     do = "add the arrive" if unserved.arrivals_missing else "add the copy"
-    others = _unawaited(program) if unserved.arrivals_missing else []
+    others = _unawaited_barriers(program) if unserved.arrivals_missing else []
     if others:
         named = " and ".join(others[:_MOST_NAMED]) + (" and others" if len(others) > _MOST_NAMED else "")
         return f"{lacks}, and no role waits for {named}, on which arrivals are made: use one barrier for both"
@@ -57,7 +57,7 @@ def is_unserved(program: Program, blocked: BlockedAgent, asked: Program) -> bool
     return not any(each(op) for each in brings for code in asked.code for op in code)
 
 
-def _unawaited(program: Program) -> list[str]:
+def _unawaited_barriers(program: Program) -> list[str]:
     """Barriers on which agents arrive, and for which none waits or asks."""
     served: dict[int, None] = {}
     awaited: set[int] = set()
@@ -135,12 +135,14 @@ def with_causes(
     blocked = []
     for each in found.blocked:
         agent = agents[each.agent]
-        blocked.append(_caused(book, state, agent, each, _lapped(program, state, agent, laps)))
+        blocked.append(_with_cause(book, state, agent, each, _missed_phase(program, state, agent, laps)))
     found = replace(found, blocked=tuple(blocked), correction=correction_of(program, found, asked or program))
     return replace(found, one_sided=one_sided(program, state, found))
 
 
-def _caused(book: SignalLedger, state: State, agent: int, each: BlockedAgent, lapped: Aliasing | None) -> BlockedAgent:
+def _with_cause(
+    book: SignalLedger, state: State, agent: int, each: BlockedAgent, lapped: Aliasing | None
+) -> BlockedAgent:
     """What one agent waits for, with its cause: it was lapped, or the count is never reached."""
     program = book.program
     if lapped is not None:
@@ -171,7 +173,7 @@ def _count_line(program: Program, state: State, agent: int) -> str:
     return ""
 
 
-def _lapped(program: Program, state: State, agent: int, laps: Sequence[Aliasing]) -> Aliasing | None:
+def _missed_phase(program: Program, state: State, agent: int, laps: Sequence[Aliasing]) -> Aliasing | None:
     """How a blocked agent missed the phase that it asks for, None if its wait means what its parity says.
 
     An agent that asks again with the same parity may mean the phase after next: nothing is reported about it.

@@ -76,7 +76,7 @@ class Laps:
         """Each disagreement once, in order: a wait that is tested again at the same phase says nothing new."""
         return tuple(self._found.values())
 
-    def completed(self, barrier: int) -> int:
+    def completed_phases(self, barrier: int) -> int:
         """Phases of the barrier that have completed since its last init."""
         return self._completed[barrier]
 
@@ -172,7 +172,7 @@ def early_passes(program: Program, laps: Sequence[Aliasing]) -> tuple[Advisory, 
     return tuple(found.values())
 
 
-def unmeasured(program: Program, device: str) -> tuple[Advisory, ...]:
+def unmeasured_profile(program: Program, device: str) -> tuple[Advisory, ...]:
     """A program of tcgen05 on the profile of a Hopper device, whose figures for it were not measured."""
     if not device.startswith(_HOPPER) or not _uses_tcgen05(program):
         return ()
@@ -180,7 +180,7 @@ def unmeasured(program: Program, device: str) -> tuple[Advisory, ...]:
     return (Advisory("", claim, ""),)
 
 
-def estimated(program: Program, known: Callable[[str], bool]) -> tuple[Advisory, ...]:
+def estimated_work(program: Program, known: Callable[[str], bool]) -> tuple[Advisory, ...]:
     """A program of a kernel's PTX whose work is estimated; ``known``: whether the length of a work was measured."""
     if not program.counts_instructions or any(known(work.name) for work in program.work if work.amounts):
         return ()

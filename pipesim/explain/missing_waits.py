@@ -96,14 +96,14 @@ def _writes(program: Program) -> dict[int, list[_Write]]:
         for pc, op in enumerate(code):
             if op[0] not in WRITES_MEMORY:
                 continue
-            for cell in _written(program, op):
+            for cell in _written_cells(program, op):
                 if cell not in seen:
                     seen.add(cell)
                     writes.setdefault(cell, []).append((agent, pc))
     return writes
 
 
-def _written(program: Program, op: Operation) -> Iterator[int]:
+def _written_cells(program: Program, op: Operation) -> Iterator[int]:
     """The cells that an operation writes: those of a multicast in every CTA of its mask."""
     for access in program.accesses_of(op):
         yield from _cells(program, access)

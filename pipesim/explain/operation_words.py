@@ -46,7 +46,7 @@ def operation_in_short(program: Program, operation: Operation) -> str:
         case _ if op in BY_PARITY:
             return operation_in_words(program, operation).partition(" parity ")[0]
         case Op.TMA_LOAD:
-            return f"copy → {_item(accessed(program, operation), operand(operation, 'item'))}"
+            return f"copy → {_item(accessed_bytes(program, operation), operand(operation, 'item'))}"
         case _ if op in ON_NAMED_BARRIER:
             return operation_in_words(program, operation).partition(" (")[0]
         case _:
@@ -66,14 +66,14 @@ def landing_in_words(program: Program, operation: Operation, barrier: int, nbyte
             return f"{part} land in {place}"
         case _ if op in ENGINE_ACCESSES:
             done = _TRANSFERS[Engine(operand(operation, "engine")), op == Op.TRANSFER_WRITE][1]
-            return f"{done} {accessed(program, operation)}"
+            return f"{done} {accessed_bytes(program, operation)}"
         case Op.CP_ASYNC_ARRIVE:
             return f"cp.async arrives on {program.barrier_name(barrier)}"
         case _:
             return f"commit arrives on {program.barrier_name(barrier)}"
 
 
-def accessed(program: Program, operation: Operation) -> str:
+def accessed_bytes(program: Program, operation: Operation) -> str:
     """The bytes that an operation reads or writes: ``tile[1]``, of a multicast ``tile[1]@0,1``."""
     if operation[0] == Op.TMA_LOAD and operand(operation, "cta_mask"):
         return f"{program.access_name(operand(operation, 'access'))}@{_ranks(operand(operation, 'cta_mask'))}"
@@ -110,7 +110,7 @@ def _times(count: int) -> str:
     return f" ×{count:,}" if count != 1 else ""
 
 
-def _relaxed(semantics: int) -> str:
+def _order_suffix(semantics: int) -> str:
     """``.relaxed`` (with a scope that is written on it): nothing is handed over by it; ``.cta``: not to other CTAs."""
     if order_of(semantics) != Order.RELAXED:
         return ".cta" if scope_of(semantics) == Scope.CTA else ""
@@ -130,7 +130,7 @@ def _barrier(p: Program, op: Operation) -> str:
 
 def _suffix(p: Program, op: Operation) -> str:
     """What follows the verb of an mbarrier instruction: ``.relaxed full[0]``."""
-    return f"{_relaxed(operand(op, 'semantics'))} {_barrier(p, op)}"
+    return f"{_order_suffix(operand(op, 'semantics'))} {_barrier(p, op)}"
 
 
 def _arrive(p: Program, op: Operation) -> str:
@@ -166,12 +166,12 @@ def _copy(p: Program, op: Operation) -> str:
     if operand(op, "cta_mask"):
         signalled = {p.barriers[barrier].cta for barrier, _ in p.landings(op)}
         on = f"{on.partition('@')[0]}@{_ranks(sum(1 << rank for rank in signalled))}"
-    return f"copy → {_item(accessed(p, op), operand(op, 'item'))} on {on}"
+    return f"copy → {_item(accessed_bytes(p, op), operand(op, 'item'))} on {on}"
 
 
 def _transfer(p: Program, op: Operation) -> str:
     does = _TRANSFERS[Engine(operand(op, "engine")), op[0] == Op.TRANSFER_WRITE][0]
-    return f"{does} {_item(accessed(p, op), operand(op, 'item'))}"
+    return f"{does} {_item(accessed_bytes(p, op), operand(op, 'item'))}"
 
 
 def _commit(p: Program, op: Operation) -> str:
@@ -194,7 +194,7 @@ def _engine_work(_: Program, op: Operation) -> str:
 
 
 def _access(p: Program, op: Operation, verb: str) -> str:
-    return f"{verb} {_item(accessed(p, op), operand(op, 'item'))}"
+    return f"{verb} {_item(accessed_bytes(p, op), operand(op, 'item'))}"
 
 
 def _loop(p: Program, op: Operation) -> str:
@@ -213,13 +213,13 @@ _WORDS: dict[Op, Callable[[Program, Operation], str]] = {
     Op.WAIT_UNLESS: _wait_unless,
     Op.TRY_WAIT: _by_parity,
     Op.TEST_WAIT: _by_parity,
-    Op.WAIT_STATE: lambda p, op: f"wait{_relaxed(operand(op, 'semantics'))} {_barrier(p, op)} by state",
-    Op.TEST_STATE: lambda p, op: f"test{_relaxed(operand(op, 'semantics'))} {_barrier(p, op)} by state",
+    Op.WAIT_STATE: lambda p, op: f"wait{_order_suffix(operand(op, 'semantics'))} {_barrier(p, op)} by state",
+    Op.TEST_STATE: lambda p, op: f"test{_order_suffix(operand(op, 'semantics'))} {_barrier(p, op)} by state",
     Op.PENDING_COUNT: lambda *_: "read the pending count of a state",
     Op.CP_ASYNC_ARRIVE: _cp_async,
     Op.BAR_SYNC: lambda p, op: _meeting(p, op, "sync"),
     Op.BAR_ARRIVE: lambda p, op: _meeting(p, op, "arrive"),
-    Op.CLUSTER_ARRIVE: lambda _, op: f"cluster arrive{_relaxed(operand(op, 'semantics'))}",
+    Op.CLUSTER_ARRIVE: lambda _, op: f"cluster arrive{_order_suffix(operand(op, 'semantics'))}",
     Op.CLUSTER_WAIT: lambda *_: "cluster wait",
     Op.FENCE: _fence,
     Op.TMA_LOAD: _copy,

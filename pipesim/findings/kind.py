@@ -67,7 +67,7 @@ class PtxExample(EditedText):
     """Instructions of a kernel."""
 
 
-def _nothing(_: Program, __: Fault) -> str:
+def _no_words(_: Program, __: Fault) -> str:
     return ""
 
 
@@ -99,8 +99,8 @@ class FindingKind:
     switches: tuple[str, ...] = ()
     causes_itself: bool = False
     concerns_init: bool = False
-    detail: Callable[[Program, Fault], str] = _nothing
-    correction: Callable[[Program, Fault], str] = _nothing
+    detail: Callable[[Program, Fault], str] = _no_words
+    correction: Callable[[Program, Fault], str] = _no_words
     note: str = ""
     look: Callable[[Program], tuple[Advisory, ...]] | None = None
 

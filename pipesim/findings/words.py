@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import PurePath
 
-from pipesim.explain.operation_words import accessed, memory_name, operation_in_words
+from pipesim.explain.operation_words import accessed_bytes, memory_name, operation_in_words
 from pipesim.model.finding import Fault
 from pipesim.model.groups import READS_MEMORY, TOUCHES_MEMORY
 from pipesim.model.ops import Op
@@ -29,7 +29,7 @@ def previous_use(program: Program, fault: Fault) -> str:
     op = Op(operation[0])
     if op == Op.INIT:
         return f", which {_who(program, fault.other_agent, fault.other_pc)} initialises"
-    what = f": {accessed(program, operation)} was {'read' if op in READS_MEMORY else 'written'} by"
+    what = f": {accessed_bytes(program, operation)} was {'read' if op in READS_MEMORY else 'written'} by"
     between = ""
     if fault.cause_agent >= 0:
         cause = operation_in_words(program, program.code[fault.cause_agent][fault.cause_pc])
@@ -44,7 +44,7 @@ def meanwhile(program: Program, fault: Fault) -> str:
     who = "its own transfer" if fault.other_agent == fault.agent else program.agent_name(fault.other_agent)
     line = PurePath(program.line(fault.other_agent, fault.other_pc)).name  # a claim is one sentence
     where = f" ({line})" if line else ""
-    return f" while {who} {verb} {accessed(program, operation)}{where}"
+    return f" while {who} {verb} {accessed_bytes(program, operation)}{where}"
 
 
 def _who(program: Program, agent: int, pc: int) -> str:

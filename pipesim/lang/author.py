@@ -9,9 +9,9 @@ from collections.abc import Callable
 from operator import index
 from types import CodeType, FrameType
 
-from pipesim.errors import PipesimError, ProtocolError, described
+from pipesim.errors import PipesimError, ProtocolError, describe_error
 from pipesim.lang.other_names import meant_by
-from pipesim.names import shown, wrong_name
+from pipesim.names import quoted_name, wrong_name
 from pipesim.process.limits import LimitReachedError
 
 _OURS = ("pipesim.lang.", "pipesim.model.", "pipesim.pipelines.", "contextlib")
@@ -82,7 +82,7 @@ def name_of(what: str, name: object) -> str:
     wrong = wrong_name(plain)
     if wrong:
         raise ProtocolError(
-            f"the name of a {what} is {shown(plain)}",
+            f"the name of a {what} is {quoted_name(plain)}",
             place=author_line(),
             cause=wrong,
             correction="choose a short name of letters, digits and _",
@@ -96,7 +96,7 @@ NOT_OURS = (PipesimError, KeyboardInterrupt, LimitReachedError)
 
 def in_words(error: BaseException) -> str:
     """``ZeroDivisionError: division by zero``, in one line; the place of a syntax error is separate."""
-    return described(error)
+    return describe_error(error)
 
 
 def raised_at(error: BaseException) -> str:
@@ -123,11 +123,11 @@ def hint(error: BaseException) -> str:
         return f"did you mean {near[0]}?" if near else f"it has {', '.join(public)}"
     if isinstance(error, NameError) and (meant := meant_by(error.name or "")):
         return meant
-    called = _called(error)
+    called = _called_function(error)
     return f"check the arguments of this call of {called}" if called else ""
 
 
-def _called(error: BaseException) -> str:
+def _called_function(error: BaseException) -> str:
     """What of ours the author called, if that is where the error came from, else ""."""
     called = ""
     trace = error.__traceback__

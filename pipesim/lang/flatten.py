@@ -79,9 +79,9 @@ class Prologue:
 
     def _record_init(self, rec: Recorder) -> None:
         """One lane initialises; without an init, the barriers that named a count are initialised as usual."""
-        with rec.narrowed(1):
+        with rec.narrow_to(1):
             if self.init is not None:
-                with rec.naming(""):  # a pipeline that only initialises its barriers belongs to no role
+                with rec.name_pipeline(""):  # a pipeline that only initialises its barriers belongs to no role
                     run(self.init, f"the init of {self.protocol}")
             else:
                 for storage in self.storages:
@@ -94,7 +94,9 @@ class Prologue:
             rec.emit(Op.CLUSTER_ARRIVE, semantics(scope=Scope.CLUSTER), line=self.line)
             rec.emit(Op.CLUSTER_WAIT, semantics(scope=Scope.CLUSTER), line=self.line)
         else:
-            rec.emit(Op.BAR_SYNC, rec.tables.named_barrier(rec.cta, 0), 32 * self.warps, rec.counted, line=self.line)
+            rec.emit(
+                Op.BAR_SYNC, rec.tables.named_barrier(rec.cta, 0), 32 * self.warps, rec.counted_lanes, line=self.line
+            )
 
 
 _NONE = -1  #: the ring of a barrier that no pipeline has named

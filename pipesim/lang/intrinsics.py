@@ -38,7 +38,7 @@ class predicated:  # noqa: N801  # a context, used as a function
         lanes = rec.lanes if self._e is True else rec.lanes & self._e
         if not lanes:
             return False
-        self._narrowed = rec.narrowed(lanes)
+        self._narrowed = rec.narrow_to(lanes)
         self._narrowed.__enter__()
         return True
 

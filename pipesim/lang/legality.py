@@ -13,9 +13,9 @@ _COPIES = frozenset({Engine.BULK, Engine.CP_ASYNC})
 
 def require_one_lane(rec: Recorder, what: str) -> None:
     """Raise ProtocolError if several lanes would execute an instruction that acts once for each."""
-    if rec.executing != 1:
+    if rec.executing_lanes != 1:
         raise ProtocolError(
-            f"{rec.who}: {rec.executing} lanes execute {what}",
+            f"{rec.who}: {rec.executing_lanes} lanes execute {what}",
             place=author_line(),
             cause="it acts once for each lane that executes it",
             correction="put it inside `with w.elect_one():`",
@@ -23,9 +23,9 @@ def require_one_lane(rec: Recorder, what: str) -> None:
 
 
 def _require_all_lanes(rec: Recorder, instruction: str, cause: str, correction: str) -> None:
-    if rec.executing != WARP:
+    if rec.executing_lanes != WARP:
         raise ProtocolError(
-            f"{rec.who}: {rec.executing} of {WARP} lanes execute {instruction}",
+            f"{rec.who}: {rec.executing_lanes} of {WARP} lanes execute {instruction}",
             place=author_line(),
             cause=cause,
             correction=correction,
@@ -120,9 +120,9 @@ def require_transfer(rec: Recorder, engine: Engine, name: str, space: Space, ran
 
 def require_one_copy(rec: Recorder, name: str) -> None:
     """One lane issues a bulk copy into the tile of this name."""
-    if rec.executing != 1:
+    if rec.executing_lanes != 1:
         raise ProtocolError(
-            f"{rec.who}: {rec.executing} lanes issue the same copy into {name}",
+            f"{rec.who}: {rec.executing_lanes} lanes issue the same copy into {name}",
             place=author_line(),
             cause="a bulk copy is issued once by each lane that executes it",
             correction="put it inside `with w.elect_one():`",

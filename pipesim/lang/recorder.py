@@ -56,7 +56,7 @@ class Tables:
         """Index of a source line, entered on first sight."""
         return self.sources.setdefault(line, len(self.sources))
 
-    def working(self, source: int, name: str, amounts: Amounts) -> int:
+    def work_line(self, source: int, name: str, amounts: Amounts) -> int:
         """Index of a source line whose operations do this work, entered on first sight."""
         known = self.works.get((source, name, amounts))
         if known is None:
@@ -144,12 +144,12 @@ class Recorder:
         self._names_pipelines = True
 
     @property
-    def executing(self) -> int:
+    def executing_lanes(self) -> int:
         """How many lanes of the warp execute now."""
         return self.lanes.bit_count()
 
     @property
-    def counted(self) -> int:
+    def counted_lanes(self) -> int:
         """How many lanes of this agent execute now: what an arrive counts."""
         return (self.lanes & self.follows).bit_count()
 
@@ -209,7 +209,7 @@ class Recorder:
             return False
         if at >= self.located:
             line = at - len(self.code)
-            self.lines[line] = self.tables.working(self.lines[line], name, amounts)
+            self.lines[line] = self.tables.work_line(self.lines[line], name, amounts)
         return True
 
     def _too_many(self) -> TooManyOperationsError:
@@ -234,7 +234,7 @@ class Recorder:
         """ProtocolError if the agent is only some lanes of its warp: the instruction is executed by all together."""
 
     @contextmanager
-    def naming(self, pipeline: str) -> Iterator[None]:
+    def name_pipeline(self, pipeline: str) -> Iterator[None]:
         """Enter the name of the pipeline struct that is made inside, "" for none; those that it contains are not
         entered.
         """
@@ -252,13 +252,13 @@ class Recorder:
         self.registers += 1
         return self.registers - 1
 
-    def narrowed(self, lanes: int) -> NarrowedLanes:
+    def narrow_to(self, lanes: int) -> NarrowedLanes:
         """Only these of the executing lanes execute inside."""
         return NarrowedLanes(self, lanes)
 
 
 class NarrowedLanes:
-    """The context of :meth:`Recorder.narrowed`. A class: it is entered for every copy, and a generator takes longer."""
+    """The context of :meth:`Recorder.narrow_to`. A class: it is entered for every copy; a generator takes longer."""
 
     __slots__ = ("_lanes", "_outer", "_recorder")
 
@@ -331,7 +331,7 @@ class PartRecorder(Recorder):
         if self.lanes & self.follows:
             super().extend(block)
 
-    def narrowed(self, lanes: int) -> NarrowedLanes:
+    def narrow_to(self, lanes: int) -> NarrowedLanes:
         """Only these of the executing lanes execute inside: the first alone, or all. ProtocolError for other sets of
         lanes, which have no agents of their own.
         """
@@ -342,7 +342,7 @@ class PartRecorder(Recorder):
                 cause="only the elected lane is an agent apart from the others of its warp",
                 correction="use `with w.elect_one():`, all lanes, or a role without lanes_apart=True",
             )
-        return super().narrowed(lanes)
+        return super().narrow_to(lanes)
 
     def require_whole(self, instruction: str) -> None:
         """ProtocolError: the lanes of this role run independently."""
@@ -355,7 +355,7 @@ class PartRecorder(Recorder):
 
     def _require_registers(self, operation: Operation) -> None:
         op = operation[0]
-        written = self._written
+        written = self._written_registers
         for name, value in zip(OPERANDS[Op(op)], operation[1:], strict=True):
             reads = name == "state_register" or (name == "register" and op in READS_REGISTER)
             if reads and value >= 0 and value not in written:
@@ -369,6 +369,6 @@ class PartRecorder(Recorder):
             written.update(v for n, v in zip(OPERANDS[Op(op)], operation[1:], strict=True) if n == "register")
 
     @cached_property
-    def _written(self) -> set[int]:
+    def _written_registers(self) -> set[int]:
         """The registers that operations of this agent have written."""
         return set()

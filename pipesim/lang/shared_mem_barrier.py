@@ -142,16 +142,16 @@ class SharedMemBarrier:
     def mapa(self, cta: int) -> SharedMemBarrier:
         """``mapa``: the barrier at the same place in the CTA of this rank. A wait on it is illegal (PTX)."""
         try:
-            return self._mapped[whole_number(cta)]
+            return self._mapped_barriers[whole_number(cta)]
         except (KeyError, TypeError):
             pass
         made = SharedMemBarrier(self.storage, self.index, cta)
         if type(cta) is int:
-            self._mapped[cta] = made
+            self._mapped_barriers[cta] = made
         return made
 
     @cached_property
-    def _mapped(self) -> dict[int, SharedMemBarrier]:
+    def _mapped_barriers(self) -> dict[int, SharedMemBarrier]:
         """What :meth:`mapa` made already, by rank."""
         return {}
 
@@ -189,7 +189,7 @@ class SharedMemBarrier:
         ``line``: who asked for it, where that is not who calls.
         """
         rec = recorder()
-        for _ in range(rec.counted):
+        for _ in range(rec.counted_lanes):
             rec.emit(Op.INIT, self._own(), num_threads, line=line)
 
     def inval(self) -> None:
@@ -205,7 +205,7 @@ class SharedMemBarrier:
     ) -> None:
         """``mapa`` and ``mbarrier.arrive.shared::cluster`` on the CTA of this rank; returns no state (PTX)."""
         rec = recorder()
-        rec.emit(Op.ARRIVE, self._address(cta), count * rec.counted, 0, -1, semantics(order, scope))
+        rec.emit(Op.ARRIVE, self._address(cta), count * rec.counted_lanes, 0, -1, semantics(order, scope))
 
     def arrive_drop(self, count: int = 1, *, order: Order = Order.DEFAULT, scope: Scope = Scope.DEFAULT) -> StateToken:
         """``mbarrier.arrive_drop``: arrive, and expect ``count`` fewer arrivals a lane from this phase on."""
@@ -217,7 +217,7 @@ class SharedMemBarrier:
         """``mbarrier.arrive.noComplete``: an arrive that promises not to complete the phase."""
         rec = recorder()
         register = rec.new_register()
-        rec.emit(Op.ARRIVE_NO_COMPLETE, self._address(), count * rec.counted, register, semantics(order, scope))
+        rec.emit(Op.ARRIVE_NO_COMPLETE, self._address(), count * rec.counted_lanes, register, semantics(order, scope))
         return StateToken(register)
 
     def expect_bytes(self, nbytes: int) -> StateToken:
@@ -233,20 +233,22 @@ class SharedMemBarrier:
         if pred:
             rec = recorder()
             nbytes = _bytes(rec, nbytes)
-            rec.emit(Op.ARRIVE, self._address(cta), rec.counted, nbytes * rec.counted, -1, semantics())
+            rec.emit(Op.ARRIVE, self._address(cta), rec.counted_lanes, nbytes * rec.counted_lanes, -1, semantics())
 
     def expect_tx(self, nbytes: int) -> None:
         """``mbarrier.expect_tx``: expect ``nbytes`` more, without an arrival."""
         rec = recorder()
         nbytes = _bytes(rec, nbytes)
-        rec.emit(Op.EXPECT_TX, self._address(), nbytes * rec.counted, semantics(Order.RELAXED))
+        rec.emit(Op.EXPECT_TX, self._address(), nbytes * rec.counted_lanes, semantics(Order.RELAXED))
 
     def complete_transaction(self, cta: int, nbytes: int, pred: bool = True) -> None:  # noqa: FBT001, FBT002  # upstream's signature
         """``mbarrier.complete_tx`` on the CTA of this rank, if ``pred``: pays for a copy that was skipped."""
         if pred:
             rec = recorder()
             nbytes = _bytes(rec, nbytes)
-            rec.emit(Op.COMPLETE_TX, self._address(cta), nbytes * rec.counted, semantics(Order.RELAXED, Scope.CLUSTER))
+            rec.emit(
+                Op.COMPLETE_TX, self._address(cta), nbytes * rec.counted_lanes, semantics(Order.RELAXED, Scope.CLUSTER)
+            )
 
     def wait(self, phase: int = 0) -> None:
         """Loop on ``mbarrier.try_wait.parity`` until the phase of this parity has completed."""
@@ -305,7 +307,7 @@ class SharedMemBarrier:
         Without ``noinc`` pending rises by one a lane first, so the phase is delayed and its count unchanged.
         """
         rec = recorder()
-        rec.emit(Op.CP_ASYNC_ARRIVE, self._own(), rec.counted, int(noinc))
+        rec.emit(Op.CP_ASYNC_ARRIVE, self._own(), rec.counted_lanes, int(noinc))
 
     def _arrive(self, op: int, count: int, nbytes: int, sem: int) -> StateToken:
         if not type(count) is type(nbytes) is type(sem) is int:

@@ -57,14 +57,14 @@ class Warp:
     def elect_one(self) -> AbstractContextManager[None]:
         """Inside, one lane executes (``elect.sync``)."""
         lanes = self._recorder.lanes
-        return self._recorder.narrowed(lanes & -lanes)
+        return self._recorder.narrow_to(lanes & -lanes)
 
     def lanes(self, count: int) -> AbstractContextManager[None]:
         """Inside, lanes 0 .. count-1 execute (as far as they execute outside)."""
         count = whole("the number of lanes", count)
         if not 1 <= count <= 32:
             raise ProtocolError(f"{count} lanes of a warp", place=author_line(), correction="a warp has lanes 1 to 32")
-        return self._recorder.narrowed((1 << count) - 1)
+        return self._recorder.narrow_to((1 << count) - 1)
 
     # memory
 
@@ -193,7 +193,7 @@ class Warp:
         """The operation but for its item, of a transfer that is allowed here."""
         rec = self._recorder
         if (
-            rec.is_part and op == _TRANSFER_WRITE and rec.executing != 1
+            rec.is_part and op == _TRANSFER_WRITE and rec.executing_lanes != 1
         ):  # each lane copies bytes that have no name here
             rec.require_whole("a copy that each lane makes a part of")
         try:
@@ -314,15 +314,15 @@ class Warp:
         """``barrier.sync``: wait until ``threads`` threads have arrived. A warp counts as 32, and all of it executes
         it (PTX): ProtocolError where only some lanes do.
         """
-        self._named(Op.BAR_SYNC, number, threads)
+        self._at_named_barrier(Op.BAR_SYNC, number, threads)
 
     def bar_arrive(self, number: int, threads: int) -> None:
         """``barrier.arrive``: arrive without waiting; all lanes of the warp do, as for :meth:`bar_sync`."""
-        self._named(Op.BAR_ARRIVE, number, threads)
+        self._at_named_barrier(Op.BAR_ARRIVE, number, threads)
 
     def sync_threads(self) -> None:
         """``__syncthreads``: named barrier 0 with every thread of the CTA."""
-        self._named(Op.BAR_SYNC, 0, self._cta_threads)
+        self._at_named_barrier(Op.BAR_SYNC, 0, self._cta_threads)
 
     def sync_warp(self) -> None:
         """``bar.warp.sync`` with all lanes (``__syncwarp``): they meet, and what each has read and written before is
@@ -336,16 +336,16 @@ class Warp:
         require_whole_warp(rec, "bar.warp.sync")
         if rec.is_part:
             number = NAMED_BARRIERS + self.warp
-            rec.emit(Op.BAR_SYNC, rec.tables.named_barrier(rec.cta, number), WARP, rec.counted)
+            rec.emit(Op.BAR_SYNC, rec.tables.named_barrier(rec.cta, number), WARP, rec.counted_lanes)
 
-    def _named(self, op: Op, number: int, threads: int) -> None:
+    def _at_named_barrier(self, op: Op, number: int, threads: int) -> None:
         if not 0 <= number < 16:
             raise ProtocolError(f"named barrier {number}", place=author_line(), cause="a CTA has 16, numbered 0 to 15")
         rec = self._mine()
         require_whole_warp(rec, "bar.sync" if op == Op.BAR_SYNC else "bar.arrive")
         if op == Op.BAR_ARRIVE:  # a warp arrives when its last lane does: no lane alone
             rec.require_whole("bar.arrive")
-        rec.emit(op, rec.tables.named_barrier(rec.cta, number), threads, rec.counted)
+        rec.emit(op, rec.tables.named_barrier(rec.cta, number), threads, rec.counted_lanes)
 
     def cluster_arrive(self, order: Order = Order.DEFAULT) -> None:
         """``barrier.cluster.arrive``."""

@@ -51,7 +51,7 @@ from pipesim.model.tables import (
     WORK_CLASSES,
     ProgramData,
 )
-from pipesim.names import shown, wrong_identifier, wrong_name, wrong_text
+from pipesim.names import quoted_name, wrong_identifier, wrong_name, wrong_text
 
 _LONGEST = 200  #: characters of an operation in an error
 Limits = dict[Op, tuple[tuple[str, int, int], ...]]  #: for each operation its operands: name, least and largest value
@@ -148,7 +148,7 @@ def _wrong_names(program: ProgramData) -> str:
         for what, text in entries:
             wrong = rule(text)
             if wrong:
-                return f"{what} is {shown(text)}: {wrong}"
+                return f"{what} is {quoted_name(text)}: {wrong}"
     return ""
 
 
@@ -187,10 +187,10 @@ def _wrong_work(program: ProgramData) -> str:
             return f"work {i} does not have a valid source line of its own"
         seen.add(work.line)
         if wrong := wrong_name(work.name):
-            return f"the name of work {i} is {shown(work.name)}: {wrong}"
+            return f"the name of work {i} is {quoted_name(work.name)}: {wrong}"
         for kind, amount in work.amounts:
             if kind not in WORK_CLASSES:
-                return f"work {i} has an amount of {shown(kind)}; there are {', '.join(WORK_CLASSES)}"
+                return f"work {i} has an amount of {quoted_name(kind)}; there are {', '.join(WORK_CLASSES)}"
             if not 0 <= amount <= MAX_CYCLES:
                 return f"work {i} has {brief(amount)} {kind}: 0 to {MAX_CYCLES:,} are possible"
     return ""

@@ -77,7 +77,7 @@ def require_fits(program: Program) -> None:
     _require_warp_numbers(program)
     for agent, code in enumerate(program.code):
         for pc, op in _of_kind(code, COUNTS_BYTES):
-            expected = _expected(op)
+            expected = _expected_bytes(op)
             if expected > MAX_COUNT:
                 raise ConfigurationError(
                     f"{program.agent_name(agent)} expects {expected:,} bytes in one phase of "
@@ -105,7 +105,7 @@ def _require_warp_numbers(program: Program) -> None:
             )
 
 
-def _expected(op: Operation) -> int:
+def _expected_bytes(op: Operation) -> int:
     """The bytes that an operation makes a phase expect."""
     if op[0] in EXPECTS:
         return operand(op, "expect")

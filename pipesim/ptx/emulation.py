@@ -14,11 +14,11 @@ from pipesim.ptx.emulate.constants import Constants
 from pipesim.ptx.emulate.effects.table import effect_of
 from pipesim.ptx.emulate.regions import Regions
 from pipesim.ptx.flow.graph import graph_of
-from pipesim.ptx.flow.inline import inlined
+from pipesim.ptx.flow.inline import inline_calls
 from pipesim.ptx.flow.open_results import read_too_early, used_at_once
 from pipesim.ptx.flow.slice import slice_of
 from pipesim.ptx.flow.uses import uses_of
-from pipesim.ptx.launch.file import fitted
+from pipesim.ptx.launch.file import fit_cluster
 from pipesim.ptx.launch.image import Image
 from pipesim.ptx.launch.values import Launch
 from pipesim.ptx.text.module import Function, Module
@@ -58,8 +58,8 @@ def prepare(module: Module, launch: Launch) -> Kernel:
     Raises LaunchFileError if launch and kernel do not fit.
     """
     entry = entry_of(module, launch)
-    launch = fitted(launch, entry)
-    function = inlined(module, entry)
+    launch = fit_cluster(launch, entry)
+    function = inline_calls(module, entry)
     graph, uses = graph_of(function), uses_of(function)
     part = slice_of(function, graph, uses)
     code = Code(function, Regions(function, graph, part.kept, uses, part.opaque), part)
@@ -87,9 +87,9 @@ def emulate(kernel: Kernel, limits: EmulationLimits | None = None) -> Emulation:
         instructions += cluster.run(replace(limits, instructions=limits.instructions - instructions))
     unsolved = ""
     if cluster.equations or any(cluster.landed_copies.values()):
-        sizes = solved(cluster.equations)
+        sizes = solve_bytes(cluster.equations)
         if sizes is None:
-            unsolved = _unsolved(kernel, cluster)
+            unsolved = _unknown_copies(kernel, cluster)
         else:
             cluster = Cluster(code, launch, image, constants, apart)
             cluster.sizes = sizes
@@ -104,7 +104,7 @@ def emulate(kernel: Kernel, limits: EmulationLimits | None = None) -> Emulation:
     return Emulation(cluster, instructions, unsolved)
 
 
-def _unsolved(kernel: Kernel, cluster: Cluster) -> str:
+def _unknown_copies(kernel: Kernel, cluster: Cluster) -> str:
     """Which copies have bytes that are needed, and what is known of them."""
     body, module = kernel.function.body, kernel.module
     places = sorted(set(cluster.unsized.values()))
@@ -127,7 +127,7 @@ def entry_of(module: Module, launch: Launch) -> Function:
     return entry
 
 
-def solved(equations: list[tuple[tuple[object, ...], int]]) -> dict[object, int] | None:
+def solve_bytes(equations: list[tuple[tuple[object, ...], int]]) -> dict[object, int] | None:
     """Bytes of one copy by each tensor map, from phases: this many copies of each, and their bytes together.
 
     None unless there is one solution, of positive integers.

@@ -37,11 +37,11 @@ def coverage_of(kernel: Kernel, emulation: Emulation) -> Coverage:
         blocked=blocked,
         left_out=_few(_left_out(words)),
         inferred=_few([f"{at(p)}: {what}" for p, what in sorted(notes.inferred.items())]),
-        weakened=_few(_weakened(words)),
+        weakened=_few(_unknown_order(words)),
         assumed=_few(_assumptions(words)),
         rejoined=tuple(at(p) for p in sorted(notes.joins) if not words.may_meet(p)),
-        undefined=_few(_undefined(words)),
-        extracted=(f"{emulation.instructions:,} warp instructions", *_extracted(emulation.cluster)),
+        undefined=_few(_undefined_behaviour(words)),
+        extracted=(f"{emulation.instructions:,} warp instructions", *_operation_counts(emulation.cluster)),
     )
 
 
@@ -117,7 +117,7 @@ def _assumptions(words: _Words) -> list[str]:
     return assumed
 
 
-def _weakened(words: _Words) -> list[str]:
+def _unknown_order(words: _Words) -> list[str]:
     """What makes some of the order between warps unknown."""
     at, notes = words.place_of, words.cluster.notes
     parts = [warp for warp in words.cluster.warps if warp.is_part]
@@ -127,14 +127,14 @@ def _weakened(words: _Words) -> list[str]:
     return weakened + [f"{at(p)}: {polled}" for p in sorted(notes.polls)]
 
 
-def _undefined(words: _Words) -> list[str]:
+def _undefined_behaviour(words: _Words) -> list[str]:
     """What PTX does not define."""
     at, kernel, cluster = words.place_of, words.kernel, words.cluster
     noted = [f"{at(p)}: {what}" for p, what in sorted(cluster.notes.undefined.items())]
     return [*noted, *_outside(kernel, cluster), *_overwritten(cluster, at), *_read_too_early(kernel, at)]
 
 
-def _extracted(cluster: Cluster) -> list[str]:
+def _operation_counts(cluster: Cluster) -> list[str]:
     """How many operations of each kind the program has."""
     kinds = Counter(Op(op[0]).name for stream in cluster.recorder.streams for op in stream.code)
     return [f"{count:,} {name}" for name, count in sorted(kinds.items())]

@@ -13,7 +13,7 @@ from pipesim.inputs import InputKind
 from pipesim.model.program import Program
 from pipesim.ptx.emulation import emulate, entry_of, prepare
 from pipesim.ptx.extract import Extraction, emit, extract
-from pipesim.ptx.flow.inline import inlined
+from pipesim.ptx.flow.inline import inline_calls
 from pipesim.ptx.flow.slice import slice_of
 from pipesim.ptx.launch.file import LAUNCH_FILE, launch_json, read_launch
 from pipesim.ptx.launch.settings import with_settings
@@ -88,7 +88,7 @@ def launch_template(ptx: Path, entry: str = "") -> LaunchTemplate:
             correction="name one of them with --entry NAME",
         )
     name = entry or module.entries[0].name
-    function = inlined(module, entry_of(module, Launch(name, (1, 1, 1), (32, 1, 1))))
+    function = inline_calls(module, entry_of(module, Launch(name, (1, 1, 1), (32, 1, 1))))
     made = template(function, slice_of(function))
     maps = has_tensor_maps(each.content for each in made.parameters)
     dynamic = any(each.external for each in function.shared)

@@ -40,7 +40,7 @@ _current: ContextVar[SourceFiles | None] = ContextVar("source files", default=No
 
 
 def current_sources() -> SourceFiles | None:
-    """Those of the kernel that was read last, or in whose table :func:`reading` is; None before any was read."""
+    """Those of the kernel that was read last, or in whose table :func:`lines_read_from` is; None before the first."""
     return _current.get()
 
 
@@ -52,7 +52,7 @@ def path_of(name: str) -> str:
 
 
 @contextmanager
-def reading(sources: SourceFiles | None) -> Iterator[None]:
+def lines_read_from(sources: SourceFiles | None) -> Iterator[None]:
     """Inside, lines are read in this table, whatever kernel was read last; None: in none."""
     before = _current.set(sources)
     try:

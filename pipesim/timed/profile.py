@@ -17,7 +17,7 @@ from reprlib import repr as brief  # of a value that may be as long as its file
 from pipesim.bounds import MAX_CYCLES, MAX_KHZ, MAX_SMALL_BYTES
 from pipesim.errors import ProfileError
 from pipesim.inputs import InputKind
-from pipesim.names import readable, shown, wrong_name
+from pipesim.names import quoted_name, readable, wrong_name
 from pipesim.timed.stated_error import ASSUMED, WAYS, StatedError, parse_errors, parse_how
 from pipesim.version import version
 
@@ -217,7 +217,7 @@ def _profile(data: object, place: str) -> Profile:
     for key, text in zip(("name", "device", "fitted"), map(str, texts), strict=True):
         wrong = wrong_name(text)
         if wrong:
-            raise ProfileError(f"the {key} of this latency profile is {shown(text)}", place=place, cause=wrong)
+            raise ProfileError(f"the {key} of this latency profile is {quoted_name(text)}", place=place, cause=wrong)
     inputs = data.get("inputs", [])
     if not isinstance(inputs, list) or not all(isinstance(each, str) for each in inputs):
         raise ProfileError("inputs of a latency profile is a list of the recordings that it was fitted to", place=place)

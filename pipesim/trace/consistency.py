@@ -32,7 +32,7 @@ from pipesim.bounds import (
 from pipesim.errors import TraceFormatError
 from pipesim.model.ending import Ending
 from pipesim.model.program import NAMED_BARRIERS
-from pipesim.names import shown, wrong_identifier, wrong_name, wrong_text
+from pipesim.names import quoted_name, wrong_identifier, wrong_name, wrong_text
 from pipesim.trace.metadata import DAMAGED, RECOPY
 from pipesim.trace.schema import (
     COLUMNS,
@@ -261,7 +261,7 @@ def _wrong_text(meta: TraceMeta) -> str:
         for field, text in texts:
             wrong = rule(text)
             if wrong:
-                return f"field {field} of the trace's metadata is {shown(text)}: {wrong}"
+                return f"field {field} of the trace's metadata is {quoted_name(text)}: {wrong}"
     return ""
 
 

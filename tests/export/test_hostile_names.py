@@ -31,7 +31,7 @@ from pipesim.export.promela import search_depth, to_promela
 from pipesim.model.ops import Op
 from pipesim.model.program import Program
 from pipesim.model.program_json import dumps
-from pipesim.names import shown
+from pipesim.names import quoted_name
 from pipesim.report.findings.schedule import again_lines
 from pipesim.report.pages.annotations import github_lines, junit_text
 from pipesim.report.pages.check import check_lines
@@ -128,7 +128,7 @@ def test_a_table_has_names_that_c_has_or_is_refused(name: str) -> None:
         return
     with pytest.raises(ConfigurationError, match="cannot be written into a table") as refused:
         table_text([Variant({}, site_table(program))])
-    assert shown(f"{name}0") in str(refused.value)
+    assert quoted_name(f"{name}0") in str(refused.value)
 
 
 def test_the_comments_of_a_table_are_comments(name: str) -> None:

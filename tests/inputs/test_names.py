@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pipesim.bounds import MAX_NAME, MAX_TEXT
-from pipesim.names import readable, shown, wrong_identifier, wrong_name, wrong_text
+from pipesim.names import quoted_name, readable, wrong_identifier, wrong_name, wrong_text
 
 
 @pytest.mark.parametrize("name", ["load", "pipe.full", "b[4].full", "é", "*/ }", "a" * MAX_NAME, "two words"])
@@ -28,9 +28,9 @@ def test_a_name_is_printable_and_short(name: str) -> None:
 )
 def test_what_is_no_name(name: str, why: str) -> None:
     assert wrong_name(name) == wrong_identifier(name) == why
-    assert readable(name) == shown(name)
-    assert shown(name).isprintable()
-    assert len(shown(name)) < 60
+    assert readable(name) == quoted_name(name)
+    assert quoted_name(name).isprintable()
+    assert len(quoted_name(name)) < 60
 
 
 @pytest.mark.parametrize("name", ["tiles", "_x1", "größe"])

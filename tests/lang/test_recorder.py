@@ -67,13 +67,13 @@ def test_an_arrive_counts_the_lanes_that_execute_it() -> None:
 def test_an_election_that_leaves_nobody_is_refused_and_changes_nothing() -> None:
     def body(w: Warp, _: ProducerConsumerPipeline) -> None:
         before = recorder().lanes
-        with pytest.raises(ProtocolError, match="no lane remains"), recorder().narrowed(0):
+        with pytest.raises(ProtocolError, match="no lane remains"), recorder().narrow_to(0):
             pass
         assert recorder().lanes == before
         for count in (0, -1, 33):
             with pytest.raises(ProtocolError, match="lanes of a warp"):
                 w.lanes(count)
-        assert recorder().executing == 32
+        assert recorder().executing_lanes == 32
 
     assert one_role(body).flatten()
 

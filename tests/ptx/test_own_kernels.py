@@ -11,7 +11,7 @@ from pipesim.model.strictness import LENIENT
 from pipesim.prove.check import Check, check
 from pipesim.prove.refutation import Why
 from pipesim.ptx.flow.graph import graph_of
-from pipesim.ptx.flow.inline import inlined
+from pipesim.ptx.flow.inline import inline_calls
 from pipesim.ptx.flow.slice import Need, Slice, slice_of
 from pipesim.ptx.kernel import read_kernel
 from pipesim.ptx.launch.file import launch_json, read_launch
@@ -31,7 +31,7 @@ def read(name: str) -> tuple[Function, Launch]:
     function = module.function(launch.entry)
     assert function is not None
     assert module.unread == ()
-    return inlined(module, function), launch
+    return inline_calls(module, function), launch
 
 
 def kept(function: Function, made: Slice, *names: str) -> list[str]:

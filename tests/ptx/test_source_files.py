@@ -15,7 +15,7 @@ from pipesim.answers.check import check
 from pipesim.api.counterexample_page import counterexample_page
 from pipesim.cli.main import main
 from pipesim.ptx import source_files
-from pipesim.ptx.source_files import current_sources, enter_sources, reading
+from pipesim.ptx.source_files import current_sources, enter_sources, lines_read_from
 from pipesim.report.text.source import text_of
 from pipesim.targets import find
 from tests.support.paths import EXAMPLES
@@ -155,9 +155,9 @@ def test_a_table_is_current_inside_its_block_alone(tmp_path: Path) -> None:
     enter_sources(tmp_path / "a" / "k.ptx", ["k.cu"])
     of_a = current_sources()
     enter_sources(tmp_path / "b" / "k.ptx", ["k.cu"])
-    with reading(of_a):
+    with lines_read_from(of_a):
         assert text_of("k.cu:1") == "of a"
-        with reading(None):
+        with lines_read_from(None):
             assert text_of("k.cu:1") == ""
         assert text_of("k.cu:1") == "of a"
     assert text_of("k.cu:1") == "of b"

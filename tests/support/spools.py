@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from pipesim.ptx.launch.image import encoded
+from pipesim.ptx.launch.image import encode_value
 from pipesim.ptx.launch.values import (
     Array,
     Content,
@@ -43,7 +43,7 @@ def _put(content: Content, at: int, data: bytearray, found: dict[str, Any]) -> N
     match content:
         case Number(type=kind, value=value):
             assert value is not None
-            bits = encoded(kind, value)
+            bits = encode_value(kind, value)
             data[at : at + len(bits)] = bits
         case Array():
             bits = bytes_of(content)
@@ -72,7 +72,7 @@ def values_of(launch: Launch) -> list[object]:
 def _plain(content: Content) -> object:
     match content:
         case Number(type=kind, value=value):
-            return None if value is None else encoded(kind, value)
+            return None if value is None else encode_value(kind, value)
         case Array():
             return bytes_of(content)
         case Pointer(align=align, contents=contents):
@@ -85,7 +85,7 @@ def _plain(content: Content) -> object:
 
 def bytes_of(array: Array) -> bytes:
     """The bytes of an array in memory."""
-    return b"".join(encoded(array.type, value) for value in array.values)
+    return b"".join(encode_value(array.type, value) for value in array.values)
 
 
 def map_words(given: TensorMap) -> dict[str, Any]:

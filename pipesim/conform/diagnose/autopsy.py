@@ -19,7 +19,7 @@ from pipesim.conform.replay.align import AgentAlignment
 from pipesim.conform.replay.conformance import events_of
 from pipesim.conform.replay.divergence import word_left, words_read
 from pipesim.conform.replay.follow_records import ReplayResult
-from pipesim.explain.blocked import explain, in_flight, waiting
+from pipesim.explain.blocked import blocked_agents, explain, in_flight
 from pipesim.findings.fault_report import report_fault
 from pipesim.model.barrier import BarrierWord
 from pipesim.model.ending import TRAPPED
@@ -303,7 +303,7 @@ def _result(
     trace: Trace, events: Events, cta: int, rebuilt: Program, agents: list[_RebuiltAgent], followed: ReplayResult
 ) -> Autopsy:
     meta, state = trace.meta, followed.state
-    blocked = waiting(rebuilt, state)
+    blocked = blocked_agents(rebuilt, state)
     barriers = _rebuilt_barriers(words_read(meta, cta), rebuilt, state, blocked)
     answers = [b.agrees for b in barriers]
     deadlock = explain(rebuilt, state) if followed.trap is None else None

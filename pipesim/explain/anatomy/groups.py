@@ -147,10 +147,10 @@ def _single(book: SignalLedger, index: int) -> Group:
     barrier = book.program.barriers[index]
     count = book.counts.get(index)
     signals = _with_peers(_signals(book, index), barrier.cta)
-    return Group(barrier.name, (barrier.stage,), 0, count, signals, _waits(book, index), _sent(book, index))
+    return Group(barrier.name, (barrier.stage,), 0, count, signals, _waits(book, index), _remote_signals(book, index))
 
 
-def _sent(book: SignalLedger, index: int) -> tuple[Signal, ...]:
+def _remote_signals(book: SignalLedger, index: int) -> tuple[Signal, ...]:
     """What agents of this barrier's CTA do for its copies in other CTAs and not for it; ``to`` says where."""
     barrier = book.program.barriers[index]
     found: dict[Signal, tuple[int, ...]] = {}

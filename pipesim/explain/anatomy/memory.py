@@ -48,7 +48,7 @@ def touches(program: Program) -> Touches:
     places = [_places(program, index) for index in range(len(program.accesses))]
     for agent, code in enumerate(program.code):
         for operation in code:
-            for access, how, engine, nbytes, to in _touched(program, operation):
+            for access, how, engine, nbytes, to in _accesses(program, operation):
                 book.enter(access, _TouchWay(agent, how, engine, to), nbytes, places)
     return book
 
@@ -66,7 +66,7 @@ def _places(program: Program, access: int) -> list[object]:
     return list(over) if over else [(a.space, a.cta)]
 
 
-def _touched(
+def _accesses(
     program: Program, operation: Operation
 ) -> Iterator[tuple[int, TouchKind, Engine | None, int, tuple[int, ...]]]:
     """The accesses that an operation touches: how, by what engine, how many bytes, in which CTAs of a multicast."""

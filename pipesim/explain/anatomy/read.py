@@ -158,17 +158,17 @@ def _named_parts(part: Anatomy, rename: Rename) -> dict[str, list[object]]:
     for role in part.roles:
         found[role.name].append((role.warps, role.agents, role.registers))
     for group in part.groups:
-        signals, sent = (_seen(side, rename) for side in (group.signals, group.sent))
+        signals, sent = (_with_ranks(side, rename) for side in (group.signals, group.sent))
         found[group.name].append(replace(group, signals=signals, sent=sent))
     for tile in part.tiles:
-        writers, readers = (_seen(side, rename) for side in (tile.writers, tile.readers))
+        writers, readers = (_with_ranks(side, rename) for side in (tile.writers, tile.readers))
         found[tile.name or tile.space.name.lower()].append(replace(tile, writers=writers, readers=readers))
     for meeting in part.meetings:
         found["the cluster barrier" if meeting.number is None else meeting_name(meeting.number)].append(meeting)
     return dict(found)
 
 
-def _seen(side: tuple[_Way, ...], rename: Rename) -> tuple[_Way, ...]:
+def _with_ranks(side: tuple[_Way, ...], rename: Rename) -> tuple[_Way, ...]:
     """The same with other ranks, in an order that does not depend on them."""
     renamed = (
         replace(way, ctas=tuple(sorted(map(rename, way.ctas))), to=tuple(sorted(map(rename, way.to)))) for way in side

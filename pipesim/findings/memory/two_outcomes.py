@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pipesim.explain.operation_words import accessed
+from pipesim.explain.operation_words import accessed_bytes
 from pipesim.findings.kind import Certainty, Evidence, ExampleEdit, FindingKind, FlatExample
 from pipesim.model.finding import Fault, FaultKind
 from pipesim.model.program import Program
@@ -10,7 +10,7 @@ from pipesim.model.program import Program
 
 def _outcomes(program: Program, fault: Fault) -> str:
     one, other = (f"item {item}" if item >= 0 else "nothing" for item in (fault.found, fault.expected))
-    where = accessed(program, program.code[fault.agent][fault.pc])
+    where = accessed_bytes(program, program.code[fault.agent][fault.pc])
     return f": {one} in {where} after one, {other} after the other"
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pipesim.explain.operation_words import accessed
+from pipesim.explain.operation_words import accessed_bytes
 from pipesim.findings.kind import Certainty, FindingKind, ProtocolExample
 from pipesim.model.finding import Fault, FaultKind
 from pipesim.model.groups import TOUCHES_MEMORY
@@ -11,7 +11,7 @@ from pipesim.model.program import Program
 
 def _items(program: Program, fault: Fault) -> str:
     operation = program.code[fault.agent][fault.pc]
-    where = f" in {accessed(program, operation)}" if operation[0] in TOUCHES_MEMORY else ""
+    where = f" in {accessed_bytes(program, operation)}" if operation[0] in TOUCHES_MEMORY else ""
     return f": item {fault.found} instead of {fault.expected}{where}"
 
 

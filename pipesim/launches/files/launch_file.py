@@ -11,7 +11,7 @@ from pipesim.errors import PipesimError, PtxError
 from pipesim.launches.files.parameters import parameter, unseen_map
 from pipesim.launches.records.record import LaunchRecord, SeenParameter
 from pipesim.ptx.extract import with_contents_read
-from pipesim.ptx.flow.inline import inlined
+from pipesim.ptx.flow.inline import inline_calls
 from pipesim.ptx.flow.slice import LaunchNeed, slice_of
 from pipesim.ptx.launch.file import MOST_REGISTERS, launch_json, read_launch
 from pipesim.ptx.launch.image import require_parameters
@@ -59,7 +59,7 @@ class KernelText:
     @cached_property
     def function(self) -> Function:
         """The kernel with the bodies of the functions that it calls. PtxError if it is too long."""
-        return inlined(self.module, self.entry)
+        return inline_calls(self.module, self.entry)
 
     @cached_property
     def has_barriers(self) -> bool:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pipesim.launches.records.record import SeenParameter, SeenPointer
 from pipesim.ptx.flow.slice import LaunchNeed, Need
 from pipesim.ptx.launch.file import MOST_VALUES
-from pipesim.ptx.launch.image import encoded
+from pipesim.ptx.launch.image import encode_value
 from pipesim.ptx.launch.values import TYPES, Array, Content, Field, Number, Parameter, Pointer, Struct, TensorMap
 from pipesim.ptx.text.module import Param
 
@@ -56,7 +56,7 @@ def number(kind: str, data: bytes) -> Number:
     whole = f"u{8 * len(data)}"
     if kind in _FLOATS or kind == "bf16":
         (value,) = struct.unpack(_FLOATS.get(kind, "<f"), (b"\0\0" if kind == "bf16" else b"") + data)
-        if math.isfinite(value) and encoded(kind, value) == data:
+        if math.isfinite(value) and encode_value(kind, value) == data:
             return Number(kind, value)
         return Number(whole, int.from_bytes(data, "little"))
     if kind == f"s{8 * len(data)}":

@@ -107,14 +107,14 @@ def pointers_wanted(text: bytes, kernel: str) -> frozenset[tuple[int, int]]:
     Empty for PTX that cannot be read, which the report will say.
     """
     from pipesim.ptx.emulation import entry_of
-    from pipesim.ptx.flow.inline import inlined
+    from pipesim.ptx.flow.inline import inline_calls
     from pipesim.ptx.flow.slice import Need, slice_of
     from pipesim.ptx.launch.values import Launch
     from pipesim.ptx.text.read import read_module
 
     try:
         module = read_module(text.decode(errors="replace"), kernel, kernel)
-        function = inlined(module, entry_of(module, Launch(kernel, (1, 1, 1), (32, 1, 1))))
+        function = inline_calls(module, entry_of(module, Launch(kernel, (1, 1, 1), (32, 1, 1))))
         wanted = slice_of(function).wanted
     except (PipesimError, RecursionError):
         return frozenset()

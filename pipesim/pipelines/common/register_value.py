@@ -40,7 +40,7 @@ def pipeline_struct(struct: _Struct) -> _Struct:
         if rec is None:
             make(self, *args, **kwargs)
             return
-        with rec.naming(struct.__name__):
+        with rec.name_pipeline(struct.__name__):
             make(self, *args, **kwargs)
 
     struct.__init__ = noting  # type: ignore[misc]

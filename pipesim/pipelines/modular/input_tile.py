@@ -250,7 +250,7 @@ class _InputView(Generic[Payload, _Tiles, _Handle]):
 
     def acquire_stage(self) -> _Handle:
         """Wait until the current stage is ready and return its linear handle."""
-        made: _Handle = self._acquired(self._handle, already_ready=False)
+        made: _Handle = self._acquire_stage(self._handle, already_ready=False)
         return made
 
     def try_acquire(self) -> TryResult:
@@ -259,10 +259,10 @@ class _InputView(Generic[Payload, _Tiles, _Handle]):
 
     def acquire_if_needed(self, already_ready: TryResult | bool) -> _Tiles:  # noqa: FBT001  # upstream's signature
         """:meth:`acquire` that skips its wait if ``already_ready``, which must be a try of this stage in this lap."""
-        made: _Tiles = self._acquired(self._tiles, already_ready)
+        made: _Tiles = self._acquire_stage(self._tiles, already_ready)
         return made
 
-    def _acquired(self, kind: type[Any], already_ready: TryResult | bool) -> Any:  # noqa: FBT001  # upstream's signature
+    def _acquire_stage(self, kind: type[Any], already_ready: TryResult | bool) -> Any:  # noqa: FBT001  # upstream's signature
         side = self._side()
         side.require_free()
         side.wait_if_needed(already_ready)

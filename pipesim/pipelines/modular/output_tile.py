@@ -169,7 +169,7 @@ class OutputTilePipeline:
 
     def acquire_for_mma(self) -> OutputStage:
         """Called by the MMA warp: wait until the current stage is empty."""
-        return self._acquired("MMA", self.pipeline._producer())  # noqa: SLF001  # pipeline and ring are one unit
+        return self._acquire_stage("MMA", self.pipeline._producer())  # noqa: SLF001  # pipeline and ring are one unit
 
     def release_from_mma(self, stage: OutputStage) -> None:
         """One elected lane commits to ``full`` of ``stage`` (in each CTA of the mask, for two SMs); all lanes step."""
@@ -193,7 +193,7 @@ class OutputTilePipeline:
 
     def acquire_for_epilogue(self) -> OutputStage:
         """Called by an epilogue warp: wait until the MMAs of the current stage have finished."""
-        return self._acquired("epilogue", self.pipeline._consumer())  # noqa: SLF001  # pipeline and ring are one unit
+        return self._acquire_stage("epilogue", self.pipeline._consumer())  # noqa: SLF001  # pipeline and ring are one unit
 
     def release_from_epilogue(self) -> None:
         """Step. Signals nothing, although the public page says so: ``AccumBarrier.arrive`` frees the stage."""
@@ -204,7 +204,7 @@ class OutputTilePipeline:
             side.require_no_step("release_from_epilogue()")
         side.release()
 
-    def _acquired(self, what: str, side: RingSide) -> OutputStage:
+    def _acquire_stage(self, what: str, side: RingSide) -> OutputStage:
         side.require_free()
         side.wait()
         return OutputStage(what, side, TmemStage(self.tmem, side.stage), self.pipeline._fork())  # noqa: SLF001  # as above

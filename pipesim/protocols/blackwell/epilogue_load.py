@@ -66,14 +66,14 @@ class EpilogueLoad:
         """The calling agent's pipeline of source slices."""
         return EpiLoadPipeline(self.epi_mbars, self.source.slots)
 
-    def ordering(self) -> LoadOrderBarrier | None:
+    def order_side(self) -> LoadOrderBarrier | None:
         """The calling agent's side of the order, None where there is none."""
         return None if self.order_mbar is None else LoadOrderBarrier(self.order_mbar)
 
     def _orders(self, tile: int) -> bool:
         return self.order is LoadOrder.EVERY_TILE or tile == 0
 
-    def loaded(self, w: Warp, order: LoadOrderBarrier | None, tile: int, groups: int) -> None:
+    def finish_groups(self, w: Warp, order: LoadOrderBarrier | None, tile: int, groups: int) -> None:
         """Called by the load warp after ``groups`` K groups of a tile: with those of the prologue it arrives."""
         if order is not None and self._orders(tile) and groups == self.prologue:
             with w.elect_one():
@@ -81,7 +81,7 @@ class EpilogueLoad:
 
     def load(self, w: Warp, sm100: Sm100) -> None:
         """Warp 7: after the main loads of a tile have begun, the slices of its source, as stages come free."""
-        order, pipe = self.ordering(), self.pipeline()
+        order, pipe = self.order_side(), self.pipeline()
         for work in sm100.work(w):
             if order is not None and self._orders(work.index):
                 order.wait_and_step()

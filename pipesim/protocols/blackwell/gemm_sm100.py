@@ -34,7 +34,7 @@ from pipesim.protocols.blackwell.sm100 import (
     ROWS,
     SLICE_COLUMNS,
     Sm100,
-    acquired,
+    acquired_stages,
     lanes,
     mma_cycles,
     require_cluster,
@@ -193,17 +193,17 @@ class GemmSm100:
     def load(self, w: Warp) -> None:
         """The load warp: every tile's K groups, then the drain."""
         source = self.source
-        order = source.ordering() if source is not None else None
+        order = source.order_side() if source is not None else None
         with self.input().producer() as producer:
             for work in self.sm100.work_of_load(w):
                 self.begin_tile(w, work.index)
                 if source is not None:
-                    source.loaded(w, order, work.index, 0)
-                for k, tiles in acquired(w, producer, self.groups, lookahead=self.lookahead):
+                    source.finish_groups(w, order, work.index, 0)
+                for k, tiles in acquired_stages(w, producer, self.groups, lookahead=self.lookahead):
                     with w.elect_one():
                         self.copy(w, tiles, work.index * self.groups + k)
                     if source is not None:
-                        source.loaded(w, order, work.index, k + 1)
+                        source.finish_groups(w, order, work.index, k + 1)
             producer.drain()  # the MMA warps still commit to what was loaded last, those of other CTAs among them
 
     def begin_tile(self, w: Warp, tile: int) -> None:
@@ -253,7 +253,7 @@ class GemmSm100:
                 self.follow(output)
                 continue  # the peer's MMA warp only keeps step with the scheduler
             with output.producer() as accumulator:
-                for k, tiles in acquired(w, consumer, self.groups, lookahead=self.lookahead):
+                for k, tiles in acquired_stages(w, consumer, self.groups, lookahead=self.lookahead):
                     with w.elect_one():
                         self._multiply(w, tiles, accumulator.tmem.tile(), work.index, work.index * self.groups + k)
         self.sm100.deallocate()

@@ -244,7 +244,9 @@ def rows(tile: Slot, warp: int) -> Slot:
     return share(tile, warp, EPILOGUE_WARPS)
 
 
-def acquired(w: Warp, view: _View[_Tiles_co], groups: int, *, lookahead: bool) -> Iterator[tuple[int, _Tiles_co]]:
+def acquired_stages(
+    w: Warp, view: _View[_Tiles_co], groups: int, *, lookahead: bool
+) -> Iterator[tuple[int, _Tiles_co]]:
     """The K loop of the load or the MMA warp: (group, its free or full stage), each with a ``with`` around it.
 
     With ``lookahead`` the next stage is tried right after a step, and waited for only if it was not ready.

@@ -46,7 +46,7 @@ def attention_sm90(
     """
     require("fused", fused, 0, 1)
     if not fused:
-        return _staged(kv_blocks, stages, depth, block_n, num_consumer, pingpong, softmax, qk_stages)
+        return _staged_protocol(kv_blocks, stages, depth, block_n, num_consumer, pingpong, softmax, qk_stages)
     require("qk_stages", qk_stages, 1, 1)
     sizes = (kv_blocks, stages, depth, block_n, num_consumer, pingpong, softmax)
     require_attention(*sizes, least_stages=2, slice_depth=16, most_groups=3)
@@ -72,7 +72,7 @@ def attention_sm90(
     return p
 
 
-def _staged(
+def _staged_protocol(
     blocks: int, stages: int, depth: int, block_n: int, num_consumer: int, pingpong: int, softmax: int, qk_stages: int
 ) -> Protocol:
     """The protocol with a ring for K and one for V."""

@@ -10,7 +10,7 @@ from typing import Protocol
 from pipesim.model.barrier import BarrierState
 from pipesim.model.ops import Engine, Op, Space
 from pipesim.ptx.emit.record import Place, StreamRecorder
-from pipesim.ptx.emulate.memory import Items, merged
+from pipesim.ptx.emulate.memory import Items, merge_ranges
 from pipesim.ptx.emulate.stop import Notes
 
 Where = tuple[Space, int]
@@ -115,7 +115,7 @@ def flush(cluster: RecordingCluster, warp: AccessingWarp) -> None:
     pending.read_bounds, pending.write_bounds = {}, {}
     record, at, agent = cluster.recorder, pending.position, warp.agent
     for (space, cta), ranges in reads.items():
-        for first, end in merged(ranges):
+        for first, end in merge_ranges(ranges):
             for low, high, item in cluster.items_of(space, cta).inside(first, end):
                 if space == Space.SHARED and item < 0 and _is_barrier(cluster, cta, low, high):
                     continue
@@ -123,7 +123,7 @@ def flush(cluster: RecordingCluster, warp: AccessingWarp) -> None:
     for (space, cta), ranges in writes.items():
         stored = values[space, cta]
         starts = sorted(stored) if any(value is not None for value in stored.values()) else []
-        for first, end in merged(ranges):
+        for first, end in merge_ranges(ranges):
             within = [(a - first, stored[a]) for a in starts[bisect_left(starts, first) : bisect_left(starts, end)]]
             if within and all(value is not None for _, value in within):
                 item = cluster.item(("stored", tuple(within)))
@@ -132,7 +132,7 @@ def flush(cluster: RecordingCluster, warp: AccessingWarp) -> None:
             cluster.items_of(space, cta).store(first, end, item)
             record.add(agent, at, Op.WRITE, record.access(space, cta, first, end - first), item)
     for (space, cta), ranges in copies.items():
-        for first, end in merged(ranges):
+        for first, end in merge_ranges(ranges):
             item = cluster.item()
             cluster.items_of(space, cta).store(first, end, item)
             access = record.access(space, cta, first, end - first)

@@ -18,7 +18,7 @@ from pipesim.ptx.emulate.expressions.arithmetic import ARITHMETIC, CHOICES, floa
 from pipesim.ptx.emulate.expressions.moves import LANES, MOVES
 from pipesim.ptx.emulate.expressions.operands import FLOATS, Assignment, NameTable, NotAnExpression, operand_text
 from pipesim.ptx.emulate.regions import Regions
-from pipesim.ptx.emulate.stop import MALFORMED, malformed
+from pipesim.ptx.emulate.stop import MALFORMED, malformed_operands
 from pipesim.ptx.emulate.synchronisation import is_step, is_try, synchronises
 from pipesim.ptx.emulate.values import Leaf, Unknown, Value, select
 from pipesim.ptx.flow.opcodes import VALUES
@@ -240,7 +240,7 @@ class Code:
                 return self._unknowns(each)
             return None
         except MALFORMED as error:
-            raise malformed(each) from error
+            raise malformed_operands(each) from error
 
     def _unknowns(self, each: Instruction) -> list[Assignment]:
         text = self.unknown(Leaf(f"the result of {each.mnemonic}", each.line))

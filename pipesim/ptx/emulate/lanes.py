@@ -129,7 +129,7 @@ class WarpLanes:
         lanes = self._members(members)
         return (lanes & -lanes).bit_length() - 1
 
-    def elected(self, members: Value) -> Value:
+    def elect_lane(self, members: Value) -> Value:
         """``elect.sync``: true in the lane that is elected."""
         lanes = self._members(members)
         first = (lanes & -lanes).bit_length() - 1

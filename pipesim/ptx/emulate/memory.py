@@ -9,7 +9,7 @@ from operator import sub
 
 from pipesim.bounds import MAX_STORED_BYTES
 from pipesim.ptx.emulate.stop import EmulationStop
-from pipesim.ptx.emulate.values import Leaf, Unknown, Value, joined, lift
+from pipesim.ptx.emulate.values import Leaf, Unknown, Value, join_lanes, lift
 from pipesim.ptx.launch.image import Image
 from pipesim.ptx.launch.values import Policies
 from pipesim.ptx.text.instruction import Instruction
@@ -82,13 +82,13 @@ class LocalMemory:
             held = self.load(address, size)
             for at, less in _OVERLAPPING[size]:
                 self.small.pop((address + at, less), None)
-            self.small[address, size] = joined(mask, lift(_low, value, size), _NEVER if held is None else held)
+            self.small[address, size] = join_lanes(mask, lift(_low, value, size), _NEVER if held is None else held)
             self.words.pop(address & -_WORD, None)
             return
         for i in range(0, size, _WORD):
             held = self.load(address + i, _WORD)
             part = lift(_part, value, i)
-            self.words[address + i] = joined(mask, part, _NEVER if held is None else held)
+            self.words[address + i] = join_lanes(mask, part, _NEVER if held is None else held)
             for at in range(_WORD):
                 for less in (1, 2):
                     self.small.pop((address + i + at, less), None)
@@ -189,7 +189,7 @@ def runs(starts: Iterable[int], size: int) -> list[tuple[int, int]]:
     return list(zip(firsts, [*(ordered[i] + size for i in breaks), ordered[-1] + size], strict=True))
 
 
-def merged(ranges: list[tuple[int, int]]) -> list[tuple[int, int]]:
+def merge_ranges(ranges: list[tuple[int, int]]) -> list[tuple[int, int]]:
     """The union of ranges as disjoint ones, sorted."""
     found: list[tuple[int, int]] = []
     for first, end in sorted(ranges):

@@ -175,14 +175,14 @@ class Regions:
         written = dict.fromkeys(name for p in sorted(inside & self.changing) for name in self.uses.writes[p])
         sync = tuple(p for p in kept if synchronises(body[p]))
         loop = branch in inside or any(s <= p and s in inside for p in inside for s in self.successors(p))
-        repeated = self._repeated(branch, inside) if branch in inside else frozenset()
+        repeated = self._repeated_registers(branch, inside) if branch in inside else frozenset()
         varying = tuple(name for name in written if name not in repeated)
         noticed = any(makes_others_wait(body[p]) for p in sync)
         accesses = any(may_touch_shared(body[p]) for p in kept) or bool(sync)
         stores = any(body[p].opcode == "st" for p in kept)
         return BranchRegion(join, tuple(written), varying, sync, noticed, accesses, stores, loop)
 
-    def _repeated(self, branch: int, inside: set[int]) -> frozenset[str]:
+    def _repeated_registers(self, branch: int, inside: set[int]) -> frozenset[str]:
         """Registers that each iteration of a loop, which ends or not at this branch, computes again from the same.
 
         They are written once in the loop, in the branch's own block and under no guard: so the value that a register

@@ -37,7 +37,7 @@ class EmulationStop(Exception):  # noqa: N818  # ends the emulation of one warp,
         self.what, self.leaf = what, leaf
 
 
-def known(value: Value, what: str) -> int:
+def known_integer(value: Value, what: str) -> int:
     """An integer that all lanes agree on. EmulationStop if it is not known, or differs."""
     if isinstance(value, int):
         return int(value)
@@ -52,7 +52,7 @@ def known(value: Value, what: str) -> int:
 MALFORMED = (IndexError, TypeError, ValueError, StopIteration, AssertionError)
 
 
-def malformed(instruction: Instruction) -> PtxError:
+def malformed_operands(instruction: Instruction) -> PtxError:
     """The error of an instruction whose operands are not those that PTX gives it.
 
     What follows an instruction takes its operands by place and kind and does not check them one by one: an assembler

@@ -277,7 +277,7 @@ def of_lane(value: Value, lane: int) -> Value:
     return value.each[lane] if isinstance(value, PerLane) else value
 
 
-def joined(mask: int, value: Value, other: Value) -> Value:
+def join_lanes(mask: int, value: Value, other: Value) -> Value:
     """``value`` in the lanes of ``mask``, ``other`` in the rest."""
     if value is other or mask == FULL:
         return value
@@ -298,8 +298,8 @@ def _joined_answers(mask: int, value: Value, other: Value) -> Value:
     def part(v: Value, *, true: bool) -> Value:
         return (v.if_true if true else v.if_false) if isinstance(v, OpenAnswer) else v
 
-    if_false = joined(mask, part(value, true=False), part(other, true=False))
-    return answer_of(asked.pop(), if_false, joined(mask, part(value, true=True), part(other, true=True)))
+    if_false = join_lanes(mask, part(value, true=False), part(other, true=False))
+    return answer_of(asked.pop(), if_false, join_lanes(mask, part(value, true=True), part(other, true=True)))
 
 
 @lru_cache(maxsize=1024)

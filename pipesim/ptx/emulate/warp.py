@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from pipesim.ptx.emulate.code import DecodedStep, RunEnd, StraightRun
-from pipesim.ptx.emulate.stop import MALFORMED, EmulationStop, Status, WarpStop, malformed
-from pipesim.ptx.emulate.values import WARP, Leaf, PerLane, Value, joined, lanes_in, leaf_of
+from pipesim.ptx.emulate.stop import MALFORMED, EmulationStop, Status, WarpStop, malformed_operands
+from pipesim.ptx.emulate.values import WARP, Leaf, PerLane, Value, join_lanes, lanes_in, leaf_of
 from pipesim.ptx.emulate.ways import DividedWarp, PartingKind
 from pipesim.ptx.flow.opcodes import ACCESSES
 
@@ -59,7 +59,7 @@ class EmulatedWarp(DividedWarp):
         except EmulationStop as stopped:
             self.end_at(stopped.what, stopped.leaf)
         except MALFORMED as error:
-            raise malformed(self.code.body[min(self.pc, self.code.end - 1)]) from error
+            raise malformed_operands(self.code.body[min(self.pc, self.code.end - 1)]) from error
         return self.count - before
 
     @property
@@ -143,7 +143,7 @@ class EmulatedWarp(DividedWarp):
             jump = step.effect(self.cluster, self, step)
         else:
             try:
-                mask = self._guarded(step.guard, negated=step.negated)
+                mask = self._guarded_lanes(step.guard, negated=step.negated)
             except EmulationStop as stopped:
                 if step.needed:
                     raise
@@ -176,7 +176,7 @@ class EmulatedWarp(DividedWarp):
             raise EmulationStop("lanes that parted reach different instructions which a warp executes together")
         return self._meet(here)
 
-    def _guarded(self, guard: int, *, negated: bool) -> int:
+    def _guarded_lanes(self, guard: int, *, negated: bool) -> int:
         """The lanes that execute and whose predicate holds. EmulationStop if that is not known."""
         p = self.R[guard]
         if isinstance(p, int):
@@ -220,4 +220,4 @@ class EmulatedWarp(DividedWarp):
 
     def write(self, register: int, value: Value) -> None:
         """A result in the lanes that execute."""
-        self.R[register] = value if self.mask == self.whole else joined(self.mask, value, self.R[register])
+        self.R[register] = value if self.mask == self.whole else join_lanes(self.mask, value, self.R[register])

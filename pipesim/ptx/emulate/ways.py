@@ -27,7 +27,7 @@ from pipesim.ptx.emulate.values import (
     Unknown,
     Value,
     answer_of,
-    joined,
+    join_lanes,
     lanes_in,
     leaf_of,
     same,
@@ -232,7 +232,7 @@ class DividedWarp(WarpLanes):
         for mask, values in frame.done:
             if self.mask:
                 for r in frame.written:
-                    self.R[r] = joined(mask, values[r], self.R[r])
+                    self.R[r] = join_lanes(mask, values[r], self.R[r])
             else:
                 for r in frame.written:
                     self.R[r] = values[r]

@@ -123,7 +123,7 @@ class Graph:
         ending = self._backwards(frozenset())
         found = immediate_dominators(self.exit, ending)
         if any(each is None for each in found[: self.exit]):  # some blocks only trap, or never end
-            every = immediate_dominators(self.exit, self._backwards(self._closed()))
+            every = immediate_dominators(self.exit, self._backwards(self._end_blocks()))
             found = [one if one is not None else other for one, other in zip(found, every, strict=True)]
         return tuple(self.exit if each is None else each for each in found[: self.exit])
 
@@ -167,7 +167,7 @@ class Graph:
         rows[self.exit] += sorted(more)
         return rows
 
-    def _closed(self) -> frozenset[int]:
+    def _end_blocks(self) -> frozenset[int]:
         """Blocks to treat as ends where no way leads to the exit: traps, and the last of each endless loop."""
         found = set(self.traps)
         while True:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 
 from pipesim.bounds import MAX_KERNEL_INSTRUCTIONS
 from pipesim.errors import PtxError
-from pipesim.ptx.text.declarations import placed
+from pipesim.ptx.text.declarations import place_variables
 from pipesim.ptx.text.instruction import (
     Address,
     Arguments,
@@ -32,7 +32,7 @@ RECURSIVE = "recursive"
 _DEEPEST = 64  #: functions that call each other
 
 
-def inlined(module: Module, function: Function) -> Function:
+def inline_calls(module: Module, function: Function) -> Function:
     """The function with all calls of the module's functions inlined. Raises PtxError if it gets too long."""
     if len(function.body) > MAX_KERNEL_INSTRUCTIONS:
         raise _too_long(module, function)
@@ -44,7 +44,7 @@ def inlined(module: Module, function: Function) -> Function:
     return replace(
         function,
         registers=made.registers,
-        local=(*placed([v for v in made.variables if v.space == "local"]), *_params(made.variables)),
+        local=(*place_variables([v for v in made.variables if v.space == "local"]), *_params(made.variables)),
         labels=made.labels,
         targets=made.targets,
         body=body,
@@ -116,7 +116,7 @@ class _Inliner:
                 jump = instruction._replace(opcode="bra", modifiers=(), operands=(CodeLabel(end),), guard=guard)
                 self._append(jump)
             elif names.registers or names.symbols or names.labels:
-                operands = tuple(_renamed(one, names, cache) for one in instruction.operands)
+                operands = tuple(_rename(one, names, cache) for one in instruction.operands)
                 self._append(instruction._replace(operands=operands, guard=_guard(instruction.guard, names)))
             else:
                 self._append(instruction)
@@ -137,8 +137,8 @@ class _Inliner:
         end, skip = f"{called.name}$end{self.copies}", f"{called.name}$skip{self.copies}"
         lists = [each.parts for each in call.operands if isinstance(each, Arguments)]
         before = any(isinstance(each, Arguments) for each in call.operands[:1])
-        results = [_renamed(each, names, {}) for each in (lists[0] if before else ())]
-        arguments = [_renamed(each, names, {}) for each in (lists[-1] if len(lists) > before else ())]
+        results = [_rename(each, names, {}) for each in (lists[0] if before else ())]
+        arguments = [_rename(each, names, {}) for each in (lists[-1] if len(lists) > before else ())]
         inner = _Names(
             {name: f"{name}${self.copies}i" for name in called.registers},
             {each.name: f"{each.name}${self.copies}i" for each in called.local}
@@ -174,7 +174,7 @@ def _guard(guard: Guard | None, names: _Names) -> Guard | None:
     return None if guard is None else Guard(names.registers.get(guard.register, guard.register), guard.negated)
 
 
-def _renamed(operand: Operand, names: _Names, cache: dict[int, Operand]) -> Operand:
+def _rename(operand: Operand, names: _Names, cache: dict[int, Operand]) -> Operand:
     """An operand of a copy, with the names of the whole; ``cache`` is by identity, as the reader shares operands."""
     found = cache.get(id(operand))
     if found is not None:
@@ -187,22 +187,22 @@ def _renamed(operand: Operand, names: _Names, cache: dict[int, Operand]) -> Oper
         case CodeLabel(name):
             found = CodeLabel(names.labels.get(name, name))
         case Address(base, offset):
-            inner = _renamed(base, names, cache)
+            inner = _rename(base, names, cache)
             assert isinstance(inner, type(base))
             found = Address(inner, offset)
         case TensorAddress(place, coordinates):
-            one, other = _renamed(place, names, cache), _renamed(coordinates, names, cache)
+            one, other = _rename(place, names, cache), _rename(coordinates, names, cache)
             assert isinstance(one, Address)
             assert isinstance(other, Vector)
             found = TensorAddress(one, other)
         case Vector(parts):
-            found = Vector(tuple(_renamed(each, names, cache) for each in parts))
+            found = Vector(tuple(_rename(each, names, cache) for each in parts))
         case Arguments(parts):
-            found = Arguments(tuple(_renamed(each, names, cache) for each in parts))
+            found = Arguments(tuple(_rename(each, names, cache) for each in parts))
         case RegisterPair(first, second):
-            found = RegisterPair(_renamed(first, names, cache), _renamed(second, names, cache))
+            found = RegisterPair(_rename(first, names, cache), _rename(second, names, cache))
         case NegatedPredicate(register):
-            inside = _renamed(register, names, cache)
+            inside = _rename(register, names, cache)
             assert isinstance(inside, Register)
             found = NegatedPredicate(inside)
         case _:

@@ -120,11 +120,11 @@ class ParameterPlaces:
                 return (found[0], found[1] + offset) if found is not None and found[0] == "address" else found
             case Register(name) if depth < _DEEPEST:
                 writer = self._writer.get(name)
-                return self._made(writer, depth + 1) if writer is not None and writer.guard is None else None
+                return self._result_kind(writer, depth + 1) if writer is not None and writer.guard is None else None
             case _:
                 return None
 
-    def _made(self, writer: Instruction, depth: int) -> tuple[str, int] | None:
+    def _result_kind(self, writer: Instruction, depth: int) -> tuple[str, int] | None:
         """What an instruction's result is."""
         operands = writer.operands
         if writer.opcode in _SAME and len(operands) == 2:

@@ -217,12 +217,12 @@ def _field(each: Field) -> dict[str, Any]:
     return {"offset": each.offset} | _document(each.content)
 
 
-def fitted(launch: Launch, entry: Function) -> Launch:
+def fit_cluster(launch: Launch, entry: Function) -> Launch:
     """The launch with the cluster that the kernel requires (``.reqnctapercluster``). LaunchFileError if it cannot be
     launched so.
     """
     _require_threads(launch, entry)
-    required = _required(entry, "reqnctapercluster")
+    required = _required_shape(entry, "reqnctapercluster")
     if required is not None and required != launch.cluster:
         if launch.cluster != (1, 1, 1):
             raise LaunchFileError(
@@ -249,7 +249,7 @@ def fitted(launch: Launch, entry: Function) -> Launch:
 
 def _require_threads(launch: Launch, entry: Function) -> None:
     """LaunchFileError if a CTA has not the threads that the kernel was compiled for."""
-    required = _required(entry, "reqntid")
+    required = _required_shape(entry, "reqntid")
     if required is not None and launch.block != required:
         raise LaunchFileError(
             f"the launch file has blocks of {launch.block}, and {entry.name} requires {required} (.reqntid)",
@@ -267,6 +267,6 @@ def _require_threads(launch: Launch, entry: Function) -> None:
         )
 
 
-def _required(entry: Function, directive: str) -> Shape | None:
+def _required_shape(entry: Function, directive: str) -> Shape | None:
     """The sizes that a directive requires, x first; None without it."""
     return shape_of(entry.directives[directive] or (1,)) if directive in entry.directives else None

@@ -15,7 +15,7 @@ from pipesim.ptx.text.module import Function
 _FLOATS = {"f16": "e", "f32": "f", "f64": "d"}
 
 
-def encoded(kind: str, value: int | float) -> bytes:
+def encode_value(kind: str, value: int | float) -> bytes:
     """The bytes of a value; a whole number for a floating-point type gives its value, not its bits.
 
     An integer is taken modulo its size. Raises ValueError for a number that a floating-point type does not hold.
@@ -42,7 +42,7 @@ def checked_number(kind: str, value: int | float | None) -> Number:
         raise ValueError(f"{value} is not a whole number")
     if isinstance(value, int) and not -(1 << bits - 1) <= value < 1 << bits:
         raise ValueError(f"{value} does not fit {kind}")
-    encoded(kind, value or 0)
+    encode_value(kind, value or 0)
     return Number(kind, value)
 
 
@@ -152,9 +152,9 @@ class Image:
         match content:
             case Number(type=kind, value=value):
                 if value is not None:
-                    region.write(offset, encoded(kind, value))
+                    region.write(offset, encode_value(kind, value))
             case Array(type=kind, values=values):
-                region.write(offset, b"".join(encoded(kind, value) for value in values))
+                region.write(offset, b"".join(encode_value(kind, value) for value in values))
             case TensorMap():
                 self._maps[region.base + offset] = content
             case Struct(fields=fields):

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass, field
 from functools import lru_cache
 
-from pipesim.ptx.text.declarations import Declaration, DeclarationError, declared, variable
+from pipesim.ptx.text.declarations import Declaration, DeclarationError, parse_declarations, variable
 from pipesim.ptx.text.instruction import CodeLabel, Guard, Instruction, Operand, SourceLine
 from pipesim.ptx.text.locations import LOC, Locations, SourceText
 from pipesim.ptx.text.module import Variable
@@ -174,7 +174,7 @@ class BodyReader:
                 scope.declare(f"{each.name}.{part}", register=True, kind=each.type)
 
     def _variables(self, statement: str, scope: NameScope, line: int) -> None:
-        for each in declared(statement):
+        for each in parse_declarations(statement):
             name = scope.declare(each.name, register=False)
             self.body.variables.append(variable(each, name, 0, line))
 
@@ -200,7 +200,7 @@ class BodyReader:
                     raise self.source.error_at(each.line, f"the branch's target {name} is not in the function")
             if each.opcode in _TARGETS and not any(isinstance(part, CodeLabel) for part in each.operands):
                 raise self.source.error_at(each.line, "the branch has no target")
-            body[at] = each._replace(operands=tuple(_resolved(part, scope) for part in each.operands))
+            body[at] = each._replace(operands=tuple(_resolve_operand(part, scope) for part in each.operands))
 
     def _target(self, name: str, scope: NameScope, position: int) -> str:
         found = scope.target(name)
@@ -212,7 +212,7 @@ class BodyReader:
 @lru_cache(maxsize=1024)
 def _registers(statement: str) -> tuple[Declaration, ...]:
     """What a declaration of registers declares: inlined assembly repeats the same ones over and over."""
-    return tuple(declared(statement))
+    return tuple(parse_declarations(statement))
 
 
 def _guard(text: str, scope: NameScope) -> tuple[str, bool]:
@@ -226,7 +226,7 @@ def _guard(text: str, scope: NameScope) -> tuple[str, bool]:
     return found[0], negated
 
 
-def _resolved(operand: Operand, scope: NameScope) -> Operand:
+def _resolve_operand(operand: Operand, scope: NameScope) -> Operand:
     return CodeLabel(scope.target(operand.name) or operand.name) if isinstance(operand, CodeLabel) else operand
 
 

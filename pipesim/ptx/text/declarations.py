@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from pipesim.ptx.text.instruction import Operand, Symbol, parts_of
 from pipesim.ptx.text.module import Function, Param, Variable
-from pipesim.ptx.text.operands import NAME, floating, integer, split
+from pipesim.ptx.text.operands import NAME, integer, parse_float, split
 
 SPACES = ("shared", "global", "const", "local", "param", "reg", "tex", "sreg")
 TYPE = r"\.(?:pred|[bsuf](?:8|16|32|64|128)|bf16x2|f16x2|bf16|tf32|e4m3|e5m2|e4m3x2|e5m2x2|texref|samplerref|surfref)\b"
@@ -57,7 +57,7 @@ def type_bytes(name: str) -> int:
     return 2 if name == "bf16" else 4 if name == "tf32" else int(name[1:]) // 8
 
 
-def declared(text: str) -> list[Declaration]:
+def parse_declarations(text: str) -> list[Declaration]:
     """The items of ``.shared .align 8 .b64 a[4], b`` without its semicolon. Raises DeclarationError."""
     text = _ATTRIBUTE.sub(" ", text)
     pointer = _POINTER.search(text)
@@ -116,7 +116,7 @@ def _initial(text: str, kind: str) -> tuple[bytes, tuple[tuple[int, str], ...]]:
         return bytes(values) if width == 1 else b"".join(v.to_bytes(width, "little") for v in values), ()
     for part in text.split(","):
         value = integer(part.strip())
-        if value is None and (bits := floating(part.strip())) is not None:
+        if value is None and (bits := parse_float(part.strip())) is not None:
             value = bits[0]
         if value is None:
             name = _ADDRESS.fullmatch(part.strip())
@@ -152,17 +152,17 @@ def with_shared(functions: Sequence[Function], variables: Sequence[Variable]) ->
     uses = {name: _symbols(each) for name, each in named.items()}
     found = []
     for function in functions:
-        reached = _reached(function.name, uses) if function.name in uses else []
+        reached = _reachable_functions(function.name, uses) if function.name in uses else []
         shared: dict[tuple[str, str], Variable] = {}
         for name in reached:
             shared |= {("", symbol): common[symbol] for symbol in uses[name] if symbol in common}
             shared |= {(name, each.name): each for each in named[name].shared}
         ordered = sorted(shared.values(), key=lambda each: each.line)
-        found.append(replace(function, shared=placed(ordered), local=_locals(function.local)))
+        found.append(replace(function, shared=place_variables(ordered), local=_locals(function.local)))
     return tuple(found)
 
 
-def placed(variables: Sequence[Variable]) -> tuple[Variable, ...]:
+def place_variables(variables: Sequence[Variable]) -> tuple[Variable, ...]:
     """The variables at their offsets; arrays without a size begin together after all others."""
     found, offset = {}, 0
     sized = [each for each in variables if not (each.external and each.size == 0)]
@@ -177,11 +177,11 @@ def placed(variables: Sequence[Variable]) -> tuple[Variable, ...]:
 
 
 def _locals(variables: Sequence[Variable]) -> tuple[Variable, ...]:
-    local = placed([each for each in variables if each.space == "local"])
+    local = place_variables([each for each in variables if each.space == "local"])
     return (*local, *(each for each in variables if each.space == "param"))
 
 
-def _reached(name: str, uses: dict[str, dict[str, None]]) -> list[str]:
+def _reachable_functions(name: str, uses: dict[str, dict[str, None]]) -> list[str]:
     """The functions that this one may call, itself first."""
     found, waiting = {name: None}, [name]
     while waiting:

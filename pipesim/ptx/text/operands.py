@@ -50,7 +50,7 @@ def integer(text: str) -> int | None:
     return _expression(text)
 
 
-def floating(text: str) -> tuple[int, int] | None:
+def parse_float(text: str) -> tuple[int, int] | None:
     """Bits and width of a floating-point constant: ``0f3F800000``, ``0d...``, ``1.5`` (64 bits wide); None if none."""
     if (found := _BITS.fullmatch(text)) is not None:
         return (int(found[2], 16), 32) if found[1] else (int(found[4], 16), 64)
@@ -171,12 +171,12 @@ def _operand(text: str, scope: NameScope, depth: int) -> Operand:
         return Sink()
     if (value := integer(text)) is not None:
         return Immediate(value)
-    if (bits := floating(text)) is not None:
+    if (bits := parse_float(text)) is not None:
         return Float(*bits)
     if first == "(" and last == ")":
         return Arguments(tuple(_part(part, scope, depth) for part in split(text[1:-1].strip())))
     if first == "!":
-        return _negated(text[1:].strip(), scope, depth)
+        return _parse_negated(text[1:].strip(), scope, depth)
     if "|" in text:
         one, _, other = text.partition("|")
         return RegisterPair(_part(one.strip(), scope, depth), _part(other.strip(), scope, depth))
@@ -210,7 +210,7 @@ def _name(text: str, scope: NameScope) -> Operand:
     return Immediate(WARP_SIZE) if text == "WARP_SZ" else Symbol(text)
 
 
-def _negated(text: str, scope: NameScope, depth: int) -> Operand:
+def _parse_negated(text: str, scope: NameScope, depth: int) -> Operand:
     found = _operand(text, scope, depth + 1)
     match found:
         case Register():

@@ -10,7 +10,14 @@ import re
 from dataclasses import dataclass, field
 
 from pipesim.ptx.text.body import Body, BodyReader
-from pipesim.ptx.text.declarations import Declaration, DeclarationError, declared, laid_out, variable, with_shared
+from pipesim.ptx.text.declarations import (
+    Declaration,
+    DeclarationError,
+    laid_out,
+    parse_declarations,
+    variable,
+    with_shared,
+)
 from pipesim.ptx.text.locations import DebugStrings, Locations, SourceText, source_files
 from pipesim.ptx.text.module import Function, Module, Param, Variable
 from pipesim.ptx.text.operands import NAME, integer, split
@@ -128,7 +135,7 @@ class _Reader:
 
     def _variables(self, text: str, position: int) -> None:
         try:
-            items = declared(text)
+            items = parse_declarations(text)
         except DeclarationError as error:
             raise self.source.error(position, str(error)) from None
         line = self.source.line(position)
@@ -141,14 +148,14 @@ class _Reader:
             raise self.source.error(position, "a function's header cannot be read")
         name, entry = signature["name"], begin[1] == "entry"
         try:
-            results = [declared(part)[0] for part in split((signature["results"] or "").strip())]
-            params = [declared(part)[0] for part in split((signature["params"] or "").strip())]
+            results = [parse_declarations(part)[0] for part in split((signature["results"] or "").strip())]
+            params = [parse_declarations(part)[0] for part in split((signature["params"] or "").strip())]
         except DeclarationError as error:
             raise self.source.error(position, f"{error!s} (a parameter of {name[:60]})") from None
         body, end = Body(), header.end()
         passed = entry and self.only not in {"", name}
         if header[2] == "{" and passed:
-            end = self._passed(header.end())
+            end = self._body_end(header.end())
         elif header[2] == "{":
             locations = Locations(self.files, self.strings, name)
             body = BodyReader(self.source, locations, self._mnemonics).read(end, [*results, *params])
@@ -175,7 +182,7 @@ class _Reader:
         self.globals += [each for each in body.variables if each.space in {"global", "const"}]
         return end
 
-    def _passed(self, position: int) -> int:
+    def _body_end(self, position: int) -> int:
         """The position after the brace that closes the body which begins here."""
         depth = 1
         for found in _BRACE.finditer(self.source.text, position):

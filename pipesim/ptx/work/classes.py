@@ -65,7 +65,7 @@ def _access(each: Instruction) -> str:
     return "rounds" if shared else "global_accesses"
 
 
-def issued(each: Instruction) -> int:
+def machine_instructions(each: Instruction) -> int:
     """How many machine instructions an integer instruction takes: what the hardware has none for is a sequence."""
     wide = each.has_any("s64", "u64", "b64")
     if each.opcode in ("div", "rem"):

@@ -15,7 +15,15 @@ from pipesim.ptx.emulate.code import Code, RunEnd
 from pipesim.ptx.flow.uses import Uses
 from pipesim.ptx.text.instruction import CodeLabel, Immediate, Instruction, Operand, Register
 from pipesim.ptx.text.module import Function
-from pipesim.ptx.work.classes import bytes_of, class_of, group_product, is_proxy_fence, issued, loads, products_of
+from pipesim.ptx.work.classes import (
+    bytes_of,
+    class_of,
+    group_product,
+    is_proxy_fence,
+    loads,
+    machine_instructions,
+    products_of,
+)
 
 MOST_TRIPS = 4096  #: that are counted
 _COMPARED: dict[str, Callable[[int, int], bool]] = {
@@ -84,12 +92,12 @@ class LoopTrips:
         by = each.operands[2]
         if not isinstance(by, Immediate):
             return None
-        return (_signed(by.value) if each.opcode == "add" else -_signed(by.value)), each.position
+        return (_to_signed(by.value) if each.opcode == "add" else -_to_signed(by.value)), each.position
 
     def _begins_with(self, operand: Operand, begin: int, end: int) -> int | None:
         """The constant that an operand has when the loop begins."""
         if isinstance(operand, Immediate):
-            return _signed(operand.value)
+            return _to_signed(operand.value)
         if not isinstance(operand, Register):
             return None
         before = [position for position in self._writers.get(operand.name, ()) if not begin <= position <= end]
@@ -97,10 +105,10 @@ class LoopTrips:
             return None
         each = self._function.body[before[0]]
         constant = each.operands[1] if each.opcode == "mov" and each.guard is None else None
-        return _signed(constant.value) if isinstance(constant, Immediate) else None
+        return _to_signed(constant.value) if isinstance(constant, Immediate) else None
 
 
-def _signed(value: int) -> int:
+def _to_signed(value: int) -> int:
     """A constant as a number of 32 or 64 bits with a sign: compilers write -1 as 4294967295 as well."""
     for width in (32, 64):
         if 1 << (width - 1) <= value < 1 << width:
@@ -130,7 +138,7 @@ class Paths:
         """What a warp does on a path."""
         found = self._known.get(runs)
         if found is None:
-            found = self._known[runs] = self._measured(runs)
+            found = self._known[runs] = self._measure(runs)
         return found
 
     def products(self, runs: Iterable[int]) -> Iterator[tuple[str, int]]:
@@ -178,7 +186,7 @@ class Paths:
             yield from self._way(loop.begin, position)
             yield self._code.body[position]
 
-    def _measured(self, runs: Sequence[int]) -> Amounts:
+    def _measure(self, runs: Sequence[int]) -> Amounts:
         counts: Counter[str] = Counter()
         depth: dict[str, Depth] = {}
         longest, accessed = [0, 0, 0], False
@@ -227,6 +235,6 @@ def _count(counts: Counter[str], kind: str, each: Instruction) -> None:
         case "warp_products":
             counts[kind] += products_of(each)
         case "alu":
-            counts[kind] += issued(each)
+            counts[kind] += machine_instructions(each)
         case _:
             counts[kind] += 1

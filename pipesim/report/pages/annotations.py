@@ -10,7 +10,7 @@ from xml.etree.ElementTree import Element, SubElement, indent, tostring
 from pipesim.answers.views.check import CheckReport
 from pipesim.errors import PipesimError
 from pipesim.model.finding import Verdict
-from pipesim.ptx.source_files import SourceFiles, path_of, reading
+from pipesim.ptx.source_files import SourceFiles, lines_read_from, path_of
 from pipesim.report.findings.in_short import in_short, place_of
 from pipesim.report.pages.check import check_lines, shown_lines
 from pipesim.report.sentences.check import check_sentence
@@ -39,7 +39,7 @@ def github_lines(
     """
     lines: list[str] = []
     for name, report in reports.items():
-        with reading(sources.get(name)):
+        with lines_read_from(sources.get(name)):
             lines += _annotations(name, report)
     for name, error in failed.items():
         place = error.place if _PLACE.search(error.place) else ""
@@ -86,7 +86,7 @@ def junit_text(
         kind = "failure" if report.verdict is Verdict.REFUTED else "error"
         said = "; ".join(in_short(shown.finding) for shown in report.refutations) or check_sentence(report)
         found = SubElement(case, kind, {"type": report.verdict.value, "message": _clean(said)})
-        with reading(sources.get(name)):
+        with lines_read_from(sources.get(name)):
             found.text = "\n" + "\n".join(map(_clean, check_lines(report, WIDTH))) + "\n"
     for name, error in failed.items():
         case = SubElement(suite, "testcase", {"classname": "pipesim.check", "name": _clean(name)})

@@ -17,7 +17,7 @@ from pipesim.errors import PipesimError
 from pipesim.findings.catalog import BY_NAME
 from pipesim.model.finding import Deadlock, FaultKind, Verdict
 from pipesim.prove.counterexample.words import Line, Part
-from pipesim.ptx.source_files import path_of, reading
+from pipesim.ptx.source_files import lines_read_from, path_of
 from pipesim.report.findings.in_short import in_short, place_of
 from pipesim.report.pages.annotations import NO_SOURCES, WIDTH, WITH_CHANGE, Sources
 from pipesim.report.pages.check import shown_lines
@@ -49,7 +49,7 @@ def sarif_text(
     """
     results: list[Node] = []
     for name, report in reports.items():
-        with reading(sources.get(name)):
+        with lines_read_from(sources.get(name)):
             results += _of_report(name, report)
     results += [
         _result(_NOT_BUILT, "error", error.fact, str(error), _location(error.place) or _of_target(name))

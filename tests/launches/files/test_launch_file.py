@@ -16,7 +16,7 @@ from pipesim.launches.records.read import read_spool
 from pipesim.launches.records.record import LaunchRecord
 from pipesim.ptx.extract import extract
 from pipesim.ptx.launch.file import launch_json, read_launch
-from pipesim.ptx.launch.image import encoded
+from pipesim.ptx.launch.image import encode_value
 from pipesim.ptx.launch.values import Array, Field, Launch, Number, Pointer, Struct, TensorMap
 from tests.support.paths import ROOT
 from tests.support.spools import ADDRESS, map_words, record_of, values_of, write_spool
@@ -103,7 +103,7 @@ def test_floats_that_json_lacks_keep_their_bits_as_integers(kind: str) -> None:
         assert found.value is not None
         assert math.isfinite(found.value)
         again = json.loads(json.dumps(found.value))
-        assert encoded(found.type, again) == data
+        assert encode_value(found.type, again) == data
 
 
 def test_a_pointer_is_known_by_the_driver_or_by_its_declaration(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from pipesim.ptx.emulate.stop import Status
 from pipesim.ptx.emulate.values import Unknown, of_lane
 from pipesim.ptx.emulate.warp import EmulatedWarp
 from pipesim.ptx.flow.graph import graph_of
-from pipesim.ptx.flow.inline import inlined
+from pipesim.ptx.flow.inline import inline_calls
 from pipesim.ptx.flow.slice import Slice
 from pipesim.ptx.flow.uses import uses_of
 from pipesim.ptx.launch.image import Image
@@ -28,7 +28,7 @@ SEEDS = range(60)
 def emulated(text: str, open_word: int | None) -> EmulatedWarp:
     """The one warp of a kernel after it has run, nothing of which was left out by the slice."""
     module = read_module(text, "random.ptx")
-    function = inlined(module, module.entries[0])
+    function = inline_calls(module, module.entries[0])
     graph, uses = graph_of(function), uses_of(function)
     every = frozenset(range(len(function.body)))
     code = Code(function, Regions(function, graph, every, uses), Slice(every, every, frozenset(), (), ()))

@@ -4,7 +4,7 @@ import pytest
 
 from pipesim.errors import PtxError
 from pipesim.ptx.flow.graph import graph_of
-from pipesim.ptx.flow.inline import callee, inlined
+from pipesim.ptx.flow.inline import callee, inline_calls
 from pipesim.ptx.text.instruction import Address, CodeLabel, Guard, Register, Symbol
 from tests.support.ptx_text import module
 
@@ -30,7 +30,7 @@ ld.param.b32 %r{0}, [b]; }}
 
 def made(body: str, before: str):
     found = module(body, before=before)
-    return inlined(found, found.entries[0])
+    return inline_calls(found, found.entries[0])
 
 
 def test_two_calls_have_registers_labels_and_parameters_of_their_own():

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from pipesim.errors import LaunchFileError
-from pipesim.ptx.launch.file import fitted
+from pipesim.ptx.launch.file import fit_cluster
 from pipesim.ptx.launch.values import Launch
 from tests.support.ptx_text import kernel
 
@@ -26,7 +26,7 @@ ONE = (1, 1, 1)
 def test_a_launch_that_fails(grid, block, cluster, directives, fact):
     launch = Launch("kernel", grid, block, cluster)
     with pytest.raises(LaunchFileError) as raised:
-        fitted(launch, replace(PLAIN, name="kernel", directives=directives))
+        fit_cluster(launch, replace(PLAIN, name="kernel", directives=directives))
     assert fact in raised.value.fact
     assert raised.value.correction
 
@@ -34,5 +34,5 @@ def test_a_launch_that_fails(grid, block, cluster, directives, fact):
 def test_a_cluster_that_the_kernel_requires_need_not_be_in_the_file():
     launch = Launch("kernel", (4, 1, 1), (64, 1, 1), ONE)
     directives = {"reqnctapercluster": (2,), "maxntid": (16, 4)}
-    assert fitted(launch, replace(PLAIN, directives=directives)).cluster == (2, 1, 1)
-    assert fitted(launch, PLAIN) == launch
+    assert fit_cluster(launch, replace(PLAIN, directives=directives)).cluster == (2, 1, 1)
+    assert fit_cluster(launch, PLAIN) == launch

@@ -5,7 +5,14 @@ from __future__ import annotations
 import pytest
 
 from pipesim.ptx.text.instruction import Instruction
-from pipesim.ptx.work.classes import bytes_of, class_of, group_product, is_proxy_fence, issued, products_of
+from pipesim.ptx.work.classes import (
+    bytes_of,
+    class_of,
+    group_product,
+    is_proxy_fence,
+    machine_instructions,
+    products_of,
+)
 from tests.support.ptx_text import kernel
 
 
@@ -111,7 +118,7 @@ def test_products_of_a_warp_group_take_as_long_for_every_type(types: str) -> Non
     ],
 )
 def test_what_the_hardware_has_no_instruction_for_counts_as_several(text: str, count: int) -> None:
-    assert issued(instruction(text)) == count
+    assert machine_instructions(instruction(text)) == count
 
 
 def test_a_fence_between_proxies_is_told_from_others() -> None:

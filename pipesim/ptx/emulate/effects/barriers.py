@@ -49,7 +49,7 @@ def cta_barrier(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep) -> None
             return False
         if vote is not None:
             inside, warp.mask, warp.whole = (warp.mask, warp.whole), mask, whole
-            warp.write_results(step, _reduced(each.modifiers, named.results[generation], each.line))
+            warp.write_results(step, _reduce(each.modifiers, named.results[generation], each.line))
             warp.mask, warp.whole = inside
         return True
 
@@ -71,7 +71,7 @@ def _arrive(named: NamedBarrier, threads: int, lanes: int, vote: list[Value] | N
         named.complete()
 
 
-def _reduced(modifiers: tuple[str, ...], votes: list[Value], line: int) -> Value:
+def _reduce(modifiers: tuple[str, ...], votes: list[Value], line: int) -> Value:
     if any(not isinstance(v, int) for v in votes):
         return unknown("a reduction over the threads of a CTA", line)
     if "and" in modifiers:

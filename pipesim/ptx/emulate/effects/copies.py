@@ -247,7 +247,7 @@ def _land(
     ranks = [r for r in range(cluster.ctas) if mask >> r & 1] if mask else [cta]
     size = nbytes if nbytes > 0 else cluster.unknown_bytes(each, map_address)
     item = cluster.item(None if value is None else ("copy", value))
-    where = [(rank, _signalled(bar, cta, rank)) for rank in ranks]
+    where = [(rank, _signalled_barrier(bar, cta, rank)) for rank in ranks]
     flush(cluster, warp)
     for rank, place in where:
         cluster.recorder.barrier(place)
@@ -261,7 +261,7 @@ def _land(
         cluster.land_on(warp.agent, each.position, place, size, map_key(each, map_address) if nbytes < 0 else None)
 
 
-def _signalled(bar: Place, issued: int, rank: int) -> Place:
+def _signalled_barrier(bar: Place, issued: int, rank: int) -> Place:
     """The mbarrier that counts what lands in the CTA of this rank: as ``Program.at_rank`` says."""
     return (rank if bar[0] == issued else rank & ~1 | bar[0] & 1, bar[1])
 

@@ -11,7 +11,7 @@ from pipesim.ptx.emit.record import BARRIER_BYTES, Place
 from pipesim.ptx.emulate.accesses import flush, record
 from pipesim.ptx.emulate.cluster import Cluster
 from pipesim.ptx.emulate.code import DecodedStep
-from pipesim.ptx.emulate.effects.operands import by_lane, grouped, one_of, semantics_of, shared_place, unknown
+from pipesim.ptx.emulate.effects.operands import by_lane, lanes_by_value, one_of, semantics_of, shared_place, unknown
 from pipesim.ptx.emulate.stop import EmulationStop
 from pipesim.ptx.emulate.values import OpenAnswer
 from pipesim.ptx.emulate.warp import EmulatedWarp
@@ -42,7 +42,7 @@ def mbarrier_instruction(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep
 def places(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep, index: int) -> dict[Place, int]:
     """The mbarriers of the lanes that execute, and how many lanes name each."""
     found: dict[Place, int] = {}
-    for address, lanes in grouped(warp, step.get(index, warp), _WHAT).items():
+    for address, lanes in lanes_by_value(warp, step.get(index, warp), _WHAT).items():
         place = shared_place(address, cluster.ctas)
         found[place] = found.get(place, 0) + lanes
     return found

@@ -44,7 +44,7 @@ def by_lane(warp: EmulatedWarp, value: Value, what: str) -> dict[int, int]:
     raise EmulationStop(f"{what} is not known", leaf_of(value))
 
 
-def grouped(warp: EmulatedWarp, value: Value, what: str) -> dict[int, int]:
+def lanes_by_value(warp: EmulatedWarp, value: Value, what: str) -> dict[int, int]:
     """How many of the lanes that execute have each value, in the order of the lanes."""
     if isinstance(value, int):
         return {int(value): warp.mask.bit_count()}
@@ -58,7 +58,7 @@ def one_of(warp: EmulatedWarp, value: Value, what: str) -> int:
     """The integer on which the lanes that execute agree. EmulationStop if it is not known, or they do not."""
     if isinstance(value, int):
         return int(value)
-    found = grouped(warp, value, what)
+    found = lanes_by_value(warp, value, what)
     if len(found) != 1:
         raise EmulationStop(f"{what} differs between the lanes")
     return next(iter(found))

@@ -32,7 +32,7 @@ _NO_EFFECT = frozenset(
 )
 
 
-def _nothing(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep) -> None:
+def _no_effect(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep) -> None:
     """No effect."""
 
 
@@ -94,7 +94,7 @@ _EFFECTS: dict[str, Effect] = {
     "brx": _indexed_branch,
     "trap": _trap,
     "call": _call,
-    **dict.fromkeys(_NO_EFFECT, _nothing),
+    **dict.fromkeys(_NO_EFFECT, _no_effect),
 }
 
 

@@ -9,7 +9,7 @@ from pipesim.ptx.emulate.expressions.operands import (
     NameTable,
     NotAnExpression,
     Writer,
-    assigned,
+    assignment_to,
     mask_of,
     operand_text,
     operands_of,
@@ -30,12 +30,12 @@ def binary(template: str) -> Writer:
         _, width = type_of(instruction)
         d, a, b = operands_of(instruction, 3)
         text = template.format(a=operand_text(a, names, width), b=operand_text(b, names, width), m=mask_of(width))
-        return assigned(d, names, text)
+        return assignment_to(d, names, text)
 
     return write
 
 
-def _called(unsigned: str, with_sign: str = "") -> Writer:
+def _function_call(unsigned: str, with_sign: str = "") -> Writer:
     """A function of two operands and the width, another one for signed types."""
 
     def write(instruction: Instruction, names: NameTable) -> list[Assignment]:
@@ -45,7 +45,9 @@ def _called(unsigned: str, with_sign: str = "") -> Writer:
         d, a, b = operands_of(instruction, 3)
         name = with_sign if kind == "s" and with_sign else unsigned
         second = 32 if instruction.opcode in ("shl", "shr") else width
-        return assigned(d, names, f"{name}({operand_text(a, names, width)},{operand_text(b, names, second)},{width})")
+        return assignment_to(
+            d, names, f"{name}({operand_text(a, names, width)},{operand_text(b, names, second)},{width})"
+        )
 
     return write
 
@@ -60,7 +62,7 @@ def _extreme(unsigned: str, with_sign: str) -> Writer:
         call = f"{with_sign}({texts[0]},{texts[1]},{width})" if kind == "s" else f"{unsigned}({texts[0]},{texts[1]})"
         if instruction.has("relu"):  # a negative result becomes 0
             call = f"most_signed({call},0,{width})"
-        return assigned(d, names, call)
+        return assignment_to(d, names, call)
 
     return write
 
@@ -71,8 +73,8 @@ def _shift_left(instruction: Instruction, names: NameTable) -> list[Assignment]:
     if isinstance(b, Immediate):
         amount = b.value & mask_of(32)
         text = operand_text(a, names, width)
-        return assigned(d, names, f"({text}<<{amount})&{mask_of(width)}" if amount < width else "0")
-    return _called("shl")(instruction, names)
+        return assignment_to(d, names, f"({text}<<{amount})&{mask_of(width)}" if amount < width else "0")
+    return _function_call("shl")(instruction, names)
 
 
 def _shift_right(instruction: Instruction, names: NameTable) -> list[Assignment]:
@@ -80,8 +82,8 @@ def _shift_right(instruction: Instruction, names: NameTable) -> list[Assignment]
     d, a, b = operands_of(instruction, 3)
     if isinstance(b, Immediate) and kind != "s":
         amount = b.value & mask_of(32)
-        return assigned(d, names, f"{operand_text(a, names, width)}>>{amount}" if amount < width else "0")
-    return _called("shr", "sar")(instruction, names)
+        return assignment_to(d, names, f"{operand_text(a, names, width)}>>{amount}" if amount < width else "0")
+    return _function_call("shr", "sar")(instruction, names)
 
 
 def _multiply(instruction: Instruction, names: NameTable) -> list[Assignment]:
@@ -103,7 +105,7 @@ def _multiply(instruction: Instruction, names: NameTable) -> list[Assignment]:
         raise NotAnExpression
     if rest:
         text = f"{text}+{operand_text(rest[0], names, result)}"
-    return assigned(d, names, f"({text})&{mask_of(result)}")
+    return assignment_to(d, names, f"({text})&{mask_of(result)}")
 
 
 def _unary(template: str) -> Writer:
@@ -113,7 +115,7 @@ def _unary(template: str) -> Writer:
         sign = 1 if kind == "s" else 0
         shift = 1 if instruction.has("shiftamt") else 0
         text = operand_text(a, names, width)
-        return assigned(d, names, template.format(a=text, m=mask_of(width), w=width, sign=sign, shift=shift))
+        return assignment_to(d, names, template.format(a=text, m=mask_of(width), w=width, sign=sign, shift=shift))
 
     return write
 
@@ -123,7 +125,7 @@ def float_arithmetic(instruction: Instruction, names: NameTable) -> list[Assignm
     if instruction.has_any(*_ROUNDS_OTHERWISE):
         raise NotAnExpression
     d, a, b = operands_of(instruction, 3)
-    return assigned(
+    return assignment_to(
         d, names, f"of_floats('{instruction.opcode}',{operand_text(a, names, 32)},{operand_text(b, names, 32)})"
     )
 
@@ -134,21 +136,21 @@ def _field(instruction: Instruction, names: NameTable) -> list[Assignment]:
     widths = (width, 32, 32) if instruction.opcode == "bfe" else (width, width, 32, 32)
     texts = [operand_text(a, names, w) for a, w in zip(sources, widths, strict=True)]
     tail = f"{width},{1 if kind == 's' else 0}" if instruction.opcode == "bfe" else str(width)
-    return assigned(d, names, f"{instruction.opcode}({','.join(texts)},{tail})")
+    return assignment_to(d, names, f"{instruction.opcode}({','.join(texts)},{tail})")
 
 
 def _funnel(instruction: Instruction, names: NameTable) -> list[Assignment]:
     d, a, b, c = operands_of(instruction, 4)
     name = "funnel_left" if instruction.has("l") else "funnel_right"
     texts = ",".join(operand_text(x, names, 32) for x in (a, b, c))
-    return assigned(d, names, f"{name}({texts},{1 if instruction.has('wrap') else 0})")
+    return assignment_to(d, names, f"{name}({texts},{1 if instruction.has('wrap') else 0})")
 
 
 def _permute(instruction: Instruction, names: NameTable) -> list[Assignment]:
     if instruction.modifiers != ("b32",):
         raise NotAnExpression
     d, a, b, c = operands_of(instruction, 4)
-    return assigned(d, names, f"prmt({','.join(operand_text(x, names, 32) for x in (a, b, c))})")
+    return assignment_to(d, names, f"prmt({','.join(operand_text(x, names, 32) for x in (a, b, c))})")
 
 
 def _table(instruction: Instruction, names: NameTable) -> list[Assignment]:
@@ -156,7 +158,7 @@ def _table(instruction: Instruction, names: NameTable) -> list[Assignment]:
     if instruction.modifiers != ("b32",) or not isinstance(table, Immediate):
         raise NotAnExpression
     texts = ",".join(operand_text(x, names, 32) for x in (a, b, c))
-    return assigned(d, names, f"lop3({texts},{table.value & 255})")
+    return assignment_to(d, names, f"lop3({texts},{table.value & 255})")
 
 
 ARITHMETIC: dict[str, Writer] = {
@@ -166,8 +168,8 @@ ARITHMETIC: dict[str, Writer] = {
     "xor": binary("{a}^{b}"),
     "mul": _multiply,
     "mad": _multiply,
-    "div": _called("div", "sdiv"),
-    "rem": _called("rem", "srem"),
+    "div": _function_call("div", "sdiv"),
+    "rem": _function_call("rem", "srem"),
     "min": _extreme("least", "least_signed"),
     "max": _extreme("most", "most_signed"),
     "shl": _shift_left,
@@ -206,7 +208,7 @@ def _or(instruction: Instruction, names: NameTable) -> list[Assignment]:
     if type_of(instruction)[0] != "p":
         return binary("{a}|{b}")(instruction, names)
     d, a, b = operands_of(instruction, 3)
-    return assigned(d, names, _either(operand_text(a, names, 1), operand_text(b, names, 1)))
+    return assignment_to(d, names, _either(operand_text(a, names, 1), operand_text(b, names, 1)))
 
 
 def _either(a: str, b: str) -> str:
@@ -227,11 +229,11 @@ def _set_predicate(instruction: Instruction, names: NameTable) -> list[Assignmen
             _either(text, third) if logic == "|" else f"({text}{logic}{third})" for text in (first, second)
         ]
     if isinstance(d, RegisterPair):
-        found = [*assigned(d.first, names, first), *assigned(d.second, names, second)]
+        found = [*assignment_to(d.first, names, first), *assignment_to(d.second, names, second)]
         if len(found) == 2 and f"R[{found[0][0]}]" in second:
             raise NotAnExpression
         return found
-    return assigned(d, names, first)
+    return assignment_to(d, names, first)
 
 
 def _test(instruction: Instruction, a: Operand, b: Operand, names: NameTable) -> str:
@@ -263,7 +265,7 @@ def _set_integer(instruction: Instruction, names: NameTable) -> list[Assignment]
     if instruction.has_any(*_LOGIC):
         raise NotAnExpression
     d, a, b = operands_of(instruction, 3)
-    return assigned(d, names, f"select({_integer_test(instruction, a, b, names)},4294967295,0)")
+    return assignment_to(d, names, f"select({_integer_test(instruction, a, b, names)},4294967295,0)")
 
 
 def _select(instruction: Instruction, names: NameTable) -> list[Assignment]:
@@ -274,8 +276,8 @@ def _select(instruction: Instruction, names: NameTable) -> list[Assignment]:
     d, a, b, p = operands_of(instruction, 4)
     x, y, z = operand_text(a, names, width), operand_text(b, names, width), operand_text(p, names, 1)
     if isinstance(p, Immediate):
-        return assigned(d, names, x if p.value else y)
-    return assigned(d, names, f"(({x} if p else {y}) if (p:={z}).__class__ in PLAIN else select(p,{x},{y}))")
+        return assignment_to(d, names, x if p.value else y)
+    return assignment_to(d, names, f"(({x} if p else {y}) if (p:={z}).__class__ in PLAIN else select(p,{x},{y}))")
 
 
 CHOICES: dict[str, Writer] = {"or": _or, "setp": _set_predicate, "set": _set_integer, "selp": _select}

@@ -9,7 +9,7 @@ from pipesim.ptx.emulate.expressions.operands import (
     NameTable,
     NotAnExpression,
     Writer,
-    assigned,
+    assignment_to,
     mask_of,
     operand_text,
     operands_of,
@@ -29,12 +29,12 @@ def _move(instruction: Instruction, names: NameTable) -> list[Assignment]:
         part = width // len(d.parts)
         text = operand_text(a, names, width)
         found = [(p, f"({text}>>{part * i})&{mask_of(part)}") for i, p in enumerate(d.parts)]
-        written = [each for p, expression in found for each in assigned(p, names, expression)]
+        written = [each for p, expression in found for each in assignment_to(p, names, expression)]
         if any(f"R[{register}]" in text for register, _ in written[:-1]):
             raise NotAnExpression  # one of the results is where the value is
         return written
     text = operand_text(a, names, width)
-    return assigned(d, names, f"({text})&{mask_of(width)}" if isinstance(a, Special | Symbol | Address) else text)
+    return assignment_to(d, names, f"({text})&{mask_of(width)}" if isinstance(a, Special | Symbol | Address) else text)
 
 
 def _convert(instruction: Instruction, names: NameTable) -> list[Assignment]:
@@ -53,7 +53,7 @@ def _convert(instruction: Instruction, names: NameTable) -> list[Assignment]:
         text = f"({text}&{mask_of(from_width)})"
         if kind == "s":
             text = f"{signed(text, from_width)}&{mask_of(to_width)}"
-    return assigned(d, names, text)
+    return assignment_to(d, names, text)
 
 
 def _convert_address(instruction: Instruction, names: NameTable) -> list[Assignment]:
@@ -66,7 +66,7 @@ def _convert_address(instruction: Instruction, names: NameTable) -> list[Assignm
         text = f"from_generic({text})" if instruction.has("to") else f"to_generic({text})"
     elif instruction.has_any("param", "param::entry"):
         text = f"({text}-{PARAMETERS})" if instruction.has("to") else f"({text}+{PARAMETERS})"
-    return assigned(d, names, text)
+    return assignment_to(d, names, text)
 
 
 def _map_rank(instruction: Instruction, names: NameTable) -> list[Assignment]:
@@ -75,8 +75,8 @@ def _map_rank(instruction: Instruction, names: NameTable) -> list[Assignment]:
     d, a, b = operands_of(instruction, 3)
     x, y = operand_text(a, names, width), operand_text(b, names, 32)
     if instruction.has("shared::cluster"):
-        return assigned(d, names, f"at_rank({x},{y})")
-    return assigned(d, names, f"to_generic(at_rank(from_generic({x}),{y}))")
+        return assignment_to(d, names, f"at_rank({x},{y})")
+    return assignment_to(d, names, f"to_generic(at_rank(from_generic({x}),{y}))")
 
 
 def _rank_of(instruction: Instruction, names: NameTable) -> list[Assignment]:
@@ -84,7 +84,7 @@ def _rank_of(instruction: Instruction, names: NameTable) -> list[Assignment]:
     text = operand_text(a, names, 64)
     if not instruction.has("shared::cluster"):
         text = f"from_generic({text})"
-    return assigned(d, names, f"rank_of({text})")
+    return assignment_to(d, names, f"rank_of({text})")
 
 
 MOVES: dict[str, Writer] = {
@@ -102,7 +102,7 @@ def _vote(instruction: Instruction, names: NameTable) -> list[Assignment]:
     if not mode:
         raise NotAnExpression
     lanes = operand_text(members[0], names, 32) if members else "4294967295"
-    return assigned(d, names, f"W.vote_{mode}({operand_text(a, names, 1)},{lanes})")
+    return assignment_to(d, names, f"W.vote_{mode}({operand_text(a, names, 1)},{lanes})")
 
 
 def _shuffle(instruction: Instruction, names: NameTable) -> list[Assignment]:
@@ -114,24 +114,27 @@ def _shuffle(instruction: Instruction, names: NameTable) -> list[Assignment]:
     value = f"W.shuffle({','.join(texts)},'{mode}')"
     if isinstance(d, RegisterPair) and not isinstance(d.second, Sink):
         inside = f"W.shuffle_inside('{mode}',{texts[1]},{texts[2]})"
-        return [*assigned(d.second, names, inside), *assigned(d.first, names, value)]
-    return assigned(d, names, value)
+        return [*assignment_to(d.second, names, inside), *assignment_to(d.first, names, value)]
+    return assignment_to(d, names, value)
 
 
 def _elect(instruction: Instruction, names: NameTable) -> list[Assignment]:
     d, members = operands_of(instruction, 2)
     lanes = operand_text(members, names, 32)
     if isinstance(d, RegisterPair):
-        return [*assigned(d.first, names, f"W.leader({lanes})"), *assigned(d.second, names, f"W.elected({lanes})")]
-    return assigned(d, names, f"W.leader({lanes})")
+        return [
+            *assignment_to(d.first, names, f"W.leader({lanes})"),
+            *assignment_to(d.second, names, f"W.elect_lane({lanes})"),
+        ]
+    return assignment_to(d, names, f"W.leader({lanes})")
 
 
 def _active(instruction: Instruction, names: NameTable) -> list[Assignment]:
     (d,) = operands_of(instruction, 1)
     if instruction.guard is None:
-        return assigned(d, names, "W.mask")
+        return assignment_to(d, names, "W.mask")
     holds = f"R[{names.register(instruction.guard.register)}]" + ("^1" if instruction.guard.negated else "")
-    return assigned(d, names, f"W.vote_ballot({holds},{mask_of(32)})")
+    return assignment_to(d, names, f"W.vote_ballot({holds},{mask_of(32)})")
 
 
 def _reduce(instruction: Instruction, names: NameTable) -> list[Assignment]:
@@ -141,7 +144,7 @@ def _reduce(instruction: Instruction, names: NameTable) -> list[Assignment]:
     if not mode or width != 32:
         raise NotAnExpression
     lanes = operand_text(members, names, 32)
-    return assigned(d, names, f"W.reduce({operand_text(a, names, 32)},{lanes},'{mode}',{1 if kind == 's' else 0})")
+    return assignment_to(d, names, f"W.reduce({operand_text(a, names, 32)},{lanes},'{mode}',{1 if kind == 's' else 0})")
 
 
 def _match(instruction: Instruction, names: NameTable) -> list[Assignment]:
@@ -151,8 +154,8 @@ def _match(instruction: Instruction, names: NameTable) -> list[Assignment]:
     which = "any" if instruction.has("any") else "all"
     call = f"W.match_{which}({operand_text(a, names, width)},{operand_text(members, names, 32)})"
     if isinstance(d, RegisterPair):
-        return [*assigned(d.first, names, call), *assigned(d.second, names, f"({call}!=0)")]
-    return assigned(d, names, call)
+        return [*assignment_to(d.first, names, call), *assignment_to(d.second, names, f"({call}!=0)")]
+    return assignment_to(d, names, call)
 
 
 LANES: dict[str, Writer] = {

@@ -85,7 +85,7 @@ def signed(text: str, width: int) -> str:
     return f"(({text}^{half})-{half})"
 
 
-def assigned(operand: Operand, names: NameTable, text: str) -> list[Assignment]:
+def assignment_to(operand: Operand, names: NameTable, text: str) -> list[Assignment]:
     """The assignment of an expression to the register that an operand names; none to a sink."""
     match operand:
         case Register(name):
@@ -94,7 +94,7 @@ def assigned(operand: Operand, names: NameTable, text: str) -> list[Assignment]:
             return []
         case RegisterPair(first, second):
             if isinstance(second, Sink):
-                return assigned(first, names, text)
+                return assignment_to(first, names, text)
             raise NotAnExpression
         case _:
             raise NotAnExpression
