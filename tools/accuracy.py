@@ -21,9 +21,9 @@ from statistics import median
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # works from a checkout that is not installed
 
-from pipesim.conform.bottleneck import bottleneck
 from pipesim.conform.compare import launched
 from pipesim.conform.quantities import QuantityKind, measured, simulated
+from pipesim.conform.steady import bottleneck
 from pipesim.conform.timing import like
 from pipesim.model.ending import Ending
 from pipesim.model.program import Program

@@ -20,9 +20,8 @@ from pipesim.bounds import (
     MAX_TABLE_LINES,
 )
 from pipesim.errors import UsageError
-from pipesim.inputs import InputKind
+from pipesim.inputs import InputKind, quoted_name, wrong_identifier
 from pipesim.model.program import NAMED_BARRIERS
-from pipesim.names import quoted_name, wrong_identifier
 from pipesim.trace.schema import ON_GROUPS, ON_NAMED_BARRIER, AgentInfo, BarrierGroup, EventKind, Site
 from pipesim.trace.sites import ENGINE_NAMES
 

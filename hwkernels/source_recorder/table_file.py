@@ -18,8 +18,8 @@ from hwkernels.source_recorder.record_format import MAX_SITES
 from hwkernels.source_recorder.table import NONE, Table, read_table
 from pipesim.bounds import MAX_NAME
 from pipesim.errors import ConfigurationError, PipesimError, UsageError
+from pipesim.inputs import quoted_name
 from pipesim.model.program import Program
-from pipesim.names import quoted_name
 from pipesim.trace.schema import Column, EventKind
 from pipesim.trace.sites import NO_SITES, SiteTable, identifier, optional_sites, site_table
 

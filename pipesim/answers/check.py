@@ -12,7 +12,7 @@ from pipesim.answers.checking import EVERY_RANGE, CheckQuestion, SteppedCheck
 from pipesim.answers.counterexample import counterexample_of
 from pipesim.answers.progress import SILENT, Progress
 from pipesim.answers.views.check import CheckReport, WalkReport
-from pipesim.answers.views.heading import heading
+from pipesim.answers.views.conclusion import heading
 from pipesim.model.ending import Ending
 from pipesim.model.finding import Verdict
 from pipesim.model.program import Program

@@ -35,7 +35,7 @@ from pipesim.answers.views.check import (
     ProvedRange,
     ProvedTogether,
 )
-from pipesim.answers.views.heading import heading
+from pipesim.answers.views.conclusion import heading
 from pipesim.findings.catalog import looked_for
 from pipesim.model.ending import Ending
 from pipesim.model.finding import Advisory, FaultKind, Verdict

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pipesim.answers.views.heading import heading
+from pipesim.answers.views.conclusion import heading
 from pipesim.answers.views.trace import CompareReport, PeriodCheck, TraceComparison
 from pipesim.bounds import MAX_LOCK_FAILURES
 from pipesim.conform.agreement import TraceAgreement, agreement_of, agreement_of_kernel

@@ -12,8 +12,7 @@ from pipesim.answers.views.check import Counterexample
 from pipesim.errors import PipesimError
 from pipesim.explain.causes import with_causes
 from pipesim.explain.lap_counters import Laps
-from pipesim.findings.catalog import MEMORY_ORDER, NO_MOVE_SHOWS
-from pipesim.findings.fault_report import report_fault
+from pipesim.findings.catalog import MEMORY_ORDER, NO_MOVE_SHOWS, report_fault
 from pipesim.model.ending import Ending
 from pipesim.model.finding import Deadlock, FaultKind, FaultReport, Finding, Verdict
 from pipesim.model.program import Program

@@ -14,7 +14,7 @@ from pipesim.answers.any_size import Families, building, trip_counts
 from pipesim.answers.budget import Budget, TimeUpError, Unit, watched
 from pipesim.answers.progress import SILENT, Progress
 from pipesim.answers.views.check import CutBy
-from pipesim.answers.views.heading import heading
+from pipesim.answers.views.conclusion import heading
 from pipesim.answers.views.redundant import CutStep, RedundantReport, RedundantStep, Removable, Sizes
 from pipesim.model.finding import Verdict
 from pipesim.model.program import Program

@@ -7,15 +7,14 @@ from itertools import pairwise
 
 import numpy as np
 
-from pipesim.answers.views.heading import heading
+from pipesim.answers.views.conclusion import heading
 from pipesim.answers.views.run import NoBound, NoPeriod, RunReport, SimulationLine
-from pipesim.conform.bottleneck import bottleneck
-from pipesim.conform.steady import Reading, beats, one_cta, read
+from pipesim.conform.steady import Reading, beats, bottleneck, one_cta, read
 from pipesim.conform.timing import engines_busy, time_spent, without_optional
 from pipesim.explain.causes import with_causes
 from pipesim.explain.lap_counters import Laps, cut_off, early_passes, estimated_work, unmeasured_profile
 from pipesim.explain.missing_waits import advisories
-from pipesim.findings.fault_report import report_faults
+from pipesim.findings.catalog import report_faults
 from pipesim.model.ending import Ending
 from pipesim.model.finding import Advisory, Deadlock, FaultReport
 from pipesim.model.groups import PARITY_WAITS, TRIP_BEGINS

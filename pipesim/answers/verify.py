@@ -12,7 +12,7 @@ from pipesim.answers.evidence import Capture, CollectedTraces, HardwareSource, c
 from pipesim.answers.progress import SILENT, Progress, Stage
 from pipesim.answers.run import run
 from pipesim.answers.views.check import CheckReport
-from pipesim.answers.views.heading import heading
+from pipesim.answers.views.conclusion import heading
 from pipesim.answers.views.run import RunReport
 from pipesim.answers.views.trace import TraceComparison
 from pipesim.answers.views.verify import VerifyReport

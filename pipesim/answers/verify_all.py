@@ -25,7 +25,7 @@ from pipesim.answers.verify_parts import (
     stage_of,
 )
 from pipesim.answers.views.check import CheckReport
-from pipesim.answers.views.heading import heading
+from pipesim.answers.views.conclusion import heading
 from pipesim.answers.views.summary import Failure, Hardware, ProtocolReport, SummaryReport
 from pipesim.errors import EvidenceError, ParameterError, PipesimError
 from pipesim.model.program import Program

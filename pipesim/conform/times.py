@@ -21,8 +21,7 @@ from pipesim.model.groups import ENGINE_ACCESSES, LOOP_MARKS, MEETING_WAITS, MEE
 from pipesim.model.ops import AT, IN_ORDER, Engine, Op, Operation, operand
 from pipesim.model.program import Program
 from pipesim.timed.costs import Cost, Prices
-from pipesim.timed.profile import Profile
-from pipesim.timed.stated_error import StatedError
+from pipesim.timed.profile import Profile, StatedError
 from pipesim.trace.schema import EventKind, Trace
 
 #: Cycles beside a tenth of itself by which a recorded work may differ from the given one: its two records.

@@ -1,7 +1,12 @@
-"""Every kind of finding and warning, in the order in which they are listed: a new one is a line here."""
+"""Every kind of finding and warning, in the order in which they are listed: a new one is a line here.
+
+A broken rule in words says which agent, which operation, on what, and the two numbers that disagree.
+"""
 
 from __future__ import annotations
 
+from pipesim.explain.causes import own_barriers
+from pipesim.explain.operation_words import operation_in_words
 from pipesim.findings.barriers.arrive_count import ARRIVE_COUNT
 from pipesim.findings.barriers.deadlock import DEADLOCK
 from pipesim.findings.barriers.init_count import INIT_COUNT
@@ -36,7 +41,8 @@ from pipesim.findings.warnings.register_requests import REGISTER_REQUESTS
 from pipesim.findings.warnings.transfer_in_flight import TRANSFER_IN_FLIGHT
 from pipesim.findings.warnings.unread_data import UNREAD_DATA
 from pipesim.findings.warnings.unscoped_arrive import UNSCOPED_ARRIVE
-from pipesim.model.finding import Advisory, FaultKind
+from pipesim.findings.words import meanwhile, previous_use
+from pipesim.model.finding import Advisory, Fault, FaultKind, FaultReport
 from pipesim.model.program import Program
 
 KINDS: tuple[FindingKind, ...] = (
@@ -97,3 +103,33 @@ CAUSES_THEMSELVES = frozenset(fault for fault, known in _BY_FAULT.items() if kno
 CONCERN_INITS = frozenset(fault for fault, known in _BY_FAULT.items() if known.concerns_init)
 MEMORY_ORDER = seen_in(Evidence.MEMORY_MODEL)
 NO_MOVE_SHOWS = MEMORY_ORDER | seen_in(Evidence.ALL_SCHEDULES, Evidence.LANES)
+
+
+def report_faults(program: Program, faults: tuple[Fault, ...]) -> tuple[FaultReport, ...]:
+    """The faults as reports print them, each (kind, agent, operation) once, in order."""
+    return tuple(dict.fromkeys(report_fault(program, fault) for fault in faults))
+
+
+def report_fault(program: Program, fault: Fault) -> FaultReport:
+    """One fault in words."""
+    known = of_fault(fault.kind)
+    agent = program.agent_name(fault.agent)
+    where = f" on {program.barrier_name(fault.barrier)}" if fault.barrier >= 0 else ""
+    other = ""
+    if fault.other_agent >= 0:
+        other = previous_use(program, fault) if fault.kind in MEMORY_ORDER else meanwhile(program, fault)
+    return FaultReport(
+        fault.kind,
+        f"{agent}: {known.title}{where}{known.detail(program, fault)}{other}",
+        agent,
+        operation_in_words(program, program.code[fault.agent][fault.pc]),
+        program.line(fault.agent, fault.pc),
+        _correction(program, fault),
+    )
+
+
+def _correction(program: Program, fault: Fault) -> str:
+    """What corrects it: for pipelines that overlap barriers of their own, which does not depend on the kind."""
+    if program.overlaps and fault.kind is not FaultKind.NOT_INITIALISED:
+        return own_barriers(program)
+    return of_fault(fault.kind).correction(program, fault)

@@ -10,8 +10,8 @@ from operator import index
 from types import CodeType, FrameType
 
 from pipesim.errors import PipesimError, ProtocolError, describe_error
+from pipesim.inputs import quoted_name, wrong_name
 from pipesim.lang.other_names import meant_by
-from pipesim.names import quoted_name, wrong_name
 from pipesim.process.limits import LimitReachedError
 
 _OURS = ("pipesim.lang.", "pipesim.model.", "pipesim.pipelines.", "contextlib")

@@ -26,6 +26,7 @@ from pipesim.bounds import (
     MAX_WARP,
 )
 from pipesim.errors import ProgramFormatError
+from pipesim.inputs import quoted_name, wrong_identifier, wrong_name, wrong_text
 from pipesim.model.groups import LOOP_MARKS, ON_NAMED_BARRIER, REGISTER_OPTIONAL, WRITES_MEMORY
 from pipesim.model.ops import (
     OPERANDS,
@@ -51,7 +52,6 @@ from pipesim.model.tables import (
     WORK_CLASSES,
     ProgramData,
 )
-from pipesim.names import quoted_name, wrong_identifier, wrong_name, wrong_text
 
 _LONGEST = 200  #: characters of an operation in an error
 Limits = dict[Op, tuple[tuple[str, int, int], ...]]  #: for each operation its operands: name, least and largest value

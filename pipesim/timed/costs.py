@@ -17,9 +17,8 @@ from pipesim.model.groups import (
 from pipesim.model.ops import AT, IN_ORDER, Engine, Op, Operation, Space, operand
 from pipesim.model.program import Program
 from pipesim.model.tables import Work, kernel_in_names
-from pipesim.timed.cache import cached
 from pipesim.timed.profile import OF_INSTRUCTIONS, Profile, cycles_at_rate
-from pipesim.timed.work import SERVED, Works
+from pipesim.timed.work import SERVED, Works, cached
 from pipesim.trace.sites import kinds
 
 #: Instructions of one multiplication that are distinguished. Above it several count as one: any number is simulated.

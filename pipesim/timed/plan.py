@@ -14,9 +14,9 @@ from pipesim.model.groups import ACCESSES, NO_EFFECT, RETURNS_LATE, TIMES_ITSELF
 from pipesim.model.ops import AT, Op, Operation, operand, ranks
 from pipesim.model.positions import BARRIER
 from pipesim.model.program import Program
-from pipesim.timed.cache import cached
 from pipesim.timed.costs import Cost, Prices, record_cycles
 from pipesim.timed.profile import Profile
+from pipesim.timed.work import cached
 from pipesim.trace.recorder import Meaning
 from pipesim.trace.schema import SiteKey
 from pipesim.trace.sites import NO_SITES, RECORDED, SiteBook, SiteTable, kinds

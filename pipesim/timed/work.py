@@ -2,18 +2,42 @@
 
 A work alone takes ``overhead + scale * (sum of amounts times rates)``. Where the warps of an SM can ask for more than
 it has, a work has a demand: of its shared memory, which serves one access after another, or of the issue slots of a
-quarter (:mod:`pipesim.timed.sm.resources`).
+quarter (:mod:`pipesim.timed.sm.engines`).
 """
 
 from __future__ import annotations
 
+import weakref
 from collections import defaultdict
+from collections.abc import Callable
+from functools import wraps
+from typing import TypeVar
 
 from pipesim.model.groups import ON_ENGINE, WORKS
 from pipesim.model.program import Program
 from pipesim.model.tables import Work
-from pipesim.timed.cache import cached
 from pipesim.timed.profile import Profile, cycles_at_rate
+
+Found = TypeVar("Found")
+
+
+def cached(compute: Callable[[Program], Found]) -> Callable[[Program], Found]:
+    """``compute``, called once for each program; by identity, as a program is too long to be compared.
+
+    Its result must not refer to the program, which would then never be freed.
+    """
+    known: dict[int, Found] = {}
+
+    @wraps(compute)
+    def lookup(program: Program) -> Found:
+        number = id(program)
+        if number not in known:
+            known[number] = compute(program)
+            weakref.finalize(program, known.pop, number).atexit = False
+        return known[number]
+
+    return lookup
+
 
 OVERHEAD, SCALE = ".cycles", ".permille"  #: what follows the name of a work in the names of its two constants
 QUARTERS = 4  #: of an SM, each with issue slots and units of its own; a warp is on quarter ``warp % 4``

@@ -30,9 +30,9 @@ from pipesim.bounds import (
     MAX_WARP,
 )
 from pipesim.errors import TraceFormatError
+from pipesim.inputs import quoted_name, wrong_identifier, wrong_name, wrong_text
 from pipesim.model.ending import Ending
 from pipesim.model.program import NAMED_BARRIERS
-from pipesim.names import quoted_name, wrong_identifier, wrong_name, wrong_text
 from pipesim.trace.metadata import DAMAGED, RECOPY
 from pipesim.trace.schema import (
     COLUMNS,

@@ -18,10 +18,9 @@ from typing import Any, NoReturn, TypeVar, cast, get_args, get_origin, get_type_
 
 from pipesim.bounds import MAX_JSON_BYTES
 from pipesim.errors import TraceFormatError
-from pipesim.inputs import BoundError, json_value
+from pipesim.inputs import BoundError, json_value, readable
 from pipesim.model.ending import Ending
 from pipesim.model.waits import WaitPurpose
-from pipesim.names import readable
 from pipesim.trace.schema import OLDEST_VERSION, SCHEMA_VERSION, EventKind, TraceMeta
 
 DAMAGED = "the file changed after it was written (an interrupted copy, an edit), or another program wrote it"

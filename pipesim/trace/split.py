@@ -16,8 +16,7 @@ from pathlib import Path
 
 from pipesim.bounds import MAX_PARAMETER, MAX_SMALL_BYTES
 from pipesim.errors import EvidenceError
-from pipesim.inputs import InputKind
-from pipesim.names import wrong_name
+from pipesim.inputs import InputKind, wrong_name
 from pipesim.trace.schema import TraceMeta
 
 FORMAT, VERSION = "pipesim-split", 1

@@ -8,7 +8,7 @@ from pipesim.answers.advise.advise import advise
 from pipesim.answers.views.advise import Advice, AdvisedChange, AdviseReport, ChangeKind
 from pipesim.answers.views.conclusion import Conclusion
 from pipesim.answers.views.sweep import Metric, Outcome
-from pipesim.conform.bottleneck import Bottleneck, LimitKind
+from pipesim.conform.steady import Bottleneck, LimitKind
 from pipesim.errors import ParameterError
 from pipesim.lang.protocol import Protocol
 from pipesim.lang.warp import Warp

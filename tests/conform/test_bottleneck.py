@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from pipesim.conform.bottleneck import Bottleneck, LimitKind, bottleneck
+from pipesim.conform.steady import Bottleneck, LimitKind, bottleneck
 from pipesim.targets import find
 from pipesim.timed.engine import simulate
 from pipesim.timed.profile import load_profile

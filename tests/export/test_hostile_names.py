@@ -28,10 +28,10 @@ from pipesim.cli.main import main
 from pipesim.cli.output import complain, remark
 from pipesim.errors import ConfigurationError, PipesimError, UsageError
 from pipesim.export.promela import search_depth, to_promela
+from pipesim.inputs import quoted_name
 from pipesim.model.ops import Op
 from pipesim.model.program import Program
 from pipesim.model.program_json import dumps
-from pipesim.names import quoted_name
 from pipesim.report.findings.schedule import again_lines
 from pipesim.report.pages.annotations import github_lines, junit_text
 from pipesim.report.pages.check import check_lines

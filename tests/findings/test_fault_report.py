@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from pipesim.explain.phases import run_canonically
-from pipesim.findings.fault_report import report_fault, report_faults
+from pipesim.findings.catalog import report_fault, report_faults
 from pipesim.lang.protocol import Protocol
 from pipesim.lang.warp import Warp
 from pipesim.model.finding import FaultKind

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pipesim.bounds import MAX_NAME, MAX_TEXT
-from pipesim.names import quoted_name, readable, wrong_identifier, wrong_name, wrong_text
+from pipesim.inputs import quoted_name, readable, wrong_identifier, wrong_name, wrong_text
 
 
 @pytest.mark.parametrize("name", ["load", "pipe.full", "b[4].full", "é", "*/ }", "a" * MAX_NAME, "two words"])

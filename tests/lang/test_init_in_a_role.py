@@ -9,7 +9,7 @@ import pytest
 
 from pipesim import Fence, Protocol, Warp
 from pipesim.errors import ProtocolError
-from pipesim.findings.fault_report import report_fault
+from pipesim.findings.catalog import report_fault
 from pipesim.model.ending import Ending
 from pipesim.model.finding import FaultKind, Verdict
 from pipesim.model.ops import Op

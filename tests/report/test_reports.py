@@ -6,13 +6,13 @@ from dataclasses import replace
 
 import pytest
 
-from pipesim.answers.views.heading import Heading
+from pipesim.answers.views.conclusion import Heading
 from pipesim.conform.diagnose.examined import RebuiltBarrier
 from pipesim.model.finding import BlockedAgent, Deadlock, FaultKind, FaultReport, Supplier
 from pipesim.report.findings.examination import autopsy_lines
 from pipesim.report.findings.finding import deadlock_lines, fault_lines, finding_lines
 from pipesim.report.pages.figures import share_lines
-from pipesim.report.text.headline import heading_lines
+from pipesim.report.text.layout import heading_lines
 from tests.support.report_examples import AUTOPSY
 
 

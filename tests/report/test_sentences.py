@@ -8,7 +8,7 @@ import pytest
 
 from pipesim.answers.compare import trace_comparison
 from pipesim.answers.progress import Stage
-from pipesim.answers.views.heading import Heading
+from pipesim.answers.views.conclusion import Heading
 from pipesim.answers.views.summary import TraceLine
 from pipesim.answers.views.trace import CAPTURED_NOW, CompareReport, PeriodCheck, TraceComparison
 from pipesim.conform.agreement import Agreement, Reason, ReasonKind

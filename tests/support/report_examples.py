@@ -23,7 +23,7 @@ from pipesim.answers.run import run
 from pipesim.answers.sweep.rank import ranked, smallest
 from pipesim.answers.views.advise import Advice, AdvisedChange, AdviseReport, ChangeKind
 from pipesim.answers.views.check import CheckReport, ProvedRange
-from pipesim.answers.views.heading import Heading
+from pipesim.answers.views.conclusion import Heading
 from pipesim.answers.views.rows import ProtocolRow, ProtocolTraces
 from pipesim.answers.views.run import RunReport, SimulationLine
 from pipesim.answers.views.summary import Failure, Hardware, ProtocolReport, SummaryReport, TraceLine
@@ -40,7 +40,6 @@ from pipesim.answers.views.sweep import (
 from pipesim.answers.views.trace import CAPTURED_NOW, CompareReport, TraceComparison
 from pipesim.answers.views.verify import VerifyReport
 from pipesim.conform.agreement import Agreement, Reason, ReasonKind
-from pipesim.conform.bottleneck import Bottleneck, LimitKind
 from pipesim.conform.diagnose.edits import Edit, EditKind
 from pipesim.conform.diagnose.examined import (
     Autopsy,
@@ -63,6 +62,7 @@ from pipesim.conform.result import (
     Timing,
     TraceVerdict,
 )
+from pipesim.conform.steady import Bottleneck, LimitKind
 from pipesim.conform.times import PERIOD, WHOLE_RUN, AssumedKind, NoTime, TimeAssumption, TimeComparison, TimeVerdict
 from pipesim.explain.anatomy.read import anatomy
 from pipesim.model.barrier import BarrierWord
@@ -87,8 +87,7 @@ from pipesim.report.pages.walked import walk_lines
 from pipesim.report.text.console import paint
 from pipesim.report.text.table import list_lines, protocol_lines
 from pipesim.targets import Target, find, target_of
-from pipesim.timed.profile import load_profile
-from pipesim.timed.stated_error import StatedError
+from pipesim.timed.profile import StatedError, load_profile
 from pipesim.trace.files import read_trace
 from pipesim.trace.recorder import EventBuffer
 from pipesim.trace.schema import AgentInfo, BarrierGroup, Device, EventKind, Site, Trace, TraceMeta

@@ -18,9 +18,8 @@ from pipesim.model.ops import Engine, Op
 from pipesim.model.program import Program
 from pipesim.model.waits import waits_per_trip
 from pipesim.timed.bounds import critical
-from pipesim.timed.bounds.bound import Bound, ring_law
 from pipesim.timed.bounds.critical import critical_cycle, least_period
-from pipesim.timed.bounds.earliest import Earliest
+from pipesim.timed.bounds.earliest import Bound, Earliest, ring_law
 from pipesim.timed.engine import simulate
 from pipesim.timed.profile import Profile
 from tests.support.role_chains import Link, attention, chain

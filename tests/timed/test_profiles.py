@@ -26,6 +26,7 @@ from pipesim.timed.profile import (
     MAX_VALUE,
     PROFILE_VERSION,
     WORK_CONSTANT,
+    StatedError,
     cycles_at_rate,
     load_profile,
     parse_profile,
@@ -33,7 +34,6 @@ from pipesim.timed.profile import (
     profile_names,
     profile_text,
 )
-from pipesim.timed.stated_error import StatedError
 from pipesim.trace.library import stored_traces
 from pipesim.trace.schema import TraceMeta
 from pipesim.trace.split import FILE, SplitPart, read_split

@@ -16,7 +16,7 @@ from pipesim.targets import find
 from pipesim.timed.costs import Cost, Prices
 from pipesim.timed.engine import simulate
 from pipesim.timed.profile import Profile, load_profile
-from pipesim.timed.sm.resources import IssueSlots, SharedMemory
+from pipesim.timed.sm.engines import IssueSlots, SharedMemory
 from pipesim.trace.schema import EventKind
 
 

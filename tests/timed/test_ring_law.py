@@ -17,8 +17,8 @@ from pipesim.model.ending import Ending
 from pipesim.model.ops import Engine, Op
 from pipesim.model.program import Program
 from pipesim.pipelines import ProducerConsumerPipeline
-from pipesim.timed.bounds.bound import ring_law
 from pipesim.timed.bounds.critical import least_period
+from pipesim.timed.bounds.earliest import ring_law
 from pipesim.timed.engine import simulate
 from pipesim.timed.profile import Profile, load_profile
 

@@ -13,7 +13,7 @@ from pipesim.model.program import Program
 from pipesim.targets import find
 from pipesim.timed.engine import Simulation, simulate
 from pipesim.timed.profile import Profile, load_profile
-from pipesim.timed.skip.finder import RepeatedCode
+from pipesim.timed.skip.leaping_run import RepeatedCode
 from tests.support.lanes import slow_after, slow_but
 from tests.support.timed_ring import Ring, ring, toy
 

@@ -9,7 +9,7 @@ from pipesim.answers.progress import SILENT, Progress
 from pipesim.answers.sweep.measure import MOST_STATES, MOST_STEPS, proof, resources_of, simulated, why_not
 from pipesim.answers.sweep.rank import value_of
 from pipesim.answers.views.advise import Advice, AdviseReport
-from pipesim.answers.views.heading import heading
+from pipesim.answers.views.conclusion import heading
 from pipesim.answers.views.sweep import Metric, Outcome, Times
 from pipesim.errors import ParameterError
 from pipesim.model.finding import Verdict

@@ -21,7 +21,7 @@ from pipesim.answers.sweep.configuration import SweepAnswer
 from pipesim.answers.sweep.space import Params
 from pipesim.answers.views.sweep import Configuration, Outcome, Resources, Times, WorkUnit
 from pipesim.bounds import MAX_PARAMETER, MAX_SWEEP_BYTES
-from pipesim.conform.bottleneck import Bottleneck, LimitKind
+from pipesim.conform.steady import Bottleneck, LimitKind
 from pipesim.errors import ResultsFileError
 from pipesim.inputs import InputKind
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
-from pipesim.answers.views.conclusion import Conclusion, of_verdict
-from pipesim.answers.views.heading import Heading
+from pipesim.answers.views.conclusion import Conclusion, Heading, of_verdict
 from pipesim.answers.views.sweep import Metric, Outcome, Resources, Times
 from pipesim.model.finding import Verdict
 

@@ -6,8 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 
-from pipesim.answers.views.conclusion import Conclusion, of_verdict
-from pipesim.answers.views.heading import Heading
+from pipesim.answers.views.conclusion import Conclusion, Heading, of_verdict
 from pipesim.model.ending import Ending
 from pipesim.model.finding import Advisory, FaultKind, Finding, Verdict
 from pipesim.process.limits import Limit

@@ -1,12 +1,15 @@
-"""The conclusion of an answer, whatever was asked."""
+"""What every answer has: its heading, which is read off the program, and its conclusion."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from enum import Enum
 from typing import Protocol
 
 from pipesim.model.finding import Verdict
+from pipesim.model.program import Program
+from pipesim.model.tables import WHOLE, Coverage
 
 
 class Conclusion(Enum):
@@ -50,3 +53,37 @@ def worst(conclusions: Iterable[Conclusion]) -> Conclusion:
 def of_verdict(verdict: Verdict) -> Conclusion:
     """The conclusion of a verdict for every schedule."""
     return _OF_VERDICT[verdict]
+
+
+@dataclass(frozen=True)
+class Heading:
+    """What was run: the protocol, its parameters in their order, CTAs of the launch, and (role, warps) of each role.
+
+    ``cluster``: CTAs in a cluster of the launch. ``pipelines``: the pipeline structs that its roles make.
+    ``coverage``: what the program leaves out of the kernel that it was read from.
+    """
+
+    protocol: str
+    params: Mapping[str, int]
+    grid: int
+    roles: tuple[tuple[str, int], ...]
+    cluster: int = 1
+    pipelines: tuple[str, ...] = ()
+    coverage: Coverage = WHOLE
+
+
+def heading(program: Program) -> Heading:
+    """The heading of an answer about ``program``."""
+    roles: dict[str, int] = {}
+    for agent in program.agents:
+        if agent.cta == 0:
+            roles[agent.role] = roles.get(agent.role, 0) + 1
+    return Heading(
+        protocol=program.name,
+        params=program.params,
+        grid=program.grid * program.ctas,
+        roles=tuple(roles.items()),
+        cluster=program.ctas,
+        pipelines=program.pipelines,
+        coverage=program.coverage,
+    )

@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from pipesim.answers.views.check import CutBy
-from pipesim.answers.views.conclusion import Conclusion, of_verdict
-from pipesim.answers.views.heading import Heading
+from pipesim.answers.views.conclusion import Conclusion, Heading, of_verdict
 from pipesim.model.finding import Verdict
 from pipesim.prove.redundant.kept_proof import Withheld
 from pipesim.prove.redundant.removal import Removal

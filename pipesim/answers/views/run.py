@@ -6,9 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 
-from pipesim.answers.views.conclusion import Conclusion
-from pipesim.answers.views.heading import Heading
-from pipesim.conform.bottleneck import Bottleneck
+from pipesim.answers.views.conclusion import Conclusion, Heading
+from pipesim.conform.steady import Bottleneck
 from pipesim.model.ending import Ending
 from pipesim.model.finding import Advisory, Deadlock, FaultKind, FaultReport, Finding
 from pipesim.process.limits import Limit

@@ -8,8 +8,7 @@ from enum import Enum
 
 from pipesim.answers.progress import Stage
 from pipesim.answers.views.check import CheckReport
-from pipesim.answers.views.conclusion import Conclusion, worst
-from pipesim.answers.views.heading import Heading
+from pipesim.answers.views.conclusion import Conclusion, Heading, worst
 from pipesim.answers.views.run import SimulationLine
 from pipesim.conform.agreement import Agreement, Reason, ReasonKind
 from pipesim.conform.result import TraceVerdict

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from pipesim.answers.views.conclusion import Conclusion
-from pipesim.conform.bottleneck import Bottleneck
+from pipesim.conform.steady import Bottleneck
 
 
 class Metric(Enum):

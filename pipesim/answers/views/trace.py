@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
-from pipesim.answers.views.conclusion import Conclusion
-from pipesim.answers.views.heading import Heading
+from pipesim.answers.views.conclusion import Conclusion, Heading
 from pipesim.conform.agreement import Agreement, Reason
 from pipesim.conform.diagnose.examined import Examination
 from pipesim.conform.pair.result import Pair

@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from pipesim.answers.views.check import CheckReport
-from pipesim.answers.views.conclusion import Conclusion, worst
-from pipesim.answers.views.heading import Heading
+from pipesim.answers.views.conclusion import Conclusion, Heading, worst
 from pipesim.answers.views.run import SimulationLine
 from pipesim.answers.views.trace import TraceComparison
 from pipesim.errors import EvidenceError

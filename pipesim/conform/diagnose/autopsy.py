@@ -20,7 +20,7 @@ from pipesim.conform.replay.conformance import events_of
 from pipesim.conform.replay.divergence import word_left, words_read
 from pipesim.conform.replay.follow_records import ReplayResult
 from pipesim.explain.blocked import blocked_agents, explain, in_flight
-from pipesim.findings.fault_report import report_fault
+from pipesim.findings.catalog import report_fault
 from pipesim.model.barrier import BarrierWord
 from pipesim.model.ending import TRAPPED
 from pipesim.model.finding import BlockedAgent

@@ -26,7 +26,7 @@ from pipesim.conform.replay.align import AgentAlignment, Alignments
 from pipesim.conform.replay.conformance import align_cta, as_clusters, events_of, recorded_ctas
 from pipesim.conform.result import Conformance, DivergenceKind, TraceVerdict
 from pipesim.errors import PipesimError
-from pipesim.findings.fault_report import report_faults
+from pipesim.findings.catalog import report_faults
 from pipesim.model.ending import Ending
 from pipesim.model.groups import BY_ANSWER, BY_PARITY, ON_NAMED_BARRIER
 from pipesim.model.ops import Operation, operand

@@ -26,8 +26,7 @@ from pipesim.model.tables import WORK_CLASSES, Coverage
 from pipesim.ptx.launch import file as launch_file
 from pipesim.ptx.launch.values import ELEMENTS, INTERLEAVES, LAUNCH_VERSION, SWIZZLES, TYPES
 from pipesim.ptx.launch.values import FORMAT as LAUNCH_FORMAT
-from pipesim.timed.profile import AT_MOST, FIELDS, MAX_VALUE, PROFILE_VERSION, WORK_CONSTANT
-from pipesim.timed.stated_error import MOST_PERMILLE, WAYS
+from pipesim.timed.profile import AT_MOST, FIELDS, MAX_VALUE, MOST_PERMILLE, PROFILE_VERSION, WAYS, WORK_CONSTANT
 from pipesim.trace.schema import SCHEMA_VERSION, EventKind, TraceMeta
 
 

@@ -15,8 +15,7 @@ from pipesim.report.sentences.advise import (
 )
 from pipesim.report.sentences.sweep import limit_words
 from pipesim.report.text.console import BAD, GOOD, UNSURE
-from pipesim.report.text.headline import heading_lines
-from pipesim.report.text.layout import columns, field, wrap, wrap_parts
+from pipesim.report.text.layout import columns, field, heading_lines, wrap, wrap_parts
 from pipesim.report.text.words import MINUS, NONE, cycles, percent, size
 
 _METRIC = {Metric.PERIOD: "period", Metric.RUN: "run"}

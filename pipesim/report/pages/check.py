@@ -21,8 +21,7 @@ from pipesim.report.sentences.check import (
     why_not_every,
 )
 from pipesim.report.text.console import mark
-from pipesim.report.text.headline import heading_lines
-from pipesim.report.text.layout import field, wrap, wrap_parts
+from pipesim.report.text.layout import field, heading_lines, wrap, wrap_parts
 from pipesim.report.text.source import with_source
 from pipesim.report.text.words import count, listed, number, parameters
 

@@ -7,8 +7,8 @@ from typing import assert_never
 
 from rich.cells import cell_len
 
-from pipesim.conform.bottleneck import Bottleneck, LimitKind
 from pipesim.conform.result import Figure, SiteTiming, Timing
+from pipesim.conform.steady import Bottleneck, LimitKind
 from pipesim.conform.times import PERIOD
 from pipesim.report.sentences.times import NOT_MEASURED
 from pipesim.report.text.layout import columns, middle, pad, pad_left, wrap_parts

@@ -5,8 +5,7 @@ from __future__ import annotations
 from pipesim.answers.views.redundant import RedundantReport, Removable
 from pipesim.report.sentences.redundant import cut_words, redundant_sentence, sizes_words, together_words
 from pipesim.report.text.console import mark
-from pipesim.report.text.headline import heading_lines
-from pipesim.report.text.layout import field, wrap
+from pipesim.report.text.layout import field, heading_lines, wrap
 from pipesim.report.text.source import with_source
 from pipesim.report.text.words import count, listed, number
 

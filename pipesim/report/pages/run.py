@@ -8,8 +8,7 @@ from pipesim.report.findings.finding import advisory_lines, budget_lines, fault_
 from pipesim.report.pages.figures import bottleneck_words, share_lines
 from pipesim.report.pictures.timeline import timeline_lines
 from pipesim.report.text.console import BAD, GOOD, UNSURE
-from pipesim.report.text.headline import heading_lines, simulation_lines
-from pipesim.report.text.layout import field, wrap
+from pipesim.report.text.layout import field, heading_lines, simulation_lines, wrap
 from pipesim.report.text.words import count, percent
 
 

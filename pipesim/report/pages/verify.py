@@ -10,8 +10,7 @@ from pipesim.report.pages.hardware import hardware_lines
 from pipesim.report.sentences.trace import compare_sentence
 from pipesim.report.sentences.verify import verify_sentence
 from pipesim.report.text.console import mark
-from pipesim.report.text.headline import heading_lines, simulation_lines
-from pipesim.report.text.layout import wrap
+from pipesim.report.text.layout import heading_lines, simulation_lines, wrap
 
 BOTH_TIMELINES = 120  #: cells from which on every device gets its timeline
 

@@ -9,8 +9,7 @@ from pipesim.report.findings.finding import finding_lines
 from pipesim.report.pictures.timeline import picture_lines
 from pipesim.report.sentences.check import walk_sentence
 from pipesim.report.text.console import mark
-from pipesim.report.text.headline import heading_lines
-from pipesim.report.text.layout import field, wrap
+from pipesim.report.text.layout import field, heading_lines, wrap
 from pipesim.report.text.words import count
 from pipesim.trace.activity import FOREVER as OPEN
 from pipesim.trace.activity import ISSUE, WORK, Picture, Track, waits

@@ -8,7 +8,7 @@ from typing import assert_never
 from pipesim.answers.views.trace import TraceComparison
 from pipesim.conform.times import PERIOD, AssumedKind, NoTime, TimeAssumption, TimeComparison, TimeVerdict
 from pipesim.report.text.words import count, cycles, number, percent, signed_percent
-from pipesim.timed.stated_error import StatedError
+from pipesim.timed.profile import StatedError
 
 WITHIN = "within the profile's stated error"
 NOT_MEASURED = "not measured"

@@ -18,8 +18,7 @@ from pipesim.model.groups import BLOCKING_WAITS, ON_BARRIER
 from pipesim.model.ops import Engine, Op, Operation, operand
 from pipesim.model.program import Program, meeting_name
 from pipesim.model.waits import common_trips
-from pipesim.timed.bounds.bound import Bound, ring_law
-from pipesim.timed.bounds.earliest import Earliest, Event, EventPart
+from pipesim.timed.bounds.earliest import Bound, Earliest, Event, EventPart, ring_law
 from pipesim.timed.costs import Prices, record_cycles
 from pipesim.timed.profile import Profile
 from pipesim.timed.work import QUARTERS

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pipesim.findings.fault_report import report_fault
+from pipesim.findings.catalog import report_fault
 from pipesim.model.finding import FaultKind, Verdict
 from pipesim.model.machine import finished, initial_state
 from pipesim.model.moves import canonical, make, moves
