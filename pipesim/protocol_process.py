@@ -88,7 +88,7 @@ class _Process:
         self._description: Message = ()
 
     def target(self) -> Target:
-        """What it says of the file."""
+        """What it says about the file."""
         self._start()
         defaults, *words = self._description
         name, summary, description, spelling = map(str, words)
@@ -152,7 +152,7 @@ class _Process:
         except ValueError:
             raise self._lost("its answer is damaged") from None
         if answer is None:
-            raise self._ended()
+            raise self._ended_error()
         kind, *parts = answer
         if kind == wanted:
             return tuple(parts)
@@ -166,7 +166,7 @@ class _Process:
         unexpected.add_note(str(parts[1]))
         raise unexpected
 
-    def _ended(self) -> ProtocolError:
+    def _ended_error(self) -> ProtocolError:
         """It ended instead of an answer."""
         _, status = os.waitpid(self._child, 0)
         code = os.waitstatus_to_exitcode(status)
@@ -231,7 +231,7 @@ def _serve(text: str, inbox: int, outbox: int) -> None:
     me = os.getpid()
     target: Target | None = None
 
-    def described() -> Message:
+    def describe_file() -> Message:
         nonlocal target
         if text.endswith(_EVERY):
             return _TARGET, {}, *map(_exact, targets.functions_of(Path(text.removesuffix(_EVERY))))
@@ -239,11 +239,11 @@ def _serve(text: str, inbox: int, outbox: int) -> None:
         words = (target.name, target.summary, target.description, target.spelling)
         return _TARGET, {_exact(name): int(value) for name, value in target.defaults.items()}, *map(_exact, words)
 
-    def made(values: dict[str, int], twice: bool) -> Message:  # noqa: FBT001  # as it is asked for
+    def make_program(values: dict[str, int], twice: bool) -> Message:  # noqa: FBT001  # as it is asked for
         assert target is not None, "the parent asks for no program of what is not there"
         return _PROGRAM, *_plain(target.build(values, twice=twice))
 
-    answer = _carried_out(described)
+    answer = _carried_out(describe_file)
     while True:
         if os.getpid() != me:  # a process that a role forked also came here
             os._exit(0)
@@ -251,7 +251,7 @@ def _serve(text: str, inbox: int, outbox: int) -> None:
         request = _receive(inbox)
         if request is None:
             os._exit(0)
-        answer = _carried_out(partial(made, *request))
+        answer = _carried_out(partial(make_program, *request))
 
 
 def _carried_out(do: Callable[..., Message]) -> Message:
@@ -288,7 +288,7 @@ def _send(to: int, message: Message) -> None:
 
 
 def _receive(source: int) -> Message | None:
-    """The next message, None if the other end has gone. ValueError for what :func:`_send` did not write."""
+    """The next message, None if the other end has exited. ValueError for what :func:`_send` did not write."""
     head = _read(source, struct.calcsize(_HEAD))
     if not head:
         return None

@@ -281,7 +281,7 @@ def target_of(protocol: ProtocolFunction | Program) -> Target:
     """A function that makes a protocol, or a flat program, as :func:`find` gives what a text names."""
     if isinstance(protocol, Program):
         return Target(protocol.name, None, protocol, dict(protocol.params), f"flat program {protocol.name}")
-    given: object = protocol  # whatever a test hands over
+    given: object = protocol  # whatever a test passes
     if not callable(given):
         made = isinstance(given, Protocol)
         raise ProtocolError(

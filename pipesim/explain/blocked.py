@@ -97,7 +97,7 @@ def _describe_blocked(
         ended = sum(finished(program, state, a) and not come for a, come in enumerate(here))
         arrived, count = state.cluster[0], len(program.agents) - ended
     joins = _joins(number, program)
-    # whoever waits here too has arrived, and arrives again only when this is over
+    # every other agent that waits here has arrived, and arrives again only when this is over
     able = [a for a in range(len(program.agents)) if waiting.get(a) != channel and _any(program, a, joins)]
     suppliers = tuple(_supplier(program, state, a, waiting, {"arrival": joins}) for a in able)
     found = BlockedAgent(

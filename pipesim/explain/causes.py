@@ -1,4 +1,4 @@
-"""Why a deadlock is there, where the program tells: a phase that was missed, and a count that is never reached."""
+"""Why a deadlock is there, where the program shows it: a phase that was missed, and a count that is never reached."""
 
 from __future__ import annotations
 

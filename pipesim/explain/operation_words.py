@@ -111,7 +111,7 @@ def _times(count: int) -> str:
 
 
 def _order_suffix(semantics: int) -> str:
-    """``.relaxed`` (with a scope that is written on it): nothing is handed over by it; ``.cta``: not to other CTAs."""
+    """``.relaxed`` (with a scope that is written on it): it releases nothing; ``.cta``: not to other CTAs."""
     if order_of(semantics) != Order.RELAXED:
         return ".cta" if scope_of(semantics) == Scope.CTA else ""
     scope = scope_of(semantics)

@@ -85,7 +85,7 @@ _BY_FAULT = {kind.kind: kind for kind in KINDS if isinstance(kind.kind, FaultKin
 
 
 def of_fault(kind: FaultKind) -> FindingKind:
-    """What is known of a kind of fault."""
+    """What is known about a kind of fault."""
     return _BY_FAULT[kind]
 
 

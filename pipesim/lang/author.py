@@ -69,7 +69,7 @@ def whole(what: str, value: object) -> int:
 def name_of(what: str, name: object) -> str:
     """``name`` as a plain string; ProtocolError with the author's line if it cannot be a name.
 
-    A decorator without its parentheses hands over the function itself.
+    A decorator without its parentheses passes the function itself.
     """
     if not isinstance(name, str):
         raise ProtocolError(
@@ -151,7 +151,7 @@ def require_plain(body: Callable[..., object], who: str, head: str, *arguments: 
             f"{who} cannot be called: {error}", place=author_line(), correction=f"write {head}"
         ) from None
     except ValueError:
-        pass  # a function that is not written in Python tells nothing about its arguments
+        pass  # a function that is not written in Python says nothing about its arguments
 
 
 def first_line(body: Callable[..., object]) -> str:

@@ -288,7 +288,7 @@ class Warp:
             )
 
     def loop(self, trips: int, parameter: str = "") -> Iterator[int]:
-        """``range(trips)`` that leaves loop marks, so that a proof can speak about any value of ``parameter``."""
+        """``range(trips)`` that leaves loop marks, so that a proof can cover any value of ``parameter``."""
         rec = self._mine()
         trips = whole("the trip count", trips)
         if type(parameter) is not str or parameter:

@@ -11,7 +11,7 @@ class FaultKind(Enum):
     """A rule that one step of a program broke. The value is what reports print; :attr:`traps`: the hardware stops.
 
     What each does on the hardware was asked in experiments (docs/experiments.md), but for named and cluster barriers.
-    What else is known of a kind is in its file in :mod:`pipesim.findings`.
+    What else is known about a kind is in its file in :mod:`pipesim.findings`.
     """
 
     INIT_COUNT = "the count of an init is outside 1..1,048,575"
@@ -162,7 +162,7 @@ class Deadlock:
 
     ``one_sided``: where agents of one role did not all do the same. ``correction``: what fixes it, if the program
     leaves no doubt. ``cut``: the program was read from a kernel, each
-    warp up to the wait that does not end, so that nothing is known of what follows these waits.
+    warp up to the wait that does not end, so that nothing is known about what follows these waits.
     """
 
     blocked: tuple[BlockedAgent, ...]

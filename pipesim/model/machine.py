@@ -120,7 +120,7 @@ def _land_item(cells: tuple[int, ...], flights: tuple[Flight, ...], flight: Flig
 
 
 def _gone(program: Program, state: State, flight: Flight) -> bool:
-    """True if its barrier or its memory lies in another CTA than the issuer's, which has exited."""
+    """True if its barrier or its memory is in another CTA than the issuer's, which has exited."""
     if flight.barrier >= 0:
         cta = program.barriers[flight.barrier].cta
         if cta != program.agents[flight.agent].cta and exited(program, state, cta):

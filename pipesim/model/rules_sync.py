@@ -290,7 +290,7 @@ def _cp_async_arrive(_: Program, state: State, agent: int, op: Operation) -> Ste
 
 
 def _exited(program: Program, state: State, agent: int, bar: int) -> bool:
-    """True if the barrier lies in another CTA of the cluster, none of whose agents runs any more."""
+    """True if the barrier is in another CTA of the cluster, none of whose agents runs any more."""
     cta = program.barriers[bar].cta
     return cta != program.agents[agent].cta and exited(program, state, cta)
 

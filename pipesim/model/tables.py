@@ -202,7 +202,7 @@ class ProgramData:
     work: tuple[Work, ...] = ()  #: what agents do between their barrier operations, by the line of an operation
     #: Barriers that several pipelines have, in words: for an author to read, and not part of its JSON form.
     overlaps: tuple[str, ...] = field(default=(), compare=False)
-    #: Which optional rules it is checked for: whoever asks says so, and its JSON form does not.
+    #: Which optional rules it is checked for: the caller says so, and its JSON form does not.
     strictness: Strictness = field(default=BY_ITSELF, compare=False)
 
     def agent_name(self, agent: int) -> str:

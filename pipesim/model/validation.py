@@ -112,7 +112,7 @@ class _Wrong(NamedTuple):
 
 
 def _place(program: ProgramData, agent: int, pc: int) -> str:
-    """The author's line first: whoever described the protocol knows nothing of operations."""
+    """The author's line first: the author of the protocol does not know about operations."""
     line = program.sources[program.lines[agent][pc]]
     return f"{line} ({program.agent_name(agent)} of {program.name}, operation {pc} of agent {agent})"
 

@@ -131,7 +131,7 @@ def _check(program: Program, max_states: int, *, one_memory: bool) -> Check:
 
 
 def unknown(program: Program, how: How) -> Check:
-    """What is known of a program where its check was ended."""
+    """What is known about a program whose check was ended."""
     return Check(Verdict.UNKNOWN, how, sum(map(len, program.code)), 0, 0, (), ())
 
 

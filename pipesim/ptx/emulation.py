@@ -105,7 +105,7 @@ def emulate(kernel: Kernel, limits: EmulationLimits | None = None) -> Emulation:
 
 
 def _unknown_copies(kernel: Kernel, cluster: Cluster) -> str:
-    """Which copies have bytes that are needed, and what is known of them."""
+    """Which copies have bytes that are needed, and what is known about them."""
     body, module = kernel.function.body, kernel.module
     places = sorted(set(cluster.unsized.values()))
     lines = [f"{source_of(body[at], module)} ({module.name}:{body[at].line})" for at in places]

@@ -79,5 +79,5 @@ def enter_sources(ptx: Path, files: Iterable[str]) -> None:
 def _text(path: Path) -> str:
     try:
         return _SOURCE.read_text(path)
-    except PtxError:  # not UTF-8, or gone meanwhile
+    except PtxError:  # not UTF-8, or deleted meanwhile
         return ""

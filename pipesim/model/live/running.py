@@ -208,7 +208,7 @@ class ObservedRun(LiveRun):
             self.note_opened(state)
 
     def purely(self, agent: int, _: Operation) -> int:
-        """Carry out the agent's next operation and tell the observers."""
+        """Carry out the agent's next operation and report it to the observers."""
         before = self._state
         result = machine.step(self.program, before, agent)
         for observer in self._observers:

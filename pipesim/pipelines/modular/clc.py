@@ -315,7 +315,7 @@ class SchedulerWorkIterator(WorkIterator):
         self.producer_state = self.scheduler.advance_to_next_work(self.producer_state)
 
     def drain(self) -> None:
-        """Wait until every answer was taken by everybody, so that CTA 0 does not exit while others arrive on it.
+        """Wait until every role has taken every answer, so that CTA 0 does not exit while others arrive on it.
 
         Afterwards the state is dead: another request, or another drain, waits indefinitely.
         """

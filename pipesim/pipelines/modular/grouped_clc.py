@@ -1,4 +1,4 @@
-"""The software CLC of the grouped block-scaled kernel on 2 SMs: the same barriers, answers computed by everybody.
+"""The software CLC of the grouped block-scaled kernel on 2 SMs: the same barriers, answers computed by each role.
 
 Upstream: ``linalg/matmul/gpu/sm100_structured/grouped_block_scaled/grouped_tile_scheduler.mojo``. The scheduler writes
 each next tile into CTA 0's answer slot and arrives on ``full`` of both CTAs; no agent reads the slot, because the other

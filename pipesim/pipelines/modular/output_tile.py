@@ -220,7 +220,7 @@ class OutputTilePipeline:
         return OutputConsumer(self)
 
     def per_k(self) -> OutputKPipeline:
-        """The view that hands an accumulator over after each K iteration, not after each tile (blockwise FP8)."""
+        """The view that passes an accumulator on after each K iteration, not after each tile (blockwise FP8)."""
         return OutputKPipeline(self)
 
     def per_k_epilogue(self, input_pipeline: ProducerConsumerPipeline) -> EpilogueKContext:

@@ -215,7 +215,7 @@ class AttentionSm100:
             store(w, rows(out, w.index), out, group=wg, item=2)
 
     def _combine(self, w: Warp, wg: int) -> None:
-        """One Q tile: the groups tell each other maximum and sum of each row, where S was, and share the columns."""
+        """One Q tile: the groups exchange maximum and sum of each row, where S was, and share the columns."""
         peer, said = 1 - wg, LANES * 2 * FP32
         w.write(rows(self.tiles.s[wg], w.index).part(0, said), self.tiles.item_of_s(self.steps(wg)))
         w.bar_sync(_EXCHANGE, 2 * WARP_GROUP)

@@ -2,7 +2,7 @@
 
 Upstream: the blockwise FP8 kernel of ``linalg/matmul/gpu/sm100_structured/``. The scales of A travel with the tiles,
 and the epilogue reads them: so a stage of the input is freed by the MMAs' commit **and** by the four epilogue warps,
-and an accumulator is handed over after each K iteration, not after each tile.
+and an accumulator is passed on after each K iteration, not after each tile.
 """
 
 from __future__ import annotations

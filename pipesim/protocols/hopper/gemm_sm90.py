@@ -160,7 +160,7 @@ class _Gemm:
         if self.tma:
             full.expect_bytes(payload.stage_bytes(self.k_group_size))
         for k in range(self.k_group_size):
-            last = k == self.k_group_size - 1  # then the loop goes round
+            last = k == self.k_group_size - 1  # then the loop repeats
             a, b = payload.get_tile(stage, k, self.k_group_size)
             for work, tile in (("load_a", a), ("load_b" if last else "load_a", b)):
                 if self.tma:

@@ -42,7 +42,7 @@ class _Moment(NamedTuple):
 def phases_by_laps(program: Program, memory: MemoryOrder | None = None) -> int | None:
     """The phases that the whole run of ``program`` completes, if it represents every schedule; else None.
 
-    None says nothing: a plain run tells why. ``memory`` watches, where the memory order of the program gives concern.
+    None says nothing: a plain run shows why. ``memory`` watches, where the memory order of the program gives concern.
     """
     run = _LapRun(program, memory)
     while not run.over:

@@ -17,14 +17,14 @@ _NO_LIMIT = 1 << 62
 
 
 class Witness(Observer, Protocol):
-    """An observer that can tell where it is when a round is over."""
+    """An observer that can take a snapshot when a round is over."""
 
     def snapshot(self) -> Snapshot:
         """Everything that it may yet compare. Nothing is under way."""
 
 
 class CanonicalSnapshot(NamedTuple):
-    """Where a run is: what everybody remembers, and the phases that each channel has completed."""
+    """Where a run is: what the machine and each observer remember, and the phases that each channel has completed."""
 
     snapshots: tuple[Snapshot, ...]
     phases: tuple[int, ...]
@@ -64,13 +64,13 @@ class CanonicalRun:
             self.round()
 
     def snapshot(self) -> CanonicalSnapshot:
-        """Where the machine is, and everybody who watches."""
+        """A snapshot of the machine and of each observer."""
         snapshots = machine_snapshot(self.program, self.state), *(witness.snapshot() for witness in self._watching)
         return CanonicalSnapshot(snapshots, completed_phases(self.state))
 
 
 def is_again(lap: Lap, earlier: CanonicalSnapshot, later: CanonicalSnapshot) -> bool:
-    """True if no agent can tell the ends of the lap apart, and nothing that moves with it is older than it."""
+    """True if no agent can distinguish the ends of the lap, and nothing that moves with it is older than it."""
     moved = tuple(b - a for a, b in zip(lap.begin, lap.end, strict=True))
     phases = tuple(b - a for a, b in zip(earlier.phases, later.phases, strict=True))
     return all(

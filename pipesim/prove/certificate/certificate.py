@@ -190,7 +190,7 @@ class Certificate:
         if rule is not None:
             rule(_StepTaken(before, agent, pc, op, result))
         if self._asks_registers:
-            self._registers_held.moved(agent, pc, op, clock, self._clocks[agent], self._waited_for)
+            self._registers_held.record_operation(agent, pc, op, clock, self._clocks[agent], self._waited_for)
 
     def landed(self, flight: Flight, nbytes: int, result: Step) -> None:
         """A transfer delivered its bytes, or the arrival that it represents."""
@@ -207,7 +207,7 @@ class Certificate:
             op = self._program.code[flight.agent][flight.pc]
             if op[0] != Op.CP_ASYNC_ARRIVE or op[NOINC]:  # else it only takes back what it raised
                 self._open[bar].arrivals = self._open[bar].arrivals.join(clock)
-            self.accesses.committed(flight.agent, flight.engine, flight.sequence, bar, phases)
+            self.accesses.add_commit(flight.agent, flight.engine, flight.sequence, bar, phases)
         self._complete(bar, result)
 
     # one rule for each kind of operation
@@ -224,7 +224,7 @@ class Certificate:
             **dict.fromkeys(groups.PARITY_WAITS, self._wait),
             **dict.fromkeys(groups.PARITY_TRIES, self._try),
             **dict.fromkeys(groups.MEETING_ARRIVALS, self._meet),
-            **dict.fromkeys(groups.MEETING_WAITS, self._met),
+            **dict.fromkeys(groups.MEETING_WAITS, self._wait_at_meeting),
             **dict.fromkeys(groups.ACCESSES, self._touch),
             Op.SETMAXNREG: self._registers,
             **dict.fromkeys(groups.ASYNC_ACCESSES, self._issue),
@@ -232,10 +232,10 @@ class Certificate:
             Op.COMMIT_MULTICAST: self._issue,
             Op.CP_ASYNC_ARRIVE: self._cp_async_arrive,
             Op.WAIT_GROUP: self._wait_group,
-            **dict.fromkeys(groups.UNCERTIFIED, self._unsupported),
+            **dict.fromkeys(groups.UNCERTIFIED, self._doubt_unsupported),
         }
 
-    def _unsupported(self, did: _StepTaken) -> None:
+    def _doubt_unsupported(self, did: _StepTaken) -> None:
         self._doubt(Doubt(Why.UNSUPPORTED, did.agent, did.pc))
 
     def _init(self, did: _StepTaken) -> None:
@@ -290,7 +290,7 @@ class Certificate:
             self._doubt(Doubt(Why.UNSUPPORTED, did.agent, did.pc))  # an exit is not part of a phase here
         self._arrive_at(meeting_channel(self._program, did.op), did.agent, did.pc, did.result)
 
-    def _met(self, did: _StepTaken) -> None:
+    def _wait_at_meeting(self, did: _StepTaken) -> None:
         channel = meeting_channel(self._program, did.op)
         self._see(did.agent, channel, self._joined.pop((did.agent, channel), -1))  # -1: it waits without having arrived
 
@@ -335,7 +335,9 @@ class Certificate:
 
     def _commit(self, did: _StepTaken) -> None:
         if did.op[COMMIT_BARRIER] < 0:
-            self._groups.closed(did.agent, did.op[ENGINE], self._clocks[did.agent].after_operation(did.agent, did.pc))
+            self._groups.close_group(
+                did.agent, did.op[ENGINE], self._clocks[did.agent].after_operation(did.agent, did.pc)
+            )
         else:
             self._issue(did)
 
@@ -422,7 +424,7 @@ class Certificate:
         self._complete(channel, result)
 
     def _past(self, agent: int, pc: int) -> tuple[int, ...]:
-        """How far each agent must have gone before this operation."""
+        """How far each agent must have come before this operation."""
         return self._clocks[agent].after_operation(agent, pc - 1).seen
 
     def _require_published(self, bar: int, agent: int, pc: int) -> None:
@@ -447,7 +449,7 @@ class Certificate:
                     before_it.seen,
                 )  # fmt: skip
                 self._access(before_it, access)
-                self._groups.issued(flight.group, access)
+                self._groups.add_access(flight.group, access)
 
     def _access(self, clock: Clock, access: AccessEvent) -> None:
         if self._program.ctas > 1:

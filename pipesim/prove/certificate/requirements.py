@@ -125,7 +125,9 @@ class RegisterRequests:
         twin._whole = self._whole and (none or _requests(program) == _requests(self._program))
         return twin
 
-    def moved(self, agent: int, pc: int, op: Operation, before: Clock, after: Clock, phase: Phase | None) -> None:
+    def record_operation(
+        self, agent: int, pc: int, op: Operation, before: Clock, after: Clock, phase: Phase | None
+    ) -> None:
         """An agent has carried out an operation: the moments before and after it, and the phase it has waited for."""
         pools = self._program.register_pools
         if pools is None:
@@ -267,7 +269,7 @@ class OtherCta:
 
 
 def _knows(clock: Clock, part: PhasePart) -> bool:
-    """True if this part of a phase occurs before the moment. No later commit tells that an earlier one has arrived."""
+    """True if this part of a phase occurs before the moment. No later commit shows that an earlier one has arrived."""
     return clock.known[part.bar] > part.phase or (not part.flight and clock.covers(part.agent, part.pc))
 
 

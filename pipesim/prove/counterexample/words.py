@@ -32,7 +32,7 @@ from pipesim.prove.refutation import Doubt, Refutation, Why
 
 
 class Part(Enum):
-    """What a step has to do with the failure. The value is what a report says of steps that it leaves out."""
+    """What a step has to do with the failure. The value is what a report says about steps that it leaves out."""
 
     FOCUS = "on the barrier or the bytes of the failure"
     PAST = "before that"

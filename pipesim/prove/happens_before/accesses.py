@@ -153,13 +153,13 @@ class Accesses:
         """Whoever knows this many phases of this channel knows that the flight is over."""
         self._landed[flight] = (channel, phases)
 
-    def committed(self, agent: int, engine: int, flight: int, channel: int, phases: int) -> None:
+    def add_commit(self, agent: int, engine: int, flight: int, channel: int, phases: int) -> None:
         """The same of everything that the agent had issued on the engine before ``flight``, a commit."""
         commits = self._commits.setdefault((agent, engine), {}).setdefault(channel, _Commits([], []))
         commits.flights.append(flight)
         commits.phases.append(phases)
 
-    def waited(self, flight: int, agent: int, pc: int) -> None:
+    def add_wait(self, flight: int, agent: int, pc: int) -> None:
         """What comes after this operation comes after the flight's end."""
         self._waits.setdefault(flight, []).append((agent, pc))
 

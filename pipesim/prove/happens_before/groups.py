@@ -42,13 +42,13 @@ class Groups(Generic[M]):
         twin._waited = self._waited.copy()
         return twin
 
-    def issued(self, group: int, access: AccessEvent) -> None:
+    def add_access(self, group: int, access: AccessEvent) -> None:
         """An access is made by the group of this number, which its agent closes next."""
         flown = self._flown.get((access.agent, access.engine))
         if flown is not None:
             flown.append((group, access))
 
-    def closed(self, agent: int, engine: int, moment: M) -> None:
+    def close_group(self, agent: int, engine: int, moment: M) -> None:
         """The agent closes a group; what comes after a wait for it comes after this moment."""
         closed = self._closed.get((agent, engine))
         if closed is not None:
@@ -63,7 +63,7 @@ class Groups(Generic[M]):
         for member in members:
             for group, access in self._flown[member, engine]:
                 if group < limit:
-                    accesses.waited(access.flight, agent, pc)
+                    accesses.add_wait(access.flight, agent, pc)
             if limit > 0:
                 moment = moment.join(self._closed[member, engine][limit - 1])
         self._waited[agent, engine] = max(limit, self._waited[agent, engine])

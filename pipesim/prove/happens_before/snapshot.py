@@ -42,7 +42,7 @@ class Knowledge(NamedTuple):
         return _new(Knowledge, (occurs, ordered, synced, proxied, published))
 
     def after_operation(self, agent: int, pc: int) -> Knowledge:
-        """The moment after the agent's operation at ``pc``. A fence alone hands anything on."""
+        """The moment after the agent's operation at ``pc``. Only a fence releases anything."""
         before, before_ordered, before_synced, proxied, published = self
         occurs = before.after_operation(agent, pc)
         ordered = occurs if before_ordered is before else before_ordered.after_operation(agent, pc)

@@ -56,15 +56,15 @@ class AccessOrder:
         """From here on the run is that of another program, which has the same tables and began as this one."""
         self._program = program
 
-    def weakened(self, kind: FaultKind, agent: int, pc: int, occurs: Clock) -> None:
+    def add_weak_operation(self, kind: FaultKind, agent: int, pc: int, occurs: Clock) -> None:
         """Remember an operation that may be to blame for what comes after it."""
         self._weak.append(_Weak(kind, agent, pc, occurs))
 
-    def initialised(self, bar: int, agent: int, pc: int) -> None:
+    def begin_life(self, bar: int, agent: int, pc: int) -> None:
         """An mbarrier begins a life."""
         self._inits[bar] = (agent, pc)
 
-    def invalidated(self, bar: int) -> None:
+    def end_life(self, bar: int) -> None:
         """An mbarrier ends its life."""
         self._inits.pop(bar, None)
 
@@ -81,7 +81,7 @@ class AccessOrder:
         ordered = self.accesses.ordered
         if not ordered(here.occurs, other, access):
             self.unordered = True
-            return None  # a race in some schedule: the certificate's to tell
+            return None  # a race in some schedule: which the certificate reports
         if here.ordered is not here.occurs and not ordered(here.ordered, other, access):
             return FaultKind.WEAK_ORDER
         if here.synced is not here.ordered and not ordered(here.synced, other, access):

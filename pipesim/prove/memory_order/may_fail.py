@@ -85,7 +85,7 @@ _FENCES_PROXY = frozenset({Fence.PROXY_ASYNC})
 
 
 def order_may_fail(program: Program) -> bool:
-    """True if only a run can tell whether its memory order is right."""
+    """True if only a run can decide whether its memory order is right."""
     used = frozenset().union(*program.code)
     if any(_weak(program, op) for op in used):
         return True
@@ -201,7 +201,7 @@ def _all_fenced(program: Program, what: frozenset[Operation], by: Set[Fence]) ->
 
 
 def _fenced(code: Sequence[Operation], what: Set[Operation], by: Set[Fence]) -> bool:
-    """True if on every way through the code a fence follows each of these operations before anything hands it on."""
+    """True if on every way through the code a fence follows each of these operations before anything releases it."""
     pending = False
     jumped: set[int] = set()  # where a way comes in by a jump, something being unfenced
     for pc, op in enumerate(code) if what else ():

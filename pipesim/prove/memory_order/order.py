@@ -125,7 +125,7 @@ class MemoryOrder:
             return
         phases = len(self._done[flight.barrier]) + 1
         if flight.engine != TMA:
-            self._compared.accesses.committed(flight.agent, flight.engine, issued.flight, flight.barrier, phases)
+            self._compared.accesses.add_commit(flight.agent, flight.engine, issued.flight, flight.barrier, phases)
         elif last:
             self._compared.accesses.landed(issued.flight, flight.barrier, phases)
         handed = issued.moment
@@ -158,11 +158,11 @@ class MemoryOrder:
         elif code == Op.WAIT_GROUP:
             self._wait_group(before, agent, pc, op)
         elif code == Op.INIT:
-            self._compared.initialised(op[BARRIER], agent, pc)
+            self._compared.begin_life(op[BARRIER], agent, pc)
             self._open[op[BARRIER]] = None
             self._fresh.add(op[BARRIER])
         elif code == Op.INVAL:
-            self._compared.invalidated(op[BARRIER])
+            self._compared.end_life(op[BARRIER])
         self._issue(before, agent, pc, op)
 
     # edges
@@ -194,7 +194,7 @@ class MemoryOrder:
             ordered, synced = fences.near, fences.wide if crossing else fences.near
         if code != Op.EXPECT_TX and (order not in _RELEASES or not reaches):
             kind = FaultKind.NARROW_SCOPE if order in _RELEASES else FaultKind.WEAK_ORDER
-            self._compared.weakened(kind, agent, pc, now.occurs)
+            self._compared.add_weak_operation(kind, agent, pc, now.occurs)
         return Knowledge(
             now.occurs,
             ordered.ordered,
@@ -225,7 +225,7 @@ class MemoryOrder:
             tried = observation(asked.written)
             tried = tried._replace(now=max(tried.now, min(tried.fenced, asked.fenced)))
             if seen.now and not tried.now:  # the try is weaker than its wait, and the operation to blame
-                self._compared.weakened(FaultKind.WEAK_ORDER, agent, asked.pc, self._moments[agent].occurs)
+                self._compared.add_weak_operation(FaultKind.WEAK_ORDER, agent, asked.pc, self._moments[agent].occurs)
             seen = Observation(min(seen.now, tried.now), min(seen.fenced, tried.fenced))
             phases = asked.phases if before.registers[agent][op[ANSWER]] else phases
         if phases:
@@ -271,7 +271,7 @@ class MemoryOrder:
         narrow = seen.now == FenceReach.CTA and phase.near.synced != phase.wide.synced
         if seen.now == FenceReach.NOWHERE or narrow:
             kind = FaultKind.NARROW_SCOPE if narrow else FaultKind.WEAK_ORDER
-            self._compared.weakened(kind, agent, pc, self._moments[agent].occurs)
+            self._compared.add_weak_operation(kind, agent, pc, self._moments[agent].occurs)
 
     def _meet(self, channel: int, agent: int, pc: int, order: Order, result: Step) -> None:
         """An arrival at a named barrier or the cluster barrier. That of a sync is the first half of its operation."""
@@ -334,11 +334,11 @@ class MemoryOrder:
                 agent, pc, code == Op.TRANSFER_WRITE, flight, op[ENGINE], *self._program.cells[op[ASYNC_ACCESS]]
             )
             self._touch(made)
-            self._groups.issued(before.commits[agent * len(Engine) + op[ENGINE]], made)
+            self._groups.add_access(before.commits[agent * len(Engine) + op[ENGINE]], made)
         elif code == Op.CP_ASYNC_ARRIVE:
             self._flies(agent, pc, op[BARRIER], moment)
         elif code == Op.COMMIT and op[COMMIT_BARRIER] < 0:
-            self._groups.closed(agent, op[ENGINE], moment)
+            self._groups.close_group(agent, op[ENGINE], moment)
         elif code in groups.COMMITS:
             for bar in self._program.commit_barriers(op):
                 self._compared.use(bar, agent, pc, self._now(agent, pc), asynchronous=True)

@@ -90,7 +90,7 @@ class FencePlace(Enum):
     BEFORE_TRANSFERS = 3
 
 
-#: Operations that tell other agents something.
+#: Operations that signal other agents.
 SIGNALLING = frozenset(SIGNALS) | MEETINGS | {int(Op.CP_ASYNC_ARRIVE), int(Op.COMMIT)}
 NOWHERE = SourceInstruction(0, "", "")
 

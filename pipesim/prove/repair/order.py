@@ -25,7 +25,7 @@ _HANDS_ON = frozenset({int(Op.TMA_LOAD), int(Op.ARRIVE)}) | ENGINE_ACCESSES
 
 
 def gives_back(op: Operation) -> bool:
-    """True for what tells others that an agent is done with a stage: an arrive without bytes, or a commit."""
+    """True for what signals to others that an agent is done with a stage: an arrive without bytes, or a commit."""
     committed = op[0] in COMMITS and operand(op, "barrier") >= 0
     return releases(op) or committed or op[0] == Op.CP_ASYNC_ARRIVE
 

@@ -145,7 +145,7 @@ class Meanwhile:
         return [process for process, did in self._found if moves.notice(did.leg if isinstance(did, _Walker) else did)]
 
     def _walk(self, most: int) -> bool:
-        """Advance the agents until all of them stay where they are; False if they turn out to weigh too much."""
+        """Advance the agents until all of them stay where they are; False if they weigh too much."""
         farther = True
         while farther:
             farther = False

@@ -45,7 +45,7 @@ class TwoOutcomes:
 
 @dataclass(frozen=True)
 class Outcomes:
-    """What is known of the ends of a program.
+    """What is known about the ends of a program.
 
     ``complete``: every schedule was followed, to an end without a fault or a deadlock. ``different``: a shortest pair
     found of two that differ, None if there is none or if something fails, which is reported instead.

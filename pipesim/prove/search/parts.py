@@ -164,11 +164,11 @@ def _pool(program: Program, cta: int) -> Callable[[State], tuple[int, ...]]:
 
 
 def _ended_agents(program: Program) -> Callable[[State], tuple[int, int]]:
-    def gone(state: State) -> tuple[int, int]:
+    def counts(state: State) -> tuple[int, int]:
         ended = [a for a in range(len(program.agents)) if finished(program, state, a)]
         return sum(state.cluster_held[a] != state.cluster[1] for a in ended), len(ended)
 
-    return gone
+    return counts
 
 
 def _running_agents(program: Program, cta: int) -> Callable[[State], int]:

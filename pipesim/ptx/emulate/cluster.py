@@ -334,5 +334,5 @@ _GUESS = 16  #: bytes of a copy of unknown size in a first run, whose operations
 
 
 def map_key(each: Instruction, map_address: Value) -> object:
-    """What tells tensor maps apart: their address, else the instruction."""
+    """What distinguishes tensor maps: their address, else the instruction."""
     return map_address if isinstance(map_address, int) else ("at", each.position)

@@ -198,10 +198,10 @@ def magnitude(a: int, width: int) -> int:
 
 def compare_floats(how: str, a: Value, b: Value, width: int) -> Value:
     """``setp`` of floating-point numbers given by their bits; a comparison that ends in u holds for NaN as well."""
-    return lift(partial(_compared, how, width), a, b)
+    return lift(partial(_compare, how, width), a, b)
 
 
-def _compared(how: str, width: int, a: int, b: int) -> int:
+def _compare(how: str, width: int, a: int, b: int) -> int:
     x, y = _float(a, width), _float(b, width)
     unordered = x != x or y != y  # NaN is not equal to itself
     if how in ("num", "nan"):

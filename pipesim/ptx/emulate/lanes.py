@@ -1,4 +1,4 @@
-"""What the lanes of a warp tell each other: votes, shuffles, elections, reductions (PTX ISA, "Parallel Synchronization
+"""What the lanes of a warp exchange: votes, shuffles, elections, reductions (PTX ISA, "Parallel Synchronization
 and Communication"). Each sees the lanes that execute, and of them those that the instruction's mask names.
 """
 

@@ -1,4 +1,4 @@
-"""Memory exact to the byte: what is known of shared memory, and which item each range of it holds."""
+"""Memory exact to the byte: what is known about shared memory, and which item each range of it holds."""
 
 from __future__ import annotations
 

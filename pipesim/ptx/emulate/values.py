@@ -73,7 +73,7 @@ class _LanewiseOperators:
 
 
 class Unknown(_LanewiseOperators):
-    """Nothing is known of it but where it comes from."""
+    """Nothing is known about it but where it comes from."""
 
     __slots__ = ("leaf",)
 

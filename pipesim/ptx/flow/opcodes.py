@@ -1,6 +1,6 @@
 """What the slice must know of an opcode: whether it synchronises, touches shared memory, or only makes a value.
 
-An opcode in none of these sets was never heard of (PTX ISA 8.0 to 9.4). It is listed, and its result is unknown.
+An opcode in none of these sets is unknown (PTX ISA 8.0 to 9.4). It is listed, and its result is unknown.
 """
 
 from __future__ import annotations

@@ -108,7 +108,7 @@ class Field(NamedTuple):
 
 @dataclass(frozen=True)
 class Pointer:
-    """An address in global memory, aligned to ``align`` bytes; ``contents`` is what is known of the memory there."""
+    """An address in global memory, aligned to ``align`` bytes; ``contents`` is what is known about the memory there."""
 
     align: int = 256
     contents: tuple[Field, ...] = ()

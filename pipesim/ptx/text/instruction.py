@@ -147,7 +147,7 @@ class Guard(NamedTuple):
 class Frame(NamedTuple):
     """A place in a source file, and the function that it is in ("" where the PTX does not say).
 
-    ``column``: of the line, 0 where the PTX does not say; it tells apart two calls on one line.
+    ``column``: of the line, 0 where the PTX does not say; it distinguishes two calls on one line.
     """
 
     file: str

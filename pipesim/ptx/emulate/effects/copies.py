@@ -29,7 +29,7 @@ _FIELDS = ("box_dim", "elemtype", "rank")
 def tensor_map(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep) -> None:
     """``tensormap``: a field of a map is replaced, or a map is copied to where it is used.
 
-    Only what tells how many bytes a copy moves is followed: the box and the type of an element (PTX ISA,
+    Only what decides how many bytes a copy moves is followed: the box and the type of an element (PTX ISA,
     "tensormap.replace", "tensormap.cp_fenceproxy").
     """
     each = step.instruction

@@ -111,7 +111,7 @@ _STRONG = ("volatile", "relaxed", "acquire")
 
 
 def _nothing_known(cluster: Cluster, warp: EmulatedWarp, address: Value, size: int) -> bool:
-    """Whether no byte is known of what the lanes load from shared memory."""
+    """Whether no byte that the lanes load from shared memory is known."""
     if not isinstance(address, PerLane):
         return False
     lanes = address.each

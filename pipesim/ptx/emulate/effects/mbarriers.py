@@ -161,9 +161,9 @@ def _ask(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep) -> None:
 
 
 def _ask_for(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep, place: Place, parity: int) -> None:
-    """A try that decides alone whether its loop goes round again is a wait; so is one again where it said no.
+    """A try that decides alone whether its loop is repeated is a wait; so is one again where it said no.
 
-    Where the loop touches memory, it goes round once before the wait.
+    Where the loop touches memory, it runs once before the wait.
     """
     position, regions = step.instruction.position, cluster.code.regions
     question = (position, *place, parity)
