@@ -410,7 +410,7 @@ def _module_of(path: Path) -> ModuleType:
         raise ProtocolError(
             f"{path} cannot be imported: {in_words(error)}",
             place=_line_of(error, path),
-            correction=_mend(error, path),
+            correction=_correction_for(error, path),
         ) from error
     finally:
         with suppress(ValueError):  # the file may have changed the list
@@ -440,7 +440,7 @@ def _public(module: ModuleType) -> list[str]:
     ]
 
 
-def _mend(error: BaseException, path: Path) -> str:
+def _correction_for(error: BaseException, path: Path) -> str:
     if isinstance(error, ModuleNotFoundError) and error.name:
         return f"install {error.name} where pipesim is installed, put it beside {path}, or leave the import out"
     return f"fix the file until `python {path}` runs"

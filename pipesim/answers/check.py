@@ -19,7 +19,7 @@ from pipesim.model.program import Program
 from pipesim.prove.check import MOST_STATES
 from pipesim.prove.counterexample.activity import activity
 from pipesim.prove.counterexample.confirm import lanes_apart, refutation
-from pipesim.prove.counterexample.play import Play, walk
+from pipesim.prove.counterexample.play import Play, play_schedule
 from pipesim.prove.memory_order.faults import memory_faults_of
 from pipesim.prove.refutation import Refutation
 from pipesim.targets import Target
@@ -53,7 +53,7 @@ def check(
 
 def replay(program: Program, text: str) -> CheckReport:
     """The verdict on one schedule. ParameterError for a move that is not possible in its state."""
-    play = walk(program, text)
+    play = play_schedule(program, text)
     found = _wrong(program, play)
     return CheckReport(
         heading=heading(program),
@@ -70,7 +70,7 @@ def replay(program: Program, text: str) -> CheckReport:
 
 def walked(program: Program, text: str) -> WalkReport:
     """One schedule as a timeline. ParameterError for a move that is not possible in its state."""
-    play = walk(program, text)
+    play = play_schedule(program, text)
     moves, spans = len(play.moves), activity(program, tuple(play.moves))
     found = _wrong(program, play)
     names = tuple(program.agent_name(agent) for agent in range(len(program.agents)))

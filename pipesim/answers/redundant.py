@@ -163,7 +163,7 @@ class _RemovalSearch:
         found: list[_TriedSize] = []
         for value in values:
             program = build(value)
-            if program is not None and kept.stands(program):
+            if program is not None and kept.still_holds(program):
                 found.append(
                     _TriedSize(name, value, program, kept.open_rules(program) if value == values[-1] else None)
                 )
@@ -207,7 +207,7 @@ class _RemovalSearch:
     def _proved(self, edited: Program) -> bool:
         kept = self._standing
         assert kept is not None
-        return kept.stands(edited) and kept.adds_nothing(edited, kept.here)
+        return kept.still_holds(edited) and kept.adds_nothing(edited, kept.here)
 
     def _at(self, sizes: Sequence[_TriedSize], *removals: Removal) -> bool:
         """True if the removals are proved at these sizes, and add nothing to what is assumed there."""
@@ -218,7 +218,9 @@ class _RemovalSearch:
             edited = without(size.program, *removals)
             if edited is None:  # at this size nothing of it is executed
                 continue
-            if not kept.stands(edited) or (size.assumed is not None and not kept.adds_nothing(edited, size.assumed)):
+            if not kept.still_holds(edited) or (
+                size.assumed is not None and not kept.adds_nothing(edited, size.assumed)
+            ):
                 return False
         return True
 

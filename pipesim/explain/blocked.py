@@ -297,16 +297,16 @@ def _cycle(edges: dict[int, list[int]]) -> list[int]:
     """The first ring of agents in which each waits for the next, [] if there is none."""
     for start in edges:
         path: list[int] = []
-        if _walk(start, start, edges, path, set()):
+        if _follow_waits(start, start, edges, path, set()):
             return path
     return []
 
 
-def _walk(agent: int, start: int, edges: dict[int, list[int]], path: list[int], seen: set[int]) -> bool:
+def _follow_waits(agent: int, start: int, edges: dict[int, list[int]], path: list[int], seen: set[int]) -> bool:
     path.append(agent)
     seen.add(agent)
     for following in edges.get(agent, ()):
-        if following == start or (following not in seen and _walk(following, start, edges, path, seen)):
+        if following == start or (following not in seen and _follow_waits(following, start, edges, path, seen)):
             return True
     path.pop()
     return False

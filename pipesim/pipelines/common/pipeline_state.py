@@ -1,8 +1,8 @@
 """``PipelineState``: index, phase and count of one side of a ring.
 
 Two libraries have it with the same meaning: Modular's ``layout/tma_async.mojo`` (``step``, ``next``) and CUTLASS's
-``include/cutlass/pipeline/sm90_pipeline.hpp`` (``++state``, ``state += n``, ``advance``). Both hand it over by value.
-Python hands over the object itself, so a method that steps a state which it only borrowed takes a copy first.
+``include/cutlass/pipeline/sm90_pipeline.hpp`` (``++state``, ``state += n``, ``advance``). Both pass it by value.
+Python passes the object itself, so a method that steps a state which it only borrowed takes a copy first.
 """
 
 from __future__ import annotations

@@ -47,7 +47,7 @@ def phases_by_laps(program: Program, memory: MemoryOrder | None = None) -> int |
     run = _LapRun(program, memory)
     while not run.over:
         run.round()
-    return run.phases if run.stands_for_all() else None
+    return run.phases if run.represents_all() else None
 
 
 class _LapRun:
@@ -79,7 +79,7 @@ class _LapRun:
         """Completed by the mbarriers, in the laps that were left out as well."""
         return self._left_out + self._phases()
 
-    def stands_for_all(self) -> bool:
+    def represents_all(self) -> bool:
         """True if the run reached its end, and its certificate holds."""
         self._certificate.close()
         return self._run.finished and not self._is_wrong()

@@ -135,7 +135,7 @@ class Certificate:
     def close(self) -> None:
         """The run is over: check the phases that have not completed, and what reached a CTA that may have ended."""
         for channel in range(len(self._program.barriers)):
-            self._judge(channel)
+            self._check_phase(channel)
         if self._ungranted and not self._registers_held.all_granted():
             for agent, pc in self._ungranted:
                 self._doubt(Doubt(Why.REGISTERS, agent, pc))
@@ -367,7 +367,7 @@ class Certificate:
     def _complete(self, channel: int, result: Step) -> None:
         if result.signalled != channel:
             return
-        self._judge(channel)
+        self._check_phase(channel)
         parts = self._open[channel].parts
         for agent, pc in self._saw[channel]:
             if not parts.covers(agent, pc):
@@ -376,7 +376,7 @@ class Certificate:
         self._saw[channel] = []
         self._open[channel] = _OpenPhase(self._nothing, self._nothing)
 
-    def _judge(self, bar: int) -> None:
+    def _check_phase(self, bar: int) -> None:
         phase = self._open[bar]
         for agent, pc in phase.raises:
             if not phase.arrivals.covers(agent, pc):

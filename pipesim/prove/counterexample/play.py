@@ -220,7 +220,7 @@ def from_text(text: str) -> Schedule:
     return tuple(moves)
 
 
-def walk(program: Program, text: str) -> Play:
+def play_schedule(program: Program, text: str) -> Play:
     """The play of a line's schedule. ParameterError for a move that is not possible where it is."""
     play = Play(program)
     for number, move in enumerate(from_text(text), 1):

@@ -98,7 +98,7 @@ class _Shortener:
             assert result is not None, "every move of a refutation is possible"
             state = result.state
             states.append(state)
-        self._stands = _stands(self._program, state)
+        self._stands = _stuck_places(self._program, state)
         return _ReplayedRun(tuple(acts), tuple(states), self._refutation.schedule, self._refutation.fault)
 
     def _cut_tails(self) -> None:
@@ -160,7 +160,7 @@ class _Shortener:
             if result.faults:
                 same = next((fault for fault in result.faults if self._same(fault)), None)
                 return best.then(without, rest, same) if same is not None else None
-        if self._refutation.end is Ending.FAULT or state.flights or _stands(self._program, state) != self._stands:
+        if self._refutation.end is Ending.FAULT or state.flights or _stuck_places(self._program, state) != self._stands:
             return None
         stuck = explain(self._program, state)
         return best.then(without, rest, None) if stuck is not None else None
@@ -177,7 +177,7 @@ class _Shortener:
         return wanted is not None and (fault.kind, fault.agent, fault.pc) == (wanted.kind, wanted.agent, wanted.pc)
 
 
-def _stands(program: Program, state: State) -> frozenset[tuple[int, int]]:
+def _stuck_places(program: Program, state: State) -> frozenset[tuple[int, int]]:
     """Every agent that has not ended, and its operation."""
     return frozenset((a, pc) for a, pc in enumerate(state.pcs) if not finished(program, state, a))
 

@@ -62,7 +62,7 @@ class KeptProof:
     here: OpenRules
     max_states: int
 
-    def stands(self, program: Program) -> bool:
+    def still_holds(self, program: Program) -> bool:
         """True if an edited program, which may be one of another size, is proved by the same rules."""
         judged = program.with_strictness(self.rules)
         if not self.max_states:

@@ -64,7 +64,7 @@ class Moves(NamedTuple):
         return bool(touched.reads & self.by_read or touched.writes & self.by_write or touched.adds & self.by_add)
 
 
-class _Walker:
+class _AgentProgress:
     """How far an agent has come on its way, and what is known about its state there."""
 
     __slots__ = ("asked", "cluster", "done", "generations", "held", "leg", "number", "way", "weight")
@@ -118,8 +118,8 @@ class Meanwhile:
         self._landing = 0
         self._free = 0
         self._weight = 0  # of those that the moves notice
-        self._found: list[tuple[Process, Touch | _Walker]] = []
-        self._walking: list[_Walker] = []
+        self._found: list[tuple[Process, Touch | _AgentProgress]] = []
+        self._walking: list[_AgentProgress] = []
         generation = self._value(self._parts.cluster)[1]
         for each in others:
             at_once = each.weight > 0 and moves.notice(each)  # who can move can do this at least
@@ -127,7 +127,7 @@ class Meanwhile:
             if each.way is None:
                 self._found.append((each.process, self._landed(each.process)))
                 continue
-            walker = _Walker(each.way, generation, 0 if at_once else each.weight)
+            walker = _AgentProgress(each.way, generation, 0 if at_once else each.weight)
             self._count_leg(walker, walker.leg)
             self._walking.append(walker)
             self._found.append((each.process, walker))
@@ -137,14 +137,16 @@ class Meanwhile:
 
         They may then be asked for again, with a higher limit.
         """
-        if self._weight > most or not self._walk(most):
+        if self._weight > most or not self._advance_agents(most):
             return None
         moves = self._moves
         if moves.adds:
             moves = moves._replace(by_add=moves.by_add | (moves.adds & self._mixed_parts(moves.adds)))
-        return [process for process, did in self._found if moves.notice(did.leg if isinstance(did, _Walker) else did)]
+        return [
+            process for process, did in self._found if moves.notice(did.leg if isinstance(did, _AgentProgress) else did)
+        ]
 
-    def _walk(self, most: int) -> bool:
+    def _advance_agents(self, most: int) -> bool:
         """Advance the agents until all of them stay where they are; False if they weigh too much."""
         farther = True
         while farther:
@@ -157,7 +159,7 @@ class Meanwhile:
                         return False
         return True
 
-    def _count_leg(self, walker: _Walker, leg: Leg) -> None:
+    def _count_leg(self, walker: _AgentProgress, leg: Leg) -> None:
         """Count what the operations of a leg bring, and the weight of the agent if the moves notice it now."""
         counts = self._counts
         for part, count in leg.counts:
@@ -225,7 +227,7 @@ class Meanwhile:
             return False
         return before.after == 0 and (flight.after > 0 or flight.engine in IN_ORDER)
 
-    def _stays(self, walker: _Walker, stop: Stop) -> bool:
+    def _stays(self, walker: _AgentProgress, stop: Stop) -> bool:
         """True if the agent cannot get past this stop while the held ones stand still."""
         match stop:
             case PhaseWait():
@@ -246,7 +248,7 @@ class Meanwhile:
             case _:
                 assert_never(stop)
 
-    def _waits(self, walker: _Walker, stop: PhaseWait) -> bool:
+    def _waits(self, walker: _AgentProgress, stop: PhaseWait) -> bool:
         """True if the phase that it asks for cannot be complete. (Nearly all stops are of this kind.)"""
         part, parity, told = stop
         word: BarrierState = self._values[part][self._row[part]]
@@ -270,7 +272,7 @@ class Meanwhile:
         least = done if done > word.done else word.done  # noqa: FURB136  # hot: a call costs more
         return least if (least ^ parity) & 1 else least + 1
 
-    def _waits_for_state(self, walker: _Walker, stop: StateWait) -> bool:
+    def _waits_for_state(self, walker: _AgentProgress, stop: StateWait) -> bool:
         if stop.token is None:
             return False
         phase, word = token_phase(stop.token), self._value(stop.part)
@@ -281,7 +283,7 @@ class Meanwhile:
         walker.done[stop.part] = max(walker.done.get(stop.part, 0), phase + 1)
         return False
 
-    def _syncs(self, walker: _Walker, stop: Sync) -> bool:
+    def _syncs(self, walker: _AgentProgress, stop: Sync) -> bool:
         part = stop.part
         arrived, _, generation = self._value(part)
         if stop.loose or self._free >> part & 1:
@@ -292,7 +294,7 @@ class Meanwhile:
         walker.generations[part] = needed
         return False
 
-    def _waits_for_cluster(self, walker: _Walker, stop: ClusterWait) -> bool:
+    def _waits_for_cluster(self, walker: _AgentProgress, stop: ClusterWait) -> bool:
         part = self._parts.cluster
         if stop.loose or walker.held < 0 or self._free >> part & 1 or self._parts.gone:
             walker.held = -1
@@ -303,7 +305,7 @@ class Meanwhile:
         walker.cluster, walker.held = walker.held + 1, -1
         return False
 
-    def _waits_for_group(self, walker: _Walker, stop: GroupWait) -> bool:
+    def _waits_for_group(self, walker: _AgentProgress, stop: GroupWait) -> bool:
         agent, engine = walker.way.agent, stop.engine
         commits = self._parts.commits.get(agent)
         closed = stop.closed + (self._value(commits)[engine] if commits is not None else 0)
