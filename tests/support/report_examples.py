@@ -14,6 +14,7 @@ from functools import cache
 
 from rich.console import Console
 
+from pipesim.answers.advise.advise import advise
 from pipesim.answers.check import check, walked
 from pipesim.answers.kinds import kind_lines, kind_named
 from pipesim.answers.pair import compare_pair
@@ -21,7 +22,7 @@ from pipesim.answers.progress import Stage
 from pipesim.answers.redundant import redundant
 from pipesim.answers.run import run
 from pipesim.answers.sweep.rank import ranked, smallest
-from pipesim.answers.views.advise import Advice, AdvisedChange, AdviseReport, ChangeKind
+from pipesim.answers.views.advise import AdviseReport
 from pipesim.answers.views.check import CheckReport, ProvedRange
 from pipesim.answers.views.conclusion import Heading
 from pipesim.answers.views.rows import ProtocolRow, ProtocolTraces
@@ -68,6 +69,7 @@ from pipesim.explain.anatomy.read import anatomy
 from pipesim.model.barrier import BarrierWord
 from pipesim.model.ending import Ending
 from pipesim.model.finding import BlockedAgent, Deadlock, FaultKind, FaultReport, Supplier, Verdict
+from pipesim.protocols.catalog import BUILT_IN
 from pipesim.protocols.hopper.producer_consumer import producer_consumer
 from pipesim.prove.check import How
 from pipesim.report.findings.divergence import divergence_lines
@@ -619,15 +621,6 @@ def pair_simulated(width: int) -> list[str]:
     return pair_lines(compare_pair(one, replace(trace, meta=slower), ("a.parquet", "b.parquet")), width)
 
 
-def protocol_list(width: int) -> list[str]:
-    rows = (
-        ("producer_consumer", "One load warp fills a ring of tiles, consumer warps read each tile and work on it."),
-        ("attention", "Six roles."),
-        ("handshake", "Two warps, one barrier."),
-    )
-    return list_lines(rows, width)
-
-
 def protocol_alone(width: int) -> list[str]:
     rows = (
         ProtocolRow("producer_consumer", "One load warp fills a ring of tiles, consumer warps read each tile and work.",
@@ -822,37 +815,15 @@ def sweep_example() -> SweepReport:
     )  # fmt: skip
 
 
-def advised(width: int) -> list[str]:
-    """Advice to a ring with two stages; three do not fit."""
-
-    def times(cycles: int, limit: Bottleneck) -> Times:
-        return Times(64 * cycles, 1000 * cycles, 1 << 20, WorkUnit.BYTES, limit)
-
-    late = Bottleneck(LimitKind.LOADS, "mma", 312, "full")
-    busy = Bottleneck(LimitKind.ROLE, "mma", 12)
-    small, large = Resources(32_800, 96, 0), Resources(16_400, 96, 0)
-    work = AdvisedChange(ChangeKind.WORK, role="mma", loop="tiles")
-    signals = AdvisedChange(ChangeKind.SIGNALS)
-    fewer, more = (
-        AdvisedChange(ChangeKind.FEWER_STAGES, "stages", 1),
-        AdvisedChange(ChangeKind.MORE_STAGES, "stages", 3),
-    )
-    proved = Verdict.PROVED
-    advice = (
-        Advice(work, Outcome.USABLE, "", proved, small, times(900, busy), 900_000, 250),
-        Advice(signals, Outcome.USABLE, "", proved, small, times(1_224, late), 1_224_000, -20),
-        Advice(fewer, Outcome.UNDECIDED, "the search reached its limit", Verdict.UNKNOWN, large, times(1_800, late),
-               1_800_000, -500),
-        Advice(more, Outcome.REFUSED, "ring needs 240,000 bytes of shared memory; a CTA has 232,448"),
-    )  # fmt: skip
-    bound = replace(times(1_200, late), bound_by="the latency around the ring over 2 stages")
-    return advise_lines(
-        AdviseReport(HEADING, "h200", H200, 20, proved, small, Metric.PERIOD, bound, 1_200_000, advice), width
-    )
+@cache
+def advice() -> AdviseReport:
+    """A ring that leaves no room for another stage."""
+    params = {"stages": 7, "tile_bytes": 32768, "tiles": 24, "work": 100}
+    return advise(find("producer_consumer"), params, load_profile("h200"))
 
 
 EXAMPLES: dict[str, Callable[[int], list[str]]] = {
-    "advise": advised,
+    "advise": lambda width: advise_lines(advice(), width),
     "sweep": swept,
     "verify_good": verify_good,
     "verify_divergence": verify_divergence,
@@ -884,7 +855,7 @@ EXAMPLES: dict[str, Callable[[int], list[str]]] = {
     "run_attention_sm100": lambda width: run_lines(attention(), width),
     "list_one": protocol_alone,
     "empty_list": lambda width: list_lines((), width),
-    "list": protocol_list,
+    "list": lambda width: list_lines([(name, find(name).summary) for name in sorted(BUILT_IN)], width),
     "show_ring": show_ring,
     "show_attention_sm100": shown("attention_sm100"),
     "show_pair_gemm": shown("pair_gemm"),
