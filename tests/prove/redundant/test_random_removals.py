@@ -29,6 +29,6 @@ def test_no_removal_that_is_offered_breaks_its_program(first: int, count: int) -
 
 def test_the_judge_sees_what_is_offered_without_a_proof(monkeypatch: pytest.MonkeyPatch) -> None:
     """The twin: were everything offered, the search would contradict."""
-    monkeypatch.setattr(KeptProof, "stands", lambda *_: True)
+    monkeypatch.setattr(KeptProof, "still_holds", lambda *_: True)
     monkeypatch.setattr(KeptProof, "adds_nothing", lambda *_: True)
     assert judged(0, 4)["WRONG"] > 0
