@@ -21,8 +21,8 @@ from statistics import median
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # works from a checkout that is not installed
 
-from pipesim.conform.compare import launched
-from pipesim.conform.quantities import QuantityKind, measured, simulated
+from pipesim.conform.compare import as_launched
+from pipesim.conform.quantities import QuantityKind, measured_quantities, simulated_quantities
 from pipesim.conform.steady import bottleneck
 from pipesim.conform.timing import like
 from pipesim.model.ending import Ending
@@ -68,8 +68,8 @@ class AccuracyRow:
 def row(trace: Trace, part: SplitPart, profile: Profile) -> AccuracyRow:
     """Simulate what was recorded, and compare."""
     meta = trace.meta
-    program = launched(find(meta.protocol).build(meta.params, grid=meta.grid), meta)
-    found, made = measured(trace), simulated(program, profile, trace)
+    program = as_launched(find(meta.protocol).build(meta.params, grid=meta.grid), meta)
+    found, made = measured_quantities(trace), simulated_quantities(program, profile, trace)
     waits = [
         (mine, made.spent[name])
         for name, mine in found.spent.items()

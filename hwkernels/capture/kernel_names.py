@@ -67,14 +67,14 @@ def asked_for(text: str, params: Mapping[str, int]) -> dict[str, str]:
     return {name: str(value) for name, value in _macros(params).items() if name in asked}
 
 
-def lacking(error: CompileError, params: Mapping[str, int]) -> dict[str, str]:
+def lacking_parameters(error: CompileError, params: Mapping[str, int]) -> dict[str, str]:
     """The protocol's parameters among the names that the compiler does not know; {} if there are also others."""
-    names = undefined(error)
+    names = undefined_names(error)
     known = _macros(params)
     return {name: str(known[name]) for name in names} if names and all(name in known for name in names) else {}
 
 
-def undefined(error: CompileError) -> list[str]:
+def undefined_names(error: CompileError) -> list[str]:
     """The names that the compiler does not know, in its order."""
     return list(dict.fromkeys(_UNDEFINED.findall(str(error))))
 

@@ -16,7 +16,7 @@ from hwkernels.device.memory import Area, allocate
 from hwkernels.device.tensor_maps import encode
 from hwkernels.source_recorder.layout import DEADLINE, FINISHED, REPORT, STOPPED
 from hwkernels.source_recorder.measure import LaunchResult
-from hwkernels.source_recorder.session import Recording, how_it_ended, unrecorded
+from hwkernels.source_recorder.session import Recording, empty_records, how_it_ended
 from hwkernels.twins.buffers import RUN_PARAMS, Argument, Bytes, Input, OfLaunch, Output, TensorMap
 from pipesim.errors import HardwareError
 from pipesim.model.ending import Ending
@@ -82,7 +82,7 @@ class Launches:
             area.fill(output.before)
         self._reports.fill(0)
         if not traced and any(self._marked_waits):
-            self._reports.put(self._fresh_reports(marks=self._marked_waits))
+            self._reports.write(self._fresh_reports(marks=self._marked_waits))
         self._recording.clear()
         self._gpu.fill(self._stop, 0, 4)
         arguments = [*self._arguments, *([self._recording.launch_at] if traced else [])]
@@ -101,7 +101,7 @@ class Launches:
         took_ms = round(1000 * (time.monotonic() - begun))
         finished = status == Ending.FINISHED
         reports = self._fetch_reports(finished=finished)
-        headers, words = unrecorded()
+        headers, words = empty_records()
         if traced:
             wanted = records or not finished or bool((reports["status"] != FINISHED).any())
             headers, words = self._recording.fetch(records=wanted, finished=finished)
@@ -124,7 +124,7 @@ class Launches:
         self.launch(kernel, traced=True)
         headers, marks = self._recording.marks()
         return LaunchResult(
-            False, repetition, headers, unrecorded()[1], self._fetch_reports(finished=True), marks=marks
+            False, repetition, headers, empty_records()[1], self._fetch_reports(finished=True), marks=marks
         )
 
     def _fetch_reports(self, *, finished: bool) -> npt.NDArray[Any]:

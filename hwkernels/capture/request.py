@@ -89,7 +89,7 @@ class Subject(Protocol):
     def limit_s(self, request: CaptureRequest) -> float:
         """When the host gives up a launch."""
 
-    def coding(self, request: CaptureRequest, khz: int) -> DecodeContext:
+    def decode_context(self, request: CaptureRequest, khz: int) -> DecodeContext:
         """What its records do not say themselves."""
 
     def marks(self, params: Mapping[str, int]) -> tuple[int, int]:

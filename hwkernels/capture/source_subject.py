@@ -20,7 +20,7 @@ from hwkernels.capture.arguments import (
     require_parameters,
     size_of,
 )
-from hwkernels.capture.kernel_names import asked_for, defaults, lacking, own_text, undefined
+from hwkernels.capture.kernel_names import asked_for, defaults, lacking_parameters, own_text, undefined_names
 from hwkernels.capture.map_argument import parse_map, tensor_map
 from hwkernels.capture.request import Builds, CaptureRequest, Needs, Outcome
 from hwkernels.device.compile import CompiledKernel, compile_source
@@ -205,10 +205,10 @@ class SourceSubject:
         try:
             return compile_source(source, defines, self.options, self.entry)
         except CompileError as error:
-            more = lacking(error, params)
+            more = lacking_parameters(error, params)
             if more:
                 return compile_source(source, dict(defines) | more, self.options, self.entry)
-            names = undefined(error)
+            names = undefined_names(error)
             if names:
                 error.correction = error.correction or (
                     f"define {' and '.join(names)} in the kernel, or give a value: -D {names[0]}=4; a parameter "
@@ -262,7 +262,7 @@ class SourceSubject:
         """When the host gives up a launch."""
         return self.timeout_s
 
-    def coding(self, request: CaptureRequest, khz: int) -> DecodeContext:
+    def decode_context(self, request: CaptureRequest, khz: int) -> DecodeContext:
         """What its records do not say themselves."""
         return DecodeContext(request.clock, self.nbytes, counted=False, khz=khz)
 

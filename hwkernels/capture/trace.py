@@ -45,7 +45,7 @@ def make_trace(
         _require_anchors(recorded)
     meta = _describe(request, plan, compiled, info, recorded.headers, rate)
     count = _count_begun(recorded, plan.record_ctas)
-    coding = request.subject.coding(request, meta.device.sm_khz)
+    coding = request.subject.decode_context(request, meta.device.sm_khz)
     decoded = decode(recorded.headers[:count], recorded.records[:count], plan.table, coding)
     runs = _runs(request, launched)
     outcome = Outcome(plan.table, compiled.entry, plan.shape.smem_bytes, launched, recorded, runs, decoded.events)

@@ -198,7 +198,7 @@ class TwinSubject:
         """When the host gives up a launch: well after its own waits."""
         return _OVERTIME_S + request.deadline_ms / 1000
 
-    def coding(self, request: CaptureRequest, khz: int) -> DecodeContext:
+    def decode_context(self, request: CaptureRequest, khz: int) -> DecodeContext:
         """What its records do not say themselves."""
         twin, fault = self.twin, request.fault
         nbytes = twin.nbytes(request.params)

@@ -59,16 +59,16 @@ def require_gpu(ordinal: int = 0) -> DeviceInfo:
     driver = _driver()
     current().allow_reserving()  # the driver reserves more addresses than there is memory
     try:
-        checked(driver.cuInit(0), "cuInit")
+        driver_values(driver.cuInit(0), "cuInit")
     except RuntimeError as error:  # the bindings found no libcuda
         raise HardwareError(
             "no usable GPU was found", cause=f"no NVIDIA driver: {str(error).splitlines()[0]}"
         ) from error
-    (count,) = checked(driver.cuDeviceGetCount(), "cuDeviceGetCount")
+    (count,) = driver_values(driver.cuDeviceGetCount(), "cuDeviceGetCount")
     if not 0 <= ordinal < count:
         raise HardwareError(f"there is no GPU number {ordinal}", cause=f"the driver sees {count}")
-    (device,) = checked(driver.cuDeviceGet(ordinal), "cuDeviceGet")
-    (name,) = checked(driver.cuDeviceGetName(256, device), "cuDeviceGetName")
+    (device,) = driver_values(driver.cuDeviceGet(ordinal), "cuDeviceGet")
+    (name,) = driver_values(driver.cuDeviceGetName(256, device), "cuDeviceGetName")
     text = name.split(b"\0")[0].decode(errors="replace")
     major = _attribute(driver, device, "COMPUTE_CAPABILITY_MAJOR")
     minor = _attribute(driver, device, "COMPUTE_CAPABILITY_MINOR")
@@ -88,7 +88,7 @@ def require_gpu(ordinal: int = 0) -> DeviceInfo:
     )
 
 
-def checked(result: Sequence[Any], call: str) -> tuple[Any, ...]:
+def driver_values(result: Sequence[Any], call: str) -> tuple[Any, ...]:
     """The values of a driver call's result. Raises HardwareError if the call failed."""
     status, *values = result
     if int(status) == 0:
@@ -120,7 +120,7 @@ class Gpu:
             device = self._core.Device(info.ordinal)
             device.set_current()
             self._stream = device.create_stream()
-        (self._device,) = checked(self._driver.cuDeviceGet(info.ordinal), "cuDeviceGet")
+        (self._device,) = driver_values(self._driver.cuDeviceGet(info.ordinal), "cuDeviceGet")
 
     def load(self, compiled: CompiledKernel, smem_bytes: int) -> Any:
         """The kernel, allowed ``smem_bytes`` of dynamic shared memory."""
@@ -131,12 +131,12 @@ class Gpu:
         # `kernel.handle` is a CUkernel, and `kernel.attributes` is read-only: the limit is raised through the driver.
         attribute = self._driver.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
         result = self._driver.cuKernelSetAttribute(attribute, smem_bytes, kernel.handle, self._device)
-        checked(result, "cuKernelSetAttribute")
+        driver_values(result, "cuKernelSetAttribute")
         return kernel
 
     def allocate(self, nbytes: int) -> int:
         """The address of so much device memory (at least 256 bytes, so that nothing has address 0)."""
-        (pointer,) = checked(self._driver.cuMemAlloc(max(nbytes, 256)), "cuMemAlloc")
+        (pointer,) = driver_values(self._driver.cuMemAlloc(max(nbytes, 256)), "cuMemAlloc")
         self._allocated.append(pointer)
         return int(pointer)
 
@@ -147,8 +147,8 @@ class Gpu:
         """
         size = max(nbytes, 256)
         flags = self._driver.CU_MEMHOSTALLOC_DEVICEMAP | self._driver.CU_MEMHOSTALLOC_PORTABLE
-        (pointer,) = checked(self._driver.cuMemHostAlloc(size, flags), "cuMemHostAlloc")
-        (device,) = checked(self._driver.cuMemHostGetDevicePointer(pointer, 0), "cuMemHostGetDevicePointer")
+        (pointer,) = driver_values(self._driver.cuMemHostAlloc(size, flags), "cuMemHostAlloc")
+        (device,) = driver_values(self._driver.cuMemHostGetDevicePointer(pointer, 0), "cuMemHostGetDevicePointer")
         self._mapped.append(pointer)
         view = np.ctypeslib.as_array((ctypes.c_uint8 * size).from_address(int(pointer)))
         return int(device), view[:nbytes]
@@ -157,20 +157,20 @@ class Gpu:
         """Copy a contiguous array to the device; done when this returns."""
         if array.nbytes:
             copy = self._driver.cuMemcpyHtoDAsync(address, array.ctypes.data, array.nbytes, self._stream.handle)
-            checked(copy, "cuMemcpyHtoDAsync")
+            driver_values(copy, "cuMemcpyHtoDAsync")
         self.synchronize()
 
     def download(self, address: int, array: npt.NDArray[Any]) -> None:
         """Fill a contiguous array from the device."""
         if array.nbytes:
             copy = self._driver.cuMemcpyDtoHAsync(array.ctypes.data, address, array.nbytes, self._stream.handle)
-            checked(copy, "cuMemcpyDtoHAsync")
+            driver_values(copy, "cuMemcpyDtoHAsync")
         self.synchronize()
 
     def fill(self, address: int, byte: int, nbytes: int) -> None:
         """Set device memory to one byte."""
         if nbytes:
-            checked(self._driver.cuMemsetD8Async(address, byte, nbytes, self._stream.handle), "cuMemsetD8Async")
+            driver_values(self._driver.cuMemsetD8Async(address, byte, nbytes, self._stream.handle), "cuMemsetD8Async")
 
     def launch(
         self,
@@ -204,17 +204,17 @@ class Gpu:
         then, and the process must end. KernelTrapError if it traps.
         """
         driver, stream = self._driver, self._stream.handle
-        events = [checked(driver.cuEventCreate(0), "cuEventCreate")[0] for _ in range(2)]
-        checked(driver.cuEventRecord(events[0], stream), "cuEventRecord")
+        events = [driver_values(driver.cuEventCreate(0), "cuEventCreate")[0] for _ in range(2)]
+        driver_values(driver.cuEventRecord(events[0], stream), "cuEventRecord")
         self._start(kernel, shape, arguments)
-        checked(driver.cuEventRecord(events[1], stream), "cuEventRecord")
+        driver_values(driver.cuEventRecord(events[1], stream), "cuEventRecord")
         until = time.monotonic() + limit_s
         while (result := driver.cuStreamQuery(stream))[0] == driver.CUresult.CUDA_ERROR_NOT_READY:
             if time.monotonic() >= until:
                 raise KernelHangError(f"the kernel did not end within {limit_s:g} s")
             time.sleep(_POLL_S)
-        checked(result, "cuStreamQuery")
-        (milliseconds,) = checked(driver.cuEventElapsedTime(*events), "cuEventElapsedTime")
+        driver_values(result, "cuStreamQuery")
+        (milliseconds,) = driver_values(driver.cuEventElapsedTime(*events), "cuEventElapsedTime")
         for event in events:
             driver.cuEventDestroy(event)
         return round(1_000_000 * float(milliseconds))
@@ -247,11 +247,11 @@ class Gpu:
         pointers = np.array([value.ctypes.data for value in values], dtype=np.uint64)
         config = launch_config(driver, shape, self._stream.handle)
         function = driver.CUfunction(int(kernel.handle))  # the driver also takes a CUkernel here
-        checked(driver.cuLaunchKernelEx(config, function, int(pointers.ctypes.data), 0), "cuLaunchKernelEx")
+        driver_values(driver.cuLaunchKernelEx(config, function, int(pointers.ctypes.data), 0), "cuLaunchKernelEx")
 
     def synchronize(self) -> None:
         """Wait until all that was asked for is done. Raises HardwareError if any of it failed."""
-        checked(self._driver.cuStreamSynchronize(self._stream.handle), "cuStreamSynchronize")
+        driver_values(self._driver.cuStreamSynchronize(self._stream.handle), "cuStreamSynchronize")
 
     def close(self) -> None:
         """Free all memory. After a lost context there is nothing left to free, so results are not looked at."""
@@ -324,13 +324,13 @@ def _missing_extra(error: ImportError) -> MissingExtraError:
 
 def _attribute(driver: Any, device: Any, name: str) -> int:
     attribute = getattr(driver.CUdevice_attribute, f"CU_DEVICE_ATTRIBUTE_{name}")
-    (value,) = checked(driver.cuDeviceGetAttribute(attribute, device), f"cuDeviceGetAttribute({name})")
+    (value,) = driver_values(driver.cuDeviceGetAttribute(attribute, device), f"cuDeviceGetAttribute({name})")
     return int(value)
 
 
 def _driver_version(driver: Any) -> str:
     """The kernel driver's version where Linux tells it, and the CUDA version that it supports."""
-    (number,) = checked(driver.cuDriverGetVersion(), "cuDriverGetVersion")
+    (number,) = driver_values(driver.cuDriverGetVersion(), "cuDriverGetVersion")
     cuda = f"CUDA {number // 1000}.{number % 1000 // 10}"
     module = module_version()
     return f"{module} ({cuda})" if module else cuda

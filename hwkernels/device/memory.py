@@ -27,7 +27,7 @@ class Area:
         else:
             self.view[:] = byte
 
-    def put(self, array: npt.NDArray[Any]) -> None:
+    def write(self, array: npt.NDArray[Any]) -> None:
         """Write a contiguous array to the beginning."""
         if self.view is None:
             self.gpu.upload(self.address, array)

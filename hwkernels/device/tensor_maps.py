@@ -1,8 +1,8 @@
 """Tensor maps on the host: what the copy engine must know of a tensor, encoded by the driver for ``tensor_map.cuh``.
 
 :class:`TensorMap` says it and refuses what the engine cannot do (the rules are those of cuTensorMapEncodeTiled);
-:func:`encode` asks the driver, which needs no GPU of its own but a driver. :func:`swizzled` says where a byte of a box
-lies in shared memory, for tests and for kernels that write such tiles themselves.
+:func:`encode` asks the driver, which needs no GPU of its own but a driver. :func:`swizzle_offset` says where a byte of
+a box lies in shared memory, for tests and for kernels that write such tiles themselves.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from enum import Enum
 import numpy as np
 import numpy.typing as npt
 
-from hwkernels.device.launch import checked
+from hwkernels.device.launch import driver_values
 from pipesim.errors import ParameterError
 
 _MAX_RANK = 5
@@ -77,7 +77,7 @@ def matrix(
     return TensorMap(address, (columns, rows), ((pitch or columns) * size,), (box_columns, box_rows), element)
 
 
-def swizzled(offset: int, swizzle: Swizzle) -> int:
+def swizzle_offset(offset: int, swizzle: Swizzle) -> int:
     """Where byte ``offset`` of a box lies, counted from the box's shared address (a multiple of 8 rows' bytes).
 
     The 16-byte piece's number, as far as the pattern goes, is combined by exclusive or with the number of the 128 bytes
@@ -106,7 +106,7 @@ def encode(tensor: TensorMap) -> npt.NDArray[np.uint8]:
         driver.CUtensorMapL2promotion.CU_TENSOR_MAP_L2_PROMOTION_L2_256B,
         driver.CUtensorMapFloatOOBfill.CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE,
     )
-    (encoded,) = checked(result, f"cuTensorMapEncodeTiled({tensor})")
+    (encoded,) = driver_values(result, f"cuTensorMapEncodeTiled({tensor})")
     words = np.array([int(word) for word in encoded.opaque], dtype=np.uint64)
     return words.view(np.uint8)
 

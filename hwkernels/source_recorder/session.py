@@ -67,7 +67,7 @@ class Recording:
 
     def clear(self) -> None:
         """Make it ready for a launch."""
-        self._headers.put(fresh_headers(self._space.ctas))
+        self._headers.write(fresh_headers(self._space.ctas))
         if self._space.host:
             self._records.fill(UNWRITTEN)
         self._barrier_words.fill(UNWRITTEN)
@@ -104,7 +104,7 @@ class Recording:
         return headers, found
 
 
-def unrecorded() -> tuple[npt.NDArray[Any], npt.NDArray[np.uint32]]:
+def empty_records() -> tuple[npt.NDArray[Any], npt.NDArray[np.uint32]]:
     """The headers and records of a launch that was not traced: none."""
     return np.zeros(0, dtype=HEADER), np.zeros(0, dtype=np.uint32)
 

@@ -148,7 +148,7 @@ def variants_of(
     return found
 
 
-def fixed(variants: Sequence[Variant]) -> dict[str, int]:
+def fixed_macros(variants: Sequence[Variant]) -> dict[str, int]:
     """The macros that have one value in all variants with the roles and barriers of the first."""
     values = [variant.values for variant in _alike(variants)]
     return {name: value for name, value in values[0].items() if all(v[name] == value for v in values)}

@@ -11,7 +11,7 @@ import numpy as np
 
 from pipesim.answers.calibrate_inputs import Inputs, RecordedFile, Tell, observations_of
 from pipesim.answers.calibrate_workers import FitWorkers
-from pipesim.answers.evidence import captured
+from pipesim.answers.evidence import capture_trace
 from pipesim.answers.spread import processors, spread
 from pipesim.answers.views.calibrate import CalibratedValue, CalibrationReport, ResidualRow, ValueState
 from pipesim.conform.fit.least_squares import require_scipy
@@ -211,7 +211,7 @@ def _captured_rings(folder: Path, sms: int, tell: Tell) -> Iterator[RecordedFile
             "stages": stages, "tiles": _TILES, "tile_bytes": nbytes, "consumer_warps": warps, "work": work,
             "arrive_lanes": 1,
         }  # fmt: skip
-        trace = captured(CaptureRequest(TwinSubject("producer_consumer", ctas or sms), params, record_ctas=1))
+        trace = capture_trace(CaptureRequest(TwinSubject("producer_consumer", ctas or sms), params, record_ctas=1))
         path = folder / f"ring-{number}.parquet"
         write_trace(trace, path)
         label = f"captured ring {stages} x {nbytes}, {warps} warps, work {work}, {ctas or sms} CTAs"

@@ -68,7 +68,7 @@ def replay(program: Program, text: str) -> CheckReport:
     )
 
 
-def walked(program: Program, text: str) -> WalkReport:
+def replay_report(program: Program, text: str) -> WalkReport:
     """One schedule as a timeline. ParameterError for a move that is not possible in its state."""
     play = play_schedule(program, text)
     moves, spans = len(play.moves), activity(program, tuple(play.moves))

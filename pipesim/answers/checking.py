@@ -22,7 +22,7 @@ from pipesim.answers.counterexample import (
     fails_so,
     other_ends,
     refuted_at,
-    shortened,
+    shorten_refutation,
     without_unproved,
 )
 from pipesim.answers.progress import SILENT, Progress
@@ -134,7 +134,7 @@ class SteppedCheck:
         while self._due:
             self._step(self._due.pop(0))
 
-    def interrupted(self) -> None:
+    def interrupt(self) -> None:
         """Whoever drives the check has ended it: what is left of it is left out."""
         if self._now is not None:
             self._left_out.append(LeftOut(self._now, CutBy.INTERRUPTED, *self._units))
@@ -252,7 +252,7 @@ class SteppedCheck:
         assert self._small is not None
         for n, refuted in enumerate(self._wrong):
             unit(n, len(self._wrong))
-            self._wrong[n] = shortened(self._small.program, refuted)
+            self._wrong[n] = shorten_refutation(self._small.program, refuted)
             self._shortened.add(n)
 
     def _correct(self, unit: Unit) -> None:

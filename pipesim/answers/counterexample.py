@@ -78,7 +78,7 @@ class SmallestFailure:
         return {name: range(min(value, MOST_TRIES)) for name, value in asked.items()}
 
 
-def shortened(program: Program, refuted: Refutation) -> Refutation:
+def shorten_refutation(program: Program, refuted: Refutation) -> Refutation:
     """Without the moves that it can spare; as it is where a single schedule does not show what is wrong."""
     return refuted if refuted.kind in NO_MOVE_SHOWS else shorten(program, refuted, _MOST_MOVES)
 

@@ -54,7 +54,7 @@ def collect(
             case HardwareSource.LEFT_OUT:
                 return CollectedTraces()
             case HardwareSource.GPU_OR_RECORDED if folder is None and has_kernel(target) and _has_gpu():
-                with progress.doing(Stage.CAPTURE, program.name):
+                with progress.stage(Stage.CAPTURE, program.name):
                     fresh = (capture or capture_plain)(program)
                 return CollectedTraces(((CAPTURED_NOW, fresh),))
             case _:
@@ -86,7 +86,7 @@ def _stored_traces(program: Program, folder: Path | None, progress: Progress) ->
     ]
     for path, meta in sorted(paths, key=lambda entry: (entry[1].clock != "clock", entry[1].memory == "device")):
         chosen.setdefault(meta.device.name, path)
-    with progress.doing(Stage.READ):
+    with progress.stage(Stage.READ):
         return tuple((f"{chosen[d].parent.name}/{chosen[d].name}", read_trace(chosen[d])) for d in sorted(chosen))
 
 
@@ -123,7 +123,7 @@ def plain_request(program: Program) -> CaptureRequest:
     return CaptureRequest(TwinSubject(program.name, program.grid), program.params)
 
 
-def captured(request: CaptureRequest) -> Trace:
+def capture_trace(request: CaptureRequest) -> Trace:
     """The trace of a request. Raises HardwareError without a GPU, and whatever the capture raises."""
     from hwkernels.capture import capture
 
@@ -131,8 +131,8 @@ def captured(request: CaptureRequest) -> Trace:
 
 
 def capture_plain(program: Program) -> Trace:
-    """The trace of a program's kernel with everything as usual. Raises as :func:`captured` does."""
-    return captured(plain_request(program))
+    """The trace of a program's kernel with everything as usual. Raises as :func:`capture_trace` does."""
+    return capture_trace(plain_request(program))
 
 
 def _has_gpu() -> bool:

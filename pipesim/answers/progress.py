@@ -30,7 +30,7 @@ Step = Callable[[int, str, Stage, str], None]  #: protocols that are done; proto
 class Progress:
     """Receives what is being done, and ignores it; the command line overrides what it shows."""
 
-    def doing(self, stage: Stage, *names: str) -> AbstractContextManager[None]:  # noqa: ARG002  # for overrides
+    def stage(self, stage: Stage, *names: str) -> AbstractContextManager[None]:  # noqa: ARG002  # for overrides
         """Around the work of one stage."""
         return nullcontext()
 
@@ -50,7 +50,7 @@ class Progress:
         """Around the work on this many configurations; the block calls what it is given after each."""
         return nullcontext(_uncounted)
 
-    def missing(self, error: EvidenceError) -> None:
+    def report_missing(self, error: EvidenceError) -> None:
         """Evidence is missing; the answer follows nevertheless."""
 
     def left_out(self, files: tuple[Path, ...]) -> None:

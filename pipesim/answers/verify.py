@@ -50,11 +50,11 @@ def verify(
     KeyboardInterrupt after the verdict ends the work, and the answer has what is known; else it is raised. Missing
     evidence is part of the answer. Raises as ``Target.build`` does.
     """
-    with progress.doing(Stage.FLATTEN, target.name):
+    with progress.stage(Stage.FLATTEN, target.name):
         program = target.build(params, grid=ctas)
     collected = collect(target, program, hardware, traces, capture, progress)
     if collected.missing is not None:
-        progress.missing(collected.missing)  # now: the simulation may take long, and its report follows in any case
+        progress.report_missing(collected.missing)  # now: the simulation may take long, and the report follows it
     asked = CheckQuestion(target, params, program, ctas, max_states, most_ranges=1)
     checking = SteppedCheck(asked, budget_of(time_limit), progress)
     rest = _Rest()
@@ -72,10 +72,10 @@ def verify(
         if not keeps_known or not checking.has_verdict:
             raise
         current().resume()
-        checking.interrupted()
+        checking.interrupt()
         rest.interrupted = True
     if collected.missing is None and rest.unusable is not None:
-        progress.missing(rest.unusable)
+        progress.report_missing(rest.unusable)
     return _report(program, checking.report(), collected, rest, left_out=hardware is HardwareSource.LEFT_OUT)
 
 
@@ -125,7 +125,7 @@ def _simulations(
     """A run on every profile that matters: the one that was chosen, else that of each device."""
     near = [chosen] if chosen else [profile_for(trace.meta.device.name) for _, trace in collected.traces]
     for profile in {p.name: p for p in near or [load_profile(DEFAULT)]}.values():
-        with progress.doing(Stage.SIMULATE, program.name, profile.name):
+        with progress.stage(Stage.SIMULATE, program.name, profile.name):
             ran = run(program, profile)
         yield ran
 
@@ -136,7 +136,7 @@ def _comparisons(
     """Every trace beside the program, or the error of one that cannot be compared."""
     for source, trace in collected.traces:
         found: TraceComparison | EvidenceError
-        with progress.doing(Stage.COMPARE, source):
+        with progress.stage(Stage.COMPARE, source):
             try:
                 found = trace_comparison(program, trace, source, profile, tolerance)
             except EvidenceError as error:

@@ -81,7 +81,7 @@ def verify_several(
     _check_parameters(subjects)
     shelf = _shelf(traces, progress) if hardware else None
     if shelf is not None and shelf.missing is not None:
-        progress.missing(shelf.missing)
+        progress.report_missing(shelf.missing)
     cases = [_case(subject, profile, shelf, time_limit) for subject in subjects]
     results = _carried_out(cases, jobs, protocol_seconds(time_limit), progress)
     return SummaryReport(

@@ -15,7 +15,7 @@ from pipesim.answers.compare import compare_kernel, compare_trace
 from pipesim.answers.recorded_program import named_program, recorded_program
 from pipesim.answers.views.trace import CompareReport, TraceComparison
 from pipesim.api.given import Given, GivenProfile, GivenTrace, profile_from, target_from, trace_from, whole_params
-from pipesim.api.pictured import beside
+from pipesim.api.pictured import comparison_scene
 from pipesim.api.result import VerdictResult
 from pipesim.api.trace import MOST_DRAWN, timeline_picture
 from pipesim.conform.agreement import Agreement
@@ -176,7 +176,7 @@ def comparison_pictures(program: Program, found: TraceComparison, profile: Profi
         runs = (trace_scene(found.simulated, None, "simulation"), trace_scene(trace, None, label))
         scene = Scene(printable(name), runs)
     else:
-        scene = beside(program, trace, profile, label)
+        scene = comparison_scene(program, trace, profile, label)
     whole = (f"simulation and recording of {name}", scene_svg(scene))
     moment = moment_of(found)
     if moment is None:

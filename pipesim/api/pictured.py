@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 WIDTH = 110  #: cells of the report on a page
 
 
-def beside(program: Program, trace: Trace, profile: Profile | None, label: str) -> Scene:
+def comparison_scene(program: Program, trace: Trace, profile: Profile | None, label: str) -> Scene:
     """A trace, and above it what the simulation of its program does, with what recording costs on the GPU.
 
     ``profile``: that of the trace's device if None.

@@ -69,7 +69,7 @@ def _carry_out(options: argparse.Namespace) -> int:
     refuse_kernel_options(options)
 
     from pipesim.answers.compare import compare_trace
-    from pipesim.answers.evidence import captured
+    from pipesim.answers.evidence import capture_trace
     from pipesim.export.documents import document_of
     from pipesim.protocol_process import find
     from pipesim.report.pages.verify import compare_lines
@@ -85,7 +85,7 @@ def _carry_out(options: argparse.Namespace) -> int:
     require_output(path, force=options.force)
     require_gpu_or("capture on a machine with an H100 or H200; `pipesim verify` needs none: it uses recorded traces")
     with progress(f"capturing {program.name}"):
-        trace = captured(request)
+        trace = capture_trace(request)
     write_trace(trace, path, force=options.force)
     with progress("comparing with the protocol"):
         report = compare_trace(program, trace, str(path), captured=True)

@@ -19,7 +19,7 @@ from pipesim.cli.arguments import (
     params_of,
     require_output,
 )
-from pipesim.cli.chosen import add_chosen, chosen
+from pipesim.cli.chosen import add_chosen, named_protocols
 from pipesim.cli.limits import start
 from pipesim.cli.output import complain, emit, progress, write_report, write_text
 from pipesim.errors import LimitError, ParameterError, PipesimError, SeveralProtocolsError
@@ -187,7 +187,7 @@ class _Checks:
         except KeyboardInterrupt:
             if not checking.has_verdict:
                 raise
-            checking.interrupted()
+            checking.interrupt()
             current().resume()
             self._quick = True
         report = checking.report()
@@ -203,7 +203,7 @@ def _names(options: argparse.Namespace) -> list[str]:
     """The protocols to check, each once. UsageError if there is none, or several for one schedule."""
     if options.max_states is not None and options.max_states < 1:
         raise ParameterError(f"--max-states {options.max_states}", correction="give 1 or more")
-    names = chosen(options, "check")
+    names = named_protocols(options, "check")
     if options.replay is not None and len(names) > 1:
         raise ParameterError("--replay takes the schedule of one protocol", correction="name only that one")
     return names

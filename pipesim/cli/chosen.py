@@ -9,7 +9,7 @@ from pipesim.errors import UnknownProtocolError, UsageError
 
 
 def add_chosen(parser: argparse.ArgumentParser, *, named: str, every: str) -> None:
-    """Protocols, ``--all`` and ``--except``, to be read with :func:`chosen`; ``named`` and ``every`` are their help."""
+    """Protocols, ``--all`` and ``--except``, read with :func:`named_protocols`; ``named``, ``every``: their help."""
     complete(parser.add_argument("protocol", nargs="*", help=named), protocols)
     parser.add_argument("--all", action="store_true", help=every)
     excepted = parser.add_argument(
@@ -19,7 +19,7 @@ def add_chosen(parser: argparse.ArgumentParser, *, named: str, every: str) -> No
     complete(excepted, built_in)
 
 
-def chosen(options: argparse.Namespace, verb: str) -> list[str]:
+def named_protocols(options: argparse.Namespace, verb: str) -> list[str]:
     """The protocols that a command line names, each once, in its order; with ``--all`` those built in after them.
 
     ``verb``: what is done with them. UsageError if there is none, or if something is to be left out that is not there.

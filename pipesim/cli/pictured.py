@@ -177,7 +177,7 @@ def _simulation(options: argparse.Namespace, name: str) -> tuple[Scene, list[str
 
 def _recorded_scene(options: argparse.Namespace, path: str, name: str | None) -> tuple[Scene, list[str]]:
     """A trace, with the simulation above it if a protocol is beside it."""
-    from pipesim.api.pictured import beside, comparison_report
+    from pipesim.api.pictured import comparison_report, comparison_scene
     from pipesim.report.text.printable import printable
     from pipesim.scene.parts import Scene
     from pipesim.scene.runs import trace_scene
@@ -190,7 +190,7 @@ def _recorded_scene(options: argparse.Namespace, path: str, name: str | None) ->
     with progress(f"drawing {path}"):
         label = _label(trace, path)
         if name is not None and program is not None:
-            scene = beside(program, trace, profile, label)
+            scene = comparison_scene(program, trace, profile, label)
         else:
             title = printable(f"{trace.meta.protocol}: {label}")
             scene = Scene(title, (trace_scene(trace, program, label),))

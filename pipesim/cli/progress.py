@@ -20,7 +20,7 @@ _NAMED = 3  #: Parquet files of other programs that a note names
 class TerminalProgress(Progress):
     """Shows what is being done on standard error."""
 
-    def doing(self, stage: Stage, *names: str) -> AbstractContextManager[None]:
+    def stage(self, stage: Stage, *names: str) -> AbstractContextManager[None]:
         """A line with the stage, while the block runs."""
         return progress(doing_words(stage, *names))
 
@@ -46,7 +46,7 @@ class TerminalProgress(Progress):
         """A line that counts the configurations that have an answer."""
         return counted_units(f"sweeping {protocol}, {number:,} configurations")
 
-    def missing(self, error: EvidenceError) -> None:
+    def report_missing(self, error: EvidenceError) -> None:
         """The error, before the answer."""
         complain(error)
 

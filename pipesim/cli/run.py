@@ -86,7 +86,7 @@ def _walk(options: argparse.Namespace) -> int:
                 correction="leave one of them out",
             )
 
-    from pipesim.answers.check import walked
+    from pipesim.answers.check import replay_report
     from pipesim.export.documents import document_of
     from pipesim.model.program_json import dumps
     from pipesim.report.pages.walked import walk_lines
@@ -95,7 +95,7 @@ def _walk(options: argparse.Namespace) -> int:
     _, program = built(options, options.protocol)
     if options.save_program is not None:
         write_whole(options.save_program, dumps(program).encode(), force=options.force)
-    report = walked(program, options.schedule)
+    report = replay_report(program, options.schedule)
     return show_answer(options, document_of(report), lambda width: walk_lines(report, width))
 
 

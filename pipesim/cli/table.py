@@ -28,7 +28,7 @@ def _carry_out(options: argparse.Namespace) -> int:
         require_output(options.output, force=options.force)
 
     from hwkernels.source_recorder.record_format import MAX_SITES
-    from hwkernels.source_recorder.table_file import Spelling, fixed, table_text, variants_of
+    from hwkernels.source_recorder.table_file import Spelling, fixed_macros, table_text, variants_of
     from pipesim.export.documents import document
     from pipesim.model.program import Program
     from pipesim.protocol_process import find
@@ -47,7 +47,7 @@ def _carry_out(options: argparse.Namespace) -> int:
         if most > MAX_SITES and not options.required:
             variants = variants_of(build, _macros, params, tuple(params))
     note = _left_out(most, MAX_SITES) if most > MAX_SITES and not options.required else ()
-    text = table_text(variants, Spelling((*_head(build(params).name, fixed(variants)), *note)))
+    text = table_text(variants, Spelling((*_head(build(params).name, fixed_macros(variants)), *note)))
     if options.output is not None:
         write_whole(options.output, text.encode(), force=options.force)
         said = f"wrote {printable(str(options.output))}: name it as PIPESIM_TABLE in the kernel, before table.cuh\n"

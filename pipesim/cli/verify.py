@@ -19,7 +19,7 @@ from pipesim.cli.arguments import (
     strictness_of,
     target_of,
 )
-from pipesim.cli.chosen import add_chosen, chosen
+from pipesim.cli.chosen import add_chosen, named_protocols
 from pipesim.cli.output import complain, progress, show_answer
 from pipesim.errors import ParameterError, PipesimError, UnknownProtocolError, UsageError
 
@@ -53,7 +53,7 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _carry_out(options: argparse.Namespace) -> int:
-    names = chosen(options, "verify")
+    names = named_protocols(options, "verify")
     _check(options)
     if options.all or len(names) > 1:
         return _verify_several(options, names)

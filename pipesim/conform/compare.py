@@ -13,7 +13,7 @@ from pipesim.conform.times import (
     NoTime,
     TimeComparison,
     compare_times,
-    deciding,
+    deciding_figure,
     no_time,
     why_no_time,
 )
@@ -52,13 +52,13 @@ def compare(
     """
     behaviour = conform(program, measured) if behaviour is None else behaviour
     profile = profile or profile_for(measured.meta.device.name)
-    program, stamps, also = launched(program, measured.meta), _stamps(measured), optional_of(measured.meta)
+    program, stamps, also = as_launched(program, measured.meta), _stamps(measured), optional_of(measured.meta)
     traces = {t: simulate(program, profile, traced=t and stamps, also=also).trace for t in (False, True)}
     pairs = {traced: period_pair(program, profile, traces[traced], traced=traced and stamps) for traced in traces}
     whole = all(trace.meta.status == Ending.FINISHED for trace in traces.values())
     timing = compare_timing(traces[True], measured, pairs, program) if whole else None
     if whole:
-        time = compare_times(program, profile, measured, deciding(timing.figures if timing else ()))
+        time = compare_times(program, profile, measured, deciding_figure(timing.figures if timing else ()))
     else:
         time = no_time(profile, why_no_time(measured) or NoTime.NOT_SIMULATED)
     return Comparison(behaviour, timing, like(traces[True], measured), time)
@@ -67,7 +67,7 @@ def compare(
 def times_of(program: Program, measured: Trace, profile: Profile | None = None) -> TimeComparison:
     """What :func:`compare` says of the times, by the one or two simulations that it takes."""
     profile = profile or profile_for(measured.meta.device.name)
-    program = launched(program, measured.meta)
+    program = as_launched(program, measured.meta)
     if (why := why_no_time(measured)) is not None:
         return no_time(profile, why)
     period = median_period(measured.meta.runs, traced=False)
@@ -83,10 +83,10 @@ def times_of(program: Program, measured: Trace, profile: Profile | None = None) 
         return no_time(profile, NoTime.NOT_SIMULATED)
     totals = [reading.total if reading is not None else None for reading in (read(traced), read(measured))]
     whole = Figure(WHOLE_RUN, None, *(None if total is None else 1000 * total for total in totals))
-    return compare_times(program, profile, measured, deciding((whole,)))
+    return compare_times(program, profile, measured, deciding_figure((whole,)))
 
 
-def launched(program: Program, measured: TraceMeta) -> Program:
+def as_launched(program: Program, measured: TraceMeta) -> Program:
     """The program in the launch that was measured: its CTAs, and whether its inputs were written just before it."""
     work = program.work
     if _has_warm_inputs(measured):

@@ -77,7 +77,7 @@ class Quantities:
         return found
 
 
-def measured(trace: Trace) -> Quantities:
+def measured_quantities(trace: Trace) -> Quantities:
     """The numbers of a recording: medians over repetitions and CTAs."""
     meta = trace.meta
     runs = [statistics.median(run.cycles) for run in meta.runs if not run.traced and run.cycles]
@@ -91,7 +91,7 @@ def measured(trace: Trace) -> Quantities:
     )
 
 
-def simulated(program: Program, profile: Profile, trace: Trace, *, traced: bool = True) -> Quantities:
+def simulated_quantities(program: Program, profile: Profile, trace: Trace, *, traced: bool = True) -> Quantities:
     """The same numbers of simulations of ``program`` (:func:`launched` as ``trace``); those alone that the trace has.
 
     ``traced``: also simulate with records, for waits and segments. Without numbers if a simulation did not finish.

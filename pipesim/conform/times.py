@@ -231,7 +231,7 @@ def why_no_time(measured: Trace) -> NoTime | None:
     return NoTime.FAULT if measured.meta.fault else None
 
 
-def deciding(figures: Sequence[Figure]) -> Figure | None:
+def deciding_figure(figures: Sequence[Figure]) -> Figure | None:
     """The figure by which times are compared: the first of the two that both sides have."""
     both = {figure.name: figure for figure in figures if figure.error_permille is not None}
     return both.get(PERIOD) or both.get(WHOLE_RUN)

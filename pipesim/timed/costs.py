@@ -100,10 +100,10 @@ class Prices:
             return Cost(busy, engine=cycles, flight=0, demand=demand, scalar=True, products=told, interval=interval)
         if work is not None and op[0] in WORKS:
             cycles = self._works.cycles(work) + work_record(self._program, self._record) * len(kinds(op))
-            moved, in_memory = self._works.moving(work) if op[0] in SERVED else (0, 0)
+            moved, in_memory = self._works.memory_cycles(work) if op[0] in SERVED else (0, 0)
             if not moved:
                 return Cost(cycles, demand=min(cycles, self._works.demand(work)))
-            return Cost(cycles, demand=moved, in_memory=in_memory, slots=self._works.computing(work))
+            return Cost(cycles, demand=moved, in_memory=in_memory, slots=self._works.issue_cycles(work))
         cost = self._copy(op, work) if op[0] == Op.TMA_LOAD else self._alone(op)
         if work is None:
             return cost

@@ -136,11 +136,11 @@ class Works:
             return 0
         return cycles if work.amount("mma") else 3 * cycles // 10
 
-    def moving(self, work: Work) -> tuple[int, int]:
+    def memory_cycles(self, work: Work) -> tuple[int, int]:
         """Cycles that an access takes its SM's memory, and in which a warp alone is served; 0 where none slows it."""
         return self._memory_cycles(work) if work.name in self._crowded | self._computes else (0, 0)
 
-    def computing(self, work: Work) -> int:
+    def issue_cycles(self, work: Work) -> int:
         """Cycles for which an access takes its quarter's issue slots after it has been served; 0 where no other warp of
         the quarter computes as much.
         """

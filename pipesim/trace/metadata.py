@@ -98,7 +98,7 @@ def parse_metadata(text: str | bytes, place: str) -> StoredMeta:
     if document["schema"] < SCHEMA_VERSION:
         top = _Fields(_upgrade(document), "", place)
     columns = top.record("columns", ("rows", "sha256"))
-    top.known((*_hints(TraceMeta), "columns", "sha256"))
+    top.refuse_others((*_hints(TraceMeta), "columns", "sha256"))
     return StoredMeta(_read(TraceMeta, top), columns.integer("rows"), columns.text("sha256"))
 
 
@@ -198,7 +198,7 @@ class _Fields:
             place=self.place, cause=DAMAGED, correction=RECOPY,
         )  # fmt: skip
 
-    def known(self, names: Sequence[str]) -> None:
+    def refuse_others(self, names: Sequence[str]) -> None:
         for name in sorted(set(self.entries) - set(names)):
             self.fail(name, "is not part of this schema version")
 
@@ -227,14 +227,14 @@ class _Fields:
 
     def record(self, name: str, known: Sequence[str]) -> _Fields:
         entry = _Fields(cast("dict[str, Any]", self.value(name, dict)), f"{self.path}{name}.", self.place)
-        entry.known(known)
+        entry.refuse_others(known)
         return entry
 
     def records(self, name: str, known: Sequence[str]) -> list[_Fields]:
         entries = cast("list[dict[str, Any]]", self.list_of(name, dict))
         found = [_Fields(entry, f"{self.path}{name}[{i}].", self.place) for i, entry in enumerate(entries)]
         for entry in found:
-            entry.known(known)
+            entry.refuse_others(known)
         return found
 
     def list_of(self, name: str, kind: type) -> list[Any]:

@@ -157,7 +157,7 @@ def test_what_is_known_when_it_is_interrupted_is_reported(ring: Target) -> None:
     steps.verdict()
     with pytest.raises(KeyboardInterrupt):
         steps.details()
-    steps.interrupted()
+    steps.interrupt()
     report, whole = steps.report(), check(ring, WRONG)
     assert report.left_out == (
         LeftOut(CheckStep.CORRECTIONS, CutBy.INTERRUPTED, 2), LeftOut(CheckStep.OTHERS, CutBy.INTERRUPTED),
@@ -174,7 +174,7 @@ def test_sizes_that_were_lowered_before_an_interrupt_stay(ring: Target) -> None:
     steps.verdict()
     with pytest.raises(KeyboardInterrupt):
         steps.details()
-    steps.interrupted()
+    steps.interrupt()
     (shown,) = steps.report().refutations
     assert shown.at == {"tiles": 1}
     assert shown.unfinished == (CheckStep.SMALLEST, CheckStep.SCHEDULE)

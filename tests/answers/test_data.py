@@ -16,7 +16,7 @@ import pytest
 
 import pipesim.answers
 from pipesim.answers.budget import Unit
-from pipesim.answers.check import check, replay, walked
+from pipesim.answers.check import check, replay, replay_report
 from pipesim.answers.compare import compare_trace
 from pipesim.answers.evidence import HardwareSource
 from pipesim.answers.pair import compare_pair
@@ -115,7 +115,7 @@ class TestCheck:
         program = target.build(dict(found.at))
         again = replay(program, found.replay)
         assert (again.how, again.verdict, again.findings) == (None, Verdict.REFUTED, report.findings)
-        assert again.replayed == walked(program, found.replay).moves > 0
+        assert again.replayed == replay_report(program, found.replay).moves > 0
 
     def test_why_not_every_value_is_an_enum(self) -> None:
         report = check(find("conv_epilogue"), {"tiles": 1}, most_ranges=1)
@@ -129,7 +129,7 @@ class TestCheck:
 
     def test_a_schedule_that_ends_well_says_whether_it_ended(self) -> None:
         program = target_of(BROKEN["consumer_never_arrives"]).build({})
-        report = walked(program, "0")
+        report = replay_report(program, "0")
         assert (report.findings, report.ended, report.conclusion) == ((), False, Conclusion.UNKNOWN)
 
     def test_the_size_of_the_launch_counts(self) -> None:
@@ -236,7 +236,7 @@ class Heard(Progress):
         self.errors: list[EvidenceError] = []
         self.files: tuple[Path, ...] = ()
 
-    def doing(self, stage: Stage, *names: str) -> AbstractContextManager[None]:
+    def stage(self, stage: Stage, *names: str) -> AbstractContextManager[None]:
         return self._around(stage)
 
     @contextmanager
@@ -249,7 +249,7 @@ class Heard(Progress):
         self.stages.append(step)
         yield lambda done, of: None
 
-    def missing(self, error: EvidenceError) -> None:
+    def report_missing(self, error: EvidenceError) -> None:
         assert Stage.SIMULATE not in self.stages  # before the simulation, which may take long
         self.errors.append(error)
 

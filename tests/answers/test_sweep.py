@@ -13,7 +13,7 @@ import pytest
 from pipesim.answers.sweep import configuration
 from pipesim.answers.sweep import sweep as module
 from pipesim.answers.sweep.configuration import Question, SweepAnswer, SweepPart, carry_out, digest_of
-from pipesim.answers.sweep.rank import METRIC, comparable, ranked, smallest
+from pipesim.answers.sweep.rank import METRIC, comparable, rank, smallest
 from pipesim.answers.sweep.space import axes_of, configurations
 from pipesim.answers.sweep.sweep import Over, Sweep, Where, sweep
 from pipesim.answers.views.conclusion import Conclusion
@@ -134,7 +134,7 @@ class TestAnswers:
         assert (cut.ranked, cut.smallest, cut.conclusion) == ((), None, Conclusion.UNKNOWN)
 
     def test_a_mistake_of_pipesim_is_an_answer_of_its_configuration(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr("pipesim.answers.sweep.configuration.simulated", lambda *_: 1 // 0)
+        monkeypatch.setattr("pipesim.answers.sweep.configuration.simulate_once", lambda *_: 1 // 0)
         report = sweep(of_ring(stages=[1, 2]))
         assert {each.state for each in report.configurations} == {Outcome.FAILED}
         assert "ZeroDivisionError" in report.configurations[0].why
@@ -161,14 +161,14 @@ class TestAnswers:
 
 class TestAnEndBeforeTheLast:
     def test_a_time_limit_leaves_what_is_known(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        tried = configuration.tried
+        tried = configuration.evaluate
 
         def limited(params: Any, *rest: Any) -> SweepAnswer:
             if dict(params)["stages"] == 3:
                 raise LimitReachedError(Limit.TIME, 1)
             return tried(params, *rest)
 
-        monkeypatch.setattr(module, "tried", limited)
+        monkeypatch.setattr(module, "evaluate", limited)
         report = sweep(of_ring(stages=[1, 2, 3, 4]))
         assert [state for _, state in states(report)] == [Outcome.USABLE] * 2 + [Outcome.NOT_REACHED] * 2
         assert (report.interrupted, report.conclusion) == ("the time limit of 1 s was reached", Conclusion.UNKNOWN)
@@ -176,14 +176,14 @@ class TestAnEndBeforeTheLast:
             sweep(of_ring(stages=[3, 4]))
 
     def test_an_interruption_too(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        tried = configuration.tried
+        tried = configuration.evaluate
 
         def interrupted(params: Any, *rest: Any) -> SweepAnswer:
             if dict(params)["stages"] == 2:
                 raise KeyboardInterrupt
             return tried(params, *rest)
 
-        monkeypatch.setattr(module, "tried", interrupted)
+        monkeypatch.setattr(module, "evaluate", interrupted)
         report = sweep(of_ring(stages=[1, 2]))
         assert [(each.state, each.why) for each in report.configurations] == [
             (Outcome.USABLE, ""),
@@ -302,13 +302,13 @@ class TestResultsFile:
         """A sweep whose time is up again and again has more answers each time."""
         where = Where(results=tmp_path / "ring.jsonl")
         sweep(of_ring(stages=[1, 2]), where)
-        tried, order = configuration.tried, []
+        tried, order = configuration.evaluate, []
 
         def noted(params: Any, *rest: Any) -> SweepAnswer:
             order.append(dict(params)["stages"])
             return tried(params, *rest)
 
-        monkeypatch.setattr(module, "tried", noted)
+        monkeypatch.setattr(module, "evaluate", noted)
         report = sweep(of_ring(stages=[1, 2, 3]), where)
         assert order == [3, 1, 2]
         assert [each.params["stages"] for each in report.configurations] == [1, 2, 3]
@@ -375,7 +375,7 @@ class TestRank:
         return Configuration({"n": name}, Outcome.USABLE, resources=Resources(smem, 32, 0), times=times)
 
     def names(self, found: Sequence[Configuration], metric: Metric) -> list[tuple[int, int | None]]:
-        return [(each.configuration.params["n"], each.off_permille) for each in ranked(found, metric)]
+        return [(each.configuration.params["n"], each.off_permille) for each in rank(found, metric)]
 
     def test_lower_is_better_and_of_equals_the_smaller_is(self) -> None:
         found = [self.made(n, *cycles) for n, cycles in enumerate([(200, 9), (100, 9), (100, 8), (101, 1)])]
@@ -383,7 +383,7 @@ class TestRank:
 
     def test_the_smallest_is_within_the_bound_and_no_further(self) -> None:
         found = [self.made(0, 1000, 9), self.made(1, 1010, 5), self.made(2, 1011, 1)]
-        order = ranked(found, Metric.RUN)
+        order = rank(found, Metric.RUN)
         chosen = [smallest(order, within) for within in (0, 10, 11)]
         assert [each.configuration.params["n"] for each in chosen if each] == [0, 1, 2]
         assert smallest((), 10) is None
@@ -395,7 +395,7 @@ class TestRank:
     def test_of_nothing_no_ratio_is_made(self) -> None:
         found = [self.made(0, 100), self.made(1, 100, work=0)]
         assert self.names(found, Metric.THROUGHPUT) == [(0, 0), (1, None)]
-        assert smallest(ranked(found, Metric.THROUGHPUT), 10**6) == ranked(found, Metric.THROUGHPUT)[0]
+        assert smallest(rank(found, Metric.THROUGHPUT), 10**6) == rank(found, Metric.THROUGHPUT)[0]
         assert self.names([self.made(0, 100), self.made(1, 0)], Metric.RUN) == [(1, 0), (0, None)]
         assert self.names([self.made(0, 100, work=0), self.made(1, 50, work=0)], Metric.THROUGHPUT) == [(0, 0), (1, 0)]
 

@@ -10,7 +10,7 @@ from xml.etree import ElementTree as ET
 import pytest
 
 import pipesim
-from pipesim.api.pictured import beside
+from pipesim.api.pictured import comparison_scene
 from pipesim.report.pictures.scene_svg import scene_svg
 from pipesim.scene.parts import Scene
 from pipesim.scene.runs import simulated_scene
@@ -144,7 +144,7 @@ def test_a_comparison_in_a_notebook_has_the_simulation_above_the_hardware_as_exp
     ((caption, svg),) = result.pictures()
     assert caption == "simulation and recording of producer_consumer"
     label = f"hardware, {trace.meta.device.name}"
-    assert svg == scene_svg(beside(result.program, trace, load_profile("h200"), label))
+    assert svg == scene_svg(comparison_scene(result.program, trace, load_profile("h200"), label))
     said = texts(ET.fromstring(svg))
     assert said.index("simulation (h200)") < said.index(label)
     assert "copies in flight" in said[: said.index(label)]

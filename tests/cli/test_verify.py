@@ -85,7 +85,7 @@ class TestInterrupt:
             return nullcontext()
 
         monkeypatch.setattr(TerminalProgress, "check_step", step)
-        monkeypatch.setattr(TerminalProgress, "doing", doing)
+        monkeypatch.setattr(TerminalProgress, "stage", doing)
 
     def test_after_the_verdict(self, call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
         self.at(monkeypatch, CheckStep.SIZES)

@@ -10,8 +10,8 @@ from typing import Any
 from pipesim.answers.check import check
 from pipesim.answers.recorded_program import recorded_program
 from pipesim.api.counterexample_page import counterexample_page
-from pipesim.api.pictured import beside
-from pipesim.export.html.page import Page, embedded, page_parts
+from pipesim.api.pictured import comparison_scene
+from pipesim.export.html.page import Page, page_parts, script_json
 from pipesim.scene.parts import RunScene, SliceKind
 from pipesim.scene.story import story
 from pipesim.targets import find
@@ -33,7 +33,7 @@ def data(page: Page) -> Any:
 @cache
 def runs() -> tuple[RunScene, ...]:
     trace = read_trace(H200)
-    return beside(recorded_program(trace.meta), trace, None, "hardware").runs
+    return comparison_scene(recorded_program(trace.meta), trace, None, "hardware").runs
 
 
 @cache
@@ -122,5 +122,5 @@ def test_nothing_is_fetched() -> None:
 
 
 def test_no_text_ends_the_element_that_it_is_in() -> None:
-    assert embedded("</script><!--&\u2028") == '"\\u003c/script\\u003e\\u003c!--\\u0026\\u2028"'
-    assert json.loads(embedded("</script><!--&\u2028")) == "</script><!--&\u2028"
+    assert script_json("</script><!--&\u2028") == '"\\u003c/script\\u003e\\u003c!--\\u0026\\u2028"'
+    assert json.loads(script_json("</script><!--&\u2028")) == "</script><!--&\u2028"

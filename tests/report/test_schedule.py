@@ -8,7 +8,7 @@ from rich.cells import cell_len
 from pipesim.answers.views.check import Counterexample
 from pipesim.model.finding import Deadlock, FaultKind, FaultReport
 from pipesim.prove.counterexample.words import Line, Part
-from pipesim.report.findings.schedule import MOST_STEPS, Fold, again_lines, chosen, schedule_block
+from pipesim.report.findings.schedule import MOST_STEPS, Fold, again_lines, schedule_block, select_steps
 
 FAULT = FaultReport(FaultKind.RACE, "", "mma/0", "", "")
 
@@ -99,7 +99,7 @@ def test_what_does_not_matter_is_counted_by_its_reason() -> None:
         *steps(["a", "b"], Part.SETUP, 1), *steps(["c"], Part.ASIDE, 3), *steps(["a"], Part.FOCUS, 4),
         *steps(["d"], Part.PRIVATE, 5), *steps(["a", "b"], Part.ASIDE, 6), *steps(["a"], Part.FOCUS, 8),
     )  # fmt: skip
-    rows = chosen(schedule)
+    rows = select_steps(schedule)
     assert [row.text if isinstance(row, Fold) else row.number for row in rows] == [
         "2 steps of the setup, 1 unrelated step of c hidden",
         4,
@@ -110,19 +110,19 @@ def test_what_does_not_matter_is_counted_by_its_reason() -> None:
 
 def test_a_long_past_keeps_its_end_and_what_the_failure_is_about() -> None:
     schedule = (*steps(["a"], Part.FOCUS, 1), *steps(["b"] * 50, Part.PAST, 2), *steps(["a"], Part.FOCUS, 52))
-    rows = chosen(schedule)
+    rows = select_steps(schedule)
     assert [row.number for row in rows if isinstance(row, Line)] == [1, *range(39, 53)]
     assert [row.text for row in rows if isinstance(row, Fold)] == ["37 steps between"]
     short = steps(["b"] * MOST_STEPS)
-    assert chosen(short) == list(short), "the twin: what is not long stays whole"
+    assert select_steps(short) == list(short), "the twin: what is not long stays whole"
 
 
 def test_an_access_that_ends_at_once_is_one_step() -> None:
     one, two = (Line(n, "a", what, "", what) for n, what in ((1, "read t[0] begins"), (2, "read t[0]")))
     other = Line(3, "b", "arrive", "", "arrive")
-    assert [row.number for row in chosen((one, two)) if isinstance(row, Line)] == [2]
+    assert [row.number for row in select_steps((one, two)) if isinstance(row, Line)] == [2]
     between = (one, other, Line(4, "a", "read t[0]", "", "read t[0]"))
-    assert [row.number for row in chosen(between) if isinstance(row, Line)] == [1, 3, 4]
+    assert [row.number for row in select_steps(between) if isinstance(row, Line)] == [1, 3, 4]
 
 
 def test_the_commands_of_schedules_short_long_and_longer() -> None:

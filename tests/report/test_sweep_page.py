@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from rich.cells import cell_len
 
-from pipesim.answers.sweep.rank import METRIC, comparable, ranked, smallest, unit_for
+from pipesim.answers.sweep.rank import METRIC, comparable, rank, smallest, unit_for
 from pipesim.answers.views.sweep import Configuration, Metric, Outcome, Resources, SweepReport, Times, WorkUnit
 from pipesim.conform.steady import Bottleneck, LimitKind
 from pipesim.report.pages.sweep import sweep_lines
@@ -37,7 +37,7 @@ def report_of(
         params = dict(zip(axes, values, strict=True))
         found.append(Configuration(params, state, "", Resources(100_000 + n, 96, 64_512 + n), times))
     common = comparable(found)
-    order = ranked(found, metric or METRIC[common])
+    order = rank(found, metric or METRIC[common])
     return SweepReport(
         "mine", "h200", "NVIDIA H200", axes, {}, None, metric or METRIC[common], unit_for(found),
         chosen=metric is None, proved=prove, configurations=tuple(found), ranked=order,

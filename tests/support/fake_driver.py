@@ -62,7 +62,7 @@ class FakeDriver(CudaDriver):
         """Whether the test says so."""
         return self.capturing
 
-    def copied(self, address: int, nbytes: int, *, after: int) -> bytes | None:
+    def copy(self, address: int, nbytes: int, *, after: int) -> bytes | None:
         """The bytes that are there, unless the stream is busy."""
         if self.busy:
             return None
@@ -97,7 +97,7 @@ class Calls:
         name = symbol.encode() if symbol else None
         for site in (0, 1):
             data = calls.CallbackData(site, b"", self.keep(arguments), self.keep(result), name, None)
-            self._observer.called(number, ctypes.addressof(data))
+            self._observer.on_call(number, ctypes.addressof(data))
 
     def array(self, parameters: tuple[bytes, ...]) -> int:
         """The array of pointers that a launch is given."""

@@ -15,13 +15,13 @@ from functools import cache
 from rich.console import Console
 
 from pipesim.answers.advise.advise import advise
-from pipesim.answers.check import check, walked
+from pipesim.answers.check import check, replay_report
 from pipesim.answers.kinds import kind_lines, kind_named
 from pipesim.answers.pair import compare_pair
 from pipesim.answers.progress import Stage
 from pipesim.answers.redundant import redundant
 from pipesim.answers.run import run
-from pipesim.answers.sweep.rank import ranked, smallest
+from pipesim.answers.sweep.rank import rank, smallest
 from pipesim.answers.views.advise import AdviseReport
 from pipesim.answers.views.check import CheckReport, ProvedRange
 from pipesim.answers.views.conclusion import Heading
@@ -682,7 +682,9 @@ def redundant_ring(width: int) -> list[str]:
 
 def walked_race(width: int) -> list[str]:
     program = twin("consumer_arrives_before_reading").build()
-    return walk_lines(walked(program, checked_twin("consumer_arrives_before_reading").refutations[0].replay), width)
+    return walk_lines(
+        replay_report(program, checked_twin("consumer_arrives_before_reading").refutations[0].replay), width
+    )
 
 
 def summed(name: str, **known: object) -> ProtocolReport:
@@ -805,7 +807,7 @@ def sweep_example() -> SweepReport:
                     90_000 // stages + nbytes, 600_000 // stages + 20 * nbytes, 64 * nbytes, WorkUnit.BYTES, limit
                 )
                 found.append(Configuration(params, Outcome.USABLE, "", Resources(stages * nbytes, 96, 12_288), times))
-    order = ranked(found, Metric.THROUGHPUT)
+    order = rank(found, Metric.THROUGHPUT)
     return SweepReport(
         "ring", "h200", H200, {"stages": (1, 2, 3, 12), "tile_bytes": (8192, 16384)}, {"work": 600}, None,
         Metric.THROUGHPUT, WorkUnit.BYTES, chosen=True, proved=True, configurations=tuple(found), ranked=order,

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from pipesim.bounds import MAX_KHZ
-from pipesim.conform.compare import launched, period_pair
+from pipesim.conform.compare import as_launched, period_pair
 from pipesim.conform.timing import median_period
 from pipesim.errors import ProfileError
 from pipesim.targets import find
@@ -259,7 +259,7 @@ def whole(**changes: Any) -> dict[str, Any]:
 
 def error_permille(meta: TraceMeta) -> int:
     """How far the simulated steady period is off the recorded one, without sign; both of launches without recording."""
-    program = launched(find(meta.protocol).build(meta.params, grid=meta.grid), meta)
+    program = as_launched(find(meta.protocol).build(meta.params, grid=meta.grid), meta)
     profile = profile_for(meta.device.name)
     simulated = period_pair(program, profile, simulate(program, profile).trace, traced=False).simulated
     measured = median_period(meta.runs, traced=False)

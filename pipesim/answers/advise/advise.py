@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from pipesim.answers.advise.changes import Variant, changes
 from pipesim.answers.progress import SILENT, Progress
-from pipesim.answers.sweep.measure import MOST_STATES, MOST_STEPS, proof, resources_of, simulated, why_not
+from pipesim.answers.sweep.measure import MOST_STATES, MOST_STEPS, proof, resources_of, simulate_once, why_not
 from pipesim.answers.sweep.rank import value_of
 from pipesim.answers.views.advise import Advice, AdviseReport
 from pipesim.answers.views.conclusion import heading
@@ -40,7 +40,7 @@ def advise(
     target = target.timed()
     program = target.build(params, grid=ctas)
     found = proof(program, max_states)
-    before = simulated(program, profile, max_steps)
+    before = simulate_once(program, profile, max_steps)
     metric = Metric.RUN if before.times is None or before.times.period_millicycles is None else Metric.PERIOD
     advice: list[Advice] = []
     if before.times is not None and found.verdict is not Verdict.REFUTED:
@@ -80,7 +80,7 @@ def _advice(each: Variant, before: Times, metric: Metric, verdict: Verdict, max_
         verdict, why = found.verdict, why_not(found)
     if verdict is Verdict.REFUTED:
         return Advice(each.change, Outcome.REFUTED, why, verdict, resources)
-    ran = simulated(each.program, each.profile, max_steps)
+    ran = simulate_once(each.program, each.profile, max_steps)
     if ran.times is None:
         return Advice(each.change, Outcome.UNFINISHED if ran.why else Outcome.CUT, ran.why, verdict, resources)
     metric = _common(before, ran.times, metric)

@@ -15,7 +15,7 @@ from dataclasses import dataclass, fields, is_dataclass, replace
 from enum import Enum
 from typing import assert_never
 
-from pipesim.answers.sweep.measure import MOST_STATES, MOST_STEPS, proof, resources_of, simulated, why_not
+from pipesim.answers.sweep.measure import MOST_STATES, MOST_STEPS, proof, resources_of, simulate_once, why_not
 from pipesim.answers.sweep.space import Params
 from pipesim.answers.verify_parts import Subject
 from pipesim.answers.views.sweep import Configuration, Outcome
@@ -73,10 +73,10 @@ class SweepPart:
 def carry_out(part: SweepPart, asked: Question) -> SweepAnswer:
     """The answer of one configuration, in a process of any kind. What a protocol prints goes to standard error."""
     with redirect_stdout(sys.stderr):
-        return tried(part.params, part.build, asked, part.kept)
+        return evaluate(part.params, part.build, asked, part.kept)
 
 
-def tried(
+def evaluate(
     params: Params, build: Callable[[], Program], asked: Question, kept: SweepAnswer | None = None
 ) -> SweepAnswer:
     """Make the program, prove it and simulate it, unless ``kept`` is the answer of the same program.
@@ -102,7 +102,7 @@ def tried(
     except MemoryError:
         return SweepAnswer(Configuration(named, Outcome.FAILED, "there is not enough memory"), digest)
     except Exception as error:  # noqa: BLE001  # it is reported with its configuration, and the others continue
-        return SweepAnswer(failed(params, error), digest)
+        return SweepAnswer(failed_answer(params, error), digest)
 
 
 def digest_of(program: Program) -> str:
@@ -120,7 +120,7 @@ def _plain(value: object) -> object:
 
 def _evaluate_program(named: dict[str, int], program: Program, asked: Question) -> Configuration:
     resources = resources_of(program)
-    ran = simulated(program, asked.profile, asked.max_steps)
+    ran = simulate_once(program, asked.profile, asked.max_steps)
     state, why = _state_of(ran.outcome, ran.why), ran.why
     if asked.prove:
         found = proof(program, asked.max_states)
@@ -143,7 +143,7 @@ def _state_of(outcome: Ending, why: str) -> Outcome:
             assert_never(outcome)
 
 
-def failed(params: Params, error: BaseException) -> Configuration:
+def failed_answer(params: Params, error: BaseException) -> Configuration:
     """A configuration without an answer: the sweep was ended, its process died, or pipesim failed."""
     if isinstance(error, KeyboardInterrupt):
         return Configuration(dict(params), Outcome.NOT_REACHED, "interrupted")

@@ -16,7 +16,7 @@ from queue import Empty, Queue
 from time import monotonic
 from typing import Any
 
-from pipesim.answers.sweep.configuration import Question, SweepAnswer, SweepPart, carry_out, failed
+from pipesim.answers.sweep.configuration import Question, SweepAnswer, SweepPart, carry_out, failed_answer
 from pipesim.answers.sweep.sweep import Over
 from pipesim.errors import ClusterLostError, MissingExtraError, UsageError
 from pipesim.version import version
@@ -117,7 +117,7 @@ class _Tasks:
             future.add_done_callback(self._done.put)  # another worker computes it again
             return None, None
         died = isinstance(error, self._killed)
-        return future, SweepAnswer(failed(waiting[future].params, BrokenExecutor() if died else error))
+        return future, SweepAnswer(failed_answer(waiting[future].params, BrokenExecutor() if died else error))
 
     def _require_alive(self) -> None:
         """ClusterLostError if the scheduler is gone, or there was no worker for some time."""

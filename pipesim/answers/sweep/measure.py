@@ -34,7 +34,7 @@ class SimulationSummary:
     why: str = ""
 
 
-def simulated(program: Program, profile: Profile, max_steps: int = MOST_STEPS) -> SimulationSummary:
+def simulate_once(program: Program, profile: Profile, max_steps: int = MOST_STEPS) -> SimulationSummary:
     """Simulate a program once."""
     result = simulate(program, profile, max_steps=max_steps)
     if result.outcome is not Ending.FINISHED or result.faults:

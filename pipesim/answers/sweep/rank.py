@@ -42,7 +42,7 @@ def unit_for(configurations: Iterable[Configuration]) -> WorkUnit | None:
     return None if not units else WorkUnit.BYTES if WorkUnit.BYTES in units else WorkUnit.MATRIX
 
 
-def ranked(configurations: Sequence[Configuration], metric: Metric) -> tuple[RankedConfiguration, ...]:
+def rank(configurations: Sequence[Configuration], metric: Metric) -> tuple[RankedConfiguration, ...]:
     """The usable ones that have a number, the best first; of equally good ones the smallest, then the first given."""
     unit = unit_for(configurations)
     numbers = [

@@ -13,9 +13,9 @@ from typing import Protocol
 
 from pipesim.answers.progress import SILENT, Progress
 from pipesim.answers.spread import spread
-from pipesim.answers.sweep.configuration import Question, SweepAnswer, SweepPart, carry_out, failed, tried
+from pipesim.answers.sweep.configuration import Question, SweepAnswer, SweepPart, carry_out, evaluate, failed_answer
 from pipesim.answers.sweep.measure import MOST_STATES, MOST_STEPS
-from pipesim.answers.sweep.rank import METRIC, WITHIN_PERMILLE, comparable, ranked, smallest, unit_for
+from pipesim.answers.sweep.rank import METRIC, WITHIN_PERMILLE, comparable, rank, smallest, unit_for
 from pipesim.answers.sweep.results_file import ResultsFile
 from pipesim.answers.sweep.space import Params, axes_of, configurations
 from pipesim.answers.verify_parts import Subject
@@ -209,14 +209,14 @@ def _compute(
         spread(
             parts,
             partial(carry_out, asked=question),
-            lambda part, error: SweepAnswer(failed(part.params, error)),
+            lambda part, error: SweepAnswer(failed_answer(part.params, error)),
             lambda n: None,  # noqa: ARG005
             where.jobs,
             lambda n, answer: over(parts[n].params, answer),
         )
     else:
         for params, kept in rest:
-            over(params, tried(params, partial(_build, asked, params), question, kept))
+            over(params, evaluate(params, partial(_build, asked, params), question, kept))
 
 
 def _build(asked: Sweep, params: Params) -> Program:
@@ -235,7 +235,7 @@ def _prepare(asked: Sweep, params: Params, question: Question, kept: SweepAnswer
     try:
         return SweepPart(params, _build(asked, params), kept)
     except PipesimError:
-        return tried(params, partial(_build, asked, params), question, kept)
+        return evaluate(params, partial(_build, asked, params), question, kept)
 
 
 def _report(
@@ -249,7 +249,7 @@ def _report(
 ) -> SweepReport:
     found = comparable(answers)
     metric = asked.metric or METRIC[found]
-    order = ranked(answers, metric)
+    order = rank(answers, metric)
     return SweepReport(
         protocol=asked.target.name,
         profile=asked.profile.name,

@@ -145,7 +145,7 @@ def describe(program: Program, edit: CodeEdit, values: Sequence[int] = ()) -> st
         masks = " or ".join(_ctas(mask) for mask in list(values) or [edit.value])
         return f"{edit.role}'s multicast on {groups} goes to {masks} instead of {_ctas(operand(ops[0], 'cta_mask'))}"
     numbers = [program.named_barriers[operand(op, "named_barrier")][1] for op in ops]
-    at, threads = named(numbers), operand(ops[0], "threads")
+    at, threads = barrier_names(numbers), operand(ops[0], "threads")
     does = ("arrives at", "arrive at") if ops[0][0] == Op.BAR_ARRIVE else ("syncs on", "sync on")
     match edit.kind:
         case CodeEditKind.BAR_FORGOTTEN:
@@ -157,7 +157,7 @@ def describe(program: Program, edit: CodeEdit, values: Sequence[int] = ()) -> st
             used = {number for _, number in program.named_barriers}
             others = [number + edit.value for number in numbers]
             free = "" if used & set(others) and len(values) < 2 else ", or others,"
-            return f"{edit.role} {does[0]} {named(others)}{free} instead of {_list_numbers(numbers)}"
+            return f"{edit.role} {does[0]} {barrier_names(others)}{free} instead of {_list_numbers(numbers)}"
         case CodeEditKind.SYNC_FOR_ARRIVE:
             return f"{edit.role} syncs on {at} where it should only arrive{once}"
         case CodeEditKind.ARRIVE_FOR_SYNC:
@@ -173,7 +173,7 @@ def _ctas(mask: int) -> str:
     return f"CTA{'s' * (len(ctas) > 1)} {_list_numbers(ctas)}" if ctas else "its own CTA only"
 
 
-def named(numbers: list[int]) -> str:
+def barrier_names(numbers: list[int]) -> str:
     """``named barrier 1``, or ``named barriers 2 and 3``."""
     return f"named barrier{'s' if len(set(numbers)) > 1 else ''} {_list_numbers(numbers)}"
 

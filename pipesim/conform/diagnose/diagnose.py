@@ -14,14 +14,13 @@ from dataclasses import dataclass, replace
 from itertools import count, islice
 
 from pipesim.conform.diagnose.autopsy import autopsy
-from pipesim.conform.diagnose.code_edits import CodeEdit, code_edits, in_place, includes, places_of
+from pipesim.conform.diagnose.code_edits import CodeEdit, barrier_names, code_edits, in_place, includes, places_of
 from pipesim.conform.diagnose.code_edits import apply as apply_to_code
 from pipesim.conform.diagnose.code_edits import describe as describe_code
-from pipesim.conform.diagnose.code_edits import named as named_barriers
 from pipesim.conform.diagnose.edits import Change, Edit, apply, changed, describe, edits, parse_fault
 from pipesim.conform.diagnose.examined import Autopsy, Diagnosis, Examination, Explanation, LaunchOutcome
 from pipesim.conform.diagnose.forgiving import EditExplanation, explain_with
-from pipesim.conform.diagnose.outcomes import observed, outcomes
+from pipesim.conform.diagnose.outcomes import outcome_of, outcomes
 from pipesim.conform.replay.align import AgentAlignment, Alignments
 from pipesim.conform.replay.conformance import align_cta, as_clusters, events_of, recorded_ctas
 from pipesim.conform.result import Conformance, DivergenceKind, TraceVerdict
@@ -82,7 +81,7 @@ def diagnose(program: Program, trace: Trace, found: Conformance) -> Diagnosis | 
     return Diagnosis(explanations, tried, made, named)
 
 
-def edited(program: Program, edit: Edit | CodeEdit) -> Program:
+def apply_edit(program: Program, edit: Edit | CodeEdit) -> Program:
     """The program with one of the edits that explain a trace."""
     return apply(program, edit) if isinstance(edit, Edit) else apply_to_code(program, edit)
 
@@ -131,7 +130,7 @@ def _explanation(program: Program, edit: Edit | CodeEdit, why: EditExplanation, 
         role, text, pc = edit.role or "everyone", describe_code(program, edit, values), pcs[0]
         op = program.code[agent][pc]
         if op[0] in ON_NAMED_BARRIER:
-            barrier = named_barriers([program.named_barriers[operand(op, "named_barrier")][1]])
+            barrier = barrier_names([program.named_barriers[operand(op, "named_barrier")][1]])
         else:
             barrier = program.barrier_name(operand(op, "barrier"))
     return Explanation(
@@ -257,10 +256,10 @@ def examine(program: Program, trace: Trace, found: Conformance) -> Examination |
         return None
     trace = as_clusters(program, trace)
     diagnosis = diagnose(program, trace, found)
-    outcome = None if trace.meta.status == Ending.UNKNOWN else observed(trace)
+    outcome = None if trace.meta.status == Ending.UNKNOWN else outcome_of(trace)
     possible: set[LaunchOutcome] = set()
     if diagnosis is not None and diagnosis.explanations:
-        possible = set(outcomes(edited(program, diagnosis.explanations[0].edit), None, _SCHEDULES))
+        possible = set(outcomes(apply_edit(program, diagnosis.explanations[0].edit), None, _SCHEDULES))
         possible |= {outcome} if outcome else set()
     ways = tuple(each for each in LaunchOutcome if each in possible)
     explained = diagnosis.explanations[0].edit if diagnosis is not None and diagnosis.explanations else None
@@ -268,7 +267,7 @@ def examine(program: Program, trace: Trace, found: Conformance) -> Examination |
     if isinstance(explained, CodeEdit):
         really = in_place(program, explained)
     elif explained is not None:
-        really = program = edited(program, explained)  # its records are those of the operations that are left
+        really = program = apply_edit(program, explained)  # its records are those of the operations that are left
     return Examination(outcome, diagnosis, ways, _autopsy_of_failure(really, program, trace, found))
 
 

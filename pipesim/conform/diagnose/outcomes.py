@@ -181,7 +181,7 @@ def outcomes(
     return frozenset(found)
 
 
-def observed(trace: Trace) -> LaunchOutcome:
+def outcome_of(trace: Trace) -> LaunchOutcome:
     """How the recorded (or simulated) run ended. EvidenceError if the trace does not say."""
     status = trace.meta.status
     if status == Ending.FINISHED:

@@ -14,8 +14,8 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from pipesim.conform.compare import launched
-from pipesim.conform.quantities import Quantities, QuantityKind, QuantityName, measured, simulated
+from pipesim.conform.compare import as_launched
+from pipesim.conform.quantities import Quantities, QuantityKind, QuantityName, measured_quantities, simulated_quantities
 from pipesim.model.program import Program
 from pipesim.timed.profile import Profile
 from pipesim.trace.schema import Trace
@@ -45,7 +45,7 @@ class RunObservation:
 
     def deviations(self, profile: Profile) -> Vector:
         """How far a simulation on this profile is off, for each of ``names``. A number that it lacks counts as 0."""
-        made = simulated(self.program, profile, self.trace).values()
+        made = simulated_quantities(self.program, profile, self.trace).values()
         mine = self.found.values()
         return np.array(
             [(made.get(name, 0.0) - mine[name]) / sigma for name, sigma in zip(self.names, self.sigma, strict=True)]
@@ -58,9 +58,9 @@ class RunObservation:
 
 def observe(label: str, program: Program, trace: Trace, base: Profile) -> RunObservation | None:
     """The recording as an observation; None if nothing of it can be compared with a simulation."""
-    program = launched(program, trace.meta)
-    found = measured(trace)
-    made = simulated(program, base, trace).values()
+    program = as_launched(program, trace.meta)
+    found = measured_quantities(trace)
+    made = simulated_quantities(program, base, trace).values()
     mine = found.values()
     names = tuple(name for name in mine if name in made)
     if not names:
@@ -105,7 +105,7 @@ def values_read(
     for observation in observations:
         read: dict[str, int] = {}
         recording = replace(profile, values=_RecordingValues(profile.values, read))
-        simulated(observation.program, recording, observation.trace)
+        simulated_quantities(observation.program, recording, observation.trace)
         together |= read
         each.append(frozenset(read))
     return dict(sorted(together.items())), tuple(each)

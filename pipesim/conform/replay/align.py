@@ -76,7 +76,7 @@ class Passes:
         """What a record of the next pass of ``site`` must say, if there is one."""
         return max(self._least.get(site, 0), self._sight.first)
 
-    def seen(self, site: int) -> None:
+    def note_pass(self, site: int) -> None:
         """A pass was recorded."""
         self._least[site] = self._most[site] = self.iteration(site) + 1
 
@@ -393,7 +393,7 @@ class _Walk:
             return Mismatch(DivergenceKind.OTHER_EVENT, self._agent, pc, self._rows[at], record)
         if at and cycle[at] < cycle[at - 1]:
             return Mismatch(DivergenceKind.BACKWARDS, self._agent, pc, self._rows[at], record)
-        self._passes.seen(record.site)
+        self._passes.note_pass(record.site)
         return None
 
     def _same(self, record: Record) -> bool:

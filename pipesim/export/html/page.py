@@ -1,6 +1,6 @@
 """The page: a shell, a style, two scripts, and everything that is shown as one JSON document inside it.
 
-Nothing is fetched: the page's own policy forbids it. Text of others gets in through :func:`embedded` alone, and the
+Nothing is fetched: the page's own policy forbids it. Text of others gets in through :func:`script_json` alone, and the
 scripts show it as text, never as markup.
 """
 
@@ -51,16 +51,16 @@ def page_parts(page: Page) -> Iterator[bytes]:
         "sources": {place: [list(line) for line in text] for place, text in (page.sources or {}).items()},
         "story": encoded_story(page.story) if page.story is not None else None,
     }
-    head = embedded(document)
+    head = script_json(document)
     yield head[:-1].encode() + b',"runs":['
     for n, run in enumerate(page.runs):
-        yield (b"," if n else b"") + embedded(encoded_run(run)).encode()
+        yield (b"," if n else b"") + script_json(encoded_run(run)).encode()
     yield b"]}</script>\n"
     scripts = "".join(_asset(name) for name in _ASSETS)
     yield f"<script>\n'use strict';\n{{\n{scripts}}}\n</script>\n</body>\n</html>\n".encode()
 
 
-def embedded(value: object) -> str:
+def script_json(value: object) -> str:
     """``value`` as JSON that can stand in a script element: no character of it can end the element or the string."""
     text = json.dumps(value, separators=(",", ":"))  # ASCII: neither U+2028 nor any other line end is left
     return text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")

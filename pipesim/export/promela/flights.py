@@ -49,7 +49,7 @@ class Flights:
 
     program: Program
 
-    def of(self, agent: int, pc: int) -> tuple[ModelledFlight, ...]:
+    def flights_of(self, agent: int, pc: int) -> tuple[ModelledFlight, ...]:
         """What this operation puts under way, in the order of issue."""
         return self._by_operation.get((agent, pc), ())
 

@@ -195,7 +195,7 @@ def _pending_count(_words: Words, _agent: int, _pc: int, op: Operation) -> list[
 
 def _cp_async_arrive(words: Words, agent: int, pc: int, op: Operation) -> list[Choice]:
     bar, lanes, noinc = operands(op, "barrier", "lanes", "noinc")
-    (flight,) = words.flights.of(agent, pc)
+    (flight,) = words.flights.flights_of(agent, pc)
     raised = _unless_dead(bar) if noinc else f"raise_pending({bar}, {clamp(lanes)})"
     return always(raised, f"{words.flights.name(flight)} = 1")
 
@@ -229,7 +229,7 @@ def _cluster_wait(_words: Words, _agent: int, _pc: int, _op: Operation) -> list[
 
 def _tma_load(words: Words, agent: int, pc: int, op: Operation) -> list[Choice]:
     nbytes = operand(op, "bytes")
-    flights = words.flights.of(agent, pc)
+    flights = words.flights.flights_of(agent, pc)
     reached = tuple(cta for row in words.program.accesses_of(op) for cta in memory_away(words.program, agent, row))
     opened: list[str] = []
     for flight in flights:
@@ -248,7 +248,7 @@ def _transfer(words: Words, agent: int, pc: int, op: Operation) -> list[Choice]:
     """
     code = op[0]
     engine, item = operands(op, "engine", "item")
-    (flight,) = words.flights.of(agent, pc)
+    (flight,) = words.flights.flights_of(agent, pc)
     effects = list(words.conflict(flight))
     for cell in range(flight.first, flight.end):
         if code == Op.TRANSFER_WRITE:
@@ -269,7 +269,7 @@ def _transfer(words: Words, agent: int, pc: int, op: Operation) -> list[Choice]:
 
 def _commit(words: Words, agent: int, pc: int, op: Operation) -> list[Choice]:
     group = words.groups.get((agent, operand(op, "engine")))
-    flights = words.flights.of(agent, pc)
+    flights = words.flights.flights_of(agent, pc)
     if flights:
         return always(*(f"{words.flights.name(flight)} = 1" for flight in flights))
     return always(f"{group} = {group} + 1") if group else always("skip")
@@ -298,7 +298,7 @@ def _access(words: Words, agent: int, pc: int, op: Operation) -> list[Choice]:
     """A read or write opens and closes: whatever conflicts with it until then is a race."""
     code = op[0]
     access, item = operands(op, "access", "item")
-    (flight,) = words.flights.of(agent, pc)
+    (flight,) = words.flights.flights_of(agent, pc)
     name = words.flights.name(flight)
     cells = range(flight.first, flight.end)
     if code == Op.WRITE:

@@ -11,7 +11,7 @@ from pipesim.answers.views.launches import CaughtKernel, CaughtLaunch, LaunchesR
 from pipesim.errors import PipesimError, internal_error
 from pipesim.launches.files.folder import FileNames, launch_file_name
 from pipesim.launches.files.found_ptx import Codes, FoundCode
-from pipesim.launches.files.launch_file import DescribedLaunch, KernelText, described, kernel_text
+from pipesim.launches.files.launch_file import DescribedLaunch, KernelText, describe_launch, kernel_text
 from pipesim.launches.observe.limits import Limits
 from pipesim.launches.records.read import read_spool
 from pipesim.launches.records.record import CountRecord, LaunchRecord, SpoolRecords
@@ -129,7 +129,7 @@ def _describe(row: _Kernel, record: LaunchRecord) -> None:
         return
     row.seen.add(plain_record)
     try:
-        made = described(record, row.kernel)
+        made = describe_launch(record, row.kernel)
     except Exception as error:  # noqa: BLE001  # a mistake of ours in one kernel must not lose the others
         made = DescribedLaunch(None, internal_error(error).fact)
     if made.compiled is None:

@@ -111,7 +111,7 @@ def _synchronises(each: Instruction) -> bool:
             return False
 
 
-def described(record: LaunchRecord, kernel: KernelText) -> DescribedLaunch:
+def describe_launch(record: LaunchRecord, kernel: KernelText) -> DescribedLaunch:
     """The launch of a record, or why there is none: the driver's parameters are those of the PTX, in its order."""
     formals, seen = kernel.entry.params, record.parameters
     if seen is None:

@@ -54,7 +54,7 @@ class Architecture:
     variant: str = ""
 
     @classmethod
-    def named(cls, name: str) -> Self:
+    def from_name(cls, name: str) -> Self:
         """Of ``sm_90a`` or ``compute_90a``. Raises CodeImageError for another form."""
         match = re.fullmatch(r"(?:sm|compute)_([1-9]\d{1,3})([af]?)", name)
         if not match:
@@ -217,7 +217,7 @@ def choose(entries: Sequence[FatEntry], device: str, *, force_ptx: bool = False)
     ``CUDA_FORCE_PTX_JIT=1``, with which the driver ignores machine code. Where two entries fit equally, which one runs
     is not documented, and there is no PTX. CodeImageError for a device that is not written like ``sm_90``.
     """
-    here = Architecture.named(device)
+    here = Architecture.from_name(device)
     ptx = [entry for entry in entries if entry.kind == EntryKind.PTX]
     code = [entry for entry in entries if entry.kind == EntryKind.ELF and not force_ptx]
     fitting = _best([entry for entry in code if _runs(entry.architecture, here)])

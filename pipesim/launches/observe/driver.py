@@ -111,7 +111,7 @@ class CudaDriver:
         status = c_int()
         return self._call("cuStreamIsCapturing", c_void_p(stream), byref(status)) != 0 or status.value != 0
 
-    def copied(self, address: int, nbytes: int, *, after: int) -> bytes | None:
+    def copy(self, address: int, nbytes: int, *, after: int) -> bytes | None:
         """``nbytes`` of device memory once the stream ``after`` has done its work; None if that takes too long.
 
         Fewer where the memory after them may not be mapped.

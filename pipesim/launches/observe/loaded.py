@@ -53,7 +53,7 @@ class LoadedImages:
         self._links: dict[int, list[bytes]] = {}
         self._sources: dict[tuple[str, str], Source | None] = {}
 
-    def loaded(self, handle: int, place: int, *, is_path: bool) -> None:
+    def note_loaded(self, handle: int, place: int, *, is_path: bool) -> None:
         """Note what a module or library was made of: the image at an address, or the file with a path there."""
         if handle and place:
             self._images[handle] = self._from_file(string_at(place)) if is_path else self._image_at(place)
@@ -66,7 +66,7 @@ class LoadedImages:
         """PTX that the driver's linker was given."""
         self._links.setdefault(state, []).append(text)
 
-    def linked(self, state: int, image: bytes) -> None:
+    def note_linked(self, state: int, image: bytes) -> None:
         """Machine code that the driver's linker has made."""
         texts = self._links.pop(state, [])
         if len(texts) == 1:

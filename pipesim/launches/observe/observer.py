@@ -23,7 +23,7 @@ from pipesim.launches.observe.parameters import (
     Layout,
     RawParameter,
     TensorMaps,
-    examined,
+    examine_parameters,
     pointers_wanted,
     raw_parameters,
 )
@@ -100,7 +100,7 @@ class LaunchObserver:
         self._inside = threading.local()
         self._failed: set[str] = set()
 
-    def called(self, number: int, address: int) -> None:
+    def on_call(self, number: int, address: int) -> None:
         """A call of the driver, before it or after it. No error here reaches the program."""
         if getattr(self._inside, "now", False):
             return
@@ -141,7 +141,7 @@ class LaunchObserver:
                 self._seen.clear()
         elif number == calls.REPLACE:
             place = calls.FirstTwo.from_address(data.arguments).first
-            self._replaced[threading.get_ident()] = self._maps.before(place)
+            self._replaced[threading.get_ident()] = self._maps.map_before_change(place)
         elif number in calls.LINK_ADD:
             given = calls.LinkAdd.from_address(data.arguments)
             if given.kind == calls.PTX_INPUT:
@@ -154,15 +154,15 @@ class LaunchObserver:
         if number in calls.LOAD:
             pair = calls.FirstTwo.from_address(data.arguments)
             with self._try_lock():
-                self._images.loaded(word_at(pair.first), pair.second or 0, is_path=number in calls.LOAD_FILE)
+                self._images.note_loaded(word_at(pair.first), pair.second or 0, is_path=number in calls.LOAD_FILE)
         elif number in calls.ENCODE:
-            self._maps.encoded(number, data.arguments)
+            self._maps.note_encoded(number, data.arguments)
         elif number == calls.REPLACE:
             place = calls.FirstTwo.from_address(data.arguments).first
-            self._maps.replaced(place, self._replaced.pop(threading.get_ident(), None))
+            self._maps.note_replaced(place, self._replaced.pop(threading.get_ident(), None))
         elif number == calls.LINK_COMPLETE:
             given = calls.LinkComplete.from_address(data.arguments)
-            self._images.linked(given.state, string_at(word_at(given.image), word_at(given.size)))
+            self._images.note_linked(given.state, string_at(word_at(given.image), word_at(given.size)))
 
     def _count_launch(self, attempt: Attempt, symbol: bytes | None) -> None:
         known = self._known.get(attempt.function)
@@ -197,7 +197,7 @@ class LaunchObserver:
             name = symbol.decode(errors="replace") if symbol else ""
             known = self._known.get(attempt.function) or self._learn(attempt.function, name)
             raw = raw_parameters(known.layout, attempt.parameters, attempt.extra) if known.layout is not None else None
-            given = None if raw is None else examined(raw, self._driver, self._maps)
+            given = None if raw is None else examine_parameters(raw, self._driver, self._maps)
             return DryLaunch(self._describe(attempt, known, given), known.code)
 
     def _first_sight(self, attempt: Attempt, name: str) -> None:
@@ -214,7 +214,7 @@ class LaunchObserver:
         if len(self._seen) >= _REMEMBERED:
             self._seen.clear()
         self._seen[attempt.function, attempt.grid, attempt.block, attempt.cluster, attempt.shared, raw] = tally
-        given = None if raw is None else examined(raw, self._driver, self._maps)
+        given = None if raw is None else examine_parameters(raw, self._driver, self._maps)
         masked = None if given is None else tuple(each.masked() for each in given)
         shape = attempt.grid, attempt.block, attempt.cluster, attempt.shared
         maps = () if given is None else tuple(repr(each.maps) for each in given)
@@ -288,7 +288,7 @@ class LaunchObserver:
         if capturing or attempt.via == "graph" or nbytes == 0:
             self._note("arrays that kernels of a graph read were not copied: their contents are those of a later time")
             return {}
-        data = self._driver.copied(address, nbytes, after=attempt.stream)
+        data = self._driver.copy(address, nbytes, after=attempt.stream)
         if data is None:
             self._note("an array that a kernel reads was not copied: the work before its launch takes too long")
             return {}

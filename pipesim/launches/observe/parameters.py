@@ -73,7 +73,7 @@ def _buffer(extra: int) -> int:
     return 0
 
 
-def examined(
+def examine_parameters(
     raw: tuple[bytes, ...], driver: CudaDriver, maps: Mapping[bytes, Mapping[str, Any]]
 ) -> tuple[RawParameter, ...]:
     """The parameters, with the words that are addresses of device memory and the tensor maps that were encoded."""
@@ -139,16 +139,16 @@ _MOST_MAPS = 1 << 16
 class TensorMaps(dict[bytes, dict[str, Any]]):
     """What is known of each map; a map of which only the address was replaced has the members of the first."""
 
-    def encoded(self, number: int, arguments: int) -> None:
+    def note_encoded(self, number: int, arguments: int) -> None:
         """Note a map after the call of CUPTI's number that encoded it."""
         given: Any = ENCODE[number].from_address(arguments)
         self._note(string_at(given.map, _MAP_BYTES), _members(given))
 
-    def before(self, address: int) -> dict[str, Any] | None:
+    def map_before_change(self, address: int) -> dict[str, Any] | None:
         """What is known of the map whose address will be replaced."""
         return self.get(string_at(address, _MAP_BYTES))
 
-    def replaced(self, address: int, members: dict[str, Any] | None) -> None:
+    def note_replaced(self, address: int, members: dict[str, Any] | None) -> None:
         """Note a map after its address was replaced."""
         if members is not None:
             self._note(string_at(address, _MAP_BYTES), members)

@@ -75,7 +75,7 @@ def _subscribe(observer: LaunchObserver) -> Subscription:
     problem, refusal = "", None
     for library in cupti_libraries():
         try:
-            return Subscription(library, ALL, observer.called)
+            return Subscription(library, ALL, observer.on_call)
         except OSError as error:
             problem = str(error)
         except CuptiError as error:

@@ -37,7 +37,7 @@ class Frameworks:
         while self._undo:
             self._undo.pop()()
 
-    def put(self, owner: Any, name: str, made: Callable[[Any], Any]) -> None:
+    def replace(self, owner: Any, name: str, made: Callable[[Any], Any]) -> None:
         """Replace an attribute by what ``made`` makes of it; nothing where there is none."""
         before = vars(owner).get(name)
         if before is None or hasattr(before, "is_recorded"):  # a module may have taken it from another one
@@ -65,7 +65,7 @@ def _change_triton(changes: Frameworks, module: Any) -> None:
 
     kind = getattr(module, "CompiledKernel", None)
     if kind is not None and isinstance(vars(kind).get("run"), property):
-        changes.put(kind, "run", made)
+        changes.replace(kind, "run", made)
 
 
 def _triton_launch(
@@ -114,7 +114,7 @@ def _change_core(changes: Frameworks, module: Any) -> None:
 
         return launching
 
-    changes.put(module, "launch", made)
+    changes.replace(module, "launch", made)
 
 
 def _core_stream(stream: Any) -> int | None:
@@ -160,8 +160,8 @@ def _change_driver(changes: Frameworks, module: Any) -> None:
 
         return launching
 
-    changes.put(module, "cuLaunchKernel", plain)
-    changes.put(module, "cuLaunchKernelEx", extended)
+    changes.replace(module, "cuLaunchKernel", plain)
+    changes.replace(module, "cuLaunchKernelEx", extended)
 
 
 def _handle(given: Any) -> int:

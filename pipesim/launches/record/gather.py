@@ -16,7 +16,7 @@ from pipesim.conform.agreement import Agreement
 from pipesim.errors import EvidenceError, LaunchFileError, PipesimError, internal_error
 from pipesim.launches.files.folder import FileNames, launch_file_name
 from pipesim.launches.files.found_ptx import Codes
-from pipesim.launches.files.launch_file import described, kernel_text
+from pipesim.launches.files.launch_file import describe_launch, kernel_text
 from pipesim.launches.observe.limits import Limits
 from pipesim.launches.record.prepared import NO_BARRIER, rewrite_options, with_cta
 from pipesim.launches.record.record_file import LaunchEnd, RecordedBuffer, read_record_file
@@ -80,7 +80,7 @@ def trace_of(ptx: str, launch: Launch, buffer: RecordedBuffer) -> Trace:
     return Trace(replace(trace.meta, status=status, recorded_at=when, extra=extra), trace.events)
 
 
-def compared(ptx: str, launch: Launch, trace: Trace, source: str, width: int = WIDTH) -> PtxComparison:
+def compare_with_program(ptx: str, launch: Launch, trace: Trace, source: str, width: int = WIDTH) -> PtxComparison:
     """The trace beside the program that is read from the PTX with this launch; unknown if that cannot be done."""
     try:
         module = read_module(ptx, "its PTX", launch.entry)
@@ -249,14 +249,14 @@ def _launch(
     found = LaunchRecording(f"{stem}.parquet", f"{stem}.json", "", *shape, len(trace.events), ending, buffer.took_ns)
     if not settings.compare and ending is Ending.FINISHED:
         return found
-    comparison = compared(row.text, launch, trace, f"{stem}.parquet")
+    comparison = compare_with_program(row.text, launch, trace, f"{stem}.parquet")
     shown = ending is not Ending.FINISHED or not comparison.agreement.agrees
     return replace(found, agreement=comparison.agreement, page=comparison.page if shown else ())
 
 
 def _describe_launch(each: RecordedRecord, row: _KernelRow) -> Launch:
     """The launch as a launch file has it. PtxError if its parameters are not those of the PTX."""
-    made = described(each.launch, kernel_text(row.text, "its PTX", row.name))
+    made = describe_launch(each.launch, kernel_text(row.text, "its PTX", row.name))
     if made.compiled is None:
         raise LaunchFileError(made.reason)
     return made.compiled.launch

@@ -29,7 +29,7 @@ from pipesim.launches.observe.observer import DryLaunch, LaunchObserver
 from pipesim.launches.observe.spool import Spool
 from pipesim.launches.record.memory import Buffer, CudaMemory
 from pipesim.launches.record.options import RecordOptions
-from pipesim.launches.record.prepared import Assembler, NoBarrierError, PreparedKernel, prepared
+from pipesim.launches.record.prepared import Assembler, NoBarrierError, PreparedKernel, prepare_kernel
 from pipesim.launches.record.record_file import LaunchEnd, RecordedBuffer
 
 SUFFIX = ".records"
@@ -76,7 +76,7 @@ class RecordedLaunches:
         spool: Spool,
         options: RecordOptions,
         compiled: CompiledPtx,
-        prepare: Prepare = prepared,
+        prepare: Prepare = prepare_kernel,
     ) -> None:
         self._driver, self._observer, self._spool, self._options = driver, observer, spool, options
         self._compiled, self._prepare = compiled, prepare

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pipesim.errors import LaunchFileError, PipesimError
-from pipesim.launches.files.launch_file import described, kernel_text
+from pipesim.launches.files.launch_file import describe_launch, kernel_text
 from pipesim.launches.record.options import RecordOptions
 from pipesim.launches.records.read import LAUNCH_MEMBERS, launch_record
 from pipesim.ptx.launch.values import Launch, Members
@@ -64,7 +64,7 @@ class PreparedKernel:
     warnings: tuple[str, ...]
 
 
-def prepared(
+def prepare_kernel(
     record: dict[str, Any],
     ptx: str,
     options: RecordOptions,
@@ -96,12 +96,12 @@ def prepared(
 
 
 def launch_of(record: dict[str, Any], ptx: str) -> Launch:
-    """The launch of a record, as a launch file has it. Raises as :func:`prepared`."""
+    """The launch of a record, as a launch file has it. Raises as :func:`prepare_kernel`."""
     given = launch_record(Members(record, "launch", LAUNCH_MEMBERS))
     text = kernel_text(ptx, "its PTX", given.kernel)
     if not text.has_barriers:
         raise NoBarrierError(NO_BARRIER)
-    made = described(given, text)
+    made = describe_launch(given, text)
     if made.compiled is None:
         raise LaunchFileError(made.reason)
     return made.compiled.launch

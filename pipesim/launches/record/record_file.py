@@ -60,7 +60,7 @@ class RecordedBuffer:
         return _HEADER.pack(MAGIC, *numbers, self.device.encode()[:71], flags, self.cta) + self.data
 
 
-def decoded(data: bytes, place: str) -> RecordedBuffer:
+def decode_buffer(data: bytes, place: str) -> RecordedBuffer:
     """The buffer in a file's bytes. LaunchFileError if they are something else, or not whole."""
     if len(data) < HEADER_BYTES or data[:8] != MAGIC:
         raise LaunchFileError("this is not a file of records", place=place, correction="give what pipesim_write wrote")
@@ -86,5 +86,5 @@ def decoded(data: bytes, place: str) -> RecordedBuffer:
 
 
 def read_record_file(path: Path) -> RecordedBuffer:
-    """The buffer in a file. Raises as :func:`decoded`."""
-    return decoded(_FILE.read_bytes(path), path.name)
+    """The buffer in a file. Raises as :func:`decode_buffer`."""
+    return decode_buffer(_FILE.read_bytes(path), path.name)

@@ -70,7 +70,7 @@ class ScheduleRows:
 
 def schedule_rows(shown: Counterexample) -> ScheduleRows:
     """The rows of a counterexample."""
-    rows = chosen(shown.schedule)
+    rows = select_steps(shown.schedule)
     moving = dict.fromkeys(row.agent for row in rows if isinstance(row, Line))
     agents = [agent for agent, stands in shown.standing.items() if stands or agent in moving]
     agents += [agent for agent in moving if agent not in agents]
@@ -134,7 +134,7 @@ def again_lines(shown: Counterexample, width: int) -> list[str]:
     return lines + command_lines("  as a timeline: ", ["pipesim", "run", *words, f"--schedule '{shown.replay}'"], width)
 
 
-def chosen(schedule: Sequence[Line]) -> list[Line | Fold]:
+def select_steps(schedule: Sequence[Line]) -> list[Line | Fold]:
     """The steps to show, the others folded: the failure's past; of a long one the last and those on its barriers."""
     whole = _visible_steps(schedule)
     kept = [step for step in whole if step.part in (Part.FOCUS, Part.PAST)]

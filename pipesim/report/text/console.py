@@ -97,7 +97,7 @@ def _write(console: Console, clean: list[str]) -> None:
     if not all(_prints(line, encoding) for line in clean):
         clean = [line.translate(ASCII).encode(encoding, "replace").decode(encoding) for line in clean]
     for line in clean:
-        console.print(styled(line), no_wrap=True, overflow="ignore", crop=False, soft_wrap=True)
+        console.print(style_line(line), no_wrap=True, overflow="ignore", crop=False, soft_wrap=True)
 
 
 def text_of(lines: Iterable[str]) -> str:
@@ -105,7 +105,7 @@ def text_of(lines: Iterable[str]) -> str:
     return "\n".join(inert(line).rstrip() for line in lines)
 
 
-def styled(line: str) -> Text:
+def style_line(line: str) -> Text:
     """One line with its styles: headings, marks and the cells of a timeline. Colour only repeats what words say."""
     text = Text(line)
     if line[:1].strip() and line[0] not in (GOOD, BAD, UNSURE):

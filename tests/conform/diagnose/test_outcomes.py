@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from pipesim.conform.diagnose.edits import Edit, EditKind, apply, edits
 from pipesim.conform.diagnose.examined import LaunchOutcome
-from pipesim.conform.diagnose.outcomes import observed, outcomes, random_schedule
+from pipesim.conform.diagnose.outcomes import outcome_of, outcomes, random_schedule
 from pipesim.errors import EvidenceError
 from pipesim.explain.phases import run_canonically
 from pipesim.model.program import Program
@@ -100,8 +100,8 @@ def test_what_a_single_run_does_is_in_the_set(
     edit = data.draw(st.sampled_from(edits(program)))
     wrong = apply(program, edit)
     possible = outcomes(wrong, None, 200)
-    assert observed(recorded(program, wrong, random_schedule(wrong, seed))) in possible | {R}
-    assert observed(as_hardware(program, simulate(wrong, load_profile("h100")).trace)) in possible | {R}
+    assert outcome_of(recorded(program, wrong, random_schedule(wrong, seed))) in possible | {R}
+    assert outcome_of(as_hardware(program, simulate(wrong, load_profile("h100")).trace)) in possible | {R}
 
 
 @pytest.mark.parametrize(
@@ -113,13 +113,13 @@ def test_what_a_single_run_does_is_in_the_set(
 )  # fmt: skip
 def test_what_was_observed(stored: Make, status: str, wrong: int, expected: LaunchOutcome) -> None:
     case = stored("h100/producer_consumer-al1-cw1-s1-tb4096-t64-w0-g1.parquet")
-    assert observed(case.with_meta(status=status, wrong_tiles=wrong).trace) is expected
+    assert outcome_of(case.with_meta(status=status, wrong_tiles=wrong).trace) is expected
 
 
 def test_a_run_that_was_cut_off_has_no_outcome(stored: Make) -> None:
     case = stored("h100/producer_consumer-al1-cw1-s1-tb4096-t64-w0-g1.parquet")
     with pytest.raises(EvidenceError, match="which is not an outcome"):
-        observed(case.with_meta(status="unknown").trace)
+        outcome_of(case.with_meta(status="unknown").trace)
 
 
 # the schedules

@@ -350,11 +350,11 @@ def test_passes_are_counted_exactly_from_the_window_on() -> None:
     assert (passes.least(7), passes.place(7), passes.iteration(7)) == (1, Place.EITHER, 2)
     passes.unseen(7, certain=False)  # it left no record: it was below the window, if it happened
     assert (passes.least(7), passes.place(7)) == (1, Place.EITHER)
-    passes.seen(7)
+    passes.note_pass(7)
     assert (passes.least(7), passes.place(7), passes.iteration(7)) == (3, Place.SEEN, 3)
     passes.unseen(7, certain=False)
     assert passes.least(7) == 3
-    passes.seen(7)
+    passes.note_pass(7)
     assert (passes.place(7), passes.iterations) == (Place.HIDDEN, (4, 4))
     passes.unseen(7, certain=False)
     passes.unseen(7, certain=True)

@@ -11,7 +11,7 @@ from hwkernels.capture import CaptureRequest, TwinSubject, capture
 from hwkernels.capture.pipeline import capture_here
 from hwkernels.capture.plan import plan
 from hwkernels.capture.request import check_request
-from hwkernels.device.launch import DeviceInfo, checked, require_gpu
+from hwkernels.device.launch import DeviceInfo, driver_values, require_gpu
 from hwkernels.source_recorder.layout import REPORT
 from hwkernels.source_recorder.measure import overhead
 from hwkernels.twins.buffers import Output
@@ -295,11 +295,11 @@ class _Status(int):
 
 
 def test_a_trap_is_told_from_other_failures():
-    assert checked((_Status(0), 5), "cuThing") == (5,)
+    assert driver_values((_Status(0), 5), "cuThing") == (5,)
     with pytest.raises(HardwareError, match="the kernel trapped: cuThing returned CUDA_ERROR_LAUNCH_FAILED"):
-        checked((_Status(719),), "cuThing")
+        driver_values((_Status(719),), "cuThing")
     with pytest.raises(HardwareError, match="cuThing failed: 1"):
-        checked((1,), "cuThing")
+        driver_values((1,), "cuThing")
 
 
 def test_without_a_driver_the_cause_is_named(monkeypatch):

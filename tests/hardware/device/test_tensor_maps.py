@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from hwkernels.device.bf16 import from_bf16, to_bf16
-from hwkernels.device.tensor_maps import Swizzle, TensorMap, matrix, swizzled
+from hwkernels.device.tensor_maps import Swizzle, TensorMap, matrix, swizzle_offset
 from pipesim.errors import ParameterError
 from tests.support.swizzled_tiles import expected_shared
 
@@ -23,7 +23,7 @@ def cutlass(offset: int, bits: int) -> int:
     ("swizzle", "bits"), [(Swizzle.NONE, 0), (Swizzle.B32, 1), (Swizzle.B64, 2), (Swizzle.B128, 3)]
 )
 def test_the_swizzle_is_cutlass_and_moves_whole_pieces(swizzle, bits):
-    places = [swizzled(offset, swizzle) for offset in range(4096)]
+    places = [swizzle_offset(offset, swizzle) for offset in range(4096)]
     assert places == [cutlass(offset, bits) for offset in range(4096)]
     assert sorted(places) == list(range(4096))
     assert all(place % 16 == offset % 16 for offset, place in enumerate(places))
@@ -31,9 +31,9 @@ def test_the_swizzle_is_cutlass_and_moves_whole_pieces(swizzle, bits):
 
 def test_a_column_of_pieces_lies_in_all_banks():
     """Eight rows' pieces of one column touch each of the 32 banks once; without the swizzle they share four."""
-    banks = {swizzled(128 * row + 48, Swizzle.B128) % 128 for row in range(8)}
+    banks = {swizzle_offset(128 * row + 48, Swizzle.B128) % 128 for row in range(8)}
     assert len(banks) == 8
-    assert len({swizzled(128 * row + 48, Swizzle.NONE) % 128 for row in range(8)}) == 1
+    assert len({swizzle_offset(128 * row + 48, Swizzle.NONE) % 128 for row in range(8)}) == 1
 
 
 def test_a_tile_in_shared_memory_by_hand():

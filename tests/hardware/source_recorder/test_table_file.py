@@ -8,7 +8,7 @@ import pytest
 
 from hwkernels.source_recorder.record_format import MAX_SITES
 from hwkernels.source_recorder.table import read_table
-from hwkernels.source_recorder.table_file import Spelling, Variant, expressions, fixed, table_text, variants_of
+from hwkernels.source_recorder.table_file import Spelling, Variant, expressions, fixed_macros, table_text, variants_of
 from hwkernels.twins import REGISTRY
 from pipesim.errors import ConfigurationError, ParameterError
 from pipesim.targets import find
@@ -57,10 +57,10 @@ def test_other_values_are_looked_for_until_a_protocol_has_them():
     defaults = find("producer_consumer").defaults
     variants = variants_of(build, upper, defaults, tuple(defaults))
     assert {variant.values["ARRIVE_LANES"] for variant in variants} == {1, 32}
-    assert fixed(variants) == {}
+    assert fixed_macros(variants) == {}
     assert "PIPESIM_BARRIER(empty, STAGES, CONSUMER_WARPS * ARRIVE_LANES)\n" in table_text(variants)
     alone = variants_of(build, upper, defaults, ("stages",))
-    assert fixed(alone) == {name: value for name, value in upper(defaults).items() if name != "STAGES"}
+    assert fixed_macros(alone) == {name: value for name, value in upper(defaults).items() if name != "STAGES"}
     with pytest.raises(ParameterError):
         variants_of(lambda _: build({"stages": -1}), upper, defaults, ())
 
@@ -93,7 +93,7 @@ def test_other_groups_belong_into_another_table():
     other = replace(a_table(), barriers=(BarrierGroup("other", 2, 1),))
     text = table_text([Variant({"A": 1}, a_table()), Variant({"A": 2}, other)])
     assert "other" not in text
-    assert fixed([Variant({"A": 1}, a_table()), Variant({"A": 2}, other)]) == {"A": 1}
+    assert fixed_macros([Variant({"A": 1}, a_table()), Variant({"A": 2}, other)]) == {"A": 1}
 
 
 def test_sites_of_all_variants_stand_in_program_order_and_one_can_be_moved():

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from hwkernels.device.sources import source_file
-from hwkernels.device.tensor_maps import Swizzle, swizzled
+from hwkernels.device.tensor_maps import Swizzle, swizzle_offset
 from tests.support.swizzled_tiles import expected_shared
 
 HEADER = (source_file("wgmma.cuh")).read_text()
@@ -49,7 +49,7 @@ def test_units_of_16_bytes_may_be_added_to_a_descriptor():
 
 def gathered(shared: np.ndarray, pieces: list[list[int]]) -> np.ndarray:
     """The elements at these offsets (bytes, before the swizzle), 8 for each piece of 16 bytes."""
-    at = [[swizzled(16 * piece, Swizzle.B128) for piece in row] for row in pieces]
+    at = [[swizzle_offset(16 * piece, Swizzle.B128) for piece in row] for row in pieces]
     return np.array([np.concatenate([shared[p : p + 16].view(np.uint16) for p in row]) for row in at])
 
 

@@ -53,9 +53,9 @@ def test_what_two_processes_record_alike_is_described_once(tmp_path: Path, monke
 
     def noted(record: LaunchRecord, kernel: KernelText) -> DescribedLaunch:
         described.append(record)
-        return launch_file.described(record, kernel)
+        return launch_file.describe_launch(record, kernel)
 
-    monkeypatch.setattr(gathering, "described", noted)
+    monkeypatch.setattr(gathering, "describe_launch", noted)
     for rank in range(8):
         mine = record(n=3)
         mine["parameters"][0]["bytes"] = (0x7F00_0000_0100 + (rank << 12)).to_bytes(8, "little").hex()
@@ -70,14 +70,14 @@ def test_a_mistake_of_ours_in_one_kernel_does_not_lose_the_others(
     def described(record: LaunchRecord, kernel: KernelText) -> DescribedLaunch:
         if record.grid == (9, 1, 1):
             raise KeyError("x")
-        return launch_file.described(record, kernel)
+        return launch_file.describe_launch(record, kernel)
 
     def kernel_text(text: str, name: str, kernel: str) -> KernelText:
         if kernel == "other":
             raise RecursionError("deep")
         return launch_file.kernel_text(text, name, kernel)
 
-    monkeypatch.setattr(gathering, "described", described)
+    monkeypatch.setattr(gathering, "describe_launch", described)
     monkeypatch.setattr(gathering, "kernel_text", kernel_text)
     report, _ = gathered(tmp_path, [record(), record(grid=9), record("other")], i=ptx_of("k", "other"))
     first, second = report.kernels

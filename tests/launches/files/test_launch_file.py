@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from pipesim.launches.files.launch_file import KernelText, barriers, described, kernel_text
+from pipesim.launches.files.launch_file import KernelText, barriers, describe_launch, kernel_text
 from pipesim.launches.files.parameters import number
 from pipesim.launches.records.read import read_spool
 from pipesim.launches.records.record import LaunchRecord
@@ -53,7 +53,7 @@ class TestRoundTrip:
         given = read_launch((KERNELS / f"{name}.json").read_text(encoding="utf-8"), name)
         record = one_record(tmp_path, record_of(given))
         kernel = kernel_text(text, name, given.entry)
-        made = described(record, kernel)
+        made = describe_launch(record, kernel)
         assert made.reason == ""
         assert made.notes == ()
         assert made.compiled is not None
@@ -67,7 +67,7 @@ class TestRoundTrip:
     def test_the_file_is_accepted_and_gives_the_same_program(self, tmp_path: Path, name: str) -> None:
         text = (KERNELS / f"{name}.ptx").read_text(encoding="utf-8")
         given = read_launch((KERNELS / f"{name}.json").read_text(encoding="utf-8"), name)
-        made = described(one_record(tmp_path, record_of(given)), kernel_text(text, f"{name}.ptx", given.entry))
+        made = describe_launch(one_record(tmp_path, record_of(given)), kernel_text(text, f"{name}.ptx", given.entry))
         assert made.compiled is not None
         again = read_launch(launch_json(made.compiled.launch), "x")
         assert again == made.compiled.launch
@@ -81,7 +81,7 @@ def test_scalars_have_the_types_of_the_ptx(tmp_path: Path) -> None:
              "f64": struct.pack("<d", -0.0), "f16": struct.pack("<e", 1.5)}  # fmt: skip
     kernel = kernel_of(", ".join(f".param .{kind} p{n}" for n, kind in enumerate(kinds)))
     record = one_record(tmp_path, launched(*({"bytes": data.hex()} for data in kinds.values())))
-    made = described(record, kernel).compiled
+    made = describe_launch(record, kernel).compiled
     assert made is not None
     found = [each.content for each in made.launch.parameters]
     assert found == [
@@ -112,7 +112,7 @@ def test_a_pointer_is_known_by_the_driver_or_by_its_declaration(tmp_path: Path) 
     device, number = ((1 << bits).to_bytes(8, "little").hex() for bits in (6, 40))
     known = {"bytes": device, "pointers": [{"at": 0, "align": 512}]}
     words: list[dict[str, Any]] = [known, {"bytes": device}, {"bytes": "00" * 8}, {"bytes": number}]
-    made = described(one_record(tmp_path, launched(*words)), kernel).compiled
+    made = describe_launch(one_record(tmp_path, launched(*words)), kernel).compiled
     assert made is not None
     assert [each.content for each in made.launch.parameters] == [
         Pointer(512), Pointer(64), Number("u64", 0), Number("u64", 1 << 40),
@@ -130,7 +130,7 @@ def test_memory_is_written_only_where_the_synchronisation_needs_it(tmp_path: Pat
     kernel = kernel_of(".param .u64 lengths, .param .u64 data", f".reg .f32 %f<2>; {body}")
     copied = {"at": 0, "align": 256, "contents": "05000000ffffffff7f"}
     words = {"bytes": "00" * 8, "pointers": [copied]}
-    made = described(one_record(tmp_path, launched(words, words)), kernel).compiled
+    made = describe_launch(one_record(tmp_path, launched(words, words)), kernel).compiled
     assert made is not None
     first, second = (each.content for each in made.launch.parameters)
     assert first == Pointer(256, (Field(0, Array("s32", (5,))),))  # of what was copied, the word that is read
@@ -141,7 +141,7 @@ def test_a_structure_has_its_maps_its_pointers_and_every_other_word(tmp_path: Pa
     kernel = kernel_of(".param .align 64 .b8 p[215]")
     data = bytes(range(64)) + b"\xab" * 128 + (ADDRESS + 16).to_bytes(8, "little") + bytes(range(15))
     given = {"bytes": data.hex(), "maps": [{"at": 64} | map_words(MAP)], "pointers": [{"at": 192, "align": 16}]}
-    made = described(one_record(tmp_path, launched(given)), kernel).compiled
+    made = describe_launch(one_record(tmp_path, launched(given)), kernel).compiled
     assert made is not None
     (content,) = (each.content for each in made.launch.parameters)
     words = struct.unpack("<16I", data[:64])
@@ -156,7 +156,7 @@ def test_a_structure_has_its_maps_its_pointers_and_every_other_word(tmp_path: Pa
 def test_a_word_at_an_odd_place_is_taken_in_smaller_ones(tmp_path: Path) -> None:
     kernel = kernel_of(".param .align 8 .b8 p[16]")
     given = {"bytes": bytes(range(16)).hex(), "pointers": [{"at": 3, "align": 1}]}
-    made = described(one_record(tmp_path, launched(given)), kernel).compiled
+    made = describe_launch(one_record(tmp_path, launched(given)), kernel).compiled
     assert made is not None
     (content,) = (each.content for each in made.launch.parameters)
     assert isinstance(content, Struct)
@@ -166,7 +166,7 @@ def test_a_word_at_an_odd_place_is_taken_in_smaller_ones(tmp_path: Path) -> None
 def test_a_structure_that_is_one_map_is_a_map(tmp_path: Path) -> None:
     kernel = kernel_of(".param .align 64 .b8 p[128]")
     given = {"bytes": "ab" * 128, "maps": [{"at": 0} | map_words(MAP)]}
-    made = described(one_record(tmp_path, launched(given)), kernel)
+    made = describe_launch(one_record(tmp_path, launched(given)), kernel)
     assert made.notes == ()
     assert made.compiled is not None
     assert made.compiled.launch.parameters[0].content == MAP
@@ -175,11 +175,11 @@ def test_a_structure_that_is_one_map_is_a_map(tmp_path: Path) -> None:
 def test_a_map_that_was_not_seen_is_words_with_a_note(tmp_path: Path) -> None:
     given = {"bytes": "ab" * 128}
     record = one_record(tmp_path, launched(given))
-    made = described(record, kernel_of(".param .align 64 .b8 p[128]"))
+    made = describe_launch(record, kernel_of(".param .align 64 .b8 p[128]"))
     assert made.notes == ("p may be a tensor map, and was not seen being encoded",)
     assert made.compiled is not None
     assert isinstance(made.compiled.launch.parameters[0].content, Struct)
-    assert described(record, kernel_of(".param .align 8 .b8 p[128]")).notes == ()
+    assert describe_launch(record, kernel_of(".param .align 8 .b8 p[128]")).notes == ()
 
 
 @pytest.mark.parametrize(
@@ -195,18 +195,18 @@ def test_parameters_that_are_not_those_of_the_ptx(
     tmp_path: Path, parameters: str, given: list[str], reason: str
 ) -> None:
     record = one_record(tmp_path, launched(*({"bytes": each} for each in given)))
-    made = described(record, kernel_of(parameters))
+    made = describe_launch(record, kernel_of(parameters))
     assert (made.compiled, made.reason) == (None, reason)
 
 
 def test_parameters_that_the_driver_did_not_give(tmp_path: Path) -> None:
     record = one_record(tmp_path, launched(parameters_known=False))
-    assert described(record, kernel_of("")).reason == "the driver gave no parameters for it"
+    assert describe_launch(record, kernel_of("")).reason == "the driver gave no parameters for it"
 
 
 def test_registers_are_those_that_the_kernel_requires_or_the_driver_counts(tmp_path: Path) -> None:
     record = one_record(tmp_path, launched(registers=96))
-    plain, required = (described(record, kernel_of("", more=more)).compiled for more in ("", ".maxnreg 168"))
+    plain, required = (describe_launch(record, kernel_of("", more=more)).compiled for more in ("", ".maxnreg 168"))
     assert plain is not None
     assert required is not None
     assert (plain.launch.registers, required.launch.registers) == (96, 168)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from hwkernels.twins import registered
-from pipesim.launches.files.launch_file import KernelText, described, kernel_text
+from pipesim.launches.files.launch_file import KernelText, describe_launch, kernel_text
 from pipesim.launches.records.read import read_spool
 from pipesim.ptx.extract import extract, with_contents_read
 from pipesim.ptx.flow.slice import Need
@@ -31,7 +31,7 @@ SAMPLED = ("cluster_multicast", "gemm_sm90", "attention_sm90", "epilogue_residua
 def through_a_record(tmp_path: Path, given: Launch, text: str) -> Launch:
     """The launch that is made of the record of one."""
     (record,) = read_spool(write_spool(tmp_path / "spool", [record_of(given)])).launches
-    made = described(record, kernel_text(text, "kernel.ptx", given.entry))
+    made = describe_launch(record, kernel_text(text, "kernel.ptx", given.entry))
     assert made.compiled is not None, made.reason
     return made.compiled.launch
 

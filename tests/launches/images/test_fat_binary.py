@@ -158,7 +158,7 @@ def test_entries_without_a_text(wrong, says):
 
 
 def code(name: str, kind: int = EntryKind.ELF) -> bytes:
-    architecture = Architecture.named(name)
+    architecture = Architecture.from_name(name)
     return entry(kind, architecture.number, flags=0x11 | {"": 0, "a": 0x100000, "f": 0x200000}[architecture.variant])
 
 

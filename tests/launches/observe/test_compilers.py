@@ -42,14 +42,14 @@ def run(code: str) -> str:
 @pytest.mark.parametrize("use", [BINDINGS, CORE], ids=["bindings", "core"])
 def test_what_nvrtc_made_is_known_whether_it_was_imported_before_or_after(use, before):
     pytest.importorskip("cuda.core")
-    watch = "from pipesim.launches.observe.compilers import Compiled, hash_of\nmade = Compiled()\nmade.watch()"
+    watch = "from pipesim.launches.observe.compilers import CompiledPtx, hash_of\nmade = CompiledPtx()\nmade.watch()"
     show = "print(made[hash_of(bytes(image))].origin == origin, b'.entry kernel' in made[hash_of(bytes(image))].text)"
     assert run("\n".join([before, watch, use, show, "made.unwatch()"])) == "True True\n"
 
 
 def test_nothing_is_known_of_what_was_compiled_before():
     pytest.importorskip("cuda.core")
-    watch = "from pipesim.launches.observe.compilers import Compiled\nmade = Compiled()\nmade.watch()\nprint(len(made))"
+    watch = "from pipesim.launches.observe.compilers import CompiledPtx\nx = CompiledPtx()\nx.watch()\nprint(len(x))"
     assert run(BINDINGS + watch) == "0\n"
 
 

@@ -170,10 +170,10 @@ def test_a_tensor_map_is_known_by_its_bytes_also_inside_a_structure_and_with_ano
 
     before = calls.FirstTwo(at, DATA)
     data = calls.CallbackData(0, b"", world.calls.keep(before), None, None, None)
-    world.observer.called(calls.REPLACE, ctypes.addressof(data))
+    world.observer.on_call(calls.REPLACE, ctypes.addressof(data))
     held[0] = b"\xff"  # the driver replaces the address
     data.site, data.result = 1, world.calls.keep(ctypes.c_int(0))
-    world.observer.called(calls.REPLACE, ctypes.addressof(data))
+    world.observer.on_call(calls.REPLACE, ctypes.addressof(data))
     world.calls.launch(1, bytes(256), held.raw)
     assert world.records()[1]["parameters"][1]["maps"] == [{"at": 0} | expected]
 

@@ -14,7 +14,7 @@ from hwkernels.rewriter.assemble import find_ptxas
 from pipesim.cli.main import main
 from pipesim.conform.agreement import Agreement
 from pipesim.launches.record.by_hand import HEADER, decoded_trace, kernel_of, write_instrumented
-from pipesim.launches.record.gather import compared
+from pipesim.launches.record.gather import compare_with_program
 from pipesim.launches.record.record_file import LaunchEnd, read_record_file
 from pipesim.model.ending import Ending
 from pipesim.ptx.launch.file import launch_json
@@ -131,7 +131,7 @@ def test_a_program_in_c_records_a_launch(fake: FakeCuda, tmp_path: Path, monkeyp
     )  # fmt: skip
     text, launch = kernel_of(tmp_path / "k.ptx")
     trace = decoded_trace(tmp_path / "k.records", text, launch)
-    assert compared(text, launch, trace, "x").agreement is Agreement.CONFORMS
+    assert compare_with_program(text, launch, trace, "x").agreement is Agreement.CONFORMS
 
 
 def test_one_that_hangs_is_told_to_end(fake: FakeCuda, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -141,7 +141,7 @@ def test_one_that_hangs_is_told_to_end(fake: FakeCuda, tmp_path: Path, monkeypat
     text, launch = kernel_of(tmp_path / "k.ptx")
     trace = decoded_trace(tmp_path / "k.records", text, launch)
     assert (trace.meta.status, len(trace.events)) == (Ending.DEADLINE, 25)
-    assert compared(text, launch, trace, "x").agreement is Agreement.HANGS_TOO
+    assert compare_with_program(text, launch, trace, "x").agreement is Agreement.HANGS_TOO
 
 
 def test_the_commands(

@@ -15,7 +15,7 @@ import pytest
 
 from pipesim.cli.main import main
 from pipesim.conform.agreement import Agreement
-from pipesim.launches.record.gather import compared
+from pipesim.launches.record.gather import compare_with_program
 from pipesim.ptx.launch.file import read_launch
 from pipesim.trace.files import read_trace
 from tests.support import fake_cuda
@@ -75,7 +75,7 @@ def test_a_program_is_recorded_and_does_what_it_did(fake: FakeCuda, tmp_path: Pa
     folder = tmp_path / "recording"
     assert (folder / f"{RIGHT}.ptx").read_text() == PTX
     trace, launch = read_trace(folder / f"{RIGHT}.parquet"), read_launch((folder / f"{RIGHT}.json").read_text(), "x")
-    assert compared(PTX, launch, trace, "x").agreement is Agreement.CONFORMS
+    assert compare_with_program(PTX, launch, trace, "x").agreement is Agreement.CONFORMS
     assert (trace.meta.device.name, trace.meta.device.sms, trace.meta.device.driver) == ("Fake H200 0", 132, "13.0")
 
 

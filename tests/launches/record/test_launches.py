@@ -18,7 +18,7 @@ from pipesim.launches.observe.spool import Spool
 from pipesim.launches.record import launches as module
 from pipesim.launches.record.launches import RecordedLaunches
 from pipesim.launches.record.options import RecordOptions
-from pipesim.launches.record.record_file import LaunchEnd, decoded
+from pipesim.launches.record.record_file import LaunchEnd, decode_buffer
 from tests.support.recorded_launches import (
     BESIDE,
     BUFFER,
@@ -67,7 +67,7 @@ class World:
 
     def end(self) -> LaunchEnd:
         (line,) = self.lines()
-        return decoded((self.folder / line["file"]).read_bytes(), "x").end
+        return decode_buffer((self.folder / line["file"]).read_bytes(), "x").end
 
 
 def test_one_launch_takes_place_with_the_instrumented_kernel(tmp_path: Path) -> None:
@@ -78,7 +78,7 @@ def test_one_launch_takes_place_with_the_instrumented_kernel(tmp_path: Path) -> 
     assert (world.dry_runs.streams, world.asked) == ([7], [RECORD])
     (line,) = world.lines()
     assert (line["reason"], line["launch"]) == ("", RECORD)
-    kept = decoded((tmp_path / line["file"]).read_bytes(), "x")
+    kept = decode_buffer((tmp_path / line["file"]).read_bytes(), "x")
     assert (kept.end, kept.device, kept.sms, kept.capability, kept.driver, kept.stop_flag) == (
         LaunchEnd.FINISHED, "NVIDIA H200", 132, (9, 0), 13000, False,
     )  # fmt: skip

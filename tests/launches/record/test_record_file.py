@@ -6,7 +6,7 @@ import pytest
 
 from pipesim.errors import LaunchFileError, ParameterError
 from pipesim.launches.record.options import OPTIONS, RecordOptions
-from pipesim.launches.record.record_file import HEADER_BYTES, LaunchEnd, RecordedBuffer, decoded, read_record_file
+from pipesim.launches.record.record_file import HEADER_BYTES, LaunchEnd, RecordedBuffer, decode_buffer, read_record_file
 
 DATA = bytes(range(64))
 BUFFER = RecordedBuffer(LaunchEnd.STOPPED, "NVIDIA H200", 132, (9, 0), 13000, 1_234_567_890_123, DATA, True, cta=5)
@@ -32,7 +32,7 @@ def test_a_file_reads_back_equal(tmp_path) -> None:
 )
 def test_a_damaged_file_is_refused(damage, said) -> None:
     with pytest.raises(LaunchFileError) as refused:
-        decoded(damage(BUFFER.encoded()), "a.records")
+        decode_buffer(damage(BUFFER.encoded()), "a.records")
     assert (refused.value.fact, refused.value.place) == (said, "a.records")
 
 

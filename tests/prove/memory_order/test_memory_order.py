@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from pipesim.answers.check import replay, walked
+from pipesim.answers.check import replay, replay_report
 from pipesim.explain.phases import run_canonically
 from pipesim.findings.catalog import MEMORY_ORDER, looked_for
 from pipesim.model.finding import Fault, FaultKind, FaultReport, Verdict
@@ -165,7 +165,7 @@ def test_a_mistake_shows_where_it_is_claimed(name: str) -> None:
             (replayed,) = again.refutations
             assert isinstance(replayed.finding, FaultReport)
             assert replayed.finding.kind is shown.kind, size
-            (fault,) = walked(program, to_text(shown.schedule)).findings
+            (fault,) = replay_report(program, to_text(shown.schedule)).findings
             assert isinstance(fault, FaultReport)
             assert fault.kind is shown.kind, size
 

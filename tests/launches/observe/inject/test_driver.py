@@ -17,12 +17,12 @@ cuda.cuMemAlloc_v2(ctypes.byref(address), ctypes.c_size_t(100))
 cuda.cuStreamCreate(ctypes.byref(stream), 0)
 start = address.value
 cuda.cuMemcpyHtoD_v2(address, b"0123456789", ctypes.c_size_t(10))
-found = {"idle": driver.copied(start + 2, 5, after=stream.value).decode()}
+found = {"idle": driver.copy(start + 2, 5, after=stream.value).decode()}
 found["sizes"] = [driver.memory_from(start), driver.memory_from(start + 99), driver.memory_from(start + 100)]
 cuda.fakeBusy(stream, 1)
 d._PATIENCE_S = 0.0
-found["busy"] = driver.copied(start, 4, after=stream.value)
-found["outside"] = driver.copied(start, 200, after=0)
+found["busy"] = driver.copy(start, 4, after=stream.value)
+found["outside"] = driver.copy(start, 200, after=0)
 found["capturing"] = [driver.is_capturing(stream.value)]
 cuda.cuStreamBeginCapture_v2(stream, 0)
 found["capturing"].append(driver.is_capturing(stream.value))

@@ -53,7 +53,7 @@ def test_code_without_ptx_is_listed_once_with_the_reason(observed, file, data, r
 
 def code(name: str) -> bytes:
     prefix, _, number = name.partition("_")
-    architecture = Architecture.named(f"sm_{number}")
+    architecture = Architecture.from_name(f"sm_{number}")
     flags = 0x11 | {"": 0, "a": 0x100000, "f": 0x200000}[architecture.variant]
     return entry({"sm": 2, "compute": 1}[prefix], architecture.number, name.encode(), flags=flags)
 
