@@ -265,7 +265,7 @@ def _search_rules() -> Iterator[Rule]:
         ("who arrives, expects or lands touches the barrier", f"{prints}_signal", nothing),
         ("who accesses memory touches its cells", f"{prints}_access", nothing),
         ("transfers of an agent on an engine touch each other", f"{prints}_group", nothing),
-        ("a wait for groups touches the transfers", f"{prints}_awaited", nothing),
+        ("a wait for groups touches the transfers", f"{prints}_awaited_touch", nothing),
         ("an operation on another CTA touches whether it has ended", f"{prints}_outlives", nothing),
         ("the last operation of an agent touches its end", f"{prints}_end", nothing),
         ("who asks for registers touches the pool of its CTA", f"{prints}_rule", without_pool),
