@@ -60,14 +60,18 @@ def _pattern(phrase: str) -> re.Pattern[str]:
 
 
 RULES = rules(GLOSSARY.read_text(encoding="utf-8"))
+#: The first word of each phrase, the longer ones first: most texts have none of them, and need no further look.
+_FIRST = re.compile(
+    "|".join(sorted({re.escape(rule.phrase.split()[0]) for rule in RULES}, reverse=True)), re.IGNORECASE
+)
 
 
 def broken(text: str) -> list[str]:
     """The phrases of the list that a text contains outside their allowed contexts."""
     found = []
-    lower = text.lower()
-    for rule in RULES:
-        if rule.phrase.split()[0].lower() not in lower:
+    first = {word.lower() for word in _FIRST.findall(text)}
+    for rule in RULES if first else ():
+        if rule.phrase.split()[0].lower() not in first:
             continue
         free = [hit.span() for context in rule.allowed for hit in context.finditer(text)]
         hits = [hit.span() for hit in rule.pattern.finditer(text)]
