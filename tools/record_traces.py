@@ -15,7 +15,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # works from a che
 
 from hwkernels.capture import capture
 from hwkernels.capture.twin_subject import recorded_request
-from hwkernels.twins import kernel_names, registered
+from hwkernels.twins import find_twin, kernel_names
 from pipesim.errors import PipesimError
 from pipesim.trace.files import write_trace
 from pipesim.trace.library import trace_name
@@ -30,7 +30,7 @@ def main() -> int:
     parser.add_argument("--kernel", choices=kernel_names(), default="producer_consumer", help="the kernel to record")
     options = parser.parse_args()
     failed = 0
-    for recorded in registered(options.kernel).recorded:
+    for recorded in find_twin(options.kernel).recorded:
         request = recorded_request(options.kernel, recorded)
         label = repr(request)
         if options.only not in label:

@@ -56,7 +56,7 @@ class Launches:
                 case Input(name=name, given=given) | Output(name=name, given=given) | Bytes(name=name, given=given):
                     placed += [addresses[name]] if given else []
                 case TensorMap(of=of):
-                    placed.append(encode(argument.at(addresses[of])))
+                    placed.append(encode(argument.tensor_map(addresses[of])))
                 case OfLaunch():
                     placed.append(self._of_launch(argument))
                 case number:
@@ -79,7 +79,7 @@ class Launches:
         for address, data in self._inputs:
             self._gpu.upload(address, data)
         for output, area in self._outputs:
-            area.fill(output.before)
+            area.fill(output.initial_byte)
         self._reports.fill(0)
         if not traced and any(self._marked_waits):
             self._reports.write(self._fresh_reports(marks=self._marked_waits))

@@ -85,7 +85,7 @@ def tensor_map(spelled: MapSpelling, of: str, array: Array | None, nbytes: int) 
     packed = tuple(int(np.prod(dims[: n + 1], dtype=np.int64)) * size for n in range(len(dims) - 1))
     strides = spelled.strides or packed
     found = buffers.TensorMap(of, _TYPES[element], dims, strides, spelled.box, _SWIZZLES[spelled.swizzle])
-    found.at(_ANYWHERE)  # raises for what cannot be
+    found.tensor_map(_ANYWHERE)  # raises for what cannot be
     if len(dims) != len(spelled.box):
         raise _wrong(spelled.base, f"the tensor has {len(dims)} dimensions, the box {len(spelled.box)}")
     needed = dims[0] * size + sum((n - 1) * stride for n, stride in zip(dims[1:], strides, strict=True))

@@ -19,7 +19,7 @@ from hwkernels.source_recorder.layout import MAX_BARRIERS, MAX_REPORTED_AGENTS, 
 from hwkernels.source_recorder.measure import busiest_role, cost_of_record, overhead
 from hwkernels.source_recorder.record_format import CLOCKS, MEMORIES
 from hwkernels.source_recorder.table import Table
-from hwkernels.twins import REGISTRY, registered
+from hwkernels.twins import REGISTRY, find_twin
 from hwkernels.twins.buffers import Argument
 from hwkernels.twins.fault import parse_fault
 from hwkernels.twins.twin import NEVER, Loop, TraceConfig, Twin
@@ -49,7 +49,7 @@ class TwinSubject:
     @property
     def twin(self) -> Twin:
         """Its description. UsageError if there is none."""
-        return registered(self.name)
+        return find_twin(self.name)
 
     @property
     def protocol(self) -> str:
@@ -292,7 +292,7 @@ class _RecordShape:
 def _record_shape(name: str, table: Table, params: tuple[tuple[str, int], ...], ctas: int) -> _RecordShape:
     """ConfigurationError unless table and protocol agree."""
     program = find(name).build(dict(params), grid=ctas, twice=False)  # one of ours: tests record its roles twice
-    _require_agreement(registered(name), table, program)
+    _require_agreement(find_twin(name), table, program)
     found = streams(program, table)
     most = max((len(stream.records) for agents in found for stream in agents), default=0)
     return _RecordShape(found, most, is_static(program), can_skip_waits_only(program))

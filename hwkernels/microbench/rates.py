@@ -77,7 +77,7 @@ class RateBench(Protocol):
         """The cycles of each warp of one CTA that executes this many rounds of a kind."""
 
 
-def compiled(kind: InstructionKind, arch: str = "sm_90a") -> CompiledKernel:
+def compile_kernel(kind: InstructionKind, arch: str = "sm_90a") -> CompiledKernel:
     """The kernel of one kind."""
     return compile_cubin(SOURCE, {"KIND": int(kind)}, arch)
 

@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from hwkernels.device.launch import DeviceInfo, Gpu, require_gpu
 from hwkernels.microbench import units
-from hwkernels.microbench.rates import RATES, InstructionKind, chain, compiled, measure
+from hwkernels.microbench.rates import RATES, InstructionKind, chain, compile_kernel, measure
 from pipesim.errors import PipesimError
 from pipesim.trace.whole import write_whole
 
@@ -34,7 +34,7 @@ class GpuBench:
     def cycles(self, kind: InstructionKind, warps: int, rounds: int) -> npt.NDArray[np.uint32]:
         """As :class:`hwkernels.microbench.rates.RateBench` has it."""
         if kind not in self._kernels:
-            self._kernels[kind] = self._gpu.load(compiled(kind, self._arch), 0)
+            self._kernels[kind] = self._gpu.load(compile_kernel(kind, self._arch), 0)
         self._gpu.launch(self._kernels[kind], (1, 32 * warps, 0), (np.uint32(rounds), self._chain, self._out))
         found = np.zeros(warps, dtype=np.uint32)
         self._gpu.download(self._out, found)

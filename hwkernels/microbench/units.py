@@ -50,7 +50,7 @@ def round_of(bench: UnitBench, batch: int) -> float:
     return (bench.products(batch, 2 * ROUNDS) - bench.products(batch, ROUNDS)) / ROUNDS
 
 
-def compiled(batch: int) -> CompiledKernel:
+def compile_kernel(batch: int) -> CompiledKernel:
     """The kernel with this many products in a round."""
     return compile_cubin(TENSOR, {"COLUMNS": COLUMNS, "BATCH": batch})
 
@@ -64,7 +64,7 @@ class GpuUnits:
 
     def products(self, batch: int, rounds: int) -> int:
         """As :class:`UnitBench` has it."""
-        kernel = self._gpu.load(compiled(batch), SMEM_BYTES)
+        kernel = self._gpu.load(compile_kernel(batch), SMEM_BYTES)
         self._gpu.launch(kernel, (1, _THREADS, SMEM_BYTES), (np.uint32(rounds), self._out))
         return int(self._read()[0])
 

@@ -30,7 +30,7 @@ def kernel_names() -> tuple[str, ...]:
     return tuple(REGISTRY)
 
 
-def registered(name: str) -> Twin:
+def find_twin(name: str) -> Twin:
     """The description of this kernel. UsageError if there is none."""
     if name not in REGISTRY:
         raise UsageError(f"there is no CUDA kernel of {name}", correction=f"there are kernels of {', '.join(REGISTRY)}")

@@ -47,7 +47,7 @@ class Output:
     first_warp: int | None = None
 
     @property
-    def before(self) -> int:
+    def initial_byte(self) -> int:
         """Every byte of the buffer before a launch."""
         return BEFORE
 
@@ -95,7 +95,7 @@ class Bytes:
     nbytes: int
     expected: npt.NDArray[Any] | None = None
 
-    before = 0
+    initial_byte = 0
     given = True
 
     def check(self, found: npt.NDArray[np.uint8], _reports: npt.NDArray[Any]) -> OutputCheck:
@@ -124,7 +124,7 @@ class TensorMap:
     box: tuple[int, ...]
     swizzle: str = "NONE"
 
-    def at(self, address: int) -> tensor_maps.TensorMap:
+    def tensor_map(self, address: int) -> tensor_maps.TensorMap:
         """The same of a tensor at this device address. ParameterError for what the copy engine cannot do."""
         swizzle = tensor_maps.Swizzle[self.swizzle if self.swizzle == "NONE" else f"B{self.swizzle[:-1]}"]
         return tensor_maps.TensorMap(

@@ -159,6 +159,6 @@ class Twin:
             self.require(params, grid)
 
 
-def dotted(*names: str) -> dict[str, str]:
+def dotted_groups(*names: str) -> dict[str, str]:
     """``groups`` for rings that the protocol calls ``name.full`` and ``name.empty``, and the table ``name_full``."""
     return {f"{name}_{side}": f"{name}.{side}" for name in names for side in ("full", "empty")}

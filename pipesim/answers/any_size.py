@@ -38,12 +38,12 @@ def trip_counts(target: Target, params: Mapping[str, int], program: Program) -> 
     named = tuple(name for name in dict.fromkeys(program.loops) if name in target.defaults)
     if named or target.program is not None:
         return named
-    return tuple(name for name in target.defaults if _grows(building(target, params, name)))
+    return tuple(name for name in target.defaults if _grows(build_by(target, params, name)))
 
 
 def family(target: Target, params: Mapping[str, int], parameter: str) -> Family:
     """The programs that ``target`` makes where this parameter varies and the others are as given."""
-    return Family(parameter, building(target, params, parameter))
+    return Family(parameter, build_by(target, params, parameter))
 
 
 class Families:
@@ -73,7 +73,7 @@ class Families:
         tried = 0
         for values in _small(free):
             at = dict(zip(names, values, strict=True))
-            made = building(self._target, self._values | at, names[0])(values[0])
+            made = build_by(self._target, self._values | at, names[0])(values[0])
             if made is not None and not holds(made):
                 return CombinedValues(names, tried, at)
             tried += made is not None
@@ -101,7 +101,7 @@ def _small(free: Sequence[EveryValue]) -> Iterator[tuple[int, ...]]:
     yield from sorted(product(*sides), key=lambda values: (sum(values), values))[:_MOST_TOGETHER]
 
 
-def building(target: Target, params: Mapping[str, int], parameter: str) -> Build:
+def build_by(target: Target, params: Mapping[str, int], parameter: str) -> Build:
     """The target's program by the value of one parameter; None where the protocol refuses it."""
 
     def build(value: int) -> Program | None:

@@ -72,7 +72,7 @@ class WatchedTarget(Target):
         return super().build(params, grid=grid, twice=twice, most=most)
 
 
-def watched(target: Target, before: Callable[[], None]) -> Target:
+def watch_builds(target: Target, before: Callable[[], None]) -> Target:
     """The same target, which calls ``before`` whenever it makes a program."""
     return WatchedTarget(**{field.name: getattr(target, field.name) for field in fields(Target)}, before=before)
 

@@ -229,11 +229,11 @@ def information_in_parallel(
         return one_by_one(questions, tell)
     done = [0]
 
-    def over(_: int) -> None:
+    def on_done(_: int) -> None:
         done[0] += 1
         tell(done[0], len(questions))
 
-    return spread(questions, information_of, _no_information, over, processors())
+    return spread(questions, information_of, _no_information, on_done, processors())
 
 
 def _no_information(_asked: CandidateQuestion, _error: BaseException) -> None:
@@ -242,10 +242,10 @@ def _no_information(_asked: CandidateQuestion, _error: BaseException) -> None:
 
 def candidates() -> Iterator[tuple[str, Program]]:
     """Captures that can be made: of each kernel the defaults, each parameter smaller and larger, and a CTA an SM."""
-    from hwkernels.twins import REGISTRY, registered
+    from hwkernels.twins import REGISTRY, find_twin
 
     for name in REGISTRY:
-        defaults, twin = dict(find(name).defaults), registered(name)
+        defaults, twin = dict(find(name).defaults), find_twin(name)
         seen = set()
         for params, ctas in _variations(defaults):
             params |= {mine: params[other] for mine, other in _SAME_AS.items() if mine in params}

@@ -9,8 +9,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import assert_never
 
-from pipesim.answers.any_size import CombinedValues, Families, building, trip_counts
-from pipesim.answers.budget import Budget, TimeUpError, Unit, watched
+from pipesim.answers.any_size import CombinedValues, Families, build_by, trip_counts
+from pipesim.answers.budget import Budget, TimeUpError, Unit, watch_builds
 from pipesim.answers.counterexample import (
     FEW_STATES,
     MOST_TRIES,
@@ -282,7 +282,7 @@ class SteppedCheck:
             unit(made, 0)
             made += 1
 
-        target = watched(asked.target, one_more)
+        target = watch_builds(asked.target, one_more)
         families = Families(target, asked.params, asked.program)
         shown: tuple[EveryValue | SomeValues, ...] = ()
         for most in range(1, asked.most_ranges + 1):  # one after the other: what is known when time is up stays
@@ -296,7 +296,7 @@ class SteppedCheck:
     def _look_at_reads(self, target: Target, shown: EveryValue | SomeValues) -> None:
         """A claim about every value may rest on an assumption that the size asked for does not need."""
         if isinstance(shown, EveryValue) and not self._reads_assumed:
-            larger = building(target, self._asked.params, shown.parameter)(shown.checked)
+            larger = build_by(target, self._asked.params, shown.parameter)(shown.checked)
             self._reads_assumed = larger is not None and self._rests_on_reads(larger)
 
     def _rests_on_reads(self, program: Program) -> bool:

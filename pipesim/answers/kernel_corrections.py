@@ -126,7 +126,7 @@ class HungKernel:
         """The roles that reached a line."""
         return " and ".join(dict.fromkeys(self.program.agents[n].role for n in self.agents_at(line)))
 
-    def counted(self, group: Collection[int], agents: list[int]) -> tuple[str, str]:
+    def arrivals_in_words(self, group: Collection[int], agents: list[int]) -> tuple[str, str]:
         """Who of these agents arrives by the count of a group, in words, and the PTX of a predicate ("" for all)."""
         inits = (
             op for code in self.program.code for op in code if op[0] == Op.INIT and operand(op, "barrier") in group
@@ -143,7 +143,7 @@ class HungKernel:
         thread = _LANES * min(self.program.agents[n].warp for n in agents)
         return f"one thread of {role}", f"mov.u32 %pipesim_t, %tid.x; setp.eq.u32 %pipesim_p, %pipesim_t, {thread};"
 
-    def guarded(self, instruction: str, predicate: str) -> str:
+    def with_predicate(self, instruction: str, predicate: str) -> str:
         """The instruction by the threads of a predicate."""
         guard = "@%pipesim_p " if predicate else ""
         return f"{{ .reg .pred %pipesim_p; .reg .b32 %pipesim_t; {predicate} {guard}{instruction.strip()} }}"
@@ -283,18 +283,18 @@ def _guards(hung: HungKernel) -> Iterator[LineChange]:
     for group in hung.groups():
         for line in hung.lines_of({Op.ARRIVE}, group):
             if hung.text(line).lstrip().startswith("mbarrier.arrive"):
-                said, predicate = hung.counted(group, hung.agents_at(line))
+                said, predicate = hung.arrivals_in_words(group, hung.agents_at(line))
                 if predicate:
                     repair = Repair(RepairKind.LANES, hung.who(line), hung.name(group), 1, 32)
                     words = f"only {said} executes the arrive on {hung.name(group)}, by a predicate"
-                    new = {line: hung.guarded(hung.text(line), predicate)}
+                    new = {line: hung.with_predicate(hung.text(line), predicate)}
                     yield LineChange(new, repair, f"{words} ({hung.places(new)})")
 
 
 def _arrives(hung: HungKernel, group: Collection[int]) -> Iterator[LineChange]:
     """An arrive after an instruction that follows a wait for another group, on the same stage, by as many as count."""
     for agents in hung.roles().values():
-        said, predicate = hung.counted(group, agents)
+        said, predicate = hung.arrivals_in_words(group, agents)
         for wait, (barrier, lines) in hung.after_waits(agents[0], group).items():
             address, delta = _ADDRESS.search(hung.text(wait)), hung.distance(barrier, group)
             if address is None or delta is None:
@@ -302,6 +302,6 @@ def _arrives(hung: HungKernel, group: Collection[int]) -> Iterator[LineChange]:
             arrive = f"mbarrier.arrive.shared::cta.b64 _, [{address[1]}+{delta + int(address[2] or 0)}];"
             for line in lines:
                 words = f"{said} arrives on {hung.name(group)} for every stage, after {hung.places([line])}"
-                new = f"{hung.text(line)} {hung.guarded(arrive, predicate)}"
+                new = f"{hung.text(line)} {hung.with_predicate(arrive, predicate)}"
                 repair = Repair(RepairKind.ARRIVE, hung.program.agents[agents[0]].role, hung.name(group))
                 yield LineChange({line: new}, repair, words)

@@ -36,19 +36,19 @@ class Progress:
 
     def steps(self, protocols: int, steps: int) -> AbstractContextManager[Step]:  # noqa: ARG002  # for overrides
         """Around the work on several protocols; the block calls what it is given after each step."""
-        return nullcontext(_ignored)
+        return nullcontext(_ignore_step)
 
     def check_step(self, protocol: str, step: CheckStep) -> AbstractContextManager[Unit]:  # noqa: ARG002  # for overrides
         """Around one step of the check of a protocol; the block calls what it is given before each unit of work."""
-        return nullcontext(_uncounted)
+        return nullcontext(_ignore_unit)
 
     def redundant_step(self, protocol: str, step: RedundantStep) -> AbstractContextManager[Unit]:  # noqa: ARG002  # for overrides
         """As :meth:`check_step`, around one step of the search for what a protocol does not need."""
-        return nullcontext(_uncounted)
+        return nullcontext(_ignore_unit)
 
     def configurations(self, protocol: str, number: int) -> AbstractContextManager[Unit]:  # noqa: ARG002  # for overrides
         """Around the work on this many configurations; the block calls what it is given after each."""
-        return nullcontext(_uncounted)
+        return nullcontext(_ignore_unit)
 
     def report_missing(self, error: EvidenceError) -> None:
         """Evidence is missing; the answer follows nevertheless."""
@@ -57,11 +57,11 @@ class Progress:
         """Parquet files of a user's folder are left out because they are no traces."""
 
 
-def _ignored(ended: int, protocol: str, stage: Stage, name: str) -> None:
+def _ignore_step(ended: int, protocol: str, stage: Stage, name: str) -> None:
     """A step of work whose progress is not shown."""
 
 
-def _uncounted(done: int, of: int) -> None:
+def _ignore_unit(done: int, of: int) -> None:
     """A unit of work whose progress is not shown."""
 
 

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from pipesim.answers.any_size import Families, building, trip_counts
-from pipesim.answers.budget import Budget, TimeUpError, Unit, watched
+from pipesim.answers.any_size import Families, build_by, trip_counts
+from pipesim.answers.budget import Budget, TimeUpError, Unit, watch_builds
 from pipesim.answers.progress import SILENT, Progress
 from pipesim.answers.views.check import CutBy
 from pipesim.answers.views.conclusion import heading
@@ -143,7 +143,7 @@ class _RemovalSearch:
         """For which values of each trip count the whole is proved, and the programs at which removals are tried."""
         assert self._standing is not None
         names = self._trip_counts()
-        target = watched(self.target.with_strictness(self._standing.rules), lambda: unit(0, 0))
+        target = watch_builds(self.target.with_strictness(self._standing.rules), lambda: unit(0, 0))
         families = Families(target, self.params, self.program)
         for n, name in enumerate(names, 1):
             unit(n - 1, len(names))
@@ -157,7 +157,7 @@ class _RemovalSearch:
         return trip_counts(self.target, self.params, self.program)
 
     def _at_sizes(self, name: str, values: Sequence[int]) -> list[_TriedSize]:
-        build = building(self.target, self.params, name)
+        build = build_by(self.target, self.params, name)
         kept = self._standing
         assert kept is not None
         found: list[_TriedSize] = []
@@ -231,15 +231,15 @@ class _RemovalSearch:
         if not removals:
             return False
         for every in (each for each in self._ranges if isinstance(each, EveryValue)):
-            build = building(self.target.with_strictness(self._standing.rules), self.params, every.parameter)
+            build = build_by(self.target.with_strictness(self._standing.rules), self.params, every.parameter)
 
-            def edited(value: int, build: object = build) -> Program | None:
+            def rebuild(value: int, build: object = build) -> Program | None:
                 assert callable(build)
                 unit(0, 0)
                 made: Program | None = build(value)
                 return None if made is None else without(made, *removals) or made
 
-            found = Family(every.parameter, edited).verdict()
+            found = Family(every.parameter, rebuild).verdict()
             if not isinstance(found, EveryValue) or found.least > every.least:
                 return True
             self._shown[every.parameter] = True

@@ -50,11 +50,11 @@ def spread(
                 done(n)
         else:
 
-            def over(n: int) -> None:
+            def on_done(n: int) -> None:
                 keep(n, found[n])
                 done(n)
 
-            _in_processes(parts, do, failed, over, jobs, found)
+            _in_processes(parts, do, failed, on_done, jobs, found)
     except KeyboardInterrupt as error:
         if not found:
             raise

@@ -167,13 +167,13 @@ def _carried_out(cases: Sequence[_Case], jobs: int, seconds: float, progress: Pr
     current().start(None)  # of this process, which waits for the parts
     with progress.steps(len(cases), len(parts)) as step:
 
-        def done(n: int) -> None:
+        def on_done(n: int) -> None:
             left[parts[n].subject] -= 1
             ended = sum(not open_ for open_ in left.values())
             step(ended, parts[n].subject.name, *stage_of(parts[n]))
 
         do = partial(carry_out, seconds=seconds)
-        found = spread(parts, do, lambda part, error: failure(*stage_of(part), error), done, jobs)
+        found = spread(parts, do, lambda part, error: failure(*stage_of(part), error), on_done, jobs)
     return dict(zip(parts, found, strict=True))
 
 

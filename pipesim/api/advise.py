@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pipesim.answers.advise.advise import PERCENT
 from pipesim.answers.advise.advise import advise as advise_answer
 from pipesim.answers.views.advise import Advice, AdviseReport
-from pipesim.api.given import Given, GivenProfile, at_least_one, built, profile_from
+from pipesim.api.given import Given, GivenProfile, at_least_one, build_target, profile_from
 from pipesim.api.result import VerdictResult
 from pipesim.report.pages.advise import advise_lines
 from pipesim.report.sentences.advise import advise_sentence, change_words
@@ -54,6 +54,6 @@ def advise(
     ``x``, ``profile``, ``ctas`` and ``params`` as in :func:`pipesim.simulate`. ``percent``: by how much work, loads and
     signals are shortened. Each change has its gain, its cost in shared memory and a verdict. Raises UsageError.
     """
-    target, whole, _ = built(x, params, ctas)
+    target, whole, _ = build_target(x, params, ctas)
     by = at_least_one("percent", percent)
     return AdviseResult(advise_answer(target, whole, profile_from(profile), ctas=ctas, percent=by))

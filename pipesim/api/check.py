@@ -9,7 +9,7 @@ from pipesim.answers.budget import budget_of
 from pipesim.answers.check import check as check_answer
 from pipesim.answers.views.check import CheckReport
 from pipesim.api.finding import CheckFinding, check_findings, finding_rows
-from pipesim.api.given import Given, above_zero, at_least_one, built
+from pipesim.api.given import Given, above_zero, at_least_one, build_target
 from pipesim.api.result import VerdictResult
 from pipesim.api.show import diagram_picture
 from pipesim.model.finding import Verdict
@@ -83,7 +83,7 @@ def check(
     """
     most = at_least_one("max_states", max_states)
     strictness = Strictness(strict_proxies, strict_init, strict_tensor_memory, strict_lanes)
-    target, given, program = built(x, params, ctas, strictness)
+    target, given, program = build_target(x, params, ctas, strictness)
     budget = budget_of(above_zero("time_limit", time_limit))
     report = check_answer(target, given, max_states=most, ctas=ctas, program=program, quick=quick, budget=budget)
     return CheckResult(program, report)

@@ -68,7 +68,7 @@ def _similar_keyword(name: str) -> str:
     return near[0] if near else ""
 
 
-def built(
+def build_target(
     given: Given,
     params: Mapping[str, int],
     ctas: int | None,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from pipesim.api.given import Given, built
+from pipesim.api.given import Given, build_target
 from pipesim.api.result import Result
 from pipesim.explain.anatomy.parts import Anatomy
 from pipesim.explain.anatomy.read import anatomy
@@ -43,7 +43,7 @@ def show(x: Given, *, rank: int = 0, ctas: int | None = None, **params: int) -> 
 
     ``x`` and ``params`` as in :func:`pipesim.check`; ``rank`` is the CTA of its cluster to show. Raises UsageError.
     """
-    target, _, program = built(x, params, ctas)
+    target, _, program = build_target(x, params, ctas)
     return Diagram(anatomy(program, rank), target.description)
 
 

@@ -9,7 +9,7 @@ from typing import Any
 from pipesim.answers.run import run
 from pipesim.answers.views.run import RunReport
 from pipesim.api.finding import ReportedFinding
-from pipesim.api.given import Given, GivenProfile, at_least_one, built, profile_from
+from pipesim.api.given import Given, GivenProfile, at_least_one, build_target, profile_from
 from pipesim.api.result import VerdictResult
 from pipesim.api.trace import MOST_DRAWN, scene_picture, timeline_picture
 from pipesim.model.ending import Ending
@@ -111,6 +111,6 @@ def simulate(
     """
     steps = at_least_one("max_steps", max_steps)
     chosen = profile_from(profile)
-    _, _, program = built(x, params, ctas, timed=True)
+    _, _, program = build_target(x, params, ctas, timed=True)
     report = run(program, chosen, traced=bool(traced), max_steps=steps)
     return SimulationResult(program, chosen, report, bool(traced))

@@ -14,7 +14,7 @@ from pipesim.answers.views.trace import TraceComparison
 from pipesim.answers.views.verify import VerifyReport
 from pipesim.api.compare import comparison_pictures, percentage
 from pipesim.api.finding import CheckFinding, ReportedFinding, check_findings
-from pipesim.api.given import Given, GivenProfile, above_zero, at_least_one, built, profile_from
+from pipesim.api.given import Given, GivenProfile, above_zero, at_least_one, build_target, profile_from
 from pipesim.api.result import VerdictResult
 from pipesim.api.show import diagram_picture
 from pipesim.api.trace import MOST_DRAWN, scene_picture
@@ -142,7 +142,7 @@ def verify(
     most = at_least_one("max_states", max_states)
     chosen = None if profile is None else profile_from(profile)
     strictness = Strictness(strict_proxies, strict_init, strict_tensor_memory, strict_lanes)
-    target, whole, program = built(x, params, ctas, strictness)
+    target, whole, program = build_target(x, params, ctas, strictness)
     report = verify_answer(
         target,
         whole,

@@ -125,7 +125,7 @@ def strictness_of(options: argparse.Namespace) -> Strictness:
     return Strictness(options.strict_proxies, options.strict_init, options.strict_tensor_memory, options.strict_lanes)
 
 
-def built(options: argparse.Namespace, name: str, *, timed: bool = False) -> tuple[Target, Program]:
+def build_target(options: argparse.Namespace, name: str, *, timed: bool = False) -> tuple[Target, Program]:
     """What a command names, by the optional rules that it asks for, and its program. ``timed``: to be simulated."""
     with progress(f"flattening {name}"):
         target = target_of(options, name)

@@ -15,7 +15,7 @@ from pipesim.cli.arguments import (
     add_output,
     add_params,
     add_strict,
-    built,
+    build_target,
     params_of,
     require_output,
 )
@@ -115,7 +115,7 @@ def _build_all(
             continue
         try:
             start(options)
-            made[name] = built(options, name)
+            made[name] = build_target(options, name)
         except SeveralProtocolsError:
             from pipesim.protocol_process import functions
 

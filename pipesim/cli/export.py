@@ -14,7 +14,7 @@ from pipesim.cli.arguments import (
     add_params,
     add_profile,
     add_strict,
-    built,
+    build_target,
     require_output,
 )
 from pipesim.cli.completers import complete, names_of, protocols
@@ -92,7 +92,7 @@ def _carry_out(options: argparse.Namespace) -> int:
     from pipesim.report.text.printable import printable
     from pipesim.trace.whole import write_whole
 
-    _, program = built(options, options.protocol)
+    _, program = build_target(options, options.protocol)
     with progress(f"translating {program.name}"):
         text = to_promela(program)
     if options.output is not None:

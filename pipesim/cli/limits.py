@@ -56,10 +56,10 @@ def say(options: argparse.Namespace, reason: Reason) -> None:
     if isinstance(reason, LimitReachedError):
         refuse(limit_error(reason), json=options.json)
     else:
-        remark(interrupted(reason))
+        remark(interrupt_message(reason))
 
 
-def interrupted(error: KeyboardInterrupt) -> str:
+def interrupt_message(error: KeyboardInterrupt) -> str:
     """What a command says that a signal ended."""
     number = signal_of(error)
     return "interrupted" if number == signal.SIGINT else f"ended by {signal.Signals(number).name}"

@@ -38,7 +38,7 @@ from pipesim.cli import (
 )
 from pipesim.cli.arguments import Command
 from pipesim.cli.completers import complete_if_asked, is_asked_to_complete
-from pipesim.cli.limits import carry_out, interrupted
+from pipesim.cli.limits import carry_out, interrupt_message
 from pipesim.cli.output import complain, deliver, lasting_streams, refuse, remark, remark_text
 from pipesim.cli.parser import HELP, Parser, make_parser, parse, require_command
 from pipesim.errors import TRACEBACK, LimitError, PipesimError, UsageError, internal_error
@@ -104,7 +104,7 @@ def _carry_out(words: list[str]) -> int:
         options = parse(top, words)
         return _run_command(options)
     except KeyboardInterrupt as error:
-        remark(interrupted(error))  # there is no PipesimError to complain about
+        remark(interrupt_message(error))  # there is no PipesimError to complain about
         return exit_code_of(error)
     except SystemExit:
         raise

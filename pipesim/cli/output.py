@@ -85,7 +85,7 @@ def write(paint: Callable[[Console], None]) -> None:
     except OSError as error:
         if error.filename is not None:  # another file than standard output
             raise
-        undelivered(error)
+        drop_output(error)
 
 
 def write_text(text: str) -> None:
@@ -151,17 +151,17 @@ def step_line(what: str) -> Iterator[Callable[[str], None]]:
 
 
 @contextmanager
-def counted(what: str, total: int) -> Iterator[Callable[[str], None]]:
+def step_counter(what: str, total: int) -> Iterator[Callable[[str], None]]:
     """The same for work in ``total`` steps: the block calls what it is given after each, with a text."""
     with _line(f"{what}: 0 of {total:,} steps") as tell:
         steps = 0
 
-        def done(said: str) -> None:
+        def advance(said: str) -> None:
             nonlocal steps
             steps += 1
             tell(f"{what}: {steps:,} of {total:,} steps, {said}")
 
-        yield done
+        yield advance
 
 
 @contextmanager
@@ -252,10 +252,10 @@ def deliver() -> None:
     try:
         sys.stdout.flush()
     except OSError as error:
-        undelivered(error)
+        drop_output(error)
 
 
-def undelivered(error: OSError) -> None:
+def drop_output(error: OSError) -> None:
     """Standard output failed: the rest of it goes nowhere. UsageError, unless its reader has gone (``| head``)."""
     discard_output()
     if not isinstance(error, BrokenPipeError):

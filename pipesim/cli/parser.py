@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 from pipesim.cli.arguments import Command, Example, add_limits
 from pipesim.cli.completers import complete, names_of
-from pipesim.cli.output import complain, undelivered
+from pipesim.cli.output import complain, drop_output
 from pipesim.errors import UsageError
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ class Parser(argparse.ArgumentParser):
         try:
             (file or sys.stderr).write(message)
         except OSError as error:
-            undelivered(error)
+            drop_output(error)
 
     def error(self, message: str) -> NoReturn:
         """Say what is wrong with the line, and end with the exit code of a usage error."""

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pipesim.cli.arguments import built, params_of, require_output, strictness_of, target_of
+from pipesim.cli.arguments import build_target, params_of, require_output, strictness_of, target_of
 from pipesim.cli.output import emit, progress, write_text
 from pipesim.errors import EvidenceError, ParameterError, UnknownProtocolError, UsageError
 
@@ -168,7 +168,7 @@ def _simulation(options: argparse.Namespace, name: str) -> tuple[Scene, list[str
     from pipesim.timed.profile import load_profile
 
     profile = load_profile(options.profile or "h100")
-    _, program = built(options, name, timed=True)
+    _, program = build_target(options, name, timed=True)
     with progress(f"simulating {program.name} on {profile.name}"):
         drawn, _ = simulated_scene(program, profile)
         report = lines_of(run_lines(run(program, profile), WIDTH)) if options.to == "html" else []

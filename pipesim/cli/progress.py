@@ -10,7 +10,7 @@ from pipesim.answers.budget import Unit
 from pipesim.answers.progress import Progress, Stage, Step
 from pipesim.answers.views.check import CheckStep
 from pipesim.answers.views.redundant import RedundantStep
-from pipesim.cli.output import complain, counted, counted_units, progress, remark
+from pipesim.cli.output import complain, counted_units, progress, remark, step_counter
 from pipesim.errors import EvidenceError
 from pipesim.report.sentences.stage import doing_words, done_words
 
@@ -27,7 +27,7 @@ class TerminalProgress(Progress):
     @contextmanager
     def steps(self, protocols: int, steps: int) -> Iterator[Step]:
         """A line that counts the steps."""
-        with counted(f"verifying {protocols} protocols", steps) as tell:
+        with step_counter(f"verifying {protocols} protocols", steps) as tell:
 
             def step(ended: int, protocol: str, stage: Stage, name: str) -> None:
                 tell(f"{ended} of {protocols} done; last {protocol}, {done_words(stage, name)}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 from pipesim.answers.budget import states_of
-from pipesim.cli.arguments import built, params_of
+from pipesim.cli.arguments import build_target, params_of
 from pipesim.cli.limits import start
 from pipesim.cli.output import show_answer
 from pipesim.errors import ParameterError
@@ -27,7 +27,7 @@ def carry_out_redundant(options: argparse.Namespace, names: list[str]) -> int:
         raise ParameterError(f"--redundant and --format {options.format}", correction="use --format text or json")
 
     start(options)
-    target, program = built(options, names[0])
+    target, program = build_target(options, names[0])
 
     from pipesim.answers.budget import budget_of
     from pipesim.answers.redundant import redundant

@@ -15,7 +15,7 @@ from pipesim.cli.arguments import (
     add_protocol,
     add_strict,
     add_window,
-    built,
+    build_target,
     require_output,
 )
 from pipesim.cli.output import progress, show_answer
@@ -63,7 +63,7 @@ def _carry_out(options: argparse.Namespace) -> int:
     from pipesim.trace.window import cut
 
     profile = load_profile(options.profile or "h100")
-    _, program = built(options, options.protocol, timed=True)
+    _, program = build_target(options, options.protocol, timed=True)
     window = _clip_window(options.window, program) if options.window is not None else None
     if options.save_program is not None:
         write_whole(options.save_program, dumps(program).encode(), force=options.force)
@@ -92,7 +92,7 @@ def _walk(options: argparse.Namespace) -> int:
     from pipesim.report.pages.walked import walk_lines
     from pipesim.trace.whole import write_whole
 
-    _, program = built(options, options.protocol)
+    _, program = build_target(options, options.protocol)
     if options.save_program is not None:
         write_whole(options.save_program, dumps(program).encode(), force=options.force)
     report = replay_report(program, options.schedule)

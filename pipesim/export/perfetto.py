@@ -151,21 +151,21 @@ class _Writer:
         if phase is not None:
             next(said).int_value = phase
         shape.flows[:] = starts
-        packets.append(shape.at(begin, track))
+        packets.append(shape.packet_at(begin, track))
         if instant or end == OPEN:
             return
         closing = self._shapes.get(("end",))
         if closing is None:
             closing = self._shapes["end",] = _Shape(self._protos, types.TYPE_SLICE_END)
         closing.ended[:] = ends
-        packets.append(closing.at(end, track))
+        packets.append(closing.packet_at(end, track))
 
     def _counter(self, uuid: int, counter: Counter) -> bytes:
         shape = _Shape(self._protos, self._protos.TrackEvent.TYPE_COUNTER)
         packets = []
         for at, value in counter.points:
             shape.event.counter_value = value
-            packets.append(shape.at(at, uuid))
+            packets.append(shape.packet_at(at, uuid))
         return b"".join(packets)
 
 
@@ -189,7 +189,7 @@ class _Shape:
         """The event has these annotations, whose values follow."""
         self.said = [self.event.debug_annotations.add(name_iid=number) for number in numbers]
 
-    def at(self, at: int, track: int) -> bytes:
+    def packet_at(self, at: int, track: int) -> bytes:
         """The packet at this time, in picoseconds, on this track."""
         self._packet.timestamp = at // 1000
         self.event.track_uuid = track

@@ -20,7 +20,7 @@ from pipesim.answers.sweep import dask_cluster as module
 from pipesim.answers.sweep.configuration import Question, SweepAnswer, SweepPart, carry_out
 from pipesim.answers.sweep.dask_cluster import DaskCluster, _Tasks
 from pipesim.answers.sweep.space import Params
-from pipesim.answers.sweep.sweep import Over, Sweep, Where, sweep
+from pipesim.answers.sweep.sweep import OnDone, Sweep, Where, sweep
 from pipesim.answers.verify_parts import Subject
 from pipesim.answers.views.sweep import Outcome
 from pipesim.errors import ClusterLostError, UsageError
@@ -121,8 +121,8 @@ def test_what_fails_is_an_answer_of_its_configuration() -> None:
 )
 def test_a_cluster_that_is_lost_ends_the_sweep_with_what_is_known(client: Client, said: str) -> None:
     class Lost:
-        def compute(self, parts: Any, asked: Question, over: Over) -> None:
-            _Tasks("tcp://here:1", client, KilledError).carry_out(parts, asked, over)
+        def compute(self, parts: Any, asked: Question, on_done: OnDone) -> None:
+            _Tasks("tcp://here:1", client, KilledError).carry_out(parts, asked, on_done)
 
     asked = Sweep(find("producer_consumer"), {"stages": (1, 2, 3)}, {"tiles": 4}, H200, prove=False)
     report = sweep(asked, Where(cluster=Lost()))

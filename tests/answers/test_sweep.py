@@ -15,7 +15,7 @@ from pipesim.answers.sweep import sweep as module
 from pipesim.answers.sweep.configuration import Question, SweepAnswer, SweepPart, carry_out, digest_of
 from pipesim.answers.sweep.rank import METRIC, comparable, rank, smallest
 from pipesim.answers.sweep.space import axes_of, configurations
-from pipesim.answers.sweep.sweep import Over, Sweep, Where, sweep
+from pipesim.answers.sweep.sweep import OnDone, Sweep, Where, sweep
 from pipesim.answers.views.conclusion import Conclusion
 from pipesim.answers.views.sweep import (
     Comparable,
@@ -317,7 +317,7 @@ class TestResultsFile:
         path = tmp_path / "ring.jsonl"
 
         class Second:
-            def compute(self, parts: Sequence[SweepPart], asked: Question, over: Over) -> None:
+            def compute(self, parts: Sequence[SweepPart], asked: Question, on_done: OnDone) -> None:
                 with pytest.raises(ResultsFileError, match="is in use"):
                     sweep(of_ring(stages=[1, 2]), Where(results=path))
 
@@ -342,10 +342,10 @@ class TestCluster:
         sent: list[SweepPart] = []
 
         class Here:
-            def compute(self, parts: Sequence[SweepPart], asked: Question, over: Over) -> None:
+            def compute(self, parts: Sequence[SweepPart], asked: Question, on_done: OnDone) -> None:
                 sent.extend(parts)
                 for part in reversed(parts):
-                    over(part.params, carry_out(part, asked))
+                    on_done(part.params, carry_out(part, asked))
 
         asked = of_ring(stages=[1, 2], how=[0, 2])
         assert sweep(asked, Where(cluster=Here())) == sweep(asked)

@@ -243,13 +243,13 @@ class TestProgress:
         terminal = self.Terminal()
         monkeypatch.setattr(sys, "stderr", terminal)
         begun: list[str] = []
-        counted = progress.counted  # type: ignore[attr-defined]  # replaced in place
+        counted = progress.step_counter  # type: ignore[attr-defined]  # replaced in place
 
         def listening(what: str, total: int) -> Any:
             begun.append(f"{what}: {total}")
             return counted(what, total)
 
-        monkeypatch.setattr(progress, "counted", listening)
+        monkeypatch.setattr(progress, "step_counter", listening)
         answer = several(PC, ring, "--no-hardware")
         assert (answer.code, answer.out) == (plain.code, plain.out)
         assert begun == ["verifying 2 protocols: 4"]

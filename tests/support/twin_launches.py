@@ -9,7 +9,7 @@ import numpy as np
 
 from hwkernels.device.compile import compile_ptx
 from hwkernels.source_recorder.layout import REPORT
-from hwkernels.twins import registered
+from hwkernels.twins import find_twin
 from hwkernels.twins.buffers import RUN_PARAMS, Argument, Bytes, Input, OfLaunch, Output, TensorMap
 from hwkernels.twins.fault import parse_fault
 from hwkernels.twins.twin import Twin
@@ -49,7 +49,7 @@ def recorded_kernel(protocol: str, params: Mapping[str, int], fault: str = "") -
 
     Raises as :func:`ptx_of`, and UsageError if pipesim has no twin of that name.
     """
-    twin, made = registered(protocol), parse_fault(fault) if fault else None
+    twin, made = find_twin(protocol), parse_fault(fault) if fault else None
     number, at = (made.number, made.iteration) if made is not None else (0, 0)
     return ptx_of(twin, params, number), launch_of(twin, params, fault_at=at)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from hwkernels.twins import registered
+from hwkernels.twins import find_twin
 from pipesim.targets import find
 from tests.support.twin_launches import launch_of, ptx_of
 from tools.corpus.corpus_kernel import CorpusKernel
@@ -35,5 +35,5 @@ def twins(folder: Path) -> Iterator[str]:
 def hopper() -> Iterator[CorpusKernel]:
     """Each with the PTX that NVRTC makes of it."""
     for name, kernel, changes in HOPPER:
-        twin, params = registered(kernel), {**find(kernel).defaults, **changes}
+        twin, params = find_twin(kernel), {**find(kernel).defaults, **changes}
         yield CorpusKernel("sm_90a", name, ptx_of(twin, params), launch_of(twin, params))

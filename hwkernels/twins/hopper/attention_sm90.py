@@ -10,7 +10,7 @@ import numpy.typing as npt
 from hwkernels.device.bf16 import from_bf16, random_bf16
 from hwkernels.device.launch import Shape
 from hwkernels.twins.buffers import Argument, Input, Output, TensorMap
-from hwkernels.twins.twin import TENSOR_STRAY_NS, Params, Range, TraceConfig, Twin, dotted
+from hwkernels.twins.twin import TENSOR_STRAY_NS, Params, Range, TraceConfig, Twin, dotted_groups
 from pipesim.errors import ConfigurationError, ParameterError
 
 BF16 = 2  #: bytes of an element
@@ -53,14 +53,14 @@ def tensor_maps(params: Params, rows: int, keys: int) -> tuple[TensorMap, Tensor
     """
     depth, panels = params["depth"], params["depth"] // _PANEL
 
-    def of(name: str, length: int, box_rows: int, box_panels: int) -> TensorMap:
+    def tensor_map(name: str, length: int, box_rows: int, box_panels: int) -> TensorMap:
         dims, strides = (_PANEL, length, panels), (depth * BF16, _PANEL * BF16)
         return TensorMap(name, "BFLOAT16", dims, strides, (_PANEL, box_rows, box_panels), "128B")
 
     return (
-        of("queries", rows, queries_of(params), panels),
-        of("keys", keys, params["block_n"], panels // params["qk_stages"]),
-        of("values", keys, params["block_n"], panels),
+        tensor_map("queries", rows, queries_of(params), panels),
+        tensor_map("keys", keys, params["block_n"], panels // params["qk_stages"]),
+        tensor_map("values", keys, params["block_n"], panels),
     )
 
 
@@ -166,7 +166,7 @@ ATTENTION_SM90 = Twin(
         params["block_n"] * params["depth"] * BF16,
         queries_of(params) * params["depth"] * BF16,
     ),
-    groups=dotted("k", "v"),
+    groups=dotted_groups("k", "v"),
     room=16,
     require=_require,
     units=lambda params: params["kv_blocks"],

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hwkernels.device.launch import Shape
 from hwkernels.twins.buffers import Argument
 from hwkernels.twins.hopper.attention_sm90 import BF16, arguments_of, queries_of, require_fits, shape_with
-from hwkernels.twins.twin import TENSOR_STRAY_NS, Params, Range, TraceConfig, Twin, dotted
+from hwkernels.twins.twin import TENSOR_STRAY_NS, Params, Range, TraceConfig, Twin, dotted_groups
 
 
 def _shape(params: Params, grid: int) -> Shape:
@@ -46,7 +46,7 @@ ATTENTION_SM90_FUSED = Twin(
         params["block_n"] * params["depth"] * BF16,
         queries_of(params) * params["depth"] * BF16,
     ),
-    groups=dotted("kv"),
+    groups=dotted_groups("kv"),
     room=16,
     require=_require,
     units=lambda params: params["kv_blocks"],

@@ -6,7 +6,7 @@ import numpy as np
 
 from hwkernels.device.launch import Shape
 from hwkernels.twins.buffers import Argument, Input, Output
-from hwkernels.twins.twin import Params, Range, TraceConfig, Twin, dotted
+from hwkernels.twins.twin import Params, Range, TraceConfig, Twin, dotted_groups
 from pipesim.errors import ParameterError
 
 BETA = 0.75
@@ -77,7 +77,7 @@ EPILOGUE_RESIDUAL = Twin(
     shape=_shape,
     arguments=_arguments,
     nbytes=lambda params: (params["slices"] * params["slice_bytes"], params["slice_bytes"]),
-    groups=dotted("input", "output", "epi_load", "clc", "throttle"),
+    groups=dotted_groups("input", "output", "epi_load", "clc", "throttle"),
     require=_require,
     stray_ns=_STRAY_NS,
     recorded=(

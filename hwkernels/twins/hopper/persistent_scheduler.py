@@ -6,7 +6,7 @@ import numpy as np
 
 from hwkernels.device.launch import Shape
 from hwkernels.twins.buffers import Argument, Input, Output
-from hwkernels.twins.twin import Params, Range, TraceConfig, Twin, dotted
+from hwkernels.twins.twin import Params, Range, TraceConfig, Twin, dotted_groups
 from pipesim.errors import ParameterError
 
 _RESPONSE_BYTES = 16
@@ -60,7 +60,7 @@ PERSISTENT_SCHEDULER = Twin(
     shape=_shape,
     arguments=_arguments,
     nbytes=lambda params: (params["tile_bytes"],),
-    groups=dotted("pipe", "clc", "throttle"),
+    groups=dotted_groups("pipe", "clc", "throttle"),
     require=_require,
     recorded=(
         TraceConfig(),

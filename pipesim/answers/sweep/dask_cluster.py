@@ -17,7 +17,7 @@ from time import monotonic
 from typing import Any
 
 from pipesim.answers.sweep.configuration import Question, SweepAnswer, SweepPart, carry_out, failed_answer
-from pipesim.answers.sweep.sweep import Over
+from pipesim.answers.sweep.sweep import OnDone
 from pipesim.errors import ClusterLostError, MissingExtraError, UsageError
 from pipesim.version import version
 
@@ -35,7 +35,7 @@ class DaskCluster:
 
     address: str
 
-    def compute(self, parts: Sequence[SweepPart], asked: Question, over: Over) -> None:
+    def compute(self, parts: Sequence[SweepPart], asked: Question, on_done: OnDone) -> None:
         """Compute these on its workers. UsageError if it cannot be reached, has no worker, or another pipesim.
 
         ClusterLostError if the scheduler or all workers end before the last answer. What is under way when this ends by
@@ -46,7 +46,7 @@ class DaskCluster:
             self._require_scheduler(distributed)
             with self._client(distributed) as client:
                 _require_workers(client)
-                _Tasks(self.address, client, distributed.KilledWorker).carry_out(parts, asked, over)
+                _Tasks(self.address, client, distributed.KilledWorker).carry_out(parts, asked, on_done)
 
     def _require_scheduler(self, distributed: Any) -> None:
         """UsageError unless a scheduler answers. A client would try for minutes, whatever it is that listens there."""
@@ -83,7 +83,7 @@ class _Tasks:
         self._done: Queue[Any] = Queue()
         self._empty_since: float | None = None
 
-    def carry_out(self, parts: Sequence[SweepPart], asked: Question, over: Over) -> None:
+    def carry_out(self, parts: Sequence[SweepPart], asked: Question, on_done: OnDone) -> None:
         """As ``DaskCluster.compute``."""
         waiting: dict[Any, SweepPart] = {}
         try:
@@ -96,7 +96,7 @@ class _Tasks:
                 if answer is None:
                     self._require_alive()
                 else:
-                    over(waiting.pop(future).params, answer)
+                    on_done(waiting.pop(future).params, answer)
         finally:
             with suppress(Exception):  # of a scheduler that is gone there is nothing to cancel
                 self._client.cancel(list(waiting))

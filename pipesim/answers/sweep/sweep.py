@@ -29,14 +29,14 @@ from pipesim.targets import Target, require_grid
 from pipesim.timed.profile import PROFILE_VERSION, Profile, load_profile, profile_names
 from pipesim.version import version
 
-Over = Callable[[Params, SweepAnswer], None]  #: called with each answer, as soon as there is one
+OnDone = Callable[[Params, SweepAnswer], None]  #: called with each answer, as soon as there is one
 
 
 class Workers(Protocol):
     """Processes elsewhere that compute configurations."""
 
-    def compute(self, parts: Sequence[SweepPart], asked: Question, over: Over) -> None:
-        """Compute these, each of which is ``over`` in any order. ClusterLostError if that ends before the last."""
+    def compute(self, parts: Sequence[SweepPart], asked: Question, on_done: OnDone) -> None:
+        """Compute these, ``on_done`` with each, in any order. ClusterLostError if that ends before the last."""
 
 
 @dataclass(frozen=True)
@@ -165,14 +165,14 @@ def _answers(
     question = Question(asked.profile, asked.prove, asked.max_states, asked.max_steps)
     with progress.configurations(asked.target.name, len(rest)) as step:
 
-        def over(params: Params, answer: SweepAnswer) -> None:
+        def on_done(params: Params, answer: SweepAnswer) -> None:
             found[params] = answer
             if file is not None and not answer.reused:
                 file.keep(answer)
             step(len(found), len(rest))
 
         try:
-            _compute(asked, where, rest, question, over)
+            _compute(asked, where, rest, question, on_done)
         except LimitReachedError as reached:
             if reached.limit is not Limit.TIME or not found:
                 raise
@@ -192,7 +192,7 @@ def _answers(
 
 
 def _compute(
-    asked: Sweep, where: Where, rest: Sequence[tuple[Params, SweepAnswer | None]], question: Question, over: Over
+    asked: Sweep, where: Where, rest: Sequence[tuple[Params, SweepAnswer | None]], question: Question, on_done: OnDone
 ) -> None:
     spelling = asked.target.spelling
     if where.cluster is not None:
@@ -202,8 +202,8 @@ def _compute(
             if isinstance(made, SweepPart):
                 parts.append(made)
             else:
-                over(params, made)
-        where.cluster.compute(parts, question, over)
+                on_done(params, made)
+        where.cluster.compute(parts, question, on_done)
     elif where.jobs > 1 and spelling:
         parts = [SweepPart(params, _subject(asked, params), kept) for params, kept in rest]
         spread(
@@ -212,11 +212,11 @@ def _compute(
             lambda part, error: SweepAnswer(failed_answer(part.params, error)),
             lambda n: None,  # noqa: ARG005
             where.jobs,
-            lambda n, answer: over(parts[n].params, answer),
+            lambda n, answer: on_done(parts[n].params, answer),
         )
     else:
         for params, kept in rest:
-            over(params, evaluate(params, partial(_build, asked, params), question, kept))
+            on_done(params, evaluate(params, partial(_build, asked, params), question, kept))
 
 
 def _build(asked: Sweep, params: Params) -> Program:

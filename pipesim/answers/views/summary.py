@@ -65,7 +65,7 @@ class TraceLine:
         return Conclusion.AGREES if self.agreement.agrees else Conclusion.WRONG
 
 
-def compared(lines: Iterable[TraceLine]) -> tuple[TraceLine, ...]:
+def compared_traces(lines: Iterable[TraceLine]) -> tuple[TraceLine, ...]:
     """The traces that count: those with an event, or all if no trace has one, as then nothing was compared."""
     every = tuple(lines)
     return tuple(line for line in every if not line.without_event) or every
@@ -114,7 +114,7 @@ class ProtocolReport:
         A trace without an event beside others with events changes nothing.
         """
         parts = [part.conclusion for part in (self.proof, self.simulation) if part is not None]
-        parts += [line.conclusion for line in compared(self.traces)]
+        parts += [line.conclusion for line in compared_traces(self.traces)]
         lacking = self.proof is None or self.simulation is None or bool(self.failures)
         lacking |= self.hardware in (Hardware.NOT_RECORDED, Hardware.UNUSABLE)
         mistaken = any(failed.internal for failed in self.failures)

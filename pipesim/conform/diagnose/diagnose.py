@@ -17,7 +17,7 @@ from pipesim.conform.diagnose.autopsy import autopsy
 from pipesim.conform.diagnose.code_edits import CodeEdit, barrier_names, code_edits, in_place, includes, places_of
 from pipesim.conform.diagnose.code_edits import apply as apply_to_code
 from pipesim.conform.diagnose.code_edits import describe as describe_code
-from pipesim.conform.diagnose.edits import Change, Edit, apply, changed, describe, edits, parse_fault
+from pipesim.conform.diagnose.edits import Change, Edit, apply, change_of, describe, edits, parse_fault
 from pipesim.conform.diagnose.examined import Autopsy, Diagnosis, Examination, Explanation, LaunchOutcome
 from pipesim.conform.diagnose.forgiving import EditExplanation, explain_with
 from pipesim.conform.diagnose.outcomes import outcome_of, outcomes
@@ -123,7 +123,7 @@ def _explanation(program: Program, edit: Edit | CodeEdit, why: EditExplanation, 
     """``values``: all with which such a mistake in a line explains the trace; none for an edit of the protocol."""
     if isinstance(edit, Edit):
         agent, role, text = edit.agent, program.agent_name(edit.agent), describe(program, edit)
-        change = changed(program, edit)
+        change = change_of(program, edit)
         pc, barrier = change.pc, program.barrier_name(change.barrier)
     else:
         agent, pcs = next(iter(places_of(program, edit).items()))
@@ -152,7 +152,7 @@ def _same(program: Program, edit: Edit, made: str) -> bool:
         kind, iteration = parse_fault(made)
         if edit.kind is not kind:
             return False
-        return changed(program, replace(edit, iteration=iteration)).code == changed(program, edit).code
+        return change_of(program, replace(edit, iteration=iteration)).code == change_of(program, edit).code
     except PipesimError:
         return False
 
@@ -218,7 +218,7 @@ def _possible(program: Program, trace: Trace, candidates: tuple[Edit, ...], devi
         if any(op[0] in BY_ANSWER for op in program.code[edit.agent]):
             yield edit  # what it records depends on the answers of tries
             continue
-        first = _first_event(program, table, book, edit.agent, changed(program, edit))
+        first = _first_event(program, table, book, edit.agent, change_of(program, edit))
         if all(first == event for _, event in wrong) if culprits else first in short.get(edit.agent, ()):
             yield edit
 

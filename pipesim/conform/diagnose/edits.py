@@ -94,7 +94,7 @@ def apply(program: Program, edit: Edit) -> Program:
     Raises ParameterError if there is no such agent, group or iteration, ConfigurationError if the edit makes no sense
     there (stages swapped in the last iteration, half of 16 bytes).
     """
-    change = changed(program, edit)
+    change = change_of(program, edit)
     return with_listings(program, {edit.agent: Listing(change.code, change.lines)})
 
 
@@ -112,7 +112,7 @@ def edits(program: Program) -> tuple[Edit, ...]:
                         found.append(edit)
                         continue
                     try:
-                        change = changed(program, edit)
+                        change = change_of(program, edit)
                     except ConfigurationError:
                         continue
                     # several groups of one loop: leaving it is one edit
@@ -126,7 +126,7 @@ def edits(program: Program) -> tuple[Edit, ...]:
 
 def describe(program: Program, edit: Edit) -> str:
     """The edit in words: ``consumer/0 does not arrive on empty[3] for tile 7``."""
-    change = changed(program, edit)
+    change = change_of(program, edit)
     who, what = program.agent_name(edit.agent), program.barrier_name(change.barrier)
     tile = f"tile {edit.iteration:,}"
     before, after = program.code[edit.agent][change.pc], change.code[change.pc] if change.pc < len(change.code) else ()
@@ -166,7 +166,7 @@ def parse_fault(text: str) -> tuple[EditKind, int]:
     return kinds[name], int(iteration)
 
 
-def changed(program: Program, edit: Edit) -> Change:
+def change_of(program: Program, edit: Edit) -> Change:
     """What the edit does to its agent's operations. Raises as :func:`apply` does."""
     if not 0 <= edit.agent < len(program.agents):
         raise ParameterError(f"{program.name} has no agent {edit.agent}: it has {len(program.agents)}")

@@ -67,7 +67,7 @@ class KernelText:
         return barriers(self.function)
 
     @cached_property
-    def wanted(self) -> Sequence[LaunchNeed]:
+    def needs(self) -> Sequence[LaunchNeed]:
         """What its synchronisation needs of a launch."""
         return slice_of(self.function).wanted
 
@@ -139,7 +139,7 @@ def describe_launch(record: LaunchRecord, kernel: KernelText) -> DescribedLaunch
 
 def _launch(record: LaunchRecord, kernel: KernelText, seen: Sequence[SeenParameter]) -> Launch:
     formals = kernel.entry.params
-    parameters = (parameter(formal, given, lambda: kernel.wanted) for formal, given in zip(formals, seen, strict=True))
+    parameters = (parameter(formal, given, lambda: kernel.needs) for formal, given in zip(formals, seen, strict=True))
     required = kernel.entry.directives.get("maxnreg", ())[:1]
     registers = required[0] if required and required[0] <= MOST_REGISTERS else record.registers
     return Launch(

@@ -89,11 +89,11 @@ class Subscription:
         self._cupti = ctypes.CDLL(str(library))
         self._handle = c_void_p()
 
-        def called(_: Any, domain: int, number: int, data: int) -> None:
+        def on_call(_: Any, domain: int, number: int, data: int) -> None:
             if domain == _DRIVER_DOMAIN:
                 callback(number, data)
 
-        self._called = _CALLBACK(called)  # kept: CUPTI holds its address
+        self._called = _CALLBACK(on_call)  # kept: CUPTI holds its address
         self._require(self._cupti.cuptiSubscribe(byref(self._handle), self._called, None), "subscribe")
         for number in numbers:  # an older CUPTI does not know the newest functions, which then are not called either
             self._cupti.cuptiEnableCallback(c_uint32(1), self._handle, c_int(_DRIVER_DOMAIN), c_uint32(number))

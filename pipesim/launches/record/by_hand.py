@@ -43,7 +43,7 @@ def write_instrumented(
     initial = RecordedBuffer(LaunchEnd.FINISHED, "", 0, (0, 0), 0, 0, made.initial(), True, waits_only, launch.cta)
     files = {
         f"{name}.cubin": after.cubin,
-        f"{name}.buffer": initial.encoded(),
+        f"{name}.buffer": initial.encode(),
         f"{name}.ptx": text.encode(),
         f"{name}.json": launch_json(launch).encode(),
         HEADER.name: _TEXT.read_text(HEADER).encode(),

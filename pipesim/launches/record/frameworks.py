@@ -37,12 +37,12 @@ class Frameworks:
         while self._undo:
             self._undo.pop()()
 
-    def replace(self, owner: Any, name: str, made: Callable[[Any], Any]) -> None:
-        """Replace an attribute by what ``made`` makes of it; nothing where there is none."""
+    def replace(self, owner: Any, name: str, replacement: Callable[[Any], Any]) -> None:
+        """Replace an attribute by what ``replacement`` makes of it; nothing where there is none."""
         before = vars(owner).get(name)
         if before is None or hasattr(before, "is_recorded"):  # a module may have taken it from another one
             return
-        after = made(before)
+        after = replacement(before)
         if not isinstance(after, property):
             after.is_recorded = True
         setattr(owner, name, after)
@@ -57,15 +57,15 @@ class Frameworks:
 def _change_triton(changes: Frameworks, module: Any) -> None:
     """``triton.compiler.compiler``: the property ``run`` is a function of grid, stream, function, and more."""
 
-    def made(run: Any) -> Any:
-        def running(self: Any) -> Any:
+    def replacement(run: Any) -> Any:
+        def recorded_run(self: Any) -> Any:
             return functools.partial(_triton_launch, changes.launches, self, run.fget(self))
 
-        return property(running)
+        return property(recorded_run)
 
     kind = getattr(module, "CompiledKernel", None)
     if kind is not None and isinstance(vars(kind).get("run"), property):
-        changes.replace(kind, "run", made)
+        changes.replace(kind, "run", replacement)
 
 
 def _triton_launch(
@@ -76,7 +76,7 @@ def _triton_launch(
     def dry(beside: int) -> None:
         launch(x, y, z, beside, function, *rest[:2], None, None, *rest[4:])
 
-    with launches.launching(int(function), int(stream), dry, _triton_assembler(kernel)) as chosen:
+    with launches.recorded_launch(int(function), int(stream), dry, _triton_assembler(kernel)) as chosen:
         return launch(x, y, z, stream, chosen, *rest)
 
 
@@ -97,9 +97,9 @@ def _change_core(changes: Frameworks, module: Any) -> None:
     if not hasattr(kernel_kind, "from_handle") or not hasattr(stream_kind, "from_handle"):
         return
 
-    def made(launch: Any) -> Any:
+    def replacement(launch: Any) -> Any:
         @functools.wraps(launch)
-        def launching(stream: Any, config: Any, kernel: Any, *values: Any) -> Any:
+        def recorded_launch(stream: Any, config: Any, kernel: Any, *values: Any) -> Any:
             handle = _core_stream(stream)
             if handle is None:
                 return launch(stream, config, kernel, *values)
@@ -108,13 +108,13 @@ def _change_core(changes: Frameworks, module: Any) -> None:
                 launch(stream_kind.from_handle(beside), config, kernel, *values)
 
             own = int(kernel.handle)
-            with changes.launches.launching(own, handle, dry) as chosen:
+            with changes.launches.recorded_launch(own, handle, dry) as chosen:
                 taken = kernel if chosen == own else kernel_kind.from_handle(chosen)
                 return launch(stream, config, taken, *values)
 
-        return launching
+        return recorded_launch
 
-    changes.replace(module, "launch", made)
+    changes.replace(module, "launch", replacement)
 
 
 def _core_stream(stream: Any) -> int | None:
@@ -131,21 +131,21 @@ def _core_stream(stream: Any) -> int | None:
 def _change_driver(changes: Frameworks, module: Any) -> None:
     """``cuda.bindings.driver``: the launch functions of the driver itself."""
 
-    def plain(launch: Any) -> Any:
+    def plain_launch(launch: Any) -> Any:
         @functools.wraps(launch)
-        def launching(function: Any, *rest: Any) -> Any:
+        def recorded_launch(function: Any, *rest: Any) -> Any:
             def dry(beside: int) -> None:
                 launch(function, *rest[:7], module.CUstream(beside), *rest[8:])
 
             own = _handle(function)
-            with changes.launches.launching(own, _handle(rest[7]), dry) as chosen:
+            with changes.launches.recorded_launch(own, _handle(rest[7]), dry) as chosen:
                 return launch(function if chosen == own else module.CUfunction(chosen), *rest)
 
-        return launching
+        return recorded_launch
 
-    def extended(launch: Any) -> Any:
+    def extended_launch(launch: Any) -> Any:
         @functools.wraps(launch)
-        def launching(config: Any, function: Any, *rest: Any) -> Any:
+        def recorded_launch(config: Any, function: Any, *rest: Any) -> Any:
             def dry(beside: int) -> None:
                 stream = config.hStream
                 config.hStream = module.CUstream(beside)
@@ -155,13 +155,13 @@ def _change_driver(changes: Frameworks, module: Any) -> None:
                     config.hStream = stream
 
             own = _handle(function)
-            with changes.launches.launching(own, _handle(config.hStream), dry) as chosen:
+            with changes.launches.recorded_launch(own, _handle(config.hStream), dry) as chosen:
                 return launch(config, function if chosen == own else module.CUfunction(chosen), *rest)
 
-        return launching
+        return recorded_launch
 
-    changes.replace(module, "cuLaunchKernel", plain)
-    changes.replace(module, "cuLaunchKernelEx", extended)
+    changes.replace(module, "cuLaunchKernel", plain_launch)
+    changes.replace(module, "cuLaunchKernelEx", extended_launch)
 
 
 def _handle(given: Any) -> int:

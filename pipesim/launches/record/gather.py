@@ -242,7 +242,7 @@ def _launch(
         undecoded = ""
         if buffer is not None:
             undecoded = f"{stem}.records"
-            files.others[undecoded] = buffer.encoded()
+            files.others[undecoded] = buffer.encode()
         return LaunchRecording("", "", undecoded, *shape, 0, None, 0, f"no trace could be made: {fact}")
     files.traces[f"{stem}.parquet"] = trace
     ending = trace.meta.status

@@ -88,7 +88,7 @@ class RecordedLaunches:
         self.active = True
 
     @contextmanager
-    def launching(
+    def recorded_launch(
         self,
         function: int,
         stream: int,
@@ -230,7 +230,7 @@ class RecordedLaunches:
         device, nanoseconds = (facts.name, facts.sms, facts.capability, facts.driver), round(took * 1e9)
         made = self._options.stop_flag, self._options.waits_only, self._options.cta
         recorded = RecordedBuffer(end, *device, nanoseconds, data, *made)
-        file = self._spool.code(recorded.encoded(), SUFFIX)
+        file = self._spool.code(recorded.encode(), SUFFIX)
         if file:
             self._spool.write({"kind": "recorded", "launch": running.record, "file": file, "reason": ""})
         else:

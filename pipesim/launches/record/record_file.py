@@ -52,7 +52,7 @@ class RecordedBuffer:
     waits_only: bool = False
     cta: int = 0
 
-    def encoded(self) -> bytes:
+    def encode(self) -> bytes:
         """The bytes of the file."""
         flags = _STOP_FLAG * self.stop_flag | _WAITS_ONLY * self.waits_only
         major, minor = self.capability

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterable, Sequence
 
-from pipesim.answers.views.summary import Hardware, ProtocolReport, SummaryReport, TraceLine, compared
+from pipesim.answers.views.summary import Hardware, ProtocolReport, SummaryReport, TraceLine, compared_traces
 from pipesim.conform.agreement import Agreement
 from pipesim.conform.times import PERIOD, AssumedKind, TimeAssumption, TimeComparison, TimeVerdict
 from pipesim.model.ending import Ending
@@ -142,7 +142,7 @@ def _devices(protocols: tuple[ProtocolReport, ...]) -> list[str]:
 
 def _agreement(traces: tuple[TraceLine, ...], device: str) -> str:
     """``✓ 88/88``: how many of the traces of a device agree, of those that were compared."""
-    mine = compared(line for line in traces if line.device == device)
+    mine = compared_traces(line for line in traces if line.device == device)
     agree = sum(line.agreement.agrees for line in mine)
     return f"{mark(_ok(mine))} {agree}/{len(mine)}" if mine else NONE
 
@@ -216,7 +216,7 @@ def _of_hardware(each: ProtocolReport) -> Iterable[tuple[str, list[str]]]:
             yield "the recorded traces cannot be used", []
         case _:
             pass
-    wrong = [line for line in compared(each.traces) if not line.agreement.agrees]
+    wrong = [line for line in compared_traces(each.traces) if not line.agreement.agrees]
     for line in sorted(wrong, key=lambda line: line.agreement is Agreement.UNKNOWN)[:MOST_TRACES]:
         yield f"{line.source}: {trace_line_reason(line)}", _diff(each, line)
     if len(wrong) > MOST_TRACES:

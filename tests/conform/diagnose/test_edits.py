@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipesim.conform.diagnose.edits import Edit, EditKind, apply, changed, describe, edits, parse_fault
+from pipesim.conform.diagnose.edits import Edit, EditKind, apply, change_of, describe, edits, parse_fault
 from pipesim.errors import ConfigurationError, ParameterError
 from pipesim.lang.protocol import Protocol
 from pipesim.model.ops import Op
@@ -162,7 +162,7 @@ def test_an_edit_changes_one_agent_from_one_place_on(shape: dict[str, int], data
         assert shape["tiles"] == 0
         return
     edit = data.draw(st.sampled_from(found))
-    change, wrong = changed(program, edit), apply(program, edit)
+    change, wrong = change_of(program, edit), apply(program, edit)
     mine = program.code[edit.agent]
     assert wrong.code[edit.agent] == change.code != mine
     assert change.code[: change.first] == mine[: change.first]

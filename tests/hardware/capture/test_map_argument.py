@@ -41,7 +41,7 @@ def test_a_map_of_a_files_array_has_its_dimensions_and_type(matrix: Path) -> Non
     assert (held.given, held.data.nbytes) == (False, 96 * 32 * 4)
     assert described == buffers.TensorMap(held.name, "FLOAT32", (32, 96), (128,), (32, 16), "128B")
     assert isinstance(described, buffers.TensorMap)
-    assert described.at(1 << 20).row_bytes == 128
+    assert described.tensor_map(1 << 20).row_bytes == 128
     assert isinstance(output, buffers.Bytes)
 
 

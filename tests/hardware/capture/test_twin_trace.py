@@ -15,7 +15,7 @@ from hwkernels.device.compile import CompiledKernel
 from hwkernels.device.launch import DeviceInfo, Shape, launch_config
 from hwkernels.source_recorder.layout import FINISHED, LAUNCH, REPORT
 from hwkernels.source_recorder.record_format import MEMORIES
-from hwkernels.twins import REGISTRY, registered
+from hwkernels.twins import REGISTRY, find_twin
 from hwkernels.twins.buffers import Argument, Input, Output
 from pipesim.conform.replay.conformance import conform
 from pipesim.conform.result import TraceVerdict
@@ -121,7 +121,7 @@ class ModelGpu:
 
     def _record(self, launch_at, options):
         said = self.memory[launch_at].view(LAUNCH)[0]
-        kernel, request = registered(self.request.subject.name), self.request
+        kernel, request = find_twin(self.request.subject.name), self.request
         program = find(kernel.name).build(dict(request.params), grid=request.ctas)
         table = kernel.table(request.params)
         kept = self.encoder(table, clock=request.clock, capacity=int(said["capacity"]) - 1, ctas=request.ctas)
@@ -167,7 +167,7 @@ def model_gpu(monkeypatch, array_gpu, encoder):
     def prepare(name, params, grid=1, **more):
         request = CaptureRequest(TwinSubject(name, grid), find(name).defaults | dict(params), repetitions=2, **more)
         monkeypatch.setattr(ModelGpu, "request", request, raising=False)
-        arguments = registered(name).arguments(request.params, grid, request.seed)
+        arguments = find_twin(name).arguments(request.params, grid, request.seed)
         monkeypatch.setattr(ModelGpu, "arguments", arguments, raising=False)
         return request
 

@@ -14,7 +14,7 @@ import pytest
 from hwkernels.device import launch
 from hwkernels.device.launch import DeviceInfo
 from hwkernels.microbench import run
-from hwkernels.microbench.rates import RATES, UNROLLED, InstructionKind, chain, compiled, cycles_of, measure
+from hwkernels.microbench.rates import RATES, UNROLLED, InstructionKind, chain, compile_kernel, cycles_of, measure
 from pipesim.answers import calibrate as of_device
 from pipesim.answers.calibrate import RINGS, calibrate_device
 from pipesim.answers.views.calibrate import ValueState
@@ -121,7 +121,7 @@ def test_the_machine_code_has_the_instructions_and_few_others(
 
 def between_clocks(kind: InstructionKind, folder: Path) -> Counter[str]:
     """How often each instruction stands between the two readings of the clock."""
-    path, kernel = folder / "rates.cubin", compiled(kind)
+    path, kernel = folder / "rates.cubin", compile_kernel(kind)
     assert (kernel.entry, kernel.log) == ("rates", "")
     path.write_bytes(kernel.cubin)
     text = subprocess.run([nvdisasm(), "-c", path], check=True, capture_output=True, text=True).stdout

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from hwkernels.device.compile import CompiledKernel, compile_cubin
-from hwkernels.microbench.units import COLUMNS, TRIES, compiled, measure
+from hwkernels.microbench.units import COLUMNS, TRIES, compile_kernel, measure
 from tests.support.cuda_tools import nvdisasm
 
 
@@ -38,7 +38,7 @@ def disassembled(kernel: CompiledKernel, folder: Path) -> str:
 @pytest.mark.parametrize("batch", [4, 8])
 def test_a_round_has_these_products_and_no_serialisation(batch: int, tmp_path: Path) -> None:
     """ptxas says nothing: it serialises products whose accumulators are touched between them, and warns."""
-    found = compiled(batch)
+    found = compile_kernel(batch)
     assert (found.entry, found.log) == ("tensor", "")
     assert len(re.findall(r"\bHGMMA\b", disassembled(found, tmp_path))) == batch
 

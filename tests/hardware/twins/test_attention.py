@@ -11,7 +11,7 @@ from hwkernels.capture import CaptureRequest, TwinSubject
 from hwkernels.capture.request import check_request
 from hwkernels.device.bf16 import from_bf16, to_bf16
 from hwkernels.device.compile import compile_cubin
-from hwkernels.twins import registered
+from hwkernels.twins import find_twin
 from hwkernels.twins.buffers import Input, Output, compare
 from hwkernels.twins.hopper.attention_sm90 import TILES_OF_HEAD, attention, queries_of
 from pipesim.errors import CompileError, ConfigurationError, ParameterError
@@ -60,7 +60,7 @@ def on_line(q, k, v, block_n: int) -> np.ndarray:
 def test_the_check_lets_rounding_pass_and_nothing_else(name, change, grid):
     params = params_of(name, **{"kv_blocks": 4, **change})
     block_n, rows, keys = params["block_n"], TILES_OF_HEAD * queries_of(params), params["kv_blocks"] * params["block_n"]
-    arguments = registered(name).arguments(params, grid, 0)
+    arguments = find_twin(name).arguments(params, grid, 0)
     q, k, v = (from_bf16(a.data) for a in arguments if isinstance(a, Input))
     (output,) = (a for a in arguments if isinstance(a, Output))
 
@@ -100,6 +100,6 @@ def test_what_the_kernel_cannot_do(name, change, error, fact):
 
 def test_a_ring_of_one_slot_does_not_compile():
     """A V is held while the next K is waited for."""
-    defines = dict(registered(FUSED).defines(params_of(FUSED)))
+    defines = dict(find_twin(FUSED).defines(params_of(FUSED)))
     with pytest.raises(CompileError, match="a V is held while the next K is waited for"):
-        compile_cubin(registered(FUSED).source, defines | {"STAGES": 1})
+        compile_cubin(find_twin(FUSED).source, defines | {"STAGES": 1})

@@ -14,7 +14,7 @@ from hwkernels.capture import CaptureRequest, TwinSubject
 from hwkernels.capture.plan import plan
 from hwkernels.capture.request import check_request
 from hwkernels.capture.twin_subject import recorded_request
-from hwkernels.twins import REGISTRY, kernel_names, registered
+from hwkernels.twins import REGISTRY, find_twin, kernel_names
 from hwkernels.twins.buffers import Output, compare
 from hwkernels.twins.twin import Twin
 from pipesim.errors import ConfigurationError, ParameterError, UsageError
@@ -65,7 +65,7 @@ def test_names():
     assert kernel_names()[0] == "producer_consumer"
     assert all(kernel.name == name for name, kernel in REGISTRY.items())
     with pytest.raises(UsageError, match="there is no CUDA kernel of ring"):
-        registered("ring")
+        find_twin("ring")
 
 
 @pytest.mark.parametrize("kernel", KERNELS)

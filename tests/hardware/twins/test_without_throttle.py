@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from hwkernels.device.compile import compile_ptx
-from hwkernels.twins import registered
+from hwkernels.twins import find_twin
 from pipesim.model.finding import Verdict
 from pipesim.model.ops import Op
 from pipesim.model.program import Program
@@ -20,7 +20,7 @@ KERNEL, CHANGES = "persistent_scheduler", {"tiles": 4, "k_iters": 1}
 
 def program(*, throttled: bool) -> Program:
     """What the kernel does in a launch, read from its PTX."""
-    twin, params = registered(KERNEL), {**find(KERNEL).defaults, **CHANGES}
+    twin, params = find_twin(KERNEL), {**find(KERNEL).defaults, **CHANGES}
     own = {"PIPESIM_TRACE": 0, "THROTTLE_EMPTY": int(throttled)}
     text = compile_ptx(twin.source, {**twin.defines(params), **own})
     return extract(read_module(text, "kernel.ptx"), launch_of(twin, params)).program

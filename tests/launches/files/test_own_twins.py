@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from hwkernels.twins import registered
+from hwkernels.twins import find_twin
 from pipesim.launches.files.launch_file import KernelText, describe_launch, kernel_text
 from pipesim.launches.records.read import read_spool
 from pipesim.ptx.extract import extract, with_contents_read
@@ -38,7 +38,7 @@ def through_a_record(tmp_path: Path, given: Launch, text: str) -> Launch:
 
 def without_idle_memory(launch: Launch, kernel: KernelText) -> Launch:
     """The launch without the memory on which nothing depends: hwkernels writes all that it clears."""
-    needs = {each.offset for each in kernel.wanted if each.need is Need.MEMORY}
+    needs = {each.offset for each in kernel.needs if each.need is Need.MEMORY}
     parameters = [
         each._replace(content=Pointer(each.content.align))
         if isinstance(each.content, Pointer) and formal.offset not in needs
@@ -50,7 +50,7 @@ def without_idle_memory(launch: Launch, kernel: KernelText) -> Launch:
 
 @pytest.mark.parametrize("name", long_but(["producer_consumer", *SAMPLED], slow_but(NAMES[:1], NAMES)))
 def test_the_launch_file_is_the_same(tmp_path: Path, name: str) -> None:
-    given = launch_of(registered(name), find(name).defaults, 2)
+    given = launch_of(find_twin(name), find(name).defaults, 2)
     made = through_a_record(tmp_path, given, twin_ptx(name, ()))
     assert (made.entry, made.grid, made.block, made.cluster) == (given.entry, given.grid, given.block, given.cluster)
     assert (made.dynamic_shared, made.policies, made.version) == (given.dynamic_shared, given.policies, given.version)
@@ -60,14 +60,14 @@ def test_the_launch_file_is_the_same(tmp_path: Path, name: str) -> None:
 
 
 def test_one_changed_word_is_seen(tmp_path: Path) -> None:
-    given = launch_of(registered("producer_consumer"), find("producer_consumer").defaults)
-    other = launch_of(registered("producer_consumer"), {**find("producer_consumer").defaults, "tiles": 63})
+    given = launch_of(find_twin("producer_consumer"), find("producer_consumer").defaults)
+    other = launch_of(find_twin("producer_consumer"), {**find("producer_consumer").defaults, "tiles": 63})
     made = through_a_record(tmp_path, other, twin_ptx("producer_consumer", ()))
     assert values_of(made) != values_of(given)
 
 
 @pytest.mark.slow
 def test_memory_that_decides_is_there(tmp_path: Path) -> None:
-    given = launch_of(registered("gemm_sm90"), find("gemm_sm90").defaults)
+    given = launch_of(find_twin("gemm_sm90"), find("gemm_sm90").defaults)
     made = through_a_record(tmp_path, given, twin_ptx("gemm_sm90", ()))
     assert any(isinstance(each.content, Pointer) and each.content.contents for each in made.parameters)

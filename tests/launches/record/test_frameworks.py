@@ -25,7 +25,13 @@ class Recorded(RecordedLaunches):
         self.asked: list[tuple[int, int, Assembler]] = []
 
     @contextmanager
-    def launching(self, function: int, stream: int, dry: Any, assembler: Assembler = Assembler()) -> Iterator[int]:  # noqa: B008
+    def recorded_launch(
+        self,
+        function: int,
+        stream: int,
+        dry: Any,
+        assembler: Assembler = Assembler(),  # noqa: B008
+    ) -> Iterator[int]:
         self.asked.append((function, stream, assembler))
         if function != 1:
             yield function

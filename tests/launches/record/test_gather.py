@@ -40,7 +40,7 @@ MADE = {
 def spool(folder: Path, *lines: dict[str, Any], **files: RecordedBuffer) -> Path:
     made = write_spool(folder / "spool", lines, i=PTX)
     for name, buffer in files.items():
-        (made / f"{name}.records").write_bytes(buffer.encoded())
+        (made / f"{name}.records").write_bytes(buffer.encode())
     return made
 
 
@@ -101,7 +101,7 @@ def test_a_warp_that_went_another_way_is_seen(tmp_path: Path) -> None:
     report, files = gather_recording(spool(tmp_path, recorded_line(), a=damaged), compare=True)
     (one,) = report.kernels[0].recorded
     assert one.reason.startswith("no trace could be made: ")
-    assert files.others[one.buffer] == damaged.encoded()
+    assert files.others[one.buffer] == damaged.encode()
     assert report.conclusion is Conclusion.UNKNOWN
 
 
@@ -135,7 +135,7 @@ def test_a_buffer_of_another_launch_is_kept_and_said(tmp_path: Path) -> None:
     (one,) = report.kernels[0].recorded
     assert (one.trace, one.buffer) == ("", f"{RIGHT}.records")
     assert one.reason == "no trace could be made: the buffer has 5 bytes, and this launch one of 6,224"
-    assert files.others[f"{RIGHT}.records"] == other.encoded()
+    assert files.others[f"{RIGHT}.records"] == other.encode()
 
 
 def test_only_kernels_of_the_patterns_are_listed(tmp_path: Path) -> None:

@@ -58,7 +58,7 @@ class World:
         return made_ready(record, ptx)
 
     def launch(self) -> None:
-        with self.launches.launching(OWN, 7, lambda stream: self.launched.append(("dry", stream))) as function:
+        with self.launches.recorded_launch(OWN, 7, lambda stream: self.launched.append(("dry", stream))) as function:
             self.launched.append(("launch", function))
 
     def lines(self, kind: str = "recorded") -> list[dict[str, Any]]:
@@ -171,7 +171,7 @@ def test_a_mistake_of_ours_does_not_reach_the_program(tmp_path: Path, monkeypatc
 
 def test_an_error_of_the_launch_is_the_program_s_own(tmp_path: Path) -> None:
     world = World(tmp_path, RecordOptions(launches=2))
-    with pytest.raises(RuntimeError, match="too large"), world.launches.launching(OWN, 7, lambda _: None):
+    with pytest.raises(RuntimeError, match="too large"), world.launches.recorded_launch(OWN, 7, lambda _: None):
         raise RuntimeError("too large")
     assert world.driver.log == [*DRY, *LOADED, *READY, *FREED]
     assert world.lines() == []

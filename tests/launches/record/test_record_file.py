@@ -14,8 +14,8 @@ BUFFER = RecordedBuffer(LaunchEnd.STOPPED, "NVIDIA H200", 132, (9, 0), 13000, 1_
 
 def test_a_file_reads_back_equal(tmp_path) -> None:
     file = tmp_path / "a.records"
-    file.write_bytes(BUFFER.encoded())
-    assert len(BUFFER.encoded()) == HEADER_BYTES + 64
+    file.write_bytes(BUFFER.encode())
+    assert len(BUFFER.encode()) == HEADER_BYTES + 64
     assert read_record_file(file) == BUFFER
 
 
@@ -32,7 +32,7 @@ def test_a_file_reads_back_equal(tmp_path) -> None:
 )
 def test_a_damaged_file_is_refused(damage, said) -> None:
     with pytest.raises(LaunchFileError) as refused:
-        decode_buffer(damage(BUFFER.encoded()), "a.records")
+        decode_buffer(damage(BUFFER.encode()), "a.records")
     assert (refused.value.fact, refused.value.place) == (said, "a.records")
 
 
