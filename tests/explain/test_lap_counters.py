@@ -18,6 +18,7 @@ from pipesim.model.moves import can_land
 from pipesim.model.ops import Op
 from pipesim.model.program import Program
 from pipesim.pipelines import ProducerConsumerPipeline
+from tests.support.small_programs import build
 
 
 def chance(program: Program, seed: int, laps: Laps, starved: int = -1) -> State:
@@ -144,18 +145,7 @@ def test_an_over_eager_producer_runs_away_from_its_consumer() -> None:
 
 def test_a_pass_one_lap_early_is_seen() -> None:
     """The other answer: what waits for phase 2 is let through by phase 0, which has the same parity."""
-    p = Protocol("twice")
-    more = p.mbarriers("b", 1, count=1)
-
-    @p.role("t")
-    def t(w: Warp) -> None:
-        with w.elect_one():
-            more[0].arrive()
-            more[0].wait(0)
-            more[0].wait(1)  # means phase 1
-            more[0].wait(0)
-
-    program = p.flatten()
+    program = build("INIT; ARRIVE; WAIT; WAIT parity=1; WAIT")
     laps = Laps(program)
     run_canonically(program, observers=[laps])
     assert laps.disagreements == ()
@@ -163,7 +153,9 @@ def test_a_pass_one_lap_early_is_seen() -> None:
     run_canonically(program, observers=[declared])
     (found,) = declared.disagreements
     assert (found.meant, found.completed, found.passed) == (2, 1, True)
-    assert found.claim(program) == ("t passes b[0] with parity 0 before phase 2 is complete: 1 phase of it is complete")
+    assert found.claim(program) == (
+        "role0 passes b[0] with parity 0 before phase 2 is complete: 1 phase of it is complete"
+    )
 
 
 def alternating(*, ordered: bool) -> Program:
@@ -212,33 +204,17 @@ def test_agents_that_take_turns_must_be_declared() -> None:
 
 
 def test_a_try_and_its_wait_mean_one_phase_and_a_life_begins_at_an_init() -> None:
-    p = Protocol("try")
-    bars = p.mbarriers("b", 1, count=1)
-
-    @p.role("r")
-    def r(w: Warp) -> None:
-        with w.elect_one():
-            for _ in range(2):
-                ready = bars[0].try_wait(0)
-                bars[0].arrive()
-                bars[0].wait_if_needed(ready, 0)
-                bars[0].arrive()
-                bars[0].wait(1)
-                bars[0].inval()
-                bars[0].init(1)
-
-    program = p.flatten()
+    life = "TRY_WAIT register=0; ARRIVE; WAIT_UNLESS register=0; ARRIVE; WAIT parity=1; INVAL; INIT; "
+    program = build("INIT; " + 2 * life)
     laps = Laps(program)
     assert run_canonically(program, observers=[laps]).finished
     assert (laps.disagreements, laps.tests, laps.completed_phases(0), laps.phase_meant(0, 0)) == ((), 6, 0, -1)
 
 
 def test_a_dead_barrier_answers_nothing() -> None:
-    p = Protocol("dead")
-    bars = p.mbarriers("b", 1, count=1)
-    p.role("r")(lambda w: (bars[0].inval(), bars[0].wait(0)))  # type: ignore[arg-type]
-    laps = Laps(p.flatten())
-    run_canonically(p.flatten(), observers=[laps])
+    program = build("INIT; INVAL; WAIT")
+    laps = Laps(program)
+    run_canonically(program, observers=[laps])
     assert (laps.tests, laps.disagreements) == (0, ())
 
 

@@ -7,11 +7,10 @@ from typing import Any
 import pytest
 
 from pipesim.explain.phases import Contribution, Occurrence, Phase, PhaseLog, run_canonically
-from pipesim.lang.protocol import Protocol
-from pipesim.lang.warp import Warp
 from pipesim.model.finding import FaultKind
 from pipesim.model.machine import finished, initial_state, land, step
 from pipesim.model.ops import Op
+from tests.support.small_programs import build
 
 LOAD, MMA = 0, 1
 
@@ -72,15 +71,7 @@ def test_the_budget_ends_a_run_and_says_so(ring: Any) -> None:
 
 
 def test_a_trap_ends_a_run_at_its_fault() -> None:
-    p = Protocol("trap")
-    bars = p.mbarriers("b", 1, count=1)
-
-    @p.role("r")
-    def r(w: Warp) -> None:
-        bars[0].arrive()  # 32 lanes on a count of 1
-        w.work(1)
-
-    program = p.flatten()
+    program = build("INIT; ARRIVE count=32; WORK")
     seen = run_canonically(program)
     assert [f.kind for f in seen.faults] == [FaultKind.OVER_ARRIVAL]
     assert (seen.finished, seen.state.pcs) == (False, (len(program.code[0]) - 1,))
@@ -88,33 +79,14 @@ def test_a_trap_ends_a_run_at_its_fault() -> None:
 
 
 def test_a_silent_fault_is_noted_and_the_run_goes_on() -> None:
-    p = Protocol("silent")
-    tile = p.smem("tile", 1, 64)
-    p.mbarriers("b", 1, count=1)
-    p.role("r")(lambda w: (w.read(tile[0]), w.work(1)))  # type: ignore[arg-type]
-    seen = run_canonically(p.flatten())
+    seen = run_canonically(build("INIT; READ; WORK"))
     assert ([f.kind for f in seen.faults], seen.finished) == ([FaultKind.UNINITIALISED_READ], True)
 
 
 def test_every_kind_of_contribution_is_told() -> None:
-    p = Protocol("all")
-    bars = p.mbarriers("b", 1)
-    p.init(lambda: bars[0].init(40))
-
-    @p.role("r")
-    def r(w: Warp) -> None:
-        with w.elect_one():
-            bars[0].arrive(3)
-            bars[0].arrive_drop(2)
-            bars[0].arrive_no_complete(1)
-            bars[0].expect_tx(96)
-            bars[0].complete_transaction(0, 32)
-            bars[0].expect_bytes(0)
-            bars[0].cp_async_arrive(noinc=True)
-            bars[0].complete_transaction(0, 64)
-            bars[0].arrive(32)
-
-    contributions = run_canonically(p.flatten()).phases[0][0].contributions
+    code = """INIT count=40; ARRIVE count=3; ARRIVE_DROP count=2; ARRIVE_NO_COMPLETE; EXPECT_TX bytes=96;
+    COMPLETE_TX bytes=32; ARRIVE; CP_ASYNC_ARRIVE lanes=1 noinc=1; COMPLETE_TX bytes=64; ARRIVE count=32"""
+    contributions = run_canonically(build(code)).phases[0][0].contributions
     assert [(c.arrivals, c.tx, c.landed) for c in contributions] == [
         (3, 0, False), (2, 0, False), (1, 0, False), (0, 96, False), (0, -32, False), (1, 0, False), (0, -64, False),
         (32, 0, False), (1, 0, True),
@@ -123,37 +95,13 @@ def test_every_kind_of_contribution_is_told() -> None:
 
 def test_a_try_that_said_yes_saw_the_phase_itself() -> None:
     """The wait behind it is skipped: it appears as an observer only where it could have passed."""
-    p = Protocol("try")
-    bars = p.mbarriers("b", 1, count=1)
-
-    @p.role("r")
-    def r(w: Warp) -> None:
-        with w.elect_one():
-            ready = bars[0].try_wait(1)
-            bars[0].arrive()
-            bars[0].wait_if_needed(ready, 1)
-            bars[0].wait(0)
-
-    program = p.flatten()
+    program = build("INIT; TRY_WAIT parity=1 register=0; ARRIVE; WAIT_UNLESS parity=1 register=0; WAIT")
     end = len(program.code[0])
     assert [phase.observers for phase in run_canonically(program).phases[0]] == [((0, end - 1),), ()]
 
 
 def test_phases_go_on_being_counted_after_another_init() -> None:
-    p = Protocol("again")
-    bars = p.mbarriers("b", 1, count=1)
-
-    @p.role("r")
-    def r(w: Warp) -> None:
-        with w.elect_one():
-            bars[0].arrive()
-            bars[0].wait(0)
-            bars[0].inval()
-            bars[0].init(1)
-            bars[0].arrive()
-            bars[0].wait(0)
-
-    program = p.flatten()
+    program = build("INIT; ARRIVE; WAIT; INVAL; INIT; ARRIVE; WAIT")
     end = len(program.code[0])
     seen = run_canonically(program)
     assert [[c.pc for c in phase.contributions] for phase in seen.phases[0]] == [[end - 6], [end - 2], []]
@@ -162,17 +110,7 @@ def test_phases_go_on_being_counted_after_another_init() -> None:
 
 
 def test_an_init_in_the_middle_of_a_phase_abandons_what_had_arrived() -> None:
-    p = Protocol("reset")
-    bars = p.mbarriers("b", 1, count=2)
-
-    @p.role("r")
-    def r(w: Warp) -> None:
-        with w.elect_one():
-            bars[0].arrive()
-            bars[0].init(1)
-            bars[0].arrive()
-
-    program = p.flatten()
+    program = build("INIT count=2; ARRIVE; INIT count=1; ARRIVE")
     seen = run_canonically(program)
     assert [[c.pc for c in phase.contributions] for phase in seen.phases[0]] == [[len(program.code[0]) - 1], []]
 
