@@ -19,19 +19,25 @@ from pipesim.prove.redundant.candidates import candidates
 from pipesim.prove.redundant.kept_proof import Withheld
 from pipesim.prove.redundant.removal import RemovalKind, SyncKind, sites, without
 from pipesim.targets import target_of
+from tests.support.small_programs import build
 
 Author = Callable[..., Protocol]
 
 
-def ring(stages: int = 2, tiles: int = 6, twice: int = 0, fences: int = 1, count: int = 1) -> Protocol:
-    """A ring of two warps; ``twice``: the consumer waits once more for the phase that it has waited for."""
+def ring(stages: int = 2, tiles: int = 6, twice: int = 0, fences: int = 1, count: int = 1, plain: int = 0) -> Protocol:
+    """A ring of two warps; ``twice``: the consumer waits once more for the phase that it has waited for.
+
+    ``plain``: how many consumers beside it do not fence after their reads.
+    """
     p = Protocol("ring")
     tile = p.smem("tile", slots=stages, nbytes=64)
     storage = p.mbarriers("pipe", ProducerConsumerPipeline.smem_bytes(stages) // 8)
 
     @p.init
     def init() -> None:
-        ProducerConsumerPipeline(storage, stages).init_mbars(producer_arrive_count=1, consumer_arrive_count=count)
+        ProducerConsumerPipeline(storage, stages).init_mbars(
+            producer_arrive_count=1, consumer_arrive_count=count + plain
+        )
 
     @p.role("load")
     def load(w: Warp) -> None:
@@ -56,6 +62,15 @@ def ring(stages: int = 2, tiles: int = 6, twice: int = 0, fences: int = 1, count
                     for _ in range(count - 1):
                         storage[stages + stage.index()].arrive()
 
+    def reads_only(w: Warp) -> None:
+        pipe = ProducerConsumerPipeline(storage, stages)
+        with w.elect_one():
+            for i in w.loop(tiles, "tiles"):
+                with pipe.consume() as stage:
+                    w.read(tile[stage.index()], item=i)
+
+    if plain:
+        p.role("plain", warps=plain)(reads_only)
     return p
 
 
@@ -108,48 +123,9 @@ def test_the_same_of_a_flat_program_is_offered_for_it_has_one_size() -> None:
 
 def test_without_proxy_fences_a_removal_adds_nothing_to_what_is_assumed() -> None:
     assert asked(ring, fences=0).assumed == ("--strict-proxies",)
-    report = asked(half_fenced)
+    report = asked(ring, plain=1)
     assert report.assumed == ("--strict-proxies",)
     assert [each for each in report.alone if each.removal.edit is RemovalKind.FENCE] == []
-
-
-def half_fenced(tiles: int = 6) -> Protocol:
-    """Two consumers of one ring, of which one fences after its reads."""
-    p = Protocol("half_fenced")
-    tile = p.smem("tile", slots=2, nbytes=64)
-    storage = p.mbarriers("pipe", 4)
-
-    @p.init
-    def init() -> None:
-        ProducerConsumerPipeline(storage, 2).init_mbars(producer_arrive_count=1, consumer_arrive_count=2)
-
-    @p.role("load")
-    def load(w: Warp) -> None:
-        pipe = ProducerConsumerPipeline(storage, 2)
-        with w.elect_one():
-            for i in w.loop(tiles, "tiles"):
-                with pipe.produce() as stage:
-                    stage.mbar().expect_bytes(64)
-                    w.tma_load(tile[stage.index()], stage.mbar(), item=i)
-
-    @p.role("fences")
-    def fences(w: Warp) -> None:
-        pipe = ProducerConsumerPipeline(storage, 2)
-        with w.elect_one():
-            for i in w.loop(tiles, "tiles"):
-                with pipe.consume() as stage:
-                    w.read(tile[stage.index()], item=i)
-                    w.fence(Fence.PROXY_ASYNC)
-
-    @p.role("plain")
-    def plain(w: Warp) -> None:
-        pipe = ProducerConsumerPipeline(storage, 2)
-        with w.elect_one():
-            for i in w.loop(tiles, "tiles"):
-                with pipe.consume() as stage:
-                    w.read(tile[stage.index()], item=i)
-
-    return p
 
 
 def meeting(late: int = 0) -> Protocol:
@@ -237,40 +213,10 @@ def test_nothing_is_offered_where_lanes_are_taken_to_be_together() -> None:
 
 
 def test_nothing_is_offered_of_a_refuted_program() -> None:
-    report = asked(hangs)
+    report = redundant(target_of(build("INIT; WAIT", smem_bytes=64)), {})
     assert (report.verdict, report.withheld, report.alone) == (Verdict.REFUTED, Withheld.REFUTED, ())
 
 
-def hangs() -> Protocol:
-    """A wait that no agent serves."""
-    p = Protocol("hangs")
-    bars = p.mbarriers("bars", 1)
-
-    @p.init
-    def init() -> None:
-        bars[0].init(1)
-
-    @p.role("one")
-    def one(w: Warp) -> None:
-        with w.elect_one():
-            bars[0].wait(0)
-
-    return p
-
-
 def test_fences_that_the_proof_does_not_judge_are_no_sites() -> None:
-    program = target_of(tensor).build()
-    fences = [site for site in sites(program) if site.kind is SyncKind.FENCE]
-    assert {site.what for site in fences} <= {str(int(Fence.PROXY_ASYNC)), str(int(Fence.MBARRIER_INIT))}
-
-
-def tensor() -> Protocol:
-    """A fence of tcgen05, which orders what the proof does not follow."""
-    p = Protocol("tensor")
-
-    @p.role("one")
-    def one(w: Warp) -> None:
-        w.fence(Fence.TCGEN05)
-        w.fence(Fence.SC)
-
-    return p
+    program = build(*(f"FENCE fence={int(fence)}" for fence in (Fence.TCGEN05, Fence.SC, Fence.PROXY_ASYNC)))
+    assert [site.what for site in sites(program) if site.kind is SyncKind.FENCE] == [str(int(Fence.PROXY_ASYNC))]
