@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from pipesim.explain.anatomy.groups import SignalLedger, ledger
 from pipesim.explain.anatomy.parts import Means
-from pipesim.explain.blocked import contributes
+from pipesim.explain.blocked_agents import contributes
 from pipesim.explain.lap_counters import Aliasing
 from pipesim.model.finding import BlockedAgent, Deadlock, OneSided
 from pipesim.model.groups import ARRIVALS, ASKS, CLUSTER, IN_FLIGHT, MEETINGS, ON_NAMED_BARRIER, PARITY_WAITS, SIGNALS

@@ -11,11 +11,11 @@ from collections.abc import Generator, Sequence
 
 import simpy
 
-from pipesim.explain.blocked import explain
+from pipesim.explain.blocked_agents import explain
 from pipesim.model.ending import Ending
 from pipesim.model.finding import Fault
+from pipesim.model.live.live_run import MOVED, LiveRun, ObservedRun, blocked_on
 from pipesim.model.live.rules import rules_of
-from pipesim.model.live.running import MOVED, LiveRun, ObservedRun, blocked_on
 from pipesim.model.machine import Flight, Observer
 from pipesim.model.moves import can_land
 from pipesim.model.ops import IN_ORDER

@@ -14,7 +14,7 @@ from dataclasses import replace
 from simpy.events import Event
 
 from pipesim.model.groups import BLOCKING_WAITS, MEETINGS, TRIES
-from pipesim.model.live.running import LiveRun
+from pipesim.model.live.live_run import LiveRun
 from pipesim.model.moves import finds
 from pipesim.model.ops import Op, Operation
 from pipesim.model.positions import ANSWER, BARRIER

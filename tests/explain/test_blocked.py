@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from pipesim.explain.blocked import channel_name, explain
+from pipesim.explain.blocked_agents import channel_name, explain
 from pipesim.explain.phases import run_canonically
 from pipesim.lang.protocol import Protocol
 from pipesim.lang.shared_mem_barrier import BarrierStorage

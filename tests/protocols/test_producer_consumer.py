@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipesim.errors import ParameterError
-from pipesim.explain.blocked import explain
+from pipesim.explain.blocked_agents import explain
 from pipesim.explain.phases import run_canonically
 from pipesim.model.barrier import LIVE, BarrierState
 from pipesim.model.ops import Op

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipesim.explain.blocked import explain
+from pipesim.explain.blocked_agents import explain
 from pipesim.explain.phases import PhaseLog, run_canonically
 from pipesim.model.ending import Ending
 from pipesim.model.program import Program

@@ -19,7 +19,7 @@ from pipesim.conform.replay.align import AgentAlignment
 from pipesim.conform.replay.conformance import events_of
 from pipesim.conform.replay.divergence import word_left, words_read
 from pipesim.conform.replay.follow_records import ReplayResult
-from pipesim.explain.blocked import blocked_agents, explain, in_flight
+from pipesim.explain.blocked_agents import blocked_agents, explain, in_flight
 from pipesim.findings.catalog import report_fault
 from pipesim.model.barrier import BarrierWord
 from pipesim.model.ending import TRAPPED

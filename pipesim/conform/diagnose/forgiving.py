@@ -14,7 +14,7 @@ from pipesim.conform.replay.conformance import (
 )
 from pipesim.conform.replay.divergence import CtaDivergences
 from pipesim.conform.replay.follow_records import ReplayResult, Rules, replay
-from pipesim.explain.blocked import explain
+from pipesim.explain.blocked_agents import explain
 from pipesim.model.ending import TRAPPED, Ending
 from pipesim.model.finding import Deadlock, Fault
 from pipesim.model.program import Program

@@ -12,7 +12,7 @@ from pipesim.conform.replay.align import Mismatch
 from pipesim.conform.replay.latency_floor import ReleasePath
 from pipesim.conform.replay.releases import Release, TooSoon
 from pipesim.conform.result import ComparedEvent, Divergence, DivergenceKind, EarlyReturn
-from pipesim.explain.blocked import explain
+from pipesim.explain.blocked_agents import explain
 from pipesim.model.barrier import LIVE, BarrierState, BarrierWord, decode_word, phase_wanted
 from pipesim.model.ending import Ending
 from pipesim.model.finding import Fault

@@ -10,7 +10,7 @@ from pipesim.model import barrier as mbarrier
 from pipesim.model.barrier import LIVE
 from pipesim.model.finding import Fault, FaultKind
 from pipesim.model.groups import NO_EFFECT
-from pipesim.model.live.running import MOVED, LiveRule, LiveRun, ObservedRun, blocked_on
+from pipesim.model.live.live_run import MOVED, LiveRule, LiveRun, ObservedRun, blocked_on
 from pipesim.model.ops import IN_ORDER, Engine, Op, Operation
 from pipesim.model.positions import (
     ACCESS,

@@ -254,10 +254,10 @@ class TileScheduler:
             for cta in range(self.cluster_size):
                 with predicated(1 << cta) as executes:
                     full.arrive_and_expect_bytes(RESPONSE_BYTES, cta, executes)
-            everybody = (1 << self.cluster_size) - 1 if self.cluster_size > 1 else 0
+            all_ctas = (1 << self.cluster_size) - 1 if self.cluster_size > 1 else 0
             with self.w.elect_one():
                 named = min(clc_state.count() + 1, self.tiles)
-                self.w.tma_load(self.clc_response[stage], full, named, cta_mask=everybody)
+                self.w.tma_load(self.clc_response[stage], full, named, cta_mask=all_ctas)
         return clc_state.next()
 
     def throttle_signal(self, is_first_cta_in_cluster: bool) -> None:  # noqa: FBT001  # upstream's signature

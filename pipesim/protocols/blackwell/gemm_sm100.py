@@ -218,8 +218,8 @@ class GemmSm100:
         for slot, item in self._slots(tiles.stage(), group):
             for name, tile in tiles.payload().arrays.items():
                 index, slices, mask = self.slice(ctx, name)
-                everybody = mask if mask != 1 << w.cta else 0
-                w.tma_load(share(tile[slot], index, slices), full, self.item(ctx, name, item), cta_mask=everybody)
+                targets = mask if mask != 1 << w.cta else 0
+                w.tma_load(share(tile[slot], index, slices), full, self.item(ctx, name, item), cta_mask=targets)
 
     def slice(self, ctx: KernelContext, name: str) -> tuple[int, int, int]:
         """Which slice of a tile a CTA loads, of how many, and the CTAs where it lands."""

@@ -9,7 +9,7 @@ from reprlib import repr as brief  # of a word of any length
 
 from pipesim.bounds import MAX_MOVES, MAX_SCHEDULE_DIGITS
 from pipesim.errors import ParameterError
-from pipesim.explain.blocked import explain
+from pipesim.explain.blocked_agents import explain
 from pipesim.model.finding import Deadlock, Fault
 from pipesim.model.machine import Flight, Observer, Step, finished, initial_state
 from pipesim.model.moves import Kind, Move, attempt, canonical, held_up, landing_flights, make, opens, stepped

@@ -16,8 +16,8 @@ from typing import NamedTuple
 #
 # *Occurs-before* has every edge of the run. *Ordered-before* has those that a release and an acquire make, whatever
 # their scope; *synchronised-before* those whose scope reaches the other side as well. Of what is synchronised before,
-# ``fence.proxy.async`` hands the writes to the asynchronous proxy, and ``fence.mbarrier_init`` the inits to
-# everybody.
+# ``fence.proxy.async`` makes the writes visible to the asynchronous proxy, and ``fence.mbarrier_init`` the inits to all
+# agents.
 
 
 class Knowledge(NamedTuple):

@@ -46,7 +46,7 @@ _RELEASES = frozenset({Order.DEFAULT, Order.RELEASE, Order.ACQ_REL})
 #: Whose arrival releases what its agent had done and seen before the issue. The bytes of a bulk copy and the arrival of
 #: cp.async are ordered after the transfer's own accesses and nothing else of the issuing thread (PTX ISA, memory
 #: consistency model, asynchronous operations); of tcgen05.commit PTX says nothing like it, and upstreams rely on it.
-_HAND_ON_THE_ISSUE = frozenset({Engine.TCGEN05})
+_RELEASE_THE_ISSUE = frozenset({Engine.TCGEN05})
 
 
 class _IssuedTransfer(NamedTuple):
@@ -129,7 +129,7 @@ class MemoryOrder:
         elif last:
             self._compared.accesses.landed(issued.flight, flight.barrier, phases)
         handed = issued.moment
-        if flight.engine not in _HAND_ON_THE_ISSUE:
+        if flight.engine not in _RELEASE_THE_ISSUE:
             handed = Knowledge(handed.occurs, *(self._nothing,) * 4)
         self._part(flight.barrier, PhaseKnowledge(handed, handed))
         self._complete(flight.barrier, result)

@@ -27,30 +27,30 @@ _MOST_SLOTS = 4  #: by which an access is shifted
 
 def of_groups(program: Program) -> Iterator[Ranked]:
     """Instructions on another group of as many stages, and two groups in the reverse order."""
-    anybody: defaultdict[str, set[str]] = defaultdict(set)  # by what is done: the groups on which an agent does it
+    by_any_role: defaultdict[str, set[str]] = defaultdict(set)  # by what is done: the groups on which an agent does it
     for role in roles_of(program):
         for done, groups in _barrier_uses(program, role).items():
-            anybody[done] |= set(groups)
+            by_any_role[done] |= set(groups)
     for role in roles_of(program):
         mine = _barrier_uses(program, role)
         for done in mine:
-            yield from _on_another(program, role, mine, done, anybody[done])
+            yield from _on_another(program, role, mine, done, by_any_role[done])
         yield from _swaps(program, role, mine)
 
 
 _BarrierUses = dict[str, dict[str, dict[SourceInstruction, None]]]  # use → group → the instructions
 
 
-def _on_another(program: Program, role: str, mine: _BarrierUses, done: str, anybody: set[str]) -> Iterator[Ranked]:
+def _on_another(program: Program, role: str, mine: _BarrierUses, done: str, by_any_role: set[str]) -> Iterator[Ranked]:
     """Instructions of one sort on groups on which the role does not do so: likely where no agent does."""
     sizes = _sizes(program)
     own = {group for other in _EXCLUDES.get(done, ()) for group in mine.get(other, ())}
     for group, sites in mine[done].items():
         for other in (name for name in sizes if name not in {*mine[done], *own}):
             twice = len(sites) > 1 or (done == "waits" and _is_signalled(mine, group))
-            if other in anybody and not twice:
+            if other in by_any_role and not twice:
                 continue
-            rank = 2 if twice and other not in anybody else 6
+            rank = 2 if twice and other not in by_any_role else 6
             for site in sites:
                 if sizes[other] == sizes[group] or _stages_used(program, role, site) <= set(sizes[other]):
                     yield rank, Repair(K.OTHER_GROUP, role, group, at=site, past=site._replace(about=other))

@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Hashable
 from dataclasses import dataclass
 
-from pipesim.explain.blocked import explain
+from pipesim.explain.blocked_agents import explain
 from pipesim.model.ending import Ending
 from pipesim.model.finding import Fault, FaultKind, Verdict
 from pipesim.model.machine import finished

@@ -6,7 +6,7 @@ from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import replace
 from typing import TypeVar
 
-from pipesim.explain.blocked import REGISTERS
+from pipesim.explain.blocked_agents import REGISTERS
 from pipesim.model.finding import Advisory, BlockedAgent, Deadlock, FaultReport, Finding, OneSided, Supplier
 from pipesim.process.limits import Limit
 from pipesim.report.text.console import BAD, UNSURE

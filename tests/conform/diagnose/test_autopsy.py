@@ -16,7 +16,7 @@ from pipesim.conform.diagnose.edits import Edit, EditKind, apply, edits
 from pipesim.conform.diagnose.examined import Autopsy
 from pipesim.conform.diagnose.outcomes import RandomSchedule, random_schedule
 from pipesim.conform.replay.conformance import as_clusters
-from pipesim.explain.blocked import explain
+from pipesim.explain.blocked_agents import explain
 from pipesim.model.barrier import BarrierWord, encode_word
 from pipesim.model.ending import Ending
 from pipesim.model.finding import Deadlock, FaultKind
