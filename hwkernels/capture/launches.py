@@ -128,7 +128,7 @@ class Launches:
         )
 
     def _fetch_reports(self, *, finished: bool) -> npt.NDArray[Any]:
-        """What each CTA said of its end; nothing of a kernel whose waits are not bounded."""
+        """What each CTA said about its end; nothing of a kernel whose waits are not bounded."""
         reports = self._fresh_reports()
         self._reports.fetch(reports)
         reports["marks"][reports["marks"] == np.array(self._marked_waits, dtype=np.uint64)] = 0  # never reached

@@ -1,4 +1,4 @@
-"""What is to be run and recorded: a request, and what the pipeline asks of its subject. Needs no GPU."""
+"""What is to be run and recorded: a request, and what the pipeline requires of its subject. Needs no GPU."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Builds = Mapping[str, CompiledKernel]
 
 @dataclass(frozen=True)
 class Needs:
-    """What a subject asks of memory.
+    """What a subject requires of memory.
 
     ``shape``: of the launch, without room for records. ``wanted``: records that an agent's buffer should hold;
     ``least``: the fewest with which it is launched. ``room``: PIPESIM_ROOM. ``alignment``: of records in shared memory;
@@ -75,13 +75,13 @@ class Subject(Protocol):
         """Raise a UsageError of some kind unless all of the request can be carried out, as far as is known here."""
 
     def needs(self, request: CaptureRequest) -> Needs:
-        """What it asks of memory. Raises ConfigurationError if it cannot be recorded."""
+        """What it requires of memory. Raises ConfigurationError if it cannot be recorded."""
 
     def compile(self, request: CaptureRequest, memory: str) -> Builds:
         """The builds whose records go to this memory; the host's: without "plain", every record stored immediately."""
 
     def kernel_arguments(self, request: CaptureRequest) -> tuple[Argument, ...]:
-        """Of the kernel, in order; without the recorder's."""
+        """The kernel's, in order; without the recorder's."""
 
     def check_kernel(self, sizes: Callable[[], Sequence[int]], *, traced: bool) -> None:
         """Raise ParameterError unless a loaded kernel with parameters of these sizes takes the arguments."""

@@ -1,4 +1,4 @@
-"""A user's source file as the subject of a capture: its builds, its checks and what it asks of memory. Needs no GPU."""
+"""A user's source file as the subject of a capture: its builds, its checks and its memory. Needs no GPU."""
 
 from __future__ import annotations
 
@@ -174,7 +174,7 @@ class SourceSubject:
                 raise ParameterError(f"{path} has {wanted:,} bytes, the output {name} has {size:,}")
 
     def needs(self, request: CaptureRequest) -> Needs:
-        """What it asks of memory: records never go to shared memory."""
+        """What it requires of memory: records never go to shared memory."""
         table = self.table_of(request.params)
         return Needs(
             table,
@@ -217,7 +217,7 @@ class SourceSubject:
             raise
 
     def kernel_arguments(self, request: CaptureRequest) -> tuple[buffers.Argument, ...]:
-        """Of the kernel, in order."""
+        """The arguments of the kernel, in order."""
         pairs = enumerate(self.arguments)
         return tuple(each for position, a in pairs for each in self._arguments(a, request.seed, position))
 

@@ -1,4 +1,4 @@
-"""A twin as the subject of a capture: its builds, its checks and what it asks of memory. Needs no GPU."""
+"""A twin as the subject of a capture: its builds, its checks and what it requires of memory. Needs no GPU."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ class TwinSubject:
             _check_window(request, twin.loop.iterations(request.params))
 
     def needs(self, request: CaptureRequest) -> Needs:
-        """What it asks of memory. ConfigurationError if its table is not the protocol's, or does not fit a report."""
+        """Its needs for memory. ConfigurationError if its table is not the protocol's, or does not fit a report."""
         twin = self.twin
         table, shape = twin.table(request.params), self.shape(request.params)
         if len(table.agents) > MAX_REPORTED_AGENTS or sum(b.stages for b in table.barriers) > MAX_BARRIERS:
@@ -188,7 +188,7 @@ class TwinSubject:
         return defines
 
     def kernel_arguments(self, request: CaptureRequest) -> tuple[Argument, ...]:
-        """Of the kernel, in order; PIPESIM_RUN_PARAMS follow if they are not among them."""
+        """The kernel's, in order; PIPESIM_RUN_PARAMS follow if they are not among them."""
         return self.twin.arguments(request.params, self.grid, request.seed)
 
     def check_kernel(self, sizes: Callable[[], Sequence[int]], *, traced: bool) -> None:
@@ -280,7 +280,7 @@ def _check_window(request: CaptureRequest, iterations: int) -> None:
 
 @dataclass(frozen=True)
 class _RecordShape:
-    """What the program says of a kernel's records: of each agent, the most of one, and what its order depends on."""
+    """What the program says about a kernel's records: of each agent, the most of one, and what its order depends on."""
 
     streams: tuple[tuple[Stream, ...], ...]
     most_records: int
@@ -317,7 +317,7 @@ def _require_agreement(twin: Twin, table: Table, program: Program) -> None:
 
 
 def _worst_outputs(outcome: Outcome) -> dict[str, Any]:
-    """Of each output the worst of all launches."""
+    """For each output the worst of all launches."""
     found: dict[str, Any] = {}
     for name in sorted({name for run in outcome.launched for name in run.outputs}):
         each = [run.outputs[name] for run in outcome.launched if name in run.outputs]

@@ -1,4 +1,4 @@
-"""What a cubin says of the parameters of its kernel. Needs no GPU."""
+"""What a cubin says about the parameters of its kernel. Needs no GPU."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from hwkernels.device.compile import CompiledKernel
 
-# ELF64: where the header tells of the sections, and a section's name, offset and size among its 64 bytes.
+# ELF64: where the header reports the sections, and a section's name, offset and size among its 64 bytes.
 _ELF = b"\x7fELF\x02\x01"
 _SECTION_TABLE, _SECTION_COUNTS = 0x28, 0x3A
 _SECTION = struct.Struct("<I20xQQ24x")

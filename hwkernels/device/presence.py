@@ -26,7 +26,7 @@ class GpuPresent:
 
 @dataclass(frozen=True)
 class DriverPresent:
-    """What the driver says of itself. ``cuda``: the CUDA version that it supports, (0, 0) without a driver.
+    """What the driver says about itself. ``cuda``: the CUDA version that it supports, (0, 0) without a driver.
 
     ``module``: the version of its kernel module, "" where Linux has none loaded. ``problem``: why it cannot be used,
     "" if it can.

@@ -1,4 +1,4 @@
-"""Tensor maps on the host: what the copy engine must know of a tensor, encoded by the driver for ``tensor_map.cuh``.
+"""Tensor maps on the host: what the copy engine must know about a tensor, encoded by the driver for ``tensor_map.cuh``.
 
 :class:`TensorMap` says it and refuses what the engine cannot do (the rules are those of cuTensorMapEncodeTiled);
 :func:`encode` asks the driver, which needs no GPU of its own but a driver. :func:`swizzle_offset` says where a byte of

@@ -8,7 +8,7 @@ iteration. Once a lap, at the last block of an iteration of the agent's loop, th
 a timestamp: the running hash of all sites that the agent executed up to there. A timestamp that is missing, or in
 another place than the description says, leaves another hash.
 
-All functions are on plain integers or numpy arrays of them, and know nothing of a kernel or a program.
+All functions are on plain integers or numpy arrays of them, and know nothing about a kernel or a program.
 """
 
 from __future__ import annotations

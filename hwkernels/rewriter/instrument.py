@@ -85,7 +85,7 @@ class RewrittenPtx:
 
     @cached_property
     def parities(self) -> tuple[Mapping[int, int], ...]:
-        """By agent and step of its path, the parity that the program says of a wait or try."""
+        """By agent and step of its path, the parity that the program says about a wait or try."""
         found = []
         for stream in self.streams:
             asks = [(op, steps) for op, steps in zip(stream.code, stream.steps, strict=True) if op[0] in _BY_PARITY]

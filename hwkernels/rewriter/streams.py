@@ -35,7 +35,7 @@ _HALF = 1 << 31
 
 @dataclass(frozen=True)
 class StepRecord:
-    """What the records say of one step: 32-bit clocks before and after it (-1: not recorded), and of a try its answer.
+    """What the records say about a step: 32-bit clocks before and after it (-1: not recorded), and a try's answer.
 
     ``parity``: with which it was executed, -1 where the record does not say. ``gave_up``: the wait was ended.
     """

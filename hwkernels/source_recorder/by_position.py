@@ -1,4 +1,4 @@
-"""Reads the records of format 2: what they do not say themselves is what the program says of their place.
+"""Reads the records of format 2: what they do not say themselves is what the program says about their place.
 
 Either encoding shows that a record was lost, or that the agent did other things than its program says, or in another
 order: then TraceFormatError, which names the first record concerned.
@@ -96,7 +96,7 @@ def _follow(sites: npt.NDArray[np.int64], stream: Stream, place: str) -> list[in
 
 
 def _columns(stream: Stream, places: npt.NDArray[np.int64]) -> dict[str, Column]:
-    """What the program says of these of its records; iterations are passes of the site."""
+    """What the program says about these of its records; iterations are passes of the site."""
     columns = {name: values[places] for name, values in stream.columns.items()}
     iteration = np.zeros(len(places), dtype=np.int64)
     for site in np.unique(columns["site"]):

@@ -33,7 +33,7 @@ from pipesim.trace.schema import COLUMNS, ON_GROUPS, ON_NAMED_BARRIER, Anchor, C
 _WAITED = (EventKind.WAIT_ENTER, EventKind.WAIT_RETURN, EventKind.TRY)  # kinds whose parity means something
 # kinds whose value is in the record
 _COUNTED = (EventKind.ARRIVE, EventKind.TRY, EventKind.CP_ASYNC_ARRIVE, EventKind.GROUP_ENTER, EventKind.GROUP_RETURN)
-_NO_STAGE = ON_NAMED_BARRIER | ON_GROUPS  # what a record says of these is not the stage of an mbarrier
+_NO_STAGE = ON_NAMED_BARRIER | ON_GROUPS  # what a record says about these is not the stage of an mbarrier
 _WARP = 32
 
 TIMER_STEPS = 2  #: how many of its usual steps a reading of %globaltimer may be old: it skips one now and then
@@ -56,7 +56,7 @@ class DecodeContext:
     often its site was passed, as in a kernel without a fault. ``khz``: the SM clock, for a CTA that lacks its second
     anchor because a trap ended it (0: then that is an error). ``stray_ns``: how far the SM clock may be off the line
     through the anchors besides. ``encoding``: what a record is; ``streams``: if it is of format 2, what the program
-    says of each agent, by its CTAs, which those of the launch repeat.
+    says about each agent, by its CTAs, which those of the launch repeat.
     """
 
     clock: str

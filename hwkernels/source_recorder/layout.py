@@ -12,7 +12,7 @@ MAX_AGENTS = 32  #: PIPESIM_MAX_AGENTS
 MAX_REPORTED_AGENTS = 16
 MAX_BARRIERS = 2 * 32  #: of which a CTA leaves the words: PIPESIM_MAX_WORDS
 
-#: ``PipesimCta``: what a traced CTA says of its recording.
+#: ``PipesimCta``: what a traced CTA says about its recording.
 HEADER: np.dtype[Any] = np.dtype(
     [("smid", "<u4"), ("reserved", "<u4", (3,)), ("anchors", ANCHOR, (2,)), ("counts", "<u4", (MAX_AGENTS, 2))]
 )

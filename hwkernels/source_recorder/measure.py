@@ -67,7 +67,7 @@ class LaunchResult:
 
     @property
     def wrong_tiles(self) -> int:
-        """Of all outputs and CTAs."""
+        """In all outputs and CTAs."""
         return sum(found.wrong_tiles for found in self.outputs.values())
 
     def describe_end(self, table: Table) -> dict[str, Any]:

@@ -57,7 +57,7 @@ class Families:
         self._verdicts: dict[str, EveryValue | SomeValues] = {}
 
     def ranges(self, most: int) -> tuple[EveryValue | SomeValues, ...]:
-        """Of this many trip counts the values that are proved; of a long program those of the first that is a loop."""
+        """For this many trip counts the values that are proved; in a long program for the first that is a loop."""
         found: list[EveryValue | SomeValues] = []
         for name in list(self._families)[:most]:
             if not self._long or not any(isinstance(each, EveryValue) for each in found):
@@ -84,7 +84,7 @@ class Families:
         return sum(map(len, self._program.code)) > _LONG
 
     def _verdict(self, name: str) -> EveryValue | SomeValues:
-        """What is proved of a family; not every value if the program that was asked for is not what that speaks of."""
+        """What is proved of a family; not every value if the program that was asked for is not what that refers to."""
         if name not in self._verdicts:
             looked, value = self._families[name], self._values[name]
             found = looked.verdict()

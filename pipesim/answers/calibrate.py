@@ -237,7 +237,7 @@ def information_in_parallel(
 
 
 def _no_information(_asked: CandidateQuestion, _error: BaseException) -> None:
-    """Of a candidate whose process died, as of too little memory: it is not proposed."""
+    """For a candidate whose process died, as from too little memory: it is not proposed."""
 
 
 def candidates() -> Iterator[tuple[str, Program]]:

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 def calibrate_kernel(read: Extraction, trace: Trace, source: str, base: Profile, name: str) -> Calibration:
-    """A profile called ``name``: ``base``, with what the recording says of the work between the kernel's operations.
+    """A profile called ``name``: ``base``, with what the recording says about the work between the kernel's operations.
 
     EvidenceError for a recording that is of another kernel, differs from it or did not finish.
     """

@@ -46,7 +46,7 @@ class FitWorkers:
         if self._pool is None:
             return
         for child in set(active_children()) - self._others:
-            child.kill()  # nothing is asked of it any more
+            child.kill()  # it has no more work
         self._pool.shutdown(cancel_futures=True)
         self._pool = None
 

@@ -1,6 +1,6 @@
 """A check in steps: first the verdict, then what explains it and how far it holds, each step in its own time.
 
-What a step has found when it is ended, by its time limit or by whoever drives it, stays in the report.
+What a step has found when it is ended, by its time limit or by its caller, stays in the report.
 """
 
 from __future__ import annotations
@@ -192,7 +192,7 @@ class SteppedCheck:
         self._now = None
 
     def _take(self, found: Check) -> None:
-        """What is known of every schedule, and what is to be done about it."""
+        """What is known about every schedule, and what is to be done about it."""
         asked = self._asked
         self._found, self._wrong = found, list(found.refutations)
         self._small = SmallestFailure(asked.target, asked.params, asked.program, found)
@@ -306,7 +306,7 @@ class SteppedCheck:
         return rests_on_reads(program, by_search=found.how is How.SEARCH)
 
     def _counterexample(self, n: int) -> Counterexample:
-        """What is known of one way in which it fails."""
+        """What is known about one way in which it fails."""
         asked, small = self._asked, self._small
         assert small is not None
         lowered = {name: value for name, value in small.sizes.items() if asked.params.get(name) != value}

@@ -70,7 +70,7 @@ def compare_kernel(read: Extraction, trace: Trace, source: str, profile: Profile
     """``trace`` beside the program that was read from its kernel's PTX, and beside a simulation of it with the work
     that is estimated from its instructions. ``profile``: that of the trace's device if None.
 
-    What the trace says of other CTAs' locks replaces the launch's policy. EvidenceError if it is another kernel's.
+    What the trace says about other CTAs' locks replaces the launch's policy. EvidenceError if it is another kernel's.
     """
     read = with_locks_of(read, trace)
     try:

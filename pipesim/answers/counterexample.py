@@ -123,7 +123,7 @@ def counterexample_of(
     asked: Program | None = None,
     quick: bool = False,
 ) -> Counterexample:
-    """One way in which it fails, with all that a report says of it; ``lowered`` and ``command`` as there.
+    """One way in which it fails, with all that a report says about it; ``lowered`` and ``command`` as there.
 
     ``asked``: the program that was asked about, if this is one of smaller sizes. ``quick``: without the schedule in
     words.
@@ -162,7 +162,7 @@ def _with_causes(program: Program, refuted: Refutation, deadlock: Deadlock, aske
 
 
 def at_size(target: Target, sizes: dict[str, int], max_states: int) -> tuple[Program, Check] | None:
-    """The program of these sizes and what is known of it after this many states; None if there is no such program."""
+    """The program of these sizes and what is known about it after this many states; None if there is none."""
     try:
         program = target.build(sizes, twice=False)  # the program that was asked for was
     except PipesimError:

@@ -1,6 +1,6 @@
 """The parts of verifying several protocols, each for a process of its own: proof, simulation, recorded traces.
 
-A part is described by names and numbers only, and gives plain data; what it raises becomes data too.
+A part is described by names and numbers only, and gives plain data; what it raises also becomes data.
 """
 
 from __future__ import annotations

@@ -18,7 +18,7 @@ from pipesim.report.text.words import count
 
 @dataclass(frozen=True, repr=False, eq=False)
 class Diagram(Result):
-    """The roles, barriers and tiles of one CTA. ``data`` lists them; ``description`` is what the author says of it."""
+    """The roles, barriers and tiles of one CTA. ``data`` lists them; ``description`` is the author's."""
 
     data: Anatomy
     description: str = ""

@@ -91,7 +91,7 @@ def _pair(options: argparse.Namespace) -> int:
 
 
 def _kernel(options: argparse.Namespace) -> Target:
-    """The kernel that ``--protocol`` names. ParameterError for options that say nothing of it."""
+    """The kernel that ``--protocol`` names. ParameterError for options that say nothing about it."""
     if params_of(options) or options.tolerance is not None:
         raise ParameterError(
             "a kernel's PTX has no parameters, and its recording no period to be compared",

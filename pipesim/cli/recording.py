@@ -22,7 +22,7 @@ def require_gpu_or(correction: str) -> None:
 
 
 def empty_meta(protocol: str, params: dict[str, int], grid: int, clock: str) -> TraceMeta:
-    """What is known of a trace before anything is recorded: enough for its name."""
+    """What is known about a trace before anything is recorded: enough for its name."""
     from pipesim.trace.schema import Device, TraceMeta
 
     return TraceMeta("hardware", protocol, params, grid, Device(""), (), (), (), clock=clock)

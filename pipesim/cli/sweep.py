@@ -172,7 +172,7 @@ def _part(name: str, text: str) -> tuple[int, ...]:
 
 
 def _check(options: argparse.Namespace) -> None:
-    """Everything that can be said of the line before any work."""
+    """Everything that can be said about the line before any work."""
     for name in ("jobs", "max_states", "max_steps"):
         value = getattr(options, name)
         if value is not None and value < 1:

@@ -122,7 +122,7 @@ def _with_results(
 def _of_behaviour(
     meta: TraceMeta, found: Conformance, seen: Examination | None
 ) -> tuple[Agreement, Reason | None]:  # fmt: skip
-    """What the records and the barriers say; nothing is asked of the data or of other launches."""
+    """What the records and the barriers say; data and other launches are not considered."""
     if found.verdict is TraceVerdict.AGREES:
         return Agreement.CONFORMS, None
     if found.verdict is TraceVerdict.UNKNOWN:

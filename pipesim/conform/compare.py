@@ -46,9 +46,9 @@ def compare(
 ) -> Comparison:
     """Replay ``measured`` on the machine, and set it beside two simulations, with and without the cost of recording.
 
-    ``profile``: of the device that recorded, if not given. ``behaviour``: what :func:`conform` says of the two, if that
-    is known already. Raises EvidenceError if the trace was recorded from another
-    kernel than ``program`` describes. Without timing if a simulation did not finish.
+    ``profile``: of the device that recorded, if not given. ``behaviour``: what :func:`conform` says about the two, if
+    that is known already. Raises EvidenceError if the trace was recorded from another kernel than ``program``
+    describes. Without timing if a simulation did not finish.
     """
     behaviour = conform(program, measured) if behaviour is None else behaviour
     profile = profile or profile_for(measured.meta.device.name)
@@ -65,7 +65,7 @@ def compare(
 
 
 def times_of(program: Program, measured: Trace, profile: Profile | None = None) -> TimeComparison:
-    """What :func:`compare` says of the times, by the one or two simulations that it takes."""
+    """What :func:`compare` says about the times, by the one or two simulations that it takes."""
     profile = profile or profile_for(measured.meta.device.name)
     program = as_launched(program, measured.meta)
     if (why := why_no_time(measured)) is not None:

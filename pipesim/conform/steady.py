@@ -88,7 +88,7 @@ class _RecordedPart:
 
 
 def _recorded_part(trace: Trace, cta: int) -> _RecordedPart:
-    """What was recorded of a CTA. With nothing known of the passes, a window is taken to end before the run.
+    """What was recorded of a CTA. With nothing known about the passes, a window is taken to end before the run.
 
     A run that did not finish has no end.
     """

@@ -225,7 +225,7 @@ def no_time(profile: Profile, why: NoTime) -> TimeComparison:
 
 
 def why_no_time(measured: Trace) -> NoTime | None:
-    """Why the times of this run say nothing of the program's, None if they do."""
+    """Why the times of this run say nothing about the program's, None if they do."""
     if measured.meta.status != Ending.FINISHED:
         return NoTime.UNFINISHED
     return NoTime.FAULT if measured.meta.fault else None

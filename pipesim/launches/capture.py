@@ -90,7 +90,7 @@ class LaunchVerdicts:
     def all_proved(self) -> bool:
         """Whether every launch of a kernel with barriers whose PTX is known is proved, and there was one.
 
-        Kernels without PTX do not count: nothing is said of them.
+        Kernels without PTX do not count: nothing is said about them.
         """
         return self.report.conclusion is Conclusion.AGREES
 

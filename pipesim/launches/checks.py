@@ -23,7 +23,7 @@ CheckOne = Callable[[Path, Path], tuple[Verdict, str]]  #: of a PTX file and a l
 def check_launch(
     ptx: Path, launch: Path, *, max_states: int | None = None, budget: Budget | None = None, progress: Progress = SILENT
 ) -> tuple[Verdict, str]:
-    """The verdict on one launch, and what there is to say of it in a line. Unknown if it cannot be read in its limits.
+    """The verdict on one launch, and a line about it. Unknown if it cannot be read in its limits.
 
     ``max_states``: as ``pipesim check --max-states``. Only the verdict is looked for, no smaller size or correction.
     """

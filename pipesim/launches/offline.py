@@ -168,7 +168,7 @@ class OfflineLaunch(NamedTuple):
 
 
 class OfflineDriver:
-    """In place of ``triton.runtime.driver.active``: everything that a launch asks of it, and no device."""
+    """In place of ``triton.runtime.driver.active``: everything that a launch requires of it, and no device."""
 
     def __init__(self, target: Any) -> None:
         self.launches: list[OfflineLaunch] = []
@@ -206,7 +206,7 @@ class OfflineDriver:
         return 0
 
     def get_device_capability(self, _device: int = 0) -> tuple[int, int]:
-        """Of the target."""
+        """The target's."""
         arch: int = self._target.arch
         return divmod(arch, 10)
 

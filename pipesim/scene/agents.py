@@ -72,7 +72,7 @@ _slice = partial(tuple.__new__, SceneSlice)  # a tenth of its constructor's time
 
 
 def _pair_rows(trace: Trace, when: Column) -> tuple[Column, Column, Column, Column]:
-    """Of each slice the row at which it begins, its end and the uncertainty of that; and the slice of each row.
+    """For each slice the row at which it begins, its end and the uncertainty of that; and the slice of each row.
 
     A wait, or work, ends with its agent's next event, which is its return: a slice has both. One that has no return
     ends with whatever its agent did next; in a run that hung a wait with no next event never ends.

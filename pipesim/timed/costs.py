@@ -151,7 +151,7 @@ def record_cycles(program: Program, profile: Profile, *, traced: bool) -> int:
 
 
 def work_record(program: Program, record: int) -> int:
-    """Of the cost of a record what each end of a work adds: nothing where it is what a kernel's PTX says."""
+    """The part of a record's cost that each end of a work adds: nothing where it is what a kernel's PTX says."""
     return 0 if program.counts_instructions else record
 
 

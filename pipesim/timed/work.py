@@ -129,8 +129,8 @@ class Works:
         return _slots(work) + (0 if self._traced else _ALU_CYCLES * work.amount("unrecorded_alu"))
 
     def scalar(self, work: Work, cycles: int) -> int:
-        """Of the cycles in which a multiplication is issued those that it needs the issue slots of its quarter, 0 where
-        no other work does. With an operand in registers there are fewer descriptors to be made.
+        """The cycles of a multiplication's issue in which it needs the issue slots of its quarter, 0 where no other
+        work does. With an operand in registers there are fewer descriptors to be made.
         """
         if not self.demand(work):
             return 0

@@ -161,7 +161,7 @@ def _cells(trace: Trace) -> tuple[str, ...]:
 
 
 def waits(awaited: WaitPurpose | None) -> str:
-    """How a wait for this is drawn; one that nothing is known of as a wait for data."""
+    """How a wait for this is drawn; one that nothing is known about as a wait for data."""
     return EMPTY if awaited is WaitPurpose.ROOM else FULL
 
 

@@ -68,7 +68,7 @@ def read_trace(path: str | Path) -> Trace:
     """Read a trace and verify it: its checksums, its tables, and that no record is missing.
 
     Raises UsageError if there is no such file, TraceFormatError for whatever is wrong with the one there is. What the
-    file says of itself is checked first, so that a small file does not make a large table.
+    file says about itself is checked first, so that a small file does not make a large table.
     """
     import pyarrow as pa
 
@@ -260,7 +260,7 @@ def _check_columns(schema: Any, path: Path) -> None:
 
 
 def _check_rows(footer: Any, rows: int, path: Path) -> None:
-    """What the file says of its size, before anything is unpacked; fewer rows than promised are counted later."""
+    """What the file says about its size, before anything is unpacked; fewer rows than promised are counted later."""
     found = footer.num_rows
     if max(rows, found) > MAX_ROWS:
         most, cause = max(rows, found), "a recording of too many iterations, or another program wrote the file"

@@ -104,7 +104,7 @@ class Site:
 
     Of a kind in ON_NAMED_BARRIER or ON_GROUPS ``barrier`` is the number of the named barrier, or the engine.
     ``awaited`` is what a wait or a try is for, None where that is not known (:mod:`pipesim.trace.activity` derives it):
-    a remark about the site, which says nothing of which site it is.
+    a remark about the site, which says nothing about which site it is.
     """
 
     name: str

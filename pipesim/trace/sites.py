@@ -60,7 +60,7 @@ _ASKS = frozenset({EventKind.WAIT_ENTER, EventKind.TRY})  #: kinds whose site sa
 ENGINE_NAMES = {int(engine): engine.name.lower() for engine in Engine}  #: as a site of a group names its engine
 #: Operations that leave events, or can.
 RECORDED = frozenset(_KINDS) | frozenset(_OPTIONAL_KINDS)
-_NO_CYCLES = (Op.WORK, 0)  #: what a kernel's PTX says of instructions there
+_NO_CYCLES = (Op.WORK, 0)  #: what a kernel's PTX says about instructions there
 NO_SITES: frozenset[SiteKey] = frozenset()
 
 

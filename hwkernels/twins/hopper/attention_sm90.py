@@ -87,7 +87,7 @@ def _defines(params: Params) -> dict[str, int]:
 
 
 def arguments_of(params: Params, grid: int, seed: int) -> tuple[Argument, ...]:
-    """Of the kernel, for random Q, K and V."""
+    """The kernel's, for random Q, K and V."""
     random, depth = np.random.default_rng(seed), params["depth"]
     rows, heads = grid * queries_of(params), -(-grid // TILES_OF_HEAD)
     keys = params["kv_blocks"] * params["block_n"]

@@ -32,7 +32,7 @@ _OF_VERDICT = {Verdict.REFUTED: Outcome.REFUTED, Verdict.UNKNOWN: Outcome.UNDECI
 
 @dataclass(frozen=True)
 class Question:
-    """What is asked of every configuration. ``prove``: whether it must be proved to be usable."""
+    """What is computed for every configuration. ``prove``: whether it must be proved to be usable."""
 
     profile: Profile
     prove: bool = True

@@ -58,7 +58,7 @@ def rank(configurations: Sequence[Configuration], metric: Metric) -> tuple[Ranke
 def smallest(
     order: Sequence[RankedConfiguration], within_permille: int = WITHIN_PERMILLE
 ) -> RankedConfiguration | None:
-    """Of those so close to the best the one with the least shared memory, then registers, then threads."""
+    """Among those this close to the best the one with the least shared memory, then registers, then threads."""
     near = [(off, each) for each in order if (off := each.off_permille) is not None and off <= within_permille]
     return min(near, key=lambda pair: (*_size(pair[1].configuration), pair[0]), default=(0, None))[1]
 

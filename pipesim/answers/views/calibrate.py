@@ -9,7 +9,7 @@ from pipesim.conform.fit.propose import Proposal
 
 
 class ValueState(Enum):
-    """What a calibration says of a value of the profile. The value is the word of a report."""
+    """What a calibration says about a value of the profile. The value is the word of a report."""
 
     MEASURED = "measured"  #: by a micro-kernel
     FITTED = "fitted"  #: to the recordings, which determine it

@@ -54,8 +54,8 @@ class Counterexample:
     """What is wrong, and the schedule that shows it. ``at``: the parameters that were lowered to make it small.
 
     ``replay`` is the schedule as ``check --replay`` and ``run --schedule`` take it, ``command`` what is between the
-    two, the protocol and its parameters, "" where a command line cannot name it. ``standing`` says of every agent, in
-    the program's order, what it waits for at the end; "" where the schedule ends with a fault. With each of the
+    two, the protocol and its parameters, "" where a command line cannot name it. ``standing`` says about every agent,
+    in the program's order, what it waits for at the end; "" where the schedule ends with a fault. With each of the
     ``corrections`` alone the protocol is proved, at these parameters and at those that were asked for. ``cause`` names
     the doubt that led to the schedule, "" if a search did. ``unfinished``: the steps that would make it smaller or
     shorter, of those that were left out. Of the verdict alone ``schedule`` and ``standing`` are empty.

@@ -42,8 +42,8 @@ class SimulationLine:
     were too few for a period: what was read lies below the bound. ``broken`` is the first rule that was broken, also
     where the run continued; ``budget`` the operations after which it would have been cut off; ``cut`` the limit of the
     process that ended it before. ``period_of``: the inner loop whose period it is, or the role and how many iterations
-    of another role are one of its, "" where all roles have the same. ``no_period`` and ``no_bound`` say of a run that
-    finished why there is none.
+    of another role are one of its, "" where all roles have the same. ``no_period`` and ``no_bound`` say about a run
+    that finished why there is none.
     """
 
     profile: str

@@ -88,7 +88,7 @@ class Failure:
 
 @dataclass(frozen=True)
 class ProtocolReport:
-    """All that is known of one of several protocols.
+    """All that is known about one of several protocols.
 
     ``name`` and ``arguments`` are what a command line calls it; ``cycles`` the length of the simulation. What failed is
     None, with a failure.
@@ -123,7 +123,7 @@ class ProtocolReport:
 
 @dataclass(frozen=True)
 class PipelineLine:
-    """What several protocols together say of one pipeline struct: those whose roles make it, in their order."""
+    """What several protocols together say about one pipeline struct: those whose roles make it, in their order."""
 
     pipeline: str
     protocols: tuple[ProtocolReport, ...]

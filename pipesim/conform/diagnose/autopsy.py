@@ -159,7 +159,7 @@ def _silent(trace: Trace) -> frozenset[str]:
 
 
 def _skeleton(trace: Trace) -> Program:
-    """The agents and barriers of a trace, initialised and made visible; nothing is known of its tiles."""
+    """The agents and barriers of a trace, initialised and made visible; nothing is known about its tiles."""
     meta = trace.meta
     barriers = [(Barrier(0, g.name, stage), g.count) for g in meta.barriers for stage in range(g.stages)]
     meet = (int(Op.BAR_SYNC), 0, 32 * len(meta.agents), 32)

@@ -38,7 +38,7 @@ _LATEST = 8  #: passes of a line before the divergence at which a mistake of one
 
 
 def diagnose(program: Program, trace: Trace, found: Conformance) -> Diagnosis | None:
-    """Why ``trace`` leaves ``program``; ``found`` is what :func:`conform` said of the two.
+    """Why ``trace`` leaves ``program``; ``found`` is what :func:`conform` said about the two.
 
     None if there is nothing to explain (it conforms, and no fault was injected) or nothing to explain it with: records
     were lost, only a window of them was kept, only a barrier's word or the time of a return is wrong, or the program is

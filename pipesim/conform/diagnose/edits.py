@@ -81,7 +81,7 @@ class Change:
 
 @dataclass(frozen=True)
 class _Places:
-    """Where one agent arrives, expects and waits, by group, in program order. A wait is its operations: a try too."""
+    """Where an agent arrives, expects and waits, by group, in program order. A wait is its operations, also a try."""
 
     arrives: dict[str, list[int]]
     expects: dict[str, list[int]]

@@ -1,8 +1,8 @@
 """Which captures would determine the values that the recordings do not: chosen one by one from candidates.
 
-A candidate is simulated with each value a little higher and lower; what its times would say of the values is added to
-what the recordings say. The candidate is taken that makes most values determined, and among these the one that narrows
-their intervals most; until no candidate helps.
+A candidate is simulated with each value a little higher and lower; what its times would say about the values is added
+to what the recordings say. The candidate is taken that makes most values determined, and among these the one that
+narrows their intervals most; until no candidate helps.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from pipesim.trace.schema import Run, Trace
 
 _MOST = 8  #: captures that are proposed
 _GAIN = 0.3  #: by how much the logarithms of the widths together must fall for one more capture
-_LOOSE = 100.0  #: how wide a value is taken to be that nothing is known of, in units of itself
+_LOOSE = 100.0  #: how wide a value is taken to be that nothing is known about, in units of itself
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class Proposal:
 
 @dataclass(frozen=True)
 class CandidateQuestion:
-    """What a candidate is asked: what its times under ``profile`` would say of values ``names``."""
+    """What a candidate is asked: what its times under ``profile`` would say about values ``names``."""
 
     label: str
     program: Program
@@ -50,7 +50,7 @@ Inform = Callable[[Sequence[CandidateQuestion], Callable[[int, int], None]], Seq
 
 
 def information_of(asked: CandidateQuestion) -> Vector | None:
-    """What a capture of a candidate would say of the values, each in units of itself; None if nothing."""
+    """What a capture of a candidate would say about the values, each in units of itself; None if nothing."""
     observation = observe(asked.label, asked.program, expected_trace(asked.program, asked.profile), asked.profile)
     if observation is None:
         return None
@@ -103,7 +103,7 @@ def _values(names: Sequence[str], problem: FitProblem, profile: Profile) -> Vect
 
 
 def _information(problem: FitProblem, names: Sequence[str], x: Vector) -> Vector:
-    """What the observations say of the values, each in units of itself."""
+    """What the observations say about the values, each in units of itself."""
     found, unit = np.zeros((len(names), len(names))), np.maximum(x, 20.0)
     mine = [name for name in names if name in problem.start]
     at = [names.index(name) for name in mine]

@@ -1,4 +1,4 @@
-"""A flat program as a Promela model: SPIN, which knows nothing of this package, checks it for every schedule."""
+"""A flat program as a Promela model: SPIN, which knows nothing about this package, checks it for every schedule."""
 
 from __future__ import annotations
 

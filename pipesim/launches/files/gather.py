@@ -168,7 +168,7 @@ def _align(content: Content, peer: Content | None) -> Content:
 
 
 def _row(row: _Kernel, names: FileNames, texts: Texts) -> CaughtKernel:
-    """What the report says of a kernel; the texts of its files are added to ``texts``."""
+    """What the report says about a kernel; the texts of its files are added to ``texts``."""
     caught: list[CaughtLaunch] = []
     ptx = ""
     if row.launches:

@@ -55,7 +55,7 @@ class Architecture:
 
     @classmethod
     def from_name(cls, name: str) -> Self:
-        """Of ``sm_90a`` or ``compute_90a``. Raises CodeImageError for another form."""
+        """The architecture of ``sm_90a`` or ``compute_90a``. Raises CodeImageError for another form."""
         match = re.fullmatch(r"(?:sm|compute)_([1-9]\d{1,3})([af]?)", name)
         if not match:
             raise CodeImageError(f"{name!r} is not an architecture", correction="write it as sm_90 or sm_90a")
@@ -184,7 +184,7 @@ def _members(group: FatEntry, peek: Peek) -> list[FatEntry]:
 
 
 def _member_bytes(listed: bytes, first: int) -> int:
-    """Of a member's header with its name and its options, each of which ends with a NUL; a multiple of 8."""
+    """The bytes of a member's header with its name and its options, each of which ends with a NUL; a multiple of 8."""
     (options,) = struct.unpack_from("<I", listed, first + 20)
     name, name_bytes = struct.unpack_from("<II", listed, first + 32)
     end = HEADER

@@ -59,7 +59,7 @@ class Tally:
 
 
 class KnownFunction(NamedTuple):
-    """What is known of a function: its tally, its parameters, its code. ``code`` is None where it is not wanted."""
+    """What is known about a function: its tally, its parameters, its code. ``code`` is None where it is not wanted."""
 
     tally: Tally
     layout: Layout | None
@@ -231,7 +231,7 @@ class LaunchObserver:
             tally.left_out += 1
 
     def _learn(self, function: int, symbol: str) -> KnownFunction:
-        """What there is to know of a function that is launched for the first time."""
+        """What there is to know about a function that is launched for the first time."""
         name = symbol or self._driver.name(function)
         owner = self._driver.owner(function)
         image = self._images.key_of(owner)

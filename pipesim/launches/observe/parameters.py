@@ -137,7 +137,7 @@ _MOST_MAPS = 1 << 16
 
 
 class TensorMaps(dict[bytes, dict[str, Any]]):
-    """What is known of each map; a map of which only the address was replaced has the members of the first."""
+    """What is known about each map; a map of which only the address was replaced has the members of the first."""
 
     def note_encoded(self, number: int, arguments: int) -> None:
         """Note a map after the call of CUPTI's number that encoded it."""
@@ -145,7 +145,7 @@ class TensorMaps(dict[bytes, dict[str, Any]]):
         self._note(string_at(given.map, _MAP_BYTES), _members(given))
 
     def map_before_change(self, address: int) -> dict[str, Any] | None:
-        """What is known of the map whose address will be replaced."""
+        """What is known about the map whose address will be replaced."""
         return self.get(string_at(address, _MAP_BYTES))
 
     def note_replaced(self, address: int, members: dict[str, Any] | None) -> None:

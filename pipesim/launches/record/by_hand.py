@@ -31,7 +31,7 @@ def write_instrumented(
 ) -> tuple[Usage, Usage, tuple[str, ...], tuple[str, ...]]:
     """Write ``NAME.cubin``, ``NAME.buffer``, ``NAME.ptx``, ``NAME.json`` and the header into a folder.
 
-    What ptxas says of the kernel before and after, its new warnings, and the names of the files. Raises PtxError or
+    What ptxas says about the kernel before and after, its new warnings, and the names of the files. Raises PtxError or
     LaunchFileError where the kernel cannot be instrumented, HardwareError without ptxas, OutputExistsError unless
     ``force``.
     """

@@ -183,7 +183,7 @@ def _rows(records: SpoolRecords, codes: Codes) -> list[_KernelRow]:
 
 
 def _instrumented_record(name: str, codes: set[str], every: Sequence[InstrumentedRecord]) -> InstrumentedRecord | None:
-    """What was said of a kernel when it was instrumented."""
+    """What was said about a kernel when it was instrumented."""
     return next((each for each in every if each.kernel == name and each.code in codes), None)
 
 

@@ -64,7 +64,7 @@ class _RefusedError(Exception):
 
 
 class RecordedLaunches:
-    """Decides about each launch that a framework tells of. ``prepare`` instruments a kernel for a launch.
+    """Decides about each launch that a framework reports. ``prepare`` instruments a kernel for a launch.
 
     No error here reaches the program: its own kernel is launched then, and the reason is in the records.
     """

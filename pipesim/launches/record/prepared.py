@@ -36,7 +36,7 @@ class NoBarrierError(NotRecordableError):
 
 @dataclass(frozen=True)
 class Usage:
-    """What ptxas said of a kernel: registers of a thread, and bytes of spills and of stack."""
+    """What ptxas said about a kernel: registers of a thread, and bytes of spills and of stack."""
 
     registers: int
     spills: int

@@ -44,7 +44,7 @@ _MAP_MEMBERS = ("at", *(name for name in launch_file.KINDS["tensor_map"] if name
 
 
 def seen_parameter(data: Any, place: str) -> SeenParameter:
-    """A parameter of a launch; what is known of its words lies within it and does not overlap."""
+    """A parameter of a launch; what is known about its words lies within it and does not overlap."""
     given = Members(data, place, ("bytes", "pointers", "maps"))
     held = bytes_of(given, "bytes", launch_file.MOST_SPACE)
     pointers = tuple(_each(given, "pointers", lambda each: _pointer(each, len(held))))

@@ -39,7 +39,7 @@ class SeenMap:
 
 @dataclass(frozen=True)
 class SeenParameter:
-    """The bytes of one parameter, as the driver gave them, and what is known of them."""
+    """The bytes of one parameter, as the driver gave them, and what is known about them."""
 
     data: bytes
     pointers: tuple[SeenPointer, ...] = ()

@@ -18,7 +18,7 @@ from pipesim.report.text.console import mark
 from pipesim.report.text.printable import inert, inert_text
 
 WIDTH = 100  #: cells of a message
-WITH_CHANGE = "proved with this change"  #: what is known of every correction
+WITH_CHANGE = "proved with this change"  #: what is known about every correction
 _PLACE = re.compile(r":\d+$")
 
 

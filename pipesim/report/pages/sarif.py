@@ -89,7 +89,7 @@ def _of_report(name: str, report: CheckReport) -> Iterator[Node]:
 
 
 def _others(shown: Counterexample) -> Iterator[tuple[str, str]]:
-    """What else a finding points at: what is said of a line, and the line. The corrections come first."""
+    """What else a finding points at: what is said about a line, and the line. The corrections come first."""
     for correction in shown.corrections:
         yield f"likely correction: {correction.said}; {WITH_CHANGE}", correction.line
     if not isinstance(shown.finding, Deadlock):

@@ -70,7 +70,7 @@ def advise_sentence(report: AdviseReport) -> str:
 
 
 def advise_members(value: AdviseReport | Advice) -> dict[str, object]:
-    """What JSON says of advice beside its data."""
+    """What JSON says about advice beside its data."""
     if isinstance(value, Advice):
         return {"limit": limit_words(value.times)}
     return {"said": advise_sentence(value), "ok": value.conclusion.ok}

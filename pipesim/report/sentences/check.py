@@ -1,4 +1,4 @@
-"""The verdict for every schedule in words, and what is known of one schedule."""
+"""The verdict for every schedule in words, and what is known about one schedule."""
 
 from __future__ import annotations
 

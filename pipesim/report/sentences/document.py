@@ -1,4 +1,4 @@
-"""What JSON says of an answer beside its data: the sentences that a painted report makes of the same."""
+"""What JSON says about an answer beside its data: the sentences that a painted report makes of the same."""
 
 from __future__ import annotations
 

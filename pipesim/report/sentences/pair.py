@@ -67,7 +67,7 @@ def behaviour_words(found: Behaviour) -> str:
 
 
 def unfinished_words(a: TraceMeta, b: TraceMeta) -> str:
-    """How the runs ended if neither finished, which leaves nothing to say of their speed; "" if one did."""
+    """How the runs ended if neither finished, which leaves nothing to say about their speed; "" if one did."""
     if _HOW.get(a.status, "") == "" or _HOW.get(b.status, "") == "":
         return ""
     if _HOW[a.status] == _HOW[b.status]:

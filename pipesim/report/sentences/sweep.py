@@ -140,7 +140,7 @@ def smallest_sentence(report: SweepReport) -> str:
 
 
 def sweep_members(value: SweepReport | Configuration) -> dict[str, object]:
-    """What JSON says of a sweep, or of a configuration, beside its data."""
+    """What JSON says about a sweep, or of a configuration, beside its data."""
     if isinstance(value, Configuration):
         return {"limit": limit_words(value.times)}
     return {"said": sweep_sentence(value), "ok": value.conclusion.ok}

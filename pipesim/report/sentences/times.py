@@ -1,4 +1,4 @@
-"""How simulated times compare with recorded ones, in words: apart from what is said of the order of events."""
+"""How simulated times compare with recorded ones, in words: apart from what is said about the order of events."""
 
 from __future__ import annotations
 

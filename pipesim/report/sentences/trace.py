@@ -165,7 +165,7 @@ def _off_by(percentage: float) -> str:
 
 
 def _outputs(trace: Trace) -> str:
-    """What is known of the kernel's outputs."""
+    """What is known about the kernel's outputs."""
     outputs = trace.meta.extra.get("outputs", {})
     words = [
         f"{name} is {hashes[0]} after each launch" if len(hashes) == 1 else f"{name} differs between launches"

@@ -69,7 +69,7 @@ def _without_hardware(report: VerifyReport) -> str:
 
 
 def _left_undone(report: VerifyReport) -> str:
-    """What an interrupt left undone, as far as it is not said of the proof."""
+    """What an interrupt left undone, as far as it is not said about the proof."""
     if not report.simulations:
         return "the simulation"
     return "the end of the simulations" if report.left_out else "every trace was compared"

@@ -50,7 +50,7 @@ class _WaitingBatch:
     interval: int
 
     def order(self) -> tuple[bool, int, int]:
-        """Of batches that can issue the least is first."""
+        """Among batches that can issue the least is first."""
         return self.begun < 0, self.begun if self.begun >= 0 else self.ready, self.agent
 
 
