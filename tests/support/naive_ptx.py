@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from functools import cache
 from random import Random
 
 THREADS = 32
@@ -169,14 +170,14 @@ def run_thread(lines: list[str], thread: int, open_word: int) -> dict[str, int]:
             pc = places[parts[0]]
             continue
         values = [registers[p] if p in registers else int(p) for p in parts[1:]]
-        registers[parts[0]] = _computed(mnemonic.split("."), values)
+        registers[parts[0]] = computed(mnemonic.split("."), values)
     return registers
 
 
-def _computed(words: list[str], v: list[int]) -> int:
+def computed(words: list[str], v: list[int]) -> int:
     """The result of one instruction, in the width of its register."""
     kind = words[-1]
-    width = 1 if kind == "pred" else int(re.sub(r"\D", "", kind))
+    width = _width(kind)
     if words[0] == "cvt":
         target = int(words[1][1:])
         value = v[0] % (1 << width)
@@ -188,6 +189,11 @@ def _computed(words: list[str], v: list[int]) -> int:
     a, *rest = (_signed(x, width) for x in v) if kind[0] == "s" and words[0] in _BY_SIGN else v
     result = _RULES[words[0]](words, width, a, *rest)
     return result % (1 << (2 * width if "wide" in words else width))
+
+
+@cache
+def _width(kind: str) -> int:
+    return 1 if kind == "pred" else int(re.sub(r"\D", "", kind))
 
 
 def _signed(value: int, width: int) -> int:

@@ -1,12 +1,11 @@
 """A machine for small kernels in PTX: every thread by itself, one instruction after the other, in a seeded order.
 
-It knows what the tests need: integers, predicates, shared and global memory, mbarriers, named barriers, bulk copies
-(which land after a while; only their bytes count). ``%clock`` is the number of instructions that were executed.
+It knows what the tests need: the integers of ``naive_ptx``, shared and global memory, mbarriers, named barriers, bulk
+copies (which land after a while; only their bytes count). ``%clock`` is the number of instructions that were executed.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from random import Random
 
@@ -24,6 +23,7 @@ from pipesim.ptx.text.instruction import (
     Vector,
 )
 from pipesim.ptx.text.module import Function, Module
+from tests.support.naive_ptx import computed
 
 GLOBAL = 1 << 33  #: where global memory begins
 _ONES = (1 << 64) - 1
@@ -283,32 +283,7 @@ class Machine:
             for number, part in enumerate(to.parts):
                 self._set(thread, part, value >> 32 * number, 32)
             return
-        width = 8 * _SIZES.get(each.modifiers[-1], 8)
-        narrow = (1 << width) - 1
-        a, b, c = ([self._value(thread, part) for part in sources] + [0, 0])[:3]
-        if each.opcode == "setp":
-            holds = _COMPARE[each.modifiers[0]](a & narrow, b & narrow) and (c if each.has("and") else True)
-            self._set(thread, to, int(holds))
-            return
-        wide = 64 if each.opcode == "cvt" or each.has("wide") else width
-        self._set(thread, to, _COMPUTE[each.opcode](a & narrow, b & narrow, c), wide)
-
-
-_COMPARE: dict[str, Callable[[int, int], bool]] = {
-    "eq": int.__eq__, "ne": int.__ne__, "lt": int.__lt__, "le": int.__le__, "gt": int.__gt__, "ge": int.__ge__,
-}  # fmt: skip
-_COMPUTE: dict[str, Callable[[int, int, int], int]] = {
-    "mov": lambda a, b, c: a,
-    "cvt": lambda a, b, c: a,
-    "add": lambda a, b, c: a + b,
-    "sub": lambda a, b, c: a - b,
-    "mul": lambda a, b, c: a * b,
-    "mad": lambda a, b, c: a * b + c,
-    "and": lambda a, b, c: a & b,
-    "or": lambda a, b, c: a | b,
-    "xor": lambda a, b, c: a ^ b,
-    "not": lambda a, b, c: ~a,
-    "shl": lambda a, b, c: a << b,
-    "shr": lambda a, b, c: a >> b,
-    "selp": lambda a, b, c: a if c else b,
-}
+        narrow = (1 << 8 * _SIZES.get(each.modifiers[-1], 8)) - 1
+        a, *rest = (self._value(thread, part) for part in sources)
+        values = [a & narrow, *(b & narrow for b in rest[:1]), *rest[1:]]
+        self._set(thread, to, computed([each.opcode, *each.modifiers], values))
