@@ -14,10 +14,12 @@ import cProfile
 import pstats
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from functools import partial
 from pathlib import Path
 from unittest.mock import patch
 
+import simpy
 from simpy.events import NORMAL, Event, EventPriority
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # works from a checkout that is not installed
@@ -27,7 +29,48 @@ from pipesim.targets import find
 from pipesim.timed.engine import simulate
 from pipesim.timed.environment import CycleEnvironment
 from pipesim.timed.profile import Profile, load_profile
-from tools.yardstick_ring import EVENTS_PER_TILE, BareRing
+
+EVENTS_PER_TILE = 8
+
+
+class BareRing:
+    """Full and empty stages as events; times are whole cycles."""
+
+    def __init__(self, stages: int, tiles: int) -> None:
+        self.env = simpy.Environment()
+        self.stages = stages
+        self.tiles = tiles
+        self.full = [self.env.event() for _ in range(tiles)]
+        self.free = [self.env.event() for _ in range(tiles)]
+
+    def _landed(self, tile: int, _: simpy.Event) -> None:
+        self.full[tile].succeed()
+
+    def producer(self) -> Generator[simpy.Event, None, None]:
+        """Wait for a free stage, then two operations and a landing for each tile."""
+        for tile in range(self.tiles):
+            if tile >= self.stages:
+                yield self.free[tile - self.stages]
+            yield self.env.timeout(8)
+            yield self.env.timeout(182)
+            landing = self.env.timeout(433)
+            landing.callbacks.append(partial(self._landed, tile))
+
+    def consumer(self) -> Generator[simpy.Event, None, None]:
+        """Wait for a full stage, work, give it back."""
+        for tile in range(self.tiles):
+            yield self.full[tile]
+            yield self.env.timeout(83)
+            yield self.env.timeout(396)
+            yield self.env.timeout(621)
+            self.free[tile].succeed()
+
+    def run(self) -> int:
+        """Cycles until the last tile is given back."""
+        self.env.process(self.producer())
+        self.env.process(self.consumer())
+        self.env.run()
+        return int(self.env.now)
 
 
 def seconds(run: Callable[[], object]) -> float:

@@ -13,17 +13,14 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
-from tools.corpus.cute import cute
 from tools.corpus.cutlass import cutlass
 from tools.corpus.deep_gemm import deep_gemm
 from tools.corpus.environment import CACHE, ROOT
-from tools.corpus.kernel_list import kernels_listed
+from tools.corpus.kernel_list import kernels_listed, twins
 from tools.corpus.modular import modular
-from tools.corpus.on_triton import gluon, triton
-from tools.corpus.table import rows, summary
+from tools.corpus.python_kernels import cute, gluon, triton
 from tools.corpus.tilelang import tilelang
-from tools.corpus.twins import twins
-from tools.corpus.verdicts import KernelVerdict, verdicts_of
+from tools.corpus.verdicts import KernelVerdict, rows, summary, verdicts_of
 
 #: What builds a family: it writes into a folder, and says what it wrote or what was wrong.
 FAMILIES: Mapping[str, Callable[[Path], Iterator[str]]] = {

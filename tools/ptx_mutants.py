@@ -42,7 +42,7 @@ from pipesim.ptx.extract import extract
 from pipesim.ptx.launch.file import read_launch
 from pipesim.ptx.launch.values import Launch
 from pipesim.ptx.text.read import read_module
-from tools.corpus.twins import hopper
+from tools.corpus.kernel_list import hopper
 from tools.fuzz.naive import explore
 
 #: Kernels that are taken if none is named.

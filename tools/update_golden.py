@@ -1,4 +1,5 @@
-"""Rewrite the golden reports and models, and what is pinned of protocols and PTX: ``python tools/update_golden.py``.
+"""Rewrite the golden reports, models and schemas, and what is pinned of protocols and PTX:
+``python tools/update_golden.py``.
 
 Read the difference before you commit it.
 """
@@ -11,6 +12,8 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # works from a checkout that is not installed
 
 from pipesim.export.promela import to_promela
+from pipesim.export.schemas import schema, schema_text, versioned_name
+from pipesim.export.schemas.files import WRITTEN_BY_HAND
 from tests.support.paths import GOLDEN, ROOT
 from tests.support.promela_examples import EXAMPLES as MODEL_EXAMPLES
 from tests.support.promela_examples import MODELS
@@ -19,6 +22,12 @@ from tests.support.ptx_programs import PINNED, pins
 from tests.support.report_examples import EXAMPLES, WIDTH, render
 
 REPORTS = GOLDEN / "report"
+SCHEMAS = ROOT / "docs" / "schemas"  #: of the files that people write by hand; ``pipesim schema NAME`` prints every one
+
+
+def schema_files() -> dict[str, str]:
+    """The text of each committed schema, by the name of its file."""
+    return {f"{versioned_name(made)}.json": schema_text(made) for made in map(schema, WRITTEN_BY_HAND)}
 
 
 def main() -> None:
@@ -41,6 +50,8 @@ def main() -> None:
     print(f"{len(lines)} counts in {COUNTS.relative_to(ROOT)}")
     PINNED.write_text(pins(), encoding="utf-8")
     print(f"programs of kernels in {PINNED.relative_to(ROOT)}")
+    for name, text in schema_files().items():
+        (SCHEMAS / name).write_text(text, encoding="utf-8")
 
 
 if __name__ == "__main__":

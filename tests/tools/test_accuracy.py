@@ -14,7 +14,7 @@ from pipesim.trace.files import read_trace
 from pipesim.trace.library import trace_folder
 from pipesim.trace.split import FILE, SplitPart, read_split
 from tools import accuracy
-from tools.accuracy_picture import Point, scatter
+from tools.accuracy import Point, scatter
 
 
 def rows(tmp_path: Path, *words: str) -> list[dict[str, object]]:

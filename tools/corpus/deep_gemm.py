@@ -10,8 +10,7 @@ from typing import NamedTuple
 
 from pipesim.ptx.launch.values import Array, Content, Field, Launch, Number, Parameter, Pointer, Struct, TensorMap
 from tools.corpus.corpus_kernel import CorpusKernel
-from tools.corpus.environment import Environment
-from tools.corpus.nvcc import to_ptx
+from tools.corpus.environment import Environment, to_ptx
 
 ENVIRONMENT = Environment("deep_gemm", ("--no-deps", "flashinfer-python"))
 _SHARED = 220_000  #: bytes of dynamic shared memory: enough for each

@@ -9,8 +9,7 @@ from pathlib import Path
 
 from pipesim.ptx.launch.values import Content, Launch, Parameter, Pointer, TensorMap
 from tools.corpus.corpus_kernel import CorpusKernel
-from tools.corpus.environment import ROOT, Environment
-from tools.corpus.nvcc import to_ptx
+from tools.corpus.environment import ROOT, Environment, to_ptx
 
 ENVIRONMENT = Environment("tilelang", ("tilelang",))
 _SCRIPT = ROOT / "tools" / "corpus" / "kernels" / "on_tilelang.py"
