@@ -322,7 +322,7 @@ def _memory_rules() -> Iterator[Rule]:
         ("the asynchronous proxy sees only what was fenced", f"{compared}AccessOrder._wrong", _never_wrong),
         ("an init is used only after it was published", f"{compared}AccessOrder.use", lambda *_, **__: None),
         ("a fence of the CTA does not reach another one", f"{order}MemoryOrder._fence_order", wide),
-        ("the bytes of a copy pass nothing else on", f"{order}_HAND_ON_THE_ISSUE", frozenset({TMA, *Engine})),
+        ("the bytes of a copy pass nothing else on", f"{order}_RELEASE_THE_ISSUE", frozenset({TMA, *Engine})),
         ("who issues a copy arrives before it", "memory_order.may_fail._arrives_before_each_copy", _yes),
         ("a program that needs a look gets one", "memory_order.faults.order_may_fail", lambda _: False),
         ("every schedule is looked at where no run represents them", "check.search_memory_order", lambda *_: blind),

@@ -85,7 +85,7 @@ class _Notes(Observer):
         self.found: list[tuple[list[BarrierState], str, bool]] = []
         self._program, self._bars = program, bars
 
-    def stepped(self, before: State, agent: int, result: Step) -> None:
+    def on_step(self, before: State, agent: int, result: Step) -> None:
         """An operation of an agent."""
         op = self._program.code[agent][before.pcs[agent]]
         if result.state is before or op[0] in TRIES or op[0] not in ON_BARRIER:
@@ -95,7 +95,7 @@ class _Notes(Observer):
         said = f"{self._program.agents[agent].role}: {operation_in_short(self._program, op)}"
         self._note(result, said, waits=op[0] in BLOCKING_WAITS)
 
-    def landed(self, flight: Flight, nbytes: int, result: Step) -> None:
+    def on_landing(self, flight: Flight, nbytes: int, result: Step) -> None:
         """Bytes, or the arrival of a commit."""
         if flight.barrier not in self._bars:
             return

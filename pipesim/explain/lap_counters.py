@@ -85,7 +85,7 @@ class Laps:
         life, phase = self._meant.get((agent, barrier), (-1, -1))
         return phase if life == self._lives[barrier] else -1
 
-    def stepped(self, before: State, agent: int, result: Step) -> None:
+    def on_step(self, before: State, agent: int, result: Step) -> None:
         """An agent moved, or was blocked: of both, a wait is a test."""
         op = self._program.code[agent][before.pcs[agent]]
         code = op[0]
@@ -103,7 +103,7 @@ class Laps:
         elif 0 <= result.signalled < len(self._completed):
             self._completed[result.signalled] += 1
 
-    def landed(self, _: Flight, __: int, result: Step) -> None:
+    def on_landing(self, _: Flight, __: int, result: Step) -> None:
         """A transfer delivered bytes, or its arrival."""
         if 0 <= result.signalled < len(self._completed):
             self._completed[result.signalled] += 1

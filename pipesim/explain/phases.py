@@ -64,7 +64,7 @@ class PhaseLog:
         self._base = [0] * len(program.barriers)  # phases before the last init
         self._seen: list[dict[int, list[tuple[int, int]]]] = [{} for _ in program.barriers]
 
-    def stepped(self, before: State, agent: int, result: Step) -> None:
+    def on_step(self, before: State, agent: int, result: Step) -> None:
         """An agent moved (or was blocked: then nothing happened)."""
         pc = before.pcs[agent]
         op = self._program.code[agent][pc]
@@ -90,7 +90,7 @@ class PhaseLog:
             self._made[op[BARRIER]][-1] = []
             self._base[op[BARRIER]] = len(self._made[op[BARRIER]]) - 1
 
-    def landed(self, flight: Flight, nbytes: int, result: Step) -> None:
+    def on_landing(self, flight: Flight, nbytes: int, result: Step) -> None:
         """A transfer delivered ``nbytes``, or its arrival."""
         if flight.barrier >= 0:
             part = Contribution(flight.agent, flight.pc, flight.arrivals, -nbytes, landed=True)
@@ -152,7 +152,7 @@ def canonical_round(program: Program, state: State, watching: Sequence[Observer]
         while state.pcs[agent] < end and steps < max_steps:
             result = step(program, state, agent)
             for observer in watching:
-                observer.stepped(state, agent, result)
+                observer.on_step(state, agent, result)
             steps += 1
             moved = moved or result.state is not state
             state = result.state
@@ -166,7 +166,7 @@ def canonical_round(program: Program, state: State, watching: Sequence[Observer]
         if can_land(state, flight):
             result = land(program, state, flight)
             for observer in watching:
-                observer.landed(flight, flight.remaining, result)
+                observer.on_landing(flight, flight.remaining, result)
             faults.extend(result.faults)
             steps += 1
             state = result.state

@@ -149,8 +149,8 @@ def with_answer(program: Program, state: State, agent: int, pc: int, answer: int
 class Observer(Protocol):
     """Watches a run and changes nothing."""
 
-    def stepped(self, before: State, agent: int, result: Step) -> None:
+    def on_step(self, before: State, agent: int, result: Step) -> None:
         """An agent was asked to move from ``before``: it did, or it was blocked."""
 
-    def landed(self, flight: Flight, nbytes: int, result: Step) -> None:
+    def on_landing(self, flight: Flight, nbytes: int, result: Step) -> None:
         """A transfer delivered ``nbytes``, or its arrival."""

@@ -32,7 +32,7 @@ def chance(program: Program, seed: int, laps: Laps, starved: int = -1) -> State:
         ready = [a for a in range(len(program.agents)) if not finished(program, state, a)]
         able = [a for a in ready if step(program, state, a).state is not state]
         for agent in set(ready) - set(able):
-            laps.stepped(state, agent, step(program, state, agent))
+            laps.on_step(state, agent, step(program, state, agent))
         moves: list[Any] = [*(a for a in able if a != starved), *(f for f in state.flights if can_land(state, f))]
         moves = moves or able
         if not moves:
@@ -40,10 +40,10 @@ def chance(program: Program, seed: int, laps: Laps, starved: int = -1) -> State:
         chosen = rng.choice(moves)
         if isinstance(chosen, int):
             made: Step = step(program, state, chosen)
-            laps.stepped(state, chosen, made)
+            laps.on_step(state, chosen, made)
         else:
             made = land(program, state, chosen)
-            laps.landed(chosen, chosen.remaining, made)
+            laps.on_landing(chosen, chosen.remaining, made)
         state = made.state
 
 
@@ -291,7 +291,7 @@ def against_counters(case: tuple[list[int], list[Script]], seed: int) -> tuple[L
         pc = state.pcs[agent]
         op = program.code[agent][pc]
         made = step(program, state, agent)
-        laps.stepped(state, agent, made)
+        laps.on_step(state, agent, made)
         if op[0] in (Op.ARRIVE, Op.WAIT, Op.TRY_WAIT):
             kind, bar, lap = agents[agent][done[agent]]
             phases = arrivals[bar] // counts[bar]

@@ -123,11 +123,11 @@ def test_a_log_watches_any_driver_also_one_that_lands_in_pieces(ring: Any, piece
         for agent in (1, 0):
             if not finished(program, state, agent):
                 made = step(program, state, agent)
-                log.stepped(state, agent, made)
+                log.on_step(state, agent, made)
                 state = made.state
         if state.flights:
             made = land(program, state, state.flights[0], 64 // pieces)
-            log.landed(state.flights[0], 64 // pieces, made)
+            log.on_landing(state.flights[0], 64 // pieces, made)
             state = made.state
     assert [len(phase.contributions) for phase in log.phases()[0]] == [1 + pieces, 1 + pieces, 0]
     plain = run_canonically(program)

@@ -41,7 +41,7 @@ class Both:
             agents = [a for a in range(len(self.program.agents)) if not finished(self.program, self.state, a)]
             landings = [f for f in self.state.flights if can_land(self.state, f)]
             if landings and (not agents or self.random.random() < 0.3):
-                self.landed(self.random.choice(landings))
+                self.on_landing(self.random.choice(landings))
             elif agents and self.moved(self.random.choice(agents)):
                 continue
             elif not any(self.moved(agent) for agent in agents) and not landings:
@@ -65,7 +65,7 @@ class Both:
             self.agree(Step(fail_try(self.program, self.state, agent, pc)))
         return self.state is not before
 
-    def landed(self, flight: Flight) -> None:
+    def on_landing(self, flight: Flight) -> None:
         """A transfer lands in both."""
         result = land(self.program, self.state, flight)
         assert self.running.land(flight) == result.signalled
@@ -120,10 +120,10 @@ class Log:
     def __init__(self) -> None:
         self.told: list[tuple[object, ...]] = []
 
-    def stepped(self, before: State, agent: int, result: Step) -> None:
+    def on_step(self, before: State, agent: int, result: Step) -> None:
         self.told.append((before, agent, result))
 
-    def landed(self, flight: Flight, nbytes: int, result: Step) -> None:
+    def on_landing(self, flight: Flight, nbytes: int, result: Step) -> None:
         self.told.append((flight, nbytes, result))
 
 

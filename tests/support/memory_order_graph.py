@@ -103,7 +103,7 @@ class Graph:
         if result.signalled == channel:
             self.parts[channel].append([])
 
-    def stepped(self, before: State, agent: int, result: Step) -> None:
+    def on_step(self, before: State, agent: int, result: Step) -> None:
         pc = before.pcs[agent]
         op = self.program.code[agent][pc]
         moved = result.state.pcs[agent] != pc
@@ -207,7 +207,7 @@ class Graph:
         self.edge(_RELATIONS if hands_on else ("occurs",), node, landing)
         return landing
 
-    def landed(self, flight: Flight, nbytes: int, result: Step) -> None:
+    def on_landing(self, flight: Flight, nbytes: int, result: Step) -> None:
         if flight.barrier < 0:
             return
         landing: Node = ("land", flight.agent, flight.pc, flight.barrier)

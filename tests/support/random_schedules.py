@@ -58,12 +58,12 @@ def run(
                     break
                 made = step(program, state, chosen)
                 for observer in observers:
-                    observer.stepped(state, chosen, made)
+                    observer.on_step(state, chosen, made)
             else:
                 part = rng.choice([-1, 16, chosen.remaining // 32 * 16])
                 made = land(program, state, chosen, part)
                 for observer in observers:
-                    observer.landed(chosen, chosen.remaining if part < 0 else min(part, chosen.remaining), made)
+                    observer.on_landing(chosen, chosen.remaining if part < 0 else min(part, chosen.remaining), made)
             state = made.state
             if made.faults:
                 return Run(state, frozenset(f.kind for f in made.faults), stuck=False)

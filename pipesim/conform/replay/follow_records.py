@@ -194,7 +194,7 @@ class _Replay:
         wrong, self._over = self._broke(result.faults, row, last=True)
         if not self._over:
             if self._releases is not None:
-                self._releases.landed(flight, part, row, self.state, result.state)
+                self._releases.on_landing(flight, part, row, self.state, result.state)
             self.state = result.state
         return wrong
 
@@ -329,7 +329,7 @@ class _Replay:
             return
         returns = kind in PARITY_WAITS or recorded.answers.get(pc)
         if returns and recorded.rows[position] and recorded.where(position) == INSIDE:
-            self._releases.returned(agent, position, before, self._could_happen)
+            self._releases.on_return(agent, position, before, self._could_happen)
         else:
             self._releases.carried_out(agent, position, before, self.state)
 

@@ -120,10 +120,10 @@ class ReplayWatcher(Protocol):
     def carried_out(self, agent: int, position: int, before: State, after: State) -> None:
         """An operation, no wait that was recorded, took the machine from one state to the next."""
 
-    def landed(self, flight: Flight, part: int, row: int, before: State, after: State) -> None:
+    def on_landing(self, flight: Flight, part: int, row: int, before: State, after: State) -> None:
         """``part`` bytes of a transfer (-1: the rest), or its arrival, for the wait that returned by ``row``."""
 
-    def returned(self, agent: int, position: int, state: State, others: Others) -> None:
+    def on_return(self, agent: int, position: int, state: State, others: Others) -> None:
         """A wait returned, or a try said yes, in this state."""
 
 
@@ -167,7 +167,7 @@ class Releases:
             release = Release(agent, pc, self._since[agent][position], self._arrival(agent, op))
             self._add(op[BARRIER], release, before, after)
 
-    def landed(self, flight: Flight, part: int, row: int, before: State, after: State) -> None:
+    def on_landing(self, flight: Flight, part: int, row: int, before: State, after: State) -> None:
         """``part`` bytes of a transfer (-1: the rest), or its arrival, reached its barrier by the event of ``row``."""
         del row  # a landing has no time of its own
         if flight.barrier < 0:
@@ -202,7 +202,7 @@ class Releases:
             return ReleasePath.MULTICAST_AWAY if away else ReleasePath.MULTICAST
         return None if away else ReleasePath.COPY  # from the shared memory of one CTA to that of another
 
-    def returned(self, agent: int, position: int, state: State, others: Others) -> None:
+    def on_return(self, agent: int, position: int, state: State, others: Others) -> None:
         """A wait returned, or a try said yes, in this state."""
         pc, row = self.aligned[agent].ran[position], self._until[agent][position]
         op = self.program.code[agent][pc]

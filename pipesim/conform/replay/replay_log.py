@@ -108,7 +108,7 @@ class ReplayLog:
             row, own = self._row(agent, position)
             self._add(op[BARRIER], agent, pc, row if own else -1, -1, before, after)
 
-    def landed(self, flight: Flight, part: int, row: int, before: State, after: State) -> None:
+    def on_landing(self, flight: Flight, part: int, row: int, before: State, after: State) -> None:
         """``part`` bytes of a transfer (-1: the rest), or its arrival, had come by the event of ``row``."""
         del part  # of a transfer in parts, the last counts
         by = int(self.rows[row]) if row >= 0 else -1
@@ -120,7 +120,7 @@ class ReplayLog:
         if flight.barrier >= 0:
             self._add(flight.barrier, flight.agent, flight.pc, known.row if known.own else -1, by, before, after)
 
-    def returned(self, agent: int, position: int, state: State, others: Others) -> None:
+    def on_return(self, agent: int, position: int, state: State, others: Others) -> None:
         """A wait returned, or a try said yes, in this state."""
         del others  # who else could have released it is a question of times
         pc = self.aligned[agent].ran[position]

@@ -212,7 +212,7 @@ class ObservedRun(LiveRun):
         before = self._state
         result = machine.step(self.program, before, agent)
         for observer in self._observers:
-            observer.stepped(before, agent, result)
+            observer.on_step(before, agent, result)
         return self.became(before, result)
 
     def refuse(self, agent: int, pc: int) -> None:
@@ -228,5 +228,5 @@ class ObservedRun(LiveRun):
         before = self._state
         result = machine.land(self.program, before, flight)
         for observer in self._observers:
-            observer.landed(flight, flight.remaining, result)
+            observer.on_landing(flight, flight.remaining, result)
         return self.became(before, result)

@@ -178,7 +178,7 @@ class Certificate:
 
     # watching
 
-    def stepped(self, before: State, agent: int, result: Step) -> None:
+    def on_step(self, before: State, agent: int, result: Step) -> None:
         """An agent moved, or was blocked."""
         pc = before.pcs[agent]
         op = self._program.code[agent][pc]
@@ -192,7 +192,7 @@ class Certificate:
         if self._asks_registers:
             self._registers_held.record_operation(agent, pc, op, clock, self._clocks[agent], self._waited_for)
 
-    def landed(self, flight: Flight, nbytes: int, result: Step) -> None:
+    def on_landing(self, flight: Flight, nbytes: int, result: Step) -> None:
         """A transfer delivered its bytes, or the arrival that it represents."""
         clock = self._issued.pop(flight.sequence)
         if flight.barrier < 0:
@@ -202,7 +202,7 @@ class Certificate:
         self._part(bar, clock, flight.agent, flight.pc, flight.sequence)
         if flight.engine == TMA:
             self._open[bar].landed += nbytes
-            self.accesses.landed(flight.sequence, bar, phases)
+            self.accesses.on_landing(flight.sequence, bar, phases)
         else:
             op = self._program.code[flight.agent][flight.pc]
             if op[0] != Op.CP_ASYNC_ARRIVE or op[NOINC]:  # else it only takes back what it raised

@@ -56,9 +56,9 @@ class Play:
         self.moves.append(move)
         for observer in self._observers:
             if move.kind == Kind.LAND:
-                observer.landed(before.flights[move.who], move.nbytes, result)
+                observer.on_landing(before.flights[move.who], move.nbytes, result)
             elif move.kind != Kind.OPEN:
-                observer.stepped(before, move.who, result)
+                observer.on_step(before, move.who, result)
 
     def ask_all(self) -> None:
         """Let the observers see what every agent that cannot move is asking for."""
@@ -66,7 +66,7 @@ class Play:
             result = held_up(self._program, self.state, agent)
             if result is not None:
                 for observer in self._observers:
-                    observer.stepped(self.state, agent, result)
+                    observer.on_step(self.state, agent, result)
 
     def advance(self, agent: int) -> bool:
         """One operation of the agent, from its begin to its end; False if it is blocked or has ended."""

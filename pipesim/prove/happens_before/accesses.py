@@ -149,7 +149,7 @@ class Accesses:
         """The last write of each cell."""
         return self._write
 
-    def landed(self, flight: int, channel: int, phases: int) -> None:
+    def on_landing(self, flight: int, channel: int, phases: int) -> None:
         """Whoever knows this many phases of this channel knows that the flight is over."""
         self._landed[flight] = (channel, phases)
 

@@ -102,7 +102,7 @@ class MemoryOrder:
 
     # watching
 
-    def stepped(self, before: State, agent: int, result: Step) -> None:
+    def on_step(self, before: State, agent: int, result: Step) -> None:
         """An agent moved, or was blocked."""
         pc = before.pcs[agent]
         op = self._program.code[agent][pc]
@@ -112,7 +112,7 @@ class MemoryOrder:
         if moved:
             self._carry_out(before, agent, pc, op, result)
 
-    def landed(self, flight: Flight, nbytes: int, result: Step) -> None:
+    def on_landing(self, flight: Flight, nbytes: int, result: Step) -> None:
         """A transfer delivered ``nbytes``, or the arrival that it represents."""
         key = (flight.agent, flight.pc, flight.barrier)
         issued, *others = self._issued[key]
@@ -127,7 +127,7 @@ class MemoryOrder:
         if flight.engine != TMA:
             self._compared.accesses.add_commit(flight.agent, flight.engine, issued.flight, flight.barrier, phases)
         elif last:
-            self._compared.accesses.landed(issued.flight, flight.barrier, phases)
+            self._compared.accesses.on_landing(issued.flight, flight.barrier, phases)
         handed = issued.moment
         if flight.engine not in _RELEASE_THE_ISSUE:
             handed = Knowledge(handed.occurs, *(self._nothing,) * 4)

@@ -29,7 +29,7 @@ class _MeetingGenerations:
         self._program = program
         self.generations: dict[Place, Hashable] = {}
 
-    def stepped(self, before: State, agent: int, result: Step) -> None:
+    def on_step(self, before: State, agent: int, result: Step) -> None:
         pc = before.pcs[agent]
         op = self._program.code[agent][pc]
         if op[0] not in ON_NAMED_BARRIER:
@@ -39,7 +39,7 @@ class _MeetingGenerations:
             named = operand(op, "named_barrier")
             self.generations[agent, pc] = named, before.named[named][2]
 
-    def landed(self, flight: Flight, nbytes: int, result: Step) -> None:
+    def on_landing(self, flight: Flight, nbytes: int, result: Step) -> None:
         """Transfers meet no agent."""
 
 

@@ -203,9 +203,9 @@ def _observer_after(program: Program, following: Successors, row: Row, order: Me
     after = order.fork()
     result = make(program, before, move)
     if move.kind == Kind.LAND:
-        after.landed(before.flights[move.who], move.nbytes, result)
+        after.on_landing(before.flights[move.who], move.nbytes, result)
     else:
-        after.stepped(before, move.who, result)
+        after.on_step(before, move.who, result)
     return after
 
 

@@ -229,9 +229,9 @@ class Earliest:
 
     # the run
 
-    def stepped(self, before: State, agent: int, result: Step) -> None:
+    def on_step(self, before: State, agent: int, result: Step) -> None:
         """An agent moved, or was blocked."""
-        self.laps.stepped(before, agent, result)
+        self.laps.on_step(before, agent, result)
         if result.state is before:
             return
         pc = before.pcs[agent]
@@ -265,9 +265,9 @@ class Earliest:
             late = last >= 0 and self.events[last].time > here
             self._groups.setdefault((agent, op[ENGINE]), []).append(last if late else issue)
 
-    def landed(self, flight: Flight, nbytes: int, result: Step) -> None:
+    def on_landing(self, flight: Flight, nbytes: int, result: Step) -> None:
         """A transfer delivered bytes, or its arrival."""
-        self.laps.landed(flight, nbytes, result)
+        self.laps.on_landing(flight, nbytes, result)
         if flight.barrier >= 0:
             event = self._landing[flight.sequence]
             self._contribute(flight.barrier, _Open(self.events[event].time, event, 0, landed=True), result)

@@ -121,7 +121,7 @@ def what_is_issued_is_over(patch: pytest.MonkeyPatch) -> None:
 
 
 def what_is_taken_back_is_an_arrival(patch: pytest.MonkeyPatch) -> None:
-    landed = Certificate.landed
+    landed = Certificate.on_landing
 
     def lands(self: Certificate, flight: Flight, *given: object) -> None:
         if flight.barrier >= 0 and flight.engine == Engine.CP_ASYNC:
@@ -129,7 +129,7 @@ def what_is_taken_back_is_an_arrival(patch: pytest.MonkeyPatch) -> None:
             phase.arrivals = phase.arrivals.join(self._issued[flight.sequence])
         landed(self, flight, *given)  # type: ignore[arg-type]
 
-    patch.setattr(Certificate, "landed", lands)
+    patch.setattr(Certificate, "on_landing", lands)
 
 
 def one_read_is_remembered(patch: pytest.MonkeyPatch) -> None:

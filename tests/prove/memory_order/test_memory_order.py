@@ -129,7 +129,7 @@ def _of_graph(seed: int) -> tuple[Program, set[Said]]:
             ("order._RELEASES", frozenset(Order)),
             ("comparison._ACQUIRES", frozenset(Order)),
             ("order.MemoryOrder._fence", lambda *_: None),
-            ("order._HAND_ON_THE_ISSUE", frozenset({TMA, *Engine})),
+            ("order._RELEASE_THE_ISSUE", frozenset({TMA, *Engine})),
             ("order.MemoryOrder._wait_group", lambda *_: None),
             ("comparison.AccessOrder.use", lambda *_, **__: None),
             ("comparison.AccessOrder._needs_fence", lambda _, other: other.writes and other.generic),  # reads need none
@@ -400,7 +400,7 @@ def rounds(program: Program, order: MemoryOrder) -> Iterator[tuple[tuple[int, ..
         for agent in range(len(program.agents)):
             while not finished(program, state, agent):
                 result = step(program, state, agent)
-                order.stepped(state, agent, result)
+                order.on_step(state, agent, result)
                 moved = moved or result.state is not state
                 state = result.state
                 if result.blocked >= 0:
@@ -408,7 +408,7 @@ def rounds(program: Program, order: MemoryOrder) -> Iterator[tuple[tuple[int, ..
         for flight in state.flights:
             if can_land(state, flight):
                 result = land(program, state, flight)
-                order.landed(flight, flight.remaining, result)
+                order.on_landing(flight, flight.remaining, result)
                 state, moved = result.state, True
         channels = (*(b.done for b in state.barriers), *(g for _, _, g in state.named), state.cluster[1])
         yield state.pcs, channels, order.snapshot()
