@@ -6,14 +6,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from pipesim.lang.protocol import Protocol
-from pipesim.lang.shared_mem_barrier import BarrierStorage, SharedMemBarrier
+from pipesim.lang.shared_mem_barrier import BarrierStorage
 from pipesim.lang.tiles import TileArray
 from pipesim.lang.warp import Warp
 from pipesim.model.ops import Engine
 from pipesim.pipelines import ProducerConsumerPipeline
 
 BYTES = 64
-KV = 3  #: stages of the attention's ring
 
 
 @dataclass(frozen=True)
@@ -90,70 +89,5 @@ def _role(
                         full.arrive()
                     gives.producer_step()
                 takes.consumer_step()
-
-    return body
-
-
-def attention(tiles: int = 64, softmax: int = 700, warps: int = 4) -> Protocol:
-    """Load, MMA (S = QK, O += PV for two groups), two softmax groups, correction: the shape of FlashAttention 4."""
-    p = Protocol("attention")
-    slots = p.smem("tile", KV, BYTES)
-    s_acc, o_acc = p.tmem("s_acc", 2, BYTES), p.tmem("o_acc", 2, BYTES)
-    kv = p.mbarriers("kv", 2 * KV)
-    s_full, p_full, o_full, o_free = (p.mbarriers(name, 2) for name in ("s_full", "p_full", "o_full", "o_free"))
-
-    @p.init
-    def init() -> None:
-        ProducerConsumerPipeline(kv, KV).init_mbars(1, 1)
-        for group in range(2):
-            for bars, count in ((s_full, 1), (p_full, warps), (o_full, 1), (o_free, 1)):
-                bars[group].init(count)
-
-    @p.role("load")
-    def load(w: Warp) -> None:
-        pipe = ProducerConsumerPipeline(kv, KV)
-        with w.elect_one():
-            for i in w.loop(tiles, "tiles"):
-                for half in range(2):
-                    with pipe.produce() as stage:
-                        stage.mbar().expect_bytes(BYTES)
-                        w.tma_load(slots[stage.index()], stage.mbar(), 2 * i + half)
-
-    @p.role("mma")
-    def mma(w: Warp) -> None:
-        pipe = ProducerConsumerPipeline(kv, KV)
-
-        def take(item: int, to: TileArray, full: BarrierStorage, before: list[BarrierStorage]) -> None:
-            pipe.wait_producer()
-            for group in range(2):
-                for bars in before:
-                    bars[group].wait((item >> 1 & 1) ^ (bars is o_free))
-                reads = [(slots[pipe.consumer_stage()], item)]
-                w.mma(Engine.TCGEN05, reads=reads, writes=[(to[group], item)], cycles=256)
-                w.commit(Engine.TCGEN05, full[group])
-            w.commit(Engine.TCGEN05, pipe.consumer_mbar(pipe.consumer_stage()))
-            pipe.consumer_step()
-
-        with w.elect_one():
-            for i in w.loop(tiles, "tiles"):
-                take(2 * i, s_acc, s_full, [])
-                take(2 * i + 1, o_acc, o_full, [p_full, o_free])
-
-    for group in range(2):
-        p.role(f"softmax{group}", warps=warps)(_turns(tiles, [(s_full[group], softmax, p_full[group])]))
-    p.role("correction")(_turns(tiles, [(o_full[group], 100, o_free[group]) for group in range(2)]))
-    return p
-
-
-def _turns(tiles: int, turns: list[tuple[SharedMemBarrier, int, SharedMemBarrier]]) -> Callable[[Warp], None]:
-    """In every trip: wait for the first, work, arrive on the second."""
-
-    def body(w: Warp) -> None:
-        with w.elect_one():
-            for i in w.loop(tiles, "tiles"):
-                for full, cycles, free in turns:
-                    full.wait(i & 1)
-                    w.work(cycles)
-                    free.arrive()
 
     return body

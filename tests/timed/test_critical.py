@@ -17,12 +17,14 @@ from pipesim.model.ending import Ending
 from pipesim.model.ops import Engine, Op
 from pipesim.model.program import Program
 from pipesim.model.waits import waits_per_trip
+from pipesim.protocols.blackwell.attention_sm100 import attention_sm100
 from pipesim.timed.bounds import critical
 from pipesim.timed.bounds.critical import critical_cycle, least_period
 from pipesim.timed.bounds.earliest import Bound, Earliest, ring_law
 from pipesim.timed.engine import simulate
 from pipesim.timed.profile import Profile
-from tests.support.role_chains import Link, attention, chain
+from tests.support.role_chains import Link, chain
+from tests.support.timed_ring import TOY
 
 Make = Callable[..., Any]
 
@@ -91,20 +93,29 @@ def test_what_sets_the_period_of_a_chain(toy: Make, by: str, links: list[Any], c
     assert found.period_millicycles == 1000 * cycles
 
 
+#: A chip whose copies hold up no attention kernel.
+QUICK_COPIES = {name: 40_000_000 for name in TOY if name.startswith("copy.") and name.endswith("bytes_per_kcycle")}
+
+
+def attention(softmax: int) -> Program:
+    return attention_sm100(kv_blocks=48, softmax=softmax).flatten({})
+
+
 @pytest.mark.slow
 def test_what_sets_the_period_of_an_attention(toy: Make) -> None:
     """Quick softmax: the MMAs; slow: from the first MMA to the probabilities that the second one needs."""
+    profile = toy(**{name.replace(".", "_"): value for name, value in QUICK_COPIES.items()})
     for cycles, by, expected in (
-        (10, "the matrix engine", 1_024_000),
-        (2_000, "the critical cycle mma's commit → s_full → softmax1's arrive → p_full", 2_874_000),
+        (10, "the matrix engine", 2_048_000),
+        (4_000, "the critical cycle mma's commit → S0_prod → softmax0's arrive → S0_cons", 5_144_000),
     ):
-        program = attention(softmax=cycles).flatten({})
-        found = bound(program, toy())
-        assert (found.by, found.period_millicycles) == (by, expected) == (found.by, period(program, toy()))
+        program = attention(cycles)
+        found = bound(program, profile)
+        assert (found.by, found.period_millicycles) == (by, expected) == (found.by, period(program, profile))
 
 
 def test_a_period_is_that_of_a_trip_however_often_the_last_agent_waits(toy: Make) -> None:
-    program = attention(softmax=2_000).flatten({})
+    program = attention(4_000)
     assert waits_per_trip(program) == 2
     per_trip, per_wait = read(simulate(program, toy()).trace, 2), read(simulate(program, toy()).trace)
     assert per_trip is not None
