@@ -30,7 +30,6 @@ from tests.support.mistakes.ring_mistakes import (
 CONSUMER_ROLE, TILES = '@r.role("consumer")', "tiles: int = 3"
 FIVE, SEVEN = {TILES: "tiles: int = 5"}, {TILES: "tiles: int = 7", "stages: int = 2": "stages: int = 3"}
 #: Right rings: each of two warps copies a half by ``cp.async``; one of four warps copies; one of two warps releases.
-TWO_READ = {**FIVE, "empty=1": "empty=2", CONSUMER_ROLE: '@r.role("consumer", warps=2)'}
 HALVES = {
     **FIVE,
     PRODUCER_ROLE: '@r.p.role("producer", warps=2)',
@@ -156,10 +155,6 @@ _KERNELS = [
         "every warp of producer executes the cp.async arrive on full, not only some of them", base=HALVES,
     ),
     _in(
-        right_ring, "counted_in_warps", "OVER_ARRIVAL", {"full=1": "full=2"},
-        "initialise full with a count of 64 instead of 2", base=HALVES,
-    ),
-    _in(
         right_ring, "all_issue", "OVER_ARRIVAL", {"range(tiles)": "range(tiles)"},
         "producer: only one warp waits, copies and arrives, inside a condition: all 4 warps do so", base=ONE_COPIES,
     ),
@@ -185,10 +180,6 @@ _KERNELS = [
     _in(
         right_ring, "never_released", "DEADLOCK", {RELEASE: "w.bar_sync(7, 64)"},
         "one warp of consumer arrives on empty for every stage, after the bar_sync", base=ONE_RELEASES,
-    ),
-    _in(
-        right_ring, "no_acquire", "OVER_ARRIVAL", {ACQUIRE: "pass"},
-        "producer waits for empty, with parity 1 in the first lap, before it uses a stage", base=TWO_READ,
     ),
     _in(
         right_ring, "watcher_waits", "DEADLOCK", {"w.work(1)": AWAIT},
