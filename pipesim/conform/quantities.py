@@ -86,7 +86,7 @@ def measured_quantities(trace: Trace) -> Quantities:
     return Quantities(
         period / 1000 if period else None,
         statistics.median(runs) if runs and meta.status is Ending.FINISHED else None,
-        spent(trace) if meta.status is Ending.FINISHED else {},
+        cycles_by_site(trace) if meta.status is Ending.FINISHED else {},
         noise / 1000 if noise else 0.0,
     )
 
@@ -105,7 +105,7 @@ def simulated_quantities(program: Program, profile: Profile, trace: Trace, *, tr
     waits: Mapping[QuantityName, CycleStatistics] = {}
     if traced and has[QuantityKind.SEGMENT]:
         recorded = like(simulate(program, profile, traced=True, also=optional_of(trace.meta)).trace, trace)
-        waits = spent(recorded)
+        waits = cycles_by_site(recorded)
     return Quantities(period, float(plain.cycles) if has[QuantityKind.RUN] else None, waits)
 
 
@@ -121,7 +121,7 @@ def measured_kinds(trace: Trace) -> dict[QuantityKind, bool]:
     }
 
 
-def spent(trace: Trace) -> dict[QuantityName, CycleStatistics]:
+def cycles_by_site(trace: Trace) -> dict[QuantityName, CycleStatistics]:
     """What the agents of each role spend from the events of each site to their next, in the CTA that is read."""
     gaps, at = gaps_of(one_cta(trace))
     found = {}

@@ -43,7 +43,7 @@ def awaited_by_site(trace: Trace) -> tuple[WaitPurpose | None, ...]:
     brings = of[EventKind.COPY] | of[EventKind.EXPECT] | of[EventKind.CP_ASYNC_ARRIVE]
     with_bytes = {barrier for _, barrier in brings}
 
-    def derived(site: Site) -> WaitPurpose:
+    def derive_purpose(site: Site) -> WaitPurpose:
         if site.barrier in with_bytes:
             return WaitPurpose.DATA
         arriving = {role for role, barrier in of[EventKind.ARRIVE] if barrier == site.barrier}
@@ -52,7 +52,7 @@ def awaited_by_site(trace: Trace) -> tuple[WaitPurpose | None, ...]:
             return WaitPurpose.ROOM
         return WaitPurpose.ROOM if _first_parity(trace, site) == 1 else WaitPurpose.DATA
 
-    return tuple((site.awaited or derived(site)) if site.kind in _ASKS else None for site in sites)
+    return tuple((site.awaited or derive_purpose(site)) if site.kind in _ASKS else None for site in sites)
 
 
 def known_from(trace: Trace, other: Trace) -> Trace:

@@ -213,7 +213,7 @@ class CtaDivergences:
         shown = describe_event(self._trace, time.row, self._events)
         found_there = self._divergence(
             DivergenceKind.TOO_SOON, claim, time.agent, time.pc, time.row, shown, expected,
-            barrier=barrier, gap=found.missing,
+            barrier=barrier, gap=found.missing_cycles,
         )  # fmt: skip
         return replace(found_there, early=early)
 

@@ -101,7 +101,7 @@ class TooSoon(NamedTuple):
     source: str
 
     @property
-    def missing(self) -> int:
+    def missing_cycles(self) -> int:
         """How many cycles too early it was, at least."""
         return self.least.cycles - self.time.after - self.time.uncertainty
 
@@ -215,8 +215,8 @@ class Releases:
         times = [self._time(agent, pc, row, release) for release in (*releases, *self._together(releases))]
         bounds = [(time, self._least(time.release)) for time in times if time is not None]
         soon = [TooSoon(time, least, barrier, phase, self.floors.source) for time, least in bounds if least is not None]
-        worst = max(soon, key=lambda each: each.missing, default=None)
-        if worst is not None and worst.missing > 0:
+        worst = max(soon, key=lambda each: each.missing_cycles, default=None)
+        if worst is not None and worst.missing_cycles > 0:
             if self._certain(worst, state, others):
                 self.first = self.first or worst
                 self.checked += 1

@@ -70,7 +70,7 @@ class Flights:
         """The place of the flight in the table."""
         return self._numbers[flight.place]
 
-    def conflicting(self, flight: ModelledFlight) -> list[ModelledFlight]:
+    def conflicts_of(self, flight: ModelledFlight) -> list[ModelledFlight]:
         """One flight of each place that may not be open when this one opens."""
         rivals = []
         for sharing in self.places:

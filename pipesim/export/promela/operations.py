@@ -62,18 +62,18 @@ class Words:
         """The phase of this parity has completed."""
         return f"phase[{bar}] {'% 2 ' if self.tokens else ''}!= {parity}"
 
-    def exited(self, ctas: tuple[int, ...]) -> str:
+    def exit_condition(self, ctas: tuple[int, ...]) -> str:
         """One of these CTAs has exited; "" if none of them ever does."""
         return " || ".join(f"running[{cta}] == 0" for cta in dict.fromkeys(ctas) if cta in self._peopled)
 
     def unless_exited(self, ctas: tuple[int, ...], effects: tuple[str, ...]) -> tuple[str, ...]:
         """The effects, or the fault that one of the CTAs has exited."""
-        gone = self.exited(ctas)
+        gone = self.exit_condition(ctas)
         return (f"if :: {gone} -> fault(exited_cta) :: else -> {'; '.join(effects)} fi",) if gone else effects
 
     def conflict(self, flight: ModelledFlight) -> tuple[str, ...]:
         """The fault that something is open with which opening this one conflicts."""
-        rivals = " || ".join(self.flights.name(other) for other in self.flights.conflicting(flight))
+        rivals = " || ".join(self.flights.name(other) for other in self.flights.conflicts_of(flight))
         return (f"if :: {rivals} -> fault(race) :: else fi",) if rivals else ()
 
     def brings(self, flight: ModelledFlight) -> str:

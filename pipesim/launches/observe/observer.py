@@ -215,7 +215,7 @@ class LaunchObserver:
             self._seen.clear()
         self._seen[attempt.function, attempt.grid, attempt.block, attempt.cluster, attempt.shared, raw] = tally
         given = None if raw is None else examine_parameters(raw, self._driver, self._maps)
-        masked = None if given is None else tuple(each.masked() for each in given)
+        masked = None if given is None else tuple(each.without_addresses() for each in given)
         shape = attempt.grid, attempt.block, attempt.cluster, attempt.shared
         maps = () if given is None else tuple(repr(each.maps) for each in given)
         key = (tally.kernel, tally.image, *shape, masked, maps)

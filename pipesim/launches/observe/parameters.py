@@ -41,7 +41,7 @@ class RawParameter(NamedTuple):
     pointers: tuple[PointerWord, ...]
     maps: tuple[tuple[int, Mapping[str, Any]], ...]
 
-    def masked(self) -> bytes:
+    def without_addresses(self) -> bytes:
         """The bytes with every address replaced by its alignment: two launches that differ in those alone are alike."""
         data = bytearray(self.data)
         for each in self.pointers:
