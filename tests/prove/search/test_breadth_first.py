@@ -12,6 +12,7 @@ from pipesim.prove.counterexample.play import Play
 from pipesim.prove.search.breadth_first import explore
 from pipesim.targets import find, target_of
 from tests.support.mistakes import BROKEN
+from tests.support.small_programs import build
 
 RINGS = {
     # stages, tiles, consumer warps: states of the plain search, of the reduced one
@@ -66,7 +67,7 @@ def test_a_limit_is_unknown_and_never_safe() -> None:
 
 def test_a_hang_is_found_with_a_shortest_schedule() -> None:
     """Upstream's order barrier in small: two arrivals before the first wait."""
-    program = find(f"{__file__}:missed").build({})
+    program = build("INIT; BAR_SYNC threads=64; ARRIVE; ARRIVE", "BAR_SYNC threads=64; WAIT")
     seen = explore(program)
     (found,) = (r for r in seen.refutations if r.end is Ending.DEADLOCK)
     assert seen.kinds == {Ending.DEADLOCK}
@@ -82,44 +83,7 @@ def test_a_hang_is_found_with_a_shortest_schedule() -> None:
 
 
 def test_two_accesses_at_once_are_found_in_either_order() -> None:
-    seen = explore(find(f"{__file__}:unordered").build({}), reduced=False)
+    seen = explore(build("WRITE item=0", "READ"), reduced=False)
     assert seen.kinds == {FaultKind.RACE, FaultKind.UNINITIALISED_READ}
     first = {r.schedule[-1].kind for r in seen.refutations if r.kind is FaultKind.RACE}
     assert first == {Kind.OPEN}
-
-
-def missed(arrivals: int = 2):
-    from pipesim.lang.protocol import Protocol
-
-    p = Protocol("missed")
-    bar = p.mbarriers("b", 1, count=1)
-
-    @p.role("arrives")
-    def arrives(w):
-        with w.elect_one():
-            for _ in range(arrivals):
-                bar[0].arrive()
-
-    @p.role("waits")
-    def waits(w):
-        bar[0].wait(0)
-
-    return p
-
-
-def unordered(writes: int = 1):
-    from pipesim.lang.protocol import Protocol
-
-    p = Protocol("unordered")
-    tile = p.smem("t", 1, 64)
-
-    @p.role("writes")
-    def write(w):
-        for item in range(writes):
-            w.write(tile[0], item)
-
-    @p.role("reads")
-    def read(w):
-        w.read(tile[0])
-
-    return p
