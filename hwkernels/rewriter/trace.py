@@ -8,9 +8,9 @@ from datetime import UTC, datetime
 import numpy as np
 
 from hwkernels.records.clocks import ANCHOR, CLOCK_SKEW_CYCLES, Line, read_line
-from hwkernels.rewriter.decided import as_decided
 from hwkernels.rewriter.emission import EMISSION
 from hwkernels.rewriter.instrument import RewrittenPtx
+from hwkernels.rewriter.lock_decisions import as_decided
 from hwkernels.rewriter.streams import LaneStream, StepRecord, Walk, lane_stream
 from pipesim.errors import TraceFormatError
 from pipesim.model.ending import Ending

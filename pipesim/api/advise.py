@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pipesim.answers.advise.advise import PERCENT
 from pipesim.answers.advise.advise import advise as advise_answer
 from pipesim.answers.views.advise import Advice, AdviseReport
-from pipesim.api.given import Given, GivenProfile, at_least_one, build_target, profile_from
+from pipesim.api.call_arguments import Given, GivenProfile, at_least_one, build_target, profile_from
 from pipesim.api.result import VerdictResult
 from pipesim.report.pages.advise import advise_lines
 from pipesim.report.sentences.advise import advise_sentence, change_words

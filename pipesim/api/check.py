@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from pipesim.answers.budget import budget_of
 from pipesim.answers.check import check as check_answer
 from pipesim.answers.views.check import CheckReport
+from pipesim.api.call_arguments import Given, above_zero, at_least_one, build_target
 from pipesim.api.finding import CheckFinding, check_findings, finding_rows
-from pipesim.api.given import Given, above_zero, at_least_one, build_target
 from pipesim.api.result import VerdictResult
 from pipesim.api.show import diagram_picture
 from pipesim.model.finding import Verdict

@@ -14,9 +14,17 @@ import numpy as np
 from pipesim.answers.compare import compare_kernel, compare_trace
 from pipesim.answers.recorded_program import named_program, recorded_program
 from pipesim.answers.views.trace import CompareReport, TraceComparison
-from pipesim.api.given import Given, GivenProfile, GivenTrace, profile_from, target_from, trace_from, whole_params
-from pipesim.api.pictured import comparison_scene
+from pipesim.api.call_arguments import (
+    Given,
+    GivenProfile,
+    GivenTrace,
+    profile_from,
+    target_from,
+    trace_from,
+    whole_params,
+)
 from pipesim.api.result import VerdictResult
+from pipesim.api.timelines import comparison_scene
 from pipesim.api.trace import MOST_DRAWN, timeline_picture
 from pipesim.conform.agreement import Agreement
 from pipesim.conform.result import Conformance, Divergence, Timing, TraceVerdict

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from pipesim.answers.views.check import CheckReport, Counterexample
-from pipesim.api.pictured import WIDTH, lines_of
+from pipesim.api.timelines import WIDTH, lines_of
 from pipesim.export.html.page import Page, SourceText
 from pipesim.model.program import Program
 from pipesim.report.findings.in_short import in_short

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from pipesim.api.given import Given, build_target
+from pipesim.api.call_arguments import Given, build_target
 from pipesim.api.result import Result
 from pipesim.explain.anatomy.parts import Anatomy
 from pipesim.explain.anatomy.read import anatomy

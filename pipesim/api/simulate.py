@@ -8,8 +8,8 @@ from typing import Any
 
 from pipesim.answers.run import run
 from pipesim.answers.views.run import RunReport
+from pipesim.api.call_arguments import Given, GivenProfile, at_least_one, build_target, profile_from
 from pipesim.api.finding import ReportedFinding
-from pipesim.api.given import Given, GivenProfile, at_least_one, build_target, profile_from
 from pipesim.api.result import VerdictResult
 from pipesim.api.trace import MOST_DRAWN, scene_picture, timeline_picture
 from pipesim.model.ending import Ending

@@ -12,7 +12,7 @@ from pipesim.answers.sweep.rank import WITHIN_PERMILLE
 from pipesim.answers.sweep.sweep import Sweep, Where, Workers
 from pipesim.answers.sweep.sweep import sweep as sweep_answer
 from pipesim.answers.views.sweep import Configuration, Metric, RankedConfiguration, SweepReport
-from pipesim.api.given import Given, GivenProfile, at_least_one, profile_from, target_from, whole_params
+from pipesim.api.call_arguments import Given, GivenProfile, at_least_one, profile_from, target_from, whole_params
 from pipesim.api.result import VerdictResult
 from pipesim.errors import ParameterError
 from pipesim.export.sweep_table import column_names, sweep_csv

@@ -12,9 +12,9 @@ from pipesim.answers.verify import MOST_STATES
 from pipesim.answers.verify import verify as verify_answer
 from pipesim.answers.views.trace import TraceComparison
 from pipesim.answers.views.verify import VerifyReport
+from pipesim.api.call_arguments import Given, GivenProfile, above_zero, at_least_one, build_target, profile_from
 from pipesim.api.compare import comparison_pictures, percentage
 from pipesim.api.finding import CheckFinding, ReportedFinding, check_findings
-from pipesim.api.given import Given, GivenProfile, above_zero, at_least_one, build_target, profile_from
 from pipesim.api.result import VerdictResult
 from pipesim.api.show import diagram_picture
 from pipesim.api.trace import MOST_DRAWN, scene_picture

@@ -19,9 +19,9 @@ from pipesim.cli.arguments import (
     params_of,
     require_output,
 )
-from pipesim.cli.chosen import add_chosen, named_protocols
 from pipesim.cli.limits import start
 from pipesim.cli.output import complain, emit, progress, write_report, write_text
+from pipesim.cli.protocol_choice import add_chosen, named_protocols
 from pipesim.errors import LimitError, ParameterError, PipesimError, SeveralProtocolsError
 from pipesim.process.limits import LimitReachedError, limit_error
 from pipesim.process.watch import current

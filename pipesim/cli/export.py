@@ -18,8 +18,8 @@ from pipesim.cli.arguments import (
     require_output,
 )
 from pipesim.cli.completers import complete, names_of, protocols
+from pipesim.cli.export_pictures import PICTURES, SUFFIXES, draw
 from pipesim.cli.output import emit, progress, write_text
-from pipesim.cli.pictured import PICTURES, SUFFIXES, draw
 from pipesim.errors import ParameterError, UsageError
 
 PROMELA = "promela"

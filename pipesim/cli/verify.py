@@ -19,8 +19,8 @@ from pipesim.cli.arguments import (
     strictness_of,
     target_of,
 )
-from pipesim.cli.chosen import add_chosen, named_protocols
 from pipesim.cli.output import complain, progress, show_answer
+from pipesim.cli.protocol_choice import add_chosen, named_protocols
 from pipesim.errors import ParameterError, PipesimError, UnknownProtocolError, UsageError
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from enum import Enum
 
 from pipesim.conform.diagnose.diagnose import examine
-from pipesim.conform.diagnose.examined import Autopsy, Examination
+from pipesim.conform.diagnose.examination import Autopsy, Examination
 from pipesim.conform.replay.conformance import conform
 from pipesim.conform.result import Conformance, DivergenceKind, TraceVerdict
 from pipesim.model.ending import HUNG, Ending

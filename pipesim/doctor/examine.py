@@ -10,7 +10,7 @@ from pathlib import Path
 import pipesim
 from hwkernels.device.presence import DriverPresent, driver_present
 from pipesim.answers.views.doctor import DoctorReport, MachinePart, Possible, Purpose
-from pipesim.doctor.installed import as_installed, own_checkout
+from pipesim.doctor.installation import as_installed, own_checkout
 from pipesim.doctor.machine import (
     cupti_part,
     driver_part,

@@ -61,7 +61,7 @@ def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Col
     named = parent.session.isinitpath(file_path)
     if not named and not parent.config.getoption("--pipesim"):
         return None
-    from pipesim.pytest_plugin.collected import KernelFile, ProtocolFile, launch_files
+    from pipesim.pytest_plugin.items import KernelFile, ProtocolFile, launch_files
 
     if file_path.suffix == ".py":
         return ProtocolFile.from_parent(parent, path=file_path)

@@ -10,7 +10,7 @@ from xml.etree import ElementTree as ET
 import pytest
 
 import pipesim
-from pipesim.api.pictured import comparison_scene
+from pipesim.api.timelines import comparison_scene
 from pipesim.report.pictures.scene_svg import scene_svg
 from pipesim.scene.parts import Scene
 from pipesim.scene.runs import simulated_scene

@@ -11,7 +11,7 @@ import pytest
 from pipesim.errors import ParameterError
 from pipesim.model.strictness import Strictness
 from pipesim.pytest_plugin.cases import Case, cases_of
-from pipesim.pytest_plugin.collected import launch_files
+from pipesim.pytest_plugin.items import launch_files
 from tests.support.paths import ROOT
 
 pytest_plugins = "pytester"

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from pipesim.answers.views.conclusion import Heading
-from pipesim.conform.diagnose.examined import RebuiltBarrier
+from pipesim.conform.diagnose.examination import RebuiltBarrier
 from pipesim.model.finding import BlockedAgent, Deadlock, FaultKind, FaultReport, Supplier
 from pipesim.report.findings.examination import autopsy_lines
 from pipesim.report.findings.finding import deadlock_lines, fault_lines, finding_lines

@@ -9,7 +9,7 @@ from __future__ import annotations
 from functools import cache
 
 from hwkernels.rewriter import RewrittenPtx, instrument
-from pipesim.launches.record.prepared import rewrite_options
+from pipesim.launches.record.preparation import rewrite_options
 from pipesim.launches.record.record_file import LaunchEnd, RecordedBuffer
 from pipesim.ptx.launch.values import Launch, Number, Parameter, Pointer
 from pipesim.ptx.text.read import read_module

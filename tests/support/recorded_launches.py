@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from pipesim.launches.observe.driver import NOT_READY
-from pipesim.launches.observe.loaded import KernelCode
+from pipesim.launches.observe.loaded_images import KernelCode
 from pipesim.launches.observe.observer import DryLaunch, LaunchObserver
 from pipesim.launches.record.memory import Buffer, CudaMemory, DeviceFacts
-from pipesim.launches.record.prepared import PreparedKernel, Usage
+from pipesim.launches.record.preparation import PreparedKernel, Usage
 
 SYMBOL = "pipesim_buffer"
 FACTS = DeviceFacts("NVIDIA H200", 132, (9, 0), 13000)

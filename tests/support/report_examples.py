@@ -42,7 +42,7 @@ from pipesim.answers.views.trace import CAPTURED_NOW, CompareReport, TraceCompar
 from pipesim.answers.views.verify import VerifyReport
 from pipesim.conform.agreement import Agreement, Reason, ReasonKind
 from pipesim.conform.diagnose.edits import Edit, EditKind
-from pipesim.conform.diagnose.examined import (
+from pipesim.conform.diagnose.examination import (
     Autopsy,
     Diagnosis,
     Examination,
@@ -81,11 +81,11 @@ from pipesim.report.pages.check import check_lines
 from pipesim.report.pages.pair import pair_lines
 from pipesim.report.pages.redundant import redundant_lines
 from pipesim.report.pages.run import run_lines
+from pipesim.report.pages.schedule_replay import walk_lines
 from pipesim.report.pages.show import show_lines
 from pipesim.report.pages.summary import summary_lines
 from pipesim.report.pages.sweep import sweep_lines
 from pipesim.report.pages.verify import compare_lines, verify_lines
-from pipesim.report.pages.walked import walk_lines
 from pipesim.report.text.console import paint
 from pipesim.report.text.table import list_lines, protocol_lines
 from pipesim.targets import Target, find, target_of

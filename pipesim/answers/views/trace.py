@@ -7,7 +7,7 @@ from enum import Enum
 
 from pipesim.answers.views.conclusion import Conclusion, Heading
 from pipesim.conform.agreement import Agreement, Reason
-from pipesim.conform.diagnose.examined import Examination
+from pipesim.conform.diagnose.examination import Examination
 from pipesim.conform.pair.result import Pair
 from pipesim.conform.result import Conformance, Timing, TraceVerdict
 from pipesim.conform.times import NoTime, TimeComparison

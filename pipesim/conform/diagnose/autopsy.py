@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from pipesim.conform.diagnose.examined import Autopsy, RebuiltBarrier
+from pipesim.conform.diagnose.examination import Autopsy, RebuiltBarrier
 from pipesim.conform.diagnose.forgiving import replay_forgiving
 from pipesim.conform.replay.align import AgentAlignment
 from pipesim.conform.replay.conformance import events_of

@@ -18,7 +18,7 @@ from pipesim.conform.diagnose.code_edits import CodeEdit, barrier_names, code_ed
 from pipesim.conform.diagnose.code_edits import apply as apply_to_code
 from pipesim.conform.diagnose.code_edits import describe as describe_code
 from pipesim.conform.diagnose.edits import Change, Edit, apply, change_of, describe, edits, parse_fault
-from pipesim.conform.diagnose.examined import Autopsy, Diagnosis, Examination, Explanation, LaunchOutcome
+from pipesim.conform.diagnose.examination import Autopsy, Diagnosis, Examination, Explanation, LaunchOutcome
 from pipesim.conform.diagnose.forgiving import EditExplanation, explain_with
 from pipesim.conform.diagnose.outcomes import outcome_of, outcomes
 from pipesim.conform.replay.align import AgentAlignment, Alignments

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from random import Random
 from typing import NamedTuple
 
-from pipesim.conform.diagnose.examined import LaunchOutcome
+from pipesim.conform.diagnose.examination import LaunchOutcome
 from pipesim.errors import EvidenceError
 from pipesim.model.ending import HUNG, TRAPPED, Ending
 from pipesim.model.finding import Fault, FaultKind

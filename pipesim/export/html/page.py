@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from importlib.resources import files
 from typing import TYPE_CHECKING
 
-from pipesim.export.html.encoded import encoded_run, encoded_story
+from pipesim.export.html.columns import encoded_run, encoded_story
 from pipesim.scene.parts import RunScene, SliceKind
 
 if TYPE_CHECKING:  # as in encoded

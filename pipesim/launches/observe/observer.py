@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 from pipesim.launches.observe import calls
 from pipesim.launches.observe.driver import CudaDriver, Shape, word_at
 from pipesim.launches.observe.limits import Limits
-from pipesim.launches.observe.loaded import KernelCode, LoadedImages
+from pipesim.launches.observe.loaded_images import KernelCode, LoadedImages
 from pipesim.launches.observe.parameters import (
     MOST_COPIED,
     Layout,

@@ -12,7 +12,7 @@ from pipesim.launches.observe.compilers import CompiledPtx, keep_cute_ptx
 from pipesim.launches.observe.cupti import CuptiError, Subscription, cupti_libraries
 from pipesim.launches.observe.driver import CudaDriver
 from pipesim.launches.observe.limits import OBSERVED, Limits
-from pipesim.launches.observe.loaded import LoadedImages
+from pipesim.launches.observe.loaded_images import LoadedImages
 from pipesim.launches.observe.observer import LaunchObserver
 from pipesim.launches.observe.spool import Spool
 

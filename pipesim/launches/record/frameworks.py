@@ -15,7 +15,7 @@ from typing import Any
 
 from pipesim.launches.observe.imports import watch_imports
 from pipesim.launches.record.launches import RecordedLaunches
-from pipesim.launches.record.prepared import Assembler
+from pipesim.launches.record.preparation import Assembler
 
 _MODULES = ("cuda.core", "cuda.core.experimental")  #: that have ``launch``
 

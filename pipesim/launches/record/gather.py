@@ -18,7 +18,7 @@ from pipesim.launches.files.folder import FileNames, launch_file_name
 from pipesim.launches.files.found_ptx import Codes
 from pipesim.launches.files.launch_file import describe_launch, kernel_text
 from pipesim.launches.observe.limits import Limits
-from pipesim.launches.record.prepared import NO_BARRIER, rewrite_options, with_cta
+from pipesim.launches.record.preparation import NO_BARRIER, rewrite_options, with_cta
 from pipesim.launches.record.record_file import LaunchEnd, RecordedBuffer, read_record_file
 from pipesim.launches.records.read import read_spool
 from pipesim.launches.records.record import InstrumentedRecord, LaunchRecord, RecordedRecord, SpoolRecords

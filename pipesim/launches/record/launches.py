@@ -24,12 +24,12 @@ from pipesim.errors import PipesimError
 from pipesim.inputs import json_value
 from pipesim.launches.observe.compilers import CompiledPtx
 from pipesim.launches.observe.driver import NOT_READY
-from pipesim.launches.observe.loaded import KernelCode
+from pipesim.launches.observe.loaded_images import KernelCode
 from pipesim.launches.observe.observer import DryLaunch, LaunchObserver
 from pipesim.launches.observe.spool import Spool
 from pipesim.launches.record.memory import Buffer, CudaMemory
 from pipesim.launches.record.options import RecordOptions
-from pipesim.launches.record.prepared import Assembler, NoBarrierError, PreparedKernel, prepare_kernel
+from pipesim.launches.record.preparation import Assembler, NoBarrierError, PreparedKernel, prepare_kernel
 from pipesim.launches.record.record_file import LaunchEnd, RecordedBuffer
 
 SUFFIX = ".records"

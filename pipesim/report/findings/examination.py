@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from rich.cells import cell_len
 
-from pipesim.conform.diagnose.examined import (
+from pipesim.conform.diagnose.examination import (
     Autopsy,
     Diagnosis,
     Examination,

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from pipesim.conform.agreement import Agreement, Reason, ReasonKind, agreement_of
 from pipesim.conform.diagnose.autopsy import autopsy
 from pipesim.conform.diagnose.edits import Edit, EditKind, apply, edits
-from pipesim.conform.diagnose.examined import Autopsy
+from pipesim.conform.diagnose.examination import Autopsy
 from pipesim.conform.diagnose.outcomes import RandomSchedule, random_schedule
 from pipesim.conform.replay.conformance import as_clusters
 from pipesim.explain.blocked_agents import explain

@@ -20,7 +20,7 @@ from pipesim.conform.diagnose.code_edits import (
     places_of,
 )
 from pipesim.conform.diagnose.diagnose import examine
-from pipesim.conform.diagnose.examined import Diagnosis, Examination, LaunchOutcome
+from pipesim.conform.diagnose.examination import Diagnosis, Examination, LaunchOutcome
 from pipesim.conform.diagnose.outcomes import random_schedule
 from pipesim.conform.replay.conformance import conform
 from pipesim.conform.result import TraceVerdict

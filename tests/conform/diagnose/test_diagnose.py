@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from pipesim.conform.diagnose.diagnose import diagnose
 from pipesim.conform.diagnose.edits import Edit, EditKind, apply, edits
-from pipesim.conform.diagnose.examined import Diagnosis
+from pipesim.conform.diagnose.examination import Diagnosis
 from pipesim.conform.diagnose.outcomes import random_schedule
 from pipesim.conform.replay.conformance import conform
 from pipesim.model.ending import Ending

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipesim.conform.diagnose.edits import Edit, EditKind, apply, edits
-from pipesim.conform.diagnose.examined import LaunchOutcome
+from pipesim.conform.diagnose.examination import LaunchOutcome
 from pipesim.conform.diagnose.outcomes import outcome_of, outcomes, random_schedule
 from pipesim.errors import EvidenceError
 from pipesim.explain.phases import run_canonically

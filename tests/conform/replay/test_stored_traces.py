@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipesim.conform.diagnose.diagnose import examine
-from pipesim.conform.diagnose.examined import LaunchOutcome
+from pipesim.conform.diagnose.examination import LaunchOutcome
 from pipesim.conform.result import DivergenceKind, TraceVerdict
 from pipesim.errors import EvidenceError
 from pipesim.lang.protocol import Protocol

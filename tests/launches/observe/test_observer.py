@@ -13,7 +13,7 @@ import pytest
 from pipesim.launches.images.fat_binary import EntryKind
 from pipesim.launches.observe import Limits, calls
 from pipesim.launches.observe.compilers import CompiledPtx
-from pipesim.launches.observe.loaded import LoadedImages
+from pipesim.launches.observe.loaded_images import LoadedImages
 from pipesim.launches.observe.observer import LaunchObserver
 from pipesim.launches.observe.spool import Spool
 from tests.support.fake_driver import Calls, FakeDriver

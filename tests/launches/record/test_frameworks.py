@@ -12,7 +12,7 @@ import pytest
 
 from pipesim.launches.record.frameworks import Frameworks
 from pipesim.launches.record.launches import RecordedLaunches
-from pipesim.launches.record.prepared import Assembler
+from pipesim.launches.record.preparation import Assembler
 
 BESIDE, INSTRUMENTED = 99, 2
 NAMES = ("triton", "triton.compiler.compiler", "cuda.core", "cuda.core.experimental", "cuda.bindings.driver")

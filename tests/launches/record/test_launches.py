@@ -12,7 +12,7 @@ import pytest
 
 from pipesim.errors import PtxError
 from pipesim.launches.observe.compilers import CompiledPtx, hash_of
-from pipesim.launches.observe.loaded import KernelCode
+from pipesim.launches.observe.loaded_images import KernelCode
 from pipesim.launches.observe.observer import DryLaunch
 from pipesim.launches.observe.spool import Spool
 from pipesim.launches.record import launches as module

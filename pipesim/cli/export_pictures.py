@@ -160,7 +160,7 @@ def _scene(options: argparse.Namespace) -> tuple[Scene, list[str]]:
 
 def _simulation(options: argparse.Namespace, name: str) -> tuple[Scene, list[str]]:
     from pipesim.answers.run import run
-    from pipesim.api.pictured import WIDTH, lines_of
+    from pipesim.api.timelines import WIDTH, lines_of
     from pipesim.report.pages.run import run_lines
     from pipesim.report.text.printable import printable
     from pipesim.scene.parts import Scene
@@ -177,7 +177,7 @@ def _simulation(options: argparse.Namespace, name: str) -> tuple[Scene, list[str
 
 def _recorded_scene(options: argparse.Namespace, path: str, name: str | None) -> tuple[Scene, list[str]]:
     """A trace, with the simulation above it if a protocol is beside it."""
-    from pipesim.api.pictured import comparison_report, comparison_scene
+    from pipesim.api.timelines import comparison_report, comparison_scene
     from pipesim.report.text.printable import printable
     from pipesim.scene.parts import Scene
     from pipesim.scene.runs import trace_scene
