@@ -79,7 +79,7 @@ def test_a_profile_of_a_device(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(launch, "require_gpu", lambda ordinal=0: INFO)
     monkeypatch.setattr(run, "measure_device", lambda info: {"read.bytes_per_kcycle": 51_000, "class.new": 3})
-    monkeypatch.setattr(of_device, "captured", captured)
+    monkeypatch.setattr(of_device, "capture_trace", captured)
     monkeypatch.setattr(of_device, "RINGS", [RINGS[0], RINGS[4]])
     monkeypatch.setattr(of_device, "_TILES", 12)
     found = calibrate_device(BASE, "mine")
