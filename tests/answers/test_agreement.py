@@ -110,6 +110,7 @@ def test_diff_of_a_hang_that_the_model_follows(call: Call, name: str) -> None:
     assert "✗" not in answer.out
 
 
+@pytest.mark.slow
 def test_a_hang_agrees_in_every_command(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its own parameters are refuted, so ``verify`` of them says so; the hardware agrees with that all the same."""
     trace = read_trace(trace_folder() / HUNG[0])

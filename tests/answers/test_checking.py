@@ -137,7 +137,7 @@ def test_the_limit_of_the_sizes_leaves_the_proof(ring: Target) -> None:
     assert "at these parameters" in said
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_the_range_of_one_trip_count_stays_where_the_time_ends_in_the_next(ring: Target) -> None:
     params, heard = {"tiles": 1, "k_steps": 1}, Heard()
     whole = check(ring, params, progress=heard)

@@ -167,6 +167,7 @@ class TestReal:
             DaskCluster(address).compute(PARTS, ASKED, lambda *_: None)
         assert capfd.readouterr() == ("", "")
 
+    @pytest.mark.long
     def test_something_else_that_listens(
         self, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
     ) -> None:
@@ -179,6 +180,7 @@ class TestReal:
         assert monotonic() - began < 10
         assert "Traceback" not in capfd.readouterr().err
 
+    @pytest.mark.long
     @pytest.mark.parametrize("lost", ["scheduler", "worker"])
     def test_a_process_that_is_killed(self, lost: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         pytest.importorskip("distributed")

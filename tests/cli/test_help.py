@@ -76,7 +76,7 @@ def test_what_is_not_run_is_an_example() -> None:
     assert set(NOT_RUN) <= set(TYPED)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_every_other_example_runs(call: Call) -> None:
     """In one folder, in an order in which each finds the files that it names."""
     ahead = [

@@ -156,6 +156,7 @@ def sources() -> list[Path]:
     return [ROOT / "pipesim" / "cli" / "template.py", *sorted(examples)]
 
 
+@pytest.mark.slow
 def test_strings_docstrings_and_comments() -> None:
     wrong = []
     for path in modules():

@@ -43,7 +43,7 @@ def cost(trace: Path, to: str) -> tuple[float, float]:
     return float(seconds), int(kib) * 1024 / 1e6
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_100_000_events_take_seconds_and_less_than_200_megabytes(tmp_path: Path) -> None:
     trace = long_ring()
     assert len(trace.events) >= EVENTS

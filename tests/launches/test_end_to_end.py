@@ -82,6 +82,7 @@ def injected(fake: FakeCuda, folder: Path, *commands: object, more: tuple[str, .
 
 
 class TestPython:
+    @pytest.mark.slow
     def test_a_program_is_observed_and_its_launch_files_are_read(self, fake: FakeCuda, tmp_path: Path) -> None:
         code, program = fake.folder / "code.ptx", fake.folder / "program.py"
         done = caught(fake, tmp_path, "--", sys.executable, program, code, "ring__128_8_4_24", "copy__8_4", "copy__8_4")

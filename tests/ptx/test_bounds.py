@@ -56,6 +56,7 @@ def test_branches_whose_ways_are_long_are_refused_where_they_are_too_many(monkey
         program_of(START + body)
 
 
+@pytest.mark.slow
 def test_a_kernel_that_is_too_long_is_refused() -> None:
     with pytest.raises(PtxError, match="131,072 instructions"):
         program_of(START + " add.u32 %r10, %r10, 1;\n" * MAX_KERNEL_INSTRUCTIONS)

@@ -260,7 +260,7 @@ def test_files_and_folders_are_put_back(tmp_path: Path) -> None:
     assert (Path.cwd(), os.environ.get("TMPDIR")) == (before, there)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_worker_sees_what_goes_beyond_a_limit(tmp_path: Path) -> None:
     """Its kinds are in a file that the workers import as well."""
     (tmp_path / "harmful_kinds.py").write_text(HARMFUL, encoding="utf-8")

@@ -90,7 +90,7 @@ def test_same_seed_same_set() -> None:
     assert len(set(few)) > 1  # and another seed may see less
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @settings(max_examples=25, deadline=None, derandomize=True)
 @given(shape=st.sampled_from([(1, 4, 1, 1), (2, 6, 2, 32), (3, 7, 2, 1)]), data=st.data(), seed=st.integers(0, 10**6))
 def test_what_a_single_run_does_is_in_the_set(

@@ -39,7 +39,7 @@ def device(**changed: int) -> Profile:
     return replace(BASE, values=BASE.values | changed)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_known_constants_are_recovered() -> None:
     problem = FitProblem(observations(device(**TRUE), RINGS), BASE, frozenset(TRUE))
     fit = fit_profile(problem)

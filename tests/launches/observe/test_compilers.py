@@ -38,6 +38,7 @@ def run(code: str) -> str:
     return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("before", ["", "import cuda.bindings.nvrtc, cuda.core"], ids=["before", "after"])
 @pytest.mark.parametrize("use", [BINDINGS, CORE], ids=["bindings", "core"])
 def test_what_nvrtc_made_is_known_whether_it_was_imported_before_or_after(use, before):
@@ -82,6 +83,7 @@ class CompiledKernel:
         self.asm, self.function = {"cubin": image, "ptx": text}, function
 
 
+@pytest.mark.slow
 def test_triton_keeps_its_ptx_which_is_known_by_machine_code_or_by_handle(monkeypatch):
     monkeypatch.setitem(sys.modules, "triton", ModuleType("triton"))
     monkeypatch.setitem(sys.modules, "triton.compiler.compiler", SimpleNamespace(CompiledKernel=CompiledKernel))

@@ -122,6 +122,7 @@ def instrument(fake: FakeCuda, folder: Path, entry: str, monkeypatch: pytest.Mon
     assert files == ("k.cubin", "k.buffer", "k.ptx", "k.json", "pipesim_record.h")
 
 
+@pytest.mark.slow
 def test_a_program_in_c_records_a_launch(fake: FakeCuda, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     instrument(fake, tmp_path, RIGHT, monkeypatch)
     assert recorded(fake, tmp_path, RIGHT) == "0 1\n"
@@ -144,6 +145,7 @@ def test_one_that_hangs_is_told_to_end(fake: FakeCuda, tmp_path: Path, monkeypat
     assert compare_with_program(text, launch, trace, "x").agreement is Agreement.HANGS_TOO
 
 
+@pytest.mark.slow
 def test_the_commands(
     fake: FakeCuda, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
