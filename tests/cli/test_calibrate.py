@@ -95,7 +95,7 @@ def test_recordings_that_are_held_out_are_not_read(mine: Path) -> None:
     assert len(choose_inputs([mine], split=False).files) == 2
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_of_many_recordings_some_of_each_kernel_are_fitted() -> None:
     """Of all configurations of the stored traces: with programs that are not large, of one CTA and of many."""
     inputs = choose_inputs([trace_folder() / "h200"], each=3)

@@ -70,7 +70,7 @@ def test_not_modelled(call: Call) -> None:
     assert verdict.endswith("; not modelled for: multicast copies, arrivals at another CTA")
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_several(call: Call, tmp_path: Path) -> None:
     (tmp_path / "h200").mkdir()
     for name in (MULTICAST, "h200/producer_consumer-al1-cw2-s4-tb16384-t64-w600-g1.parquet"):

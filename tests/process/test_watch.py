@@ -123,7 +123,7 @@ class TestLimits:
                 until_something_is_raised()
         assert (raised.value.limit, raised.value.most) == (Limit.MEMORY, 1)
 
-    @pytest.mark.slow
+    @pytest.mark.long
     def test_of_memory_in_a_process_that_has_more_than_that_already(self) -> None:
         """As where a test runner watches itself: without memory, the thread that looks could not even start."""
         script = """

@@ -85,7 +85,7 @@ def hung(
     return program, wrong, walk, trace
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @settings(max_examples=250, deadline=None, derandomize=True)
 @given(shape=SHAPES, data=st.data(), seed=st.integers(0, 10**6))
 def test_barriers_and_words_of_any_hang(recorded: Make, shape: tuple[int, ...], data: Any, seed: int) -> None:

@@ -53,7 +53,7 @@ def test_known_constants_are_recovered() -> None:
     assert after < 2 < 5 < before
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_fit_takes_few_simulations() -> None:
     """Slopes take one simulation for each value and observation, and are taken a few times only."""
     problem = FitProblem(observations(device(**TRUE), RINGS[:1] * 13), BASE, frozenset(TRUE) - {"work.issue"})
