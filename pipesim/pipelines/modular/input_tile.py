@@ -7,6 +7,7 @@ the TMA and the producer's ``expect_bytes``, ``empty`` by the MMA's commit on th
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from types import TracebackType
 from typing import Any, ClassVar, Generic, Self, TypeVar
 
@@ -227,7 +228,7 @@ class ConsumerTiles(_FullStage[Payload], _StageTiles[Payload]):
     """A full stage as a context: its acquire has waited, leaving it only steps."""
 
 
-class _InputView(Generic[Payload, _Tiles, _Handle]):
+class _InputView(ABC, Generic[Payload, _Tiles, _Handle]):
     """One role's view of an input pipeline. It holds no state: entering returns itself, leaving does nothing."""
 
     _tiles: ClassVar[type[Any]]  #: what :meth:`acquire` returns
@@ -268,8 +269,9 @@ class _InputView(Generic[Payload, _Tiles, _Handle]):
         side.wait_if_needed(already_ready)
         return kind(self.pipeline_ptr, side)
 
+    @abstractmethod
     def _side(self) -> RingSide:
-        raise NotImplementedError
+        """The side of the ring that the role is on."""
 
 
 @pipeline_struct
