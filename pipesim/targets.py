@@ -26,9 +26,9 @@ from pipesim.errors import (
 )
 from pipesim.lang.author import NOT_OURS, first_line, hint, in_words, raised_at
 from pipesim.lang.protocol import Protocol
+from pipesim.model.assumptions import LENIENT, Strictness
 from pipesim.model.program import Program
 from pipesim.model.program_json import PROGRAM, loads
-from pipesim.model.strictness import LENIENT, Strictness
 from pipesim.protocols.catalog import BUILT_IN, ProtocolFunction
 from pipesim.protocols.limits import require_fits
 

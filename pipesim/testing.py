@@ -8,13 +8,13 @@ assert_verified(ring, stages=2, tiles=5)
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 
 from pipesim.answers.check import check
 from pipesim.lang.protocol import Protocol
+from pipesim.model.assumptions import strictness_from
 from pipesim.model.finding import Verdict
 from pipesim.model.program import Program
-from pipesim.model.strictness import Strictness
 from pipesim.prove.check import MOST_STATES
 from pipesim.report.findings.in_short import in_one_line
 from pipesim.report.pages.check import check_lines
@@ -28,10 +28,7 @@ def assert_verified(
     protocol: Callable[..., Protocol] | Program,
     *,
     max_states: int = MOST_STATES,
-    strict_proxies: bool = False,
-    strict_init: bool = False,
-    strict_tensor_memory: bool = False,
-    strict_lanes: bool = False,
+    strict: bool | Collection[str] = (),
     **params: int,
 ) -> None:
     """Raise AssertionError, with the finding and its schedule, unless ``protocol`` is proved at these parameters.
@@ -41,8 +38,7 @@ def assert_verified(
     those of :func:`pipesim.check`.
     """
     __tracebackhide__ = True  # pytest shows the test's line
-    strictness = Strictness(strict_proxies, strict_init, strict_tensor_memory, strict_lanes)
-    target = target_of(protocol).with_strictness(strictness)
+    target = target_of(protocol).with_strictness(strictness_from(strict))
     report = check(target, params, max_states=max_states, most_ranges=0)
     if report.verdict is not Verdict.PROVED:
         raise AssertionError(text_of([in_one_line(report), "", *check_lines(report, WIDTH)]))

@@ -34,9 +34,9 @@ from typing import NamedTuple
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # works from a checkout that is not installed
 
 from pipesim.findings.catalog import MEMORY_ORDER
+from pipesim.model.assumptions import STRICTEST
 from pipesim.model.finding import Verdict
 from pipesim.model.program import Program
-from pipesim.model.strictness import STRICTEST
 from pipesim.prove.check import How, check
 from pipesim.prove.counterexample.confirm import refutation
 from pipesim.prove.counterexample.play import Play

@@ -24,6 +24,7 @@ from unittest.mock import patch
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # works from a checkout that is not installed
 
 from pipesim.answers.any_size import Families
+from pipesim.model.assumptions import LENIENT, STRICTEST
 from pipesim.model.barrier import BarrierState
 from pipesim.model.finding import Verdict
 from pipesim.model.groups import BRANCHES
@@ -33,7 +34,6 @@ from pipesim.model.ops import Engine, Op, Operation, Order, Scope
 from pipesim.model.program import Program
 from pipesim.model.register_pool import RegisterPools
 from pipesim.model.state import meeting_channel
-from pipesim.model.strictness import LENIENT, STRICTEST
 from pipesim.prove.any_size.family import EveryValue
 from pipesim.prove.any_size.laps import holds
 from pipesim.prove.any_size.skip_laps import phases_by_laps

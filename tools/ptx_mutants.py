@@ -28,13 +28,13 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # works from a checkout that is not installed
 
 from pipesim.errors import PipesimError
+from pipesim.model.assumptions import LENIENT
 from pipesim.model.finding import Verdict
 from pipesim.model.groups import ON_BARRIER
 from pipesim.model.machine import finished, initial_state
 from pipesim.model.moves import canonical, make, moves
 from pipesim.model.ops import operand
 from pipesim.model.program import Program
-from pipesim.model.strictness import LENIENT
 from pipesim.prove.check import check
 from pipesim.prove.refutation import Refutation
 from pipesim.ptx.emit.names import source_of

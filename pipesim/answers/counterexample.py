@@ -13,6 +13,7 @@ from pipesim.errors import PipesimError
 from pipesim.explain.causes import with_causes
 from pipesim.explain.lap_counters import Laps
 from pipesim.findings.catalog import MEMORY_ORDER, NO_MOVE_SHOWS, report_fault
+from pipesim.model.assumptions import switches
 from pipesim.model.ending import Ending
 from pipesim.model.finding import Deadlock, FaultKind, FaultReport, Finding, Verdict
 from pipesim.model.program import Program
@@ -150,7 +151,7 @@ def command_of(target: Target, sizes: Mapping[str, int], ctas: int | None) -> st
     words = [target.spelling, *target.launch_words]
     words += [word for name, value in sizes.items() for word in ("-p", f"{name}={value}")]
     words += ["--ctas", str(ctas)] if ctas is not None else []
-    return shlex.join([*words, *target.strictness.arguments()])
+    return shlex.join([*words, *switches(target.strictness)])
 
 
 def _with_causes(program: Program, refuted: Refutation, deadlock: Deadlock, asked: Program | None) -> Deadlock:

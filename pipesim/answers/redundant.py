@@ -16,9 +16,9 @@ from pipesim.answers.progress import SILENT, Progress
 from pipesim.answers.views.check import CutBy
 from pipesim.answers.views.conclusion import heading
 from pipesim.answers.views.redundant import CutStep, RedundantReport, RedundantStep, Removable, Sizes
+from pipesim.model.assumptions import RULES, switches
 from pipesim.model.finding import Verdict
 from pipesim.model.program import Program
-from pipesim.model.strictness import STRICTEST
 from pipesim.process.limits import Limit, LimitReachedError
 from pipesim.process.watch import current
 from pipesim.prove.any_size.family import EveryValue, Family, SomeValues
@@ -249,13 +249,13 @@ class _RemovalSearch:
 
     def _build_report(self) -> RedundantReport:
         rules = self._standing.rules if self._standing is not None else None
-        names = STRICTEST.arguments()
+        names = switches(RULES)
         return RedundantReport(
             heading=heading(self.program),
             verdict=self._verdict,
             operations=sum(map(len, self.program.code)),
-            rules=rules.arguments() if rules is not None else (),
-            assumed=tuple(name for name in names if rules is not None and name not in rules.arguments()),
+            rules=switches(rules) if rules is not None else (),
+            assumed=tuple(name for name in names if rules is not None and name not in switches(rules)),
             tried=self._tried,
             alone=tuple(Removable(each, said_of(self.program, each), lines_of(each)) for each in self._alone),
             together=tuple(self._alone.index(each) for each in self._together),

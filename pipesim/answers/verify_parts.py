@@ -26,9 +26,9 @@ from pipesim.answers.views.summary import Failure, TraceLine
 from pipesim.conform.agreement import Agreement, agreement_of
 from pipesim.conform.compare import times_of
 from pipesim.errors import EvidenceError, InternalError, PipesimError, internal_error
+from pipesim.model.assumptions import LENIENT, Strictness, switches
 from pipesim.model.finding import Advisory, Finding
 from pipesim.model.program import Program
-from pipesim.model.strictness import LENIENT, Strictness
 from pipesim.process.limits import Limit, LimitReachedError, limit_error
 from pipesim.process.watch import current
 from pipesim.protocol_process import find
@@ -59,7 +59,7 @@ class Subject:
         """How a command line says it."""
         words = [word for name, value in self.params for word in ("-p", f"{name}={value}")]
         words += ["--ctas", str(self.ctas)] if self.ctas is not None else []
-        return (self.name, *words, *self.strictness.arguments())
+        return (self.name, *words, *switches(self.strictness))
 
 
 @dataclass(frozen=True)

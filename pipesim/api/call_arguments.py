@@ -12,8 +12,8 @@ from typing import TypeAlias
 
 from pipesim.errors import ParameterError, ProtocolError, UsageError
 from pipesim.lang.protocol import Protocol
+from pipesim.model.assumptions import Strictness
 from pipesim.model.program import Program
-from pipesim.model.strictness import Strictness
 from pipesim.targets import Target, find, target_of
 from pipesim.timed.profile import Profile, load_profile
 from pipesim.trace.files import read_trace
@@ -52,8 +52,7 @@ def target_from(given: object, params: Mapping[str, int]) -> Target:
 
 #: Keywords of the public functions that are no parameters of a protocol: proposed where a name is nearly one of them.
 _OWN = (
-    "ctas", "hardware", "max_states", "profile", "strict_init", "strict_lanes", "strict_proxies",
-    "strict_tensor_memory", "tolerance", "traced", "traces",
+    "ctas", "hardware", "max_states", "profile", "strict", "tolerance", "traced", "traces",
 )  # fmt: skip
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from pipesim.answers.budget import budget_of
@@ -12,9 +12,9 @@ from pipesim.api.call_arguments import Given, above_zero, at_least_one, build_ta
 from pipesim.api.finding import CheckFinding, check_findings, finding_rows
 from pipesim.api.result import VerdictResult
 from pipesim.api.show import diagram_picture
+from pipesim.model.assumptions import strictness_from
 from pipesim.model.finding import Verdict
 from pipesim.model.program import Program
-from pipesim.model.strictness import Strictness
 from pipesim.prove.check import MOST_STATES
 from pipesim.report.findings.in_short import in_short
 from pipesim.report.pages.check import check_lines
@@ -62,10 +62,7 @@ def check(
     ctas: int | None = None,
     quick: bool = False,
     time_limit: float | None = None,
-    strict_proxies: bool = False,
-    strict_init: bool = False,
-    strict_tensor_memory: bool = False,
-    strict_lanes: bool = False,
+    strict: bool | Collection[str] = (),
     **params: int,
 ) -> CheckResult:
     """Check a protocol in every schedule: proved, refuted with a counterexample, or unknown.
@@ -75,15 +72,12 @@ def check(
     ``max_states``: states to search where one run does not decide. ``ctas``: CTAs of the launch, whole clusters.
     ``quick``: the verdict alone. ``time_limit``: seconds of each step after the verdict (smallest size, shorter
     schedule, corrections, other sizes), 60 if None; ``report.left_out`` has the steps that it ended.
-    ``strict_proxies``: a read needs a fence before a write through the other proxy; ``strict_init``: inits need one for
-    copies of their own CTA as well; ``strict_tensor_memory``: tensor memory is written before it is read;
-    ``strict_lanes``: lanes of a kernel's warp that parted stay together only where PTX says so. What breaks
-    these rules is a finding then, and otherwise an assumption of the verdict, or a note.
+    ``strict``: assumptions that the verdict may not make, by name (``("proxies", "commits")``), or True for all: what
+    needs one is a finding then, or unknown (:class:`~pipesim.model.assumptions.Assumption`).
     Raises UsageError for what cannot be built; what is wrong with the protocol is in the result.
     """
     most = at_least_one("max_states", max_states)
-    strictness = Strictness(strict_proxies, strict_init, strict_tensor_memory, strict_lanes)
-    target, given, program = build_target(x, params, ctas, strictness)
+    target, given, program = build_target(x, params, ctas, strictness_from(strict))
     budget = budget_of(above_zero("time_limit", time_limit))
     report = check_answer(target, given, max_states=most, ctas=ctas, program=program, quick=quick, budget=budget)
     return CheckResult(program, report)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
@@ -19,9 +19,9 @@ from pipesim.api.result import VerdictResult
 from pipesim.api.show import diagram_picture
 from pipesim.api.trace import MOST_DRAWN, scene_picture
 from pipesim.errors import EvidenceError, UsageError
+from pipesim.model.assumptions import strictness_from
 from pipesim.model.finding import Verdict
 from pipesim.model.program import Program
-from pipesim.model.strictness import Strictness
 from pipesim.report.pages.verify import verify_lines
 from pipesim.scene.runs import simulated_scene
 from pipesim.timed.profile import Profile, profile_for
@@ -117,10 +117,7 @@ def verify(
     ctas: int | None = None,
     max_states: int = MOST_STATES,
     time_limit: float | None = None,
-    strict_proxies: bool = False,
-    strict_init: bool = False,
-    strict_tensor_memory: bool = False,
-    strict_lanes: bool = False,
+    strict: bool | Collection[str] = (),
     **params: int,
 ) -> VerifyResult:
     """Check a protocol in every schedule, simulate it, and compare it with traces recorded on hardware.
@@ -141,8 +138,7 @@ def verify(
         )
     most = at_least_one("max_states", max_states)
     chosen = None if profile is None else profile_from(profile)
-    strictness = Strictness(strict_proxies, strict_init, strict_tensor_memory, strict_lanes)
-    target, whole, program = build_target(x, params, ctas, strictness)
+    target, whole, program = build_target(x, params, ctas, strictness_from(strict))
     report = verify_answer(
         target,
         whole,

@@ -17,8 +17,8 @@ from pipesim.errors import ParameterError, UsageError
 from pipesim.trace.whole import require_free
 
 if TYPE_CHECKING:
+    from pipesim.model.assumptions import Strictness
     from pipesim.model.program import Program
-    from pipesim.model.strictness import Strictness
     from pipesim.targets import Target
 
 WHOLE_TIME = 600.0  #: seconds that a command may take that has no steps, unless a person sets another limit
@@ -106,23 +106,25 @@ def add_profile(parser: argparse.ArgumentParser, text: str) -> None:
 
 
 def add_strict(parser: argparse.ArgumentParser) -> None:
-    """``--strict-...``: rules of PTX that the measured hardware does not need, read with :func:`strictness_of`."""
-    for name, text in (
-        ("proxies", "a fence.proxy.async is missing also where a thread or an engine has only read"),
-        ("init", "the fence after inits is required also for the copies of their own CTA"),
-        ("tensor-memory", "tensor memory is written before it is read"),
-        ("lanes", "lanes of a kernel's warp that parted stay together only where PTX says so"),
-    ):
-        parser.add_argument(
-            f"--strict-{name}", action="store_true", help=f"{text}: a finding, not an assumption or note"
-        )
+    """``--strict`` and ``--strict-NAME``: what a verdict may not assume, read with :func:`strictness_of`."""
+    from pipesim.model.assumptions import Assumption
+
+    rules = parser.add_argument_group(
+        "assumptions", "what a proof may not rest on; `pipesim explain NAME` says what each is and who relies on it"
+    )
+    rules.add_argument("--strict", action="store_true", help="assume nothing: all of the following")
+    for each in Assumption:
+        rules.add_argument(each.switch, dest="strict_names", action="append_const", const=each, help=argparse.SUPPRESS)
+    rules.add_argument(
+        "--strict-NAME", dest="strict_help", action="store_true", help=", ".join(each.value for each in Assumption)
+    )
 
 
 def strictness_of(options: argparse.Namespace) -> Strictness:
-    """Which of the rules a command line asks for."""
-    from pipesim.model.strictness import Strictness
+    """The assumptions that a command line rules out."""
+    from pipesim.model.assumptions import STRICTEST, Strictness
 
-    return Strictness(options.strict_proxies, options.strict_init, options.strict_tensor_memory, options.strict_lanes)
+    return STRICTEST if options.strict else Strictness(options.strict_names or ())
 
 
 def build_target(options: argparse.Namespace, name: str, *, timed: bool = False) -> tuple[Target, Program]:

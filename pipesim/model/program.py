@@ -10,11 +10,11 @@ from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
 
+from pipesim.model.assumptions import Assumption, Strictness
 from pipesim.model.groups import ON_ENGINE, ON_NAMED_BARRIER, READS_MEMORY, TOUCHES_MEMORY, WRITES_MEMORY
 from pipesim.model.ops import Engine, Op, Operation, Space, operand, operands, ranks
 from pipesim.model.positions import ACCESS, ENGINE, ITEM, SKIP
 from pipesim.model.register_pool import RegisterPools
-from pipesim.model.strictness import Strictness
 from pipesim.model.tables import (
     ALL_LANES,
     MAX_CLUSTER,
@@ -210,7 +210,7 @@ class Program(ProgramData):
         """True if a read of this access may find bytes that nothing has written: of tensor memory, if the reader names
         no item, or if no operation of the program ever writes there. A note then, unless the rule is asked for.
         """
-        if self.accesses[access].space != Space.TENSOR or self.strictness.tensor_memory:
+        if self.accesses[access].space != Space.TENSOR or Assumption.TENSOR_MEMORY in self.strictness:
             return False
         return item < 0 or self._tensor_written.isdisjoint(range(*self.cells[access]))
 

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import NamedTuple
 
+from pipesim.model.assumptions import BY_ITSELF, Strictness
 from pipesim.model.groups import ON_BARRIER, ON_ENGINE, TOUCHES_MEMORY
 from pipesim.model.ops import Op, Operation, Space, operand
-from pipesim.model.strictness import BY_ITSELF, Strictness
 
 #: Class of work → what one unit of it is. All amounts are of one warp.
 WORK_CLASSES: dict[str, str] = {

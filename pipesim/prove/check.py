@@ -7,10 +7,10 @@ from dataclasses import dataclass, replace
 from enum import Enum
 
 from pipesim.findings.catalog import CAUSES_THEMSELVES, of_fault
+from pipesim.model.assumptions import RULES, Assumption, Strictness
 from pipesim.model.finding import Advisory, Fault, FaultKind, Verdict
 from pipesim.model.ops import Op, operand
 from pipesim.model.program import Program
-from pipesim.model.strictness import STRICTEST, Strictness
 from pipesim.prove.any_size.skip_laps import LONG, phases_by_laps
 from pipesim.prove.certificate.canonical import CanonicalRun, completed_phases
 from pipesim.prove.certificate.certificate import Certificate
@@ -166,11 +166,11 @@ def rests_on_reads(program: Program, *, by_search: bool = False) -> bool:
     """True if a write through one proxy may follow a read through the other without a fence, so that it is assumed
     that reads have ended when their agent next arrives anywhere. ``by_search``: no one run represents the others.
     """
-    if program.strictness.proxies or not reads_may_be_unfenced(program):
+    if Assumption.PROXIES in program.strictness or not reads_may_be_unfenced(program):
         return False
     if by_search:
         return True
-    strict = program.with_strictness(Strictness(proxies=True))
+    strict = program.with_strictness(Strictness({Assumption.PROXIES}))
     if sum(map(len, program.code)) >= LONG and phases_by_laps(strict, MemoryOrder(strict)) is not None:
         return False
     order = MemoryOrder(strict)
@@ -200,7 +200,7 @@ def faults_under_rules(program: Program) -> tuple[Fault, ...]:
     unfenced = inits_may_be_unfenced(program)
     if not unfenced and not program.reads_tensor_memory:
         return ()
-    strict = program.with_strictness(STRICTEST)
+    strict = program.with_strictness(RULES)
     order = MemoryOrder(strict)
     run = CanonicalRun(strict, [order] if unfenced else [])
     while not run.over and sum(run.state.pcs) < MOST:

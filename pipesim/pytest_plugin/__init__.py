@@ -29,7 +29,7 @@ FILES = ("*_protocol.py", "*.ptx")  #: what is collected, unless a project says 
 TIME_LIMIT = 60.0  #: seconds of a test
 _MARKER = (
     "pipesim(**parameters): the parameters of a protocol's function; a list of values is a test for each of them. "
-    "Also ctas, time_limit (seconds), max_states, strict_proxies, strict_init, strict_tensor_memory, strict_lanes"
+    "Also ctas, time_limit (seconds), max_states, strict"
 )
 
 

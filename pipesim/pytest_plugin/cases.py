@@ -5,12 +5,12 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 
 import pytest
 
 from pipesim.errors import ParameterError
-from pipesim.model.strictness import LENIENT, Strictness
+from pipesim.model.assumptions import LENIENT, Strictness, strictness_from
 
 MARKER = "pipesim"
 
@@ -56,7 +56,7 @@ def _of_mark(mark: pytest.Mark) -> list[Case]:
         ctas=_whole(given, "ctas"),
         time_limit=_seconds(given, "time_limit"),
         max_states=_whole(given, "max_states"),
-        strictness=Strictness(*(bool(given.pop(f"strict_{field.name}", False)) for field in fields(Strictness))),
+        strictness=strictness_from(given.pop("strict", ())),
     )
     values = [_values(name, each) for name, each in given.items()]
     return [replace(case, params=dict(zip(given, chosen, strict=True))) for chosen in itertools.product(*values)]

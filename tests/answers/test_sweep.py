@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import fields, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -29,8 +29,8 @@ from pipesim.answers.views.sweep import (
 )
 from pipesim.errors import ParameterError, ResultsFileError
 from pipesim.lang.protocol import Protocol
+from pipesim.model.assumptions import Assumption, Strictness
 from pipesim.model.program import Program
-from pipesim.model.strictness import Strictness
 from pipesim.pipelines import ProducerConsumerPipeline
 from pipesim.process.limits import Limit, LimitReachedError
 from pipesim.targets import find, target_of
@@ -262,15 +262,15 @@ class TestResultsFile:
                 sweep(other, Where(results=path))
             assert caught.value.cause == said
 
-    @pytest.mark.parametrize("rule", [field.name for field in fields(Strictness)])
-    def test_a_proof_without_a_rule_is_not_one_with_it(self, tmp_path: Path, rule: str) -> None:
+    @pytest.mark.parametrize("rule", [Assumption.PROXIES, Assumption.TIME_OUTS])
+    def test_a_proof_without_a_rule_is_not_one_with_it(self, tmp_path: Path, rule: Assumption) -> None:
         path = tmp_path / "ring.jsonl"
         asked = of_ring(stages=[1, 2])
         sweep(asked, Where(results=path))
-        strict = replace(asked, target=asked.target.with_strictness(Strictness(**{rule: True})))
+        strict = replace(asked, target=asked.target.with_strictness(Strictness({rule})))
         with pytest.raises(ResultsFileError, match="cannot be continued") as caught:
             sweep(strict, Where(results=path))
-        assert caught.value.cause == f"the optional rules: none in the file, --strict-{rule.replace('_', '-')} here"
+        assert caught.value.cause == f"the optional rules: none in the file, {rule.switch} here"
         again = sweep(strict, Where(results=path, force=True))
         assert sweep(strict, Where(results=path)) == replace(again, reused=2)
 
@@ -296,7 +296,7 @@ class TestResultsFile:
         moved = replace(program, sources=tuple(f"elsewhere/{each}" for each in program.sources))
         assert digest_of(moved) == digest_of(program)
         assert digest_of(replace(program, smem_bytes=program.smem_bytes + 8)) != digest_of(program)
-        assert digest_of(program.with_strictness(Strictness(proxies=True))) != digest_of(program)
+        assert digest_of(program.with_strictness(Strictness({Assumption.PROXIES}))) != digest_of(program)
 
     def test_what_is_new_is_computed_first(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         """A sweep whose time is up again and again has more answers each time."""
@@ -448,7 +448,7 @@ class TestCommand:
         return sweep(replace(asked, **more)).command
 
     def test_it_has_everything_that_was_swept(self) -> None:
-        strict = find("producer_consumer").with_strictness(Strictness(proxies=True, tensor_memory=True))
+        strict = find("producer_consumer").with_strictness(Strictness({Assumption.PROXIES, Assumption.TENSOR_MEMORY}))
         words = "pipesim run producer_consumer --profile h200 -p tiles=4 -p stages=2"
         assert self.command() == words
         assert self.command(ctas=7) == f"{words} --ctas 7"

@@ -12,8 +12,8 @@ from pipesim.answers.check import check
 from pipesim.answers.views.check import CheckReport
 from pipesim.findings.catalog import KINDS
 from pipesim.findings.kind import FindingKind, FlatExample, ProtocolExample, PtxExample
+from pipesim.model.assumptions import Assumption, Strictness
 from pipesim.model.finding import Deadlock, FaultKind, Verdict
-from pipesim.model.strictness import Strictness
 from pipesim.targets import Target, find, target_of
 from tests.support.small_programs import build
 from tests.support.small_ptx import SET_UP, program_of
@@ -79,8 +79,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @cache
 def checked(kind: FindingKind, folder: Path, *, right: bool, switched: bool = True) -> CheckReport:
-    switches = [switch.removeprefix("--strict-").replace("-", "_") for switch in kind.switches if switched]
-    asked = target(kind, folder, right=right).with_strictness(Strictness(**dict.fromkeys(switches, True)))
+    switches = Strictness(each for each in Assumption if switched and each.switch in kind.switches)
+    asked = target(kind, folder, right=right).with_strictness(switches)
     return check(asked, {} if asked.program else {"right": int(right)})
 
 

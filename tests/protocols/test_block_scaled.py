@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 
 from pipesim.errors import ParameterError
+from pipesim.model.assumptions import Assumption, Strictness
 from pipesim.model.ending import Ending
 from pipesim.model.finding import FaultKind, Verdict
 from pipesim.model.ops import Engine, Op, Space, operand
 from pipesim.model.program import Program
-from pipesim.model.strictness import Strictness
 from pipesim.pipelines import BlockScaledTilePayload
 from pipesim.protocols.blackwell import grouped, grouped_1d1d
 from pipesim.protocols.blackwell.block_scaled import BlockScaled
@@ -104,7 +104,7 @@ def test_a_wrong_twin_is_found(
 ) -> None:
     monkeypatch.setattr(where, name, instead)
     program = find("gemm_sm100_block_scaled").build({"k_iters": 3, "stages": 2, "tiles": 2, "cta_group": pair})
-    found = check(program.with_strictness(Strictness(tensor_memory=True)))
+    found = check(program.with_strictness(Strictness({Assumption.TENSOR_MEMORY})))
     assert found.verdict is Verdict.REFUTED
     assert {shown.kind for shown in found.refutations} <= kinds
 

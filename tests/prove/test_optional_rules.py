@@ -13,10 +13,10 @@ from pipesim import Protocol
 from pipesim.answers.check import check
 from pipesim.answers.views.check import CheckReport
 from pipesim.cli.main import main
+from pipesim.model.assumptions import LENIENT, STRICTEST, Assumption, Strictness
 from pipesim.model.finding import FaultKind, Verdict
 from pipesim.model.ops import Engine, Fence, Space
 from pipesim.model.program import ALL_LANES, Access, Agent, Barrier, Program
-from pipesim.model.strictness import LENIENT, STRICTEST, Strictness
 from pipesim.protocols.catalog import BUILT_IN
 from pipesim.prove.check import MOST, How, advisories, faults_under_rules, rests_on_reads
 from pipesim.prove.check import check as prove
@@ -31,7 +31,11 @@ from tests.support.mistakes.memory_mistakes import MEMORY_MISTAKES
 from tests.support.small_programs import build
 
 ASSUMING = "proved, assuming that reads complete before the arrive that follows them: no schedule of"
-PROXIES, INIT, TENSOR = Strictness(proxies=True), Strictness(init=True), Strictness(tensor_memory=True)
+PROXIES, INIT, TENSOR = (
+    Strictness({Assumption.PROXIES}),
+    Strictness({Assumption.INIT}),
+    Strictness({Assumption.TENSOR_MEMORY}),
+)
 
 #: Those whose reads and writes through the two proxies have a fence in between, or do not meet.
 RESTS_ON_NOTHING = {"attention_sm90", "attention_sm90_fused"}
@@ -269,14 +273,14 @@ def test_the_schedule_of_a_finding_shows_it_again_with_the_switch(capsys: pytest
 def test_the_switches_in_python() -> None:
     ring = MEMORY["read_not_fenced"]
     assert pipesim.check(ring).verdict is Verdict.PROVED
-    assert pipesim.check(ring, strict_proxies=True).verdict is Verdict.REFUTED
-    assert pipesim.check(MEMORY["init_not_fenced"], strict_init=True).verdict is Verdict.REFUTED
-    assert pipesim.check(tensor(-1, written=False), strict_tensor_memory=True).verdict is Verdict.REFUTED
-    assert pipesim.verify(ring, hardware=False, strict_proxies=True).verdict is Verdict.REFUTED
+    assert pipesim.check(ring, strict=("proxies",)).verdict is Verdict.REFUTED
+    assert pipesim.check(MEMORY["init_not_fenced"], strict=("init",)).verdict is Verdict.REFUTED
+    assert pipesim.check(tensor(-1, written=False), strict=("tensor-memory",)).verdict is Verdict.REFUTED
+    assert pipesim.verify(ring, hardware=False, strict=("proxies",)).verdict is Verdict.REFUTED
     assert_verified(ring)
     with pytest.raises(AssertionError, match=r"no fence\.proxy\.async between a read and the later write"):
-        assert_verified(ring, strict_proxies=True)
-    assert_verified(ring, strict_init=True, strict_tensor_memory=True)
+        assert_verified(ring, strict=("proxies",))
+    assert_verified(ring, strict=("init", "tensor-memory"))
 
 
 @pytest.mark.usefixtures("mine")

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from pipesim.model.assumptions import LENIENT
 from pipesim.model.ending import Ending
 from pipesim.model.finding import Verdict
-from pipesim.model.strictness import LENIENT
 from pipesim.prove.check import Check, check
 from pipesim.prove.refutation import Why
 from pipesim.ptx.flow.graph import graph_of

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 
 import pytest
 
+from pipesim.model.assumptions import LENIENT
 from pipesim.model.finding import FaultKind, Verdict
-from pipesim.model.strictness import LENIENT
 from pipesim.prove.check import check
 from tests.support.ptx_twins import beside_protocol, extracted, twin_ptx
 from tools.corpus.operation_order import Comparison

@@ -9,7 +9,7 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from pipesim.errors import ParameterError
-from pipesim.model.strictness import Strictness
+from pipesim.model.assumptions import Assumption, Strictness
 from pipesim.pytest_plugin.cases import Case, cases_of
 from pipesim.pytest_plugin.items import launch_files
 from tests.support.paths import ROOT
@@ -168,8 +168,8 @@ class TestKernels:
 
 class TestCases:
     def test_one_for_each_combination(self) -> None:
-        marks = [mark_of(stages=[1, 2], tiles=5, time_limit=0.5, strict_init=True)]
-        shared = {"time_limit": 0.5, "strictness": Strictness(init=True)}
+        marks = [mark_of(stages=[1, 2], tiles=5, time_limit=0.5, strict=["init"])]
+        shared = {"time_limit": 0.5, "strictness": Strictness({Assumption.INIT})}
         assert cases_of(marks) == [
             Case({"stages": 1, "tiles": 5}, **shared),  # type: ignore[arg-type]
             Case({"stages": 2, "tiles": 5}, **shared),  # type: ignore[arg-type]

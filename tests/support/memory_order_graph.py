@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from pipesim.model.assumptions import Assumption
 from pipesim.model.finding import FaultKind
 from pipesim.model.machine import TMA, Flight, State, Step
 from pipesim.model.ops import IN_ORDER, OPERANDS, Engine, Fence, Op, Order, Scope, Space, order_of, scope_of
@@ -358,7 +359,7 @@ class Graph:
         if any(self.over("synced", one, f) and self.path("synced", f, here) for f in self.proxy):
             return None
         if not one.writes:
-            return FaultKind.READ_NOT_FENCED if self.program.strictness.proxies else None
+            return FaultKind.READ_NOT_FENCED if Assumption.PROXIES in self.program.strictness else None
         return FaultKind.MISSING_PROXY_FENCE if one.generic else None
 
     def needs_fence(self, init: Node, use: Node) -> bool:
@@ -369,7 +370,7 @@ class Graph:
         assert isinstance(first, int)
         agents, initialised = self.program.agents, self.program.code[owner][first][1]
         ctas = {agents[owner].cta, agents[user].cta, self.program.barriers[initialised].cta}
-        if self.program.strictness.init or len(ctas) > 1:
+        if Assumption.INIT in self.program.strictness or len(ctas) > 1:
             return True
         after = list(self.program.code[owner])[first + 1 :]
         if user == owner:

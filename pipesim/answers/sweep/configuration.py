@@ -114,6 +114,8 @@ def digest_of(program: Program) -> str:
 def _plain(value: object) -> object:
     if is_dataclass(value):
         return [getattr(value, field.name) for field in fields(value)]
+    if isinstance(value, frozenset):
+        return sorted(each.value for each in value)
     assert isinstance(value, Enum), f"a program has no field of type {type(value).__name__}"
     return value.name
 

@@ -21,6 +21,7 @@ from pipesim.answers.sweep.space import Params, axes_of, configurations
 from pipesim.answers.verify_parts import Subject
 from pipesim.answers.views.sweep import Configuration, Metric, Outcome, RankedConfiguration, SweepReport
 from pipesim.errors import ClusterLostError, ParameterError, PipesimError
+from pipesim.model.assumptions import switches
 from pipesim.model.program import Program
 from pipesim.process.limits import Limit, LimitReachedError
 from pipesim.process.watch import current
@@ -146,7 +147,7 @@ def _question(asked: Sweep) -> dict[str, object]:
         "proved": asked.prove,
         "max_states": asked.max_states if asked.prove else None,
         "max_steps": asked.max_steps,
-        "strict": list(asked.target.strictness.arguments()),
+        "strict": list(switches(asked.target.strictness)),
     }
 
 

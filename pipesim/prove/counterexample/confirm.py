@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pipesim.model.assumptions import Assumption
 from pipesim.model.ending import Ending
 from pipesim.model.finding import Fault, FaultKind
 from pipesim.model.moves import Move, attempt
@@ -143,7 +144,7 @@ def _race(play: Play, doubt: Doubt) -> bool:
 
 def lanes_apart(program: Program) -> tuple[Refutation, ...]:
     """A finding at the first operation after each such place, with a way to it; none without the rule."""
-    if not program.strictness.lanes:
+    if Assumption.LANES not in program.strictness:
         return ()
     found: dict[tuple[int, int], Refutation] = {}
     for place in program.coverage.rejoined:

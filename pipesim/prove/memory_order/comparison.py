@@ -10,6 +10,7 @@ from enum import IntEnum
 from typing import NamedTuple
 
 from pipesim.model import groups
+from pipesim.model.assumptions import Assumption
 from pipesim.model.finding import Fault, FaultKind
 from pipesim.model.ops import Order, Scope, Space, order_of, scope_of
 from pipesim.model.program import Program
@@ -98,7 +99,7 @@ class AccessOrder:
         What an engine has written is visible to whoever has waited for it; of reads it may be assumed that they have
         ended before the next arrive.
         """
-        return other.generic if other.writes else self._program.strictness.proxies
+        return other.generic if other.writes else Assumption.PROXIES in self._program.strictness
 
     def use(self, bar: int, agent: int, pc: int, here: Knowledge, *, asynchronous: bool = False) -> None:
         """An operation on a barrier, or (asynchronous) of an engine, at this moment: the init must have reached it."""
@@ -116,7 +117,7 @@ class AccessOrder:
         owner, began = init
         agents = self._program.agents
         ctas = {agents[owner].cta, agents[agent].cta, self._program.barriers[bar].cta}
-        if self._program.strictness.init or len(ctas) > 1:
+        if Assumption.INIT in self._program.strictness or len(ctas) > 1:
             return False
         following = self._program.code[owner][began + 1 : pc if agent == owner else None]
         return next((op[0] in groups.MEETINGS for op in following if op[0] in groups.HANDS_ON), False)

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence, Set
 from typing import NamedTuple
 
+from pipesim.model.assumptions import Assumption
 from pipesim.model.groups import (
     ACCESSES,
     ENGINE_ACCESSES,
@@ -89,7 +90,7 @@ def order_may_fail(program: Program) -> bool:
     used = frozenset().union(*program.code)
     if any(_weak(program, op) for op in used):
         return True
-    if program.strictness.proxies and reads_may_be_unfenced(program):
+    if Assumption.PROXIES in program.strictness and reads_may_be_unfenced(program):
         return True
     if any(op[0] == Op.CP_ASYNC_ARRIVE for op in used) or not all(map(_arrives_before_each_copy, program.code)):
         return True

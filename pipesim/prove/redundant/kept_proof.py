@@ -11,11 +11,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
 
+from pipesim.model.assumptions import RULES, Assumption, Strictness
 from pipesim.model.finding import FaultKind, Verdict
 from pipesim.model.groups import TOUCHES_MEMORY
 from pipesim.model.ops import Space, operand
 from pipesim.model.program import Program
-from pipesim.model.strictness import STRICTEST, Strictness
 from pipesim.prove.any_size.laps import holds
 from pipesim.prove.certificate.canonical import CanonicalRun
 from pipesim.prove.check import Check, How, check
@@ -95,7 +95,7 @@ def kept_proof(
         found = check(program.with_strictness(rules), max_states)
         if found.verdict is Verdict.PROVED:
             searched = found.how is How.SEARCH
-            if searched and rules != STRICTEST:
+            if searched and rules != RULES:
                 return found, Withheld.FENCES
             return found, KeptProof(rules, _open_rules(program, rules), max_states if searched else 0)
     if found.verdict is Verdict.UNKNOWN:
@@ -115,21 +115,23 @@ def _by_coverage(program: Program) -> Withheld | None:
 def _ladder(given: Strictness) -> list[Strictness]:
     """Sets of rules, the strictest first; all ask for lanes to be together only where PTX says so."""
     rungs = [
-        STRICTEST,
-        Strictness(proxies=given.proxies, init=True, tensor_memory=True, lanes=True),
-        Strictness(proxies=given.proxies, init=given.init, tensor_memory=given.tensor_memory, lanes=True),
+        RULES,
+        given | (RULES - {Assumption.PROXIES}),
+        given | (RULES - {Assumption.COMMITS, Assumption.EXIT}),
+        given | (RULES - {Assumption.PROXIES, Assumption.COMMITS, Assumption.EXIT}),
+        given | {Assumption.LANES},
     ]
     return list(dict.fromkeys(rungs))
 
 
 def _open_rules(program: Program, rules: Strictness) -> OpenRules:
-    broken = _broken(program) if rules != STRICTEST else frozenset()
+    broken = _broken(program) if rules != RULES else frozenset()
     return OpenRules(broken, frozenset((each.claim, each.line) for each in advisories(program, leftovers(program))))
 
 
 def _broken(program: Program) -> _Broken:
     """What one run breaks of the strictest rules, each kind and pair of lines once."""
-    strict = program.with_strictness(STRICTEST)
+    strict = program.with_strictness(RULES)
     order = MemoryOrder(strict)
     run = CanonicalRun(strict, [order])
     run.to_end()

@@ -15,12 +15,12 @@ import pytest
 from pipesim.answers.check import replay, replay_report
 from pipesim.explain.phases import run_canonically
 from pipesim.findings.catalog import MEMORY_ORDER, looked_for
+from pipesim.model.assumptions import LENIENT, STRICTEST, Assumption
 from pipesim.model.finding import Fault, FaultKind, FaultReport, Verdict
 from pipesim.model.machine import TMA, finished, initial_state, land, step
 from pipesim.model.moves import can_land, moves
 from pipesim.model.ops import Engine, Fence, Op, Order, Scope, Space, semantics
 from pipesim.model.program import ALL_LANES, Access, Agent, Barrier, Program
-from pipesim.model.strictness import LENIENT, STRICTEST
 from pipesim.prove.any_size.family import EveryValue, Family, SomeValues
 from pipesim.prove.check import How, check
 from pipesim.prove.counterexample.play import Play, to_text
@@ -61,7 +61,7 @@ def test_the_observer_says_what_the_graph_says(first: int) -> None:
         program = random_orders(seed).with_strictness(STRICTEST if seed % 3 else LENIENT)
         mine, its = both(program)
         assert mine == its, seed
-        assert not program.strictness.proxies or reads_may_be_unfenced(program) or not _reads(its), seed
+        assert Assumption.PROXIES not in program.strictness or reads_may_be_unfenced(program) or not _reads(its), seed
         assert order_may_fail(program) or not its, seed
         seen.update({said[0] for said in its})
         seen["right"] += not its

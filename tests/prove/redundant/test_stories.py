@@ -10,6 +10,7 @@ import pytest
 from pipesim import Fence, Protocol, Warp
 from pipesim.answers.redundant import redundant
 from pipesim.answers.views.redundant import RedundantReport
+from pipesim.model.assumptions import RULES, Assumption
 from pipesim.model.finding import Verdict
 from pipesim.model.ops import Engine, Op, operand
 from pipesim.model.program import Program
@@ -85,7 +86,7 @@ def said(report: RedundantReport) -> list[str]:
 def test_a_ring_needs_all_that_it_has() -> None:
     report = asked(ring)
     assert (report.verdict, report.withheld, report.alone, report.together) == (Verdict.PROVED, None, (), ())
-    assert report.rules == ("--strict-proxies", "--strict-init", "--strict-tensor-memory", "--strict-lanes")
+    assert report.rules == tuple(each.switch for each in Assumption if each in RULES)
     assert report.assumed == ()
     assert report.tried >= 4  # both waits, the fence, the fence after the inits
 

@@ -11,12 +11,12 @@ from itertools import permutations
 import pytest
 
 from pipesim import Engine, Fence, Protocol, Warp
+from pipesim.model.assumptions import LENIENT, STRICTEST
 from pipesim.model.finding import FaultKind, Verdict
 from pipesim.model.moves import moves
 from pipesim.model.ops import Op, Operation
 from pipesim.model.positions import ANSWER
 from pipesim.model.program import Program
-from pipesim.model.strictness import LENIENT, STRICTEST
 from pipesim.prove import check as checking
 from pipesim.prove.check import How, check
 from pipesim.prove.counterexample.play import Play

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from pipesim.model.assumptions import LENIENT
 from pipesim.model.program import Program
-from pipesim.model.strictness import LENIENT
 from pipesim.prove.check import How, check
 from pipesim.ptx.extract import extract
 from pipesim.ptx.launch.values import Launch

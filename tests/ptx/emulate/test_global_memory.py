@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from pipesim.model.assumptions import LENIENT
 from pipesim.model.program import Program
-from pipesim.model.strictness import LENIENT
 from pipesim.prove.check import check
 from pipesim.ptx.launch.values import Field, Number, Pointer
 from tests.support.small_ptx import SET_UP, program_of

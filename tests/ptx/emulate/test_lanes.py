@@ -5,11 +5,11 @@ from pathlib import Path
 import pytest
 
 from pipesim.cli.main import main
+from pipesim.model.assumptions import Assumption, Strictness
 from pipesim.model.ending import Ending
 from pipesim.model.finding import Fault, FaultKind, Verdict
 from pipesim.model.program import Program
 from pipesim.model.program_json import dumps, loads
-from pipesim.model.strictness import Strictness
 from pipesim.prove.check import Check, check
 from pipesim.prove.counterexample.past import past_of
 from pipesim.prove.refutation import Refutation
@@ -17,7 +17,7 @@ from pipesim.ptx.launch.file import launch_json
 from pipesim.ptx.launch.values import Launch
 from tests.support.small_ptx import SET_UP, program_of, said, text_of
 
-STRICT = Strictness(lanes=True)
+STRICT = Strictness({Assumption.LANES})
 #: Half of the lanes store what the other half does not; then {meet} all lanes arrive.
 PART = (
     SET_UP.format(first=64, count=1)

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from functools import cache
 
 from pipesim.lang.protocol import Protocol
+from pipesim.model.assumptions import LENIENT, Strictness
 from pipesim.model.ops import Engine, Fence, Order, Scope
-from pipesim.model.strictness import LENIENT, Strictness
 
 Edits = Mapping[str, str]
 

@@ -6,7 +6,7 @@ ISA, memory consistency model and async proxy).
 
 from __future__ import annotations
 
-from pipesim.model.strictness import Strictness
+from pipesim.model.assumptions import Assumption, Strictness
 from tests.support.mistakes import small
 from tests.support.mistakes.edited import Mistake
 from tests.support.mistakes.ring import right_ring
@@ -22,7 +22,7 @@ SCOPED = {
     ACQUIRE: "r.of_empty(i).wait_acquire(r.phase(i) ^ 1, Scope.CLUSTER)",
     "arrive_cluster(0)": "arrive_cluster(0, scope=Scope.CLUSTER)",
 }
-READS = Strictness(proxies=True)
+READS = Strictness({Assumption.PROXIES})
 
 _MEMORY = [
     Mistake("store_not_fenced", small.written_and_stored, {PROXY: "pass"}, (f"{ANY}MISSING_PROXY_FENCE",)),
@@ -68,7 +68,7 @@ _MEMORY = [
     ),
     Mistake(
         "init_not_fenced", small.initialised_by_a_role, {"w.fence(Fence.MBARRIER_INIT)": "pass"},
-        (f"{ANY}UNPUBLISHED_INIT",), rules=Strictness(init=True),
+        (f"{ANY}UNPUBLISHED_INIT",), rules=Strictness({Assumption.INIT}),
     ),
     Mistake(
         "init_behind_a_relaxed_arrive", small.peers, {"w.fence(Fence.MBARRIER_INIT)": "pass"},
