@@ -184,9 +184,13 @@ def equivalence(original: Program, changed: Program, line: str) -> str:
         return "the same program: what was changed is not executed in this launch, or repeats what was said"
     if "fence.mbarrier_init" in line and original.ctas == 1:
         return "the CTA meets at a barrier after its inits, and no other CTA uses them"
-    more = [each for each in changed.coverage.assumed if _words(each) not in map(_words, original.coverage.assumed)]
+    more = [
+        each
+        for each in changed.coverage.assumed
+        if _words(each.what) not in {_words(one.what) for one in original.coverage.assumed}
+    ]
     if more:
-        return f"the report states it: {more[0]}"
+        return f"the report states it: {more[0].what}"
     seen = explore(changed, _MOST_NAIVE)
     if seen.wrong:
         return ""

@@ -36,14 +36,18 @@ from pipesim.answers.views.check import (
     ProvedTogether,
 )
 from pipesim.answers.views.conclusion import heading
+from pipesim.answers.views.scope import VerdictScope, scope_of
 from pipesim.findings.catalog import looked_for
+from pipesim.model.assumptions import Assumption
+from pipesim.model.coverage import Assumed
 from pipesim.model.ending import Ending
 from pipesim.model.finding import Advisory, FaultKind, Verdict
 from pipesim.model.program import Program
 from pipesim.process.limits import Limit, LimitReachedError
 from pipesim.process.watch import current
-from pipesim.prove.any_size.family import EveryValue, SomeValues
-from pipesim.prove.check import MOST_STATES, Check, How, advisories, rests_on_reads, unknown
+from pipesim.prove.any_size.family import EveryValue, SomeValues, Stop
+from pipesim.prove.assumed import assumed_by
+from pipesim.prove.check import MOST_STATES, Check, How, unknown
 from pipesim.prove.check import check as prove
 from pipesim.prove.counterexample.confirm import carry_over
 from pipesim.prove.counterexample.words import doubt_line
@@ -99,7 +103,7 @@ class SteppedCheck:
         self._now: CheckStep | None = None
         self._units = (0, 0)
         self._left_out: list[LeftOut] = []
-        self._reads_assumed = False
+        self._assumed: tuple[Assumed, ...] = ()
         self._cut: Limit | None = None
 
     def verdict(self) -> CheckReport:
@@ -159,11 +163,10 @@ class SteppedCheck:
             refutations=wrong,
             ranges=tuple(self._ranges),
             together=self._together,
-            advisories=() if found.how in _ENDED.values() else _advisories(asked.program, found) + self._left,
+            advisories=() if found.how in _ENDED.values() else looked_for(asked.program) + self._left,
             also=self._also,
-            assumed_registers=_assumed_registers(asked.program),
             left_out=tuple(self._left_out),
-            assumed_reads=self._reads_assumed,
+            scope=self._scope(),
             cut=self._cut,
         )
 
@@ -196,7 +199,7 @@ class SteppedCheck:
         asked = self._asked
         self._found, self._wrong = found, list(found.refutations)
         self._small = SmallestFailure(asked.target, asked.params, asked.program, found)
-        self._reads_assumed = self._rests_on_reads(asked.program)
+        self._assumed = self._assumed_by(asked.program)
         self._due = list(_EXPLAINED if found.refutations else _WIDENED if found.verdict is Verdict.PROVED else ())
 
     def _leave_out(self, why: CutBy) -> None:
@@ -290,20 +293,28 @@ class SteppedCheck:
             if len(shown) < most:
                 break
             self._ranges.append(_range(target, asked.params, asked.program, shown[-1]))
-            self._look_at_reads(target, shown[-1])
+            self._assume_for_sizes(target, shown[-1])
         self._together = _together(target, asked.params, families.together(shown))
 
-    def _look_at_reads(self, target: Target, shown: EveryValue | SomeValues) -> None:
+    def _assume_for_sizes(self, target: Target, shown: EveryValue | SomeValues) -> None:
         """A claim about every value may rest on an assumption that the size asked for does not need."""
-        if isinstance(shown, EveryValue) and not self._reads_assumed:
+        if not isinstance(shown, EveryValue) or Assumption.PATTERN in self._asked.program.strictness:
+            return
+        repeats = Assumed(Assumption.PATTERN, f"{shown.parameter}: sizes beyond {shown.checked:,}")
+        more = [repeats]
+        if all(each.kind is not Assumption.PROXIES for each in self._assumed):
             larger = build_by(target, self._asked.params, shown.parameter)(shown.checked)
-            self._reads_assumed = larger is not None and self._rests_on_reads(larger)
+            more += [] if larger is None else self._assumed_by(larger)
+        self._assumed = tuple(dict.fromkeys((*self._assumed, *more)))
 
-    def _rests_on_reads(self, program: Program) -> bool:
+    def _assumed_by(self, program: Program) -> tuple[Assumed, ...]:
         found = self._found
         if found is None or found.verdict is not Verdict.PROVED:
-            return False
-        return rests_on_reads(program, by_search=found.how is How.SEARCH)
+            return ()
+        return assumed_by(program, by_search=found.how is How.SEARCH)
+
+    def _scope(self) -> VerdictScope:
+        return scope_of(self._asked.program, self._assumed)
 
     def _counterexample(self, n: int) -> Counterexample:
         """What is known about one way in which it fails."""
@@ -321,25 +332,16 @@ class SteppedCheck:
         return replace(shown, finding=finding, corrections=found or (), unfinished=unfinished)
 
 
-def _advisories(program: Program, found: Check) -> tuple[Advisory, ...]:
-    """What breaks no rule and may not be meant: arrives without a scope, requests and counts that may surprise."""
-    of_rules = advisories(program) if found.verdict is Verdict.PROVED else ()
-    return looked_for(program) + of_rules
-
-
-def _assumed_registers(program: Program) -> int:
-    pools = program.register_pools
-    return 0 if pools is None or pools.is_known else pools.launched
-
-
 def _range(
     target: Target, params: Mapping[str, int], program: Program, shown: EveryValue | SomeValues
 ) -> ProvedRange:  # fmt: skip
     match shown:
         case EveryValue(parameter, least, first, lap, checked, far):
+            lap = 0 if Assumption.PATTERN in program.strictness else lap
             others = tuple(name for name in trip_counts(target, params, program) if name != parameter)
             kept = {name: params.get(name, target.defaults[name]) for name in others}
-            return ProvedRange(parameter, least, checked, first, lap, far=far, others=kept)
+            why = None if lap else Stop.RULED_OUT
+            return ProvedRange(parameter, least, checked, first, lap, why=why, far=far, others=kept)
         case SomeValues(parameter, least, checked, fails, why):
             wrong = fails >= 0 and refuted_at(target, {**params, parameter: fails}) is not None
             return ProvedRange(parameter, least, checked, fails=fails, why=why, refuted=wrong)

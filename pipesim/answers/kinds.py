@@ -5,10 +5,12 @@ from __future__ import annotations
 import difflib
 from typing import assert_never
 
-from pipesim.answers.views.kinds import ExampleForm, KindLine, KindReport
+from pipesim.answers.views.kinds import AssumptionReport, ExampleForm, KindLine, KindReport
 from pipesim.errors import UsageError
+from pipesim.findings.assumptions import ASSUMPTIONS, strict_words
 from pipesim.findings.catalog import BY_NAME
 from pipesim.findings.kind import FindingKind, FlatExample, ProtocolExample, PtxExample
+from pipesim.model.assumptions import Assumption
 
 
 def kind_lines() -> tuple[KindLine, ...]:
@@ -16,16 +18,34 @@ def kind_lines() -> tuple[KindLine, ...]:
     return tuple(KindLine(kind.name, kind.title, kind.warns) for kind in BY_NAME.values())
 
 
-def kind_named(text: str) -> KindReport:
-    """The kind of this name, in any case, with hyphens or underscores. UsageError with the nearest if there is none."""
-    name = text.lower().replace("-", "_")
+def assumption_lines() -> tuple[KindLine, ...]:
+    """All assumptions."""
+    return tuple(KindLine(kind.value, text.clause, warning=False) for kind, text in ASSUMPTIONS.items())
+
+
+def kind_named(text: str) -> KindReport | AssumptionReport:
+    """The kind or the assumption of this name, in any case, with hyphens or underscores.
+
+    UsageError with the nearest if there is none.
+    """
+    name = text.lower().removeprefix("--strict-").replace("-", "_")
+    assumptions = {kind.value.replace("-", "_"): kind for kind in ASSUMPTIONS}
+    if name in assumptions:
+        return _assumption(assumptions[name])
     if name not in BY_NAME:
-        near = difflib.get_close_matches(name, BY_NAME, n=3, cutoff=0.5)
+        near = difflib.get_close_matches(name, [*BY_NAME, *assumptions], n=3, cutoff=0.5)
         raise UsageError(
             f"there is no kind {text!r}",
             correction=f"did you mean {' or '.join(near)}?" if near else "`pipesim explain` lists them all",
         )
     return _report(BY_NAME[name])
+
+
+def _assumption(kind: Assumption) -> AssumptionReport:
+    text = ASSUMPTIONS[kind]
+    return AssumptionReport(
+        kind.value, text.clause, text.what, text.relies, text.measured, kind.switch, strict_words(kind)
+    )
 
 
 def _report(kind: FindingKind) -> KindReport:

@@ -12,7 +12,7 @@ from pipesim.errors import ParameterError
 
 def _arguments(parser: argparse.ArgumentParser) -> None:
     named = parser.add_argument(
-        "kind", nargs="?", metavar="KIND", help="a kind of finding or warning (default: list all)"
+        "kind", nargs="?", metavar="NAME", help="a kind of finding or warning, or an assumption (default: list all)"
     )
     complete(named, _kinds)
     parser.add_argument("--example", action="store_true", help="only the example, a protocol file that can be checked")
@@ -20,25 +20,30 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _kinds(**_: object) -> list[str]:
+    from pipesim.findings.assumptions import ASSUMPTIONS
     from pipesim.findings.catalog import BY_NAME
 
-    return list(BY_NAME)
+    return [*BY_NAME, *(each.value for each in ASSUMPTIONS)]
 
 
 def _carry_out(options: argparse.Namespace) -> int:
-    from pipesim.answers.kinds import kind_lines, kind_named
-    from pipesim.answers.views.kinds import ExampleForm
+    from pipesim.answers.kinds import assumption_lines, kind_lines, kind_named
+    from pipesim.answers.views.kinds import AssumptionReport, ExampleForm
     from pipesim.export.documents import document
     from pipesim.report.pages import kinds as page
 
     if options.kind is None:
         if options.example:
             raise ParameterError("--example without a kind", correction="pipesim explain race --example")
-        known = kind_lines()
-        return show_answer(
-            options, document("explain-list", kinds=known), lambda width: page.kind_list_lines(known, width)
-        )
+        known, assumed = kind_lines(), assumption_lines()
+        listing = document("explain-list", kinds=known, assumptions=assumed)
+        return show_answer(options, listing, lambda width: page.kind_list_lines(known, assumed, width))
     report = kind_named(options.kind)
+    if isinstance(report, AssumptionReport):
+        if options.example:
+            raise ParameterError("an assumption has no example", correction=f"pipesim explain {report.name}")
+        made = document("explain-assumption", assumption=report)
+        return show_answer(options, made, lambda width: page.assumption_lines(report, width))
     if options.example and not options.json:
         if report.written is not ExampleForm.PROTOCOL:
             raise ParameterError(
@@ -52,13 +57,15 @@ def _carry_out(options: argparse.Namespace) -> int:
 
 COMMAND = Command(
     "explain",
-    "what a kind of finding is, how it shows, how it is corrected",
+    "what a kind of finding or an assumption is",
     "Explain a kind of finding or warning: what it is, how it shows on the hardware, how it is corrected, and the "
-    "smallest protocol that has it. Without a kind, list all kinds.",
+    "smallest protocol that has it; or an assumption of a verdict: what it means, who relies on it, what was measured. "
+    "Without a name, list all.",
     _arguments,
     _carry_out,
     (
         ("pipesim explain race", "what a race is, with the smallest protocol that has one"),
+        ("pipesim explain proxies", "what a verdict that assumes it rests on"),
         ("pipesim explain race --example", "the example alone, as a file for pipesim check"),
     ),
 )

@@ -82,8 +82,8 @@ class FindingKind:
     ``concerns_init``: an init may be its cause.
 
     ``detail`` is what a report adds to the title of a fault, ``correction`` what corrects it where the program leaves
-    no doubt. ``note`` is the sentence of a warning with ``{role}`` and ``{place}``. ``look`` finds warnings that the
-    operations of a program show by themselves.
+    no doubt. ``note`` says what is assumed without the switch, with ``{role}`` and ``{place}``. ``look`` finds
+    warnings that the operations of a program show by themselves.
     """
 
     kind: FaultKind | str

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, fields
 from reprlib import repr as brief  # of a value that may be as long as its file
 from typing import Any, NoReturn
 
 from pipesim.bounds import MAX_ACCESSES, MAX_JSON_BYTES, MAX_OPERATIONS, MAX_TABLE
 from pipesim.errors import ProgramFormatError
 from pipesim.inputs import InputKind
+from pipesim.model.coverage import WHOLE, coverage_from
 from pipesim.model.ops import Op, Operation, Space
 from pipesim.model.program import PROGRAM_VERSION, Access, Agent, Barrier, Program, Tile
-from pipesim.model.tables import WHOLE, Coverage, Work
+from pipesim.model.tables import Work
 
 FORMAT = "pipesim-program"
 PROGRAM = InputKind(
@@ -66,7 +66,7 @@ def dumps(program: Program) -> str:
     if program.work:
         head["work"] = [[w.line, w.name, dict(w.amounts)] for w in program.work]
     if program.coverage != WHOLE:
-        head["coverage"] = asdict(program.coverage)
+        head["coverage"] = program.coverage.document()
     lines = [f"  {json.dumps(key)}: {json.dumps(value)}," for key, value in head.items()]
     agents = []
     for code, where in zip(program.code, program.lines, strict=True):
@@ -137,7 +137,7 @@ def _program(data: dict[str, Any]) -> Program:
         notes=_texts(data, "notes"),
         pipelines=_texts({"pipelines": [], **data}, "pipelines"),  # earlier versions of pipesim left them out
         launch_registers=_integer(data.get("launch_registers", 0)),
-        coverage=_coverage(data.get("coverage", {})),
+        coverage=coverage_from(data.get("coverage", {})),
         work=_work({"work": [], **data}),
     )
 
@@ -185,13 +185,6 @@ def _rows(data: dict[str, Any], name: str) -> list[list[Any]]:
 
 def _texts(data: dict[str, Any], name: str) -> tuple[str, ...]:
     return tuple(_text(each) for each in _part(data, name, list))
-
-
-def _coverage(data: object) -> Coverage:
-    names = {each.name for each in fields(Coverage)}
-    if not isinstance(data, dict) or not data.keys() <= names:
-        raise ValueError(f"'coverage' is an object with some of {', '.join(sorted(names))}, not {brief(data)}")
-    return Coverage(**{name: _texts(data, name) for name in data})
 
 
 def _work(data: dict[str, Any]) -> tuple[Work, ...]:

@@ -6,17 +6,15 @@ from collections import Counter
 from dataclasses import dataclass, replace
 from enum import Enum
 
-from pipesim.findings.catalog import CAUSES_THEMSELVES, of_fault
-from pipesim.model.assumptions import RULES, Assumption, Strictness
-from pipesim.model.finding import Advisory, Fault, FaultKind, Verdict
-from pipesim.model.ops import Op, operand
+from pipesim.findings.catalog import CAUSES_THEMSELVES
+from pipesim.model.assumptions import RULES, Assumption
+from pipesim.model.finding import Verdict
 from pipesim.model.program import Program
 from pipesim.prove.any_size.skip_laps import LONG, phases_by_laps
 from pipesim.prove.certificate.canonical import CanonicalRun, completed_phases
 from pipesim.prove.certificate.certificate import Certificate
 from pipesim.prove.counterexample.confirm import as_read, at_once, confirm, lanes_apart
 from pipesim.prove.memory_order.faults import memory_order, memory_refutations
-from pipesim.prove.memory_order.may_fail import inits_may_be_unfenced, reads_may_be_unfenced
 from pipesim.prove.memory_order.order import MemoryOrder
 from pipesim.prove.refutation import Doubt, Refutation, Why
 from pipesim.prove.search.breadth_first import MOST_STATES as MOST_WITH_CLOCKS
@@ -39,6 +37,7 @@ class How(Enum):
     CUT = "agents were not followed to their end: see coverage"
     UNDEFINED = "the kernel does what PTX leaves undefined: see coverage"
     WEAKENED = "the kernel has an order that the program has not: see coverage"
+    ASSUMES = "it needs an assumption that was ruled out"
     MEMORY_NOT_SEARCHED = "the search of fences and scopes reached its limit"
 
 
@@ -78,9 +77,19 @@ def check(program: Program, max_states: int = MOST_STATES, *, one_memory: bool =
         return replace(found, verdict=Verdict.UNKNOWN, how=How.UNDEFINED)
     if program.coverage.weakened and found.verdict is Verdict.REFUTED:
         found = replace(found, verdict=Verdict.UNKNOWN, how=How.WEAKENED, refutations=())
+    if found.verdict is Verdict.PROVED and _needs_what_is_ruled_out(program):
+        return replace(found, verdict=Verdict.UNKNOWN, how=How.ASSUMES)
     if apart := lanes_apart(program):
         return replace(found, verdict=Verdict.REFUTED, how=How.SCHEDULE, refutations=found.refutations + apart)
     return found
+
+
+def _needs_what_is_ruled_out(program: Program) -> bool:
+    """Whether the kernel was read, or the registers of the launch taken, with an assumption that may not be made."""
+    made = {each.kind for each in program.coverage.assumed} - RULES
+    pools = program.register_pools
+    made |= {Assumption.REGISTERS} if pools is not None and not pools.is_known else set()
+    return not made.isdisjoint(program.strictness)
 
 
 def _check(program: Program, max_states: int, *, one_memory: bool) -> Check:
@@ -151,59 +160,3 @@ def _first_of_each(program: Program, doubts: tuple[Doubt, ...]) -> tuple[Refutat
             if known is None or len(shown.schedule) < len(known.schedule):
                 found[shown.kind] = shown
     return tuple(sorted(found.values(), key=lambda r: (r.kind not in CAUSES_THEMSELVES, len(r.schedule))))
-
-
-MOST = 20_000  #: operations that are followed
-
-
-# What a proof without the optional rules rests on, and what it leaves as notes (docs/memory-order.md).
-#
-# One more run, of the same program under every rule, shows both. It follows one schedule: where the run does not
-# represent the others, or is not followed to its end, what cannot be excluded is assumed.
-
-
-def rests_on_reads(program: Program, *, by_search: bool = False) -> bool:
-    """True if a write through one proxy may follow a read through the other without a fence, so that it is assumed
-    that reads have ended when their agent next arrives anywhere. ``by_search``: no one run represents the others.
-    """
-    if Assumption.PROXIES in program.strictness or not reads_may_be_unfenced(program):
-        return False
-    if by_search:
-        return True
-    strict = program.with_strictness(Strictness({Assumption.PROXIES}))
-    if sum(map(len, program.code)) >= LONG and phases_by_laps(strict, MemoryOrder(strict)) is not None:
-        return False
-    order = MemoryOrder(strict)
-    run = CanonicalRun(strict, [order])
-    while not run.over and sum(run.state.pcs) < MOST:
-        run.round()
-        if any(fault.kind is FaultKind.READ_NOT_FENCED for fault in order.faults):
-            return True
-    return not run.finished
-
-
-def advisories(program: Program) -> tuple[Advisory, ...]:
-    """The same in words, each role and line once."""
-    found: dict[tuple[str, str], Advisory] = {}
-    for fault in faults_under_rules(program):
-        agent, pc = (fault.agent, fault.pc) if fault.other_agent < 0 else (fault.other_agent, fault.other_pc)
-        op, role, line = program.code[agent][pc], program.agents[agent].role, program.line(agent, pc)
-        named = op[0] == Op.INIT
-        place = program.barriers[operand(op, "barrier")].name if named else program.access_name(operand(op, "access"))
-        claim = of_fault(fault.kind).note.format(role=role, place=place)
-        found.setdefault((role, line), Advisory(role, claim, line, fault.kind.name.lower()))
-    return tuple(found.values())
-
-
-def faults_under_rules(program: Program) -> tuple[Fault, ...]:
-    """What would be a fault under the rules for inits and for tensor memory, and is not in ``program``."""
-    unfenced = inits_may_be_unfenced(program)
-    if not unfenced and not program.reads_tensor_memory:
-        return ()
-    strict = program.with_strictness(RULES)
-    order = MemoryOrder(strict)
-    run = CanonicalRun(strict, [order] if unfenced else [])
-    while not run.over and sum(run.state.pcs) < MOST:
-        run.round()
-    found = (*run.faults, *order.faults)
-    return tuple(fault for fault in dict.fromkeys(found) if of_fault(fault.kind).note)

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 
+from pipesim.model.assumptions import Assumption
+from pipesim.model.coverage import Assumed, Coverage, NotJudged, NotJudgedKind
 from pipesim.model.ops import Engine, Op, Space, operand
 from pipesim.model.program import Program
-from pipesim.model.tables import Coverage
-from pipesim.ptx.emit.names import kernel_name, program_of, some_places, source_of
+from pipesim.ptx.emit.names import kernel_name, program_of, source_of
 from pipesim.ptx.emit.record import BARRIER_BYTES, Stream
 from pipesim.ptx.emulate.cluster import Cluster, EmulationLimits
 from pipesim.ptx.emulate.stop import Status
@@ -38,10 +39,11 @@ def coverage_of(kernel: Kernel, emulation: Emulation) -> Coverage:
         left_out=_few(_left_out(words)),
         inferred=_few([f"{at(p)}: {what}" for p, what in sorted(notes.inferred.items())]),
         weakened=_few(_unknown_order(words)),
-        assumed=_few(_assumptions(words)),
-        rejoined=tuple(at(p) for p in sorted(notes.joins) if not words.may_meet(p)),
+        assumed=tuple(_assumptions(words)),
         undefined=_few(_undefined_behaviour(words)),
         extracted=(f"{emulation.instructions:,} warp instructions", *_operation_counts(emulation.cluster)),
+        not_judged=tuple(_not_judged(words)),
+        ctas=_followed(kernel.launch),
     )
 
 
@@ -99,22 +101,76 @@ def _left_out(words: _Words) -> list[str]:
     return found + [f"{at(p)}: {mnemonic} is not known" for p, mnemonic in sorted(notes.unread.items())]
 
 
-def _assumptions(words: _Words) -> list[str]:
-    """What is assumed."""
+def _assumptions(words: _Words) -> Iterator[Assumed]:
+    """What is assumed, place by place."""
     at, notes, kernel, memory = words.place_of, words.cluster.notes, words.kernel, words.cluster.globals
-    assumed = _not_waited_for(kernel, words.cluster, at)
-    assumed += [f"the wait at {at(p)} does not time out" for p in sorted(notes.time_outs)]
+    yield from _not_waited_for(kernel, words.cluster, at)
     followed = kernel.code.kept - notes.passed_over
     waits = waiting_loops(kernel.function, kernel.code.regions.graph, followed)
-    assumed += [f"the loop at {at(p)} ends, which waits for global memory" for p in waits]
-    assumed += [f"the trap after {at(p)} is not reached" for p in sorted(notes.traps)]
-    assumed += [f"{at(p)}: {what}" for p, what in sorted((notes.policies | memory.policies).items())]
-    assumed += [f"{word} is read by one warp before another one changes it" for word in memory.contested]
-    assumed += [f"warps that store to the same bytes at {at(p)} store the same" for p in sorted(notes.equal_stores)]
-    assumed += [f"threads that have ended count at the barrier at {at(p)}" for p in sorted(notes.ended)]
-    if generic := [at(p) for p in sorted(notes.generic)]:
-        assumed.append(f"of a generic address given to .shared the low 32 bits are taken, at {some_places(generic)}")
-    return assumed
+    policies = sorted((notes.policies | memory.policies).items())
+    joins = [p for p in sorted(notes.joins) if not words.may_meet(p)]
+    for kind, said in (
+        (Assumption.LANES, map(at, joins)),
+        (Assumption.TIME_OUTS, (f"the wait at {at(p)} does not time out" for p in sorted(notes.time_outs))),
+        (Assumption.GLOBAL_LOOPS, (f"the loop at {at(p)} ends, which waits for global memory" for p in waits)),
+        (Assumption.TRAPS, (f"the trap after {at(p)} is not reached" for p in sorted(notes.traps))),
+        (Assumption.POLICIES, (f"{at(p)}: {what}" for p, what in policies)),
+        (
+            Assumption.GLOBAL_WORDS,
+            (f"{word} is read by one warp before another one changes it" for word in memory.contested),
+        ),
+        (
+            Assumption.EQUAL_STORES,
+            (f"warps that store to the same bytes at {at(p)} store the same" for p in sorted(notes.equal_stores)),
+        ),
+        (
+            Assumption.EXITED_THREADS,
+            (f"threads that have ended count at the barrier at {at(p)}" for p in sorted(notes.ended)),
+        ),
+        (
+            Assumption.GENERIC_ADDRESSES,
+            (
+                f"of a generic address given to .shared the low 32 bits are taken, at {at(p)}"
+                for p in sorted(notes.generic)
+            ),
+        ),
+    ):
+        yield from (Assumed(kind, each) for each in said)
+
+
+#: Space and opcode of an access to global memory, and what a verdict says of it.
+_GLOBAL = {
+    "ld": NotJudgedKind.GLOBAL_LOADS,
+    "ldu": NotJudgedKind.GLOBAL_LOADS,
+    "st": NotJudgedKind.GLOBAL_STORES,
+    "atom": NotJudgedKind.GLOBAL_ATOMICS,
+    "red": NotJudgedKind.GLOBAL_ATOMICS,
+    "griddepcontrol": NotJudgedKind.DEPENDENT_LAUNCH,
+}
+_OTHER_SPACES = ("shared", "local", "param", "const")
+
+
+def _not_judged(words: _Words) -> Iterator[NotJudged]:
+    """What the verdict is not about: instructions of the kernel, and sizes that were worked out."""
+    cluster = words.cluster
+    shared = {at for stream in cluster.recorder.streams for at in stream.positions}
+    found = Counter(
+        _GLOBAL[each.opcode]
+        for each in words.kernel.function.body
+        if each.opcode in _GLOBAL
+        and not any(part.startswith(_OTHER_SPACES) for part in each.modifiers)
+        and ("global" in each.modifiers or each.position not in shared)
+    )
+    left_out = len(cluster.notes.left_out) + len(cluster.notes.unread)
+    found += Counter({NotJudgedKind.LEFT_OUT: left_out, NotJudgedKind.INFERRED_BYTES: len(cluster.notes.inferred)})
+    return (NotJudged(kind, found[kind]) for kind in NotJudgedKind if found[kind])
+
+
+def _followed(launch: Launch) -> tuple[int, ...]:
+    """The CTAs of the grid that are followed: those of one cluster."""
+    (gx, gy, _), (cx, cy, cz) = launch.grid, launch.cluster
+    x, y, z = launch.first_cta
+    return tuple(((z + k) * gy + y + j) * gx + x + i for k in range(cz) for j in range(cy) for i in range(cx))
 
 
 def _unknown_order(words: _Words) -> list[str]:
@@ -169,17 +225,19 @@ def _read_too_early(kernel: Kernel, at: Callable[[int], str]) -> list[str]:
     ]
 
 
-def _not_waited_for(kernel: Kernel, cluster: Cluster, at: Callable[[int], str]) -> list[str]:
+def _not_waited_for(kernel: Kernel, cluster: Cluster, at: Callable[[int], str]) -> Iterator[Assumed]:
     """What compilers or kernels leave to the hardware: registers of ``tcgen05.ld``, and copies when a CTA ends."""
-    found = []
-    if reading := [at(p) for stream in cluster.recorder.streams if (p := _still_read(stream)) >= 0]:
-        places = some_places(list(dict.fromkeys(reading)))
-        found.append(f"shared memory exists until bulk copies that no wait covers have read it, at {places}")
-    if loaded := [at(reader) for p, reader in kernel.too_early if kernel.function.body[p].opcode != "wgmma"]:
-        found.append(
-            f"tensor memory is loaded where its registers are read before tcgen05.wait::ld, at {some_places(loaded)}"
+    reading = [at(p) for stream in cluster.recorder.streams if (p := _still_read(stream)) >= 0]
+    for place in dict.fromkeys(reading):
+        yield Assumed(
+            Assumption.EXIT, f"shared memory exists until bulk copies that no wait covers have read it, at {place}"
         )
-    return found
+    loaded = [at(reader) for p, reader in kernel.too_early if kernel.function.body[p].opcode != "wgmma"]
+    for place in dict.fromkeys(loaded):
+        yield Assumed(
+            Assumption.TENSOR_LOADS,
+            f"tensor memory is loaded where its registers are read before tcgen05.wait::ld, at {place}",
+        )
 
 
 def _still_read(stream: Stream) -> int:

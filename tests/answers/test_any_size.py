@@ -11,7 +11,8 @@ from pipesim.lang.shared_mem_barrier import SharedMemBarrier
 from pipesim.lang.tiles import TileArray
 from pipesim.model.finding import Verdict
 from pipesim.prove.any_size.family import Stop
-from pipesim.report.sentences.check import check_sentence, sizes_words
+from pipesim.report.sentences.check import check_sentence
+from pipesim.report.sentences.scope import sizes_words
 from pipesim.targets import target_of
 
 
@@ -92,8 +93,10 @@ def test_without_the_mistake_the_far_values_are_named() -> None:
     report = of(every_so_often, period=0)
     (shown,) = report.ranges
     assert (shown.lap, shown.far, shown.others) == (4, (33, 64, 100, 256, 1_000), {})
-    assert check_sentence(report).endswith(
-        "for any number of tiles, assuming the roles keep repeating the pattern seen in the checked sizes"
+    assert ", for every CTA, for any number of tiles; assuming " in check_sentence(report)
+    assert (
+        "that the roles keep repeating the pattern seen in the checked sizes (--strict-pattern, 1)"
+        in check_sentence(report)
     )
 
 
@@ -104,7 +107,7 @@ def test_two_loops_that_are_right_alone_are_tried_together() -> None:
         ("k_iters", {"tiles": 1}),
     ]
     assert report.together == ProvedTogether(("tiles", "k_iters"), 8, {"tiles": 2, "k_iters": 1}, refuted=True)
-    assert check_sentence(report).endswith("; not of both: it fails at tiles 2, k_iters 1")
+    assert " but not of both: it fails at tiles 2, k_iters 1; " in check_sentence(report)
     assert sizes_words(report.ranges) == "for any number of tiles (k_iters 8) or of k_iters (tiles 1)"
 
 

@@ -41,6 +41,7 @@ COMMANDS: list[tuple[str, list[str]]] = [
     ("check-redundant", ["check", MORE, "--redundant"]),
     ("check-redundant", ["check", "conv_epilogue", "--redundant"]),
     ("explain", ["explain", "race"]),
+    ("explain-assumption", ["explain", "proxies"]),
     ("explain-list", ["explain"]),
     ("run", ["run", "producer_consumer", "-p", "tiles=4"]),
     ("run", ["run", RING]),

@@ -18,7 +18,8 @@ from pipesim.model.finding import FaultKind, Verdict
 from pipesim.model.ops import Engine, Fence, Space
 from pipesim.model.program import ALL_LANES, Access, Agent, Barrier, Program
 from pipesim.protocols.catalog import BUILT_IN
-from pipesim.prove.check import MOST, How, advisories, faults_under_rules, rests_on_reads
+from pipesim.prove.assumed import MOST, assumed_by, faults_under_rules
+from pipesim.prove.check import How
 from pipesim.prove.check import check as prove
 from pipesim.prove.memory_order.may_fail import reads_may_be_unfenced
 from pipesim.prove.repair.kinds import RepairKind
@@ -30,7 +31,7 @@ from tests.support.mistakes import BROKEN_FILE, MEMORY
 from tests.support.mistakes.memory_mistakes import MEMORY_MISTAKES
 from tests.support.small_programs import build
 
-ASSUMING = "proved, assuming that reads complete before the arrive that follows them: no schedule of"
+ASSUMING = "that reads complete before the arrive that follows them (--strict-proxies, "
 PROXIES, INIT, TENSOR = (
     Strictness({Assumption.PROXIES}),
     Strictness({Assumption.INIT}),
@@ -40,6 +41,10 @@ PROXIES, INIT, TENSOR = (
 #: Those whose reads and writes through the two proxies have a fence in between, or do not meet.
 RESTS_ON_NOTHING = {"attention_sm90", "attention_sm90_fused"}
 FAST = {"attention_sm90", "producer_consumer"}  #: what the fast lane checks
+
+
+def rests_on_reads(program: Program) -> bool:
+    return any(each.kind is Assumption.PROXIES for each in assumed_by(program))
 
 
 def judged(protocol: Callable[..., Protocol], how: Strictness = LENIENT, **params: int) -> CheckReport:
@@ -61,9 +66,10 @@ def test_which_ready_made_protocols_rest_on_the_assumption(name: str) -> None:
 @pytest.mark.parametrize("name", ["read_not_fenced", "product_not_fenced"])
 def test_a_proof_says_that_it_rests_on_reads(name: str) -> None:
     lenient, strict = judged(MEMORY[name], tiles=4), judged(MEMORY[name], PROXIES, tiles=4)
-    assert (lenient.verdict, lenient.assumed_reads) == (Verdict.PROVED, True)
-    assert check_sentence(lenient).startswith(f"{ASSUMING} {name}")
-    assert (strict.verdict, strict.assumed_reads) == (Verdict.REFUTED, False)
+    assert (lenient.verdict, lenient.scope.kinds[0]) == (Verdict.PROVED, Assumption.PROXIES)
+    assert all(len(each.lines) == 2 for each in lenient.scope.assuming if each.kind is Assumption.PROXIES)
+    assert ASSUMING in check_sentence(lenient)
+    assert (strict.verdict, strict.scope.kinds) == (Verdict.REFUTED, ())
     for right in MEMORY_MISTAKES[name].corrected:
         program = right(**({"stages": 2, "tiles": 4} if name == "read_not_fenced" else {"tiles": 4})).flatten()
         assert not rests_on_reads(program)
@@ -74,7 +80,7 @@ def test_it_is_said_of_the_sizes_that_are_claimed_too() -> None:
     """With two tiles no slot is filled twice; the claim is for any number of tiles."""
     report = judged(MEMORY["read_not_fenced"], stages=2, tiles=2)
     assert not rests_on_reads(MEMORY["read_not_fenced"](stages=2, tiles=2).flatten())
-    assert report.assumed_reads
+    assert Assumption.PROXIES in report.scope.kinds
     assert "for any number of tiles" in check_sentence(report)
 
 
@@ -146,7 +152,7 @@ def test_what_a_search_has_proved_is_assumed_where_the_operations_alone_cannot_e
 
     program = p.flatten()
     lenient, strict = (check(target_of(program).with_strictness(how), {}) for how in (LENIENT, PROXIES))
-    assert (lenient.verdict, lenient.how, lenient.assumed_reads) == (Verdict.PROVED, How.SEARCH, True)
+    assert (lenient.verdict, lenient.how, lenient.scope.kinds) == (Verdict.PROVED, How.SEARCH, (Assumption.PROXIES,))
     assert FaultKind.READ_NOT_FENCED in {shown.finding.kind for shown in strict.refutations}  # type: ignore[union-attr]
 
 
@@ -156,8 +162,8 @@ def test_what_a_search_has_proved_is_assumed_where_the_operations_alone_cannot_e
 def test_an_init_without_a_fence_is_a_note_in_a_kernel_of_one_cta() -> None:
     lenient, strict = judged(MEMORY["init_not_fenced"]), judged(MEMORY["init_not_fenced"], INIT)
     assert lenient.verdict is Verdict.PROVED
-    assert [note.claim for note in lenient.advisories] == [
-        "producer initialises full without a fence before the barrier of the CTA: --strict-init makes it a finding"
+    assert [each.what for each in lenient.scope.assuming if each.kind is Assumption.INIT] == [
+        "producer initialises full without a fence before the barrier of the CTA"
     ]
     assert strict.verdict is Verdict.REFUTED
     assert judged(MEMORY["init_behind_a_relaxed_arrive"]).verdict is Verdict.REFUTED, "of a cluster it is a finding"
@@ -228,8 +234,8 @@ def test_a_read_of_tensor_memory_that_nothing_has_written(item: int, *, written:
         assert lenient.verdict is Verdict.REFUTED
         return
     assert lenient.verdict is Verdict.PROVED
-    claim = "epilogue reads acc[0], where nothing has been written: --strict-tensor-memory makes it a finding"
-    assert claim in [note.claim for note in lenient.advisories]
+    said = [each.what for each in lenient.scope.assuming if each.kind is Assumption.TENSOR_MEMORY]
+    assert said == ["epilogue reads acc[0], where nothing has been written"]
 
 
 # the interfaces
@@ -321,5 +327,5 @@ def test_an_init_without_a_fence_is_a_note_where_only_its_own_cta_copies() -> No
     own, elsewhere = (_copies_in_a_cluster(elsewhere=which).with_strictness(LENIENT) for which in (False, True))
     assert prove(own).verdict is Verdict.PROVED
     assert prove(own.with_strictness(STRICTEST)).verdict is Verdict.REFUTED
-    assert any("without a fence" in each.claim for each in advisories(own))
+    assert [each.kind for each in assumed_by(own)] == [Assumption.INIT]
     assert [each.kind for each in prove(elsewhere).refutations] == [FaultKind.UNPUBLISHED_INIT]

@@ -10,6 +10,8 @@ from pipesim import Protocol, Warp, find
 from pipesim.answers.check import check as answer
 from pipesim.conform.diagnose.outcomes import random_schedule
 from pipesim.errors import ConfigurationError, ProtocolError
+from pipesim.model.assumptions import Assumption, Strictness
+from pipesim.model.coverage import Assumed
 from pipesim.model.ending import Ending
 from pipesim.model.finding import Deadlock, Verdict
 from pipesim.prove.check import How, check
@@ -76,11 +78,12 @@ def test_the_pool_is_what_the_cta_was_launched_with() -> None:
 
 def test_what_is_not_known_of_the_launch_is_an_assumption() -> None:
     unknown, known = (answer(target_of(handing_over), {"registers": n}) for n in (0, 168))
-    assert (unknown.assumed_registers, known.assumed_registers) == (168, 0)
-    assert check_sentence(unknown).endswith(
-        "; assuming a launch with 168 registers a thread, which setmaxnreg distributes"
-    )
+    assert unknown.scope.assuming == (Assumed(Assumption.REGISTERS, "168 registers a thread at the launch"),)
+    assert known.scope.assuming == ()
+    assert "the stated number of registers a thread, which setmaxnreg distributes" in check_sentence(unknown)
     assert "registers" not in check_sentence(known)
+    strict = answer(target_of(handing_over).with_strictness(Strictness({Assumption.REGISTERS})), {"registers": 0})
+    assert (strict.verdict, strict.how) == (Verdict.UNKNOWN, How.ASSUMES)
 
 
 def test_one_lane_alone_may_not_ask() -> None:

@@ -8,8 +8,8 @@ import pytest
 
 from pipesim.cli.main import main
 from pipesim.errors import LaunchFileError, ParameterError
+from pipesim.model.coverage import Coverage
 from pipesim.model.program_json import dumps, loads
-from pipesim.model.tables import Coverage
 from pipesim.targets import find
 from tests.ptx.emulate.test_warps import PARAM, READ_TWO, SPIN, UNTIL
 from tests.support.small_ptx import program_of, text_of, word

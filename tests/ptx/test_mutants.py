@@ -61,5 +61,5 @@ def test_a_dropped_wait_for_the_last_bulk_stores_is_stated() -> None:
     assert changed is not None
     assert original is not None
     said = "shared memory exists until bulk copies that no wait covers have read it"
-    assert any(each.startswith(said) for each in changed.coverage.assumed)
-    assert not any(each.startswith(said) for each in original.coverage.assumed)
+    assert any(each.what.startswith(said) for each in changed.coverage.assumed)
+    assert not any(each.what.startswith(said) for each in original.coverage.assumed)

@@ -108,7 +108,8 @@ def test_what_is_unknown_is_a_warning_and_what_is_proved_is_nothing(
     assert (result["ruleId"], result["level"]) == ("unknown", "warning")
     assert result["message"]["text"] == (
         "mine.py:consumer_arrives_twice: unknown\n\n"
-        "unknown: neither proved nor refuted when the search reached its limit"
+        "unknown: neither proved nor refuted when the search reached its limit, for every CTA, at these parameters; "
+        "assuming nothing; not judged: what the description leaves out, such as global memory"
     )
     assert main(["check", "producer_consumer", "--quick", "--format", "sarif"]) == 0
     run = run_of(capsys.readouterr().out)

@@ -11,9 +11,9 @@ from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 
+from pipesim.model.coverage import Coverage
 from pipesim.model.ops import Op
 from pipesim.model.program_json import dumps
-from pipesim.model.tables import Coverage
 from pipesim.ptx.kernel import read_kernel
 from tests.support.paths import ROOT
 

@@ -16,7 +16,7 @@ from rich.console import Console
 
 from pipesim.answers.advise.advise import advise
 from pipesim.answers.check import check, replay_report
-from pipesim.answers.kinds import kind_lines, kind_named
+from pipesim.answers.kinds import assumption_lines, kind_lines, kind_named
 from pipesim.answers.pair import compare_pair
 from pipesim.answers.progress import Stage
 from pipesim.answers.redundant import redundant
@@ -25,6 +25,7 @@ from pipesim.answers.sweep.rank import rank, smallest
 from pipesim.answers.views.advise import AdviseReport
 from pipesim.answers.views.check import CheckReport, ProvedRange
 from pipesim.answers.views.conclusion import Heading
+from pipesim.answers.views.kinds import AssumptionReport
 from pipesim.answers.views.rows import ProtocolRow, ProtocolTraces
 from pipesim.answers.views.run import RunReport, SimulationLine
 from pipesim.answers.views.summary import Failure, Hardware, ProtocolReport, SummaryReport, TraceLine
@@ -673,6 +674,14 @@ def checked(name: str, **sizes: int) -> Callable[[int], list[str]]:
     return lambda width: check_lines(checked_twin(name, **sizes), width)
 
 
+def explained(name: str) -> Callable[[int], list[str]]:
+    """The page of one kind or assumption."""
+    report = kind_named(name)
+    if isinstance(report, AssumptionReport):
+        return lambda width: kind_page.assumption_lines(report, width)
+    return lambda width: kind_page.kind_lines(report, width)
+
+
 def redundant_ring(width: int) -> list[str]:
     """What ``check --redundant`` says of a ring that has more than it needs; its lines are numbered by hand."""
     made = find(f"{ROOT}/docs/examples/ring_more.py:ring").build()
@@ -876,9 +885,10 @@ EXAMPLES: dict[str, Callable[[int], list[str]]] = {
     ),
     "check_redundant": redundant_ring,
     "check_walked": walked_race,
-    "kind": lambda width: kind_page.kind_lines(kind_named("over_arrival"), width),
-    "kind_of_operations": lambda width: kind_page.kind_lines(kind_named("barrier_overrun"), width),
-    "kinds": lambda width: kind_page.kind_list_lines(kind_lines(), width),
+    "assumption": explained("commits"),
+    "kind": explained("over_arrival"),
+    "kind_of_operations": explained("barrier_overrun"),
+    "kinds": lambda width: kind_page.kind_list_lines(kind_lines(), assumption_lines(), width),
     "summary": summary,
     "summary_good": summary_good,
 }

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 
 from pipesim.answers.views.conclusion import Conclusion, Heading, of_verdict
+from pipesim.answers.views.scope import VerdictScope
 from pipesim.model.ending import Ending
 from pipesim.model.finding import Advisory, FaultKind, Finding, Verdict
 from pipesim.process.limits import Limit
@@ -115,11 +116,9 @@ class CheckReport:
     """The verdict on a protocol for every schedule, or on the one schedule that was replayed.
 
     ``how``: what the verdict rests on; None for one schedule, of ``replayed`` moves. ``states`` were searched, 0 if
-    none. ``also``: other ways in which schedules of the smallest size end. ``assumed_registers``: of each thread at the
-    launch, where requests for more may have to wait and the protocol does not say with how many it is launched; else 0.
+    none. ``also``: other ways in which schedules of the smallest size end.
     ``left_out``: the steps that did not finish. ``cut``: the limit of all steps together that was reached.
-    ``assumed_reads``: that reads complete before the arrive that follows them is assumed, as no proxy fence comes
-    between some read and a later write through the other proxy.
+    ``scope``: for what the verdict holds, what it assumes and what it does not judge.
     """
 
     heading: Heading
@@ -135,9 +134,8 @@ class CheckReport:
     advisories: tuple[Advisory, ...] = ()
     also: tuple[FaultKind | Ending, ...] = ()
     replayed: int | None = None
-    assumed_registers: int = 0
     left_out: tuple[LeftOut, ...] = ()
-    assumed_reads: bool = False
+    scope: VerdictScope = field(default_factory=VerdictScope)
     cut: Limit | None = None
 
     @property

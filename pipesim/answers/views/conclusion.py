@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Protocol
 
+from pipesim.model.coverage import WHOLE, Coverage
 from pipesim.model.finding import Verdict
 from pipesim.model.program import Program
-from pipesim.model.tables import WHOLE, Coverage
 
 
 class Conclusion(Enum):

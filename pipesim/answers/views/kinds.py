@@ -27,6 +27,27 @@ class KindLine:
 
 
 @dataclass(frozen=True)
+class AssumptionReport:
+    """One assumption in full: its name, what it means, who relies on it, what was measured, and its switch.
+
+    ``strict``: what becomes of a verdict that needs it, with the switch.
+    """
+
+    name: str
+    clause: str
+    what: str
+    relies: str
+    measured: str
+    switch: str
+    strict: str
+
+    @property
+    def conclusion(self) -> Conclusion:
+        """It is a page to read."""
+        return Conclusion.AGREES
+
+
+@dataclass(frozen=True)
 class KindReport:
     """One kind in full.
 

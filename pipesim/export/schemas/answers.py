@@ -8,7 +8,7 @@ from pipesim.answers.views.advise import AdviseReport
 from pipesim.answers.views.calibrate import CalibrationReport
 from pipesim.answers.views.check import CheckReport, WalkReport
 from pipesim.answers.views.doctor import DoctorReport
-from pipesim.answers.views.kinds import KindLine, KindReport
+from pipesim.answers.views.kinds import AssumptionReport, KindLine, KindReport
 from pipesim.answers.views.launches import LaunchesReport
 from pipesim.answers.views.recording import RecordReport
 from pipesim.answers.views.redundant import RedundantReport
@@ -39,7 +39,8 @@ ANSWER_MEMBERS: Mapping[str, tuple[str, Members]] = {
     "check-redundant": ("pipesim check NAME --redundant", {"redundant": RedundantReport}),
     "check-several": ("pipesim check A B, --all", {"protocols": CheckReport}),
     "explain": ("pipesim explain KIND", {"kind": KindReport}),
-    "explain-list": ("pipesim explain", {"kinds": tuple[KindLine, ...]}),
+    "explain-assumption": ("pipesim explain ASSUMPTION", {"assumption": AssumptionReport}),
+    "explain-list": ("pipesim explain", {"kinds": tuple[KindLine, ...], "assumptions": tuple[KindLine, ...]}),
     "run": ("pipesim run NAME", {"findings": _FINDINGS, "report": RunReport}),
     "run-schedule": ("pipesim run NAME --schedule TEXT", {"findings": _FINDINGS, "report": WalkReport}),
     "sweep": ("pipesim sweep NAME", {"report": SweepReport}),

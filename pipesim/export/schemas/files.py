@@ -20,9 +20,11 @@ from pipesim.export.schemas.shapes import (
     schema_document,
     table,
 )
+from pipesim.model.assumptions import Assumption
+from pipesim.model.coverage import Coverage, NotJudgedKind
 from pipesim.model.ops import OPERANDS, Space
 from pipesim.model.program import PROGRAM_VERSION
-from pipesim.model.tables import WORK_CLASSES, Coverage
+from pipesim.model.tables import WORK_CLASSES
 from pipesim.ptx.launch import file as launch_file
 from pipesim.ptx.launch.values import ELEMENTS, INTERLEAVES, LAUNCH_VERSION, SWIZZLES, TYPES
 from pipesim.ptx.launch.values import FORMAT as LAUNCH_FORMAT
@@ -64,7 +66,7 @@ def program() -> Schema:
         "notes": _ref("texts"),
         "pipelines": _ref("texts"),
         "launch_registers": INTEGER,
-        "coverage": record({each.name: _ref("texts") for each in fields(Coverage)}),
+        "coverage": _coverage(),
         "work": rows(row(INTEGER, TEXT, record(amounts, optional=tuple(amounts)))),
         "code": rows(rows({"anyOf": operations})),
     }
@@ -72,6 +74,14 @@ def program() -> Schema:
     defs = {"texts": rows(TEXT), "amount": NATURAL}
     form = record(members, optional=optional)
     return schema_document("program", PROGRAM_VERSION, "a flat program (docs/flat-program.md)", form, defs)
+
+
+def _coverage() -> Schema:
+    members: dict[str, Schema] = {each.name: _ref("texts") for each in fields(Coverage)}
+    members["assumed"] = rows(row({"enum": [each.value for each in Assumption]}, TEXT, _ref("texts")))
+    members["not_judged"] = rows(row({"enum": [each.name for each in NotJudgedKind]}, NATURAL, _ref("texts")))
+    members["ctas"] = rows(NATURAL)
+    return record(members, optional=tuple(members))
 
 
 def launch() -> Schema:

@@ -12,6 +12,7 @@ from typing import Any, Union, get_args, get_origin, get_type_hints
 from pipesim.answers.views.advise import Advice, AdviseReport
 from pipesim.answers.views.check import CheckReport, ProvedRange, WalkReport
 from pipesim.answers.views.redundant import RedundantReport
+from pipesim.answers.views.scope import AssumptionCount, VerdictScope
 from pipesim.answers.views.summary import Failure, ProtocolReport, SummaryReport, TraceLine
 from pipesim.answers.views.sweep import Configuration, SweepReport
 from pipesim.answers.views.trace import CompareReport, PairReport, PairTime, TraceComparison
@@ -19,6 +20,7 @@ from pipesim.answers.views.verify import VerifyReport
 from pipesim.conform.result import TraceVerdict
 from pipesim.conform.times import TimeComparison
 from pipesim.errors import PipesimError
+from pipesim.model.coverage import NotJudged
 from pipesim.model.finding import Deadlock
 from pipesim.trace.schema import Trace
 
@@ -31,6 +33,8 @@ POSITIVE: Schema = {"type": "integer", "minimum": 1}
 #: The sentences that a document has beside a dataclass's fields, or instead of them (``report/sentences/document.py``).
 SENTENCES: Mapping[type, dict[str, Any]] = {
     CheckReport: {"how": str, "said": str, "also": tuple[str, ...]},
+    VerdictScope: {"assumptions": tuple[AssumptionCount, ...]},
+    NotJudged: {"said": str},
     ProvedRange: {"why": str},
     RedundantReport: {"said": str, "withheld": str},
     SweepReport: {"said": str, "ok": bool | None},

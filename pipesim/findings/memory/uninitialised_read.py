@@ -14,7 +14,7 @@ UNINITIALISED_READ = FindingKind(
         "--strict-tensor-memory the same holds for tensor memory."
     ),
     certainty=Certainty.SCHEDULE,
-    note="{role} reads {place}, where nothing has been written: --strict-tensor-memory makes it a finding",
+    note="{role} reads {place}, where nothing has been written",
     detail=tile_of,
     example=ProtocolExample('''from pipesim import Protocol, Warp
 

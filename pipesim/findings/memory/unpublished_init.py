@@ -27,7 +27,7 @@ UNPUBLISHED_INIT = FindingKind(
     certainty=Certainty.MEMORY_MODEL,
     evidence=Evidence.MEMORY_MODEL,
     switches=("--strict-init",),
-    note="{role} initialises {place} without a fence before the barrier of the CTA: --strict-init makes it a finding",
+    note="{role} initialises {place} without a fence before the barrier of the CTA",
     correction=_fence,
     example=ProtocolExample('''from pipesim import Fence, Protocol, Warp
 

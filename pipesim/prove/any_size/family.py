@@ -62,6 +62,7 @@ class Stop(Enum):
     TOO_LARGE = "its programs are too large to be checked individually"
     OTHERWISE = "the given program does not continue the pattern"
     CHANGES = "its pattern changes there"
+    RULED_OUT = "that the pattern continues may not be assumed"
 
 
 @dataclass(frozen=True)

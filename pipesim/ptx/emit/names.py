@@ -6,6 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 
+from pipesim.model.coverage import Coverage
 from pipesim.model.groups import (
     ENGINE_ACCESSES,
     MEETINGS,
@@ -19,7 +20,6 @@ from pipesim.model.groups import (
 from pipesim.model.ops import AT, IN_ORDER, Engine, Op, Operation, Space, operand, with_operand
 from pipesim.model.positions import ASYNC_ACCESS, COPY_MASK
 from pipesim.model.program import Agent, Barrier, Program, Tile
-from pipesim.model.tables import Coverage
 from pipesim.ptx.emit.record import Place, Stream, StreamRecorder
 from pipesim.ptx.launch.values import Launch
 from pipesim.ptx.text.instruction import Instruction

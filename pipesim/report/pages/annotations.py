@@ -14,6 +14,7 @@ from pipesim.ptx.source_files import SourceFiles, lines_read_from, path_of
 from pipesim.report.findings.in_short import in_short, place_of
 from pipesim.report.pages.check import check_lines, shown_lines
 from pipesim.report.sentences.check import check_sentence
+from pipesim.report.sentences.scope import scope_parts
 from pipesim.report.text.console import mark
 from pipesim.report.text.printable import inert, inert_text
 
@@ -81,6 +82,9 @@ def junit_text(
     suite = SubElement(root, "testsuite", {"name": "pipesim check", **totals})
     for name, report in reports.items():
         case = SubElement(suite, "testcase", {"classname": "pipesim.check", "name": _clean(name)})
+        properties = SubElement(case, "properties")
+        for label, said in scope_parts(report):
+            SubElement(properties, "property", {"name": label, "value": _clean(said)})
         if report.verdict is Verdict.PROVED:
             continue
         kind = "failure" if report.verdict is Verdict.REFUTED else "error"

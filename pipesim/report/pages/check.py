@@ -6,7 +6,9 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from pipesim.answers.views.check import CheckReport, CheckStep, Counterexample, ProvedRange
+from pipesim.answers.views.scope import VerdictScope
 from pipesim.errors import PipesimError
+from pipesim.model.assumptions import Assumption
 from pipesim.model.finding import Verdict
 from pipesim.prove.counterexample.words import DoubtLine
 from pipesim.prove.repair.correction import Correction
@@ -16,16 +18,16 @@ from pipesim.report.sentences.check import (
     check_sentence,
     how_words,
     left_out_words,
-    sizes_words,
-    together_words,
     why_not_every,
 )
+from pipesim.report.sentences.scope import assumed_line, sizes_words, together_words
 from pipesim.report.text.console import mark
 from pipesim.report.text.layout import field, heading_lines, wrap, wrap_parts
 from pipesim.report.text.source import with_source
 from pipesim.report.text.words import count, listed, number, parameters
 
 MOST_DOUBTS = 4
+MOST_PLACES = 3  #: at which an assumption is made, that are listed
 
 
 def verdict_list(reports: Mapping[str, CheckReport], failed: Mapping[str, PipesimError]) -> list[str]:
@@ -65,9 +67,23 @@ def detail_lines(report: CheckReport, width: int) -> list[str]:
         together = report.together
         lines += field("sizes", [f"{' and '.join(together.parameters)} together: {together_words(together)}"], width)
     lines += advisory_lines(report.advisories, width)
+    lines += assumed_lines(report.scope, width)
     lines += wrong_lines(report, width)
     lines += left_out_lines(report, width)
     return [*lines, "", *wrap(check_sentence(report), width, f"{mark(report.conclusion.ok)} ")]
+
+
+def assumed_lines(scope: VerdictScope, width: int) -> list[str]:
+    """What is assumed at which places, a few of each assumption."""
+    lines: list[str] = []
+    for kind, places in scope.counted().items():
+        if kind is Assumption.PATTERN:  # the lines on sizes say it
+            continue
+        said = [assumed_line(each) for each in scope.assuming if each.kind is kind][:MOST_PLACES]
+        more = [f"and at {count(places - len(said), 'more place')}"] if places > len(said) else []
+        for each in (*said, *more):
+            lines += field("assumed", [each], width)
+    return lines
 
 
 def left_out_lines(report: CheckReport, width: int) -> list[str]:

@@ -4,19 +4,32 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pipesim.answers.views.kinds import ExampleForm, KindLine, KindReport
+from pipesim.answers.views.kinds import AssumptionReport, ExampleForm, KindLine, KindReport
 from pipesim.report.text.layout import field, pad, wrap
 
 
-def kind_list_lines(kinds: Sequence[KindLine], width: int) -> list[str]:
-    """All kinds, a line each."""
+def kind_list_lines(kinds: Sequence[KindLine], assumptions: Sequence[KindLine], width: int) -> list[str]:
+    """All kinds and assumptions, a line each."""
     names = max(len(each.name) for each in kinds) + 2
     lines: list[str] = []
-    for heading, warning in (("findings", False), ("warnings of a proved protocol", True)):
+    for heading, some in (
+        ("findings", [each for each in kinds if not each.warning]),
+        ("warnings of a proved protocol", [each for each in kinds if each.warning]),
+        ("assumptions of a verdict, each with its switch --strict-NAME", assumptions),
+    ):
         lines += [*([""] if lines else []), heading]
-        for each in (each for each in kinds if each.warning is warning):
+        for each in some:
             lines += wrap(each.title, width, f"  {pad(each.name, names)}")
-    return [*lines, "", "one of them in full: pipesim explain KIND"]
+    return [*lines, "", "one of them in full: pipesim explain NAME"]
+
+
+def assumption_lines(report: AssumptionReport, width: int) -> list[str]:
+    """One assumption in lines of at most ``width`` cells."""
+    lines = wrap(f"{report.name} · that {report.clause}", width, "", "  ")
+    parts = (("what", report.what), ("relied on by", report.relies), ("measured", report.measured))
+    for label, said in (*parts, ("without it", f"{report.switch}: {report.strict}")):
+        lines += ["", *field(label, [said], width)]
+    return lines
 
 
 def kind_lines(report: KindReport, width: int) -> list[str]:

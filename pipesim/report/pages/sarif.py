@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -22,6 +23,7 @@ from pipesim.report.findings.in_short import in_short, place_of
 from pipesim.report.pages.annotations import NO_SOURCES, WIDTH, WITH_CHANGE, Sources
 from pipesim.report.pages.check import shown_lines
 from pipesim.report.sentences.check import check_sentence
+from pipesim.report.sentences.scope import assumptions_counted, not_judged_words
 from pipesim.report.text.printable import inert, inert_text
 
 MOST_STEPS = 1_000  #: of a code flow: the last ones, which hold the failure; GitHub shows no more
@@ -64,8 +66,22 @@ def sarif_text(
         "columnKind": "unicodeCodePoints",
         "invocations": [{"executionSuccessful": not failed}],
         "results": results,
+        "properties": {"verdicts": {inert(name): _verdict_of(report) for name, report in reports.items()}},
     }
     return json.dumps({"$schema": SCHEMA, "version": "2.1.0", "runs": [run]}, indent=1) + "\n"
+
+
+def _verdict_of(report: CheckReport) -> Node:
+    """The verdict with its three parts: for what, assuming what, and what is not judged."""
+    scope = report.scope
+    return {
+        "verdict": report.verdict.value,
+        "sentence": inert_text(check_sentence(report)),
+        "ctas": list(scope.ctas),
+        "grid": scope.grid,
+        "assuming": [asdict(each) for each in assumptions_counted(scope)],
+        "notJudged": [not_judged_words(each) for each in scope.not_judged],
+    }
 
 
 def _of_report(name: str, report: CheckReport) -> Iterator[Node]:

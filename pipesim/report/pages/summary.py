@@ -8,10 +8,11 @@ from collections.abc import Iterable, Sequence
 from pipesim.answers.views.summary import Hardware, ProtocolReport, SummaryReport, TraceLine, compared_traces
 from pipesim.conform.agreement import Agreement
 from pipesim.conform.times import PERIOD, AssumedKind, TimeAssumption, TimeComparison, TimeVerdict
+from pipesim.findings.assumptions import ASSUMPTIONS
 from pipesim.model.ending import Ending
 from pipesim.model.finding import Deadlock, Finding, Verdict
 from pipesim.report.findings.finding import who_waits
-from pipesim.report.sentences.check import ASSUMED, READS, check_sentence, sizes_words
+from pipesim.report.sentences.check import check_sentence
 from pipesim.report.sentences.stage import failure_words
 from pipesim.report.sentences.times import WITHIN, assumed_words
 from pipesim.report.sentences.trace import trace_line_reason
@@ -30,21 +31,7 @@ def summary_lines(report: SummaryReport, width: int) -> list[str]:
     parts = ["checked for every schedule", f"simulated on the profile {report.profile}, in cycles"]
     parts += ["compared with every recorded trace"] * any(each.traces for each in report.protocols)
     lines = [*wrap_parts(parts, width, title), "", *_table(report.protocols, width)]
-    sized = any(each.proof is not None and sizes_words(each.proof.ranges) for each in report.protocols)
-    if sized:
-        said = f"any number of one, the others as they are by default, {ASSUMED}"
-        lines += ["", *field("sizes", [said], width)]
-    reads = [each.name for each in report.protocols if each.proof is not None and each.proof.assumed_reads]
-    if reads:
-        lines += [*([] if sized else [""]), *field("reads", [f"{listed(reads)}: {READS}"], width)]
-    launched = [
-        f"{each.name} {each.proof.assumed_registers}"
-        for each in report.protocols
-        if each.proof is not None and each.proof.assumed_registers
-    ]
-    if launched:
-        said = f"assuming registers of each thread at the launch, which setmaxnreg distributes: {listed(launched)}"
-        lines += [*([] if sized or reads else [""]), *field("registers", [said], width)]
+    lines += _assumed_lines(report.protocols, width)
     lines += _traces([line for each in report.protocols for line in each.traces], width)
     lines += _times_lines(report.protocols, width)
     lines += _pipelines(report, width)
@@ -52,6 +39,20 @@ def summary_lines(report: SummaryReport, width: int) -> list[str]:
         if each.conclusion.ok is not True:
             lines += ["", *_not_right(each, report.profile, width)]
     return [*lines, "", *wrap(_verdict(report), width, f"{mark(report.conclusion.ok)} ")]
+
+
+def _assumed_lines(protocols: tuple[ProtocolReport, ...], width: int) -> list[str]:
+    """Each assumption that a proof makes, with the protocols whose proofs make it; and what none of them judges."""
+    proofs = {each.name: each.proof.scope for each in protocols if each.proof is not None}
+    lines: list[str] = []
+    for kind, text in ASSUMPTIONS.items():
+        names = [name for name, scope in proofs.items() if kind in scope.kinds]
+        if names:
+            who = "all" if len(names) == len(proofs) > 1 else listed(names)
+            lines += field("assuming", [f"that {text.clause} ({kind.switch}): {who}"], width)
+    kinds = dict.fromkeys(each.kind.value for scope in proofs.values() for each in scope.not_judged)
+    lines += field("not judged", [", ".join(kinds)], width) if kinds else []
+    return ["", *lines] if lines else []
 
 
 # the table

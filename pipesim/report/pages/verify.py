@@ -7,6 +7,7 @@ from pipesim.answers.views.verify import VerifyReport
 from pipesim.report.findings.finding import advisory_lines, finding_lines
 from pipesim.report.pages.check import left_out_lines, proof_lines, wrong_lines
 from pipesim.report.pages.hardware import hardware_lines
+from pipesim.report.sentences.scope import scope_words
 from pipesim.report.sentences.trace import compare_sentence
 from pipesim.report.sentences.verify import verify_sentence
 from pipesim.report.text.console import mark
@@ -34,4 +35,8 @@ def verify_lines(report: VerifyReport, width: int) -> list[str]:
     lines += left_out_lines(report.proof, width)
     for n, block in enumerate(report.hardware):
         lines += ["", *hardware_lines(block, width, timeline=n == 0 or width >= BOTH_TIMELINES)]
-    return [*lines, "", *wrap(verify_sentence(report), width, f"{mark(report.conclusion.ok)} ")]
+    return [
+        *lines,
+        "",
+        *wrap(f"{verify_sentence(report)}; {scope_words(report.proof)}", width, f"{mark(report.conclusion.ok)} "),
+    ]

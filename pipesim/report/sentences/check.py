@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from typing import assert_never
 
-from pipesim.answers.views.check import CheckReport, LeftOut, ProvedRange, ProvedTogether, WalkReport
+from pipesim.answers.views.check import CheckReport, LeftOut, ProvedRange, WalkReport
 from pipesim.model.finding import Deadlock, Verdict
 from pipesim.prove.check import How
+from pipesim.report.sentences.scope import scope_words
 from pipesim.report.text.words import count
 
 
@@ -17,12 +17,14 @@ def check_sentence(report: CheckReport) -> str:
     if report.replayed is not None:
         wrong = report.verdict is Verdict.REFUTED
         return f"{name} fails in this schedule" if wrong else "no finding at the end of this schedule"
+    return f"{_verdict_words(report)}, {scope_words(report)}"
+
+
+def _verdict_words(report: CheckReport) -> str:
+    name = report.heading.protocol
     match report.verdict:
         case Verdict.PROVED:
-            sizes = sizes_words(report.ranges)
-            sizes = f"{sizes}, {ASSUMED}{_not_both(report.together)}" if sizes else "at these parameters"
-            on = f", {READS}" if report.assumed_reads else ""
-            return f"proved{on}: no schedule of {name} deadlocks or breaks a rule, {sizes}{_launch_registers(report)}"
+            return f"proved: no schedule of {name} deadlocks or breaks a rule"
         case Verdict.REFUTED:
             return (
                 f"refuted: a schedule of {name} fails"
@@ -33,6 +35,8 @@ def check_sentence(report: CheckReport) -> str:
             return f"unknown: {name} was not followed to its end"
         case Verdict.UNKNOWN if report.how is How.UNDEFINED:
             return f"unknown: {name} does what PTX leaves undefined"
+        case Verdict.UNKNOWN if report.how is How.ASSUMES:
+            return f"unknown: {name} is proved only with an assumption that was ruled out"
         case Verdict.UNKNOWN if report.how is How.WEAKENED:
             return f"unknown: what is refuted may be right in {name}, which has an order that was not read"
         case Verdict.UNKNOWN:
@@ -44,49 +48,6 @@ def check_sentence(report: CheckReport) -> str:
 def limit_words(report: CheckReport) -> str:
     """What ended an unknown check: the limit of the search, or one of the process."""
     return "the search reached its limit" if report.cut is None else f"the {report.cut.value} was reached"
-
-
-#: What a proof rests on where no proxy fence follows a read.
-READS = "assuming that reads complete before the arrive that follows them"
-#: What a claim about any number of iterations rests on.
-ASSUMED = "assuming the roles keep repeating the pattern seen in the checked sizes"
-
-
-def sizes_words(ranges: Sequence[ProvedRange]) -> str:
-    """``for any number of tiles (k_iters 16) or of k_iters (tiles 2)``: the sizes of a proof, "" if only one."""
-    free = [f"{each.parameter}{_other_values(each.others)}" for each in ranges if each.lap]
-    return f"for any number of {' or of '.join(free)}" if free else ""
-
-
-def launched_words(registers: int) -> str:
-    """What a proof assumes of the registers of a thread at the launch."""
-    return f"assuming a launch with {registers} registers a thread, which setmaxnreg distributes"
-
-
-def _launch_registers(report: CheckReport) -> str:
-    return f"; {launched_words(report.assumed_registers)}" if report.assumed_registers else ""
-
-
-def _not_both(together: ProvedTogether | None) -> str:
-    if together is None or not together.fails:
-        return ""
-    return f"; not of {'both' if len(together.parameters) == 2 else 'all'}: {together_words(together)}"
-
-
-def together_words(together: ProvedTogether) -> str:
-    """What became of small values of several trip counts together."""
-    if not together.fails:
-        return f"{count(together.tried, 'combination')} of small values checked individually"
-    return f"{'it fails' if together.refuted else 'not proved'} at {values_words(together.fails)}"
-
-
-def values_words(values: Mapping[str, int]) -> str:
-    """``tiles 2, k_iters 1``."""
-    return ", ".join(f"{name} {value:,}" for name, value in values.items())
-
-
-def _other_values(others: Mapping[str, int]) -> str:
-    return f" ({values_words(others)})" if others else ""
 
 
 def how_words(report: CheckReport) -> str:

@@ -5,15 +5,18 @@ from __future__ import annotations
 from pipesim.answers.views.advise import Advice, AdviseReport
 from pipesim.answers.views.check import CheckReport, ProvedRange, WalkReport
 from pipesim.answers.views.redundant import RedundantReport
+from pipesim.answers.views.scope import VerdictScope
 from pipesim.answers.views.summary import Failure, ProtocolReport, SummaryReport, TraceLine
 from pipesim.answers.views.sweep import Configuration, SweepReport
 from pipesim.answers.views.trace import CompareReport, PairReport, TraceComparison
 from pipesim.answers.views.verify import VerifyReport
 from pipesim.conform.times import TimeComparison
+from pipesim.model.coverage import NotJudged
 from pipesim.report.sentences.advise import advise_members
 from pipesim.report.sentences.check import check_sentence, how_words, walk_sentence, why_not_every
 from pipesim.report.sentences.pair import pair_sentence
 from pipesim.report.sentences.redundant import redundant_sentence
+from pipesim.report.sentences.scope import assumptions_counted, not_judged_words
 from pipesim.report.sentences.stage import failure_words
 from pipesim.report.sentences.sweep import sweep_members
 from pipesim.report.sentences.times import time_words
@@ -59,6 +62,10 @@ def in_words(value: object) -> dict[str, object]:  # one case a class
 def _of_part(value: object) -> dict[str, object]:
     """The same of what is part of an answer."""
     match value:
+        case VerdictScope():
+            return {"assumptions": assumptions_counted(value)}
+        case NotJudged():
+            return {"said": not_judged_words(value)}
         case TraceLine():
             return {"why": trace_line_reason(value), "behaviour": value.behaviour.name.lower()}
         case Failure():

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from pipesim.answers.views.redundant import CutStep, RedundantReport, Sizes
+from pipesim.findings.assumptions import ASSUMPTIONS
+from pipesim.model.assumptions import Assumption
 from pipesim.model.finding import Verdict
-from pipesim.report.sentences.check import ASSUMED
 from pipesim.report.text.words import count, listed, number
 
 
@@ -29,7 +30,11 @@ def together_words(report: RedundantReport) -> str:
     """Which of the removals make the maximal set, and for which sizes it is proved."""
     numbers = [number(n + 1) for n in sorted(report.together)]
     free = [each.parameter for each in report.sizes if each.shown]
-    sizes = f"for any number of {' or of '.join(free)}, {ASSUMED}" if free else "at the sizes above"
+    sizes = (
+        f"for any number of {' or of '.join(free)}, assuming that {ASSUMPTIONS[Assumption.PATTERN].clause}"
+        if free
+        else "at the sizes above"
+    )
     if not report.sizes:
         sizes = "at this size"
     every = "all of them" if len(numbers) == len(report.alone) > 1 else listed(numbers)

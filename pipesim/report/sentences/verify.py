@@ -9,7 +9,7 @@ from pipesim.conform.agreement import Agreement, ReasonKind
 from pipesim.errors import EvidenceError, HardwareError, NoTraceError
 from pipesim.model.ending import Ending
 from pipesim.model.finding import Verdict
-from pipesim.report.sentences.check import READS, launched_words, limit_words
+from pipesim.report.sentences.check import limit_words
 from pipesim.report.sentences.times import times_clause
 from pipesim.report.sentences.trace import HANGS_TOO, agreeing_device, comparison_reason, device_words, side_words
 from pipesim.report.text.words import number
@@ -61,10 +61,7 @@ def _without_hardware(report: VerifyReport) -> str:
     said = _simulation_words(wrong) if wrong is not None else "the simulation finishes without a finding"
     if report.interrupted and not report.simulations:
         said = ""
-    on = f", {READS}" if report.proof.assumed_reads else ""
-    registers = report.proof.assumed_registers
-    on += f"{' and' if on else ','} {launched_words(registers)}" if registers else ""
-    proved = f"proved for every schedule{on}" if report.proof.verdict is Verdict.PROVED else ""
+    proved = "proved for every schedule" if report.proof.verdict is Verdict.PROVED else ""
     return "; ".join(filter(None, (proved, said)))
 
 

@@ -11,7 +11,7 @@ from rich.cells import cell_len, chop_cells
 
 from pipesim.answers.views.conclusion import Heading
 from pipesim.answers.views.run import SimulationLine
-from pipesim.model.tables import WHOLE, Coverage
+from pipesim.model.coverage import WHOLE, Coverage
 from pipesim.report.text.words import NONE, count, cycles, parameters, seconds, warps
 
 LABEL = 13  #: cells of a field's label
@@ -119,9 +119,6 @@ def _split_columns(widths: Sequence[int], repeated: int, room: int, gap: int) ->
     return tables
 
 
-_PLACES = 4  #: of the same kind that a line names
-
-
 def heading_lines(heading: Heading, width: int) -> list[str]:
     """``ring   stages 4 · tiles 64 · 16 KiB a tile · grid 1 CTA · 1 load warp → 2 mma warps``."""
     parts = parameters(heading.params, heading.roles)
@@ -155,16 +152,6 @@ def simulation_lines(simulation: SimulationLine, width: int) -> list[str]:
     return field("simulation", parts, width)
 
 
-def _lane_assumptions(coverage: Coverage) -> tuple[str, ...]:
-    """What the verdict assumes about lanes."""
-    places = coverage.rejoined
-    if not places:
-        return ()
-    rest = len(places) - _PLACES
-    where = ", ".join(places[:_PLACES]) + (f" and {count(rest, 'more place')}" if rest > 0 else "")
-    return (f"lanes that part meet again at {where}: --strict-lanes makes it a finding",)
-
-
 def _coverage(coverage: Coverage, width: int) -> list[str]:
     """What was read of a kernel, and what was not; nothing for a program that describes all there is."""
     if coverage == WHOLE:
@@ -176,7 +163,6 @@ def _coverage(coverage: Coverage, width: int) -> list[str]:
         ("blocked", coverage.blocked),
         ("left out", coverage.left_out),
         ("inferred", coverage.inferred),
-        ("assumed", (*_lane_assumptions(coverage), *coverage.assumed)),
         ("undefined", coverage.undefined),
         ("weakened", coverage.weakened),
     ):

@@ -11,10 +11,10 @@ from pipesim import Fence, Protocol, Warp
 from pipesim.answers.redundant import redundant
 from pipesim.answers.views.redundant import RedundantReport
 from pipesim.model.assumptions import RULES, Assumption
+from pipesim.model.coverage import WHOLE, Assumed, Coverage, coverage_from
 from pipesim.model.finding import Verdict
 from pipesim.model.ops import Engine, Op, operand
 from pipesim.model.program import Program
-from pipesim.model.tables import Coverage
 from pipesim.pipelines import ProducerConsumerPipeline
 from pipesim.prove.redundant.candidates import candidates
 from pipesim.prove.redundant.kept_proof import Withheld
@@ -197,19 +197,19 @@ def stored() -> Protocol:
 # what is withheld
 
 
-def flat(**coverage: tuple[str, ...]) -> Program:
-    return replace(target_of(ring).build({"twice": 1}), coverage=Coverage(**coverage))
+def flat(coverage: Coverage = WHOLE) -> Program:
+    return replace(target_of(ring).build({"twice": 1}), coverage=coverage)
 
 
 @pytest.mark.parametrize("field", ["stopped", "blocked", "left_out", "undefined", "weakened"])
 def test_nothing_is_offered_of_a_program_that_leaves_something_out(field: str) -> None:
-    report = redundant(target_of(flat(**{field: ("kernel.cu:1: something",)})), {})
+    report = redundant(target_of(flat(coverage_from({field: ["kernel.cu:1: something"]}))), {})
     assert (report.withheld, report.alone, report.tried) == (Withheld.COVERAGE, (), 0)
     assert redundant(target_of(flat()), {}).alone != (), "the twin: the same program with nothing left out"
 
 
 def test_nothing_is_offered_where_lanes_are_taken_to_be_together() -> None:
-    report = redundant(target_of(flat(rejoined=("kernel.cu:1",))), {})
+    report = redundant(target_of(flat(Coverage(assumed=(Assumed(Assumption.LANES, "kernel.cu:1"),)))), {})
     assert (report.verdict, report.withheld, report.alone) == (Verdict.PROVED, Withheld.LANES, ())
 
 

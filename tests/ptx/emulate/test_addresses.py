@@ -27,10 +27,10 @@ def test_a_generic_address_given_to_shared_means_its_low_bits(name: str) -> None
     generic = program_of(ADDRESSES + STORES[name].format("%rd1"), warps=1)
     assert said(generic, 0) == said(plain, 0)
     assert any("WRITE" in op for op in said(generic, 0))
-    assert [each for each in generic.coverage.assumed if "generic" in each] == [
+    assert [each.what for each in generic.coverage.assumed if "generic" in each.what] == [
         "of a generic address given to .shared the low 32 bits are taken, at small.ptx:18"
     ]
-    assert not any("generic" in each for each in plain.coverage.assumed)
+    assert not any("generic" in each.what for each in plain.coverage.assumed)
 
 
 @pytest.mark.parametrize("name", ["st", "stmatrix"])

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from pipesim.model.assumptions import LENIENT
+from pipesim.model.assumptions import LENIENT, Assumption
+from pipesim.model.coverage import Assumed
 from pipesim.model.program import Program
 from pipesim.prove.check import check
 from pipesim.ptx.launch.values import Field, Number, Pointer
@@ -50,10 +51,10 @@ def test_what_another_warp_has_stored_is_not_known() -> None:
 
 
 def test_that_a_word_is_read_before_another_warp_changes_it_is_stated() -> None:
-    said = ("byte 0 at parameter 0 is read by one warp before another one changes it",)
+    said = Assumed(Assumption.GLOBAL_WORDS, "byte 0 at parameter 0 is read by one warp before another one changes it")
     for change in (" @!%p2 st.global.u32 [%rd1+{0}], 0;\n", " @!%p2 red.global.add.u32 [%rd1+{0}], 1;\n"):
-        assert said[0] in program(change.format(0), LOAD + DECIDES).coverage.assumed
-        assert said[0] not in program(change.format(4), LOAD + DECIDES).coverage.assumed
+        assert said in program(change.format(0), LOAD + DECIDES).coverage.assumed
+        assert said not in program(change.format(4), LOAD + DECIDES).coverage.assumed
 
 
 def test_that_a_loop_ends_which_waits_for_global_memory_is_stated() -> None:
@@ -64,7 +65,7 @@ def test_that_a_loop_ends_which_waits_for_global_memory_is_stated() -> None:
  @!%p2 mbarrier.arrive.shared::cta.b64 _, [%r3];
 """
     (said,) = program(spin.format("acquire.gpu."), "").coverage.assumed
-    assert said.endswith("ends, which waits for global memory")
+    assert said.what.endswith("ends, which waits for global memory")
     assert not program(spin.format(""), "").coverage.assumed
     lock = spin.replace("ld.{0}global.u32 %r12, [%rd1+4]", "atom.global.cas.b32 %r12, [%rd1+4], 0, 1")
-    assert any("ends, which waits" in each for each in program(lock, "").coverage.assumed)
+    assert any("ends, which waits" in each.what for each in program(lock, "").coverage.assumed)

@@ -123,7 +123,7 @@ def test_lanes_that_have_ended_count_at_the_barrier_of_the_cluster() -> None:
     rest = " barrier.cluster.arrive.release;\n" + CLUSTER_WAIT
     program = program_of(half_ends.format(target="last") + rest + "last:\n", cluster=2)
     assert check(program).verdict is Verdict.PROVED
-    assert [each.partition(" at ")[0] for each in program.coverage.assumed] == ["threads that have ended count"]
+    assert [each.what.partition(" at ")[0] for each in program.coverage.assumed] == ["threads that have ended count"]
     waits_itself = half_ends.format(target="other") + rest + " ret;\nother:\n" + SPIN + " ret;\n"
     assert check(program_of(waits_itself, cluster=2)).verdict is not Verdict.PROVED
 
@@ -147,7 +147,7 @@ def test_warps_that_have_ended_count_at_a_barrier_of_all_threads() -> None:
     """As CUDA says of ``__syncthreads``, and as an H200 does with any number; not where a count is given."""
     twice = program_of(ENDS.format(first=1, count=1, waits=" bar.sync 0;\n bar.sync 1;\n bar.sync 0;\n"))
     assert check(twice).verdict is Verdict.PROVED
-    assert [each.partition(" at ")[0] for each in twice.coverage.assumed] == ["threads that have ended count"] * 3
+    assert [each.what.partition(" at ")[0] for each in twice.coverage.assumed] == ["threads that have ended count"] * 3
     with_a_count = program_of(ENDS.format(first=1, count=1, waits=" bar.sync 0, 64;\n"))
     assert check(with_a_count).verdict is Verdict.REFUTED
 

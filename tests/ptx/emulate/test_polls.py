@@ -37,7 +37,7 @@ def verdict(ends: str, loads: str = LOADS) -> tuple[Verdict, set[FaultKind], tup
     return (
         found.verdict,
         {shown.kind for shown in found.refutations if isinstance(shown.kind, FaultKind)},
-        program.coverage.assumed,
+        tuple(each.what for each in program.coverage.assumed),
     )
 
 

@@ -3,6 +3,8 @@
 import pytest
 
 from pipesim.explain.causes import with_causes
+from pipesim.model.assumptions import Assumption
+from pipesim.model.coverage import Assumed
 from pipesim.model.finding import Verdict
 from pipesim.model.ops import Op, operand
 from pipesim.prove.check import How, check
@@ -179,7 +181,7 @@ done:
 def test_the_time_out_of_a_wait_is_not_followed_and_said():
     program = program_of(READ_TWO + BOUNDED)
     assert said(program, 1) == [MEET, "WAIT barrier=1 parity=1 semantics=0"]
-    assert "the wait at small.ptx:24 does not time out" in program.coverage.assumed
+    assert Assumed(Assumption.TIME_OUTS, "the wait at small.ptx:24 does not time out") in program.coverage.assumed
     assert check(program).verdict is Verdict.PROVED
 
 

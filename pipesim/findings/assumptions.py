@@ -1,0 +1,151 @@
+"""What each assumption of a verdict means, who relies on it, and what was measured (``pipesim explain NAME``)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from types import MappingProxyType
+
+from pipesim.model.assumptions import RULES, Assumption
+
+
+@dataclass(frozen=True)
+class AssumptionText:
+    """``clause`` follows "assuming that" in a verdict; ``relies``: who relies on it; ``strict``: with the switch."""
+
+    clause: str
+    what: str
+    relies: str
+    measured: str
+    strict: str = ""
+
+
+_FINDING = "what needs it is a finding"
+_UNKNOWN = "a proof that needs it is unknown"
+_NOT_MEASURED = "Nothing: it is about the program, not about the hardware."
+
+ASSUMPTIONS = MappingProxyType(
+    {
+        Assumption.PROXIES: AssumptionText(
+            "reads complete before the arrive that follows them",
+            "A thread or an engine has read bytes that an access through the other proxy overwrites, and no "
+            "fence.proxy.async comes in between. PTX asks for one whichever access is the write.",
+            "The rings of CUTLASS, Modular, Triton and TileLang on sm_90: none has a fence between a read and "
+            "the next copy.",
+            "An H200 tore no word in 1.3 × 10⁷ laps (docs/memory-order.md); the controls tore 37 to 100 % of them.",
+        ),
+        Assumption.INIT: AssumptionText(
+            "an init is visible to copies and commits of its own CTA without a fence",
+            "An mbarrier is initialised and used by a copy or a commit of its CTA. PTX asks for fence.mbarrier_init or "
+            "fence.proxy.async in between; a barrier of the CTA or program order is not one.",
+            "Compilers and libraries that order the init by a barrier of the CTA or by program order alone.",
+            "No launch on H100 or H200 showed an init that came too late.",
+        ),
+        Assumption.TENSOR_MEMORY: AssumptionText(
+            "tensor memory that is read where nothing was written holds what the kernel expects",
+            "Tensor memory is read where no operation of the program has written before.",
+            "Kernels that zero an accumulator by a flag of the first MMA, which a description may leave out.",
+            _NOT_MEASURED,
+        ),
+        Assumption.LANES: AssumptionText(
+            "lanes of a warp that parted are together again",
+            "Lanes of a warp take different ways (an elected lane, a branch), and an operation of all lanes "
+            "follows. PTX "
+            "promises that they are together only at .aligned instructions, bar.warp.sync and other operations "
+            "of all lanes.",
+            "Nearly every kernel with elect.sync or `if (threadIdx.x == 0)`.",
+            "Compilers for sm_90 and sm_100 place reconvergence points there; PTX does not promise them.",
+        ),
+        Assumption.COMMITS: AssumptionText(
+            "commits of one thread complete in the order in which they were issued",
+            "One thread commits asynchronous operations to two mbarriers. PTX orders each commit after the operations "
+            "before it, not after the commit before it.",
+            "Triton, FlashAttention 4, CUTLASS's and DeepGEMM's kernels with two CTAs.",
+            "It was never seen otherwise; no experiment of ours can force it (docs/experiments.md).",
+        ),
+        Assumption.EXIT: AssumptionText(
+            "work under way when its CTA ends still finds the CTA's shared memory",
+            "A bulk copy that reads shared memory, or another asynchronous operation, is still under way when "
+            "its CTA ends.",
+            "Compilers and libraries that end a kernel with a bulk store and without wait_group.",
+            "Nothing: PTX does not say it.",
+        ),
+        Assumption.PATTERN: AssumptionText(
+            "the roles keep repeating the pattern seen in the checked sizes",
+            "Sizes are checked one by one until the program repeats from lap to lap, and again at some far "
+            "sizes; between "
+            "and beyond these the repetition is assumed.",
+            "Every claim for any number of iterations.",
+            _NOT_MEASURED,
+            "only the sizes that were checked are claimed",
+        ),
+        Assumption.REGISTERS: AssumptionText(
+            "the launch has the stated number of registers a thread, which setmaxnreg distributes",
+            "The registers of a thread at the launch are not known; a setmaxnreg may wait for those that other "
+            "warps release.",
+            "Kernels with setmaxnreg whose launch file or protocol does not say the registers.",
+            _NOT_MEASURED,
+        ),
+        Assumption.TIME_OUTS: AssumptionText(
+            "waits with a time limit do not time out",
+            "The kernel leaves a wait when some time has passed; the way that it takes then is not followed.",
+            "Kernels with a watchdog in their waits.",
+            _NOT_MEASURED,
+        ),
+        Assumption.GLOBAL_LOOPS: AssumptionText(
+            "loops end that wait for global memory",
+            "A loop reads global memory until another CTA or kernel writes it. The program does not have that writer.",
+            "Kernels with flags or locks in global memory: split K, stream K, distributed ones.",
+            _NOT_MEASURED,
+        ),
+        Assumption.GLOBAL_WORDS: AssumptionText(
+            "words of global memory are read before another warp changes them",
+            "One warp reads a word of global memory that another one changes; which value it reads depends on "
+            "the schedule.",
+            "Tile counters and flags in global memory.",
+            _NOT_MEASURED,
+        ),
+        Assumption.TRAPS: AssumptionText(
+            "traps are not reached",
+            "A branch leads to a trap, and its condition is not known; the way to the trap is not followed.",
+            "Assertions in kernels.",
+            _NOT_MEASURED,
+        ),
+        Assumption.POLICIES: AssumptionText(
+            "other CTAs act as the launch file's policies say",
+            "What cluster launch control hands out, a counter in global memory returns, or a lock answers "
+            "depends on other "
+            "CTAs; the launch file has one answer for each.",
+            "Persistent kernels with a dynamic scheduler.",
+            _NOT_MEASURED,
+        ),
+        Assumption.EQUAL_STORES: AssumptionText(
+            "warps that store to the same bytes store equal values",
+            "Several warps write the same bytes of shared memory, which is a race unless the values are equal.",
+            "Compilers that let every warp of a group store what each has computed.",
+            _NOT_MEASURED,
+        ),
+        Assumption.EXITED_THREADS: AssumptionText(
+            "threads that have ended count at a barrier of all threads",
+            "A thread ends before a barrier that all threads of its CTA or cluster reach.",
+            "Kernels with an early return; CUDA promises it of __syncthreads, PTX of barrier.cluster.",
+            "On H100 and H200 such barriers complete.",
+        ),
+        Assumption.GENERIC_ADDRESSES: AssumptionText(
+            "of a generic address given to .shared the low 32 bits count",
+            "An instruction on .shared is given a generic address; PTX asks for one of the shared window.",
+            "TileLang's and some hand-written kernels.",
+            "Compilers take the low 32 bits, which are the address in the window.",
+        ),
+        Assumption.TENSOR_LOADS: AssumptionText(
+            "tcgen05.ld has written its registers where they are read",
+            "Registers of tcgen05.ld are read before tcgen05.wait::ld.",
+            "Compilers that move the wait behind moves of the registers.",
+            "Nothing: no Blackwell GPU was measured.",
+        ),
+    }
+)  # fmt: skip
+
+
+def strict_words(kind: Assumption) -> str:
+    """What becomes of a verdict that needs the assumption, with its switch."""
+    return ASSUMPTIONS[kind].strict or (_FINDING if kind in RULES else _UNKNOWN)

@@ -1,0 +1,118 @@
+"""What a program says of the kernel that it was read from, and what a verdict assumes and does not judge."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, fields
+from enum import Enum
+from reprlib import repr as brief
+from typing import Any
+
+from pipesim.model.assumptions import Assumption
+
+
+@dataclass(frozen=True)
+class Assumed:
+    """One place where something is assumed: which assumption, what in words, and the source lines that it is about."""
+
+    kind: Assumption
+    what: str
+    lines: tuple[str, ...] = ()
+
+
+class NotJudgedKind(Enum):
+    """What no verdict is about. The value is what a report calls several of it."""
+
+    DESCRIPTION = "what the description leaves out, such as global memory"  #: of a protocol that somebody described
+    GLOBAL_STORES = "stores to global memory"
+    GLOBAL_LOADS = "loads of global memory"
+    GLOBAL_ATOMICS = "atomics on global memory"
+    DEPENDENT_LAUNCH = "instructions of programmatic dependent launch"
+    LEFT_OUT = "accesses and instructions that were left out"
+    INFERRED_BYTES = "byte counts inferred"
+    NEVER_WRAPPED = "barriers that complete too few phases to use a stage again"
+
+
+@dataclass(frozen=True)
+class NotJudged:
+    """How many of a kind, and the names of those that have one; ``count`` 0 where there is nothing to count."""
+
+    kind: NotJudgedKind
+    count: int = 0
+    names: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Coverage:
+    """Sentences, each with its place, in the words of reports.
+
+    ``stopped``: agents that were not followed to their end, so that nothing is proved. ``blocked``: agents that waited
+    when no agent could continue, so that nothing can be proved. ``left_out``: accesses and instructions that the
+    program does not have; no verdict is about them. ``inferred``: sizes that were worked out. ``assumed``: what the
+    verdict rests on beyond the program. ``undefined``: what PTX leaves undefined, such as registers
+    that are read before what writes them is complete, so that nothing can be proved. ``weakened``: an order that the
+    kernel has and the program has not, so that what is refuted of the program may be right in the kernel.
+    ``extracted``: what was read, in numbers. ``not_judged``: what the verdict is not about, counted.
+    ``ctas``: the CTAs of the grid that were followed, () where all are the same.
+    """
+
+    stopped: tuple[str, ...] = ()
+    blocked: tuple[str, ...] = ()
+    left_out: tuple[str, ...] = ()
+    inferred: tuple[str, ...] = ()
+    assumed: tuple[Assumed, ...] = ()
+    undefined: tuple[str, ...] = ()
+    weakened: tuple[str, ...] = ()
+    extracted: tuple[str, ...] = ()
+    not_judged: tuple[NotJudged, ...] = ()
+    ctas: tuple[int, ...] = ()
+
+    @property
+    def complete(self) -> bool:
+        """Whether every agent was followed to its end."""
+        return not self.stopped and not self.blocked
+
+    @property
+    def rejoined(self) -> tuple[str, ...]:
+        """The places where lanes of a warp that parted are taken to meet again, which PTX does not promise."""
+        return tuple(each.what for each in self.assumed if each.kind is Assumption.LANES)
+
+    def document(self) -> dict[str, object]:
+        """Its JSON form: members that are not empty."""
+        plain: dict[str, object] = {each.name: list(getattr(self, each.name)) for each in fields(self)}
+        plain["assumed"] = [[each.kind.value, each.what, list(each.lines)] for each in self.assumed]
+        plain["not_judged"] = [[each.kind.name, each.count, list(each.names)] for each in self.not_judged]
+        return {name: value for name, value in plain.items() if value}
+
+
+WHOLE = Coverage()  #: of a program that describes all there is
+
+
+def coverage_from(data: object) -> Coverage:
+    """What :meth:`Coverage.document` made; ValueError says what is wrong with anything else."""
+    names = {each.name for each in fields(Coverage)}
+    if not isinstance(data, dict) or not data.keys() <= names:
+        raise ValueError(f"'coverage' is an object with some of {', '.join(sorted(names))}, not {brief(data)}")
+    return Coverage(**{name: tuple(_member(name, value)) for name, value in data.items()})
+
+
+def _member(name: str, value: object) -> Iterable[Any]:
+    if not isinstance(value, list):
+        raise ValueError(f"{name!r} of 'coverage' is a list, not {brief(value)}")
+    for each in value:
+        match name, each:
+            case "assumed", [str(kind), str(what), [*some]] if kind in _ASSUMPTIONS:
+                yield Assumed(_ASSUMPTIONS[kind], what, tuple(map(str, some)))
+            case "not_judged", [str(kind), int(count), [*some]] if kind in NotJudgedKind.__members__:
+                yield NotJudged(NotJudgedKind[kind], count, tuple(map(str, some)))
+            case "ctas", int():
+                yield each
+            case (("assumed" | "not_judged" | "ctas"), _):
+                raise ValueError(f"an entry of {name!r} of 'coverage' cannot be {brief(each)}")
+            case _, str():
+                yield each
+            case _:
+                raise ValueError(f"an entry of {name!r} of 'coverage' is a text, not {brief(each)}")
+
+
+_ASSUMPTIONS = {each.value: each for each in Assumption}

@@ -1,0 +1,97 @@
+"""What a proof rests on where the rules of :data:`~pipesim.model.assumptions.RULES` are not asked for.
+
+One more run, of the same program under those rules, shows it (docs/memory-order.md). It follows one schedule: where
+that does not represent the others, or is not followed to its end, what cannot be excluded is assumed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from pipesim.findings.catalog import of_fault
+from pipesim.model.assumptions import RULES, Assumption
+from pipesim.model.coverage import Assumed
+from pipesim.model.finding import Fault, FaultKind
+from pipesim.model.ops import Op, operand
+from pipesim.model.program import Program
+from pipesim.prove.any_size.skip_laps import LONG, phases_by_laps
+from pipesim.prove.certificate.canonical import CanonicalRun
+from pipesim.prove.memory_order.may_fail import inits_may_be_unfenced, reads_may_be_unfenced
+from pipesim.prove.memory_order.order import MemoryOrder
+
+MOST = 20_000  #: operations that are followed
+_MOST_AFTER = 1_000  #: of them, after the first read without a fence: laps repeat the same pairs of lines
+_NOTED = {FaultKind.UNPUBLISHED_INIT: Assumption.INIT, FaultKind.UNINITIALISED_READ: Assumption.TENSOR_MEMORY}
+
+
+def assumed_by(program: Program, *, by_search: bool = False) -> tuple[Assumed, ...]:
+    """What a proof of ``program`` assumes, place by place. ``by_search``: no one run represents the others."""
+    return tuple(dict.fromkeys((*_reads(program, by_search=by_search), *_noted(program), *_registers(program))))
+
+
+def _reads(program: Program, *, by_search: bool) -> Iterator[Assumed]:
+    """Reads that a write through the other proxy may follow without a fence."""
+    if Assumption.PROXIES in program.strictness or not reads_may_be_unfenced(program):
+        return
+    anywhere = Assumed(Assumption.PROXIES, "reads complete before the next arrive of their agent")
+    if by_search:
+        yield anywhere
+        return
+    strict = program.with_strictness(program.strictness | {Assumption.PROXIES})
+    if sum(map(len, program.code)) >= LONG and phases_by_laps(strict, MemoryOrder(strict)) is not None:
+        return
+    order = MemoryOrder(strict)
+    run = CanonicalRun(strict, [order])
+    most = MOST
+    while not run.over and sum(run.state.pcs) < most:
+        run.round()
+        if most == MOST and _unfenced(order):
+            most = min(MOST, sum(run.state.pcs) + _MOST_AFTER)
+    yield from (_pair(program, fault) for fault in _unfenced(order))
+    if not run.finished and not _unfenced(order):
+        yield anywhere
+
+
+def _unfenced(order: MemoryOrder) -> list[Fault]:
+    return [fault for fault in order.faults if fault.kind is FaultKind.READ_NOT_FENCED]
+
+
+def _pair(program: Program, fault: Fault) -> Assumed:
+    """The read and the write that follows it, each with its role and line."""
+    reader, writer = program.agents[fault.other_agent].role, program.agents[fault.agent].role
+    lines = program.line(fault.other_agent, fault.other_pc), program.line(fault.agent, fault.pc)
+    return Assumed(Assumption.PROXIES, f"{reader} reads what {writer} overwrites", lines)
+
+
+def _noted(program: Program) -> Iterator[Assumed]:
+    """What would be a fault under the rules for inits and for tensor memory, each role and line once."""
+    found: dict[tuple[str, str], Assumed] = {}
+    for fault in faults_under_rules(program):
+        agent, pc = (fault.agent, fault.pc) if fault.other_agent < 0 else (fault.other_agent, fault.other_pc)
+        op, role, line = program.code[agent][pc], program.agents[agent].role, program.line(agent, pc)
+        named = op[0] == Op.INIT
+        place = program.barriers[operand(op, "barrier")].name if named else program.access_name(operand(op, "access"))
+        claim = of_fault(fault.kind).note.format(role=role, place=place)
+        found.setdefault((role, line), Assumed(_NOTED[fault.kind], claim, (line,)))
+    yield from found.values()
+
+
+def faults_under_rules(program: Program) -> tuple[Fault, ...]:
+    """What would be a fault under the rules for inits and for tensor memory, and is not in ``program``."""
+    unfenced = inits_may_be_unfenced(program)
+    if not unfenced and not program.reads_tensor_memory:
+        return ()
+    strict = program.with_strictness(RULES)
+    order = MemoryOrder(strict)
+    run = CanonicalRun(strict, [order] if unfenced else [])
+    while not run.over and sum(run.state.pcs) < MOST:
+        run.round()
+    found = (*run.faults, *order.faults)
+    return tuple(fault for fault in dict.fromkeys(found) if fault.kind in _NOTED)
+
+
+def _registers(program: Program) -> Iterator[Assumed]:
+    """Registers of a thread at the launch, where requests for more may have to wait and the program does not say."""
+    pools = program.register_pools
+    if pools is not None and not pools.is_known:
+        yield Assumed(Assumption.REGISTERS, f"{pools.launched} registers a thread at the launch")

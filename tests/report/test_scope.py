@@ -1,0 +1,103 @@
+"""The end of every verdict: for what it holds, what it assumes and what it does not judge."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from xml.etree.ElementTree import fromstring
+
+import pytest
+
+import pipesim
+from pipesim.answers.views.check import CheckReport
+from pipesim.cli.main import main
+from pipesim.findings.assumptions import ASSUMPTIONS
+from pipesim.model.assumptions import RULES, STRICTEST, Assumption
+from pipesim.model.coverage import Coverage, coverage_from
+from pipesim.model.finding import Verdict
+from pipesim.report.sentences.scope import ctas_words, scope_words
+
+KERNEL = str(Path(__file__).resolve().parents[2] / "docs" / "examples" / "row_max_fixed.ptx")
+SAID = (
+    "for CTA 0 of 2, at these parameters; assuming that reads complete before the arrive that follows them "
+    "(--strict-proxies, 1) and that lanes of a warp that parted are together again (--strict-lanes, 1); "
+    "not judged: 1 store to global memory"
+)
+
+
+def report(strict: tuple[str, ...] | bool = ()) -> CheckReport:
+    return pipesim.check(KERNEL, strict=strict, quick=True).report
+
+
+def test_the_verdict_of_a_kernel_has_three_parts() -> None:
+    made = report()
+    assert (made.verdict, scope_words(made)) == (Verdict.PROVED, SAID)
+    assert made.scope.counted() == {Assumption.PROXIES: 1, Assumption.LANES: 1}
+
+
+def test_an_assumption_that_is_ruled_out_is_a_finding_or_leaves_nothing_proved() -> None:
+    assert report(("proxies",)).verdict is Verdict.REFUTED
+    assert report(("lanes",)).verdict is Verdict.REFUTED
+    assert report(("time-outs",)).verdict is Verdict.PROVED, "the kernel needs no such assumption"
+    assert report(strict=True).verdict is Verdict.REFUTED
+    with pytest.raises(pipesim.UsageError, match="no assumption is called 'lane'"):
+        report(("lane",))
+
+
+def test_the_pattern_of_sizes_may_be_ruled_out() -> None:
+    free, bound = (pipesim.check("producer_consumer", strict=strict).report for strict in ((), ("pattern",)))
+    assert (free.verdict, bound.verdict) == (Verdict.PROVED, Verdict.PROVED)
+    assert "for any number of tiles" in scope_words(free)
+    assert "at these parameters" in scope_words(bound)
+    assert Assumption.PATTERN in free.scope.kinds
+    assert Assumption.PATTERN not in bound.scope.kinds
+
+
+def test_the_same_parts_in_json_sarif_and_junit(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    written = tmp_path / "found.sarif"
+    assert main(["check", KERNEL, "--quick", "--json", "--sarif", str(written)]) == 0
+    scope = json.loads(capsys.readouterr().out)["report"]["scope"]
+    assert (scope["ctas"], scope["grid"]) == ([0], 2)
+    assert [(each["name"], each["switch"], each["count"]) for each in scope["assumptions"]] == [
+        ("proxies", "--strict-proxies", 1), ("lanes", "--strict-lanes", 1),
+    ]  # fmt: skip
+    assert [(each["kind"], each["count"]) for each in scope["not_judged"]] == [("global_stores", 1)]
+    (verdict,) = json.loads(written.read_text("ascii"))["runs"][0]["properties"]["verdicts"].values()
+    assert (verdict["verdict"], verdict["ctas"], verdict["grid"]) == ("proved", [0], 2)
+    assert [each["name"] for each in verdict["assuming"]] == ["proxies", "lanes"]
+    assert main(["check", KERNEL, "--quick", "--format", "junit"]) == 0
+    found = fromstring(capsys.readouterr().out).iter("property")
+    assert [each.get("name") for each in found] == ["for", "assuming", "not judged"]
+
+
+def test_which_ctas_were_followed() -> None:
+    scope = report().scope
+    assert ctas_words(scope) == "CTA 0 of 2"
+    assert "for every CTA" in scope_words(pipesim.check("producer_consumer", quick=True, ctas=4).report)
+
+
+def test_every_assumption_is_explained(capsys: pytest.CaptureFixture[str]) -> None:
+    assert tuple(ASSUMPTIONS) == tuple(Assumption)
+    for kind in Assumption:
+        assert main(["explain", kind.value]) == 0
+        out = " ".join(capsys.readouterr().out.split())
+        assert kind.switch in out
+        assert ("what needs it is a finding" in out) == (kind in RULES)
+    assert STRICTEST > RULES
+
+
+@pytest.mark.parametrize(
+    ("data", "said"),
+    [
+        ({"assumed": [["no such", "x", []]]}, "an entry of 'assumed'"),
+        ({"not_judged": [["GLOBAL_LOADS", "x", []]]}, "an entry of 'not_judged'"),
+        ({"ctas": ["0"]}, "an entry of 'ctas'"),
+        ({"stopped": [1]}, "an entry of 'stopped' of 'coverage' is a text"),
+        ({"stopped": "x"}, "is a list"),
+        ({"other": []}, "'coverage' is an object"),
+    ],
+)
+def test_a_file_with_another_coverage_is_refused(data: object, said: str) -> None:
+    with pytest.raises(ValueError, match=said):
+        coverage_from(data)
+    assert coverage_from({}) == Coverage()
