@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -73,8 +74,9 @@ class Answer:
 
     @property
     def verdict(self) -> str:
-        """The last paragraph of a report, in one line."""
-        return " ".join(self.out.rstrip().rpartition("\n\n")[2].split())
+        """The last paragraph of a report, in one line, without its end: for what it holds and what it assumes."""
+        said = " ".join(self.out.rstrip().rpartition("\n\n")[2].split())
+        return re.split(r"[;,] for (?:every CTA|CTAs? )", said)[0]
 
     @property
     def error(self) -> list[str]:

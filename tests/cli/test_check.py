@@ -113,8 +113,8 @@ def test_annotations_for_github(call: Call) -> None:
         "title=mine.py%3Aconsumer_never_arrives%3A likely correction::"
         "consumer arrives on empty whenever it has finished with a stage; proved with this change"
     )
-    assert refuted == f"✗ {HANGS}: refuted: consumer_never_arrives fails in the schedule above"
-    assert proved.startswith("✓ producer_consumer: proved, assuming that reads complete before the arrive that follows")
+    assert refuted.startswith(f"✗ {HANGS}: refuted: consumer_never_arrives fails in the schedule above, for every CTA")
+    assert proved.startswith("✓ producer_consumer: proved: ")
     assert "no schedule of producer_consumer" in proved
     head, _, message = error.removeprefix("::error ").partition("::")
     parts = dict(part.split("=", 1) for part in head.split(","))
@@ -142,7 +142,7 @@ def test_what_is_unknown_is_a_warning(call: Call) -> None:
     assert found.code == 3
     warning, verdict = found.out.splitlines()
     assert warning.startswith("::warning file=")
-    assert warning.endswith("::unknown: neither proved nor refuted when the search reached its limit")
+    assert "::unknown: neither proved nor refuted when the search reached its limit, for every CTA, " in warning
     assert verdict.startswith(f"? {twice}: unknown")
 
 
@@ -157,13 +157,14 @@ def test_junit(call: Call) -> None:
     (suite,) = root
     cases = {case.attrib["name"]: case for case in suite}
     assert list(cases) == names
-    assert [[part.tag for part in case] for case in suite] == [["failure"], [], ["error"]]
-    (failure,) = cases[names[0]]
+    assert [[part.tag for part in case][1:] for case in suite] == [["failure"], [], ["error"]]
+    properties, failure = cases[names[0]]
+    assert [each.attrib["name"] for each in properties] == ["for", "assuming", "not judged"]
     assert failure.attrib == {"type": "refuted", "message": "deadlock: 1 of 2 agents waits indefinitely"}
     assert failure.text is not None
     assert "✗ deadlock · 1 of 2 agents waits indefinitely" in failure.text
     assert "--replay" in failure.text
-    assert cases[names[2]][0].attrib["type"] == "unknown"
+    assert cases[names[2]][1].attrib["type"] == "unknown"
 
 
 WRONG = f"{ROOT}/tests/support/nine_warps.py:nine_warps"

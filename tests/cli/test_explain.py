@@ -12,6 +12,7 @@ from pipesim.cli.explain import COMMAND
 from pipesim.cli.main import main
 from pipesim.findings.catalog import BY_NAME
 from pipesim.findings.kind import ProtocolExample
+from pipesim.model.assumptions import Assumption
 
 FILES = [kind.name for kind in BY_NAME.values() if isinstance(kind.example, ProtocolExample)]
 
@@ -25,7 +26,7 @@ def printed(capsys: pytest.CaptureFixture[str], *arguments: str, code: int = 0) 
 def test_the_list_has_every_kind(capsys: pytest.CaptureFixture[str]) -> None:
     lines = printed(capsys, "explain").splitlines()
     listed = [line.split()[0] for line in lines if line.startswith("  ") and line[2] != " "]
-    assert listed == list(BY_NAME)
+    assert listed == [*BY_NAME, *(each.value for each in Assumption)]
 
 
 @pytest.mark.parametrize("spelling", ["over_arrival", "over-arrival", "OVER_ARRIVAL"])
@@ -69,7 +70,7 @@ def test_json_has_the_page_as_data(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_the_shell_completes_kinds() -> None:
     kind = next(action for action in _parser_of_explain()._actions if action.dest == "kind")
-    assert vars(kind)["completer"]() == list(BY_NAME)
+    assert vars(kind)["completer"]() == [*BY_NAME, *(each.value for each in Assumption)]
 
 
 def _parser_of_explain() -> argparse.ArgumentParser:

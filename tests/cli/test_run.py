@@ -59,7 +59,7 @@ def of_one_size(answer: Any) -> Any:
     """The same of a saved program, which is of one size: nothing is known of any number of tiles."""
     claim = "\n" + " " * 15 + "for any number of tiles (assumed to continue) · "
     assert answer.out.count(claim) == 1
-    return replace(answer, out=answer.out.replace(claim, " · "))
+    return replace(answer, out=answer.out.replace(claim, " · ").rpartition("\n\n")[0])
 
 
 class TestSavedProgram:
@@ -77,7 +77,8 @@ class TestSavedProgram:
 
     def test_it_verifies_alike_without_hardware(self, call: Call, saved: Path) -> None:
         answer = call("verify", saved, "--no-hardware")
-        assert answer == of_one_size(call("verify", PC, "-p", "tiles=16", "--no-hardware"))
+        whole = of_one_size(call("verify", PC, "-p", "tiles=16", "--no-hardware"))
+        assert replace(answer, out=answer.out.rpartition("\n\n")[0]) == whole
         assert answer.code == 0
 
     def test_a_trace_can_be_held_against_it(self, call: Call, recorded: Path, saved: Path) -> None:

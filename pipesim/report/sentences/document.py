@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
+
 from pipesim.answers.views.advise import Advice, AdviseReport
 from pipesim.answers.views.check import CheckReport, ProvedRange, WalkReport
 from pipesim.answers.views.redundant import RedundantReport
@@ -63,7 +65,7 @@ def _of_part(value: object) -> dict[str, object]:
     """The same of what is part of an answer."""
     match value:
         case VerdictScope():
-            return {"assumptions": assumptions_counted(value)}
+            return {"assumptions": [asdict(each) for each in assumptions_counted(value)]}
         case NotJudged():
             return {"said": not_judged_words(value)}
         case TraceLine():
