@@ -100,6 +100,8 @@ def corrections_of(
     """
     if refuted.kind in NO_MOVE_SHOWS - MEMORY_ORDER:
         return ()
+    if asked.coverage.stopped:
+        return ()  # of which nothing can be proved
     if asked.coverage.blocked:
         from pipesim.answers.kernel_corrections import corrections_of_kernel  # reads PTX, which few commands need
 

@@ -198,7 +198,8 @@ def _outcome(result: Simulation) -> Ending:
     """How it ended; not known where agents that were not followed to their end would have gone on."""
     coverage, end = result.program.coverage, result.outcome
     goes_on = end is Ending.FINISHED and not coverage.complete
-    return Ending.UNKNOWN if goes_on or (end is Ending.DEADLOCK and coverage.stopped) else end
+    guessed = coverage.stopped and not result.program.cut
+    return Ending.UNKNOWN if goes_on or (end is Ending.DEADLOCK and guessed) else end
 
 
 def _line(

@@ -26,7 +26,11 @@ REGISTERS = "registers of its CTA"  #: what a request for more waits for, as a r
 
 
 def explain(program: Program, state: State) -> Deadlock | None:
-    """The deadlock that ``state`` is in, or None if some agent can still move or something is still in flight."""
+    """The deadlock that ``state`` is in, or None if some agent can still move or something is still in flight.
+
+    An agent that has come to where reading it stopped can still move. If it is silent, none that waits for the phase of
+    an mbarrier notices.
+    """
     agents = range(len(program.agents))
     waiting: dict[int, int] = {}
     for agent in agents:
@@ -37,6 +41,9 @@ def explain(program: Program, state: State) -> Deadlock | None:
             waiting[agent] = stopped.blocked
     if not waiting or state.flights:
         return None
+    read = [a for a in program.cut if a not in waiting]
+    if read and not (set(read) <= set(program.silent) and max(waiting.values()) < len(program.barriers)):
+        return None
     edges: dict[int, list[int]] = {}
     blocked = []
     for agent, channel in waiting.items():
@@ -45,7 +52,7 @@ def explain(program: Program, state: State) -> Deadlock | None:
         blocked.append(found)
     done = tuple(program.agent_name(a) for a in agents if a not in waiting)
     ring = tuple(program.agent_name(a) for a in _cycle(edges))
-    return Deadlock(tuple(blocked), done, ring, cut=bool(program.coverage.blocked))
+    return Deadlock(tuple(blocked), done, ring, cut=bool(program.cut))
 
 
 def blocked_agents(program: Program, state: State) -> tuple[BlockedAgent, ...]:
@@ -94,7 +101,7 @@ def _describe_blocked(
         arrived, count, _ = state.named[number]
     else:
         here = [held == state.cluster[1] for held in state.cluster_held]
-        ended = sum(finished(program, state, a) and not come for a, come in enumerate(here))
+        ended = sum(state.pcs[a] >= program.ends[a] and not come for a, come in enumerate(here))
         arrived, count = state.cluster[0], len(program.agents) - ended
     joins = _joins(number, program)
     # every other agent that waits here has arrived, and arrives again only when this is over

@@ -46,7 +46,8 @@ class NotJudged:
 class Coverage:
     """Sentences, each with its place, in the words of reports.
 
-    ``stopped``: agents that were not followed to their end, so that nothing is proved. ``blocked``: agents that waited
+    ``stopped``: agents that were not followed to their end, so that nothing is proved; what a schedule of what was read
+    shows is refuted. ``blocked``: agents that waited
     when no agent could continue, so that nothing can be proved. ``left_out``: accesses and instructions that the
     program does not have; no verdict is about them. ``inferred``: sizes that were worked out. ``assumed``: what the
     verdict rests on beyond the program. ``undefined``: what PTX leaves undefined, such as registers

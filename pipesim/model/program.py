@@ -157,7 +157,7 @@ class Program(ProgramData):
         """
         assert self._tensor_written is not None  # of the whole, before operations that write are left out
         rest = copy(self)
-        for known in ("register_pools", "instructions"):  # they know where operations stand in the code
+        for known in ("register_pools", "instructions", "ends"):  # they know where operations stand in the code
             vars(rest).pop(known, None)
         for table in ("code", "lines"):
             rows = zip(getattr(self, table), begin, end, strict=True)
@@ -243,12 +243,18 @@ class Program(ProgramData):
         return pools if pools.may_block else None
 
     @cached_property
+    def ends(self) -> tuple[int, ...]:
+        """Where each agent has ended: after its code, and for one that was not read to its end at no place of it."""
+        return tuple(len(code) + (a in self.cut) for a, code in enumerate(self.code))
+
+    @cached_property
     def leaves_cluster_barrier(self) -> bool:
         """True if agents arrive at the cluster barrier unequally often: it does not wait for those that have ended."""
-        arrivals = {sum(op[0] == Op.CLUSTER_ARRIVE for op in code) for code in self.code}
-        return len(arrivals) > 1 or any(
+        arrivals = [sum(op[0] == Op.CLUSTER_ARRIVE for op in code) for code in self.code]
+        most = max(arrivals, default=0)
+        return any(each < most for a, each in enumerate(arrivals) if a not in self.cut) or any(
             any(skipped[0] == Op.CLUSTER_ARRIVE for skipped in code[pc + 1 : pc + 1 + op[SKIP]])
-            for code in (self.code if arrivals != {0} else ())
+            for code in (self.code if most else ())
             for pc, op in enumerate(code)
             if op[0] == Op.JUMP_IF
         )

@@ -67,6 +67,9 @@ def dumps(program: Program) -> str:
         head["work"] = [[w.line, w.name, dict(w.amounts)] for w in program.work]
     if program.coverage != WHOLE:
         head["coverage"] = program.coverage.document()
+    for name in ("cut", "silent"):
+        if agents := getattr(program, name):
+            head[name] = list(agents)
     lines = [f"  {json.dumps(key)}: {json.dumps(value)}," for key, value in head.items()]
     agents = []
     for code, where in zip(program.code, program.lines, strict=True):
@@ -138,6 +141,8 @@ def _program(data: dict[str, Any]) -> Program:
         pipelines=_texts({"pipelines": [], **data}, "pipelines"),  # earlier versions of pipesim left them out
         launch_registers=_integer(data.get("launch_registers", 0)),
         coverage=coverage_from(data.get("coverage", {})),
+        cut=_integers(data, "cut"),
+        silent=_integers(data, "silent"),
         work=_work({"work": [], **data}),
     )
 
@@ -185,6 +190,11 @@ def _rows(data: dict[str, Any], name: str) -> list[list[Any]]:
 
 def _texts(data: dict[str, Any], name: str) -> tuple[str, ...]:
     return tuple(_text(each) for each in _part(data, name, list))
+
+
+def _integers(data: dict[str, Any], name: str) -> tuple[int, ...]:
+    """The agents of a list that most programs do not have."""
+    return tuple(_integer(each) for each in _part({name: [], **data}, name, list))
 
 
 def _work(data: dict[str, Any]) -> tuple[Work, ...]:

@@ -118,8 +118,8 @@ def _without_the_ended(program: Program, state: State) -> bool:
     if not program.leaves_cluster_barrier:
         return False
     generation = state.cluster[1]
-    here = zip(state.cluster_held, state.pcs, program.code, strict=True)
-    return all(held == generation or pc >= len(code) for held, pc, code in here)
+    here = zip(state.cluster_held, state.pcs, program.ends, strict=True)
+    return all(held == generation or pc >= end for held, pc, end in here)
 
 
 def _setmaxnreg(program: Program, state: State, agent: int, op: Operation) -> Step:

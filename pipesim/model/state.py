@@ -152,7 +152,7 @@ def meeting_channel(program: Program, op: Operation) -> int:
 def exited(program: Program, state: State, cta: int) -> bool:
     """True if the agents of this CTA have all ended: its shared memory is gone."""
     mine = [a for a, agent in enumerate(program.agents) if agent.cta == cta]
-    return bool(mine) and all(state[0][a] >= len(program.code[a]) for a in mine)
+    return bool(mine) and all(state[0][a] >= program.ends[a] for a in mine)
 
 
 def unreachable(program: Program, state: State, agent: int, access: int) -> bool:

@@ -167,6 +167,8 @@ class ProgramData:
     pipelines: tuple[str, ...] = ()  #: pipeline structs that its roles made, by upstream's names
     launch_registers: int = 0  #: registers of each thread at the launch, 0 if not known
     coverage: Coverage = WHOLE  #: what it leaves out of the kernel that it was read from
+    cut: tuple[int, ...] = ()  #: agents whose code ends before they do: what they do next was not read
+    silent: tuple[int, ...] = ()  #: those of them that complete no phase of an mbarrier in what was not read
     work: tuple[Work, ...] = ()  #: what agents do between their barrier operations, by the line of an operation
     #: Barriers that several pipelines have, in words: for an author to read, and not part of its JSON form.
     overlaps: tuple[str, ...] = field(default=(), compare=False)

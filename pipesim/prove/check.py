@@ -13,7 +13,7 @@ from pipesim.model.program import Program
 from pipesim.prove.any_size.skip_laps import LONG, phases_by_laps
 from pipesim.prove.certificate.canonical import CanonicalRun, completed_phases
 from pipesim.prove.certificate.certificate import Certificate
-from pipesim.prove.counterexample.confirm import as_read, at_once, confirm, lanes_apart
+from pipesim.prove.counterexample.confirm import at_once, confirm, lanes_apart
 from pipesim.prove.memory_order.faults import memory_order, memory_refutations
 from pipesim.prove.memory_order.order import MemoryOrder
 from pipesim.prove.refutation import Doubt, Refutation, Why
@@ -22,6 +22,7 @@ from pipesim.prove.search.breadth_first import explore, search_memory_order
 from pipesim.prove.search.outcomes import of_two, outcomes
 
 MOST_STATES = 200_000
+_MOST_OF_BEGINNINGS = 20_000  #: states of a program that cannot be proved
 _MOST_DOUBTS = 12  #: looked into, the first of each kind before the second of any
 
 
@@ -61,18 +62,15 @@ def check(program: Program, max_states: int = MOST_STATES, *, one_memory: bool =
     """Check ``program`` for every schedule. Proved, refuted with schedules, or unknown with what is doubtful.
 
     ``one_memory``: as on a machine that needs no fences and knows no scopes, which is what the search follows. Where
-    the program's coverage says that agents stop before their end, nothing is proved or refuted of the kernel; where
-    agents wait when no agent can continue, nothing is proved.
+    the program's coverage says that agents were not followed to their end, nothing is proved. What a schedule of their
+    beginnings shows is refuted: the kernel has a schedule that begins so, and what was not read comes later. An agent
+    that has come to where reading stopped has not ended, and whoever waits then may wait for it.
     """
-    operations = sum(map(len, program.code))
-    cut = Check(Verdict.UNKNOWN, How.CUT, operations, 0, 0, (), ())
-    if program.coverage.stopped:
-        return cut
+    if program.coverage.stopped and not program.cut:  # what was read is not what happens: sizes are not known
+        return unknown(program, How.CUT)
     found = _check(program, max_states, one_memory=one_memory)
-    if program.coverage.blocked and found.verdict is Verdict.PROVED:
-        return cut
-    if program.coverage.blocked:
-        found = replace(found, refutations=tuple(as_read(program, each) for each in found.refutations))
+    if not program.coverage.complete and found.verdict is not Verdict.REFUTED:
+        return replace(found, verdict=Verdict.UNKNOWN, how=How.CUT)
     if program.coverage.undefined and found.verdict is Verdict.PROVED:
         return replace(found, verdict=Verdict.UNKNOWN, how=How.UNDEFINED)
     if program.coverage.weakened and found.verdict is Verdict.REFUTED:
@@ -102,7 +100,7 @@ def _check(program: Program, max_states: int, *, one_memory: bool) -> Check:
     if operations >= LONG and (reached := phases_by_laps(program, memory_of_a_run())) is not None:
         return Check(Verdict.PROVED, How.CERTIFICATE, operations, reached, 0, (), ())
     certificate, memory = Certificate(program), memory_of_a_run()
-    run = CanonicalRun(program, [certificate, *([memory] if memory is not None else [])])
+    run = CanonicalRun(program, [certificate] if memory is None else [certificate, memory])
     run.to_end()
     certificate.close()
     unordered = memory_refutations(program, memory)
@@ -119,10 +117,10 @@ def _check(program: Program, max_states: int, *, one_memory: bool) -> Check:
         found = (shown,) if shown is not None else ()
     if found or unordered:
         return verdict(Verdict.REFUTED, How.SCHEDULE, 0, found + unordered)
-    seen = explore(program, max_states)
+    seen = explore(program, _most_states(program, max_states, doubtful=bool(run.faults or certificate.doubts)))
     if seen.refutations:
         return verdict(Verdict.REFUTED, How.SCHEDULE, seen.states, seen.refutations)
-    if not seen.complete:
+    if not seen.complete or program.cut:
         return verdict(Verdict.UNKNOWN, How.NOTHING, seen.states)
     ends = outcomes(program, max_states)
     if ends.different is not None:
@@ -137,6 +135,13 @@ def _check(program: Program, max_states: int, *, one_memory: bool) -> Check:
     if not ordered.complete:
         return verdict(Verdict.UNKNOWN, How.MEMORY_NOT_SEARCHED, seen.states)
     return verdict(Verdict.PROVED, How.SEARCH, seen.states)
+
+
+def _most_states(program: Program, most: int, *, doubtful: bool) -> int:
+    """How many states are searched: where agents were cut few, and none without a doubt, as all schedules are alike."""
+    if not program.cut:
+        return most
+    return min(most, _MOST_OF_BEGINNINGS) if doubtful else 0
 
 
 def unknown(program: Program, how: How) -> Check:

@@ -329,7 +329,12 @@ def emit(kernel: Kernel, emulation: Emulation) -> Extraction:
     coverage = coverage_of(kernel, emulation)
     recorder = cluster.recorder
     name = kernel_name(kernel.launch.entry)
-    program = program_of(name, recorder, cluster.initialised, function, module, kernel.launch, coverage)
+    cut = [] if emulation.unsolved else [w for w in cluster.warps if w.status in (Status.STOPPED, Status.BLOCKED)]
+    silent = [warp for warp in cut if not kernel.code.regions.may_signal(warp.places)]
+    agents = [tuple(warp.agent for warp in warps) for warps in (cut, silent)]
+    for agent in agents[0]:
+        recorder.streams[agent].leave_second_way()
+    program = program_of(name, recorder, cluster.initialised, function, module, kernel.launch, coverage, *agents)
     body = len(function.body)
     places, kept = tuple(recorder.barriers), len(kernel.code.kept)
     return Extraction(program, places, emulation.instructions, kept, body, kernel, recorder.streams)

@@ -67,10 +67,13 @@ def program() -> Schema:
         "pipelines": _ref("texts"),
         "launch_registers": INTEGER,
         "coverage": _coverage(),
+        "cut": rows(INTEGER),
+        "silent": rows(INTEGER),
         "work": rows(row(INTEGER, TEXT, record(amounts, optional=tuple(amounts)))),
         "code": rows(rows({"anyOf": operations})),
     }
-    optional = ("pipelines", "launch_registers", "coverage", "work")  # files of earlier versions are without them
+    # files of earlier versions, and of programs without them, leave these out
+    optional = ("pipelines", "launch_registers", "coverage", "cut", "silent", "work")
     defs = {"texts": rows(TEXT), "amount": NATURAL}
     form = record(members, optional=optional)
     return schema_document("program", PROGRAM_VERSION, "a flat program (docs/flat-program.md)", form, defs)

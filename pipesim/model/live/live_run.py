@@ -43,7 +43,7 @@ class LiveRun:
         self.agent_ctas = [agent.cta for agent in program.agents]
         self.cells_of = program.cells
         self._ends = [
-            [(a, len(program.code[a])) for a, agent in enumerate(program.agents) if agent.cta == cta]
+            [(a, program.ends[a]) for a, agent in enumerate(program.agents) if agent.cta == cta]
             for cta in range(program.ctas)
         ]
         self.faults: tuple[Fault, ...] = ()

@@ -261,7 +261,9 @@ class OtherCta:
         return any(_knows(clocks[agent], part) for agent in there)
 
     def _ends(self, clocks: Sequence[Clock], cta: int) -> list[Clock]:
-        """What each agent of a CTA knows at its end. A CTA without agents has none, and never exits."""
+        """What each agent of a CTA knows at its end. A CTA without agents, or with one that was cut, never exits."""
+        if any(a in self._program.cut for a in self._of_cta(cta)):
+            return []
         return [clocks[a].after_operation(a, len(self._program.code[a]) - 1) for a in self._of_cta(cta)]
 
     def _of_cta(self, cta: int) -> list[int]:

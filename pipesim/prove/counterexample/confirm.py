@@ -80,22 +80,6 @@ def at_once(program: Program) -> Refutation | None:
     return None
 
 
-def as_read(program: Program, found: Refutation) -> Refutation:
-    """A refutation of a program whose warps were read up to waits that do not end (its coverage's ``blocked``).
-
-    In another schedule such a wait may end, and the warp continues with what was not read: a deadlock in which it
-    has finished is not the kernel's. The schedule in which the kernel was read is shown instead.
-    """
-    if found.deadlock is None or not found.deadlock.finished:
-        return found
-    play = Play(program)
-    play.go_on(range(len(program.agents)))
-    shown = refutation(play)
-    if shown is None or shown.deadlock is None or set(shown.deadlock.finished) >= set(found.deadlock.finished):
-        return found
-    return shown
-
-
 def refutation(play: Play) -> Refutation | None:
     """What is wrong at the point that a play has reached, None if nothing is."""
     if play.faults:

@@ -115,8 +115,8 @@ class _Search:
         key = Ending.DEADLOCK, state.pcs
         if key not in self._found:
             stuck = explain(self._program, state)
-            assert stuck is not None, "nothing can move, so an agent waits"
-            self._found[key] = Refutation(Ending.DEADLOCK, self._path_to(row), deadlock=stuck)
+            if stuck is not None:  # else an agent goes on that was not read any further
+                self._found[key] = Refutation(Ending.DEADLOCK, self._path_to(row), deadlock=stuck)
 
     def _fault(self, row: Row, process: Process, outcome: Successor) -> None:
         for fault in outcome.faults:

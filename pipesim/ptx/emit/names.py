@@ -173,6 +173,8 @@ def program_of(
     module: Module,
     launch: Launch,
     coverage: Coverage,
+    cut: tuple[int, ...],
+    silent: tuple[int, ...],
 ) -> Program:
     """The flat program; every CTA of the cluster has the same barriers and ranges, as a multicast needs."""
     ctas = launch.cluster[0] * launch.cluster[1] * launch.cluster[2]
@@ -210,6 +212,8 @@ def program_of(
         notes=(),
         launch_registers=launch.registers or next(iter(function.directives.get("maxnreg", ())), 0),
         coverage=coverage,
+        cut=cut,
+        silent=silent,
     )
 
 

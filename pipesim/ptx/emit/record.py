@@ -60,6 +60,11 @@ class Stream:
     ran: list[int] = field(default_factory=list)
     runs: list[tuple[int, ...]] = field(default_factory=list)
 
+    def leave_second_way(self) -> None:
+        """Its end was not reached: what it does by the answer "complete", after the other way, is taken out."""
+        if self.held:
+            self.remove_from(self.held[0])
+
     def remove_from(self, first: int) -> None:
         """Take the operations from this one on out."""
         del self.code[first:], self.positions[first:], self.steps[first:], self.runs[first:]
@@ -153,7 +158,7 @@ class StreamRecorder:
     def release(self, agent: int, asked: int, mark: int) -> None:
         """After both ways: they may differ by waits and tries. One wait for the phase that was asked for depends on it.
 
-        WaysDiffer if there is more, such as an arrive.
+        WaysDiffer if there is more, such as an arrive. What it does by "not yet" remains.
         """
         stream = self.streams[agent]
         self.execute(agent, MEET, 0, asked)
@@ -162,6 +167,7 @@ class StreamRecorder:
             return
         asking = next((i for i in range(mark - 1, -1, -1) if _asks_for(stream.code[i], asked)), _NOWHERE)
         if asking == _NOWHERE:
+            stream.remove_from(between)
             raise WaysDiffer
         waits = stream.code[mark:between]
         last = waits[-1] if waits else ()
@@ -185,6 +191,7 @@ class StreamRecorder:
         """The ways of an answer as two branches of waits and tries: that of "not yet" first."""
         not_yet, complete = stream.code[mark:between], stream.code[between:]
         if any(op[0] not in ASKS | BRANCHES for op in (*not_yet, *complete)):
+            stream.remove_from(between)
             raise WaysDiffer
         answer, at = stream.code[asking][ANSWER], stream.positions[asking]
         was, then = stream.positions[mark:between], stream.positions[between:]

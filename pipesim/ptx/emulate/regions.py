@@ -4,7 +4,7 @@ that only spin on an mbarrier.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -12,7 +12,7 @@ from pipesim.bounds import MAX_REGION_STEPS
 from pipesim.errors import PtxError
 from pipesim.ptx.emulate.synchronisation import ends_a_spin, is_try, makes_others_wait, synchronises
 from pipesim.ptx.flow.graph import Graph
-from pipesim.ptx.flow.opcodes import may_touch_shared
+from pipesim.ptx.flow.opcodes import is_known, may_touch_shared
 from pipesim.ptx.flow.uses import Uses
 from pipesim.ptx.text.instruction import Guard, Instruction
 from pipesim.ptx.text.module import Function
@@ -314,6 +314,22 @@ class Regions:
                 return False
             position = after[0]
         return position >= len(body)
+
+    def may_signal(self, positions: Iterable[int]) -> bool:
+        """Whether a way from one of these on has an instruction for which another warp may wait."""
+        body, blocks, graph = self.function.body, self.graph.blocks, self.graph
+        seen: set[int] = set()
+        open_ = [position for position in positions if position < len(body)]
+        while open_:
+            first = open_.pop()
+            block = graph.block_of[first]
+            rest = body[first : blocks[block].end]
+            if any(not is_known(p) or p.opcode == "call" or (makes_others_wait(p) and not is_try(p)) for p in rest):
+                return True
+            following = {blocks[b].first for b in blocks[block].successors if b != graph.exit}
+            open_ += following - seen
+            seen |= following
+        return False
 
     def leads_nowhere(self, position: int) -> bool:
         """Whether every way from here ends the kernel, or a trap, and synchronises nothing."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from pipesim.ptx.emulate.accesses import flush
 from pipesim.ptx.emulate.code import DecodedStep, RunEnd, StraightRun
 from pipesim.ptx.emulate.stop import MALFORMED, EmulationStop, Status, WarpStop, malformed_operands
 from pipesim.ptx.emulate.values import WARP, Leaf, PerLane, Value, join_lanes, lanes_in, leaf_of
@@ -74,12 +75,19 @@ class EmulatedWarp(DividedWarp):
             for frame in self.frames
         )
 
+    @property
+    def places(self) -> tuple[int, ...]:
+        """Where its lanes are: those that execute, and those that parted from them and run later."""
+        return (self.pc, *(pc for frame in self.frames for pc, _ in frame.pending))
+
     def ready_now(self) -> bool:
         """Whether a blocked warp can continue."""
         return self.ready is not None and self.ready()
 
     def end_at(self, what: str, leaf: Leaf | None) -> None:
         """Follow this warp no further."""
+        if not self.cluster.recorder.streams[self.agent].held:
+            flush(self.cluster, self)
         line = self.code.body[self.pc].line if self.pc < self.code.end else 0
         self.stop = WarpStop(self.pc, line, what, leaf)
         self.status = Status.STOPPED

@@ -26,11 +26,9 @@ def _verdict_words(report: CheckReport) -> str:
         case Verdict.PROVED:
             return f"proved: no schedule of {name} deadlocks or breaks a rule"
         case Verdict.REFUTED:
-            return (
-                f"refuted: a schedule of {name} fails"
-                if report.quick
-                else f"refuted: {name} fails in the schedule above"
-            )
+            fails = f"a schedule of {name} fails" if report.quick else f"{name} fails in the schedule above"
+            stopped = report.heading.coverage.stopped
+            return f"refuted: {fails}" + (f"; not read: {'; '.join(stopped)}" if stopped else "")
         case Verdict.UNKNOWN if report.how is How.CUT:
             return f"unknown: {name} was not followed to its end"
         case Verdict.UNKNOWN if report.how is How.UNDEFINED:

@@ -1,0 +1,103 @@
+"""Warps that are not followed to their end: what is wrong in what was read is refuted, and all else is unknown."""
+
+from __future__ import annotations
+
+import pytest
+
+from pipesim.model.ending import Ending
+from pipesim.model.finding import FaultKind
+from pipesim.model.program import Program
+from pipesim.prove.check import How, check
+from tests.support.small_ptx import SET_UP, program_of, word
+
+START = SET_UP.format(first=1, count=1)
+#: What follows depends on a parameter that the launch leaves open.
+OPEN = """ ld.param.u32 %r20, [n];
+ setp.eq.u32 %p6, %r20, 0;
+ @%p6 bra other{0};
+ {1}
+other{0}:
+"""
+ARRIVE = "mbarrier.arrive.shared::cta.b64 _, [{0}];"
+BY_LANE = " @!%p2 " + ARRIVE + "\n"
+WAIT = """again{0}:
+ mbarrier.try_wait.parity.shared::cta.b64 %p9, [{1}], {2};
+ @!%p9 bra again{0};
+"""
+ROLES = """ setp.eq.u32 %p1, %r1, 1;
+ setp.ne.u32 %p2, %r2, 0;
+ setp.eq.u32 %p3, %r1, 2;
+ @%p3 bra third;
+ @%p1 bra second;
+"""
+
+
+def roles(first: str, second: str, third: str = "") -> str:
+    return f"{START}{ROLES}{first} bra.uni end;\nsecond:\n{second} bra.uni end;\nthird:\n{third}end:\n"
+
+
+def read(body: str, warps: int = 2) -> Program:
+    return program_of(body, warps, params=".param .u32 n", values=[word(None)])
+
+
+def found(body: str, warps: int = 2) -> tuple[str, set[tuple[object, str]]]:
+    """The verdict, and of each refutation the kind and the line of the fault, "" for a deadlock."""
+    program = read(body, warps)
+    assert program.coverage.stopped
+    said = check(program)
+    shown = {(r.kind, program.line(r.fault.agent, r.fault.pc) if r.fault else "") for r in said.refutations}
+    return ("cut" if said.how is How.CUT else said.verdict.value), shown
+
+
+STORE = " st.shared.u32 [tile], 7;\n" + BY_LANE.format("%r3") + OPEN.format(0, ARRIVE.format("%r3+8"))
+LOAD = " ld.shared.u32 %r30, [tile];\n" + OPEN.format(1, "bar.warp.sync -1;\n" + ARRIVE.format("%r3+8"))
+MORE = OPEN.format(5, ARRIVE.format("%r3+16"))
+
+
+def line_of(body: str, instruction: str) -> str:
+    lines = [n for n, line in enumerate(body.splitlines(), 11) if instruction in line]
+    return f"small.ptx:{lines[0]}"
+
+
+@pytest.mark.parametrize("unread", [ARRIVE.format("%r3+8"), "bar.sync 1;"])
+def test_a_race_before_a_branch_on_an_unknown_value_is_a_race(unread: str) -> None:
+    right = roles(STORE, WAIT.format(0, "%r3", 0) + LOAD)
+    wrong = roles(STORE, LOAD + WAIT.format(0, "%r3", 0))
+    assert found(right.replace(ARRIVE.format("%r3+8"), unread)) == ("cut", set())
+    verdict, shown = found(wrong.replace(ARRIVE.format("%r3+8"), unread))
+    assert (verdict, {kind for kind, _ in shown}) == ("refuted", {FaultKind.RACE})
+    assert {line for _, line in shown} <= {line_of(wrong, "ld.shared"), line_of(wrong, "st.shared")}
+
+
+def test_a_race_with_what_comes_after_the_branch_is_not_known() -> None:
+    store = " st.shared.u32 [tile], 7;\n"
+    first, meet = STORE.removeprefix(store), " bar.sync 1;\n"
+    assert found(roles(store + meet + first + store, meet + LOAD)) == ("cut", set())
+    assert found(roles(store + meet + store + first, meet + LOAD))[0] == "refuted"
+
+
+def test_one_arrival_too_many_is_a_fault_whoever_goes_on_unread() -> None:
+    twice = BY_LANE.format("%r3") * 2
+    once = BY_LANE.format("%r3") + OPEN.format(0, ARRIVE.format("%r3")) + BY_LANE.format("%r3")
+    assert found(roles(once, MORE)) == ("cut", set())
+    wrong = roles(BY_LANE.format("%r3+8") + twice.replace("@!%p2 ", ""), MORE)
+    assert found(wrong)[0] == "refuted"
+
+
+def test_a_deadlock_stands_if_nobody_who_goes_on_unread_can_end_it() -> None:
+    """The first two wait for each other. The third, which is not read to its end, may bring what they wait for."""
+    one = WAIT.format(0, "%r3", 0) + BY_LANE.format("%r3+8")
+    other = WAIT.format(1, "%r3+8", 0) + BY_LANE.format("%r3")
+    helps = OPEN.format(2, ARRIVE.format("%r3"))
+    stores = OPEN.format(3, "st.shared.u32 [tile], 1;\n exit;")
+    assert found(roles(one, other, helps), 3) == ("cut", set())
+    assert found(roles(one, other, stores + BY_LANE.format("%r3")), 3) == ("cut", set())
+    assert found(roles(one, other, stores), 3) == ("refuted", {(Ending.DEADLOCK, "")})
+
+
+def test_a_deadlock_before_anybody_stops_is_one() -> None:
+    one = WAIT.format(0, "%r3", 0) + BY_LANE.format("%r3+8") + MORE
+    other = WAIT.format(1, "%r3+8", 0) + BY_LANE.format("%r3")
+    program = program_of(roles(one, other), params=".param .u32 n", values=[word(None)])
+    assert program.coverage.stopped == ()
+    assert [each.kind for each in check(program).refutations] == [Ending.DEADLOCK]
