@@ -46,13 +46,12 @@ class NotJudged:
 class Coverage:
     """Sentences, each with its place, in the words of reports.
 
-    ``stopped``: agents that were not followed to their end, so that nothing is proved; what a schedule of what was read
-    shows is refuted. ``blocked``: agents that waited
-    when no agent could continue, so that nothing can be proved. ``left_out``: accesses and instructions that the
-    program does not have; no verdict is about them. ``inferred``: sizes that were worked out. ``assumed``: what the
-    verdict rests on beyond the program. ``undefined``: what PTX leaves undefined, such as registers
-    that are read before what writes them is complete, so that nothing can be proved. ``weakened``: an order that the
-    kernel has and the program has not, so that what is refuted of the program may be right in the kernel.
+    ``stopped``: agents that were not followed to their end, so that nothing is proved; what a schedule of what was
+    read shows is refuted. ``blocked``: agents that waited when no agent could continue: the same. ``left_out``:
+    accesses and instructions that the program does not have; no verdict is about them. ``inferred``: sizes that were
+    worked out. ``assumed``: what the verdict rests on beyond the program. ``undefined``: what PTX leaves undefined,
+    such as registers that are read before what writes them is complete, so that nothing can be proved. ``weakened``:
+    an order that the kernel has and the program has not, so that what is refuted of it may be right in the kernel.
     ``extracted``: what was read, in numbers. ``not_judged``: what the verdict is not about, counted.
     ``ctas``: the CTAs of the grid that were followed, () where all are the same.
     """

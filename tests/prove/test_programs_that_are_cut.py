@@ -9,11 +9,11 @@ from dataclasses import replace
 import pytest
 
 from pipesim.errors import ProgramFormatError
+from pipesim.model.coverage import Coverage
 from pipesim.model.finding import FaultKind, Verdict
 from pipesim.model.ops import Op
 from pipesim.model.program import Program
 from pipesim.model.program_json import dumps, loads
-from pipesim.model.tables import Coverage
 from pipesim.prove.check import check
 from pipesim.prove.search.breadth_first import explore
 from tests.support.lanes import slow_but
@@ -28,13 +28,11 @@ def cut(program: Program, rng: random.Random) -> Program | None:
     ends = {a: rng.randrange(max(len(program.code[a]), 1)) for a in agents}
     rest = {a: program.code[a][end:] for a, end in ends.items()}
     silent = [a for a in agents if all(op[0] in (Op.READ, Op.WRITE, Op.WAIT) for op in rest[a])]
-    rows = {
-        table: tuple(row[: ends.get(a, len(row))] for a, row in enumerate(getattr(program, table)))
-        for table in ("code", "lines")
-    }
+    code = tuple(row[: ends.get(a, len(row))] for a, row in enumerate(program.code))
+    lines = tuple(row[: ends.get(a, len(row))] for a, row in enumerate(program.lines))
     said = Coverage(stopped=("not read",))
     try:
-        return replace(program, **rows, cut=tuple(agents), silent=tuple(silent), coverage=said)
+        return replace(program, code=code, lines=lines, cut=tuple(agents), silent=tuple(silent), coverage=said)
     except ProgramFormatError:
         return None
 

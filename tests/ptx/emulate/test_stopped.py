@@ -40,7 +40,7 @@ def read(body: str, warps: int = 2) -> Program:
     return program_of(body, warps, params=".param .u32 n", values=[word(None)])
 
 
-def found(body: str, warps: int = 2) -> tuple[str, set[tuple[object, str]]]:
+def found(body: str, warps: int = 2) -> tuple[str, set[tuple[FaultKind | Ending, str]]]:
     """The verdict, and of each refutation the kind and the line of the fault, "" for a deadlock."""
     program = read(body, warps)
     assert program.coverage.stopped
