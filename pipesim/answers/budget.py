@@ -1,4 +1,8 @@
-"""How long each step of an answer may take: asked between units of work, so that what is known by then is kept."""
+"""How much each step of an answer may do: asked between units of work, so that what is known by then is kept.
+
+Work is counted in operations of the programs that a step makes or tries, so that the same question has the same answer
+under any load. Seconds only end a step early where a person sets a limit, and the answer says so.
+"""
 
 from __future__ import annotations
 
@@ -7,57 +11,69 @@ from dataclasses import dataclass, fields
 from time import monotonic
 from typing import TYPE_CHECKING
 
+from pipesim.answers.views.check import CutBy
 from pipesim.model.program import Program
 from pipesim.targets import Target
 
 if TYPE_CHECKING:
     from pipesim.model.program import Program
 
-TIME_LIMIT = 60.0  #: seconds of a step, unless a person sets another limit
-
+WORK_LIMIT = 4_000_000  #: operations of a step: about a minute of one core
+WHOLE_TIME = 1_200.0  #: seconds of all steps of a protocol, unless a person sets the time of a step
 _STEPS = 20  #: all of a protocol may take as long as this many steps
 _LEAST_WHOLE = 10.0  #: seconds that it may take at least
+
+_LEAST_OF_A_UNIT = 500  #: operations that the smallest unit counts as: what a short program costs beside its own
 
 Unit = Callable[[int, int], None]  #: called before a unit of work: units done, and how many there are (0: not known)
 
 
-class TimeUpError(Exception):
-    """The time of a step is used up: the step ends, and the answer has what is known. Never leaves ``answers``."""
+class BudgetSpentError(Exception):
+    """A step has done its work or taken its time: it ends, and the answer has what is known. Never leaves ``answers``.
+
+    ``by``: which of the two.
+    """
+
+    def __init__(self, by: CutBy) -> None:
+        super().__init__(by.value)
+        self.by = by
 
 
 class Budget:
-    """The ``seconds`` of each step, by a ``clock`` that may be any increasing number of seconds."""
+    """The ``work`` of each step in operations, and a person's limit of ``seconds``, by any increasing ``clock``."""
 
-    def __init__(self, seconds: float = TIME_LIMIT, clock: Callable[[], float] = monotonic) -> None:
+    def __init__(
+        self, seconds: float | None = None, clock: Callable[[], float] = monotonic, *, work: int = WORK_LIMIT
+    ) -> None:
         self.seconds = seconds
         self._clock = clock
-        self._began = clock()
+        self._most = work
+        self.start()
 
     def start(self) -> None:
         """A step begins."""
         self._began = self._clock()
+        self._done = 0
 
-    def ask(self) -> None:
-        """Before a unit of work. TimeUpError if the step has taken its time."""
-        if self._clock() - self._began >= self.seconds:
-            raise TimeUpError
+    def ask(self, operations: int) -> None:
+        """Before a unit of work on a program of so many operations. BudgetSpentError if the step ends here."""
+        if self._done >= self._most:
+            raise BudgetSpentError(CutBy.WORK)
+        if self.seconds is not None and self._clock() - self._began >= self.seconds:
+            raise BudgetSpentError(CutBy.TIME)
+        self._done += max(operations, _LEAST_OF_A_UNIT)
 
 
 def protocol_seconds(time_limit: float | None) -> float:
-    """How long all of one protocol may take where each step may take ``time_limit`` seconds (None: the usual ones)."""
-    return max(_LEAST_WHOLE, _STEPS * (TIME_LIMIT if time_limit is None else time_limit))
-
-
-def budget_of(seconds: float | None) -> Budget:
-    """The budget of a person's time limit, the usual one if none was set."""
-    return Budget() if seconds is None else Budget(seconds)
+    """How long all of one protocol may take where each step may take ``time_limit`` seconds (None: no limit)."""
+    return WHOLE_TIME if time_limit is None else max(_LEAST_WHOLE, _STEPS * time_limit)
 
 
 @dataclass(frozen=True)
 class WatchedTarget(Target):
-    """A target that calls ``before`` each time a program of it is made: where many sizes are tried, one is a unit."""
+    """A target that calls ``made`` with each program's operations: where many sizes are tried, one is a unit."""
 
-    before: Callable[[], None] = lambda: None
+    made: Callable[[int], None] = lambda _: None
 
     def build(
         self,
@@ -68,13 +84,14 @@ class WatchedTarget(Target):
         most: int | None = None,
     ) -> Program:
         """As the target's."""
-        self.before()
-        return super().build(params, grid=grid, twice=twice, most=most)
+        program = super().build(params, grid=grid, twice=twice, most=most)
+        self.made(sum(map(len, program.code)))
+        return program
 
 
-def watch_builds(target: Target, before: Callable[[], None]) -> Target:
-    """The same target, which calls ``before`` whenever it makes a program."""
-    return WatchedTarget(**{field.name: getattr(target, field.name) for field in fields(Target)}, before=before)
+def watch_builds(target: Target, made: Callable[[int], None]) -> Target:
+    """The same target, which calls ``made`` with the operations of each program that it makes."""
+    return WatchedTarget(**{field.name: getattr(target, field.name) for field in fields(Target)}, made=made)
 
 
 USUAL_STATES = 200_000

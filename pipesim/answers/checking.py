@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import assert_never
 
 from pipesim.answers.any_size import CombinedValues, Families, build_by, trip_counts
-from pipesim.answers.budget import Budget, TimeUpError, Unit, watch_builds
+from pipesim.answers.budget import Budget, BudgetSpentError, Unit, watch_builds
 from pipesim.answers.counterexample import (
     FEW_STATES,
     MOST_TRIES,
@@ -102,6 +102,7 @@ class SteppedCheck:
         self._due: list[CheckStep] = []  # steps that have not begun
         self._now: CheckStep | None = None
         self._units = (0, 0)
+        self._operations = 0  # of the program that the next unit of work is about
         self._left_out: list[LeftOut] = []
         self._assumed: tuple[Assumed, ...] = ()
         self._cut: Limit | None = None
@@ -175,18 +176,19 @@ class SteppedCheck:
     def _step(self, step: CheckStep) -> None:
         """Carry out a step, as far as there is time for it."""
         self._now, self._units = step, (0, 0)
+        self._operations = sum(map(len, self._asked.program.code))
         self._budget.start()
         with self._progress.check_step(self._asked.program.name, step) as tell:
 
             def unit(done: int, of: int) -> None:
                 self._units = done, of
                 tell(done, of)
-                self._budget.ask()
+                self._budget.ask(self._operations)
 
             try:
                 self._work(step)(unit)
-            except TimeUpError:
-                self._left_out.append(LeftOut(step, CutBy.TIME, *self._units))
+            except BudgetSpentError as spent:
+                self._left_out.append(LeftOut(step, spent.by, *self._units))
             except LimitReachedError as reached:  # that of the whole protocol: nothing more is done for it
                 current().resume()
                 self._cut = reached.limit
@@ -280,8 +282,9 @@ class SteppedCheck:
         """The values of each trip count that are proved; making a program of another size is a unit of work."""
         asked, made = self._asked, 0
 
-        def one_more() -> None:
+        def one_more(operations: int) -> None:
             nonlocal made
+            self._operations = operations
             unit(made, 0)
             made += 1
 

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from pipesim.answers.any_size import Families, build_by, trip_counts
-from pipesim.answers.budget import Budget, TimeUpError, Unit, watch_builds
+from pipesim.answers.budget import Budget, BudgetSpentError, Unit, watch_builds
 from pipesim.answers.progress import SILENT, Progress
 from pipesim.answers.views.check import CutBy
 from pipesim.answers.views.conclusion import heading
@@ -77,6 +77,7 @@ class _RemovalSearch:
         self.program = program
         self.max_states = max_states
         self.budget = budget
+        self._operations = sum(map(len, program.code))
         self.progress = progress
         self._standing: KeptProof | None = None
         self._verdict = Verdict.UNKNOWN
@@ -114,13 +115,13 @@ class _RemovalSearch:
                 nonlocal units
                 units = done, of
                 tell(done, of)
-                self.budget.ask()
+                self.budget.ask(self._operations)
 
             self._unit = unit
             try:
                 work(unit)
-            except TimeUpError:
-                self._cut.append(CutStep(step, CutBy.TIME, *units))
+            except BudgetSpentError as spent:
+                self._cut.append(CutStep(step, spent.by, *units))
             except KeyboardInterrupt:
                 current().resume()
                 self._cut.append(CutStep(step, CutBy.INTERRUPTED, *units))
@@ -143,7 +144,7 @@ class _RemovalSearch:
         """For which values of each trip count the whole is proved, and the programs at which removals are tried."""
         assert self._standing is not None
         names = self._trip_counts()
-        target = watch_builds(self.target.with_strictness(self._standing.rules), lambda: unit(0, 0))
+        target = watch_builds(self.target.with_strictness(self._standing.rules), lambda _: unit(0, 0))
         families = Families(target, self.params, self.program)
         for n, name in enumerate(names, 1):
             unit(n - 1, len(names))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from pipesim.answers.budget import budget_of
+from pipesim.answers.budget import Budget
 from pipesim.answers.checking import CheckQuestion, SteppedCheck
 from pipesim.answers.compare import trace_comparison
 from pipesim.answers.evidence import Capture, CollectedTraces, HardwareSource, collect
@@ -56,7 +56,7 @@ def verify(
     if collected.missing is not None:
         progress.report_missing(collected.missing)  # now: the simulation may take long, and the report follows it
     asked = CheckQuestion(target, params, program, ctas, max_states, most_ranges=1)
-    checking = SteppedCheck(asked, budget_of(time_limit), progress)
+    checking = SteppedCheck(asked, Budget(time_limit), progress)
     rest = _Rest()
     try:
         checking.verdict()

@@ -14,7 +14,7 @@ from functools import cache, lru_cache
 from pathlib import Path
 from typing import assert_never
 
-from pipesim.answers.budget import budget_of
+from pipesim.answers.budget import Budget
 from pipesim.answers.check import check
 from pipesim.answers.progress import Stage
 from pipesim.answers.recorded_program import recorded_program
@@ -132,7 +132,7 @@ def _compute(part: Part) -> Result:
                 max_states=MOST_STATES,
                 ctas=subject.ctas,
                 program=subject.program(),
-                budget=budget_of(time_limit),
+                budget=Budget(time_limit),
             )
         case SimulationPart(subject, profile):
             ran = run(subject.program(), load_profile(profile))

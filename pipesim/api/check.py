@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
-from pipesim.answers.budget import budget_of
+from pipesim.answers.budget import Budget
 from pipesim.answers.check import check as check_answer
 from pipesim.answers.views.check import CheckReport
 from pipesim.api.call_arguments import Given, above_zero, at_least_one, build_target
@@ -71,13 +71,13 @@ def check(
     (``file.py:function``, ``program.json``). ``params`` are the protocol's, whole numbers, its defaults for the rest.
     ``max_states``: states to search where one run does not decide. ``ctas``: CTAs of the launch, whole clusters.
     ``quick``: the verdict alone. ``time_limit``: seconds of each step after the verdict (smallest size, shorter
-    schedule, corrections, other sizes), 60 if None; ``report.left_out`` has the steps that it ended.
+    schedule, corrections, other sizes); None: a limit of work. ``report.left_out`` has the steps that ended early.
     ``strict``: assumptions that the verdict may not make, by name (``("proxies", "commits")``), or True for all: what
     needs one is a finding then, or unknown (:class:`~pipesim.model.assumptions.Assumption`).
     Raises UsageError for what cannot be built; what is wrong with the protocol is in the result.
     """
     most = at_least_one("max_states", max_states)
     target, given, program = build_target(x, params, ctas, strictness_from(strict))
-    budget = budget_of(above_zero("time_limit", time_limit))
+    budget = Budget(above_zero("time_limit", time_limit))
     report = check_answer(target, given, max_states=most, ctas=ctas, program=program, quick=quick, budget=budget)
     return CheckResult(program, report)

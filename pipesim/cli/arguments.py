@@ -161,8 +161,8 @@ def add_time_limit(parser: argparse._ActionsContainer) -> None:
         "--time-limit",
         type=seconds_of,
         metavar="SECONDS",
-        help="for each step after the verdict: smallest size, shorter schedule, corrections, other sizes (default 60); "
-        "all of a protocol may take 20 times as long, and at least 10",
+        help="for each step after the verdict: smallest size, shorter schedule, corrections, other sizes (default: a "
+        "limit of work, so that the answer does not depend on the machine); all of a protocol: 20 times as long",
     )
 
 

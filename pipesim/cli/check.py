@@ -162,7 +162,7 @@ class _Checks:
         self.reports[name], self.sources[name] = report, target.sources
 
     def _in_steps(self, target: Target, program: Program) -> CheckReport:
-        from pipesim.answers.budget import budget_of
+        from pipesim.answers.budget import Budget
         from pipesim.answers.checking import CheckQuestion, SteppedCheck
         from pipesim.cli.progress import TerminalProgress
         from pipesim.report.pages.check import check_lines, detail_lines, verdict_lines
@@ -177,7 +177,7 @@ class _Checks:
             max_states=states_of(options.max_states, program),
             quick=self._quick,
         )
-        checking = SteppedCheck(asked, budget_of(options.time_limit), TerminalProgress())
+        checking = SteppedCheck(asked, Budget(options.time_limit), TerminalProgress())
         begun = False
         try:
             known = checking.verdict()

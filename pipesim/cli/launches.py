@@ -112,7 +112,7 @@ class _Verdicts:
         self._ended = False
 
     def __call__(self, ptx: Path, launch: Path) -> tuple[Verdict, str]:
-        from pipesim.answers.budget import budget_of
+        from pipesim.answers.budget import Budget
         from pipesim.cli.progress import TerminalProgress
         from pipesim.launches.checks import check_launch
         from pipesim.model.finding import Verdict
@@ -120,7 +120,7 @@ class _Verdicts:
         if not self._ended:
             start(self._options)
             try:
-                budget = budget_of(self._options.time_limit)
+                budget = Budget(self._options.time_limit)
                 return check_launch(ptx, launch, budget=budget, progress=TerminalProgress())
             except KeyboardInterrupt as error:
                 if signal_of(error) != signal.SIGINT:

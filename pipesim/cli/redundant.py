@@ -29,7 +29,7 @@ def carry_out_redundant(options: argparse.Namespace, names: list[str]) -> int:
     start(options)
     target, program = build_target(options, names[0])
 
-    from pipesim.answers.budget import budget_of
+    from pipesim.answers.budget import Budget
     from pipesim.answers.redundant import redundant
     from pipesim.cli.progress import TerminalProgress
     from pipesim.export.documents import document, exit_code
@@ -38,7 +38,7 @@ def carry_out_redundant(options: argparse.Namespace, names: list[str]) -> int:
     report = redundant(
         target, params_of(options), program=program, ctas=options.ctas,
         max_states=states_of(options.max_states, program),
-        budget=budget_of(options.time_limit), progress=TerminalProgress(),
+        budget=Budget(options.time_limit), progress=TerminalProgress(),
     )  # fmt: skip
     made = document("check-redundant", exit_code(report), redundant=report)
     return show_answer(options, made, lambda width: redundant_lines(report, width))

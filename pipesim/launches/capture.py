@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from pipesim.answers.budget import budget_of
+from pipesim.answers.budget import Budget
 from pipesim.answers.views.conclusion import Conclusion
 from pipesim.answers.views.launches import LaunchesReport
 from pipesim.errors import ParameterError
@@ -64,7 +64,7 @@ class CapturedLaunches(BlockReport[LaunchesReport]):
         ``max_states``: states to search where one run does not decide, by default as ``pipesim check`` does.
         ``time_limit``: seconds of each step of a check.
         """
-        budget = budget_of(time_limit)
+        budget = Budget(time_limit)
         one = partial(check_launch, max_states=max_states, budget=budget)
         return LaunchVerdicts(check_launches(self.report, self._folder, one), self._folder)
 

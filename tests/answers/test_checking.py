@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from pipesim.answers.budget import Budget, TimeUpError, Unit
+from pipesim.answers.budget import Budget, BudgetSpentError, Unit
 from pipesim.answers.check import check
 from pipesim.answers.checking import CheckQuestion, SteppedCheck
 from pipesim.answers.progress import Progress
@@ -191,13 +191,25 @@ def test_smaller_sizes_of_what_the_search_leaves_unknown_have_their_time_too() -
     assert "faults of smaller sizes: time limit after 1 of 3" in words(cut)
 
 
-def test_a_budget_asks_its_clock() -> None:
+def test_a_budget_counts_work_and_asks_its_clock() -> None:
     clock = Clock(0.0)
-    budget = Budget(2.0, clock)
+    budget = Budget(2.0, clock, work=2_000)
     clock.now = 1.5
-    budget.ask()
+    budget.ask(1_000)
     clock.now = 2.0
-    with pytest.raises(TimeUpError):
-        budget.ask()
+    with pytest.raises(BudgetSpentError, match="time limit"):
+        budget.ask(1_000)
     budget.start()
-    budget.ask()
+    budget.ask(1_999)
+    budget.ask(1)  # it is asked before the work, and some is left
+    with pytest.raises(BudgetSpentError, match="work limit"):
+        budget.ask(1)
+
+
+def test_where_a_claim_ends_depends_on_the_work_and_not_on_the_clock(ring: Target) -> None:
+    """Also of a machine on which every unit takes an hour."""
+    params = {"tiles": 1, "k_steps": 1}
+    slow, quick = (check(ring, params, budget=Budget(None, Clock(step), work=3_000)) for step in (3_600.0, 0.0))
+    assert slow == quick
+    assert [each.why for each in quick.left_out] == [CutBy.WORK]
+    assert check(ring, params, budget=Budget(None, Clock(3_600.0))).left_out == ()

@@ -35,6 +35,7 @@ class CutBy(Enum):
     """Why a step was left out, or ended before it was complete. The value is a phrase for a report."""
 
     NOT_ASKED = "not asked for"
+    WORK = "work limit"  #: the same under any load of the machine
     TIME = "time limit"
     MEMORY = "memory limit"
     INTERRUPTED = "interrupted"
