@@ -36,6 +36,7 @@ class How(Enum):
     OUT_OF_TIME = "the time limit was reached"
     OUT_OF_MEMORY = "the memory limit was reached"
     CUT = "agents were not followed to their end: see coverage"
+    UNREAD = "what was not understood may touch what others use: see coverage"
     UNDEFINED = "the kernel does what PTX leaves undefined: see coverage"
     WEAKENED = "the kernel has an order that the program has not: see coverage"
     ASSUMES = "it needs an assumption that was ruled out"
@@ -71,6 +72,8 @@ def check(program: Program, max_states: int = MOST_STATES, *, one_memory: bool =
     found = _check(program, max_states, one_memory=one_memory)
     if not program.coverage.complete and found.verdict is not Verdict.REFUTED:
         return replace(found, verdict=Verdict.UNKNOWN, how=How.CUT)
+    if program.coverage.unread and found.verdict is Verdict.PROVED:
+        return replace(found, verdict=Verdict.UNKNOWN, how=How.UNREAD)
     if program.coverage.undefined and found.verdict is Verdict.PROVED:
         return replace(found, verdict=Verdict.UNKNOWN, how=How.UNDEFINED)
     if program.coverage.weakened and found.verdict is Verdict.REFUTED:

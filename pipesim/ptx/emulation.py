@@ -13,6 +13,7 @@ from pipesim.ptx.emulate.code import Code
 from pipesim.ptx.emulate.constants import Constants
 from pipesim.ptx.emulate.effects.table import effect_of
 from pipesim.ptx.emulate.regions import Regions
+from pipesim.ptx.emulate.unread import touching_others
 from pipesim.ptx.flow.graph import graph_of
 from pipesim.ptx.flow.inline import inline_calls
 from pipesim.ptx.flow.open_results import read_too_early, used_at_once
@@ -100,6 +101,10 @@ def emulate(kernel: Kernel, limits: EmulationLimits | None = None) -> Emulation:
     if reused and not unsolved:
         sizes, cluster = cluster.sizes, Cluster(code, launch, image, constants, apart)
         cluster.sizes, cluster.reused = sizes, reused
+        instructions += cluster.run(replace(limits, instructions=limits.instructions - instructions))
+    while refused := touching_others(list(cluster.notes.accesses), cluster.recorder) & cluster.notes.unread.keys():
+        before, cluster = cluster, Cluster(code, launch, image, constants, apart)
+        cluster.sizes, cluster.reused, cluster.refused = before.sizes, before.reused, before.refused | refused
         instructions += cluster.run(replace(limits, instructions=limits.instructions - instructions))
     return Emulation(cluster, instructions, unsolved)
 

@@ -16,6 +16,7 @@ from pipesim.ptx.emit.record import BARRIER_BYTES, Stream
 from pipesim.ptx.emulate.cluster import Cluster, EmulationLimits
 from pipesim.ptx.emulate.stop import Status
 from pipesim.ptx.emulate.synchronisation import meet
+from pipesim.ptx.emulate.unread import touching_others
 from pipesim.ptx.emulate.warp import EmulatedWarp
 from pipesim.ptx.emulation import Emulation, Kernel, emulate, prepare
 from pipesim.ptx.flow.open_results import waiting_loops
@@ -36,7 +37,8 @@ def coverage_of(kernel: Kernel, emulation: Emulation) -> Coverage:
     return Coverage(
         stopped=stopped,
         blocked=blocked,
-        left_out=_few(_left_out(words)),
+        left_out=_few(_left_out(words, unread=False)),
+        unread=_few(_left_out(words, unread=True)),
         inferred=_few([f"{at(p)}: {what}" for p, what in sorted(notes.inferred.items())]),
         weakened=_few(_unknown_order(words)),
         assumed=tuple(_assumptions(words)),
@@ -94,11 +96,13 @@ def _where_it_ends(words: _Words, unsolved: str) -> tuple[tuple[str, ...], tuple
     )
 
 
-def _left_out(words: _Words) -> list[str]:
-    """Accesses at unknown addresses, and instructions that are not known."""
-    at, notes, body = words.place_of, words.cluster.notes, words.kernel.function.body
-    found = [f"{at(p)}: {body[p].mnemonic}: {why}" for p, why in sorted(notes.left_out.items())]
-    return found + [f"{at(p)}: {mnemonic} is not known" for p, mnemonic in sorted(notes.unread.items())]
+def _left_out(words: _Words, *, unread: bool) -> list[str]:
+    """Accesses at unknown addresses, and instructions that are not known: those that may disturb others, or not."""
+    at, notes, body, recorder = words.place_of, words.cluster.notes, words.kernel.function.body, words.cluster.recorder
+    found = {p: f"{at(p)}: {body[p].mnemonic}: {why}" for p, why in sorted(notes.left_out.items())}
+    found |= {p: f"{at(p)}: {mnemonic} is not known" for p, mnemonic in sorted(notes.unread.items())}
+    disturbs = touching_others(list(notes.accesses), recorder) | recorder.reused
+    return [said for p, said in found.items() if (p in disturbs) is unread]
 
 
 def _assumptions(words: _Words) -> Iterator[Assumed]:

@@ -108,8 +108,8 @@ def kept_proof(
 
 def _by_coverage(program: Program) -> Withheld | None:
     coverage = program.coverage
-    left = coverage.stopped or coverage.blocked or coverage.left_out or coverage.undefined or coverage.weakened
-    return Withheld.COVERAGE if left else None
+    left = coverage.left_out or coverage.unread or coverage.undefined or coverage.weakened
+    return Withheld.COVERAGE if left or not coverage.complete else None
 
 
 def _ladder(given: Strictness) -> list[Strictness]:

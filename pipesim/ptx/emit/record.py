@@ -86,6 +86,9 @@ class StreamRecorder:
     live: set[Place] = field(default_factory=set)  #: mbarriers between their init and their inval
     overwritten: dict[Place, int] = field(default_factory=dict)  #: live ones: the position of what writes over them
     written: dict[Access, None] = field(default_factory=dict)  #: ranges of shared memory
+    sources: dict[tuple[int, int, int], int] = field(default_factory=dict)  #: bytes of a CTA's that a copy to another
+    #: one reads, for as long as is not known: its position
+    reused: set[int] = field(default_factory=set)  #: positions of such copies whose source is written later
     _ranges: dict[tuple[Space, int, int, int], int] = field(default_factory=dict)
     _by_number: list[Access] = field(default_factory=list)
     _known_runs: dict[tuple[int, ...], tuple[int, ...]] = field(default_factory=dict)
@@ -135,6 +138,9 @@ class StreamRecorder:
         written = self._by_number[operation[AT["access"][operation[0]]]]
         if written.space is Space.SHARED:
             self.written[written] = None
+            for (cta, first, end), at in self.sources.items():
+                if written.cta == cta and written.offset < end and first < written.offset + written.nbytes:
+                    self.reused.add(at)
             for place in self.live:
                 if covers(written, place):
                     self.overwritten.setdefault(place, position)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from pipesim.bounds import MAX_KERNEL_OPERATIONS, MAX_WARP_INSTRUCTIONS
 from pipesim.model import barrier as mbarrier
@@ -22,6 +23,7 @@ from pipesim.ptx.emulate.cluster_barrier import ClusterBarrier
 from pipesim.ptx.emulate.code import Code, DecodedStep
 from pipesim.ptx.emulate.memory import Bytes, GlobalMemory, Items
 from pipesim.ptx.emulate.stop import Notes, Status
+from pipesim.ptx.emulate.unread import EVERYWHERE, UnreadAccess, around
 from pipesim.ptx.emulate.values import WARP, Leaf, PerLane, Unknown, Value, lanes_in
 from pipesim.ptx.emulate.warp import EmulatedWarp
 from pipesim.ptx.emulate.ways import DividedWarp
@@ -114,7 +116,7 @@ class Cluster:
         self.pending: dict[int, list[int]] = {}
         self.cluster_barrier = ClusterBarrier()
         self.handed_out = 0
-        self.generic_is_global = True
+        self.refused: frozenset[int] = frozenset()  #: instructions that are not known and may touch what others use
         self._items = 0
         self._interned: dict[object, int] = {}
         self.warps: list[EmulatedWarp] = []
@@ -301,6 +303,27 @@ class Cluster:
         named.complete()
 
     # memory
+
+    @cached_property
+    def generic_is_global(self) -> bool:
+        """Whether a generic address that is not known is one of global memory: the kernel makes none of shared."""
+        made = (each for each in self.code.body if each.opcode in ("cvta", "mapa") and not each.has("to"))
+        return not any(
+            each.has_any("shared", "shared::cta", "shared::cluster") == (each.opcode == "cvta") for each in made
+        )
+
+    def may_touch(self, warp: EmulatedWarp, position: int, why: str, *, writes: bool, offset: int = -1) -> None:
+        """An access is left out that may touch shared memory: the variable at ``offset``, or everything (-1)."""
+        self.notes.left_out.setdefault(position, why)
+        self.may_be_touched(warp, position, writes=writes, offset=offset)
+
+    def may_be_touched(self, warp: EmulatedWarp, position: int, *, writes: bool, offset: int) -> None:
+        """Remember who may touch that; what is known of it is not known any more if it may be written."""
+        first, end = around(self.code.function.shared, offset) if offset >= 0 else EVERYWHERE
+        self.notes.accesses[UnreadAccess(position, warp.agent, writes, first, end)] = None
+        if writes:
+            for known in self.bytes:
+                known.forget(first, end)
 
     def unknown_load(self, each: Instruction) -> Unknown:
         """What a load of shared memory gives where nothing is known."""

@@ -12,7 +12,7 @@ from pipesim.bounds import MAX_REGION_STEPS
 from pipesim.errors import PtxError
 from pipesim.ptx.emulate.synchronisation import ends_a_spin, is_try, makes_others_wait, synchronises
 from pipesim.ptx.flow.graph import Graph
-from pipesim.ptx.flow.opcodes import is_known, may_touch_shared
+from pipesim.ptx.flow.opcodes import may_touch_shared
 from pipesim.ptx.flow.uses import Uses
 from pipesim.ptx.text.instruction import Guard, Instruction
 from pipesim.ptx.text.module import Function
@@ -324,7 +324,7 @@ class Regions:
             first = open_.pop()
             block = graph.block_of[first]
             rest = body[first : blocks[block].end]
-            if any(not is_known(p) or p.opcode == "call" or (makes_others_wait(p) and not is_try(p)) for p in rest):
+            if any(p.opcode == "call" or (makes_others_wait(p) and not is_try(p)) for p in rest):
                 return True
             following = {blocks[b].first for b in blocks[block].successors if b != graph.exit}
             open_ += following - seen

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 
 from pipesim.errors import PtxError
+from pipesim.ptx.emulate.unread import UnreadAccess
 from pipesim.ptx.emulate.values import Leaf, PerLane, Value, leaf_of, same
 from pipesim.ptx.text.instruction import Instruction
 
@@ -75,7 +76,7 @@ class Notes:
     ``unread``: instructions that are not known; ``policies``: what other CTAs would decide; ``inferred``: sizes;
     ``equal_stores``: stores by several warps to the same bytes; ``generic``: accesses to ``.shared`` that give a
     generic address; ``fences``: those of which it is not known whether they run, which therefore order nothing;
-    ``undefined``: what PTX leaves undefined.
+    ``undefined``: what PTX leaves undefined; ``accesses``: what ``left_out`` and ``unread`` may touch.
     """
 
     time_outs: set[int] = field(default_factory=set)
@@ -92,3 +93,4 @@ class Notes:
     polls: set[int] = field(default_factory=set)
     fences: set[int] = field(default_factory=set)
     undefined: dict[int, str] = field(default_factory=dict)
+    accesses: dict[UnreadAccess, None] = field(default_factory=dict)

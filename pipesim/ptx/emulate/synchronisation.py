@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pipesim.model.program import ALL_LANES
-from pipesim.ptx.flow.opcodes import may_touch_shared
+from pipesim.ptx.flow.opcodes import is_understood, may_touch_shared
 from pipesim.ptx.text.instruction import Immediate, Instruction, Operand
 
 TRIES = ("try_wait", "test_wait")
@@ -17,7 +17,7 @@ _LOCAL_TCGEN05 = ("fence::", "wait::")
 
 def synchronises(each: Instruction) -> bool:
     """Whether other warps may notice whether it runs: what a proof is about."""
-    return each.opcode in _SOME and _synchronises(each)
+    return _synchronises(each) if each.opcode in _SOME else not is_understood(each)
 
 
 def _synchronises(each: Instruction) -> bool:

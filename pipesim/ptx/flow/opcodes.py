@@ -5,7 +5,7 @@ An opcode in none of these sets is unknown (PTX ISA 8.0 to 9.4). It is listed, a
 
 from __future__ import annotations
 
-from pipesim.ptx.text.instruction import Address, Instruction, TensorAddress
+from pipesim.ptx.text.instruction import Address, Instruction, Register, TensorAddress, Vector
 
 #: Instructions that make agents wait or signal, move bytes asynchronously, or order memory.
 SYNCHRONISING = frozenset(
@@ -56,6 +56,25 @@ _KNOWN = VALUES | ACCESSES | CONTROL | WITHOUT_EFFECT | {"cp"}
 def is_known(instruction: Instruction) -> bool:
     """Whether the slice knows what kind of instruction it is."""
     return instruction.opcode in _KNOWN or synchronises(instruction)
+
+
+def is_understood(instruction: Instruction) -> bool:
+    """Whether it is known, or only computes or accesses other memory, so that other warps do not notice it."""
+    if is_known(instruction):
+        return True
+    if may_signal(instruction):
+        return False
+    if any(isinstance(each, Address | TensorAddress) for each in instruction.operands):
+        return "shared" not in instruction.spaces and bool(instruction.spaces & {"global", "local", "param", "const"})
+    return isinstance(next(iter(instruction.operands), None), Register | Vector)
+
+
+def may_signal(instruction: Instruction) -> bool:
+    """Whether the name of one that is not known says that it signals or waits; ``sync`` alone is within a warp."""
+    return instruction.has_any(*_SIGNALS)
+
+
+_SIGNALS = ("arrive", "wait", "try_wait", "test_wait", "async", "commit", "release", "acquire", "fence")
 
 
 def synchronises(instruction: Instruction) -> bool:

@@ -162,6 +162,7 @@ def _coverage(coverage: Coverage, width: int) -> list[str]:
         ("stopped", coverage.stopped),
         ("blocked", coverage.blocked),
         ("left out", coverage.left_out),
+        ("unread", coverage.unread),
         ("inferred", coverage.inferred),
         ("undefined", coverage.undefined),
         ("weakened", coverage.weakened),

@@ -73,3 +73,7 @@ issued:
     assert verdict(text.format("@%p1", "fence.proxy.async.shared::cta;\n") + WAIT.format("%r3")) == "refuted"
     (said,) = program_of(START + ordered).coverage.left_out
     assert said.endswith("how long it reads its source in shared memory")
+    again = START + ordered + " bar.sync 0;\n @!%p0 st.shared.u32 [tile+"
+    assert check(program_of(again + "1040], 1;\n").with_strictness(LENIENT)).verdict.value == "proved"
+    late = check(program_of(again + "1036], 1;\n").with_strictness(LENIENT))
+    assert late.how is How.UNREAD  # perhaps while the copy still reads it

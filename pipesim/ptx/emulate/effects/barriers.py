@@ -104,6 +104,8 @@ def fence(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep) -> None:
     elif each.has("proxy"):
         is_map = any(m.startswith("tensormap") for m in each.modifiers)
         kind = Fence.PROXY_TENSORMAP if is_map else Fence.PROXY_ASYNC if _is_async(each.modifiers) else None
+        if not (kind or each.has_any("alias", "async")):
+            raise EmulationStop(f"{each.mnemonic} is not known")
     elif each.opcode == "membar" or each.has("sc"):
         kind = Fence.SC
     elif each.has_any("acq_rel", "acquire", "release"):

@@ -107,7 +107,7 @@ def _cp_async(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep) -> None:
     size = one_of(warp, step.get(2, warp), "the bytes of a copy")
     address = step.get(0, warp)
     if leaf_of(address) is not None:
-        cluster.notes.left_out.setdefault(each.position, "an address that is not known")
+        cluster.may_touch(warp, each.position, "an address that is not known", writes=True)
         return
     found: dict[int, list[tuple[int, int]]] = {}
     for one in by_lane(warp, address, "the address of a copy").values():
@@ -159,7 +159,11 @@ def _check_bytes(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep, size: 
     if sum(m.startswith("shared") for m in each.modifiers) > 1 and isinstance(source, int):
         cta, at = shared_place(source, cluster.ctas)
         read(cluster, warp, (Space.SHARED, cta), [(at, at + size)], each.position)
-        cluster.notes.left_out.setdefault(each.position, "how long it reads its source in shared memory")
+        cluster.notes.left_out.setdefault(each.position, _HOW_LONG)
+        cluster.recorder.sources[(cta, at, at + size)] = each.position
+
+
+_HOW_LONG = "how long it reads its source in shared memory"
 
 
 def one_of_lane(value: Value, lane: int, what: str) -> int:

@@ -233,7 +233,7 @@ def _record(
     found = _starts(cluster, warp, address, size, space)
     if found is None:
         if space or not cluster.generic_is_global:
-            cluster.notes.left_out.setdefault(each.position, _NO_ADDRESS)
+            cluster.may_touch(warp, each.position, _NO_ADDRESS, writes=values is not None)
         return
     for cta, starts in found.items():
         ranges = runs(starts, size)
@@ -310,7 +310,7 @@ def fill(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep) -> None:
     size = one_of(warp, step.get(1, warp), "the bytes of st.bulk")
     found = _starts(cluster, warp, _address(cluster, warp, step, 0, space), size, space)
     if found is None:
-        cluster.notes.left_out.setdefault(each.position, _NO_ADDRESS)
+        cluster.may_touch(warp, each.position, _NO_ADDRESS, writes=True)
         return
     flush(cluster, warp)
     for cta, starts in found.items():
@@ -328,7 +328,7 @@ def _matrix(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep, at: int, *,
         address = lanes_of(address.each[:rows] + address.each[:1] * (32 - rows))
     found = _starts(cluster, warp, address, _ROW, space)
     if found is None:
-        cluster.notes.left_out.setdefault(each.position, _NO_ADDRESS)
+        cluster.may_touch(warp, each.position, _NO_ADDRESS, writes=stores)
         return
     for cta, starts in found.items():
         ranges = runs(starts, _ROW)
@@ -362,7 +362,7 @@ def _change(cluster: Cluster, warp: EmulatedWarp, each: Instruction, address: Va
     size = _size(each)
     found = _starts(cluster, warp, address, size, space)
     if found is None and (space or not cluster.generic_is_global):
-        cluster.notes.left_out.setdefault(each.position, _NO_ADDRESS)
+        cluster.may_touch(warp, each.position, _NO_ADDRESS, writes=True)
     for cta, starts in (found or {}).items():
         for start in dict.fromkeys(starts):
             flush(cluster, warp)

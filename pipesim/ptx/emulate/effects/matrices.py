@@ -51,7 +51,7 @@ def _read_described(
     each = step.instruction
     value = step.get(index, warp)
     if leaf_of(value) is not None:
-        cluster.notes.left_out.setdefault(each.position, "a descriptor that is not known")
+        cluster.may_touch(warp, each.position, "a descriptor that is not known", writes=False)
         return
     descriptor = one_of(warp, value, "a descriptor")
     offset = ((descriptor & 0x3FFF) << 4) - SHARED_BASE
@@ -59,7 +59,8 @@ def _read_described(
     for cta in ctas:
         around = cluster.items[cta].around(offset)
         if around is None:
-            cluster.notes.left_out.setdefault(each.position, "a descriptor of memory that nothing has written")
+            why = "a descriptor of memory that nothing has written"
+            cluster.may_touch(warp, each.position, why, writes=False, offset=max(offset, 0))
             continue
         first, end, item = around
         access = cluster.recorder.access(Space.SHARED, cta, first, end - first)

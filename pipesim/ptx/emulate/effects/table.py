@@ -5,14 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from pipesim.ptx.emulate.addresses import from_generic, in_shared, place_of
 from pipesim.ptx.emulate.cluster import Cluster
 from pipesim.ptx.emulate.code import DecodedStep
 from pipesim.ptx.emulate.effects import barriers, copies, loads, matrices, mbarriers
 from pipesim.ptx.emulate.effects.operands import one_of, unknown
 from pipesim.ptx.emulate.stop import EmulationStop
+from pipesim.ptx.emulate.values import Value, lanes_in, of_lane
 from pipesim.ptx.emulate.warp import EmulatedWarp
 from pipesim.ptx.flow.inline import RECURSIVE, callee
-from pipesim.ptx.text.instruction import CodeLabel, Instruction
+from pipesim.ptx.flow.opcodes import is_understood, may_signal
+from pipesim.ptx.text.instruction import Address, CodeLabel, Instruction, TensorAddress
 
 Effect = Callable[[Cluster, EmulatedWarp, DecodedStep], Any]
 
@@ -56,10 +59,42 @@ def _table(each: Instruction) -> str:
 
 
 def _unread(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep) -> None:
-    """An instruction that this emulation does not know: its results are not known, and the report lists it."""
+    """An instruction that this emulation does not know: its results are not known, and the report lists it.
+
+    EmulationStop if it may signal others or wait for them, or touch shared memory that they use.
+    """
     each = step.instruction
+    if each.position in cluster.refused:
+        raise EmulationStop(f"{each.mnemonic} is not known, and may touch shared memory that others use")
+    if not is_understood(each):
+        _note_places(cluster, warp, step)
     cluster.notes.unread[each.position] = each.mnemonic
     warp.write_results(step, unknown(f"the result of {each.mnemonic}", each.line))
+
+
+def _note_places(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep) -> None:
+    """The memory that an instruction which is not known may touch. EmulationStop if it names none."""
+    each = step.instruction
+    places = [i for i, operand in enumerate(each.operands) if isinstance(operand, Address | TensorAddress)]
+    if not places or may_signal(each):
+        raise EmulationStop(f"{each.mnemonic} is not known")
+    generic = "shared" not in each.spaces
+    for i in places:
+        for one in {of_lane(step.get(i, warp), lane) for lane in lanes_in(warp.mask)}:
+            offset = _shared_offset(one, generic=generic, unknown=-2 if generic and cluster.generic_is_global else -1)
+            if offset > -2:
+                cluster.may_be_touched(warp, each.position, writes=True, offset=offset)
+
+
+def _shared_offset(address: Value, *, generic: bool, unknown: int) -> int:
+    """Where an address lies in the shared memory of a CTA; -2 if it lies in other memory."""
+    if not isinstance(address, int):
+        return unknown
+    if in_shared(address):
+        address = from_generic(address)
+    elif generic:
+        return -2
+    return max(place_of(int(address))[1], -1)
 
 
 def _call(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep) -> None:
@@ -98,8 +133,32 @@ _EFFECTS: dict[str, Effect] = {
 }
 
 
+#: What an instruction of an opcode that synchronises says in one of its modifiers, in every form that is known.
+_FORMS = {
+    "bar": ("sync", "arrive", "red"),
+    "barrier": ("sync", "arrive", "red", "wait"),
+    "fence": ("sc", "acq_rel", "acquire", "release", "proxy", "mbarrier_init"),
+    "membar": ("cta", "gl", "sys", "proxy"),
+    "wgmma": ("mma_async", "commit_group", "wait_group", "fence"),
+    "setmaxnreg": ("inc", "dec"),
+    "griddepcontrol": ("wait", "launch_dependents"),
+    "clusterlaunchcontrol": ("try_cancel", "query_cancel"),
+    "tensormap": ("replace", "cp_fenceproxy"),
+    "cp": (
+        "ca", "cg", "commit_group", "wait_group", "wait_all", "mbarrier", "prefetch", "bulk_group",
+        "mbarrier::complete_tx::bytes",
+    ),
+}  # fmt: skip
+
+
+def _unknown_form(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep) -> None:
+    raise EmulationStop(f"{step.instruction.mnemonic} is not known")
+
+
 def effect_of(each: Instruction) -> Effect:
     """The function that carries out an instruction."""
+    if each.opcode in _FORMS and not each.has_any(*_FORMS[each.opcode]):
+        return _unknown_form
     if each.opcode in ("st", "red") and each.has("async"):
         return copies.store_async
     if each.opcode == "st" and each.has("bulk"):
