@@ -22,7 +22,7 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # works from a checkout that is not installed
@@ -40,9 +40,10 @@ from pipesim.prove.refutation import Refutation
 from pipesim.ptx.emit.names import source_of
 from pipesim.ptx.extract import extract
 from pipesim.ptx.launch.file import read_launch
-from pipesim.ptx.launch.values import Launch
+from pipesim.ptx.launch.values import Launch, TensorMap
 from pipesim.ptx.text.read import read_module
 from tools.corpus.kernel_list import hopper
+from tools.corpus.mutations import mutants
 from tools.fuzz.naive import explore
 
 #: Kernels that are taken if none is named.
@@ -54,62 +55,6 @@ _COMMITTED = ("gemm_clc-sm_100a", "scale_pipelined_s3-sm_90a")
 _MOST_NAIVE = 5_000  #: states that the naive engine follows of a mutant that is proved
 _SPARED = "the proof does not decide; without this wait the kernel is proved, and random schedules show nothing wrong"
 _DRAWN = 10  #: random schedules of a larger one
-_GUARD = r"(?P<guard>@!?[\w%$]+\s+)?"
-_DROPPED = {
-    "arrive": r"mbarrier\.arrive(?!\.expect_tx)[\w.:]*\s",
-    "expect": r"mbarrier\.(arrive\.)?expect_tx[\w.:]*\s",
-    "commit": r"(tcgen05\.commit|wgmma\.commit_group|cp\.async\.(bulk\.)?commit_group)",
-    "wait_group": r"(wgmma|cp\.async\.bulk|cp\.async)\.wait_(group|all)",
-    "copy": r"cp\.async\.bulk\.[\w.:]*mbarrier",
-    "fence": r"fence\.",
-    "barrier": r"(bar|barrier)\.(cta\.)?(sync|arrive)",
-    "cluster": r"barrier\.cluster\.",
-    "tensor_wait": r"tcgen05\.wait",
-}
-_TRY = re.compile(
-    rf"^\s*{_GUARD}(?P<op>mbarrier\.(?:try|test)_wait[\w.:]*)\s+(?P<p>[\w%$]+)\s*,\s*(?P<at>\[[^\]]*\])\s*,"
-    r"\s*(?P<parity>[\w%$]+)(?P<rest>[^;]*);"
-)
-_INIT = re.compile(rf"^\s*{_GUARD}(?P<op>mbarrier\.init[\w.:]*)\s+(?P<at>\[[^\]]*\])\s*,\s*(?P<count>[\w%$]+)\s*;")
-_EXPECT = re.compile(
-    rf"^\s*{_GUARD}(?P<op>mbarrier\.(?:arrive\.)?expect_tx[\w.:]*)\s+(?P<to>_\s*,|[\w%$]+\s*,)?\s*(?P<at>\[[^\]]*\])\s*,"
-    r"\s*(?P<bytes>[\w%$]+)\s*;"
-)
-
-
-@dataclass(frozen=True)
-class Mutant:
-    """A changed text, what was changed, and the line."""
-
-    kind: str
-    line: int
-    text: str
-
-
-def mutants(text: str) -> Iterator[Mutant]:
-    """Every mutant of a PTX text, in the order of its lines."""
-    lines = text.split("\n")
-    for number, line in enumerate(lines, 1):
-        for kind, changed in _changes(line):
-            yield Mutant(kind, number, "\n".join((*lines[: number - 1], changed, *lines[number:])))
-
-
-def _changes(line: str) -> Iterator[tuple[str, str]]:
-    for kind, pattern in _DROPPED.items():
-        if re.match(rf"^\s*{_GUARD}{pattern}", line) and line.rstrip().endswith(";"):
-            yield f"{kind} dropped", "// dropped"
-    if found := _TRY.match(line):
-        g, op, p, at, parity, rest = (found[n] or "" for n in ("guard", "op", "p", "at", "parity", "rest"))
-        yield "wait dropped", f"{g}setp.eq.u32 {p}, 0, 0;"
-        if ".parity" in op:
-            flipped = f"{{ .reg .b32 mutant; xor.b32 mutant, {parity}, 1; {g}{op} {p}, {at}, mutant{rest}; }}"
-            yield "wrong parity", flipped
-    if found := _INIT.match(line):
-        g, op, at, count = (found[n] or "" for n in ("guard", "op", "at", "count"))
-        yield "count + 1", f"{{ .reg .b32 mutant; add.u32 mutant, {count}, 1; {g}{op} {at}, mutant; }}"
-    if found := _EXPECT.match(line):
-        g, op, to, at, nbytes = (found[n] or "" for n in ("guard", "op", "to", "at", "bytes"))
-        yield "bytes + 128", f"{{ .reg .b32 mutant; add.u32 mutant, {nbytes}, 128; {g}{op} {to} {at}, mutant; }}"
 
 
 @dataclass(frozen=True)
@@ -172,9 +117,11 @@ def executing(text: str, name: str, launch: Launch) -> Mapping[int, frozenset[st
             warps.setdefault(program.line(agent, pc), set()).add(_warp(program, agent))
     found: dict[int, frozenset[str]] = {}
     for function in module.functions:
-        for each in function.body:
+        ahead = frozenset[str]()  # of an instruction that is no operation: where the next one after it is executed
+        for each in reversed(function.body):
             source = source_of(each, module)
-            found[each.line] = frozenset({source, *warps.get(source, ())})
+            ahead = frozenset(warps.get(source, ())) or ahead
+            found[each.line] = ahead | {source}
     return found
 
 
@@ -247,6 +194,7 @@ def main() -> int:
     parser.add_argument("--most", type=int, default=1000, help="mutants of one kernel, evenly over its lines")
     parser.add_argument("--states", type=int, default=2000, help="limit of the search for each mutant")
     parser.add_argument("--without-inval", action="store_true", help="leave the kernel's mbarrier.inval out first")
+    parser.add_argument("--without-boxes", action="store_true", help="leave the boxes of tensor maps out of the launch")
     parser.add_argument("--show", action="store_true", help="a line for each mutant, also for those refuted")
     options = parser.parse_args()
     table: Counter[tuple[str, str]] = Counter()
@@ -265,11 +213,22 @@ def main() -> int:
     return int(totals["wrong"] + totals["error"] > 0)
 
 
+def without_boxes(launch: Launch) -> Launch:
+    """The launch of somebody who does not know what its tensor maps hold."""
+    maps = [
+        each._replace(content=TensorMap()) if isinstance(each.content, TensorMap) else each
+        for each in launch.parameters
+    ]
+    return replace(launch, parameters=tuple(maps))
+
+
 def _kernel(path: Path, options: argparse.Namespace, table: Counter[tuple[str, str]]) -> None:
     text = path.read_text(encoding="utf-8")
     if options.without_inval:
         text = re.sub(r"^\s*(@\S+\s+)?mbarrier\.inval[^;]*;", "", text, flags=re.MULTILINE)
     launch = read_launch(path.with_suffix(".json").read_text(encoding="utf-8"), path.name)
+    if options.without_boxes:
+        launch = without_boxes(launch)
     original = verdict_on(text, path.name, launch, options.states)
     every = list(mutants(text))
     chosen = every[:: max(len(every) // options.most, 1)][: options.most]

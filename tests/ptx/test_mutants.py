@@ -8,7 +8,8 @@ from pipesim.ptx.launch.file import read_launch
 from pipesim.ptx.launch.values import Launch
 from tests.support.lanes import slow_but
 from tests.support.paths import ROOT
-from tools.ptx_mutants import Mutant, equivalence, executing, mutants, verdict_on
+from tools.corpus.mutations import Mutant, mutants
+from tools.ptx_mutants import equivalence, executing, verdict_on
 
 KERNEL = ROOT / "tests" / "ptx" / "kernels" / "scale_pipelined_s3-sm_90a.ptx"
 TEXT = KERNEL.read_text(encoding="utf-8")
