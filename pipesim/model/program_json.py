@@ -67,7 +67,7 @@ def dumps(program: Program) -> str:
         head["work"] = [[w.line, w.name, dict(w.amounts)] for w in program.work]
     if program.coverage != WHOLE:
         head["coverage"] = program.coverage.document()
-    for name in ("cut", "silent"):
+    for name in ("cut", "silent", "stored"):
         if agents := getattr(program, name):
             head[name] = list(agents)
     lines = [f"  {json.dumps(key)}: {json.dumps(value)}," for key, value in head.items()]
@@ -143,6 +143,7 @@ def _program(data: dict[str, Any]) -> Program:
         coverage=coverage_from(data.get("coverage", {})),
         cut=_integers(data, "cut"),
         silent=_integers(data, "silent"),
+        stored=_integers(data, "stored"),
         work=_work({"work": [], **data}),
     )
 
@@ -193,7 +194,7 @@ def _texts(data: dict[str, Any], name: str) -> tuple[str, ...]:
 
 
 def _integers(data: dict[str, Any], name: str) -> tuple[int, ...]:
-    """The agents of a list that most programs do not have."""
+    """The numbers of a list that most programs do not have."""
     return tuple(_integer(each) for each in _part({name: [], **data}, name, list))
 
 

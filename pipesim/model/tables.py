@@ -168,6 +168,7 @@ class ProgramData:
     launch_registers: int = 0  #: registers of each thread at the launch, 0 if not known
     coverage: Coverage = WHOLE  #: what it leaves out of the kernel that it was read from
     cut: tuple[int, ...] = ()  #: agents whose code ends before they do: what they do next was not read
+    stored: tuple[int, ...] = ()  #: accesses that a TMA_LOAD writes through the generic proxy: st.async, red.async
     silent: tuple[int, ...] = ()  #: those of them that complete no phase of an mbarrier in what was not read
     work: tuple[Work, ...] = ()  #: what agents do between their barrier operations, by the line of an operation
     #: Barriers that several pipelines have, in words: for an author to read, and not part of its JSON form.

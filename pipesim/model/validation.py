@@ -211,6 +211,8 @@ def _wrong_agents(program: ProgramData) -> str:
         if lanes[agent.cta, agent.warp] & agent.lanes:
             return f"agent {i} has lanes of warp {agent.warp} of CTA {agent.cta} that another agent has, too"
         lanes[agent.cta, agent.warp] |= agent.lanes
+    if not set(program.stored) <= set(range(len(program.accesses))):
+        return f"stored are {program.stored} of {len(program.accesses)} accesses"
     if not set(program.silent) <= set(program.cut) <= set(range(len(program.agents))):
         return f"silent are {program.silent} of {program.cut}, which were cut, of {len(program.agents)} agents"
     alike = _twice((agent.cta, agent.role, agent.index) for agent in program.agents)

@@ -86,7 +86,7 @@ def require_fits(program: Program) -> None:
                     cause=f"an mbarrier counts up to {MAX_COUNT:,} bytes a phase",
                     correction="split the tile over several phases, or make it smaller",
                 )
-            if op[0] == Op.TMA_LOAD and operand(op, "bytes") % COPY_MULTIPLE:
+            if op[0] == Op.TMA_LOAD and operand(op, "bytes") % COPY_MULTIPLE and not program.coverage.extracted:
                 raise ConfigurationError(
                     f"{program.agent_name(agent)} copies {operand(op, 'bytes'):,} bytes",
                     place=program.line(agent, pc),

@@ -22,7 +22,7 @@ from pipesim.prove.search.breadth_first import explore, search_memory_order
 from pipesim.prove.search.outcomes import of_two, outcomes
 
 MOST_STATES = 200_000
-_MOST_OF_BEGINNINGS = 20_000  #: states of a program that cannot be proved
+_MOST_OF_BEGINNINGS = 2_000  #: states of a program that cannot be proved
 _MOST_DOUBTS = 12  #: looked into, the first of each kind before the second of any
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from pipesim.model.assumptions import Assumption
@@ -22,7 +22,7 @@ from pipesim.ptx.emulation import Emulation, Kernel, emulate, prepare
 from pipesim.ptx.flow.open_results import waiting_loops
 from pipesim.ptx.launch.values import Launch
 from pipesim.ptx.text.instruction import Special
-from pipesim.ptx.text.module import Module
+from pipesim.ptx.text.module import Function, Module
 from pipesim.ptx.work.path import Paths
 from pipesim.ptx.work.timed_program import with_work
 
@@ -183,6 +183,7 @@ def _unknown_order(words: _Words) -> list[str]:
     parts = [warp for warp in words.cluster.warps if warp.is_part]
     weakened = [f"{words.who(warp)}: lanes {warp.lanes:#010x} are followed apart from the others" for warp in parts]
     weakened += [f"{at(p)}: whether this fence runs depends on a value that is not known" for p in sorted(notes.fences)]
+    weakened += [f"{at(p)}: several red.async change the same bytes in any order" for p in sorted(notes.reductions)]
     polled = "a warp waits for a word of shared memory, and what this orders is not followed"
     return weakened + [f"{at(p)}: {polled}" for p in sorted(notes.polls)]
 
@@ -327,6 +328,16 @@ def with_contents_read(module: Module, launch: Launch) -> Launch:
     return emulation.cluster.image.as_read(launch)
 
 
+def _stored(function: Function, streams: list[Stream]) -> tuple[int, ...]:
+    """The accesses that no bulk copy writes, but ``st.async`` and ``red.async``."""
+    by_copy: dict[bool, set[int]] = {True: set(), False: set()}
+    for stream in streams:
+        for op, position in zip(stream.code, stream.positions, strict=True):
+            if op[0] == Op.TMA_LOAD:
+                by_copy[function.body[position].opcode not in ("st", "red")].add(operand(op, "access"))
+    return tuple(sorted(by_copy[False] - by_copy[True]))
+
+
 def emit(kernel: Kernel, emulation: Emulation) -> Extraction:
     """What the warps did, as a flat program with its coverage."""
     cluster, function, module = emulation.cluster, kernel.function, kernel.module
@@ -339,6 +350,8 @@ def emit(kernel: Kernel, emulation: Emulation) -> Extraction:
     for agent in agents[0]:
         recorder.streams[agent].leave_second_way()
     program = program_of(name, recorder, cluster.initialised, function, module, kernel.launch, coverage, *agents)
+    if stored := _stored(function, recorder.streams):
+        program = replace(program, stored=stored)
     body = len(function.body)
     places, kept = tuple(recorder.barriers), len(kernel.code.kept)
     return Extraction(program, places, emulation.instructions, kept, body, kernel, recorder.streams)

@@ -69,11 +69,12 @@ def program() -> Schema:
         "coverage": _coverage(),
         "cut": rows(INTEGER),
         "silent": rows(INTEGER),
+        "stored": rows(INTEGER),
         "work": rows(row(INTEGER, TEXT, record(amounts, optional=tuple(amounts)))),
         "code": rows(rows({"anyOf": operations})),
     }
     # files of earlier versions, and of programs without them, leave these out
-    optional = ("pipelines", "launch_registers", "coverage", "cut", "silent", "work")
+    optional = ("pipelines", "launch_registers", "coverage", "cut", "silent", "stored", "work")
     defs = {"texts": rows(TEXT), "amount": NATURAL}
     form = record(members, optional=optional)
     return schema_document("program", PROGRAM_VERSION, "a flat program (docs/flat-program.md)", form, defs)

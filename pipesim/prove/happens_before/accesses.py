@@ -66,6 +66,7 @@ class EqualWrites:
 
 
 OWN = 0  #: "flight" of an access that an agent makes itself
+BY_THREAD = -3  #: "engine" of a flight that counts its bytes on a barrier and is made through the generic proxy
 
 
 class AccessEvent(NamedTuple):
@@ -83,8 +84,8 @@ class AccessEvent(NamedTuple):
 
     @property
     def generic(self) -> bool:
-        """True if it is made through the generic proxy: by a thread, or by ``cp.async`` (PTX ISA, async proxy)."""
-        return self.flight == OWN or self.engine == Engine.CP_ASYNC
+        """True if it is made through the generic proxy: all but bulk copies and products (PTX ISA, async proxy)."""
+        return self.flight == OWN or self.engine == Engine.CP_ASYNC or self.engine == BY_THREAD
 
 
 class Read(NamedTuple):

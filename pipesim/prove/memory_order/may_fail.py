@@ -88,7 +88,7 @@ _FENCES_PROXY = frozenset({Fence.PROXY_ASYNC})
 def order_may_fail(program: Program) -> bool:
     """True if only a run can decide whether its memory order is right."""
     used = frozenset().union(*program.code)
-    if any(_weak(program, op) for op in used):
+    if program.stored or any(_weak(program, op) for op in used):
         return True
     if Assumption.PROXIES in program.strictness and reads_may_be_unfenced(program):
         return True
@@ -106,6 +106,8 @@ def order_may_fail(program: Program) -> bool:
 
 def reads_may_be_unfenced(program: Program) -> bool:
     """True if a read may be followed, without a fence, by a write of the same bytes through the other proxy."""
+    if program.stored:
+        return True
     used = frozenset().union(*program.code)
     touched = _accesses_by_mode(program, used)
     if touched.both(_AccessMode(generic=True, writes=True), (_AccessMode(generic=False, writes=False),)):

@@ -29,7 +29,7 @@ from pipesim.model.positions import (
 )
 from pipesim.model.program import Program
 from pipesim.model.state import cluster_channel, meeting_channel, own_channel
-from pipesim.prove.happens_before.accesses import OWN, AccessEvent
+from pipesim.prove.happens_before.accesses import BY_THREAD, OWN, AccessEvent
 from pipesim.prove.happens_before.groups import Groups
 from pipesim.prove.happens_before.snapshot import Clock, Knowledge, Marks, PhaseKnowledge, Snapshot
 from pipesim.prove.memory_order.comparison import (
@@ -327,7 +327,8 @@ class MemoryOrder:
             for bar, access in self._program.landings(op):
                 self._compared.use(bar, agent, pc, self._now(agent, pc), asynchronous=True)
                 flight = self._flies(agent, pc, bar, moment)
-                self._touch(AccessEvent(agent, pc, True, flight, TMA, *self._program.cells[access]))
+                engine = BY_THREAD if access in self._program.stored else TMA
+                self._touch(AccessEvent(agent, pc, True, flight, engine, *self._program.cells[access]))
         elif code in groups.ENGINE_ACCESSES:
             flight = self._flies(agent, pc, -1, moment)
             made = AccessEvent(

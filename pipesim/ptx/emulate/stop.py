@@ -76,7 +76,8 @@ class Notes:
     ``unread``: instructions that are not known; ``policies``: what other CTAs would decide; ``inferred``: sizes;
     ``equal_stores``: stores by several warps to the same bytes; ``generic``: accesses to ``.shared`` that give a
     generic address; ``fences``: those of which it is not known whether they run, which therefore order nothing;
-    ``undefined``: what PTX leaves undefined; ``accesses``: what ``left_out`` and ``unread`` may touch.
+    ``undefined``: what PTX leaves undefined; ``accesses``: what ``left_out`` and ``unread`` may touch;
+    ``reductions``: ``red.async`` to bytes that another one changes, in whatever order.
     """
 
     time_outs: set[int] = field(default_factory=set)
@@ -93,4 +94,5 @@ class Notes:
     polls: set[int] = field(default_factory=set)
     fences: set[int] = field(default_factory=set)
     undefined: dict[int, str] = field(default_factory=dict)
+    reductions: set[int] = field(default_factory=set)
     accesses: dict[UnreadAccess, None] = field(default_factory=dict)

@@ -16,6 +16,7 @@ from pipesim.ptx.emulate.accesses import copy, flush, read, record, transfer
 from pipesim.ptx.emulate.cluster import Cluster, map_key
 from pipesim.ptx.emulate.code import DecodedStep
 from pipesim.ptx.emulate.effects.operands import by_lane, bytes_of, one_of, shared_place
+from pipesim.ptx.emulate.memory import merge_ranges
 from pipesim.ptx.emulate.stop import EmulationStop
 from pipesim.ptx.emulate.values import Leaf, Value, lanes_in, leaf_of, of_lane
 from pipesim.ptx.emulate.warp import EmulatedWarp
@@ -294,13 +295,45 @@ def _read_shared(
 
 
 def store_async(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep) -> None:
-    """``st.async`` and ``red.async``: each lane's bytes are counted by an mbarrier of the CTA where they land."""
+    """``st.async`` and ``red.async``: each lane's bytes are counted by an mbarrier of the CTA where they land.
+
+    Bytes of several lanes that lie one after the other are one copy. PTX does not name these stores among the
+    operations of the asynchronous proxy (PTX ISA, "st.async", "red.async", "Async proxy").
+    """
     each = step.instruction
-    size = bytes_of(each.modifiers[-1])
     values = step.get(1, warp)
-    size *= len(values) if isinstance(values, list) else 1
+    size = bytes_of(each.modifiers[-1]) * (len(values) if isinstance(values, list) else 1)
+    found: dict[tuple[Place, int], list[int]] = {}
     for lane in lanes_in(warp.mask):
-        _land(cluster, warp, step, lane, 0, 2, size, 0, None)
+        to, counted = (one_of_lane(step.get(i, warp), lane, what) for i, what in _STORED)
+        cta, offset = shared_place(to, cluster.ctas)
+        found.setdefault((shared_place(counted, cluster.ctas), cta), []).append(offset)
+    for (bar, cta), offsets in found.items():
+        together = merge_ranges([(first, first + size) for first in offsets])
+        apart = sum(end - first for first, end in together) == size * len(offsets)
+        for first, end in together if apart else [(first, first + size) for first in offsets]:
+            _put(cluster, warp, step, (cta, first), bar, end - first)
+
+
+_STORED = ((0, "the address of a store"), (2, "the mbarrier of a store"))
+
+
+def _put(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep, place: Place, bar: Place, size: int) -> None:
+    """Bytes of lanes that land at a place and that an mbarrier counts."""
+    each, (cta, offset) = step.instruction, place
+    flush(cluster, warp)
+    if each.opcode == "red":
+        held = {item for _, _, item in cluster.items[cta].inside(offset, offset + size)}
+        if not held.isdisjoint(cluster.reductions):
+            cluster.notes.reductions.add(each.position)
+    item = cluster.item()
+    if each.opcode == "red":
+        cluster.reductions.add(item)
+    cluster.items[cta].store(offset, offset + size, item)
+    cluster.bytes[cta].forget(offset, offset + size)
+    access = cluster.recorder.access(Space.SHARED, cta, offset, size)
+    record(cluster, warp, each.position, Op.TMA_LOAD, cluster.recorder.barrier(bar), access, size, item, 0)
+    cluster.land_on(warp.agent, each.position, bar, size, None)
 
 
 def launch_control(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep) -> None:

@@ -151,6 +151,9 @@ _FORMS = {
 }  # fmt: skip
 
 
+_WITHOUT_MBARRIER = 2  #: operands of ``st.async`` and ``red.async`` that release to global memory: stores like others
+
+
 def _unknown_form(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep) -> None:
     raise EmulationStop(f"{step.instruction.mnemonic} is not known")
 
@@ -159,7 +162,7 @@ def effect_of(each: Instruction) -> Effect:
     """The function that carries out an instruction."""
     if each.opcode in _FORMS and not each.has_any(*_FORMS[each.opcode]):
         return _unknown_form
-    if each.opcode in ("st", "red") and each.has("async"):
+    if each.opcode in ("st", "red") and each.has("async") and len(each.operands) > _WITHOUT_MBARRIER:
         return copies.store_async
     if each.opcode == "st" and each.has("bulk"):
         return loads.fill
