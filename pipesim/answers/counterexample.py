@@ -12,7 +12,8 @@ from pipesim.answers.views.check import Counterexample
 from pipesim.errors import PipesimError
 from pipesim.explain.causes import with_causes
 from pipesim.explain.lap_counters import Laps
-from pipesim.findings.catalog import MEMORY_ORDER, NO_MOVE_SHOWS, report_fault
+from pipesim.findings.catalog import MEMORY_ORDER, NO_MOVE_SHOWS, of_fault, report_fault
+from pipesim.findings.kind import Basis, Certainty
 from pipesim.model.assumptions import switches
 from pipesim.model.ending import Ending
 from pipesim.model.finding import Deadlock, FaultKind, FaultReport, Finding, Verdict
@@ -143,7 +144,14 @@ def counterexample_of(
         command,
         {} if quick else final_states(program, refuted),
         cause=refuted.why.name if refuted.why is not None else "",
+        basis=_basis(refuted),
     )
+
+
+def _basis(refuted: Refutation) -> Basis:
+    if refuted.fault is not None and of_fault(refuted.fault.kind).certainty is Certainty.LETTER:
+        return Basis.LETTER
+    return Basis.CERTAIN if refuted.usual else Basis.POSSIBLE
 
 
 def command_of(target: Target, sizes: Mapping[str, int], ctas: int | None) -> str:

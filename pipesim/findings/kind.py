@@ -19,6 +19,14 @@ class Certainty(Enum):
     WARNING = "no rule of PTX is broken"
 
 
+class Basis(Enum):
+    """How sure one finding is. The value is what reports say."""
+
+    CERTAIN = "certain"  #: also the schedule in which nothing is late ends so
+    POSSIBLE = "possible"  #: a schedule that PTX permits, or an order that it does not promise
+    LETTER = "letter"  #: PTX leaves it undefined, and no measured hardware does it
+
+
 class Evidence(Enum):
     """Where a finding of a kind is seen."""
 

@@ -8,6 +8,7 @@ from enum import Enum
 
 from pipesim.findings.catalog import CAUSES_THEMSELVES
 from pipesim.model.assumptions import RULES, Assumption
+from pipesim.model.ending import Ending
 from pipesim.model.finding import Verdict
 from pipesim.model.program import Program
 from pipesim.prove.any_size.skip_laps import LONG, phases_by_laps
@@ -109,7 +110,10 @@ def _check(program: Program, max_states: int, *, one_memory: bool) -> Check:
     unordered = memory_refutations(program, memory)
     phases = sum(completed_phases(run.state)[: len(program.barriers)])
 
+    usual = {fault.kind for fault in run.faults} | set(() if run.finished or run.faults else (Ending.DEADLOCK,))
+
     def verdict(said: Verdict, how: How, states: int = 0, found: tuple[Refutation, ...] = ()) -> Check:
+        found = tuple(replace(each, usual=True) if each.kind in usual else each for each in found)
         return Check(said, how, operations, phases, states, certificate.doubts, found)
 
     if run.finished and not run.faults and not certificate.doubts and not unordered:

@@ -49,13 +49,17 @@ Schedule = tuple[Move, ...]
 
 @dataclass(frozen=True)
 class Refutation:
-    """The moves that lead to a DEADLOCK or a FAULT, and which it is; ``why``: the doubt that led to it, if any."""
+    """The moves that lead to a DEADLOCK or a FAULT, and which it is; ``why``: the doubt that led to it, if any.
+
+    ``usual``: the one run in which every operation is made as soon as it can be ends so as well.
+    """
 
     end: Ending
     schedule: Schedule
     fault: Fault | None = None
     deadlock: Deadlock | None = None
     why: Why | None = field(default=None, compare=False)
+    usual: bool = field(default=False, compare=False)
 
     @property
     def kind(self) -> FaultKind | Ending:

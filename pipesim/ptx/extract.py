@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
@@ -21,7 +21,7 @@ from pipesim.ptx.emulate.warp import EmulatedWarp
 from pipesim.ptx.emulation import Emulation, Kernel, emulate, prepare
 from pipesim.ptx.flow.open_results import waiting_loops
 from pipesim.ptx.launch.values import Launch
-from pipesim.ptx.text.instruction import Special
+from pipesim.ptx.text.instruction import Instruction, Special
 from pipesim.ptx.text.module import Function, Module
 from pipesim.ptx.work.path import Paths
 from pipesim.ptx.work.timed_program import with_work
@@ -151,23 +151,29 @@ _GLOBAL = {
     "red": NotJudgedKind.GLOBAL_ATOMICS,
     "griddepcontrol": NotJudgedKind.DEPENDENT_LAUNCH,
 }
-_OTHER_SPACES = ("shared", "local", "param", "const")
+_SPACES = ("global", "shared", "local", "param", "const")
 
 
 def _not_judged(words: _Words) -> Iterator[NotJudged]:
     """What the verdict is not about: instructions of the kernel, and sizes that were worked out."""
     cluster = words.cluster
     shared = {at for stream in cluster.recorder.streams for at in stream.positions}
-    found = Counter(
-        _GLOBAL[each.opcode]
-        for each in words.kernel.function.body
-        if each.opcode in _GLOBAL
-        and not any(part.startswith(_OTHER_SPACES) for part in each.modifiers)
-        and ("global" in each.modifiers or each.position not in shared)
-    )
+    kinds = (_on_global(each, shared) for each in words.kernel.function.body)
+    found = Counter(kind for kind in kinds if kind is not None)
     left_out = len(cluster.notes.left_out) + len(cluster.notes.unread)
     found += Counter({NotJudgedKind.LEFT_OUT: left_out, NotJudgedKind.INFERRED_BYTES: len(cluster.notes.inferred)})
     return (NotJudged(kind, found[kind]) for kind in NotJudgedKind if found[kind])
+
+
+def _on_global(each: Instruction, shared: Collection[int]) -> NotJudgedKind | None:
+    """What an instruction does to global memory, None if nothing; ``shared``: positions whose address is shared."""
+    spaces = [name for name in (part.partition("::")[0] for part in each.modifiers) if name in _SPACES]
+    if each.opcode == "cp" and "global" in spaces and not each.has("prefetch"):
+        if spaces[0] != "global":
+            return NotJudgedKind.GLOBAL_LOADS
+        return NotJudgedKind.GLOBAL_ATOMICS if each.has("reduce") else NotJudgedKind.GLOBAL_STORES
+    elsewhere = spaces != ["global"] if spaces else each.position in shared
+    return None if elsewhere else _GLOBAL.get(each.opcode)
 
 
 def _followed(launch: Launch) -> tuple[int, ...]:

@@ -6,6 +6,7 @@ import pytest
 
 from pipesim.answers.check import check
 from pipesim.answers.views.check import CheckReport
+from pipesim.findings.kind import Basis
 from pipesim.lang.protocol import Protocol
 from pipesim.lang.warp import Warp
 from pipesim.model.finding import Deadlock, FaultReport, Verdict
@@ -15,6 +16,7 @@ from pipesim.report.pages.check import check_lines, shown_lines
 from pipesim.targets import Target, find, target_of
 from tests.support.mistakes import BROKEN
 from tests.support.mistakes.ring import right_ring
+from tests.support.paths import ROOT
 
 
 def checked(target: Target, params: dict[str, int], max_states: int = 1_000) -> CheckReport:
@@ -62,6 +64,16 @@ def test_what_is_proved_and_what_is_not_known() -> None:
     assert any(line.startswith("? unknown: neither proved nor refuted") for line in lines)
     assert "  not ordered with respect to other agents:" in lines
     assert max(map(len, lines)) <= 80
+
+
+def test_how_sure_a_finding_is() -> None:
+    """No schedule of the first one ends; of the second one the usual schedule does, and a warp has to be late."""
+    watched = ROOT / "tests" / "ptx" / "kernels" / "scale_watched-sm_90a.ptx"
+    for target, basis in (
+        (target_of(BROKEN["empty_count_too_high"]), Basis.CERTAIN),
+        (find(str(watched)), Basis.POSSIBLE),
+    ):
+        assert {shown.basis for shown in check(target, {}, quick=True).refutations} == {basis}
 
 
 def test_what_is_left_at_the_end_is_a_warning() -> None:

@@ -21,7 +21,7 @@ KERNEL = str(Path(__file__).resolve().parents[2] / "docs" / "examples" / "row_ma
 SAID = (
     "for CTA 0 of 2, at these parameters; assuming that reads complete before the arrive that follows them "
     "(--strict-proxies, 1) and that lanes of a warp that parted are together again (--strict-lanes, 1); "
-    "not judged: 1 store to global memory"
+    "not judged: 1 store to global memory, 1 load of global memory"
 )
 
 
@@ -61,7 +61,10 @@ def test_the_same_parts_in_json_sarif_and_junit(tmp_path: Path, capsys: pytest.C
     assert [(each["name"], each["switch"], each["count"]) for each in scope["assumptions"]] == [
         ("proxies", "--strict-proxies", 1), ("lanes", "--strict-lanes", 1),
     ]  # fmt: skip
-    assert [(each["kind"], each["count"]) for each in scope["not_judged"]] == [("global_stores", 1)]
+    assert [(each["kind"], each["count"]) for each in scope["not_judged"]] == [
+        ("global_stores", 1),
+        ("global_loads", 1),
+    ]
     (verdict,) = json.loads(written.read_text("ascii"))["runs"][0]["properties"]["verdicts"].values()
     assert (verdict["verdict"], verdict["ctas"], verdict["grid"]) == ("proved", [0], 2)
     assert [each["name"] for each in verdict["assuming"]] == ["proxies", "lanes"]

@@ -15,13 +15,14 @@ from statistics import median
 from pipesim.answers.check import check
 from pipesim.answers.views.check import CheckReport
 from pipesim.errors import PipesimError
+from pipesim.findings.kind import Basis
 from pipesim.model.finding import Verdict
 from pipesim.ptx.kernel import read_kernel
 from pipesim.report.findings.in_short import in_short
 from pipesim.targets import target_of
 
 _ROW = "| {} |"
-_HEAD = ("family", "kernel", "arch", "operations", "followed", "verdict", "seconds", "why not")
+_HEAD = ("family", "kernel", "arch", "operations", "followed", "verdict", "basis", "seconds", "why not")
 _NOT_BUILT = "not built"
 _LONGEST = 160  #: characters of a reason
 
@@ -42,6 +43,7 @@ def _cells(each: KernelVerdict) -> tuple[str, ...]:
         f"{each.operations:,}" if each.operations else "",
         followed,
         each.verdict,
+        each.basis,
         f"{each.seconds:.2f}" if each.operations else "",
         _short(why),
     )
@@ -91,6 +93,7 @@ class KernelVerdict:
     blocked: tuple[str, ...] = ()
     left_out: tuple[str, ...] = ()
     verdict: str = ""
+    basis: str = ""  #: of what refutes it: the surest
     how: str = ""
     reading: float = 0.0
     proving: float = 0.0
@@ -162,6 +165,7 @@ def _measure(ptx: Path, empty: KernelVerdict, answer: Connection) -> None:
         replace(
             known,
             verdict=report.verdict.value,
+            basis=next((each.value for each in Basis if each in {r.basis for r in report.refutations}), ""),
             how="" if report.how is None else report.how.value,
             proving=time.process_time() - start,
             memory=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // _MB,

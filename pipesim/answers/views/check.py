@@ -8,6 +8,7 @@ from enum import Enum
 
 from pipesim.answers.views.conclusion import Conclusion, Heading, of_verdict
 from pipesim.answers.views.scope import VerdictScope
+from pipesim.findings.kind import Basis
 from pipesim.model.ending import Ending
 from pipesim.model.finding import Advisory, FaultKind, Finding, Verdict
 from pipesim.process.limits import Limit
@@ -60,7 +61,8 @@ class Counterexample:
     in the program's order, what it waits for at the end; "" where the schedule ends with a fault. With each of the
     ``corrections`` alone the protocol is proved, at these parameters and at those that were asked for. ``cause`` names
     the doubt that led to the schedule, "" if a search did. ``unfinished``: the steps that would make it smaller or
-    shorter, of those that were left out. Of the verdict alone ``schedule`` and ``standing`` are empty.
+    shorter, of those that were left out. ``basis``: how sure it is. Of the verdict alone ``schedule`` and ``standing``
+    are empty.
     """
 
     finding: Finding
@@ -72,6 +74,7 @@ class Counterexample:
     corrections: tuple[Correction, ...] = ()
     cause: str = ""
     unfinished: tuple[CheckStep, ...] = ()
+    basis: Basis = Basis.POSSIBLE
 
 
 @dataclass(frozen=True)
