@@ -11,6 +11,7 @@ COUNT random programs in all, divided among the families that are named, all if 
   which every path is followed; every schedule that ``check`` shows must show its fault again.
 * ``loops``: a run without its repeated laps must say what the whole run says.
 * ``sizes``: what is claimed of all values of one trip count or of two must hold at values drawn.
+* ``beginnings``: what is found where only the beginning of some agents was read must be wrong in the whole.
 * ``in flight``: where nothing is said to be under way at the end, no schedule made at random may leave anything.
 
 All processors are used unless ``--jobs`` says otherwise; but for the times, what is printed does not depend on how many
@@ -46,7 +47,7 @@ from pipesim.prove.search.breadth_first import Exploration, explore
 from tests.support.random_programs import FAMILIES
 from tests.support.random_programs.contested import contested
 from tests.support.random_programs.orders_and_scopes import random_orders
-from tools.judge_rules import of_laps, of_leftovers, of_memory, of_sizes
+from tools.judge_rules import of_beginning, of_laps, of_leftovers, of_memory, of_sizes
 
 MOST_STATES = 10_000
 MOST_REDUCED = 3_000
@@ -126,6 +127,10 @@ def _in_flight(seed: int) -> bool:
     return of_leftovers(("rings", "corners", "operations")[seed % 3], seed // 3)
 
 
+def _in_beginning(seed: int) -> bool:
+    return of_beginning(("rings", "corners", "operations", "exits")[seed % 4], seed // 4)
+
+
 class Family(NamedTuple):
     """The judge of a family, and its share of the programs: what takes longer gets fewer."""
 
@@ -142,6 +147,7 @@ JUDGED: Mapping[str, Family] = {
     "loops": Family(16, partial(_by, of_laps)),
     "sizes": Family(2, partial(_by, of_sizes)),
     "in flight": Family(12, partial(_by, _in_flight)),
+    "beginnings": Family(40, partial(_by, _in_beginning)),
 }  # fmt: skip
 
 

@@ -55,6 +55,7 @@ from tests.prove.any_size.test_skipped_random_loops import numbered, whole
 from tests.prove.happens_before.test_snapshot import compared
 from tests.support.memory_order_graph import Graph
 from tests.support.random_programs import FAMILIES
+from tests.support.random_programs.beginnings import beginning
 from tests.support.random_programs.contested import contested
 from tests.support.random_programs.orders_and_scopes import random_orders
 from tests.support.random_programs.sizes import MOST as MOST_TRIPS
@@ -139,6 +140,17 @@ def of_concern(make: Callable[[int], Program], seed: int) -> bool:
         return False
     with _unbroken():
         return any(_faulty(program, 50 * seed + n) for n in range(10))
+
+
+def of_beginning(family: str, seed: int) -> bool:
+    """The beginnings of some agents of a program are refuted, and a plain search of the whole finds nothing wrong."""
+    program = FAMILIES[family](seed)
+    begun = beginning(program, seed)
+    if begun is None or check(begun, max_states=1_000, one_memory=True).verdict is not Verdict.REFUTED:
+        return False
+    with _unbroken():
+        seen = explore(program, 10_000, reduced=False)
+    return seen.complete and seen.verdict is Verdict.PROVED
 
 
 def of_moments(seed: int) -> bool:
@@ -366,6 +378,16 @@ def _exit_rules() -> Iterator[Rule]:
     yield Rule("exits", "an end may take the place of an arrival at the cluster barrier", target, _met_by_all, exits)
 
 
+def _beginning_rules() -> Iterator[Rule]:
+    judges = tuple((family, partial(of_beginning, family)) for family in FAMILIES)
+    ended = property(lambda program: tuple(map(len, program.code)))
+    for said, target, instead in (
+        ("an agent that was not read to its end has not ended", "pipesim.model.program.Program.ends", ended),
+        ("it may do what others wait for", "pipesim.explain.blocked_agents._may_be_ended", _no),
+    ):
+        yield Rule("beginnings", said, target, instead, judges)
+
+
 def _met_by_all(self: Certificate, did: Any) -> None:
     channel = meeting_channel(self._program, did.op)  # the rule that is switched off
     self._arrive_at(channel, did.agent, did.pc, did.result)
@@ -401,7 +423,8 @@ def _alone(_here: object, seed: object, _weights: object, _most: object) -> set[
 
 
 RULES = [
-    *_certificate_rules(), *_memory_rules(), *_lap_rules(), *_size_rules(), *_exit_rules(), *_search_rules()
+    *_certificate_rules(), *_memory_rules(), *_lap_rules(), *_size_rules(), *_exit_rules(), *_beginning_rules(),
+    *_search_rules(),
 ]  # fmt: skip
 _off: list[Any] = []  # the patches of the rule that is off now
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from pipesim.model import barrier as mbarrier
 from pipesim.model.barrier import BarrierState
@@ -26,11 +26,7 @@ REGISTERS = "registers of its CTA"  #: what a request for more waits for, as a r
 
 
 def explain(program: Program, state: State) -> Deadlock | None:
-    """The deadlock that ``state`` is in, or None if some agent can still move or something is still in flight.
-
-    An agent that has come to where reading it stopped can still move. If it is silent, none that waits for the phase of
-    an mbarrier notices.
-    """
+    """The deadlock that ``state`` is in, or None if some agent can still move or something is still in flight."""
     agents = range(len(program.agents))
     waiting: dict[int, int] = {}
     for agent in agents:
@@ -41,8 +37,7 @@ def explain(program: Program, state: State) -> Deadlock | None:
             waiting[agent] = stopped.blocked
     if not waiting or state.flights:
         return None
-    read = [a for a in program.cut if a not in waiting]
-    if read and not (set(read) <= set(program.silent) and max(waiting.values()) < len(program.barriers)):
+    if _may_be_ended(program, waiting):
         return None
     edges: dict[int, list[int]] = {}
     blocked = []
@@ -53,6 +48,15 @@ def explain(program: Program, state: State) -> Deadlock | None:
     done = tuple(program.agent_name(a) for a in agents if a not in waiting)
     ring = tuple(program.agent_name(a) for a in _cycle(edges))
     return Deadlock(tuple(blocked), done, ring, cut=bool(program.cut))
+
+
+def _may_be_ended(program: Program, waiting: Mapping[int, int]) -> bool:
+    """Whether an agent that has come to where reading it stopped may do what others wait for, by channel.
+
+    If it is silent, none that waits for the phase of an mbarrier notices it.
+    """
+    read = {agent for agent in program.cut if agent not in waiting}
+    return bool(read) and (not read <= set(program.silent) or max(waiting.values()) >= len(program.barriers))
 
 
 def blocked_agents(program: Program, state: State) -> tuple[BlockedAgent, ...]:
