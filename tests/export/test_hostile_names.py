@@ -177,7 +177,8 @@ def test_junit_has_a_case_for_each_program(name: str) -> None:
     text = junit_text({name: refuted(name)}, {f"{name}2": UsageError(name, place=name, cause=name)})
     root = ET.fromstring(text)
     tags = [each.tag for each in root.iter()]
-    assert tags == ["testsuites", "testsuite", "testcase", "failure", "testcase", "error"]
+    properties = ["properties", "property", "property", "property"]
+    assert tags == ["testsuites", "testsuite", "testcase", *properties, "failure", "testcase", "error"]
     assert text.isascii()
     assert is_inert(text)
 
