@@ -49,8 +49,9 @@ class Coverage:
     ``stopped``: agents that were not followed to their end, so that nothing is proved; what a schedule of what was
     read shows is refuted. ``blocked``: agents that waited when no agent could continue: the same. ``left_out``:
     accesses and instructions that the program does not have; no verdict is about them. ``unread``: those of them that
-    may touch shared memory which others use, so that nothing can be proved. ``inferred``: sizes that were worked out.
-    ``assumed``: what the verdict rests on beyond the program. ``undefined``: what PTX leaves undefined,
+    may touch shared memory which others use, so that nothing can be proved. ``perhaps``: accesses that may not
+    happen; a fault is not certain that needs one by a word of the launch, or two. ``inferred``: sizes that were worked
+    out. ``assumed``: what the verdict rests on beyond the program. ``undefined``: what PTX leaves undefined,
     such as registers that are read before what writes them is complete, so that nothing can be proved. ``weakened``:
     an order that the kernel has and the program has not, so that what is refuted of it may be right in the kernel.
     ``extracted``: what was read, in numbers. ``not_judged``: what the verdict is not about, counted.
@@ -61,6 +62,7 @@ class Coverage:
     blocked: tuple[str, ...] = ()
     left_out: tuple[str, ...] = ()
     unread: tuple[str, ...] = ()
+    perhaps: tuple[str, ...] = ()
     inferred: tuple[str, ...] = ()
     assumed: tuple[Assumed, ...] = ()
     undefined: tuple[str, ...] = ()

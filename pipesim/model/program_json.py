@@ -29,6 +29,7 @@ _ROWS = {
     "accesses": "space cta offset bytes",
     "tiles": "name space cta offset bytes slots",
     "work": "line name amounts",
+    "unsure": "agent operation why",
 }
 
 
@@ -70,6 +71,8 @@ def dumps(program: Program) -> str:
     for name in ("cut", "silent", "stored"):
         if agents := getattr(program, name):
             head[name] = list(agents)
+    if program.unsure:
+        head["unsure"] = [list(each) for each in program.unsure]
     lines = [f"  {json.dumps(key)}: {json.dumps(value)}," for key, value in head.items()]
     agents = []
     for code, where in zip(program.code, program.lines, strict=True):
@@ -144,6 +147,7 @@ def _program(data: dict[str, Any]) -> Program:
         cut=_integers(data, "cut"),
         silent=_integers(data, "silent"),
         stored=_integers(data, "stored"),
+        unsure=tuple((_integer(a), _integer(p), _integer(w)) for a, p, w in _rows({"unsure": [], **data}, "unsure")),
         work=_work({"work": [], **data}),
     )
 

@@ -169,6 +169,8 @@ class ProgramData:
     coverage: Coverage = WHOLE  #: what it leaves out of the kernel that it was read from
     cut: tuple[int, ...] = ()  #: agents whose code ends before they do: what they do next was not read
     stored: tuple[int, ...] = ()  #: accesses that a TMA_LOAD writes through the generic proxy: st.async, red.async
+    #: Agent, position, and 2 where a word decides that the launch leaves open: accesses that may not happen.
+    unsure: tuple[tuple[int, int, int], ...] = ()
     silent: tuple[int, ...] = ()  #: those of them that complete no phase of an mbarrier in what was not read
     work: tuple[Work, ...] = ()  #: what agents do between their barrier operations, by the line of an operation
     #: Barriers that several pipelines have, in words: for an author to read, and not part of its JSON form.

@@ -37,6 +37,7 @@ class How(Enum):
     OUT_OF_TIME = "the time limit was reached"
     OUT_OF_MEMORY = "the memory limit was reached"
     CUT = "agents were not followed to their end: see coverage"
+    PERHAPS = "values that are not known decide whether what fails happens: see coverage"
     UNREAD = "what was not understood may touch what others use: see coverage"
     UNDEFINED = "the kernel does what PTX leaves undefined: see coverage"
     WEAKENED = "the kernel has an order that the program has not: see coverage"
@@ -70,8 +71,8 @@ def check(program: Program, max_states: int = MOST_STATES, *, one_memory: bool =
     """
     if program.coverage.stopped and not program.cut:  # what was read is not what happens: sizes are not known
         return unknown(program, How.CUT)
-    found = _check(program, max_states, one_memory=one_memory)
-    if not program.coverage.complete and found.verdict is not Verdict.REFUTED:
+    found = _without_unsure(program, _check(program, max_states, one_memory=one_memory))
+    if not program.coverage.complete and found.verdict is not Verdict.REFUTED and found.how is not How.PERHAPS:
         return replace(found, verdict=Verdict.UNKNOWN, how=How.CUT)
     if program.coverage.unread and found.verdict is Verdict.PROVED:
         return replace(found, verdict=Verdict.UNKNOWN, how=How.UNREAD)
@@ -92,6 +93,23 @@ def _needs_what_is_ruled_out(program: Program) -> bool:
     pools = program.register_pools
     made |= {Assumption.REGISTERS} if pools is not None and not pools.is_known else set()
     return not made.isdisjoint(program.strictness)
+
+
+def _without_unsure(program: Program, found: Check) -> Check:
+    """The verdict without the refutations that are not certain; unknown if it rests on these."""
+    certain = tuple(each for each in found.refutations if not _is_unsure(program, each))
+    if certain or not found.refutations:
+        return replace(found, refutations=certain)
+    return replace(found, verdict=Verdict.UNKNOWN, how=How.PERHAPS, refutations=())
+
+
+def _is_unsure(program: Program, found: Refutation) -> bool:
+    """Whether it may not happen: by a word that the launch leaves open, or by two values that are not known."""
+    if not program.unsure or found.fault is None:
+        return False
+    why = {(agent, pc): why for agent, pc, why in program.unsure}
+    fault = found.fault
+    return sum(why.get(at, 0) for at in ((fault.agent, fault.pc), (fault.other_agent, fault.other_pc))) > 1
 
 
 def _check(program: Program, max_states: int, *, one_memory: bool) -> Check:
@@ -156,6 +174,10 @@ def unknown(program: Program, how: How) -> Check:
     return Check(Verdict.UNKNOWN, how, sum(map(len, program.code)), 0, 0, (), ())
 
 
+def _rank(program: Program, found: Refutation) -> tuple[bool, int]:
+    return _is_unsure(program, found), len(found.schedule)
+
+
 def _first_of_each(program: Program, doubts: tuple[Doubt, ...]) -> tuple[Refutation, ...]:
     """A refutation of each kind that the doubts lead to, the shortest schedule first."""
     earlier: Counter[Why] = Counter()
@@ -169,6 +191,6 @@ def _first_of_each(program: Program, doubts: tuple[Doubt, ...]) -> tuple[Refutat
         if shown is not None:
             shown = replace(shown, why=doubt.why)
             known = found.get(shown.kind)
-            if known is None or len(shown.schedule) < len(known.schedule):
+            if known is None or _rank(program, shown) < _rank(program, known):
                 found[shown.kind] = shown
     return tuple(sorted(found.values(), key=lambda r: (r.kind not in CAUSES_THEMSELVES, len(r.schedule))))

@@ -39,6 +39,7 @@ def coverage_of(kernel: Kernel, emulation: Emulation) -> Coverage:
         blocked=blocked,
         left_out=_few(_left_out(words, unread=False)),
         unread=_few(_left_out(words, unread=True)),
+        perhaps=_few([f"{at(p)}: what depends on {what} may not happen" for p, what in sorted(notes.perhaps.items())]),
         inferred=_few([f"{at(p)}: {what}" for p, what in sorted(notes.inferred.items())]),
         weakened=_few(_unknown_order(words)),
         assumed=tuple(_assumptions(words)),
@@ -356,8 +357,10 @@ def emit(kernel: Kernel, emulation: Emulation) -> Extraction:
     for agent in agents[0]:
         recorder.streams[agent].leave_second_way()
     program = program_of(name, recorder, cluster.initialised, function, module, kernel.launch, coverage, *agents)
-    if stored := _stored(function, recorder.streams):
-        program = replace(program, stored=stored)
+    stored = _stored(function, recorder.streams)
+    unsure = tuple((a, pc, why) for a, stream in enumerate(recorder.streams) for pc, why in stream.unsure.items())
+    if stored or unsure:
+        program = replace(program, stored=stored, unsure=unsure)
     body = len(function.body)
     places, kept = tuple(recorder.barriers), len(kernel.code.kept)
     return Extraction(program, places, emulation.instructions, kept, body, kernel, recorder.streams)

@@ -70,11 +70,12 @@ def program() -> Schema:
         "cut": rows(INTEGER),
         "silent": rows(INTEGER),
         "stored": rows(INTEGER),
+        "unsure": rows(row(INTEGER, INTEGER, INTEGER)),
         "work": rows(row(INTEGER, TEXT, record(amounts, optional=tuple(amounts)))),
         "code": rows(rows({"anyOf": operations})),
     }
     # files of earlier versions, and of programs without them, leave these out
-    optional = ("pipelines", "launch_registers", "coverage", "cut", "silent", "stored", "work")
+    optional = ("pipelines", "launch_registers", "coverage", "cut", "silent", "stored", "unsure", "work")
     defs = {"texts": rows(TEXT), "amount": NATURAL}
     form = record(members, optional=optional)
     return schema_document("program", PROGRAM_VERSION, "a flat program (docs/flat-program.md)", form, defs)

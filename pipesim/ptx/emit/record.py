@@ -46,7 +46,7 @@ class Stream:
     operation those between the one before and it, so that what a warp computes in between can be estimated.
     ``held``: where the ways of a try's answer begin and end while both are run. ``path``: what it executed, in order.
     ``steps``: for each operation the first and the last step of the path that it represents (-1 for none): two where a
-    try and the wait after it are one operation.
+    try and the wait after it are one operation. ``unsure``: operations that may not happen, as a warp's accesses say.
     """
 
     cta: int
@@ -58,6 +58,7 @@ class Stream:
     path: list[PathStep] = field(default_factory=list)
     steps: list[tuple[int, int]] = field(default_factory=list)
     ran: list[int] = field(default_factory=list)
+    unsure: dict[int, int] = field(default_factory=dict)
     runs: list[tuple[int, ...]] = field(default_factory=list)
 
     def leave_second_way(self) -> None:
@@ -68,6 +69,7 @@ class Stream:
     def remove_from(self, first: int) -> None:
         """Take the operations from this one on out."""
         del self.code[first:], self.positions[first:], self.steps[first:], self.runs[first:]
+        self.unsure = {at: why for at, why in self.unsure.items() if at < first}
 
 
 class WaysDiffer(Exception):  # noqa: N818  # a result of the emulation: it stops there

@@ -32,6 +32,7 @@ class PendingAccesses:
     read_bounds: dict[Where, Range] = field(default_factory=dict)
     write_bounds: dict[Where, Range] = field(default_factory=dict)
     position: int = -1
+    maybe: int = 0  #: whether it is not sure that they happen: as of the warp
     issued: set[tuple[int, ...]] = field(default_factory=set)
 
     @property
@@ -62,6 +63,10 @@ class AccessingWarp(Protocol):
     pending: PendingAccesses
     stores: dict[tuple[int, tuple[int, int, int]], int]
 
+    @property
+    def unsure(self) -> int:
+        """0 where it is sure to be; 2 by a word that the launch leaves open, 1 by another value that is not known."""
+
 
 def bounds(ranges: list[Range]) -> Range:
     """The lowest byte of some ranges, and the one after the highest."""
@@ -79,7 +84,7 @@ def _hull(one: Range | None, other: Range) -> Range:
 
 def read(cluster: RecordingCluster, warp: AccessingWarp, where: Where, ranges: list[Range], position: int) -> None:
     """The warp loads these bytes."""
-    pending, there = warp.pending, bounds(ranges)
+    pending, there = _pending(cluster, warp), bounds(ranges)
     if overlap(pending.write_bounds.get(where), there) or where in pending.copies:
         flush(cluster, warp)
     pending.position = position if pending.empty else pending.position
@@ -87,11 +92,26 @@ def read(cluster: RecordingCluster, warp: AccessingWarp, where: Where, ranges: l
     pending.read_bounds[where] = _hull(pending.read_bounds.get(where), there)
 
 
+def _pending(cluster: RecordingCluster, warp: AccessingWarp) -> PendingAccesses:
+    """What the warp has touched, all of it as sure as what comes now."""
+    pending, unsure = warp.pending, warp.unsure
+    if unsure != pending.maybe:
+        flush(cluster, warp)
+        pending.maybe = unsure
+    return pending
+
+
 def write(
-    warp: AccessingWarp, where: Where, ranges: list[Range], starts: Iterable[int], value: object, position: int
+    cluster: RecordingCluster,
+    warp: AccessingWarp,
+    where: Where,
+    ranges: list[Range],
+    starts: Iterable[int],
+    value: object,
+    position: int,
 ) -> None:
     """The warp stores these bytes; ``value``: what is stored from each of ``starts`` on, None if it is not known."""
-    pending = warp.pending
+    pending = _pending(cluster, warp)
     pending.position = position if pending.empty else pending.position
     pending.writes.setdefault(where, []).extend(ranges)
     pending.write_bounds[where] = _hull(pending.write_bounds.get(where), bounds(ranges))
@@ -114,6 +134,7 @@ def flush(cluster: RecordingCluster, warp: AccessingWarp) -> None:
     pending.reads, pending.writes, pending.values, pending.copies = {}, {}, {}, {}
     pending.read_bounds, pending.write_bounds = {}, {}
     record, at, agent = cluster.recorder, pending.position, warp.agent
+    begin = len(record.streams[agent].code)
     for (space, cta), ranges in reads.items():
         for first, end in merge_ranges(ranges):
             for low, high, item in cluster.items_of(space, cta).inside(first, end):
@@ -137,6 +158,9 @@ def flush(cluster: RecordingCluster, warp: AccessingWarp) -> None:
             cluster.items_of(space, cta).store(first, end, item)
             access = record.access(space, cta, first, end - first)
             record.add(agent, at, Op.TRANSFER_WRITE, Engine.CP_ASYNC, access, end - first, item)
+    if pending.maybe:
+        stream = record.streams[agent]
+        stream.unsure |= dict.fromkeys(range(begin, len(stream.code)), pending.maybe)
     pending.issued.clear()
 
 

@@ -281,7 +281,7 @@ class Cluster:
         for _, position, ranges in warp.tensor_reads:
             read(self, warp, where, ranges, position)
         for _, position, ranges in warp.tensor_writes:
-            write(warp, where, ranges, [first for first, _ in ranges], None, position)
+            write(self, warp, where, ranges, [first for first, _ in ranges], None, position)
         flush(self, warp)
         for cta, number in self.named:
             if cta == warp.cta:

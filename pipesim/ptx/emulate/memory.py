@@ -230,14 +230,14 @@ class GlobalMemory:
             self._seen[address + i] = agent if self._seen.get(address + i, agent) == agent else -1
         if not self._stored or not any(address + i in self._stored for i in range(size)):
             known = self._image.load(address, size)
-            return known if known is not None else Unknown(Leaf(self.describe(address, each), each.line))
+            return known if known is not None else self._open_word(address, each)
         value = 0
         for i in range(size):
             owner, byte = self._stored.get(address + i, (agent, self._image.load(address + i, 1)))
             if owner != agent:
                 return Unknown(Leaf("a word of global memory that another warp stores", each.line))
             if not isinstance(byte, int):
-                return Unknown(Leaf(self.describe(address, each), each.line))
+                return self._open_word(address, each)
             value |= byte << 8 * i
         return value
 
@@ -286,6 +286,9 @@ class GlobalMemory:
     def describe(self, address: int, each: Instruction) -> str:
         """A word of global memory that is not known, in words."""
         return self._image.describe_unknown(address) or f"a load from global memory ({each.mnemonic})"
+
+    def _open_word(self, address: int, each: Instruction) -> Unknown:
+        return Unknown(Leaf(self.describe(address, each), each.line, bool(self._image.describe_unknown(address))))
 
 
 def _atomic_result(each: Instruction, value: int, operands: list[Value], size: int) -> int | None:

@@ -324,7 +324,7 @@ class Regions:
             first = open_.pop()
             block = graph.block_of[first]
             rest = body[first : blocks[block].end]
-            if any(p.opcode == "call" or (makes_others_wait(p) and not is_try(p)) for p in rest):
+            if any(makes_others_wait(p) and not is_try(p) for p in rest):
                 return True
             following = {blocks[b].first for b in blocks[block].successors if b != graph.exit}
             open_ += following - seen

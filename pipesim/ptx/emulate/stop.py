@@ -76,8 +76,9 @@ class Notes:
     ``unread``: instructions that are not known; ``policies``: what other CTAs would decide; ``inferred``: sizes;
     ``equal_stores``: stores by several warps to the same bytes; ``generic``: accesses to ``.shared`` that give a
     generic address; ``fences``: those of which it is not known whether they run, which therefore order nothing;
-    ``undefined``: what PTX leaves undefined; ``accesses``: what ``left_out`` and ``unread`` may touch;
-    ``reductions``: ``red.async`` to bytes that another one changes, in whatever order.
+    ``undefined``: what PTX leaves undefined; ``accesses``: what ``left_out`` and ``unread`` may touch; ``perhaps``:
+    branches and accesses by a value that is not known, with what it is; ``reductions``: ``red.async`` to bytes that
+    another one changes, in whatever order.
     """
 
     time_outs: set[int] = field(default_factory=set)
@@ -94,5 +95,6 @@ class Notes:
     polls: set[int] = field(default_factory=set)
     fences: set[int] = field(default_factory=set)
     undefined: dict[int, str] = field(default_factory=dict)
+    perhaps: dict[int, str] = field(default_factory=dict)
     reductions: set[int] = field(default_factory=set)
     accesses: dict[UnreadAccess, None] = field(default_factory=dict)

@@ -21,10 +21,14 @@ Value: TypeAlias = Any  #: int | bool | Unknown | Lanes | Answer; Any, since the
 
 @dataclass(frozen=True, slots=True)
 class Leaf:
-    """Where a value comes from that is not known: ``what`` in words, and the line of the PTX."""
+    """Where a value comes from that is not known: ``what`` in words, and the line of the PTX.
+
+    ``launch``: it is a word that the launch file could give.
+    """
 
     what: str
     line: int
+    launch: bool = False
 
 
 def _times(a: Value, b: Value) -> Value:

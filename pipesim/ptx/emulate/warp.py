@@ -9,7 +9,7 @@ from pipesim.ptx.emulate.code import DecodedStep, RunEnd, StraightRun
 from pipesim.ptx.emulate.stop import MALFORMED, EmulationStop, Status, WarpStop, malformed_operands
 from pipesim.ptx.emulate.values import WARP, Leaf, PerLane, Value, join_lanes, lanes_in, leaf_of
 from pipesim.ptx.emulate.ways import DividedWarp, PartingKind
-from pipesim.ptx.flow.opcodes import ACCESSES
+from pipesim.ptx.flow.opcodes import ACCESSES, may_touch_shared
 
 MOST_RUNS = 1 << 16  #: of one path that are remembered; what a warp computes after them is not estimated
 #: What is carried out under a guard that is not known: of accesses all that they may do, of fences nothing.
@@ -209,10 +209,13 @@ class EmulatedWarp(DividedWarp):
             if isinstance(value, int) and bool(value) is step.negated:
                 self.mask &= ~(1 << lane)
         self.maybe += 1
+        self.guarded = leaf
+        if leaf is not None and may_touch_shared(step.instruction):
+            self.cluster.notes.perhaps.setdefault(step.instruction.position, leaf.what)
         try:
             step.effect(self.cluster, self, step)
         finally:
-            self.mask = mask
+            self.mask, self.guarded = mask, None
             self.maybe -= 1
         for register in step.results:
             self.R[register] = self.code.unknown_value(leaf)

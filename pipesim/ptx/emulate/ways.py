@@ -96,6 +96,12 @@ class BranchSplit:
     mark: int = -1
     unknown: Unknown | None = None
 
+    @property
+    def by_launch(self) -> bool:
+        """Whether the predicate that is not known depends on a word that the launch leaves open."""
+        leaf = leaf_of(self.unknown) if self.unknown is not None else None
+        return leaf is not None and leaf.launch
+
 
 class Surroundings(RecordingCluster, Protocol):
     """What a warp needs of its cluster."""
@@ -114,9 +120,9 @@ class DividedWarp(WarpLanes):
     """A warp of a CTA. ``R``: its registers; ``K``: the constants of its code; ``mask``: the lanes that execute."""
 
     __slots__ = (
-        "K", "R", "agent", "asked", "cluster", "code", "count", "cta", "ended_lanes", "frames", "groups", "joins",
-        "local", "maybe", "number", "pc", "pending", "products", "ready", "status", "stop", "stores", "tensor_reads",
-        "tensor_writes", "tries", "whole",
+        "K", "R", "agent", "asked", "cluster", "code", "count", "cta", "ended_lanes", "frames", "groups", "guarded",
+        "joins", "local", "maybe", "number", "pc", "pending", "products", "ready", "status", "stop", "stores",
+        "tensor_reads", "tensor_writes", "tries", "whole",
     )  # fmt: skip
 
     def __init__(
@@ -139,6 +145,7 @@ class DividedWarp(WarpLanes):
         self.agent = -1
         self.local = LocalMemory()
         self.maybe = 0  #: ways by predicates that are not known, one inside the other
+        self.guarded: Leaf | None = None  #: what the guard of the instruction depends on that may or may not run
         self.pending = PendingAccesses()
         self.stores: dict[tuple[int, tuple[int, int, int]], int] = {}  #: how often it has stored there, by position
         self.products: dict[tuple[int, ...], int] = {}
@@ -147,6 +154,14 @@ class DividedWarp(WarpLanes):
         self.groups = {Engine.BULK: CopyGroups(), Engine.CP_ASYNC: CopyGroups()}
         self.asked: tuple[int, ...] = ()  #: position, barrier and parity of a wait whose loop goes round before it
         self.tries: dict[int, tuple[int, ...]] = {}  #: the same of each try whose answer is open
+
+    @property
+    def unsure(self) -> int:
+        """Whether what it does now may not happen: 2 by a word that the launch leaves open, 1 by another value."""
+        if not self.maybe:
+            return 0
+        by_launch = (self.guarded is not None and self.guarded.launch) or any(f.by_launch for f in self.frames)
+        return 1 + by_launch
 
     def _part(self, segment: StraightRun, p: Value) -> int:
         """A branch whose predicate is not one known integer."""
@@ -308,6 +323,8 @@ class DividedWarp(WarpLanes):
             raise EmulationStop("a branch depends on a value that is not known", leaf)
         unknown = p if isinstance(p, Unknown) else Unknown(leaf or Leaf("an unknown value", 0))
         self.cluster.notes.passed_over.add(here)
+        if region.accesses and leaf is not None:
+            self.cluster.notes.perhaps.setdefault(here, leaf.what)
         if region.join < self.code.end and (region.accesses or not region.has_loop):
             return self._both_ways(segment, region, unknown)
         if region.accesses:

@@ -5,7 +5,7 @@ An opcode in none of these sets is unknown (PTX ISA 8.0 to 9.4). It is listed, a
 
 from __future__ import annotations
 
-from pipesim.ptx.text.instruction import Address, Instruction, Register, TensorAddress, Vector
+from pipesim.ptx.text.instruction import Address, Instruction, Register, Symbol, TensorAddress, Vector
 
 #: Instructions that make agents wait or signal, move bytes asynchronously, or order memory.
 SYNCHRONISING = frozenset(
@@ -60,6 +60,8 @@ def is_known(instruction: Instruction) -> bool:
 
 def is_understood(instruction: Instruction) -> bool:
     """Whether it is known, or only computes or accesses other memory, so that other warps do not notice it."""
+    if instruction.opcode == "call":  # calls of functions with a body have been replaced by it
+        return any(isinstance(each, Symbol) and each.name in LIBRARY for each in instruction.operands)
     if is_known(instruction):
         return True
     if may_signal(instruction):

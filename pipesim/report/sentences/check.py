@@ -31,6 +31,8 @@ def _verdict_words(report: CheckReport) -> str:
             return f"refuted: {fails}" + (f"; not read: {'; '.join(stopped)}" if stopped else "")
         case Verdict.UNKNOWN if report.how is How.CUT:
             return f"unknown: {name} was not followed to its end"
+        case Verdict.UNKNOWN if report.how is How.PERHAPS:
+            return f"unknown: what fails in {name} may not happen, as values decide that are not known"
         case Verdict.UNKNOWN if report.how is How.UNREAD:
             return f"unknown: {name} has accesses that were not understood, and that may touch what others use"
         case Verdict.UNKNOWN if report.how is How.UNDEFINED:

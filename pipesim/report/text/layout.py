@@ -163,6 +163,7 @@ def _coverage(coverage: Coverage, width: int) -> list[str]:
         ("blocked", coverage.blocked),
         ("left out", coverage.left_out),
         ("unread", coverage.unread),
+        ("perhaps", coverage.perhaps),
         ("inferred", coverage.inferred),
         ("undefined", coverage.undefined),
         ("weakened", coverage.weakened),

@@ -48,6 +48,16 @@ def test_a_function_whose_address_is_in_a_register_may_do_anything() -> None:
     assert "whose address is in a register" in program(ARRIVE.format(""), body).coverage.stopped[0]
 
 
+def test_a_function_without_a_body_may_do_anything_unless_it_is_a_librarys() -> None:
+    def calls(name: str) -> Program:
+        function = f".extern .func {name} (.param .b32 a, .param .b64 b);\n"
+        return program(function, f" @!%p0 call {name}, (%r2, %rd1);\n")
+
+    assert verdict(calls("vprintf")) == "proved"
+    assert "a call of outside" in calls("outside").coverage.stopped[0]
+    assert verdict(calls("outside")) == "unknown"
+
+
 @pytest.mark.parametrize("each", ["bar.sync 1, 128;", "setmaxnreg.dec.sync.aligned.u32 40;"])
 def test_what_a_warp_runs_together_is_under_one_guard_for_all_lanes(each: str) -> None:
     guarded = f" setp.lt.u32 %p5, %r2, {{0}};\n @%p5 {each}\n"

@@ -8,7 +8,11 @@ from pipesim.model.ending import Ending
 from pipesim.model.finding import FaultKind
 from pipesim.model.program import Program
 from pipesim.prove.check import How, check
-from tests.support.small_ptx import SET_UP, program_of, word
+from pipesim.ptx.emulate.cluster import EmulationLimits
+from pipesim.ptx.extract import extract
+from pipesim.ptx.launch.values import Launch
+from pipesim.ptx.text.read import read_module
+from tests.support.small_ptx import SET_UP, program_of, text_of, word
 
 START = SET_UP.format(first=1, count=1)
 #: What follows depends on a parameter that the launch leaves open.
@@ -101,3 +105,37 @@ def test_a_deadlock_before_anybody_stops_is_one() -> None:
     program = program_of(roles(one, other), params=".param .u32 n", values=[word(None)])
     assert program.coverage.stopped == ()
     assert [each.kind for each in check(program).refutations] == [Ending.DEADLOCK]
+
+
+GUARDED = [
+    " ld.param.u32 %r20, [n];\n setp.eq.u32 %p6, %r20, 0;\n @%p6 bra skip{0};\n {1}\nskip{0}:\n",
+    " ld.param.u32 %r20, [n];\n setp.eq.u32 %p6, %r20, 0;\n @!%p6 {1}\n",
+    " ld.global.u32 %r20, [%rd1];\n setp.eq.u32 %p6, %r20, 0;\n @!%p6 {1}\n",
+]
+
+
+@pytest.mark.parametrize("guarded", GUARDED)
+def test_a_race_is_certain_where_it_is_not_the_launch_that_decides_whether_it_happens(guarded: str) -> None:
+    """Of two accesses that may not happen, one may exclude the other; of one, only what the launch gives can tell."""
+    store = "st.shared.u32 [tile], 7;"
+
+    def said(first: str, second: str) -> How:
+        return check(
+            read(roles(f" mov.u64 %rd1, 268435456;\n {first}\n", f" mov.u64 %rd1, 268435456;\n {second}\n"))
+        ).how
+
+    assert said(store, store.replace("7", "8")) is How.SCHEDULE
+    given = "ld.param" in guarded
+    assert said(guarded.format(7, store), store.replace("7", "8")) is (How.PERHAPS if given else How.SCHEDULE)
+    assert said(guarded.format(7, store), guarded.format(8, store.replace("7", "8"))) is How.PERHAPS
+    assert said(guarded.format(7, store), store.replace("[tile]", "[tile+64]")) is How.CERTIFICATE
+    certain = store.replace("[tile]", "[tile+64]")
+    assert said(certain + guarded.format(7, store), store + certain.replace("7", "9")) is How.SCHEDULE
+
+
+def test_a_race_before_the_limit_of_the_reader_is_a_race() -> None:
+    body = text_of(roles(" st.shared.u32 [tile], 7;\n", " st.shared.u32 [tile], 8;\n") + "here:\n bra here;\n")
+    launch = Launch("kernel", (1, 1, 1), (64, 1, 1), (1, 1, 1))
+    program = extract(read_module(body, "small.ptx"), launch, EmulationLimits(instructions=20_000)).program
+    assert "the limit of 20,000 warp instructions" in program.coverage.stopped[0]
+    assert [each.kind for each in check(program).refutations] == [FaultKind.RACE]

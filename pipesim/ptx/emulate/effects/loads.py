@@ -243,7 +243,7 @@ def _record(
         where = Space.SHARED, cta
         if where in warp.pending.copies or overlap(warp.pending.read_bounds.get(where), bounds(ranges)):
             flush(cluster, warp)
-        write(warp, where, ranges, starts, None, each.position)
+        write(cluster, warp, where, ranges, starts, None, each.position)
         if not warp.maybe and all(isinstance(v, int | PerLane) for v in values):
             warp.pending.values[where].update(_contents(warp, starts, values))
 
@@ -315,7 +315,7 @@ def fill(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep) -> None:
     flush(cluster, warp)
     for cta, starts in found.items():
         for first, end in runs(starts, size):
-            write(warp, (Space.SHARED, cta), [(first, end)], [first], (0, size), each.position)
+            write(cluster, warp, (Space.SHARED, cta), [(first, end)], [first], (0, size), each.position)
             cluster.bytes[cta].forget(first, end)
 
 
@@ -335,7 +335,7 @@ def _matrix(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep, at: int, *,
         if stores:
             if (Space.SHARED, cta) in warp.pending.copies:
                 flush(cluster, warp)
-            write(warp, (Space.SHARED, cta), ranges, starts, None, each.position)
+            write(cluster, warp, (Space.SHARED, cta), ranges, starts, None, each.position)
             for first, end in ranges:
                 cluster.bytes[cta].forget(first, end)
         else:
@@ -366,6 +366,6 @@ def _change(cluster: Cluster, warp: EmulatedWarp, each: Instruction, address: Va
     for cta, starts in (found or {}).items():
         for start in dict.fromkeys(starts):
             flush(cluster, warp)
-            write(warp, (Space.SHARED, cta), [(start, start + size)], [start], ("atomic",), each.position)
+            write(cluster, warp, (Space.SHARED, cta), [(start, start + size)], [start], ("atomic",), each.position)
             cluster.bytes[cta].forget(start, start + size)
     flush(cluster, warp)

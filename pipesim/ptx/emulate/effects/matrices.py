@@ -254,7 +254,7 @@ def settle(cluster: Cluster, warp: EmulatedWarp, *, loads: bool) -> None:
         if loads:
             read(cluster, warp, where, ranges, position)
         else:
-            write(warp, where, ranges, [first for first, _ in ranges], None, position)
+            write(cluster, warp, where, ranges, [first for first, _ in ranges], None, position)
 
 
 def _copy(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep) -> None:

@@ -14,7 +14,7 @@ from pipesim.ptx.emulate.stop import EmulationStop
 from pipesim.ptx.emulate.values import Value, lanes_in, of_lane
 from pipesim.ptx.emulate.warp import EmulatedWarp
 from pipesim.ptx.flow.inline import RECURSIVE, callee
-from pipesim.ptx.flow.opcodes import is_understood, may_signal
+from pipesim.ptx.flow.opcodes import LIBRARY, is_understood, may_signal
 from pipesim.ptx.text.instruction import Address, CodeLabel, Instruction, TensorAddress
 
 Effect = Callable[[Cluster, EmulatedWarp, DecodedStep], Any]
@@ -98,12 +98,14 @@ def _shared_offset(address: Value, *, generic: bool, unknown: int) -> int:
 
 
 def _call(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep) -> None:
-    """A function without a body, as ``vprintf``: it synchronises nothing known. EmulationStop for any other one."""
+    """A library's function, as ``vprintf``: it synchronises nothing. EmulationStop for any other one."""
     each = step.instruction
     if each.has(RECURSIVE):
         raise EmulationStop("a function that calls itself")
     if not callee(each):
         raise EmulationStop("a call of a function whose address is in a register")
+    if callee(each) not in LIBRARY:
+        raise EmulationStop(f"a call of {callee(each)[:60]}, which has no body here")
     cluster.notes.unread[step.instruction.position] = "call of a function without a body"
 
 
