@@ -1,6 +1,6 @@
 """Do the judges see each rule? ``python tools/judge_rules.py [--most COUNT] [--only WORD] [--write]``.
 
-Each rule of the certificate, of memory order, of loop acceleration and of the search is switched off in turn, and
+Each rule of the certificate, of memory order, of loops, of warp groups and of the search is switched off in turn, and
 random programs are judged until one contradicts: a program called proved in which a search or a schedule shows a fault,
 or a reduced search that sees less than the plain one. A rule whose absence no judge notices among COUNT programs is one
 that nothing would miss. ``--write`` puts the table into docs/proof.md.
@@ -60,6 +60,7 @@ from tests.support.random_programs.contested import contested
 from tests.support.random_programs.orders_and_scopes import random_orders
 from tests.support.random_programs.sizes import MOST as MOST_TRIPS
 from tests.support.random_programs.sizes import random_sizes
+from tests.support.random_programs.warp_shapes import random_warp_shapes, shape_is_right
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "proof.md"
 BEGIN, END = "<!-- the rules -->\n", "<!-- end of the rules -->\n"
@@ -151,6 +152,12 @@ def of_beginning(family: str, seed: int) -> bool:
     with _unbroken():
         seen = explore(program, 10_000, reduced=False)
     return seen.complete and seen.verdict is Verdict.PROVED
+
+
+def of_shapes(seed: int) -> bool:
+    """What the verdict says of warps that multiply together is not what is asked of them."""
+    program = random_warp_shapes(seed)
+    return (check(program).verdict is Verdict.PROVED) != shape_is_right(program)
 
 
 def of_moments(seed: int) -> bool:
@@ -388,6 +395,16 @@ def _beginning_rules() -> Iterator[Rule]:
         yield Rule("beginnings", said, target, instead, judges)
 
 
+def _shape_rules() -> Iterator[Rule]:
+    judges, model = (("warp shapes", of_shapes),), "pipesim.model.warp_shape."
+    for said, target, instead in (
+        ("a warp group has four warps, which execute the same equally often", f"{model}_uneven", lambda *_: None),
+        ("a warp group begins at a multiple of four warps", f"{model}WARP_GROUP", 1),
+        ("a CTA has 65,536 registers", f"{model}SM_REGISTERS", 1 << 20),
+    ):
+        yield Rule("shape of a warp", said, target, instead, judges)
+
+
 def _met_by_all(self: Certificate, did: Any) -> None:
     channel = meeting_channel(self._program, did.op)  # the rule that is switched off
     self._arrive_at(channel, did.agent, did.pc, did.result)
@@ -424,7 +441,7 @@ def _alone(_here: object, seed: object, _weights: object, _most: object) -> set[
 
 RULES = [
     *_certificate_rules(), *_memory_rules(), *_lap_rules(), *_size_rules(), *_exit_rules(), *_beginning_rules(),
-    *_search_rules(),
+    *_shape_rules(), *_search_rules(),
 ]  # fmt: skip
 _off: list[Any] = []  # the patches of the rule that is off now
 

@@ -18,7 +18,7 @@ from pipesim.model.finding import Verdict
 from pipesim.model.program import Program
 from pipesim.prove.check import MOST_STATES
 from pipesim.prove.counterexample.activity import activity
-from pipesim.prove.counterexample.confirm import lanes_apart, refutation
+from pipesim.prove.counterexample.confirm import refutation, shown_by_code
 from pipesim.prove.counterexample.play import Play, play_schedule
 from pipesim.prove.memory_order.faults import memory_faults_of
 from pipesim.prove.refutation import Refutation
@@ -84,5 +84,5 @@ def _wrong(program: Program, play: Play) -> Refutation | None:
     if found is None and (unordered := memory_faults_of(program, play.moves)):
         return Refutation(Ending.FAULT, tuple(play.moves), unordered[-1])
     if found is None:
-        return next((each for each in lanes_apart(program) if each.schedule == tuple(play.moves)), None)
+        return next((each for each in shown_by_code(program) if each.schedule == tuple(play.moves)), None)
     return found

@@ -21,8 +21,10 @@ from pipesim.findings.counts.barrier_overrun import BARRIER_OVERRUN
 from pipesim.findings.counts.barrier_threads import BARRIER_THREADS
 from pipesim.findings.counts.cluster_arrive import CLUSTER_ARRIVE
 from pipesim.findings.counts.exited_cta import EXITED_CTA
+from pipesim.findings.counts.too_many_registers import TOO_MANY_REGISTERS
 from pipesim.findings.counts.tx_edge import TX_EDGE
 from pipesim.findings.counts.tx_range import TX_RANGE
+from pipesim.findings.counts.warp_shape import WARP_SHAPE
 from pipesim.findings.kind import Evidence, FindingKind
 from pipesim.findings.memory.lanes_apart import LANES_APART
 from pipesim.findings.memory.missing_proxy_fence import MISSING_PROXY_FENCE
@@ -67,6 +69,8 @@ KINDS: tuple[FindingKind, ...] = (
     WRONG_ITEM,
     TWO_OUTCOMES,
     LANES_APART,
+    WARP_SHAPE,
+    TOO_MANY_REGISTERS,
     MISSING_PROXY_FENCE,
     READ_NOT_FENCED,
     WEAK_ORDER,
@@ -102,7 +106,7 @@ def looked_for(program: Program) -> tuple[Advisory, ...]:
 CAUSES_THEMSELVES = frozenset(fault for fault, known in _BY_FAULT.items() if known.causes_itself)
 CONCERN_INITS = frozenset(fault for fault, known in _BY_FAULT.items() if known.concerns_init)
 MEMORY_ORDER = seen_in(Evidence.MEMORY_MODEL)
-NO_MOVE_SHOWS = MEMORY_ORDER | seen_in(Evidence.ALL_SCHEDULES, Evidence.LANES)
+NO_MOVE_SHOWS = MEMORY_ORDER | seen_in(Evidence.ALL_SCHEDULES, Evidence.LANES, Evidence.CODE)
 
 
 def report_faults(program: Program, faults: tuple[Fault, ...]) -> tuple[FaultReport, ...]:

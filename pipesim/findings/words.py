@@ -28,13 +28,13 @@ def previous_use(program: Program, fault: Fault) -> str:
     operation = program.code[fault.other_agent][fault.other_pc]
     op = Op(operation[0])
     if op == Op.INIT:
-        return f", which {_who(program, fault.other_agent, fault.other_pc)} initialises"
+        return f", which {who_at(program, fault.other_agent, fault.other_pc)} initialises"
     what = f": {accessed_bytes(program, operation)} was {'read' if op in READS_MEMORY else 'written'} by"
     between = ""
     if fault.cause_agent >= 0:
         cause = operation_in_words(program, program.code[fault.cause_agent][fault.cause_pc])
-        between = f"; `{cause}` of {_who(program, fault.cause_agent, fault.cause_pc)} comes between"
-    return f"{what} {_who(program, fault.other_agent, fault.other_pc)}{between}"
+        between = f"; `{cause}` of {who_at(program, fault.cause_agent, fault.cause_pc)} comes between"
+    return f"{what} {who_at(program, fault.other_agent, fault.other_pc)}{between}"
 
 
 def meanwhile(program: Program, fault: Fault) -> str:
@@ -47,7 +47,7 @@ def meanwhile(program: Program, fault: Fault) -> str:
     return f" while {who} {verb} {accessed_bytes(program, operation)}{where}"
 
 
-def _who(program: Program, agent: int, pc: int) -> str:
+def who_at(program: Program, agent: int, pc: int) -> str:
     """The agent, with the line of its operation in brackets."""
     line = PurePath(program.line(agent, pc)).name
     return program.agent_name(agent) + (f" ({line})" if line else "")

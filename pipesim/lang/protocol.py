@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import cycle
 
+from pipesim.bounds import MAX_WARP
 from pipesim.errors import ProtocolError
 from pipesim.lang.author import author_line, first_line, name_of, require_plain, run, whole
 from pipesim.lang.flatten import InitBody, Prologue, assemble
@@ -14,7 +16,8 @@ from pipesim.lang.tiles import TileArray
 from pipesim.lang.warp import Warp
 from pipesim.model.barrier import MAX_COUNT
 from pipesim.model.ops import Space
-from pipesim.model.program import MAX_CLUSTER, MAX_THREAD_REGISTERS, Program
+from pipesim.model.program import MAX_CLUSTER, MAX_THREAD_REGISTERS, WARP_GROUP, Program
+from pipesim.model.warp_shape import executes_as_warp_group
 
 RoleBody = Callable[[Warp], None]
 
@@ -28,7 +31,8 @@ ANOTHER, OTHERS = "_lane1", "_others"
 class Role:
     """A role: ``warps`` warps of every CTA run ``body``, starting at warp ``first_warp``.
 
-    ``lanes_apart``: the lanes of each warp run independently.
+    ``lanes_apart``: the lanes of each warp run independently. ``align``: ``first_warp`` is a multiple of it, 0 if the
+    author says nothing.
     """
 
     name: str
@@ -36,6 +40,7 @@ class Role:
     first_warp: int
     body: RoleBody
     lanes_apart: bool = False
+    align: int = 0
 
     @property
     def parts(self) -> tuple[tuple[str, int], ...]:
@@ -151,8 +156,15 @@ class Protocol:
         self._init_line = first_line(body) or author_line()
         return body
 
-    def role(self, name: str, warps: int = 1, *, lanes_apart: bool = False) -> Callable[[RoleBody], RoleBody]:
+    def role(
+        self, name: str, warps: int = 1, *, align: int = 0, lanes_apart: bool = False
+    ) -> Callable[[RoleBody], RoleBody]:
         """Decorator: ``warps`` warps of each CTA run the function, each with its own :class:`Warp`.
+
+        Warps are numbered in the order in which roles are declared. ``align``: those of this role begin at a multiple
+        of it, and numbers before it stay unused: the warps of a load warp's group that do nothing, as in the kernels of
+        CUTLASS and Modular. Without it a role of 4, 8, 12 … warps begins at a multiple of 4 if it executes ``wgmma`` or
+        ``setmaxnreg``, which are for warp groups; ``align=1`` does not move it.
 
         ``lanes_apart``: the lanes of each warp run independently, which PTX allows wherever no ``.sync`` or
         ``.aligned`` instruction holds them together; they meet at ``w.sync_warp()``. The function runs once for each
@@ -160,7 +172,10 @@ class Protocol:
         ``name_others`` the other 30.
         """
         name = name_of("role", name)
-        warps = whole(f"the number of warps of role {name}", warps)
+        warps, align = (
+            whole(f"the number of warps of role {name}", warps),
+            whole(f"the alignment of role {name}", align),
+        )
         taken = {part for role in self.roles for part, _ in role.parts}
         if taken & {name, *((f"{name}{ANOTHER}", f"{name}{OTHERS}") if lanes_apart else ())}:
             raise ProtocolError(f"{self.name} has two roles named {name}", place=author_line(), correction="rename one")
@@ -168,10 +183,15 @@ class Protocol:
             raise ProtocolError(
                 f"role {name} has {warps} warps", place=author_line(), correction="give it at least one"
             )
+        if not 0 <= align <= MAX_WARP:
+            raise ProtocolError(
+                f"role {name} begins at a multiple of {align} warps", place=author_line(), correction="use 4, or 1"
+            )
 
         def add(body: RoleBody) -> RoleBody:
             require_plain(body, f"role {name}", f"def {name}(w):", None)
-            self.roles.append(Role(name, warps, self.warps, body, bool(lanes_apart)))
+            self.roles.append(Role(name, warps, 0, body, bool(lanes_apart), align))
+            self._number_warps(())
             return body
 
         return add
@@ -194,6 +214,19 @@ class Protocol:
             )
         return name
 
+    def _number_warps(self, recorders: Sequence[Recorder]) -> bool:
+        """Give each role its first warp, as far as these recordings show what it needs; True if one has another now."""
+        before, following = list(self.roles), 0
+        agents = zip(cycle([role.name for role, *_ in self._agents()]), recorders, strict=False)
+        multiply = {name for name, rec in agents if any(map(executes_as_warp_group, rec.code))}
+        for n, role in enumerate(before):
+            by_itself = WARP_GROUP if role.name in multiply and role.warps % WARP_GROUP == 0 else 1
+            align = role.align or by_itself
+            first = -(-following // align) * align
+            self.roles[n] = replace(role, first_warp=first)
+            following = first + role.warps
+        return self.roles != before
+
     # flattening
 
     def flatten(
@@ -213,6 +246,9 @@ class Protocol:
             )
         tables = Tables(self.cluster)
         first = self._record(tables, most=most)
+        if self._number_warps(first):
+            tables = Tables(self.cluster)
+            first = self._record(tables, most=most)
         self._prologue.require_initialised(first)
         if twice:
             self._require_deterministic(first, tables)

@@ -49,13 +49,14 @@ class Coverage:
     ``stopped``: agents that were not followed to their end, so that nothing is proved; what a schedule of what was
     read shows is refuted. ``blocked``: agents that waited when no agent could continue: the same. ``left_out``:
     accesses and instructions that the program does not have; no verdict is about them. ``unread``: those of them that
-    may touch shared memory which others use, so that nothing can be proved. ``perhaps``: accesses that may not
-    happen; a fault is not certain that needs one by a word of the launch, or two. ``inferred``: sizes that were worked
-    out. ``assumed``: what the verdict rests on beyond the program. ``undefined``: what PTX leaves undefined,
-    such as registers that are read before what writes them is complete, so that nothing can be proved. ``weakened``:
-    an order that the kernel has and the program has not, so that what is refuted of it may be right in the kernel.
-    ``extracted``: what was read, in numbers. ``not_judged``: what the verdict is not about, counted.
-    ``ctas``: the CTAs of the grid that were followed, () where all are the same.
+    may touch shared memory which others use, so that nothing can be proved. ``perhaps``: accesses that may not happen;
+    a fault is not certain that needs one by a word of the launch, or two. ``inferred``: sizes that were worked out.
+    ``assumed``: what the verdict rests on beyond the program. ``undefined``: what PTX leaves undefined, such as
+    registers that are read before what writes them is complete, so that nothing can be proved. ``partial``: places
+    where only some lanes execute what PTX has all lanes of a warp execute, which is a finding. ``weakened``: an order
+    that the kernel has and the program has not, so that what is refuted of it may be right in the kernel.
+    ``extracted``: what was read, in numbers. ``not_judged``: what the verdict is not about, counted. ``ctas``: the
+    CTAs of the grid that were followed, () where all are the same.
     """
 
     stopped: tuple[str, ...] = ()
@@ -66,6 +67,7 @@ class Coverage:
     inferred: tuple[str, ...] = ()
     assumed: tuple[Assumed, ...] = ()
     undefined: tuple[str, ...] = ()
+    partial: tuple[str, ...] = ()
     weakened: tuple[str, ...] = ()
     extracted: tuple[str, ...] = ()
     not_judged: tuple[NotJudged, ...] = ()

@@ -38,6 +38,9 @@ class FaultKind(Enum):
     TWO_OUTCOMES = "two schedules that both finish leave different results"
     # of a kernel's PTX: what its program assumes
     LANES_APART = "lanes of a warp that parted are taken to be together again, which PTX does not promise there"
+    # of the code of the warps, whatever the schedule
+    WARP_SHAPE = "not all threads that have to execute an instruction together execute it"
+    TOO_MANY_REGISTERS = "more registers than a CTA can have"
     # of the memory model: what no machine of one memory shows (docs/memory-order.md)
     MISSING_PROXY_FENCE = "no fence.proxy.async between an ordinary write and the later asynchronous access"
     READ_NOT_FENCED = "no fence.proxy.async between a read and the later write through the other proxy"
@@ -69,7 +72,8 @@ class Fault(NamedTuple):
 
     ``barrier`` is the index of the mbarrier (or -1), ``found`` and ``expected`` are the two numbers that disagree.
     Of a race ``other_agent`` and ``other_pc`` are the access that was open already (-1: no race); of a fault of memory
-    order the access before, or the init, and ``cause_agent`` and ``cause_pc`` the operation too weak (-1: none).
+    order the access before, or the init, and ``cause_agent`` and ``cause_pc`` the operation too weak (-1: none). Of
+    a warp group these are the warp that does not execute the same, and what it executes instead (-1: nothing).
     """
 
     kind: FaultKind

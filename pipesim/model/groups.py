@@ -78,6 +78,8 @@ READS_MEMORY = _group(Op.READ, Op.TRANSFER_READ)  #: look at the item in their c
 WRITES_MEMORY = TOUCHES_MEMORY - READS_MEMORY  #: leave an item in their cells, so they name one
 ON_ENGINE = _with_operands("engine")  #: are carried out by an engine, in the order of issue of one agent
 IN_FLIGHT = ASYNC_ACCESSES | DELAYED_ARRIVALS  #: leave something under way that ends later
+#: Of these one instruction of a warp group is, or several: its operands and its time.
+OF_ONE_PRODUCT = ENGINE_ACCESSES | _group(Op.ENGINE_WORK)
 ISSUES = ENGINE_ACCESSES | COMMITS  #: put something under way on the engine that they name
 
 # memory order

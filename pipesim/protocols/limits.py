@@ -13,7 +13,6 @@ from pipesim.model.program import Program
 MAX_SMEM = 227 * 1024  #: shared memory that one CTA can have, in bytes
 MAX_THREADS = 1024  #: threads of one CTA
 MAX_TMEM = 256 * 1024  #: tensor memory of one SM, in bytes: 128 lanes of 512 columns of 4 bytes (PTX ISA, tcgen05)
-MAX_REGISTERS = 65536  #: registers of one SM
 COPY_MULTIPLE = 16  #: a bulk copy moves a multiple of this many bytes
 
 
@@ -132,33 +131,15 @@ def _require_tensor_memory(program: Program) -> None:
 
 
 def _require_registers(program: Program) -> None:
-    """What ``setmaxnreg`` gives to the warps of a CTA, in the end, must fit its SM; each a multiple of 8, 24 to 256."""
-    for rank in range(program.ctas):
-        held: dict[int, tuple[int, str]] = {}
-        for agent, code in enumerate(program.code):
-            if program.agents[agent].cta == rank:
-                for pc, op in _of_kind(code, {Op.SETMAXNREG}):
-                    if operand(op, "registers") % 8 or not 24 <= operand(op, "registers") <= 256:
-                        raise ConfigurationError(
-                            f"{program.agent_name(agent)} asks for {operand(op, 'registers')} registers a thread",
-                            place=program.line(agent, pc),
-                            cause="setmaxnreg takes multiples of 8, 24 to 256 (PTX ISA)",
-                        )
-                    held[program.agents[agent].warp] = operand(op, "registers"), program.line(agent, pc)
-        total = 32 * sum(count for count, _ in held.values())
-        threads = 32 * len({agent.warp for agent in program.agents if agent.cta == rank})
-        if program.launch_registers * threads > MAX_REGISTERS:
-            raise ConfigurationError(
-                f"{program.name} is launched with {program.launch_registers} registers for each of {threads} threads: "
-                f"{program.launch_registers * threads:,}; an SM has {MAX_REGISTERS:,}",
-                correction=f"at most {MAX_REGISTERS // threads // 8 * 8} registers a thread are possible",
-            )
-        if total > MAX_REGISTERS:
-            raise ConfigurationError(
-                f"{program.name} asks for {total:,} registers in one CTA; an SM has {MAX_REGISTERS:,}",
-                place=max(held.values())[1],
-                correction="give some of its warps fewer",
-            )
+    """``setmaxnreg`` takes multiples of 8, 24 to 256."""
+    for agent, code in enumerate(program.code):
+        for pc, op in _of_kind(code, {Op.SETMAXNREG}):
+            if operand(op, "registers") % 8 or not 24 <= operand(op, "registers") <= 256:
+                raise ConfigurationError(
+                    f"{program.agent_name(agent)} asks for {operand(op, 'registers')} registers a thread",
+                    place=program.line(agent, pc),
+                    cause="setmaxnreg takes multiples of 8, 24 to 256 (PTX ISA)",
+                )
 
 
 def _largest_tile(program: Program) -> str:

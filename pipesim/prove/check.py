@@ -14,7 +14,7 @@ from pipesim.model.program import Program
 from pipesim.prove.any_size.skip_laps import LONG, phases_by_laps
 from pipesim.prove.certificate.canonical import CanonicalRun, completed_phases
 from pipesim.prove.certificate.certificate import Certificate
-from pipesim.prove.counterexample.confirm import at_once, confirm, lanes_apart
+from pipesim.prove.counterexample.confirm import at_once, confirm, shown_by_code
 from pipesim.prove.memory_order.faults import memory_order, memory_refutations
 from pipesim.prove.memory_order.order import MemoryOrder
 from pipesim.prove.refutation import Doubt, Refutation, Why
@@ -71,7 +71,16 @@ def check(program: Program, max_states: int = MOST_STATES, *, one_memory: bool =
     """
     if program.coverage.stopped and not program.cut:  # what was read is not what happens: sizes are not known
         return unknown(program, How.CUT)
-    found = _without_unsure(program, _check(program, max_states, one_memory=one_memory))
+    found = _with_coverage(program, _without_unsure(program, _check(program, max_states, one_memory=one_memory)))
+    shown = () if one_memory else shown_by_code(program)
+    if not shown:
+        return found
+    ranked = sorted((*shown, *found.refutations), key=lambda each: each.kind not in CAUSES_THEMSELVES)
+    return replace(found, verdict=Verdict.REFUTED, how=How.SCHEDULE, refutations=tuple(ranked))
+
+
+def _with_coverage(program: Program, found: Check) -> Check:
+    """What of a verdict on the program holds for the kernel that it was read from."""
     if not program.coverage.complete and found.verdict is not Verdict.REFUTED and found.how is not How.PERHAPS:
         return replace(found, verdict=Verdict.UNKNOWN, how=How.CUT)
     if program.coverage.unread and found.verdict is Verdict.PROVED:
@@ -82,8 +91,6 @@ def check(program: Program, max_states: int = MOST_STATES, *, one_memory: bool =
         found = replace(found, verdict=Verdict.UNKNOWN, how=How.WEAKENED, refutations=())
     if found.verdict is Verdict.PROVED and _needs_what_is_ruled_out(program):
         return replace(found, verdict=Verdict.UNKNOWN, how=How.ASSUMES)
-    if apart := lanes_apart(program):
-        return replace(found, verdict=Verdict.REFUTED, how=How.SCHEDULE, refutations=found.refutations + apart)
     return found
 
 

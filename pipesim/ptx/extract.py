@@ -44,6 +44,7 @@ def coverage_of(kernel: Kernel, emulation: Emulation) -> Coverage:
         weakened=_few(_unknown_order(words)),
         assumed=tuple(_assumptions(words)),
         undefined=_few(_undefined_behaviour(words)),
+        partial=tuple(at(p) for p in sorted(notes.partial)),
         extracted=(f"{emulation.instructions:,} warp instructions", *_operation_counts(emulation.cluster)),
         not_judged=tuple(_not_judged(words)),
         ctas=_followed(kernel.launch),

@@ -99,10 +99,6 @@ TOO_MUCH: dict[str, tuple[Protocol, Protocol, str, str]] = {
         roomy({"mma": 24}), roomy({"mma": 24}, 513),
         "roomy needs 262,656 bytes of tensor memory; an SM has 262,144", "",
     ),
-    "the warps of a CTA share the registers of an SM": (
-        roomy({"load": 24, "a": 240, "b": 240}), roomy({"load": 40, "a": 240, "b": 240}),
-        "roomy asks for 66,560 registers in one CTA; an SM has 65,536", "",
-    ),
 }  # fmt: skip
 
 

@@ -9,11 +9,11 @@ import pytest
 from pipesim import Protocol, Warp, find
 from pipesim.answers.check import check as answer
 from pipesim.conform.diagnose.outcomes import random_schedule
-from pipesim.errors import ConfigurationError, ProtocolError
+from pipesim.errors import ProtocolError
 from pipesim.model.assumptions import Assumption, Strictness
 from pipesim.model.coverage import Assumed
 from pipesim.model.ending import Ending
-from pipesim.model.finding import Deadlock, Verdict
+from pipesim.model.finding import Deadlock, FaultKind, FaultReport, Verdict
 from pipesim.prove.check import How, check
 from pipesim.prove.search.breadth_first import explore
 from pipesim.report.sentences.check import check_sentence
@@ -72,8 +72,11 @@ def test_with_registers_to_spare_nobody_waits() -> None:
 
 def test_the_pool_is_what_the_cta_was_launched_with() -> None:
     assert check(handing_over(registers=160).flatten()).verdict is Verdict.REFUTED
-    with pytest.raises(ConfigurationError, match="at most 168 registers a thread are possible"):
-        target_of(handing_over).build({"registers": 176})
+    found = answer(target_of(handing_over), {"registers": 176}).findings[0]
+    assert isinstance(found, FaultReport)
+    assert (found.kind, found.correction) == (
+        FaultKind.TOO_MANY_REGISTERS, "launch it with at most 168 registers a thread"
+    )  # fmt: skip
 
 
 def test_what_is_not_known_of_the_launch_is_an_assumption() -> None:

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from pipesim.model.ops import AT, Op, Operation, operand
 from pipesim.model.program import Program
+from pipesim.model.warp_shape import warp_shape_faults
 from pipesim.prove.certificate.canonical import CanonicalRun, Witness
 from pipesim.prove.certificate.certificate import Certificate
 from pipesim.prove.happens_before.groups import awaited_groups
@@ -252,6 +253,8 @@ _NEVER = -1
 
 def holds(program: Program) -> bool:
     """True if one run represents every schedule of the program, and nothing is wrong with it."""
+    if warp_shape_faults(program):
+        return False
     certificate, memory = Certificate(program), memory_order(program)
     return _ends_well(CanonicalRun(program, _both(certificate, memory)), certificate, memory)
 
@@ -280,7 +283,7 @@ def each_holds(outlines: Sequence[Outline]) -> list[bool]:
         if _is_wrong(run, certificate, memory) or run.over:
             break
         run.round()
-    return [right.get(n, False) for n in range(len(programs))]
+    return [right.get(n, False) and not warp_shape_faults(program) for n, program in enumerate(programs)]
 
 
 def _both(certificate: Certificate, memory: MemoryOrder | None) -> list[Witness]:

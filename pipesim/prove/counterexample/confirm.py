@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from pipesim.model.assumptions import Assumption
 from pipesim.model.ending import Ending
 from pipesim.model.finding import Fault, FaultKind
 from pipesim.model.moves import Move, attempt
 from pipesim.model.program import Program
+from pipesim.model.register_pool import WARP
+from pipesim.model.warp_shape import warp_shape_faults
 from pipesim.prove.counterexample.play import Play
 from pipesim.prove.refutation import Doubt, Refutation, Schedule, Why
 
@@ -126,18 +130,30 @@ def _race(play: Play, doubt: Doubt) -> bool:
     return bool(play.faults)
 
 
-def lanes_apart(program: Program) -> tuple[Refutation, ...]:
-    """A finding at the first operation after each such place, with a way to it; none without the rule."""
-    if Assumption.LANES not in program.strictness:
-        return ()
-    found: dict[tuple[int, int], Refutation] = {}
-    for place in program.coverage.rejoined:
-        agent, pc = _operation_at(program, place.partition(" ")[0])
-        if (agent, pc) not in found:
-            found[agent, pc] = Refutation(
-                Ending.FAULT, _way(program, agent, pc), Fault(FaultKind.LANES_APART, agent, pc)
-            )
+def shown_by_code(program: Program) -> tuple[Refutation, ...]:
+    """What the code of the warps shows, whatever the schedule: each with a way to its operation."""
+    faults = [*warp_shape_faults(program), *_partial_warps(program), *_lanes_apart(program)]
+    found: dict[tuple[FaultKind, int, int], Refutation] = {}
+    for each in faults:
+        at = each.kind, each.agent, each.pc
+        if at not in found:
+            found[at] = Refutation(Ending.FAULT, _way(program, each.agent, each.pc), each)
     return tuple(found.values())
+
+
+def _partial_warps(program: Program) -> Iterator[Fault]:
+    """Instructions of whole warps that only some lanes execute, as the kernel's reader has seen."""
+    for place in program.coverage.partial:
+        agent, pc = _operation_at(program, place.partition(" ")[0])
+        yield Fault(FaultKind.WARP_SHAPE, agent, pc, expected=WARP)
+
+
+def _lanes_apart(program: Program) -> Iterator[Fault]:
+    """The first operation after each place where lanes of a warp are taken to be together; none without the rule."""
+    if Assumption.LANES not in program.strictness:
+        return
+    for place in program.coverage.rejoined:
+        yield Fault(FaultKind.LANES_APART, *_operation_at(program, place.partition(" ")[0]))
 
 
 def _operation_at(program: Program, place: str) -> tuple[int, int]:

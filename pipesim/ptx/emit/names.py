@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Sequence
+from math import prod
 
 from pipesim.model.coverage import Coverage
 from pipesim.model.groups import (
@@ -20,6 +21,8 @@ from pipesim.model.groups import (
 from pipesim.model.ops import AT, IN_ORDER, Engine, Op, Operation, Space, operand, with_operand
 from pipesim.model.positions import ASYNC_ACCESS, COPY_MASK
 from pipesim.model.program import Agent, Barrier, Program, Tile
+from pipesim.model.register_pool import WARP, RegisterPools
+from pipesim.model.warp_shape import register_bound
 from pipesim.ptx.emit.record import Place, Stream, StreamRecorder
 from pipesim.ptx.launch.values import Launch
 from pipesim.ptx.text.instruction import Instruction
@@ -210,11 +213,30 @@ def program_of(
         grid=max(grid // ctas, 1),
         smem_bytes=_shared_bytes(function, launch),
         notes=(),
-        launch_registers=launch.registers or next(iter(function.directives.get("maxnreg", ())), 0),
+        launch_registers=_launch_registers(agents, [code for code, _ in packed], function, launch),
         coverage=coverage,
         cut=cut,
         silent=silent,
     )
+
+
+def _launch_registers(
+    agents: Sequence[Agent], code: Sequence[Sequence[Operation]], function: Function, launch: Launch
+) -> int:
+    """Registers of a thread at the launch, 0 if not known: as the launch file or ``.maxnreg`` says.
+
+    Else they are bounded by ``.maxntid`` and ``.minnctapersm`` (PTX ISA, "Performance-Tuning Directives"): if the
+    requests of ``setmaxnreg`` need more than this bound, the bound is what they do not get.
+    """
+    if launch.registers:
+        return launch.registers
+    said = function.directives
+    threads = prod(said.get("maxntid") or said.get("reqntid") or launch.block)
+    bound = register_bound(-(-threads // WARP), *said.get("minnctapersm", ())[:1])
+    if "maxnreg" in said:
+        return min(said["maxnreg"][0], bound)
+    needed = RegisterPools(agents, code, 0)
+    return bound if any(needed.requests) and needed.launched > bound else 0
 
 
 def _shared_bytes(function: Function, launch: Launch) -> int:

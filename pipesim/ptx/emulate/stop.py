@@ -76,7 +76,8 @@ class Notes:
     ``unread``: instructions that are not known; ``policies``: what other CTAs would decide; ``inferred``: sizes;
     ``equal_stores``: stores by several warps to the same bytes; ``generic``: accesses to ``.shared`` that give a
     generic address; ``fences``: those of which it is not known whether they run, which therefore order nothing;
-    ``undefined``: what PTX leaves undefined; ``accesses``: what ``left_out`` and ``unread`` may touch; ``perhaps``:
+    ``undefined``: what PTX leaves undefined; ``partial``: what all lanes of a warp have to
+    execute and some do; ``accesses``: what ``left_out`` and ``unread`` may touch; ``perhaps``:
     branches and accesses by a value that is not known, with what it is; ``reductions``: ``red.async`` to bytes that
     another one changes, in whatever order.
     """
@@ -97,4 +98,5 @@ class Notes:
     undefined: dict[int, str] = field(default_factory=dict)
     perhaps: dict[int, str] = field(default_factory=dict)
     reductions: set[int] = field(default_factory=set)
+    partial: set[int] = field(default_factory=set)
     accesses: dict[UnreadAccess, None] = field(default_factory=dict)

@@ -165,8 +165,7 @@ class EmulatedWarp(DividedWarp):
             self.whole = self.mask
             all_lanes, self.mask = self.mask, mask
             if step.together and mask != all_lanes:
-                undefined = self.cluster.notes.undefined
-                undefined.setdefault(segment.position, "only some lanes run what all of a warp have to run together")
+                self.cluster.notes.partial.add(segment.position)
             if step.logged:
                 self.cluster.recorder.execute(self.agent, segment.position, mask)
             try:

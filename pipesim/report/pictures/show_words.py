@@ -22,7 +22,8 @@ from pipesim.explain.anatomy.parts import (
 )
 from pipesim.model.ops import Engine, Space
 from pipesim.model.program import NAMED_BARRIERS
-from pipesim.protocols.limits import MAX_REGISTERS, MAX_SMEM, MAX_TMEM
+from pipesim.model.warp_shape import SM_REGISTERS
+from pipesim.protocols.limits import MAX_SMEM, MAX_TMEM
 from pipesim.report.pictures.lanes import span
 from pipesim.report.text.words import count, number
 
@@ -201,7 +202,7 @@ def total_parts(totals: Totals) -> list[str]:
     if totals.register_warps:
         rest = totals.warps - totals.register_warps
         others = f", excluding {count(rest, 'warp')} without setmaxnreg" if rest else ""
-        parts.append(f"registers {number(totals.registers)} of {number(MAX_REGISTERS)}{others}")
+        parts.append(f"registers {number(totals.registers)} of {number(SM_REGISTERS)}{others}")
     return parts
 
 

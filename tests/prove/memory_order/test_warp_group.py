@@ -14,26 +14,29 @@ from pipesim.prove.memory_order.may_fail import may_rely_on_a_wgmma
 Code = list[tuple[int, ...]]
 WRITE, READ = (Op.WRITE, 0, 7), (Op.READ, 0, 7)
 MEET = (Op.BAR_SYNC, 0, 64, 32)
-START = (Op.BAR_SYNC, 1, 96, 32)
+START = (Op.BAR_SYNC, 1, 160, 32)
 WGMMA: Code = [
     (Op.TRANSFER_READ, Engine.WGMMA, 1, 64, -1), (Op.COMMIT, Engine.WGMMA, -1), (Op.WAIT_GROUP, Engine.WGMMA, 0)
 ]  # fmt: skip
 
 
 def of(*codes: Code) -> Program:
-    """Two warps of a group with a tile of their own, and one that a wgmma reads, which another warp has written."""
+    """A warp group, two of whose warps have a tile of their own; another warp has written the one that wgmma reads."""
     first: Code = [(Op.WRITE, 1, 1), (Op.FENCE, Fence.PROXY_ASYNC, 0), START]
-    code = tuple(tuple(tuple(map(int, op)) for op in each) for each in ([START, *codes[0]], [START, *codes[1]], first))
+    others = [[START, *WGMMA]] * 2
+    each_warp = ([START, *codes[0]], [START, *codes[1]], *others, first)
+    code = tuple(tuple(tuple(map(int, op)) for op in each) for each in each_warp)
+    known = {op: n for n, op in enumerate(WGMMA)}  # one line for each instruction of the warp group
     return Program(
         name="warp group",
         params={},
-        agents=tuple(Agent(0, warp, ALL_LANES, "math", n) for n, warp in enumerate((0, 1, 4))),
+        agents=tuple(Agent(0, warp, ALL_LANES, "math", n) for n, warp in enumerate(range(5))),
         barriers=(),
         accesses=(Access(Space.SHARED, 0, 0, 64), Access(Space.SHARED, 0, 64, 64)),
         tiles=(),
         code=code,
-        lines=tuple(tuple(range(len(each))) for each in code),
-        sources=tuple(f"math:{n}" for n in range(1, max(map(len, code)) + 1)),
+        lines=tuple(tuple(known.get(op, len(known) + n) for n, op in enumerate(each)) for each in code),
+        sources=tuple(f"math:{n}" for n in range(1, max(map(len, code)) + len(known) + 1)),
         named_barriers=((0, 0), (0, 1)),
         smem_bytes=128,
     )

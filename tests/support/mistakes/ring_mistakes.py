@@ -40,7 +40,8 @@ COMMITS = {
     READ: "w.mma(Engine.TCGEN05, reads=[(r.tile[r.slot(i)], i)])",
 }
 WGMMAS = {
-    '@r.role("consumer")': '@r.p.role("mma")',
+    '@r.role("consumer")': '@r.p.role("mma", warps=4)',
+    "empty=1": "empty=4",
     RELEASE: f"with w.elect_one(): {RELEASE}",
     READ: """w.mma(Engine.WGMMA, reads=[(r.tile[r.slot(i)], i)])
 w.commit(Engine.WGMMA)

@@ -298,10 +298,10 @@ def written_and_stored(tiles: int = 2) -> Protocol:
 
 
 def multiplied_and_filled(tiles: int = 3) -> Protocol:
-    """A warp multiplies from a slot that another one fills again."""
+    """A warp group multiplies from a slot that another one fills again."""
     p = Protocol("multiplied_and_filled")
     tile = p.smem("tile", slots=1, nbytes=TILE)
-    full, empty = p.mbarriers("full", 1, 32)[0], p.mbarriers("empty", 1, 32)[0]
+    full, empty = p.mbarriers("full", 1, 32)[0], p.mbarriers("empty", 1, 128)[0]
 
     @p.role("writer")
     def fill(w: Warp) -> None:
@@ -311,7 +311,7 @@ def multiplied_and_filled(tiles: int = 3) -> Protocol:
             w.fence(Fence.PROXY_ASYNC)
             full.arrive()
 
-    @p.role("mma")
+    @p.role("mma", warps=4)
     def mma(w: Warp) -> None:
         for i in range(tiles):
             full.wait(i & 1)

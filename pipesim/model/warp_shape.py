@@ -1,0 +1,126 @@
+"""Which warps execute what PTX has whole warp groups execute, and whether the registers of a CTA are enough.
+
+A warp group is four warps of a CTA, the first a multiple of 4. ``wgmma`` and its ``commit_group`` and ``wait_group``
+are executed by all of its threads, the same instruction each time; so is ``setmaxnreg`` (PTX ISA, "wgmma.mma_async",
+"setmaxnreg"). No schedule matters for this: the code of the warps shows it.
+
+Of ``setmaxnreg`` it is only asked that all of the group's warps that exist execute it equally often: upstream kernels
+let each role of a group execute one of its own. Different numbers are a warning (``register_requests``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import groupby
+
+from pipesim.model.finding import Fault, FaultKind
+from pipesim.model.groups import OF_ONE_PRODUCT, ON_ENGINE, TAKES_REGISTERS
+from pipesim.model.ops import Engine, Op, Operation, operand
+from pipesim.model.positions import ENGINE
+from pipesim.model.tables import ALL_LANES, WARP_GROUP, ProgramData
+
+SM_REGISTERS = 65_536  #: that a CTA can have at most
+GRANULE = 8  #: registers of a thread are given in multiples of this
+
+Step = tuple[int, ...]  #: one execution of an instruction of a warp group, as it is compared
+Steps = Sequence[tuple[int, Step]]  #: each with its place in the code
+
+
+def warp_shape_faults(program: ProgramData) -> tuple[Fault, ...]:
+    """What the warps of the program's warp groups do that not all of them do, and registers that no CTA has."""
+    return (*_uneven_groups(program), *_too_many_registers(program))
+
+
+def executes_as_warp_group(op: Operation) -> bool:
+    """Whether all threads of a warp group execute it together."""
+    return op[0] in TAKES_REGISTERS or (op[0] in ON_ENGINE and op[ENGINE] == Engine.WGMMA)
+
+
+def _uneven_groups(program: ProgramData) -> Iterator[Fault]:
+    steps = {a: _steps(program, a) for a, code in enumerate(program.code) if any(map(executes_as_warp_group, code))}
+    groups: dict[tuple[int, int], list[int]] = {}
+    for a, agent in enumerate(program.agents if steps else ()):
+        groups.setdefault((agent.cta, agent.warp // WARP_GROUP), []).append(a)
+    found: dict[tuple[str, int], Fault] = {}
+    for members in groups.values():
+        if any(program.agents[a].lanes != ALL_LANES for a in members):
+            continue  # lanes that are followed apart: no agent is a whole warp
+        products, requests = zip(*(steps.get(a, ((), ())) for a in members), strict=True)
+        for each, least in ((products, WARP_GROUP), (requests, 1)):
+            if fault := _uneven(program, members, each, least):
+                found.setdefault((program.agents[fault.agent].role, program.lines[fault.agent][fault.pc]), fault)
+    yield from found.values()
+
+
+def _uneven(program: ProgramData, members: Sequence[int], steps: Sequence[Steps], least: int) -> Fault | None:
+    """The first execution that is not one of all warps of a group, which has at least so many."""
+    most = max(range(len(members)), key=lambda n: len(steps[n]))
+    agent = members[most]
+    for n, (pc, step) in enumerate(steps[most]):
+        if len(members) < least:
+            return Fault(FaultKind.WARP_SHAPE, agent, pc, found=len(members), expected=WARP_GROUP)
+        for other, theirs in zip(members, steps, strict=True):
+            at, same = theirs[n] if n < len(theirs) else (-1, None)
+            if same != step and not (at < 0 and other in program.cut):  # what follows was not read
+                return Fault(FaultKind.WARP_SHAPE, agent, pc, cause_agent=other, cause_pc=at)
+    return None
+
+
+def _steps(program: ProgramData, agent: int) -> tuple[Steps, Steps]:
+    """The executions of a warp: of wgmma and its groups, each with its line, and of setmaxnreg.
+
+    One product is several operations of a line. They are counted by their ENGINE_WORK if they have one: what of the
+    operands a description gives to each warp may differ.
+    """
+    products: list[tuple[int, Step]] = []
+    requests: list[tuple[int, Step]] = []
+    code, lines = program.code[agent], program.lines[agent]
+    mine = [pc for pc, op in enumerate(code) if executes_as_warp_group(op)]
+    for (line, joined), same in groupby(mine, lambda pc: (lines[pc], code[pc][0] in OF_ONE_PRODUCT)):
+        places = list(same)
+        if joined:
+            works = [pc for pc in places if code[pc][0] == Op.ENGINE_WORK] or places
+            products.extend((pc, (line,)) for pc in works)
+            continue
+        for pc in places:
+            if code[pc][0] in TAKES_REGISTERS:
+                requests.append((pc, ()))
+            else:
+                products.append((pc, (line, *code[pc])))
+    return products, requests
+
+
+def register_bound(warps: int, ctas_per_sm: int = 1) -> int:
+    """The most registers of a thread with which a CTA of so many warps can be launched, this many on an SM.
+
+    Registers are given to warps in multiples of 8 a thread, and to CTAs for four warps at a time (CUDA occupancy
+    calculator, compute capability 9.0).
+    """
+    threads = 32 * -(-warps // WARP_GROUP) * WARP_GROUP
+    return min(SM_REGISTERS // (threads * max(ctas_per_sm, 1)) // GRANULE * GRANULE, 256)
+
+
+def _too_many_registers(program: ProgramData) -> Iterator[Fault]:
+    """A CTA that is launched with more registers than there are, or whose warps ask for more in the end."""
+    warps: dict[int, dict[int, int]] = {}
+    for a, agent in enumerate(program.agents):
+        warps.setdefault(agent.cta, {}).setdefault(agent.warp, a)
+    for held in warps.values():
+        first = next((a for a in held.values() if program.code[a]), -1)
+        if first < 0:
+            continue
+        launched = SM_REGISTERS if register_bound(len(held)) < program.launch_registers else 0
+        if launched:
+            total = 32 * len(held) * program.launch_registers
+            yield Fault(FaultKind.TOO_MANY_REGISTERS, first, 0, found=total, expected=SM_REGISTERS)
+            return
+        last = {a: pc for a in held.values() if (pc := _last_request(program.code[a])) >= 0}
+        total = 32 * sum(operand(program.code[a][pc], "registers") for a, pc in last.items())
+        if total > SM_REGISTERS:
+            a = max(last, key=lambda each: operand(program.code[each][last[each]], "registers"))
+            yield Fault(FaultKind.TOO_MANY_REGISTERS, a, last[a], found=total, expected=SM_REGISTERS)
+            return
+
+
+def _last_request(code: Sequence[Operation]) -> int:
+    return next((pc for pc in range(len(code) - 1, -1, -1) if code[pc][0] in TAKES_REGISTERS), -1)
