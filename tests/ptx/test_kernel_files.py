@@ -37,6 +37,15 @@ def test_an_open_word_makes_the_verdict_unknown_and_is_named(kernel: Path, capsy
     assert "was not followed to its end" in said
 
 
+def test_what_is_wrong_before_the_open_word_is_refuted_and_the_verdict_names_what_was_not_read(
+    kernel: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    kernel.write_text(text_of(READ_TWO + " st.shared.u32 [tile], 7;\n ld.shared.u32 %r30, [tile];\n" + UNTIL, PARAM))
+    assert main(["check", str(kernel), "--quick"]) == 1
+    said = " ".join(capsys.readouterr().out.split())
+    assert "refuted: a schedule of kernel fails; not read: warps 0 to 1 beyond small.ptx:26, for every CTA" in said
+
+
 def test_a_word_that_is_set_decides(kernel: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["check", str(kernel), "--set", "laps=0"]) == 0
     assert "proved" in capsys.readouterr().out

@@ -27,8 +27,7 @@ def _verdict_words(report: CheckReport) -> str:
             return f"proved: no schedule of {name} deadlocks or breaks a rule"
         case Verdict.REFUTED:
             fails = f"a schedule of {name} fails" if report.quick else f"{name} fails in the schedule above"
-            stopped = report.heading.coverage.stopped
-            return f"refuted: {fails}" + (f"; not read: {'; '.join(stopped)}" if stopped else "")
+            return f"refuted: {fails}{_not_read_words(report.heading.coverage.stopped)}"
         case Verdict.UNKNOWN if report.how is How.CUT:
             return f"unknown: {name} was not followed to its end"
         case Verdict.UNKNOWN if report.how is How.PERHAPS:
@@ -45,6 +44,16 @@ def _verdict_words(report: CheckReport) -> str:
             return f"unknown: neither proved nor refuted when {limit_words(report)}"
         case _:
             assert_never(report.verdict)
+
+
+_MOST_NAMED = 3
+
+
+def _not_read_words(stopped: tuple[str, ...]) -> str:
+    """Which warps go on beyond what was read, without the reasons, which the coverage gives."""
+    places = [": ".join(each.split(": ")[:2]).replace(": not followed beyond", " beyond") for each in stopped]
+    more = f"; and {len(places) - _MOST_NAMED} more" if len(places) > _MOST_NAMED else ""
+    return f"; not read: {'; '.join(places[:_MOST_NAMED])}{more}" if places else ""
 
 
 def limit_words(report: CheckReport) -> str:
