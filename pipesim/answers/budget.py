@@ -56,7 +56,7 @@ class Budget:
         self._done = 0
 
     def ask(self, operations: int) -> None:
-        """Before a unit of work on a program of so many operations. BudgetSpentError if the step ends here."""
+        """Before a unit of work, with the operations of its program. BudgetSpentError if the step ends here."""
         if self._done >= self._most:
             raise BudgetSpentError(CutBy.WORK)
         if self.seconds is not None and self._clock() - self._began >= self.seconds:
