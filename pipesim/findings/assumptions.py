@@ -139,7 +139,7 @@ ASSUMPTIONS = MappingProxyType(
         Assumption.TENSOR_LOADS: AssumptionText(
             "tcgen05.ld has written its registers where they are read",
             "Registers of tcgen05.ld are read before tcgen05.wait::ld.",
-            "Compilers that move the wait behind moves of the registers.",
+            "Compilers that place the wait after moves of the registers.",
             "Nothing: no Blackwell GPU was measured.",
         ),
     }

@@ -1,4 +1,4 @@
-"""What a program says of the kernel that it was read from, and what a verdict assumes and does not judge."""
+"""What a program says of the kernel that it was read from, what a verdict assumes, and what is not judged."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Assumed:
 class NotJudgedKind(Enum):
     """What no verdict is about. The value is what a report calls several of it."""
 
-    DESCRIPTION = "what the description leaves out, such as global memory"  #: of a protocol that somebody described
+    DESCRIPTION = "what the description leaves out, such as global memory"  #: of a protocol that was described by hand
     GLOBAL_STORES = "stores to global memory"
     GLOBAL_LOADS = "loads of global memory"
     GLOBAL_ATOMICS = "atomics on global memory"

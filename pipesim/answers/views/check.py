@@ -122,7 +122,7 @@ class CheckReport:
     ``how``: what the verdict rests on; None for one schedule, of ``replayed`` moves. ``states`` were searched, 0 if
     none. ``also``: other ways in which schedules of the smallest size end.
     ``left_out``: the steps that did not finish. ``cut``: the limit of all steps together that was reached.
-    ``scope``: for what the verdict holds, what it assumes and what it does not judge.
+    ``scope``: for what the verdict holds, what it assumes and what is not judged.
     """
 
     heading: Heading

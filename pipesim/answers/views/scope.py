@@ -1,4 +1,4 @@
-"""For what a verdict holds, what it assumes and what it does not judge: the same for every command."""
+"""For what a verdict holds, what it assumes and what is not judged: the same for every command."""
 
 from __future__ import annotations
 

@@ -42,7 +42,7 @@ def summary_lines(report: SummaryReport, width: int) -> list[str]:
 
 
 def _assumed_lines(protocols: tuple[ProtocolReport, ...], width: int) -> list[str]:
-    """Each assumption that a proof makes, with the protocols whose proofs make it; and what none of them judges."""
+    """Each assumption that a proof makes, with the protocols whose proofs make it; and what is not judged."""
     proofs = {each.name: each.proof.scope for each in protocols if each.proof is not None}
     lines: list[str] = []
     for kind, text in ASSUMPTIONS.items():

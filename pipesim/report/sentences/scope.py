@@ -1,4 +1,4 @@
-"""The end of every verdict: for what it holds, what it assumes, and what it does not judge."""
+"""The end of every verdict: for what it holds, what it assumes, and what is not judged."""
 
 from __future__ import annotations
 
