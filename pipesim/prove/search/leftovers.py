@@ -44,7 +44,9 @@ class Leftover(NamedTuple):
 
 
 def leftovers(program: Program) -> tuple[Leftover, ...]:
-    """What is left at the end, in the order of agents and operations; nothing of a run that does not end well."""
+    """What is left at the end, in the order of agents and operations; nothing of a run that fails or was cut."""
+    if program.cut:
+        return ()
     unread: dict[int, tuple[int, int, int]] = {}
     play = Play(program)
     while not play.ended:
