@@ -10,9 +10,12 @@ from typing import Protocol
 
 from pipesim.errors import ProtocolError
 from pipesim.lang.author import run
+from pipesim.lang.lanes import rests_on_lanes
 from pipesim.lang.recorder import Recorder, Tables
 from pipesim.lang.shared_mem_barrier import BarrierStorage, Label
 from pipesim.lang.tiles import TileArray
+from pipesim.model.assumptions import Assumption
+from pipesim.model.coverage import Assumed, Coverage
 from pipesim.model.groups import READS_REGISTER, WRITES_REGISTER
 from pipesim.model.ops import OPERANDS, Fence, Op, Operation, Scope, semantics
 from pipesim.model.positions import BARRIER
@@ -173,8 +176,21 @@ def assemble(
         pipelines=tuple(tables.pipelines),
         launch_registers=protocol.launch_registers,
         work=tuple(Work(line, name, amounts) for (_, name, amounts), line in tables.works.items()),
+        coverage=Coverage(assumed=_lanes_together(agents, recorders, tables)),
         overlaps=tuple(said for storage in protocol.storages for said in _overlaps(storage)),
     )
+
+
+def _lanes_together(agents: Sequence[Agent], recorders: Sequence[Recorder], tables: Tables) -> tuple[Assumed, ...]:
+    """Where roles rest on the lanes of a warp being together, each role and line once."""
+    sources = tables.lines()
+    places = {
+        (agent.role, sources[rec.lines[pc]]): None
+        for agent, rec in zip(agents, recorders, strict=True)
+        if not rec.is_part
+        for pc in rests_on_lanes(rec.code, rec.narrowed, rec.meets)
+    }
+    return tuple(Assumed(Assumption.LANES, f"the lanes of {role} are together", (line,)) for role, line in places)
 
 
 def _overlaps(storage: BarrierStorage) -> Iterator[str]:

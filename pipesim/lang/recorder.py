@@ -137,6 +137,8 @@ class Recorder:
         self.located = located
         self.code: list[Operation] = []
         self.lines: list[int] = []  #: of the operations from ``located`` on
+        self.narrowed: list[tuple[int, int]] = []  #: first and end of the operations that only some lanes execute
+        self.meets: list[int] = []  #: the places of ``bar.warp.sync``, which is no operation where lanes are together
         self.live: dict[LiveHandle, None] = {}  #: in the order in which they were acquired
         self.registers = 0
         self.uncommitted = 0  #: bit mask of the lanes with tcgen05 operations that they have not committed
@@ -260,12 +262,13 @@ class Recorder:
 class NarrowedLanes:
     """The context of :meth:`Recorder.narrow_to`. A class: it is entered for every copy; a generator takes longer."""
 
-    __slots__ = ("_lanes", "_outer", "_recorder")
+    __slots__ = ("_begin", "_lanes", "_outer", "_recorder")
 
     def __init__(self, rec: Recorder, lanes: int) -> None:
         self._recorder = rec
         self._lanes = lanes
         self._outer: list[int] = []
+        self._begin = 0
 
     def __enter__(self) -> None:
         rec = self._recorder
@@ -274,11 +277,16 @@ class NarrowedLanes:
             raise ProtocolError(f"{rec.who}: no lane remains to execute", place=author_line())
         rec.lanes = outer & self._lanes
         self._outer.append(outer)
+        if outer == rec.all_lanes:
+            self._begin = len(rec.code)
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._recorder.lanes = self._outer.pop()
+        rec, outer = self._recorder, self._outer.pop()
+        if outer == rec.all_lanes != rec.lanes and len(rec.code) > self._begin:
+            rec.narrowed.append((self._begin, len(rec.code)))
+        rec.lanes = outer
 
 
 def recorder() -> Recorder:

@@ -33,6 +33,7 @@ from pipesim.model.program import NAMED_BARRIERS
 from pipesim.model.tables import WORK_CLASSES
 
 ANY_ITEM = -1
+CP_ASYNC_BYTES = 4  #: that one cp.async copies at least
 _READ, _WRITE, _WORK = int(Op.READ), int(Op.WRITE), int(Op.WORK)
 _TRANSFER_READ, _TRANSFER_WRITE = int(Op.TRANSFER_READ), int(Op.TRANSFER_WRITE)
 _COMMIT, _WAIT_GROUP = int(Op.COMMIT), int(Op.WAIT_GROUP)
@@ -192,10 +193,8 @@ class Warp:
     def _transfer(self, op: int, engine: Engine, slot: Slot) -> Operation:
         """The operation but for its item, of a transfer that is allowed here."""
         rec = self._recorder
-        if (
-            rec.is_part and op == _TRANSFER_WRITE and rec.executing_lanes != 1
-        ):  # each lane copies bytes that have no name here
-            rec.require_whole("a copy that each lane makes a part of")
+        if rec.is_part and op == _TRANSFER_WRITE and rec.executing_lanes != 1:
+            slot = self._part_of_lanes(engine, slot)
         try:
             head = self._heads[op, engine, slot]
         except (KeyError, TypeError):
@@ -206,6 +205,24 @@ class Warp:
             require_one_lane(rec, "a tcgen05 operation")
             note_tcgen05(rec)
         return head
+
+    def _part_of_lanes(self, engine: Engine, slot: Slot) -> Slot:
+        """What the lanes of this agent copy of a slot, of which each lane copies an equal part, in their order."""
+        rec = self._recorder
+        if engine != Engine.CP_ASYNC:
+            rec.require_whole("a copy that each lane makes a part of")
+        self._require_slot(slot)
+        share = slot.nbytes // WARP
+        if slot.nbytes % (WARP * CP_ASYNC_BYTES):
+            raise ProtocolError(
+                f"{rec.who}: {slot.nbytes} bytes are copied by {WARP} lanes that are apart",
+                place=author_line(),
+                cause=f"each lane copies as many, and one cp.async {CP_ASYNC_BYTES}, 8 or 16 (PTX ISA, cp.async)",
+                correction=f"use tiles of a multiple of {WARP * CP_ASYNC_BYTES} bytes, or let one lane copy",
+            )
+        mine = rec.lanes & rec.follows
+        first = (mine & -mine).bit_length() - 1
+        return slot.part(first * share, mine.bit_count() * share) if mine else slot
 
     def _rank(self, slot: Slot) -> int:
         """The CTA in whose memory a slot is."""
@@ -329,14 +346,16 @@ class Warp:
         ordered before what the others do after (PTX ISA, ``bar.warp.sync``). ProtocolError where only some lanes
         execute.
 
-        Recorded in a role with ``lanes_apart=True``; in any other the lanes are together anyway, and it records
-        nothing.
+        Recorded in a role with ``lanes_apart=True``; in any other the lanes are taken to be together, and it records
+        nothing. There it says to ``--strict-lanes`` that they are.
         """
         rec = self._mine()
         require_whole_warp(rec, "bar.warp.sync")
         if rec.is_part:
             number = NAMED_BARRIERS + self.warp
             rec.emit(Op.BAR_SYNC, rec.tables.named_barrier(rec.cta, number), WARP, rec.counted_lanes)
+        else:
+            rec.meets.append(len(rec.code))
 
     def _at_named_barrier(self, op: Op, number: int, threads: int) -> None:
         if not 0 <= number < 16:

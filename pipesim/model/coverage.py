@@ -81,7 +81,8 @@ class Coverage:
     @property
     def rejoined(self) -> tuple[str, ...]:
         """The places where lanes of a warp that parted are taken to meet again, which PTX does not promise."""
-        return tuple(each.what for each in self.assumed if each.kind is Assumption.LANES)
+        made = (each for each in self.assumed if each.kind is Assumption.LANES)
+        return tuple(each.lines[0] if each.lines else each.what.partition(" ")[0] for each in made)
 
     def document(self) -> dict[str, object]:
         """Its JSON form: members that are not empty."""

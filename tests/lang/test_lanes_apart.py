@@ -8,18 +8,22 @@ from pathlib import Path
 
 import pytest
 
+from pipesim.answers.check import check as answer
 from pipesim.errors import ProgramFormatError, ProtocolError
 from pipesim.export.promela.text import to_promela
 from pipesim.lang.protocol import Protocol
 from pipesim.lang.shared_mem_barrier import BarrierStorage
 from pipesim.lang.tiles import TileArray
 from pipesim.lang.warp import Warp
+from pipesim.model.assumptions import Assumption, Strictness
 from pipesim.model.finding import FaultKind
 from pipesim.model.ops import Engine, Fence, Op, Operation
 from pipesim.model.program import Agent, Program
 from pipesim.model.program_json import dumps, loads
 from pipesim.prove.check import check
 from pipesim.prove.search.breadth_first import search_memory_order
+from pipesim.report.sentences.check import check_sentence
+from pipesim.targets import target_of
 from tests.support.random_schedules import every_end, outcomes
 
 ALL, ELECTED, ANOTHER, OTHERS = 0xFFFFFFFF, 1, 2, 0xFFFFFFFC
@@ -222,7 +226,8 @@ REFUSED: dict[str, Callable[[Warp, TileArray, BarrierStorage], object]] = {
     "bar.arrive in a role": lambda w, *_: w.bar_arrive(1, 64),
     "barrier.cluster.arrive in a role": lambda w, *_: w.cluster_sync(),
     "barrier.cluster.wait in a role": lambda w, *_: w.cluster_wait(),
-    "a copy that each lane makes a part of in a role": lambda w, t, _: w.async_write(Engine.CP_ASYNC, t[0], 1),
+    "a copy that each lane makes a part of in a role": lambda w, t, _: w.async_write(Engine.BULK, t[0], 1),
+    "64 bytes are copied by 32 lanes": lambda w, t, _: w.async_write(Engine.CP_ASYNC, t[0], 1),
     "a result is used by lanes that do not have it": _use_elsewhere,
     "4 lanes execute, in a role": _four,
     "1 of 32 lanes execute bar.warp.sync": _elected_sync,
@@ -275,3 +280,117 @@ def test_the_warps_of_its_own_alone_come_to_its_barrier() -> None:
 def _threads(op: Operation, threads: int) -> Operation:
     """The operation, with as many threads if it is on the lanes' own barrier."""
     return (*op[:2], threads, op[3]) if op[:2] == (Op.BAR_SYNC, 1) else op
+
+
+def copied(*, noinc: bool = True, sync: bool = True, arrive: bool = True, apart: bool = True) -> Program:
+    """Every lane copies a part of a tile by ``cp.async``, and arrives when its own copies have landed, or they meet."""
+    p = Protocol("copied")
+    tile, full, empty = p.smem("tile", 2, 512), p.mbarriers("full", 2, 32 if arrive else 1), p.mbarriers("empty", 2, 32)
+
+    @p.role("copy", lanes_apart=apart)
+    def copy(w: Warp) -> None:
+        for i in range(4):
+            empty[i % 2].wait((i // 2 + 1) & 1)
+            w.async_write(Engine.CP_ASYNC, tile[i % 2], i)  # copy
+            if arrive:
+                full[i % 2].cp_async_arrive(noinc=noinc)
+                continue
+            w.commit(Engine.CP_ASYNC)
+            w.wait_group(Engine.CP_ASYNC)
+            if sync:
+                w.sync_warp()
+            with w.elect_one():
+                full[i % 2].arrive()  # arrive
+
+    @p.role("consumer", lanes_apart=apart)
+    def consumer(w: Warp) -> None:
+        for i in range(4):
+            full[i % 2].wait(i // 2 & 1)
+            w.read(tile[i % 2], i)  # read
+            empty[i % 2].arrive()
+
+    return p.flatten()
+
+
+@pytest.mark.parametrize("arrive", [True, False])
+def test_lanes_copy_their_parts(arrive: bool) -> None:  # a parameter
+    program = copied(arrive=arrive)
+    copies = {op[2] for code in program.code[:3] for op in code if op[0] == Op.TRANSFER_WRITE}
+    assert sorted(program.accesses[each].nbytes for each in copies) == [16, 16, 16, 16, 480, 480]
+    assert check(program).verdict.value == "proved"
+    assert outcomes(program) == {"finished"}
+
+
+def test_copies_of_lanes_that_did_not_meet_are_not_waited_for() -> None:
+    wrong = copied(arrive=False, sync=False)
+    found = check(wrong).refutations[0].fault
+    assert found is not None
+    assert found.kind in (FaultKind.RACE, FaultKind.UNINITIALISED_READ)
+    lines = {wrong.line(found.agent, found.pc), wrong.line(found.other_agent, found.other_pc)}
+    assert any("# copy" in SOURCE[int(line.rpartition(":")[2]) - 1] for line in lines)
+    assert check(copied(noinc=False)).verdict.value == "refuted"
+
+
+STRICT = Strictness({Assumption.LANES})
+
+
+def elected(*, before: bool = True, after: bool = True, barrier: bool = False, tiles: int = 3) -> Program:
+    """A ring whose consumer elects a lane for its arrive; its lanes meet before, and after, or at a barrier."""
+    p = Protocol("elected")
+    tile, full, empty = p.smem("tile", 2, 64), p.mbarriers("full", 2, 1), p.mbarriers("empty", 2, 1)
+
+    @p.role("producer")
+    def producer(w: Warp) -> None:
+        with w.elect_one():
+            for i in range(tiles):
+                empty[i % 2].wait((i // 2 + 1) & 1)
+                full[i % 2].expect_bytes(64)
+                w.tma_load(tile[i % 2], full[i % 2], i)
+
+    @p.role("consumer")
+    def consumer(w: Warp) -> None:
+        for i in range(tiles):
+            full[i % 2].wait(i // 2 & 1)  # wait
+            w.read(tile[i % 2], i)
+            if before:
+                w.sync_warp()
+            with w.elect_one():
+                empty[i % 2].arrive()  # elected
+            if barrier:
+                w.bar_sync(1, 32)
+            if after:
+                w.sync_warp()
+
+    return p.flatten()
+
+
+@pytest.mark.parametrize(
+    ("program", "lines"),
+    [
+        (elected(), []),
+        (elected(after=False, barrier=True), []),
+        (elected(after=False), ["# wait"]),
+        (elected(before=False), ["# elected"]),
+        (elected(before=False, after=False), ["# elected", "# wait"]),
+        (elected(before=False, tiles=1), ["# elected"]),
+        (elected(after=False, tiles=1), []),
+        (ring(sync=False), []),
+    ],
+)
+def test_what_rests_on_lanes_that_are_together_is_assumed_and_a_finding_where_that_is_ruled_out(
+    program: Program, lines: list[str]
+) -> None:
+    mine = [each for each in program.coverage.assumed if "producer" not in each.what]
+    assert {each.kind for each in mine} <= {Assumption.LANES}
+    assert [SOURCE[int(each.lines[0].rpartition(":")[2]) - 1].rpartition("  ")[2] for each in mine] == lines
+    if program.name == "elected":
+        assert check(program).verdict.value == "proved"
+        strict = check(program.with_strictness(STRICT))
+        assert strict.verdict.value == ("refuted" if lines else "proved")
+        assert {each.kind for each in strict.refutations} == ({FaultKind.LANES_APART} if lines else set())
+
+
+def test_the_verdict_names_what_rests_on_lanes() -> None:
+    said = check_sentence(answer(target_of(elected(after=False)), {}))
+    assert "(--strict-lanes, 1)" in said
+    assert "lanes" not in check_sentence(answer(target_of(elected()), {}))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from pipesim.model.assumptions import Assumption
-from pipesim.model.coverage import WHOLE, Assumed, NotJudged, NotJudgedKind
+from pipesim.model.coverage import Assumed, NotJudged, NotJudgedKind
 from pipesim.model.program import Program
 
 
@@ -46,7 +46,7 @@ class AssumptionCount:
 def scope_of(program: Program, assuming: tuple[Assumed, ...], more: tuple[NotJudged, ...] = ()) -> VerdictScope:
     """The scope of a verdict on ``program``, which assumes what the kernel's reader did, and ``assuming``."""
     coverage = program.coverage
-    described = (NotJudged(NotJudgedKind.DESCRIPTION),) if coverage == WHOLE else ()
+    described = (NotJudged(NotJudgedKind.DESCRIPTION),) if not coverage.extracted else ()
     made = dict.fromkeys((*coverage.assumed, *assuming))
     return VerdictScope(
         grid=program.grid * program.ctas,

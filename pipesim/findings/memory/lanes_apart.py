@@ -14,15 +14,19 @@ def _meet(_: Program, __: Fault) -> str:
 LANES_APART = FindingKind(
     FaultKind.LANES_APART,
     what=(
-        "Lanes of a warp that took different branches execute an operation of all lanes, and PTX does not promise that "
-        "they are together again (a finding with --strict-lanes)."
+        "Lanes of a warp that took different branches execute an operation of all lanes, or an elected lane signals "
+        "what all have read or written, and PTX does not promise that they are together there (a finding with "
+        "--strict-lanes)."
     ),
     ptx="bar.warp.sync",
     shows=(
         "The compiler usually lets them meet. Where it does not, an arrive of 32 lanes becomes several arrivals, and "
         "lanes can run ahead of others that still read."
     ),
-    corrected="Put __syncwarp() (bar.warp.sync) after the branch, before the operation of all lanes.",
+    corrected=(
+        "Put __syncwarp() (bar.warp.sync) after the branch, before the operation of all lanes; or describe the role "
+        "with lanes_apart=True, and it is proved with lanes that run independently."
+    ),
     certainty=Certainty.LETTER,
     evidence=Evidence.LANES,
     switches=("--strict-lanes",),

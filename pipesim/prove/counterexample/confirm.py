@@ -153,7 +153,7 @@ def _lanes_apart(program: Program) -> Iterator[Fault]:
     if Assumption.LANES not in program.strictness:
         return
     for place in program.coverage.rejoined:
-        yield Fault(FaultKind.LANES_APART, *_operation_at(program, place.partition(" ")[0]))
+        yield Fault(FaultKind.LANES_APART, *_operation_at(program, place))
 
 
 def _operation_at(program: Program, place: str) -> tuple[int, int]:

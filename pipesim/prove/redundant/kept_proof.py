@@ -20,7 +20,7 @@ from pipesim.prove.any_size.laps import holds
 from pipesim.prove.certificate.canonical import CanonicalRun
 from pipesim.prove.check import Check, How, check
 from pipesim.prove.memory_order.order import MemoryOrder
-from pipesim.prove.redundant.removal import Removal, RemovalKind, sites
+from pipesim.prove.redundant.removal import Removal, RemovalKind, is_of_kernel, sites
 from pipesim.prove.search.leftovers import advisories, leftovers
 
 MOST_OPERATIONS = 60_000  #: of a program whose removals are looked for
@@ -90,12 +90,13 @@ def kept_proof(
         return None, withheld
     if sum(map(len, program.code)) > MOST_OPERATIONS:
         return None, Withheld.LONG
-    for rules in _ladder(program.strictness):
+    rungs = _ladder(program)
+    for rules in rungs:
         before()
         found = check(program.with_strictness(rules), max_states)
         if found.verdict is Verdict.PROVED:
             searched = found.how is How.SEARCH
-            if searched and rules != RULES:
+            if searched and rules != rungs[0]:
                 return found, Withheld.FENCES
             return found, KeptProof(rules, _open_rules(program, rules), max_states if searched else 0)
     if found.verdict is Verdict.UNKNOWN:
@@ -112,20 +113,24 @@ def _by_coverage(program: Program) -> Withheld | None:
     return Withheld.COVERAGE if left or not coverage.complete else None
 
 
-def _ladder(given: Strictness) -> list[Strictness]:
-    """Sets of rules, the strictest first; all ask for lanes to be together only where PTX says so."""
+def _ladder(program: Program) -> list[Strictness]:
+    """Sets of rules, the strictest first. Lanes of a kernel are together only where PTX says so in all; the lanes of a
+    described role are, as it is recorded.
+    """
+    given = program.strictness
+    all_rules = RULES if is_of_kernel(program) else RULES - {Assumption.LANES}
     rungs = [
-        RULES,
-        given | (RULES - {Assumption.PROXIES}),
-        given | (RULES - {Assumption.COMMITS, Assumption.EXIT}),
-        given | (RULES - {Assumption.PROXIES, Assumption.COMMITS, Assumption.EXIT}),
-        given | {Assumption.LANES},
+        all_rules | (given & RULES),
+        given | (all_rules - {Assumption.PROXIES}),
+        given | (all_rules - {Assumption.COMMITS, Assumption.EXIT}),
+        given | (all_rules - {Assumption.PROXIES, Assumption.COMMITS, Assumption.EXIT}),
+        given | (all_rules & {Assumption.LANES}),
     ]
     return list(dict.fromkeys(rungs))
 
 
 def _open_rules(program: Program, rules: Strictness) -> OpenRules:
-    broken = _broken(program) if rules != RULES else frozenset()
+    broken = _broken(program) if rules != _ladder(program)[0] else frozenset()
     return OpenRules(broken, frozenset((each.claim, each.line) for each in advisories(program, leftovers(program))))
 
 

@@ -97,6 +97,7 @@ def not_judged_words(each: NotJudged) -> str:
 
 def assumed_line(each: Assumed) -> str:
     """One place where something is assumed, as a line of a report."""
-    said = f"lanes that parted are together again at {each.what}" if each.kind is Assumption.LANES else each.what
+    at_place = each.kind is Assumption.LANES and not each.lines
+    said = f"lanes that parted are together again at {each.what}" if at_place else each.what
     lines = list(dict.fromkeys(map(place, filter(None, each.lines))))
     return said + (f" ({', '.join(lines)})" if lines else "")

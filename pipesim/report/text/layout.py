@@ -11,7 +11,7 @@ from rich.cells import cell_len, chop_cells
 
 from pipesim.answers.views.conclusion import Heading
 from pipesim.answers.views.run import SimulationLine
-from pipesim.model.coverage import WHOLE, Coverage
+from pipesim.model.coverage import Coverage
 from pipesim.report.text.words import NONE, count, cycles, parameters, seconds, warps
 
 LABEL = 13  #: cells of a field's label
@@ -154,7 +154,7 @@ def simulation_lines(simulation: SimulationLine, width: int) -> list[str]:
 
 def _coverage(coverage: Coverage, width: int) -> list[str]:
     """What was read of a kernel, and what was not; nothing for a program that describes all there is."""
-    if coverage == WHOLE:
+    if not coverage.extracted:
         return []
     lines = [""]
     for label, sentences in (

@@ -86,8 +86,8 @@ def said(report: RedundantReport) -> list[str]:
 def test_a_ring_needs_all_that_it_has() -> None:
     report = asked(ring)
     assert (report.verdict, report.withheld, report.alone, report.together) == (Verdict.PROVED, None, (), ())
-    assert report.rules == tuple(each.switch for each in Assumption if each in RULES)
-    assert report.assumed == ()
+    assert report.rules == tuple(each.switch for each in Assumption if each in RULES - {Assumption.LANES})
+    assert report.assumed == ("--strict-lanes",)
     assert report.tried >= 4  # both waits, the fence, the fence after the inits
 
 
@@ -123,9 +123,9 @@ def test_the_same_of_a_flat_program_is_offered_for_it_has_one_size() -> None:
 
 
 def test_without_proxy_fences_a_removal_adds_nothing_to_what_is_assumed() -> None:
-    assert asked(ring, fences=0).assumed == ("--strict-proxies",)
+    assert asked(ring, fences=0).assumed == ("--strict-proxies", "--strict-lanes")
     report = asked(ring, plain=1)
-    assert report.assumed == ("--strict-proxies",)
+    assert report.assumed == ("--strict-proxies", "--strict-lanes")
     assert [each for each in report.alone if each.removal.edit is RemovalKind.FENCE] == []
 
 
@@ -209,7 +209,9 @@ def test_nothing_is_offered_of_a_program_that_leaves_something_out(field: str) -
 
 
 def test_nothing_is_offered_where_lanes_are_taken_to_be_together() -> None:
-    report = redundant(target_of(flat(Coverage(assumed=(Assumed(Assumption.LANES, "kernel.cu:1"),)))), {})
+    report = redundant(
+        target_of(flat(Coverage(extracted=("1",), assumed=(Assumed(Assumption.LANES, "kernel.cu:1"),)))), {}
+    )
     assert (report.verdict, report.withheld, report.alone) == (Verdict.PROVED, Withheld.LANES, ())
 
 
