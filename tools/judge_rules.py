@@ -33,7 +33,6 @@ from pipesim.model.moves import Kind, moves
 from pipesim.model.ops import Engine, Op, Operation, Order, Scope
 from pipesim.model.program import Program
 from pipesim.model.register_pool import RegisterPools
-from pipesim.model.state import meeting_channel
 from pipesim.prove.any_size.family import EveryValue
 from pipesim.prove.any_size.laps import holds
 from pipesim.prove.any_size.skip_laps import phases_by_laps
@@ -379,10 +378,7 @@ def _size_rules() -> Iterator[Rule]:
 
 def _exit_rules() -> Iterator[Rule]:
     leaving = tuple((family, partial(of_leftovers, family)) for family in FAMILIES)
-    exits = (("exits", partial(of_certificate, "exits")),)
     yield Rule("exits", "a copy lands as late as it can", "search.leftovers._serves", _yes, leaving)
-    target = "certificate.certificate.Certificate._meet"
-    yield Rule("exits", "an end may take the place of an arrival at the cluster barrier", target, _met_by_all, exits)
 
 
 def _beginning_rules() -> Iterator[Rule]:
@@ -403,11 +399,6 @@ def _shape_rules() -> Iterator[Rule]:
         ("a CTA has 65,536 registers", f"{model}SM_REGISTERS", 1 << 20),
     ):
         yield Rule("shape of a warp", said, target, instead, judges)
-
-
-def _met_by_all(self: Certificate, did: Any) -> None:
-    channel = meeting_channel(self._program, did.op)  # the rule that is switched off
-    self._arrive_at(channel, did.agent, did.pc, did.result)
 
 
 def _yes(*_: object) -> bool:

@@ -129,7 +129,7 @@ SUPPLIES = SUPPLIES_HERE | ON_NAMED_BARRIER | TAKES_REGISTERS | COMMITS | _group
 AT_ONCE_UNRECORDED = (NO_EFFECT - ON_ENGINE) | PARITY_TRIES | TAKES_REGISTERS | _group(Op.BAR_SYNC, Op.READ)
 CHANGES_PHASE = (LIFE | SIGNALS) - _group(Op.ARRIVE)  #: do not commute on a barrier, as plain arrivals do
 #: No rule in the certificate: they change what a phase needs, or ask in other ways than by parity.
-UNCERTIFIED = BRANCHES | BY_STATE | _group(Op.ARRIVE_NO_COMPLETE, Op.PENDING_COUNT)
+UNCERTIFIED = BRANCHES | _group(Op.TEST_STATE, Op.ARRIVE_NO_COMPLETE, Op.PENDING_COUNT)
 CORRECTABLE = PARITY_WAITS | _group(Op.ARRIVE, Op.TMA_LOAD)  #: a correction may be about the barrier that they name
 UNLISTED = (PRIVATE | TAKES_REGISTERS) - _group(
     Op.FENCE

@@ -25,6 +25,7 @@ from pipesim.model.ops import Engine, Op, Operation, operand
 from pipesim.model.positions import (
     ACCESS,
     ANSWER,
+    AWAITED_TOKEN,
     BARRIER,
     COMMIT_BARRIER,
     CP_ASYNC_LANES,
@@ -68,8 +69,14 @@ class _StepTaken(NamedTuple):
     result: Step
 
 
+_BY_STATE = -1
+
+
 class _Try(NamedTuple):
-    """A try whose answer an agent holds: what it asked, the phases it knew of then, and the one it would have seen."""
+    """A try whose answer an agent holds: what it asked, the phases it knew of then, and the one it would have seen.
+
+    Or an arrive whose state it holds (parity :data:`_BY_STATE`): that is of the phase in which it was counted.
+    """
 
     barrier: int
     parity: int
@@ -222,6 +229,7 @@ class Certificate:
             Op.EXPECT_TX: self._expect,
             Op.COMPLETE_TX: self._complete_tx,
             **dict.fromkeys(groups.PARITY_WAITS, self._wait),
+            Op.WAIT_STATE: self._wait_by_state,
             **dict.fromkeys(groups.PARITY_TRIES, self._try),
             **dict.fromkeys(groups.MEETING_ARRIVALS, self._meet),
             **dict.fromkeys(groups.MEETING_WAITS, self._wait_at_meeting),
@@ -267,7 +275,9 @@ class Certificate:
         phase, clock = self._count(did.agent, did.pc, did.op[BARRIER])
         phase.arrivals = clock if phase.arrivals is self._nothing else phase.arrivals.join(clock)
         phase.expected += did.op[EXPECT]
-        self._tries.pop((did.agent, did.op[TOKEN]), None)  # its token takes the place of an answer
+        if did.op[TOKEN] >= 0:
+            bar = did.op[BARRIER]
+            self._tries[did.agent, did.op[TOKEN]] = _Try(bar, _BY_STATE, clock.known[bar], len(self._done[bar]))
         self._complete(did.op[BARRIER], did.result)
 
     def _expect(self, did: _StepTaken) -> None:
@@ -286,12 +296,18 @@ class Certificate:
         self._complete(did.op[BARRIER], did.result)
 
     def _meet(self, did: _StepTaken) -> None:
-        if did.op[0] == Op.CLUSTER_ARRIVE and self._program.leaves_cluster_barrier:
-            self._doubt(Doubt(Why.UNSUPPORTED, did.agent, did.pc))  # an exit is not part of a phase here
+        """An arrival at a barrier of threads.
+
+        The cluster barrier does not wait for agents that have ended. The k-th arrival of an agent is in generation k,
+        and whoever makes fewer has ended when that completes: each generation has the same parts in every schedule.
+        An end releases nothing, so it orders no accesses here.
+        """
         self._arrive_at(meeting_channel(self._program, did.op), did.agent, did.pc, did.result)
 
     def _wait_at_meeting(self, did: _StepTaken) -> None:
         channel = meeting_channel(self._program, did.op)
+        if did.op[0] == Op.CLUSTER_WAIT:
+            self._complete(channel, did.result)  # those who have ended were all that it still waited for
         self._see(did.agent, channel, self._joined.pop((did.agent, channel), -1))  # -1: it waits without having arrived
 
     def _registers(self, did: _StepTaken) -> None:
@@ -399,6 +415,17 @@ class Certificate:
             known = min(known, asked.known)
         if known < phase:
             self._doubt(Doubt(Why.EARLY_PASS, did.agent, did.pc, self._past(did.agent, did.pc), where=bar))
+        self._saw[bar].append((did.agent, did.pc))
+        self._see(did.agent, bar, phase)
+
+    def _wait_by_state(self, did: _StepTaken) -> None:
+        """The state says which phase: it cannot pass early, but the phase after that may complete before it looks."""
+        self._require_published(did.op[BARRIER], did.agent, did.pc)
+        bar = did.op[BARRIER]
+        phase, held = len(self._done[bar]) - 1, self._tries.get((did.agent, did.op[AWAITED_TOKEN]))
+        if held is None or held[:2] != (bar, _BY_STATE) or held.phase != phase:
+            self._doubt(Doubt(Why.STALE_TRY, did.agent, did.pc, self._past(did.agent, did.pc), where=bar))
+            return
         self._saw[bar].append((did.agent, did.pc))
         self._see(did.agent, bar, phase)
 

@@ -27,7 +27,7 @@ def test_a_cta_that_returns_at_once_holds_nobody_up() -> None:
     program = one_in_each_cta(SYNC * 2, ())
     assert program.leaves_cluster_barrier
     assert verdicts(program) == (Verdict.PROVED,) * 3
-    assert check(program).how is How.SEARCH
+    assert check(program).how is How.CERTIFICATE
     assert run_canonically(program).finished
     assert simulate(program, load_profile("h100")).outcome.value == "finished"
 
@@ -46,6 +46,16 @@ def test_what_comes_to_a_cta_that_has_returned_is_a_fault_as_before() -> None:
     remote = (*SYNC, (int(Op.ARRIVE), 1, 1, 0, -1, 0))
     found = check(one_in_each_cta(remote, ()))
     assert {shown.kind for shown in found.refutations} == {FaultKind.EXITED_CTA}
+
+
+def test_a_wait_by_state_is_for_the_phase_of_its_arrive() -> None:
+    """Right by the certificate; two more arrives before the wait complete the next phase, too, which it then misses."""
+    mine, other = (int(Op.ARRIVE), 0, 1, 0, 0, 0), (int(Op.ARRIVE), 0, 1, 0, -1, 0)
+    waiting = (int(Op.WAIT_STATE), 0, 0, 0)
+    right = check(one_in_each_cta((*SYNC, mine, waiting, *SYNC), (*SYNC, other, *SYNC), counts=(2, 1)))
+    assert (right.verdict, right.how) == (Verdict.PROVED, How.CERTIFICATE)
+    late = check(one_in_each_cta((*SYNC, mine, *SYNC, waiting), (*SYNC, other, other, other, *SYNC), counts=(2, 1)))
+    assert FaultKind.STALE_STATE in {shown.kind for shown in late.refutations}
 
 
 @pytest.mark.parametrize("first", long_after(1, slow_but([0], range(0, 400, 100))))

@@ -11,9 +11,9 @@ ARRIVE: Operation = (int(Op.CLUSTER_ARRIVE), 0)
 SYNC: tuple[Operation, ...] = (ARRIVE, (int(Op.CLUSTER_WAIT), 0))
 
 
-def one_in_each_cta(*codes: tuple[Operation, ...]) -> Program:
-    """One agent in each CTA, which initialises a barrier of its own."""
-    inits = [((int(Op.INIT), a, 1),) for a in range(len(codes))]
+def one_in_each_cta(*codes: tuple[Operation, ...], counts: tuple[int, ...] = ()) -> Program:
+    """One agent in each CTA, which initialises a barrier of its own (with a count of 1 unless ``counts`` has it)."""
+    inits = [((int(Op.INIT), a, counts[a] if counts else 1),) for a in range(len(codes))]
     whole = [(*init, *code) for init, code in zip(inits, codes, strict=True)]
     return Program(
         name="exits",
@@ -26,6 +26,7 @@ def one_in_each_cta(*codes: tuple[Operation, ...]) -> Program:
         lines=tuple((0,) * len(code) for code in whole),
         sources=("exits.py:1",),
         ctas=len(codes),
+        registers=1,
     )
 
 
@@ -34,7 +35,7 @@ def random_exits(seed: int) -> Program:
     rng = random.Random(seed)
     agents = rng.choice([2, 2, 3])
     codes = []
-    for _ in range(agents):
+    for own in range(agents):
         code: list[Operation] = []
         for _ in range(rng.randint(0, 3)):
             code += rng.choice([SYNC, SYNC, SYNC, (ARRIVE,), ()])
@@ -42,5 +43,8 @@ def random_exits(seed: int) -> Program:
                 code.append((int(Op.ARRIVE), rng.randrange(agents), 1, 0, -1, 0))
             if rng.random() < 0.2:
                 code.append((int(Op.WAIT), rng.randrange(agents), 0, 0))
+            if rng.random() < 0.2:
+                code += [(int(Op.ARRIVE), own, 1, 0, 0, 0), *rng.choice([SYNC, ()]), (int(Op.WAIT_STATE), own, 0, 0)]
         codes.append(tuple(code))
-    return one_in_each_cta(*(((*SYNC, *code)) for code in codes))
+    counts = tuple(rng.choice([1, 1, 2]) for _ in range(agents))
+    return one_in_each_cta(*(((*SYNC, *code)) for code in codes), counts=counts)
