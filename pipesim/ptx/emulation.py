@@ -6,13 +6,15 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from pipesim.errors import LaunchFileError
+from pipesim.model.rings import never_wrapped
 from pipesim.ptx.emit.names import some_places, source_of
-from pipesim.ptx.emit.record import covers
+from pipesim.ptx.emit.record import Place, covers
 from pipesim.ptx.emulate.cluster import Cluster, EmulationLimits
 from pipesim.ptx.emulate.code import Code
 from pipesim.ptx.emulate.constants import Constants
 from pipesim.ptx.emulate.effects.table import effect_of
 from pipesim.ptx.emulate.regions import Regions
+from pipesim.ptx.emulate.stop import Status
 from pipesim.ptx.emulate.unread import touching_others
 from pipesim.ptx.flow.graph import graph_of
 from pipesim.ptx.flow.inline import inline_calls
@@ -52,6 +54,11 @@ class Emulation:
     instructions: int  #: of all warps, in all runs
     unsolved: str
 
+    @property
+    def cut(self) -> bool:
+        """Whether a warp was not followed to its end."""
+        return bool(self.unsolved) or any(warp.status is Status.STOPPED for warp in self.cluster.warps)
+
 
 def prepare(module: Module, launch: Launch) -> Kernel:
     """Flow: calls replaced by bodies, and what synchronisation depends on.
@@ -72,9 +79,51 @@ def prepare(module: Module, launch: Launch) -> Kernel:
 
 
 def emulate(kernel: Kernel, limits: EmulationLimits | None = None) -> Emulation:
-    """Run the cluster: again where lanes have to be followed apart, and where bytes of copies had to be worked out."""
-    code, launch = kernel.code, kernel.launch
+    """Run the cluster with the launch's policies.
+
+    Where these do not say how many tiles cluster launch control hands out it is the least of :data:`_HANDED_OUT` with
+    which the fewest barriers are used but once: with fewer a wrong count of such a barrier shows nothing.
+    """
     limits = limits or EmulationLimits()
+    if kernel.launch.policies.launch_control is not None or not _asks_launch_control(kernel):
+        return _emulate(kernel, kernel.launch, limits)
+    best, fewest, spent = None, 0, 0
+    for given in _HANDED_OUT:
+        policies = replace(kernel.launch.policies, launch_control=given)
+        rest = replace(limits, instructions=limits.instructions - spent)
+        found = _emulate(kernel, replace(kernel.launch, policies=policies), rest)
+        spent += found.instructions
+        once = len(used_once(kernel, found.cluster))
+        if best is None or (once < fewest and not found.cut):
+            best, fewest = found, once
+        if not once or found.cut:
+            break
+    assert best is not None
+    return replace(best, instructions=spent)
+
+
+_HANDED_OUT = (1, 2, 4, 8)
+
+
+def _asks_launch_control(kernel: Kernel) -> bool:
+    return any(each.opcode == "clusterlaunchcontrol" for each in kernel.function.body)
+
+
+def used_once(kernel: Kernel, cluster: Cluster) -> list[Place]:
+    """The mbarriers that are used in loops of the kernel, and never for a second phase."""
+    graph, streams = kernel.code.regions.graph, cluster.recorder.streams
+    inside = frozenset(block for loop in graph.loops for block in loop.blocks)
+    found = never_wrapped(
+        [stream.code for stream in streams],
+        lambda agent, pc: graph.block_of[streams[agent].positions[pc]] in inside,
+    )
+    places = list(cluster.recorder.barriers)
+    return [places[bar] for bar in found]
+
+
+def _emulate(kernel: Kernel, launch: Launch, limits: EmulationLimits) -> Emulation:
+    """Run the cluster: again where lanes have to be followed apart, and where bytes of copies had to be worked out."""
+    code = kernel.code
     image, constants = Image(launch, kernel.entry), Constants(kernel.module)
     cluster = Cluster(code, launch, image, constants)
     instructions = cluster.run(limits)

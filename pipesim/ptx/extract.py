@@ -11,14 +11,14 @@ from pipesim.model.assumptions import Assumption
 from pipesim.model.coverage import Assumed, Coverage, NotJudged, NotJudgedKind
 from pipesim.model.ops import Engine, Op, Space, operand
 from pipesim.model.program import Program
-from pipesim.ptx.emit.names import kernel_name, program_of, source_of
+from pipesim.ptx.emit.names import barrier_names, kernel_name, program_of, source_of
 from pipesim.ptx.emit.record import BARRIER_BYTES, Stream
 from pipesim.ptx.emulate.cluster import Cluster, EmulationLimits
 from pipesim.ptx.emulate.stop import Status
 from pipesim.ptx.emulate.synchronisation import meet
 from pipesim.ptx.emulate.unread import touching_others
 from pipesim.ptx.emulate.warp import EmulatedWarp
-from pipesim.ptx.emulation import Emulation, Kernel, emulate, prepare
+from pipesim.ptx.emulation import Emulation, Kernel, emulate, prepare, used_once
 from pipesim.ptx.flow.open_results import waiting_loops
 from pipesim.ptx.launch.values import Launch
 from pipesim.ptx.text.instruction import Instruction, Special
@@ -164,7 +164,13 @@ def _not_judged(words: _Words) -> Iterator[NotJudged]:
     found = Counter(kind for kind in kinds if kind is not None)
     left_out = len(cluster.notes.left_out) + len(cluster.notes.unread)
     found += Counter({NotJudgedKind.LEFT_OUT: left_out, NotJudgedKind.INFERRED_BYTES: len(cluster.notes.inferred)})
-    return (NotJudged(kind, found[kind]) for kind in NotJudgedKind if found[kind])
+    yield from (NotJudged(kind, found[kind]) for kind in NotJudgedKind if found[kind])
+    if once := used_once(words.kernel, cluster):
+        names = barrier_names(
+            cluster.recorder.barriers, cluster.initialised, words.kernel.function, words.kernel.module
+        )
+        groups = tuple(dict.fromkeys(names[place][0] for place in once))
+        yield NotJudged(NotJudgedKind.NEVER_WRAPPED, len(once), groups)
 
 
 def _on_global(each: Instruction, shared: Collection[int]) -> NotJudgedKind | None:

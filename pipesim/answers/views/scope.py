@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pipesim.model.assumptions import Assumption
 from pipesim.model.coverage import Assumed, NotJudged, NotJudgedKind
 from pipesim.model.program import Program
+from pipesim.model.rings import never_wrapped_groups
 
 
 @dataclass(frozen=True)
@@ -46,7 +47,9 @@ class AssumptionCount:
 def scope_of(program: Program, assuming: tuple[Assumed, ...], more: tuple[NotJudged, ...] = ()) -> VerdictScope:
     """The scope of a verdict on ``program``, which assumes what the kernel's reader did, and ``assuming``."""
     coverage = program.coverage
-    described = (NotJudged(NotJudgedKind.DESCRIPTION),) if not coverage.extracted else ()
+    described: tuple[NotJudged, ...] = ()
+    if not coverage.extracted:
+        described = (NotJudged(NotJudgedKind.DESCRIPTION), *_never_wrapped(program))
     made = dict.fromkeys((*coverage.assumed, *assuming))
     return VerdictScope(
         grid=program.grid * program.ctas,
@@ -55,6 +58,12 @@ def scope_of(program: Program, assuming: tuple[Assumed, ...], more: tuple[NotJud
         assuming=tuple(sorted(made, key=lambda each: _ORDER[each.kind])),
         not_judged=(*coverage.not_judged, *described, *more),
     )
+
+
+def _never_wrapped(program: Program) -> tuple[NotJudged, ...]:
+    """The barriers of a described program whose stages are used once, which a larger size would use again."""
+    found = never_wrapped_groups(program)
+    return (NotJudged(NotJudgedKind.NEVER_WRAPPED, sum(found.values()), tuple(found)),) if found else ()
 
 
 _ORDER = {kind: n for n, kind in enumerate(Assumption)}

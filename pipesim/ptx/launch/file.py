@@ -87,7 +87,7 @@ def _launch(given: Members) -> Launch:
         tuple(parameters),
         Policies(
             policies.whole("tile_counter", 0),
-            policies.whole("launch_control", 1),
+            policies.whole("launch_control") if "launch_control" in policies.data else None,
             policies.whole("lock_failures", 0, high=MAX_LOCK_FAILURES),
         ),
         cta=given.whole("cta", 0, high=MOST_GRID),
@@ -183,7 +183,9 @@ def launch_json(launch: Launch) -> str:
     data |= {"cta": launch.cta} if launch.cta else {}
     named = [{"name": each.name} if each.name else {} for each in launch.parameters]
     data["parameters"] = [name | _document(each.content) for name, each in zip(named, launch.parameters, strict=True)]
-    data["policies"] = {"tile_counter": launch.policies.tile_counter, "launch_control": launch.policies.launch_control}
+    data["policies"] = {"tile_counter": launch.policies.tile_counter}
+    if launch.policies.launch_control is not None:
+        data["policies"]["launch_control"] = launch.policies.launch_control
     if launch.policies.lock_failures:
         data["policies"]["lock_failures"] = launch.policies.lock_failures
     rows = [f"  {json.dumps(key)}: {json.dumps(value)}" for key, value in data.items() if key != "parameters"]

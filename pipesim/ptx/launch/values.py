@@ -136,12 +136,13 @@ class Parameter(NamedTuple):
 class Policies:
     """What other CTAs would decide. ``tile_counter``: the first value that an atomic on a tile counter returns.
 
-    ``launch_control``: how many clusters ``clusterlaunchcontrol.try_cancel`` hands to this one before it fails.
+    ``launch_control``: how many clusters ``clusterlaunchcontrol.try_cancel`` hands to this one before it fails; None:
+    as many as the rings of the kernel need to be gone through again (:func:`pipesim.ptx.emulation.emulate`).
     ``lock_failures``: how many compare-and-swaps find a word of global memory taken before the first that takes it.
     """
 
     tile_counter: int = 0
-    launch_control: int = 1
+    launch_control: int | None = None
     lock_failures: int = 0
 
 

@@ -61,7 +61,7 @@ def test_what_a_small_file_looks_like():
     {"name": "n", "kind": "value", "type": "u32", "value": 7},
     {"kind": "pointer"}
   ],
-  "policies": {"tile_counter": 0, "launch_control": 1}
+  "policies": {"tile_counter": 0}
 }
 """
     )

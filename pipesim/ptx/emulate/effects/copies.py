@@ -353,7 +353,7 @@ def _try_cancel(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep) -> None
     mask = (1 << cluster.ctas) - 1 if each.has("multicast::cluster::all") and cluster.ctas > 1 else 0
     number = cluster.handed_out
     cluster.handed_out += 1
-    given = cluster.launch.policies.launch_control
+    given = cluster.launch.policies.launch_control or 0
     cluster.notes.policies[each.position] = f"cluster launch control hands out {given} more tiles"
     response = _response(cluster, number) if number < given else 0
     for lane in lanes_in(warp.mask):

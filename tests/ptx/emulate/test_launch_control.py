@@ -1,0 +1,122 @@
+"""How many tiles cluster launch control hands out: enough that every ring is gone through again, or it is said."""
+
+from __future__ import annotations
+
+import pytest
+
+from pipesim import Protocol, Warp
+from pipesim.answers.views.scope import scope_of
+from pipesim.model.coverage import NotJudgedKind
+from pipesim.model.finding import Verdict
+from pipesim.model.program import Program
+from pipesim.prove.check import check
+from pipesim.ptx.extract import extract
+from pipesim.ptx.launch.file import launch_json, read_launch
+from pipesim.ptx.launch.values import Launch, Policies
+from pipesim.ptx.text.read import read_module
+from tests.support.small_ptx import text_of
+
+#: For each tile warp 0 fills a stage and warp 1 empties it; thread 0 asks for the next tile. ``{empty}``: its count.
+RING = """ mov.u32 %r0, %tid.x;
+ shr.u32 %r1, %r0, 5;
+ mov.u32 %r3, bars;
+ mov.u32 %r4, tile;
+ setp.ne.u32 %p0, %r0, 0;
+ @%p0 bra made;
+ mbarrier.init.shared::cta.b64 [%r3], 1;
+ mbarrier.init.shared::cta.b64 [%r3+8], 1;
+ mbarrier.init.shared::cta.b64 [%r3+16], 1;
+ mbarrier.init.shared::cta.b64 [%r3+24], {empty};
+ mbarrier.init.shared::cta.b64 [%r3+32], {empty};
+ fence.mbarrier_init.release.cluster;
+made:
+ bar.sync 0;
+ mov.u32 %r10, 0;
+next:
+ and.b32 %r11, %r10, 1;
+ mad.lo.u32 %r13, %r11, 8, %r3;
+ shr.u32 %r12, %r10, 1;
+ and.b32 %r12, %r12, 1;
+ xor.b32 %r14, %r12, 1;
+ setp.ne.u32 %p1, %r1, 0;
+ @%p1 bra consumer;
+room:
+ mbarrier.try_wait.parity.shared::cta.b64 %p2, [%r13+24], %r14;
+ @!%p2 bra room;
+ @!%p0 mbarrier.arrive.shared::cta.b64 _, [%r13+8];
+ bra filled;
+consumer:
+ mbarrier.try_wait.parity.shared::cta.b64 %p2, [%r13+8], %r12;
+ @!%p2 bra consumer;
+ mbarrier.arrive.shared::cta.b64 _, [%r13+24];
+filled:
+ bar.sync 0;
+ @!%p0 fence.proxy.async.shared::cta;
+ @!%p0 mbarrier.arrive.expect_tx.shared::cta.b64 _, [%r3], 16;
+ @!%p0 clusterlaunchcontrol.try_cancel.async.shared::cta.mbarrier::complete_tx::bytes.b128 [%r4], [%r3];
+asked:
+ mbarrier.try_wait.parity.shared::cta.b64 %p3, [%r3], %r11;
+ @!%p3 bra asked;
+ ld.shared.v2.b64 {{%rd1, %rd2}}, [%r4];
+ .reg .b128 %rq;
+ mov.b128 %rq, {{%rd1, %rd2}};
+ clusterlaunchcontrol.query_cancel.is_canceled.pred.b128 %p4, %rq;
+ add.u32 %r10, %r10, 1;
+ bar.sync 0;
+ @%p4 bra next;
+"""
+
+
+def kernel(given: int | None, empty: int = 32) -> Program:
+    launch = Launch("kernel", (8, 1, 1), (64, 1, 1), policies=Policies(launch_control=given))
+    assert read_launch(launch_json(launch), "k.json") == launch
+    return extract(read_module(text_of(RING.format(empty=empty)), "clc.ptx"), launch).program
+
+
+def used_once(program: Program) -> tuple[int, tuple[str, ...]]:
+    scope = scope_of(program, ())
+    return next(((n.count, n.names) for n in scope.not_judged if n.kind is NotJudgedKind.NEVER_WRAPPED), (0, ()))
+
+
+@pytest.mark.parametrize(("given", "seen"), [(None, True), (1, False), (2, True), (4, True)])
+def test_a_wrong_count_of_an_empty_barrier_shows_where_its_stage_is_used_again(given: int | None, seen: bool) -> None:
+    assert check(kernel(given)).verdict is Verdict.PROVED
+    assert check(kernel(given, empty=33)).verdict is (Verdict.REFUTED if seen else Verdict.PROVED)
+
+
+def test_a_verdict_names_the_barriers_that_are_used_once() -> None:
+    lines = tuple(f"clc.ptx:{n}" for n in (18, 19, 20, 21))
+    assert used_once(kernel(1)) == (4, lines)
+    assert used_once(kernel(2)) == (2, lines[1::2])
+    assert used_once(kernel(None)) == (0, ())
+
+
+@pytest.mark.parametrize("loops", [False, True])
+def test_a_described_ring_that_is_gone_through_once_is_not_judged(loops: bool) -> None:
+    def ring(tiles: int, count: int = 1) -> Program:
+        p = Protocol("ring")
+        slot = p.smem("slot", 2, 64)
+        full, empty, once = p.mbarriers("full", 2, 1), p.mbarriers("empty", 2, count), p.mbarriers("once", 1, 1)
+
+        @p.role("producer")
+        def producer(w: Warp) -> None:
+            once[0].wait(0)
+            for i in w.loop(tiles) if loops else range(tiles):
+                empty[i % 2].wait((i // 2 + 1) & 1)
+                w.write(slot[i % 2], i)
+                full[i % 2].arrive()
+
+        @p.role("consumer")
+        def consumer(w: Warp) -> None:
+            once[0].arrive()
+            for i in w.loop(tiles) if loops else range(tiles):
+                full[i % 2].wait(i // 2 & 1)
+                w.read(slot[i % 2], i)
+                empty[i % 2].arrive()
+
+        return p.flatten()
+
+    assert [used_once(ring(tiles)) for tiles in (2, 3, 4)] == [
+        (4, ("full", "empty")), (2, ("full", "empty")), (0, ()),
+    ]  # fmt: skip
+    assert [check(ring(tiles, 2)).verdict for tiles in (2, 4)] == [Verdict.PROVED, Verdict.REFUTED]
