@@ -317,7 +317,9 @@ class SteppedCheck:
         return assumed_by(program, by_search=found.how is How.SEARCH)
 
     def _scope(self) -> VerdictScope:
-        return scope_of(self._asked.program, self._assumed)
+        proved = self._found is not None and self._found.verdict is Verdict.PROVED
+        one_size = proved and not (self._ranges and all(each.lap for each in self._ranges))
+        return scope_of(self._asked.program, self._assumed, one_size=one_size)
 
     def _counterexample(self, n: int) -> Counterexample:
         """What is known about one way in which it fails."""

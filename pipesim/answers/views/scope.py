@@ -44,19 +44,23 @@ class AssumptionCount:
     said: str
 
 
-def scope_of(program: Program, assuming: tuple[Assumed, ...], more: tuple[NotJudged, ...] = ()) -> VerdictScope:
-    """The scope of a verdict on ``program``, which assumes what the kernel's reader did, and ``assuming``."""
+def scope_of(program: Program, assuming: tuple[Assumed, ...], *, one_size: bool = False) -> VerdictScope:
+    """The scope of a verdict on ``program``, which assumes what the kernel's reader did, and ``assuming``.
+
+    ``one_size``: it is a proof for these sizes only, with which a ring may not be gone through again.
+    """
     coverage = program.coverage
     described: tuple[NotJudged, ...] = ()
     if not coverage.extracted:
-        described = (NotJudged(NotJudgedKind.DESCRIPTION), *_never_wrapped(program))
+        once = _never_wrapped(program) if one_size else ()
+        described = (NotJudged(NotJudgedKind.DESCRIPTION), *once)
     made = dict.fromkeys((*coverage.assumed, *assuming))
     return VerdictScope(
         grid=program.grid * program.ctas,
         cluster=program.ctas,
         ctas=coverage.ctas if len(coverage.ctas) < program.grid * program.ctas else (),
         assuming=tuple(sorted(made, key=lambda each: _ORDER[each.kind])),
-        not_judged=(*coverage.not_judged, *described, *more),
+        not_judged=(*coverage.not_judged, *described),
     )
 
 

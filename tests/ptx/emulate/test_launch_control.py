@@ -74,7 +74,7 @@ def kernel(given: int | None, empty: int = 32) -> Program:
 
 
 def used_once(program: Program) -> tuple[int, tuple[str, ...]]:
-    scope = scope_of(program, ())
+    scope = scope_of(program, (), one_size=True)
     return next(((n.count, n.names) for n in scope.not_judged if n.kind is NotJudgedKind.NEVER_WRAPPED), (0, ()))
 
 
@@ -104,15 +104,18 @@ def test_a_described_ring_that_is_gone_through_once_is_not_judged(loops: bool) -
             for i in w.loop(tiles) if loops else range(tiles):
                 empty[i % 2].wait((i // 2 + 1) & 1)
                 w.write(slot[i % 2], i)
-                full[i % 2].arrive()
+                with w.elect_one():
+                    full[i % 2].arrive()
 
         @p.role("consumer")
         def consumer(w: Warp) -> None:
-            once[0].arrive()
+            with w.elect_one():
+                once[0].arrive()
             for i in w.loop(tiles) if loops else range(tiles):
                 full[i % 2].wait(i // 2 & 1)
                 w.read(slot[i % 2], i)
-                empty[i % 2].arrive()
+                with w.elect_one():
+                    empty[i % 2].arrive()
 
         return p.flatten()
 
