@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import NamedTuple
@@ -86,6 +87,17 @@ def meeting_name(number: int) -> str:
     These lanes meet at ``bar.warp.sync`` (PTX ISA); the first number is that of warp 0.
     """
     return f"named barrier {number}" if number < NAMED_BARRIERS else f"the lanes of warp {number - NAMED_BARRIERS}"
+
+
+def number_runs(numbers: Sequence[int]) -> str:
+    """``0 to 3, 5``."""
+    runs: list[list[int]] = []
+    for number in numbers:
+        if runs and number == runs[-1][1] + 1:
+            runs[-1][1] = number
+        else:
+            runs.append([number, number])
+    return ", ".join(str(a) if a == b else f"{a} to {b}" for a, b in runs)
 
 
 MAX_CLUSTER = 16  #: CTAs of the largest cluster (CUDA programming guide; more than 8 must be asked for)

@@ -11,6 +11,7 @@ from pipesim.model.assumptions import Assumption
 from pipesim.model.coverage import Assumed, Coverage, NotJudged, NotJudgedKind
 from pipesim.model.ops import Engine, Op, Space, operand
 from pipesim.model.program import Program
+from pipesim.model.tables import number_runs
 from pipesim.ptx.emit.names import barrier_names, kernel_name, program_of, source_of
 from pipesim.ptx.emit.record import BARRIER_BYTES, Stream
 from pipesim.ptx.emulate.cluster import Cluster, EmulationLimits
@@ -69,7 +70,7 @@ class _Words:
         said = []
         for cta in sorted({warp.cta for warp in warps}):
             numbers = sorted({warp.number for warp in warps if warp.cta == cta})
-            runs = "warp " + _numbers(numbers) if len(numbers) == 1 else "warps " + _numbers(numbers)
+            runs = "warp " + number_runs(numbers) if len(numbers) == 1 else "warps " + number_runs(numbers)
             said.append(runs + (f" of CTA {cta}" if self.cluster.ctas > 1 else ""))
         return ", ".join(said)
 
@@ -268,17 +269,6 @@ def _still_read(stream: Stream) -> int:
         elif op[0] == Op.WAIT_GROUP and operand(op, "engine") == Engine.BULK and not operand(op, "groups"):
             reading = -1
     return reading
-
-
-def _numbers(numbers: list[int]) -> str:
-    """``0 to 3, 5``."""
-    runs: list[list[int]] = []
-    for number in numbers:
-        if runs and number == runs[-1][1] + 1:
-            runs[-1][1] = number
-        else:
-            runs.append([number, number])
-    return ", ".join(str(a) if a == b else f"{a} to {b}" for a, b in runs)
 
 
 def _few(sentences: list[str]) -> tuple[str, ...]:

@@ -10,6 +10,8 @@ from typing import Protocol
 from pipesim.model.coverage import WHOLE, Coverage
 from pipesim.model.finding import Verdict
 from pipesim.model.program import Program
+from pipesim.model.tables import number_runs
+from pipesim.model.warp_shape import executes_as_warp_group
 
 
 class Conclusion(Enum):
@@ -60,7 +62,8 @@ class Heading:
     """What was run: the protocol, its parameters in their order, CTAs of the launch, and (role, warps) of each role.
 
     ``cluster``: CTAs in a cluster of the launch. ``pipelines``: the pipeline structs that its roles make.
-    ``coverage``: what the program leaves out of the kernel that it was read from.
+    ``coverage``: what the program leaves out of the kernel that it was read from. ``warps``: the numbers of the warps
+    of each role in the first CTA, where some execute what is for warp groups, in words: ``load 0``, ``mma 4 to 11``.
     """
 
     protocol: str
@@ -70,6 +73,7 @@ class Heading:
     cluster: int = 1
     pipelines: tuple[str, ...] = ()
     coverage: Coverage = WHOLE
+    warps: tuple[str, ...] = ()
 
 
 def heading(program: Program) -> Heading:
@@ -86,4 +90,18 @@ def heading(program: Program) -> Heading:
         cluster=program.ctas,
         pipelines=program.pipelines,
         coverage=program.coverage,
+        warps=_warps(program),
     )
+
+
+def _warps(program: Program) -> tuple[str, ...]:
+    if not any(executes_as_warp_group(op) for code in program.code for op in code):
+        return ()
+    numbers: dict[str, set[int]] = {}
+    for agent in program.agents:
+        if agent.cta == 0:
+            numbers.setdefault(agent.role, set()).add(agent.warp)
+    used = set().union(*numbers.values())
+    unused = sorted(set(range(max(used))) - used)
+    said = [f"{role} {number_runs(sorted(mine))}" for role, mine in numbers.items()]
+    return (*said, *([f"unused {number_runs(unused)}"] if unused else []))

@@ -130,7 +130,9 @@ def heading_lines(heading: Heading, width: int) -> list[str]:
         above, first = wrap(name, width), "  "
     else:
         above, first = [], pad(name, cell_len(name) + 3)
-    return [*above, *wrap_parts([*parts, *warps(heading.roles)], width, first), *_coverage(heading.coverage, width)]
+    lines = [*above, *wrap_parts([*parts, *warps(heading.roles)], width, first)]
+    lines += field("warps", heading.warps, width) if heading.warps else []
+    return [*lines, *_coverage(heading.coverage, width)]
 
 
 def simulation_lines(simulation: SimulationLine, width: int) -> list[str]:
