@@ -31,6 +31,7 @@ from pipesim.findings.memory.missing_proxy_fence import MISSING_PROXY_FENCE
 from pipesim.findings.memory.narrow_scope import NARROW_SCOPE
 from pipesim.findings.memory.race import RACE
 from pipesim.findings.memory.read_not_fenced import READ_NOT_FENCED
+from pipesim.findings.memory.tensor_allocation import TENSOR_ALLOCATION
 from pipesim.findings.memory.two_outcomes import TWO_OUTCOMES
 from pipesim.findings.memory.uninitialised_read import UNINITIALISED_READ
 from pipesim.findings.memory.unpublished_init import UNPUBLISHED_INIT
@@ -70,6 +71,7 @@ KINDS: tuple[FindingKind, ...] = (
     TWO_OUTCOMES,
     LANES_APART,
     WARP_SHAPE,
+    TENSOR_ALLOCATION,
     TOO_MANY_REGISTERS,
     MISSING_PROXY_FENCE,
     READ_NOT_FENCED,

@@ -53,8 +53,9 @@ class Coverage:
     a fault is not certain that needs one by a word of the launch, or two. ``inferred``: sizes that were worked out.
     ``assumed``: what the verdict rests on beyond the program. ``undefined``: what PTX leaves undefined, such as
     registers that are read before what writes them is complete, so that nothing can be proved. ``partial``: places
-    where only some lanes execute what PTX has all lanes of a warp execute, which is a finding. ``weakened``: an order
-    that the kernel has and the program has not, so that what is refuted of it may be right in the kernel.
+    where only some lanes execute what PTX has all lanes of a warp execute, which is a finding. ``allocations``: the
+    same of tensor memory that is not allocated, used or released as PTX has it. ``weakened``: an order that the kernel
+    has and the program has not, so that what is refuted of it may be right in the kernel.
     ``extracted``: what was read, in numbers. ``not_judged``: what the verdict is not about, counted. ``ctas``: the
     CTAs of the grid that were followed, () where all are the same.
     """
@@ -68,6 +69,7 @@ class Coverage:
     assumed: tuple[Assumed, ...] = ()
     undefined: tuple[str, ...] = ()
     partial: tuple[str, ...] = ()
+    allocations: tuple[str, ...] = ()
     weakened: tuple[str, ...] = ()
     extracted: tuple[str, ...] = ()
     not_judged: tuple[NotJudged, ...] = ()

@@ -17,6 +17,7 @@ from pipesim.ptx.emit.record import BARRIER_BYTES, Stream
 from pipesim.ptx.emulate.cluster import Cluster, EmulationLimits
 from pipesim.ptx.emulate.stop import Status
 from pipesim.ptx.emulate.synchronisation import meet
+from pipesim.ptx.emulate.tensor_allocations import allocation_faults
 from pipesim.ptx.emulate.unread import touching_others
 from pipesim.ptx.emulate.warp import EmulatedWarp
 from pipesim.ptx.emulation import Emulation, Kernel, emulate, prepare, used_once
@@ -46,6 +47,7 @@ def coverage_of(kernel: Kernel, emulation: Emulation) -> Coverage:
         assumed=tuple(_assumptions(words)),
         undefined=_few(_undefined_behaviour(words)),
         partial=tuple(at(p) for p in sorted(notes.partial)),
+        allocations=tuple(_allocations(words, ended=not stopped and not blocked)),
         extracted=(f"{emulation.instructions:,} warp instructions", *_operation_counts(emulation.cluster)),
         not_judged=tuple(_not_judged(words)),
         ctas=_followed(kernel.launch),
@@ -208,6 +210,12 @@ def _undefined_behaviour(words: _Words) -> list[str]:
     at, kernel, cluster = words.place_of, words.kernel, words.cluster
     noted = [f"{at(p)}: {what}" for p, what in sorted(cluster.notes.undefined.items())]
     return [*noted, *_outside(kernel, cluster), *_overwritten(cluster, at), *_read_too_early(kernel, at)]
+
+
+def _allocations(words: _Words, *, ended: bool) -> Iterator[str]:
+    """What is wrong with how tensor memory is allocated."""
+    for position, what in sorted(allocation_faults(words.cluster.columns, ended=ended).items()):
+        yield f"{words.place_of(position)}: {what}"
 
 
 def _operation_counts(cluster: Cluster) -> list[str]:

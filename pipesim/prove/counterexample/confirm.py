@@ -132,7 +132,7 @@ def _race(play: Play, doubt: Doubt) -> bool:
 
 def shown_by_code(program: Program) -> tuple[Refutation, ...]:
     """What the code of the warps shows, whatever the schedule: each with a way to its operation."""
-    faults = [*warp_shape_faults(program), *_partial_warps(program), *_lanes_apart(program)]
+    faults = [*warp_shape_faults(program), *_partial_warps(program), *_allocations(program), *_lanes_apart(program)]
     found: dict[tuple[FaultKind, int, int], Refutation] = {}
     for each in faults:
         at = each.kind, each.agent, each.pc
@@ -146,6 +146,18 @@ def _partial_warps(program: Program) -> Iterator[Fault]:
     for place in program.coverage.partial:
         agent, pc = _operation_at(program, place.partition(" ")[0])
         yield Fault(FaultKind.WARP_SHAPE, agent, pc, expected=WARP)
+
+
+def _allocations(program: Program) -> Iterator[Fault]:
+    """Tensor memory that is not allocated, used or released as PTX has it, as the kernel's reader has seen."""
+    for n, each in enumerate(program.coverage.allocations):
+        agent, pc = _operation_at(program, _place_of(each))
+        yield Fault(FaultKind.TENSOR_ALLOCATION, agent, pc, found=n)
+
+
+def _place_of(sentence: str) -> str:
+    """Of ``kernel.cu:12 (kernel.ptx:345): what`` and ``kernel.ptx:345: what`` the first place."""
+    return sentence.partition(": ")[0].partition(" (")[0]
 
 
 def _lanes_apart(program: Program) -> Iterator[Fault]:

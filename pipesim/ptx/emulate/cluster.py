@@ -23,6 +23,7 @@ from pipesim.ptx.emulate.cluster_barrier import ClusterBarrier
 from pipesim.ptx.emulate.code import Code, DecodedStep
 from pipesim.ptx.emulate.memory import Bytes, GlobalMemory, Items
 from pipesim.ptx.emulate.stop import Notes, Status
+from pipesim.ptx.emulate.tensor_allocations import TensorAllocations
 from pipesim.ptx.emulate.unread import EVERYWHERE, UnreadAccess, around
 from pipesim.ptx.emulate.values import WARP, Leaf, PerLane, Unknown, Value, lanes_in
 from pipesim.ptx.emulate.warp import EmulatedWarp
@@ -108,7 +109,7 @@ class Cluster:
         self.bytes = [Bytes() for _ in range(self.ctas)]
         self.items = [Items() for _ in range(self.ctas)]
         self.tensor = [Items() for _ in range(self.ctas)]
-        self.columns = [0] * self.ctas  #: of tensor memory that are allocated
+        self.columns = [TensorAllocations() for _ in range(self.ctas)]
         self.tensor_lanes = 0  #: of a part of tensor memory, 0 until a warp asks
         self.globals = GlobalMemory(image, launch.policies)
         self._loads: dict[int, Unknown] = {}
@@ -213,7 +214,8 @@ class Cluster:
 
     def columns_around(self, cta: int, column: int, most: int) -> int:
         """Columns of tensor memory from this one on that are allocated."""
-        return max(min(self.columns[cta] - column, most), 1) if self.columns[cta] else most
+        end = self.columns[cta].end
+        return max(min(end - column, most), 1) if end else most
 
     def unknown_bytes(self, each: Instruction, map_address: Value) -> int:
         """The bytes of a copy whose tensor map the launch file does not give: as worked out, or a guess until then."""

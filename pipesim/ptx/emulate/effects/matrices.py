@@ -17,11 +17,11 @@ from pipesim.ptx.emulate.effects.copies import within
 from pipesim.ptx.emulate.effects.mbarriers import places
 from pipesim.ptx.emulate.effects.operands import one_of, shared_place
 from pipesim.ptx.emulate.stop import EmulationStop
+from pipesim.ptx.emulate.tensor_allocations import COLUMNS
 from pipesim.ptx.emulate.values import PerLane, lanes_in, leaf_of
 from pipesim.ptx.emulate.warp import EmulatedWarp
 from pipesim.ptx.text.instruction import Address, Immediate, Vector
 
-COLUMNS = 512  #: of tensor memory
 _COLUMNS_OF_A = 8  #: of the operand A in tensor memory: one step of K is 32 bytes a row
 _HALVED = ("16x64b", "16x128b", "16x256b", "16x32bx2")  #: shapes of which a warp's access touches 16 lanes of its 32
 _LEADING = {"32x32b": 1, "16x64b": 2, "16x128b": 4, "16x256b": 8, "16x32bx2": 1}
@@ -71,6 +71,9 @@ def tcgen05(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep) -> None:
     """Any ``tcgen05`` instruction, by its modifiers."""
     each = step.instruction
     kinds = each.modifiers
+    allocations = cluster.columns[warp.cta]
+    if (group := next((m for m in kinds if m.startswith("cta_group::")), "")) and not warp.maybe:
+        allocations.have_group(group, each.position)
     match kinds[0]:
         case "mma":
             _mma(cluster, warp, step)
@@ -91,7 +94,7 @@ def tcgen05(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep) -> None:
         case "fence::before_thread_sync" | "fence::after_thread_sync":
             record(cluster, warp, each.position, Op.FENCE, Fence.TCGEN05, 0)
         case "relinquish_alloc_permit":
-            pass
+            allocations.relinquish()
         case _:
             raise EmulationStop(f"{each.mnemonic} is not known")
 
@@ -144,6 +147,9 @@ def _tensor_transfer(
     """A product reads or writes this many columns in all four quarters."""
     column = address & 0xFFFF
     flush(cluster, warp)
+    if not step.instruction.has("dealloc") and not warp.maybe:
+        known = op == Op.TRANSFER_WRITE and step.instruction.position not in cluster.notes.inferred
+        cluster.columns[cta].use(column, columns if known else 1, step.instruction.position)
     item = -1
     if op == Op.TRANSFER_WRITE:
         key = (warp.agent, cta, column, columns)
@@ -204,7 +210,7 @@ def _columns(part: int, lanes: int, column: int, columns: int) -> tuple[int, int
     return first, first + columns * lanes * 4
 
 
-def _ranges(cluster: Cluster, step: DecodedStep, address: int, number: int) -> list[tuple[int, int]]:
+def _ranges(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep, address: int) -> list[tuple[int, int]]:
     """The bytes of tensor memory that a load or store of a warp touches."""
     each = step.instruction
     lanes = part_lanes(cluster)
@@ -212,7 +218,9 @@ def _ranges(cluster: Cluster, step: DecodedStep, address: int, number: int) -> l
     times = next((int(m[1:]) for m in each.modifiers if m[:1] == "x" and m[1:].isdigit()), 1)
     columns = _LEADING.get(shape, 1) * times
     column = address & 0xFFFF
-    lane = number % 4 * 32 + (address >> 16 & 31)  # a warp reaches its own quarter only, whatever the address says
+    if not warp.maybe:
+        cluster.columns[warp.cta].use(column, 1 if each.has_any("pack::16b", "unpack::16b") else columns, each.position)
+    lane = warp.number % 4 * 32 + (address >> 16 & 31)  # a warp reaches its own quarter only, whatever the address says
     if shape == "16x32bx2":
         split = next(o.value for o in reversed(each.operands) if isinstance(o, Immediate))
         part = lane // lanes
@@ -230,7 +238,7 @@ def _load(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep) -> None:
     """
     each = step.instruction
     address = one_of(warp, step.get(1, warp), "an address of tensor memory")
-    ranges = _ranges(cluster, step, address, warp.number)
+    ranges = _ranges(cluster, warp, step, address)
     read(cluster, warp, (Space.TENSOR, warp.cta), ranges, each.position)
     if each.position not in cluster.code.loaded_at_once:
         warp.tensor_reads.append((warp.maybe, each.position, ranges))
@@ -240,7 +248,7 @@ def _load(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep) -> None:
 
 def _store(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep) -> None:
     address = one_of(warp, step.get(0, warp), "an address of tensor memory")
-    ranges = _ranges(cluster, step, address, warp.number)
+    ranges = _ranges(cluster, warp, step, address)
     warp.tensor_writes.append((warp.maybe, step.instruction.position, ranges))
 
 
@@ -273,7 +281,7 @@ def _dealloc(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep) -> None:
     each = step.instruction
     address = one_of(warp, step.get(0, warp), "the tensor memory that is released")
     columns = one_of(warp, step.get(1, warp), "the columns that are released")
-    cluster.columns[warp.cta] = 0
+    cluster.columns[warp.cta].release(address & 0xFFFF, columns, each.position, warp.number)
     _tensor_transfer(cluster, warp, step, Op.TRANSFER_WRITE, warp.cta, address, columns)
     record(cluster, warp, each.position, Op.COMMIT, Engine.TCGEN05, -1)
     record(cluster, warp, each.position, Op.WAIT_GROUP, Engine.TCGEN05, 0)
@@ -287,8 +295,7 @@ def _alloc(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep) -> None:
     if isinstance(where, PerLane):
         where = where.each[lanes_in(warp.mask)[0]]
     cta, offset = shared_place(one_of(warp, where, "where an allocation is published"), cluster.ctas)
-    address = cluster.columns[warp.cta]
-    cluster.columns[warp.cta] += columns
+    address = cluster.columns[warp.cta].allocate(columns, each.position, warp.number)
     cluster.bytes[cta].store(offset, 4, address)
     # A write of the tensor unit, done when the instruction is: a thread's store would need a proxy fence.
     item = cluster.item(("allocated", address))

@@ -1,0 +1,88 @@
+"""Tensor memory that is allocated, used and released as PTX has it, or not: the wrong twin's line and words."""
+
+from __future__ import annotations
+
+import pytest
+
+from pipesim.findings.catalog import report_fault
+from pipesim.model.finding import FaultKind, Verdict
+from pipesim.model.program import Program
+from pipesim.model.program_json import dumps, loads
+from pipesim.prove.check import check
+from tests.support.small_ptx import SET_UP, program_of, text_of
+
+ALLOC, DEALLOC, PERMIT = (
+    f"tcgen05.{name}.cta_group::1.sync.aligned{kind}"
+    for name, kind in (("alloc", ".shared::cta.b32"), ("dealloc", ".b32"), ("relinquish_alloc_permit", ""))
+)
+PAIR = "cta_group::2"
+#: Warp 0 allocates, writes and reads its columns, and releases them.
+RIGHT = (
+    SET_UP.format(first=1, count=1)
+    + f""" setp.ne.u32 %p4, %r1, 0;
+ @%p4 bra rest;
+ {ALLOC} [tile], 64;
+ {PERMIT};
+ ld.shared.u32 %r9, [tile];
+ tcgen05.st.sync.aligned.32x32b.x2.b32 [%r9+62], {{%r20, %r21}};
+ tcgen05.wait::st.sync.aligned;
+ tcgen05.ld.sync.aligned.32x32b.x2.b32 {{%r20, %r21}}, [%r9+62];
+ tcgen05.wait::ld.sync.aligned;
+ {DEALLOC} %r9, 64;
+rest:
+"""
+)
+#: What is replaced, by what, words of the finding and of its line.
+WRONG = [
+    ("[tile], 64;", "[tile], 96;", "96 columns are no power of two", "alloc"),
+    ("[tile], 64;", "[tile], 16;", "16 columns are no power of two", "alloc"),
+    (f"{PERMIT};", f"{PERMIT};\n {ALLOC} [tile+4], 32;", "has given its permit to allocate up", "[tile+4]"),
+    (f"{PERMIT};", f"{ALLOC} [tile+4], 512;", "it waits for 512 columns", "[tile+4]"),
+    (f"{PERMIT};", f"{ALLOC} [tile+4], 64;", "its 64 columns are not released", "[tile+4]"),
+    (f"{DEALLOC} %r9, 64;", "", "its 64 columns are not released", "alloc"),
+    (f"{DEALLOC} %r9, 64;", f"{DEALLOC} %r9, 32;", "32 columns are released from 0 on, where 64", "dealloc"),
+    (f"{DEALLOC} %r9, 64;", f"{DEALLOC} %r9, 64;\n {DEALLOC} %r9, 64;", "no allocation begins at column 0", "dealloc"),
+    ("b32 {%r20, %r21}, [%r9+62]", "b32 {%r20, %r21}, [%r9+63]", "column 64 is not allocated", "tcgen05.ld"),
+    ("[%r9+62], {", "[%r9+64], {", "column 64 is not allocated", "tcgen05.st"),
+    (DEALLOC, DEALLOC.replace("cta_group::1", PAIR), "it has .cta_group::2", "dealloc"),
+]
+#: The same kernel otherwise, as right.
+ALSO_RIGHT = [
+    ("[tile], 64;", "[tile], 64;"),
+    ("64;", "512;"),
+    (f"{PERMIT};", f"{ALLOC} [tile+4], 64;\n ld.shared.u32 %r8, [tile+4];\n {DEALLOC} %r8, 64;"),
+    (f" {PERMIT};\n", ""),
+    (f"{DEALLOC} %r9, 64;", f"{DEALLOC} %r9, 64;\n {PERMIT};"),
+]
+
+
+def made(old: str, new: str, cluster: int = 1, base: str = RIGHT) -> Program:
+    assert old in base
+    program = program_of(base.replace(old, new), 2, cluster=cluster)
+    assert loads(dumps(program)).coverage == program.coverage
+    return program
+
+
+@pytest.mark.parametrize(("old", "new"), ALSO_RIGHT)
+def test_what_ptx_allows_is_proved(old: str, new: str) -> None:
+    assert check(made(old, new)).verdict is Verdict.PROVED
+
+
+@pytest.mark.parametrize(("old", "new", "said", "line"), WRONG)
+def test_what_ptx_forbids_is_found_at_its_line(old: str, new: str, said: str, line: str) -> None:
+    program = made(old, new)
+    found = check(program)
+    assert found.verdict is Verdict.REFUTED
+    fault = next(each.fault for each in found.refutations if each.kind is FaultKind.TENSOR_ALLOCATION)
+    assert fault is not None
+    assert said in report_fault(program, fault).claim
+    place = program.coverage.allocations[fault.found].partition(": ")[0]
+    assert line in text_of(RIGHT.replace(old, new)).splitlines()[int(place.rpartition(":")[2]) - 1]
+
+
+def test_both_ctas_of_a_pair_allocate() -> None:
+    pair = RIGHT.replace("cta_group::1", PAIR) + " barrier.cluster.arrive;\n barrier.cluster.wait;\n"
+    assert check(made("rest:", "rest:", 2, pair)).verdict is Verdict.PROVED
+    alone = " @%p4 bra rest;\n mov.u32 %r40, %cluster_ctarank;\n setp.ne.u32 %p5, %r40, 0;\n @%p5 bra rest;\n"
+    found = check(made(" @%p4 bra rest;\n", alone, 2, pair))
+    assert {each.kind for each in found.refutations} == {FaultKind.TENSOR_ALLOCATION}
