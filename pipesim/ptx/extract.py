@@ -229,7 +229,7 @@ def _outside(kernel: Kernel, cluster: Cluster) -> list[str]:
     given, variables = kernel.launch.dynamic_shared, kernel.function.shared
     if not given and any(each.external for each in variables):
         return []
-    end = max((each.offset + (given if each.external else each.size) for each in variables), default=0)
+    end = kernel.function.shared_bytes(given)
     recorder = cluster.recorder
     most = max((each.offset + each.nbytes for each in recorder.accesses if each.space is Space.SHARED), default=0)
     most = max(most, *(offset + BARRIER_BYTES for _, offset in recorder.barriers), 0)

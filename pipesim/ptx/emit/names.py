@@ -211,7 +211,7 @@ def program_of(
         registers=max((width for _, width in packed), default=0),
         ctas=ctas,
         grid=max(grid // ctas, 1),
-        smem_bytes=_shared_bytes(function, launch),
+        smem_bytes=function.shared_bytes(launch.dynamic_shared),
         notes=(),
         launch_registers=_launch_registers(agents, [code for code, _ in packed], function, launch),
         coverage=coverage,
@@ -237,11 +237,6 @@ def _launch_registers(
         return min(said["maxnreg"][0], bound)
     needed = RegisterPools(agents, code, 0)
     return bound if any(needed.requests) and needed.launched > bound else 0
-
-
-def _shared_bytes(function: Function, launch: Launch) -> int:
-    static = [v.offset + v.size for v in function.shared if v.space == "shared" and not v.external]
-    return max(static, default=0) + launch.dynamic_shared
 
 
 def _complete(recorder: StreamRecorder, ctas: int) -> None:

@@ -136,6 +136,9 @@ class SourceText:
 
     def __init__(self, text: str, name: str) -> None:
         self.name = name
+        end = text.find("\0")
+        if end >= 0 and not text[end:].strip("\0 \t\r\n"):  # the end of a string of C, as CuTe DSL writes it
+            text = text[:end]
         self.text = text
         if len(text) > MAX_CHARACTERS:
             raise PtxError(

@@ -74,6 +74,10 @@ class Function:
     pragmas: tuple[tuple[int, str], ...] = ()
     declared_only: bool = False
 
+    def shared_bytes(self, dynamic: int) -> int:
+        """Bytes of shared memory of a CTA with this much dynamic, which begins at the alignment of its symbols."""
+        return max((each.offset + each.size for each in self.shared), default=0) + dynamic
+
 
 @dataclass(frozen=True)
 class Module:

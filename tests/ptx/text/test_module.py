@@ -24,6 +24,14 @@ def test_the_head_and_the_directives_of_a_kernel():
     }
 
 
+@pytest.mark.parametrize("end", ["\0", "\n\0", "\0\0\n", " \0 \0\r\n"])
+def test_a_text_may_end_as_a_string_of_c(end: str) -> None:
+    text = f"{HEAD}.entry k() {{ ret; }}"
+    assert read_module(text + end, "k.ptx") == read_module(text, "k.ptx")
+    with pytest.raises(PtxError, match="the file is not text"):
+        read_module(text + end + "x", "k.ptx")
+
+
 def test_parameters_are_laid_out_in_order():
     params = (
         "\n.param .align 64 .b8 map[128],\n.param .u32 n,\n.param .u64 .ptr .global .align 16 p,\n.param .b8 flag,"
@@ -45,7 +53,9 @@ def test_shared_variables_of_the_kernel_and_of_the_file_that_it_uses():
         ".func helper() { .reg .b32 %r<2>; .shared .align 16 .b8 inner[24]; mov.u32 %r1, inner; ret; }\n"
     )
     body = ".shared .b32 own;\nmov.u32 %r1, used;\nmov.u32 %r2, own;\nmov.u32 %r3, dynamic;\ncall helper;\nret;"
-    found = {each.name: (each.size, each.align, each.offset) for each in kernel(body, before=before).shared}
+    function = kernel(body, before=before)
+    found = {each.name: (each.size, each.align, each.offset) for each in function.shared}
+    assert (function.shared_bytes(0), function.shared_bytes(96)) == (1024, 1120)
     assert found == {"used": (32, 8, 0), "inner": (24, 16, 32), "own": (4, 4, 56), "dynamic": (0, 1024, 1024)}
 
 
@@ -107,7 +117,7 @@ def test_sections_of_debug_information_are_passed_over():
     [
         ("", "this is not PTX", 1),
         ("\n\nhello", "this is not PTX", 1),
-        ("\x7fELF\2\1\1\0\0", "the file is not text", 1),
+        ("\x7fELF\2\1\1\0\0\3", "the file is not text", 1),
         (".global .b32 x;", "this is not PTX", 1),
         (".version 8.7\n.target sm_90a\nfoo", "a statement is expected", 2),
         (".version x\n", ".version has no number", 1),
