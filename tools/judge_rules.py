@@ -24,7 +24,7 @@ from unittest.mock import patch
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # works from a checkout that is not installed
 
 from pipesim.answers.any_size import Families
-from pipesim.model.assumptions import LENIENT, STRICTEST
+from pipesim.model.assumptions import LENIENT, STRICTEST, Assumption, Strictness
 from pipesim.model.barrier import BarrierState
 from pipesim.model.finding import Verdict
 from pipesim.model.groups import BRANCHES
@@ -56,6 +56,7 @@ from tests.support.memory_order_graph import Graph
 from tests.support.random_programs import FAMILIES
 from tests.support.random_programs.beginnings import beginning
 from tests.support.random_programs.contested import contested
+from tests.support.random_programs.lanes import random_lanes
 from tests.support.random_programs.orders_and_scopes import random_orders
 from tests.support.random_programs.sizes import MOST as MOST_TRIPS
 from tests.support.random_programs.sizes import random_sizes
@@ -157,6 +158,15 @@ def of_shapes(seed: int) -> bool:
     """What the verdict says of warps that multiply together is not what is asked of them."""
     program = random_warp_shapes(seed)
     return (check(program).verdict is Verdict.PROVED) != shape_is_right(program)
+
+
+def of_lanes(seed: int) -> bool:
+    """A role is proved to rest on no lanes being together, and with lanes apart a schedule shows a fault."""
+    together = random_lanes(seed, apart=False).with_strictness(Strictness({Assumption.LANES}))
+    if check(together, 3_000).verdict is not Verdict.PROVED:
+        return False
+    with _unbroken():
+        return check(random_lanes(seed, apart=True), 3_000).verdict is Verdict.REFUTED
 
 
 def of_moments(seed: int) -> bool:
@@ -391,6 +401,15 @@ def _beginning_rules() -> Iterator[Rule]:
         yield Rule("beginnings", said, target, instead, judges)
 
 
+def _lane_rules() -> Iterator[Rule]:
+    judges = (("lanes", of_lanes),)
+    for said, target, instead in (
+        ("a lane that signals others is taken to be together with the rest", "lanes.HANDS_ON", frozenset()),
+        ("places where lanes are taken to be together are known", "flatten.rests_on_lanes", lambda *_: []),
+    ):
+        yield Rule("lanes", said, f"pipesim.lang.{target}", instead, judges)
+
+
 def _shape_rules() -> Iterator[Rule]:
     judges, model = (("warp shapes", of_shapes),), "pipesim.model.warp_shape."
     for said, target, instead in (
@@ -432,7 +451,7 @@ def _alone(_here: object, seed: object, _weights: object, _most: object) -> set[
 
 RULES = [
     *_certificate_rules(), *_memory_rules(), *_lap_rules(), *_size_rules(), *_exit_rules(), *_beginning_rules(),
-    *_shape_rules(), *_search_rules(),
+    *_shape_rules(), *_lane_rules(), *_search_rules(),
 ]  # fmt: skip
 _off: list[Any] = []  # the patches of the rule that is off now
 

@@ -17,7 +17,7 @@ from pipesim.lang.tiles import TileArray
 from pipesim.model.assumptions import Assumption
 from pipesim.model.coverage import Assumed, Coverage
 from pipesim.model.groups import READS_REGISTER, WRITES_REGISTER
-from pipesim.model.ops import OPERANDS, Fence, Op, Operation, Scope, semantics
+from pipesim.model.ops import OPERANDS, Fence, Op, Operation, Scope, Space, semantics
 from pipesim.model.positions import BARRIER
 from pipesim.model.program import Access, Agent, Barrier, Program, Tile
 from pipesim.model.tables import Work
@@ -184,11 +184,12 @@ def assemble(
 def _lanes_together(agents: Sequence[Agent], recorders: Sequence[Recorder], tables: Tables) -> tuple[Assumed, ...]:
     """Where roles rest on the lanes of a warp being together, each role and line once."""
     sources = tables.lines()
+    tensor = {number for (space, *_), number in tables.accesses.items() if space == Space.TENSOR}
     places = {
         (agent.role, sources[rec.lines[pc]]): None
         for agent, rec in zip(agents, recorders, strict=True)
         if not rec.is_part
-        for pc in rests_on_lanes(rec.code, rec.narrowed, rec.meets)
+        for pc in rests_on_lanes(rec.code, rec.narrowed, rec.meets, tensor)
     }
     return tuple(Assumed(Assumption.LANES, f"the lanes of {role} are together", (line,)) for role, line in places)
 

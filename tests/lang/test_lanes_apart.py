@@ -24,6 +24,7 @@ from pipesim.prove.check import check
 from pipesim.prove.search.breadth_first import search_memory_order
 from pipesim.report.sentences.check import check_sentence
 from pipesim.targets import target_of
+from tests.support.random_programs.lanes import random_lanes
 from tests.support.random_schedules import every_end, outcomes
 
 ALL, ELECTED, ANOTHER, OTHERS = 0xFFFFFFFF, 1, 2, 0xFFFFFFFC
@@ -394,3 +395,11 @@ def test_the_verdict_names_what_rests_on_lanes() -> None:
     said = check_sentence(answer(target_of(elected(after=False)), {}))
     assert "(--strict-lanes, 1)" in said
     assert "lanes" not in check_sentence(answer(target_of(elected()), {}))
+
+
+def test_random_roles_that_rest_on_no_lanes_are_right_with_lanes_apart() -> None:
+    verdicts = set()
+    for seed in range(40):
+        together = check(random_lanes(seed, apart=False).with_strictness(STRICT), 3_000).verdict.value
+        verdicts.add((together, check(random_lanes(seed, apart=True), 3_000).verdict.value))
+    assert verdicts == {("proved", "proved"), ("refuted", "proved"), ("refuted", "refuted")}

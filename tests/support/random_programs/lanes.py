@@ -1,0 +1,55 @@
+"""Random rings whose consumer lets some of its lanes execute alone: described as together, or with lanes apart."""
+
+from __future__ import annotations
+
+import random
+from contextlib import AbstractContextManager, nullcontext
+
+from pipesim.lang.protocol import Protocol
+from pipesim.lang.warp import Warp
+from pipesim.model.program import Program
+
+_BYTES = 64
+
+
+def random_lanes(seed: int, *, apart: bool) -> Program:
+    """The program of this seed. ``apart``: the lanes of the consumer run independently."""
+    rng = random.Random(seed)
+    stages, tiles = rng.choice([1, 2]), rng.choice([1, 2, 4])
+    steps = [(step, rng.random() < 0.5) for step in ("wait", "read", "release")]
+    if rng.random() < 0.3:
+        steps.insert(rng.randrange(3), ("write", rng.random() < 0.5))
+    meets = [rng.choice(["", "", "warp", "barrier"]) for _ in steps]
+    p = Protocol("lanes")
+    tile, own = p.smem("tile", stages, _BYTES), p.smem("own", 1, _BYTES)
+    full, empty = p.mbarriers("full", stages, 1), p.mbarriers("empty", stages, 1 if steps[-1][1] else 32)
+
+    @p.role("producer")
+    def producer(w: Warp) -> None:
+        with w.elect_one():
+            for i in range(tiles):
+                empty[i % stages].wait((i // stages + 1) & 1)
+                full[i % stages].expect_bytes(_BYTES)
+                w.tma_load(tile[i % stages], full[i % stages], i)
+
+    @p.role("consumer", lanes_apart=apart)
+    def consumer(w: Warp) -> None:
+        for i in range(tiles):
+            for (step, elected), meet in zip(steps, meets, strict=True):
+                lanes: AbstractContextManager[None] = w.elect_one() if elected else nullcontext()
+                with lanes:
+                    match step:
+                        case "wait":
+                            full[i % stages].wait(i // stages & 1)
+                        case "read":
+                            w.read(tile[i % stages], i)
+                        case "write":
+                            w.write(own[0], 0)
+                        case _:
+                            empty[i % stages].arrive()
+                if meet == "warp":
+                    w.sync_warp()
+                elif meet == "barrier":
+                    w.bar_sync(1, 32)
+
+    return p.flatten({}, twice=False)
