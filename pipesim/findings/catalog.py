@@ -17,6 +17,7 @@ from pipesim.findings.barriers.not_initialised import NOT_INITIALISED
 from pipesim.findings.barriers.over_arrival import OVER_ARRIVAL
 from pipesim.findings.barriers.reinitialised import REINITIALISED
 from pipesim.findings.barriers.stale_state import STALE_STATE
+from pipesim.findings.barriers.stale_wait import STALE_WAIT
 from pipesim.findings.counts.barrier_overrun import BARRIER_OVERRUN
 from pipesim.findings.counts.barrier_threads import BARRIER_THREADS
 from pipesim.findings.counts.cluster_arrive import CLUSTER_ARRIVE
@@ -59,6 +60,7 @@ KINDS: tuple[FindingKind, ...] = (
     ARRIVE_COUNT,
     NO_COMPLETE,
     STALE_STATE,
+    STALE_WAIT,
     TX_RANGE,
     TX_EDGE,
     EXITED_CTA,
@@ -108,7 +110,7 @@ def looked_for(program: Program) -> tuple[Advisory, ...]:
 CAUSES_THEMSELVES = frozenset(fault for fault, known in _BY_FAULT.items() if known.causes_itself)
 CONCERN_INITS = frozenset(fault for fault, known in _BY_FAULT.items() if known.concerns_init)
 MEMORY_ORDER = seen_in(Evidence.MEMORY_MODEL)
-NO_MOVE_SHOWS = MEMORY_ORDER | seen_in(Evidence.ALL_SCHEDULES, Evidence.LANES, Evidence.CODE)
+NO_MOVE_SHOWS = MEMORY_ORDER | seen_in(Evidence.RUN, Evidence.ALL_SCHEDULES, Evidence.LANES, Evidence.CODE)
 
 
 def report_faults(program: Program, faults: tuple[Fault, ...]) -> tuple[FaultReport, ...]:
@@ -122,7 +124,7 @@ def report_fault(program: Program, fault: Fault) -> FaultReport:
     agent = program.agent_name(fault.agent)
     where = f" on {program.barrier_name(fault.barrier)}" if fault.barrier >= 0 else ""
     other = ""
-    if fault.other_agent >= 0:
+    if fault.other_agent >= 0 and known.evidence is not Evidence.RUN:
         other = previous_use(program, fault) if fault.kind in MEMORY_ORDER else meanwhile(program, fault)
     return FaultReport(
         fault.kind,

@@ -31,6 +31,7 @@ class Evidence(Enum):
     """Where a finding of a kind is seen."""
 
     SCHEDULE = "in the last move of one schedule"
+    RUN = "in a whole run, which leaves unread what should have been read: no single move shows it"
     ALL_SCHEDULES = "where several schedules are compared with each other: each of them is right by itself"
     LANES = "in what a program that was read from PTX assumes: no move shows it"
     CODE = "in the code of the warps, whatever the schedule: no move shows it"

@@ -34,6 +34,8 @@ class FaultKind(Enum):
     RACE = "two concurrent accesses to the same bytes, at least one of them a write"
     UNINITIALISED_READ = "uninitialised bytes are read"
     WRONG_ITEM = "the bytes read hold a different item than the reader expects"
+    # of a whole run: what no single move shows
+    STALE_WAIT = "the wait returns with a phase that its agent has been given before, and old data is read again"
     # of all schedules together: what no single one shows
     TWO_OUTCOMES = "two schedules that both finish leave different results"
     # of a kernel's PTX: what its program assumes

@@ -30,6 +30,7 @@ CASES = {
     "arrive_count": "producer omits its arrive on full",
     "no_complete": "producer omits the arrive_no_complete on full",
     "stale_state": "",
+    "stale_wait": "",
     "tx_range": "",
     "tx_edge": "",
     "exited_cta": "every warp of the cluster meets the others (cluster_sync) before it exits",

@@ -19,6 +19,7 @@ from pipesim.prove.happens_before.snapshot import Lap
 from pipesim.prove.memory_order.faults import memory_order
 from pipesim.prove.memory_order.may_fail import order_may_fail
 from pipesim.prove.memory_order.order import MemoryOrder
+from pipesim.prove.stale_waits import stale_waits
 
 _EVEN = AT["item"]
 _IDLE = AT["cycles"] | AT["trips"]  #: operands that no engine of the proof looks at
@@ -253,7 +254,7 @@ _NEVER = -1
 
 def holds(program: Program) -> bool:
     """True if one run represents every schedule of the program, and nothing is wrong with it."""
-    if warp_shape_faults(program):
+    if warp_shape_faults(program) or stale_waits(program):
         return False
     certificate, memory = Certificate(program), memory_order(program)
     return _ends_well(CanonicalRun(program, _both(certificate, memory)), certificate, memory)
@@ -283,7 +284,10 @@ def each_holds(outlines: Sequence[Outline]) -> list[bool]:
         if _is_wrong(run, certificate, memory) or run.over:
             break
         run.round()
-    return [right.get(n, False) and not warp_shape_faults(program) for n, program in enumerate(programs)]
+    return [
+        right.get(n, False) and not warp_shape_faults(program) and not stale_waits(program)
+        for n, program in enumerate(programs)
+    ]
 
 
 def _both(certificate: Certificate, memory: MemoryOrder | None) -> list[Witness]:

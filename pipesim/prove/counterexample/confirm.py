@@ -13,6 +13,7 @@ from pipesim.model.register_pool import WARP
 from pipesim.model.warp_shape import warp_shape_faults
 from pipesim.prove.counterexample.play import Play
 from pipesim.prove.refutation import Doubt, Refutation, Schedule, Why
+from pipesim.prove.stale_waits import stale_waits
 
 _NONE = (-1, -1)  #: no transfer
 
@@ -133,11 +134,13 @@ def _race(play: Play, doubt: Doubt) -> bool:
 def shown_by_code(program: Program) -> tuple[Refutation, ...]:
     """What the code of the warps shows, whatever the schedule: each with a way to its operation."""
     faults = [*warp_shape_faults(program), *_partial_warps(program), *_allocations(program), *_lanes_apart(program)]
+    faults += stale_waits(program)
     found: dict[tuple[FaultKind, int, int], Refutation] = {}
     for each in faults:
         at = each.kind, each.agent, each.pc
         if at not in found:
-            found[at] = Refutation(Ending.FAULT, _way(program, each.agent, each.pc), each)
+            usual = each.kind is FaultKind.STALE_WAIT
+            found[at] = Refutation(Ending.FAULT, _way(program, each.agent, each.pc), each, usual=usual)
     return tuple(found.values())
 
 

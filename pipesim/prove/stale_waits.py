@@ -1,0 +1,216 @@
+"""Waits that an agent makes again for a phase that it has been given, so that it reads a tile that it has read before.
+
+A wait by parity returns at once where its phase is complete. An agent that begins again with the first stage and its
+parity, although those who fill the stages go on, is let through and computes with an old tile. Nothing else may show
+it: no access races, and every schedule ends well. To wait twice for one phase is right as well (a look before the wait,
+a tile that stays for many iterations, a tile that is read in parts), so a wait is stale only if all of this holds:
+
+1. It returns with the phase of an mbarrier that an earlier wait of its agent has returned with.
+2. Until its next wait for an mbarrier the agent reads, and only what it has read before this wait; of it something that
+   the phase delivered, if it was a copy whose bytes an mbarrier counts.
+3. It has handed that back in between: it has arrived on an mbarrier for which the agent that delivered it waits. An agent
+   that never arrives on one of those has no way to do so, and is not asked.
+4. Something is delivered later by the same line, or on the same array of barriers, which this agent never reads and
+   which no agent reads that has not read what was read again; and if bytes on an mbarrier delivered it, no wait of this
+   agent ever returns with that phase.
+
+The run that is looked at is the canonical one. Under the certificate every schedule has the same phases, the same waits
+for each and the same items in each read (docs/proof.md), so what is found is so in every schedule; without it, in this
+one. Where the run does not come to its end, what an agent would still read counts as read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from pipesim.explain.phases import run_canonically
+from pipesim.model.finding import Fault, FaultKind
+from pipesim.model.groups import ARRIVALS, DELAYED_ARRIVALS, PARITY_WAITS, READS_MEMORY, WRITES_MEMORY
+from pipesim.model.machine import Flight, State, Step
+from pipesim.model.ops import Op, Operation, operand
+from pipesim.model.positions import BARRIER, PARITY
+from pipesim.model.program import Program
+
+
+def stale_waits(program: Program) -> tuple[Fault, ...]:
+    """The first stale wait of each line: ``barrier`` and ``found`` are the phase, ``cause`` is the wait that was given
+    it before, ``other`` is the copy or write that delivered what is not read.
+    """
+    if program.cut or program.coverage.unread or not any(map(_waits_again, program.code)):
+        return ()
+    watched = _Deliveries(program)
+    ended = run_canonically(program, observers=[watched])
+    return tuple(watched.stale(ended.state))
+
+
+def _waits_again(code: tuple[Operation, ...]) -> bool:
+    """Whether two waits in a row for one barrier are of the same parity, as those of phases in a row are not."""
+    last: dict[int, int] = {}
+    for op in code:
+        if op[0] == Op.INIT:
+            last.pop(op[BARRIER], None)
+        elif op[0] in PARITY_WAITS:
+            if last.get(op[BARRIER]) == op[PARITY]:
+                return True
+            last[op[BARRIER]] = op[PARITY]
+    return False
+
+
+@dataclass
+class _Delivery:
+    """What one write or copy has left in memory: by which operation, in which phase (-1, -1: no mbarrier counts it)."""
+
+    at: tuple[int, int]
+    cells: range
+    phase: tuple[int, int]
+    number: int
+    readers: set[int] = field(default_factory=set)
+
+
+@dataclass
+class _Again:
+    """A wait that was given a phase again, and what its agent has read since."""
+
+    at: tuple[int, int]
+    earlier: tuple[int, int]
+    phase: tuple[int, int]
+    old: dict[int, _Delivery] = field(default_factory=dict)  # by number
+    kept: bool = False  # something of it was not handed back in between
+    reads_new: bool = False
+
+
+class _Deliveries:
+    """Observes who delivers what, who reads it, and which phases each agent's waits return with."""
+
+    def __init__(self, program: Program) -> None:
+        self._program = program
+        self._made: list[_Delivery] = []
+        self._held: dict[int, _Delivery] = {}  # by cell
+        self._given: dict[tuple[int, int], tuple[int, int]] = {}  # by agent and barrier: (phase, pc of the wait)
+        self._phases: list[set[tuple[int, int]]] = [set() for _ in program.agents]
+        self._read: list[dict[int, int]] = [{} for _ in program.agents]  # by delivery: when it was read last
+        self._arrived: list[dict[int, int]] = [{} for _ in program.agents]  # by barrier: when it last arrived there
+        self._open: dict[int, _Again] = {}
+        self._closed: list[_Again] = []
+        self._time = 0
+        self._waits_for = [{op[BARRIER] for op in code if op[0] in PARITY_WAITS} for code in program.code]
+        self._arrives_on = [{b for op in code for b in _arrivals(program, op)} for code in program.code]
+
+    def on_step(self, before: State, agent: int, result: Step) -> None:
+        """An agent moved, or was blocked."""
+        pc = before.pcs[agent]
+        if result.state.pcs[agent] == pc:
+            return
+        op = self._program.code[agent][pc]
+        self._time += 1
+        if op[0] in PARITY_WAITS:
+            self._wait(agent, pc, op[BARRIER], before.barriers[op[BARRIER]].done - 1)
+        elif op[0] in READS_MEMORY:
+            for cell in range(*self._program.cells[operand(op, "access")]):
+                if cell in self._held:
+                    self._look(agent, self._held[cell])
+        elif op[0] == Op.WRITE:
+            self._deliver((agent, pc), range(*self._program.cells[operand(op, "access")]), (-1, -1))
+        elif op[0] == Op.INIT:
+            for other in range(len(self._program.agents)):
+                self._given.pop((other, op[BARRIER]), None)
+        for barrier in _arrivals(self._program, op):
+            self._arrived[agent][barrier] = self._time
+
+    def on_landing(self, flight: Flight, nbytes: int, result: Step) -> None:
+        """A transfer delivered its bytes, or a part of them."""
+        if flight.writes and nbytes in (-1, flight.remaining):
+            counted = (-1, -1)
+            if flight.barrier >= 0:
+                done = result.state.barriers[flight.barrier].done
+                counted = flight.barrier, done - (result.signalled == flight.barrier)
+            self._deliver((flight.agent, flight.pc), range(flight.first, flight.end), counted)
+
+    def _deliver(self, at: tuple[int, int], cells: range, phase: tuple[int, int]) -> None:
+        made = _Delivery(at, cells, phase, len(self._made))
+        self._made.append(made)
+        self._held |= dict.fromkeys(cells, made)
+
+    def _wait(self, agent: int, pc: int, barrier: int, phase: int) -> None:
+        self._close(agent)
+        earlier = self._given.get((agent, barrier))
+        if phase >= 0 and earlier is not None and earlier[0] == phase:
+            self._open[agent] = _Again((agent, pc), (agent, earlier[1]), (barrier, phase))
+        self._given[agent, barrier] = phase, pc
+        self._phases[agent].add((barrier, phase))
+
+    def _look(self, agent: int, made: _Delivery) -> None:
+        """An agent reads a cell of what was delivered."""
+        again, last = self._open.get(agent), self._read[agent].get(made.number)
+        if again is not None and made.number not in again.old:
+            if last is None:
+                again.reads_new = True
+            else:
+                again.old[made.number] = made
+                again.kept = again.kept or not self._handed_back(agent, made, last)
+        made.readers.add(agent)
+        self._read[agent][made.number] = self._time
+
+    def _handed_back(self, agent: int, made: _Delivery, read: int) -> bool:
+        room = self._waits_for[made.at[0]] & self._arrives_on[agent]
+        return not room or any(self._arrived[agent].get(barrier, -1) > read for barrier in room)
+
+    def _close(self, agent: int) -> None:
+        again = self._open.pop(agent, None)
+        if again is not None and again.old and not again.reads_new and not again.kept:
+            if any(made.phase in (again.phase, (-1, -1)) for made in again.old.values()):
+                self._closed.append(again)
+
+    def stale(self, end: State) -> Iterator[Fault]:
+        """The waits that are stale, in the order of the run, the first of each agent's role and line."""
+        for agent in tuple(self._open):
+            self._close(agent)
+        said: set[tuple[str, str]] = set()
+        for again in self._closed:
+            where = self._place(again.at)
+            missed = None if where in said else self._missed(again, end)
+            if missed is not None:
+                said.add(where)
+                barrier, phase = again.phase
+                yield Fault(
+                    FaultKind.STALE_WAIT, *again.at, barrier, phase, missed.phase[1], *missed.at, *again.earlier
+                )
+
+    def _missed(self, again: _Again, end: State) -> _Delivery | None:
+        """What was delivered in place of what was read again, None if nothing is left unread."""
+        agent = again.at[0]
+        for old in again.old.values():
+            for made in self._made[old.number + 1 :]:
+                if made.phase in self._phases[agent] or not self._are_alike(old, made):
+                    continue
+                if agent not in made.readers and made.readers <= old.readers and not self._will_read(made, end):
+                    return made
+        return None
+
+    def _are_alike(self, one: _Delivery, other: _Delivery) -> bool:
+        """Whether the same line delivered both, or bytes on barriers of one array."""
+        if self._place(one.at) == self._place(other.at):
+            return True
+        names = [self._program.barriers[each.phase[0]].name if each.phase[0] >= 0 else "" for each in (one, other)]
+        return names[0] == names[1] != ""
+
+    def _will_read(self, made: _Delivery, end: State) -> bool:
+        """Whether an agent has operations left that read these cells."""
+        for agent, code in enumerate(self._program.code):
+            for op in code[end.pcs[agent] :]:
+                if op[0] in READS_MEMORY:
+                    first, last = self._program.cells[operand(op, "access")]
+                    if first < made.cells.stop and made.cells.start < last:
+                        return True
+        return False
+
+    def _place(self, at: tuple[int, int]) -> tuple[str, str]:
+        return self._program.agents[at[0]].role, self._program.line(*at)
+
+
+def _arrivals(program: Program, op: Operation) -> list[int]:
+    """The mbarriers on which an operation arrives, now or when earlier work has finished."""
+    if op[0] in ARRIVALS:
+        return [op[BARRIER]]
+    return program.commit_barriers(op) if op[0] in DELAYED_ARRIVALS else []
