@@ -1,9 +1,9 @@
 """Do the judges see each rule? ``python tools/judge_rules.py [--most COUNT] [--only WORD] [--write]``.
 
-Each rule of the certificate, of memory order, of loops, of warp groups and of the search is switched off in turn, and
-random programs are judged until one contradicts: a program called proved in which a search or a schedule shows a fault,
-or a reduced search that sees less than the plain one. A rule whose absence no judge notices among COUNT programs is one
-that nothing would miss. ``--write`` puts the table into docs/proof.md.
+Each rule of the certificate, of memory order, of loops, of warp groups, of stale waits and of the search is switched
+off in turn, and random programs are judged until one contradicts: a program called proved in which a search or a
+schedule shows a fault, or a reduced search that sees less than the plain one. A rule whose absence no judge notices
+among COUNT programs is one that nothing would miss. ``--write`` puts the table into docs/proof.md.
 """
 
 from __future__ import annotations
@@ -60,6 +60,7 @@ from tests.support.random_programs.lanes import random_lanes
 from tests.support.random_programs.orders_and_scopes import random_orders
 from tests.support.random_programs.sizes import MOST as MOST_TRIPS
 from tests.support.random_programs.sizes import random_sizes
+from tests.support.random_programs.stale_waits import random_stale, ring
 from tests.support.random_programs.warp_shapes import random_warp_shapes, shape_is_right
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "proof.md"
@@ -167,6 +168,15 @@ def of_lanes(seed: int) -> bool:
         return False
     with _unbroken():
         return check(random_lanes(seed, apart=True), 3_000).verdict is Verdict.REFUTED
+
+
+def of_stale(seed: int) -> bool:
+    """What the verdict says of a ring whose reads name no item is not what is said where they name theirs."""
+    drawn = random_stale(seed)
+    found = check(ring(drawn), max_states=1_000).verdict
+    with _unbroken():
+        named = check(ring(drawn, named=True), max_states=1_000).verdict
+    return {found, named} == {Verdict.PROVED, Verdict.REFUTED}
 
 
 def of_moments(seed: int) -> bool:
@@ -420,6 +430,21 @@ def _shape_rules() -> Iterator[Rule]:
         yield Rule("shape of a warp", said, target, instead, judges)
 
 
+def _stale_rules() -> Iterator[Rule]:
+    judges, at = (("stale waits", of_stale),), "stale_waits."
+    for said, target, instead in (
+        ("a stale wait is a finding", "counterexample.confirm.stale_waits", lambda _: ()),
+        ("what is read again was handed back", f"{at}_Deliveries._handed_back", _yes),
+        (
+            "something of the kind is never read",
+            f"{at}_Deliveries._missed",
+            lambda _, again, __: next(iter(again.old.values())),
+        ),
+        ("a wait may be stale if two waits in a row ask for one parity", f"{at}_waits_again", _no),
+    ):
+        yield Rule("stale waits", said, target, instead, judges)
+
+
 def _yes(*_: object) -> bool:
     return True
 
@@ -451,7 +476,7 @@ def _alone(_here: object, seed: object, _weights: object, _most: object) -> set[
 
 RULES = [
     *_certificate_rules(), *_memory_rules(), *_lap_rules(), *_size_rules(), *_exit_rules(), *_beginning_rules(),
-    *_shape_rules(), *_lane_rules(), *_search_rules(),
+    *_shape_rules(), *_lane_rules(), *_stale_rules(), *_search_rules(),
 ]  # fmt: skip
 _off: list[Any] = []  # the patches of the rule that is off now
 

@@ -6,11 +6,12 @@ it: no access races, and every schedule ends well. To wait twice for one phase i
 a tile that stays for many iterations, a tile that is read in parts), so a wait is stale only if all of this holds:
 
 1. It returns with the phase of an mbarrier that an earlier wait of its agent has returned with.
-2. Until its next wait for an mbarrier the agent reads, and only what it has read before this wait; of it something that
-   the phase delivered, if it was a copy whose bytes an mbarrier counts.
-3. It has handed that back in between: it has arrived on an mbarrier for which the agent that delivered it waits. An agent
-   that never arrives on one of those has no way to do so, and is not asked.
-4. Something is delivered later by the same line, or on the same array of barriers, which this agent never reads and
+2. Of what this phase delivered by bytes, the agent then reads only what it has read before this wait, and something of
+   it, until it waits again on the same array of barriers. Of what threads and tensor cores have written, for which no
+   mbarrier counts bytes, the same until its next wait for any mbarrier.
+3. It has handed that back in between: it has arrived on an mbarrier for which the agent that delivered it waits. Of an
+   agent that never arrives on one of those this is not asked.
+4. Something is delivered later by the same line, or on the same array of barriers, which this agent never reads, and
    which no agent reads that has not read what was read again; and if bytes on an mbarrier delivered it, no wait of this
    agent ever returns with that phase.
 
@@ -26,7 +27,7 @@ from dataclasses import dataclass, field
 
 from pipesim.explain.phases import run_canonically
 from pipesim.model.finding import Fault, FaultKind
-from pipesim.model.groups import ARRIVALS, DELAYED_ARRIVALS, PARITY_WAITS, READS_MEMORY, WRITES_MEMORY
+from pipesim.model.groups import ARRIVALS, DELAYED_ARRIVALS, PARITY_WAITS, READS_MEMORY
 from pipesim.model.machine import Flight, State, Step
 from pipesim.model.ops import Op, Operation, operand
 from pipesim.model.positions import BARRIER, PARITY
@@ -76,8 +77,7 @@ class _Again:
     earlier: tuple[int, int]
     phase: tuple[int, int]
     old: dict[int, _Delivery] = field(default_factory=dict)  # by number
-    kept: bool = False  # something of it was not handed back in between
-    reads_new: bool = False
+    kept: bool = False  # something of it was not read before, or not handed back in between
 
 
 class _Deliveries:
@@ -91,7 +91,8 @@ class _Deliveries:
         self._phases: list[set[tuple[int, int]]] = [set() for _ in program.agents]
         self._read: list[dict[int, int]] = [{} for _ in program.agents]  # by delivery: when it was read last
         self._arrived: list[dict[int, int]] = [{} for _ in program.agents]  # by barrier: when it last arrived there
-        self._open: dict[int, _Again] = {}
+        self._open: list[dict[str, _Again]] = [{} for _ in program.agents]  # by array of barriers
+        self._latest: dict[int, _Again | None] = {}  # by agent: its last wait, if that was given a phase again
         self._closed: list[_Again] = []
         self._time = 0
         self._waits_for = [{op[BARRIER] for op in code if op[0] in PARITY_WAITS} for code in program.code]
@@ -133,22 +134,24 @@ class _Deliveries:
         self._held |= dict.fromkeys(cells, made)
 
     def _wait(self, agent: int, pc: int, barrier: int, phase: int) -> None:
-        self._close(agent)
+        name = self._program.barriers[barrier].name
+        self._close(agent, name)
+        self._latest[agent] = None
         earlier = self._given.get((agent, barrier))
         if phase >= 0 and earlier is not None and earlier[0] == phase:
-            self._open[agent] = _Again((agent, pc), (agent, earlier[1]), (barrier, phase))
+            again = _Again((agent, pc), (agent, earlier[1]), (barrier, phase))
+            self._open[agent][name] = self._latest[agent] = again
         self._given[agent, barrier] = phase, pc
         self._phases[agent].add((barrier, phase))
 
     def _look(self, agent: int, made: _Delivery) -> None:
         """An agent reads a cell of what was delivered."""
-        again, last = self._open.get(agent), self._read[agent].get(made.number)
-        if again is not None and made.number not in again.old:
-            if last is None:
-                again.reads_new = True
-            else:
+        last = self._read[agent].get(made.number)
+        for again in self._open[agent].values():
+            delivers = made.phase == again.phase if made.phase[0] >= 0 else again is self._latest[agent]
+            if delivers and made.number not in again.old:
+                again.kept = again.kept or last is None or not self._handed_back(agent, made, last)
                 again.old[made.number] = made
-                again.kept = again.kept or not self._handed_back(agent, made, last)
         made.readers.add(agent)
         self._read[agent][made.number] = self._time
 
@@ -156,16 +159,16 @@ class _Deliveries:
         room = self._waits_for[made.at[0]] & self._arrives_on[agent]
         return not room or any(self._arrived[agent].get(barrier, -1) > read for barrier in room)
 
-    def _close(self, agent: int) -> None:
-        again = self._open.pop(agent, None)
-        if again is not None and again.old and not again.reads_new and not again.kept:
-            if any(made.phase in (again.phase, (-1, -1)) for made in again.old.values()):
-                self._closed.append(again)
+    def _close(self, agent: int, name: str) -> None:
+        again = self._open[agent].pop(name, None)
+        if again is not None and again.old and not again.kept:
+            self._closed.append(again)
 
     def stale(self, end: State) -> Iterator[Fault]:
-        """The waits that are stale, in the order of the run, the first of each agent's role and line."""
-        for agent in tuple(self._open):
-            self._close(agent)
+        """The waits that are stale, the first of each role and line."""
+        for agent, mine in enumerate(self._open):
+            for name in tuple(mine):
+                self._close(agent, name)
         said: set[tuple[str, str]] = set()
         for again in self._closed:
             where = self._place(again.at)
@@ -189,7 +192,7 @@ class _Deliveries:
         return None
 
     def _are_alike(self, one: _Delivery, other: _Delivery) -> bool:
-        """Whether the same line delivered both, or bytes on barriers of one array."""
+        """Whether the same line delivered both, or bytes on barriers of one array: a size alone says too little."""
         if self._place(one.at) == self._place(other.at):
             return True
         names = [self._program.barriers[each.phase[0]].name if each.phase[0] >= 0 else "" for each in (one, other)]

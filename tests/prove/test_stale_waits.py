@@ -1,0 +1,192 @@
+"""Waits for a phase that was given before: stages and parities that begin again with every tile, described and in PTX;
+and right programs that wait twice for one phase.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from pipesim.findings.catalog import report_fault
+from pipesim.model.finding import FaultKind, Verdict
+from pipesim.model.program import Program
+from pipesim.prove.check import check
+from pipesim.prove.stale_waits import stale_waits
+from pipesim.ptx.launch.values import Pointer
+from tests.support.random_programs import stale_waits as stale_waits_of
+from tests.support.random_programs.stale_waits import Ring, places, random_stale, ring
+from tests.support.small_ptx import program_of, text_of
+
+#: By mistake, stages and steps of a tile: the first kind that is reported at 1, 2 and 3 tiles.
+KINDS = {
+    ("restart", 4, 2): ("", "STALE_WAIT", "STALE_WAIT"),
+    ("restart", 2, 1): ("", "STALE_WAIT", "STALE_WAIT"),
+    ("restart", 4, 3): ("", "STALE_WAIT", "STALE_WAIT"),
+    ("restart", 2, 2): ("", "DEADLOCK", "STALE_WAIT"),
+    ("restart", 2, 4): ("", "", ""),
+    ("phase restart", 4, 2): ("", "", "DEADLOCK"),
+    ("phase restart", 4, 4): ("", "DEADLOCK", "STALE_WAIT"),
+    ("no flip", 4, 4): ("", "DEADLOCK", "STALE_WAIT"),
+    ("no flip", 6, 2): ("", "", ""),
+    ("flip early", 4, 2): ("", "RACE", "RACE"),
+    ("flip late", 4, 4): ("", "DEADLOCK", "DEADLOCK"),
+}
+
+
+def first_kinds(program: Program) -> str:
+    found = check(program)
+    assert (found.verdict is Verdict.PROVED) == (not found.refutations)
+    return found.refutations[0].kind.name if found.refutations else ""
+
+
+@pytest.mark.parametrize(("mistake", "stages", "k_iters"), KINDS)
+def test_a_ring_is_proved_if_and_only_if_its_waits_are_those_of_the_right_one(
+    mistake: str, stages: int, k_iters: int
+) -> None:
+    kinds = KINDS[mistake, stages, k_iters]
+    for tiles, kind in enumerate(kinds, 1):
+        waits = places(mistake, stages, k_iters, tiles)
+        assert (waits == places("right", stages, k_iters, tiles)) == (kind == "")
+        assert first_kinds(ring(Ring(stages, waits))) == kind
+
+
+def test_the_finding_names_both_waits_and_what_is_not_read() -> None:
+    program = ring(Ring(4, places("restart", 4, 2, 2)))
+    (found, *_) = check(program).refutations
+    assert (found.kind, found.usual) == (FaultKind.STALE_WAIT, True)
+    assert found.fault is not None
+    said = report_fault(program, found.fault)
+    lines = Path(stale_waits_of.__file__).read_text("utf-8").splitlines()
+    assert "# the wait" in lines[int(said.line.rpartition(":")[2]) - 1]
+    assert "on full[0]: phase 0, which its wait at stale_waits.py:" in said.claim
+    assert "tile[2] of load (stale_waits.py:" in said.claim
+
+
+def test_one_of_several_readers_that_begins_again_is_found() -> None:
+    found = check(ring(Ring(4, places("restart", 4, 2, 2), 2, wrong=1))).refutations
+    assert FaultKind.STALE_WAIT in {each.kind for each in found}
+    assert found[0].fault is not None
+    assert found[0].fault.agent == 2  # math/1
+
+
+RIGHT = {
+    "a tile that stays, waited for at every step": Ring(2, places("right", 2, 3, 2), resident=True),
+    "two waits for one tile": Ring(2, places("right", 2, 3, 2), 2, passes=2),
+    "and a load that nobody reads": Ring(3, places("right", 3, 2, 2), passes=2, spare=1, resident=True),
+    "a wait for each piece": Ring(2, places("right", 2, 3, 2), pieces=2),
+    "tiles that fill an even number of laps": Ring(2, places("restart", 2, 4, 3), 2, 1),
+}
+
+
+@pytest.mark.parametrize("name", RIGHT)
+def test_right_waits_for_one_phase_are_proved(name: str) -> None:
+    assert check(ring(RIGHT[name])).verdict is Verdict.PROVED
+
+
+def test_random_rings_are_judged_as_with_reads_that_name_their_items() -> None:
+    stale = 0
+    for seed in range(24):
+        drawn = random_stale(seed)
+        found, named = check(ring(drawn)), check(ring(drawn, named=True))
+        assert found.verdict is named.verdict, seed
+        stale += any(each.kind is FaultKind.STALE_WAIT for each in found.refutations)
+    assert stale == 5
+
+
+#: A ring in PTX: warp 0 copies, warp 1 reads; stages and parities in registers.
+KERNEL = """
+ mov.u32 %r0, %tid.x;
+ shr.u32 %r1, %r0, 5;
+ and.b32 %r2, %r0, 31;
+ mov.u32 %r3, bars;
+ mov.u32 %r4, tile;
+ mov.u32 %r5, 0; // stage
+ mov.u32 %r6, 0; // parity
+ mov.u32 %r7, 0; // tile
+ ld.param.u64 %rd0, [a];
+ setp.ne.u32 %p0, %r0, 0;
+ @%p0 bra made;
+ {inits}
+ fence.mbarrier_init.release.cluster;
+made:
+ bar.sync 0;
+ setp.eq.u32 %p1, %r2, 0;
+ setp.ne.u32 %p2, %r1, 0;
+tiles:
+ {restart}
+ mov.u32 %r8, 0; // step
+steps:
+ mad.lo.u32 %r10, %r5, 8, %r3;
+ mad.lo.u32 %r11, %r5, 64, %r4;
+ @%p2 bra full;
+ @!%p1 bra next;
+ xor.b32 %r12, %r6, 1;
+empty:
+ mbarrier.try_wait.parity.shared::cta.b64 %p3, [%r10+32], %r12;
+ @!%p3 bra empty;
+ mbarrier.arrive.expect_tx.shared::cta.b64 _, [%r10], 64;
+ cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%r11], [%rd0], 64, [%r10];
+ bra next;
+full:
+ mbarrier.try_wait.parity.shared::cta.b64 %p3, [%r10], %r6; // the wait
+ @!%p3 bra full;
+ mad.lo.u32 %r13, %r2, 2, %r11;
+ ld.shared.u16 %r14, [%r13];
+ bar.warp.sync -1;
+ @%p1 mbarrier.arrive.shared::cta.b64 _, [%r10+32];
+next:
+ add.u32 %r5, %r5, 1;
+ setp.ne.u32 %p4, %r5, {stages};
+ @%p4 bra same;
+ mov.u32 %r5, 0;
+ {flip}
+same:
+ add.u32 %r8, %r8, 1;
+ setp.lt.u32 %p5, %r8, {k_iters};
+ @%p5 bra steps;
+ add.u32 %r7, %r7, 1;
+ setp.lt.u32 %p5, %r7, {tiles};
+ @%p5 bra tiles;
+"""
+
+
+A = ".param .u64 a"
+
+
+def body(mistake: str, stages: int, k_iters: int, tiles: int) -> str:
+    made = (*range(stages), *range(4, 4 + stages))
+    stage, parity = "@%p2 mov.u32 %r5, 0;", "@%p2 mov.u32 %r6, 0;"
+    return KERNEL.format(
+        inits="\n ".join(f"mbarrier.init.shared::cta.b64 [%r3+{8 * n}], 1;" for n in made),
+        restart={"restart": f"{stage}\n {parity}", "phase restart": parity}.get(mistake, ""),
+        flip=f"{'@!%p2 ' if mistake == 'no flip' else ''}xor.b32 %r6, %r6, 1;",
+        stages=stages,
+        k_iters=k_iters,
+        tiles=tiles,
+    )
+
+
+def kernel(mistake: str, stages: int, k_iters: int, tiles: int) -> Program:
+    return program_of(body(mistake, stages, k_iters, tiles), params=A, values=[Pointer()])
+
+
+#: The same in PTX. A read there expects what reading the kernel has seen, so that another order shows a wrong item.
+IN_PTX = {
+    ("restart", 4, 2): ("", "STALE_WAIT", "STALE_WAIT"),
+    ("restart", 2, 1): ("", "STALE_WAIT", "STALE_WAIT"),
+    ("restart", 4, 3): ("", "STALE_WAIT", "WRONG_ITEM"),
+    ("restart", 2, 4): ("", "", ""),
+    ("phase restart", 4, 2): ("", "", "WRONG_ITEM"),
+    ("no flip", 4, 4): ("", "WRONG_ITEM", "WRONG_ITEM"),
+}
+
+
+@pytest.mark.parametrize(("mistake", "stages", "k_iters"), IN_PTX)
+def test_the_same_in_ptx(mistake: str, stages: int, k_iters: int) -> None:
+    for tiles, kind in enumerate(IN_PTX[mistake, stages, k_iters], 1):
+        program = kernel(mistake, stages, k_iters, tiles)
+        assert first_kinds(program) == kind
+        for found in stale_waits(program):
+            line = int(program.line(found.agent, found.pc).rpartition(":")[2])
+            assert "// the wait" in text_of(body(mistake, stages, k_iters, tiles), A).splitlines()[line - 1]

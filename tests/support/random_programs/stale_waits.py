@@ -1,0 +1,97 @@
+"""Rings whose reads name no item, with waits that begin again with every tile or wait twice: some right, some not.
+
+The same ring with reads that name their items is the yardstick: a stale wait reads a wrong one.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from pipesim import Protocol, Warp
+from pipesim.model.program import Program
+
+Place = tuple[int, int]  #: stage and parity of a wait
+#: Which stage and parity the consumer waits for: of tile t and its step k, the g-th of all, in a ring of s stages.
+WAITS: dict[str, Callable[[int, int, int, int], Place]] = {
+    "right": lambda t, k, g, s: (g % s, g // s & 1),
+    "restart": lambda t, k, g, s: (k % s, k // s & 1),
+    "phase restart": lambda t, k, g, s: (g % s, k // s & 1),
+    "no flip": lambda t, k, g, s: (g % s, 0),
+    "flip early": lambda t, k, g, s: (g % s, (g + 1) // s & 1),
+    "flip late": lambda t, k, g, s: (g % s, max(g - 1, 0) // s & 1),
+}
+
+
+def places(mistake: str, stages: int, k_iters: int, tiles: int) -> list[Place]:
+    """Stage and parity of every step."""
+    wait = WAITS[mistake]
+    return [wait(t, k, t * k_iters + k, stages) for t in range(tiles) for k in range(k_iters)]
+
+
+@dataclass(frozen=True)
+class Ring:
+    """``waits`` of the last ``wrong`` readers, of all if it is 0; each waits and reads ``passes`` times, in ``pieces``.
+
+    ``resident``: a tile that is loaded once, and waited for and read at every step. ``spare``: loads that nobody reads.
+    """
+
+    stages: int
+    waits: Sequence[Place]
+    readers: int = 1
+    wrong: int = 0
+    passes: int = 1
+    pieces: int = 1
+    resident: bool = False
+    spare: int = 0
+
+
+def ring(of: Ring, *, named: bool = False) -> Program:
+    """Its program; ``named``: reads name the item that belongs to their step."""
+    p = Protocol("ring")
+    tile, q = p.smem("tile", of.stages, 64), p.smem("q", 1, 64)
+    full, empty = p.mbarriers("full", of.stages, 1), p.mbarriers("empty", of.stages, of.readers)
+    q_full = p.mbarriers("q_full", 1, 1)
+    right = [(g % of.stages, g // of.stages & 1) for g in range(len(of.waits) + of.spare)]
+
+    @p.role("load")
+    def load(w: Warp) -> None:
+        with w.elect_one():
+            if of.resident:
+                q_full[0].expect_bytes(64)
+                w.tma_load(q[0], q_full[0], item=0)
+            for g, (stage, parity) in enumerate(right):
+                empty[stage].wait(parity ^ 1)
+                full[stage].expect_bytes(64)
+                w.tma_load(tile[stage], full[stage], item=g)  # copy
+            for stage, parity in right[len(of.waits) :]:
+                full[stage].wait(parity)
+
+    @p.role("math", warps=of.readers)
+    def math(w: Warp) -> None:
+        mine = right[: len(of.waits)] if w.index < of.readers - of.wrong and of.wrong else of.waits
+        for g, (stage, parity) in enumerate(mine):
+            for n in range(of.passes * of.pieces):
+                full[stage].wait(parity)  # the wait
+                part = tile[stage].part(n % of.pieces * (64 // of.pieces), 64 // of.pieces)
+                w.read(part, g if named else -1)
+                if of.resident:
+                    q_full[0].wait(0)
+                    w.read(q[0])
+            with w.elect_one():
+                empty[stage].arrive()
+
+    return p.flatten()
+
+
+def random_stale(seed: int) -> Ring:
+    """The ring of this seed."""
+    rng = random.Random(seed)
+    stages, k_iters, tiles = rng.randint(1, 5), rng.randint(1, 4), rng.randint(1, 3)
+    mistake = rng.choice(["right", "right", "restart", "restart", *WAITS])
+    readers = rng.choice([1, 1, 2])
+    return Ring(
+        stages, places(mistake, stages, k_iters, tiles), readers, rng.randint(0, readers - 1), rng.choice([1, 1, 2]),
+        rng.choice([1, 1, 2]), rng.random() < 0.3, rng.choice([0, 0, 1]),
+    )  # fmt: skip
