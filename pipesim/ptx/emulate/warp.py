@@ -146,6 +146,8 @@ class EmulatedWarp(DividedWarp):
                 return segment.next
         if step.guard < 0:
             self.whole = self.mask
+            if step.together and self.mask != self.all_lanes and not self.is_part and not step.by_threads:
+                self.cluster.notes.partial.add(segment.position)
             if step.logged:
                 self.cluster.recorder.execute(self.agent, segment.position, self.mask)
             jump = step.effect(self.cluster, self, step)
@@ -180,6 +182,9 @@ class EmulatedWarp(DividedWarp):
         """An instruction that the lanes of a warp execute together: those that parted meet here, wherever that is."""
         frame = self.frames[-1]
         if frame.done:
+            body = self.code.body
+            if all(body[at].has("aligned") or body[at].opcode == "bar" for at in (here, *frame.joins)):
+                self.cluster.notes.partial.add(here)  # bar is barrier.aligned (PTX ISA, "bar")
             raise EmulationStop("lanes that parted reach different instructions which a warp executes together")
         return self._meet(here)
 
