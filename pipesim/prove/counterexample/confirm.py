@@ -139,8 +139,7 @@ def shown_by_code(program: Program) -> tuple[Refutation, ...]:
     for each in faults:
         at = each.kind, each.agent, each.pc
         if at not in found:
-            usual = each.kind is FaultKind.STALE_WAIT
-            found[at] = Refutation(Ending.FAULT, _way(program, each.agent, each.pc), each, usual=usual)
+            found[at] = Refutation(Ending.FAULT, _way(program, each.agent, each.pc), each, usual=True)
     return tuple(found.values())
 
 
