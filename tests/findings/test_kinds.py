@@ -52,7 +52,7 @@ CASES = {
     "unpublished_init": (
         "consumer executes fence.mbarrier_init after its inits, before the barrier of the CTA or cluster"
     ),
-    "unread_data": "that no agent reads",
+    "unread_data": "data in tile[0] (item 0, counted by full[0]) that no agent reads",
     "transfer_in_flight": "may still be in flight",
     "commit_after_exit": "a commit of",
     "cp_async_after_exit": "a cp.async arrive of",

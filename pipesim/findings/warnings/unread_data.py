@@ -6,7 +6,7 @@ UNREAD_DATA = FindingKind(
     "unread_data",
     "data is left in memory that no agent reads",
     what="A tile is written or loaded, and no agent reads it.",
-    shows="Nothing is wrong: the work is for nothing, or the protocol leaves out who reads it.",
+    shows="The work is for nothing, the protocol leaves out who reads it, or a reader takes another tile for it.",
     corrected="Leave out the copy, or describe the read.",
     certainty=Certainty.WARNING,
     note="{role} leaves data in {place} that no agent reads",

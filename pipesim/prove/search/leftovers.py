@@ -17,7 +17,7 @@ from pipesim.model.finding import Advisory
 from pipesim.model.groups import READS_MEMORY
 from pipesim.model.machine import Flight, finished, own_channel
 from pipesim.model.moves import Kind, Move, first_to_land, held_up, landing_flights
-from pipesim.model.ops import Op, Operation, Space
+from pipesim.model.ops import Op, Operation, Space, operand
 from pipesim.model.positions import ENGINE
 from pipesim.model.program import Program
 from pipesim.prove.counterexample.play import Play
@@ -85,8 +85,15 @@ def advisories(program: Program, found: tuple[Leftover, ...]) -> tuple[Advisory,
 
 
 def _place(program: Program, left: Leftover) -> str:
-    name = program.access_name if left.what in (LeftKind.UNREAD, LeftKind.IN_FLIGHT) else program.barrier_name
-    return name(left.access)
+    """The tile and slot, of unread data with its item and the mbarrier that counts its bytes; or the barrier."""
+    if left.what not in (LeftKind.UNREAD, LeftKind.IN_FLIGHT):
+        return program.barrier_name(left.access)
+    op, place = program.code[left.agent][left.pc], program.access_name(left.access)
+    if left.what is LeftKind.IN_FLIGHT:
+        return place
+    counted = program.landings(op) if op[0] == Op.TMA_LOAD else []
+    bars = [f", counted by {program.barrier_name(bar)}" for bar, access in counted if access == left.access]
+    return f"{place} (item {operand(op, 'item')}{''.join(bars[:1])})"
 
 
 def _arrival(program: Program, flight: Flight) -> LeftKind:
