@@ -39,6 +39,7 @@ from pipesim.prove.any_size.skip_laps import phases_by_laps
 from pipesim.prove.certificate.certificate import Certificate
 from pipesim.prove.certificate.requirements import Lives, RegisterRequests
 from pipesim.prove.check import check
+from pipesim.prove.counterexample.leftovers import LeftKind, leftovers
 from pipesim.prove.counterexample.play import Play
 from pipesim.prove.happens_before.accesses import AccessEvent, EqualWrites
 from pipesim.prove.happens_before.snapshot import Snapshot
@@ -48,7 +49,6 @@ from pipesim.prove.memory_order.order import MemoryOrder
 from pipesim.prove.refutation import Doubt, Why
 from pipesim.prove.search.breadth_first import MemorySearch, explore
 from pipesim.prove.search.footprint import NOTHING, Footprints, Touch
-from pipesim.prove.search.leftovers import LeftKind, leftovers
 from pipesim.targets import target_of
 from tests.prove.any_size.test_skipped_random_loops import numbered, whole
 from tests.prove.happens_before.test_snapshot import compared
@@ -193,16 +193,23 @@ def _faulty(program: Program, seed: int) -> bool:
 
 
 def _leaves(program: Program, seed: int) -> bool:
-    """True if something is under way when the last agent has ended: a landing comes when nothing else can."""
+    """True if something of a CTA is under way in its own memory when it has ended: landings come late here."""
     rng, play = random.Random(seed), Play(program)
     agents = range(len(program.agents))
+    running = dict(enumerate([a for a in agents if program.agents[a].cta == cta] for cta in range(program.ctas)))
     while not all(finished(program, play.state, agent) for agent in agents):
         possible = moves(program, play.state)
         if not possible or play.faults:
             return False
         stepping = [move for move in possible if move.kind != Kind.LAND]
         play.make(rng.choice(stepping if stepping and rng.random() < 0.8 else possible))
-    return bool(play.state.flights)
+        for cta in [each for each, mine in running.items() if all(finished(program, play.state, a) for a in mine)]:
+            own = [flight for flight in play.state.flights if flight.agent in running[cta]]
+            cells, barriers = program.cell_ctas, program.barriers
+            if any(cells[f.first] == cta if f.first < f.end else barriers[f.barrier].cta == cta for f in own):
+                return True
+            del running[cta]
+    return False
 
 
 class Rule(NamedTuple):
@@ -398,7 +405,11 @@ def _size_rules() -> Iterator[Rule]:
 
 def _exit_rules() -> Iterator[Rule]:
     leaving = tuple((family, partial(of_leftovers, family)) for family in FAMILIES)
-    yield Rule("exits", "a copy lands as late as it can", "search.leftovers._serves", _yes, leaving)
+    for said, function, instead in (
+        ("a copy lands as late as it can", "_serves", _yes),
+        ("what is under way in the memory of its CTA when that ends is not silent", "_stays", _no),
+    ):
+        yield Rule("exits", said, f"counterexample.leftovers.{function}", instead, leaving)
 
 
 def _beginning_rules() -> Iterator[Rule]:

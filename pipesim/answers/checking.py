@@ -50,15 +50,14 @@ from pipesim.prove.assumed import assumed_by
 from pipesim.prove.check import MOST_STATES, Check, How, unknown
 from pipesim.prove.check import check as prove
 from pipesim.prove.counterexample.confirm import carry_over
+from pipesim.prove.counterexample.leftovers import Leftover, leftovers
+from pipesim.prove.counterexample.leftovers import advisories as left_over
 from pipesim.prove.counterexample.words import doubt_line
 from pipesim.prove.refutation import Refutation
 from pipesim.prove.repair.correction import Correction
-from pipesim.prove.search.leftovers import advisories as left_over
-from pipesim.prove.search.leftovers import leftovers
 from pipesim.targets import Target
 
 EVERY_RANGE = 1 << 10
-_MOST_LEFT = 20_000  #: operations of a program that is run once more for what it leaves
 _EXPLAINED = (CheckStep.SMALLEST, CheckStep.SCHEDULE, CheckStep.CORRECTIONS, CheckStep.OTHERS)
 _SHORTENING = (CheckStep.SMALLEST, CheckStep.SCHEDULE)
 _ENDED = {Limit.TIME: How.OUT_OF_TIME, Limit.MEMORY: How.OUT_OF_MEMORY}
@@ -97,6 +96,7 @@ class SteppedCheck:
         self._corrections: dict[int, tuple[Correction, ...]] = {}
         self._also: tuple[FaultKind | Ending, ...] = ()
         self._left: tuple[Advisory, ...] = ()
+        self._leftovers: tuple[Leftover, ...] = ()
         self._ranges: list[ProvedRange] = []
         self._together: ProvedTogether | None = None
         self._due: list[CheckStep] = []  # steps that have not begun
@@ -201,6 +201,8 @@ class SteppedCheck:
         asked = self._asked
         self._found, self._wrong = found, list(found.refutations)
         self._small = SmallestFailure(asked.target, asked.params, asked.program, found)
+        if found.verdict is Verdict.PROVED:
+            self._leftovers = leftovers(asked.program)
         self._assumed = self._assumed_by(asked.program)
         self._due = list(_EXPLAINED if found.refutations else _WIDENED if found.verdict is Verdict.PROVED else ())
 
@@ -275,8 +277,7 @@ class SteppedCheck:
     def _look_for_leftovers(self, unit: Unit) -> None:
         unit(0, 1)
         assert self._found is not None
-        if self._found.operations <= _MOST_LEFT:
-            self._left = left_over(self._asked.program, leftovers(self._asked.program))
+        self._left = left_over(self._asked.program, self._leftovers)
 
     def _look_at_sizes(self, unit: Unit) -> None:
         """The values of each trip count that are proved; making a program of another size is a unit of work."""
@@ -314,7 +315,8 @@ class SteppedCheck:
         found = self._found
         if found is None or found.verdict is not Verdict.PROVED:
             return ()
-        return assumed_by(program, by_search=found.how is How.SEARCH)
+        left = self._leftovers if program is self._asked.program else None
+        return assumed_by(program, by_search=found.how is How.SEARCH, left=left)
 
     def _scope(self) -> VerdictScope:
         proved = self._found is not None and self._found.verdict is Verdict.PROVED

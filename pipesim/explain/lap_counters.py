@@ -147,13 +147,13 @@ def cut_off(program: Program, late: Sequence[tuple[int, int]]) -> tuple[Advisory
         role, line = program.agents[agent].role, program.line(agent, pc)
         op = program.code[agent][pc]
         tile = program.access_name(operand(op, "access"))
-        does = f"the {_transfer(op)} of {role} {'from' if op[0] == Op.TRANSFER_READ else 'into'} {tile}"
+        does = f"the {transfer_word(op)} of {role} {'from' if op[0] == Op.TRANSFER_READ else 'into'} {tile}"
         claim = f"{does} is still in flight when the last agent of its CTA exits: nothing waits for it"
-        found.setdefault((role, line), Advisory(role, claim, line, "transfer_in_flight"))
+        found.setdefault((role, line), Advisory(role, claim, line, "under_way_at_exit"))
     return tuple(found.values())
 
 
-def _transfer(op: Operation) -> str:
+def transfer_word(op: Operation) -> str:
     """What a person calls a transfer."""
     if op[0] == Op.TMA_LOAD:
         return "copy"

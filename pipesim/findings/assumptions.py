@@ -64,9 +64,10 @@ ASSUMPTIONS = MappingProxyType(
         ),
         Assumption.EXIT: AssumptionText(
             "work under way when its CTA ends still finds the CTA's shared memory",
-            "A bulk copy that reads shared memory, or another asynchronous operation, is still under way when "
-            "its CTA ends.",
-            "Compilers and libraries that end a kernel with a bulk store and without wait_group.",
+            "A copy, an MMA or a commit of a CTA still uses its shared memory or arrives on its mbarrier when the CTA "
+            "ends. What reaches into another CTA that has ended is a finding in any case (exited_cta).",
+            "Compilers and libraries that end a kernel with a bulk store and without wait_group, or with commits for "
+            "which nobody waits.",
             "Nothing: PTX does not say it.",
         ),
         Assumption.PATTERN: AssumptionText(

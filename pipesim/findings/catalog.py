@@ -25,6 +25,7 @@ from pipesim.findings.counts.exited_cta import EXITED_CTA
 from pipesim.findings.counts.too_many_registers import TOO_MANY_REGISTERS
 from pipesim.findings.counts.tx_edge import TX_EDGE
 from pipesim.findings.counts.tx_range import TX_RANGE
+from pipesim.findings.counts.under_way_at_exit import UNDER_WAY_AT_EXIT
 from pipesim.findings.counts.warp_shape import WARP_SHAPE
 from pipesim.findings.kind import Evidence, FindingKind
 from pipesim.findings.memory.lanes_apart import LANES_APART
@@ -38,11 +39,8 @@ from pipesim.findings.memory.uninitialised_read import UNINITIALISED_READ
 from pipesim.findings.memory.unpublished_init import UNPUBLISHED_INIT
 from pipesim.findings.memory.weak_order import WEAK_ORDER
 from pipesim.findings.memory.wrong_item import WRONG_ITEM
-from pipesim.findings.warnings.commit_after_exit import COMMIT_AFTER_EXIT
-from pipesim.findings.warnings.cp_async_after_exit import CP_ASYNC_AFTER_EXIT
 from pipesim.findings.warnings.cp_async_count import CP_ASYNC_COUNT
 from pipesim.findings.warnings.register_requests import REGISTER_REQUESTS
-from pipesim.findings.warnings.transfer_in_flight import TRANSFER_IN_FLIGHT
 from pipesim.findings.warnings.unread_data import UNREAD_DATA
 from pipesim.findings.warnings.unscoped_arrive import UNSCOPED_ARRIVE
 from pipesim.findings.words import meanwhile, previous_use
@@ -72,6 +70,7 @@ KINDS: tuple[FindingKind, ...] = (
     WRONG_ITEM,
     TWO_OUTCOMES,
     LANES_APART,
+    UNDER_WAY_AT_EXIT,
     WARP_SHAPE,
     TENSOR_ALLOCATION,
     TOO_MANY_REGISTERS,
@@ -81,9 +80,6 @@ KINDS: tuple[FindingKind, ...] = (
     NARROW_SCOPE,
     UNPUBLISHED_INIT,
     UNREAD_DATA,
-    TRANSFER_IN_FLIGHT,
-    COMMIT_AFTER_EXIT,
-    CP_ASYNC_AFTER_EXIT,
     UNSCOPED_ARRIVE,
     REGISTER_REQUESTS,
     CP_ASYNC_COUNT,
@@ -110,7 +106,8 @@ def looked_for(program: Program) -> tuple[Advisory, ...]:
 CAUSES_THEMSELVES = frozenset(fault for fault, known in _BY_FAULT.items() if known.causes_itself)
 CONCERN_INITS = frozenset(fault for fault, known in _BY_FAULT.items() if known.concerns_init)
 MEMORY_ORDER = seen_in(Evidence.MEMORY_MODEL)
-NO_MOVE_SHOWS = MEMORY_ORDER | seen_in(Evidence.RUN, Evidence.ALL_SCHEDULES, Evidence.LANES, Evidence.CODE)
+_SEEN_IN_NO_MOVE = Evidence.RUN, Evidence.ALL_SCHEDULES, Evidence.LANES, Evidence.CODE, Evidence.END
+NO_MOVE_SHOWS = MEMORY_ORDER | seen_in(*_SEEN_IN_NO_MOVE)
 
 
 def report_faults(program: Program, faults: tuple[Fault, ...]) -> tuple[FaultReport, ...]:

@@ -40,6 +40,8 @@ class FaultKind(Enum):
     TWO_OUTCOMES = "two schedules that both finish leave different results"
     # of a kernel's PTX: what its program assumes
     LANES_APART = "lanes of a warp that parted are taken to be together again, which PTX does not promise there"
+    # of what is under way when a schedule has ended
+    UNDER_WAY_AT_EXIT = "a copy, MMA or commit is still under way when its CTA ends"
     # of the code of the warps, whatever the schedule
     WARP_SHAPE = "not all threads that have to execute an instruction together execute it"
     TOO_MANY_REGISTERS = "more registers than a CTA can have"

@@ -44,6 +44,7 @@ __all__ = [
     "State",
     "Step",
     "begin",
+    "exited",
     "finished",
     "initial_state",
     "land",

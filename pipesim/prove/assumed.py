@@ -16,6 +16,7 @@ from pipesim.model.ops import Op, operand
 from pipesim.model.program import Program
 from pipesim.prove.any_size.skip_laps import LONG, phases_by_laps
 from pipesim.prove.certificate.canonical import CanonicalRun
+from pipesim.prove.counterexample.leftovers import Leftover, assumed_at_exit, leftovers
 from pipesim.prove.memory_order.may_fail import inits_may_be_unfenced, reads_may_be_unfenced
 from pipesim.prove.memory_order.order import MemoryOrder
 
@@ -24,9 +25,22 @@ _MOST_AFTER = 1_000  #: of them, after the first read without a fence: laps repe
 _NOTED = {FaultKind.UNPUBLISHED_INIT: Assumption.INIT, FaultKind.UNINITIALISED_READ: Assumption.TENSOR_MEMORY}
 
 
-def assumed_by(program: Program, *, by_search: bool = False) -> tuple[Assumed, ...]:
-    """What a proof of ``program`` assumes, place by place. ``by_search``: no one run represents the others."""
-    return tuple(dict.fromkeys((*_reads(program, by_search=by_search), *_noted(program), *_registers(program))))
+def assumed_by(
+    program: Program, *, by_search: bool = False, left: tuple[Leftover, ...] | None = None
+) -> tuple[Assumed, ...]:
+    """What a proof of ``program`` assumes, place by place. ``by_search``: no one run represents the others.
+
+    ``left``: what it leaves at its end, if that is known.
+    """
+    found = (*_reads(program, by_search=by_search), *_noted(program), *_registers(program), *_at_exit(program, left))
+    return tuple(dict.fromkeys(found))
+
+
+def _at_exit(program: Program, left: tuple[Leftover, ...] | None) -> tuple[Assumed, ...]:
+    """Work under way when its CTA ends."""
+    if Assumption.EXIT in program.strictness:
+        return ()
+    return assumed_at_exit(program, leftovers(program) if left is None else left)
 
 
 def _reads(program: Program, *, by_search: bool) -> Iterator[Assumed]:

@@ -9,7 +9,7 @@ from functools import cached_property
 
 from pipesim.model.assumptions import Assumption
 from pipesim.model.coverage import Assumed, Coverage, NotJudged, NotJudgedKind
-from pipesim.model.ops import Engine, Op, Space, operand
+from pipesim.model.ops import Op, Space, operand
 from pipesim.model.program import Program
 from pipesim.model.tables import number_runs
 from pipesim.ptx.emit.names import barrier_names, kernel_name, program_of, source_of
@@ -113,12 +113,19 @@ def _left_out(words: _Words, *, unread: bool) -> list[str]:
 def _assumptions(words: _Words) -> Iterator[Assumed]:
     """What is assumed, place by place."""
     at, notes, kernel, memory = words.place_of, words.cluster.notes, words.kernel, words.cluster.globals
-    yield from _not_waited_for(kernel, words.cluster, at)
     followed = kernel.code.kept - notes.passed_over
     waits = waiting_loops(kernel.function, kernel.code.regions.graph, followed)
     policies = sorted((notes.policies | memory.policies).items())
     joins = [p for p in sorted(notes.joins) if not words.may_meet(p)]
+    loaded = dict.fromkeys(reader for p, reader in kernel.too_early if kernel.function.body[p].opcode != "wgmma")
     for kind, said in (
+        (
+            Assumption.TENSOR_LOADS,
+            (
+                f"tensor memory is loaded where its registers are read before tcgen05.wait::ld, at {at(p)}"
+                for p in loaded
+            ),
+        ),
         (Assumption.LANES, map(at, joins)),
         (Assumption.TIME_OUTS, (f"the wait at {at(p)} does not time out" for p in sorted(notes.time_outs))),
         (Assumption.GLOBAL_LOOPS, (f"the loop at {at(p)} ends, which waits for global memory" for p in waits)),
@@ -251,32 +258,6 @@ def _read_too_early(kernel: Kernel, at: Callable[[int], str]) -> list[str]:
         for writer, reader in kernel.too_early
         if kernel.function.body[writer].opcode == "wgmma"
     ]
-
-
-def _not_waited_for(kernel: Kernel, cluster: Cluster, at: Callable[[int], str]) -> Iterator[Assumed]:
-    """What compilers or kernels leave to the hardware: registers of ``tcgen05.ld``, and copies when a CTA ends."""
-    reading = [at(p) for stream in cluster.recorder.streams if (p := _still_read(stream)) >= 0]
-    for place in dict.fromkeys(reading):
-        yield Assumed(
-            Assumption.EXIT, f"shared memory exists until bulk copies that no wait covers have read it, at {place}"
-        )
-    loaded = [at(reader) for p, reader in kernel.too_early if kernel.function.body[p].opcode != "wgmma"]
-    for place in dict.fromkeys(loaded):
-        yield Assumed(
-            Assumption.TENSOR_LOADS,
-            f"tensor memory is loaded where its registers are read before tcgen05.wait::ld, at {place}",
-        )
-
-
-def _still_read(stream: Stream) -> int:
-    """The position of a bulk copy that may read shared memory when its agent has ended, -1 if there is none."""
-    reading = -1
-    for op, position in zip(stream.code, stream.positions, strict=True):
-        if op[0] == Op.TRANSFER_READ and operand(op, "engine") == Engine.BULK:
-            reading = position
-        elif op[0] == Op.WAIT_GROUP and operand(op, "engine") == Engine.BULK and not operand(op, "groups"):
-            reading = -1
-    return reading
 
 
 def _few(sentences: list[str]) -> tuple[str, ...]:

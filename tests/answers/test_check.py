@@ -9,6 +9,7 @@ from pipesim.answers.views.check import CheckReport
 from pipesim.findings.kind import Basis
 from pipesim.lang.protocol import Protocol
 from pipesim.lang.warp import Warp
+from pipesim.model.assumptions import Assumption
 from pipesim.model.finding import Deadlock, FaultReport, Verdict
 from pipesim.prove.check import How
 from pipesim.prove.counterexample.words import Part
@@ -79,9 +80,11 @@ def test_how_sure_a_finding_is() -> None:
 def test_what_is_left_at_the_end_is_a_warning() -> None:
     left = checked(target_of(BROKEN["producer_runs_on"]), {"stages": 2, "tiles": 3})
     assert left.verdict is Verdict.PROVED
-    flying, unread = (each.claim for each in left.advisories)
+    (unread,) = (each.claim for each in left.advisories)
     assert "no agent reads" in unread
-    assert "may still be in flight" in flying
+    assert "producer: a copy into" in next(each.what for each in left.scope.assuming if each.kind is Assumption.EXIT)
+    quick = check(target_of(BROKEN["producer_runs_on"]), {"stages": 2, "tiles": 3}, quick=True)
+    assert Assumption.EXIT in quick.scope.kinds
     stopped = checked(target_of(BROKEN["consumer_stops_early"]), {"stages": 4, "tiles": 3})
     assert stopped.verdict is Verdict.PROVED
     assert any("no agent reads" in each.claim for each in stopped.advisories)

@@ -29,7 +29,7 @@ CASES = {
     "init_count": "",
     "arrive_count": "producer omits its arrive on full",
     "no_complete": "producer omits the arrive_no_complete on full",
-    "stale_state": "",
+    "stale_state": "producer omits its second arrive on full",
     "stale_wait": "",
     "tx_range": "",
     "tx_edge": "",
@@ -42,6 +42,9 @@ CASES = {
     "wrong_item": "",
     "two_outcomes": "",
     "lanes_apart": "let all lanes of the warp meet there: __syncwarp(), which is bar.warp.sync",
+    "under_way_at_exit": (
+        "wait for its group, or for the phase of the mbarrier on which it arrives, before the CTA ends"
+    ),
     "warp_shape": "let all four warps of the group execute the same instruction equally often",
     "too_many_registers": "let some of its warps ask for fewer",
     "tensor_allocation": "",
@@ -53,9 +56,6 @@ CASES = {
         "consumer executes fence.mbarrier_init after its inits, before the barrier of the CTA or cluster"
     ),
     "unread_data": "data in tile[0] (item 0, counted by full[0]) that no agent reads",
-    "transfer_in_flight": "may still be in flight",
-    "commit_after_exit": "a commit of",
-    "cp_async_after_exit": "a cp.async arrive of",
     "unscoped_arrive": "without a scope",
     "register_requests": "registers a thread",
     "cp_async_count": "without .noinc",

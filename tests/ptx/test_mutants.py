@@ -4,6 +4,10 @@ from pathlib import Path
 
 import pytest
 
+from pipesim.model.assumptions import Assumption, Strictness
+from pipesim.model.finding import FaultKind
+from pipesim.prove.assumed import assumed_by
+from pipesim.prove.counterexample.confirm import shown_by_code
 from pipesim.ptx.launch.file import read_launch
 from pipesim.ptx.launch.values import Launch
 from tests.support.lanes import slow_but
@@ -61,6 +65,8 @@ def test_a_dropped_wait_for_the_last_bulk_stores_is_stated() -> None:
     original = verdict_on(TEXT, KERNEL.name, launch(), 300).program
     assert changed is not None
     assert original is not None
-    said = "shared memory exists until bulk copies that no wait covers have read it"
-    assert any(each.what.startswith(said) for each in changed.coverage.assumed)
-    assert not any(each.what.startswith(said) for each in original.coverage.assumed)
+    assert Assumption.EXIT in {each.kind for each in assumed_by(changed)}
+    assert Assumption.EXIT not in {each.kind for each in assumed_by(original)}
+    strict = [each.with_strictness(Strictness({Assumption.EXIT})) for each in (changed, original)]
+    kinds = [{shown.kind for shown in shown_by_code(each)} for each in strict]
+    assert kinds == [{FaultKind.UNDER_WAY_AT_EXIT}, set()]

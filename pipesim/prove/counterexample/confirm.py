@@ -11,6 +11,7 @@ from pipesim.model.moves import Move, attempt
 from pipesim.model.program import Program
 from pipesim.model.register_pool import WARP
 from pipesim.model.warp_shape import warp_shape_faults
+from pipesim.prove.counterexample.leftovers import exit_faults
 from pipesim.prove.counterexample.play import Play
 from pipesim.prove.refutation import Doubt, Refutation, Schedule, Why
 from pipesim.prove.stale_waits import stale_waits
@@ -132,7 +133,7 @@ def _race(play: Play, doubt: Doubt) -> bool:
 
 
 def shown_by_code(program: Program) -> tuple[Refutation, ...]:
-    """What the code of the warps shows, whatever the schedule: each with a way to its operation."""
+    """What no move shows: the code of the warps, each with a way to its operation, and work under way at an end."""
     faults = [*warp_shape_faults(program), *_partial_warps(program), *_allocations(program), *_lanes_apart(program)]
     faults += stale_waits(program)
     found: dict[tuple[FaultKind, int, int], Refutation] = {}
@@ -140,7 +141,8 @@ def shown_by_code(program: Program) -> tuple[Refutation, ...]:
         at = each.kind, each.agent, each.pc
         if at not in found:
             found[at] = Refutation(Ending.FAULT, _way(program, each.agent, each.pc), each, usual=True)
-    return tuple(found.values())
+    at_exit, schedule = exit_faults(program) if Assumption.EXIT in program.strictness else ((), ())
+    return (*found.values(), *(Refutation(Ending.FAULT, schedule, each) for each in at_exit[:1]))
 
 
 def _partial_warps(program: Program) -> Iterator[Fault]:

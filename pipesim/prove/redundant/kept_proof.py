@@ -19,9 +19,9 @@ from pipesim.model.program import Program
 from pipesim.prove.any_size.laps import holds
 from pipesim.prove.certificate.canonical import CanonicalRun
 from pipesim.prove.check import Check, How, check
+from pipesim.prove.counterexample.leftovers import advisories, assumed_at_exit, leftovers
 from pipesim.prove.memory_order.order import MemoryOrder
 from pipesim.prove.redundant.removal import Removal, RemovalKind, is_of_kernel, sites
-from pipesim.prove.search.leftovers import advisories, leftovers
 
 MOST_OPERATIONS = 60_000  #: of a program whose removals are looked for
 
@@ -131,7 +131,10 @@ def _ladder(program: Program) -> list[Strictness]:
 
 def _open_rules(program: Program, rules: Strictness) -> OpenRules:
     broken = _broken(program) if rules != _ladder(program)[0] else frozenset()
-    return OpenRules(broken, frozenset((each.claim, each.line) for each in advisories(program, leftovers(program))))
+    left = leftovers(program)
+    said = {(each.claim, each.line) for each in advisories(program, left)}
+    said |= {(each.what, each.lines[0]) for each in assumed_at_exit(program, left)}
+    return OpenRules(broken, frozenset(said))
 
 
 def _broken(program: Program) -> _Broken:

@@ -31,7 +31,8 @@ class Exploration:
     """What a search saw. ``complete``: it saw every schedule.
 
     ``wrong`` names what the refutations show: kind, agent and operation of a fault, or where every agent is in a
-    deadlock. ``outcomes``: final states of runs that finished, apart from registers, which no agent reads any more.
+    deadlock. ``outcomes``: final states of runs that finished, apart from registers and
+    generations of the cluster barrier, which no agent reads any more.
     """
 
     verdict: Verdict
@@ -110,7 +111,7 @@ class _Search:
     def _end(self, row: Row) -> None:
         state = self._next.parts.state(row)
         if all(finished(self._program, state, agent) for agent in range(len(self._program.agents))):
-            self._ends.add(state._replace(registers=()))
+            self._ends.add(state._replace(registers=(), cluster=(0, 0), cluster_held=()))
             return
         key = Ending.DEADLOCK, state.pcs
         if key not in self._found:

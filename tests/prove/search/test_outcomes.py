@@ -5,15 +5,18 @@ from __future__ import annotations
 import pytest
 
 from pipesim.findings.catalog import report_fault
+from pipesim.model.assumptions import Assumption, Strictness
 from pipesim.model.finding import FaultKind, Verdict
 from pipesim.model.machine import finished, initial_state
 from pipesim.model.moves import canonical, make, moves
 from pipesim.model.ops import Engine, Op, Space
 from pipesim.model.program import ALL_LANES, Access, Agent, Barrier, Program, Tile
+from pipesim.prove.assumed import assumed_by
 from pipesim.prove.check import How, check
+from pipesim.prove.counterexample.confirm import shown_by_code
+from pipesim.prove.counterexample.leftovers import LeftKind, Leftover, assumed_at_exit, leftovers
 from pipesim.prove.counterexample.play import Play
 from pipesim.prove.search.breadth_first import explore
-from pipesim.prove.search.leftovers import LeftKind, Leftover, advisories, leftovers
 from pipesim.prove.search.outcomes import outcomes
 from tests.support.random_programs.rings import random_ring
 
@@ -106,37 +109,36 @@ def test_what_goes_wrong_and_a_limit_say_nothing_of_outcomes() -> None:
     assert (race.complete, race.different) == (False, None)
 
 
-def test_a_store_that_nobody_waits_for_is_in_flight_at_exit() -> None:
-    store = [(Op.WRITE, 0, 1), (Op.TRANSFER_READ, Engine.BULK, 0, 64, 1), (Op.COMMIT, Engine.BULK, -1)]
-    program = flat(store)
-    found = leftovers(program)
-    assert found == (Leftover(LeftKind.IN_FLIGHT, 0, 6, 0),)
-    (said,) = advisories(program, found)
-    assert (said.role, said.claim, said.line) == (
-        "r0", "a transfer of r0 in t[0] may still be in flight when its CTA has exited", "flat:6",
-    )  # fmt: skip
-    assert leftovers(flat([*store, (Op.WAIT_GROUP, Engine.BULK, 0)])) == ()
+STORE = [(Op.WRITE, 0, 1), (Op.TRANSFER_READ, Engine.BULK, 0, 64, 1), (Op.COMMIT, Engine.BULK, -1)]
+MULTIPLY = [(Op.WRITE, 0, 1), (Op.TRANSFER_READ, Engine.TCGEN05, 0, 64, 1), (Op.COMMIT, Engine.TCGEN05, GO)]
+COPY = [(Op.TRANSFER_WRITE, Engine.CP_ASYNC, 0, 64, 1), (Op.CP_ASYNC_ARRIVE, GO, 1, 1)]
 
 
-def test_a_commit_that_nobody_waits_for_is_in_flight_at_exit() -> None:
-    multiply = [(Op.WRITE, 0, 1), (Op.TRANSFER_READ, Engine.TCGEN05, 0, 64, 1), (Op.COMMIT, Engine.TCGEN05, GO)]
-    program = flat(multiply)
-    found = leftovers(program)
-    assert {left.what for left in found} == {LeftKind.IN_FLIGHT, LeftKind.COMMIT}
-    assert [said.claim for said in advisories(program, found) if "commit" in said.claim] == [
-        f"a commit of r0 may arrive on {program.barrier_name(GO)} when the CTA of that barrier has exited"
-    ]
-    assert leftovers(flat([*multiply, wait(GO)])) == ()
-
-
-def test_an_arrive_of_cp_async_that_nobody_waits_for_is_no_commit() -> None:
-    copy = [(Op.TRANSFER_WRITE, Engine.CP_ASYNC, 0, 64, 1), (Op.CP_ASYNC_ARRIVE, GO, 1, 1)]
-    program = flat(copy)
-    found = leftovers(program)
-    assert LeftKind.CP_ASYNC in {left.what for left in found}
-    assert [said.claim for said in advisories(program, found) if "arrive" in said.claim] == [
-        f"a cp.async arrive of r0 may be counted on {program.barrier_name(GO)} when the CTA of that barrier has exited"
-    ]
+@pytest.mark.parametrize(
+    ("code", "said", "waited"),
+    [
+        (STORE, ["a store from t[0]"], (Op.WAIT_GROUP, Engine.BULK, 0)),
+        (MULTIPLY, ["an MMA from t[0]", "a commit on b[0]"], wait(GO)),
+        (COPY, ["a copy into t[0]", "an arrival of cp.async on b[0]"], wait(GO)),
+    ],
+    ids=["store", "commit", "cp.async"],
+)
+def test_what_no_agent_waits_for_is_under_way_when_its_cta_ends(
+    code: list[tuple[int, ...]], said: list[str], waited: tuple[int, ...]
+) -> None:
+    """An assumption, and a finding with --strict-exit, with the same places."""
+    program = flat(code)
+    told = assumed_at_exit(program, leftovers(program))
+    assert [each.what for each in told] == [f"r0: {each}" for each in said]
+    assert {each.kind for each in told} == {Assumption.EXIT}
+    assert set(told) <= set(assumed_by(program))
+    strict = program.with_strictness(Strictness({Assumption.EXIT}))
+    found = [each for each in shown_by_code(strict) if each.kind is FaultKind.UNDER_WAY_AT_EXIT]
+    assert [program.line(each.fault.agent, each.fault.pc) for each in found if each.fault] == [told[0].lines[0]]
+    assert assumed_at_exit(strict, ()) == () == shown_by_code(program)
+    right = flat([*code, waited])
+    assert assumed_at_exit(right, leftovers(right)) == ()
+    assert shown_by_code(right.with_strictness(Strictness({Assumption.EXIT}))) == ()
 
 
 def test_data_that_nobody_reads_is_told() -> None:
@@ -176,7 +178,11 @@ def test_one_run_knows_what_may_be_in_flight_at_exit(first: int) -> None:
         program = random_ring(seed, mutated=0.9)
         seen = explore(program, 1_500, reduced=False)
         if seen.verdict is Verdict.PROVED:
-            told = {(left.agent, left.pc) for left in leftovers(program) if left.what is LeftKind.IN_FLIGHT}
+            told = {
+                (left.agent, left.pc)
+                for left in leftovers(program)
+                if left.what is LeftKind.UNDER_WAY and left.access >= 0
+            }
             assert told == flying(program), seed
             some += bool(told)
     assert some >= 2

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import random
 
-from pipesim.model.ops import Op, Operation
-from pipesim.model.program import ALL_LANES, Agent, Barrier, Program
+from pipesim.model.ops import Engine, Op, Operation, Space
+from pipesim.model.program import ALL_LANES, Access, Agent, Barrier, Program, Tile
 
 ARRIVE: Operation = (int(Op.CLUSTER_ARRIVE), 0)
 SYNC: tuple[Operation, ...] = (ARRIVE, (int(Op.CLUSTER_WAIT), 0))
@@ -20,8 +20,8 @@ def one_in_each_cta(*codes: tuple[Operation, ...], counts: tuple[int, ...] = ())
         params={},
         agents=tuple(Agent(a, 0, ALL_LANES, f"r{a}", 0) for a in range(len(codes))),
         barriers=tuple(Barrier(a, "b", 0) for a in range(len(codes))),
-        accesses=(),
-        tiles=(),
+        accesses=tuple(Access(Space.SHARED, a, 0, 64) for a in range(len(codes))),
+        tiles=tuple(Tile("t", Space.SHARED, a, 0, 64, 1) for a in range(len(codes))),
         code=tuple(whole),
         lines=tuple((0,) * len(code) for code in whole),
         sources=("exits.py:1",),
@@ -30,21 +30,37 @@ def one_in_each_cta(*codes: tuple[Operation, ...], counts: tuple[int, ...] = ())
     )
 
 
+def _work(rng: random.Random, own: int, agents: int) -> list[Operation]:
+    """Work of an engine that its agent waits for, or not; of the commits some arrive on another CTA's barrier."""
+    engine = rng.choice([Engine.BULK, Engine.TCGEN05])
+    at = own if rng.random() < 0.6 else rng.randrange(agents)
+    begun: list[Operation] = [(int(Op.WRITE), own, 1), (int(Op.TRANSFER_READ), int(engine), own, 64, 1)]
+    if engine is Engine.BULK:
+        begun.append((int(Op.COMMIT), int(engine), -1))
+        return [*begun, (int(Op.WAIT_GROUP), int(engine), 0)] if rng.random() < 0.5 else begun
+    begun.append((int(Op.COMMIT), int(engine), at))
+    return [*begun, (int(Op.WAIT), at, 0, 0)] if rng.random() < 0.5 else begun
+
+
 def random_exits(seed: int) -> Program:
     """The program of this seed: some of its agents also wait for each other's barriers in between."""
     rng = random.Random(seed)
-    agents = rng.choice([2, 2, 3])
+    agents, rounds = rng.choice([2, 2, 3]), rng.randint(0, 3)
     codes = []
     for own in range(agents):
         code: list[Operation] = []
-        for _ in range(rng.randint(0, 3)):
+        for _ in range(rng.choice([rounds, rounds, rng.randint(0, 3)])):
+            held = rng.random() < 0.2
+            if held:
+                code.append((int(Op.ARRIVE), own, 1, 0, 0, 0))
             code += rng.choice([SYNC, SYNC, SYNC, (ARRIVE,), ()])
-            if rng.random() < 0.3:
-                code.append((int(Op.ARRIVE), rng.randrange(agents), 1, 0, -1, 0))
+            at = rng.randrange(agents)
+            arrive, wait = (int(Op.ARRIVE), at, 1, 0, -1, 0), (int(Op.WAIT), at, 0, 0)
+            code += rng.choice([(arrive,), (arrive,), (wait,), (wait, arrive), (), (), ()])
+            if held:
+                code.append((int(Op.WAIT_STATE), own, 0, 0))
             if rng.random() < 0.2:
-                code.append((int(Op.WAIT), rng.randrange(agents), 0, 0))
-            if rng.random() < 0.2:
-                code += [(int(Op.ARRIVE), own, 1, 0, 0, 0), *rng.choice([SYNC, ()]), (int(Op.WAIT_STATE), own, 0, 0)]
+                code += _work(rng, own, agents)
         codes.append(tuple(code))
     counts = tuple(rng.choice([1, 1, 2]) for _ in range(agents))
     return one_in_each_cta(*(((*SYNC, *code)) for code in codes), counts=counts)
