@@ -146,7 +146,7 @@ class Code:
         self._space = dict(_NAMESPACE)
         self.segments: dict[int, StraightRun] = {}
         self._starts = frozenset(function.labels.values())
-        for position in sorted(self.kept | self.opaque):
+        for position in sorted(self.kept | self.opaque.keys()):
             for operand in self.body[position].operands:
                 self._collect(operand)
             for name in self._writes[position]:  # also the carry, which is not an operand
@@ -243,7 +243,9 @@ class Code:
             raise malformed_operands(each) from error
 
     def _unknowns(self, each: Instruction) -> list[Assignment]:
-        text = self.unknown(Leaf(f"the result of {each.mnemonic}", each.line))
+        origin = self.body[self.opaque.get(each.position, each.position)]
+        of = "" if origin is each else f", made of that of {origin.mnemonic} in line {origin.line}"
+        text = self.unknown(Leaf(f"the result of {each.mnemonic}{of}", each.line))
         return [(self.register(name), text) for name in self._writes[each.position]]
 
     def _lines(self, each: Instruction, computed: list[Assignment]) -> list[str]:

@@ -8,7 +8,7 @@ whether a block runs. Floating point, the results of matrix products and loads o
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import NamedTuple
@@ -168,14 +168,15 @@ class Slice:
 
     ``kept``: every instruction that matters; ``valued``: those of which a result matters (of an access that is kept
     and not among them, only the address does). ``opaque``: those that matter only because they write a register that
-    matters, with a value that is data and therefore unknown; what they read is unrelated. A branch that is not
+    matters, with a value that is data and therefore unknown, each with the position of the instruction whose data it
+    is; what they read is unrelated. A branch that is not
     kept decides nothing here: continue where its ways meet. ``unread``: line and name of each instruction whose
     opcode is not known, and of calls of unknown functions. ``wanted``: what the launch must give.
     """
 
     kept: frozenset[int]
     valued: frozenset[int]
-    opaque: frozenset[int]
+    opaque: Mapping[int, int]
     unread: tuple[tuple[int, str], ...]
     wanted: tuple[LaunchNeed, ...]
 
@@ -194,7 +195,7 @@ def slice_of(function: Function, graph: Graph | None = None, uses: Uses | None =
             made.kept.add(each.position)
     made.finish()
     kept, valued = frozenset(made.kept), frozenset(made.valued)
-    opaque = frozenset(made.opaque) - kept
+    opaque = {position: origin for position, origin in made.opaque.items() if position not in kept}
     return Slice(kept, valued, opaque, tuple(unread), wanted_by(function, made.uses, kept, valued))
 
 
@@ -205,7 +206,7 @@ class _Slicer:
     uses: Uses
     kept: set[int] = field(default_factory=set)
     valued: set[int] = field(default_factory=set)
-    opaque: set[int] = field(default_factory=set)
+    opaque: dict[int, int] = field(default_factory=dict)
     _needed: set[str] = field(default_factory=set)
     _waiting: list[str] = field(default_factory=list)
     _decided: set[int] = field(default_factory=set)
@@ -213,7 +214,7 @@ class _Slicer:
 
     def __post_init__(self) -> None:
         self._deciders = control_dependence(self.graph)
-        self._data = data_results(self.function, self.uses)
+        self._data = data_results(self.function, self.graph, self.uses)
         self._places = ParameterPlaces(self.function, self.uses)
         self._writers: dict[str, list[int]] = {}
         self._stores: dict[str, list[int]] = {}
@@ -243,7 +244,8 @@ class _Slicer:
     def _value(self, instruction: Instruction) -> None:
         """Its result matters."""
         if instruction.position in self._data:
-            self.opaque.add(instruction.position)
+            self.opaque[instruction.position] = self._data[instruction.position]
+            self.valued.add(instruction.position)
             return
         if instruction.position in self.valued:
             return

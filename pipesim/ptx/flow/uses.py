@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
+from pipesim.ptx.flow.graph import Graph
 from pipesim.ptx.flow.opcodes import has_result
 from pipesim.ptx.text.instruction import (
     Address,
@@ -149,43 +151,83 @@ _ARITHMETIC = frozenset(
 _MOST_ROUNDS = 64
 
 
-def data_results(function: Function, uses: Uses) -> frozenset[int]:
-    """The positions of instructions whose result is data.
+def data_results(function: Function, graph: Graph, uses: Uses) -> dict[int, int]:
+    """The positions of instructions whose result is data, each with that of the instruction whose data it is.
 
     A result is data if it comes out of a matrix unit, if an instruction makes it of data, or if floating-point
     arithmetic makes it of something that was loaded from shared memory, or from global memory but one word at a time.
+    A register that also holds other values, as compilers give one to an accumulator and, before the product, to a
+    zero of other use, is data where data may still be in it.
     """
     loaded: set[str] = set()
-    data: set[str] = set()
-    found: set[int] = set()
+    made = _DataFlow(graph)
     left = [each for each in function.body if uses.writes[each.position]]
+    for each in left:
+        for name in uses.writes[each.position]:
+            made.writers.setdefault(name, []).append((each.position, each.guard is not None))
     for _ in range(_MOST_ROUNDS):
-        before = len(loaded) + len(data)
+        before = len(loaded) + len(made.found)
         rest = []
         for each in left:
             reads, writes = uses.reads[each.position], uses.writes[each.position]
-            if _is_data(each, reads, loaded, data):
-                found.add(each.position)
-                data.update(writes)
+            origin = _origin(each, reads, loaded, made)
+            if origin >= 0:
+                made.found[each.position] = origin
+                made.data.update(writes)
                 continue
             if _is_loaded(each, reads, loaded):
                 loaded.update(writes)
             rest.append(each)
         left = rest
-        if len(loaded) + len(data) == before:
+        if len(loaded) + len(made.found) == before:
             break
-    return frozenset(found)
+    return made.found
 
 
-def _is_data(each: Instruction, reads: Names, loaded: set[str], data: set[str]) -> bool:
+@dataclass
+class _DataFlow:
+    """Where data is: ``found`` by position, ``data`` by register; ``writers``: position, and whether under a guard."""
+
+    graph: Graph
+    writers: dict[str, list[tuple[int, bool]]] = field(default_factory=dict)
+    found: dict[int, int] = field(default_factory=dict)
+    data: set[str] = field(default_factory=set)
+
+    def origin(self, name: str, reader: int) -> int:
+        """The position of an instruction whose data may be in the register at its reader, -1 if there is none."""
+        writers = self.writers[name]
+        if all(at in self.found for at, _ in writers):
+            return self.found[writers[0][0]]
+        seen: set[int] = set()
+        ahead = [(self.graph.block_of[reader], reader)]
+        while ahead:
+            number, end = ahead.pop()
+            block = self.graph.blocks[number]
+            first, after = (bisect_left(writers, (at, False)) for at in (block.first, end))
+            for at, guarded in reversed(writers[first:after]):
+                if at in self.found:
+                    return self.found[at]
+                if not guarded:
+                    break
+            else:
+                fresh = [each for each in block.predecessors if each not in seen]
+                seen.update(fresh)
+                ahead += [(each, self.graph.blocks[each].end) for each in fresh]
+        return -1
+
+
+def _origin(each: Instruction, reads: Names, loaded: set[str], made: _DataFlow) -> int:
+    """The position of the instruction whose data this one writes, -1 if its result is not data."""
     opcode, modifiers = each.opcode, each.modifiers
     if opcode in _PRODUCTS or opcode == "tcgen05":
-        return True
+        return each.position
     if opcode in _LOADS or opcode == "atom":  # the address is not the value
-        return False
-    if not data.isdisjoint(reads):
-        return True
-    return opcode in _ARITHMETIC and not _FLOATS.isdisjoint(modifiers) and not loaded.isdisjoint(reads)
+        return -1
+    for name in reads:
+        if name in made.data and (origin := made.origin(name, each.position)) >= 0:
+            return origin
+    arithmetic = opcode in _ARITHMETIC and not _FLOATS.isdisjoint(modifiers) and not loaded.isdisjoint(reads)
+    return each.position if arithmetic else -1
 
 
 def _is_loaded(each: Instruction, reads: Names, loaded: set[str]) -> bool:

@@ -31,7 +31,7 @@ def emulated(text: str, open_word: int | None) -> EmulatedWarp:
     function = inline_calls(module, module.entries[0])
     graph, uses = graph_of(function), uses_of(function)
     every = frozenset(range(len(function.body)))
-    code = Code(function, Regions(function, graph, every, uses), Slice(every, every, frozenset(), (), ()))
+    code = Code(function, Regions(function, graph, every, uses), Slice(every, every, {}, (), ()))
     code.effect_of = effect_of
     parameters = (Parameter("", Number("u32", open_word)),)
     launch = Launch("kernel", (1, 1, 1), (THREADS, 1, 1), (1, 1, 1), parameters=parameters)

@@ -25,7 +25,7 @@ def kept(body: str) -> list[str]:
     return [
         ("? " if each.position in made.opaque else "") + lines[each.line - first].strip()
         for each in function.body
-        if each.position in made.kept | made.opaque
+        if each.position in made.kept | made.opaque.keys()
     ]
 
 

@@ -41,7 +41,7 @@ def wgmma(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep) -> None:
             if not isinstance(each.operands[index], Vector):
                 _read_described(cluster, warp, step, index, Engine.WGMMA, (warp.cta,))
         if step.valued:
-            cluster.forget_results(warp, step, "the result of a product")
+            cluster.forget_results(warp, step, f"the result of {each.mnemonic}")
 
 
 def _read_described(
