@@ -258,10 +258,10 @@ class Regions:
 
     @cached_property
     def with_accesses(self) -> frozenset[int]:
-        """The tries of :attr:`waits` whose loop touches memory that may be shared, also after "not yet"."""
+        """The tries of :attr:`spins` whose loop touches memory that may be shared, also after "not yet"."""
         body = self.function.body
         return frozenset(
-            p for p in self.waits if any(q in self.kept and may_touch_shared(body[q]) for q in self.spins[p])
+            p for p in self.spins if any(q in self.kept and may_touch_shared(body[q]) for q in self.spins[p])
         )
 
     def _loop(self, position: int, operands: frozenset[str]) -> frozenset[int]:

@@ -12,6 +12,7 @@ from pipesim.ptx.emulate.ways import DividedWarp, PartingKind
 from pipesim.ptx.flow.opcodes import ACCESSES, may_touch_shared
 
 MOST_RUNS = 1 << 16  #: of one path that are remembered; what a warp computes after them is not estimated
+_MOST_RUNS_OF_A_SPIN = 200  #: on all ways of a loop around a try, to see whether it is a wait
 #: What is carried out under a guard that is not known: of accesses all that they may do, of fences nothing.
 _PERHAPS = ACCESSES | {"fence", "membar"}
 
@@ -223,6 +224,47 @@ class EmulatedWarp(DividedWarp):
             self.maybe -= 1
         for register in step.results:
             self.R[register] = self.code.unknown_value(leaf)
+
+    def asks_again(self, step: DecodedStep, answer: int) -> bool:
+        """Whether a try is asked again after this answer, whatever others answer; after yes the loop may also end.
+
+        What the loop computes is run on a copy of the registers, both ways of a branch on a value that is not known.
+        """
+        code, here = self.code, step.instruction.position
+        loop = code.regions.spins[here]
+        first = list(self.R)
+        for name in {name for position in loop for name in code.regions.uses.writes[position]}:
+            first[code.register(name)] = code.unknown_value(None)  # whatever an earlier iteration left
+        for register in step.results:
+            first[register] = answer
+        open_ = [(here + 1, first)]
+        for _ in range(_MOST_RUNS_OF_A_SPIN):
+            if not open_:
+                return True
+            pc, registers = open_.pop()
+            segment = code.segments.get(pc) or code.segment(pc)
+            if pc not in loop or segment.position not in loop or segment.after is RunEnd.EXIT:
+                if answer:
+                    continue
+                return False
+            if segment.run is not None:
+                segment.run(registers, self.K, self)
+            effect = segment.step
+            guard, negated = (segment.guard, segment.negated) if effect is None else (effect.guard, effect.negated)
+            p: Value = not negated if guard < 0 else registers[guard]
+            runs = bool(p) is not negated if isinstance(p, int) else None
+            if segment.position == here and runs is not False and effect is not None:
+                if runs is None:
+                    return False
+                continue
+            if effect is not None and runs is not False:
+                for register in effect.results:
+                    registers[register] = code.unknown_value(None)
+            if segment.after is RunEnd.BRANCH and runs is not False:
+                open_.append((segment.target, list(registers)))
+            if segment.after is not RunEnd.BRANCH or not runs:
+                open_.append((segment.next, registers))
+        return False
 
     def block(self, ready: Callable[[], bool]) -> None:
         """Stand here until ``ready``; the position after this one follows."""

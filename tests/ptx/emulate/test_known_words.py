@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from pipesim.model.finding import FaultKind, Verdict
 from pipesim.model.program import Program
 from pipesim.prove.check import check
@@ -55,3 +57,52 @@ def test_what_a_product_decides_is_not_known_and_the_product_is_named() -> None:
     (stopped,) = program_of(SET + PRODUCT.format(parity="%r20", then=address), 4).coverage.stopped
     assert "the address of an mbarrier is not known" in stopped
     assert "wgmma.mma_async" in stopped
+
+
+#: Warp 0 stores a word, arrives, stores another one, and arrives at two more; warp 1 waits in {loop} and reads both.
+WORDS = """ @!%p0 mbarrier.init.shared::cta.b64 [%r3+16], 1;
+ bar.sync 0;
+ setp.ne.u32 %p1, %r2, 0;
+ setp.eq.u32 %p2, %r1, 1;
+ setp.ne.b32 %p10, 0, 0;
+ setp.ne.b32 %p11, 0, 0;
+ @%p2 bra again;
+ st.shared.u32 [tile], 5;
+ bar.warp.sync -1;
+ @!%p1 mbarrier.arrive.shared::cta.b64 _, [%r3];
+ st.shared.u32 [tile+8], 5;
+ bar.warp.sync -1;
+ @!%p1 mbarrier.arrive.shared::cta.b64 _, [%r3+8];
+ @!%p1 mbarrier.arrive.shared::cta.b64 _, [%r3+16];
+ bra.uni over;
+again:
+{loop} @!%p13 bra again;
+ ld.shared.u32 %r50, [tile];
+ ld.shared.u32 %r51, [tile+8];
+over:
+"""
+FIRST, SECOND, THIRD = (f" mbarrier.try_wait.parity.shared::cta.b64 %p{10 + n}, [%r3+{8 * n}], 0;\n" for n in range(3))
+BOTH = " and.pred %p13, %p10, %p11;\n"
+UNLESS = " @%p10 bra second;\n{0}second:\n @%p11 bra both;\n{1}both:\n"
+
+
+@pytest.mark.parametrize(
+    ("loop", "right"),
+    [
+        (FIRST + SECOND + BOTH, True),
+        (FIRST + SECOND + " selp.b32 %r20, 1, 0, %p10;\n selp.b32 %r21, 1, 0, %p11;\n and.b32 %r22, %r20, %r21;\n"
+         " setp.ne.s32 %p13, %r22, 0;\n", True),
+        (FIRST + SECOND + " @!%p10 bra again;\n and.pred %p13, %p11, %p11;\n", True),
+        (f" @!%p10{FIRST} @!%p11{SECOND}{BOTH}", True),
+        (UNLESS.format(FIRST, SECOND) + BOTH, True),
+        (FIRST + SECOND + THIRD + BOTH + " and.pred %p13, %p13, %p12;\n", True),
+        (FIRST + SECOND + " or.pred %p13, %p10, %p11;\n and.pred %p13, %p13, %p10;\n", False),
+    ],
+)  # fmt: skip
+def test_each_try_of_a_loop_that_ends_when_all_say_yes_is_a_wait(loop: str, right: bool) -> None:
+    whole = WORDS.format(loop=loop)
+    assert answer(program_of(SET + whole)) == (
+        (Verdict.PROVED, set()) if right else (Verdict.REFUTED, {FaultKind.RACE})
+    )
+    late = whole.replace(" st.shared.u32 [tile+8], 5;\n", "").replace("over:", " st.shared.u32 [tile+8], 5;\nover:")
+    assert answer(program_of(SET + late))[0] is Verdict.REFUTED

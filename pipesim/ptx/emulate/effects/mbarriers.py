@@ -163,7 +163,8 @@ def _ask(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep) -> None:
 def _ask_for(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep, place: Place, parity: int) -> None:
     """A try that decides alone whether its loop is repeated is a wait; so is one again where it said no.
 
-    Where the loop touches memory, it runs once before the wait.
+    So is each try of a loop that only the answer yes of every one of them ends: the last iteration asks them in order,
+    as waits in this order do. Where the loop touches memory, it runs once before the wait.
     """
     position, regions = step.instruction.position, cluster.code.regions
     question = (position, *place, parity)
@@ -173,20 +174,33 @@ def _ask_for(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep, place: Pla
             warp.write_results(step, 0)
             return
         _wait(cluster, warp, step, place, parity)
+    elif position in regions.spins and position not in regions.with_accesses and _is_one_of_several_waits(warp, step):
+        _wait(cluster, warp, step, place, parity, sure=True)
     elif warp.was_answered_no(question):
         _wait(cluster, warp, step, place, parity)
     elif step.results and not isinstance(step.instruction.operands[0], Sink):
         _try(cluster, warp, step, place, parity)
 
 
-def _wait(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep, place: Place, parity: int) -> None:
+def _is_one_of_several_waits(warp: EmulatedWarp, step: DecodedStep) -> bool:
+    """Whether no end of its loop is reached before it says yes, and it is asked in each iteration or under a guard.
+
+    Under a guard it may have said yes before the others do: as a wait after them it has to be yes still.
+    """
+    return warp.asks_again(step, 0) and (step.guard >= 0 or warp.asks_again(step, 1))
+
+
+def _wait(
+    cluster: Cluster, warp: EmulatedWarp, step: DecodedStep, place: Place, parity: int, *, sure: bool = False
+) -> None:
+    """A wait; ``sure``: its loop has no other end than its answer."""
     bar = cluster.recorder.barrier(place)
     position = step.instruction.position
     cluster.recorder.execute(warp.agent, position, warp.mask)
     record(cluster, warp, position, Op.WAIT, bar, parity, semantics_of(step.instruction))
     warp.write_results(step, 1)
     warp.asked = ()
-    if cluster.code.regions.ends_otherwise(position):
+    if not sure and cluster.code.regions.ends_otherwise(position):
         cluster.notes.time_outs.add(position)
 
     def ready() -> bool:
