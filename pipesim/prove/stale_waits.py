@@ -11,9 +11,9 @@ a tile that stays for many iterations, a tile that is read in parts), so a wait 
    mbarrier counts bytes, the same until its next wait for any mbarrier.
 3. It has handed that back in between: it has arrived on an mbarrier for which the agent that delivered it waits. Of an
    agent that never arrives on one of those this is not asked.
-4. Something is delivered later by the same line, or on the same array of barriers, which this agent never reads, and
-   which no agent reads that has not read what was read again; and if bytes on an mbarrier delivered it, no wait of this
-   agent ever returns with that phase.
+4. Something is delivered later by the same line, on the same array of barriers, or in the same way on a barrier for
+   which no agent ever waits; this agent never reads it, and no agent does that has not read what was read again; and if
+   bytes on an mbarrier delivered it, no wait of this agent ever returns with that phase.
 
 The run that is looked at is the canonical one. Under the certificate every schedule has the same phases, the same waits
 for each and the same items in each read (docs/proof.md), so what is found is so in every schedule; without it, in this
@@ -192,11 +192,23 @@ class _Deliveries:
         return None
 
     def _are_alike(self, one: _Delivery, other: _Delivery) -> bool:
-        """Whether the same line delivered both, or bytes on barriers of one array: a size alone says too little."""
+        """Whether the same line delivered both, or bytes on barriers of one array; or one role did, in the same way and
+        size, and no agent ever waits for the other's barrier. A size alone would compare a ring with what stays.
+        """
         if self._place(one.at) == self._place(other.at):
             return True
-        names = [self._program.barriers[each.phase[0]].name if each.phase[0] >= 0 else "" for each in (one, other)]
-        return names[0] == names[1] != ""
+        barriers = [each.phase[0] for each in (one, other)]
+        if min(barriers) < 0:
+            return False
+        if len({self._program.barriers[barrier].name for barrier in barriers}) == 1:
+            return True
+        return self._way(one) == self._way(other) and not any(barriers[1] in waited for waited in self._waits_for)
+
+    def _way(self, made: _Delivery) -> tuple[str, int, int]:
+        """Whose operation it was, which, and how many bytes it delivered."""
+        agent, pc = made.at
+        op = self._program.code[agent][pc]
+        return self._program.agents[agent].role, op[0], self._program.accesses[self._program.accesses_of(op)[0]].nbytes
 
     def _will_read(self, made: _Delivery, end: State) -> bool:
         """Whether an agent has operations left that read these cells."""

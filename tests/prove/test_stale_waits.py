@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from pipesim import Protocol, Warp
 from pipesim.findings.catalog import report_fault
 from pipesim.model.finding import FaultKind, Verdict
 from pipesim.model.program import Program
@@ -68,6 +69,38 @@ def test_one_of_several_readers_that_begins_again_is_found() -> None:
     assert FaultKind.STALE_WAIT in {each.kind for each in found}
     assert found[0].fault is not None
     assert found[0].fault.agent == 2  # math/1
+
+
+def unrolled(*stages: int) -> Program:
+    """Two stages with a line of their own for each copy and each barrier, read in this order."""
+    p = Protocol("unrolled")
+    tile = p.smem("tile", 2, 64)
+    full = [p.mbarriers("first", 1, 1)[0], p.mbarriers("second", 1, 1)[0]]
+    empty = p.mbarriers("empty", 2, 1)
+
+    @p.role("load")
+    def load(w: Warp) -> None:
+        with w.elect_one():
+            empty[0].wait(1)
+            full[0].expect_bytes(64)
+            w.tma_load(tile[0], full[0], item=0)
+            empty[1].wait(1)
+            full[1].expect_bytes(64)
+            w.tma_load(tile[1], full[1], item=1)
+
+    @p.role("math")
+    def math(w: Warp) -> None:
+        for stage in stages:
+            full[stage].wait(0)
+            w.read(tile[stage])
+            with w.elect_one():
+                empty[stage].arrive()
+
+    return p.flatten()
+
+
+def test_stages_with_lines_of_their_own_are_one_ring_where_nobody_waits_for_the_other() -> None:
+    assert [first_kinds(unrolled(*stages)) for stages in ((0,), (0, 1), (0, 0))] == ["", "", "STALE_WAIT"]
 
 
 RIGHT = {
