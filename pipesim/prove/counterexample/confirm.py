@@ -140,7 +140,8 @@ def shown_by_code(program: Program) -> tuple[Refutation, ...]:
     for each in faults:
         at = each.kind, each.agent, each.pc
         if at not in found:
-            found[at] = Refutation(Ending.FAULT, _way(program, each.agent, each.pc), each, usual=True)
+            end = each.pc + (each.kind is FaultKind.STALE_WAIT)  # which returns: it is the last move
+            found[at] = Refutation(Ending.FAULT, _way(program, each.agent, end), each, usual=True)
     at_exit, schedule = exit_faults(program) if Assumption.EXIT in program.strictness else ((), ())
     return (*found.values(), *(Refutation(Ending.FAULT, schedule, each) for each in at_exit[:1]))
 
