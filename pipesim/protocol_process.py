@@ -26,6 +26,8 @@ from typing import Any, NoReturn
 from pipesim import errors, targets
 from pipesim.errors import PipesimError, ProtocolError
 from pipesim.lang.author import in_words, raised_at
+from pipesim.model.assumptions import Assumption
+from pipesim.model.coverage import Assumed, Coverage
 from pipesim.model.ops import Space
 from pipesim.model.program import Access, Agent, Barrier, Program, Tile
 from pipesim.model.tables import Work
@@ -318,8 +320,8 @@ def _read(source: int, length: int) -> bytes:
 # the program as plain values: those of its fields in order, also of each row of its tables
 
 _ROWS = ("agents", "barriers", "accesses", "tiles")
-#: Without the strictness, which the asker says, and the coverage, which for a protocol is the whole.
-_FIELDS = tuple(field.name for field in fields(Program) if field.name not in ("strictness", "coverage"))
+#: Without the strictness, which the asker says. The coverage of a protocol is only what it assumes.
+_FIELDS = tuple(field.name for field in fields(Program) if field.name != "strictness")
 
 
 def _plain(program: Program) -> Message:
@@ -329,6 +331,9 @@ def _plain(program: Program) -> Message:
     for name in ("sources", "loops", "notes", "pipelines", "overlaps"):
         values[name] = tuple(map(_exact, values[name]))
     values["work"] = tuple((_exact(w.line), _exact(w.name), _pairs(w.amounts)) for w in program.work)
+    values["coverage"] = tuple(
+        (each.kind.value, _exact(each.what), tuple(map(_exact, each.lines))) for each in program.coverage.assumed
+    )
     return _exact(values.pop("name")), *values.values()
 
 
@@ -339,6 +344,8 @@ def _program(parts: Message) -> Program:
     values["accesses"] = tuple(Access(Space(space), *rest) for space, *rest in values["accesses"])
     values["tiles"] = tuple(Tile(name, Space(space), *rest) for name, space, *rest in values["tiles"])
     values["work"] = tuple(starmap(Work, values["work"]))
+    made = (Assumed(Assumption(kind), what, lines) for kind, what, lines in values["coverage"])
+    values["coverage"] = Coverage(assumed=tuple(made))
     return Program(**values)
 
 

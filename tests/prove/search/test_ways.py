@@ -118,8 +118,8 @@ def _patient(self: Persistent, row, enabled):  # as Persistent.choose, with ever
     ("params", "states", "verdict"),
     [
         ({"tiles": 1, "k_steps": 0}, 119, Verdict.PROVED),
-        ({"tiles": 1, "k_steps": 1, "stages": 1}, 1_304, Verdict.PROVED),
-        ({"tiles": 1, "k_steps": 2, "stages": 1, "empty_count": 9}, 669, Verdict.REFUTED),
+        ({"tiles": 1, "k_steps": 1, "stages": 1}, 1_751, Verdict.PROVED),
+        ({"tiles": 1, "k_steps": 2, "stages": 1, "empty_count": 9}, 1_144, Verdict.REFUTED),
     ],
 )
 def test_the_states_of_nine_warps_are_pinned(params: dict[str, int], states: int, verdict: Verdict) -> None:
