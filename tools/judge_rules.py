@@ -31,6 +31,7 @@ from pipesim.model.groups import BRANCHES
 from pipesim.model.machine import TMA, finished
 from pipesim.model.moves import Kind, moves
 from pipesim.model.ops import Engine, Op, Operation, Order, Scope
+from pipesim.model.positions import BARRIER
 from pipesim.model.program import Program
 from pipesim.model.register_pool import RegisterPools
 from pipesim.prove.any_size.family import EveryValue
@@ -412,6 +413,12 @@ def _exit_rules() -> Iterator[Rule]:
         yield Rule("exits", said, f"counterexample.leftovers.{function}", instead, leaving)
 
 
+def _state_rules() -> Iterator[Rule]:
+    judges = (("rings", partial(of_certificate, "rings")),)
+    target = "certificate.certificate.Certificate._wait_by_state"
+    yield Rule("certificate", "a wait by state token may miss its phase", target, _in_time, judges)
+
+
 def _beginning_rules() -> Iterator[Rule]:
     judges = tuple((family, partial(of_beginning, family)) for family in FAMILIES)
     ended = property(lambda program: tuple(map(len, program.code)))
@@ -456,6 +463,11 @@ def _stale_rules() -> Iterator[Rule]:
         yield Rule("stale waits", said, target, instead, judges)
 
 
+def _in_time(self: Certificate, did: Any) -> None:
+    bar = did.op[BARRIER]  # the rule that is switched off
+    self._see(did.agent, bar, len(self._done[bar]) - 1)
+
+
 def _yes(*_: object) -> bool:
     return True
 
@@ -486,8 +498,8 @@ def _alone(_here: object, seed: object, _weights: object, _most: object) -> set[
 
 
 RULES = [
-    *_certificate_rules(), *_memory_rules(), *_lap_rules(), *_size_rules(), *_exit_rules(), *_beginning_rules(),
-    *_shape_rules(), *_lane_rules(), *_stale_rules(), *_search_rules(),
+    *_certificate_rules(), *_state_rules(), *_memory_rules(), *_lap_rules(), *_size_rules(), *_exit_rules(),
+    *_beginning_rules(), *_shape_rules(), *_lane_rules(), *_stale_rules(), *_search_rules(),
 ]  # fmt: skip
 _off: list[Any] = []  # the patches of the rule that is off now
 

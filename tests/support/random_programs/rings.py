@@ -75,11 +75,11 @@ def random_ring(seed: int, *, mutated: float = 0.5) -> Program:
     if rng.random() < 0.25:
         _named(rng, codes, ring)
     if ring.joins:
+        meeting = len(ring.barriers) - 1
         for code in codes:
-            code += [
-                (Op.ARRIVE, len(ring.barriers) - 1, 1, 0, TOKEN, 0),
-                (Op.WAIT_STATE, len(ring.barriers) - 1, TOKEN, 0),
-            ]
+            code += [(Op.ARRIVE, meeting, 1, 0, TOKEN, 0), (Op.WAIT_STATE, meeting, TOKEN, 0)] * (1 + seed % 2)
+        if rng.random() < 0.3:  # one completes another phase, which others may not have looked for
+            rng.choice(codes).extend([(Op.ARRIVE, meeting, 1, 0, -1, 0)] * len(codes))
     inits = _inits(ring)
     if rng.random() < mutated:
         for _ in range(rng.choice([1, 1, 2])):
