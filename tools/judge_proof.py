@@ -124,7 +124,7 @@ def _overwritten(seed: int) -> Program:
 
 
 def _in_flight(seed: int) -> bool:
-    return of_leftovers(("rings", "corners", "operations")[seed % 3], seed // 3)
+    return of_leftovers(("rings", "corners", "operations", "exits")[seed % 4], seed // 4)
 
 
 def _in_beginning(seed: int) -> bool:

@@ -6,6 +6,7 @@ from collections import Counter
 
 import pytest
 
+from pipesim import Protocol, Scope, Warp
 from pipesim.conform.diagnose.outcomes import random_schedule
 from pipesim.explain.phases import run_canonically
 from pipesim.model.finding import FaultKind, Verdict
@@ -74,3 +75,24 @@ def test_the_engines_agree_on_random_exits(first: int) -> None:
             assert walked.ended or kinds or plain.verdict is Verdict.REFUTED, seed
         seen[plain.verdict, program.leaves_cluster_barrier] += 1
     assert min(seen[Verdict.PROVED, True], seen[Verdict.REFUTED, True]) >= 5, seen
+
+
+@pytest.mark.parametrize(("right", "kinds"), [(True, set()), (False, {FaultKind.EXITED_CTA})])
+def test_a_role_that_returns_early_is_described_like_that(*, right: bool, kinds: set[FaultKind]) -> None:
+    """CTA 1 has no work. CTA 0 goes through the cluster barrier without it; what it sends there is a fault."""
+    p = Protocol("early", cluster=2)
+    full = p.mbarriers("full", 1, count=1)
+
+    @p.role("worker", warps=2)
+    def worker(w: Warp) -> None:
+        w.cluster_sync()
+        if w.cta == 1:
+            return
+        w.cluster_sync()
+        with w.elect_one():
+            if w.warp == 0 and not right:
+                full[0].arrive_cluster(1, scope=Scope.CLUSTER)
+
+    found = check(p.flatten())
+    assert {shown.kind for shown in found.refutations} == kinds
+    assert (found.how is How.CERTIFICATE) == right
