@@ -106,3 +106,32 @@ def test_each_try_of_a_loop_that_ends_when_all_say_yes_is_a_wait(loop: str, righ
     )
     late = whole.replace(" st.shared.u32 [tile+8], 5;\n", "").replace("over:", " st.shared.u32 [tile+8], 5;\nover:")
     assert answer(program_of(SET + late))[0] is Verdict.REFUTED
+
+
+#: Warp 0 allocates tensor memory and publishes its address, which all warps read.
+ALLOCATED = """ setp.ne.u32 %p1, %r1, 0;
+ @%p1 bra allocated;
+ mov.u32 %r30, tile;
+ tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [%r30], 128;
+allocated:
+ {meet}
+ ld.shared.b32 %r31, [tile];
+ shl.b32 %r32, %r1, 21;
+ add.u32 %r33, %r31, %r32;
+ tcgen05.st.sync.aligned.32x32b.x1.b32 [%r33], {{%r2}};
+ tcgen05.wait::st.sync.aligned;
+ tcgen05.fence::before_thread_sync;
+ bar.sync 1, 128;
+ @%p1 bra end;
+ tcgen05.fence::after_thread_sync;
+ tcgen05.dealloc.cta_group::1.sync.aligned.b32 %r31, 128;
+end:
+"""
+
+
+def test_the_columns_that_are_allocated_are_known_where_their_address_is_read() -> None:
+    meet = "tcgen05.fence::before_thread_sync;\n bar.sync 0;\n tcgen05.fence::after_thread_sync;\n"
+    right = program_of(SET + ALLOCATED.format(meet=meet), 4)
+    assert not right.coverage.stopped
+    assert answer(right) == (Verdict.PROVED, set())
+    assert answer(program_of(SET + ALLOCATED.format(meet=""), 4))[0] is Verdict.REFUTED
