@@ -355,7 +355,7 @@ def _memory_rules() -> Iterator[Rule]:
     def straight(code: Any, what: Any, by: Any) -> bool:
         return fenced([op for op in code if op[0] not in BRANCHES], what, by)
 
-    order, compared = "memory_order.order.", "memory_order.comparison."
+    order, compared, may = (f"memory_order.{name}." for name in ("order", "comparison", "may_fail"))
     blind = MemorySearch(complete=True, states=1, refutations=())
     fence_order = MemoryOrder._fence_order  # noqa: SLF001  # as above
 
@@ -379,6 +379,9 @@ def _memory_rules() -> Iterator[Rule]:
         ("a jump may lead over a fence", "memory_order.may_fail._fenced", straight, concern),
         ("under --strict-proxies reads are fenced, too", f"{compared}AccessOrder._needs_fence", _if_written, strict),
         ("a program whose reads need a look gets one", "memory_order.may_fail.reads_may_be_unfenced", _no, strict),
+        ("accesses to tensor memory are fenced", f"{compared}AccessOrder._asks_for_tensor_fence", _no, strict),
+        ("a fence of tensor memory orders them", f"{order}needs_tensor_fences", _no, strict),
+        ("tensor memory that needs a look gets one", f"{may}tensor_accesses_may_be_unfenced", _no, strict),
         ("an init without a fence is met first by a barrier", f"{compared}AccessOrder._is_enough", _yes, lenient),
     ):
         yield Rule("memory order", said, target, off, judge)

@@ -17,7 +17,8 @@ _FENCES = {
     Fence.ACQ_REL: "acq_rel",
     Fence.SC: "sc",
     Fence.PROXY_TENSORMAP: "proxy.tensormap",
-    Fence.TCGEN05: "tcgen05",
+    Fence.TCGEN05_BEFORE: "tcgen05.before_thread_sync",
+    Fence.TCGEN05_AFTER: "tcgen05.after_thread_sync",
 }
 _GROUPS = {Engine.BULK: "stores", Engine.CP_ASYNC: "cp.asyncs", Engine.WGMMA: "wgmmas", Engine.TCGEN05: "MMAs"}
 #: What a transfer does, by its engine and whether it writes: in the present, and when it is over.

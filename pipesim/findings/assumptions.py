@@ -46,6 +46,15 @@ ASSUMPTIONS = MappingProxyType(
             "Kernels that zero an accumulator by a flag of the first MMA, which a description may leave out.",
             _NOT_MEASURED,
         ),
+        Assumption.TENSOR_FENCES: AssumptionText(
+            "threads that synchronise order their accesses to tensor memory without tcgen05.fence",
+            "Two threads access the same columns one after the other, ordered by mbarriers or barriers of threads. PTX "
+            "asks for tcgen05.fence::before_thread_sync in the first (tcgen05.commit implies it) and "
+            "tcgen05.fence::after_thread_sync in the second.",
+            "CUTLASS, CuTe DSL, Triton and Modular on sm_100: of their GEMMs and attention kernels hardly any has such "
+            "fences; each has tcgen05.wait and a release and an acquire.",
+            "Nothing: no Blackwell GPU was measured.",
+        ),
         Assumption.LANES: AssumptionText(
             "lanes of a warp that parted are together again",
             "Lanes of a warp take different ways (an elected lane, a branch), and an operation of all lanes "

@@ -34,6 +34,7 @@ from pipesim.findings.memory.narrow_scope import NARROW_SCOPE
 from pipesim.findings.memory.race import RACE
 from pipesim.findings.memory.read_not_fenced import READ_NOT_FENCED
 from pipesim.findings.memory.tensor_allocation import TENSOR_ALLOCATION
+from pipesim.findings.memory.tensor_fence import TENSOR_FENCE
 from pipesim.findings.memory.two_outcomes import TWO_OUTCOMES
 from pipesim.findings.memory.uninitialised_read import UNINITIALISED_READ
 from pipesim.findings.memory.unpublished_init import UNPUBLISHED_INIT
@@ -76,6 +77,7 @@ KINDS: tuple[FindingKind, ...] = (
     TOO_MANY_REGISTERS,
     MISSING_PROXY_FENCE,
     READ_NOT_FENCED,
+    TENSOR_FENCE,
     WEAK_ORDER,
     NARROW_SCOPE,
     UNPUBLISHED_INIT,

@@ -37,7 +37,7 @@ _CP_ASYNC = (
 )
 _GROUP = "a group is closed by w.commit(Engine.WGMMA) and awaited by w.wait_group(Engine.WGMMA, groups)"
 _MMA = "a matrix multiplication is w.mma(Engine.WGMMA, reads=[(tile[s], i)], writes=[(acc[0], i)], cycles=128)"
-_FENCE = "a fence is w.fence(Fence.PROXY_ASYNC), or .MBARRIER_INIT, .ACQ_REL, .SC, .PROXY_TENSORMAP, .TCGEN05"
+_FENCE = "a fence is w.fence(Fence.PROXY_ASYNC), or .MBARRIER_INIT, .ACQ_REL, .SC, .PROXY_TENSORMAP, .TCGEN05_BEFORE, …"
 _LOOP = 'a loop is `for i in w.loop(tiles, "tiles"):`, or range()'
 _WORK = "time that a computation takes is w.work(cycles=600)"
 _SETMAXNREG = "setmaxnreg is w.setmaxnreg(registers)"

@@ -19,6 +19,7 @@ class Assumption(Enum):
     PROXIES = "proxies"  #: reads complete before the arrive that follows them, without a proxy fence
     INIT = "init"  #: an init is visible to copies and commits of its CTA, without a fence
     TENSOR_MEMORY = "tensor-memory"  #: tensor memory may be read where nothing has been written
+    TENSOR_FENCES = "tensor-fences"  #: threads that synchronise order their accesses to tensor memory, without a fence
     LANES = "lanes"  #: lanes of a warp that parted are together again, where PTX does not say so
     COMMITS = "commits"  #: commits of one thread complete in the order in which they were issued
     EXIT = "exit"  #: what is under way when its CTA ends still reads the CTA's memory, and completes
@@ -48,6 +49,7 @@ RULES = Strictness(
         Assumption.PROXIES,
         Assumption.INIT,
         Assumption.TENSOR_MEMORY,
+        Assumption.TENSOR_FENCES,
         Assumption.LANES,
         Assumption.COMMITS,
         Assumption.EXIT,

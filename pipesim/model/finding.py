@@ -51,6 +51,7 @@ class FaultKind(Enum):
     READ_NOT_FENCED = "no fence.proxy.async between a read and the later write through the other proxy"
     WEAK_ORDER = "two accesses to the same bytes are ordered by a relaxed operation, which orders no data"
     NARROW_SCOPE = "two accesses to the same bytes are ordered across CTAs by an operation of CTA scope"
+    TENSOR_FENCE = "no tcgen05.fence between accesses of two threads to the same tensor memory"
     UNPUBLISHED_INIT = "a barrier is used before its init is visible to the user"
 
     @property

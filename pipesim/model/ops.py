@@ -178,7 +178,8 @@ class Fence(IntEnum):
     ACQ_REL = 2
     SC = 3
     PROXY_TENSORMAP = 4
-    TCGEN05 = 5
+    TCGEN05_BEFORE = 5  #: tcgen05.fence::before_thread_sync
+    TCGEN05_AFTER = 6  #: tcgen05.fence::after_thread_sync
 
 
 class Engine(IntEnum):

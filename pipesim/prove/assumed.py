@@ -6,7 +6,8 @@ that does not represent the others, or is not followed to its end, what cannot b
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
 
 from pipesim.findings.catalog import of_fault
 from pipesim.model.assumptions import RULES, Assumption
@@ -17,7 +18,11 @@ from pipesim.model.program import Program
 from pipesim.prove.any_size.skip_laps import LONG, phases_by_laps
 from pipesim.prove.certificate.canonical import CanonicalRun
 from pipesim.prove.counterexample.leftovers import Leftover, assumed_at_exit, leftovers
-from pipesim.prove.memory_order.may_fail import inits_may_be_unfenced, reads_may_be_unfenced
+from pipesim.prove.memory_order.may_fail import (
+    inits_may_be_unfenced,
+    reads_may_be_unfenced,
+    tensor_accesses_may_be_unfenced,
+)
 from pipesim.prove.memory_order.order import MemoryOrder
 
 MOST = 20_000  #: operations that are followed
@@ -32,7 +37,7 @@ def assumed_by(
 
     ``left``: what it leaves at its end, if that is known.
     """
-    found = (*_reads(program, by_search=by_search), *_noted(program), *_registers(program), *_at_exit(program, left))
+    found = (*_unfenced(program, by_search=by_search), *_noted(program), *_registers(program), *_at_exit(program, left))
     return tuple(dict.fromkeys(found))
 
 
@@ -43,15 +48,17 @@ def _at_exit(program: Program, left: tuple[Leftover, ...] | None) -> tuple[Assum
     return assumed_at_exit(program, leftovers(program) if left is None else left)
 
 
-def _reads(program: Program, *, by_search: bool) -> Iterator[Assumed]:
-    """Reads that a write through the other proxy may follow without a fence."""
-    if Assumption.PROXIES in program.strictness or not reads_may_be_unfenced(program):
+def _unfenced(program: Program, *, by_search: bool) -> Iterator[Assumed]:
+    """Pairs of accesses without a fence: reads before a write through the other proxy, and in tensor memory."""
+    asked = {
+        kind: each for kind, each in _UNFENCED.items() if each.rule not in program.strictness and each.may(program)
+    }
+    if not asked:
         return
-    anywhere = Assumed(Assumption.PROXIES, "reads complete before the next arrive of their agent")
     if by_search:
-        yield anywhere
+        yield from (each.anywhere for each in asked.values())
         return
-    strict = program.with_strictness(program.strictness | {Assumption.PROXIES})
+    strict = program.with_strictness(program.strictness | {each.rule for each in asked.values()})
     if sum(map(len, program.code)) >= LONG and phases_by_laps(strict, MemoryOrder(strict)) is not None:
         return
     order = MemoryOrder(strict)
@@ -59,22 +66,46 @@ def _reads(program: Program, *, by_search: bool) -> Iterator[Assumed]:
     most = MOST
     while not run.over and sum(run.state.pcs) < most:
         run.round()
-        if most == MOST and _unfenced(order):
+        if most == MOST and asked.keys() <= {fault.kind for fault in order.faults}:
             most = min(MOST, sum(run.state.pcs) + _MOST_AFTER)
-    yield from (_pair(program, fault) for fault in _unfenced(order))
-    if not run.finished and not _unfenced(order):
-        yield anywhere
+    found = [fault for fault in order.faults if fault.kind in asked]
+    yield from (_pair(program, fault) for fault in found)
+    if not run.finished:
+        yield from (each.anywhere for kind, each in asked.items() if all(fault.kind is not kind for fault in found))
 
 
-def _unfenced(order: MemoryOrder) -> list[Fault]:
-    return [fault for fault in order.faults if fault.kind is FaultKind.READ_NOT_FENCED]
+class _Unfenced(NamedTuple):
+    """A rule about fences: what makes it necessary to look, and what is said where nothing could be excluded."""
+
+    rule: Assumption
+    may: Callable[[Program], bool]
+    what: str
+
+    @property
+    def anywhere(self) -> Assumed:
+        return Assumed(self.rule, self.what)
+
+
+_UNFENCED = {
+    FaultKind.READ_NOT_FENCED: _Unfenced(
+        Assumption.PROXIES, reads_may_be_unfenced, "reads complete before the next arrive of their agent"
+    ),
+    FaultKind.TENSOR_FENCE: _Unfenced(
+        Assumption.TENSOR_FENCES,
+        tensor_accesses_may_be_unfenced,
+        "accesses to tensor memory are ordered by synchronisation alone",
+    ),
+}
 
 
 def _pair(program: Program, fault: Fault) -> Assumed:
-    """The read and the write that follows it, each with its role and line."""
-    reader, writer = program.agents[fault.other_agent].role, program.agents[fault.agent].role
+    """The access and the one that follows it, each with its role and line."""
+    first, second = program.agents[fault.other_agent].role, program.agents[fault.agent].role
     lines = program.line(fault.other_agent, fault.other_pc), program.line(fault.agent, fault.pc)
-    return Assumed(Assumption.PROXIES, f"{reader} reads what {writer} overwrites", lines)
+    rule = _UNFENCED[fault.kind].rule
+    if rule is Assumption.PROXIES:
+        return Assumed(rule, f"{first} reads what {second} overwrites", lines)
+    return Assumed(rule, f"{second} accesses tensor memory after {first} without tcgen05.fence", lines)
 
 
 def _noted(program: Program) -> Iterator[Assumed]:

@@ -14,7 +14,7 @@ from pipesim.model.program import Program
 Node = tuple[object, ...]  #: ("op", agent, pc) or ("land", agent, pc, barrier); a sync is an "in" and an "op"
 Said = tuple[FaultKind, int, int, int, int]
 
-_RELATIONS = ("occurs", "ordered", "synced", "published")
+_RELATIONS = ("occurs", "ordered", "synced", "published", "carried")
 _ARRIVES = {Op.ARRIVE, Op.ARRIVE_DROP, Op.ARRIVE_NO_COMPLETE, Op.EXPECT_TX, Op.COMPLETE_TX}
 _TAKES = {Op.WAIT, Op.WAIT_UNLESS}
 _TRIES = {Op.TRY_WAIT, Op.TEST_WAIT}
@@ -83,6 +83,7 @@ class Graph:
     before: dict[int, Node] = field(default_factory=dict)  #: of each agent the operation before the last
     proxy: list[Node] = field(default_factory=list)
     publish: list[Node] = field(default_factory=list)
+    tensor: dict[Fence, list[Node]] = field(default_factory=dict)  #: fences of tensor memory
 
     # drawing
 
@@ -227,14 +228,24 @@ class Graph:
         arrivals = self.parts[channel][phase]
         for arrival in arrivals:
             self.edge(("occurs",), arrival.node, node)
-        self.knows["occurs"].append((channel, phase, node))
+        for relation in ("occurs", "carried"):
+            self.knows[relation].append((channel, phase, node))
+        self.carry(agent, node, arrivals, narrow=narrow if acquires else narrow_for_good)
         if acquires:
             self.receive(agent, node, arrivals, (channel, phase), narrow=narrow)
         if not acquires or narrow > narrow_for_good:
             self.loose.setdefault(agent, []).append((arrivals, narrow_for_good, (channel, phase)))
 
+    def carry(self, agent: int, node: Node, arrivals: list[_Arrival], *, narrow: bool) -> None:
+        """What a fence of tensor memory has ordered before an arrival, whatever the order of the two operations."""
+        for each in arrivals:
+            crossing = each.cta >= 0 and each.cta != self.cta(agent)
+            if not crossing or (each.scope != Scope.CTA and not narrow):
+                self.edge(("carried",), each.node, node)
+
     def receive(self, agent: int, node: Node, arrivals: list[_Arrival], what: tuple[int, int], *, narrow: bool) -> None:
         """The edges that order data, from every arrival to this operation: a wait, or the fence behind it."""
+        self.carry(agent, node, arrivals, narrow=narrow)
         for relation in ("ordered", "synced"):
             self.knows[relation].append((*what, node))
         for each in arrivals:
@@ -256,6 +267,7 @@ class Graph:
                 self.receive(agent, node, arrivals, what, narrow=narrow or scope == Scope.CTA)
                 self.knows["occurs"].append((*what, node))
             self.fences[agent] = (*self.fences.get(agent, ()), (node, scope))
+        self.tensor.setdefault(kind, []).append(node)
         if kind == Fence.PROXY_ASYNC:
             self.proxy.append(node)
         if kind in (Fence.PROXY_ASYNC, Fence.MBARRIER_INIT):
@@ -350,11 +362,16 @@ class Graph:
             return None
         if not self.over("occurs", one, here):
             return None
+        tensor = self.in_space(other.cell, Space.TENSOR) and one.agent != other.agent
+        if tensor and self.fenced(one, here):
+            return None
         if not self.over("ordered", one, here):
             return FaultKind.WEAK_ORDER
         if not self.over("synced", one, here):
             return FaultKind.NARROW_SCOPE
-        if one.generic == other.generic or not self.in_both_proxies(other.cell):
+        if tensor and Assumption.TENSOR_FENCES in self.program.strictness:
+            return FaultKind.TENSOR_FENCE
+        if one.generic == other.generic or not self.in_space(other.cell, Space.SHARED, Space.GLOBAL):
             return None
         if any(self.over("synced", one, f) and self.path("synced", f, here) for f in self.proxy):
             return None
@@ -381,9 +398,18 @@ class Graph:
         first = [op[0] for op in after if op[0] in tells | {Op.COMMIT_MULTICAST}][:1]
         return not set(first) & meets
 
-    def in_both_proxies(self, cell: int) -> bool:
+    def fenced(self, one: _Access, here: Node) -> bool:
+        """True if a fence after the access, or a commit, reaches one before ``here`` by whatever synchronises."""
+        after = [f for f in self.tensor.get(Fence.TCGEN05_AFTER, []) if f[1] == here[1] and f[2] < here[2]]  # type: ignore[operator]
+        before: list[Node] = [f for f in self.tensor.get(Fence.TCGEN05_BEFORE, []) if f[1] == one.agent]
+        before += [landing for landing in self.issues if landing[1] == one.agent and landing[3] != -1]
+        if one.engine == -2:
+            return any(self.path("carried", b, f) for b in before for f in after if b[2] > one.pc)  # type: ignore[operator]
+        return any(self.over("carried", one, f) for f in after)
+
+    def in_space(self, cell: int, *spaces: Space) -> bool:
         return any(
-            a.space in (Space.SHARED, Space.GLOBAL) and first <= cell < end
+            a.space in spaces and first <= cell < end
             for a, (first, end) in zip(self.program.accesses, self.program.cells, strict=True)
         )
 

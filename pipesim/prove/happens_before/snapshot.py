@@ -21,13 +21,18 @@ from typing import NamedTuple
 
 
 class Knowledge(NamedTuple):
-    """One clock for each relation; ``proxied`` and ``published``: what a fence has passed on."""
+    """One clock for each relation; ``proxied``, ``published`` and ``tensor``: what a fence has passed on.
+
+    ``tensor``: accesses to tensor memory before ``tcgen05.fence::before_thread_sync`` or a ``tcgen05.commit``, handed
+    on by synchronisation of any strength; None where nothing depends on it.
+    """
 
     occurs: Clock
     ordered: Clock
     synced: Clock
     proxied: Clock
     published: Clock
+    tensor: Clock | None
 
     def join(self, other: Knowledge) -> Knowledge:
         """What comes before either moment. Relations that are the same in both stay one object, and cost once."""
@@ -39,23 +44,25 @@ class Knowledge(NamedTuple):
         same = self.synced is self.ordered and other.synced is other.ordered
         synced = ordered if same else self.synced.join(other.synced)
         proxied, published = _join(self.proxied, other.proxied), _join(self.published, other.published)
-        return _new(Knowledge, (occurs, ordered, synced, proxied, published))
+        tensor = self.tensor if self.tensor is None or other.tensor is None else _join(self.tensor, other.tensor)
+        return _new(Knowledge, (occurs, ordered, synced, proxied, published, tensor))
 
     def after_operation(self, agent: int, pc: int) -> Knowledge:
         """The moment after the agent's operation at ``pc``. Only a fence releases anything."""
-        before, before_ordered, before_synced, proxied, published = self
+        before, before_ordered, before_synced, proxied, published, tensor = self
         occurs = before.after_operation(agent, pc)
         ordered = occurs if before_ordered is before else before_ordered.after_operation(agent, pc)
         synced = ordered if before_synced is before_ordered else before_synced.after_operation(agent, pc)
-        return _new(Knowledge, (occurs, ordered, synced, proxied, published))
+        return _new(Knowledge, (occurs, ordered, synced, proxied, published, tensor))
 
     def with_phases(self, channel: int, phases: int) -> Knowledge:
         """The same, and this many phases of the channel are known to be complete."""
-        before, before_ordered, before_synced, proxied, published = self
+        before, before_ordered, before_synced, proxied, published, tensor = self
         occurs = before.with_phases(channel, phases)
         ordered = occurs if before_ordered is before else before_ordered.with_phases(channel, phases)
         synced = ordered if before_synced is before_ordered else before_synced.with_phases(channel, phases)
-        return _new(Knowledge, (occurs, ordered, synced, proxied, published))
+        tensor = tensor if tensor is None else tensor.with_phases(channel, phases)
+        return _new(Knowledge, (occurs, ordered, synced, proxied, published, tensor))
 
 
 def _join(one: Clock, other: Clock) -> Clock:
@@ -159,7 +166,7 @@ class Marks:
         if isinstance(moment, Clock):
             self.clocks.append(moment)
         else:
-            self.clocks += moment
+            self.clocks += moment if moment.tensor is not None else moment[:-1]  # type: ignore[arg-type]
 
     def phase(self, phase: PhaseKnowledge) -> None:
         """Enter all that a phase passes on."""

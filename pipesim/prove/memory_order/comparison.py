@@ -6,14 +6,18 @@ which accesses conflict, what orders them, and which of them need a fence betwee
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Set
 from enum import IntEnum
 from typing import NamedTuple
 
 from pipesim.model import groups
 from pipesim.model.assumptions import Assumption
 from pipesim.model.finding import Fault, FaultKind
-from pipesim.model.ops import Order, Scope, Space, order_of, scope_of
+from pipesim.model.ops import Engine, Fence, Op, Order, Scope, Space, order_of, scope_of
+from pipesim.model.positions import COMMIT_BARRIER, ENGINE, FENCE
 from pipesim.model.program import Program
+from pipesim.model.state import own_channel
+from pipesim.model.tables import ProgramData
 from pipesim.prove.happens_before.accesses import Accesses, AccessEvent
 from pipesim.prove.happens_before.snapshot import Clock, Knowledge, Marks
 
@@ -37,11 +41,11 @@ class AccessOrder:
         self._inits: dict[int, tuple[int, int]] = {}
         self._weak: list[_Weak] = []
         self._faults: dict[tuple[FaultKind, str, str], tuple[Fault, tuple[int, ...]]] = {}
-        spaces = {Space.SHARED, Space.GLOBAL}
-        self._proxies = {
-            cell for a, (first, end) in zip(program.accesses, program.cells, strict=True) if a.space in spaces
-            for cell in range(first, end)
-        }  # fmt: skip
+        self._proxies = _cells_in(program, {Space.SHARED, Space.GLOBAL})
+        self.tensor_seen: dict[int, Clock] = {}  #: by agent: what its last tcgen05.fence::after_thread_sync orders
+        self._tensor = _cells_in(program, {Space.TENSOR}) if needs_tensor_fences(program) else set()
+        self._synchronous = frozenset(_releases(program) if self._tensor else ())
+        self._no_fence = Clock((0,) * len(program.agents), (0,) * own_channel(program, 0))
 
     @property
     def faults(self) -> tuple[Fault, ...]:
@@ -83,15 +87,26 @@ class AccessOrder:
         if not ordered(here.occurs, other, access):
             self.unordered = True
             return None  # a race in some schedule: which the certificate reports
+        tensor = cell in self._tensor and other.agent != access.agent
+        if tensor and ordered(self.tensor_seen.get(access.agent, self._no_fence), other, access):
+            return None
         if here.ordered is not here.occurs and not ordered(here.ordered, other, access):
             return FaultKind.WEAK_ORDER
         if here.synced is not here.ordered and not ordered(here.synced, other, access):
             return FaultKind.NARROW_SCOPE
+        if tensor and self._asks_for_tensor_fence(other, access):
+            return FaultKind.TENSOR_FENCE
         if other.generic == access.generic or cell not in self._proxies:
             return None
         if not self._needs_fence(other) or self.accesses.over(here.proxied, other):
             return None
         return FaultKind.MISSING_PROXY_FENCE if other.writes else FaultKind.READ_NOT_FENCED
+
+    def _asks_for_tensor_fence(self, other: AccessEvent, access: AccessEvent) -> bool:
+        """True if the rule is strict, and neither access is that of a release, which is synchronous."""
+        if Assumption.TENSOR_FENCES not in self._program.strictness:
+            return False
+        return self._synchronous.isdisjoint({(other.agent, other.pc), (access.agent, access.pc)})
 
     def _needs_fence(self, other: AccessEvent) -> bool:
         """True if a fence has to follow the access before one through the other proxy.
@@ -154,6 +169,7 @@ class AccessOrder:
         twin = object.__new__(AccessOrder)
         vars(twin).update(vars(self))
         twin.accesses = self.accesses.fork()
+        twin.tensor_seen = self.tensor_seen.copy()
         twin._inits, twin._faults, twin._weak = self._inits.copy(), self._faults.copy(), self._weak.copy()
         return twin
 
@@ -162,6 +178,43 @@ class AccessOrder:
         marks.shape += (len(self._faults), *sorted(self._inits))
         marks.operations += [self._inits[bar] for bar in sorted(self._inits)]
         self.accesses.mark(marks)
+        marks.shape += tuple(sorted(self.tensor_seen))
+        marks.clocks += [self.tensor_seen[agent] for agent in sorted(self.tensor_seen)]
+
+
+# What orders accesses of two threads to tensor memory (PTX ISA, "Memory Consistency Model for 5th generation of
+# TensorCore operations"): tcgen05.fence::before_thread_sync orders what its thread has done for what synchronises after
+# it, and a commit implies it; ::after_thread_sync orders what came before by that for what its thread does later. The
+# order of the operations in between does not matter: in the canonical form they are relaxed.
+
+
+def needs_tensor_fences(program: ProgramData) -> bool:
+    """True if an observer has to follow the fences of tensor memory: there is some, and a fence or the strict rule."""
+    if all(a.space != Space.TENSOR for a in program.accesses):
+        return False
+    fences = {Fence.TCGEN05_BEFORE, Fence.TCGEN05_AFTER}
+    return Assumption.TENSOR_FENCES in program.strictness or any(
+        op[0] == Op.FENCE and op[FENCE] in fences for code in program.code for op in code
+    )
+
+
+def _cells_in(program: Program, spaces: Set[Space]) -> set[int]:
+    found = zip(program.accesses, program.cells, strict=True)
+    return {cell for a, (first, end) in found if a.space in spaces for cell in range(first, end)}
+
+
+def _releases(program: ProgramData) -> Iterator[tuple[int, int]]:
+    """The accesses of ``tcgen05.dealloc``: those whose agent closes their group and waits, as no other tcgen05 does."""
+    for agent, code in enumerate(program.code):
+        closed = False
+        for pc in range(len(code) - 1, -1, -1):
+            op = code[pc]
+            if op[0] in (Op.COMMIT, Op.COMMIT_MULTICAST) and op[ENGINE] == Engine.TCGEN05:
+                closed = op[COMMIT_BARRIER] < 0
+            elif closed and op[0] == Op.TRANSFER_WRITE and op[ENGINE] == Engine.TCGEN05:
+                yield agent, pc
+            elif op[0] != Op.TRANSFER_WRITE:
+                closed = False
 
 
 _ACQUIRES = frozenset({Order.DEFAULT, Order.ACQUIRE, Order.ACQ_REL})

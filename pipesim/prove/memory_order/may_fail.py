@@ -61,7 +61,7 @@ def may_rely_on_a_wgmma(program: Program) -> bool:
     return False
 
 
-def _cells(program: Program, agent: int, *, own: bool) -> _Cells:
+def _cells(program: Program, agent: int, *, own: bool, space: Space | None = None) -> _Cells:
     """What the agent touches; ``own``: by itself or by ``cp.async``, which is made through the generic proxy."""
     cells = _Cells(set(), set())
     for op in set(program.code[agent]):
@@ -69,6 +69,8 @@ def _cells(program: Program, agent: int, *, own: bool) -> _Cells:
             continue
         found = cells.written if op[0] in WRITES_MEMORY else cells.read
         for access in program.accesses_of(op):
+            if space is not None and program.accesses[access].space != space:
+                continue
             found.update(range(*program.cells[access]))
     return cells
 
@@ -91,6 +93,8 @@ def order_may_fail(program: Program) -> bool:
     if program.stored or any(_weak(program, op) for op in used):
         return True
     if Assumption.PROXIES in program.strictness and reads_may_be_unfenced(program):
+        return True
+    if Assumption.TENSOR_FENCES in program.strictness and tensor_accesses_may_be_unfenced(program):
         return True
     if any(op[0] == Op.CP_ASYNC_ARRIVE for op in used) or not all(map(_arrives_before_each_copy, program.code)):
         return True
@@ -117,6 +121,14 @@ def reads_may_be_unfenced(program: Program) -> bool:
         return True  # of cp.async: it ends after the operation, so no fence after that is enough
     reads = frozenset(op for op in used if op[0] == Op.READ and op[ACCESS] in shared)
     return not _all_fenced(program, reads, _FENCES_PROXY)
+
+
+def tensor_accesses_may_be_unfenced(program: Program) -> bool:
+    """True if two agents access the same tensor memory, one of them with a write."""
+    if all(a.space != Space.TENSOR for a in program.accesses):
+        return False
+    cells = [_cells(program, agent, own=False, space=Space.TENSOR) for agent in range(len(program.code))]
+    return any(mine.conflicts(theirs) for n, mine in enumerate(cells) for theirs in cells[:n])
 
 
 def inits_may_be_unfenced(program: Program) -> bool:

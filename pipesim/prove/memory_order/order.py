@@ -39,6 +39,7 @@ from pipesim.prove.memory_order.comparison import (
     Observation,
     WeakTry,
     is_acquire,
+    needs_tensor_fences,
     observation,
 )
 
@@ -63,7 +64,8 @@ class MemoryOrder:
         self._program = program
         self._channels = own_channel(program, 0)
         self._nothing = Clock((0,) * len(program.agents), (0,) * self._channels)
-        self._start = Knowledge(*(self._nothing,) * 5)
+        self._fenced_nothing = self._nothing if needs_tensor_fences(program) else None
+        self._start = Knowledge(*(self._nothing,) * 5, self._fenced_nothing)
         self._moments = [self._start] * len(program.agents)
         self._open: list[PhaseKnowledge | None] = [None] * self._channels
         self._done: list[list[PhaseKnowledge]] = [[] for _ in range(self._channels)]
@@ -130,7 +132,9 @@ class MemoryOrder:
             self._compared.accesses.on_landing(issued.flight, flight.barrier, phases)
         handed = issued.moment
         if flight.engine not in _RELEASE_THE_ISSUE:
-            handed = Knowledge(handed.occurs, *(self._nothing,) * 4)
+            handed = Knowledge(handed.occurs, *(self._nothing,) * 4, self._fenced_nothing)
+        elif handed.tensor is not None:  # a commit implies the fence before it
+            handed = handed._replace(tensor=handed.tensor.after_operation(flight.agent, flight.pc))
         self._part(flight.barrier, PhaseKnowledge(handed, handed))
         self._complete(flight.barrier, result)
 
@@ -179,7 +183,7 @@ class MemoryOrder:
         given = self._released_knowledge(agent, pc, order, scope_of(written), crossing=crossing)
         near = given
         if crossing:
-            near = given._replace(synced=self._nothing, proxied=self._nothing, published=self._nothing)
+            near = self._of_no_other_cta(given)
         self._part(bar, PhaseKnowledge(given, near))
         self._complete(bar, result)
 
@@ -201,7 +205,13 @@ class MemoryOrder:
             synced.synced if reaches else self._nothing,
             synced.proxied if reaches else self._nothing,
             now.published if reaches else self._nothing,
+            now.tensor if reaches else self._fenced_nothing,
         )
+
+    def _of_no_other_cta(self, given: Knowledge) -> Knowledge:
+        """What somebody learns of it whose wait reaches no other CTA."""
+        nothing = self._nothing
+        return given._replace(synced=nothing, proxied=nothing, published=nothing, tensor=self._fenced_nothing)
 
     def _part(self, channel: int, part: PhaseKnowledge) -> None:
         phase = self._open[channel]
@@ -261,6 +271,9 @@ class MemoryOrder:
         """The agent sees a phase: what is ordered before it from now on, and what a later fence may order before it."""
         mine = self._moments[agent]
         if seen.now == FenceReach.NOWHERE:
+            tensor = (phase.wide if seen.fenced == FenceReach.CLUSTER else phase.near).tensor
+            if mine.tensor is not None and tensor is not None:
+                mine = mine._replace(tensor=mine.tensor.join(tensor))
             self._moments[agent] = mine._replace(occurs=mine.occurs.join(phase.wide.occurs))
         else:
             self._moments[agent] = mine.join(phase.wide if seen.now == FenceReach.CLUSTER else phase.near)
@@ -279,7 +292,7 @@ class MemoryOrder:
         crossing = self._program.ctas > 1 and channel == cluster_channel(self._program)
         given = near = self._released_knowledge(agent, pc, order, Scope.CLUSTER, crossing=crossing)
         if crossing:
-            near = given._replace(synced=self._nothing, proxied=self._nothing, published=self._nothing)
+            near = self._of_no_other_cta(given)
         self._part(channel, PhaseKnowledge(given, near))
         self._complete(channel, result)
 
@@ -298,6 +311,10 @@ class MemoryOrder:
             now = self._moments[agent].after_operation(agent, pc)
             proxied = now.proxied.join(now.synced) if kind == Fence.PROXY_ASYNC else now.proxied
             self._moments[agent] = now._replace(proxied=proxied, published=now.published.join(now.synced))
+        elif (tensor := self._moments[agent].tensor) is not None and kind == Fence.TCGEN05_BEFORE:
+            self._moments[agent] = self._moments[agent]._replace(tensor=tensor.after_operation(agent, pc))
+        elif tensor is not None and kind == Fence.TCGEN05_AFTER:
+            self._compared.tensor_seen[agent] = tensor
 
     def _fence_order(self, agent: int, pc: int, scope: Scope) -> None:
         """What relaxed waits have seen before is ordered from here on; what relaxed arrivals release later ends here.

@@ -98,7 +98,7 @@ def test_an_optional_rule_adds_findings_of_its_own_kind_and_hides_none(first: in
         lenient, strict = (both(random_orders(seed).with_strictness(how))[0] for how in (LENIENT, STRICTEST))
         assert lenient <= strict, seed
         more.update({kind for kind, *_ in strict - lenient})
-    assert set(more) == {FaultKind.READ_NOT_FENCED, FaultKind.UNPUBLISHED_INIT}
+    assert set(more) == {FaultKind.READ_NOT_FENCED, FaultKind.UNPUBLISHED_INIT, FaultKind.TENSOR_FENCE}
     assert min(more.values()) >= 5
 
 
@@ -134,6 +134,9 @@ def _of_graph(seed: int) -> tuple[Program, set[Said]]:
             ("comparison.AccessOrder.use", lambda *_, **__: None),
             ("comparison.AccessOrder._needs_fence", lambda _, other: other.writes and other.generic),  # reads need none
             ("comparison.AccessOrder._needs_fence", lambda *_: True),  # everybody needs one
+            ("comparison.AccessOrder._asks_for_tensor_fence", lambda *_: False),
+            ("comparison.AccessOrder._asks_for_tensor_fence", lambda *_: True),
+            ("order.needs_tensor_fences", lambda _: False),
             ("comparison.AccessOrder._is_enough", lambda *_: False),
             ("comparison.AccessOrder._is_enough", lambda *_: True),
         ],

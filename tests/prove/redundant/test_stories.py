@@ -221,5 +221,5 @@ def test_nothing_is_offered_of_a_refuted_program() -> None:
 
 
 def test_fences_that_the_proof_does_not_judge_are_no_sites() -> None:
-    program = build(*(f"FENCE fence={int(fence)}" for fence in (Fence.TCGEN05, Fence.SC, Fence.PROXY_ASYNC)))
+    program = build(*(f"FENCE fence={int(fence)}" for fence in (Fence.TCGEN05_AFTER, Fence.SC, Fence.PROXY_ASYNC)))
     assert [site.what for site in sites(program) if site.kind is SyncKind.FENCE] == [str(int(Fence.PROXY_ASYNC))]

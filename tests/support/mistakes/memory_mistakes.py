@@ -23,6 +23,14 @@ SCOPED = {
     "arrive_cluster(0)": "arrive_cluster(0, scope=Scope.CLUSTER)",
 }
 READS = Strictness({Assumption.PROXIES})
+TENSOR = Strictness({Assumption.TENSOR_FENCES})
+AFTER, BEFORE = "w.fence(Fence.TCGEN05_AFTER)", "w.fence(Fence.TCGEN05_BEFORE)"
+MMA, LOAD, GIVE = "w.mma(Engine.TCGEN05, writes=[(acc[0], i)])", "w.read(acc[0], i)", "empty[0].arrive()"
+TENSOR_FENCES = {MMA: f"{AFTER}\n{MMA}", LOAD: f"{AFTER}\n{LOAD}", GIVE: f"{BEFORE}\n{GIVE}"}
+RELAXED_TENSOR = {
+    **TENSOR_FENCES, "full[0].wait(i & 1)": "full[0].wait_relaxed(i & 1)",
+    GIVE: f"{BEFORE}\nempty[0].arrive(order=Order.RELAXED)",
+}  # fmt: skip
 
 _MEMORY = [
     Mistake("store_not_fenced", small.written_and_stored, {PROXY: "pass"}, (f"{ANY}MISSING_PROXY_FENCE",)),
@@ -73,6 +81,23 @@ _MEMORY = [
     Mistake(
         "init_behind_a_relaxed_arrive", small.peers, {"w.fence(Fence.MBARRIER_INIT)": "pass"},
         (f"{ANY}UNPUBLISHED_INIT",), sizes={"tiles": 2},
+    ),
+    Mistake(
+        "tensor_memory_not_fenced", small.accumulated, {}, (f"{ANY}TENSOR_FENCE",), rules=TENSOR,
+        rights=(TENSOR_FENCES, RELAXED_TENSOR),
+    ),
+    Mistake(  # the load is not ordered before the arrive
+        "no_fence_before_the_arrive", small.accumulated, {**TENSOR_FENCES, GIVE: GIVE}, ("tiles > 1: TENSOR_FENCE",),
+        rules=TENSOR, rights=(TENSOR_FENCES,),
+    ),
+    Mistake(  # before the load: it orders nothing that comes later
+        "fence_before_the_load", small.accumulated,
+        {**TENSOR_FENCES, LOAD: f"{AFTER}\n{BEFORE}\n{LOAD}", GIVE: GIVE}, ("tiles > 1: TENSOR_FENCE",),
+        rules=TENSOR, rights=(TENSOR_FENCES,),
+    ),
+    Mistake(  # after the product: it orders nothing that came earlier
+        "fence_after_the_product", small.accumulated, {**TENSOR_FENCES, MMA: f"{MMA}\n{AFTER}"},
+        ("tiles > 1: TENSOR_FENCE",), rules=TENSOR, rights=(TENSOR_FENCES,),
     ),
 ]  # fmt: skip
 MEMORY_MISTAKES = {each.name: each for each in _MEMORY}

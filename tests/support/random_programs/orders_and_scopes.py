@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Iterator
 
 from pipesim.model.ops import OPERANDS, Engine, Fence, Op, Operation, Order, Scope, Space, semantics
 from pipesim.model.program import ALL_LANES, Access, Agent, Barrier, Program
@@ -33,12 +34,31 @@ def random_orders(seed: int) -> Program:
                 code.pop(at)
             else:
                 code.insert(at, code[at])
+    tensor = rng.random() < 0.8 and not any(_is_of_shared_memory(op) for code in codes for op in code)
+    if tensor:
+        codes = [[*_with_tensor_fences(rng, code)] for code in codes]
     if rng.random() < 0.3 and not remote:
         for code in codes:
             code.insert(rng.randint(0, len(code)), (Op.BAR_SYNC, 1, 32 * len(codes), 32))
     if rng.random() < 0.4:
         codes = [[_as_written_by_default(op) for op in code] for code in codes]
-    return _assembled(rng, codes, stages, consumers, remote=remote)
+    return _assembled(rng, codes, stages, consumers, remote=remote, tensor=tensor)
+
+
+def _is_of_shared_memory(op: Operation) -> bool:
+    transfers = op[0] in (Op.TRANSFER_READ, Op.TRANSFER_WRITE) and op[1] != Engine.TCGEN05
+    return transfers or op[0] in (Op.TMA_LOAD, Op.CP_ASYNC_ARRIVE)
+
+
+def _with_tensor_fences(rng: random.Random, code: Code) -> Iterator[Operation]:
+    """The same on tensor memory: most of its fences are there."""
+    most = rng.choice([0.0, 0.6, 1.0, 1.0])
+    for op in code:
+        if op[0] == Op.ARRIVE and rng.random() < most:
+            yield (Op.FENCE, Fence.TCGEN05_BEFORE, 0)
+        yield op
+        if op[0] in (Op.WAIT, Op.WAIT_UNLESS) and rng.random() < most:
+            yield (Op.FENCE, Fence.TCGEN05_AFTER, 0)
 
 
 def _as_written_by_default(op: Operation) -> Operation:
@@ -147,7 +167,9 @@ def _consumer(rng: random.Random, stages: int, tiles: int) -> Code:
     return code
 
 
-def _assembled(rng: random.Random, codes: list[Code], stages: int, consumers: int, *, remote: bool) -> Program:
+def _assembled(
+    rng: random.Random, codes: list[Code], stages: int, consumers: int, *, remote: bool, tensor: bool
+) -> Program:
     """Behind a prologue that may lack its fence. With ``remote`` the consumers and ``full`` are CTA 1's."""
     inits: Code = [(Op.INIT, s, 1) for s in range(stages)]
     inits += [(Op.INIT, stages + s, consumers) for s in range(stages)]
@@ -165,7 +187,9 @@ def _assembled(rng: random.Random, codes: list[Code], stages: int, consumers: in
         params={},
         agents=tuple(Agent(int(remote and a > 0), 4 * a, ALL_LANES, f"r{a}", 0) for a in range(len(codes))),
         barriers=tuple(Barrier(int(remote and b < stages), "b", b) for b in range(2 * stages)),
-        accesses=tuple(Access(Space.SHARED, 0, BYTES * s, BYTES) for s in range(BESIDE + 1)),
+        accesses=tuple(
+            Access(Space.TENSOR if tensor else Space.SHARED, 0, BYTES * s, BYTES) for s in range(BESIDE + 1)
+        ),
         tiles=(),
         code=code,
         lines=tuple(tuple(range(sum(counts[:a]), sum(counts[: a + 1]))) for a in range(len(codes))),

@@ -92,7 +92,9 @@ def tcgen05(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep) -> None:
         case "dealloc":
             _dealloc(cluster, warp, step)
         case "fence::before_thread_sync" | "fence::after_thread_sync":
-            record(cluster, warp, each.position, Op.FENCE, Fence.TCGEN05, 0)
+            before = kinds[0] == "fence::before_thread_sync"
+            fence = Fence.TCGEN05_BEFORE if before else Fence.TCGEN05_AFTER
+            record(cluster, warp, each.position, Op.FENCE, fence, 0)
         case "relinquish_alloc_permit":
             allocations.relinquish()
         case _:
