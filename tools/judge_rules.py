@@ -30,7 +30,7 @@ from pipesim.model.finding import Verdict
 from pipesim.model.groups import BRANCHES
 from pipesim.model.machine import TMA, finished
 from pipesim.model.moves import Kind, moves
-from pipesim.model.ops import Engine, Op, Operation, Order, Scope
+from pipesim.model.ops import Engine, Fence, Op, Operation, Order, Scope
 from pipesim.model.positions import BARRIER
 from pipesim.model.program import Program
 from pipesim.model.register_pool import RegisterPools
@@ -362,6 +362,12 @@ def _memory_rules() -> Iterator[Rule]:
     def wide(self: MemoryOrder, agent: int, pc: int, _: Scope) -> None:
         fence_order(self, agent, pc, Scope.CLUSTER)
 
+    fence_tensor = MemoryOrder._fence_tensor  # noqa: SLF001  # as above
+
+    def both_sides(self: MemoryOrder, agent: int, pc: int, _: Fence) -> None:
+        fence_tensor(self, agent, pc, Fence.TCGEN05_BEFORE)
+        fence_tensor(self, agent, pc, Fence.TCGEN05_AFTER)
+
     for said, target, instead in (
         ("a relaxed arrive hands nothing on", f"{order}_RELEASES", frozenset(Order)),
         ("a relaxed wait takes nothing over", "memory_order.comparison._ACQUIRES", frozenset(Order)),
@@ -380,7 +386,7 @@ def _memory_rules() -> Iterator[Rule]:
         ("under --strict-proxies reads are fenced, too", f"{compared}AccessOrder._needs_fence", _if_written, strict),
         ("a program whose reads need a look gets one", "memory_order.may_fail.reads_may_be_unfenced", _no, strict),
         ("accesses to tensor memory are fenced", f"{compared}AccessOrder._asks_for_tensor_fence", _no, strict),
-        ("a fence of tensor memory orders them", f"{order}needs_tensor_fences", _no, strict),
+        ("a fence of tensor memory orders one side", f"{order}MemoryOrder._fence_tensor", both_sides, strict),
         ("tensor memory that needs a look gets one", f"{may}tensor_accesses_may_be_unfenced", _no, strict),
         ("an init without a fence is met first by a barrier", f"{compared}AccessOrder._is_enough", _yes, lenient),
     ):

@@ -311,9 +311,15 @@ class MemoryOrder:
             now = self._moments[agent].after_operation(agent, pc)
             proxied = now.proxied.join(now.synced) if kind == Fence.PROXY_ASYNC else now.proxied
             self._moments[agent] = now._replace(proxied=proxied, published=now.published.join(now.synced))
-        elif (tensor := self._moments[agent].tensor) is not None and kind == Fence.TCGEN05_BEFORE:
+        elif kind in (Fence.TCGEN05_BEFORE, Fence.TCGEN05_AFTER):
+            self._fence_tensor(agent, pc, kind)
+
+    def _fence_tensor(self, agent: int, pc: int, kind: Fence) -> None:
+        """What the agent has done is ordered before what synchronises later; or what did so, before what it does."""
+        tensor = self._moments[agent].tensor
+        if tensor is not None and kind == Fence.TCGEN05_BEFORE:
             self._moments[agent] = self._moments[agent]._replace(tensor=tensor.after_operation(agent, pc))
-        elif tensor is not None and kind == Fence.TCGEN05_AFTER:
+        elif tensor is not None:
             self._compared.tensor_seen[agent] = tensor
 
     def _fence_order(self, agent: int, pc: int, scope: Scope) -> None:
