@@ -209,7 +209,7 @@ def _releases(program: ProgramData) -> Iterator[tuple[int, int]]:
         closed = False
         for pc in range(len(code) - 1, -1, -1):
             op = code[pc]
-            if op[0] in (Op.COMMIT, Op.COMMIT_MULTICAST) and op[ENGINE] == Engine.TCGEN05:
+            if op[0] in groups.COMMITS and op[ENGINE] == Engine.TCGEN05:
                 closed = op[COMMIT_BARRIER] < 0
             elif closed and op[0] == Op.TRANSFER_WRITE and op[ENGINE] == Engine.TCGEN05:
                 yield agent, pc
