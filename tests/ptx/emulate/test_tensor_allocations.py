@@ -1,14 +1,20 @@
-"""Tensor memory that is allocated, used and released as PTX has it, or not: the wrong twin's line and words."""
+"""Tensor memory that is allocated, used, fenced and released as PTX has it, or not: the wrong twin's line and words."""
 
 from __future__ import annotations
+
+from pathlib import Path
 
 import pytest
 
 from pipesim.findings.catalog import report_fault
+from pipesim.model.assumptions import LENIENT, Assumption, Strictness
 from pipesim.model.finding import FaultKind, Verdict
 from pipesim.model.program import Program
 from pipesim.model.program_json import dumps, loads
 from pipesim.prove.check import check
+from pipesim.ptx.extract import extract
+from pipesim.ptx.launch.file import read_launch
+from pipesim.ptx.text.read import read_module
 from tests.support.small_ptx import SET_UP, program_of, text_of
 
 ALLOC, DEALLOC, PERMIT = (
@@ -86,3 +92,26 @@ def test_both_ctas_of_a_pair_allocate() -> None:
     alone = " @%p4 bra rest;\n mov.u32 %r40, %cluster_ctarank;\n setp.ne.u32 %p5, %r40, 0;\n @%p5 bra rest;\n"
     found = check(made(" @%p4 bra rest;\n", alone, 2, pair))
     assert {each.kind for each in found.refutations} == {FaultKind.TENSOR_ALLOCATION}
+
+
+FOLDER = Path(__file__).parents[1] / "kernels"
+FENCED = {
+    "\ttcgen05.ld": "\ttcgen05.fence::after_thread_sync;\n\ttcgen05.ld",
+    "wait::ld.sync.aligned;": "wait::ld.sync.aligned;\n\ttcgen05.fence::before_thread_sync;",
+    "\t@%p24 tcgen05.mma": "\ttcgen05.fence::after_thread_sync;\n\t@%p24 tcgen05.mma",
+}
+
+
+@pytest.mark.parametrize("without", ["", *FENCED])
+def test_a_kernel_is_right_under_the_strict_rule_with_all_of_its_fences(without: str) -> None:
+    """Gluon's kernel has none, and needs the assumption; each of the three is needed."""
+    text = (FOLDER / "gemm_clc-sm_100a.ptx").read_text("utf-8")
+    for old, new in FENCED.items():
+        text = text if old == without else text.replace(old, new)
+    launch = read_launch((FOLDER / "gemm_clc-sm_100a.json").read_text("utf-8"), "clc.json")
+    strict = Strictness({Assumption.TENSOR_FENCES})
+    program = extract(read_module(text, "clc.ptx"), launch).program.with_strictness(strict)
+    found = check(program)
+    assert found.verdict is (Verdict.REFUTED if without else Verdict.PROVED)
+    assert {each.kind for each in found.refutations} == ({FaultKind.TENSOR_FENCE} if without else set())
+    assert check(program.with_strictness(LENIENT)).verdict is Verdict.PROVED
