@@ -16,42 +16,68 @@ __version__ = "0.1.0"
 
 TYPE_CHECKING = False  # which a type checker takes for true; typing itself would be most of what this file costs
 if TYPE_CHECKING:
-    from pipesim.answers.views.conclusion import Conclusion
-    from pipesim.api.advise import AdviseResult, advise
-    from pipesim.api.check import CheckResult, check
-    from pipesim.api.compare import ComparisonResult, compare
-    from pipesim.api.finding import CheckFinding, CounterexampleDiagram, ReportedFinding
-    from pipesim.api.show import Diagram, show
-    from pipesim.api.simulate import SimulationResult, simulate
-    from pipesim.api.sweep import SweepResult, sweep
-    from pipesim.api.verify import VerifyResult, verify
-    from pipesim.conform.agreement import Agreement
-    from pipesim.conform.result import TraceVerdict
-    from pipesim.conform.times import TimeComparison, TimeVerdict
-    from pipesim.errors import EvidenceError, ParameterError, PipesimError, ProtocolError, UsageError
-    from pipesim.lang.intrinsics import (
-        elect,
-        elect_mma_arrive,
-        mma_arrive,
-        mma_arrive_multicast,
-        predicated,
-        umma_arrive_leader_cta,
-        umma_arrive_peer_cta,
+    from pipesim.answers.views.conclusion import Conclusion as Conclusion
+    from pipesim.api.advise import AdviseResult as AdviseResult, advise as advise
+    from pipesim.api.check import CheckResult as CheckResult, check as check
+    from pipesim.api.compare import ComparisonResult as ComparisonResult, compare as compare
+    from pipesim.api.finding import (
+        CheckFinding as CheckFinding,
+        CounterexampleDiagram as CounterexampleDiagram,
+        ReportedFinding as ReportedFinding,
     )
-    from pipesim.lang.protocol import Protocol
-    from pipesim.lang.shared_mem_barrier import BarrierStorage, SharedMemBarrier, StateToken, TryResult
-    from pipesim.lang.tiles import Slot, TileArray
-    from pipesim.lang.warp import Warp
-    from pipesim.launches.capture import CapturedLaunch, CapturedLaunches, LaunchVerdicts, capture_launches
-    from pipesim.launches.record.session import RecordedTrace, Recording, record
-    from pipesim.model.ending import Ending
-    from pipesim.model.finding import Advisory, Deadlock, FaultKind, FaultReport, Verdict
-    from pipesim.model.ops import Engine, Fence, Order, Scope, Space
-    from pipesim.model.program import Program
-    from pipesim.targets import Target, find
-    from pipesim.timed.profile import Profile, load_profile
-    from pipesim.trace.files import read_trace, write_trace
-    from pipesim.trace.schema import Trace
+    from pipesim.api.show import Diagram as Diagram, show as show
+    from pipesim.api.simulate import SimulationResult as SimulationResult, simulate as simulate
+    from pipesim.api.sweep import SweepResult as SweepResult, sweep as sweep
+    from pipesim.api.verify import VerifyResult as VerifyResult, verify as verify
+    from pipesim.conform.agreement import Agreement as Agreement
+    from pipesim.conform.result import TraceVerdict as TraceVerdict
+    from pipesim.conform.times import TimeComparison as TimeComparison, TimeVerdict as TimeVerdict
+    from pipesim.errors import (
+        EvidenceError as EvidenceError,
+        ParameterError as ParameterError,
+        PipesimError as PipesimError,
+        ProtocolError as ProtocolError,
+        UsageError as UsageError,
+    )
+    from pipesim.lang.intrinsics import (
+        elect as elect,
+        elect_mma_arrive as elect_mma_arrive,
+        mma_arrive as mma_arrive,
+        mma_arrive_multicast as mma_arrive_multicast,
+        predicated as predicated,
+        umma_arrive_leader_cta as umma_arrive_leader_cta,
+        umma_arrive_peer_cta as umma_arrive_peer_cta,
+    )
+    from pipesim.lang.protocol import Protocol as Protocol
+    from pipesim.lang.shared_mem_barrier import (
+        BarrierStorage as BarrierStorage,
+        SharedMemBarrier as SharedMemBarrier,
+        StateToken as StateToken,
+        TryResult as TryResult,
+    )
+    from pipesim.lang.tiles import Slot as Slot, TileArray as TileArray
+    from pipesim.lang.warp import Warp as Warp
+    from pipesim.launches.capture import (
+        CapturedLaunch as CapturedLaunch,
+        CapturedLaunches as CapturedLaunches,
+        LaunchVerdicts as LaunchVerdicts,
+        capture_launches as capture_launches,
+    )
+    from pipesim.launches.record.session import RecordedTrace as RecordedTrace, Recording as Recording, record as record
+    from pipesim.model.ending import Ending as Ending
+    from pipesim.model.finding import (
+        Advisory as Advisory,
+        Deadlock as Deadlock,
+        FaultKind as FaultKind,
+        FaultReport as FaultReport,
+        Verdict as Verdict,
+    )
+    from pipesim.model.ops import Engine as Engine, Fence as Fence, Order as Order, Scope as Scope, Space as Space
+    from pipesim.model.program import Program as Program
+    from pipesim.targets import Target as Target, find as find
+    from pipesim.timed.profile import Profile as Profile, load_profile as load_profile
+    from pipesim.trace.files import read_trace as read_trace, write_trace as write_trace
+    from pipesim.trace.schema import Trace as Trace
 
 #: Where each public name is defined.
 _HOMES = {
@@ -97,77 +123,8 @@ _HOMES = {
     for name in names
 }
 
-__all__ = [
-    "AdviseResult",
-    "Advisory",
-    "Agreement",
-    "BarrierStorage",
-    "CapturedLaunch",
-    "CapturedLaunches",
-    "CheckFinding",
-    "CheckResult",
-    "ComparisonResult",
-    "Conclusion",
-    "CounterexampleDiagram",
-    "Deadlock",
-    "Diagram",
-    "Ending",
-    "Engine",
-    "EvidenceError",
-    "FaultKind",
-    "FaultReport",
-    "Fence",
-    "LaunchVerdicts",
-    "Order",
-    "ParameterError",
-    "PipesimError",
-    "Profile",
-    "Program",
-    "Protocol",
-    "ProtocolError",
-    "RecordedTrace",
-    "Recording",
-    "ReportedFinding",
-    "Scope",
-    "SharedMemBarrier",
-    "SimulationResult",
-    "Slot",
-    "Space",
-    "StateToken",
-    "SweepResult",
-    "Target",
-    "TileArray",
-    "TimeComparison",
-    "TimeVerdict",
-    "Trace",
-    "TraceVerdict",
-    "TryResult",
-    "UsageError",
-    "Verdict",
-    "VerifyResult",
-    "Warp",
-    "__version__",
-    "advise",
-    "capture_launches",
-    "check",
-    "compare",
-    "elect",
-    "elect_mma_arrive",
-    "find",
-    "load_profile",
-    "mma_arrive",
-    "mma_arrive_multicast",
-    "predicated",
-    "read_trace",
-    "record",
-    "show",
-    "simulate",
-    "sweep",
-    "umma_arrive_leader_cta",
-    "umma_arrive_peer_cta",
-    "verify",
-    "write_trace",
-]
+__all__ = list(_HOMES)
+__all__ += ["__version__"]
 
 if not TYPE_CHECKING:  # a type checker sees the imports above, and reports a name that is not among them
 

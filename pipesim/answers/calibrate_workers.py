@@ -9,7 +9,6 @@ from concurrent.futures.process import BrokenProcessPool
 from dataclasses import replace
 from multiprocessing import active_children, get_context
 from multiprocessing.process import BaseProcess
-from types import TracebackType
 
 from pipesim.answers.spread import begin_process, children_started, processors
 from pipesim.conform.fit.observation import RunObservation, Vector
@@ -37,9 +36,7 @@ class FitWorkers:
     def __enter__(self) -> FitWorkers:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._end()
 
     def _end(self) -> None:

@@ -5,8 +5,6 @@ Upstream: ``gpu/sync/sync.mojo``, ``gpu/compute/mma``; PTX ISA, tcgen05.commit a
 
 from __future__ import annotations
 
-from types import TracebackType
-
 from pipesim.errors import ProtocolError
 from pipesim.lang.author import author_line
 from pipesim.lang.legality import require_committer, require_one_lane
@@ -42,11 +40,9 @@ class predicated:  # noqa: N801  # a context, used as a function
         self._narrowed.__enter__()
         return True
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         if self._narrowed is not None:
-            self._narrowed.__exit__(kind, error, trace)
+            self._narrowed.__exit__(*error)
 
 
 _COMMIT, _TCGEN05 = int(Op.COMMIT), int(Engine.TCGEN05)

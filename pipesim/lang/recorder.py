@@ -13,7 +13,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 from functools import cached_property
 from operator import index
-from types import CodeType, FrameType, TracebackType
+from types import CodeType, FrameType
 from typing import Protocol
 
 from pipesim.bounds import MAX_AGENT_OPERATIONS
@@ -280,9 +280,7 @@ class NarrowedLanes:
         if outer == rec.all_lanes:
             self._begin = len(rec.code)
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         rec, outer = self._recorder, self._outer.pop()
         if outer == rec.all_lanes != rec.lanes and len(rec.code) > self._begin:
             rec.narrowed.append((self._begin, len(rec.code)))

@@ -19,7 +19,7 @@ import threading
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from time import monotonic
-from types import FrameType, TracebackType
+from types import FrameType
 from typing import Any
 
 from pipesim.errors import LimitError
@@ -107,9 +107,7 @@ class Watch:
         self._limit_before = _lower_data_limit(self.most_bytes)
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         if self._inert:
             return
         signal.setitimer(signal.ITIMER_REAL, 0)

@@ -17,6 +17,7 @@ import pytest
 
 import pipesim
 import pipesim.pipelines
+from tests.support.exported import exported
 
 ROOT = Path(__file__).resolve().parents[2]
 GLOSSARY = ROOT / "docs" / "glossary.md"
@@ -170,7 +171,7 @@ def test_strings_docstrings_and_comments() -> None:
 
 
 PUBLIC = [(pipesim, name) for name in pipesim.__all__] + [
-    (pipesim.pipelines, name) for name in pipesim.pipelines.__all__
+    (pipesim.pipelines, name) for name in exported(pipesim.pipelines)
 ]
 
 

@@ -8,6 +8,9 @@ the struct around it, or for an acquire a copy of the ring or another object ove
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Generic, TypeVar
+
 from pipesim.errors import HandleError
 from pipesim.lang.author import Place, author_line, author_place, line_of
 from pipesim.lang.recorder import LiveHandle, current_recorder, recorder
@@ -70,6 +73,25 @@ class Linear:
                 place=line_of(*self._acquired),
                 correction="release it on every path, or acquire it in a with statement",
             )
+
+
+_Held = TypeVar("_Held")
+
+
+class StageContext(Generic[_Held]):
+    """A stage that is held from entering, which acquires it, to leaving without an error, which gives it back."""
+
+    def __init__(self, acquire: Callable[[], _Held], give_back: Callable[[_Held], None]) -> None:
+        self._acquire, self._give_back = acquire, give_back
+        self._stage: _Held | None = None
+
+    def __enter__(self) -> _Held:
+        stage = self._stage = self._acquire()
+        return stage
+
+    def __exit__(self, kind: object, *_: object) -> None:
+        if kind is None and self._stage is not None:
+            self._give_back(self._stage)
 
 
 class RingSide:

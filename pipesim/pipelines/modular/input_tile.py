@@ -8,7 +8,6 @@ the TMA and the producer's ``expect_bytes``, ``empty`` by the MMA's commit on th
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from types import TracebackType
 from typing import Any, ClassVar, Generic, Self, TypeVar
 
 from pipesim.errors import ProtocolError
@@ -205,9 +204,7 @@ class _StageTiles(_InputStage[Payload]):
         self.require_live("with")
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, kind: object, *_: object) -> None:
         if kind is None:
             self._give_back("the end of with")
 
@@ -240,9 +237,7 @@ class _InputView(ABC, Generic[Payload, _Tiles, _Handle]):
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         pass
 
     def acquire(self) -> _Tiles:

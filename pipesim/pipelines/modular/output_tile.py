@@ -8,7 +8,6 @@ Upstream: ``linalg/matmul/gpu/sm100_structured/structured_kernels/`` (``tile_pip
 from __future__ import annotations
 
 from dataclasses import dataclass
-from types import TracebackType
 
 from pipesim.errors import HandleError, ProtocolError
 from pipesim.lang.author import author_line
@@ -18,7 +17,7 @@ from pipesim.lang.recorder import recorder
 from pipesim.lang.shared_mem_barrier import BarrierStorage
 from pipesim.lang.tiles import Slot, TileArray
 from pipesim.model.ops import Space
-from pipesim.pipelines.common.linear import Linear, RingSide
+from pipesim.pipelines.common.linear import Linear, RingSide, StageContext
 from pipesim.pipelines.common.register_value import MBarType, init_barriers, pipeline_struct, require_barriers
 from pipesim.pipelines.modular.producer_consumer import ProducerConsumerPipeline
 
@@ -213,11 +212,11 @@ class OutputTilePipeline:
 
     def producer(self) -> OutputProducer:
         """``with output.producer() as stage``: once for each output tile, in the MMA warp."""
-        return OutputProducer(self)
+        return OutputProducer(self.acquire_for_mma, self.release_from_mma)
 
     def consumer(self) -> OutputConsumer:
         """``with output.consumer() as stage``: once for each output tile, in an epilogue warp."""
-        return OutputConsumer(self)
+        return OutputConsumer(self.acquire_for_epilogue, lambda _: self.release_from_epilogue())
 
     def per_k(self) -> OutputKPipeline:
         """The view that passes an accumulator on after each K iteration, not after each tile (blockwise FP8)."""
@@ -228,38 +227,12 @@ class OutputTilePipeline:
         return EpilogueKContext(self, input_pipeline)
 
 
-class OutputProducer:
+class OutputProducer(StageContext[OutputStage]):
     """``with output.producer() as stage``: wait for a free accumulator; leaving commits to ``full`` and steps."""
 
-    def __init__(self, pipeline_ptr: OutputTilePipeline) -> None:
-        self.pipeline_ptr = pipeline_ptr
-        self._stage: OutputStage | None = None
 
-    def __enter__(self) -> OutputStage:
-        self._stage = self.pipeline_ptr.acquire_for_mma()
-        return self._stage
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if kind is None and self._stage is not None:
-            self.pipeline_ptr.release_from_mma(self._stage)
-
-
-class OutputConsumer:
+class OutputConsumer(StageContext[OutputStage]):
     """``with output.consumer() as stage``: wait for a finished accumulator; leaving only steps."""
-
-    def __init__(self, pipeline_ptr: OutputTilePipeline) -> None:
-        self.pipeline_ptr = pipeline_ptr
-
-    def __enter__(self) -> OutputStage:
-        return self.pipeline_ptr.acquire_for_epilogue()
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if kind is None:
-            self.pipeline_ptr.release_from_epilogue()
 
 
 class MmaKStage(OutputProducer):
@@ -274,7 +247,7 @@ class OutputKPipeline:
 
     def produce(self) -> MmaKStage:
         """``with output.per_k().produce() as stage``, in the MMA warp."""
-        return MmaKStage(self.pipeline_ptr)
+        return MmaKStage(self.pipeline_ptr.acquire_for_mma, self.pipeline_ptr.release_from_mma)
 
 
 @dataclass(frozen=True)
@@ -290,7 +263,7 @@ class EpilogueKStage:
         self.input_pipeline.consumer_mbar(self.input_stage_index).arrive()
 
 
-class EpilogueKContext:
+class EpilogueKContext(StageContext[EpilogueKStage]):
     """An epilogue warp's K iteration over both pipelines.
 
     Entering waits for the accumulator **only**: the MMA that made it has waited for the input stage. Leaving steps the
@@ -299,20 +272,16 @@ class EpilogueKContext:
     """
 
     def __init__(self, output_pipeline_ptr: OutputTilePipeline, input_pipeline_ptr: ProducerConsumerPipeline) -> None:
+        super().__init__(self._acquire_both, self._give_both_back)
         self.output_pipeline_ptr = output_pipeline_ptr
         self.input_pipeline_ptr = input_pipeline_ptr
-        self._stage: OutputStage | None = None
 
-    def __enter__(self) -> EpilogueKStage:
-        self._stage = self.output_pipeline_ptr.acquire_for_epilogue()
+    def _acquire_both(self) -> EpilogueKStage:
         source = self.input_pipeline_ptr
-        return EpilogueKStage(self._stage, source.consumer_stage(), source.copy())
+        return EpilogueKStage(self.output_pipeline_ptr.acquire_for_epilogue(), source.consumer_stage(), source.copy())
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if kind is None and self._stage is not None:
-            output = self.output_pipeline_ptr
-            self.input_pipeline_ptr.consumer_step()
-            AccumBarrier.arrive(output.pipeline, self._stage.index, output.cta_group)
-            output.release_from_epilogue()
+    def _give_both_back(self, stage: EpilogueKStage) -> None:
+        output = self.output_pipeline_ptr
+        self.input_pipeline_ptr.consumer_step()
+        AccumBarrier.arrive(output.pipeline, stage.output_stage.index, output.cta_group)
+        output.release_from_epilogue()

@@ -7,14 +7,12 @@ consumer** (it waits for what the producer does), ``wait_consumer`` by the produ
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from types import TracebackType
-from typing import Generic, Self, TypeVar
+from typing import Self
 
 from pipesim.errors import ProtocolError
 from pipesim.lang.author import author_line
 from pipesim.lang.shared_mem_barrier import SharedMemBarrier, TryResult
-from pipesim.pipelines.common.linear import Linear, RingSide
+from pipesim.pipelines.common.linear import Linear, RingSide, StageContext
 from pipesim.pipelines.common.register_value import MBarType, RegisterValue, pipeline_struct, ring_at
 
 
@@ -152,15 +150,15 @@ class ProducerConsumerPipeline(RegisterValue):
 
     def produce(self) -> ProduceContext:
         """``with pipe.produce() as stage``: wait for an empty stage on entry; on exit **only step**, signal nothing."""
-        return ProduceContext(self)
+        return ProduceContext(self.acquire_producer, ProducerStage.release)
 
     def consume(self) -> ConsumeContext:
         """``with pipe.consume() as stage``: wait for a full stage; on exit arrive on its ``empty`` and step."""
-        return ConsumeContext(self)
+        return ConsumeContext(self.acquire_consumer, ConsumerStage.release)
 
     def consume_explicit(self) -> ExplicitConsumeContext:
         """``with pipe.consume_explicit() as stage``: as :meth:`consume`, but the exit omits the arrive."""
-        return ExplicitConsumeContext(self)
+        return ExplicitConsumeContext(self.acquire_consumer, ConsumerStage.release_without_signal)
 
     def acquire_producer(self) -> ProducerStage:
         """Wait for an empty stage and return its handle. Acquiring does not advance: release it before the next."""
@@ -241,49 +239,13 @@ class ConsumerStage(_HeldStage):
         self._give_back("release_without_signal()")
 
 
-_Stage = TypeVar("_Stage", ProducerStage, ConsumerStage)
-
-
-class _StageContext(ABC, Generic[_Stage]):
-    """A stage that is held from entering to leaving."""
-
-    def __init__(self, pipeline: ProducerConsumerPipeline) -> None:
-        self._pipeline = pipeline
-        self._stage: _Stage | None = None
-
-    def __enter__(self) -> _Stage:
-        stage = self._stage = self._acquire()
-        return stage
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if kind is None and self._stage is not None:
-            self._give_back(self._stage)
-
-    @abstractmethod
-    def _acquire(self) -> _Stage: ...
-
-    def _give_back(self, stage: _Stage) -> None:
-        stage.release()
-
-
-class ProduceContext(_StageContext[ProducerStage]):
+class ProduceContext(StageContext[ProducerStage]):
     """The context of :meth:`ProducerConsumerPipeline.produce`."""
 
-    def _acquire(self) -> ProducerStage:
-        return self._pipeline.acquire_producer()
 
-
-class ConsumeContext(_StageContext[ConsumerStage]):
+class ConsumeContext(StageContext[ConsumerStage]):
     """The context of :meth:`ProducerConsumerPipeline.consume`."""
-
-    def _acquire(self) -> ConsumerStage:
-        return self._pipeline.acquire_consumer()
 
 
 class ExplicitConsumeContext(ConsumeContext):
     """The context of :meth:`ProducerConsumerPipeline.consume_explicit`: its exit steps and does not arrive."""
-
-    def _give_back(self, stage: ConsumerStage) -> None:
-        stage.release_without_signal()
