@@ -51,7 +51,7 @@ def explain(program: Program, state: State) -> Deadlock | None:
 
 
 def _may_be_ended(program: Program, waiting: Mapping[int, int]) -> bool:
-    """Whether an agent that has come to where reading it stopped may do what others wait for, by channel.
+    """Whether an agent that was read only in part, and has done all of that, may do what others wait for, by channel.
 
     If it is silent, none that waits for the phase of an mbarrier notices it.
     """

@@ -76,7 +76,7 @@ ASSUMPTIONS = MappingProxyType(
             "A copy, an MMA or a commit of a CTA still uses its shared memory or arrives on its mbarrier when the CTA "
             "ends. What reaches into another CTA that has ended is a finding in any case (exited_cta).",
             "Compilers and libraries that end a kernel with a bulk store and without wait_group, or with commits for "
-            "which nobody waits.",
+            "which no agent waits.",
             "Nothing: PTX does not say it.",
         ),
         Assumption.PATTERN: AssumptionText(

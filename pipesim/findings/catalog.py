@@ -108,7 +108,7 @@ def looked_for(program: Program) -> tuple[Advisory, ...]:
 CAUSES_THEMSELVES = frozenset(fault for fault, known in _BY_FAULT.items() if known.causes_itself)
 CONCERN_INITS = frozenset(fault for fault, known in _BY_FAULT.items() if known.concerns_init)
 MEMORY_ORDER = seen_in(Evidence.MEMORY_MODEL)
-_SEEN_IN_NO_MOVE = Evidence.RUN, Evidence.ALL_SCHEDULES, Evidence.LANES, Evidence.CODE, Evidence.END
+_SEEN_IN_NO_MOVE = Evidence.RUN, Evidence.ALL_SCHEDULES, Evidence.LANES, Evidence.CODE
 NO_MOVE_SHOWS = MEMORY_ORDER | seen_in(*_SEEN_IN_NO_MOVE)
 
 

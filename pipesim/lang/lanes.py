@@ -2,7 +2,7 @@
 
 A role is recorded as if the lanes of each of its warps executed in step. PTX lets threads of a warp run independently:
 they are together at ``.aligned`` instructions and at ``bar.warp.sync`` (PTX ISA, "bar.warp.sync"; "Independent Thread
-Scheduling" in the CUDA programming guide). In between, an elected lane may be ahead of the others, or behind.
+Scheduling" in the CUDA programming guide). In between, an elected lane may be ahead of the others, or late.
 """
 
 from __future__ import annotations

@@ -138,7 +138,7 @@ class Recorder:
         self.code: list[Operation] = []
         self.lines: list[int] = []  #: of the operations from ``located`` on
         self.narrowed: list[tuple[int, int]] = []  #: first and end of the operations that only some lanes execute
-        self.meets: list[int] = []  #: the places of ``bar.warp.sync``, which is no operation where lanes are together
+        self.meets: list[int] = []  #: the places of ``bar.warp.sync``, which adds nothing where lanes are together
         self.live: dict[LiveHandle, None] = {}  #: in the order in which they were acquired
         self.registers = 0
         self.uncommitted = 0  #: bit mask of the lanes with tcgen05 operations that they have not committed

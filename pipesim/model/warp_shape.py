@@ -53,7 +53,7 @@ def _uneven_groups(program: ProgramData) -> Iterator[Fault]:
 
 
 def _uneven(program: ProgramData, members: Sequence[int], steps: Sequence[Steps], least: int) -> Fault | None:
-    """The first execution that is not one of all warps of a group, which has at least so many."""
+    """The first execution that is not one of all warps of a group, which has at least this number."""
     most = max(range(len(members)), key=lambda n: len(steps[n]))
     agent = members[most]
     for n, (pc, step) in enumerate(steps[most]):
@@ -91,7 +91,7 @@ def _steps(program: ProgramData, agent: int) -> tuple[Steps, Steps]:
 
 
 def register_bound(warps: int, ctas_per_sm: int = 1) -> int:
-    """The most registers of a thread with which a CTA of so many warps can be launched, this many on an SM.
+    """The most registers of a thread with which a CTA of this number of warps can be launched, this many on an SM.
 
     Registers are given to warps in multiples of 8 a thread, and to CTAs for four warps at a time (CUDA occupancy
     calculator, compute capability 9.0).

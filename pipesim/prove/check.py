@@ -67,7 +67,7 @@ def check(program: Program, max_states: int = MOST_STATES, *, one_memory: bool =
     ``one_memory``: as on a machine that needs no fences and knows no scopes, which is what the search follows. Where
     the program's coverage says that agents were not followed to their end, nothing is proved. What a schedule of their
     beginnings shows is refuted: the kernel has a schedule that begins so, and what was not read comes later. An agent
-    that has come to where reading stopped has not ended, and whoever waits then may wait for it.
+    at the place where reading stopped has not ended, and whoever waits then may wait for it.
     """
     if program.coverage.stopped and not program.cut:  # what was read is not what happens: sizes are not known
         return unknown(program, How.CUT)

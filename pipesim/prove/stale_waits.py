@@ -1,7 +1,7 @@
 """Waits that an agent makes again for a phase that it has been given, so that it reads a tile that it has read before.
 
-A wait by parity returns at once where its phase is complete. An agent that begins again with the first stage and its
-parity, although those who fill the stages go on, is let through and computes with an old tile. Nothing else may show
+A wait by parity returns where its phase is complete. An agent that begins again with the first stage and its
+parity, although those who fill the stages continue, is let through and computes with an old tile. Nothing else may show
 it: no access races, and every schedule ends well. To wait twice for one phase is right as well (a look before the wait,
 a tile that stays for many iterations, a tile that is read in parts), so a wait is stale only if all of this holds:
 
@@ -17,7 +17,7 @@ a tile that stays for many iterations, a tile that is read in parts), so a wait 
 
 The run that is looked at is the canonical one. Under the certificate every schedule has the same phases, the same waits
 for each and the same items in each read (docs/proof.md), so what is found is so in every schedule; without it, in this
-one. Where the run does not come to its end, what an agent would still read counts as read.
+one. Where the run does not reach its end, what an agent would still read counts as read.
 """
 
 from __future__ import annotations

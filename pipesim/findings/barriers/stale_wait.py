@@ -24,8 +24,8 @@ STALE_WAIT = FindingKind(
     FaultKind.STALE_WAIT,
     what=(
         "An agent waits again for a phase of an mbarrier that it has been given before, and reads again what it has "
-        "read and handed back, while what was delivered later is never read: its stage and its parity have begun anew, "
-        "and those of the producer have not."
+        "read and handed back, while what was delivered later is never read: its stage and its parity have begun "
+        "again, and those of the producer have not."
     ),
     ptx="mbarrier.test_wait, mbarrier.try_wait",
     shows="Wrong results: a tile is computed from the data of an earlier one. No wait hangs and nothing traps.",

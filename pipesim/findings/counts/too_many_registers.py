@@ -25,7 +25,7 @@ TOO_MANY_REGISTERS = FindingKind(
     FaultKind.TOO_MANY_REGISTERS,
     what=(
         "A CTA has at most 65,536 registers. The launch gives each of its threads the same number, in multiples of 8, "
-        "and setmaxnreg distributes them anew."
+        "and setmaxnreg distributes them again."
     ),
     ptx="setmaxnreg",
     shows="A launch with more fails (cudaErrorLaunchOutOfResources); a request for more waits indefinitely.",

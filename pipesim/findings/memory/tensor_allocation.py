@@ -23,8 +23,8 @@ TENSOR_ALLOCATION = FindingKind(
     ),
     ptx="tcgen05.alloc, dealloc, relinquish_alloc_permit",
     shows=(
-        "An allocation that does not fit waits, for ever if nobody releases columns; what is not released is missing "
-        "for the next CTA on the SM, which then hangs. Columns of another CTA may be overwritten."
+        "An allocation that does not fit waits, indefinitely if no warp releases columns; what is not released is "
+        "missing for the next CTA on the SM, which then hangs. Columns of another CTA may be overwritten."
     ),
     corrected=(
         "Let one warp allocate what the kernel needs, in a power of two of columns, and release the same address and "

@@ -14,7 +14,7 @@ TENSOR_FENCE = FindingKind(
     ptx="tcgen05.fence",
     shows=(
         "tcgen05 instructions are asynchronous, and may be carried out before or after the synchronisation that "
-        "stands between them in the code. Nothing detects it. The GEMMs of CUTLASS, Triton and Modular have no such "
+        "is between them in the code. Nothing detects it. The GEMMs of CUTLASS, Triton and Modular have no such "
         "fences."
     ),
     corrected=(

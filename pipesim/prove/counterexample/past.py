@@ -66,7 +66,7 @@ def _ends(program: Program, past: _Past, refuted: Refutation) -> set[int]:
 def _ends_of_fault(program: Program, past: _Past, fault: Fault | None) -> set[int]:
     """What a fault needs beside its own agent: the access it is open with, what its channel has, the end of a CTA."""
     ends: set[int] = set()
-    if fault is None:
+    if fault is None or fault.kind is FaultKind.STALE_WAIT:  # a wait: it comes after the phase that it was given
         return ends
     if fault.other_agent >= 0:
         ends.add(past.latest[fault.other_agent])

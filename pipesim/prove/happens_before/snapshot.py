@@ -23,7 +23,7 @@ from typing import NamedTuple
 class Knowledge(NamedTuple):
     """One clock for each relation; ``proxied``, ``published`` and ``tensor``: what a fence has passed on.
 
-    ``tensor``: accesses to tensor memory before ``tcgen05.fence::before_thread_sync`` or a ``tcgen05.commit``, handed
+    ``tensor``: accesses to tensor memory before ``tcgen05.fence::before_thread_sync`` or a ``tcgen05.commit``, passed
     on by synchronisation of any strength; None where nothing depends on it.
     """
 

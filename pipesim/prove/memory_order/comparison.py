@@ -185,7 +185,7 @@ class AccessOrder:
 # What orders accesses of two threads to tensor memory (PTX ISA, "Memory Consistency Model for 5th generation of
 # TensorCore operations"): tcgen05.fence::before_thread_sync orders what its thread has done for what synchronises after
 # it, and a commit implies it; ::after_thread_sync orders what came before by that for what its thread does later. The
-# order of the operations in between does not matter: in the canonical form they are relaxed.
+# order of the operations in between has no effect: in the canonical form they are relaxed.
 
 
 def needs_tensor_fences(program: ProgramData) -> bool:

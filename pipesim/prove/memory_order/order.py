@@ -209,7 +209,7 @@ class MemoryOrder:
         )
 
     def _of_no_other_cta(self, given: Knowledge) -> Knowledge:
-        """What somebody learns of it whose wait reaches no other CTA."""
+        """What an agent learns of it whose wait reaches no other CTA."""
         nothing = self._nothing
         return given._replace(synced=nothing, proxied=nothing, published=nothing, tensor=self._fenced_nothing)
 

@@ -116,7 +116,7 @@ class _Search:
         key = Ending.DEADLOCK, state.pcs
         if key not in self._found:
             stuck = explain(self._program, state)
-            if stuck is not None:  # else an agent goes on that was not read any further
+            if stuck is not None:  # else an agent continues that was not read any further
                 self._found[key] = Refutation(Ending.DEADLOCK, self._path_to(row), deadlock=stuck)
 
     def _fault(self, row: Row, process: Process, outcome: Successor) -> None:

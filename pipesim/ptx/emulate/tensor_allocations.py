@@ -97,7 +97,7 @@ class TensorAllocations:
         """All that is wrong, when every warp has ended."""
         found = dict(self.faults)
         for each in self.waiting:
-            if not self._releasing - {each.warp}:  # nobody else releases columns while it waits
+            if not self._releasing - {each.warp}:  # no other warp releases columns while it waits
                 found.setdefault(each.position, f"it waits for {each.columns} columns, and the CTA has too few left")
         for each in self.live.values():
             found.setdefault(each.position, f"its {each.columns} columns are not released before the kernel ends")

@@ -27,7 +27,7 @@ class UnreadAccess(NamedTuple):
 
 
 class _Use(NamedTuple):
-    """Somebody's use of the bytes ``first..end``; ``agent`` -1: an engine, an mbarrier, which are nobody's own."""
+    """Use of the bytes ``first..end`` by ``agent``; -1: by an engine or an mbarrier, which belong to no agent."""
 
     agent: int
     writes: bool

@@ -50,7 +50,7 @@ _MOST_NAMED = 3
 
 
 def _not_read_words(stopped: tuple[str, ...]) -> str:
-    """Which warps go on beyond what was read, without the reasons, which the coverage gives."""
+    """Which warps continue beyond what was read, without the reasons, which the coverage gives."""
     places = [": ".join(each.split(": ")[:2]).replace(": not followed beyond", " beyond") for each in stopped]
     more = f"; and {len(places) - _MOST_NAMED} more" if len(places) > _MOST_NAMED else ""
     return f"; not read: {'; '.join(places[:_MOST_NAMED])}{more}" if places else ""
