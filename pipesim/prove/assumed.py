@@ -6,11 +6,11 @@ that does not represent the others, or is not followed to its end, what cannot b
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
 from pipesim.findings.catalog import of_fault
-from pipesim.model.assumptions import RULES, Assumption
+from pipesim.model.assumptions import Assumption
 from pipesim.model.coverage import Assumed
 from pipesim.model.finding import Fault, FaultKind
 from pipesim.model.ops import Op, operand
@@ -37,7 +37,7 @@ def assumed_by(
 
     ``left``: what it leaves at its end, if that is known.
     """
-    found = (*_unfenced(program, by_search=by_search), *_noted(program), *_registers(program), *_at_exit(program, left))
+    found = (*_under_rules(program, by_search=by_search), *_registers(program), *_at_exit(program, left))
     return tuple(dict.fromkeys(found))
 
 
@@ -48,30 +48,32 @@ def _at_exit(program: Program, left: tuple[Leftover, ...] | None) -> tuple[Assum
     return assumed_at_exit(program, leftovers(program) if left is None else left)
 
 
-def _unfenced(program: Program, *, by_search: bool) -> Iterator[Assumed]:
-    """Pairs of accesses without a fence: reads before a write through the other proxy, and in tensor memory."""
+def _under_rules(program: Program, *, by_search: bool) -> Iterator[Assumed]:
+    """What one run shows under the rules: pairs of accesses without a fence, inits and tensor memory."""
     asked = {
         kind: each for kind, each in _UNFENCED.items() if each.rule not in program.strictness and each.may(program)
     }
-    if not asked:
-        return
+    noted = _NOTED if inits_may_be_unfenced(program) or program.reads_tensor_memory else {}
     if by_search:
         yield from (each.anywhere for each in asked.values())
-        return
-    strict = program.with_strictness(program.strictness | {each.rule for each in asked.values()})
-    if sum(map(len, program.code)) >= LONG and phases_by_laps(strict, MemoryOrder(strict)) is not None:
+        asked = {}
+    strict = program.with_strictness(program.strictness | {each.rule for each in asked.values()} | {*noted.values()})
+    if asked and not noted and sum(map(len, program.code)) >= LONG:
+        asked = {} if phases_by_laps(strict, MemoryOrder(strict)) is not None else asked
+    if not asked and not noted:
         return
     order = MemoryOrder(strict)
     run = CanonicalRun(strict, [order])
     most = MOST
     while not run.over and sum(run.state.pcs) < most:
         run.round()
-        if most == MOST and asked.keys() <= {fault.kind for fault in order.faults}:
+        if most == MOST and not noted and asked.keys() <= {fault.kind for fault in order.faults}:
             most = min(MOST, sum(run.state.pcs) + _MOST_AFTER)
     found = [fault for fault in order.faults if fault.kind in asked]
     yield from (_pair(program, fault) for fault in found)
     if not run.finished:
         yield from (each.anywhere for kind, each in asked.items() if all(fault.kind is not kind for fault in found))
+    yield from _each_line(program, [fault for fault in (*run.faults, *order.faults) if fault.kind in noted])
 
 
 class _Unfenced(NamedTuple):
@@ -108,10 +110,10 @@ def _pair(program: Program, fault: Fault) -> Assumed:
     return Assumed(rule, f"{second} accesses tensor memory after {first} without tcgen05.fence", lines)
 
 
-def _noted(program: Program) -> Iterator[Assumed]:
+def _each_line(program: Program, faults: Iterable[Fault]) -> Iterator[Assumed]:
     """What would be a fault under the rules for inits and for tensor memory, each role and line once."""
     found: dict[tuple[str, str], Assumed] = {}
-    for fault in faults_under_rules(program):
+    for fault in faults:
         agent, pc = (fault.agent, fault.pc) if fault.other_agent < 0 else (fault.other_agent, fault.other_pc)
         op, role, line = program.code[agent][pc], program.agents[agent].role, program.line(agent, pc)
         named = op[0] == Op.INIT
@@ -119,20 +121,6 @@ def _noted(program: Program) -> Iterator[Assumed]:
         claim = of_fault(fault.kind).note.format(role=role, place=place)
         found.setdefault((role, line), Assumed(_NOTED[fault.kind], claim, (line,)))
     yield from found.values()
-
-
-def faults_under_rules(program: Program) -> tuple[Fault, ...]:
-    """What would be a fault under the rules for inits and for tensor memory, and is not in ``program``."""
-    unfenced = inits_may_be_unfenced(program)
-    if not unfenced and not program.reads_tensor_memory:
-        return ()
-    strict = program.with_strictness(RULES)
-    order = MemoryOrder(strict)
-    run = CanonicalRun(strict, [order] if unfenced else [])
-    while not run.over and sum(run.state.pcs) < MOST:
-        run.round()
-    found = (*run.faults, *order.faults)
-    return tuple(fault for fault in dict.fromkeys(found) if fault.kind in _NOTED)
 
 
 def _registers(program: Program) -> Iterator[Assumed]:
