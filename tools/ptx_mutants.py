@@ -35,6 +35,7 @@ from pipesim.model.machine import finished, initial_state
 from pipesim.model.moves import canonical, make, moves
 from pipesim.model.ops import operand
 from pipesim.model.program import Program
+from pipesim.prove.assumed import assumed_by
 from pipesim.prove.check import check
 from pipesim.prove.refutation import Refutation
 from pipesim.ptx.emit.names import source_of
@@ -131,13 +132,10 @@ def equivalence(original: Program, changed: Program, line: str) -> str:
         return "the same program: what was changed is not executed in this launch, or repeats what was said"
     if "fence.mbarrier_init" in line and original.ctas == 1:
         return "the CTA meets at a barrier after its inits, and no other CTA uses them"
-    more = [
-        each
-        for each in changed.coverage.assumed
-        if _words(each.what) not in {_words(one.what) for one in original.coverage.assumed}
-    ]
-    if more:
-        return f"the report states it: {more[0].what}"
+    known = {(each.kind, _words(each.what)) for each in (*original.coverage.assumed, *assumed_by(original))}
+    for each in (*changed.coverage.assumed, *assumed_by(changed)):
+        if (each.kind, _words(each.what)) not in known:
+            return f"the report states it: {each.kind.switch}, {each.what}"
     seen = explore(changed, _MOST_NAIVE)
     if seen.wrong:
         return ""
