@@ -8,8 +8,9 @@ Numbers and texts are listed with their fields and ranges, so that an error name
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import fields, is_dataclass
 from reprlib import repr as brief
-from typing import NoReturn
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -29,20 +30,24 @@ from pipesim.bounds import (
     MAX_TRACE_VALUE,
     MAX_WARP,
 )
-from pipesim.errors import TraceFormatError
 from pipesim.inputs import quoted_name, wrong_identifier, wrong_name, wrong_text
 from pipesim.model.ending import Ending
 from pipesim.model.program import NAMED_BARRIERS
-from pipesim.trace.metadata import DAMAGED, RECOPY
+from pipesim.trace.metadata import refuse
 from pipesim.trace.schema import (
     COLUMNS,
     FAULTS,
     ON_GROUPS,
     ON_NAMED_BARRIER,
     SCHEMA_VERSION,
+    AgentInfo,
+    Anchor,
+    BarrierGroup,
     Column,
     CtaInfo,
+    Device,
     Run,
+    Site,
     Trace,
     TraceMeta,
 )
@@ -82,77 +87,73 @@ def check_trace(trace: Trace, place: str) -> None:
 def check_meta(meta: TraceMeta, place: str) -> None:
     """Raise TraceFormatError if the description breaks a rule by itself, whatever the events are."""
     if meta.schema != SCHEMA_VERSION:
-        _refuse(f"the trace says schema version {meta.schema}, its fields are those of {SCHEMA_VERSION}", place)
+        refuse(f"the trace says schema version {meta.schema}, its fields are those of {SCHEMA_VERSION}", place)
     for name, words in _VOCABULARY.items():
         if getattr(meta, name) not in words:
-            _refuse(f"{name} is {brief(getattr(meta, name))}, which is none of {', '.join(words)}", place)
+            refuse(f"{name} is {brief(getattr(meta, name))}, which is none of {', '.join(words)}", place)
     if meta.grid < 1:
-        _refuse(f"the launch has {meta.grid} CTAs", place)
+        refuse(f"the launch has {meta.grid} CTAs", place)
     if meta.window and not (len(meta.window) == 2 and 0 <= meta.window[0] < meta.window[1]):
-        _refuse(f"the window is {brief(meta.window)}, not the first and the end of some iterations", place)
+        refuse(f"the window is {brief(meta.window)}, not the first and the end of some iterations", place)
     _check_fault(meta.fault, place)
     wrong = out_of_range(meta)
     if wrong:
-        _refuse(wrong, place)
+        refuse(wrong, place)
     _check_sites(meta, place)
     _check_headers(meta, place)
     for i, run in enumerate(meta.runs):
         if len(run.cycles) != len(run.period_millicycles):
             cycles, periods = len(run.cycles), len(run.period_millicycles)
-            _refuse(f"runs[{i}] has the cycles of {cycles} CTAs and the periods of {periods}", place)
-
-
-def _refuse(fact: str, place: str, *, cause: str = DAMAGED) -> NoReturn:
-    raise TraceFormatError(fact, place=place, cause=cause, correction=RECOPY)
+            refuse(f"runs[{i}] has the cycles of {cycles} CTAs and the periods of {periods}", place)
 
 
 def _check_fault(fault: str, place: str) -> None:
     kind, _, iteration = fault.partition("@")
     if fault and not (kind in FAULTS and iteration.isascii() and iteration.isdecimal()):
         kinds = ", ".join(FAULTS)
-        _refuse(f"field fault of the trace's metadata is {brief(fault)}, which is not KIND@ITERATION of {kinds}", place)
+        refuse(f"field fault of the trace's metadata is {brief(fault)}, which is not KIND@ITERATION of {kinds}", place)
 
 
 def _check_sites(meta: TraceMeta, place: str) -> None:
     groups = [group.name for group in meta.barriers]
     roles = {agent.role for agent in meta.agents}
     if len(set(groups)) != len(groups):
-        _refuse("two barrier groups have one name", place)
+        refuse("two barrier groups have one name", place)
     for site in meta.sites:
         if site.group and site.group not in groups:
-            _refuse(f"site {site.name} touches barrier group {site.barrier!r}, which is not in the table", place)
+            refuse(f"site {site.name} touches barrier group {site.barrier!r}, which is not in the table", place)
         if site.kind in ON_NAMED_BARRIER and site.barrier not in _NAMED:
-            _refuse(f"site {site.name} is on named barrier {site.barrier!r}; they are numbered 0 to 15", place)
+            refuse(f"site {site.name} is on named barrier {site.barrier!r}; they are numbered 0 to 15", place)
         if site.kind in ON_GROUPS and site.barrier not in ENGINE_NAMES.values():
-            _refuse(f"site {site.name} is on groups of the engine {site.barrier!r}, which does not exist", place)
+            refuse(f"site {site.name} is on groups of the engine {site.barrier!r}, which does not exist", place)
         if site.role not in roles:
-            _refuse(f"site {site.name} belongs to role {site.role!r}, which no agent has", place)
+            refuse(f"site {site.name} belongs to role {site.role!r}, which no agent has", place)
 
 
 def _check_headers(meta: TraceMeta, place: str) -> None:
     seen: set[int] = set()
     for number, header in enumerate(meta.ctas):
         if not 0 <= header.cta < meta.grid or header.cta in seen:
-            _refuse(f"there is a header of CTA {header.cta}, twice or outside a launch of {meta.grid} CTAs", place)
+            refuse(f"there is a header of CTA {header.cta}, twice or outside a launch of {meta.grid} CTAs", place)
         seen.add(header.cta)
         for name, counts in (("written", header.written), ("dropped", header.dropped), ("passes", header.passes)):
             if len(counts) not in {0, len(meta.agents)}:
-                _refuse(f"CTA {header.cta} has {len(counts)} counts in `{name}` for {len(meta.agents)} agents", place)
+                refuse(f"CTA {header.cta} has {len(counts)} counts in `{name}` for {len(meta.agents)} agents", place)
         barriers = sum(group.stages for group in meta.barriers)
         field = f"field ctas[{number}].barrier_words"
         if len(header.barrier_words) not in {0, barriers}:
             count = len(header.barrier_words)
-            _refuse(f"{field} of the trace's metadata has {count} words for {barriers} barriers", place)
+            refuse(f"{field} of the trace's metadata has {count} words for {barriers} barriers", place)
         for i, word in enumerate(header.barrier_words):
             if not 0 <= word <= _LARGEST_WORD:
-                _refuse(f"{field}[{i}] of the trace's metadata is {word}, which is not a 64-bit word", place)
+                refuse(f"{field}[{i}] of the trace's metadata is {word}, which is not a 64-bit word", place)
 
 
 def _check_shape(trace: Trace, place: str) -> None:
     for name in COLUMNS:
         column = getattr(trace.events, name)
         if column.dtype != np.int64 or column.shape != (len(trace.events),):
-            _refuse(f"column {name} is {column.dtype} of shape {column.shape}, not int64 ({len(trace.events)},)", place)
+            refuse(f"column {name} is {column.dtype} of shape {column.shape}, not int64 ({len(trace.events)},)", place)
 
 
 def _check_indices(trace: Trace, place: str) -> None:
@@ -161,14 +162,14 @@ def _check_indices(trace: Trace, place: str) -> None:
         column: Column = getattr(events, name)
         row = _first((column < 0) | (column >= size))
         if row is not None:
-            _refuse(f"row {row}: {name} {column[row]} is outside the table of {size} {name}s", place)
+            refuse(f"row {row}: {name} {column[row]} is outside the table of {size} {name}s", place)
     row = _first((events.cta < 0) | (events.cta >= meta.grid))
     if row is not None:
-        _refuse(f"row {row}: CTA {events.cta[row]} is outside the launch of {meta.grid} CTAs", place)
+        refuse(f"row {row}: CTA {events.cta[row]} is outside the launch of {meta.grid} CTAs", place)
     if meta.ctas:
         row = _first(~np.isin(events.cta, np.array([header.cta for header in meta.ctas], dtype=np.int64)))
         if row is not None:
-            _refuse(f"row {row}: CTA {events.cta[row]} has no header", place)
+            refuse(f"row {row}: CTA {events.cta[row]} has no header", place)
     if not len(events):
         return
     names = sorted({agent.role for agent in meta.agents})  # every site's role is among them
@@ -177,7 +178,7 @@ def _check_indices(trace: Trace, place: str) -> None:
     row = _first(agent_roles[events.agent] != site_roles[events.site])
     if row is not None:
         agent, site = meta.agent_name(int(events.agent[row])), meta.sites[int(events.site[row])]
-        _refuse(f"row {row}: agent {agent} recorded at site {site.name} of role {site.role}", place)
+        refuse(f"row {row}: agent {agent} recorded at site {site.name} of role {site.role}", place)
 
 
 def _check_ranges(trace: Trace, place: str) -> None:
@@ -186,9 +187,9 @@ def _check_ranges(trace: Trace, place: str) -> None:
         column: Column = getattr(events, name)
         row = _first((column < low) | (column > high))
         if row is not None and column[row] < low:
-            _refuse(f"row {row}: {name} is {column[row]}; the minimum is {low}", place)
+            refuse(f"row {row}: {name} is {column[row]}; the minimum is {low}", place)
         if row is not None:
-            _refuse(f"row {row}: {name} is {column[row]}; the maximum is {high}", place)
+            refuse(f"row {row}: {name} is {column[row]}; the maximum is {high}", place)
     stages = {group.name: group.stages for group in meta.barriers}
     for number, site in enumerate(meta.sites):
         if site.group:
@@ -196,7 +197,7 @@ def _check_ranges(trace: Trace, place: str) -> None:
             row = _first(here & ((events.stage < 0) | (events.stage >= stages[site.group])))
             if row is not None:
                 fact = f"row {row}: stage {events.stage[row]} of barrier group {site.group}, which has "
-                _refuse(f"{fact}{stages[site.group]} stages", place)
+                refuse(f"{fact}{stages[site.group]} stages", place)
 
 
 def _check_counts(trace: Trace, place: str) -> None:
@@ -216,24 +217,51 @@ def _check_counts(trace: Trace, place: str) -> None:
     promised = sum(sum(header.written) for header in meta.ctas)
     if missing:
         also = f" and {surplus} were never written" if surplus else ""
-        _refuse(f"{missing} of {promised} records are missing{also} ({first})", place, cause="the file was cut short")
+        refuse(f"{missing} of {promised} records are missing{also} ({first})", place, cause="the file was cut short")
     if surplus:
-        _refuse(f"there are {surplus} records more than were written ({first})", place)
+        refuse(f"there are {surplus} records more than were written ({first})", place)
 
 
 def _first(rows: npt.NDArray[np.bool_]) -> int | None:
     return int(np.argmax(rows)) if rows.any() else None
 
 
-Ranged = tuple[str, int, int, int]  #: field, value, least and largest value
-
 #: The largest record of a recorder has 16 bytes; a step of the global timer is a microsecond.
 _MAX_RECORD, _MAX_STEP_NS = 1 << 10, 10**9
+_COUNT = (0, MAX_TRACE_VALUE)
+#: The least and the largest value of each number of a description, by class and field.
+_NUMBERS: dict[tuple[type, str], tuple[int, int]] = {
+    (TraceMeta, "grid"): (1, MAX_GRID),
+    (TraceMeta, "wrong_tiles"): _COUNT,
+    (TraceMeta, "record_bytes"): (0, _MAX_RECORD),
+    (TraceMeta, "window"): _COUNT,
+    (Device, "sms"): (0, MAX_SMS),
+    (Device, "sm_khz"): (0, MAX_KHZ),
+    (Device, "globaltimer_step_ns"): (0, _MAX_STEP_NS),
+    (AgentInfo, "index"): (0, MAX_TRACE_AGENTS),
+    (AgentInfo, "warp"): (0, MAX_WARP),
+    (BarrierGroup, "stages"): (1, MAX_BARRIERS),
+    (BarrierGroup, "count"): (-MAX_COUNT_OPERAND, MAX_COUNT_OPERAND),
+    (CtaInfo, "sm"): (0, MAX_SMS),
+    **{(CtaInfo, name): _COUNT for name in ("written", "dropped", "passes")},
+    (Anchor, "globaltimer_ns"): (-MAX_TRACE_TIME, MAX_TRACE_TIME),
+    (Anchor, "cycle"): (-MAX_TRACE_CYCLE, MAX_TRACE_CYCLE),
+    (Anchor, "error_ps"): (0, MAX_TRACE_TIME),
+    (Run, "repetition"): _COUNT,
+    (Run, "cycles"): (0, MAX_TRACE_CYCLE),
+    (Run, "period_millicycles"): (0, MAX_TRACE_TIME),
+}
+#: The rule of each text, which says what is wrong with it.
+_TEXTS: dict[tuple[type, str], Callable[[str], str]] = {
+    **dict.fromkeys([(TraceMeta, "protocol"), (AgentInfo, "role"), (BarrierGroup, "name"), (Site, "name")], wrong_name),
+    **{(Device, name): wrong_text for name in ("name", "capability", "driver", "nvrtc")},
+    **{(TraceMeta, name): wrong_text for name in ("kernel_hash", "recorded_at", "fault", "options")},
+}
 
 
 def out_of_range(meta: TraceMeta) -> str:
     """The first thing in a description that is out of range, "" if nothing is."""
-    return _wrong_table(meta) or _wrong_text(meta) or _wrong_number(meta) or _wrong_extra(meta.extra)
+    return _wrong_table(meta) or _wrong_member(meta) or _wrong_extra(meta.extra)
 
 
 def _wrong_table(meta: TraceMeta) -> str:
@@ -256,80 +284,42 @@ def _wrong_table(meta: TraceMeta) -> str:
     return ""
 
 
-def _wrong_text(meta: TraceMeta) -> str:
-    for rule, texts in ((wrong_name, _names(meta)), (wrong_identifier, _identifiers(meta)), (wrong_text, _texts(meta))):
-        for field, text in texts:
-            wrong = rule(text)
-            if wrong:
-                return f"field {field} of the trace's metadata is {quoted_name(text)}: {wrong}"
+def _wrong_member(meta: TraceMeta) -> str:
+    for rule, path, value in _ruled_members(meta):
+        if isinstance(rule, tuple):
+            low, high = rule
+            if not low <= value <= high:
+                return f"field {path} of the trace's metadata is {value:,}; {low:,} to {high:,} are possible"
+        elif wrong := rule(value):
+            return f"field {path} of the trace's metadata is {quoted_name(value)}: {wrong}"
     return ""
 
 
-def _names(meta: TraceMeta) -> Iterator[tuple[str, str]]:
-    yield "protocol", meta.protocol
-    yield from ((f"agents[{i}].role", agent.role) for i, agent in enumerate(meta.agents))
-    yield from ((f"barriers[{i}].name", group.name) for i, group in enumerate(meta.barriers))
-    yield from ((f"sites[{i}].name", site.name) for i, site in enumerate(meta.sites))
-    yield from ((f"extra.outputs.{brief(name)}", name) for name in _as_mapping(meta.extra.get("outputs")))
-    yield from ((f"extra.wrong_outputs.{brief(name)}", name) for name in _as_mapping(meta.extra.get("wrong_outputs")))
+def _ruled_members(meta: TraceMeta) -> Iterator[tuple[tuple[int, int] | Callable[[str], str], str, Any]]:
+    """Each number and text of a description with what rules it, and its path."""
+    for key, path, value in _members(meta, ""):
+        rule = _NUMBERS.get(key) or _TEXTS.get(key)
+        if rule is not None:
+            yield rule, path, value
+    for name, number in meta.params.items():
+        yield wrong_identifier, "params", name
+        yield (-MAX_PARAMETER, MAX_PARAMETER), f"params.{name}", number
+    for names in ("outputs", "wrong_outputs"):
+        given = meta.extra.get(names)
+        yield from ((wrong_name, f"extra.{names}.{brief(n)}", n) for n in (given if isinstance(given, dict) else ()))
 
 
-def _identifiers(meta: TraceMeta) -> Iterator[tuple[str, str]]:
-    yield from (("params", name) for name in meta.params)
-
-
-def _texts(meta: TraceMeta) -> Iterator[tuple[str, str]]:
-    device = meta.device
-    for field in ("name", "capability", "driver", "nvrtc"):
-        yield f"device.{field}", getattr(device, field)
-    for field in ("kernel_hash", "recorded_at", "fault"):
-        yield field, getattr(meta, field)
-    yield from ((f"options[{i}]", option) for i, option in enumerate(meta.options))
-
-
-def _wrong_number(meta: TraceMeta) -> str:
-    for field, value, low, high in _numbers(meta):
-        if not low <= value <= high:
-            return f"field {field} of the trace's metadata is {value:,}; {low:,} to {high:,} are possible"
-    return ""
-
-
-def _numbers(meta: TraceMeta) -> Iterator[Ranged]:
-    yield "grid", meta.grid, 1, MAX_GRID
-    yield "wrong_tiles", meta.wrong_tiles, 0, MAX_TRACE_VALUE
-    yield "record_bytes", meta.record_bytes, 0, _MAX_RECORD
-    yield "device.sms", meta.device.sms, 0, MAX_SMS
-    yield "device.sm_khz", meta.device.sm_khz, 0, MAX_KHZ
-    yield "device.globaltimer_step_ns", meta.device.globaltimer_step_ns, 0, _MAX_STEP_NS
-    yield from ((f"params.{name}", value, -MAX_PARAMETER, MAX_PARAMETER) for name, value in meta.params.items())
-    yield from ((f"window[{i}]", value, 0, MAX_TRACE_VALUE) for i, value in enumerate(meta.window))
-    for i, agent in enumerate(meta.agents):
-        yield f"agents[{i}].index", agent.index, 0, MAX_TRACE_AGENTS
-        yield f"agents[{i}].warp", agent.warp, 0, MAX_WARP
-    for i, group in enumerate(meta.barriers):
-        yield f"barriers[{i}].stages", group.stages, 1, MAX_BARRIERS
-        yield f"barriers[{i}].count", group.count, -MAX_COUNT_OPERAND, MAX_COUNT_OPERAND
-    for i, header in enumerate(meta.ctas):
-        yield from _of_cta(f"ctas[{i}]", header)
-    for i, run in enumerate(meta.runs):
-        yield from _of_run(f"runs[{i}]", run)
-
-
-def _of_cta(field: str, header: CtaInfo) -> Iterator[Ranged]:
-    yield f"{field}.sm", header.sm, 0, MAX_SMS
-    for name in ("written", "dropped", "passes"):
-        yield from ((f"{field}.{name}[{i}]", n, 0, MAX_TRACE_VALUE) for i, n in enumerate(getattr(header, name)))
-    for i, anchor in enumerate(header.anchors):
-        yield f"{field}.anchors[{i}].globaltimer_ns", anchor.globaltimer_ns, -MAX_TRACE_TIME, MAX_TRACE_TIME
-        yield f"{field}.anchors[{i}].cycle", anchor.cycle, -MAX_TRACE_CYCLE, MAX_TRACE_CYCLE
-        yield f"{field}.anchors[{i}].error_ps", anchor.error_ps, 0, MAX_TRACE_TIME
-
-
-def _of_run(field: str, run: Run) -> Iterator[Ranged]:
-    yield f"{field}.repetition", run.repetition, 0, MAX_TRACE_VALUE
-    yield from ((f"{field}.cycles[{i}]", n, 0, MAX_TRACE_CYCLE) for i, n in enumerate(run.cycles))
-    periods = enumerate(run.period_millicycles)
-    yield from ((f"{field}.period_millicycles[{i}]", n, 0, MAX_TRACE_TIME) for i, n in periods)
+def _members(part: Any, path: str) -> Iterator[tuple[tuple[type, str], str, Any]]:
+    """Class and field, path and value of each member of a dataclass and of those in it, one by one in a list."""
+    for name in (field.name for field in fields(part)):
+        value = getattr(part, name)
+        several = isinstance(value, tuple | list)
+        for at, each in enumerate(value) if several else ((0, value),):
+            here = f"{path}{name}[{at}]" if several else f"{path}{name}"
+            if is_dataclass(each):
+                yield from _members(each, f"{here}.")
+            else:
+                yield (type(part), name), here, each
 
 
 # extra: free, but for what reports and comparisons read
@@ -364,10 +354,6 @@ def _is_small(value: object) -> bool:
 
 def _all_of(value: object, rule: Callable[[object], bool]) -> bool:
     return isinstance(value, dict) and all(map(rule, value.values()))
-
-
-def _as_mapping(value: object) -> Mapping[str, object]:
-    return value if isinstance(value, dict) else {}
 
 
 def _wrong_extra(extra: Mapping[str, object]) -> str:

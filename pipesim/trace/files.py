@@ -25,7 +25,7 @@ from pipesim.bounds import (
 from pipesim.errors import ForeignFileError, TraceFormatError, UsageError
 from pipesim.inputs import InputKind
 from pipesim.trace.consistency import check_meta, check_trace
-from pipesim.trace.metadata import DAMAGED, RECOPY, StoredMeta, metadata_text, parse_metadata
+from pipesim.trace.metadata import DAMAGED, RECOPY, StoredMeta, metadata_text, parse_metadata, refuse
 from pipesim.trace.schema import COLUMNS, Column, Events, Trace, TraceMeta
 from pipesim.trace.whole import require_free, write_whole
 
@@ -82,9 +82,9 @@ def read_trace(path: str | Path) -> Trace:
     trace = Trace(stored.meta, events)
     check_trace(trace, str(path))
     if len(trace.events) != stored.rows:
-        _refuse(f"the trace says that it has {stored.rows} records, the file holds {len(trace.events)}", path)
+        refuse(f"the trace says that it has {stored.rows} records, the file holds {len(trace.events)}", path)
     if _digest(trace.events) != stored.columns_sha256:
-        _refuse("the trace's events do not match their checksum", path)
+        refuse("the trace's events do not match their checksum", path)
     return trace
 
 
@@ -210,7 +210,7 @@ def _check_outside(file: BinaryIO, path: Path) -> None:
     tail = file.read(len(_MAGIC))
     file.seek(0)
     if not size:
-        _refuse("the trace file is empty", path, cause="the program that should have written it stopped first")
+        refuse("the trace file is empty", path, cause="the program that should have written it stopped first")
     if not _MAGIC.startswith(head):
         raise TraceFormatError(
             "this is not a trace: a trace is a Parquet file",
@@ -220,7 +220,7 @@ def _check_outside(file: BinaryIO, path: Path) -> None:
         )
     if size < _SMALLEST or tail != _MAGIC:
         cause = "copying or writing it was interrupted"
-        _refuse(f"the trace file is truncated: it ends after {size} bytes", path, cause=cause)
+        refuse(f"the trace file is truncated: it ends after {size} bytes", path, cause=cause)
 
 
 def _end_of(file: BinaryIO, path: Path) -> bytes:
@@ -228,7 +228,7 @@ def _end_of(file: BinaryIO, path: Path) -> bytes:
     size = file.seek(-_TAIL, os.SEEK_END) + _TAIL
     length = int.from_bytes(file.read(4), "little")
     if length > min(_MOST_FOOTER, size - _SMALLEST):
-        _refuse("the trace file is damaged", path, cause=f"{DAMAGED}; it says that its footer has {length:,} bytes")
+        refuse("the trace file is damaged", path, cause=f"{DAMAGED}; it says that its footer has {length:,} bytes")
     file.seek(-_TAIL - length, os.SEEK_END)
     return file.read(length + _TAIL)
 
@@ -250,13 +250,13 @@ def _check_columns(schema: Any, path: Path) -> None:
 
     for name in COLUMNS:
         if name not in schema.names:
-            _refuse(f"the trace has no column {name}", path)
+            refuse(f"the trace has no column {name}", path)
         found = schema.field(schema.names.index(name)).type
         if not pa.types.is_integer(found) or found == pa.uint64():
-            _refuse(f"column {name} of the trace is of type {found} where integers of at most int64 are expected", path)
+            refuse(f"column {name} of the trace is of type {found} where integers of at most int64 are expected", path)
     for name in schema.names:
         if name not in COLUMNS or schema.names.count(name) > 1:
-            _refuse(f"the trace has a column {name} that its schema version does not have, or has it twice", path)
+            refuse(f"the trace has a column {name} that its schema version does not have, or has it twice", path)
 
 
 def _check_rows(footer: Any, rows: int, path: Path) -> None:
@@ -264,21 +264,21 @@ def _check_rows(footer: Any, rows: int, path: Path) -> None:
     found = footer.num_rows
     if max(rows, found) > MAX_ROWS:
         most, cause = max(rows, found), "a recording of too many iterations, or another program wrote the file"
-        _refuse(f"the trace has {most:,} records; at most {MAX_ROWS:,} are read", path, cause=cause)
+        refuse(f"the trace has {most:,} records; at most {MAX_ROWS:,} are read", path, cause=cause)
     if found > rows:
-        _refuse(f"the trace says that it has {rows} records, the file holds {found}", path)
+        refuse(f"the trace says that it has {rows} records, the file holds {found}", path)
     for group in map(footer.row_group, range(footer.num_row_groups)):
         for chunk in map(group.column, range(group.num_columns)):
             most = MAX_VALUE_BYTES * max(group.num_rows, 0) + SPARE_COLUMN_BYTES
             if chunk.num_values != group.num_rows or not 0 <= chunk.total_uncompressed_size <= most:
                 fact = f"column {chunk.path_in_schema} of the trace has {chunk.total_uncompressed_size:,} bytes"
-                _refuse(f"{fact} for {group.num_rows:,} rows", path)
+                refuse(f"{fact} for {group.num_rows:,} rows", path)
 
 
 def _widen(table: Any, name: str, path: Path) -> Column:
     column = table.column(name)
     if column.null_count:
-        _refuse(f"column {name} of the trace has {column.null_count} rows without a value", path)
+        refuse(f"column {name} of the trace has {column.null_count} rows without a value", path)
     parts = [np.from_dlpack(chunk) for chunk in column.chunks]  # pyarrow's own conversion would import pandas
     return np.concatenate([np.zeros(0, dtype=np.int64), *parts])
 
@@ -296,12 +296,6 @@ def _digest(events: Events) -> str:
     return digest.hexdigest()
 
 
-def _refuse(fact: str, path: Path, *, cause: str = DAMAGED) -> NoReturn:
-    raise TraceFormatError(fact, place=str(path), cause=cause, correction=RECOPY)
-
-
 def _refuse_damaged(path: Path, error: BaseException) -> NoReturn:
     reader = (str(error).splitlines() or [type(error).__name__])[0]
-    raise TraceFormatError(
-        "the trace file is damaged", place=str(path), cause=f"{DAMAGED}; the reader says: {reader}", correction=RECOPY
-    ) from error
+    refuse("the trace file is damaged", path, cause=f"{DAMAGED}; the reader says: {reader}")

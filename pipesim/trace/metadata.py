@@ -13,6 +13,7 @@ import operator
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from functools import cache
+from pathlib import Path
 from reprlib import repr as brief  # of a value that may be as long as its file
 from typing import Any, NoReturn, TypeVar, cast, get_args, get_origin, get_type_hints
 
@@ -25,6 +26,12 @@ from pipesim.trace.schema import OLDEST_VERSION, SCHEMA_VERSION, EventKind, Trac
 
 DAMAGED = "the file changed after it was written (an interrupted copy, an edit), or another program wrote it"
 RECOPY = "copy the file again from where it was recorded, or record it again with `pipesim capture`"
+
+
+def refuse(fact: str, place: str | Path, *, cause: str = DAMAGED) -> NoReturn:
+    """Raise TraceFormatError: the file ``place`` is not as it was written."""
+    raise TraceFormatError(fact, place=str(place), cause=cause, correction=RECOPY)
+
 
 _JSON_NAMES = {dict: "an object", list: "a list", str: "a string", bool: "a boolean", int: "an integer",
                float: "a fraction", type(None): "null"}  # fmt: skip
@@ -78,23 +85,15 @@ def parse_metadata(text: str | bytes, place: str) -> StoredMeta:
     try:
         document = json_value(text if isinstance(text, str) else text.decode("utf-8"), MAX_JSON_BYTES)
     except BoundError as error:
-        raise TraceFormatError(
-            f"the trace's metadata is larger than pipesim reads: {error}", place=place, cause=DAMAGED, correction=RECOPY
-        ) from error
+        refuse(f"the trace's metadata is larger than pipesim reads: {error}", place)
     except ValueError as error:
-        raise TraceFormatError(
-            f"the trace's metadata is not valid JSON: {error}", place=place, cause=DAMAGED, correction=RECOPY
-        ) from error
+        refuse(f"the trace's metadata is not valid JSON: {error}", place)
     if not isinstance(document, dict):
-        raise TraceFormatError(
-            "the trace's metadata is not a JSON object", place=place, cause=DAMAGED, correction=RECOPY
-        )
+        refuse("the trace's metadata is not a JSON object", place)
     top = _Fields(document, "", place)
     _check_version(top.integer("schema"), place)
     if top.text("sha256") != _seal(document):
-        raise TraceFormatError(
-            "the trace's metadata does not match its own checksum", place=place, cause=DAMAGED, correction=RECOPY
-        )
+        refuse("the trace's metadata does not match its own checksum", place)
     if document["schema"] < SCHEMA_VERSION:
         top = _Fields(_upgrade(document), "", place)
     columns = top.record("columns", ("rows", "sha256"))
@@ -193,10 +192,7 @@ class _Fields:
     place: str
 
     def fail(self, name: str, problem: str) -> NoReturn:
-        raise TraceFormatError(
-            f"field {self.path}{readable(name)} of the trace's metadata {problem}",
-            place=self.place, cause=DAMAGED, correction=RECOPY,
-        )  # fmt: skip
+        refuse(f"field {self.path}{readable(name)} of the trace's metadata {problem}", self.place)
 
     def refuse_others(self, names: Sequence[str]) -> None:
         for name in sorted(set(self.entries) - set(names)):
