@@ -10,7 +10,7 @@ import difflib
 import json
 import re
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from reprlib import repr as brief  # of a value that may be as long as its file
 
@@ -350,16 +350,7 @@ def profile_text(profile: Profile, how: Mapping[str, str], inputs: Sequence[str]
         "units": "SM cycles, bytes",
         "fitted": profile.fitted,
         "inputs": list(inputs),
-        "errors": [
-            {
-                "kernel": each.kernel,
-                "ctas": list(each.ctas),
-                "configurations": each.configurations,
-                "median_permille": each.median_permille,
-                "worst_permille": each.worst_permille,
-            }
-            for each in profile.errors
-        ],
+        "errors": [asdict(each) for each in profile.errors],
         "how": {way: [name for name in profile.values if how[name] == way] for way in WAYS},
         "values": dict(profile.values),
     }

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import shlex
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -118,14 +118,10 @@ def _require(asked: Sweep) -> dict[str, tuple[int, ...]]:
     return axes
 
 
-@contextmanager
-def _results(asked: Sweep, where: Where) -> Iterator[ResultsFile | None]:
+def _results(asked: Sweep, where: Where) -> AbstractContextManager[ResultsFile | None]:
     if where.results is None:
-        with nullcontext() as nothing:
-            yield nothing
-        return
-    with ResultsFile(where.results, _question(asked), force=where.force) as file:
-        yield file
+        return nullcontext()
+    return ResultsFile(where.results, _question(asked), force=where.force)
 
 
 def _question(asked: Sweep) -> dict[str, object]:

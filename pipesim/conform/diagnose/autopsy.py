@@ -9,7 +9,7 @@ named barriers, wherever the kernel does not record these. Without it, a barrier
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
@@ -47,40 +47,24 @@ def autopsy(
         return None
     events = events_of(trace, cta)
     book = _Book(trace, program, meant)
-    agents = [_AgentRebuilder(book, events, agent).result() for agent in range(len(meta.agents))]
+    agents = [_RebuiltAgent(book, events, agent) for agent in range(len(meta.agents))]
     rebuilt = replace(
         book.program,
-        code=tuple(a.code for a in agents),
-        lines=tuple(a.lines for a in agents),
+        code=tuple(tuple(a.code) for a in agents),
+        lines=tuple(tuple(a.lines) for a in agents),
         sources=(*book.program.sources, ""),
     )
     sizes = [len(a.rows) for a in agents]
     aligned = [
         AgentAlignment(
-            n, tuple(range(size)), agents[n].rows, 0, size, {}, None, cut=False, iterations=(0, 0), half=agents[n].half
+            n, tuple(range(size)), tuple(a.rows), 0, size, {}, None, cut=False, iterations=(0, 0), half=a.half
         )
-        for n, size in enumerate(sizes)
+        for n, (a, size) in enumerate(zip(agents, sizes, strict=True))
     ]
     partial = [a.waits or a.half or a.supplied > 0 or meta.status in TRAPPED for a in agents]
     followed = replay_forgiving(rebuilt, site_table(rebuilt), trace, events, cta, aligned, partial)
     found = _result(trace, events, cta, rebuilt, agents, followed)
     return replace(found, barriers=tuple(b for b in found.barriers if b.name.partition("[")[0] not in book.silent))
-
-
-@dataclass(frozen=True)
-class _RebuiltAgent:
-    """One agent: its operations and lines, the rows of those it ran, and whether the last of these is an open wait.
-
-    ``half``: the last is a wait for a named barrier or for its own transfers, and did not return. ``supplied``: how
-    many operations are from the protocol, as they leave no records.
-    """
-
-    code: tuple[Operation, ...]
-    lines: tuple[int, ...]
-    rows: tuple[tuple[int, ...], ...]
-    waits: bool
-    half: bool
-    supplied: int
 
 
 #: Change what others, or the agent itself, wait for: taken from the protocol where they leave no records.
@@ -180,21 +164,22 @@ def _skeleton(trace: Trace) -> Program:
     )
 
 
-class _AgentRebuilder:
-    """One agent's records as operations, after what it does before its first and before what it would do next."""
+class _RebuiltAgent:
+    """One agent's records as operations, after what it does before its first and before what it would do next.
+
+    Its operations and lines, the rows of those it ran, and whether the last of these is an open wait (``waits``).
+    ``half``: the last is a wait for a named barrier or for its own transfers, and did not return. ``supplied``: how
+    many operations are from the protocol, as they leave no records.
+    """
 
     def __init__(self, book: _Book, events: Events, agent: int) -> None:
-        self._book, self._events, self._agent = book, events, agent
+        self._book, self._agent = book, agent
         start = book.prologue[agent]
-        self._code = list(book.program.code[agent][:start])
-        self._lines = list(book.program.lines[agent][:start])
-        self._rows: list[tuple[int, ...]] = [()] * start
+        self.code = list(book.program.code[agent][:start])
+        self.lines = list(book.program.lines[agent][:start])
+        self.rows: list[tuple[int, ...]] = [()] * start
         self._begun = start  #: up to here the protocol's operations are there, or are known not to have happened
-        self._supplied = 0
-
-    def result(self) -> _RebuiltAgent:
-        """The agent."""
-        book, events, agent = self._book, self._events, self._agent
+        self.supplied = 0
         open_: EventKind | None = None  # the wait that began last, if it has not returned
         last = self._begun - 1
         for row in (int(r) for r in np.flatnonzero(events.agent == agent)):
@@ -204,7 +189,7 @@ class _AgentRebuilder:
             pc = book.place(events, row)
             last = pc if pc >= 0 else last
             if open_ is not None and site.kind is _RETURNS[open_]:
-                self._rows[-1] = (*self._rows[-1], row)
+                self.rows[-1] = (*self.rows[-1], row)
                 open_ = None
                 continue
             operation = _operation(book, agent, site, events, row, pc)
@@ -214,15 +199,13 @@ class _AgentRebuilder:
             open_ = EventKind.BAR_ENTER if unexpected else site.kind if site.kind in _RETURNS else None
             self._between(pc)
             self._append(operation, pc, (row, row) if site.kind is EventKind.TRY else (row,))
-        waits, half = open_ is EventKind.WAIT_ENTER, open_ is not None and open_ is not EventKind.WAIT_ENTER
-        if book.known and (waits or half or book.trace.meta.status in TRAPPED):
-            self._code += book.program.code[agent][last + 1 :]
-            self._lines += book.program.lines[agent][last + 1 :]
+        self.waits = open_ is EventKind.WAIT_ENTER
+        self.half = open_ is not None and not self.waits
+        if book.known and (self.waits or self.half or book.trace.meta.status in TRAPPED):
+            self.code += book.program.code[agent][last + 1 :]
+            self.lines += book.program.lines[agent][last + 1 :]
         elif book.known:
             self._between(self._next_recorded(last + 1))
-        return _RebuiltAgent(
-            tuple(self._code), tuple(self._lines), tuple(self._rows), waits, half, self._supplied
-        )  # fmt: skip
 
     def _between(self, pc: int) -> None:
         """The loops that a record is in, and what its agent did before it without leaving a record."""
@@ -231,14 +214,14 @@ class _AgentRebuilder:
             unseen = self._book.leaves_nothing(self._agent, before)
             if operation[0] in LOOP_MARKS or unseen:
                 self._append(operation, before, ())
-                self._supplied += unseen
+                self.supplied += unseen
         self._begun = max(self._begun, pc)
 
     def _append(self, operation: Operation, pc: int, rows: tuple[int, ...]) -> None:
         program = self._book.program
-        self._code.append(operation)
-        self._lines.append(program.lines[self._agent][pc] if pc >= 0 else len(program.sources))  # the source "" added
-        self._rows.append(rows)
+        self.code.append(operation)
+        self.lines.append(program.lines[self._agent][pc] if pc >= 0 else len(program.sources))  # the source "" added
+        self.rows.append(rows)
 
     def _next_recorded(self, pc: int) -> int:
         """The protocol's next operation from here on that would have left a record, or its end."""

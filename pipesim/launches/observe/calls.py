@@ -9,91 +9,72 @@ from __future__ import annotations
 from ctypes import Structure, c_char_p, c_int, c_size_t, c_uint32, c_void_p
 from typing import Any, ClassVar
 
-_SHAPE: list[tuple[str, Any]] = [
-    (name, c_uint32) for name in ("grid_x", "grid_y", "grid_z", "block_x", "block_y", "block_z", "shared")
-]
+_Members = list[tuple[str, Any]]
+
+
+def _pointers(*names: str) -> _Members:
+    return [(name, c_void_p) for name in names]
+
+
+def _ints(*names: str) -> _Members:
+    return [(name, c_int) for name in names]
+
+
+def _words(*names: str) -> _Members:
+    return [(name, c_uint32) for name in names]
+
+
+_SHAPE = _words("grid_x", "grid_y", "grid_z", "block_x", "block_y", "block_z", "shared")
 #: What the arguments of each ``cuTensorMapEncode*`` begin with.
-_TENSOR: list[tuple[str, Any]] = [
-    ("map", c_void_p),
-    ("element", c_int),
-    ("rank", c_uint32),
-    ("address", c_void_p),
-    ("dims", c_void_p),
-    ("strides", c_void_p),
-]
+_TENSOR = [*_pointers("map"), *_ints("element"), *_words("rank"), *_pointers("address", "dims", "strides")]
 
 
 class CallbackData(Structure):
     """``CUpti_CallbackData``: ``site`` is 0 before the call and 1 after it."""
 
     _fields_: ClassVar[Any] = [
-        ("site", c_uint32),
+        *_words("site"),
         ("function_name", c_char_p),
-        ("arguments", c_void_p),
-        ("result", c_void_p),
+        *_pointers("arguments", "result"),
         ("symbol", c_char_p),
-        ("context", c_void_p),
+        *_pointers("context"),
     ]
 
 
 class LaunchKernel(Structure):
     """``cuLaunchKernel_params``; those of ``cuLaunchCooperativeKernel`` end before ``extra``."""
 
-    _fields_: ClassVar[Any] = [
-        ("function", c_void_p),
-        *_SHAPE,
-        ("stream", c_void_p),
-        ("parameters", c_void_p),
-        ("extra", c_void_p),
-    ]
+    _fields_: ClassVar[Any] = [*_pointers("function"), *_SHAPE, *_pointers("stream", "parameters", "extra")]
 
 
 class LaunchConfig(Structure):
     """``CUlaunchConfig``."""
 
-    _fields_: ClassVar[Any] = [*_SHAPE, ("stream", c_void_p), ("attributes", c_void_p), ("count", c_uint32)]
+    _fields_: ClassVar[Any] = [*_SHAPE, *_pointers("stream", "attributes"), *_words("count")]
 
 
 class LaunchKernelEx(Structure):
     """``cuLaunchKernelEx_params``."""
 
-    _fields_: ClassVar[Any] = [
-        ("config", c_void_p),
-        ("function", c_void_p),
-        ("parameters", c_void_p),
-        ("extra", c_void_p),
-    ]
+    _fields_: ClassVar[Any] = [*_pointers("config", "function", "parameters", "extra")]
 
 
 class Attribute(Structure):
     """``CUlaunchAttribute``, of which only a cluster's dimensions are read."""
 
-    _fields_: ClassVar[Any] = [("id", c_uint32), ("pad", c_uint32), ("value", c_uint32 * 16)]
+    _fields_: ClassVar[Any] = [*_words("id", "pad"), ("value", c_uint32 * 16)]
 
 
 class KernelNode(Structure):
     """``CUDA_KERNEL_NODE_PARAMS_v2``: ``kernel`` is used where there is no ``function``."""
 
-    _fields_: ClassVar[Any] = [
-        ("function", c_void_p),
-        *_SHAPE,
-        ("parameters", c_void_p),
-        ("extra", c_void_p),
-        ("kernel", c_void_p),
-        ("context", c_void_p),
-    ]
+    _fields_: ClassVar[Any] = [*_pointers("function"), *_SHAPE, *_pointers("parameters", "extra", "kernel", "context")]
 
 
 class EncodeTiled(Structure):
     """``cuTensorMapEncodeTiled_params``."""
 
-    _fields_: ClassVar[Any] = [
-        *_TENSOR,
-        ("box", c_void_p),
-        ("steps", c_void_p),
-        ("interleave", c_int),
-        ("swizzle", c_int),
-    ]
+    _fields_: ClassVar[Any] = [*_TENSOR, *_pointers("box", "steps"), *_ints("interleave", "swizzle")]
 
 
 class EncodeIm2col(Structure):
@@ -101,13 +82,10 @@ class EncodeIm2col(Structure):
 
     _fields_: ClassVar[Any] = [
         *_TENSOR,
-        ("lower", c_void_p),
-        ("upper", c_void_p),
-        ("channels", c_uint32),
-        ("pixels", c_uint32),
-        ("steps", c_void_p),
-        ("interleave", c_int),
-        ("swizzle", c_int),
+        *_pointers("lower", "upper"),
+        *_words("channels", "pixels"),
+        *_pointers("steps"),
+        *_ints("interleave", "swizzle"),
     ]
 
 
@@ -116,33 +94,29 @@ class EncodeIm2colWide(Structure):
 
     _fields_: ClassVar[Any] = [
         *_TENSOR,
-        ("lower", c_int),
-        ("upper", c_int),
-        ("channels", c_uint32),
-        ("pixels", c_uint32),
-        ("steps", c_void_p),
-        ("interleave", c_int),
-        ("mode", c_int),
-        ("swizzle", c_int),
+        *_ints("lower", "upper"),
+        *_words("channels", "pixels"),
+        *_pointers("steps"),
+        *_ints("interleave", "mode", "swizzle"),
     ]
 
 
 class LinkAdd(Structure):
     """``cuLinkAddData_v2_params``: ``kind`` 1 is PTX."""
 
-    _fields_: ClassVar[Any] = [("state", c_void_p), ("kind", c_int), ("data", c_void_p), ("size", c_size_t)]
+    _fields_: ClassVar[Any] = [*_pointers("state"), *_ints("kind"), *_pointers("data"), ("size", c_size_t)]
 
 
 class LinkComplete(Structure):
     """``cuLinkComplete_params``."""
 
-    _fields_: ClassVar[Any] = [("state", c_void_p), ("image", c_void_p), ("size", c_void_p)]
+    _fields_: ClassVar[Any] = [*_pointers("state", "image", "size")]
 
 
 class FirstTwo(Structure):
     """The first two arguments of many functions, each a pointer or a handle."""
 
-    _fields_: ClassVar[Any] = [("first", c_void_p), ("second", c_void_p)]
+    _fields_: ClassVar[Any] = [*_pointers("first", "second")]
 
 
 PTX_INPUT = 1  #: CU_JIT_INPUT_PTX
@@ -161,16 +135,4 @@ REPLACE = 699  #: cuTensorMapReplaceAddress
 LINK_ADD = frozenset({363, 382})  #: cuLinkAddData, cuLinkAddData_v2
 LINK_COMPLETE = 365
 INSTANTIATE = frozenset({513, 578, 643, 656, 657})  #: cuGraphInstantiate*: the second argument is the graph
-ALL = frozenset(
-    {
-        *LAUNCH,
-        *LAUNCH_EX,
-        *LOAD,
-        *UNLOAD,
-        *ENCODE,
-        REPLACE,
-        *LINK_ADD,
-        LINK_COMPLETE,
-        *INSTANTIATE,
-    }
-)
+ALL = LAUNCH | LAUNCH_EX | LOAD | UNLOAD | {*ENCODE, REPLACE, LINK_COMPLETE} | LINK_ADD | INSTANTIATE

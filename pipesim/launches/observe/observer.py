@@ -21,6 +21,7 @@ from pipesim.launches.observe.loaded_images import KernelCode, LoadedImages
 from pipesim.launches.observe.parameters import (
     MOST_COPIED,
     Layout,
+    PointerWord,
     RawParameter,
     TensorMaps,
     examine_parameters,
@@ -64,6 +65,10 @@ class KnownFunction(NamedTuple):
     tally: Tally
     layout: Layout | None
     code: KernelCode | None
+
+    def raw_parameters(self, attempt: Attempt) -> tuple[bytes, ...] | None:
+        """The bytes of each parameter of a launch, None where they are not known."""
+        return None if self.layout is None else raw_parameters(self.layout, attempt.parameters, attempt.extra)
 
 
 class DryLaunch(NamedTuple):
@@ -170,7 +175,7 @@ class LaunchObserver:
             if known.code is None or not known.code.name:
                 known.tally.launches += 1
                 return
-            raw = raw_parameters(known.layout, attempt.parameters, attempt.extra) if known.layout is not None else None
+            raw = known.raw_parameters(attempt)
             key = (attempt.function, attempt.grid, attempt.block, attempt.cluster, attempt.shared, raw)
             tally = self._seen.get(key)
             if tally is not None:
@@ -196,7 +201,7 @@ class LaunchObserver:
         with self._try_lock():
             name = symbol.decode(errors="replace") if symbol else ""
             known = self._known.get(attempt.function) or self._learn(attempt.function, name)
-            raw = raw_parameters(known.layout, attempt.parameters, attempt.extra) if known.layout is not None else None
+            raw = known.raw_parameters(attempt)
             given = None if raw is None else examine_parameters(raw, self._driver, self._maps)
             return DryLaunch(self._describe(attempt, known, given), known.code)
 
@@ -210,7 +215,7 @@ class LaunchObserver:
                     _record_of(attempt, known, (1, 1, 1)) | {"why_not": code.why_not, "parameters_known": False}
                 )
             return
-        raw = raw_parameters(known.layout, attempt.parameters, attempt.extra) if known.layout is not None else None
+        raw = known.raw_parameters(attempt)
         if len(self._seen) >= _REMEMBERED:
             self._seen.clear()
         self._seen[attempt.function, attempt.grid, attempt.block, attempt.cluster, attempt.shared, raw] = tally
@@ -225,7 +230,7 @@ class LaunchObserver:
         tally.distinct += 1
         if self._recorded >= self._limits.launches or (self._limits.once and tally.distinct > 1):
             tally.left_out += 1
-        elif self._record(attempt, known, given):
+        elif self._write(self._describe(attempt, known, given)):
             self._recorded += 1
         else:
             tally.left_out += 1
@@ -246,9 +251,6 @@ class LaunchObserver:
         self._known[function] = made
         return made
 
-    def _record(self, attempt: Attempt, known: KnownFunction, given: tuple[RawParameter, ...] | None) -> bool:
-        return self._write(self._describe(attempt, known, given))
-
     def _describe(
         self, attempt: Attempt, known: KnownFunction, given: tuple[RawParameter, ...] | None
     ) -> dict[str, Any]:
@@ -260,9 +262,7 @@ class LaunchObserver:
                 "bytes": each.data.hex(),
                 "pointers": [
                     {"at": at.at, "align": at.align}
-                    | self._contents(attempt, at.address, at.nbytes, capturing=capturing)
-                    if (number, at.at) in wanted
-                    else {"at": at.at, "align": at.align}
+                    | (self._contents(attempt, at, capturing=capturing) if (number, at.at) in wanted else {})
                     for at in each.pointers
                 ],
                 "maps": [{"at": at, **members} for at, members in each.maps],
@@ -282,13 +282,13 @@ class LaunchObserver:
             self._wanted[key] = pointers_wanted(known.code.text, known.tally.kernel)
         return self._wanted[key]
 
-    def _contents(self, attempt: Attempt, address: int, nbytes: int, *, capturing: bool) -> dict[str, str]:
+    def _contents(self, attempt: Attempt, pointer: PointerWord, *, capturing: bool) -> dict[str, str]:
         """The memory at a pointer, if it can be read without changing anything of the program's order."""
-        nbytes = min(nbytes, MOST_COPIED)
+        nbytes = min(pointer.nbytes, MOST_COPIED)
         if capturing or attempt.via == "graph" or nbytes == 0:
             self._note("arrays that kernels of a graph read were not copied: their contents are those of a later time")
             return {}
-        data = self._driver.copy(address, nbytes, after=attempt.stream)
+        data = self._driver.copy(pointer.address, nbytes, after=attempt.stream)
         if data is None:
             self._note("an array that a kernel reads was not copied: the work before its launch takes too long")
             return {}
@@ -303,10 +303,8 @@ class LaunchObserver:
             for node, cluster in nodes or ():
                 function = node.function or node.kernel or 0
                 grid, block = _shape(node)
-                made = Attempt(
-                    function, grid, block, cluster, node.shared, 0, node.parameters or 0, node.extra or 0, "graph"
-                )
-                self._count_launch(made, None)
+                given = node.parameters or 0, node.extra or 0
+                self._count_launch(Attempt(function, grid, block, cluster, node.shared, 0, *given, "graph"), None)
 
     def _write(self, record: dict[str, Any]) -> bool:
         self._spool.introduce(self._driver.device)

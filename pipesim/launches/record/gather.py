@@ -80,7 +80,7 @@ def trace_of(ptx: str, launch: Launch, buffer: RecordedBuffer) -> Trace:
     return Trace(replace(trace.meta, status=status, recorded_at=when, extra=extra), trace.events)
 
 
-def compare_with_program(ptx: str, launch: Launch, trace: Trace, source: str, width: int = WIDTH) -> PtxComparison:
+def compare_with_program(ptx: str, launch: Launch, trace: Trace, source: str) -> PtxComparison:
     """The trace beside the program that is read from the PTX with this launch; unknown if that cannot be done."""
     try:
         module = read_module(ptx, "its PTX", launch.entry)
@@ -93,7 +93,7 @@ def compare_with_program(ptx: str, launch: Launch, trace: Trace, source: str, wi
     except LimitReachedError as reached:
         current().resume()
         return PtxComparison(Agreement.UNKNOWN, (limit_error(reached).fact,))
-    return PtxComparison(report.comparison.agreement, tuple(compare_lines(report, width)))
+    return PtxComparison(report.comparison.agreement, tuple(compare_lines(report, WIDTH)))
 
 
 _NOT_SEEN = "no launch of it was seen where its framework makes it (docs/recording.md), or fewer than are skipped"
@@ -114,14 +114,6 @@ class RecordedFiles:
             write_whole(folder / name, data, force=force)
         for name, trace in self.traces.items():
             write_trace(trace, folder / name, force=force)
-
-
-@dataclass(frozen=True)
-class _GatherSettings:
-    """What the traces of a spool are made with."""
-
-    spool: Path
-    compare: bool
 
 
 @dataclass
@@ -152,10 +144,10 @@ def gather_recording(
     launch that did not end always is. UsageError if the spool folder cannot be read.
     """
     records = read_spool(spool)
-    settings, names, files = _GatherSettings(spool, compare), FileNames(), RecordedFiles()
+    names, files = FileNames(), RecordedFiles()
     wanted = Limits(tuple(patterns))
     rows = [row for row in _rows(records, Codes(spool)) if wanted.wants(row.name)]
-    kernels = tuple(_kernel(row, records, settings, names, files) for row in rows)
+    kernels = tuple(_kernel(row, records, spool, names, files, compare=compare) for row in rows)
     devices = tuple(dict.fromkeys(each.device for each in records.processes if each.device))
     report = RecordReport(folder, tuple(command), status, devices, kernels, records.notes, compared=compare)
     return report, files
@@ -164,35 +156,32 @@ def gather_recording(
 def _rows(records: SpoolRecords, codes: Codes) -> list[_KernelRow]:
     """The kernels in the order of their first launches."""
     rows: dict[tuple[str, str], _KernelRow] = {}
+
+    def row_of(launch: LaunchRecord) -> _KernelRow:
+        found = codes.code_of(launch)
+        row = _KernelRow(launch.kernel, found.origin, found.text, found.reason)
+        return rows.setdefault((launch.kernel, found.text), row)
+
     for record in records.launches:
-        found = codes.code_of(record)
-        row = rows.setdefault(
-            (record.kernel, found.text), _KernelRow(record.kernel, found.origin, found.text, found.reason)
-        )
-        row.launches.append(record)
+        row_of(record).launches.append(record)
     for each in records.recorded:
-        found = codes.code_of(each.launch)
-        row = rows.setdefault(
-            (each.launch.kernel, found.text), _KernelRow(each.launch.kernel, found.origin, found.text, found.reason)
-        )
-        row.recorded.append(each)
+        row_of(each.launch).recorded.append(each)
     for row in rows.values():
         mine = {each.code for each in row.launches} | {each.launch.code for each in row.recorded}
-        row.instrumented = _instrumented_record(row.name, mine, records.instrumented)
+        said = (each for each in records.instrumented if each.kernel == row.name and each.code in mine)
+        row.instrumented = next(said, None)
     return list(rows.values())
 
 
-def _instrumented_record(name: str, codes: set[str], every: Sequence[InstrumentedRecord]) -> InstrumentedRecord | None:
-    """What was said about a kernel when it was instrumented."""
-    return next((each for each in every if each.kernel == name and each.code in codes), None)
-
-
 def _kernel(
-    row: _KernelRow, records: SpoolRecords, settings: _GatherSettings, names: FileNames, files: RecordedFiles
+    row: _KernelRow, records: SpoolRecords, spool: Path, names: FileNames, files: RecordedFiles, *, compare: bool
 ) -> KernelRecording:
     made = row.instrumented
     name = names.name_of(row.name, row.text) if any(each.file for each in row.recorded) else ""
-    recorded = tuple(_launch(each, number, row, name, settings, files) for number, each in enumerate(row.recorded))
+    recorded = tuple(
+        _launch(each, launch_file_name(name, number).removesuffix(".json"), row, spool, files, compare=compare)
+        for number, each in enumerate(row.recorded)
+    )
     images = {(each.process, each.image) for each in row.launches}
     counts = [each for each in records.counts if each.kernel == row.name and (each.process, each.image) in images]
     ptx = ""
@@ -224,16 +213,15 @@ def _why_not(row: _KernelRow) -> str:
 
 
 def _launch(
-    each: RecordedRecord, number: int, row: _KernelRow, name: str, settings: _GatherSettings, files: RecordedFiles
+    each: RecordedRecord, stem: str, row: _KernelRow, spool: Path, files: RecordedFiles, *, compare: bool
 ) -> LaunchRecording:
-    """One launch: its trace and launch file are added to ``files``."""
+    """One launch: its trace and launch file, named ``stem``, are added to ``files``."""
     shape = each.launch.grid, each.launch.block, each.launch.cluster
     if not each.file:
         return LaunchRecording("", "", "", *shape, 0, None, 0, each.reason)
-    stem = launch_file_name(name, number).removesuffix(".json")
     buffer: RecordedBuffer | None = None
     try:
-        buffer = read_record_file(settings.spool / each.file)
+        buffer = read_record_file(spool / each.file)
         launch = with_cta(_describe_launch(each, row), buffer.cta)
         files.others[f"{stem}.json"] = launch_json(launch).encode()
         trace = trace_of(row.text, launch, buffer)
@@ -247,7 +235,7 @@ def _launch(
     files.traces[f"{stem}.parquet"] = trace
     ending = trace.meta.status
     found = LaunchRecording(f"{stem}.parquet", f"{stem}.json", "", *shape, len(trace.events), ending, buffer.took_ns)
-    if not settings.compare and ending is Ending.FINISHED:
+    if not compare and ending is Ending.FINISHED:
         return found
     comparison = compare_with_program(row.text, launch, trace, f"{stem}.parquet")
     shown = ending is not Ending.FINISHED or not comparison.agreement.agrees

@@ -36,8 +36,8 @@ class GroupedWorkIterator(TileWalk):
     ``tiles`` is how many this CTA gets.
     """
 
-    def __init__(self, w: Warp, tiles: int, parameter: str = "tiles") -> None:
-        super().__init__(w, 0, tiles, parameter)
+    def __init__(self, w: Warp, tiles: int) -> None:
+        super().__init__(w, 0, tiles, "tiles")
 
     def __next__(self) -> WorkInfo:
         self.mark()
@@ -51,14 +51,14 @@ class GroupedWorkIterator(TileWalk):
 class _GroupedIterator(TileWalk):
     """The linear iteration over the tiles that both iterators of the kernel on 2 SMs make."""
 
-    def __init__(self, w: Warp, storage: ClcPipelineStorage, tiles: int, parameter: str = "tiles") -> None:
+    def __init__(self, w: Warp, storage: ClcPipelineStorage, tiles: int) -> None:
         if tiles < 0 or storage.response is None:
             raise ProtocolError(
                 f"{recorder().who}: {tiles} tiles from a software CLC of {storage.num_stages} stages",
                 place=author_line(),
                 correction="give 0 tiles or more, and at least 1 stage",
             )
-        super().__init__(w, storage.num_stages, tiles, parameter)
+        super().__init__(w, storage.num_stages, tiles, "tiles")
         self.full_mbar = storage.full
         self.empty_mbar = storage.empty
         self.clc_response = storage.response
@@ -89,9 +89,8 @@ class GroupedCLCWorkIterator(_GroupedIterator):
         storage: ClcPipelineStorage,
         tiles: int,
         use_clc_fetch: bool = False,  # noqa: FBT001, FBT002  # upstream's signature
-        parameter: str = "tiles",
     ) -> None:
-        super().__init__(w, storage, tiles, parameter)
+        super().__init__(w, storage, tiles)
         self.use_clc_fetch = use_clc_fetch
 
     def _fetch(self) -> None:
@@ -106,10 +105,8 @@ class GroupedCLCWorkIterator(_GroupedIterator):
 class GroupedCLCSchedulerIterator(_GroupedIterator):
     """The scheduler warp's, in CTA 0: it iterates over the tiles without waiting, and announces each next one."""
 
-    def __init__(
-        self, w: Warp, storage: ClcPipelineStorage, tiles: int, cta_group: int = 2, parameter: str = "tiles"
-    ) -> None:
-        super().__init__(w, storage, tiles, parameter)
+    def __init__(self, w: Warp, storage: ClcPipelineStorage, tiles: int, cta_group: int = 2) -> None:
+        super().__init__(w, storage, tiles)
         self.cta_group = cta_group
         self.producer_state = make_producer_start_state(storage.num_stages)
         self.signal_count = 0

@@ -40,13 +40,12 @@ class TMADestination:
     smem: Slot
 
 
-@dataclass(frozen=True)
-class KVTile:
-    """The parameters ``[dtype, config, is_k]`` and the constants that follow from them."""
+class _TileConstants:
+    """The constants that follow from the parameters ``[dtype, config, is_k]``."""
 
     dtype: DType
     config: FA4Config
-    is_k: bool = True
+    is_k: bool
 
     @property
     def tile_layout(self) -> TileLayout:
@@ -80,6 +79,15 @@ class KVTile:
         """Bytes of a slot of the ring, in one CTA: all slices (upstream's full_kv_bytes)."""
         return self.elements_full * self.dtype.nbytes
 
+
+@dataclass(frozen=True)
+class KVTile(_TileConstants):
+    """The parameters ``[dtype, config, is_k]`` and the constants that follow from them."""
+
+    dtype: DType
+    config: FA4Config
+    is_k: bool = True
+
     def ring(self, mbar: MBarType | StagedPipeline) -> StagedPipeline:
         """The ring of these tiles over these barriers, or a copy of the ring that was given."""
         slots, slices = self.config.num_kv_stages, self.num_qk_stages_effective
@@ -95,7 +103,7 @@ class KVTile:
         return mbar.copy()
 
 
-class _TMAPipeline(RegisterValue):
+class _TMAPipeline(_TileConstants, RegisterValue):
     """Either side of K or V: the ring, and the memory of its tiles, one slot of ``KVTile.full_bytes`` for each."""
 
     def __init__(
@@ -111,15 +119,14 @@ class _TMAPipeline(RegisterValue):
         self.dtype = dtype
         self.config = config
         self.is_k = is_k
-        tile = self._tile = KVTile(dtype, config, is_k)
-        if smem.nbytes != tile.full_bytes or smem.slots < config.num_kv_stages:
+        if smem.nbytes != self.full_bytes or smem.slots < config.num_kv_stages:
             raise ProtocolError(
                 f"{smem.name} has {smem.slots} slots of {smem.nbytes} bytes; "
-                f"{'K' if is_k else 'V'} needs {config.num_kv_stages} of {tile.full_bytes}",
+                f"{'K' if is_k else 'V'} needs {config.num_kv_stages} of {self.full_bytes}",
                 place=author_line(),
-                correction=f"protocol.smem({smem.name!r}, {config.num_kv_stages}, {tile.full_bytes})",
+                correction=f"protocol.smem({smem.name!r}, {config.num_kv_stages}, {self.full_bytes})",
             )
-        self.pipeline = tile.ring(mbar)
+        self.pipeline = KVTile(dtype, config, is_k).ring(mbar)
         self.smem = smem
 
 
@@ -150,37 +157,12 @@ class TMAProducerPipeline(_TMAPipeline):
         super().__init__(mbar, smem, dtype=dtype, config=config, is_k=is_k)
         self.pipeline.state._phase = 1  # noqa: SLF001  # as upstream does it
 
-    # constants
-
-    @property
-    def tile_layout(self) -> TileLayout:
-        """The shape of one slice, as TMA writes it."""
-        return self._tile.tile_layout
-
-    @property
-    def elements(self) -> int:
-        """Elements of one slice."""
-        return self._tile.elements
-
-    @property
-    def elements_full(self) -> int:
-        """Elements of a slot: of K all slices, of V the same as ``elements``."""
-        return self._tile.elements_full
-
-    @property
-    def tile_bytes(self) -> int:
-        """Bytes of one slice in this CTA. In a pair the leader's barrier counts those of both: expect twice as many."""
-        return self._tile.tile_bytes
+    # constants: as of KVTile, and
 
     @property
     def bytes(self) -> int:
         """Another name of ``tile_bytes``: one slice, **not** the whole tile."""
         return self.tile_bytes
-
-    @property
-    def num_qk_stages_effective(self) -> int:
-        """Slices of a slot: the config's for K, 1 for V."""
-        return self._tile.num_qk_stages_effective
 
     # one slice
 
