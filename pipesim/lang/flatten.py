@@ -6,7 +6,6 @@ import heapq
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
 from pipesim.errors import ProtocolError
 from pipesim.lang.author import run
@@ -14,6 +13,7 @@ from pipesim.lang.lanes import rests_on_lanes
 from pipesim.lang.recorder import Recorder, Tables
 from pipesim.lang.shared_mem_barrier import BarrierStorage, Label
 from pipesim.lang.tiles import TileArray
+from pipesim.lang.warp import Warp
 from pipesim.model.assumptions import Assumption
 from pipesim.model.coverage import Assumed, Coverage
 from pipesim.model.groups import READS_REGISTER, WRITES_REGISTER
@@ -23,6 +23,11 @@ from pipesim.model.program import Access, Agent, Barrier, Program, Tile
 from pipesim.model.tables import Work
 
 InitBody = Callable[[], None]
+RoleBody = Callable[[Warp], None]
+
+ALL_LANES = (1 << 32) - 1
+#: After a role's name, where its lanes are apart: a lane that is not elected, and the others that are not.
+ANOTHER, OTHERS = "_lane1", "_others"
 
 
 @dataclass(frozen=True)
@@ -105,46 +110,53 @@ class Prologue:
 _NONE = -1  #: the ring of a barrier that no pipeline has named
 
 
-class _DescribedRole(Protocol):
-    """What the flat program needs of a role."""
+@dataclass(frozen=True)
+class Role:
+    """A role: ``warps`` warps of every CTA run ``body``, starting at warp ``first_warp``.
+
+    ``lanes_apart``: the lanes of each warp run independently. ``align``: ``first_warp`` is a multiple of it, 0 if the
+    author says nothing.
+    """
+
+    name: str
+    warps: int
+    first_warp: int
+    body: RoleBody
+    lanes_apart: bool = False
+    align: int = 0
 
     @property
-    def name(self) -> str: ...
-    @property
-    def warps(self) -> int: ...
-    @property
-    def first_warp(self) -> int: ...
-    @property
-    def parts(self) -> Sequence[tuple[str, int]]: ...
+    def parts(self) -> tuple[tuple[str, int], ...]:
+        """The agents of a warp: what each is called, and the bit mask of its lanes. The first has the elected lane.
+
+        The others all do the same. One of them is an agent of its own, so that what two of them do to each other is
+        found; the rest can be one agent, because any two lanes are like that one and one of the rest.
+        """
+        if not self.lanes_apart:
+            return ((self.name, ALL_LANES),)
+        return (self.name, 1), (f"{self.name}{ANOTHER}", 2), (f"{self.name}{OTHERS}", ALL_LANES - 3)
 
 
-class _KernelDescription(Protocol):
-    """What the flat program needs of a kernel's description, which is ``pipesim.lang.protocol.Protocol``."""
+class KernelDescription:
+    """What the flat program needs of a kernel's description."""
 
-    @property
-    def name(self) -> str: ...
-    @property
-    def cluster(self) -> int: ...
-    @property
-    def smem_bytes(self) -> int: ...
-    @property
-    def launch_registers(self) -> int: ...
-    @property
-    def roles(self) -> Sequence[_DescribedRole]: ...
-    @property
-    def tiles(self) -> Sequence[TileArray]: ...
-    @property
-    def storages(self) -> Sequence[BarrierStorage]: ...
+    name: str
+    cluster: int
+    launch_registers: int
+    roles: list[Role]
+    tiles: list[TileArray]
+    storages: list[BarrierStorage]
 
 
 def assemble(
-    protocol: _KernelDescription,
+    protocol: KernelDescription,
     recorders: list[Recorder],
     tables: Tables,
     params: dict[str, int],
     notes: tuple[str, ...],
+    smem_bytes: int,
 ) -> Program:
-    """The flat program of one recording of every agent of ``protocol``."""
+    """The flat program of one recording of every agent of ``protocol``, a CTA of which has ``smem_bytes``."""
     agents = tuple(
         Agent(cta, role.first_warp + index, lanes, name, index)
         for cta in range(protocol.cluster)
@@ -171,7 +183,7 @@ def assemble(
         loops=tuple(tables.loops),
         registers=max((count for _, count in packed), default=0),
         ctas=protocol.cluster,
-        smem_bytes=protocol.smem_bytes,
+        smem_bytes=smem_bytes,
         notes=notes,
         pipelines=tuple(tables.pipelines),
         launch_registers=protocol.launch_registers,
@@ -208,7 +220,7 @@ def _overlaps(storage: BarrierStorage) -> Iterator[str]:
         yield f"{which}, which begin at {begins}" if len(rings) > 1 else f"{which} of different size at {begins}"
 
 
-def _barriers(protocol: _KernelDescription) -> tuple[Barrier, ...]:
+def _barriers(protocol: KernelDescription) -> tuple[Barrier, ...]:
     """Names: the group that a pipeline gave, after its storage's name where two storages have a group of that name.
 
     Where several pipelines in one storage have such a group, also after the barrier that its pipeline begins at.

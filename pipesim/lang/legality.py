@@ -79,12 +79,12 @@ def require_ordinary(rec: Recorder, name: str, space: Space, rank: int) -> None:
     Those of tensor memory (``tcgen05.ld``, ``tcgen05.st``) are for whole warps, and registers are each lane's own.
     """
     if space not in (Space.SHARED, Space.GLOBAL):
-        rec.require_whole(f"an access to {name}, which is {_WORDS[space]},")
+        rec.require_whole(f"an access to {name}, which is {SPACE_WORDS[space]},")
     if space not in (Space.SHARED, Space.GLOBAL) and rank != rec.cta:
         raise ProtocolError(
-            f"{rec.who} of CTA {rec.cta} reads or writes {name} of CTA {rank}, which is {_WORDS[space]}",
+            f"{rec.who} of CTA {rec.cta} reads or writes {name} of CTA {rank}, which is {SPACE_WORDS[space]}",
             place=author_line(),
-            cause=f"{_WORDS[space]} of another CTA cannot be addressed",
+            cause=f"{SPACE_WORDS[space]} of another CTA cannot be addressed",
             correction="have an agent of that CTA do it",
         )
 
@@ -95,14 +95,14 @@ def require_transfer(rec: Recorder, engine: Engine, name: str, space: Space, ran
         rec.require_whole("wgmma")
     if engine in _COPIES and space in (Space.TENSOR, Space.REGISTERS):
         raise ProtocolError(
-            f"{rec.who}: a {_ENGINES[engine]} copy of {name}, which is {_WORDS[space]}",
+            f"{rec.who}: a {_ENGINES[engine]} copy of {name}, which is {SPACE_WORDS[space]}",
             place=author_line(),
             cause="it copies between global and shared memory",
             correction="copy through a tile of shared memory",
         )
     if engine == Engine.WGMMA and (space == Space.TENSOR or rank != rec.cta):
         raise ProtocolError(
-            f"{rec.who} of CTA {rec.cta}: a wgmma on {name} of CTA {rank}, which is {_WORDS[space]}",
+            f"{rec.who} of CTA {rec.cta}: a wgmma on {name} of CTA {rank}, which is {SPACE_WORDS[space]}",
             place=author_line(),
             cause="a wgmma works on shared memory and registers of its own CTA",
             correction="use tcgen05, or operands of its own CTA",
@@ -111,7 +111,7 @@ def require_transfer(rec: Recorder, engine: Engine, name: str, space: Space, ran
         require_one_lane(rec, "a tcgen05 operation")
         if space == Space.REGISTERS:
             raise ProtocolError(
-                f"{rec.who}: a tcgen05 operation on {name}, which is {_WORDS[space]}",
+                f"{rec.who}: a tcgen05 operation on {name}, which is {SPACE_WORDS[space]}",
                 place=author_line(),
                 cause="it works on shared and tensor memory",
                 correction="give it a tile of tensor memory",
@@ -143,7 +143,7 @@ def require_load(rec: Recorder, name: str, space: Space, rank: int, bar_rank: in
     """A bulk copy lands in shared memory, and is counted in the CTA where it lands or by the leader of its pair."""
     if space != Space.SHARED:
         raise ProtocolError(
-            f"{rec.who}: a bulk copy into {name}, which is {_WORDS[space]}",
+            f"{rec.who}: a bulk copy into {name}, which is {SPACE_WORDS[space]}",
             place=author_line(),
             cause="it copies into shared memory",
             correction="load into a tile of shared memory",
@@ -205,7 +205,7 @@ def require_committer(rec: Recorder) -> None:
     rec.uncommitted = 0
 
 
-_WORDS = {
+SPACE_WORDS = {
     Space.SHARED: "shared memory",
     Space.GLOBAL: "global memory",
     Space.TENSOR: "tensor memory",

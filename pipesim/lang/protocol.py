@@ -3,13 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import cycle
 
 from pipesim.bounds import MAX_WARP
 from pipesim.errors import ProtocolError
 from pipesim.lang.author import author_line, first_line, name_of, require_plain, run, whole
-from pipesim.lang.flatten import InitBody, Prologue, assemble
+from pipesim.lang.flatten import (
+    ALL_LANES,
+    ANOTHER,
+    OTHERS,
+    InitBody,
+    KernelDescription,
+    Prologue,
+    Role,
+    RoleBody,
+    assemble,
+)
 from pipesim.lang.recorder import PartRecorder, Recorder, Tables, recording
 from pipesim.lang.shared_mem_barrier import BarrierStorage
 from pipesim.lang.tiles import TileArray
@@ -19,42 +29,10 @@ from pipesim.model.ops import Space
 from pipesim.model.program import MAX_CLUSTER, MAX_THREAD_REGISTERS, WARP_GROUP, Program
 from pipesim.model.warp_shape import executes_as_warp_group
 
-RoleBody = Callable[[Warp], None]
-
 TILE_ALIGNMENT = 128
-ALL_LANES = (1 << 32) - 1
-#: After a role's name, where its lanes are apart: a lane that is not elected, and the others that are not.
-ANOTHER, OTHERS = "_lane1", "_others"
 
 
-@dataclass(frozen=True)
-class Role:
-    """A role: ``warps`` warps of every CTA run ``body``, starting at warp ``first_warp``.
-
-    ``lanes_apart``: the lanes of each warp run independently. ``align``: ``first_warp`` is a multiple of it, 0 if the
-    author says nothing.
-    """
-
-    name: str
-    warps: int
-    first_warp: int
-    body: RoleBody
-    lanes_apart: bool = False
-    align: int = 0
-
-    @property
-    def parts(self) -> tuple[tuple[str, int], ...]:
-        """The agents of a warp: what each is called, and the bit mask of its lanes. The first has the elected lane.
-
-        The others all do the same. One of them is an agent of its own, so that what two of them do to each other is
-        found; the rest can be one agent, because any two lanes are like that one and one of the rest.
-        """
-        if not self.lanes_apart:
-            return ((self.name, ALL_LANES),)
-        return (self.name, 1), (f"{self.name}{ANOTHER}", 2), (f"{self.name}{OTHERS}", ALL_LANES - 3)
-
-
-class Protocol:
+class Protocol(KernelDescription):
     """The description of one CTA's (or one cluster's) pipelines.
 
     ``cluster`` is the number of CTAs that the description spans; every CTA has the same memory, barriers and roles.
@@ -79,9 +57,7 @@ class Protocol:
                 place=author_line(),
                 correction=f"use 1 to {MAX_THREAD_REGISTERS}, or 0 if it is not known",
             )
-        self.roles: list[Role] = []
-        self.tiles: list[TileArray] = []
-        self.storages: list[BarrierStorage] = []
+        self.roles, self.tiles, self.storages = [], [], []
         self._init: InitBody | None = None
         self._init_line = ""
         self._counts: dict[str, int] = {}
@@ -252,7 +228,7 @@ class Protocol:
         self._prologue.require_initialised(first)
         if twice:
             self._require_deterministic(first, tables)
-        return assemble(self, first, tables, dict(params or {}), self._prologue.notes)
+        return assemble(self, first, tables, dict(params or {}), self._prologue.notes, self.smem_bytes)
 
     def _require_intact(self) -> None:
         """ProtocolError if an attribute was assigned what it cannot be."""

@@ -65,21 +65,19 @@ def _read(folder: Path) -> Iterator[tuple[Path, TraceMeta | None]]:
                 yield path, None
 
 
-def find_traces(
-    protocol: str, params: Mapping[str, int], grid: int, folder: Path | None = None, *, device: str | None = None
-) -> list[Path]:
+def find_traces(protocol: str, params: Mapping[str, int], grid: int, folder: Path | None = None) -> list[Path]:
     """The recordings of this protocol with exactly these parameters and this grid, sorted by device, then file name.
 
-    ``folder`` is searched with all that is below it (:func:`trace_folder` if not given). ``device`` restricts to one
-    device: its exact name, or the short name of its folder (``h100``). Raises NoTraceError, which names the nearest
-    recordings there are and the command that makes this one, and whatever :func:`stored_traces` raises.
+    ``folder`` is searched with all that is below it (:func:`trace_folder` if not given). Raises NoTraceError, which
+    names the nearest recordings there are and the command that makes this one, and whatever :func:`stored_traces`
+    raises.
     """
     folder = trace_folder() if folder is None else folder
     everything = stored_traces(folder)
     stored = [trace for trace in everything if trace.meta.source == "hardware" and not trace.meta.fault]
-    found = [trace for trace in stored if not _differences(trace.meta, protocol, params, grid, device)]
+    found = [trace for trace in stored if not _differences(trace.meta, protocol, params, grid)]
     if not found:
-        raise _no_trace(stored, protocol, params, grid, folder, device)
+        raise _no_trace(stored, protocol, params, grid, folder)
     whole = {trace.meta.device.name for trace in found if not trace.meta.window}
     return [trace.path for trace in found if not trace.meta.window or trace.meta.device.name not in whole]
 
@@ -154,9 +152,7 @@ def _folder_of(package: Path) -> Path:
     )
 
 
-def _differences(
-    meta: TraceMeta, protocol: str, params: Mapping[str, int], grid: int, device: str | None
-) -> tuple[tuple[str, int], ...]:
+def _differences(meta: TraceMeta, protocol: str, params: Mapping[str, int], grid: int) -> tuple[tuple[str, int], ...]:
     """In what a recording is not the one asked for: a sentence and a distance each."""
     found: list[tuple[str, int]] = []
     if meta.protocol != protocol:
@@ -171,18 +167,16 @@ def _differences(
             found.append((f"{name} {recorded} instead of {wanted}", abs(recorded - wanted)))
     if meta.grid != grid:
         found.append((f"grid {meta.grid} instead of {grid}", abs(meta.grid - grid)))
-    if device is not None and device not in {meta.device.name, device_slug(meta.device.name)}:
-        found.append((f"device {meta.device.name} instead of {device}", 0))
     return tuple(found)
 
 
 def _no_trace(
-    stored: list[StoredTrace], protocol: str, params: Mapping[str, int], grid: int, folder: Path, device: str | None
+    stored: list[StoredTrace], protocol: str, params: Mapping[str, int], grid: int, folder: Path
 ) -> NoTraceError:
     same = [trace for trace in stored if trace.meta.protocol == protocol]
     if same:
         ranked = sorted(
-            ((_differences(trace.meta, protocol, params, grid, device), trace) for trace in same),
+            ((_differences(trace.meta, protocol, params, grid), trace) for trace in same),
             key=lambda entry: (len(entry[0]), sum(distance for _, distance in entry[0])),  # ties: by device and name
         )
         lines = [
@@ -199,7 +193,7 @@ def _no_trace(
     command += [word for name in sorted(params) for word in ("-p", f"{name}={params[name]}")]
     command += ["--ctas", str(grid)] if grid > 1 else []
     return NoTraceError(
-        f"no recorded trace of {protocol} with{words} grid={grid}" + (f" on {device}" if device else ""),
+        f"no recorded trace of {protocol} with{words} grid={grid}",
         place=str(folder),
         cause=cause,
         correction=f"record it on a GPU: {shlex.join(command)}; or name another folder that has it: --traces FOLDER",

@@ -58,8 +58,6 @@ def test_the_exact_configuration_is_found_on_every_device(shelf: Path) -> None:
     params = {"tile_bytes": 16384, "tiles": 6, "stages": 2}
     both = ["h100/ring-s2-tb16384-t6-g4.parquet", "h200/ring-s2-tb16384-t6-g4.parquet"]
     assert names(find_traces("ring", params, 4, shelf), shelf) == both
-    for device, expected in (("h100", both[:1]), (H100.name, both[:1]), ("h200", both[1:]), (H200.name, both[1:])):
-        assert names(find_traces("ring", params, 4, shelf, device=device), shelf) == expected
 
 
 def test_the_order_is_by_device_then_name(shelf: Path, ring_trace: Callable[..., Trace]) -> None:
@@ -105,11 +103,11 @@ def test_no_trace_names_the_nearest_and_the_command_that_records_one(shelf: Path
 
 def test_every_way_to_differ_is_said(shelf: Path) -> None:
     with pytest.raises(NoTraceError) as caught:
-        find_traces("ring", {"stages": 8, "tiles": 60, "lanes": 32}, 1, shelf, device="h100")
-    assert caught.value.fact == "no recorded trace of ring with lanes=32 stages=8 tiles=60 grid=1 on h100"
+        find_traces("ring", {"stages": 8, "tiles": 60, "lanes": 32}, 1, shelf)
+    assert caught.value.fact == "no recorded trace of ring with lanes=32 stages=8 tiles=60 grid=1"
     assert (
         "h200/ring-s8-tb16384-t64-g4.parquet (no parameter lanes, tile_bytes 16384, which was not given, "
-        "tiles 64 instead of 60, grid 4 instead of 1, device NVIDIA H200 instead of h100)"
+        "tiles 64 instead of 60, grid 4 instead of 1)"
     ) in caught.value.cause
     assert "pipesim capture ring -p lanes=32 -p stages=8 -p tiles=60; or name another" in caught.value.correction
 
@@ -130,7 +128,8 @@ def test_a_run_with_a_fault_is_no_evidence_and_a_window_only_where_there_is_noth
         trace = ring_trace(device=H200, params=params, **change)
         for folder in (shelf, tmp_path / "alone"):
             write_trace(trace, folder / trace_name(trace.meta))
-    assert names(find_traces("ring", params, 4, shelf, device="h200"), shelf) == ["h200/ring-s2-tb16384-t6-g4.parquet"]
+    found = names(find_traces("ring", params, 4, shelf), shelf)
+    assert [name for name in found if name.startswith("h200")] == ["h200/ring-s2-tb16384-t6-g4.parquet"]
     alone = tmp_path / "alone"
     assert names(find_traces("ring", params, 4, alone), alone) == ["h200/ring-s2-tb16384-t6-g4-window1..3.parquet"]
     assert names([trace.path for trace in stored_traces(alone)], alone) == [

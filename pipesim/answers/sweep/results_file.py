@@ -81,9 +81,7 @@ class ResultsFile:
         try:
             file = self._path.open("r+b" if self._path.exists() else "w+b", buffering=0)  # written immediately
         except OSError as error:
-            raise ResultsFileError(
-                f"the results file {self._path} cannot be written", cause=error.strerror or str(error)
-            ) from error
+            raise self._unwritable(error) from error
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
@@ -101,9 +99,7 @@ class ResultsFile:
         try:
             self._file.write(line)
         except OSError as error:
-            raise ResultsFileError(
-                f"the results file {self._path} cannot be written", cause=error.strerror or str(error)
-            ) from error
+            raise self._unwritable(error) from error
 
     def _read(self, data: bytes) -> bytes:
         """The lines that are whole; what they say goes to ``known``."""
@@ -135,6 +131,9 @@ class ResultsFile:
         for name, asked in self._question.items():
             if row.get(name) != asked:
                 raise self._error(_difference(name, row.get(name), asked))
+
+    def _unwritable(self, error: OSError) -> ResultsFileError:
+        return ResultsFileError(f"the results file {self._path} cannot be written", cause=error.strerror or str(error))
 
     def _error(self, cause: str) -> ResultsFileError:
         return ResultsFileError(

@@ -213,38 +213,28 @@ class _Columns(NamedTuple):
     value: Sequence[int]
     cycle: Sequence[int]
 
-    @classmethod
-    def from_rows(cls, events: Events, rows: list[int]) -> _Columns:
-        return cls(*(numbers(getattr(events, name)[rows]) for name in cls._fields))
 
-
+@dataclass(eq=False)
 class _Walk:
     """State of one alignment: position in the program, position in the rows, answers of tries."""
 
-    def __init__(
-        self,
-        program: Program,
-        table: SiteTable,
-        events: Events,
-        rows: list[int],
-        agent: int,
-        sites: dict[int, int],
-        sight: Sight,
-    ) -> None:
-        self._program = program
-        self._code = program.code[agent]
-        self._records = table.records[agent]
-        self._columns = _Columns.from_rows(events, rows)
-        self._rows = rows
-        self._agent = agent
-        self._sites = sites
-        self._sight = sight
-        self._passes = Passes(sight)
-        columns = self._columns
+    program: Program
+    table: SiteTable
+    events: Events
+    rows: list[int]
+    agent: int
+    sites: dict[int, int]
+    sight: Sight
+
+    def __post_init__(self) -> None:
+        self._code = self.program.code[self.agent]
+        self._records = self.table.records[self.agent]
+        columns = self._columns = _Columns(*(numbers(getattr(self.events, n)[self.rows]) for n in _Columns._fields))
+        self._passes = Passes(self.sight)
         self._ordered = all(map(le, columns.cycle, columns.cycle[1:]))
         #: of each row what :class:`Record` says
         self._row_records = list(
-            zip(map(sites.get, columns.site), columns.stage, columns.parity, columns.value, strict=True)
+            zip(map(self.sites.get, columns.site), columns.stage, columns.parity, columns.value, strict=True)
         )
         self._registers: dict[int, int | None] = {}  # None: the answer was not recorded
         self._at = 0
@@ -265,7 +255,7 @@ class _Walk:
             mine: list[int] = []
             if self._in_window(pc):
                 wrong = self._take(pc, mine)
-                if wrong is not None and not (wrong.kind is DivergenceKind.MISSING_EVENT and self._sight.lost):
+                if wrong is not None and not (wrong.kind is DivergenceKind.MISSING_EVENT and self.sight.lost):
                     if mine:  # half of the operation happened: a wait entered, or work begun
                         self._append(pc, mine)
                     return wrong
@@ -273,7 +263,7 @@ class _Walk:
                     self.lost = True
                     self._passes.lose()
                     self._window_positions = (self._window_positions[0], len(self.ran) - 1)
-            elif self._records[pc] and self._passes.least(self._records[pc][0].site) > self._sight.reached:
+            elif self._records[pc] and self._passes.least(self._records[pc][0].site) > self.sight.reached:
                 break  # the kernel was stopped before the agent came here
             self._append(pc, mine)
             if op[0] in TRIES:
@@ -284,8 +274,8 @@ class _Walk:
             pc += 1 + (op[SKIP] if op[0] == Op.JUMP_IF and self._jumps(op, pc) else 0)
             if op[0] in ON_ANSWERS:
                 pc = self._take_plain(pc)
-        if self._at < len(self._rows):
-            return Mismatch(DivergenceKind.EXTRA_EVENT, self._agent, pc, self._rows[self._at], None)
+        if self._at < len(self.rows):
+            return Mismatch(DivergenceKind.EXTRA_EVENT, self.agent, pc, self.rows[self._at], None)
         return None
 
     def _take_plain(self, pc: int) -> int:
@@ -295,7 +285,7 @@ class _Walk:
         """
         if not (self._ordered and self._passes.exact):
             return pc
-        code, records, rows = self._code, self._records, self._rows
+        code, records, rows = self._code, self._records, self.rows
         row_records, passes_of = self._row_records, self._columns.iteration
         ran, found, counts = self.ran, self.found, self._passes.counts
         first, last = self._window_positions
@@ -329,10 +319,10 @@ class _Walk:
     def inside(self) -> tuple[int, int]:
         """The positions that the window kept, with what leaves no event between them; without a window all of them."""
         first, last = self._window_positions
-        begin = 0 if self._sight.first == 0 else first if first >= 0 else len(self.ran)
+        begin = 0 if self.sight.first == 0 else first if first >= 0 else len(self.ran)
         if self.lost:
             return min(begin, last + 1), last + 1
-        reaches_end = self.iterations[1] <= self._sight.end
+        reaches_end = self.iterations[1] <= self.sight.end
         return begin, len(self.ran) if reaches_end else max(begin, last + 1)
 
     def _append(self, pc: int, mine: list[int]) -> None:
@@ -344,8 +334,8 @@ class _Walk:
         value = self._registers.get(op[JUMP_REGISTER], 0)
         if value is None:
             raise EvidenceError(
-                f"the path of {self._program.agent_name(self._agent)} outside the window is unknown",
-                place=self._program.line(self._agent, pc),
+                f"the path of {self.program.agent_name(self.agent)} outside the window is unknown",
+                place=self.program.line(self.agent, pc),
                 cause="it depends on the result of a try_wait that was not recorded",
                 correction="record it without a window",
             )
@@ -363,7 +353,7 @@ class _Walk:
         place = Place.HIDDEN if self.lost else self._passes.place(records[0].site)
         if place is Place.SEEN and spared is not None:
             return True
-        if place is not Place.HIDDEN and self._at < len(self._rows) and self._same(records[0]):
+        if place is not Place.HIDDEN and self._at < len(self.rows) and self._same(records[0]):
             return True
         for record in records:
             self._passes.unseen(record.site, certain=spared is not None)
@@ -379,20 +369,20 @@ class _Walk:
                 for left in self._records[pc][n:]:
                     self._passes.unseen(left.site, certain=True)
                 return wrong
-            mine.append(self._rows[self._at])
+            mine.append(self.rows[self._at])
             self._at += 1
         return None
 
     def _next(self, record: Record, pc: int) -> Mismatch | None:
         """What is wrong with the next row as the event of ``record``."""
-        if self._at >= len(self._rows):
-            last = self._rows[-1] if self._rows else -1
-            return Mismatch(DivergenceKind.MISSING_EVENT, self._agent, pc, last, record)
+        if self._at >= len(self.rows):
+            last = self.rows[-1] if self.rows else -1
+            return Mismatch(DivergenceKind.MISSING_EVENT, self.agent, pc, last, record)
         at, cycle = self._at, self._columns.cycle
         if not self._same(record):
-            return Mismatch(DivergenceKind.OTHER_EVENT, self._agent, pc, self._rows[at], record)
+            return Mismatch(DivergenceKind.OTHER_EVENT, self.agent, pc, self.rows[at], record)
         if at and cycle[at] < cycle[at - 1]:
-            return Mismatch(DivergenceKind.BACKWARDS, self._agent, pc, self._rows[at], record)
+            return Mismatch(DivergenceKind.BACKWARDS, self.agent, pc, self.rows[at], record)
         self._passes.note_pass(record.site)
         return None
 
@@ -400,7 +390,7 @@ class _Walk:
         """Whether the next event is the one of ``record`` that is next at its site."""
         at, events = self._at, self._columns
         return (
-            self._sites.get(events.site[at]) == record.site
+            self.sites.get(events.site[at]) == record.site
             and events.stage[at] == record.stage
             and events.parity[at] == record.parity
             and events.iteration[at] == self._passes.iteration(record.site)

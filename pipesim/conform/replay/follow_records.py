@@ -12,6 +12,7 @@ before the window at any time before their agent's first record, after it at any
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 from pipesim.conform.replay.align import AgentAlignment
@@ -114,45 +115,40 @@ def replay(
     return ReplayResult(moving.state, found, tuple(moving.hazards), moving.trap)
 
 
+@dataclass(eq=False)
 class _Replay:
     """One CTA's machine, moved by its recorded events."""
 
-    def __init__(
-        self,
-        program: Program,
-        events: Events,
-        aligned: list[AgentAlignment],
-        partial: list[bool],
-        uncertainty: int,
-        divergences: CtaDivergences,
-        rules: Rules = STRICT,
-        releases: ReplayWatcher | None = None,
-    ) -> None:
-        self._program = program
-        self._releases = releases
-        self._rules = rules
+    program: Program
+    events: Events
+    aligned: list[AgentAlignment]
+    partial: list[bool]
+    uncertainty: int
+    divergences: CtaDivergences
+    rules: Rules
+    releases: ReplayWatcher | None
+
+    def __post_init__(self) -> None:
         self.hazards: list[Fault] = []
         self.trap: Fault | None = None
         self._over = False  #: a landing ended the launch
-        self._uncertainty = uncertainty
-        self._divergences = divergences
-        self.state: State = initial_state(program)
-        self._agents = recorded_agents(program, events, aligned, partial)
+        self.state: State = initial_state(self.program)
+        self._agents = recorded_agents(self.program, self.events, self.aligned, self.partial)
         self._parks = [agent.parks for agent in self._agents]
-        self._done = [0] * len(aligned)  #: operations of each agent executed, as positions in ``ran``
-        self._stuck = [False] * len(aligned)  #: agents that the end of the records shows in a wait
-        self._supply = supply_of(program, self._agents)
-        self._waits = waits_in_order(self._agents, everything=rules.everything)
+        self._done = [0] * len(self.aligned)  #: operations of each agent executed, as positions in ``ran``
+        self._stuck = [False] * len(self.aligned)  #: agents that the end of the records shows in a wait
+        self._supply = supply_of(self.program, self._agents)
+        self._waits = waits_in_order(self._agents, everything=self.rules.everything)
 
     def run(self) -> Divergence | None:
         """Replay everything; the first divergence, or None."""
         for demand in self._demands():
             wrong = self._advance(demand)
-            if wrong is None and self._releases is not None and self._releases.first is not None:
-                wrong = self._divergences.too_soon(self._releases.first)
+            if wrong is None and self.releases is not None and self.releases.first is not None:
+                wrong = self.divergences.too_soon(self.releases.first)
             if wrong is not None or self._over:
                 return wrong
-        if self._rules.trapped and self.trap is None:
+        if self.rules.trapped and self.trap is None:
             self._trap_next()
         return None if self.trap is not None else self._settle()
 
@@ -161,13 +157,13 @@ class _Replay:
         for cycle, agent, at, row in self._waits:
             yield _Demand(agent, at + 1, cycle, row, set())
         for agent, recorded in enumerate(self._agents):
-            yield _Demand(agent, len(recorded.ran), EVER, self._divergences.last_row(agent), set())
+            yield _Demand(agent, len(recorded.ran), EVER, self.divergences.last_row(agent), set())
 
     def _trap_next(self) -> None:
         """The last record before a trap may not have been stored: look at what each agent would have done next."""
         for agent, recorded in enumerate(self._agents):
-            if recorded.partial and not self._stuck[agent] and not finished(self._program, self.state, agent):
-                traps = [f for f in step(self._program, self.state, agent).faults if f.kind.traps]
+            if recorded.partial and not self._stuck[agent] and not finished(self.program, self.state, agent):
+                traps = [f for f in step(self.program, self.state, agent).faults if f.kind.traps]
                 self.trap = self.trap or next(iter(traps), None)
 
     def _broke(self, faults: tuple[Fault, ...], row: int, *, last: bool) -> tuple[Divergence | None, bool]:
@@ -177,31 +173,31 @@ class _Replay:
         """
         if not faults:
             return None, False
-        if not self._rules.forgiving:
-            return self._divergences.fault(faults[0], row), True
+        if not self.rules.forgiving:
+            return self.divergences.fault(faults[0], row), True
         trap = next((fault for fault in faults if fault.kind.traps), None)
         self.hazards += [fault for fault in faults if not fault.kind.traps]
         if trap is None:
             return None, False
-        if not (self._rules.trapped and last):
-            return self._divergences.fault(trap, row), True
+        if not (self.rules.trapped and last):
+            return self.divergences.fault(trap, row), True
         self.trap = self.trap or trap
         return None, True
 
     def _put_down(self, flight: Flight, part: int, row: int) -> Divergence | None:
         """Let bytes of a flight land."""
-        result = land(self._program, self.state, flight, part)
+        result = land(self.program, self.state, flight, part)
         wrong, self._over = self._broke(result.faults, row, last=True)
         if not self._over:
-            if self._releases is not None:
-                self._releases.on_landing(flight, part, row, self.state, result.state)
+            if self.releases is not None:
+                self.releases.on_landing(flight, part, row, self.state, result.state)
             self.state = result.state
         return wrong
 
     def _settle(self) -> Divergence | None:
         """Let everything land that is under way: a kernel ends, or is stopped, long after its last copy arrived."""
         while (flight := next((f for f in self.state.flights if can_land(self.state, f)), None)) is not None:
-            wrong = self._put_down(flight, -1, self._divergences.last_row(flight.agent))
+            wrong = self._put_down(flight, -1, self.divergences.last_row(flight.agent))
             if self._over:
                 return wrong
         return None
@@ -227,7 +223,7 @@ class _Replay:
             pc, rows = agent.ran[position], agent.rows[position]
             row = rows[-1] if rows else at
             when = min(agent.latest[position], limit)
-            if blocked < len(self._program.barriers):
+            if blocked < len(self.program.barriers):
                 self._pass_parked(who, blocked, when)
             landed = self._land_for(blocked, row)
             if landed is True:
@@ -243,7 +239,7 @@ class _Replay:
                 seen = agent.where(position) == INSIDE
                 if culprit is None and (seen or len(stack) == 1):
                     gap = self._supply.late(blocked, when, self._done)
-                    culprit = self._divergences.too_early(self.state, who, pc, row, gap, outside=not seen)
+                    culprit = self.divergences.too_early(self.state, who, pc, row, gap, outside=not seen)
                 stack.pop()
                 if not stack:
                     return culprit
@@ -258,7 +254,7 @@ class _Replay:
         while (position := done[who]) < end and not stuck[who] and not self._over:
             pc, mine = ran[position], rows[position]
             if code[pc][0] in NO_EFFECT:
-                self.state = pass_over(self._program, self.state, who, end - position)
+                self.state = pass_over(self.program, self.state, who, end - position)
                 done[who] += self.state[0][who] - pc  # none of them jumps
                 continue
             if hung and code[pc][0] in PARITY_WAITS and len(mine) == 1:
@@ -291,7 +287,7 @@ class _Replay:
         Their timestamps only come later. Otherwise a phase that completes next could close the wait again, though the
         hardware let it pass in between.
         """
-        latest += self._uncertainty
+        latest += self.uncertainty
         done = self._done
         for agent, parks in enumerate(self._parks):
             parked = parks[done[agent]]
@@ -302,7 +298,7 @@ class _Replay:
             position, recorded = done[agent], self._agents[agent]
             entered = recorded.cycle[recorded.rows[position][0]] <= latest
             if entered and self._open(recorded.code[recorded.ran[position]]):
-                self.state = step(self._program, self.state, agent).state
+                self.state = step(self.program, self.state, agent).state
                 self._note(agent, position, self.state)
                 done[agent] += 1
 
@@ -320,7 +316,7 @@ class _Replay:
 
     def _note(self, agent: int, position: int, before: State) -> None:
         """The agent's operation at this position has just been carried out, in the state ``before``."""
-        if self._releases is None:
+        if self.releases is None:
             return
         recorded = self._agents[agent]
         pc = recorded.ran[position]
@@ -329,9 +325,9 @@ class _Replay:
             return
         returns = kind in PARITY_WAITS or recorded.answers.get(pc)
         if returns and recorded.rows[position] and recorded.where(position) == INSIDE:
-            self._releases.on_return(agent, position, before, self._could_happen)
+            self.releases.on_return(agent, position, before, self._could_happen)
         else:
-            self._releases.carried_out(agent, position, before, self.state)
+            self.releases.carried_out(agent, position, before, self.state)
 
     def _could_happen(self, channel: int, by: int) -> bool:
         """Whether an operation on this channel that was not executed yet can have happened by then."""
@@ -344,7 +340,7 @@ class _Replay:
             op = recorded.code[recorded.ran[position]]
             if not (op[0] in AT_ONCE_UNRECORDED or self._open(op)):
                 return
-            result = step(self._program, self.state, agent)
+            result = step(self.program, self.state, agent)
             if result.faults:
                 return
             self.state = result.state
@@ -363,13 +359,13 @@ class _Replay:
         """Where the agent is, after marks of its loops, which happen at no time."""
         code, ran = self._agents[agent].code, self._agents[agent].ran
         while self._done[agent] < len(ran) and code[ran[self._done[agent]]][0] in LOOP_MARKS:
-            self.state = step(self._program, self.state, agent).state
+            self.state = step(self.program, self.state, agent).state
             self._done[agent] += 1
         return self._done[agent]
 
     def _execute(self, who: int, pc: int, row: int) -> tuple[int, Divergence | None]:
         """Let the agent carry out its operation; the channel it is blocked on, or -1, and what it broke."""
-        op = self._program.code[who][pc]
+        op = self.program.code[who][pc]
         if op[0] in SUPPLIES_HERE:
             self._pass_parked(who, op[BARRIER], self._agents[who].latest[self._done[who]])
             while self._lands_first(who, pc) and self._land_for(op[BARRIER], row) is True and not self._over:
@@ -378,7 +374,7 @@ class _Replay:
         if answers and (needed := self._try_to_succeed(who, pc)) >= 0:
             return needed, None
         before = self.state
-        after, blocked, _, faults = step(self._program, before, who)
+        after, blocked, _, faults = step(self.program, before, who)
         if faults:
             wrong, self._stuck[who] = self._broke(faults, row, last=self._is_last(who))
             if self._stuck[who]:
@@ -387,16 +383,16 @@ class _Replay:
         if blocked < 0:
             self._note(who, self._done[who], before)
             if answers and answers.get(pc) == 0:
-                self.state = fail_try(self._program, self.state, who, pc)
+                self.state = fail_try(self.program, self.state, who, pc)
             self._done[who] += 1
         return blocked, None
 
     def _lands_first(self, who: int, pc: int) -> bool:
         """Whether bytes must have landed before this arrive: it would trap otherwise, and the hardware did not."""
-        op = self._program.code[who][pc]
-        if not self._rules.forgiving or op[0] != Op.ARRIVE or op[COUNT] <= self.state.barriers[op[BARRIER]].pending:
+        op = self.program.code[who][pc]
+        if not self.rules.forgiving or op[0] != Op.ARRIVE or op[COUNT] <= self.state.barriers[op[BARRIER]].pending:
             return False
-        return not (self._rules.trapped and self._is_last(who))
+        return not (self.rules.trapped and self._is_last(who))
 
     def _is_last(self, who: int) -> bool:
         """Whether the agent's present operation can have ended the launch: no later one was recorded, or just so."""
@@ -409,10 +405,10 @@ class _Replay:
         """The channel that a try needs whose recorded answer is true while the machine's would be false, else -1."""
         if not self._agents[agent].answers.get(pc):
             return -1
-        barrier = self._program.code[agent][pc][BARRIER]
+        barrier = self.program.code[agent][pc][BARRIER]
         if self.state.barriers[barrier].life != mbarrier.LIVE:
             return -1  # the machine says what is wrong with that
-        return -1 if finds(self._program, self.state, agent, pc) else barrier
+        return -1 if finds(self.program, self.state, agent, pc) else barrier
 
     def _land_for(self, channel: int, row: int) -> Divergence | Literal[True] | None:
         """Let something under way land that helps ``channel`` to signal, or must land before it; None if nothing can.
@@ -420,7 +416,7 @@ class _Replay:
         A copy lands whole, unless a part of it completes the phase and the whole would not: bytes arrive in pieces.
         """
         for flight in self.state.flights:
-            if flight.barrier == channel or own_channel(self._program, flight.agent) == channel:
+            if flight.barrier == channel or own_channel(self.program, flight.agent) == channel:
                 ready = first_to_land(self.state, flight)
                 part = completing_size(self.state, ready) if ready.barrier == channel else 0
                 return self._put_down(ready, part or ready.remaining, row) or True
@@ -428,5 +424,5 @@ class _Replay:
 
     def _supplier(self, channel: int, when: int, row: int, asking: set[int]) -> _Demand | None:
         """The next operation to execute so that ``channel`` may signal by ``when``, None if there is none."""
-        found = self._supply.ask(channel, when + self._uncertainty, self._done, asking, self._stuck)
+        found = self._supply.ask(channel, when + self.uncertainty, self._done, asking, self._stuck)
         return None if found is None else _Demand(found[0], found[1] + 1, when, row, set())

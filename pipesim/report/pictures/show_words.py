@@ -20,19 +20,14 @@ from pipesim.explain.anatomy.parts import (
     Use,
     Wait,
 )
-from pipesim.model.ops import Engine, Space
+from pipesim.lang.legality import SPACE_WORDS
+from pipesim.model.ops import Engine
 from pipesim.model.program import NAMED_BARRIERS
 from pipesim.model.warp_shape import SM_REGISTERS
 from pipesim.protocols.limits import MAX_SMEM, MAX_TMEM
 from pipesim.report.pictures.lanes import span
 from pipesim.report.text.words import count, number
 
-_SPACES = {
-    Space.SHARED: "shared memory",
-    Space.GLOBAL: "global memory",
-    Space.TENSOR: "tensor memory",
-    Space.REGISTERS: "registers",
-}
 _ENGINES = {Engine.BULK: "bulk store", Engine.CP_ASYNC: "cp.async", Engine.WGMMA: "wgmma", Engine.TCGEN05: "tcgen05"}
 _LATER = {
     Means.ARRIVE_EXPECT: " expecting {}",
@@ -151,7 +146,7 @@ def ctas_words(ctas: tuple[int, ...]) -> str:
 
 def tile_parts(tile: TilePart) -> list[str]:
     """Where a tile lies and how large it is."""
-    where = _SPACES[tile.space]
+    where = SPACE_WORDS[tile.space]
     return [f"{number(tile.slots)} × {span(Extent(tile.nbytes, tile.nbytes))} in {where}"] if tile.name else [where]
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from pipesim.lang.protocol import Protocol, RoleBody
+from pipesim.lang.flatten import RoleBody
+from pipesim.lang.protocol import Protocol
 from pipesim.lang.shared_mem_barrier import BarrierStorage, SharedMemBarrier
 from pipesim.lang.tiles import TileArray
 from pipesim.lang.warp import Warp
