@@ -17,6 +17,7 @@ from pipesim.answers.counterexample import (
     SmallestFailure,
     at_size,
     command_of,
+    computing_of,
     corrections_of,
     counterexample_of,
     fails_so,
@@ -41,7 +42,7 @@ from pipesim.findings.catalog import looked_for
 from pipesim.model.assumptions import Assumption
 from pipesim.model.coverage import Assumed
 from pipesim.model.ending import Ending
-from pipesim.model.finding import Advisory, FaultKind, Verdict
+from pipesim.model.finding import Advisory, FaultKind, FaultReport, Verdict
 from pipesim.model.program import Program
 from pipesim.process.limits import Limit, LimitReachedError
 from pipesim.process.watch import current
@@ -94,6 +95,7 @@ class SteppedCheck:
         self._wrong: list[Refutation] = []
         self._shortened: set[int] = set()
         self._corrections: dict[int, tuple[Correction, ...]] = {}
+        self._computing: dict[int, str] = {}
         self._also: tuple[FaultKind | Ending, ...] = ()
         self._left: tuple[Advisory, ...] = ()
         self._leftovers: tuple[Leftover, ...] = ()
@@ -264,10 +266,10 @@ class SteppedCheck:
 
     def _correct(self, unit: Unit) -> None:
         assert self._small is not None
+        kernel = self._asked.target.editable
         for n, refuted in enumerate(self._wrong):
-            self._corrections[n] = corrections_of(
-                self._small.program, refuted, self._asked.program, unit, self._asked.target.editable
-            )
+            self._computing[n] = computing_of(refuted, kernel)
+            self._corrections[n] = corrections_of(self._small.program, refuted, self._asked.program, unit, kernel)
 
     def _look_for_others(self, unit: Unit) -> None:
         assert self._small is not None
@@ -336,6 +338,8 @@ class SteppedCheck:
         unfinished = tuple(step for step in cut if step is not CheckStep.SCHEDULE or n not in self._shortened)
         found = self._corrections.get(n)
         finding = shown.finding if found is None else without_unproved(shown.finding, found)
+        if isinstance(finding, FaultReport) and n in self._computing:
+            finding = replace(finding, claim=finding.claim + self._computing[n])
         return replace(shown, finding=finding, corrections=found or (), unfinished=unfinished)
 
 

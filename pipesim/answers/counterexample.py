@@ -97,17 +97,28 @@ def corrections_of(
     small: Program, refuted: Refutation, asked: Program, unit: Unit, kernel: EditableKernel | None = None
 ) -> tuple[Correction, ...]:
     """Its likely corrections, where the finding has none of its own and a change of the program shows them; of a kernel
-    that hung while it was read, changes of its file.
+    that hung while it was read, or in which a wait is stale, changes of its file.
     """
-    if refuted.kind in NO_MOVE_SHOWS - MEMORY_ORDER:
+    stale = refuted.kind is FaultKind.STALE_WAIT
+    if refuted.kind in NO_MOVE_SHOWS - MEMORY_ORDER and not stale:
         return ()
     if asked.coverage.stopped:
         return ()  # of which nothing can be proved
-    if asked.coverage.blocked:
+    if asked.coverage.blocked or (stale and kernel is not None):
         from pipesim.answers.kernel_corrections import corrections_of_kernel  # reads PTX, which few commands need
 
         return corrections_of_kernel(kernel, asked, refuted, unit) if kernel is not None else ()
     return corrections(small, refuted, asked, unit)
+
+
+def computing_of(refuted: Refutation, kernel: EditableKernel | None) -> str:
+    """Where the stage and parity of a kernel's stale wait are computed, as a clause; "" for all others."""
+    if kernel is None or refuted.fault is None or refuted.kind is not FaultKind.STALE_WAIT:
+        return ""
+    from pipesim.answers.kernel_corrections import computed_at  # reads PTX, which few commands need
+
+    at = computed_at(kernel, refuted.fault)
+    return f"; its stage and parity are computed at {at}" if at else ""
 
 
 def without_unproved(finding: Finding, found: Collection[Correction]) -> Finding:

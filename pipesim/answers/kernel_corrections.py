@@ -1,7 +1,8 @@
-"""Corrections of a kernel that hangs while it is read: a line of its PTX is written otherwise, and it is read again.
+"""Corrections of a kernel for which its flat program is not enough: lines of its PTX are changed, and it is read again.
 
-A kernel is followed as far as its warps go. Where they hang, what comes after is not known, so that no change of the
-flat program can be proved; here the file is changed, followed again to its end, and checked.
+A kernel is followed as far as its warps go. Where they hang, what comes after is not known; where a wait is stale, the
+reads after it are known with what they have read. No change of the flat program can be proved then; here the file is
+changed, followed again to its end, and checked.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from itertools import islice
 from pipesim.answers.budget import Unit
 from pipesim.errors import PipesimError
 from pipesim.model.barrier import MAX_COUNT
-from pipesim.model.finding import Verdict
+from pipesim.model.finding import Fault, FaultKind, Verdict
 from pipesim.model.groups import BRINGS_BYTES, BY_PARITY, DELAYED_ARRIVALS, ON_NAMED_BARRIER, PARITY_WAITS, SIGNALS
 from pipesim.model.ops import Op, operand
 from pipesim.model.program import Program
@@ -26,6 +27,7 @@ from pipesim.prove.repair.correction import Correction
 from pipesim.prove.repair.kinds import Repair, RepairKind
 from pipesim.prove.repair.sentences import sentence
 from pipesim.prove.repair.sites import barriers_of
+from pipesim.ptx.flow.loop_values import computing_lines
 from pipesim.ptx.kernel import EditableKernel, KernelReading
 
 _LANES = 32
@@ -49,6 +51,7 @@ class HungKernel:
         self._kernel = kernel
         self._where = placed.lines
         self._offsets = placed.offsets
+        self._function = placed.function
 
     def text(self, line: int) -> str:
         """The text of a line."""
@@ -59,6 +62,10 @@ class HungKernel:
         *others, last = sorted(lines)
         said = f"{', '.join(map(str, others))} and " if others else ""
         return f"{self._kernel.ptx.name}, line{'s' if others else ''} {said}{last}"
+
+    def computing(self, wait: Fault) -> tuple[int, ...]:
+        """The lines that compute the stage and parity of a wait."""
+        return computing_lines(self._function, self._where[wait.agent][wait.pc])
 
     def lines_of(self, ops: Collection[int], on: Collection[int]) -> list[int]:
         """The lines of such operations on these barriers, or of operations on named barriers on these."""
@@ -170,6 +177,7 @@ def _equal(register: str, value: int) -> str:
 _MOST_READ = 24  #: changes with which the kernel is read again
 _LAST_OPERAND = re.compile(r"[%\w]+(?=\s*;)")
 _ADDRESS = re.compile(r"\[\s*(%\w+)\s*(?:\+\s*(-?\d+)\s*)?\]")
+_RESTART = re.compile(r"\s*(?:@!?%\w+\s+)?mov\.\w+\s+%\w+,\s*\w+;\s*(?://.*)?")
 _PARITY = re.compile(r"(mbarrier\.(?:try|test)_wait[^;]*,\s*)(%\w+|\d+)(\s*[,;])")
 
 
@@ -178,12 +186,14 @@ def corrections_of_kernel(
 ) -> tuple[Correction, ...]:
     """The first change of lines with which the whole kernel is proved; () if there is none among those that are tried.
 
-    Only where ``program`` ends with agents that wait: its coverage says so.
+    Only where ``program`` ends with agents that wait, as its coverage says, or a wait is stale.
     """
     found = refuted.deadlock
     blocked = () if found is None else tuple(dict.fromkeys(each.barrier for each in found.blocked))
     hung = HungKernel(kernel, kernel.read())
-    for tried, change in enumerate(islice(_changes(hung, blocked), _MOST_READ)):
+    stale = refuted.fault if refuted.kind is FaultKind.STALE_WAIT else None
+    changes = _changes(hung, blocked) if stale is None else _carried(hung, stale)
+    for tried, change in enumerate(islice(changes, _MOST_READ)):
         unit(tried, 0)
         try:
             again = kernel.read(change.lines).program.with_strictness(program.strictness)
@@ -273,6 +283,22 @@ def _parities(hung: HungKernel, group: Collection[int]) -> Iterator[LineChange]:
         role, name = hung.who(line), hung.name(group)
         said = f"{role} waits for {name} with the other parity ({hung.places([line])}: {parity[2]} inverted)"
         yield LineChange({line: new}, Repair(RepairKind.PHASES, role, name), said)
+
+
+def computed_at(kernel: EditableKernel, wait: Fault) -> str:
+    """The lines that compute the stage and parity of a wait, ``kernel.ptx, lines 37 and 38``; "" if not known."""
+    hung = HungKernel(kernel, kernel.read())
+    lines = hung.computing(wait)
+    return hung.places(lines) if lines else ""
+
+
+def _carried(hung: HungKernel, wait: Fault) -> Iterator[LineChange]:
+    """The stage and parity of a stale wait are not restarted: without the lines that do so."""
+    lines = hung.computing(wait)
+    if lines and all(_RESTART.fullmatch(hung.text(line)) for line in lines):
+        role, group = hung.program.agents[wait.agent].role, hung.program.barriers[wait.barrier].name
+        said = f"{role} carries stage and phase of {group} on instead of beginning again (without {hung.places(lines)})"
+        yield LineChange({line: f"// {hung.text(line)}" for line in lines}, Repair(RepairKind.CARRY, role, group), said)
 
 
 # arrives

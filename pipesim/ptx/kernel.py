@@ -20,7 +20,7 @@ from pipesim.ptx.launch.settings import with_settings
 from pipesim.ptx.launch.template import has_tensor_maps, open_words, template
 from pipesim.ptx.launch.values import NO_SHAPE, Launch
 from pipesim.ptx.source_files import enter_sources
-from pipesim.ptx.text.module import Module
+from pipesim.ptx.text.module import Function, Module
 from pipesim.ptx.text.read import read_module
 
 _PTX = InputKind("PTX file", MAX_PTX_BYTES, PtxError, "give the PTX of one module, as its compiler wrote it")
@@ -99,12 +99,13 @@ class KernelReading(NamedTuple):
     """A program that was read from a file, with where its operations and its barriers are.
 
     ``lines``: for each agent and operation the line of the PTX file. ``offsets``: for each barrier its byte offset in
-    shared memory.
+    shared memory. ``function``: the kernel with its calls inlined.
     """
 
     program: Program
     lines: tuple[tuple[int, ...], ...]
     offsets: tuple[int, ...]
+    function: Function
 
 
 @dataclass(frozen=True)
@@ -130,4 +131,4 @@ class EditableKernel:
         body = ready.function.body
         where = tuple(tuple(body[at].line for at in each.positions) for each in emulation.cluster.recorder.streams)
         made = emit(ready, emulation)
-        return KernelReading(made.program, where, tuple(offset for _, offset in made.places))
+        return KernelReading(made.program, where, tuple(offset for _, offset in made.places), ready.function)

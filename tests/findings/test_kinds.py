@@ -30,7 +30,7 @@ CASES = {
     "arrive_count": "producer omits its arrive on full",
     "no_complete": "producer omits the arrive_no_complete on full",
     "stale_state": "producer omits its second arrive on full",
-    "stale_wait": "",
+    "stale_wait": "consumer carries stage and phase of full on instead of beginning again (parity 0 in the first lap)",
     "tx_range": "",
     "tx_edge": "",
     "exited_cta": "every warp of the cluster meets the others (cluster_sync) before it exits",

@@ -4,17 +4,23 @@ and right programs that wait twice for one phase.
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
 
 from pipesim import Protocol, Warp
+from pipesim.answers.counterexample import computing_of, corrections_of
 from pipesim.findings.catalog import report_fault
 from pipesim.model.finding import FaultKind, Verdict
 from pipesim.model.program import Program
 from pipesim.prove.check import check
 from pipesim.prove.stale_waits import stale_waits
+from pipesim.ptx.flow.inline import inline_calls
+from pipesim.ptx.flow.loop_values import computing_lines
 from pipesim.ptx.launch.values import Pointer
+from pipesim.ptx.text.read import read_module
+from pipesim.targets import find
 from tests.support.random_programs import stale_waits as stale_waits_of
 from tests.support.random_programs.stale_waits import Ring, places, random_stale, ring
 from tests.support.small_ptx import program_of, text_of
@@ -69,6 +75,21 @@ def test_one_of_several_readers_that_begins_again_is_found() -> None:
     assert FaultKind.STALE_WAIT in {each.kind for each in found}
     assert found[0].fault is not None
     assert found[0].fault.agent == 2  # math/1
+
+
+#: Of a tile that begins again, a parity that does, and a parity that does not change: what corrects the description.
+CORRECTED = {
+    ("restart", 4, 2, 2): "carries stage and phase of full on instead of beginning again (parity 0 in the first lap)",
+    ("phase restart", 4, 4, 3): "waits for full with parity 0 in the first lap, alternating in each later lap",
+    ("no flip", 4, 4, 3): "waits for full with parity 0 in the first lap, alternating in each later lap",
+}
+
+
+@pytest.mark.parametrize(("mistake", "stages", "k_iters", "tiles"), CORRECTED)
+def test_the_correction_carries_stage_and_parity_on(mistake: str, stages: int, k_iters: int, tiles: int) -> None:
+    program = ring(Ring(stages, places(mistake, stages, k_iters, tiles)))
+    offered = corrections_of(program, check(program).refutations[0], program, lambda done, of: None)
+    assert [each.said for each in offered] == [f"math {CORRECTED[mistake, stages, k_iters, tiles]}"]
 
 
 def unrolled(*stages: int) -> Program:
@@ -223,3 +244,71 @@ def test_the_same_in_ptx(mistake: str, stages: int, k_iters: int) -> None:
         for found in stale_waits(program):
             line = int(program.line(found.agent, found.pc).rpartition(":")[2])
             assert "// the wait" in text_of(body(mistake, stages, k_iters, tiles), A).splitlines()[line - 1]
+
+
+def lines_of(text: str, lines: tuple[int, ...]) -> list[str]:
+    return [text.splitlines()[line - 1].strip() for line in lines]
+
+
+RESTARTS = ["@%p2 mov.u32 %r5, 0;", "@%p2 mov.u32 %r6, 0;"]
+
+#: As compilers write it: one count, from which stage and parity are computed in each iteration.
+COUNTED = """
+ mov.u32 %r3, bars;
+ mov.u32 %r7, 0;
+ {before}
+tiles:
+ {restart}
+ mov.u32 %r8, 0; // step
+steps:
+ shr.u32 %r21, %r20, 1;
+ and.b32 %r22, %r21, 1;
+ and.b32 %r23, %r20, 1;
+ mad.lo.u32 %r10, %r23, 8, %r3;
+full:
+ mbarrier.try_wait.parity.shared::cta.b64 %p3, [%r10], %r22; // the wait
+ @!%p3 bra full;
+ add.u32 %r24, %r20, 1;
+ mov.u32 %r20, %r24;
+ add.u32 %r8, %r8, 1;
+ setp.lt.u32 %p5, %r8, 3;
+ @%p5 bra steps;
+ add.u32 %r7, %r7, 1;
+ setp.lt.u32 %p5, %r7, 2;
+ @%p5 bra tiles;
+"""
+COMPUTING = {
+    "restart": (body("restart", 4, 3, 2), RESTARTS),
+    "phase restart": (body("phase restart", 4, 3, 2), RESTARTS[1:]),
+    "no flip": (body("no flip", 4, 3, 2), ["@!%p2 xor.b32 %r6, %r6, 1;"]),
+    "right": (body("right", 4, 3, 2), ["xor.b32 %r6, %r6, 1;"]),
+    "count restart": (COUNTED.format(before="", restart="mov.u32 %r20, 0;"), ["mov.u32 %r20, 0;"]),
+    "right count": (COUNTED.format(before="mov.u32 %r20, 0;", restart=""), ["add.u32 %r24, %r20, 1;"]),
+    "no loop": (" mov.u32 %r3, bars;\n mbarrier.try_wait.parity.shared::cta.b64 %p3, [%r3], 0; // the wait\n", []),
+}
+
+
+@pytest.mark.parametrize("name", COMPUTING)
+def test_the_lines_that_compute_stage_and_parity(name: str) -> None:
+    text = text_of(COMPUTING[name][0], A)
+    module = read_module(text, "small.ptx")
+    (wait,) = [n for n, line in enumerate(text.splitlines(), 1) if "// the wait" in line]
+    assert lines_of(text, computing_lines(inline_calls(module, module.entries[0]), wait)) == COMPUTING[name][1]
+
+
+@pytest.mark.parametrize("k_iters", [2, 3])
+def test_a_stale_wait_of_a_kernel_names_the_lines_and_is_corrected_without_them(k_iters: int, tmp_path: Path) -> None:
+    text = text_of(body("restart", 4, k_iters, 2), A)
+    (tmp_path / "small.ptx").write_text(text)
+    launch = {"format": "pipesim-launch", "version": 1, "entry": "kernel", "grid": [1, 1, 1], "block": [64, 1, 1]}
+    values = [{"kind": "value", "type": "u64", "value": 0}]
+    (tmp_path / "small.json").write_text(json.dumps(launch | {"parameters": values}))
+    target = find(str(tmp_path / "small.ptx"))
+    program = target.build()
+    refuted = check(program).refutations[0]
+    first = text.splitlines().index(f" {RESTARTS[0]}") + 1
+    there = f"small.ptx, lines {first} and {first + 1}"
+    assert computing_of(refuted, target.editable) == f"; its stage and parity are computed at {there}"
+    (offered,) = corrections_of(program, refuted, program, lambda done, of: None, target.editable)
+    assert offered.said.endswith(f" on instead of beginning again (without {there})")
+    assert offered.said.startswith("compute carries stage and phase of small.ptx:")
