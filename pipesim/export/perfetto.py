@@ -8,6 +8,7 @@ the end of the wait that it released.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import compress
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -132,24 +133,17 @@ class _Writer:
         instant = begin == end and not ends
         types = self._protos.TrackEvent
         type_ = types.TYPE_INSTANT if instant else types.TYPE_SLICE_BEGIN
-        key = (type_, kind, row != -1, iteration != -1, parity != -1, value not in (0, -1), phase is not None)
+        numbers = (row, iteration, parity, value, phase)  # as in _SAID
+        there = (row != -1, iteration != -1, parity != -1, value not in (0, -1), phase is not None)
+        key = (type_, kind, there)
         shape = self._shapes.get(key)
         if shape is None:
             shape = self._shapes[key] = _Shape(self._protos, type_)
             shape.event.category_iids.append(self._kinds[kind])
-            shape.annotate(n + 1 for n, there in enumerate(key[2:]) if there)
+            shape.annotate(compress(range(1, len(_SAID) + 1), there))
         shape.event.name_iid = self._names[name]
-        said = iter(shape.said)
-        if row != -1:
-            next(said).int_value = row
-        if iteration != -1:
-            next(said).int_value = iteration
-        if parity != -1:
-            next(said).int_value = parity
-        if value not in (0, -1):
-            next(said).int_value = value
-        if phase is not None:
-            next(said).int_value = phase
+        for said, number in zip(shape.said, compress(numbers, there), strict=True):
+            said.int_value = number
         shape.flows[:] = starts
         packets.append(shape.packet_at(begin, track))
         if instant or end == OPEN:

@@ -79,13 +79,13 @@ class Change:
     pc: int
 
 
-@dataclass(frozen=True)
-class _Places:
-    """Where an agent arrives, expects and waits, by group, in program order. A wait is its operations, also a try."""
-
-    arrives: dict[str, list[int]]
-    expects: dict[str, list[int]]
-    waits: dict[str, list[tuple[int, ...]]]
+#: In an agent's code: what is done there, the group of barriers, and each unit in program order. A wait is its
+#: operations, also a try.
+_Places = dict[str, dict[str, list[tuple[int, ...]]]]
+_ARRIVES, _EXPECTS, _WAITS = "arrives", "expects", "waits"
+#: Where an edit is made, if not at a wait.
+_MADE_AT = dict.fromkeys([EditKind.MISSING_ARRIVE, EditKind.EXTRA_ARRIVE, EditKind.RELEASE_EARLY], _ARRIVES)
+_MADE_AT |= dict.fromkeys([EditKind.EXPECT_MORE, EditKind.EXPECT_LESS], _EXPECTS)
 
 
 def apply(program: Program, edit: Edit) -> Program:
@@ -102,11 +102,10 @@ def edits(program: Program) -> tuple[Edit, ...]:
     """All edits that apply, in the order of agents and kinds; of several that change the same, the last iteration."""
     found: list[Edit] = []
     for agent in range(len(program.agents)):
-        places = _places(program, agent)
         for kind in EditKind:
             distinct: dict[tuple[int, int], Edit] = {}
-            for group, passes in _passes(places, kind).items():
-                for iteration in range(passes):
+            for group, units in _units(program, agent, kind).items():
+                for iteration in range(len(units)):
                     edit = Edit(kind, agent, iteration, group)
                     if kind.value in _ALWAYS:
                         found.append(edit)
@@ -170,9 +169,10 @@ def change_of(program: Program, edit: Edit) -> Change:
     """What the edit does to its agent's operations. Raises as :func:`apply` does."""
     if not 0 <= edit.agent < len(program.agents):
         raise ParameterError(f"{program.name} has no agent {edit.agent}: it has {len(program.agents)}")
-    places = _places(program, edit.agent)
-    group = edit.group or _only(program, edit, _passes(places, edit.kind))
-    passes = _passes(places, edit.kind).get(group, 0)
+    units = _units(program, edit.agent, edit.kind)
+    group = edit.group or _only(program, edit, units)
+    mine = units.get(group, [])
+    passes = len(mine)
     if not 0 <= edit.iteration < passes:
         who = program.agent_name(edit.agent)
         raise ParameterError(
@@ -180,55 +180,54 @@ def change_of(program: Program, edit: Edit) -> Change:
             correction=f"give an iteration from 0 to {passes - 1}" if passes else "choose another agent or fault",
         )
     n, before = edit.iteration, listing(program, edit.agent)
+    unit, pc = mine[n], mine[n][0]
     match edit.kind:
         case EditKind.MISSING_ARRIVE:
-            pc = places.arrives[group][n]
             return _change(before, delete_operations(before, {pc}), pc, pc)
         case EditKind.EXTRA_ARRIVE:
-            pc = places.arrives[group][n]
             return _change(before, repeat_operation(before, pc), pc + 1, pc)
         case EditKind.EXPECT_MORE:
-            return _change_expect(program, edit, places.expects[group][n], lambda nbytes: nbytes + MORE_BYTES)
+            return _change_expect(program, edit, pc, lambda nbytes: nbytes + MORE_BYTES)
         case EditKind.EXPECT_LESS:
-            return _change_expect(program, edit, places.expects[group][n], lambda nbytes: nbytes // 2 // _UNIT * _UNIT)
+            return _change_expect(program, edit, pc, lambda nbytes: nbytes // 2 // _UNIT * _UNIT)
         case EditKind.WRONG_PARITY:
-            return _invert_parities(before, [places.waits[group][n]])
+            return _invert_parities(before, [unit])
         case EditKind.PHASE_NOT_TOGGLED:
-            waits = places.waits[group]
-            stages = [program.barriers[operand(before.code[unit[0]], "barrier")].stage for unit in waits]
-            wrap = next((i for i in range(n + 1, len(waits)) if stages[i] <= stages[i - 1]), None)
+            stages = [program.barriers[operand(before.code[each[0]], "barrier")].stage for each in mine]
+            wrap = next((i for i in range(n + 1, passes) if stages[i] <= stages[i - 1]), None)
             if wrap is None:
                 raise _senseless(program, edit, "the stages do not wrap after it")
-            return _invert_parities(before, waits[wrap:])
+            return _invert_parities(before, mine[wrap:])
         case EditKind.NO_ACQUIRE:
-            unit = places.waits[group][n]
-            return _change(before, delete_operations(before, unit), unit[0], unit[-1])
+            return _change(before, delete_operations(before, unit), pc, unit[-1])
         case EditKind.RELEASE_EARLY:
-            return _move_release(program, edit, places, places.arrives[group][n])
+            return _move_release(program, edit, pc)
         case EditKind.LEAVES_EARLY:
-            return _without_rest(program, edit, places.waits[group], n)
+            return _without_rest(program, edit, mine, n)
         case EditKind.SWAPPED_STAGES:
-            return _swap_iterations(program, edit, places.waits[group], n)
+            return _swap_iterations(program, edit, mine, n)
     assert_never(edit.kind)
 
 
 @lru_cache(maxsize=64)
 def _places_of(code: tuple[Operation, ...], groups: tuple[str, ...]) -> _Places:
-    places = _Places({}, {}, {})
+    places: _Places = {_ARRIVES: {}, _EXPECTS: {}, _WAITS: {}}
     tries: dict[int, int] = {}  # the last try whose answer a register holds
     for pc, op in enumerate(code):
-        if op[0] == Op.ARRIVE:
-            (places.arrives if releases(op) else places.expects).setdefault(groups[operand(op, "barrier")], []).append(
-                pc
-            )
-        elif op[0] in PLAIN_WAITS:
-            places.waits.setdefault(groups[operand(op, "barrier")], []).append((pc,))
-        elif op[0] == Op.TRY_WAIT:
+        if op[0] == Op.TRY_WAIT:
             tries[operand(op, "register")] = pc
+            continue
+        unit: tuple[int, ...] = (pc,)
+        if op[0] == Op.ARRIVE:
+            what = _ARRIVES if releases(op) else _EXPECTS
+        elif op[0] in PLAIN_WAITS:
+            what = _WAITS
         elif op[0] == Op.WAIT_UNLESS:
-            tried = tries.pop(operand(op, "register"), -1)
-            alike = tried >= 0 and _phase_of(code[tried]) == _phase_of(op)
-            places.waits.setdefault(groups[operand(op, "barrier")], []).append((tried, pc) if alike else (pc,))
+            what, tried = _WAITS, tries.pop(operand(op, "register"), -1)
+            unit = (tried, pc) if tried >= 0 and _phase_of(code[tried]) == _phase_of(op) else unit
+        else:
+            continue
+        places[what].setdefault(groups[operand(op, "barrier")], []).append(unit)
     return places
 
 
@@ -237,28 +236,19 @@ def _phase_of(op: Operation) -> tuple[int, int]:
     return operand(op, "barrier"), operand(op, "parity")
 
 
-def _places(program: Program, agent: int) -> _Places:
-    return _places_of(program.code[agent], tuple(b.name for b in program.barriers))
+def _units(program: Program, agent: int, kind: EditKind) -> dict[str, list[tuple[int, ...]]]:
+    """Where an agent comes by each time that such an edit could be made, by group."""
+    places = _places_of(program.code[agent], tuple(b.name for b in program.barriers))
+    return places[_MADE_AT.get(kind, _WAITS)]
 
 
-def _passes(places: _Places, kind: EditKind) -> dict[str, int]:
-    """How often the agent comes by where such an edit could be made, by group."""
-    match kind:
-        case EditKind.MISSING_ARRIVE | EditKind.EXTRA_ARRIVE | EditKind.RELEASE_EARLY:
-            return {group: len(pcs) for group, pcs in places.arrives.items()}
-        case EditKind.EXPECT_MORE | EditKind.EXPECT_LESS:
-            return {group: len(pcs) for group, pcs in places.expects.items()}
-        case _:
-            return {group: len(units) for group, units in places.waits.items()}
-
-
-def _only(program: Program, edit: Edit, passes: dict[str, int]) -> str:
-    if len(passes) > 1:
+def _only(program: Program, edit: Edit, units: dict[str, list[tuple[int, ...]]]) -> str:
+    if len(units) > 1:
         raise ParameterError(
-            f"{edit.kind.value}: {program.agent_name(edit.agent)} has such operations on {', '.join(passes)}",
+            f"{edit.kind.value}: {program.agent_name(edit.agent)} has such operations on {', '.join(units)}",
             correction="name the group of barriers",
         )
-    return next(iter(passes), "")
+    return next(iter(units), "")
 
 
 def _senseless(program: Program, edit: Edit, why: str) -> ConfigurationError:
@@ -286,10 +276,11 @@ def _invert_parities(before: Listing, waits: list[tuple[int, ...]]) -> Change:
     return _change(before, after, waits[0][0], waits[0][0])
 
 
-def _move_release(program: Program, edit: Edit, places: _Places, pc: int) -> Change:
+def _move_release(program: Program, edit: Edit, pc: int) -> Change:
     """The arrive at ``pc`` directly after the wait before it."""
     before = listing(program, edit.agent)
-    start = max((unit[-1] + 1 for units in places.waits.values() for unit in units if unit[-1] < pc), default=pc)
+    waits = _units(program, edit.agent, EditKind.NO_ACQUIRE).values()
+    start = max((unit[-1] + 1 for units in waits for unit in units if unit[-1] < pc), default=pc)
     if not any(op[0] in USES_TILE for op in before.code[start:pc]):
         raise _senseless(program, edit, "it follows no read and no work")
     return _change(before, move_operation(before, pc, start), start, pc)

@@ -7,7 +7,7 @@ same bytes, and copies of one agent to the same bytes, because the second would 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
@@ -54,21 +54,22 @@ class Flights:
         return self._by_operation.get((agent, pc), ())
 
     @cached_property
-    def places(self) -> tuple[tuple[ModelledFlight, ...], ...]:
+    def by_place(self) -> dict[tuple[object, ...], list[ModelledFlight]]:
         """For each place the flights that share it."""
         found: dict[tuple[object, ...], list[ModelledFlight]] = {}
         for flights in self._by_operation.values():
             for flight in flights:
                 found.setdefault(flight.place, []).append(flight)
-        return tuple(tuple(flights) for flights in found.values())
+        return found
+
+    @property
+    def places(self) -> Collection[list[ModelledFlight]]:
+        """The flights of each place, in the order of the table."""
+        return self.by_place.values()
 
     def name(self, flight: ModelledFlight) -> str:
         """The variable that is not 0 while it is under way."""
         return self._names[flight.place]
-
-    def number(self, flight: ModelledFlight) -> int:
-        """The place of the flight in the table."""
-        return self._numbers[flight.place]
 
     def conflicts_of(self, flight: ModelledFlight) -> list[ModelledFlight]:
         """One flight of each place that may not be open when this one opens."""
@@ -108,10 +109,6 @@ class Flights:
         return found
 
     @cached_property
-    def _numbers(self) -> dict[tuple[object, ...], int]:
-        return {sharing[0].place: number for number, sharing in enumerate(self.places)}
-
-    @cached_property
     def _names(self) -> dict[tuple[object, ...], str]:
         """Copies count bytes, the rest only whether it is under way: two arrays, so that the second is small."""
         names = {}
@@ -140,7 +137,9 @@ def _flights(program: Program, agent: int, pc: int, operation: Operation) -> Ite
         case Op.TMA_LOAD:
             nbytes, item = operands(operation, "bytes", "item")
             for barrier, there in program.landings(operation):
-                ctas = tuple(dict.fromkeys((*_away(program, agent, barrier), *memory_away(program, agent, there))))
+                ctas = tuple(
+                    dict.fromkeys((*barrier_away(program, agent, barrier), *memory_away(program, agent, there)))
+                )
                 yield ModelledFlight(agent, pc, TMA, barrier, nbytes, 0, *program.cells[there], True, item, ctas)
         case Op.TRANSFER_READ | Op.TRANSFER_WRITE as op:
             engine, access, nbytes, item = operands(operation, "engine", "access", "bytes", "item")
@@ -162,10 +161,10 @@ def _flights(program: Program, agent: int, pc: int, operation: Operation) -> Ite
 
 
 def _arrival(program: Program, agent: int, pc: int, engine: int, bar: int, arrivals: int) -> ModelledFlight:
-    return ModelledFlight(agent, pc, engine, bar, 0, arrivals, 0, 0, False, 0, _away(program, agent, bar))
+    return ModelledFlight(agent, pc, engine, bar, 0, arrivals, 0, 0, False, 0, barrier_away(program, agent, bar))
 
 
-def _away(program: Program, agent: int, bar: int) -> tuple[int, ...]:
+def barrier_away(program: Program, agent: int, bar: int) -> tuple[int, ...]:
     """The CTA of the barrier, if it is another than the agent's."""
     cta = program.barriers[bar].cta
     return (cta,) if cta != program.agents[agent].cta else ()

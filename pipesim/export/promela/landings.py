@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from pipesim.export.promela.flights import ModelledFlight
 from pipesim.export.promela.operations import PromelaStep, Words, clamp
 from pipesim.model.ops import IN_ORDER
 from pipesim.model.state import TMA
 
 
-def landings(words: Words, sharing: tuple[ModelledFlight, ...]) -> list[PromelaStep]:
+def landings(words: Words, sharing: Sequence[ModelledFlight]) -> list[PromelaStep]:
     """How what is under way in one place may land: whole, or just the bytes that complete a phase before."""
     flight = sharing[0]
     name = words.flights.name(flight)

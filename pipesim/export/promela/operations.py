@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
-from pipesim.export.promela.flights import Flights, ModelledFlight, memory_away
+from pipesim.export.promela.flights import Flights, ModelledFlight, barrier_away, memory_away
 from pipesim.model.barrier import COUNT_BITS, MAX_COUNT
 from pipesim.model.groups import ARRIVALS, BY_STATE, NO_EFFECT
 from pipesim.model.ops import IN_ORDER, Engine, Op, Operation, operand, operands
@@ -78,7 +78,7 @@ class Words:
 
     def brings(self, flight: ModelledFlight) -> str:
         """The variable that says which item the flight brings, "" if all that share its place bring the same."""
-        sharing = self.flights.places[self.flights.number(flight)]
+        sharing = self.flights.by_place[flight.place]
         return self.flights.name(flight).replace("left", "brings") if len({f.item for f in sharing}) > 1 else ""
 
 
@@ -105,11 +105,6 @@ def clamp(value: int) -> int:
     return max(-CLAMP, min(CLAMP, value))
 
 
-def _away(words: Words, agent: int, bar: int) -> tuple[int, ...]:
-    cta = words.program.barriers[bar].cta
-    return (cta,) if cta != words.program.agents[agent].cta else ()
-
-
 def _token(bar: int, into: int) -> tuple[str, ...]:
     return (f"{register(into)} = (phase[{bar}] << {COUNT_BITS}) | pending[{bar}]",) if into >= 0 else ()
 
@@ -127,19 +122,19 @@ def _arrive(words: Words, agent: int, _pc: int, op: Operation) -> list[Choice]:
     bar, count, expect, into = operands(op, "barrier", "count", "expect", "register")
     name = "arrive" if op[0] == Op.ARRIVE else "arrive_drop"
     call = f"{name}({bar}, {clamp(count)}, {clamp(expect)})" if count >= 1 else f"arrive_wrongly({bar})"
-    return always(*words.unless_exited(_away(words, agent, bar), (*_token(bar, into), call)))
+    return always(*words.unless_exited(barrier_away(words.program, agent, bar), (*_token(bar, into), call)))
 
 
 def _arrive_no_complete(words: Words, agent: int, _pc: int, op: Operation) -> list[Choice]:
     bar, count, into = operands(op, "barrier", "count", "register")
     call = f"arrive_no_complete({bar}, {clamp(count)})" if count >= 1 else f"arrive_wrongly({bar})"
-    return always(*words.unless_exited(_away(words, agent, bar), (*_token(bar, into), call)))
+    return always(*words.unless_exited(barrier_away(words.program, agent, bar), (*_token(bar, into), call)))
 
 
 def _change_tx(words: Words, agent: int, _pc: int, op: Operation) -> list[Choice]:
     bar, nbytes = operands(op, "barrier", "bytes")
     call = f"add_tx({bar}, {clamp(nbytes if op[0] == Op.EXPECT_TX else -nbytes)})"
-    return always(*words.unless_exited(_away(words, agent, bar), (call,)))
+    return always(*words.unless_exited(barrier_away(words.program, agent, bar), (call,)))
 
 
 def _unless_dead(bar: int, effect: str = "") -> str:

@@ -30,8 +30,10 @@ def calibration_lines(report: CalibrationReport, width: int, *, verbose: bool = 
         lines += ["", *_table(known, width, "estimate" if report.kernel else "base")]
     if report.kernel:
         lines += ["", *field("the rest", [f"is that of {report.base}, or an estimate from instructions"], width)]
+    elif lost := [each for each in report.values if each.state is ValueState.ASSUMED]:
+        lines += ["", *(_assumed_values(lost, width) if verbose else _groups(report, lost, width))]
     else:
-        lines += ["", *(_assumed_values(report.values, width) if verbose else _groups(report, width))]
+        lines += ["", *field("assumed", ["nothing: every value is determined"], width)]
     if report.no_proposals:
         lines += ["", *wrap(f"captures that would determine more: unknown, {report.no_proposals}", width, "  ", "    ")]
     if report.proposals is not None:
@@ -52,11 +54,9 @@ def _inputs(report: CalibrationReport) -> list[str]:
     return [count(len(report.inputs), "recording"), *counted]
 
 
-def _groups(report: CalibrationReport, width: int) -> list[str]:
+def _groups(report: CalibrationReport, lost: Sequence[CalibratedValue], width: int) -> list[str]:
     """How many values of each group are kept from the base profile."""
-    names = [each.name for each in report.values if each.state is ValueState.ASSUMED]
-    if not names:
-        return field("assumed", ["nothing: every value is determined"], width)
+    names = [each.name for each in lost]
     groups = Counter(name.split("/")[0] + "/" if "/" in name else name.split(".")[0] + "." for name in names)
     parts = [f"{group} {number(size)}" for group, size in sorted(groups.items())]
     kept = f"{count(len(names), 'value')} of {report.base} that the recordings do not determine (-v lists them)"
@@ -75,11 +75,8 @@ def _half(width: float | None) -> str:
     return NONE if width is None else number(round(width)) if width >= 10 else f"{width:.1f}"
 
 
-def _assumed_values(values: Sequence[CalibratedValue], width: int) -> list[str]:
+def _assumed_values(lost: Sequence[CalibratedValue], width: int) -> list[str]:
     """What is kept from the base profile, and why."""
-    lost = [each for each in values if each.state is ValueState.ASSUMED]
-    if not lost:
-        return field("assumed", ["nothing: every value is determined"], width)
     unused = [each.name for each in lost if each.half_width is None]
     wide = [each for each in lost if each.half_width is not None]
     lines = []
