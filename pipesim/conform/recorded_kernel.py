@@ -66,14 +66,17 @@ def recorded_kernel(program: Program, places: Sequence[Place], trace: Trace) -> 
     return RecordedKernel(named, Trace(meta, left.events), frozenset(site.key for site in meta.sites))
 
 
+def _of_another(fact: str, cause: str = "it was recorded of another kernel, or in another launch") -> EvidenceError:
+    return EvidenceError(fact, cause=cause, correction="name the PTX and the launch file of the recording")
+
+
 def _require_same(program: Program, meta: TraceMeta) -> None:
     """EvidenceError unless warps and mbarriers of a trace with a program's own names are this program's."""
     agents = tuple(AgentInfo(a.role, a.index, a.warp) for a in program.agents if a.cta == 0)
     if agents != meta.agents or barrier_groups(program) != meta.barriers:
-        raise EvidenceError(
+        raise _of_another(
             f"the trace of {meta.protocol} has other warps or mbarriers than {program.name}",
-            cause="it was recorded of another kernel, or of another launch",
-            correction="name the PTX and the launch file of the recording",
+            "it was recorded of another kernel, or of another launch",
         )
 
 
@@ -96,10 +99,8 @@ def _with_agents(program: Program, meta: TraceMeta) -> Program:
         for info in meta.agents:
             of_warp = [n for n in mine if program.agents[n].warp == info.warp]
             if not of_warp:
-                raise EvidenceError(
-                    f"the trace of {meta.protocol} has a warp {info.warp} ({info.name}) that {program.name} lacks",
-                    cause="it was recorded of another kernel, or in another launch",
-                    correction="name the PTX and the launch file of the recording",
+                raise _of_another(
+                    f"the trace of {meta.protocol} has a warp {info.warp} ({info.name}) that {program.name} lacks"
                 )
             chosen = max(of_warp, key=lambda n: len(program.code[n]))
             mine.remove(chosen)
@@ -125,10 +126,8 @@ def _with_barriers(program: Program, places: Sequence[Place], meta: TraceMeta) -
     names = [(group.name, stage) for group in meta.barriers for stage in range(group.stages)]
     offsets = sorted({offset for _, offset in places})
     if len(offsets) != len(names):
-        raise EvidenceError(
-            f"the trace of {meta.protocol} has {len(names)} mbarriers and {program.name} has {len(offsets)}",
-            cause="it was recorded of another kernel, or in another launch",
-            correction="name the PTX and the launch file of the recording",
+        raise _of_another(
+            f"the trace of {meta.protocol} has {len(names)} mbarriers and {program.name} has {len(offsets)}"
         )
     named = dict(zip(offsets, names, strict=True))
     order = sorted(range(len(places)), key=lambda n: (places[n][0], offsets.index(places[n][1])))
@@ -141,11 +140,10 @@ def _with_barriers(program: Program, places: Sequence[Place], meta: TraceMeta) -
     groups = barrier_groups(found)
     if groups != meta.barriers:
         theirs, ours = next((a, b) for a, b in zip(meta.barriers, groups, strict=True) if a != b)
-        raise EvidenceError(
+        raise _of_another(
             f"{theirs.name} of the trace completes with {theirs.count} arrivals; the mbarriers at its place in "
             f"{program.name} with {ours.count}",
             cause="the mbarriers of the trace are taken to lie in shared memory in its order",
-            correction="name the PTX and the launch file of the recording",
         )
     return found
 

@@ -8,23 +8,9 @@ from operator import index
 
 from pipesim.bounds import MAX_CYCLES
 from pipesim.errors import ProtocolError
+from pipesim.lang import legality
 from pipesim.lang.author import author_line, author_place, name_of, whole
 from pipesim.lang.intrinsics import mma_arrive
-from pipesim.lang.legality import (
-    WARP,
-    note_tcgen05,
-    require_commit,
-    require_groups,
-    require_load,
-    require_mma,
-    require_multicast,
-    require_one_copy,
-    require_one_lane,
-    require_ordinary,
-    require_register_request,
-    require_transfer,
-    require_whole_warp,
-)
 from pipesim.lang.recorder import Recorder, current_recorder, recorder
 from pipesim.lang.shared_mem_barrier import SharedMemBarrier, barrier_address
 from pipesim.lang.tiles import Slot, TileArray
@@ -92,15 +78,15 @@ class Warp:
                     operand(rec.code[-1], "cta_mask"),
                 )
         else:
-            require_one_copy(rec, destination.name)
+            legality.require_one_copy(rec, destination.name)
             rec.append((*head, named, mask))
 
     def _first_load(
         self, rec: Recorder, destination: Slot, mbar: SharedMemBarrier, item: int, nbytes: int | None, cta_mask: int
     ) -> None:
         self._require_slot(destination)
-        require_one_copy(rec, destination.name)
-        require_multicast(rec, cta_mask)
+        legality.require_one_copy(rec, destination.name)
+        legality.require_multicast(rec, cta_mask)
         if nbytes is not None:
             destination = destination.part(0, nbytes)
         for rank in range(rec.tables.ctas):
@@ -108,7 +94,7 @@ class Warp:
                 rec.tables.access(destination.space, rank, destination.offset, destination.nbytes)
         bar = barrier_address(mbar)
         counted = mbar.rank if mbar.rank >= 0 else rec.cta
-        require_load(rec, destination.name, destination.space, self._rank(destination), counted)
+        legality.require_load(rec, destination.name, destination.space, self._rank(destination), counted)
         rec.emit(Op.TMA_LOAD, bar, self._access(destination), destination.nbytes, item, cta_mask)
 
     def read(self, source: Slot, item: int = ANY_ITEM) -> None:
@@ -141,7 +127,7 @@ class Warp:
         is issued by whole warps, each its part of what the warp group does, Engine.TCGEN05 by one elected lane.
         """
         rec = self._mine()
-        require_mma(rec, engine)
+        legality.require_mma(rec, engine)
         block = [rec.operation(Op.ENGINE_WORK, engine, cycles)] if cycles else []
         for op, operands in (_TRANSFER_READ, reads), (_TRANSFER_WRITE, writes):
             for slot, item in operands:
@@ -151,13 +137,13 @@ class Warp:
                     head = self._transfer(op, engine, slot)
                 block.append((*head, item) if type(item) is int else rec.operation(*head, item))
         if engine == _TCGEN05 and (reads or writes):
-            note_tcgen05(rec)
+            legality.note_tcgen05(rec)
         rec.extend(block)
 
     def commit(self, engine: Engine, mbar: SharedMemBarrier | None = None) -> None:
         """Close a group of transfers, or (tcgen05) let their completion arrive once on ``mbar``."""
         rec = self._mine()
-        require_commit(rec, engine, on_barrier=mbar is not None)
+        legality.require_commit(rec, engine, on_barrier=mbar is not None)
         if mbar is None:
             rec.append(self._again(_COMMIT, engine, -1))
         else:
@@ -169,7 +155,7 @@ class Warp:
         The groups of WGMMA are those of the warp group: the warp waits until they are finished in all of its warps.
         """
         rec = self._mine()
-        require_groups(rec, engine)
+        legality.require_groups(rec, engine)
         rec.append(self._again(_WAIT_GROUP, engine, groups))
 
     def _again(self, op: int, engine: Engine, operand: int) -> Operation:
@@ -186,7 +172,7 @@ class Warp:
             head = self._heads[op, slot]
         except (KeyError, TypeError):
             access = self._access(slot)
-            require_ordinary(rec, slot.name, slot.space, self._rank(slot))
+            legality.require_ordinary(rec, slot.name, slot.space, self._rank(slot))
             head = self._heads[op, slot] = op, access
         rec.append_item(head, item)
 
@@ -199,11 +185,11 @@ class Warp:
             head = self._heads[op, engine, slot]
         except (KeyError, TypeError):
             access = self._access(slot)
-            require_transfer(rec, engine, slot.name, slot.space, self._rank(slot))
+            legality.require_transfer(rec, engine, slot.name, slot.space, self._rank(slot))
             head = self._heads[op, engine, slot] = rec.operation(op, engine, access, slot.nbytes, ANY_ITEM)[:-1]
         if engine == _TCGEN05:
-            require_one_lane(rec, "a tcgen05 operation")
-            note_tcgen05(rec)
+            legality.require_one_lane(rec, "a tcgen05 operation")
+            legality.note_tcgen05(rec)
         return head
 
     def _part_of_lanes(self, engine: Engine, slot: Slot) -> Slot:
@@ -212,13 +198,13 @@ class Warp:
         if engine != Engine.CP_ASYNC:
             rec.require_whole("a copy that each lane makes a part of")
         self._require_slot(slot)
-        share = slot.nbytes // WARP
-        if slot.nbytes % (WARP * CP_ASYNC_BYTES):
+        share = slot.nbytes // legality.WARP
+        if slot.nbytes % (legality.WARP * CP_ASYNC_BYTES):
             raise ProtocolError(
-                f"{rec.who}: {slot.nbytes} bytes are copied by {WARP} lanes that are apart",
+                f"{rec.who}: {slot.nbytes} bytes are copied by {legality.WARP} lanes that are apart",
                 place=author_line(),
                 cause=f"each lane copies as many, and one cp.async {CP_ASYNC_BYTES}, 8 or 16 (PTX ISA, cp.async)",
-                correction=f"use tiles of a multiple of {WARP * CP_ASYNC_BYTES} bytes, or let one lane copy",
+                correction=f"use tiles of a multiple of {legality.WARP * CP_ASYNC_BYTES} bytes, or let one lane copy",
             )
         mine = rec.lanes & rec.follows
         first = (mine & -mine).bit_length() - 1
@@ -350,10 +336,10 @@ class Warp:
         nothing. There it says to ``--strict-lanes`` that they are.
         """
         rec = self._mine()
-        require_whole_warp(rec, "bar.warp.sync")
+        legality.require_whole_warp(rec, "bar.warp.sync")
         if rec.is_part:
             number = NAMED_BARRIERS + self.warp
-            rec.emit(Op.BAR_SYNC, rec.tables.named_barrier(rec.cta, number), WARP, rec.counted_lanes)
+            rec.emit(Op.BAR_SYNC, rec.tables.named_barrier(rec.cta, number), legality.WARP, rec.counted_lanes)
         else:
             rec.meets.append(len(rec.code))
 
@@ -361,7 +347,7 @@ class Warp:
         if not 0 <= number < 16:
             raise ProtocolError(f"named barrier {number}", place=author_line(), cause="a CTA has 16, numbered 0 to 15")
         rec = self._mine()
-        require_whole_warp(rec, "bar.sync" if op == Op.BAR_SYNC else "bar.arrive")
+        legality.require_whole_warp(rec, "bar.sync" if op == Op.BAR_SYNC else "bar.arrive")
         if op == Op.BAR_ARRIVE:  # a warp arrives when its last lane does: no lane alone
             rec.require_whole("bar.arrive")
         rec.emit(op, rec.tables.named_barrier(rec.cta, number), threads, rec.counted_lanes)
@@ -388,5 +374,5 @@ class Warp:
     def setmaxnreg(self, registers: int) -> None:
         """``setmaxnreg``: the registers of each of the warp's threads from here on; a request for more may wait."""
         rec = self._mine()
-        require_register_request(rec)
+        legality.require_register_request(rec)
         rec.emit(Op.SETMAXNREG, registers)

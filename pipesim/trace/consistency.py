@@ -15,21 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from pipesim.bounds import (
-    MAX_BARRIERS,
-    MAX_COUNT_OPERAND,
-    MAX_GRID,
-    MAX_KHZ,
-    MAX_PARAMETER,
-    MAX_SITES,
-    MAX_SMS,
-    MAX_TABLE,
-    MAX_TRACE_AGENTS,
-    MAX_TRACE_CYCLE,
-    MAX_TRACE_TIME,
-    MAX_TRACE_VALUE,
-    MAX_WARP,
-)
+from pipesim import bounds
 from pipesim.inputs import quoted_name, wrong_identifier, wrong_name, wrong_text
 from pipesim.model.ending import Ending
 from pipesim.model.program import NAMED_BARRIERS
@@ -60,18 +46,19 @@ _VOCABULARY = {
     "memory": ("", "shared", "device", "host"),
 }
 
-_NAMED = frozenset(map(str, range(NAMED_BARRIERS + MAX_WARP + 1)))  # those of bar.warp.sync follow the hardware's
+#: Named barriers: those of the hardware, then those of bar.warp.sync.
+_NAMED = frozenset(map(str, range(NAMED_BARRIERS + bounds.MAX_WARP + 1)))
 _LARGEST_WORD = (1 << 64) - 1
 #: The least and the largest value of each column but the indices, which :func:`_check_indices` compares with tables.
 _RANGES = {
-    "stage": (-1, MAX_BARRIERS - 1),
+    "stage": (-1, bounds.MAX_BARRIERS - 1),
     "parity": (-1, 1),
-    "iteration": (0, MAX_TRACE_VALUE),
-    "value": (0, MAX_TRACE_VALUE),
-    "error_ps": (0, MAX_TRACE_TIME),
-    "cycle": (-MAX_TRACE_CYCLE, MAX_TRACE_CYCLE),
-    "time_ps": (-MAX_TRACE_TIME, MAX_TRACE_TIME),
-    "globaltimer_ns": (-MAX_TRACE_TIME, MAX_TRACE_TIME),
+    "iteration": (0, bounds.MAX_TRACE_VALUE),
+    "value": (0, bounds.MAX_TRACE_VALUE),
+    "error_ps": (0, bounds.MAX_TRACE_TIME),
+    "cycle": (-bounds.MAX_TRACE_CYCLE, bounds.MAX_TRACE_CYCLE),
+    "time_ps": (-bounds.MAX_TRACE_TIME, bounds.MAX_TRACE_TIME),
+    "globaltimer_ns": (-bounds.MAX_TRACE_TIME, bounds.MAX_TRACE_TIME),
 }
 
 
@@ -228,28 +215,28 @@ def _first(rows: npt.NDArray[np.bool_]) -> int | None:
 
 #: The largest record of a recorder has 16 bytes; a step of the global timer is a microsecond.
 _MAX_RECORD, _MAX_STEP_NS = 1 << 10, 10**9
-_COUNT = (0, MAX_TRACE_VALUE)
+_COUNT = (0, bounds.MAX_TRACE_VALUE)
 #: The least and the largest value of each number of a description, by class and field.
 _NUMBERS: dict[tuple[type, str], tuple[int, int]] = {
-    (TraceMeta, "grid"): (1, MAX_GRID),
+    (TraceMeta, "grid"): (1, bounds.MAX_GRID),
     (TraceMeta, "wrong_tiles"): _COUNT,
     (TraceMeta, "record_bytes"): (0, _MAX_RECORD),
     (TraceMeta, "window"): _COUNT,
-    (Device, "sms"): (0, MAX_SMS),
-    (Device, "sm_khz"): (0, MAX_KHZ),
+    (Device, "sms"): (0, bounds.MAX_SMS),
+    (Device, "sm_khz"): (0, bounds.MAX_KHZ),
     (Device, "globaltimer_step_ns"): (0, _MAX_STEP_NS),
-    (AgentInfo, "index"): (0, MAX_TRACE_AGENTS),
-    (AgentInfo, "warp"): (0, MAX_WARP),
-    (BarrierGroup, "stages"): (1, MAX_BARRIERS),
-    (BarrierGroup, "count"): (-MAX_COUNT_OPERAND, MAX_COUNT_OPERAND),
-    (CtaInfo, "sm"): (0, MAX_SMS),
+    (AgentInfo, "index"): (0, bounds.MAX_TRACE_AGENTS),
+    (AgentInfo, "warp"): (0, bounds.MAX_WARP),
+    (BarrierGroup, "stages"): (1, bounds.MAX_BARRIERS),
+    (BarrierGroup, "count"): (-bounds.MAX_COUNT_OPERAND, bounds.MAX_COUNT_OPERAND),
+    (CtaInfo, "sm"): (0, bounds.MAX_SMS),
     **{(CtaInfo, name): _COUNT for name in ("written", "dropped", "passes")},
-    (Anchor, "globaltimer_ns"): (-MAX_TRACE_TIME, MAX_TRACE_TIME),
-    (Anchor, "cycle"): (-MAX_TRACE_CYCLE, MAX_TRACE_CYCLE),
-    (Anchor, "error_ps"): (0, MAX_TRACE_TIME),
+    (Anchor, "globaltimer_ns"): (-bounds.MAX_TRACE_TIME, bounds.MAX_TRACE_TIME),
+    (Anchor, "cycle"): (-bounds.MAX_TRACE_CYCLE, bounds.MAX_TRACE_CYCLE),
+    (Anchor, "error_ps"): (0, bounds.MAX_TRACE_TIME),
     (Run, "repetition"): _COUNT,
-    (Run, "cycles"): (0, MAX_TRACE_CYCLE),
-    (Run, "period_millicycles"): (0, MAX_TRACE_TIME),
+    (Run, "cycles"): (0, bounds.MAX_TRACE_CYCLE),
+    (Run, "period_millicycles"): (0, bounds.MAX_TRACE_TIME),
 }
 #: The rule of each text, which says what is wrong with it.
 _TEXTS: dict[tuple[type, str], Callable[[str], str]] = {
@@ -267,13 +254,13 @@ def out_of_range(meta: TraceMeta) -> str:
 def _wrong_table(meta: TraceMeta) -> str:
     stages = sum(group.stages for group in meta.barriers)
     for name, size, most in (
-        ("agents", len(meta.agents), MAX_TRACE_AGENTS),
-        ("barrier groups", len(meta.barriers), MAX_BARRIERS),
-        ("barriers", stages, MAX_BARRIERS),
-        ("sites", len(meta.sites), MAX_SITES),
-        ("parameters", len(meta.params), MAX_TABLE),
-        ("headers of CTAs", len(meta.ctas), MAX_TABLE),
-        ("launches", len(meta.runs), MAX_TABLE),
+        ("agents", len(meta.agents), bounds.MAX_TRACE_AGENTS),
+        ("barrier groups", len(meta.barriers), bounds.MAX_BARRIERS),
+        ("barriers", stages, bounds.MAX_BARRIERS),
+        ("sites", len(meta.sites), bounds.MAX_SITES),
+        ("parameters", len(meta.params), bounds.MAX_TABLE),
+        ("headers of CTAs", len(meta.ctas), bounds.MAX_TABLE),
+        ("launches", len(meta.runs), bounds.MAX_TABLE),
     ):
         if size > most:
             return f"the trace has {size:,} {name}; at most {most:,} are possible"
@@ -303,7 +290,7 @@ def _ruled_members(meta: TraceMeta) -> Iterator[tuple[tuple[int, int] | Callable
             yield rule, path, value
     for name, number in meta.params.items():
         yield wrong_identifier, "params", name
-        yield (-MAX_PARAMETER, MAX_PARAMETER), f"params.{name}", number
+        yield (-bounds.MAX_PARAMETER, bounds.MAX_PARAMETER), f"params.{name}", number
     for names in ("outputs", "wrong_outputs"):
         given = meta.extra.get(names)
         yield from ((wrong_name, f"extra.{names}.{brief(n)}", n) for n in (given if isinstance(given, dict) else ()))
@@ -326,7 +313,7 @@ def _members(part: Any, path: str) -> Iterator[tuple[tuple[type, str], str, Any]
 
 
 def _is_count(value: object) -> bool:
-    return type(value) is int and 0 <= value <= MAX_TRACE_VALUE
+    return type(value) is int and 0 <= value <= bounds.MAX_TRACE_VALUE
 
 
 def _are_counts(value: object) -> bool:
@@ -349,7 +336,7 @@ _EXTRA: dict[str, tuple[str, Callable[[object], bool]]] = {
 
 
 def _is_small(value: object) -> bool:
-    return type(value) in (int, float) and abs(value) <= MAX_TRACE_VALUE  # type: ignore[arg-type]  # it is a number
+    return type(value) in (int, float) and abs(value) <= bounds.MAX_TRACE_VALUE  # type: ignore[arg-type]  # it is a number
 
 
 def _all_of(value: object, rule: Callable[[object], bool]) -> bool:

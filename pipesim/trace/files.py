@@ -14,14 +14,7 @@ from typing import Any, BinaryIO, NoReturn
 
 import numpy as np
 
-from pipesim.bounds import (
-    MAX_JSON_BYTES,
-    MAX_ROW_GROUPS,
-    MAX_ROWS,
-    MAX_TRACE_BYTES,
-    MAX_VALUE_BYTES,
-    SPARE_COLUMN_BYTES,
-)
+from pipesim import bounds
 from pipesim.errors import ForeignFileError, TraceFormatError, UsageError
 from pipesim.inputs import InputKind
 from pipesim.trace.consistency import check_meta, check_trace
@@ -32,12 +25,12 @@ from pipesim.trace.whole import require_free, write_whole
 METADATA_KEY = b"pipesim"  #: the entry of the Parquet file's metadata that makes it a trace
 
 _OURS = "give a file that `pipesim capture` or `pipesim run` wrote"
-TRACE = InputKind("trace file", MAX_TRACE_BYTES, UsageError, _OURS)
+TRACE = InputKind("trace file", bounds.MAX_TRACE_BYTES, UsageError, _OURS)
 
 _MAGIC = b"PAR1"  # a Parquet file begins and ends with it
 _TAIL = 8  # the length of the footer, and the last mark
 _SMALLEST = len(_MAGIC) + _TAIL
-_MOST_FOOTER = MAX_JSON_BYTES + (1 << 20)  # the document is in it
+_MOST_FOOTER = bounds.MAX_JSON_BYTES + (1 << 20)  # the document is in it
 _DAMAGES = (OSError, ValueError, KeyError, TypeError, OverflowError, MemoryError)  # of a reader of damaged bytes
 _NARROW = (np.int8, np.int16, np.int32, np.int64)
 #: Columns that climb: stored as differences, which takes a fraction of the space. The others repeat a few values.
@@ -106,9 +99,9 @@ def read_meta(path: str | Path) -> TraceMeta:
 
 
 def _check_writable(trace: Trace, place: str) -> None:
-    if len(trace.events) > MAX_ROWS:
+    if len(trace.events) > bounds.MAX_ROWS:
         raise TraceFormatError(
-            f"the trace has {len(trace.events):,} records; a file holds at most {MAX_ROWS:,}",
+            f"the trace has {len(trace.events):,} records; a file holds at most {bounds.MAX_ROWS:,}",
             place=place,
             cause="a recording of very many iterations or CTAs; none was written",
             correction="record fewer CTAs (--record-ctas) or fewer iterations (--window)",
@@ -174,7 +167,7 @@ def _parquet(data: bytes) -> Any:
     return pq.ParquetFile(
         pa.BufferReader(data),
         page_checksum_verification=True,
-        thrift_container_size_limit=MAX_ROW_GROUPS,
+        thrift_container_size_limit=bounds.MAX_ROW_GROUPS,
         thrift_string_size_limit=_MOST_FOOTER,
     )
 
@@ -262,14 +255,14 @@ def _check_columns(schema: Any, path: Path) -> None:
 def _check_rows(footer: Any, rows: int, path: Path) -> None:
     """What the file says about its size, before anything is unpacked; fewer rows than promised are counted later."""
     found = footer.num_rows
-    if max(rows, found) > MAX_ROWS:
+    if max(rows, found) > bounds.MAX_ROWS:
         most, cause = max(rows, found), "a recording of too many iterations, or another program wrote the file"
-        refuse(f"the trace has {most:,} records; at most {MAX_ROWS:,} are read", path, cause=cause)
+        refuse(f"the trace has {most:,} records; at most {bounds.MAX_ROWS:,} are read", path, cause=cause)
     if found > rows:
         refuse(f"the trace says that it has {rows} records, the file holds {found}", path)
     for group in map(footer.row_group, range(footer.num_row_groups)):
         for chunk in map(group.column, range(group.num_columns)):
-            most = MAX_VALUE_BYTES * max(group.num_rows, 0) + SPARE_COLUMN_BYTES
+            most = bounds.MAX_VALUE_BYTES * max(group.num_rows, 0) + bounds.SPARE_COLUMN_BYTES
             if chunk.num_values != group.num_rows or not 0 <= chunk.total_uncompressed_size <= most:
                 fact = f"column {chunk.path_in_schema} of the trace has {chunk.total_uncompressed_size:,} bytes"
                 refuse(f"{fact} for {group.num_rows:,} rows", path)

@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from pipesim import bounds
 from pipesim.bounds import MAX_ROWS
 from pipesim.errors import PipesimError, TraceFormatError, UsageError
 from pipesim.trace import files
@@ -54,7 +55,7 @@ def test_more_rows_than_any_trace_has_are_not_unpacked(
     """Sealed as they should be: a small file of rows that compress well."""
     path = tmp_path / "long.parquet"
     path.write_bytes(_encode(ring, "x"))
-    monkeypatch.setattr(files, "MAX_ROWS", 95)
+    monkeypatch.setattr(bounds, "MAX_ROWS", 95)
     error = refused(path)
     assert error.fact == "the trace has 96 records; at most 95 are read"
     assert unpacked == []
@@ -77,8 +78,8 @@ def test_a_document_that_promises_more_rows_than_any_trace_has(
 def test_a_column_of_more_bytes_than_its_rows_need(
     rewritten: Callable[..., Path], unpacked: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(files, "SPARE_COLUMN_BYTES", 0)
-    monkeypatch.setattr(files, "MAX_VALUE_BYTES", 1)
+    monkeypatch.setattr(bounds, "SPARE_COLUMN_BYTES", 0)
+    monkeypatch.setattr(bounds, "MAX_VALUE_BYTES", 1)
     error = refused(rewritten(lambda table: table))
     assert error.fact == "column site of the trace has 120 bytes for 96 rows"
     assert unpacked == []
@@ -87,7 +88,7 @@ def test_a_column_of_more_bytes_than_its_rows_need(
 def test_more_rows_than_can_be_read_are_not_written(
     ring: Trace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(files, "MAX_ROWS", 95)
+    monkeypatch.setattr(bounds, "MAX_ROWS", 95)
     with pytest.raises(TraceFormatError) as caught:
         write_trace(ring, tmp_path / "long.parquet")
     assert caught.value.fact == "the trace has 96 records; a file holds at most 95"

@@ -14,14 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from pipesim.bounds import (
-    MAX_KERNEL_NAME,
-    MAX_RECORD_BYTES,
-    MAX_RECORDS,
-    MAX_SPOOL_BYTES,
-    MAX_SPOOL_FILES,
-    MAX_TEXT,
-)
+from pipesim import bounds
 from pipesim.errors import LaunchFileError, UsageError
 from pipesim.inputs import InputKind, json_value
 from pipesim.launches.records.record import (
@@ -62,7 +55,7 @@ def _pointer(given: Members, size: int) -> SeenPointer:
     align = given.whole("align", 1, low=1, high=1 << 12)
     if align & (align - 1):
         raise given.error("align", f"{align} is not a power of two", correction=CORRECTION)
-    contents = bytes_of(given, "contents", MAX_RECORD_BYTES) if "contents" in given.data else None
+    contents = bytes_of(given, "contents", bounds.MAX_RECORD_BYTES) if "contents" in given.data else None
     return SeenPointer(given.whole("at", high=size - 8), align, contents)
 
 
@@ -94,7 +87,7 @@ def bytes_of(given: Members, name: str, most: int) -> bytes:
 def name_of(given: Members, name: str) -> str:
     """A member that is a kernel's name."""
     text = given.text(name)
-    if not text or len(text) > MAX_KERNEL_NAME or not text.isprintable() or not text.isascii():
+    if not text or len(text) > bounds.MAX_KERNEL_NAME or not text.isprintable() or not text.isascii():
         raise given.error(name, "expected a name of ASCII characters", correction=CORRECTION)
     return text
 
@@ -103,12 +96,12 @@ def line_of(given: Members, name: str, text: object) -> str:
     """A text in one line; characters that no terminal should see become question marks."""
     if not isinstance(text, str):
         raise given.error(name, "expected text", correction=CORRECTION)
-    return "".join(c if c.isprintable() else "?" for c in text[:MAX_TEXT])
+    return "".join(c if c.isprintable() else "?" for c in text[: bounds.MAX_TEXT])
 
 
 RECORDS_VERSION = 1
 MOST_NOTES = 32  #: damaged lines that are named
-_LINES = InputKind("file of records", MAX_SPOOL_BYTES, UsageError, CORRECTION)
+_LINES = InputKind("file of records", bounds.MAX_SPOOL_BYTES, UsageError, CORRECTION)
 _BUFFER = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,199}\.records")
 _CODE = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,199}\.(ptx|entry)")
 
@@ -120,9 +113,9 @@ def read_spool(folder: Path) -> SpoolRecords:
         paths = sorted((path for path in folder.iterdir() if path.suffix == ".jsonl"), key=_by_process)
     except OSError as error:
         raise UsageError(f"the folder {folder} cannot be read", cause=error.strerror or str(error)) from error
-    if len(paths) > MAX_SPOOL_FILES:
-        found.note(f"{len(paths) - MAX_SPOOL_FILES:,} of {len(paths):,} processes were left out")
-    for path in paths[:MAX_SPOOL_FILES]:
+    if len(paths) > bounds.MAX_SPOOL_FILES:
+        found.note(f"{len(paths) - bounds.MAX_SPOOL_FILES:,} of {len(paths):,} processes were left out")
+    for path in paths[: bounds.MAX_SPOOL_FILES]:
         try:
             _read(path, found)
         except UsageError as error:
@@ -174,12 +167,12 @@ def _read(path: Path, found: _SpoolContents) -> None:
         if not line.strip():
             continue
         found.records += 1
-        if found.records > MAX_RECORDS:
-            found.note(f"{path.name}: more than {MAX_RECORDS:,} records; the rest was left out")
+        if found.records > bounds.MAX_RECORDS:
+            found.note(f"{path.name}: more than {bounds.MAX_RECORDS:,} records; the rest was left out")
             return
         place = f"{path.name}:{number}"
         try:
-            _take(json_value(line.decode("utf-8"), MAX_RECORD_BYTES), path.stem, place, found)
+            _take(json_value(line.decode("utf-8"), bounds.MAX_RECORD_BYTES), path.stem, place, found)
         except (LaunchFileError, ValueError) as error:  # UnicodeDecodeError and BoundError are ValueErrors
             found.damaged += 1
             if found.damaged <= MOST_NOTES:

@@ -76,10 +76,7 @@ class PipelineTmaUmmaAsync(PipelineTmaAsync):
     def consumer_release(self, state: PipelineState) -> None:
         """Commit: ``empty`` gets its arrival when the MMAs issued so far are finished. A pair's leader calls it."""
         self._mine()
-        if self._alone:
-            elect_mma_arrive(self.empty[state.index()], elect())
-        else:
-            _commit_to(self.empty[state.index()], self.block_id_mask)
+        _commit_to(self.empty[state.index()], 0 if self._alone else self.block_id_mask)
 
 
 @pipeline_struct
@@ -109,11 +106,7 @@ class PipelineUmmaAsync(CutlassPipeline):
     def producer_commit(self, state: PipelineState) -> None:
         """Commit: ``full`` gets its arrival when the MMAs issued so far are finished."""
         self._mine()
-        full = self.full[state.index()]
-        if self._pair:
-            _commit_to(full, self.tmem_sync_mask)
-        else:
-            elect_mma_arrive(full, elect())
+        _commit_to(self.full[state.index()], self.tmem_sync_mask if self._pair else 0)
 
     def consumer_release(self, state: PipelineState) -> None:
         """Each executing lane arrives on ``empty``, in a pair on the leader's."""
@@ -129,6 +122,10 @@ def _pair(block: tuple[int, int], atom_thr_shape: ClusterShape) -> tuple[int, in
 
 
 def _commit_to(mbar: SharedMemBarrier, mask: int) -> None:
+    """One lane commits to the barrier, in the CTAs of a mask if there is one."""
+    if not mask:
+        elect_mma_arrive(mbar, elect())
+        return
     with predicated(elect()):
         mma_arrive_multicast(mbar, mask)
 

@@ -24,7 +24,7 @@ from pipesim.lang.tiles import TileArray
 from pipesim.lang.warp import Warp
 from pipesim.model.ops import Fence
 from pipesim.pipelines.common.pipeline_state import PipelineState, make_producer_start_state
-from pipesim.pipelines.common.register_value import MBarType, init_barriers, mbars_at, pipeline_struct
+from pipesim.pipelines.common.register_value import MBarType, RegisterValue, init_barriers, mbars_at, pipeline_struct
 from pipesim.pipelines.modular.producer_consumer import ProducerConsumerPipeline
 
 RESPONSE_BYTES = 16  #: of one answer of ``clusterlaunchcontrol.try_cancel``
@@ -127,13 +127,14 @@ class WorkInfo:
         return self.is_valid_tile
 
 
-class TileWalk(ABC):
+class TileWalk(RegisterValue, ABC):
     """The base of the work iterators: the current tile, a consumer state, and a loop over ``tiles`` that leaves marks.
 
     ``for`` iterates over a copy, as upstream's does: what ``__next__`` advances, it advances there.
     """
 
     def __init__(self, w: Warp, num_stages: int, tiles: int, parameter: str) -> None:
+        super().__init__()
         self.w = w
         self.tiles = tiles
         self.parameter = parameter
@@ -157,10 +158,7 @@ class TileWalk(ABC):
                 cause="`for` copies the iterator that it is given",
                 correction="give `for` a fresh one",
             )
-        twin = object.__new__(type(self))
-        twin.__dict__.update(self.__dict__)
-        twin.consumer_state = self.consumer_state.copy()
-        return twin
+        return super().copy()
 
     def mark(self) -> None:
         """The loop mark that belongs before the next tile, or after the last one."""
@@ -170,7 +168,7 @@ class TileWalk(ABC):
 
 
 @pipeline_struct
-class TileScheduler:
+class TileScheduler(RegisterValue):
     """One agent's view of the CLC pipeline: made in each role, as ``TileScheduler(w, storage, tiles)``.
 
     ``tiles`` is how many tiles the cluster gets, the initial one included (0: it lies outside the problem, and every
@@ -185,6 +183,7 @@ class TileScheduler:
                 cause="without CLC stages there is the initial tile, and no other" if tiles > 1 else "",
                 correction="give the ClcPipelineStorage a stage, or one tile" if tiles > 1 else "give 0 tiles or more",
             )
+        super().__init__()
         self.w = w
         self.full_mbar = storage.full
         self.empty_mbar = storage.empty
@@ -206,14 +205,6 @@ class TileScheduler:
         ``num_stages`` is needed where ``storage`` is a pointer; an array is the barriers of one pipeline.
         """
         init_barriers(storage, producer_arv_count, consumer_arv_count, num_stages)
-
-    def copy(self) -> TileScheduler:
-        """A copy with a throttle of its own over the same barriers, as an iterator holds one."""
-        twin = object.__new__(TileScheduler)
-        twin.__dict__.update(self.__dict__)
-        if self.throttle_pipeline is not None:
-            twin.throttle_pipeline = self.throttle_pipeline.copy()
-        return twin
 
     def initial_work_info(self) -> WorkInfo:
         """The tile that the launch gave to this cluster."""
@@ -289,12 +280,6 @@ class WorkIterator(TileWalk):
         self.needs_fetch = True
         return self.work_info
 
-    def copy(self) -> Self:
-        """A copy with counters of its own, the throttle's included."""
-        twin = super().copy()
-        twin.scheduler = self.scheduler.copy()
-        return twin
-
 
 class SchedulerWorkIterator(WorkIterator):
     """The scheduler's: it consumes answers as every role does, and makes the requests.
@@ -322,10 +307,3 @@ class SchedulerWorkIterator(WorkIterator):
         for _ in range(self.scheduler.num_stages):
             self.scheduler.empty_mbar[self.producer_state.index()].wait(self.producer_state.phase())
             self.producer_state.step()
-
-    def copy(self) -> Self:
-        """A copy with counters of its own, the producer's and both throttles' included."""
-        twin = super().copy()
-        twin.producer_state = self.producer_state.copy()
-        twin.throttle_pipeline = None if self.throttle_pipeline is None else self.throttle_pipeline.copy()
-        return twin

@@ -14,8 +14,6 @@ hangs.
 
 from __future__ import annotations
 
-from typing import Self
-
 from pipesim.errors import ProtocolError
 from pipesim.lang.author import author_line
 from pipesim.lang.recorder import recorder
@@ -128,9 +126,3 @@ class GroupedCLCSchedulerIterator(_GroupedIterator):
         """Wait for parity 0 of every stage that was used: right if none was used twice (see above)."""
         for stage in range(min(self.signal_count, self.num_stages)):
             self.empty_mbar[stage].wait(0)
-
-    def copy(self) -> Self:
-        """A copy with counters of its own, the producer's included."""
-        twin = super().copy()
-        twin.producer_state = self.producer_state.copy()
-        return twin

@@ -225,7 +225,7 @@ class ConsumerTiles(_FullStage[Payload], _StageTiles[Payload]):
     """A full stage as a context: its acquire has waited, leaving it only steps."""
 
 
-class _InputView(ABC, Generic[Payload, _Tiles, _Handle]):
+class InputView(ABC, Generic[Payload, _Tiles, _Handle]):
     """One role's view of an input pipeline. It holds no state: entering returns itself, leaving does nothing."""
 
     _tiles: ClassVar[type[Any]]  #: what :meth:`acquire` returns
@@ -270,7 +270,7 @@ class _InputView(ABC, Generic[Payload, _Tiles, _Handle]):
 
 
 @pipeline_struct
-class InputProducer(_InputView[Payload, ProducerTiles[Payload], InputProducerStage[Payload]]):
+class InputProducer(InputView[Payload, ProducerTiles[Payload], InputProducerStage[Payload]]):
     """The load warp's view: a stage is ready when it is empty. Leaving it does nothing, not even a drain."""
 
     PipelineType = InputTilePipeline
@@ -286,7 +286,7 @@ class InputProducer(_InputView[Payload, ProducerTiles[Payload], InputProducerSta
 
 
 @pipeline_struct
-class InputConsumer(_InputView[Payload, ConsumerTiles[Payload], InputConsumerStage[Payload]]):
+class InputConsumer(InputView[Payload, ConsumerTiles[Payload], InputConsumerStage[Payload]]):
     """The MMA warp's view: a stage is ready when it is full. It has no drain."""
 
     _tiles = ConsumerTiles

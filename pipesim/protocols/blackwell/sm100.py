@@ -6,11 +6,10 @@ Upstream: ``sm100_structured/structured_kernels/`` (``kernel_common.mojo``, ``wa
 
 from __future__ import annotations
 
-import typing
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from pipesim.errors import ParameterError
 from pipesim.lang.protocol import Protocol
@@ -19,6 +18,7 @@ from pipesim.lang.tiles import Slot, TileArray
 from pipesim.lang.warp import Warp
 from pipesim.model.ops import Engine, Fence
 from pipesim.pipelines.modular.clc import ClcPipelineStorage, TileScheduler, WorkInfo, compute_clc_barrier_counts
+from pipesim.pipelines.modular.input_tile import InputView
 from pipesim.pipelines.modular.kernel_context import MAX_CLUSTER, KernelContext, require_cluster_shape
 from pipesim.pipelines.modular.output_tile import TMEM_COLUMNS
 from pipesim.protocols.limits import require
@@ -39,20 +39,7 @@ def mma_cycles(m: int, n: int, k: int) -> int:
     return 2 * m * n * k // _FLOPS_PER_CYCLE
 
 
-_Tiles_co = TypeVar("_Tiles_co", bound=AbstractContextManager[object], covariant=True)
-
-
-class _View(typing.Protocol[_Tiles_co]):
-    """What the views of both sides of an input pipeline have in common."""
-
-    def acquire(self) -> _Tiles_co:
-        """The stage, after a wait."""
-
-    def try_acquire(self) -> TryResult:
-        """One try whether the current stage is ready."""
-
-    def acquire_if_needed(self, already_ready: TryResult | bool) -> _Tiles_co:  # noqa: FBT001  # upstream's signature
-        """The stage, after a wait unless a try said that it is ready."""
+_Tiles = TypeVar("_Tiles", bound=AbstractContextManager[object])
 
 
 @dataclass(frozen=True)
@@ -245,8 +232,8 @@ def rows(tile: Slot, warp: int) -> Slot:
 
 
 def acquired_stages(
-    w: Warp, view: _View[_Tiles_co], groups: int, *, lookahead: bool
-) -> Iterator[tuple[int, _Tiles_co]]:
+    w: Warp, view: InputView[Any, _Tiles, Any], groups: int, *, lookahead: bool
+) -> Iterator[tuple[int, _Tiles]]:
     """The K loop of the load or the MMA warp: (group, its free or full stage), each with a ``with`` around it.
 
     With ``lookahead`` the next stage is tried right after a step, and waited for only if it was not ready.

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from pipesim import bounds
 from pipesim.errors import UsageError
-from pipesim.launches.records import read as reading
 from pipesim.launches.records.read import read_spool
 from pipesim.launches.records.record import (
     CountRecord,
@@ -154,8 +154,8 @@ def test_few_of_many_damaged_lines_are_named(tmp_path: Path) -> None:
 
 
 def test_there_is_a_bound_on_records_and_on_processes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reading, "MAX_RECORDS", 3)
-    monkeypatch.setattr(reading, "MAX_SPOOL_FILES", 1)
+    monkeypatch.setattr(bounds, "MAX_RECORDS", 3)
+    monkeypatch.setattr(bounds, "MAX_SPOOL_FILES", 1)
     write_spool(tmp_path / "s", [RECORD] * 5, name="1")
     found = read_spool(write_spool(tmp_path / "s", [RECORD] * 5, name="2"))
     assert len(found.launches) == 2
