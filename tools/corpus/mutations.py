@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 _GUARD = r"(?P<guard>@!?[\w%$]+\s+)?"
 _DROPPED = {
@@ -32,11 +32,17 @@ _EXPECT = re.compile(
 
 @dataclass(frozen=True)
 class Mutant:
-    """A changed text, what was changed, and the line."""
+    """What was changed in a text, which line, and what stands there instead."""
 
     kind: str
     line: int
-    text: str
+    instead: str
+    lines: Sequence[str] = field(repr=False)
+
+    @property
+    def text(self) -> str:
+        """The changed text."""
+        return "\n".join((*self.lines[: self.line - 1], self.instead, *self.lines[self.line :]))
 
 
 def mutants(text: str) -> Iterator[Mutant]:
@@ -45,7 +51,7 @@ def mutants(text: str) -> Iterator[Mutant]:
     parities, carried = _parities(lines)
     for number, line in enumerate(lines, 1):
         for kind, changed in (*_changes(line), *_phase_changes(line, parities, carried), *_boundary(line, lines)):
-            yield Mutant(kind, number, "\n".join((*lines[: number - 1], changed, *lines[number:])))
+            yield Mutant(kind, number, changed, lines)
 
 
 def _changes(line: str) -> Iterator[tuple[str, str]]:
