@@ -34,6 +34,8 @@ if TYPE_CHECKING:
 MOST_TRIES = 12  #: values of one parameter
 FEW_STATES = 2_000  #: searched of each smaller size
 _SHORT = 400  #: operations of a program that is searched for other ways to fail
+#: Faults that a wait shows which returns with an earlier phase than is meant.
+_BY_A_WAIT: frozenset[FaultKind | Ending] = frozenset({FaultKind.STALE_WAIT, FaultKind.WRONG_ITEM})
 _MOST_MOVES = 30_000  #: made to shorten a schedule
 
 
@@ -99,26 +101,25 @@ def corrections_of(
     """Its likely corrections, where the finding has none of its own and a change of the program shows them; of a kernel
     that hung while it was read, or in which a wait is stale, changes of its file.
     """
-    stale = refuted.kind is FaultKind.STALE_WAIT
-    if refuted.kind in NO_MOVE_SHOWS - MEMORY_ORDER and not stale:
+    if refuted.kind in NO_MOVE_SHOWS - MEMORY_ORDER - _BY_A_WAIT:
         return ()
     if asked.coverage.stopped:
         return ()  # of which nothing can be proved
-    if asked.coverage.blocked or (stale and kernel is not None):
+    found: tuple[Correction, ...] = ()
+    if kernel is not None and (asked.coverage.blocked or refuted.kind in _BY_A_WAIT):
         from pipesim.answers.kernel_corrections import corrections_of_kernel  # reads PTX, which few commands need
 
-        return corrections_of_kernel(kernel, asked, refuted, unit) if kernel is not None else ()
-    return corrections(small, refuted, asked, unit)
+        found = corrections_of_kernel(kernel, asked, refuted, unit)
+    return found if found or asked.coverage.blocked else corrections(small, refuted, asked, unit)
 
 
 def computing_of(refuted: Refutation, kernel: EditableKernel | None) -> str:
-    """Where the stage and parity of a kernel's stale wait are computed, as a clause; "" for all others."""
-    if kernel is None or refuted.fault is None or refuted.kind is not FaultKind.STALE_WAIT:
+    """Where a kernel computes the stage and parity of a wait that returns with an earlier phase, as a clause, or ""."""
+    if kernel is None or refuted.fault is None or refuted.kind not in _BY_A_WAIT:
         return ""
     from pipesim.answers.kernel_corrections import computed_at  # reads PTX, which few commands need
 
-    at = computed_at(kernel, refuted.fault)
-    return f"; its stage and parity are computed at {at}" if at else ""
+    return computed_at(kernel, refuted.fault)
 
 
 def without_unproved(finding: Finding, found: Collection[Correction]) -> Finding:

@@ -11,7 +11,7 @@ import re
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
-from itertools import islice
+from itertools import chain, islice
 
 from pipesim.answers.budget import Unit
 from pipesim.errors import PipesimError
@@ -63,9 +63,18 @@ class HungKernel:
         said = f"{', '.join(map(str, others))} and " if others else ""
         return f"{self._kernel.ptx.name}, line{'s' if others else ''} {said}{last}"
 
-    def computing(self, wait: Fault) -> tuple[int, ...]:
-        """The lines that compute the stage and parity of a wait."""
-        return computing_lines(self._function, self._where[wait.agent][wait.pc])
+    def wait_of(self, fault: Fault) -> tuple[int, int] | None:
+        """The line and the mbarrier of a stale wait, or of the last wait for bytes before a read; None without one."""
+        code, lines = self.program.code[fault.agent], self._where[fault.agent]
+        counting = {operand(op, "barrier") for each in self.program.code for op in each if op[0] == Op.TMA_LOAD}
+        for pc in range(fault.pc, -1, -1):
+            if code[pc][0] in PARITY_WAITS and (pc == fault.pc or operand(code[pc], "barrier") in counting):
+                return lines[pc], operand(code[pc], "barrier")
+        return None
+
+    def computing(self, line: int) -> tuple[int, ...]:
+        """The lines that compute the stage and parity of the wait at a line."""
+        return computing_lines(self._function, line)
 
     def lines_of(self, ops: Collection[int], on: Collection[int]) -> list[int]:
         """The lines of such operations on these barriers, or of operations on named barriers on these."""
@@ -186,13 +195,15 @@ def corrections_of_kernel(
 ) -> tuple[Correction, ...]:
     """The first change of lines with which the whole kernel is proved; () if there is none among those that are tried.
 
-    Only where ``program`` ends with agents that wait, as its coverage says, or a wait is stale.
+    Where ``program`` ends with agents that wait, as its coverage says, or a wait returns with an earlier phase.
     """
     found = refuted.deadlock
     blocked = () if found is None else tuple(dict.fromkeys(each.barrier for each in found.blocked))
     hung = HungKernel(kernel, kernel.read())
-    stale = refuted.fault if refuted.kind is FaultKind.STALE_WAIT else None
-    changes = _changes(hung, blocked) if stale is None else _carried(hung, stale)
+    wait = hung.wait_of(refuted.fault) if refuted.fault is not None else None
+    changes = chain(
+        _carried(hung, *wait) if wait is not None else (), _changes(hung, blocked) if program.coverage.blocked else ()
+    )
     for tried, change in enumerate(islice(changes, _MOST_READ)):
         unit(tried, 0)
         try:
@@ -210,6 +221,9 @@ def _changes(hung: HungKernel, blocked: Collection[str]) -> Iterator[LineChange]
     yield from _guards(hung)
     groups = [group for group in hung.groups() if any(hung.barrier_name(n) in blocked for n in group)]
     silent = [group for group in groups if not hung.is_signalled(group)]
+    for group in groups:
+        for line in hung.lines_of(PARITY_WAITS, group):
+            yield from _carried(hung, line, min(group))
     for group in silent or groups:
         yield from _arrives(hung, group)
     for group in groups:
@@ -285,18 +299,24 @@ def _parities(hung: HungKernel, group: Collection[int]) -> Iterator[LineChange]:
         yield LineChange({line: new}, Repair(RepairKind.PHASES, role, name), said)
 
 
-def computed_at(kernel: EditableKernel, wait: Fault) -> str:
-    """The lines that compute the stage and parity of a wait, ``kernel.ptx, lines 37 and 38``; "" if not known."""
+def computed_at(kernel: EditableKernel, fault: Fault) -> str:
+    """The lines that compute the stage and parity of the wait that returned with an earlier phase, as a clause; "" if
+    they are not known.
+    """
     hung = HungKernel(kernel, kernel.read())
-    lines = hung.computing(wait)
-    return hung.places(lines) if lines else ""
+    wait = hung.wait_of(fault)
+    lines = hung.computing(wait[0]) if wait is not None else ()
+    if wait is None or not lines:
+        return ""
+    which = "the wait" if fault.kind is FaultKind.STALE_WAIT else f"its wait at {hung.places(wait[:1])}"
+    return f"; stage and parity of {which} come from {hung.places(lines)}"
 
 
-def _carried(hung: HungKernel, wait: Fault) -> Iterator[LineChange]:
-    """The stage and parity of a stale wait are not restarted: without the lines that do so."""
+def _carried(hung: HungKernel, wait: int, barrier: int) -> Iterator[LineChange]:
+    """The stage and parity of the wait at a line are not restarted: without the lines that do so."""
     lines = hung.computing(wait)
     if lines and all(_RESTART.fullmatch(hung.text(line)) for line in lines):
-        role, group = hung.program.agents[wait.agent].role, hung.program.barriers[wait.barrier].name
+        role, group = hung.who(wait), hung.program.barriers[barrier].name
         said = f"{role} carries stage and phase of {group} on instead of beginning again (without {hung.places(lines)})"
         yield LineChange({line: f"// {hung.text(line)}" for line in lines}, Repair(RepairKind.CARRY, role, group), said)
 

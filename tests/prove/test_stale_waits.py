@@ -296,9 +296,13 @@ def test_the_lines_that_compute_stage_and_parity(name: str) -> None:
     assert lines_of(text, computing_lines(inline_calls(module, module.entries[0]), wait)) == COMPUTING[name][1]
 
 
-@pytest.mark.parametrize("k_iters", [2, 3])
-def test_a_stale_wait_of_a_kernel_names_the_lines_and_is_corrected_without_them(k_iters: int, tmp_path: Path) -> None:
-    text = text_of(body("restart", 4, k_iters, 2), A)
+@pytest.mark.parametrize(
+    ("mistake", "k_iters", "tiles"), [("restart", 2, 2), ("restart", 3, 3), ("phase restart", 2, 3)]
+)
+def test_a_restart_in_a_kernel_is_named_and_the_correction_is_to_leave_it_out(
+    mistake: str, k_iters: int, tiles: int, tmp_path: Path
+) -> None:
+    text = text_of(body(mistake, 4, k_iters, tiles), A)
     (tmp_path / "small.ptx").write_text(text)
     launch = {"format": "pipesim-launch", "version": 1, "entry": "kernel", "grid": [1, 1, 1], "block": [64, 1, 1]}
     values = [{"kind": "value", "type": "u64", "value": 0}]
@@ -306,9 +310,9 @@ def test_a_stale_wait_of_a_kernel_names_the_lines_and_is_corrected_without_them(
     target = find(str(tmp_path / "small.ptx"))
     program = target.build()
     refuted = check(program).refutations[0]
-    first = text.splitlines().index(f" {RESTARTS[0]}") + 1
-    there = f"small.ptx, lines {first} and {first + 1}"
-    assert computing_of(refuted, target.editable) == f"; its stage and parity are computed at {there}"
+    restarts = [str(n) for n, line in enumerate(text.splitlines(), 1) if line.strip() in RESTARTS]
+    there = f"small.ptx, line{'s' if restarts[1:] else ''} {' and '.join(restarts)}"
+    assert computing_of(refuted, target.editable).endswith(f" come from {there}")
     (offered,) = corrections_of(program, refuted, program, lambda done, of: None, target.editable)
     assert offered.said.endswith(f" on instead of beginning again (without {there})")
     assert offered.said.startswith("compute carries stage and phase of small.ptx:")
