@@ -58,7 +58,7 @@ ASSUMPTIONS = MappingProxyType(
         Assumption.LANES: AssumptionText(
             "lanes of a warp that parted are together again",
             "Lanes of a warp take different ways (an elected lane, a branch), and an operation of all lanes "
-            "follows. PTX "
+            "follows; or a lane signals what all have accessed or waited for, without __syncwarp(). PTX "
             "promises that they are together only at .aligned instructions, bar.warp.sync and other operations "
             "of all lanes.",
             "Nearly every kernel with elect.sync or `if (threadIdx.x == 0)`.",

@@ -79,7 +79,7 @@ class _Words:
     def may_meet(self, position: int) -> bool:
         """Whether PTX has lanes that parted meet here, or there is nothing left to execute."""
         body, code = self.kernel.function.body, self.kernel.code
-        return position >= len(body) or meet(body, code.kept, code.regions.ahead(position))
+        return position >= len(body) or meet(body, code.kept, code.regions.ahead(position), code.masks)
 
 
 def _where_it_ends(words: _Words, unsolved: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -116,7 +116,7 @@ def _assumptions(words: _Words) -> Iterator[Assumed]:
     followed = kernel.code.kept - notes.passed_over
     waits = waiting_loops(kernel.function, kernel.code.regions.graph, followed)
     policies = sorted((notes.policies | memory.policies).items())
-    joins = [p for p in sorted(notes.joins) if not words.may_meet(p)]
+    joins = sorted({p for p in notes.joins if not words.may_meet(p)} | notes.ahead)
     loaded = dict.fromkeys(reader for p, reader in kernel.too_early if kernel.function.body[p].opcode != "wgmma")
     for kind, said in (
         (

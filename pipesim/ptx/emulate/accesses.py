@@ -62,6 +62,8 @@ class AccessingWarp(Protocol):
     agent: int
     pending: PendingAccesses
     stores: dict[tuple[int, tuple[int, int, int]], int]
+    mask: int
+    unsignalled: int
 
     @property
     def unsure(self) -> int:
@@ -98,6 +100,7 @@ def _pending(cluster: RecordingCluster, warp: AccessingWarp) -> PendingAccesses:
     if unsure != pending.maybe:
         flush(cluster, warp)
         pending.maybe = unsure
+    warp.unsignalled |= warp.mask
     return pending
 
 
@@ -121,6 +124,7 @@ def write(
 def copy(warp: AccessingWarp, where: Where, ranges: list[Range], position: int) -> None:
     """The warp issues ``cp.async`` into these bytes."""
     pending = warp.pending
+    warp.unsignalled |= warp.mask
     pending.position = position if pending.empty else pending.position
     pending.copies.setdefault(where, []).extend(ranges)
 

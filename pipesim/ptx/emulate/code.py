@@ -19,7 +19,7 @@ from pipesim.ptx.emulate.expressions.moves import LANES, MOVES
 from pipesim.ptx.emulate.expressions.operands import FLOATS, Assignment, NameTable, NotAnExpression, operand_text
 from pipesim.ptx.emulate.regions import Regions
 from pipesim.ptx.emulate.stop import MALFORMED, malformed_operands
-from pipesim.ptx.emulate.synchronisation import is_step, is_try, synchronises
+from pipesim.ptx.emulate.synchronisation import converges, hands_on, is_step, is_try, masks_of_all_lanes, synchronises
 from pipesim.ptx.emulate.values import Leaf, Unknown, Value, select
 from pipesim.ptx.flow.opcodes import VALUES
 from pipesim.ptx.flow.slice import Slice
@@ -85,6 +85,7 @@ class StraightRun:
     negated: bool = False
     target: int = -1
     step: DecodedStep | None = None
+    meets: bool = False  #: whether the lanes of a warp execute one of its instructions together
 
 
 @dataclass
@@ -102,6 +103,7 @@ class DecodedStep:
     by_threads: bool  #: a barrier, which counts threads
     together: bool  #: PTX wants all lanes of a warp to execute it
     logged: bool  #: it is a step on the path of its warp
+    hands_on: bool  #: others may learn by it of what its thread has done before
     effect: Callable[..., Any] = field(default=lambda *_: None)
 
     def get(self, index: int, warp: Any) -> Value:
@@ -139,6 +141,7 @@ class Code:
         self.regions = regions
         self.kept, self.opaque, self.valued = part.kept, part.opaque, part.valued
         self._writes = regions.uses.writes
+        self.masks = masks_of_all_lanes(self.body, self._writes)  #: registers that name all lanes of a warp
         self.end = len(function.body)
         self.constants: list[Special | Symbol | Address] = []
         self._constant_at: dict[Special | Symbol | Address, int] = {}
@@ -205,7 +208,10 @@ class Code:
         """The straight run that begins here, and what ends it."""
         found = self.segments.get(position)
         if found is None:
-            found = self.segments[position] = self._compile_run(position)
+            found = self._compile_run(position)
+            last = min(found.position, self.end - 1)
+            found.meets = any(converges(each, self.masks) for each in self.body[position : last + 1])
+            self.segments[position] = found
         return found
 
     def _compile_run(self, start: int) -> StraightRun:
@@ -297,7 +303,7 @@ class Code:
         logged = is_step(each) and not is_try(each)
         return DecodedStep(
             each, guard, negated, getters, results, needed, valued, together, counts, aligned, logged,
-            self.effect_of(each),
+            hands_on(each), self.effect_of(each),
         )  # fmt: skip
 
     def _getter(self, operand: Operand) -> Getter | None:

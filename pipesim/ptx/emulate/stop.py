@@ -73,6 +73,7 @@ class Notes:
 
     ``time_outs``: waits whose time-out is not followed; ``traps``: branches to a trap that are not; ``left_out``:
     accesses; ``passed_over``: branches on values that are not known; ``joins``: where lanes that parted meet again;
+    ``ahead``: where some lanes signal what others have accessed or waited for since they met;
     ``unread``: instructions that are not known; ``policies``: what other CTAs would decide; ``inferred``: sizes;
     ``equal_stores``: stores by several warps to the same bytes; ``generic``: accesses to ``.shared`` that give a
     generic address; ``fences``: those of which it is not known whether they run, which therefore order nothing;
@@ -87,6 +88,7 @@ class Notes:
     left_out: dict[int, str] = field(default_factory=dict)
     passed_over: set[int] = field(default_factory=set)
     joins: set[int] = field(default_factory=set)
+    ahead: set[int] = field(default_factory=set)
     unread: dict[int, str] = field(default_factory=dict)
     policies: dict[int, str] = field(default_factory=dict)
     inferred: dict[int, str] = field(default_factory=dict)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Sequence, Set
 
 from pipesim.model.program import ALL_LANES
 from pipesim.ptx.flow.opcodes import is_understood, may_touch_shared
-from pipesim.ptx.text.instruction import Immediate, Instruction, Operand
+from pipesim.ptx.text.instruction import Immediate, Instruction, Operand, Register
 
 TRIES = ("try_wait", "test_wait")
 _ALWAYS = frozenset({"mbarrier", "bar", "barrier", "wgmma", "setmaxnreg", "clusterlaunchcontrol", "multimem"})
@@ -38,6 +39,21 @@ def makes_others_wait(each: Instruction) -> bool:
 def ends_a_spin(each: Instruction) -> bool:
     """Whether a loop with this instruction does more than wait."""
     return synchronises(each) and not is_try(each)
+
+
+def hands_on(each: Instruction) -> bool:
+    """Whether others may learn by it of what its thread has done before, or it starts what needs that."""
+    match each.opcode:
+        case "mbarrier":
+            return each.has_any("arrive", "arrive_drop")
+        case "cp":
+            return each.has_any("bulk", "mbarrier") and not each.has_any("commit_group", "wait_group", "prefetch")
+        case "st" | "red":
+            return each.has("async")
+        case "tcgen05":
+            return each.has_any("mma", "cp", "commit")
+        case _:
+            return False
 
 
 def is_try(each: Instruction) -> bool:
@@ -73,14 +89,15 @@ def is_step(each: Instruction) -> bool:
             return False
 
 
-def meet(body: Sequence[Instruction], kept: frozenset[int], ahead: Sequence[int]) -> bool:
+def meet(body: Sequence[Instruction], kept: frozenset[int], ahead: Sequence[int], masks: Set[str]) -> bool:
     """Whether PTX itself lets the lanes of a warp meet from here on, before one of them synchronises with others.
 
-    ``ahead``: the positions that follow without a branch; ``kept``: what of the body is carried out.
+    ``ahead``: the positions that follow without a branch; ``kept``: what of the body is carried out; ``masks``: the
+    registers that name all lanes.
     Where they only end, and touch no memory that others see, they need not meet.
     """
     for p in ahead:
-        if _converges(body[p]):
+        if converges(body[p], masks):
             return True
         if p in kept and synchronises(body[p]):
             return False
@@ -90,7 +107,7 @@ def meet(body: Sequence[Instruction], kept: frozenset[int], ahead: Sequence[int]
     return not any(p in kept and may_touch_shared(body[p]) for p in ahead)
 
 
-def _converges(each: Instruction) -> bool:
+def converges(each: Instruction, masks: Set[str]) -> bool:
     """Whether PTX says that the lanes of a warp execute it together: ``.aligned``, and ``.sync`` with all lanes.
 
     PTX ISA, "Parallel Synchronization and Communication Instructions": a member mask names the lanes that meet.
@@ -99,9 +116,26 @@ def _converges(each: Instruction) -> bool:
         return True
     if each.opcode == "bar" or each.opcode == "barrier":
         mask = each.operands[0] if each.has("warp") and each.operands else None
-        return not each.has("arrive") and (mask is None or _is_all(mask))
-    return each.has("sync") and bool(each.operands) and _is_all(each.operands[-1])
+        return not each.has("arrive") and (mask is None or _is_all(mask, masks))
+    return each.has("sync") and bool(each.operands) and _is_all(each.operands[-1], masks)
 
 
-def _is_all(mask: Operand) -> bool:
-    return isinstance(mask, Immediate) and mask.value & ALL_LANES == ALL_LANES
+def _is_all(mask: Operand, masks: Set[str]) -> bool:
+    match mask:
+        case Immediate(value):
+            return value & ALL_LANES == ALL_LANES
+        case Register(name):
+            return name in masks
+        case _:
+            return False
+
+
+def masks_of_all_lanes(body: Sequence[Instruction], writes: Sequence[Sequence[str]]) -> frozenset[str]:
+    """Registers that one ``mov`` makes -1 and nothing else writes. ``writes``: the registers by position."""
+    often = Counter(name for names in writes for name in names)
+    return frozenset(
+        written[0]
+        for each, written in zip(body, writes, strict=True)
+        if each.opcode == "mov" and each.guard is None and len(written) == 1 and often[written[0]] == 1
+        if isinstance(each.operands[-1], Immediate) and _is_all(each.operands[-1], frozenset())
+    )

@@ -109,6 +109,8 @@ class EmulatedWarp(DividedWarp):
             segment: StraightRun = segments.get(pc) or code.segment(pc)
             ran.append(pc)
             self.pc = segment.position
+            if segment.meets:
+                self.unsignalled = 0
             if segment.run is not None:
                 segment.run(registers, constants, self)
             self.count += segment.count
@@ -149,8 +151,7 @@ class EmulatedWarp(DividedWarp):
             self.whole = self.mask
             if step.together and self.mask != self.all_lanes and not self.is_part and not step.by_threads:
                 self.cluster.notes.partial.add(segment.position)
-            if step.logged:
-                self.cluster.recorder.execute(self.agent, segment.position, self.mask)
+            self._signal(step, segment.position, self.mask)
             jump = step.effect(self.cluster, self, step)
         else:
             try:
@@ -169,15 +170,26 @@ class EmulatedWarp(DividedWarp):
             all_lanes, self.mask = self.mask, mask
             if step.together and mask != all_lanes:
                 self.cluster.notes.partial.add(segment.position)
-            if step.logged:
-                self.cluster.recorder.execute(self.agent, segment.position, mask)
+            self._signal(step, segment.position, mask)
             try:
                 jump = step.effect(self.cluster, self, step)
             finally:
                 self.mask = all_lanes
+        if step.converges:
+            self.unsignalled = 0
         if self.status is Status.BLOCKED:
             return -1
         return segment.next if jump is None else int(jump)
+
+    def _signal(self, step: DecodedStep, here: int, mask: int) -> None:
+        """What others learn of an instruction: other lanes may not have done yet what these signal, unless they met."""
+        if step.logged:
+            self.cluster.recorder.execute(self.agent, here, mask)
+        if step.hands_on:
+            if self.unsignalled & ~mask:
+                self.cluster.notes.ahead.add(here)
+                self.unsignalled = 0
+            self.unsignalled &= ~mask
 
     def _converge(self, here: int) -> int:
         """An instruction that the lanes of a warp execute together: those that parted meet here, wherever that is."""

@@ -176,3 +176,53 @@ def test_lanes_of_one_value_match() -> None:
         "ARRIVE barrier=0 count=32 expect=0 register=-1 semantics=0",
         "ARRIVE barrier=1 count=32 expect=0 register=-1 semantics=0",
     ]
+
+
+#: Warp 0 stores with all lanes, and {ahead} its first lane signals it; warp 1 waits and reads.
+HANDED = (
+    SET_UP.format(first=1, count=1)
+    + """ setp.ne.u32 %p4, %r1, 0;
+ setp.ne.u32 %p5, %r2, 0;
+ shl.b32 %r20, %r2, 2;
+ mov.u32 %r21, tile;
+ add.u32 %r21, %r21, %r20;
+ mov.u32 %r22, -1;
+ @%p4 bra waits;
+ st.shared.u32 [%r21], %r1;
+ {ahead}
+ bra done;
+waits:
+ mbarrier.try_wait.parity.shared::cta.b64 %p9, [%r3], 0;
+ @!%p9 bra waits;
+ ld.shared.u32 %r9, [tile+64];
+done:
+"""
+)
+ONE = "@!%p5 mbarrier.arrive.shared::cta.b64 _, [%r3];"
+BRANCH = "@%p5 bra done;\n mbarrier.arrive.shared::cta.b64 _, [%r3];"
+
+
+@pytest.mark.parametrize("signal", [ONE, BRANCH])
+@pytest.mark.parametrize("between", ["", "fence.acq_rel.cta;\n "])
+def test_a_lane_signals_what_all_have_stored_only_after_they_met(between: str, signal: str) -> None:
+    """Program order is a lane's own: __syncwarp() before an elected arrive is not superfluous."""
+    alone = program_of(HANDED.format(ahead=between + signal))
+    assert len(alone.coverage.rejoined) == 1
+    assert check(alone).verdict is Verdict.PROVED
+    assert [each.kind for each in strictly(alone).refutations] == [FaultKind.LANES_APART]
+
+
+@pytest.mark.parametrize(
+    "meet",
+    [WARP_SYNC, "elect.sync _|%p6, %r22;", "shfl.sync.idx.b32 %r30, %r2, 0, 31, %r22;", "bar.sync 1, 32;"],
+)
+def test_then_it_rests_on_nothing(meet: str) -> None:
+    """Also where a register names all lanes, as nvcc has it."""
+    together = program_of(HANDED.format(ahead=meet + "\n " + ONE))
+    assert together.coverage.rejoined == ()
+    assert strictly(together).verdict is Verdict.PROVED
+
+
+def test_each_lane_may_signal_for_itself() -> None:
+    each = HANDED.replace("[%r3], 1;", "[%r3], 32;").format(ahead="mbarrier.arrive.shared::cta.b64 _, [%r3];")
+    assert strictly(program_of(each)).verdict is Verdict.PROVED

@@ -196,6 +196,7 @@ def _wait(
     """A wait; ``sure``: its loop has no other end than its answer."""
     bar = cluster.recorder.barrier(place)
     position = step.instruction.position
+    warp.unsignalled |= warp.mask
     cluster.recorder.execute(warp.agent, position, warp.mask)
     record(cluster, warp, position, Op.WAIT, bar, parity, semantics_of(step.instruction))
     warp.write_results(step, 1)
