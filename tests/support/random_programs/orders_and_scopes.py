@@ -50,15 +50,19 @@ def _is_of_shared_memory(op: Operation) -> bool:
     return transfers or op[0] in (Op.TMA_LOAD, Op.CP_ASYNC_ARRIVE)
 
 
+_BEFORE_AND_AFTER = (Fence.TCGEN05_BEFORE, Fence.TCGEN05_AFTER)
+
+
 def _with_tensor_fences(rng: random.Random, code: Code) -> Iterator[Operation]:
-    """The same on tensor memory: most of its fences are there."""
+    """The same on tensor memory: most of its fences are there, perhaps of the wrong kind."""
+    before, after = rng.choice([_BEFORE_AND_AFTER] * 3 + [_BEFORE_AND_AFTER[:1] * 2, _BEFORE_AND_AFTER[1:] * 2])
     most = rng.choice([0.0, 0.6, 1.0, 1.0])
     for op in code:
         if op[0] == Op.ARRIVE and rng.random() < most:
-            yield (Op.FENCE, Fence.TCGEN05_BEFORE, 0)
+            yield (Op.FENCE, before, 0)
         yield op
         if op[0] in (Op.WAIT, Op.WAIT_UNLESS) and rng.random() < most:
-            yield (Op.FENCE, Fence.TCGEN05_AFTER, 0)
+            yield (Op.FENCE, after, 0)
 
 
 def _as_written_by_default(op: Operation) -> Operation:
