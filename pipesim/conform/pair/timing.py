@@ -63,28 +63,18 @@ def _figures(a: Trace, b: Trace, matched: MatchedTraces, critical: Ledger) -> tu
     steady = (critical.steady_a, critical.steady_b)
     mine, theirs = (round(1000 * total / tiles) if tiles else None for total in steady)
     noise = [_exact(t.meta, noise_millicycles(t.meta.runs, traced=True)) for t in (a, b)]
+    plain_noise = [_exact(t.meta, noise_millicycles(t.meta.runs, traced=False)) for t in (a, b)]
     found = [
-        PairFigure(
-            PERIOD,
-            _plain_period(a.meta, mine),
-            _plain_period(b.meta, theirs),
-            *(_exact(t.meta, noise_millicycles(t.meta.runs, traced=False)) for t in (a, b)),
-        ),
+        PairFigure(PERIOD, _plain_period(a.meta, mine), _plain_period(b.meta, theirs), *plain_noise),
         PairFigure(TRACED, *(median_period(t.meta.runs, traced=True) for t in (a, b)), *noise),
         PairFigure(THIS_RUN, mine, theirs, *noise),
     ]
     if matched.cut:  # other numbers of tiles: only what both went through is comparable
-        found.append(
-            PairFigure(COMPARED, 1000 * critical.a, 1000 * critical.b, *(_exact(t.meta, None) for t in (a, b)))
-        )
+        spans = 1000 * critical.a, 1000 * critical.b
+        found.append(PairFigure(COMPARED, *spans, *(_exact(t.meta, None) for t in (a, b))))
     else:
-        found.append(
-            PairFigure(
-                "whole run",
-                *(_median_run(t.meta.runs) for t in (a, b)),
-                *(_exact(t.meta, run_noise(t.meta.runs, traced=False)) for t in (a, b)),
-            )
-        )
+        run_noises = (_exact(t.meta, run_noise(t.meta.runs, traced=False)) for t in (a, b))
+        found.append(PairFigure("whole run", *(_median_run(t.meta.runs) for t in (a, b)), *run_noises))
     found += _ends(a, b, matched)
     return tuple(f for f in found if f.a is not None or f.b is not None)
 

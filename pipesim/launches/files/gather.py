@@ -66,7 +66,7 @@ def gather(
     every = _kernels(records, Codes(spool, dump or {}))
     wanted = Limits(tuple(patterns))
     kernels = [each for each in every if wanted.wants(each.name)]
-    notes = records.notes
+    notes = tuple(records.notes)
     if len(every) > len(kernels):
         notes = (*notes, f"kernels that match no pattern: {len(every) - len(kernels):,}")
     names, texts = FileNames(), Texts()

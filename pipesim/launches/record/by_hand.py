@@ -8,7 +8,7 @@ from pipesim.bounds import MAX_PTX_BYTES, MAX_SOURCE_BYTES
 from pipesim.errors import PtxError, UsageError
 from pipesim.inputs import InputKind
 from pipesim.launches.record.gather import trace_of
-from pipesim.launches.record.preparation import Usage, require_no_variables, rewrite_options
+from pipesim.launches.record.preparation import Usage, require_no_variables, rewrite_options, usage_change
 from pipesim.launches.record.record_file import LaunchEnd, RecordedBuffer, read_record_file
 from pipesim.ptx.launch.file import launch_json, read_launch
 from pipesim.ptx.launch.values import Launch
@@ -52,8 +52,7 @@ def write_instrumented(
         require_free(folder / file, force=force)
     for file, data in files.items():
         write_whole(folder / file, data, force=force)
-    sizes = tuple(Usage(each.registers, each.spills, each.stack) for each in (before, after))
-    return sizes[0], sizes[1], tuple(each for each in after.warnings if each not in before.warnings), tuple(files)
+    return *usage_change(before, after), tuple(files)
 
 
 def decoded_trace(records: Path, text: str, launch: Launch) -> Trace:

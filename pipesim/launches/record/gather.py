@@ -149,7 +149,7 @@ def gather_recording(
     rows = [row for row in _rows(records, Codes(spool)) if wanted.wants(row.name)]
     kernels = tuple(_kernel(row, records, spool, names, files, compare=compare) for row in rows)
     devices = tuple(dict.fromkeys(each.device for each in records.processes if each.device))
-    report = RecordReport(folder, tuple(command), status, devices, kernels, records.notes, compared=compare)
+    report = RecordReport(folder, tuple(command), status, devices, kernels, tuple(records.notes), compared=compare)
     return report, files
 
 

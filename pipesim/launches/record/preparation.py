@@ -15,7 +15,7 @@ from pipesim.launches.records.read import LAUNCH_MEMBERS, launch_record
 from pipesim.ptx.launch.values import Launch, Members
 
 if TYPE_CHECKING:
-    from hwkernels.rewriter import RewriteOptions
+    from hwkernels.rewriter import AssembledCubin, RewriteOptions
 
 NO_BARRIER = "no barrier"
 _VARIABLE = re.compile(
@@ -41,6 +41,12 @@ class Usage:
     registers: int
     spills: int
     stack: int
+
+
+def usage_change(before: AssembledCubin, after: AssembledCubin) -> tuple[Usage, Usage, tuple[str, ...]]:
+    """What ptxas says about a kernel before and after it was instrumented, and its new warnings."""
+    one, two = (Usage(each.registers, each.spills, each.stack) for each in (before, after))
+    return one, two, tuple(each for each in after.warnings if each not in before.warnings)
 
 
 @dataclass(frozen=True)
@@ -89,9 +95,7 @@ def prepare_kernel(
         after.cubin,
         found.symbol,
         found.initial(),
-        Usage(before.registers, before.spills, before.stack),
-        Usage(after.registers, after.spills, after.stack),
-        tuple(each for each in after.warnings if each not in before.warnings),
+        *usage_change(before, after),
     )
 
 

@@ -122,14 +122,7 @@ def read_spool(folder: Path) -> SpoolRecords:
             found.note(f"{path.name}: {error.cause or error.fact}")
     if found.damaged > MOST_NOTES:
         found.note(f"{found.damaged - MOST_NOTES:,} more records cannot be read")
-    return SpoolRecords(
-        tuple(found.processes),
-        tuple(found.launches),
-        tuple(found.counts),
-        tuple(found.notes),
-        tuple(found.instrumented),
-        tuple(found.recorded),
-    )
+    return found.records
 
 
 def _by_process(path: Path) -> tuple[int, str]:
@@ -145,18 +138,13 @@ def is_code_file(name: str) -> bool:
 
 @dataclass
 class _SpoolContents:
-    processes: list[ObservedProcess] = field(default_factory=list)
-    launches: list[LaunchRecord] = field(default_factory=list)
-    counts: list[CountRecord] = field(default_factory=list)
-    notes: list[str] = field(default_factory=list)
-    instrumented: list[InstrumentedRecord] = field(default_factory=list)
-    recorded: list[RecordedRecord] = field(default_factory=list)
+    records: SpoolRecords = field(default_factory=SpoolRecords)
     damaged: int = 0
-    records: int = 0
+    lines: int = 0
 
     def note(self, text: str) -> None:
-        if text not in self.notes:
-            self.notes.append(text)
+        if text not in self.records.notes:
+            self.records.notes.append(text)
 
 
 def _read(path: Path, found: _SpoolContents) -> None:
@@ -166,8 +154,8 @@ def _read(path: Path, found: _SpoolContents) -> None:
     for number, line in enumerate(lines[:-1], 1):  # what follows the last newline was not written to its end
         if not line.strip():
             continue
-        found.records += 1
-        if found.records > bounds.MAX_RECORDS:
+        found.lines += 1
+        if found.lines > bounds.MAX_RECORDS:
             found.note(f"{path.name}: more than {bounds.MAX_RECORDS:,} records; the rest was left out")
             return
         place = f"{path.name}:{number}"
@@ -191,11 +179,11 @@ def _process(given: Members, _process: str, found: _SpoolContents) -> None:
         raise given.error("version", f"expected {RECORDS_VERSION}", correction=CORRECTION)
     argv = tuple(line_of(given, "argv", each) for each in given.items("argv", []))
     device, arch = (line_of(given, name, given.text(name, "")) for name in ("device", "arch"))
-    found.processes.append(ObservedProcess(given.whole("pid"), argv, device, arch))
+    found.records.processes.append(ObservedProcess(given.whole("pid"), argv, device, arch))
 
 
 def _launch(given: Members, process: str, found: _SpoolContents) -> None:
-    found.launches.append(launch_record(given, process))
+    found.records.launches.append(launch_record(given, process))
 
 
 def launch_record(given: Members, process: str = "") -> LaunchRecord:
@@ -233,7 +221,7 @@ def launch_record(given: Members, process: str = "") -> LaunchRecord:
 def _count(given: Members, process: str, found: _SpoolContents) -> None:
     kernel, image = name_of(given, "kernel"), line_of(given, "image", given.text("image", ""))
     launches, distinct, left_out = (given.whole(name, 0) for name in ("launches", "distinct", "left_out"))
-    found.counts.append(CountRecord(kernel, image, launches, distinct, left_out, process))
+    found.records.counts.append(CountRecord(kernel, image, launches, distinct, left_out, process))
 
 
 def _add_instrumented(given: Members, _process: str, found: _SpoolContents) -> None:
@@ -242,7 +230,8 @@ def _add_instrumented(given: Members, _process: str, found: _SpoolContents) -> N
         raise given.error("code", "expected the name of a file in the folder", correction=CORRECTION)
     registers, spills, stack = (_pair(given, name) for name in ("registers", "spills", "stack"))
     warnings = tuple(line_of(given, "warnings", each) for each in given.items("warnings", []))
-    found.instrumented.append(InstrumentedRecord(name_of(given, "kernel"), code, registers, spills, stack, warnings))
+    made = InstrumentedRecord(name_of(given, "kernel"), code, registers, spills, stack, warnings)
+    found.records.instrumented.append(made)
 
 
 def _pair(given: Members, name: str) -> tuple[int, int]:
@@ -259,7 +248,7 @@ def _add_recorded(given: Members, process: str, found: _SpoolContents) -> None:
         raise given.error("file", "expected the name of a file in the folder", correction=CORRECTION)
     launch = Members(given.data.get("launch"), given.place_of("launch"), LAUNCH_MEMBERS)
     reason = line_of(given, "reason", given.text("reason", ""))
-    found.recorded.append(RecordedRecord(launch_record(launch, process), file, reason))
+    found.records.recorded.append(RecordedRecord(launch_record(launch, process), file, reason))
 
 
 def _note(given: Members, _process: str, found: _SpoolContents) -> None:

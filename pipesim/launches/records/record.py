@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from pipesim.ptx.launch.values import Shape, TensorMap
 
@@ -106,13 +106,13 @@ class RecordedRecord:
     reason: str
 
 
-@dataclass(frozen=True)
+@dataclass
 class SpoolRecords:
     """All records of a spool folder, in the order of the processes' numbers and of their lines."""
 
-    processes: tuple[ObservedProcess, ...] = ()
-    launches: tuple[LaunchRecord, ...] = ()
-    counts: tuple[CountRecord, ...] = ()
-    notes: tuple[str, ...] = ()
-    instrumented: tuple[InstrumentedRecord, ...] = ()
-    recorded: tuple[RecordedRecord, ...] = ()
+    processes: list[ObservedProcess] = field(default_factory=list)
+    launches: list[LaunchRecord] = field(default_factory=list)
+    counts: list[CountRecord] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    instrumented: list[InstrumentedRecord] = field(default_factory=list)
+    recorded: list[RecordedRecord] = field(default_factory=list)

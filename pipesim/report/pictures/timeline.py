@@ -121,7 +121,8 @@ def _paint(
 ) -> list[str]:
     names = _names([shot for _, shot in shots])
     scale, rows = _rows(shots, names, width, here)
-    lines = [*_heading_lines(shots, scale, width, around=here is not None), "", _axis(scale)]
+    heading = _heading_parts(shots, scale, around=here is not None)
+    lines = [*wrap_parts(heading, width, "  timeline   "), "", _axis(scale)]
     for row in rows[:MOST_AGENTS]:
         for label, cells in row.lines:
             text = middle(label + row.title(names), scale.left - 3)
@@ -232,10 +233,6 @@ def _scale(pictures: list[Picture], room: int, left: int, here: int | None) -> _
     return _Scale(start, window, min(room, window), left, pictures[0].unit)
 
 
-def _heading_lines(shots: list[tuple[str, Picture]], scale: _Scale, width: int, *, around: bool) -> list[str]:
-    return wrap_parts(_heading_parts(shots, scale, around=around), width, "  timeline   ")
-
-
 def _heading_parts(shots: list[tuple[str, Picture]], scale: _Scale, *, around: bool) -> list[str]:
     """Which part of which runs is drawn, and from where the cycles are counted."""
     whole = _whole([shot for _, shot in shots])
@@ -284,21 +281,12 @@ def _step(window: int, cells: int) -> int:
 def _legend(groups: Sequence[tuple[str, str]], scale: _Scale, width: int, *, alike: bool) -> list[str]:
     parts = [f"{ISSUE} issues"]
     for cell in (EMPTY, FULL, OTHER):
-        named = _awaited_group(groups, cell)
-        parts += [f"{cell} waits for {named}"] * bool(named)
+        named = [name for name, drawn in groups if drawn == cell]
+        more = f" or {len(named) - 2} others" if len(named) > 2 else ""  # two by name, further ones are only counted
+        parts += [f"{cell} waits for {' or '.join(named[:2])}{more}"] * bool(named)
     parts += [f"{WORK} works", f"a cell is {_ratio(scale)} and shows the activity that lasted longest"]
     parts += ["agents with the same activity share a row"] * alike
     return wrap_parts(parts, width, "  ")
-
-
-def _awaited_group(groups: Sequence[tuple[str, str]], cell: str) -> str:
-    """What is waited for where this cell is drawn, "" if nothing is."""
-    return _some([name for name, drawn in groups if drawn == cell])
-
-
-def _some(groups: list[str]) -> str:
-    """Up to two names; further ones are only counted."""
-    return " or ".join(groups[:2]) + (f" or {len(groups) - 2} others" if len(groups) > 2 else "")
 
 
 def _ratio(scale: _Scale) -> str:

@@ -30,7 +30,7 @@ HEAD = ".version 8.7\n.target sm_90a\n.address_size 64\n"
 def one_record(tmp_path: Path, record: dict[str, Any]) -> LaunchRecord:
     """The record as it is read."""
     found = read_spool(write_spool(tmp_path / "spool", [record]))
-    assert found.notes == ()
+    assert found.notes == []
     (launch,) = found.launches
     return launch
 

@@ -43,9 +43,9 @@ def test_every_kind_of_record_is_read(tmp_path: Path) -> None:
     count = {"kind": "count", "kernel": "k", "image": "i", "launches": 12, "distinct": 3, "left_out": 1}
     note = {"kind": "note", "text": "another profiler has subscribed"}
     found = read_spool(write_spool(tmp_path / "s", [RECORD, count, note]))
-    assert found.processes == (ObservedProcess(7, ("train.py",), "NVIDIA H200", "sm_90"),)
-    assert found.counts == (CountRecord("k", "i", 12, 3, 1, "7"),)
-    assert found.notes == ("another profiler has subscribed",)
+    assert found.processes == [ObservedProcess(7, ("train.py",), "NVIDIA H200", "sm_90")]
+    assert found.counts == [CountRecord("k", "i", 12, 3, 1, "7")]
+    assert found.notes == ["another profiler has subscribed"]
     (launch,) = found.launches
     assert (launch.kernel, launch.image, launch.code, launch.origin, launch.why_not) == (
         "k",
@@ -70,7 +70,7 @@ def test_a_line_that_is_cut_at_its_end_is_not_a_record(tmp_path: Path) -> None:
     whole = (folder / "7.jsonl").read_bytes()
     (folder / "7.jsonl").write_bytes(whole + whole.splitlines()[1][:-9])
     found = read_spool(folder)
-    assert (len(found.launches), found.notes) == (1, ())
+    assert (len(found.launches), found.notes) == (1, [])
     (folder / "7.jsonl").write_bytes(whole + whole.splitlines()[1][:-9] + b"\n")
     (note,) = read_spool(folder).notes
     assert note.startswith("7.jsonl:3: a record cannot be read: Unterminated string")
@@ -144,7 +144,7 @@ def test_keys_that_are_there_twice_and_what_is_not_text(tmp_path: Path) -> None:
 
 def test_a_note_of_the_process_has_no_control_characters(tmp_path: Path) -> None:
     folder = write_spool(tmp_path / "s", [{"kind": "note", "text": "a\x1b]0;x\nb"}])
-    assert read_spool(folder).notes == ("a?]0;x; b",)
+    assert read_spool(folder).notes == ["a?]0;x; b"]
 
 
 def test_few_of_many_damaged_lines_are_named(tmp_path: Path) -> None:
@@ -159,7 +159,7 @@ def test_there_is_a_bound_on_records_and_on_processes(tmp_path: Path, monkeypatc
     write_spool(tmp_path / "s", [RECORD] * 5, name="1")
     found = read_spool(write_spool(tmp_path / "s", [RECORD] * 5, name="2"))
     assert len(found.launches) == 2
-    assert found.notes == ("1 of 2 processes were left out", "1.jsonl: more than 3 records; the rest was left out")
+    assert found.notes == ["1 of 2 processes were left out", "1.jsonl: more than 3 records; the rest was left out"]
 
 
 def test_a_link_is_not_followed(tmp_path: Path) -> None:
@@ -167,7 +167,7 @@ def test_a_link_is_not_followed(tmp_path: Path) -> None:
     folder = tmp_path / "s"
     folder.mkdir()
     (folder / "7.jsonl").symlink_to(tmp_path / "elsewhere" / "7.jsonl")
-    assert read_spool(folder) == SpoolRecords(notes=("7.jsonl: it is a link",))
+    assert read_spool(folder) == SpoolRecords(notes=["7.jsonl: it is a link"])
 
 
 def test_processes_are_read_in_the_order_of_their_names(tmp_path: Path) -> None:

@@ -20,7 +20,7 @@ def test_a_launch(observed, ptx):
     assert (process.device, process.arch, process.argv[1:3]) == ("Fake H200 0", "sm_90", ("data", str(ptx)))
     (count,) = ran.records.counts
     assert (count.kernel, count.image, count.launches, count.distinct) == ("copy__8_4", record.image, 1, 1)
-    assert ran.records.notes == ()
+    assert ran.records.notes == []
 
 
 KINDS = ["launch", "ex", "cluster", "cooperative", "extra", "thread"]
@@ -59,7 +59,7 @@ def test_memory_near_the_end_of_its_allocation(observed, ptx):
 def test_memory_is_not_copied_while_the_stream_works(observed, ptx):
     ran = observed("data", ptx, "stream", 1, "busy", 1, "launch", "copy__8_4")
     assert ran.launch.parameters[0].pointers[0].contents is None
-    assert ran.records.notes == ("arrays that a kernel reads were not copied: work before its launch was not done",)
+    assert ran.records.notes == ["arrays that a kernel reads were not copied: work before its launch was not done"]
 
 
 def test_memory_is_not_copied_for_a_graph(observed, ptx):
@@ -75,7 +75,7 @@ def test_a_process_that_is_killed_in_a_launch_leaves_its_record(observed, ptx):
     ran = observed("data", ptx, "launch", "copy__8_4", "launch", "killed__8")
     assert ran.code == -9
     assert [each.kernel for each in ran.records.launches] == ["copy__8_4", "killed__8"]
-    assert ran.records.counts == ()
+    assert ran.records.counts == []
 
 
 def test_threads_are_all_counted(observed, ptx):
@@ -100,4 +100,4 @@ def test_names_and_arguments_with_any_characters(observed, ptx):
     (process,) = ran.records.processes
     assert process.argv[4] == names[0]
     assert process.argv[-1] == "1?2"
-    assert ran.records.notes == ()
+    assert ran.records.notes == []

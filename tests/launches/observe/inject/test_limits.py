@@ -33,12 +33,12 @@ def test_a_limit_on_bytes(observed, ptx):
     ran = observed("data", ptx, *several(9), limits=Limits(nbytes=20_000))
     assert len(ran.records.launches) == 2  # each with 4,096 bytes of memory
     assert [(each.launches, each.left_out) for each in ran.records.counts] == [(9, 7)]
-    assert ran.records.notes == ("the limit on bytes was reached: further launches are counted only",)
+    assert ran.records.notes == ["the limit on bytes was reached: further launches are counted only"]
 
 
 def test_ptx_beyond_the_limit(observed, ptx):
     ran = observed("data", ptx, "launch", "copy__8_4", limits=Limits(nbytes=10))
-    assert ran.records.launches == ()
+    assert ran.records.launches == []
     assert list(ran.spool.glob("*.ptx")) == []
     assert [each.launches for each in ran.records.counts] == [1]
 
@@ -56,14 +56,14 @@ def test_patterns(observed, ptx, patterns, kernels):
 
 def test_another_profiler_is_said(observed, ptx):
     ran = observed("data", ptx, "launch", "copy__8_4", environment={"FAKE_CUPTI_TAKEN": "1"})
-    assert (ran.printed, ran.records.launches) == ("1\n", ())
-    assert ran.records.notes == ("a process was not observed: another profiler observes it",)
+    assert (ran.printed, ran.records.launches) == ("1\n", [])
+    assert ran.records.notes == ["a process was not observed: another profiler observes it"]
 
 
 def test_cupti_that_cannot_be_loaded_is_said(observed, ptx):
     ran = observed("data", ptx, "launch", "copy__8_4", environment={"PIPESIM_LAUNCHES_CUPTI": "/none\nalso none"})
-    assert (ran.printed, ran.records.launches) == ("1\n", ())
-    assert ran.records.notes == ("a process was not observed: CUPTI is not installed",)
+    assert (ran.printed, ran.records.launches) == ("1\n", [])
+    assert ran.records.notes == ["a process was not observed: CUPTI is not installed"]
 
 
 def test_a_program_that_closes_all_files_has_nothing_written_to_its_own(observed, fake, ptx):
@@ -79,13 +79,13 @@ def test_the_next_cupti_is_taken_where_the_driver_is_too_old_for_one(observed, f
     variables = {"FAKE_CUPTI_REFUSES": "/newer/", "PIPESIM_LAUNCHES_CUPTI": f"{newer}\n{fake.folder}/libcupti.so.13"}
     assert observed("data", ptx, "launch", "copy__8_4", environment=variables).launch.kernel == "copy__8_4"
     only = variables | {"PIPESIM_LAUNCHES_CUPTI": str(newer)}
-    assert observed("data", ptx, environment=only).records.notes == ("a process was not observed: CUPTI's error 38",)
+    assert observed("data", ptx, environment=only).records.notes == ["a process was not observed: CUPTI's error 38"]
 
 
 @pytest.mark.parametrize("spool", ["", "/none/at/all", "/dev/null"])
 def test_without_a_spool_the_program_runs(observed, ptx, spool):
     ran = observed("data", ptx, "launch", "copy__8_4", environment={"PIPESIM_LAUNCHES_SPOOL": spool})
-    assert (ran.code, ran.printed, ran.records.processes) == (0, "1\n", ())
+    assert (ran.code, ran.printed, ran.records.processes) == (0, "1\n", [])
 
 
 def test_a_process_that_observes_itself_is_left_alone(fake, cache, ptx, tmp_path):
