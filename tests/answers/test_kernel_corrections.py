@@ -51,7 +51,8 @@ RUNS_ON: dict[str, tuple[str, str, slice, Edit, str]] = {
     "fence of a gemm": (GEMM, "fence.proxy.async", slice(0, 1), out,
               "every role executes fence.proxy.async after its writes, before it signals any other agent"),
     "groups": (GEMM, "wgmma.wait_group", slice(0, 1), other("aligned 1", "aligned 2"),
-               "mma_store leaves no more than 1 of its groups pending when it waits for them, instead of 2"),
+               ("each of mma_store, mma_store_2 and mma leaves no more than 1 of its groups pending when it waits for "
+                "them, instead of 2")),
     "commit": (SCALE, "cp.async.bulk.commit_group", slice(0, 1), out,
                "store executes cp.async.bulk.commit_group after its bulk stores, before it waits for them"),
     "fewer bytes": (SCALE, "expect_tx", slice(0, 1), other("8192", "4096"),

@@ -283,6 +283,12 @@ COMPUTING = {
     "no flip": (body("no flip", 4, 3, 2), ["@!%p2 xor.b32 %r6, %r6, 1;"]),
     "right": (body("right", 4, 3, 2), ["xor.b32 %r6, %r6, 1;"]),
     "count restart": (COUNTED.format(before="", restart="mov.u32 %r20, 0;"), ["mov.u32 %r20, 0;"]),
+    "count of a tile": (
+        COUNTED.format(before="mov.u32 %r25, 0;", restart="add.u32 %r25, %r25, 3; mov.u32 %r20, 0;").replace(
+            "shr.u32 %r21, %r20, 1", "add.u32 %r26, %r25, %r20; shr.u32 %r21, %r26, 1"
+        ),
+        ["add.u32 %r25, %r25, 3; mov.u32 %r20, 0;"],
+    ),
     "right count": (COUNTED.format(before="mov.u32 %r20, 0;", restart=""), ["add.u32 %r24, %r20, 1;"]),
     "no loop": (" mov.u32 %r3, bars;\n mbarrier.try_wait.parity.shared::cta.b64 %p3, [%r3], 0; // the wait\n", []),
 }

@@ -20,8 +20,8 @@ def computing_lines(function: Function, line: int) -> tuple[int, ...]:
     """The lines that compute the stage and parity of the mbarrier wait at a line, in the order of the text.
 
     Values that are carried from one iteration to the next count, of all loops around the wait. If an instruction of an
-    outer loop restarts one of them, those that do; else those that set or change the parity; else those that change
-    the stage. () if the wait is in no loop, or its values are computed from others in each iteration.
+    outer loop restarts one of them, those there that set or change one; else those that set or change the parity; else
+    those that change the stage. () if the wait is in no loop, or its values are computed from others in each iteration.
     """
     waits = [each for each in function.body if each.line == line and each.opcode == "mbarrier"]
     waits = [each for each in waits if "parity" in each.modifiers]
@@ -46,15 +46,14 @@ class _LoopValues:
         self._every = self._parity | self._carried(uses.needs[position])
 
     def computing(self) -> list[int]:
-        """The positions of what restarts them in an outer loop, else of what changes the parity, or the stage."""
+        """The positions of what sets them in an outer loop that restarts one, else of what sets the parity, or all."""
         inner = next((loop for loop in self._loops if self._changes(self._every, loop)), None)
         if inner is None:
             return []
-        outer = [each for each in self._restarts(self._every) if self._graph.block_of[each] not in inner.blocks]
-        return outer or next(
-            (found for names in (self._parity, self._every) if (found := self._sets(names))),
-            [],
-        )
+        outer = [each for each in self._sets(self._every) if self._graph.block_of[each] not in inner.blocks]
+        if any(map(self._restarts, outer)):
+            return outer
+        return self._sets(self._parity) or self._sets(self._every)
 
     def _writers_in(self, loops: Iterable[Loop]) -> Writers:
         found: dict[str, tuple[int, ...]] = {}
@@ -93,21 +92,14 @@ class _LoopValues:
             for each in written
         )
 
-    def _restarts(self, names: frozenset[str]) -> list[int]:
-        """Copies to one of them of what the loops do not change."""
-        return [
-            each
-            for name in sorted(names)
-            for each in self._writers[name]
-            if self._function.body[each].opcode in _COPIES and not self._sources(self._uses.reads[each])
-        ]
+    def _restarts(self, position: int) -> bool:
+        """Whether an instruction copies what the loops do not change."""
+        return self._copies(position) and not self._sources(self._uses.reads[position])
+
+    def _copies(self, position: int) -> bool:
+        return self._function.body[position].opcode in _COPIES
 
     def _sets(self, names: frozenset[str]) -> list[int]:
         """What gives one of them a new value: all of its instructions but copies from each other."""
-        copies = {
-            each
-            for name in names
-            for each in self._writers[name]
-            if self._function.body[each].opcode in _COPIES and self._sources(self._uses.reads[each])
-        }
-        return [each for name in sorted(names) for each in self._writers[name] if each not in copies]
+        written = (each for name in sorted(names) for each in self._writers[name])
+        return [each for each in written if self._restarts(each) or not self._copies(each)]
