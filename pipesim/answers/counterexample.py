@@ -99,7 +99,7 @@ def corrections_of(
     small: Program, refuted: Refutation, asked: Program, unit: Unit, kernel: EditableKernel | None = None
 ) -> tuple[Correction, ...]:
     """Its likely corrections, where the finding has none of its own and a change of the program shows them; of a kernel
-    that hung while it was read, or in which a wait is stale, changes of its file.
+    that hung while it was read, or in which a wait returns with an earlier phase, changes of its file first.
     """
     if refuted.kind in NO_MOVE_SHOWS - MEMORY_ORDER - _BY_A_WAIT:
         return ()
