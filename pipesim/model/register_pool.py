@@ -48,7 +48,6 @@ class RegisterPools:
             tuple(Request(pc, operand(op, "registers")) for pc, op in enumerate(ops) if op[0] == Op.SETMAXNREG)
             for ops in code
         )
-        self.is_known = launched > 0
         self.launched = launched or self._least()
         groups: dict[tuple[int, int], list[int]] = {}
         for a, agent in enumerate(agents):
@@ -126,3 +125,10 @@ class RegisterPools:
             if last:
                 least = max(least, -(-sum(last) // (len(last) * GRANULE)) * GRANULE)
         return least
+
+
+def assumed_registers(agents: Sequence[_Agent], code: Sequence[Sequence[Operation]], launched: int) -> int:
+    """Registers of a thread at the launch, where warps ask for some and it is not known how many there are; else 0."""
+    if launched or not any(op[0] == Op.SETMAXNREG for ops in code for op in ops):
+        return 0
+    return RegisterPools(agents, code, 0).launched

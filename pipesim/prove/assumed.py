@@ -15,6 +15,7 @@ from pipesim.model.coverage import Assumed
 from pipesim.model.finding import Fault, FaultKind
 from pipesim.model.ops import Op, operand
 from pipesim.model.program import Program
+from pipesim.model.register_pool import assumed_registers
 from pipesim.prove.any_size.skip_laps import LONG, phases_by_laps
 from pipesim.prove.certificate.canonical import CanonicalRun
 from pipesim.prove.counterexample.leftovers import Leftover, assumed_at_exit, leftovers
@@ -124,7 +125,5 @@ def _each_line(program: Program, faults: Iterable[Fault]) -> Iterator[Assumed]:
 
 
 def _registers(program: Program) -> Iterator[Assumed]:
-    """Registers of a thread at the launch, where requests for more may have to wait and the program does not say."""
-    pools = program.register_pools
-    if pools is not None and not pools.is_known:
-        yield Assumed(Assumption.REGISTERS, f"{pools.launched} registers a thread at the launch")
+    if launched := assumed_registers(program.agents, program.code, program.launch_registers):
+        yield Assumed(Assumption.REGISTERS, f"{launched} registers a thread at the launch")

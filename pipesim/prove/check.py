@@ -11,6 +11,7 @@ from pipesim.model.assumptions import RULES, Assumption
 from pipesim.model.ending import Ending
 from pipesim.model.finding import Verdict
 from pipesim.model.program import Program
+from pipesim.model.register_pool import assumed_registers
 from pipesim.prove.any_size.skip_laps import LONG, phases_by_laps
 from pipesim.prove.certificate.canonical import CanonicalRun, completed_phases
 from pipesim.prove.certificate.certificate import Certificate
@@ -97,8 +98,9 @@ def _with_coverage(program: Program, found: Check) -> Check:
 def _needs_what_is_ruled_out(program: Program) -> bool:
     """Whether the kernel was read, or the registers of the launch taken, with an assumption that may not be made."""
     made = {each.kind for each in program.coverage.assumed} - RULES
-    pools = program.register_pools
-    made |= {Assumption.REGISTERS} if pools is not None and not pools.is_known else set()
+    made |= (
+        {Assumption.REGISTERS} if assumed_registers(program.agents, program.code, program.launch_registers) else set()
+    )
     return not made.isdisjoint(program.strictness)
 
 

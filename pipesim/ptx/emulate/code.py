@@ -19,7 +19,15 @@ from pipesim.ptx.emulate.expressions.moves import LANES, MOVES
 from pipesim.ptx.emulate.expressions.operands import FLOATS, Assignment, NameTable, NotAnExpression, operand_text
 from pipesim.ptx.emulate.regions import Regions
 from pipesim.ptx.emulate.stop import MALFORMED, malformed_operands
-from pipesim.ptx.emulate.synchronisation import converges, hands_on, is_step, is_try, masks_of_all_lanes, synchronises
+from pipesim.ptx.emulate.synchronisation import (
+    EXCHANGES,
+    converges,
+    hands_on,
+    is_step,
+    is_try,
+    masks_of_all_lanes,
+    synchronises,
+)
 from pipesim.ptx.emulate.values import Leaf, Unknown, Value, select
 from pipesim.ptx.flow.opcodes import VALUES
 from pipesim.ptx.flow.slice import Slice
@@ -86,6 +94,7 @@ class StraightRun:
     target: int = -1
     step: DecodedStep | None = None
     meets: bool = False  #: whether the lanes of a warp execute one of its instructions together
+    exchange: int = -1  #: the first of those that exchange values of all lanes, as ``shfl.sync`` and ``vote.sync`` do
 
 
 @dataclass
@@ -210,7 +219,9 @@ class Code:
         if found is None:
             found = self._compile_run(position)
             last = min(found.position, self.end - 1)
-            found.meets = any(converges(each, self.masks) for each in self.body[position : last + 1])
+            together = [each for each in self.body[position : last + 1] if converges(each, self.masks)]
+            found.meets = bool(together)
+            found.exchange = next((each.position for each in together if each.opcode in EXCHANGES), -1)
             self.segments[position] = found
         return found
 

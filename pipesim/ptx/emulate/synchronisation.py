@@ -12,6 +12,8 @@ from pipesim.ptx.text.instruction import Immediate, Instruction, Operand, Regist
 TRIES = ("try_wait", "test_wait")
 _ALWAYS = frozenset({"mbarrier", "bar", "barrier", "wgmma", "setmaxnreg", "clusterlaunchcontrol", "multimem"})
 _SOME = _ALWAYS | {"tcgen05", "cp", "st", "red"}  #: all others do not
+#: Exchange values of the lanes that a mask names, which wait for each other (PTX ISA, "shfl.sync").
+EXCHANGES = frozenset({"shfl", "vote", "match", "redux", "elect"})
 #: Of tcgen05: those that only order or wait for what their own thread has issued.
 _LOCAL_TCGEN05 = ("fence::", "wait::")
 

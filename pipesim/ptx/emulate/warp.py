@@ -110,7 +110,7 @@ class EmulatedWarp(DividedWarp):
             ran.append(pc)
             self.pc = segment.position
             if segment.meets:
-                self.unsignalled = 0
+                self._meet_all(segment)
             if segment.run is not None:
                 segment.run(registers, constants, self)
             self.count += segment.count
@@ -180,6 +180,12 @@ class EmulatedWarp(DividedWarp):
         if self.status is Status.BLOCKED:
             return -1
         return segment.next if jump is None else int(jump)
+
+    def _meet_all(self, segment: StraightRun) -> None:
+        """All lanes execute an instruction together, which lanes that parted from these and have not ended do not."""
+        self.unsignalled = 0
+        if segment.exchange >= 0 and not self.is_part and self.mask | self.ended_lanes != self.all_lanes:
+            self.cluster.notes.undefined[segment.exchange] = "its mask names lanes that took another branch"
 
     def _signal(self, step: DecodedStep, here: int, mask: int) -> None:
         """What others learn of an instruction: other lanes may not have done yet what these signal, unless they met."""

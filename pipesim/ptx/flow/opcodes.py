@@ -68,7 +68,7 @@ def is_understood(instruction: Instruction) -> bool:
         return False
     if any(isinstance(each, Address | TensorAddress) for each in instruction.operands):
         return "shared" not in instruction.spaces and bool(instruction.spaces & {"global", "local", "param", "const"})
-    return isinstance(next(iter(instruction.operands), None), Register | Vector)
+    return "shared" not in instruction.spaces and isinstance(next(iter(instruction.operands), None), Register | Vector)
 
 
 def may_signal(instruction: Instruction) -> bool:

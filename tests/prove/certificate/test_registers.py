@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
+from pipesim.model.assumptions import Assumption, Strictness
 from pipesim.model.finding import Verdict
 from pipesim.model.ops import Op, Operation
 from pipesim.model.program import ALL_LANES, Agent, Program
+from pipesim.prove.assumed import assumed_by
 from pipesim.prove.certificate.canonical import CanonicalRun
 from pipesim.prove.certificate.certificate import Certificate
 from pipesim.prove.check import How, check
@@ -81,3 +85,12 @@ def test_the_certificate_calls_no_wrong_program_right_and_needs_the_wider_rule(s
         pools = program.register_pools
         wider += pools is not None and pools.highest(0) > pools.size(0)
     assert wider >= least
+
+
+def test_requests_rest_on_the_registers_of_the_launch_where_these_are_not_known() -> None:
+    """Also where nobody would have to wait: all of a group ask for 256, which the launch must have given them."""
+    for launched, verdict, assumed in ((256, Verdict.PROVED, set()), (0, Verdict.UNKNOWN, {Assumption.REGISTERS})):
+        program = replace(two_groups((_take(256),), (_take(256),)), launch_registers=launched)
+        assert {each.kind for each in assumed_by(program)} == assumed
+        assert check(program).verdict is Verdict.PROVED
+        assert check(program.with_strictness(Strictness({Assumption.REGISTERS}))).verdict is verdict

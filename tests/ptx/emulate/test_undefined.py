@@ -77,3 +77,23 @@ issued:
     assert check(program_of(again + "1040], 1;\n").with_strictness(LENIENT)).verdict.value == "proved"
     late = check(program_of(again + "1036], 1;\n").with_strictness(LENIENT))
     assert late.how is How.UNREAD  # perhaps while the copy still reads it
+
+
+@pytest.mark.parametrize(
+    "exchange",
+    ["vote.sync.any.pred %p7, %p4, {0};", "shfl.sync.idx.b32 %r9, %r2, 0, 31, {0};", "elect.sync _|%p7, {0};"],
+)
+def test_lanes_of_a_mask_exchange_values_on_one_way(exchange: str) -> None:
+    """Those that wait for what comes after the exchange never get there: PTX has all lanes of the mask wait."""
+    half = f""" setp.lt.u32 %p4, %r2, 16;
+ @!%p4 bra others;
+ {exchange}
+ @!%p0 mbarrier.arrive.shared::cta.b64 _, [%r3];
+ bra done;
+others:
+ {WAIT.format("%r3")}done:
+"""
+    assert verdict(half.format("0xffff")) == "proved"
+    assert verdict(half.format(-1)) == "undefined"
+    ended = f" setp.ge.u32 %p4, %r2, 16;\n @%p4 bra done;\n {exchange}\ndone:\n"
+    assert verdict(ended.format(-1)) == "proved"

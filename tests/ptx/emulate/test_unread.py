@@ -50,6 +50,7 @@ def verdict(instruction: str, *, warps: int = 2, cluster: int = 1, copies: str =
         "frob.shared.u32 [%r23], %r2;",
         "frob.shared::cluster.b32 [%r23], %r2;",
         "frob.b64 [%rd3], %rd5;",
+        "frob.shared.u32 %r30, %r23;",
         "frob.b64 [%rd5], %rd5;",
         "@!%p0 frob.shared::cta.b64 [%r3];",
         "frob.arrive.sync;",
