@@ -115,3 +115,16 @@ def test_a_kernel_is_right_under_the_strict_rule_with_all_of_its_fences(without:
     assert found.verdict is (Verdict.REFUTED if without else Verdict.PROVED)
     assert {each.kind for each in found.refutations} == ({FaultKind.TENSOR_FENCE} if without else set())
     assert check(program.with_strictness(LENIENT)).verdict is Verdict.PROVED
+
+
+@pytest.mark.parametrize(
+    ("wait", "said"), [("st", ["tcgen05.ld", "dealloc"]), ("ld", ["dealloc"]), ("", [])], ids=["st", "ld", "both"]
+)
+def test_stores_and_loads_are_waited_for_before_columns_are_loaded_and_released(wait: str, said: list[str]) -> None:
+    """PTX ISA, "tcgen05.wait": both are asynchronous, also for the thread that has issued them."""
+    text = RIGHT.replace(f" tcgen05.wait::{wait}.sync.aligned;\n", "")
+    program = program_of(text, 2).with_strictness(LENIENT)
+    lines = text_of(text).splitlines()
+    places = [each.partition(": ")[0].rpartition(":")[2] for each in program.coverage.undefined]
+    assert all(one in lines[int(place) - 1] for one, place in zip(said, places, strict=True))
+    assert check(program).verdict is (Verdict.UNKNOWN if wait else Verdict.PROVED)

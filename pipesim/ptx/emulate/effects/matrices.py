@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from pipesim.model import barrier as mbarrier
 from pipesim.model.ops import Engine, Fence, Op, Space
-from pipesim.ptx.emulate.accesses import flush, read, record, transfer, write
+from pipesim.ptx.emulate.accesses import flush, overlap, read, record, transfer, write
 from pipesim.ptx.emulate.addresses import SHARED_BASE
 from pipesim.ptx.emulate.cluster import Cluster
 from pipesim.ptx.emulate.code import DecodedStep
@@ -241,6 +241,9 @@ def _load(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep) -> None:
     each = step.instruction
     address = one_of(warp, step.get(1, warp), "an address of tensor memory")
     ranges = _ranges(cluster, warp, step, address)
+    stored = [one for maybe, _, written in warp.tensor_writes if not maybe for one in written]
+    if not warp.maybe and any(overlap(one, other) for one in stored for other in ranges):
+        cluster.notes.undefined[each.position] = "it loads what tcgen05.st stores before tcgen05.wait::st"
     read(cluster, warp, (Space.TENSOR, warp.cta), ranges, each.position)
     if each.position not in cluster.code.loaded_at_once:
         warp.tensor_reads.append((warp.maybe, each.position, ranges))
@@ -283,6 +286,10 @@ def _dealloc(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep) -> None:
     each = step.instruction
     address = one_of(warp, step.get(0, warp), "the tensor memory that is released")
     columns = one_of(warp, step.get(1, warp), "the columns that are released")
+    first, size = address & 0xFFFF, part_lanes(cluster) * 4
+    issued = [one for maybe, _, ranges in (*warp.tensor_reads, *warp.tensor_writes) if not maybe for one in ranges]
+    if any(first <= start // size % COLUMNS < first + columns for start, _ in issued):
+        cluster.notes.undefined[each.position] = "it releases columns that are loaded or stored before tcgen05.wait"
     cluster.columns[warp.cta].release(address & 0xFFFF, columns, each.position, warp.number)
     _tensor_transfer(cluster, warp, step, Op.TRANSFER_WRITE, warp.cta, address, columns)
     record(cluster, warp, each.position, Op.COMMIT, Engine.TCGEN05, -1)
