@@ -21,9 +21,10 @@ def ring(p: Protocol, stages: int) -> tuple[TileArray, list[SharedMemBarrier], l
     return p.smem("tile", stages, 128), [full[s] for s in range(stages)], [empty[s] for s in range(stages)]
 
 
-def every_so_often(tiles: int = 3, period: int = 16) -> Protocol:
-    """The consumer forgets an arrive, once every ``period`` tiles."""
+def every_so_often(tiles: int = 3, period: int = 16, modulus: int = 1, residue: int = -1) -> Protocol:
+    """The consumer forgets an arrive once every ``period`` tiles, or the first where many tiles leave ``residue``."""
     p = Protocol("every_so_often")
+    forgets_first = tiles > 40 and tiles % modulus == residue
     tile, full, empty = ring(p, 2)
 
     @p.role("load")
@@ -40,7 +41,7 @@ def every_so_often(tiles: int = 3, period: int = 16) -> Protocol:
             for i in w.loop(tiles, "tiles"):
                 full[i % 2].wait(i // 2 & 1)
                 w.read(tile[i % 2], i)
-                if not period or i % period != period - 1:
+                if (not period or i % period != period - 1) and not (forgets_first and i == 0):
                     empty[i % 2].arrive()
 
     return p
@@ -89,10 +90,20 @@ def test_a_mistake_with_a_long_period_is_met_far_beyond_the_lap(period: int) -> 
     assert "at these parameters" in check_sentence(of(every_so_often, period=period))
 
 
+@pytest.mark.parametrize(
+    ("modulus", "residue"), [(2, 0), (2, 1), (3, 2), (5, 4), (7, 4), (8, 7), (12, 11), (16, 15), (24, 23), (32, 31)]
+)
+def test_a_mistake_of_sizes_with_one_residue_is_met(modulus: int, residue: int) -> None:
+    """Where a number of tiles is no multiple of something, its rest is handled apart."""
+    (shown,) = of(every_so_often, period=0, modulus=modulus, residue=residue).ranges
+    assert (shown.lap, shown.why, shown.refuted) == (0, Stop.CHANGES, True)
+    assert shown.fails % modulus == residue
+
+
 def test_without_the_mistake_the_far_values_are_named() -> None:
     report = of(every_so_often, period=0)
     (shown,) = report.ranges
-    assert (shown.lap, shown.far, shown.others) == (4, (33, 64, 100, 256, 1_000), {})
+    assert (shown.lap, shown.far, shown.others) == (4, (34, 47, 64, 79, 95, 100, 127, 1_001), {})
     assert ", for every CTA, for any number of tiles; assuming " in check_sentence(report)
     assert (
         "that the roles keep repeating the pattern seen in the checked sizes (--strict-pattern, 1)"

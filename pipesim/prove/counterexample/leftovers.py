@@ -194,7 +194,9 @@ def _land(program: Program, play: Play) -> bool:
     able = landing_flights(play.state)
     if not able:
         return False
-    place, flight = min(able, key=lambda entry: (not _serves(play, entry[1], wanted), entry[0]))
+    place, flight = next((entry for entry in able if _serves(entry[1], wanted)), None) or next(
+        (entry for entry in able if _precedes(play, entry[1], wanted)), able[0]
+    )
     play.make(Move(Kind.LAND, place, flight.remaining))
     return True
 
@@ -216,8 +218,11 @@ def _wait_targets(program: Program, play: Play) -> _WaitTargets:
     return _WaitTargets(frozenset(barriers), frozenset(groups))
 
 
-def _serves(play: Play, flight: Flight, wanted: _WaitTargets) -> bool:
-    """True if an agent waits for its barrier, for its group, or for a flight that has to land after it."""
-    if flight.barrier in wanted.barriers or (flight.agent, flight.engine) in wanted.groups:
-        return True
+def _serves(flight: Flight, wanted: _WaitTargets) -> bool:
+    """True if an agent waits for its barrier or for its group."""
+    return flight.barrier in wanted.barriers or (flight.agent, flight.engine) in wanted.groups
+
+
+def _precedes(play: Play, flight: Flight, wanted: _WaitTargets) -> bool:
+    """True if an agent waits for a flight that has to land after this one."""
     return any(f.barrier in wanted.barriers and first_to_land(play.state, f) == flight for f in play.state.flights)
