@@ -122,7 +122,7 @@ class DividedWarp(WarpLanes):
     __slots__ = (
         "K", "R", "agent", "asked", "cluster", "code", "count", "cta", "ended_lanes", "frames", "groups", "guarded",
         "joins", "local", "maybe", "number", "pc", "pending", "products", "ready", "status", "stop", "stores",
-        "tensor_reads", "tensor_writes", "tries", "unsignalled", "whole",
+        "tensor_reads", "tensor_writes", "tries", "uncommitted", "unsignalled", "whole",
     )  # fmt: skip
 
     def __init__(
@@ -135,6 +135,7 @@ class DividedWarp(WarpLanes):
         self.pc = 0
         self.lanes = self.all_lanes = mask  #: those that this follows, and all that the warp has
         self.ended_lanes = 0
+        self.uncommitted = 0  #: lanes that have issued products of tcgen05 since they last committed
         self.unsignalled = 0  #: lanes that have accessed or waited since the lanes last met, and not signalled
         self.whole = mask  #: the lanes that executed before the guard of the instruction
         self.joins: frozenset[int] = frozenset()  #: where lanes that parted last may meet

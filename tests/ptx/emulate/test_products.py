@@ -6,7 +6,7 @@ import pytest
 
 from pipesim.model.ops import Op, Space, operand
 from pipesim.model.program import Program
-from tests.support.small_ptx import program_of
+from tests.support.small_ptx import SET_UP, program_of
 
 
 def descriptor(rows: int, columns: int) -> int:
@@ -53,3 +53,18 @@ def overlap(program: Program) -> bool:
 def test_a_product_is_as_wide_as_its_rows_leave_it(form: str, rows: int, columns: int, wide: int) -> None:
     assert not overlap(products(form, rows, columns, wide))
     assert overlap(products(form, rows, columns, wide - 1))
+
+
+def test_a_commit_is_of_what_its_own_lane_has_issued() -> None:
+    """PTX ISA, "tcgen05.commit": it tracks the operations of the executing thread."""
+    text = (
+        SET_UP.format(first=1, count=1)
+        + """ setp.eq.u32 %p4, %r2, {lane};
+ mov.u32 %r9, 0;
+ mov.u64 %rd10, 0;
+ @!%p0 tcgen05.mma.cta_group::1.kind::f16 [%r9], %rd10, %rd10, %r9, %p4;
+ @%p4 tcgen05.commit.cta_group::1.mbarrier::arrive::one.shared::cluster.b64 [%r3];
+"""
+    )
+    said = [program_of(text.format(lane=lane), 1).coverage.undefined for lane in (0, 1)]
+    assert [any("another lane has issued" in each for each in one) for one in said] == [False, True]

@@ -110,6 +110,7 @@ def _pair(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep) -> tuple[int,
 
 def _mma(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep) -> None:
     each = step.instruction
+    warp.uncommitted |= warp.mask
     ctas = _pair(cluster, warp, step)
     plain = [i for i, operand in enumerate(each.operands) if not isinstance(operand, Address | Vector)]
     a_in_tensor = isinstance(each.operands[1], Address)
@@ -178,6 +179,9 @@ def _commit(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep) -> None:
     (place, lanes), *others = places(cluster, warp, step, 0).items()
     if others or lanes != 1:
         raise EmulationStop("several lanes commit in one instruction")
+    if warp.uncommitted & ~warp.mask:
+        cluster.notes.undefined[each.position] = "it commits nothing of what another lane has issued"
+    warp.uncommitted &= ~warp.mask
     mask = one_of(warp, step.get(1, warp), "the mask of a multicast") if len(each.operands) > 1 else 0
     within(cluster, mask)
     ranks = [r for r in range(cluster.ctas) if mask >> r & 1] if mask else [place[0]]
