@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import accumulate
 from typing import NamedTuple
 
-from pipesim.model.groups import ASKS, BRANCHES, PARITY_TRIES, PARITY_WAITS, WRITES_MEMORY
+from pipesim.model.groups import ACCESSES, ASKS, BRANCHES, PARITY_TRIES, PARITY_WAITS, WRITES_MEMORY
 from pipesim.model.ops import AT, Op, Operation, Space
 from pipesim.model.positions import ANSWER, BARRIER, PARITY
 from pipesim.model.program import Access
 
 Place = tuple[int, int]  #: rank of a CTA, byte offset in its shared memory
+Range = tuple[int, int]  #: first byte, the one after the last
 
 _NOWHERE = -1
 BARRIER_BYTES = 8  #: of an mbarrier object (PTX ISA, "Size and alignment of mbarrier object")
@@ -47,6 +51,8 @@ class Stream:
     ``held``: where the ways of a try's answer begin and end while both are run. ``path``: what it executed, in order.
     ``steps``: for each operation the first and the last step of the path that it represents (-1 for none): two where a
     try and the wait after it are one operation. ``unsure``: operations that may not happen, as a warp's accesses say.
+    ``parts``: the ranges that a read stands for, where these are several. ``again``: the reads since the last
+    operation that is no ordinary access.
     """
 
     cta: int
@@ -60,6 +66,8 @@ class Stream:
     ran: list[int] = field(default_factory=list)
     unsure: dict[int, int] = field(default_factory=dict)
     runs: list[tuple[int, ...]] = field(default_factory=list)
+    parts: dict[int, Sequence[Range]] = field(default_factory=dict)
+    again: set[tuple[object, ...]] = field(default_factory=set)
 
     def leave_second_way(self) -> None:
         """Its end was not reached: what it does by the answer "complete", after the other way, is taken out."""
@@ -68,8 +76,21 @@ class Stream:
 
     def remove_from(self, first: int) -> None:
         """Take the operations from this one on out."""
+        self.again.clear()
         del self.code[first:], self.positions[first:], self.steps[first:], self.runs[first:]
         self.unsure = {at: why for at, why in self.unsure.items() if at < first}
+        self.parts = {at: parts for at, parts in self.parts.items() if at < first}
+
+    def replace_reads(self, found: dict[int, Sequence[Operation]]) -> None:
+        """Put several reads in the place of some that stand for them."""
+        starts = list(accumulate((len(found.get(at, (0,))) for at in range(len(self.code))), initial=0))
+        again = [at for at in range(len(self.code)) for _ in found.get(at, (0,))]
+        self.code = [op for at, one in enumerate(self.code) for op in found.get(at, (one,))]
+        self.positions, self.steps = [self.positions[at] for at in again], [self.steps[at] for at in again]
+        self.runs = [self.runs[at] if starts[at] == new else () for new, at in enumerate(again)]
+        self.unsure = {new: self.unsure[at] for new, at in enumerate(again) if at in self.unsure}
+        self.held = [starts[at] for at in self.held]
+        self.parts.clear()
 
 
 class WaysDiffer(Exception):  # noqa: N818  # a result of the emulation: it stops there
@@ -91,6 +112,7 @@ class StreamRecorder:
     sources: dict[tuple[int, int, int], int] = field(default_factory=dict)  #: bytes of a CTA's that a copy to another
     #: one reads, for as long as is not known: its position
     reused: set[int] = field(default_factory=set)  #: positions of such copies whose source is written later
+    _edges: list[int] = field(default_factory=list)  #: where something written begins or ends, in any CTA
     _ranges: dict[tuple[Space, int, int, int], int] = field(default_factory=dict)
     _by_number: list[Access] = field(default_factory=list)
     _known_runs: dict[tuple[int, ...], tuple[int, ...]] = field(default_factory=dict)
@@ -102,6 +124,8 @@ class StreamRecorder:
 
     def barrier(self, place: Place) -> int:
         """The number of the mbarrier at this place."""
+        if place not in self.barriers:
+            self.cut(place[1], place[1] + BARRIER_BYTES)
         return self.barriers.setdefault(place, len(self.barriers))
 
     def access(self, space: Space, cta: int, offset: int, nbytes: int) -> int:
@@ -132,6 +156,8 @@ class StreamRecorder:
         stream.steps.append((len(stream.path) - 1,) * 2)
         stream.runs.append(self._known_runs.setdefault(runs := tuple(stream.ran), runs) if stream.ran else ())
         stream.ran.clear()
+        if operation[0] not in ACCESSES:
+            stream.again.clear()
         if operation[0] in WRITES_MEMORY:
             self._write(position, tuple(operation))
 
@@ -139,6 +165,8 @@ class StreamRecorder:
         """Remember what is written, and which live mbarriers lie there."""
         written = self._by_number[operation[AT["access"][operation[0]]]]
         if written.space is Space.SHARED:
+            if written not in self.written:
+                self.cut(written.offset, written.offset + written.nbytes)
             self.written[written] = None
             for (cta, first, end), at in self.sources.items():
                 if written.cta == cta and written.offset < end and first < written.offset + written.nbytes:
@@ -146,6 +174,50 @@ class StreamRecorder:
             for place in self.live:
                 if covers(written, place):
                     self.overwritten.setdefault(place, position)
+
+    # ranges that are read as one
+
+    def cut(self, first: int, end: int) -> None:
+        """Something else uses these bytes, in any CTA: a range with one of their ends inside is not read as one."""
+        for edge in (first, end):
+            at = bisect_left(self._edges, edge)
+            if self._edges[at : at + 1] != [edge]:
+                self._edges.insert(at, edge)
+
+    def is_cut(self, first: int, end: int) -> bool:
+        """Whether something that is written, or an mbarrier, has some bytes of this range and not all of them."""
+        at = bisect_right(self._edges, first)
+        return at < len(self._edges) and self._edges[at] < end
+
+    def read_as_one(self, agent: int, position: int, cta: int, parts: Sequence[Range], item: int, unsure: int) -> None:
+        """A read of the bytes from the first to the last of some ranges of shared memory, which hold one item.
+
+        Whatever is written there has all of them, as far as is known now; :meth:`separate_reads` looks again. The same
+        read again, with nothing but accesses in between, is left out: it has the same order with all that others do.
+        """
+        first, end = parts[0][0], parts[-1][1]
+        access = self.access(Space.SHARED, cta, first, end - first)
+        again = self.streams[agent].again
+        if (access, item, unsure, *parts) in again:
+            return
+        again.add((access, item, unsure, *parts))
+        self.add(agent, position, Op.READ, access, item)
+        if len(parts) > 1:
+            stream = self.streams[agent]
+            stream.parts[len(stream.code) - 1] = parts
+
+    def separate_reads(self) -> None:
+        """At the end: reads of ranges between which something was written later become reads of each range again."""
+        for stream in self.streams:
+            found: dict[int, Sequence[Operation]] = {}
+            for at, parts in stream.parts.items():
+                op = stream.code[at]
+                cta = self._by_number[op[AT["access"][Op.READ]]].cta
+                if self.is_cut(parts[0][0], parts[-1][1]):
+                    numbers = (self.access(Space.SHARED, cta, first, end - first) for first, end in parts)
+                    found[at] = [(op[0], number, *op[2:]) for number in numbers]
+            if found:
+                stream.replace_reads(found)
 
     def execute(self, agent: int, position: int, lanes: int, asked: int = -1) -> None:
         """An agent executes an instruction that synchronises, before the operations that represent it are added."""
@@ -155,11 +227,13 @@ class StreamRecorder:
 
     def mark(self, agent: int, asked: int) -> int:
         """Before the way of the answer "not yet"."""
+        self.streams[agent].again.clear()
         self.execute(agent, IF_NOT_YET, 0, asked)
         return len(self.streams[agent].code)
 
     def hold(self, agent: int) -> None:
         """Before the way of the answer "complete"."""
+        self.streams[agent].again.clear()
         self.execute(agent, IF_COMPLETE, 0)
         self.streams[agent].held.append(len(self.streams[agent].code))
 

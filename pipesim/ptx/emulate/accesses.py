@@ -9,12 +9,11 @@ from typing import Protocol
 
 from pipesim.model.barrier import BarrierState
 from pipesim.model.ops import Engine, Op, Space
-from pipesim.ptx.emit.record import Place, StreamRecorder
+from pipesim.ptx.emit.record import Place, Range, StreamRecorder
 from pipesim.ptx.emulate.memory import Items, merge_ranges
 from pipesim.ptx.emulate.stop import Notes
 
 Where = tuple[Space, int]
-Range = tuple[int, int]
 _MBARRIER_BYTES = 8
 
 
@@ -140,10 +139,11 @@ def flush(cluster: RecordingCluster, warp: AccessingWarp) -> None:
     record, at, agent = cluster.recorder, pending.position, warp.agent
     begin = len(record.streams[agent].code)
     for (space, cta), ranges in reads.items():
+        if space == Space.SHARED:
+            _record_reads(cluster, warp, at, cta, ranges)
+            continue
         for first, end in merge_ranges(ranges):
             for low, high, item in cluster.items_of(space, cta).inside(first, end):
-                if space == Space.SHARED and item < 0 and _is_barrier(cluster, cta, low, high):
-                    continue
                 record.add(agent, at, Op.READ, record.access(space, cta, low, high - low), item)
     for (space, cta), ranges in writes.items():
         stored = values[space, cta]
@@ -166,6 +166,31 @@ def flush(cluster: RecordingCluster, warp: AccessingWarp) -> None:
         stream = record.streams[agent]
         stream.unsure |= dict.fromkeys(range(begin, len(stream.code)), pending.maybe)
     pending.issued.clear()
+
+
+def _record_reads(cluster: RecordingCluster, warp: AccessingWarp, at: int, cta: int, ranges: list[Range]) -> None:
+    """Reads of shared memory: neighbours, with what is between them, are one read where no answer can differ.
+
+    That is where all bytes from the first to the last hold one item, and nothing is written to a part of them: then
+    whatever conflicts with the whole conflicts with each range.
+    """
+    items, recorder, unsure = cluster.items_of(Space.SHARED, cta), cluster.recorder, warp.pending.maybe
+    parts: list[Range] = []
+    held = -1
+    for first, end in merge_ranges(ranges):
+        for low, high, item in items.inside(first, end):
+            if item < 0 and _is_barrier(cluster, cta, low, high):
+                continue
+            if parts and item == held:
+                begin = parts[0][0]
+                if not recorder.is_cut(begin, high) and len(items.inside(begin, high)) == 1:
+                    parts.append((low, high))
+                    continue
+            if parts:
+                recorder.read_as_one(warp.agent, at, cta, parts, held, unsure)
+            parts, held = [(low, high)], item
+    if parts:
+        recorder.read_as_one(warp.agent, at, cta, parts, held, unsure)
 
 
 def _item_of_stores(cluster: RecordingCluster, warp: AccessingWarp, at: int, where: tuple[int, int, int]) -> int:

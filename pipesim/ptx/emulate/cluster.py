@@ -136,7 +136,11 @@ class Cluster:
 
     def run(self, limits: EmulationLimits | None = None) -> int:
         """Run until no warp can continue; how many warp instructions that took."""
-        limits = limits or EmulationLimits()
+        total = self._run(limits or EmulationLimits())
+        self.recorder.separate_reads()
+        return total
+
+    def _run(self, limits: EmulationLimits) -> int:
         total = 0
         while True:
             moved = 0
@@ -325,6 +329,7 @@ class Cluster:
         first, end = around(self.code.function.shared, offset) if offset >= 0 else EVERYWHERE
         self.notes.accesses[UnreadAccess(position, warp.agent, writes, first, end)] = None
         if writes:
+            self.recorder.cut(first, end)
             for known in self.bytes:
                 known.forget(first, end)
 

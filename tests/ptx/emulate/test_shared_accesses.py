@@ -5,6 +5,9 @@ from __future__ import annotations
 import pytest
 
 from pipesim.model.assumptions import LENIENT
+from pipesim.model.finding import Fault, FaultKind
+from pipesim.model.ops import Op
+from pipesim.model.program import Program
 from pipesim.prove.check import check
 from tests.support.small_ptx import SET_UP, program_of, word
 
@@ -99,3 +102,70 @@ def test_a_flag_that_is_awaited_orders_what_is_not_followed() -> None:
     zero = f"{START} @!%p0 st.shared.u32 [tile], 0;\n{MEET}"
     assert verdict(zero + by_warps(sets, loop.format("acquire.cta.")).removeprefix(START)) == "unknown"
     assert verdict(zero + by_warps(sets, loop.format("")).removeprefix(START)) == "refuted RACE"
+
+
+#: A copy of 4,096 bytes and who reads it: warp 1 loads a word of each 64 bytes of it, twice in each iteration.
+RING = (
+    SET_UP.format(first=1, count=1)
+    + """ setp.ne.u32 %p1, %r2, 0;
+ setp.eq.u32 %p2, %r1, 1;
+ mov.u32 %r10, 0;
+ mov.u64 %rd1, 268435456;
+ mov.u32 %r5, tile;
+ mad.lo.u32 %r6, %r2, 64, %r5;
+ @%p2 bra consumer;
+ @%p1 bra over;
+produce:
+ and.b32 %r11, %r10, 1;
+ mbarrier.arrive.expect_tx.shared::cta.b64 _, [%r3], 4096;
+ cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%r5], [%rd1], 4096, [%r3];
+empty:
+ mbarrier.try_wait.parity.shared::cta.b64 %p9, [%r3+8], %r11;
+ @!%p9 bra empty;
+ add.u32 %r10, %r10, 1;
+ setp.lt.u32 %p8, %r10, 4;
+ @%p8 bra produce;
+ bra over;
+consumer:
+ and.b32 %r11, %r10, 1;
+full:
+ mbarrier.try_wait.parity.shared::cta.b64 %p9, [%r3], %r11;
+ @!%p9 bra full;
+{early} ld.shared.u32 %r20, [%r6];
+ ld.shared.u32 %r21, [%r6+2048];
+ bar.warp.sync -1;
+{late} add.u32 %r10, %r10, 1;
+ setp.lt.u32 %p8, %r10, 4;
+ @%p8 bra consumer;
+over:
+"""
+)
+ARRIVE = " @!%p1 mbarrier.arrive.shared::cta.b64 _, [%r3+8];\n"
+
+
+def _places(race: Fault) -> list[tuple[int, int]]:
+    return [(race.agent, race.pc), (race.other_agent, race.other_pc)]
+
+
+def _reads(program: Program) -> int:
+    return sum(op[0] == Op.READ for code in program.code for op in code)
+
+
+def test_loads_of_many_words_of_one_copy_are_one_read() -> None:
+    program = program_of(RING.format(early="", late=ARRIVE))
+    assert _reads(program) == 4
+    assert not check(program).refutations
+    wrong_program = program_of(RING.format(early=ARRIVE, late=""))
+    wrong = check(wrong_program)
+    races = [shown.fault for shown in wrong.refutations if shown.kind is FaultKind.RACE]
+    lines = {wrong_program.line(*who) for each in races if each for who in _places(each)}
+    assert lines == {"small.ptx:33", "small.ptx:47"}
+
+
+@pytest.mark.parametrize(("at", "reads", "says"), [(4, 32, "proved"), (1024, 32, "refuted RACE"), (3840, 1, "proved")])
+def test_loads_are_apart_where_something_between_them_is_written(at: int, reads: int, says: str) -> None:
+    """Also where it is written after they were read: only the whole kernel says what is between them."""
+    fill = START + " @!%p0 st.bulk.weak.shared::cta [tile], 4096, 0;\n" + MEET
+    loads = " mov.u32 %r5, tile;\n mad.lo.u32 %r6, %r2, 64, %r5;\n ld.shared.u32 %r20, [%r6];\n"
+    body = fill + by_warps(loads, f"st.shared.u32 [tile+{at}], 5;").removeprefix(START)
+    assert (_reads(program_of(body)), verdict(body)) == (reads, says)
