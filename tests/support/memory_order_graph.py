@@ -380,8 +380,8 @@ class Graph:
         return FaultKind.MISSING_PROXY_FENCE if one.generic else None
 
     def needs_fence(self, init: Node, use: Node) -> bool:
-        """Without the strict rule it is enough within a CTA that a barrier of it is what its agent comes to first."""
-        (_, owner, first), (_, user, last) = init, use
+        """Without the strict rule program order is enough, and for others of the CTA that a barrier of it is first."""
+        (_, owner, first), (_, user, _) = init, use
         assert isinstance(owner, int)
         assert isinstance(user, int)
         assert isinstance(first, int)
@@ -389,10 +389,9 @@ class Graph:
         ctas = {agents[owner].cta, agents[user].cta, self.program.barriers[initialised].cta}
         if Assumption.INIT in self.program.strictness or len(ctas) > 1:
             return True
-        after = list(self.program.code[owner])[first + 1 :]
         if user == owner:
-            assert isinstance(last, int)
-            after = after[: last - first - 1]
+            return False
+        after = list(self.program.code[owner])[first + 1 :]
         meets = {Op.BAR_SYNC, Op.BAR_ARRIVE, Op.CLUSTER_ARRIVE}
         tells = meets | _ARRIVES | {Op.TMA_LOAD, Op.TRANSFER_READ, Op.TRANSFER_WRITE, Op.COMMIT, Op.CP_ASYNC_ARRIVE}
         first = [op[0] for op in after if op[0] in tells | {Op.COMMIT_MULTICAST}][:1]

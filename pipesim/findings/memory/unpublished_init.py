@@ -22,12 +22,12 @@ UNPUBLISHED_INIT = FindingKind(
     shows="A copy may signal a barrier that is not yet initialised: it is lost, or the launch fails.",
     corrected=(
         "Execute fence.mbarrier_init after the inits, then the barrier of the CTA or the cluster. Within one CTA the "
-        "missing fence is a note, and a finding with --strict-init."
+        "missing fence is an assumption of the verdict, and a finding with --strict-init."
     ),
     certainty=Certainty.MEMORY_MODEL,
     evidence=Evidence.MEMORY_MODEL,
     switches=("--strict-init",),
-    note="{role} initialises {place} without a fence before the barrier of the CTA",
+    note="{role} initialises {place} without a fence before it is used",
     correction=_fence,
     example=ProtocolExample('''from pipesim import Fence, Protocol, Warp
 

@@ -123,19 +123,21 @@ class AccessOrder:
             self.unordered = True
         if init is None or not here.occurs.covers(*init) or here.published.covers(*init):
             return
-        if here.synced.covers(*init) and (not asynchronous or self._is_enough(init, bar, agent, pc)):
+        if here.synced.covers(*init) and (not asynchronous or self._is_enough(init, bar, agent)):
             return
         self._report(FaultKind.UNPUBLISHED_INIT, here, agent, pc, init, bar, None)
 
-    def _is_enough(self, init: tuple[int, int], bar: int, agent: int, pc: int) -> bool:
-        """True if an init needs no fence within its CTA: others first learn of it by a barrier of the CTA."""
+    def _is_enough(self, init: tuple[int, int], bar: int, agent: int) -> bool:
+        """True if an init needs no fence within its CTA: its own agent has program order, which is as strong as the
+        barrier of the CTA by which others first learn of it.
+        """
         owner, began = init
         agents = self._program.agents
         ctas = {agents[owner].cta, agents[agent].cta, self._program.barriers[bar].cta}
         if Assumption.INIT in self._program.strictness or len(ctas) > 1:
             return False
-        following = self._program.code[owner][began + 1 : pc if agent == owner else None]
-        return next((op[0] in groups.MEETINGS for op in following if op[0] in groups.HANDS_ON), False)
+        following = self._program.code[owner][began + 1 :]
+        return agent == owner or next((op[0] in groups.MEETINGS for op in following if op[0] in groups.HANDS_ON), False)
 
     def _report(
         self,
