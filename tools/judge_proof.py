@@ -34,7 +34,7 @@ from typing import NamedTuple
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # works from a checkout that is not installed
 
-from pipesim.findings.catalog import MEMORY_ORDER
+from pipesim.findings.catalog import MEMORY_ORDER, NO_MOVE_SHOWS
 from pipesim.model.assumptions import STRICTEST
 from pipesim.model.finding import Verdict
 from pipesim.model.program import Program
@@ -98,6 +98,8 @@ def _shows(program: Program, shown: Refutation) -> bool:
     """True if the schedule of a refutation ends as it says."""
     if shown.kind in MEMORY_ORDER:
         return any(fault.kind is shown.kind for fault in memory_faults_of(program, shown.schedule))
+    if shown.kind in NO_MOVE_SHOWS:
+        return not Play(program, shown.schedule).faults
     ended = refutation(Play(program, shown.schedule))
     return ended is not None and ended.kind == shown.kind
 

@@ -147,7 +147,7 @@ def _maybe(rng: random.Random, fence: Fence) -> Code:
 
 
 def _consumer(rng: random.Random, stages: int, tiles: int) -> Code:
-    use = rng.choice(["read", "read", "in place", "store", "wgmma"])
+    use = rng.choice(["read", "read", "in place", "store", "store"])
     beside = rng.random() < 0.5
     code: Code = []
     for item in range(tiles):
@@ -159,14 +159,13 @@ def _consumer(rng: random.Random, stages: int, tiles: int) -> Code:
             code.append((Op.READ, BESIDE, -1))
         if use == "in place":
             code += [(Op.WRITE, s, item), *_maybe(rng, Fence.PROXY_ASYNC)]
-        if use in ("store", "wgmma"):
-            engine = int(Engine.BULK if use == "store" else Engine.WGMMA)
+        if use == "store":
             code += [
                 *_maybe(rng, Fence.PROXY_ASYNC),
-                (Op.TRANSFER_READ, engine, s, BYTES, item),
-                (Op.COMMIT, engine, -1),
+                (Op.TRANSFER_READ, Engine.BULK, s, BYTES, item),
+                (Op.COMMIT, Engine.BULK, -1),
+                (Op.WAIT_GROUP, Engine.BULK, rng.choice([0, 0, 1])),
             ]
-            code.append((Op.WAIT_GROUP, engine, rng.choice([0, 0, 1])))
         code += _arrive(rng, stages + s)
     return code
 
