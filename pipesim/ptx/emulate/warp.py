@@ -12,7 +12,8 @@ from pipesim.ptx.emulate.ways import DividedWarp, PartingKind
 from pipesim.ptx.flow.opcodes import ACCESSES, may_touch_shared
 
 MOST_RUNS = 1 << 16  #: of one path that are remembered; what a warp computes after them is not estimated
-_MOST_RUNS_OF_A_SPIN = 200  #: on all ways of a loop around a try, to see whether it is a wait
+_MOST_RUNS_OF_A_SPIN = 400  #: on all ways of a loop around a try, to see whether it is a wait
+_MOST_TRIES_OF_A_SPIN = 6  #: of which each answer is followed; of more an answer is a value that is not known
 #: What is carried out under a guard that is not known: of accesses all that they may do, of fences nothing.
 _PERHAPS = ACCESSES | {"fence", "membar"}
 
@@ -246,16 +247,14 @@ class EmulatedWarp(DividedWarp):
     def asks_again(self, step: DecodedStep, answer: int) -> bool:
         """Whether a try is asked again after this answer, whatever others answer; after yes the loop may also end.
 
-        What the loop computes is run on a copy of the registers, both ways of a branch on a value that is not known.
+        What the loop computes is run on a copy of the registers, both ways of a branch on a value that is not known,
+        and for both answers of the other tries: a kernel may collect them as bits of a word.
         """
         code, here = self.code, step.instruction.position
         loop = code.regions.spins[here]
-        first = list(self.R)
-        for name in {name for position in loop for name in code.regions.uses.writes[position]}:
-            first[code.register(name)] = code.unknown_value(None)  # whatever an earlier iteration left
-        for register in step.results:
-            first[register] = answer
-        open_ = [(here + 1, first)]
+        tries = loop & code.regions.spins.keys()
+        few = len(tries) <= _MOST_TRIES_OF_A_SPIN
+        open_ = self._ways_of_a_spin(step, answer, tries if few else frozenset())
         for _ in range(_MOST_RUNS_OF_A_SPIN):
             if not open_:
                 return True
@@ -276,13 +275,30 @@ class EmulatedWarp(DividedWarp):
                     return False
                 continue
             if effect is not None and runs is not False:
+                both = runs and few and segment.position in tries
                 for register in effect.results:
-                    registers[register] = code.unknown_value(None)
+                    registers[register] = 1 if both else code.unknown_value(None)
+                    if both:
+                        open_.append((segment.next, _with(registers, register, 0)))
             if segment.after is RunEnd.BRANCH and runs is not False:
                 open_.append((segment.target, list(registers)))
             if segment.after is not RunEnd.BRANCH or not runs:
                 open_.append((segment.next, registers))
         return False
+
+    def _ways_of_a_spin(self, step: DecodedStep, answer: int, tries: frozenset[int]) -> list[tuple[int, list[Value]]]:
+        """Where a loop goes on after this answer of a try, and its registers, for all answers of the other tries."""
+        code, here = self.code, step.instruction.position
+        writes, first = code.regions.uses.writes, list(self.R)
+        for name in {name for position in code.regions.spins[here] for name in writes[position]}:
+            first[code.register(name)] = code.unknown_value(None)  # whatever an earlier iteration left
+        for register in step.results:
+            first[register] = answer
+        found = [(here + 1, first)]
+        answers = {code.register(name) for position in tries for name in writes[position]}
+        for register in sorted(answers.difference(step.results)):
+            found = [(at, _with(held, register, value)) for at, held in found for value in (0, 1)]
+        return found
 
     def block(self, ready: Callable[[], bool]) -> None:
         """Stand here until ``ready``; the position after this one follows."""
@@ -296,3 +312,8 @@ class EmulatedWarp(DividedWarp):
     def write(self, register: int, value: Value) -> None:
         """A result in the lanes that execute."""
         self.R[register] = value if self.mask == self.whole else join_lanes(self.mask, value, self.R[register])
+
+
+def _with(registers: list[Value], register: int, value: int) -> list[Value]:
+    """A copy of the registers, in which one has another value."""
+    return [*registers[:register], value, *registers[register + 1 :]]

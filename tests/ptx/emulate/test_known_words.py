@@ -83,6 +83,7 @@ over:
 """
 FIRST, SECOND, THIRD = (f" mbarrier.try_wait.parity.shared::cta.b64 %p{10 + n}, [%r3+{8 * n}], 0;\n" for n in range(3))
 BOTH = " and.pred %p13, %p10, %p11;\n"
+NEGATED = " selp.b32 %r20, 0, 1, %p10;\n selp.b32 %r21, 0, 1, %p11;\n or.b32 %r22, %r20, %r21;\n"
 UNLESS = " @%p10 bra second;\n{0}second:\n @%p11 bra both;\n{1}both:\n"
 
 
@@ -92,6 +93,8 @@ UNLESS = " @%p10 bra second;\n{0}second:\n @%p11 bra both;\n{1}both:\n"
         (FIRST + SECOND + BOTH, True),
         (FIRST + SECOND + " selp.b32 %r20, 1, 0, %p10;\n selp.b32 %r21, 1, 0, %p11;\n and.b32 %r22, %r20, %r21;\n"
          " setp.ne.s32 %p13, %r22, 0;\n", True),
+        (FIRST + SECOND + NEGATED + " setp.eq.s32 %p13, %r22, 0;\n", True),
+        (FIRST + SECOND + NEGATED + " setp.ne.s32 %p13, %r22, 2;\n setp.ne.and.s32 %p13, %r20, 1, %p13;\n", False),
         (FIRST + SECOND + " @!%p10 bra again;\n and.pred %p13, %p11, %p11;\n", True),
         (f" @!%p10{FIRST} @!%p11{SECOND}{BOTH}", True),
         (UNLESS.format(FIRST, SECOND) + BOTH, True),
