@@ -172,15 +172,16 @@ def require_grid(ctas: object) -> None:
 def find(text: str, *, launch: str = "", sets: Sequence[str] = ()) -> Target:
     """The target that ``text`` names. UnknownProtocolError with the nearest names if there is none.
 
-    ``launch`` and ``sets`` are for a kernel's PTX: its launch file, and words of the parameters, ``OFFSET=VALUE``.
+    ``launch`` and ``sets`` are for a kernel's PTX: its launch file, and words of the parameters, ``OFFSET=VALUE``, or
+    boxes of tensor maps, ``--box OFFSET=TYPE:SIZES`` (:func:`pipesim.ptx.launch.settings.with_settings`).
     """
     if text.endswith(".ptx"):
         return _from_kernel(Path(text), launch, sets)
     if launch or sets:
         raise ParameterError(
-            f"{text} takes no {'launch file' if launch else 'words of parameters'}",
+            f"{text} takes no {'launch file' if launch else 'words or boxes of parameters'}",
             cause="only a kernel's PTX has a launch file",
-            correction="leave --launch and --set out, or name a .ptx file",
+            correction="leave --launch, --set and --box out, or name a .ptx file",
         )
     if text in BUILT_IN:
         return replace(_target(text, BUILT_IN[text]), spelling=text)
@@ -342,12 +343,13 @@ def _from_kernel(path: Path, launch: str, sets: Sequence[str]) -> Target:
         ptx_text,
         read_kernel,
     )
+    from pipesim.ptx.launch.settings import setting_words
     from pipesim.ptx.source_files import current_sources
 
     found = read_kernel(path, Path(launch) if launch else None, sets)
     editable = EditableKernel(path, Path(launch) if launch else None, tuple(sets), ptx_text(path))
     name = found.program.name
-    words = (*(("--launch", launch) if launch else ()), *(word for each in sets for word in ("--set", each)))
+    words = (*(("--launch", launch) if launch else ()), *(word for each in sets for word in setting_words(each)))
     return Target(
         name,
         None,

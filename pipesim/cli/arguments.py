@@ -59,7 +59,7 @@ def add_protocol(parser: argparse.ArgumentParser, *, optional: bool = False) -> 
 
 
 def add_launch(parser: argparse.ArgumentParser) -> None:
-    """``--launch`` and ``--set`` of a kernel's PTX, to be read with :func:`target_of`."""
+    """``--launch``, ``--set`` and ``--box`` of a kernel's PTX, to be read with :func:`target_of`."""
     parser.add_argument(
         "--launch", default="", metavar="FILE", help="the launch file of a .ptx (default: the .json beside it)"
     )
@@ -70,6 +70,16 @@ def add_launch(parser: argparse.ArgumentParser) -> None:
         default=[],
         metavar="OFFSET=VALUE",
         help="a word of a .ptx kernel's parameters, by its byte offset; may be repeated",
+    )
+    parser.add_argument(
+        "--box",
+        dest="sets",
+        action="append",
+        default=[],
+        type="--box {}".format,
+        metavar="OFFSET=TYPE:SIZES",
+        help="the box of the tensor map at a byte offset of a .ptx kernel's parameters, or of a parameter by its name, "
+        "such as 0=bf16:64,128; TYPE may be left out where the launch file has it; may be repeated",
     )
 
 

@@ -122,7 +122,9 @@ def _of_kernel(options: argparse.Namespace) -> int:
     from pipesim.trace.files import read_trace
 
     if not options.kernel:
-        raise UsageError("--launch and --set are given, and no kernel", correction="name it with --kernel kernel.ptx")
+        raise UsageError(
+            "--launch, --set or --box is given, and no kernel", correction="name it with --kernel kernel.ptx"
+        )
     if len(options.traces) != 1 or options.values is not None or options.propose:
         raise UsageError(
             "--kernel takes one recording, and fits nothing",

@@ -70,7 +70,7 @@ def _pair(options: argparse.Namespace) -> int:
     """Two traces: behaviour first, then time. UsageError for an option that means something with one trace only."""
     for name, value in (
         ("--protocol", options.protocol), ("-p", options.param), ("--profile", options.profile),
-        ("--launch", options.launch), ("--set", options.sets),
+        ("--launch", options.launch), ("--set and --box", options.sets),
     ):  # fmt: skip
         if value:
             raise UsageError(
@@ -100,7 +100,7 @@ def _kernel(options: argparse.Namespace) -> Target:
         )
     if not options.protocol:
         raise ParameterError(
-            "--launch and --set are given, and no kernel", correction="name it with --protocol kernel.ptx"
+            "--launch, --set or --box is given, and no kernel", correction="name it with --protocol kernel.ptx"
         )
     with progress(f"reading {options.protocol}"):
         return target_of(options, options.protocol)

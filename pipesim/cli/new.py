@@ -81,9 +81,7 @@ def _launch_file(options: argparse.Namespace) -> int:
         lines.append("  dynamic_shared_bytes: it is 0 in the file, and the kernel uses dynamic shared memory")
     lines += [f"  the word at byte {offset} of the parameters: its value is null" for offset in made.open_words]
     if made.tensor_maps:
-        lines.append(
-            "  of tensor maps element and box; without them the bytes of copies are worked out where that is possible"
-        )
+        lines.append("  of tensor maps element and box, or --box: a proof needs them where a copy uses the map")
     lines += ["", "Then, with the words in the file or on the command line:", "", f"  {command}{sets}", ""]
     said = document("new", file=str(file), function=made.entry, next=[f"{command}{sets}"])
     emit(options, said, lambda _: write_text(inert_text("\n".join(lines))))

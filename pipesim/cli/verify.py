@@ -142,7 +142,7 @@ def _verify_several(options: argparse.Namespace, names: Sequence[str]) -> int:
 def _refuse(options: argparse.Namespace) -> None:
     if options.launch or options.sets:
         raise UsageError(
-            "--launch and --set are for the launch of one kernel",
+            "--launch, --set and --box are for the launch of one kernel",
             cause="with several protocols each kernel is read with the .json beside it",
             correction="name one .ptx, or leave them out",
         )

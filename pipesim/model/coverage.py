@@ -51,6 +51,7 @@ class Coverage:
     accesses and instructions that the program does not have; no verdict is about them. ``unread``: those of them that
     may touch shared memory which others use, so that nothing can be proved. ``perhaps``: accesses that may not happen;
     a fault is not certain that needs one by a word of the launch, or two. ``inferred``: sizes that were worked out.
+    ``unsized``: tensor maps without a box that a proof needs, and last the options that give them.
     ``assumed``: what the verdict rests on beyond the program. ``undefined``: what PTX leaves undefined, such as
     registers that are read before what writes them is complete, so that nothing can be proved. ``partial``: places
     where only some lanes execute what PTX has all lanes of a warp execute, which is a finding. ``allocations``: the
@@ -66,6 +67,7 @@ class Coverage:
     unread: tuple[str, ...] = ()
     perhaps: tuple[str, ...] = ()
     inferred: tuple[str, ...] = ()
+    unsized: tuple[str, ...] = ()
     assumed: tuple[Assumed, ...] = ()
     undefined: tuple[str, ...] = ()
     partial: tuple[str, ...] = ()

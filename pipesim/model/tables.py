@@ -75,6 +75,11 @@ class Work:
 
 
 PROGRAM_VERSION = 1
+#: Why an operation of ``Program.unsure`` may not happen, or all of its bytes but the first :data:`LEAST_COPY` may not
+#: be touched: a value, or a word of the launch, decides that is not known; a copy whose bytes were inferred, or are
+#: not known.
+OPEN_VALUE, OPEN_WORD, SIZE_INFERRED, SIZE_UNKNOWN = 1, 2, 3, 4
+LEAST_COPY = 16  #: bytes of the smallest bulk copy (PTX ISA, "cp.async.bulk"; of a box its innermost dimension)
 MAX_REGISTERS = 1 << 16
 MAX_THREAD_REGISTERS = 256  #: of the hardware, for one thread
 ALL_LANES = (1 << 32) - 1
@@ -181,7 +186,7 @@ class ProgramData:
     coverage: Coverage = WHOLE  #: what it leaves out of the kernel that it was read from
     cut: tuple[int, ...] = ()  #: agents whose code ends before they do: what they do next was not read
     stored: tuple[int, ...] = ()  #: accesses that a TMA_LOAD writes through the generic proxy: st.async, red.async
-    #: Agent, position, and 2 where a word decides that the launch leaves open: accesses that may not happen.
+    #: Agent, position, and why, as above: accesses that may not happen, or not to all of these bytes.
     unsure: tuple[tuple[int, int, int], ...] = ()
     silent: tuple[int, ...] = ()  #: those of them that complete no phase of an mbarrier in what was not read
     work: tuple[Work, ...] = ()  #: what agents do between their barrier operations, by the line of an operation

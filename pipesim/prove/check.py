@@ -13,6 +13,7 @@ from pipesim.model.finding import Verdict
 from pipesim.model.program import Program
 from pipesim.model.register_pool import assumed_registers
 from pipesim.prove.any_size.skip_laps import LONG, phases_by_laps
+from pipesim.prove.certain import is_unsure
 from pipesim.prove.certificate.canonical import CanonicalRun, completed_phases
 from pipesim.prove.certificate.certificate import Certificate
 from pipesim.prove.counterexample.confirm import at_once, confirm, shown_by_code
@@ -40,6 +41,7 @@ class How(Enum):
     CUT = "agents were not followed to their end: see coverage"
     PERHAPS = "values that are not known decide whether what fails happens: see coverage"
     UNREAD = "what was not understood may touch what others use: see coverage"
+    UNSIZED = "tensor maps have no box: see coverage"
     UNDEFINED = "the kernel does what PTX leaves undefined: see coverage"
     WEAKENED = "the kernel has an order that the program has not: see coverage"
     ASSUMES = "it needs an assumption that was ruled out"
@@ -84,6 +86,8 @@ def _with_coverage(program: Program, found: Check) -> Check:
     """What of a verdict on the program holds for the kernel that it was read from."""
     if not program.coverage.complete and found.verdict is not Verdict.REFUTED and found.how is not How.PERHAPS:
         return replace(found, verdict=Verdict.UNKNOWN, how=How.CUT)
+    if program.coverage.unsized and found.verdict is not Verdict.REFUTED:
+        return replace(found, verdict=Verdict.UNKNOWN, how=How.UNSIZED)
     if program.coverage.unread and found.verdict is Verdict.PROVED:
         return replace(found, verdict=Verdict.UNKNOWN, how=How.UNREAD)
     if program.coverage.undefined and found.verdict is Verdict.PROVED:
@@ -106,19 +110,10 @@ def _needs_what_is_ruled_out(program: Program) -> bool:
 
 def _without_unsure(program: Program, found: Check) -> Check:
     """The verdict without the refutations that are not certain; unknown if it rests on these."""
-    certain = tuple(each for each in found.refutations if not _is_unsure(program, each))
+    certain = tuple(each for each in found.refutations if not is_unsure(program, each.fault))
     if certain or not found.refutations:
         return replace(found, refutations=certain)
     return replace(found, verdict=Verdict.UNKNOWN, how=How.PERHAPS, refutations=())
-
-
-def _is_unsure(program: Program, found: Refutation) -> bool:
-    """Whether it may not happen: by a word that the launch leaves open, or by two values that are not known."""
-    if not program.unsure or found.fault is None:
-        return False
-    why = {(agent, pc): why for agent, pc, why in program.unsure}
-    fault = found.fault
-    return sum(why.get(at, 0) for at in ((fault.agent, fault.pc), (fault.other_agent, fault.other_pc))) > 1
 
 
 def _check(program: Program, max_states: int, *, one_memory: bool) -> Check:
@@ -184,7 +179,7 @@ def unknown(program: Program, how: How) -> Check:
 
 
 def _rank(program: Program, found: Refutation) -> tuple[bool, int]:
-    return _is_unsure(program, found), len(found.schedule)
+    return is_unsure(program, found.fault), len(found.schedule)
 
 
 def _first_of_each(program: Program, doubts: tuple[Doubt, ...]) -> tuple[Refutation, ...]:

@@ -32,13 +32,15 @@ from pipesim.model.machine import Flight, State, Step
 from pipesim.model.ops import Op, Operation, operand
 from pipesim.model.positions import BARRIER, PARITY
 from pipesim.model.program import Program
+from pipesim.model.tables import SIZE_UNKNOWN
 
 
 def stale_waits(program: Program) -> tuple[Fault, ...]:
     """The first stale wait of each line: ``barrier`` and ``found`` are the phase, ``cause`` is the wait that was given
     it before, ``other`` is the copy or write that delivered what is not read.
     """
-    if program.cut or program.coverage.unread or not any(map(_waits_again, program.code)):
+    shared = any(why == SIZE_UNKNOWN for _, _, why in program.unsure)  # what a phase delivers is not known
+    if program.cut or program.coverage.unread or shared or not any(map(_waits_again, program.code)):
         return ()
     watched = _Deliveries(program)
     ended = run_canonically(program, observers=[watched])

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass, replace
-from fractions import Fraction
 
 from pipesim.errors import LaunchFileError
 from pipesim.model.rings import never_wrapped
-from pipesim.ptx.emit.names import some_places, source_of
 from pipesim.ptx.emit.record import Place, covers
+from pipesim.ptx.emulate.boxless import BoxlessCopies
 from pipesim.ptx.emulate.cluster import Cluster, EmulationLimits
 from pipesim.ptx.emulate.code import Code
 from pipesim.ptx.emulate.constants import Constants
@@ -123,51 +123,45 @@ def used_once(kernel: Kernel, cluster: Cluster) -> list[Place]:
 
 def _emulate(kernel: Kernel, launch: Launch, limits: EmulationLimits) -> Emulation:
     """Run the cluster: again where lanes have to be followed apart, and where bytes of copies had to be worked out."""
-    code = kernel.code
     image, constants = Image(launch, kernel.entry), Constants(kernel.module)
-    cluster = Cluster(code, launch, image, constants)
-    instructions = cluster.run(limits)
     apart: dict[tuple[int, int], tuple[int, ...]] = {}
+    spent = 0
+
+    def run(
+        boxless: BoxlessCopies | None = None, reused: Collection[Place] = (), refused: Collection[int] = ()
+    ) -> Cluster:
+        nonlocal spent
+        made = Cluster(kernel.code, launch, image, constants, apart)
+        made.boxless = boxless or BoxlessCopies()
+        made.reused, made.refused = frozenset(reused), frozenset(refused)
+        spent += made.run(replace(limits, instructions=limits.instructions - spent))
+        return made
+
+    cluster = run()
     for _ in range(_MOST_PARTINGS):
         parted = cluster.must_part()
         if not parted:
             break
         apart |= parted
-        cluster = Cluster(code, launch, image, constants, apart)
-        instructions += cluster.run(replace(limits, instructions=limits.instructions - instructions))
+        cluster = run()
     unsolved = ""
-    if cluster.equations or any(cluster.landed_copies.values()):
-        sizes = solve_bytes(cluster.equations)
-        if sizes is None:
-            unsolved = _unknown_copies(kernel, cluster)
+    if any(use.loads for use in cluster.boxless.uses.values()):
+        for _ in range(_MOST_PARTINGS):
+            early = cluster.boxless.too_early()
+            if not early:
+                break
+            cluster = run(cluster.boxless.again(early))
+        solved = cluster.boxless.solved(cluster.barrier)
+        if solved is None:
+            unsolved = "no bytes of the copies without a box fit the phases of their mbarriers"
         else:
-            cluster = Cluster(code, launch, image, constants, apart)
-            cluster.sizes = sizes
-            instructions += cluster.run(replace(limits, instructions=limits.instructions - instructions))
-    reused = frozenset(
-        place for place in cluster.initialised if any(covers(a, place) for a in cluster.recorder.written)
-    )
+            cluster = run(solved)
+    reused = {place for place in cluster.initialised if any(covers(a, place) for a in cluster.recorder.written)}
     if reused and not unsolved:
-        sizes, cluster = cluster.sizes, Cluster(code, launch, image, constants, apart)
-        cluster.sizes, cluster.reused = sizes, reused
-        instructions += cluster.run(replace(limits, instructions=limits.instructions - instructions))
+        cluster = run(cluster.boxless.again(), reused)
     while refused := touching_others(list(cluster.notes.accesses), cluster.recorder) & cluster.notes.unread.keys():
-        before, cluster = cluster, Cluster(code, launch, image, constants, apart)
-        cluster.sizes, cluster.reused, cluster.refused = before.sizes, before.reused, before.refused | refused
-        instructions += cluster.run(replace(limits, instructions=limits.instructions - instructions))
-    return Emulation(cluster, instructions, unsolved)
-
-
-def _unknown_copies(kernel: Kernel, cluster: Cluster) -> str:
-    """Which copies have bytes that are needed, and what is known about them."""
-    body, module = kernel.function.body, kernel.module
-    places = sorted(set(cluster.unsized.values()))
-    lines = [f"{source_of(body[at], module)} ({module.name}:{body[at].line})" for at in places]
-    sums = sorted({total for copies, total in cluster.equations if len(copies) > 1})
-    known = f": known is the sum of several, {sums[0]:,}" if sums else ""
-    return (
-        f"needed is the box of the tensor maps of the copies at {some_places(lines)}; the launch file has none{known}"
-    )
+        cluster = run(cluster.boxless.again(), cluster.reused, cluster.refused | refused)
+    return Emulation(cluster, spent, unsolved)
 
 
 def entry_of(module: Module, launch: Launch) -> Function:
@@ -179,30 +173,3 @@ def entry_of(module: Module, launch: Launch) -> Function:
             f"{module.name} has no kernel {launch.entry}", cause=f"it has {names or 'none'}", correction="name one"
         )
     return entry
-
-
-def solve_bytes(equations: list[tuple[tuple[object, ...], int]]) -> dict[object, int] | None:
-    """Bytes of one copy by each tensor map, from phases: this many copies of each, and their bytes together.
-
-    None unless there is one solution, of positive integers.
-    """
-    keys = list(dict.fromkeys(key for copies, _ in equations for key in copies))
-    rows = {(*(copies.count(key) for key in keys), total) for copies, total in equations}
-    matrix = [[Fraction(v) for v in row] for row in sorted(rows)]
-    rank = 0
-    for column in range(len(keys)):
-        pivot = next((r for r in range(rank, len(matrix)) if matrix[r][column]), None)
-        if pivot is None:
-            return None
-        matrix[rank], matrix[pivot] = matrix[pivot], matrix[rank]
-        matrix[rank] = [v / matrix[rank][column] for v in matrix[rank]]
-        for r in range(len(matrix)):
-            if r != rank and matrix[r][column]:
-                matrix[r] = [a - matrix[r][column] * b for a, b in zip(matrix[r], matrix[rank], strict=True)]
-        rank += 1
-    if any(row[-1] for row in matrix[rank:]):
-        return None
-    sizes = {key: matrix[i][-1] for i, key in enumerate(keys)}
-    if any(size.denominator != 1 or size <= 0 for size in sizes.values()):
-        return None
-    return {key: int(size) for key, size in sizes.items()}

@@ -12,7 +12,7 @@ from pipesim.model.coverage import Assumed, Coverage, NotJudged, NotJudgedKind
 from pipesim.model.ops import Op, Space, operand
 from pipesim.model.program import Program
 from pipesim.model.tables import number_runs
-from pipesim.ptx.emit.names import barrier_names, kernel_name, program_of, source_of
+from pipesim.ptx.emit.names import barrier_names, kernel_name, program_of, some_places, source_of
 from pipesim.ptx.emit.record import BARRIER_BYTES, Stream
 from pipesim.ptx.emulate.cluster import Cluster, EmulationLimits
 from pipesim.ptx.emulate.stop import Status
@@ -43,6 +43,7 @@ def coverage_of(kernel: Kernel, emulation: Emulation) -> Coverage:
         unread=_few(_left_out(words, unread=True)),
         perhaps=_few([f"{at(p)}: what depends on {what} may not happen" for p, what in sorted(notes.perhaps.items())]),
         inferred=_few([f"{at(p)}: {what}" for p, what in sorted(notes.inferred.items())]),
+        unsized=tuple(_without_boxes(words)),
         weakened=_few(_unknown_order(words)),
         assumed=tuple(_assumptions(words)),
         undefined=_few(_undefined_behaviour(words)),
@@ -210,6 +211,28 @@ def _unknown_order(words: _Words) -> list[str]:
     weakened += [f"{at(p)}: several red.async change the same bytes in any order" for p in sorted(notes.reductions)]
     polled = "a warp waits for a word of shared memory, and what this orders is not followed"
     return weakened + [f"{at(p)}: {polled}" for p in sorted(notes.polls)]
+
+
+def _without_boxes(words: _Words) -> Iterator[str]:
+    """The tensor maps whose boxes a proof needs, and last the options that give all of them.
+
+    A store's bytes are nowhere counted; a load's may rest on the phase alone that they are evidence for.
+    """
+    copies, image = words.cluster.boxless, words.cluster.image
+    own, options = copies.own | (copies.uses.keys() - copies.sizes), []
+    addresses = sorted(key for key in copies.uses if isinstance(key, int))
+    for key in [*addresses, *(key for key in copies.uses if not isinstance(key, int))]:
+        use = copies.uses[key]
+        if not use.stores and key not in own:
+            continue
+        what, place = image.place_of_map(key) if isinstance(key, int) else ("", "")
+        options += [f"--box {place}={','.join(['TYPE:SIZE', *['SIZE'] * (use.rank - 1)])}"] if place else []
+        known = copies.sizes.get(key, 0) if key not in copies.open else 0
+        fits = f": {known:,} bytes each if its phases have no other copies" if known and use.loads else ""
+        at = some_places([words.place_of(position) for position in sorted({*use.loads, *use.stores})])
+        yield f"{what or 'a tensor map at an address that is not known'}, for the copies at {at}{fits}"
+    if options:
+        yield f"give {'them' if options[1:] else 'it'} with {' '.join(options)}; TYPE:SIZE,SIZE as bf16:64,128"
 
 
 def _undefined_behaviour(words: _Words) -> list[str]:

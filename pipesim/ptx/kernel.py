@@ -29,8 +29,8 @@ _PTX = InputKind("PTX file", MAX_PTX_BYTES, PtxError, "give the PTX of one modul
 def read_kernel(ptx: Path, launch: Path | None = None, sets: Sequence[str] = ()) -> Extraction:
     """Read a PTX file and the values of one launch: by default the file beside it that ends with ``.json``.
 
-    ``sets``: ``OFFSET=VALUE`` for words of the parameters, in bytes from the first. Raises PtxError or
-    LaunchFileError.
+    ``sets``: words and boxes of the parameters (:func:`pipesim.ptx.launch.settings.with_settings`). Raises PtxError,
+    LaunchFileError or ParameterError.
     """
     return extract(*launch_of(ptx_text(ptx), ptx, launch, sets))
 

@@ -79,7 +79,7 @@ def test_what_cannot_be_measured(call: Call) -> None:
     for words, code, fact in (
         ((trace, trace, "--kernel", ptx), 2, "--kernel takes one recording"),
         ((trace, "--kernel", ptx, "--values", "ptx.wait"), 2, "--kernel takes one recording"),
-        ((trace, "--set", "24=3"), 2, "--launch and --set are given, and no kernel"),
+        ((trace, "--set", "24=3"), 2, "--launch, --set or --box is given, and no kernel"),
         ((trace, "--kernel", "producer_consumer"), 2, "is not a kernel's PTX"),
         ((hangs, "--kernel", hangs.replace("parquet", "ptx")), 3, "the trace is not a finished run of gemm_tma"),
         ((str(FOLDER / "triton-softmax.parquet"), "--kernel", ptx), 3, "the trace of"),

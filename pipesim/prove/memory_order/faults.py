@@ -9,6 +9,7 @@ from pipesim.model.ending import Ending
 from pipesim.model.finding import Fault, FaultKind
 from pipesim.model.moves import Move
 from pipesim.model.program import Program
+from pipesim.prove.certain import is_unsure
 from pipesim.prove.counterexample.play import Play
 from pipesim.prove.memory_order.may_fail import order_may_fail
 from pipesim.prove.memory_order.order import MemoryOrder
@@ -29,12 +30,13 @@ def memory_faults(program: Program) -> tuple[Fault, ...]:
 
 
 def memory_refutations(program: Program, order: MemoryOrder | None) -> tuple[Refutation, ...]:
-    """A schedule for the first fault of each kind that the observer of a run has seen."""
-    found: dict[FaultKind, Refutation] = {}
+    """A schedule for the first fault of each kind that the observer of a run has seen; certain if one is."""
+    found: dict[FaultKind, tuple[Fault, Sequence[int]]] = {}
     for fault, past in zip(order.faults, order.pasts, strict=True) if order is not None else ():
-        if fault.kind not in found:
-            found[fault.kind] = Refutation(Ending.FAULT, _schedule(program, fault, past), fault)
-    return tuple(found.values())
+        known = found.get(fault.kind)
+        if known is None or (is_unsure(program, known[0]) and not is_unsure(program, fault)):
+            found[fault.kind] = fault, past
+    return tuple(Refutation(Ending.FAULT, _schedule(program, *each), each[0]) for each in found.values())
 
 
 def memory_faults_of(program: Program, schedule: Sequence[Move]) -> tuple[Fault, ...]:

@@ -161,6 +161,11 @@ class StreamRecorder:
         if operation[0] in WRITES_MEMORY:
             self._write(position, tuple(operation))
 
+    def may_not_be(self, agent: int, why: int) -> None:
+        """The agent's last operation, or some of its bytes, may not be: ``why`` as in ``Program.unsure``."""
+        stream = self.streams[agent]
+        stream.unsure[len(stream.code) - 1] = why
+
     def _write(self, position: int, operation: Operation) -> None:
         """Remember what is written, and which live mbarriers lie there."""
         written = self._by_number[operation[AT["access"][operation[0]]]]

@@ -219,9 +219,11 @@ def record(cluster: RecordingCluster, warp: AccessingWarp, position: int, *opera
     cluster.recorder.add(warp.agent, position, *operation)
 
 
-def transfer(cluster: RecordingCluster, warp: AccessingWarp, position: int, *operation: int) -> None:
-    """A transfer of the warp; the same one again, with nothing in between that synchronises, is left out."""
+def transfer(cluster: RecordingCluster, warp: AccessingWarp, position: int, *operation: int) -> bool:
+    """A transfer of the warp; the same one again, with nothing in between that synchronises, is left out: False."""
     flush(cluster, warp)
-    if operation not in warp.pending.issued:
-        warp.pending.issued.add(operation)
-        cluster.recorder.add(warp.agent, position, *operation)
+    if operation in warp.pending.issued:
+        return False
+    warp.pending.issued.add(operation)
+    cluster.recorder.add(warp.agent, position, *operation)
+    return True

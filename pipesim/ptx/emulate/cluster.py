@@ -19,6 +19,7 @@ from pipesim.model.ops import Op, Space
 from pipesim.ptx.emit.record import Place, StreamRecorder, WaysDiffer
 from pipesim.ptx.emulate.accesses import flush, read, write
 from pipesim.ptx.emulate.addresses import in_shared
+from pipesim.ptx.emulate.boxless import BoxlessCopies, LandedCopy
 from pipesim.ptx.emulate.cluster_barrier import ClusterBarrier
 from pipesim.ptx.emulate.code import Code, DecodedStep
 from pipesim.ptx.emulate.memory import Bytes, GlobalMemory, Items
@@ -99,11 +100,7 @@ class Cluster:
         self.initialised: dict[Place, int] = {}  #: the position of the first init
         self.reused: frozenset[Place] = frozenset()  #: mbarriers over whose bytes something is written before or after
         self.uncertified = False
-        self.sizes: dict[object, int] = {}  #: bytes of a copy by its tensor map, where they were worked out
-        self.unsized: dict[object, int] = {}  #: the first copy by each tensor map whose box is not known
-        self.equations: list[tuple[tuple[object, ...], int]] = []
-        self.open_copies: dict[Place, int] = {}
-        self.landed_copies: dict[Place, list[object]] = {}
+        self.boxless = BoxlessCopies()
         self._tokens: list[tuple[Place, int]] = []
         self.named: dict[tuple[int, int], NamedBarrier] = {}
         self.bytes = [Bytes() for _ in range(self.ctas)]
@@ -157,7 +154,10 @@ class Cluster:
             if not moved:
                 if self.flights:
                     self.flights.popleft().land()
-                elif not sum(map(self._settle, list(self.landed_copies))):
+                elif (place := self.boxless.settle(self.barrier)) is not None:
+                    state = self.barrier(place)
+                    self.effect(place, mbarrier.add_tx(state, -state.tx))
+                else:
                     return total
 
     def must_part(self) -> dict[tuple[int, int], tuple[int, ...]]:
@@ -221,44 +221,17 @@ class Cluster:
         end = self.columns[cta].end
         return max(min(end - column, most), 1) if end else most
 
-    def unknown_bytes(self, each: Instruction, map_address: Value) -> int:
-        """The bytes of a copy whose tensor map the launch file does not give: as worked out, or a guess until then."""
-        key = map_key(each, map_address)
-        self.unsized.setdefault(key, each.position)
-        found = self.sizes.get(key)
-        if found is not None:
-            self.notes.inferred[each.position] = f"{found:,} bytes of a copy, from the phases of its mbarriers"
-            return found
-        return _GUESS
+    def land_on(self, agent: int, position: int, place: Place, nbytes: int, boxless: LandedCopy | None = None) -> None:
+        """A copy lands later; ``boxless``: of a map whose box is not known."""
 
-    def land_on(self, agent: int, position: int, place: Place, nbytes: int, key: object) -> None:
-        """A copy lands later; ``key``: of the tensor map whose box is not known."""
-        if key is None or key in self.sizes:
+        def land() -> None:
+            if boxless is not None and boxless.key not in self.boxless.sizes:
+                self.boxless.land(place, boxless)
+                return
+            self.effect(place, mbarrier.add_tx(self.barrier(place), -nbytes))
+            self.boxless.known_bytes(place, self.barrier(place))
 
-            def land() -> None:
-                self.effect(place, mbarrier.add_tx(self.barrier(place), -nbytes))
-
-            self.fly(agent, position, land)
-            return
-        self.open_copies[place] = self.open_copies.get(place, 0) + 1
-
-        def landed() -> None:
-            self.open_copies[place] -= 1
-            self.landed_copies.setdefault(place, []).append(key)
-            self._settle(place)
-
-        self.fly(agent, position, landed)
-
-    def _settle(self, place: Place) -> bool:
-        """Complete a phase whose bytes are those of copies of unknown size, all of which have landed."""
-        state = self.barrier(place)
-        landed = self.landed_copies.get(place)
-        if not landed or self.open_copies[place] or state.pending or state.tx <= 0:
-            return False
-        self.equations.append((tuple(landed), state.tx))
-        self.landed_copies[place] = []
-        self.effect(place, mbarrier.add_tx(state, -state.tx))
-        return True
+        self.fly(agent, position, land)
 
     def fly(self, agent: int, position: int, land: Callable[[], None]) -> None:
         """Something ends later."""
@@ -359,11 +332,3 @@ class Cluster:
         self.notes.left_out.setdefault(step.instruction.position, leaf.what if leaf else "an unknown value")
         for register in step.results:
             warp.R[register] = self.code.unknown_value(leaf)
-
-
-_GUESS = 16  #: bytes of a copy of unknown size in a first run, whose operations are not used
-
-
-def map_key(each: Instruction, map_address: Value) -> object:
-    """What distinguishes tensor maps: their address, else the instruction."""
-    return map_address if isinstance(map_address, int) else ("at", each.position)

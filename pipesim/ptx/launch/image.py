@@ -98,6 +98,7 @@ class Image:
         self._maps: dict[int, TensorMap] = {}
         self._regions = [Region(PARAMETERS, "parameters")]
         require_parameters(launch, function)
+        self._formals = [(formal.offset, launch.parameters[n].name) for n, formal in enumerate(function.params)]
         for number, (given, formal) in enumerate(zip(launch.parameters, function.params, strict=True)):
             label = f"parameter {number}" + (f" ({given.name})" if given.name else "")
             self._place(self._regions[0], formal.offset, given.content, label)
@@ -143,6 +144,22 @@ class Image:
         if region is None:
             return ""
         return f"{self.describe(address)}, which --set {region.path}{address - region.base}=VALUE gives"
+
+    def place_of_map(self, address: int) -> tuple[str, str]:
+        """A tensor map in words, and the place of ``--box`` that gives its box; both "" outside of the launch.
+
+        ``parameter 2 (b), byte 256 of the parameters`` and ``256``.
+        """
+        region = self._region(address)
+        if region is None:
+            return "", ""
+        offset = address - region.base
+        number = bisect_right(self._formals, (offset, "\U0010ffff")) - 1
+        words = self.describe(address)
+        if region.base == PARAMETERS and number >= 0:
+            name = self._formals[number][1]
+            words = f"parameter {number}{f' ({name})' if name else ''}, {words}"
+        return words, f"{region.path}{offset}"
 
     def _region(self, address: int) -> Region | None:
         found = bisect_right(self._bases, address) - 1

@@ -1,68 +1,96 @@
-"""Words of a launch given on the command line: ``--set 384=64``, ``--set tiles=64``, ``--set 8:16=5``."""
+"""Words and boxes of a launch, of the command line: ``--set 384=64``, ``--set 8:16=5``, ``--box a=bf16:64,128``."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 
 from pipesim.bounds import MAX_POINTED_BYTES
 from pipesim.errors import ParameterError
 from pipesim.ptx.launch.image import checked_number, require_parameters
-from pipesim.ptx.launch.values import TYPES, Array, Content, Field, Launch, Number, Parameter, Pointer, Struct, size_of
+from pipesim.ptx.launch.values import (
+    ELEMENTS,
+    TYPES,
+    Array,
+    Content,
+    Field,
+    Launch,
+    Number,
+    Parameter,
+    Pointer,
+    Struct,
+    TensorMap,
+    size_of,
+)
 from pipesim.ptx.text.module import Function
 
-_SPELLING = "OFFSET=VALUE, NAME=VALUE or OFFSET:OFFSET=VALUE, with TYPE:VALUE for another type, as 384=u64:5"
+BOX = "--box "  #: what a setting begins with that gives a box
+_WORD = "OFFSET=VALUE, NAME=VALUE or OFFSET:OFFSET=VALUE, with TYPE:VALUE for another type, as 384=u64:5"
+_BOX = "OFFSET=TYPE:SIZES or NAME=TYPE:SIZES, the innermost size first, as 128=bf16:64,128"
+_MOST_SIZES, _MOST_SIZE = 5, 1 << 16
+
+Put = Callable[[Content | None], Content]  #: what comes to a place, from what is known there; ValueError says why not
+
+
+def setting_words(setting: str) -> tuple[str, str]:
+    """A setting as a command line has it: its option and its text."""
+    return (BOX.strip(), setting.removeprefix(BOX)) if setting.startswith(BOX) else ("--set", setting)
 
 
 def with_settings(launch: Launch, function: Function, settings: Iterable[str]) -> Launch:
-    """The launch with some words changed. ParameterError for a setting that is none or fits no parameter.
+    """The launch with some words and boxes changed. ParameterError for a setting that is none or fits no parameter.
     LaunchFileError if the launch does not have the function's parameters.
 
     A place is a byte offset in the kernel's parameters or the name of a parameter; further offsets follow pointers:
     ``8:16`` is byte 16 of the memory at the pointer at offset 8. A word that the launch file names keeps its type,
-    a scalar parameter's word has the parameter's, any other is 4 bytes.
+    a scalar parameter's word has the parameter's, any other is 4 bytes. A setting that begins with :data:`BOX` gives
+    the box of the tensor map at the place; an element's type may be left out where the launch file has it.
     """
     require_parameters(launch, function)
     for setting in settings:
-        launch = _with_setting(launch, function, setting)
+        launch = _with_setting(launch, function, *setting_words(setting))
     return launch
 
 
-def _with_setting(launch: Launch, function: Function, setting: str) -> Launch:
-    place, equals, text = setting.partition("=")
+def _with_setting(launch: Launch, function: Function, option: str, text: str) -> Launch:
+    is_box = option == BOX.strip()
+    spelling = f"write {_BOX if is_box else _WORD}"
+    said = f"{option} {text[:60]}"
+    place, equals, value = text.partition("=")
     first, *rest = place.split(":")
     numbers = [_whole(each) for each in rest]
-    if not equals or not first or not text or any(number is None for number in numbers):
-        raise ParameterError(f"--set {setting[:60]}: expected a place and a value", correction=f"write {_SPELLING}")
-    kind, value = _value(setting, text)
+    if not equals or not first or not value or any(number is None for number in numbers):
+        raise ParameterError(f"{said}: expected a place and {'sizes' if is_box else 'a value'}", correction=spelling)
     path = [number for number in numbers if number is not None]
-    index, offset = _parameter(launch, function, first, setting)
+    try:
+        put = _put_box(value) if is_box else _put_word(*_value(value))
+        index, offset = _parameter(launch, function, first)
+    except ValueError as error:
+        raise ParameterError(f"{said}: {error}", correction=spelling) from None
     given, formal = launch.parameters[index], function.params[index]
     try:
-        content = _with_word(given.content, (offset, *path), kind, value)
+        content = _changed(given.content, (offset, *path), put)
     except ValueError as error:
         raise ParameterError(
-            f"--set {setting[:60]}: {error}", place=f"parameter {index}, {formal.name}", correction=f"write {_SPELLING}"
+            f"{said}: {error}", place=f"parameter {index}, {formal.name}", correction=spelling
         ) from None
     parameters = list(launch.parameters)
     parameters[index] = Parameter(given.name, content)
     return replace(launch, parameters=tuple(parameters))
 
 
-def _value(setting: str, text: str) -> tuple[str, int | float]:
+def _value(text: str) -> tuple[str, int | float]:
     """The type ("" where none is given) and the value of what is after the equals sign."""
     kind, colon, digits = text.rpartition(":")
     if colon and kind not in TYPES:
-        raise ParameterError(f"--set {setting[:60]}: {kind[:20]} is not a type", correction=f"use {', '.join(TYPES)}")
+        raise ValueError(f"{kind[:20]} is not a type: use {', '.join(TYPES)}")
     number = _whole(digits)
     if number is not None:
         return kind, number
     try:
         return kind, float(digits)
     except ValueError:
-        raise ParameterError(
-            f"--set {setting[:60]}: {digits[:20]!r} is not a number", correction=f"write {_SPELLING}"
-        ) from None
+        raise ValueError(f"{digits[:20]!r} is not a number") from None
 
 
 def _whole(text: str) -> int | None:
@@ -72,8 +100,8 @@ def _whole(text: str) -> int | None:
         return None
 
 
-def _parameter(launch: Launch, function: Function, text: str, setting: str) -> tuple[int, int]:
-    """The number of the parameter that a place means, and the byte in it."""
+def _parameter(launch: Launch, function: Function, text: str) -> tuple[int, int]:
+    """The number of the parameter that a place means, and the byte in it. ValueError if there is none."""
     offset = _whole(text)
     for number, (formal, given) in enumerate(zip(function.params, launch.parameters, strict=True)):
         if offset is None and text and text in {given.name, formal.name}:
@@ -82,53 +110,84 @@ def _parameter(launch: Launch, function: Function, text: str, setting: str) -> t
             return number, offset - formal.offset
     end = max((each.offset + each.size for each in function.params), default=0)
     names = ", ".join(dict.fromkeys(each.name for each in launch.parameters if each.name))
-    raise ParameterError(
-        f"--set {setting[:60]}: the kernel has no parameter {text[:40]}",
-        cause=f"its parameters have {end:,} bytes" + (f", and the names {names}" if names else ""),
-        correction=f"write {_SPELLING}",
-    )
+    of = f"its parameters have {end:,} bytes" + (f", and the names {names}" if names else "")
+    raise ValueError(f"the kernel has no parameter {text[:40]}: {of}")
 
 
-def _with_word(content: Content, path: tuple[int, ...], kind: str, value: int | float) -> Content:
-    """A content with the word at a place changed. Raises ValueError where there can be no word."""
+def _put_word(kind: str, value: int | float) -> Put:
+    def put(was: Content | None) -> Content:
+        match was:
+            case None:
+                return _number(kind or _usual(value), value, 8)
+            case Number(type=held):
+                return _number(kind or held, value, TYPES[held])
+            case Pointer():
+                return _number(kind or "u64", value, 8)
+            case _:
+                raise ValueError("there is no word at this place")
+
+    return put
+
+
+def _put_box(text: str) -> Put:
+    element, colon, given = text.rpartition(":")
+    sizes = [_whole(each) for each in given.split(",")]
+    box = tuple(size for size in sizes if size is not None and 1 <= size <= _MOST_SIZE)
+    if colon and element not in ELEMENTS:
+        raise ValueError(f"{element[:20]} is not the type of an element: use {', '.join(ELEMENTS)}")
+    if len(box) != len(sizes) or len(box) > _MOST_SIZES:
+        raise ValueError(f"expected 1 to {_MOST_SIZES} sizes from 1 to {_MOST_SIZE:,}, with commas between them")
+
+    def put(was: Content | None) -> Content:
+        held = was if isinstance(was, TensorMap) else TensorMap()
+        if was is not None and held is not was:
+            raise ValueError("there is no tensor map at this place")
+        if not (element or held.element):
+            raise ValueError("the launch file does not say the type of this map's elements")
+        pixels = held.pixels if len(box) == 1 else 0
+        return replace(held, element=element or held.element, box=box, pixels=pixels)
+
+    return put
+
+
+def _changed(content: Content, path: tuple[int, ...], put: Put) -> Content:
+    """A content with what is at a place changed. Raises ValueError where that cannot be."""
     offset, *rest = path
     match content:
-        case Number(type=was) if not rest:
-            if offset:
-                raise ValueError(f"byte {offset} is inside of a value")
-            return _number(kind or was, value, TYPES[was])
-        case Pointer(align=align, contents=contents) if rest and not offset:
-            return Pointer(align, _in_fields(contents, (rest[0], *rest[1:]), kind, value, MAX_POINTED_BYTES))
-        case Pointer() if not rest and not offset:
-            return _number(kind or "u64", value, 8)
         case Struct(size=size, fields=fields):
-            return Struct(size, _in_fields(fields, path, kind, value, size))
-        case Number() if not offset:
+            return Struct(size, _in_fields(fields, path, put, size))
+        case Pointer(align=align, contents=contents) if rest and not offset:
+            return Pointer(align, _in_fields(contents, (rest[0], *rest[1:]), put, MAX_POINTED_BYTES))
+        case Number() if rest and not offset:
             raise ValueError("the launch file has a value at this place, not a pointer to further words")
+        case Number() if offset:
+            raise ValueError(f"byte {offset} is inside of a value")
         case Array(type=was, values=values) if not rest and offset % TYPES[was] == 0:
             at = offset // TYPES[was]
-            return Array(was, (*values[:at], int(_number(was, value, TYPES[was]).value or 0), *values[at + 1 :]))
+            word = put(Number(was, values[at]))
+            assert isinstance(word, Number), "a word replaces a word"
+            return Array(was, (*values[:at], int(word.value or 0), *values[at + 1 :]))
+        case Number() | Pointer() | TensorMap() if not rest and not offset:
+            return put(content)
         case _:
-            raise ValueError("there is no word at this place")
+            raise ValueError("there is nothing that can be given at this place")
 
 
-def _in_fields(
-    fields: tuple[Field, ...], path: tuple[int, ...], kind: str, value: int | float, size: int
-) -> tuple[Field, ...]:
-    """Fields with the word at a place changed, or a new field for it."""
+def _in_fields(fields: tuple[Field, ...], path: tuple[int, ...], put: Put, size: int) -> tuple[Field, ...]:
+    """Fields with what is at a place changed, or a new field for it."""
     offset = path[0]
     found: list[Field] = []
     for field in fields:
         if field.offset <= offset < field.offset + size_of(field.content):
-            inner = _with_word(field.content, (offset - field.offset, *path[1:]), kind, value)
+            inner = _changed(field.content, (offset - field.offset, *path[1:]), put)
             return (*found, Field(field.offset, inner), *fields[len(found) + 1 :])
         found.append(field)
     if len(path) > 1:
         raise ValueError(f"no pointer is known at byte {offset}")
-    word = _number(kind or _usual(value), value, 8)
-    if offset + TYPES[word.type] > size:
+    new = put(None)
+    if offset + size_of(new) > size:
         raise ValueError(f"byte {offset} is after its end")
-    return tuple(sorted([*found, Field(offset, word)], key=lambda each: each.offset))
+    return tuple(sorted([*found, Field(offset, new)], key=lambda each: each.offset))
 
 
 def _usual(value: int | float) -> str:

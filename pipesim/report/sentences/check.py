@@ -34,6 +34,9 @@ def _verdict_words(report: CheckReport) -> str:
             return f"unknown: what fails in {name} may not happen, as values decide that are not known"
         case Verdict.UNKNOWN if report.how is How.UNREAD:
             return f"unknown: {name} has accesses that were not understood, and that may touch what others use"
+        case Verdict.UNKNOWN if report.how is How.UNSIZED:
+            maps = "; ".join(report.heading.coverage.unsized)
+            return f"unknown: the bytes of copies in {name} are not known, without a box of {maps}"
         case Verdict.UNKNOWN if report.how is How.UNDEFINED:
             return f"unknown: {name} does what PTX leaves undefined"
         case Verdict.UNKNOWN if report.how is How.ASSUMES:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from rich.cells import cell_len
 
-_WITH_VALUE = ("-p", "--ctas", "--launch", "--profile", "--set")
+_WITH_VALUE = ("-p", "--ctas", "--launch", "--profile", "--set", "--box")
 
 
 def shell_words(command: str) -> list[str]:

@@ -167,6 +167,7 @@ def _coverage(coverage: Coverage, width: int) -> list[str]:
         ("unread", coverage.unread),
         ("perhaps", coverage.perhaps),
         ("inferred", coverage.inferred),
+        ("no box", coverage.unsized),
         ("undefined", coverage.undefined),
         ("weakened", coverage.weakened),
     ):

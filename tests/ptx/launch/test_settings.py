@@ -37,11 +37,24 @@ def after(*settings: str) -> list[Content]:
         ("s=u64:4", 2, Struct(24, (Field(0, Number("u64", 4)), *INSIDE))),
         ("24=1.5", 2, Struct(24, (Field(8, Number("f32", 1.5)), Field(16, Pointer())))),
         ("32:0=1", 2, Struct(24, (INSIDE[0], Field(16, Pointer(contents=(Field(0, Number("u32", 1)),)))))),
+        ("--box m=bf16:64,128", 3, TensorMap("bf16", box=(64, 128))),
+        ("--box 64=u4_align8:64,4,3,2,1", 3, TensorMap("u4_align8", box=(64, 4, 3, 2, 1))),
+        ("--box 8:128=f32:8", 1, Pointer(contents=(*BEHIND, Field(128, TensorMap("f32", box=(8,)))))),
         ("20=0x100000000", 2, Struct(24, (Field(4, Number("u64", 1 << 32)), *INSIDE))),
     ],
 )  # fmt: skip
 def test_a_word_is_set(setting, number, content):
     assert after(setting) == [*GIVEN[:number], content, *GIVEN[number + 1 :]]
+
+
+def test_a_box_keeps_what_the_launch_file_has() -> None:
+    given = TensorMap("u8", (64,), (32,), swizzle="32B", pixels=4)
+    launch = Launch("k", (1, 1, 1), (32, 1, 1), parameters=(Parameter("m", given),))
+    function = kernel("ret;", ".param .align 64 .b8 m[128]")
+    for text, box, pixels in (("m=16", (16,), 4), ("m=16,8", (16, 8), 0), ("m=f32:16", (16,), 4)):
+        (found,) = with_settings(launch, function, [f"--box {text}"]).parameters
+        element = "f32" if "f32" in text else "u8"
+        assert found.content == TensorMap(element, (64,), box, swizzle="32B", pixels=pixels)
 
 
 def test_later_settings_see_earlier_ones():
@@ -64,8 +77,16 @@ def test_later_settings_see_earlier_ones():
         ("n:0=1", "the launch file has a value at this place, not a pointer"),
         ("p:x=1", "expected a place and a value"),
         ("s:0=1", "no pointer is known at byte 0"),
-        ("36=1", "there is no word at this place"),
+        ("36=1", "there is nothing that can be given at this place"),
         ("m=1", "there is no word at this place"),
+        ("--box m", "--box m: expected a place and sizes"),
+        ("--box m=64,128", "the launch file does not say the type of this map's elements"),
+        ("--box m=half:64", "half is not the type of an element"),
+        ("--box m=f16:64,0", "expected 1 to 5 sizes from 1 to 65,536"),
+        ("--box m=f16:1,1,1,1,1,1", "expected 1 to 5 sizes from 1 to 65,536"),
+        ("--box n=f16:64", "there is no tensor map at this place"),
+        ("--box 16=f16:64", "byte 0 is after its end"),
+        ("--box x=f16:64", "the kernel has no parameter x"),
     ],
 )
 def test_what_cannot_be_set(setting, fact):

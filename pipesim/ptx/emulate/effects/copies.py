@@ -1,8 +1,8 @@
 """Asynchronous copies (PTX ISA, "Data Movement: Asynchronous copy", "cp.async.bulk", "cp.async.bulk.tensor").
 
 A copy into shared memory is recorded with the mbarrier that counts its bytes; it lands when no other warp can continue.
-Its bytes are an operand, or those of the tensor map's box; of a map that the launch file does not give they are worked
-out from the phases of the barriers that count them.
+Its bytes are an operand, or those of the tensor map's box; for a map of which the launch does not give it see
+:mod:`pipesim.ptx.emulate.boxless`.
 """
 
 from __future__ import annotations
@@ -11,9 +11,11 @@ from functools import lru_cache
 from math import prod
 
 from pipesim.model.ops import Engine, Op, Space
+from pipesim.model.tables import LEAST_COPY, OPEN_WORD, SIZE_INFERRED, SIZE_UNKNOWN
 from pipesim.ptx.emit.record import Place
 from pipesim.ptx.emulate.accesses import copy, flush, read, record, transfer
-from pipesim.ptx.emulate.cluster import Cluster, map_key
+from pipesim.ptx.emulate.boxless import LandedCopy, map_key
+from pipesim.ptx.emulate.cluster import Cluster
 from pipesim.ptx.emulate.code import DecodedStep
 from pipesim.ptx.emulate.effects.operands import by_lane, bytes_of, one_of, shared_place
 from pipesim.ptx.emulate.memory import merge_ranges
@@ -21,7 +23,7 @@ from pipesim.ptx.emulate.stop import EmulationStop
 from pipesim.ptx.emulate.values import Leaf, Value, lanes_in, leaf_of, of_lane
 from pipesim.ptx.emulate.warp import EmulatedWarp
 from pipesim.ptx.launch.image import PARAMETERS
-from pipesim.ptx.text.instruction import TensorAddress, Vector
+from pipesim.ptx.text.instruction import Instruction, TensorAddress, Vector
 
 _ELEMENT_BITS = (8, 16, 32, 32, 64, 64, 16, 32, 32, 64, 16, 32, 32, 4, 8, 8)  #: by the number of the type
 _FIELDS = ("box_dim", "elemtype", "rank")
@@ -196,23 +198,35 @@ def _tensor(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep) -> None:
         where = of_lane(map_address, lane)
         if isinstance(where, int) and where < _PARAMETER_SPACE:
             where += PARAMETERS  # an address in the parameters' own space
-        box = cluster.image.tensor_map(where) if isinstance(where, int) else None
-        size = box.box_bytes if box is not None else written_bytes(cluster, where) if isinstance(where, int) else -1
+        size = _box_bytes(cluster, where)
+        key = None if size else map_key(each, where)
+        rows = 4 if each.has("tile::gather4") else 1  # four rows of the box where rows are gathered one by one
+        load = _writes_shared(each.modifiers)
+        if key is not None:
+            cluster.boxless.use(each, key, 2 if rows > 1 or each.has("im2col") else len(coordinates), load=load)
+            size = cluster.boxless.sizes.get(key, 0)
         corner = tuple(of_lane(c, lane) for c in coordinates)
         known = isinstance(where, int) and all(isinstance(c, int) for c in corner)
-        if _writes_shared(each.modifiers):
+        if load:
             value = (where, corner, each.modifiers) if known else None
             extra = _cta_mask(cluster, warp, step)
-            rows = 4 if each.has("tile::gather4") else 1  # four rows of the box where rows are gathered one by one
-            nbytes = rows * size if size > 0 else -1
-            _land(cluster, warp, step, lane, 0, 2, nbytes, extra, value, where)
+            boxless = None if key is None else LandedCopy(key, each.position, rows)
+            _land(cluster, warp, step, lane, 0, 2, rows * (size or LEAST_COPY), extra, value, boxless)
             continue
         source = of_lane(step.get(1 - at, warp), lane)
         if isinstance(where, int) and isinstance(source, int):
             if (where, source) in sources:
                 continue
             sources.add((where, source))
-        _read_shared(cluster, warp, step, 1 - at, lane, size, where)
+        _read_shared(cluster, warp, step, 1 - at, lane, rows * size, boxless=key is not None)
+
+
+def _box_bytes(cluster: Cluster, where: Value) -> int:
+    """The bytes of a box of the map at this address, as the launch gives them or the kernel writes them; else 0."""
+    if not isinstance(where, int):
+        return 0
+    found = cluster.image.tensor_map(where)
+    return found.box_bytes if found is not None else max(written_bytes(cluster, where), 0)
 
 
 def _cta_mask(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep) -> int:
@@ -235,9 +249,9 @@ def _land(
     nbytes: int,
     mask: int,
     value: object,
-    map_address: Value = None,
+    boxless: LandedCopy | None = None,
 ) -> None:
-    """A copy into shared memory, counted by an mbarrier. ``nbytes``: -1 if not known."""
+    """A copy into shared memory, counted by an mbarrier. ``boxless``: by a map whose box is not known."""
     each = step.instruction
     cta, offset = shared_place(one_of_lane(step.get(to, warp), lane, "the address of a copy"), cluster.ctas)
     if each.opcode == "cp" and offset % _BULK_BYTES:
@@ -250,20 +264,30 @@ def _land(
             "a copy signals the mbarrier at the same place in the CTA where it lands"
         )
     ranks = [r for r in range(cluster.ctas) if mask >> r & 1] if mask else [cta]
-    size = nbytes if nbytes > 0 else cluster.unknown_bytes(each, map_address)
     item = cluster.item(None if value is None else ("copy", value))
     where = [(rank, _signalled_barrier(bar, cta, rank)) for rank in ranks]
     flush(cluster, warp)
     for rank, place in where:
         cluster.recorder.barrier(place)
-        cluster.recorder.access(Space.SHARED, rank, offset, size)
-        cluster.items[rank].store(offset, offset + size, item)
-        cluster.bytes[rank].forget(offset, offset + size)
-    access = cluster.recorder.access(Space.SHARED, cta, offset, size)
-    operands = (cluster.recorder.barrier(bar), access, size, item, mask)
+        cluster.recorder.access(Space.SHARED, rank, offset, nbytes)
+        cluster.items[rank].store(offset, offset + nbytes, item)
+        cluster.bytes[rank].forget(offset, offset + nbytes)
+    access = cluster.recorder.access(Space.SHARED, cta, offset, nbytes)
+    operands = (cluster.recorder.barrier(bar), access, nbytes, item, mask)
     record(cluster, warp, each.position, Op.TMA_LOAD, *operands)
+    if boxless is not None:
+        cluster.recorder.may_not_be(warp.agent, _note_size(cluster, each, boxless.key, nbytes))
+    cluster.boxless.begins(offset, None if boxless is None else boxless.key)
     for _, place in where:
-        cluster.land_on(warp.agent, each.position, place, size, map_key(each, map_address) if nbytes < 0 else None)
+        cluster.land_on(warp.agent, each.position, place, nbytes, boxless)
+
+
+def _note_size(cluster: Cluster, each: Instruction, key: object, nbytes: int) -> int:
+    """Say where the bytes of a copy come from; how far they are known."""
+    if key in cluster.boxless.open or key not in cluster.boxless.sizes:
+        return SIZE_UNKNOWN
+    cluster.notes.inferred[each.position] = f"{nbytes:,} bytes of a copy, from the phases of its mbarriers"
+    return SIZE_INFERRED
 
 
 def _signalled_barrier(bar: Place, issued: int, rank: int) -> Place:
@@ -272,26 +296,27 @@ def _signalled_barrier(bar: Place, issued: int, rank: int) -> Place:
 
 
 def _read_shared(
-    cluster: Cluster, warp: EmulatedWarp, step: DecodedStep, at: int, lane: int, nbytes: int, map_address: Value = None
+    cluster: Cluster, warp: EmulatedWarp, step: DecodedStep, at: int, lane: int, nbytes: int, *, boxless: bool = False
 ) -> None:
-    """A copy that reads shared memory until its group is complete."""
+    """A copy that reads shared memory until its group is complete.
+
+    ``boxless``: by a map whose box is not known: it reads the first bytes, and perhaps all that was written there.
+    """
     each = step.instruction
     address = one_of_lane(step.get(at, warp), lane, "the address of a copy")
     cta, offset = shared_place(address, cluster.ctas)
     if offset % _BULK_BYTES:
         cluster.notes.undefined[each.position] = _NOT_ALIGNED
-    if nbytes < 0:
-        flush(cluster, warp)
-        around = cluster.items[cta].around(offset)
-        nbytes = around[1] - offset if around is not None else RESPONSE_BYTES
-        cluster.notes.inferred[each.position] = (
-            "the bytes of a store by a tensor map that the launch file does not give"
-        )
     flush(cluster, warp)
+    if not nbytes:
+        around = cluster.items[cta].around(offset)
+        nbytes = max(around[1] - offset, LEAST_COPY) if around is not None else LEAST_COPY
     warp.groups[Engine.BULK].issue(1 << lane)
     for low, high, item in cluster.items[cta].inside(offset, offset + nbytes):
         access = cluster.recorder.access(Space.SHARED, cta, low, high - low)
-        transfer(cluster, warp, each.position, Op.TRANSFER_READ, Engine.BULK, access, high - low, item)
+        new = transfer(cluster, warp, each.position, Op.TRANSFER_READ, Engine.BULK, access, high - low, item)
+        if boxless and new:
+            cluster.recorder.may_not_be(warp.agent, SIZE_INFERRED if low == offset else OPEN_WORD)
 
 
 def store_async(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep) -> None:
@@ -333,7 +358,7 @@ def _put(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep, place: Place, 
     cluster.bytes[cta].forget(offset, offset + size)
     access = cluster.recorder.access(Space.SHARED, cta, offset, size)
     record(cluster, warp, each.position, Op.TMA_LOAD, cluster.recorder.barrier(bar), access, size, item, 0)
-    cluster.land_on(warp.agent, each.position, bar, size, None)
+    cluster.land_on(warp.agent, each.position, bar, size)
 
 
 def launch_control(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep) -> None:

@@ -1,0 +1,61 @@
+"""Which faults are certain where the program has accesses that may not happen, or copies of inferred bytes."""
+
+from __future__ import annotations
+
+from pipesim.model.finding import Fault, FaultKind
+from pipesim.model.groups import TOUCHES_MEMORY
+from pipesim.model.ops import operand
+from pipesim.model.program import Program
+from pipesim.model.tables import LEAST_COPY, OPEN_WORD, SIZE_INFERRED, SIZE_UNKNOWN
+
+#: What two accesses to the same bytes do wrong.
+_OVERLAPS = frozenset(
+    {
+        FaultKind.RACE,
+        FaultKind.UNINITIALISED_READ,
+        FaultKind.WRONG_ITEM,
+        FaultKind.MISSING_PROXY_FENCE,
+        FaultKind.READ_NOT_FENCED,
+        FaultKind.WEAK_ORDER,
+        FaultKind.NARROW_SCOPE,
+    }
+)
+#: What depends on how the bytes of a phase belong to its copies.
+_SHARES = frozenset(
+    {
+        FaultKind.UNINITIALISED_READ,
+        FaultKind.WRONG_ITEM,
+        FaultKind.TWO_OUTCOMES,
+        FaultKind.TX_RANGE,
+        FaultKind.TX_EDGE,
+    }
+)
+
+
+def is_unsure(program: Program, fault: Fault | None) -> bool:
+    """Whether it may not happen: by a word that the launch leaves open, by two values that are not known, or because
+    the bytes that overlap are not known to be a copy's.
+    """
+    if not program.unsure or fault is None:
+        return False
+    why = {(agent, pc): reason for agent, pc, reason in program.unsure}
+    both = (fault.agent, fault.pc), (fault.other_agent, fault.other_pc)
+    reasons = [why.get(at, 0) for at in both]
+    if sum(reason for reason in reasons if reason <= OPEN_WORD) >= OPEN_WORD:
+        return True
+    if fault.kind in _SHARES and SIZE_UNKNOWN in why.values():
+        return True
+    if fault.kind not in _OVERLAPS or max(reasons) < SIZE_INFERRED:
+        return False
+    ranges = [_sure_bytes(program, *at, reason) for at, reason in zip(both, reasons, strict=True)]
+    return not (ranges[0] and ranges[1] and max(ranges[0].start, ranges[1].start) < min(ranges[0].stop, ranges[1].stop))
+
+
+def _sure_bytes(program: Program, agent: int, pc: int, reason: int) -> range:
+    """The bytes that an operation is sure to touch, in whichever CTA."""
+    op = program.code[agent][pc] if agent >= 0 else ()
+    if not op or op[0] not in TOUCHES_MEMORY:
+        return range(0)
+    access = program.accesses[operand(op, "access")]
+    nbytes = min(access.nbytes, LEAST_COPY) if reason >= SIZE_INFERRED else access.nbytes
+    return range(access.offset, access.offset + nbytes)

@@ -1,0 +1,157 @@
+"""Copies by tensor maps without a box: no proof rests on them, and no refutation on bytes that are inferred."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from pipesim.cli.main import main
+from pipesim.model.coverage import NotJudgedKind
+from pipesim.model.finding import FaultKind, Verdict
+from pipesim.prove.check import How, check
+from pipesim.ptx.launch.file import launch_json
+from pipesim.ptx.launch.values import Launch, Parameter, TensorMap
+from pipesim.targets import find
+from tests.support.small_ptx import SET_UP, program_of, text_of
+
+PARAMS = ".param .align 64 .b8 kernel_param_0[128], .param .align 64 .b8 kernel_param_1[128]"
+A, B = TensorMap("u8", box=(64, 16)), TensorMap("f32", box=(16, 8))  # of 1,024 and 512 bytes
+START = SET_UP.format(first=1, count=1) + " mov.u32 %r4, tile;\n mov.u64 %rd5, 268435456;\n"
+START += " mov.u64 %rd1, kernel_param_0;\n mov.u64 %rd2, kernel_param_1;\n"
+TO_SHARED = "shared::cluster.global.mbarrier::complete_tx::bytes"
+
+
+def load(name: str, at: int, bar: str = "%r3") -> str:
+    return f" cp.async.bulk.tensor.2d.{TO_SHARED} [%r4+{at}], [{name}, {{0, 0}}], [{bar}];\n"
+
+
+def bulk(at: int, bar: str = "%r3") -> str:
+    return f" cp.async.bulk.{TO_SHARED} [%r4+{at}], [%rd5], 256, [{bar}];\n"
+
+
+def expect(nbytes: int, bar: str = "%r3") -> str:
+    return f" mbarrier.arrive.expect_tx.shared::cta.b64 _, [{bar}], {nbytes};\n"
+
+
+def wait(label: str, bar: str = "%r3") -> str:
+    return f"{label}:\n mbarrier.try_wait.parity.shared::cta.b64 %p9, [{bar}], 0;\n @!%p9 bra {label};\n"
+
+
+def by_one(body: str, label: str = "issued") -> str:
+    """By thread 0 alone."""
+    return f" @%p0 bra {label};\n{body}{label}:\n"
+
+
+def stored(first: str = "", second: str = "") -> str:
+    """Both warps fill 1,024 bytes; thread 0 stores them. ``second``: fence after the bytes beyond the first 512."""
+    text = " shl.b32 %r20, %r0, 3;\n add.u32 %r21, %r4, %r20;\n st.shared.u64 [%r21], %rd5;\n" + first
+    text += " st.shared.u64 [%r21+512], %rd5;\n" + second + " bar.sync 0;\n"
+    text += by_one(
+        " cp.async.bulk.tensor.2d.global.shared::cta.bulk_group [%rd1, {0, 0}], [%r4];\n"
+        " cp.async.bulk.commit_group;\n cp.async.bulk.wait_group 0;\n"
+    )
+    return text + " bar.sync 0;\n"
+
+
+FENCE = " fence.proxy.async.shared::cta;\n"
+READ = " ld.shared.u32 %r30, [%r4];\n ld.shared.u32 %r31, [%r4+{0}];\n"
+ONE = by_one(expect(1024) + load("%rd1", 0)) + wait("full") + READ.format(1020)
+TWO = by_one(expect(1536) + load("%rd1", 0) + load("%rd2", 1024)) + wait("full") + READ.format(1532)
+#: A bulk copy, whose 256 bytes are known, lies right behind the boxless one and counts on the same mbarrier.
+MIXED = by_one(expect(1280) + load("%rd1", 0) + bulk(1024)) + wait("full") + READ.format(1276)
+#: The same, where the bulk copy is issued only after another phase of a boxless copy is complete.
+LATER = by_one(
+    expect(1280) + expect(512, "%r3+8") + load("%rd1", 0) + load("%rd2", 2048, "%r3+8")
+    + wait("other", "%r3+8") + bulk(1024)
+) + wait("full") + READ.format(1276)  # fmt: skip
+#: What A has follows from another phase, by another instruction.
+TWICE = by_one(
+    expect(1024) + load("%rd1", 0) + expect(2048, "%r3+8") + load("%rd1", 1024, "%r3+8") + load("%rd1", 2048, "%r3+8")
+) + wait("full") + wait("both", "%r3+8") + READ.format(3068)  # fmt: skip
+REDUCED = stored("", FENCE).replace(
+    "cp.async.bulk.tensor.2d.global.shared::cta", "cp.reduce.async.bulk.tensor.2d.global.shared::cta.add"
+)
+PREFETCHED = by_one(" cp.async.bulk.prefetch.tensor.2d.L2.global [%rd1, {0, 0}];\n")  # moves no bytes of the CTA
+RIGHT = {
+    "store": stored("", FENCE),
+    "reduction": REDUCED,
+    "prefetch": PREFETCHED,
+    "load": ONE,
+    "two loads": TWO,
+    "beside a bulk copy": MIXED,
+    "later": LATER,
+    "twice": TWICE,
+}
+RACE, UNFENCED, UNWRITTEN = FaultKind.RACE, FaultKind.MISSING_PROXY_FENCE, FaultKind.UNINITIALISED_READ
+#: What is wrong with boxes, None for a deadlock; and what is wrong whatever the boxes are.
+WRONG: dict[str, tuple[str, FaultKind | None, FaultKind | None]] = {
+    "a store without a fence": (stored(), UNFENCED, UNFENCED),
+    "a store of which some bytes are not fenced": (stored(FENCE), UNFENCED, None),
+    "a reduction without a fence": (REDUCED.replace(FENCE, ""), UNFENCED, UNFENCED),
+    "one of two copies dropped": (TWO.replace(load("%rd2", 1024), ""), None, None),
+    "the one dropped that lies before": (TWO.replace(load("%rd1", 0), ""), None, UNWRITTEN),
+    "one of two by one map dropped": (TWICE.replace(load("%rd1", 2048, "%r3+8"), ""), None, None),
+    "a bulk copy dropped": (MIXED.replace(bulk(1024), ""), None, None),
+    "copies to the same bytes": (by_one(expect(1536) + load("%rd1", 0) + load("%rd2", 0)) + wait("full"), RACE, RACE),
+    "read before the wait": (TWO.replace(wait("full"), ""), RACE, RACE),
+}
+
+
+def found(body: str, first: TensorMap, second: TensorMap) -> tuple[Verdict, How, set[FaultKind | None]]:
+    said = check(program_of(START + body, params=PARAMS, values=(first, second)))
+    return said.verdict, said.how, {each.fault.kind if each.fault else None for each in said.refutations}
+
+
+@pytest.mark.parametrize("body", RIGHT.values(), ids=RIGHT)
+def test_a_right_kernel_is_proved_with_boxes_and_unknown_without(body: str) -> None:
+    assert found(body, A, B)[0] is Verdict.PROVED
+    verdict, how, _ = found(body, TensorMap(), TensorMap())
+    if body in (TWICE, PREFETCHED):
+        assert (verdict, how) == (Verdict.PROVED, How.CERTIFICATE)
+    else:
+        assert (verdict, how) == (Verdict.UNKNOWN, How.UNSIZED)
+
+
+@pytest.mark.parametrize(("body", "kind", "certain"), WRONG.values(), ids=WRONG)
+def test_a_wrong_kernel_is_refuted_with_boxes_and_never_proved_without(
+    body: str, kind: FaultKind | None, certain: FaultKind | None
+) -> None:
+    verdict, _, kinds = found(body, A, B)
+    assert (verdict, kind in kinds) == (Verdict.REFUTED, True)
+    verdict, how, kinds = found(body, TensorMap(), TensorMap())
+    if certain is None:
+        assert (verdict, how in (How.UNSIZED, How.CUT)) == (Verdict.UNKNOWN, True)
+    else:
+        assert (verdict, certain in kinds) == (Verdict.REFUTED, True)
+
+
+def test_known_bytes_are_subtracted_and_a_determined_size_is_inferred() -> None:
+    for body in (MIXED, LATER):
+        coverage = program_of(START + body, params=PARAMS, values=(TensorMap(), B)).coverage
+        assert [each.partition(": ")[2] for each in coverage.inferred] == [
+            "1,024 bytes of a copy, from the phases of its mbarriers"
+        ]
+    program = program_of(START + TWICE, params=PARAMS, values=(TensorMap(), TensorMap()))
+    assert program.coverage.unsized == ()
+    assert {each.kind: each.count for each in program.coverage.not_judged}[NotJudgedKind.INFERRED_BYTES] == 3
+
+
+def test_all_missing_boxes_are_named_at_once_and_given_together(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    ptx = tmp_path / "two.ptx"
+    ptx.write_text(text_of(START + TWO, PARAMS), encoding="utf-8")
+    parameters = (Parameter("a", TensorMap()), Parameter("", TensorMap()))
+    launch = Launch("kernel", (1, 1, 1), (64, 1, 1), parameters=parameters)
+    ptx.with_suffix(".json").write_text(launch_json(launch), encoding="utf-8")
+    assert main(["check", str(ptx), "--quick", "--json"]) == 3
+    coverage = json.loads(capsys.readouterr().out)["report"]["heading"]["coverage"]
+    a, b, give = coverage["unsized"]
+    assert a.startswith("parameter 0 (a), byte 0 of the parameters, for the copies at two.ptx:")
+    assert b.startswith("parameter 1, byte 128 of the parameters, for the copies at two.ptx:")
+    assert give == "give them with --box 0=TYPE:SIZE,SIZE --box 128=TYPE:SIZE,SIZE; TYPE:SIZE,SIZE as bf16:64,128"
+    boxes = ("--box", "a=u8:64,16", "--box", "128=f32:16,8")
+    assert main(["check", str(ptx), "--quick", *boxes]) == 0
+    assert find(str(ptx), sets=[f"--box {each}" for each in boxes[1::2]]).launch_words == boxes
