@@ -51,7 +51,7 @@ class Coverage:
     accesses and instructions that the program does not have; no verdict is about them. ``unread``: those of them that
     may touch shared memory which others use, so that nothing can be proved. ``perhaps``: accesses that may not happen;
     a fault is not certain that needs one by a word of the launch, or two. ``inferred``: sizes that were worked out.
-    ``unsized``: tensor maps without a box that a proof needs, and last the options that give them.
+    ``unsized``: tensor maps without a box by which there are copies, so that nothing is proved; last what gives them.
     ``assumed``: what the verdict rests on beyond the program. ``undefined``: what PTX leaves undefined, such as
     registers that are read before what writes them is complete, so that nothing can be proved. ``partial``: places
     where only some lanes execute what PTX has all lanes of a warp execute, which is a finding. ``allocations``: the

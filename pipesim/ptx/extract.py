@@ -216,15 +216,12 @@ def _unknown_order(words: _Words) -> list[str]:
 def _without_boxes(words: _Words) -> Iterator[str]:
     """The tensor maps whose boxes a proof needs, and last the options that give all of them.
 
-    A store's bytes are nowhere counted; a load's may rest on the phase alone that they are evidence for.
+    A store's bytes are nowhere counted, and those of loads are inferred from the phases that a proof is about.
     """
     copies, image = words.cluster.boxless, words.cluster.image
-    own, options = copies.own | (copies.uses.keys() - copies.sizes), []
-    addresses = sorted(key for key in copies.uses if isinstance(key, int))
-    for key in [*addresses, *(key for key in copies.uses if not isinstance(key, int))]:
+    options = []
+    for key in sorted(copies.uses, key=lambda each: each if isinstance(each, int) else 1 << 64):
         use = copies.uses[key]
-        if not use.stores and key not in own:
-            continue
         what, place = image.place_of_map(key) if isinstance(key, int) else ("", "")
         options += [f"--box {place}={','.join(['TYPE:SIZE', *['SIZE'] * (use.rank - 1)])}"] if place else []
         known = copies.sizes.get(key, 0) if key not in copies.open else 0

@@ -1,7 +1,8 @@
 """Copies by tensor maps whose box the launch does not give: which bytes the phases that count them leave for each.
 
-A phase says what its copies have together, less the bytes that are known. That is evidence only for other phases: a
-kernel that leaves a copy out leaves its bytes to the others. What rests on its own phase is therefore not known.
+A phase says what its copies have together, less the bytes that are known. With that a kernel is followed, and what is
+wrong whatever the bytes are is found. It is no evidence that the kernel is right: one that leaves out a copy wherever
+it should be beside another one leaves its bytes to that one, in every phase.
 """
 
 from __future__ import annotations
@@ -51,13 +52,12 @@ class MapUse:
 class BoxlessCopies:
     """The copies of one run. ``sizes``: bytes of a box of each map, as an earlier run leaves them: see :meth:`solved`.
 
-    ``open``: maps of which the phases do not determine the bytes; ``own``: those whose bytes rest on the phases alone
-    that count them. ``late``: mbarriers that are not complete before others are.
+    ``open``: maps of which the phases do not determine the bytes. ``late``: mbarriers that are not complete before
+    others are.
     """
 
     sizes: dict[object, int] = field(default_factory=dict)
     open: frozenset[object] = frozenset()
-    own: frozenset[object] = frozenset()
     late: frozenset[Place] = frozenset()
     uses: dict[object, MapUse] = field(default_factory=dict)
     phases: list[PhaseBytes] = field(default_factory=list)
@@ -68,7 +68,7 @@ class BoxlessCopies:
 
     def again(self, late: frozenset[Place] = frozenset()) -> BoxlessCopies:
         """For another run, with what is known."""
-        return BoxlessCopies(self.sizes, self.open, self.own, self.late | late)
+        return BoxlessCopies(self.sizes, self.open, self.late | late)
 
     def use(self, each: Instruction, key: object, rank: int, *, load: bool) -> None:
         """A copy by this map."""
@@ -115,11 +115,11 @@ class BoxlessCopies:
         waiting = [(c, state_of(p).tx) for p, c in self._landed.items() if state_of(p).pending and state_of(p).tx > 0]
         found = None
         for more in ([_row(copies, total, keys) for copies, total in waiting], []):
-            found = found or _solve(keys, rows + more, [self._reach(key) for key in keys])
+            found = found or solve_boxes(keys, rows + more, [self._reach(key) for key in keys])
         if found is None:
             return None
         sizes, unknown = found
-        return BoxlessCopies(sizes, unknown, frozenset(keys) - _supported(self.phases, keys), self.late)
+        return BoxlessCopies(sizes, unknown, self.late)
 
     def _reach(self, key: object) -> int:
         """The fewest bytes from where a copy by this map begins to where another copy does."""
@@ -155,7 +155,7 @@ def _reduced(rows: Iterable[Row]) -> dict[int, list[Fraction]]:
     return found
 
 
-def _solve(
+def solve_boxes(
     keys: Sequence[object], rows: Iterable[Row], reach: Sequence[int]
 ) -> tuple[dict[object, int], frozenset[object]] | None:
     """Bytes of a box of each map, and the maps of which the rows do not determine them; None if the rows disagree."""
@@ -170,19 +170,3 @@ def _solve(
             unknown = {i for i in range(len(keys)) if i in free or any(reduced[i][f] for f in free)}
             return {key: int(sizes[i]) for i, key in enumerate(keys)}, frozenset(keys[i] for i in unknown)
     return None
-
-
-def _supported(phases: Sequence[PhaseBytes], keys: Sequence[object]) -> set[object]:
-    """The maps all of whose phases have bytes that follow from phases of other copies, by other instructions."""
-    kinds: dict[Row, set[int]] = {}
-    for copies, total in phases:
-        kinds.setdefault(_row(copies, total, keys), set()).update(each.position for each in copies)
-    alone: set[object] = set()
-    counted: set[object] = set()
-    for row, positions in kinds.items():
-        mine = {key for key, boxes in zip(keys, row, strict=False) if boxes}
-        others = [other for other, theirs in kinds.items() if theirs.isdisjoint(positions)]
-        counted |= mine
-        if len(_reduced([*others, row])) > len(_reduced(others)):
-            alone |= mine
-    return counted - alone

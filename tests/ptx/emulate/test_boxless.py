@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import json
+import random
+from fractions import Fraction
+from itertools import product
+from operator import mul
 from pathlib import Path
 
 import pytest
@@ -11,6 +15,7 @@ from pipesim.cli.main import main
 from pipesim.model.coverage import NotJudgedKind
 from pipesim.model.finding import FaultKind, Verdict
 from pipesim.prove.check import How, check
+from pipesim.ptx.emulate.boxless import solve_boxes
 from pipesim.ptx.launch.file import launch_json
 from pipesim.ptx.launch.values import Launch, Parameter, TensorMap
 from pipesim.targets import find
@@ -66,7 +71,7 @@ LATER = by_one(
     expect(1280) + expect(512, "%r3+8") + load("%rd1", 0) + load("%rd2", 2048, "%r3+8")
     + wait("other", "%r3+8") + bulk(1024)
 ) + wait("full") + READ.format(1276)  # fmt: skip
-#: What A has follows from another phase, by another instruction.
+#: What A has follows from another phase as well, by another instruction: also where B is left out beside each A.
 TWICE = by_one(
     expect(1024) + load("%rd1", 0) + expect(2048, "%r3+8") + load("%rd1", 1024, "%r3+8") + load("%rd1", 2048, "%r3+8")
 ) + wait("full") + wait("both", "%r3+8") + READ.format(3068)  # fmt: skip
@@ -93,6 +98,7 @@ WRONG: dict[str, tuple[str, FaultKind | None, FaultKind | None]] = {
     "one of two copies dropped": (TWO.replace(load("%rd2", 1024), ""), None, None),
     "the one dropped that lies before": (TWO.replace(load("%rd1", 0), ""), None, UNWRITTEN),
     "one of two by one map dropped": (TWICE.replace(load("%rd1", 2048, "%r3+8"), ""), None, None),
+    "one dropped beside each of another map": (TWICE.replace("2048;", "3072;").replace("1024;", "1536;"), None, None),
     "a bulk copy dropped": (MIXED.replace(bulk(1024), ""), None, None),
     "copies to the same bytes": (by_one(expect(1536) + load("%rd1", 0) + load("%rd2", 0)) + wait("full"), RACE, RACE),
     "read before the wait": (TWO.replace(wait("full"), ""), RACE, RACE),
@@ -108,7 +114,7 @@ def found(body: str, first: TensorMap, second: TensorMap) -> tuple[Verdict, How,
 def test_a_right_kernel_is_proved_with_boxes_and_unknown_without(body: str) -> None:
     assert found(body, A, B)[0] is Verdict.PROVED
     verdict, how, _ = found(body, TensorMap(), TensorMap())
-    if body in (TWICE, PREFETCHED):
+    if body is PREFETCHED:
         assert (verdict, how) == (Verdict.PROVED, How.CERTIFICATE)
     else:
         assert (verdict, how) == (Verdict.UNKNOWN, How.UNSIZED)
@@ -133,9 +139,29 @@ def test_known_bytes_are_subtracted_and_a_determined_size_is_inferred() -> None:
         assert [each.partition(": ")[2] for each in coverage.inferred] == [
             "1,024 bytes of a copy, from the phases of its mbarriers"
         ]
-    program = program_of(START + TWICE, params=PARAMS, values=(TensorMap(), TensorMap()))
-    assert program.coverage.unsized == ()
-    assert {each.kind: each.count for each in program.coverage.not_judged}[NotJudgedKind.INFERRED_BYTES] == 3
+    not_judged = program_of(START + TWICE, params=PARAMS, values=(TensorMap(), B)).coverage.not_judged
+    assert {each.kind: each.count for each in not_judged}[NotJudgedKind.INFERRED_BYTES] == 3
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_bytes_solve_every_phase_and_are_open_unless_each_choice_gives_the_same(seed: int) -> None:
+    rng = random.Random(seed)
+    sizes = [rng.randrange(1, 6) for _ in range(rng.randrange(1, 4))]
+    boxes = [[rng.randrange(3) for _ in sizes] for _ in range(rng.randrange(4))]
+    totals = [sum(map(mul, row, sizes)) for row in boxes]
+    every = [
+        each for each in product(range(1, 40), repeat=len(sizes))
+        if all(sum(map(mul, row, each)) == total for row, total in zip(boxes, totals, strict=True))
+    ]  # fmt: skip
+    rows = [tuple(map(Fraction, (*row, total))) for row, total in zip(boxes, totals, strict=True)]
+    keys = list(range(len(sizes)))
+    said = solve_boxes(keys, rows, sizes)
+    assert said is not None
+    found, unknown = said
+    assert tuple(found.values()) in every
+    assert all(len({each[key] for each in every}) == 1 for key in set(keys) - unknown)
+    wrong = (*rows[0][:-1], rows[0][-1] + 1) if rows else (*map(Fraction, sizes), Fraction(0))
+    assert solve_boxes(keys, [*rows, wrong], sizes) is None
 
 
 def test_all_missing_boxes_are_named_at_once_and_given_together(
