@@ -73,7 +73,7 @@ def check(program: Program, max_states: int = MOST_STATES, *, one_memory: bool =
     at the place where reading stopped has not ended, and whoever waits then may wait for it.
     """
     if program.coverage.stopped and not program.cut:  # what was read is not what happens: sizes are not known
-        return unknown(program, How.CUT)
+        return unknown(program, How.UNSIZED if program.coverage.unsized else How.CUT)
     found = _with_coverage(program, _without_unsure(program, _check(program, max_states, one_memory=one_memory)))
     shown = () if one_memory else shown_by_code(program)
     if not shown:
