@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from pipesim.model.ops import describe
 from pipesim.model.program import Program
+from pipesim.ptx.emulate.cluster import EmulationLimits
 from pipesim.ptx.extract import Extraction, extract
 from pipesim.ptx.launch.values import Content, Launch, Number, Parameter
 from pipesim.ptx.text.read import read_module
@@ -49,13 +50,19 @@ def program_of(
 
 
 def extraction_of(
-    body: str, warps: int = 2, *, params: str = "", values: Sequence[Content] = (), cluster: int = 1
+    body: str,
+    warps: int = 2,
+    *,
+    params: str = "",
+    values: Sequence[Content] = (),
+    cluster: int = 1,
+    limits: EmulationLimits | None = None,
 ) -> Extraction:
     """What is read of that kernel."""
     given = tuple(Parameter("", value) for value in values)
     shape = (cluster, 1, 1)
     launch = Launch("kernel", shape, (32 * warps, 1, 1), shape, parameters=given)
-    return extract(read_module(text_of(body, params), "small.ptx"), launch)
+    return extract(read_module(text_of(body, params), "small.ptx"), launch, limits)
 
 
 def word(value: int | None) -> Content:

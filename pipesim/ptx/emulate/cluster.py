@@ -15,6 +15,7 @@ from pipesim.bounds import MAX_KERNEL_OPERATIONS, MAX_WARP_INSTRUCTIONS
 from pipesim.model import barrier as mbarrier
 from pipesim.model.barrier import BarrierState
 from pipesim.model.finding import FaultKind
+from pipesim.model.groups import PARITY_TRIES
 from pipesim.model.ops import Op, Space
 from pipesim.ptx.emit.record import Place, StreamRecorder, WaysDiffer
 from pipesim.ptx.emulate.accesses import flush, read, write
@@ -185,7 +186,9 @@ class Cluster:
     def _stop_all(self, what: str) -> None:
         for warp in self.warps:
             if warp.status in (Status.READY, Status.BLOCKED):
-                warp.end_at(what, None)
+                last = self.recorder.streams[warp.agent].code[-2:]
+                asks = len(last) == 2 and all(op[0] in PARITY_TRIES for op in last)
+                warp.end_at(f"{what} in a loop of tries that is not a wait for each of them" if asks else what, None)
 
     # what warps do
 

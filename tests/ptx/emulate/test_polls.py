@@ -6,7 +6,8 @@ import pytest
 
 from pipesim.model.finding import FaultKind, Verdict
 from pipesim.prove.check import check
-from tests.support.small_ptx import SET_UP, program_of
+from pipesim.ptx.emulate.cluster import EmulationLimits
+from tests.support.small_ptx import SET_UP, extraction_of, program_of
 
 #: Warp 0 stores a word and arrives; warp 1 asks in a loop, then loads the word.
 WHOLE = (
@@ -111,3 +112,12 @@ def test_a_loop_that_either_of_two_answers_ends_is_a_wait_for_none_of_them() -> 
     wrong = check(program_of(start + EITHER.format(arrive, "")))
     assert wrong.verdict is Verdict.REFUTED
     assert FaultKind.RACE in {shown.kind for shown in wrong.refutations}
+
+
+def test_a_loop_that_any_of_two_collected_answers_ends_is_not_read_and_says_so() -> None:
+    body = EITHER.format("", "").replace(" @%p9 bra ready;\n", "").replace("@!%p8", "@!%p7")
+    body = body.replace(" @!%p7 bra", " or.pred %p7, %p9, %p8;\n @!%p7 bra")
+    text = SET_UP.format(first=1, count=1) + body
+    program = extraction_of(text, limits=EmulationLimits(operations=500)).program
+    assert check(program).verdict is Verdict.UNKNOWN
+    assert any("in a loop of tries that is not a wait for each" in each for each in program.coverage.stopped)
