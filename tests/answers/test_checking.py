@@ -14,7 +14,7 @@ from pipesim.answers.progress import Progress
 from pipesim.answers.views.check import CheckReport, CheckStep, CutBy, LeftOut
 from pipesim.model.finding import Verdict
 from pipesim.report.pages.check import check_lines, detail_lines, verdict_lines
-from pipesim.targets import Target, target_of
+from pipesim.targets import Target, find, target_of
 from tests.support.mistakes import BROKEN
 from tests.support.nine_warps import nine_warps
 
@@ -206,10 +206,10 @@ def test_a_budget_counts_work_and_asks_its_clock() -> None:
         budget.ask(1)
 
 
-def test_where_a_claim_ends_depends_on_the_work_and_not_on_the_clock(ring: Target) -> None:
+def test_where_a_claim_ends_depends_on_the_work_and_not_on_the_clock() -> None:
     """Also of a machine on which every unit takes an hour."""
-    params = {"tiles": 1, "k_steps": 1}
-    slow, quick = (check(ring, params, budget=Budget(None, Clock(step), work=3_000)) for step in (3_600.0, 0.0))
+    ring, params = find("producer_consumer"), {"tiles": 2, "stages": 1}
+    slow, quick = (check(ring, params, budget=Budget(None, Clock(step), work=300)) for step in (3_600.0, 0.0))
     assert slow == quick
     assert [each.why for each in quick.left_out] == [CutBy.WORK]
     assert check(ring, params, budget=Budget(None, Clock(3_600.0))).left_out == ()

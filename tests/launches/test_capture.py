@@ -149,7 +149,8 @@ def test_without_a_driver_it_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyP
 OBSERVER = """
 import os
 from pipesim.errors import MissingExtraError
-from pipesim.launches import observe
+from pipesim.launches import capture, observe
+from pipesim.model.finding import Verdict
 from tests.support.observation import Observation
 
 def start(*given):
@@ -158,6 +159,7 @@ def start(*given):
     return Observation(*given)
 
 observe.start = start
+capture.check_launch = lambda *_, **__: (Verdict.PROVED, "proved")
 """
 TESTS = """
 def test_right(captured_launches):
@@ -180,9 +182,10 @@ class TestFixture:
         def run(observer: str, test: str) -> tuple[int, str]:
             (tmp_path / "conftest.py").write_text(observer, encoding="utf-8")
             (tmp_path / "test_mine.py").write_text(test, encoding="utf-8")
-            plugins = ["-p", "no:pipesim", "-p", "pipesim.pytest_plugin", "-p", "no:cacheprovider"]
+            plugins = ["-p", "pipesim.pytest_plugin", "-p", "no:cacheprovider"]
             line = [sys.executable, "-m", "pytest", "-q", "-rs", *plugins, "test_mine.py"]
             environment = {**os.environ, "PYTHONPATH": str(ROOT), "PYTEST_ADDOPTS": ""}
+            environment["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"  # the others take longer to load than the tests run
             answer = subprocess.run(line, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
             return answer.returncode, answer.stdout
 

@@ -17,7 +17,7 @@ from pipesim.protocols.hopper.cutlass_sm90_pingpong import cutlass_sm90_pingpong
 from pipesim.prove.check import check
 from pipesim.prove.repair.edits import apply_repair
 from pipesim.prove.repair.kinds import RepairKind
-from tests.support.lanes import slow_but
+from tests.support.lanes import long_but, slow_but
 from tests.support.offered import offered_for_program, without_places
 from tests.support.program_edits import Edit, no_wait_group, reordered, without
 
@@ -93,11 +93,13 @@ CORRECTED: dict[str, Corrected] = {
     ),
 }  # fmt: skip
 FAST = {"the other CTA is not told", "both groups store without a fence", "the load warp does not wait"}
+#: The same rule and the same protocol as one of the fast ones.
+AS_FAST = {"the loads of C do not wait"}
 #: Kinds of corrections that no mistake of tests/support/mistakes gets.
 ONLY_HERE = {"the other CTA is not told": RepairKind.PEERS}
 
 
-@pytest.mark.parametrize("name", slow_but(FAST, CORRECTED))
+@pytest.mark.parametrize("name", long_but(CORRECTED.keys() - AS_FAST, slow_but(FAST, CORRECTED)))
 def test_what_is_offered_for_a_twin_is_proved(name: str) -> None:
     make, params, edit, kinds, sentences = CORRECTED[name]
     program = edit(make(**params).flatten())

@@ -86,11 +86,11 @@ def test_it_is_said_of_the_sizes_that_are_claimed_too() -> None:
 
 def test_a_long_program_whose_fences_are_the_writers_assumes_nothing() -> None:
     """The operations alone do not show it, and the run is longer than what is followed: its laps are left out."""
-    program = MEMORY_MISTAKES["product_not_fenced"].corrected[1](tiles=5_000).flatten()
+    program = MEMORY_MISTAKES["product_not_fenced"].corrected[1](tiles=900).flatten()
     assert reads_may_be_unfenced(program)
     assert sum(map(len, program.code)) > MOST
     assert not rests_on_reads(program)
-    assert rests_on_reads(MEMORY["product_not_fenced"](tiles=5_000).flatten())
+    assert rests_on_reads(MEMORY["product_not_fenced"](tiles=900).flatten())
 
 
 def test_a_family_is_judged_by_the_strict_rule() -> None:

@@ -125,7 +125,7 @@ def test_a_period_is_that_of_a_trip_however_often_the_last_agent_waits(toy: Make
 
 
 @pytest.mark.slow
-@settings(max_examples=50, deadline=None, derandomize=True)
+@settings(max_examples=20, deadline=None, derandomize=True)
 @given(links=LINKS, prices=st.fixed_dictionaries(ROUGH), traced=st.booleans())
 def test_no_event_of_a_simulated_chain_is_earlier_than_the_earliest(
     toy: Make, stamps: Make, links: list[Any], prices: dict[str, int], traced: bool
@@ -166,7 +166,7 @@ def test_the_earliest_times_are_not_idle(toy: Make, stamps: Make) -> None:
 
 
 @pytest.mark.slow
-@settings(max_examples=50, deadline=None, derandomize=True)
+@settings(max_examples=20, deadline=None, derandomize=True)
 @given(links=LINKS, prices=st.fixed_dictionaries(ROUGH), traced=st.booleans())
 def test_no_chain_is_faster_than_its_bound(toy: Make, links: list[Any], prices: dict[str, int], traced: bool) -> None:
     """A chain of T tiles takes at least T - S periods, S the stages of all its rings.
@@ -183,7 +183,7 @@ def test_no_chain_is_faster_than_its_bound(toy: Make, links: list[Any], prices: 
 
 
 @pytest.mark.slow
-@settings(max_examples=30, deadline=None, derandomize=True)
+@settings(max_examples=12, deadline=None, derandomize=True)
 @given(shape=RINGS, prices=st.fixed_dictionaries(SMOOTH))
 def test_it_is_the_ring_law_where_that_applies(
     ring: Make, toy: Make, shape: dict[str, Any], prices: dict[str, int]
@@ -300,7 +300,7 @@ def everything(trips: int, cluster: int = 2) -> Program:
 
 
 @pytest.mark.slow
-@settings(max_examples=25, deadline=None, derandomize=True)
+@settings(max_examples=8, deadline=None, derandomize=True)
 @given(prices=st.fixed_dictionaries(ROUGH), traced=st.booleans())
 def test_no_event_of_anything_else_is_earlier_than_the_earliest(
     toy: Make, stamps: Make, prices: dict[str, int], traced: bool

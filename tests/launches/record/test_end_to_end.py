@@ -60,14 +60,9 @@ def program(fake: FakeCuda, *kernels: str) -> tuple[object, ...]:
 
 @pytest.mark.slow
 def test_a_program_is_recorded_and_does_what_it_did(fake: FakeCuda, tmp_path: Path) -> None:
-    plain = subprocess.run(
-        list(map(str, program(fake, RIGHT, "plain__8_4"))), env=fake.environment() | {"PYTHONPATH": str(fake.folder)},
-        capture_output=True, text=True, check=True,
-    )  # fmt: skip
     done = run(fake, tmp_path, "record", "--diff", "--", *program(fake, RIGHT, "plain__8_4"))
     assert (done.returncode, done.stderr) == (0, "")
-    assert plain.stdout == "6 6\n"  # two kernels launched three times, with their hooks
-    assert done.stdout.startswith(plain.stdout)
+    assert done.stdout.startswith("6 6\n")  # two kernels launched three times, with their hooks, as without recording
     assert "  hands__8_4  Triton           3    40 → 44       0" in done.stdout
     assert "    ✓ hands__8_4.parquet · grid 1 · block 64 · 30 events · finished in" in done.stdout
     assert "  no barrier\n    plain__8_4\n" in done.stdout

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from pipesim.answers.check import check, replay
+from pipesim.cli.main import main
 from pipesim.errors import ParameterError
 from pipesim.model.finding import Verdict
 from pipesim.model.moves import Kind, Move
@@ -81,14 +80,12 @@ def test_a_move_that_is_not_possible(text: str) -> None:
 
 
 @pytest.mark.slow
-def test_the_command_takes_what_its_json_says(tmp_path: Path) -> None:
+def test_the_command_takes_what_its_json_says(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = tmp_path / "mine.py"
     file.write_text(f"{BROKEN_FILE}mine = BROKEN['consumer_never_arrives']\n")
-    command = [sys.executable, "-m", "pipesim", "check", f"{file}:mine"]
-    first = subprocess.run([*command, "--json"], capture_output=True, text=True, check=False)
-    assert first.returncode == 1
-    (shown,) = json.loads(first.stdout)["report"]["refutations"]
+    command = ["check", f"{file}:mine"]
+    assert main([*command, "--json"]) == 1
+    (shown,) = json.loads(capsys.readouterr().out)["report"]["refutations"]
     sizes = [word for name, value in shown["at"].items() for word in ("-p", f"{name}={value}")]
-    again = subprocess.run([*command, *sizes, "--replay", shown["replay"]], capture_output=True, text=True, check=False)
-    assert again.returncode == 1
-    assert "✗ consumer_never_arrives fails in this schedule" in again.stdout
+    assert main([*command, *sizes, "--replay", shown["replay"]]) == 1
+    assert "✗ consumer_never_arrives fails in this schedule" in capsys.readouterr().out
