@@ -11,6 +11,8 @@ from typing import Any
 
 import pytest
 
+import hwkernels.capture
+from hwkernels.capture import CaptureRequest
 from hwkernels.device import launch
 from pipesim.cli.main import main
 from pipesim.errors import HardwareError
@@ -156,6 +158,20 @@ def recorded() -> Path:
 @pytest.fixture
 def good(recorded: Path) -> Trace:
     return read_trace(recorded)
+
+
+@pytest.fixture
+def gpu(good: Trace, monkeypatch: pytest.MonkeyPatch) -> list[CaptureRequest]:
+    """What is asked of a GPU that gives back a recording."""
+    asked: list[CaptureRequest] = []
+
+    def capture(request: CaptureRequest) -> Trace:
+        asked.append(request)
+        return good
+
+    monkeypatch.setattr(launch, "require_gpu", lambda ordinal=0: None)
+    monkeypatch.setattr(hwkernels.capture, "capture", capture)
+    return asked
 
 
 @pytest.fixture

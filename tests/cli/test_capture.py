@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 
-import hwkernels.capture
 from hwkernels.capture import CaptureRequest, TwinSubject
 from hwkernels.device import launch
 from hwkernels.twins.fault import KernelFault
@@ -21,19 +20,6 @@ Call = Callable[..., Any]
 PC = "producer_consumer"
 REQUIRE_GPU = launch.require_gpu  # the real one, which the other tests replace
 USUAL = "producer_consumer-al1-cw2-s4-tb16384-t64-w600-g1.parquet"
-
-
-@pytest.fixture
-def gpu(good: Trace, monkeypatch: pytest.MonkeyPatch) -> list[CaptureRequest]:
-    asked: list[CaptureRequest] = []
-
-    def capture(request: CaptureRequest) -> Trace:
-        asked.append(request)
-        return good
-
-    monkeypatch.setattr(launch, "require_gpu", lambda ordinal=0: None)
-    monkeypatch.setattr(hwkernels.capture, "capture", capture)
-    return asked
 
 
 def test_the_trace_is_stored_and_held_against_the_protocol(call: Call, gpu: list[CaptureRequest], good: Trace) -> None:

@@ -248,18 +248,6 @@ class TestNothingToCompareWith:
 class TestFreshTrace:
     """With a GPU (here: one that gives back a recording) the fresh trace is the evidence, unless told otherwise."""
 
-    @pytest.fixture
-    def gpu(self, good: Trace, monkeypatch: pytest.MonkeyPatch) -> list[CaptureRequest]:
-        asked: list[CaptureRequest] = []
-
-        def capture(request: CaptureRequest) -> Trace:
-            asked.append(request)
-            return good
-
-        monkeypatch.setattr(launch, "require_gpu", lambda ordinal=0: None)
-        monkeypatch.setattr(hwkernels.capture, "capture", capture)
-        return asked
-
     def test_it_is_used_and_says_so(self, call: Call, gpu: list[CaptureRequest]) -> None:
         answer = call("verify", PC)
         assert answer.code == 0

@@ -21,9 +21,8 @@ from tests.support.lanes import long_but, slow_but
 from tests.support.offered import offered_for_program, without_places
 from tests.support.program_edits import Edit, no_wait_group, reordered, without
 
-MATH = {"tiles": 3, "k_tiles": 2, "stages": 2, "block_n": 64, "residual": 1}
+MATH = {"tiles": 2, "k_tiles": 2, "stages": 2, "block_n": 64, "residual": 1}
 WAITS = "{} waits for {}, with parity 1 in the first lap, before {}"
-PING_PONG = MATH | {"tiles": 2}
 ATTENTION = {"kv_blocks": 3, "stages": 2, "block_n": 64}
 
 
@@ -68,11 +67,11 @@ CORRECTED: dict[str, Corrected] = {
         {"consumer waits for its bulk stores, leaving no more than 1 pending, before the bar_sync"},
     ),
     "one of two groups gives nothing back": (
-        cutlass_sm90_pingpong, PING_PONG, without("consumer1", Op.ARRIVE, "mainloop.empty"), {"DEADLOCK"},
+        cutlass_sm90_pingpong, MATH, without("consumer1", Op.ARRIVE, "mainloop.empty"), {"DEADLOCK"},
         {"each of consumer0 and consumer1 executes the arrive on mainloop.empty, not only some of their warps"},
     ),
     "both groups store without a fence": (
-        cutlass_sm90_pingpong, PING_PONG, not_fenced, {"MISSING_PROXY_FENCE"},
+        cutlass_sm90_pingpong, MATH, not_fenced, {"MISSING_PROXY_FENCE"},
         {"every role executes fence.proxy.async after its writes, before it signals any other agent"},
     ),
     "K is never given back": (
