@@ -17,6 +17,7 @@ from pipesim.prove.certain import is_unsure
 from pipesim.prove.certificate.canonical import CanonicalRun, completed_phases
 from pipesim.prove.certificate.certificate import Certificate
 from pipesim.prove.counterexample.confirm import at_once, confirm, shown_by_code
+from pipesim.prove.counterexample.every_schedule import hangs_in_every_schedule
 from pipesim.prove.memory_order.faults import memory_order, memory_refutations
 from pipesim.prove.memory_order.order import MemoryOrder
 from pipesim.prove.refutation import Doubt, Refutation, Why
@@ -93,7 +94,10 @@ def _with_coverage(program: Program, found: Check) -> Check:
     if program.coverage.undefined and found.verdict is Verdict.PROVED:
         return replace(found, verdict=Verdict.UNKNOWN, how=How.UNDEFINED)
     if program.coverage.weakened and found.verdict is Verdict.REFUTED:
-        found = replace(found, verdict=Verdict.UNKNOWN, how=How.WEAKENED, refutations=())
+        hangs = hangs_in_every_schedule(program)
+        certain = tuple(each for each in found.refutations if hangs and each.deadlock is not None)
+        found = replace(found, refutations=certain)
+        found = found if certain else replace(found, verdict=Verdict.UNKNOWN, how=How.WEAKENED)
     if found.verdict is Verdict.PROVED and _needs_what_is_ruled_out(program):
         return replace(found, verdict=Verdict.UNKNOWN, how=How.ASSUMES)
     return found
