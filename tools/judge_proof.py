@@ -142,7 +142,7 @@ class Family(NamedTuple):
 
 JUDGED: Mapping[str, Family] = {
     **{name: Family(share, partial(judge, family=name)) for name, share in
-       zip(FAMILIES, (120, 240, 280, 150, 70, 60, 160), strict=True)},
+       zip(FAMILIES, (120, 240, 280, 150, 70, 60, 160, 160), strict=True)},
     "orders": Family(40, partial(judge_memory, random_orders)),
     "contested": Family(20, partial(judge_memory, contested)),
     "overwritten": Family(10, partial(judge_memory, _overwritten)),

@@ -42,8 +42,8 @@ from pipesim.prove.certificate.requirements import Lives, RegisterRequests
 from pipesim.prove.check import check
 from pipesim.prove.counterexample.leftovers import LeftKind, leftovers
 from pipesim.prove.counterexample.play import Play
-from pipesim.prove.happens_before.accesses import AccessEvent, EqualWrites
-from pipesim.prove.happens_before.snapshot import Snapshot
+from pipesim.prove.happens_before.accesses import Accesses, AccessEvent, EqualWrites
+from pipesim.prove.happens_before.snapshot import Clock, Snapshot
 from pipesim.prove.memory_order import may_fail
 from pipesim.prove.memory_order.may_fail import order_may_fail
 from pipesim.prove.memory_order.order import MemoryOrder
@@ -428,6 +428,23 @@ def _state_rules() -> Iterator[Rule]:
     yield Rule("certificate", "a wait by state token may miss its phase", target, _in_time, judges)
 
 
+def _commit_rules() -> Iterator[Rule]:
+    judges, at = (("commits", partial(of_certificate, "commits")),), "certificate."
+    since = Accesses.committed_since  # the rule that is switched off
+
+    def any_commit(self: Accesses, clock: Clock, agent: int, engine: int, _: int) -> bool:
+        return since(self, clock, agent, engine, -1)
+
+    for said, target, instead in (
+        ("a phase is over before a commit if all its parts are", f"{at}commit_order._Parts.come_before", _yes),
+        ("lanes that differ keep no order of commits", f"{at}commit_order.committer", lambda agent, op: (agent, op[0])),
+        ("a commit has arrived if a later one has", "happens_before.accesses.Accesses.committed_since", any_commit),
+    ):
+        yield Rule("commits", said, target, instead, judges)
+    reduced, together = (("commits", partial(of_search, "commits")),), "search.meanwhile.lands_after"
+    yield Rule("commits", "what may land meanwhile need not wait for what is held", together, _yes, reduced)
+
+
 def _beginning_rules() -> Iterator[Rule]:
     judges = tuple((family, partial(of_beginning, family)) for family in FAMILIES)
     ended = property(lambda program: tuple(map(len, program.code)))
@@ -508,7 +525,7 @@ def _alone(_here: object, seed: object, _weights: object, _most: object) -> set[
 
 RULES = [
     *_certificate_rules(), *_state_rules(), *_memory_rules(), *_lap_rules(), *_size_rules(), *_exit_rules(),
-    *_beginning_rules(), *_shape_rules(), *_lane_rules(), *_stale_rules(), *_search_rules(),
+    *_commit_rules(), *_beginning_rules(), *_shape_rules(), *_lane_rules(), *_stale_rules(), *_search_rules(),
 ]  # fmt: skip
 _off: list[Any] = []  # the patches of the rule that is off now
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from itertools import product
 
 from pipesim.errors import PipesimError
+from pipesim.model.assumptions import Assumption
 from pipesim.model.program import Program
 from pipesim.prove.any_size.family import Build, EveryValue, Family, SomeValues, Stop
 from pipesim.prove.any_size.laps import holds
@@ -47,19 +48,28 @@ def family(target: Target, params: Mapping[str, int], parameter: str) -> Family:
 
 
 class Families:
-    """A program's trip counts, each varied with the others as they are; each family is examined once, on demand."""
+    """A program's trip counts, each varied with the others as they are; each family is examined once, on demand.
 
-    def __init__(self, target: Target, params: Mapping[str, int], program: Program) -> None:
+    ``by_commit_order``: False if the program is proved whatever the order in which commits of one thread arrive.
+    """
+
+    def __init__(
+        self, target: Target, params: Mapping[str, int], program: Program, *, by_commit_order: bool = True
+    ) -> None:
         self._target = target
+        self._params = params
         self._program = program
         self._values = {**target.defaults, **params}
-        self._families = {name: family(target, params, name) for name in trip_counts(target, params, program)}
+        first = [target.strictness | {Assumption.COMMITS}] if program.commits_again and not by_commit_order else []
+        self._rules = dict.fromkeys([*first, target.strictness])
+        self._names = trip_counts(target, params, program)
         self._verdicts: dict[str, EveryValue | SomeValues] = {}
+        self.by_commit_order: set[str] = set()  #: the trip counts whose proof needs the order of one thread's commits
 
     def ranges(self, most: int) -> tuple[EveryValue | SomeValues, ...]:
         """For this many trip counts the values that are proved; in a long program for the first that is a loop."""
         found: list[EveryValue | SomeValues] = []
-        for name in list(self._families)[:most]:
+        for name in self._names[:most]:
             if not self._long or not any(isinstance(each, EveryValue) for each in found):
                 found.append(self._verdict(name))
         return tuple(found)
@@ -86,12 +96,17 @@ class Families:
     def _verdict(self, name: str) -> EveryValue | SomeValues:
         """What is proved of a family; not every value if the program that was asked for is not what that refers to."""
         if name not in self._verdicts:
-            looked, value = self._families[name], self._values[name]
-            found = looked.verdict()
+            for rules in self._rules:
+                looked = family(self._target.with_strictness(rules), self._params, name)
+                found = looked.verdict()
+                if not (isinstance(found, SomeValues) and found.why is Stop.NOT_RIGHT):
+                    break
             if isinstance(found, EveryValue):
-                given = looked.covers(found, value, self._program)
+                given = looked.covers(found, self._values[name], self._program)
                 found = looked.far(found) if given else SomeValues(name, found.least, found.checked, -1, Stop.OTHERWISE)
             self._verdicts[name] = found
+            if Assumption.COMMITS not in rules:
+                self.by_commit_order.add(name)
         return self._verdicts[name]
 
 

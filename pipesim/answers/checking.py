@@ -205,7 +205,7 @@ class SteppedCheck:
         self._small = SmallestFailure(asked.target, asked.params, asked.program, found)
         if found.verdict is Verdict.PROVED:
             self._leftovers = leftovers(asked.program)
-        self._assumed = self._assumed_by(asked.program)
+        self._assumed = self._assumed_by(asked.program, by_commit_order=found.by_commit_order)
         self._due = list(_EXPLAINED if found.refutations else _WIDENED if found.verdict is Verdict.PROVED else ())
 
     def _leave_out(self, why: CutBy) -> None:
@@ -292,33 +292,35 @@ class SteppedCheck:
             made += 1
 
         target = watch_builds(asked.target, one_more)
-        families = Families(target, asked.params, asked.program)
+        by_commit_order = self._found is None or self._found.by_commit_order or self._found.how is How.SEARCH
+        families = Families(target, asked.params, asked.program, by_commit_order=by_commit_order)
         shown: tuple[EveryValue | SomeValues, ...] = ()
         for most in range(1, asked.most_ranges + 1):  # one after the other: what is known when time is up stays
             shown = families.ranges(most)
             if len(shown) < most:
                 break
             self._ranges.append(_range(target, asked.params, asked.program, shown[-1]))
-            self._assume_for_sizes(target, shown[-1])
+            self._assume_for_sizes(target, shown[-1], families.by_commit_order)
         self._together = _together(target, asked.params, families.together(shown))
 
-    def _assume_for_sizes(self, target: Target, shown: EveryValue | SomeValues) -> None:
+    def _assume_for_sizes(self, target: Target, shown: EveryValue | SomeValues, by_commit_order: set[str]) -> None:
         """A claim about every value may rest on an assumption that the size asked for does not need."""
         if not isinstance(shown, EveryValue) or Assumption.PATTERN in self._asked.program.strictness:
             return
         repeats = Assumed(Assumption.PATTERN, f"{shown.parameter}: sizes beyond {shown.checked:,}")
-        more = [repeats]
-        if all(each.kind is not Assumption.PROXIES for each in self._assumed):
+        more, made = [repeats], {each.kind for each in self._assumed}
+        commits = shown.parameter in by_commit_order and Assumption.COMMITS not in made
+        if Assumption.PROXIES not in made or commits:
             larger = build_by(target, self._asked.params, shown.parameter)(shown.checked)
-            more += [] if larger is None else self._assumed_by(larger)
+            more += [] if larger is None else self._assumed_by(larger, by_commit_order=commits)
         self._assumed = tuple(dict.fromkeys((*self._assumed, *more)))
 
-    def _assumed_by(self, program: Program) -> tuple[Assumed, ...]:
+    def _assumed_by(self, program: Program, *, by_commit_order: bool) -> tuple[Assumed, ...]:
         found = self._found
         if found is None or found.verdict is not Verdict.PROVED:
             return ()
         left = self._leftovers if program is self._asked.program else None
-        return assumed_by(program, by_search=found.how is How.SEARCH, left=left)
+        return assumed_by(program, by_search=found.how is How.SEARCH, left=left, by_commit_order=by_commit_order)
 
     def _scope(self) -> VerdictScope:
         proved = self._found is not None and self._found.verdict is Verdict.PROVED

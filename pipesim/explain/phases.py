@@ -163,7 +163,7 @@ def canonical_round(program: Program, state: State, watching: Sequence[Observer]
             if result.blocked >= 0:
                 break
     for flight in state.flights:
-        if can_land(state, flight):
+        if can_land(program, state, flight):
             result = land(program, state, flight)
             for observer in watching:
                 observer.on_landing(flight, flight.remaining, result)

@@ -88,6 +88,7 @@ MAY_RELEASE = ARRIVALS | _group(Op.CLUSTER_ARRIVE)  #: can be written with an or
 MAY_ACQUIRE = ASKS | _group(Op.CLUSTER_WAIT)  #: can be written with an order that acquires what came before
 #: By these others may learn of what their agent has done before, or they start what needs it.
 HANDS_ON = SIGNALS | (MEETINGS - _group(Op.CLUSTER_WAIT)) | IN_FLIGHT
+LETS_OTHERS_KNOW = HANDS_ON - ASYNC_ACCESSES - _group(Op.CP_ASYNC_ARRIVE)  #: of what their agent has done before
 OWN_WRITES = ACCESSES & WRITES_MEMORY  #: written by the thread itself, in the moment in which it is carried out
 ENDS_READS = _group(Op.READ, Op.WAIT_GROUP)  #: after them a read has ended of which their agent knows
 SEES_READS_END = BLOCKING_WAITS | MEETING_WAITS | _group(Op.WAIT_GROUP)  #: they show an agent the ends of others' reads

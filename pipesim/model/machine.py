@@ -137,7 +137,7 @@ def _gone(program: Program, state: State, flight: Flight) -> bool:
 
 def _lost(state: State, flight: Flight) -> Step:
     """The flight ends in a CTA that has exited."""
-    flights = tuple(f for f in state.flights if f is not flight)
+    flights = tuple(f for f in state.flights if f != flight)
     fault = Fault(FaultKind.EXITED_CTA, flight.agent, flight.pc, flight.barrier)
     return Step(state._replace(flights=flights), faults=(fault,))
 

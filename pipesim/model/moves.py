@@ -15,9 +15,10 @@ from typing import NamedTuple
 from pipesim.model import barrier as mbarrier
 from pipesim.model.groups import ACCESSES, TRIES
 from pipesim.model.machine import TMA, Flight, State, Step, begin, finished, land, step, with_answer
-from pipesim.model.ops import IN_ORDER, Op
-from pipesim.model.positions import BARRIER, PARITY, TESTED_TOKEN
+from pipesim.model.ops import IN_ORDER, Engine, Op, Operation
+from pipesim.model.positions import BARRIER, COMMIT_BARRIER, CP_ASYNC_LANES, ENGINE, PARITY, TESTED_TOKEN
 from pipesim.model.program import Program
+from pipesim.model.rules_sync import WARP
 from pipesim.model.state import OWN, Readable, new
 
 #: Bytes in which a bulk copy lands on hardware: its parts are multiples of this (measured: docs/hopper.md).
@@ -108,7 +109,7 @@ def stepped(program: Program, state: State, agent: int) -> Step | None:
 def of_flight(program: Program, state: State, place: int) -> list[tuple[Move, Step]]:
     """Every landing of the flight at this place of a canonical state, and what it leads to."""
     flight = state.flights[place]
-    if not can_land(state, flight):
+    if not can_land(program, state, flight):
         return []
     return [(Move(Kind.LAND, place, part), land(program, state, flight, part)) for part in landing_sizes(state, flight)]
 
@@ -155,37 +156,65 @@ def fail_try(program: Program, state: State, agent: int, pc: int) -> State:
     return with_answer(program, state, agent, pc, 0)
 
 
-def can_land(state: Readable, flight: Flight) -> bool:
+def can_land(program: Program, state: Readable, flight: Flight) -> bool:
     """True if nothing that this flight must follow is still under way.
 
     A commit follows the work that its agent issued on the engine before it, and on an engine that works in order so
-    does all other work. Two commits do not follow one another: PTX says after which work each arrives, and keeps no
-    order between them (tcgen05, "Pipelined instructions").
+    does all other work. PTX says after which work each commit arrives, and keeps no order between two of them (tcgen05,
+    "Pipelined instructions"): that they arrive in the order of their issue is assumed (``Program.commits_in_order``).
+    The arrivals of one multicast commit are not ordered.
     """
     if flight.after == 0 and flight.engine not in IN_ORDER:
         return flight.engine != OWN  # an agent's own access ends when its operation is carried out
+    agent, engine, issued = flight.agent, flight.engine, flight.sequence
     for other in state.flights:  # hot: most are of another agent or engine
-        if other.agent == flight.agent and other.engine == flight.engine and _follows(flight, other):
+        mine = other.agent == agent and other.engine == engine
+        if mine and other.sequence < issued and lands_after(program, flight, other):
             return False
     return True
 
 
-def _follows(flight: Flight, other: Flight) -> bool:
-    """True if the flight must land after the other, of the same agent and engine."""
-    return other.after == 0 and other.sequence < (flight.after or flight.sequence)
+def lands_after(program: Program, flight: Flight, other: Flight) -> bool:
+    """True if the flight must land after the other, which its agent has issued before on the same engine."""
+    if other.after == 0:
+        return flight.after > 0 or flight.engine in IN_ORDER
+    made = (other.pc, other.arrivals), (flight.pc, flight.arrivals)
+    return flight.after > 0 and arrive_in_order(program, flight.engine, *made)
 
 
-def landing_flights(state: State) -> list[tuple[int, Flight]]:
+def arrive_in_order(program: Program, engine: int, one: tuple[int, int], other: tuple[int, int]) -> bool:
+    """True if two arrivals of one agent's commits on an engine keep the order of their issue.
+
+    Each is given with its operation and how many arrivals it is. Of ``cp.async`` each lane is a thread that arrives:
+    what some lanes commit need not be what others do.
+    """
+    if one[0] == other[0] or not program.commits_in_order:
+        return False
+    return engine != Engine.CP_ASYNC or one[1] == other[1] == WARP
+
+
+Committer = tuple[int, int]  #: an agent and an engine
+
+
+def committer(agent: int, op: Operation) -> Committer | None:
+    """Whose commits the arrivals of this operation follow, where they keep their order; None: of nobody."""
+    if op[0] == Op.CP_ASYNC_ARRIVE:
+        return (agent, Engine.CP_ASYNC) if op[CP_ASYNC_LANES] == WARP else None
+    return (agent, op[ENGINE]) if op[COMMIT_BARRIER] >= 0 else None
+
+
+def landing_flights(program: Program, state: State) -> list[tuple[int, Flight]]:
     """The flights of which bytes may land now, each with its place in the state."""
-    return [(place, flight) for place, flight in enumerate(state.flights) if can_land(state, flight)]
+    return [(place, flight) for place, flight in enumerate(state.flights) if can_land(program, state, flight)]
 
 
-def first_to_land(state: State, flight: Flight) -> Flight:
+def first_to_land(program: Program, state: State, flight: Flight) -> Flight:
     """The flight itself if it can land, else the first of those that it must follow."""
-    if can_land(state, flight):
+    if can_land(program, state, flight):
         return flight
     mine = (f for f in state.flights if f.agent == flight.agent and f.engine == flight.engine)
-    return next(f for f in mine if _follows(flight, f) and can_land(state, f))
+    earlier = (f for f in mine if f.sequence < flight.sequence and lands_after(program, flight, f))
+    return next(f for f in earlier if can_land(program, state, f))
 
 
 def landing_sizes(state: State, flight: Flight, granularity: int = 0) -> tuple[int, ...]:
@@ -232,7 +261,7 @@ def attempt(program: Program, state: State, move: Move) -> Step | None:
     """Carry out a move if it is one of :func:`moves`, without looking for the others; None if it is not."""
     if move.kind == Kind.LAND:
         flight = state.flights[move.who] if 0 <= move.who < len(state.flights) else None
-        lands = flight is not None and can_land(state, flight) and move.nbytes in landing_sizes(state, flight)
+        lands = flight is not None and can_land(program, state, flight) and move.nbytes in landing_sizes(state, flight)
         return make(program, state, move) if lands else None
     if move.nbytes or not 0 <= move.who < len(program.agents) or finished(program, state, move.who):
         return None

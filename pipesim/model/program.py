@@ -11,7 +11,14 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from pipesim.model.assumptions import Assumption, Strictness
-from pipesim.model.groups import ON_ENGINE, ON_NAMED_BARRIER, READS_MEMORY, TOUCHES_MEMORY, WRITES_MEMORY
+from pipesim.model.groups import (
+    DELAYED_ARRIVALS,
+    ON_ENGINE,
+    ON_NAMED_BARRIER,
+    READS_MEMORY,
+    TOUCHES_MEMORY,
+    WRITES_MEMORY,
+)
 from pipesim.model.ops import Engine, Op, Operation, Space, operand, operands, ranks
 from pipesim.model.positions import ACCESS, ENGINE, ITEM, SKIP
 from pipesim.model.register_pool import RegisterPools
@@ -171,6 +178,20 @@ class Program(ProgramData):
         same = copy(self)
         object.__setattr__(same, "strictness", strictness)
         return same
+
+    @property
+    def commits_in_order(self) -> bool:
+        """True if commits of one thread are assumed to arrive in the order of their issue."""
+        return Assumption.COMMITS not in self.strictness
+
+    @cached_property
+    def commits_again(self) -> bool:
+        """True if an agent commits to an mbarrier on one engine by two instructions, whose arrivals have an order."""
+        for code in self.code:
+            arriving = [op for op in code if op[0] in DELAYED_ARRIVALS and operand(op, "barrier") >= 0]
+            if len(arriving) > len({op[0] == Op.CP_ASYNC_ARRIVE or operand(op, "engine") for op in arriving}):
+                return True
+        return False
 
     @cached_property
     def cells(self) -> tuple[tuple[int, int], ...]:

@@ -18,6 +18,8 @@ from pipesim.model.program import Program
 from pipesim.model.register_pool import assumed_registers
 from pipesim.prove.any_size.skip_laps import LONG, phases_by_laps
 from pipesim.prove.certificate.canonical import CanonicalRun
+from pipesim.prove.certificate.certificate import Certificate
+from pipesim.prove.certificate.commit_order import by_rules_for_commits
 from pipesim.prove.counterexample.leftovers import Leftover, assumed_at_exit, leftovers
 from pipesim.prove.memory_order.may_fail import (
     inits_may_be_unfenced,
@@ -32,14 +34,36 @@ _NOTED = {FaultKind.UNPUBLISHED_INIT: Assumption.INIT, FaultKind.UNINITIALISED_R
 
 
 def assumed_by(
-    program: Program, *, by_search: bool = False, left: tuple[Leftover, ...] | None = None
+    program: Program, *, by_search: bool = False, left: tuple[Leftover, ...] | None = None, by_commit_order: bool = True
 ) -> tuple[Assumed, ...]:
     """What a proof of ``program`` assumes, place by place. ``by_search``: no one run represents the others.
 
-    ``left``: what it leaves at its end, if that is known.
+    ``left``: what it leaves at its end, if that is known. ``by_commit_order``: False if the proof is known to hold
+    whatever the order in which commits of one thread arrive.
     """
-    found = (*_under_rules(program, by_search=by_search), *_registers(program), *_at_exit(program, left))
+    commits = _commits(program, by_search=by_search) if by_search or by_commit_order else ()
+    found = (*_under_rules(program, by_search=by_search), *commits, *_registers(program), *_at_exit(program, left))
     return tuple(dict.fromkeys(found))
+
+
+def _commits(program: Program, *, by_search: bool) -> Iterator[Assumed]:
+    """The doubts of one run that go if commits of one thread arrive in the order of their issue."""
+    unordered, *ordered = by_rules_for_commits(program)
+    if not ordered:
+        return
+    long = sum(map(len, program.code)) >= LONG
+    if by_search or (long and phases_by_laps(unordered) is None):
+        yield Assumed(Assumption.COMMITS, "commits of one thread arrive in the order of their issue")
+    if by_search or long:
+        return
+    certificate = Certificate(unordered)
+    CanonicalRun(program, [certificate]).to_end()
+    certificate.close()
+    for doubt in certificate.doubts:
+        places = [(doubt.other_agent, doubt.other_pc), (doubt.agent, doubt.pc)]
+        lines = dict.fromkeys(program.line(*place) for place in places if place[0] >= 0)
+        where = f" to {program.barrier_name(doubt.where)}" if 0 <= doubt.where < len(program.barriers) else ""
+        yield Assumed(Assumption.COMMITS, f"commits{where} arrive before later commits of their thread", tuple(lines))
 
 
 def _at_exit(program: Program, left: tuple[Leftover, ...] | None) -> tuple[Assumed, ...]:

@@ -16,6 +16,7 @@ from pipesim.prove.any_size.skip_laps import LONG, phases_by_laps
 from pipesim.prove.certain import is_unsure
 from pipesim.prove.certificate.canonical import CanonicalRun, completed_phases
 from pipesim.prove.certificate.certificate import Certificate
+from pipesim.prove.certificate.commit_order import by_rules_for_commits
 from pipesim.prove.counterexample.confirm import at_once, confirm, shown_by_code
 from pipesim.prove.counterexample.every_schedule import hangs_in_every_schedule
 from pipesim.prove.memory_order.faults import memory_order, memory_refutations
@@ -54,6 +55,7 @@ class Check:
     """The verdict on one program.
 
     ``phases`` were completed in the run of the certificate; ``states`` are the search's, 0 if there was none.
+    ``by_commit_order``: one run represents every schedule, but only if commits of one thread arrive in order.
     """
 
     verdict: Verdict
@@ -63,6 +65,7 @@ class Check:
     states: int
     doubts: tuple[Doubt, ...]
     refutations: tuple[Refutation, ...]
+    by_commit_order: bool = False
 
 
 def check(program: Program, max_states: int = MOST_STATES, *, one_memory: bool = False) -> Check:
@@ -127,12 +130,16 @@ def _check(program: Program, max_states: int, *, one_memory: bool) -> Check:
         return None if one_memory else memory_order(program)
 
     operations = sum(map(len, program.code))
-    if operations >= LONG and (reached := phases_by_laps(program, memory_of_a_run())) is not None:
-        return Check(Verdict.PROVED, How.CERTIFICATE, operations, reached, 0, (), ())
-    certificate, memory = Certificate(program), memory_of_a_run()
-    run = CanonicalRun(program, [certificate] if memory is None else [certificate, memory])
-    run.to_end()
-    certificate.close()
+    rules = by_rules_for_commits(program)
+    for each in rules if operations >= LONG else ():
+        if (reached := phases_by_laps(each, memory_of_a_run())) is not None:
+            needs = each is not rules[0]
+            return Check(Verdict.PROVED, How.CERTIFICATE, operations, reached, 0, (), (), by_commit_order=needs)
+    memory = memory_of_a_run()
+    run, certificate = _one_run(rules[0], memory)
+    by_commit_order = bool(certificate.doubts) and run.finished and len(rules) > 1
+    if by_commit_order:
+        _, certificate = _one_run(program, None)
     unordered = memory_refutations(program, memory)
     phases = sum(completed_phases(run.state)[: len(program.barriers)])
 
@@ -140,7 +147,8 @@ def _check(program: Program, max_states: int, *, one_memory: bool) -> Check:
 
     def verdict(said: Verdict, how: How, states: int = 0, found: tuple[Refutation, ...] = ()) -> Check:
         found = tuple(replace(each, usual=True) if each.kind in usual else each for each in found)
-        return Check(said, how, operations, phases, states, certificate.doubts, found)
+        needs = by_commit_order and how is How.CERTIFICATE
+        return Check(said, how, operations, phases, states, certificate.doubts, found, by_commit_order=needs)
 
     if run.finished and not run.faults and not certificate.doubts and not unordered:
         return verdict(Verdict.PROVED, How.CERTIFICATE)
@@ -150,24 +158,42 @@ def _check(program: Program, max_states: int, *, one_memory: bool) -> Check:
         found = (shown,) if shown is not None else ()
     if found or unordered:
         return verdict(Verdict.REFUTED, How.SCHEDULE, 0, found + unordered)
-    seen = explore(program, _most_states(program, max_states, doubtful=bool(run.faults or certificate.doubts)))
+    doubtful = bool(run.faults or certificate.doubts)
+    return verdict(*_by_search(program, max_states, doubtful=doubtful, one_memory=one_memory))
+
+
+_Searched = tuple[Verdict, How, int, tuple[Refutation, ...]]  #: with how many states
+
+
+def _by_search(program: Program, max_states: int, *, doubtful: bool, one_memory: bool) -> _Searched:
+    """The verdict of a search of every schedule."""
+    seen = explore(program, _most_states(program, max_states, doubtful=doubtful))
     if seen.refutations:
-        return verdict(Verdict.REFUTED, How.SCHEDULE, seen.states, seen.refutations)
+        return Verdict.REFUTED, How.SCHEDULE, seen.states, seen.refutations
     if not seen.complete or program.cut:
-        return verdict(Verdict.UNKNOWN, How.NOTHING, seen.states)
+        return Verdict.UNKNOWN, How.NOTHING, seen.states, ()
     ends = outcomes(program, max_states)
     if ends.different is not None:
-        return verdict(Verdict.REFUTED, How.SCHEDULE, seen.states, of_two(program, ends.different))
+        return Verdict.REFUTED, How.SCHEDULE, seen.states, of_two(program, ends.different)
     if not ends.complete:
-        return verdict(Verdict.UNKNOWN, How.NOTHING, seen.states)
+        return Verdict.UNKNOWN, How.NOTHING, seen.states, ()
     if one_memory:
-        return verdict(Verdict.PROVED, How.SEARCH, seen.states)
+        return Verdict.PROVED, How.SEARCH, seen.states, ()
     ordered = search_memory_order(program, min(max_states, MOST_WITH_CLOCKS))
     if ordered.refutations:
-        return verdict(Verdict.REFUTED, How.SCHEDULE, seen.states, ordered.refutations)
+        return Verdict.REFUTED, How.SCHEDULE, seen.states, ordered.refutations
     if not ordered.complete:
-        return verdict(Verdict.UNKNOWN, How.MEMORY_NOT_SEARCHED, seen.states)
-    return verdict(Verdict.PROVED, How.SEARCH, seen.states)
+        return Verdict.UNKNOWN, How.MEMORY_NOT_SEARCHED, seen.states, ()
+    return Verdict.PROVED, How.SEARCH, seen.states, ()
+
+
+def _one_run(program: Program, memory: MemoryOrder | None) -> tuple[CanonicalRun, Certificate]:
+    """The canonical run to its end, and what it says of every schedule."""
+    certificate = Certificate(program)
+    run = CanonicalRun(program, [certificate] if memory is None else [certificate, memory])
+    run.to_end()
+    certificate.close()
+    return run, certificate
 
 
 def _most_states(program: Program, most: int, *, doubtful: bool) -> int:

@@ -362,7 +362,7 @@ class TimedRun:
 
     def _release_held(self) -> None:
         """Arrivals that waited for earlier transfers of their agent, which have landed now."""
-        ready = [f for f in self._held if can_land(self._live, f)]
+        ready = [f for f in self._held if can_land(self._program, self._live, f)]
         self._held = [f for f in self._held if f not in ready]
         for flight in ready:
             self._takes_off(flight, self.env.now)

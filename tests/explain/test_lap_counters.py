@@ -33,7 +33,8 @@ def chance(program: Program, seed: int, laps: Laps, starved: int = -1) -> State:
         able = [a for a in ready if step(program, state, a).state is not state]
         for agent in set(ready) - set(able):
             laps.on_step(state, agent, step(program, state, agent))
-        moves: list[Any] = [*(a for a in able if a != starved), *(f for f in state.flights if can_land(state, f))]
+        flights = (f for f in state.flights if can_land(program, state, f))
+        moves: list[Any] = [*(a for a in able if a != starved), *flights]
         moves = moves or able
         if not moves:
             return state

@@ -39,7 +39,7 @@ class Both:
         """Random moves until none is possible, or for long enough."""
         for _ in range(MOST_MOVES):
             agents = [a for a in range(len(self.program.agents)) if not finished(self.program, self.state, a)]
-            landings = [f for f in self.state.flights if can_land(self.state, f)]
+            landings = [f for f in self.state.flights if can_land(self.program, self.state, f)]
             if landings and (not agents or self.random.random() < 0.3):
                 self.on_landing(self.random.choice(landings))
             elif agents and self.moved(self.random.choice(agents)):

@@ -30,10 +30,10 @@ def test_accumulation_into_one_tile_is_no_race_and_ends_in_order(build: Any, pla
     state, made = play(program, "0 0")
     assert [step.faults for step in made] == [(), ()]
     first, second = state.flights
-    assert (can_land(state, first), can_land(state, second)) == (True, False)
+    assert (can_land(program, state, first), can_land(program, state, second)) == (True, False)
     state = land(program, state, first).state
     assert state.cells[0] == TORN  # the second still writes it
-    assert can_land(state, second)
+    assert can_land(program, state, second)
     _, made = play(program, "0", state)
     assert [fault.kind for step in made for fault in step.faults] == [FaultKind.RACE]
     state = land(program, state, second).state
@@ -138,11 +138,11 @@ def test_a_commit_follows_what_was_issued_before_and_not_what_comes_later(build:
     )  # fmt: skip
     state, _ = play(program, "0 0 0 0 0")
     read, commit, later, last = state.flights
-    assert [can_land(state, f) for f in state.flights] == [True, False, False, False]
+    assert [can_land(program, state, f) for f in state.flights] == [True, False, False, False]
     state = land(program, state, read).state
-    assert [can_land(state, f) for f in state.flights] == [True, True, False]
+    assert [can_land(program, state, f) for f in state.flights] == [True, True, False]
     state = land(program, state, later).state  # a later MMA does not wait for the earlier commit's signal
-    assert [can_land(state, f) for f in state.flights] == [True, True]
+    assert [can_land(program, state, f) for f in state.flights] == [True, False]
     arrived = land(program, state, commit)
     assert (arrived.signalled, arrived.faults) == (0, ())
     assert land(program, arrived.state, last).state.barriers[0].done == 2

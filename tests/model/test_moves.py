@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 import pipesim
+from pipesim.model.assumptions import Assumption, Strictness
 from pipesim.model.machine import begin, initial_state, land
 from pipesim.model.moves import (
     PIECE,
@@ -28,6 +29,7 @@ from pipesim.model.moves import (
     of_flight,
     opens,
 )
+from pipesim.model.program import Agent, Barrier
 
 LOAD = "INIT count=1; ARRIVE expect={expect}; TMA_LOAD bytes=64 item=7"
 
@@ -121,23 +123,47 @@ def test_what_must_land_before(build: Any, play: Any) -> None:
                     "COMMIT engine=WGMMA barrier=0")  # fmt: skip
     state, _ = play(program, "0 0 0 0")
     one, two, commit = state.flights
-    assert landing_flights(state) == [(0, one)]
-    assert [first_to_land(state, flight) for flight in (one, two, commit)] == [one, one, one]
+    assert landing_flights(program, state) == [(0, one)]
+    assert [first_to_land(program, state, flight) for flight in (one, two, commit)] == [one, one, one]
     state = land(program, state, one).state
-    assert [first_to_land(state, flight) for flight in (two, commit)] == [two, two]
+    assert [first_to_land(program, state, flight) for flight in (two, commit)] == [two, two]
 
 
-def test_two_commits_arrive_in_any_order(build: Any, play: Any) -> None:
+@pytest.mark.parametrize(
+    ("commits", "ordered"),
+    [
+        ("COMMIT engine=TCGEN05 barrier=0; COMMIT engine=TCGEN05 barrier=1", True),
+        ("CP_ASYNC_ARRIVE barrier=0 lanes=32 noinc=1; CP_ASYNC_ARRIVE barrier=1 lanes=32 noinc=1", True),
+        ("CP_ASYNC_ARRIVE barrier=0 lanes=16 noinc=1; CP_ASYNC_ARRIVE barrier=1 lanes=32 noinc=1", False),
+        ("COMMIT engine=TCGEN05 barrier=0; CP_ASYNC_ARRIVE barrier=1 lanes=32 noinc=1", False),
+    ],
+)
+def test_two_commits_of_one_thread_arrive_in_order_where_that_is_assumed(
+    build: Any, play: Any, commits: str, ordered: bool
+) -> None:
     """PTX says after which work a commit arrives, and nothing of two commits of one thread."""
-    program = build("INIT barrier=0 count=1; INIT barrier=1 count=1; TRANSFER_WRITE engine=TCGEN05 item=1; "
-                    "COMMIT engine=TCGEN05 barrier=0; COMMIT engine=TCGEN05 barrier=1", barriers=2)  # fmt: skip
+    begin = "INIT barrier=0 count=32; INIT barrier=1 count=32; TRANSFER_WRITE engine=TCGEN05 item=1; "
+    program = build(begin + commits, barriers=2)
     state, _ = play(program, "0 0 0 0 0")
-    work, first, second = state.flights
-    assert landing_flights(state) == [(0, work)]
+    work = next(flight for flight in state.flights if not flight.after)
     state = land(program, state, work).state
-    assert landing_flights(state) == [(0, first), (1, second)]
-    state = land(program, state, second).state
-    assert [word.done for word in state.barriers] == [0, 1], "the later commit has arrived first"
+    first, second = state.flights
+    strict = program.with_strictness(Strictness({Assumption.COMMITS}))
+    assert landing_flights(program, state) == [(0, first), (1, second)][: 2 - ordered]
+    assert first_to_land(program, state, second) == (first if ordered else second)
+    assert landing_flights(strict, state) == [(0, first), (1, second)]
+    state = land(strict, state, second).state
+    assert state.barriers[0].pending == 32 > state.barriers[1].pending % 32, "the later commit has arrived first"
+
+
+def test_the_arrivals_of_a_multicast_commit_have_no_order(build: Any, play: Any) -> None:
+    agents = tuple(Agent(cta, 0, (1 << 32) - 1, "mma", cta) for cta in range(2))
+    barriers = tuple(Barrier(cta, f"b{n}", 0) for n in range(2) for cta in range(2))
+    both = "COMMIT_MULTICAST engine=TCGEN05 barrier={} cta_mask=3; ".format
+    code = "INIT barrier=0 count=1; INIT barrier=2 count=1; " + both(0) + both(2)
+    program = build(code, "WORK", agents=agents, barriers=barriers, ctas=2)
+    state, _ = play(program, "0 0 0 0")
+    assert [place for place, _ in landing_flights(program, state)] == [0, 1], "one of each CTA"
 
 
 def test_no_driver_has_an_answer_of_its_own() -> None:

@@ -249,7 +249,7 @@ def last_landings(program: Program) -> str:
                     break
                 state = made.state
         if state is before:
-            able = [f for f in state.flights if can_land(state, f)]
+            able = [f for f in state.flights if can_land(program, state, f)]
             if not able:
                 ended = all(finished(program, state, agent) for agent in range(len(program.agents)))
                 return "finished" if ended else "stuck"

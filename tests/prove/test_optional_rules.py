@@ -219,6 +219,22 @@ def test_program_order_is_as_strong_as_a_barrier_of_the_cta_and_an_arrive_is_not
         assert {shown.finding.kind for shown in refuted.refutations} == {FaultKind.UNPUBLISHED_INIT}  # type: ignore[union-attr]
 
 
+_COPY = "ARRIVE barrier=0 expect=64; TMA_LOAD barrier=0 access=0 bytes=64 item=1"
+
+
+@pytest.mark.parametrize(("first", "finding"), [(_COPY, False), ("COMMIT engine=TCGEN05 barrier=1", True)])
+def test_a_copy_on_the_barrier_itself_lets_nobody_know_of_its_init(first: str, *, finding: bool) -> None:
+    """Others learn of the init by the barrier of the CTA after it; of a commit before that they may."""
+    begin, meet = "BAR_SYNC named_barrier=1 threads=64; ", "BAR_SYNC named_barrier=0 threads=64; "
+    owner = f"INIT barrier=1 count=1; FENCE fence=0; {begin} INIT barrier=0 count=1; {first}; {meet}"
+    last = "WAIT barrier=1 parity=0;" if finding else "WAIT barrier=0 parity=0; "
+    other = f"{begin} {meet} {last} {_COPY}; WAIT barrier=0 parity={int(not finding)}"
+    program = build(owner, other, barriers=2, named_barriers=((0, 1), (0, 2))).with_strictness(LENIENT)
+    found = prove(program)
+    assert {each.kind for each in found.refutations} == ({FaultKind.UNPUBLISHED_INIT} if finding else set())
+    assert found.verdict is (Verdict.REFUTED if finding else Verdict.PROVED)
+
+
 # tensor memory
 
 

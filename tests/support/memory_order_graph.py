@@ -380,7 +380,8 @@ class Graph:
         return FaultKind.MISSING_PROXY_FENCE if one.generic else None
 
     def needs_fence(self, init: Node, use: Node) -> bool:
-        """Without the strict rule program order is enough, and for others of the CTA that a barrier of it is first."""
+        """Without the strict rule it is enough within a CTA that its own agent uses it, or that a barrier of the CTA is
+        what others first learn of it by."""
         (_, owner, first), (_, user, _) = init, use
         assert isinstance(owner, int)
         assert isinstance(user, int)
@@ -391,11 +392,12 @@ class Graph:
             return True
         if user == owner:
             return False
-        after = list(self.program.code[owner])[first + 1 :]
         meets = {Op.BAR_SYNC, Op.BAR_ARRIVE, Op.CLUSTER_ARRIVE}
-        tells = meets | _ARRIVES | {Op.TMA_LOAD, Op.TRANSFER_READ, Op.TRANSFER_WRITE, Op.COMMIT, Op.CP_ASYNC_ARRIVE}
-        first = [op[0] for op in after if op[0] in tells | {Op.COMMIT_MULTICAST}][:1]
-        return not set(first) & meets
+        for op in self.program.code[owner][first + 1 :]:
+            here = op[2] if op[0] in (Op.COMMIT, Op.COMMIT_MULTICAST) else op[1]
+            if op[0] in meets or (op[0] in _ARRIVES | {Op.COMMIT, Op.COMMIT_MULTICAST} and here != initialised):
+                return op[0] not in meets
+        return True
 
     def fenced(self, one: _Access, here: Node) -> bool:
         """True if a fence after the access, or a commit, reaches one before ``here`` by whatever synchronises."""

@@ -45,7 +45,7 @@ def run(
     state = initial_state(program)
     while True:
         able = [a for a in range(len(program.agents)) if not finished(program, state, a) and _moves(program, state, a)]
-        moves: list[int | Flight] = [*able, *(f for f in state.flights if can_land(state, f))]
+        moves: list[int | Flight] = [*able, *(f for f in state.flights if can_land(program, state, f))]
         if not moves:
             return Run(
                 state, frozenset(), stuck=any(not finished(program, state, a) for a in range(len(program.agents)))
@@ -93,7 +93,7 @@ def every_end(program: Program) -> set[str]:
         state = todo.pop()
         running = [a for a in range(len(program.agents)) if not finished(program, state, a)]
         made = [m for m in (step(program, state, a) for a in running) if m.state is not state or m.faults]
-        made += [land(program, state, f) for f in state.flights if can_land(state, f)]
+        made += [land(program, state, f) for f in state.flights if can_land(program, state, f)]
         if not made:
             ends.add("stuck" if running else "finished")
         for move in made:

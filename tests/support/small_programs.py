@@ -60,7 +60,7 @@ def play(program: Program, moves: str, state: State | None = None) -> tuple[Stat
     made = []
     for move in moves.split():
         if move[0] == "~":
-            flight = next(f for f in state.flights if can_land(state, f))
+            flight = next(f for f in state.flights if can_land(program, state, f))
             made.append(land(program, state, flight, int(move[1:] or -1)))
         else:
             made.append(step(program, state, int(move)))

@@ -93,7 +93,7 @@ class _RandomWalk:
         agents = range(len(program.agents))
         while self._moves_left > 0 and not any(f.kind.traps for f in self._faults[-1:]):
             able = [a for a in agents if self._waits[a] < 0 and not finished(program, self._state, a)]
-            flights = [flight for _, flight in landing_flights(self._state)]
+            flights = [flight for _, flight in landing_flights(program, self._state)]
             if not able and not flights:
                 break
             if self._random.random() * _CHANGE < 1:

@@ -196,7 +196,8 @@ class _Replay:
 
     def _settle(self) -> Divergence | None:
         """Let everything land that is under way: a kernel ends, or is stopped, long after its last copy arrived."""
-        while (flight := next((f for f in self.state.flights if can_land(self.state, f)), None)) is not None:
+        program = self.program
+        while (flight := next((f for f in self.state.flights if can_land(program, self.state, f)), None)) is not None:
             wrong = self._put_down(flight, -1, self.divergences.last_row(flight.agent))
             if self._over:
                 return wrong
@@ -417,7 +418,7 @@ class _Replay:
         """
         for flight in self.state.flights:
             if flight.barrier == channel or own_channel(self.program, flight.agent) == channel:
-                ready = first_to_land(self.state, flight)
+                ready = first_to_land(self.program, self.state, flight)
                 part = completing_size(self.state, ready) if ready.barrier == channel else 0
                 return self._put_down(ready, part or ready.remaining, row) or True
         return None

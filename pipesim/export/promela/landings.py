@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from pipesim.export.promela.flights import ModelledFlight
 from pipesim.export.promela.operations import PromelaStep, Words, clamp
+from pipesim.model.moves import arrive_in_order
 from pipesim.model.ops import IN_ORDER
 from pipesim.model.state import TMA
 
@@ -35,12 +36,20 @@ def landings(words: Words, sharing: Sequence[ModelledFlight]) -> list[PromelaSte
 
 
 def _predecessors(words: Words, flight: ModelledFlight) -> list[ModelledFlight]:
-    """What must have landed before it: the transfers, of a commit or on an engine that works in order."""
+    """What must have landed before it: of a commit or on an engine that works in order the transfers, and of a commit
+    the commits before it where they keep their order.
+    """
     if not flight.arrivals and flight.engine not in IN_ORDER:
         return []
     all_ = words.flights.of_engine(flight.agent, flight.engine)
     before = all_[: all_.index(flight)]
-    return [other for other in before if not other.arrivals]
+    made = flight.pc, flight.arrivals
+    return [
+        other
+        for other in before
+        if not other.arrivals
+        or (flight.arrivals and arrive_in_order(words.program, flight.engine, (other.pc, other.arrivals), made))
+    ]
 
 
 def _holds_item(words: Words, flight: ModelledFlight, cell: int) -> str:

@@ -21,6 +21,7 @@ from typing import NamedTuple
 from pipesim.model import groups
 from pipesim.model.barrier import MAX_COUNT
 from pipesim.model.machine import TMA, Flight, State, Step
+from pipesim.model.moves import Committer
 from pipesim.model.ops import Engine, Op, Operation, operand
 from pipesim.model.positions import (
     ACCESS,
@@ -40,6 +41,7 @@ from pipesim.model.positions import (
 )
 from pipesim.model.program import Program
 from pipesim.model.state import meeting_channel, own_channel
+from pipesim.prove.certificate.commit_order import CommitOrder
 from pipesim.prove.certificate.requirements import Lives, OtherCta, Phase, PhasePart, RegisterRequests
 from pipesim.prove.happens_before.accesses import OWN, Accesses, AccessEvent
 from pipesim.prove.happens_before.groups import Groups
@@ -67,6 +69,13 @@ class _StepTaken(NamedTuple):
     pc: int
     op: Operation
     result: Step
+
+
+class _Issued(NamedTuple):
+    """A flight: the moment after its issue, and the last one that the same operation has issued."""
+
+    moment: Clock
+    last: int
 
 
 _BY_STATE = -1
@@ -98,7 +107,8 @@ class Certificate:
         self._lives = Lives(program)
         self._joined: dict[tuple[int, int], int] = {}  # (agent, channel) → generation it has arrived in
         self._tries: dict[tuple[int, int], _Try] = {}
-        self._issued: dict[int, Clock] = {}  # by flight
+        self._issued: dict[int, _Issued] = {}  # by flight
+        self._commits = CommitOrder(program)
         self._requests: list[tuple[int, int, int]] = []  # for more registers: CTA, agent, pc
         self._ungranted: list[tuple[int, int]] = []  # changes of registers that some request may need, or prevent
         self._asks_registers = program.register_pools is not None
@@ -125,7 +135,7 @@ class Certificate:
         twin._lives = self._lives.fork()
         twin._joined = self._joined.copy()
         twin._tries = self._tries.copy()
-        twin._issued = self._issued.copy()
+        twin._issued, twin._commits = self._issued.copy(), self._commits.fork(program)
         twin._requests, twin._ungranted = self._requests.copy(), self._ungranted.copy()
         twin._registers_held = self._registers_held.fork(program)
         twin._nothing = self._nothing
@@ -164,6 +174,7 @@ class Certificate:
         for (agent, register), asked in sorted(self._tries.items()):
             marks.shape += (agent, register, asked.barrier, asked.parity)
             marks.phases += ((asked.barrier, asked.known), (asked.barrier, asked.phase))
+        self._commits.mark(marks)
         self._groups.mark(marks)
         self._other_cta.mark(marks, self._clocks, self.accesses)
         self.accesses.mark(marks)
@@ -201,12 +212,15 @@ class Certificate:
 
     def on_landing(self, flight: Flight, nbytes: int, result: Step) -> None:
         """A transfer delivered its bytes, or the arrival that it represents."""
-        clock = self._issued.pop(flight.sequence)
+        issued = self._issued.pop(flight.sequence)
         if flight.barrier < 0:
             return
         bar, phases = flight.barrier, len(self._done[flight.barrier]) + 1
         self._lives.land(bar, (flight.agent, flight.pc), phases - 1)
-        self._part(bar, clock, flight.agent, flight.pc, flight.sequence)
+        by = self._commits.committer(flight.agent, self._program.code[flight.agent][flight.pc])
+        clock = self._commits.before_arrival(by, flight.pc, issued.moment)
+        self._part(bar, clock, flight.agent, flight.pc, issued.last, by)
+        self._commits.arrival(bar, by, flight.pc, phases - 1)
         if flight.engine == TMA:
             self._open[bar].landed += nbytes
             self.accesses.on_landing(flight.sequence, bar, phases)
@@ -369,15 +383,18 @@ class Certificate:
         """Count an operation in the open phase of a barrier: that phase, and the moment after the operation."""
         clock = self._clocks[agent].after_operation(agent, pc)
         self._part(bar, clock, agent, pc)
+        self._commits.operation(bar, agent, pc)
         return self._open[bar], clock
 
-    def _part(self, channel: int, clock: Clock, agent: int, pc: int, flight: int = 0) -> None:
+    def _part(
+        self, channel: int, clock: Clock, agent: int, pc: int, flight: int = 0, by: Committer | None = None
+    ) -> None:
         """Something is counted in the open phase: it must not be possible that it comes in the one before."""
         phase = self._open[channel]
         if clock.known[channel] < len(self._done[channel]):
             self._doubt(Doubt(Why.EARLY_PART, agent, pc, clock.seen, where=channel))
         if self._program.ctas > 1 and channel < len(self._program.barriers):
-            self._other_cta.part(PhasePart(channel, len(self._done[channel]), agent, pc, flight))
+            self._other_cta.part(PhasePart(channel, len(self._done[channel]), agent, pc, flight, by))
         phase.parts = clock if phase.parts is self._nothing else phase.parts.join(clock)
 
     def _complete(self, channel: int, result: Step) -> None:
@@ -388,7 +405,9 @@ class Certificate:
         for agent, pc in self._saw[channel]:
             if not parts.covers(agent, pc):
                 self._doubt(Doubt(Why.LAP, agent, pc, parts.seen, where=channel))
-        self._done[channel].append(parts.with_phases(channel, len(self._done[channel]) + 1))
+        moment = parts.with_phases(channel, len(self._done[channel]) + 1)
+        self._commits.complete(channel, len(self._done[channel]), moment)
+        self._done[channel].append(moment)
         self._saw[channel] = []
         self._open[channel] = _OpenPhase(self._nothing, self._nothing)
 
@@ -463,8 +482,9 @@ class Certificate:
     def _issue(self, did: _StepTaken) -> None:
         """Something is put under way: remember its clock, enter its access, and what a commit follows."""
         clock = self._clocks[did.agent].after_operation(did.agent, did.pc)
-        for flight in did.result.state.flights[len(did.before.flights) :]:
-            self._issued[flight.sequence] = clock
+        flights = did.result.state.flights[len(did.before.flights) :]
+        for flight in flights:
+            self._issued[flight.sequence] = _Issued(clock, flights[-1].sequence)
             if flight.engine == TMA and not flight.remaining:  # no phase waits for a copy of no bytes
                 self._doubt(Doubt(Why.UNSUPPORTED, did.agent, did.pc))
             if flight.barrier >= 0:

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from pipesim.model.groups import ACCESSES, MAY_BLOCK
+from pipesim.model.moves import Committer
 from pipesim.model.ops import Op, Operation, Space, operand
 from pipesim.model.positions import ACCESS, ASYNC_ACCESS, BARRIER, COPY_MASK
 from pipesim.model.program import Program
@@ -183,13 +184,17 @@ def _requests(program: Program) -> int:
 
 
 class PhasePart(NamedTuple):
-    """A part of a phase of a barrier in another CTA: of an operation, or of a flight (0: none)."""
+    """A part of a phase of a barrier in another CTA: of an operation, or of a flight (0: none).
+
+    Of several flights of one operation the last. ``by``: whose later commits show that it has arrived, if any do.
+    """
 
     bar: int
     phase: int
     agent: int
     pc: int
     flight: int
+    by: Committer | None = None
 
 
 class OtherCta:
@@ -230,7 +235,7 @@ class OtherCta:
         by_cta = [self._ends(clocks, cta) for cta in range(self._program.ctas)] if self._parts or self._accesses else []
         for part in self._parts:
             ends = by_cta[self._program.barriers[part.bar].cta]
-            if ends and not any(_knows(clock, part) for clock in ends):
+            if ends and not any(_knows(accesses, clock, part) for clock in ends):
                 found.append(Doubt(Why.EXIT, part.agent, part.pc, _all(ends), where=part.bar))
         for cta, access in self._accesses:
             ends = by_cta[cta]
@@ -240,7 +245,7 @@ class OtherCta:
 
     def mark(self, marks: Marks, clocks: Sequence[Clock], accesses: Accesses) -> None:
         """Enter what no agent of the other CTA knows of yet; what one knows it knows for good."""
-        self._parts = [part for part in self._parts if not self._is_known(part, clocks)]
+        self._parts = [part for part in self._parts if not self._is_known(accesses, part, clocks)]
         self._accesses = [
             (cta, access)
             for cta, access in self._accesses
@@ -255,10 +260,12 @@ class OtherCta:
             marks.shape += (part.bar, part.flight > 0)
             marks.phases.append((part.bar, part.phase))
             marks.operations.append((part.agent, part.pc))
+            if part.by is not None:
+                accesses.mark_end(marks, *part.by, part.flight)
 
-    def _is_known(self, part: PhasePart, clocks: Sequence[Clock]) -> bool:
+    def _is_known(self, accesses: Accesses, part: PhasePart, clocks: Sequence[Clock]) -> bool:
         there = self._of_cta(self._program.barriers[part.bar].cta)
-        return any(_knows(clocks[agent], part) for agent in there)
+        return any(_knows(accesses, clocks[agent], part) for agent in there)
 
     def _ends(self, clocks: Sequence[Clock], cta: int) -> list[Clock]:
         """What each agent of a CTA knows at its end. A CTA without agents, or with one that was cut, never exits."""
@@ -270,9 +277,11 @@ class OtherCta:
         return [a for a, agent in enumerate(self._program.agents) if agent.cta == cta]
 
 
-def _knows(clock: Clock, part: PhasePart) -> bool:
-    """True if this part of a phase occurs before the moment. No later commit shows that an earlier one has arrived."""
-    return clock.known[part.bar] > part.phase or (not part.flight and clock.covers(part.agent, part.pc))
+def _knows(accesses: Accesses, clock: Clock, part: PhasePart) -> bool:
+    """True if this part of a phase occurs before the moment; where commits keep their order, a later one shows so."""
+    if clock.known[part.bar] > part.phase or (not part.flight and clock.covers(part.agent, part.pc)):
+        return True
+    return part.by is not None and accesses.committed_since(clock, *part.by, part.flight)
 
 
 def _all(clocks: Sequence[Clock]) -> tuple[int, ...]:

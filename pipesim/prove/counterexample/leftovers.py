@@ -191,11 +191,11 @@ class _WaitTargets(NamedTuple):
 def _land(program: Program, play: Play) -> bool:
     """Let one transfer land: one that an agent waits for, if there is one."""
     wanted = _wait_targets(program, play)
-    able = landing_flights(play.state)
+    able = landing_flights(program, play.state)
     if not able:
         return False
     place, flight = next((entry for entry in able if _serves(entry[1], wanted)), None) or next(
-        (entry for entry in able if _precedes(play, entry[1], wanted)), able[0]
+        (entry for entry in able if _precedes(program, play, entry[1], wanted)), able[0]
     )
     play.make(Move(Kind.LAND, place, flight.remaining))
     return True
@@ -223,6 +223,7 @@ def _serves(flight: Flight, wanted: _WaitTargets) -> bool:
     return flight.barrier in wanted.barriers or (flight.agent, flight.engine) in wanted.groups
 
 
-def _precedes(play: Play, flight: Flight, wanted: _WaitTargets) -> bool:
+def _precedes(program: Program, play: Play, flight: Flight, wanted: _WaitTargets) -> bool:
     """True if an agent waits for a flight that has to land after this one."""
-    return any(f.barrier in wanted.barriers and first_to_land(play.state, f) == flight for f in play.state.flights)
+    later = [f for f in play.state.flights if f.barrier in wanted.barriers]
+    return any(first_to_land(program, play.state, each) == flight for each in later)

@@ -91,7 +91,7 @@ class Play:
 
     def land(self, skip: tuple[int, int] = (-1, -1)) -> bool:
         """Let the first transfer land that may and is not the one issued by this (agent, pc)."""
-        for place, flight in landing_flights(self.state):
+        for place, flight in landing_flights(self._program, self.state):
             if (flight.agent, flight.pc) != skip:
                 self.make(Move(Kind.LAND, place, flight.remaining))
                 return True
@@ -99,7 +99,7 @@ class Play:
 
     def land_one(self, flight: Flight) -> bool:
         """Let this transfer land, whatever its number is by now; False if it cannot, or has landed."""
-        for place, other in landing_flights(self.state):
+        for place, other in landing_flights(self._program, self.state):
             if other[:-2] == flight[:-2]:
                 self.make(Move(Kind.LAND, place, other.remaining))
                 return True

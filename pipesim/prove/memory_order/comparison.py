@@ -13,7 +13,7 @@ from typing import NamedTuple
 from pipesim.model import groups
 from pipesim.model.assumptions import Assumption
 from pipesim.model.finding import Fault, FaultKind
-from pipesim.model.ops import Engine, Fence, Op, Order, Scope, Space, order_of, scope_of
+from pipesim.model.ops import Engine, Fence, Op, Operation, Order, Scope, Space, operand, order_of, scope_of
 from pipesim.model.positions import COMMIT_BARRIER, ENGINE, FENCE
 from pipesim.model.program import Program
 from pipesim.model.state import own_channel
@@ -128,16 +128,22 @@ class AccessOrder:
         self._report(FaultKind.UNPUBLISHED_INIT, here, agent, pc, init, bar, None)
 
     def _is_enough(self, init: tuple[int, int], bar: int, agent: int) -> bool:
-        """True if an init needs no fence within its CTA: its own agent has program order, which is as strong as the
-        barrier of the CTA by which others first learn of it.
+        """True if an init needs no fence within its CTA: its own agent uses the barrier, or others first learn of the
+        init by a barrier of the CTA.
+
+        Program order is no weaker than such a barrier: PTX asks for the fence after either. The bytes of a copy and the
+        arrival of ``cp.async`` let nobody know what their agent did before; whoever waits for the barrier itself knows
+        of its init already.
         """
         owner, began = init
         agents = self._program.agents
         ctas = {agents[owner].cta, agents[agent].cta, self._program.barriers[bar].cta}
         if Assumption.INIT in self._program.strictness or len(ctas) > 1:
             return False
-        following = self._program.code[owner][began + 1 :]
-        return agent == owner or next((op[0] in groups.MEETINGS for op in following if op[0] in groups.HANDS_ON), False)
+        if agent == owner:
+            return True
+        following = (op for op in self._program.code[owner][began + 1 :] if op[0] in groups.LETS_OTHERS_KNOW)
+        return next((op[0] in groups.MEETINGS for op in following if not _is_on(op, bar)), False)
 
     def _report(
         self,
@@ -198,6 +204,11 @@ def needs_tensor_fences(program: ProgramData) -> bool:
     return Assumption.TENSOR_FENCES in program.strictness or any(
         op[0] == Op.FENCE and op[FENCE] in fences for code in program.code for op in code
     )
+
+
+def _is_on(op: Operation, bar: int) -> bool:
+    """True of an operation on this mbarrier alone."""
+    return op[0] in groups.ON_BARRIER and operand(op, "barrier") == bar
 
 
 def _cells_in(program: Program, spaces: Set[Space]) -> set[int]:

@@ -12,7 +12,8 @@ from typing import Any, NamedTuple, assert_never
 
 from pipesim.model.barrier import LIVE, BarrierState, token_phase
 from pipesim.model.machine import TMA, Flight
-from pipesim.model.ops import IN_ORDER, Engine
+from pipesim.model.moves import lands_after
+from pipesim.model.ops import Engine
 from pipesim.model.program import Program
 from pipesim.prove.search.footprint import NOTHING, Touch
 from pipesim.prove.search.parts import Parts, Row
@@ -220,12 +221,11 @@ class Meanwhile:
                 self._counts[part] = self._counts.get(part, 0) + flight.arrivals
         return process.touch
 
-    @staticmethod
-    def _follows(process: Process, flight: Flight, held: Process, before: Flight) -> bool:
+    def _follows(self, process: Process, flight: Flight, held: Process, before: Flight) -> bool:
         """True if the flight can land only after the one that is held."""
         if held.part != process.part or held.place > process.place:
             return False
-        return before.after == 0 and (flight.after > 0 or flight.engine in IN_ORDER)
+        return lands_after(self._program, flight, before)
 
     def _stays(self, walker: _AgentProgress, stop: Stop) -> bool:
         """True if the agent cannot get past this stop while the held ones stand still."""

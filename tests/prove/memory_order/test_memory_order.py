@@ -409,7 +409,7 @@ def rounds(program: Program, order: MemoryOrder) -> Iterator[tuple[tuple[int, ..
                 if result.blocked >= 0:
                     break
         for flight in state.flights:
-            if can_land(state, flight):
+            if can_land(program, state, flight):
                 result = land(program, state, flight)
                 order.on_landing(flight, flight.remaining, result)
                 state, moved = result.state, True
