@@ -37,6 +37,7 @@ from pipesim.timed.profile import (
 from pipesim.trace.library import stored_traces
 from pipesim.trace.schema import TraceMeta
 from pipesim.trace.split import FILE, SplitPart, read_split
+from tests.support.made_once import made_once
 from tests.support.paths import TRACES
 
 
@@ -287,7 +288,8 @@ def errors_of_recordings(kernel: str) -> dict[str, list[StatedError]]:
 def test_the_built_in_profiles_state_what_the_recordings_show() -> None:
     profiles = [load_profile(name) for name in profile_names()]
     stated = {profile.device: list(profile.errors) for profile in profiles}
-    assert stated == errors_of_recordings("producer_consumer")
+    with made_once():  # both devices have recordings of the same sizes
+        assert stated == errors_of_recordings("producer_consumer")
 
 
 def test_they_state_it_of_one_kernel_only() -> None:
