@@ -11,6 +11,7 @@ import pytest
 from xdist.remote import Producer
 
 from tests import conftest
+from tests.support.lanes import long_after
 from tests.support.paths import ROOT
 
 PER_FILE = 20  #: tests that need no GPU
@@ -90,11 +91,14 @@ def test_alone_they_run_in_one_process_too(tmp_path, options):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("options", [("-p", "no:xdist"), pytest.param(("-n0",), marks=pytest.mark.long)])
+@pytest.mark.parametrize(
+    "options", long_after(1, [pytest.param(each) for each in (("-p", "no:xdist"), ("-n0",), ("-n2", "--collect-only"))])
+)
 def test_without_processes_nothing_is_different(tmp_path, options):
     ended, gpu, cpu = run(tmp_path, *options)
     assert ended.returncode == 0, ended.stdout + ended.stderr
-    assert (gpu, cpu) == (["alone"] * 15, ["alone"] * 3 * PER_FILE)
+    ran = "--collect-only" not in options
+    assert (gpu, cpu) == (["alone"] * 15 * ran, ["alone"] * 3 * PER_FILE * ran)
 
 
 @pytest.mark.slow
