@@ -171,7 +171,7 @@ def test_strings_docstrings_and_comments() -> None:
 
 
 PUBLIC = [(pipesim, name) for name in pipesim.__all__] + [
-    (pipesim.pipelines, name) for name in exported(pipesim.pipelines)
+    (pipesim.pipelines, name) for name in sorted(exported(pipesim.pipelines))
 ]
 
 
