@@ -248,7 +248,8 @@ class MemoryOrder:
         if (agent, op[ANSWER]) not in self._tries:
             return True
         tried = self._program.code[agent][self._tries[agent, op[ANSWER]].pc]
-        return tried[BARRIER] != op[BARRIER] or operand(tried, "parity") != op[PARITY]
+        by_parity = tried[0] in groups.PARITY_TRIES  # a try by state says nothing of a parity
+        return not by_parity or tried[BARRIER] != op[BARRIER] or operand(tried, "parity") != op[PARITY]
 
     def _try(self, agent: int, pc: int, op: Operation, result: Step) -> None:
         register, written, bar = op[ANSWER], operand(op, "semantics"), op[BARRIER]
