@@ -33,18 +33,18 @@ class Budget:
 
 
 BUDGETS = (
-    Budget("pipesim", ".py", 84_000),  # the aim is 78,000
+    Budget("pipesim", ".py", 88_300),  # the aim is 78,000; what verdicts cover added 4,000
     Budget("hwkernels", ".py", 8_000),
-    Budget("tests", ".py", 66_800),  # the aim is 62,000
-    Budget("tools", ".py", 8_500),
+    Budget("tests", ".py", 70_400),  # the aim is 62,000
+    Budget("tools", ".py", 8_800),
     Budget("docs", "", 12_000),
 )
 
 #: Commands, and the most files of ``pipesim`` in which a function may run for their answer.
 ENTERED = (
-    ("run producer_consumer", 75),
-    ("verify producer_consumer", 140),
-    ("check docs/examples/row_max.ptx", 140),
+    ("run producer_consumer", 80),
+    ("verify producer_consumer", 146),
+    ("check docs/examples/row_max.ptx", 144),
 )
 
 

@@ -80,7 +80,7 @@ class CommitOrder:
         return twin
 
     def committer(self, agent: int, op: Operation) -> Committer | None:
-        """Whose later commits arrive after what this operation has put under way; None: nobody's."""
+        """Whose later commits arrive after what this operation has put under way; None: no commits."""
         by = committer(agent, op) if self._committers and op[0] in DELAYED_ARRIVALS else None
         return by if by in self._committers else None
 

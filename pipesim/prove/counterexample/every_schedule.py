@@ -13,10 +13,10 @@ from pipesim.model.program import Program
 def hangs_in_every_schedule(program: Program) -> bool:
     """Whether some agent waits without end in every schedule, in whatever order operations are made.
 
-    A kernel that has more order than its program has some of the program's schedules and no others. Agents go on here
-    as soon as all that any agent has come to could be enough: an arrival counts for any phase of its barrier, and so
-    do bytes. So no schedule leads an agent further, and who stops here hangs in each. Where what follows the waits was
-    not read, nothing is known as soon as one of these agents passes its last one.
+    A kernel that has more order than its program has some of the program's schedules and no others. Agents continue
+    here as soon as all that any agent has executed could be enough: an arrival counts for any phase of its barrier,
+    and so do bytes. So no schedule leads an agent further, and who stops here hangs in each. Where what follows the
+    waits was not read, nothing is known as soon as one of these agents passes its last one.
     """
     reach = _Reach(program)
     while any(reach.advance(agent) for agent in range(len(program.agents))):
@@ -43,12 +43,12 @@ class _Reach:
         self._open: set[int] = set()  # barriers of which it is not known how many phases complete at most
         self._arrivals, self._bytes, self._threads = Counter[int](), Counter[int](), Counter[int]()
         self._least: dict[int, int] = {}  # bytes that an arrival expects at least
-        self._complete = Counter[tuple[int, int]]()  # by agent and barrier: phases that are complete where it stands
+        self._complete = Counter[tuple[int, int]]()  # by agent and barrier: phases that are complete at its operation
         self._met = Counter[tuple[int, int]]()
         self._jumps = [any(op[0] == Op.JUMP_IF for op in code) for code in program.code]
 
     def advance(self, agent: int) -> bool:
-        """Let an agent go on as far as it can; True if it moved."""
+        """Let an agent continue as far as it can; True if it moved."""
         code, began = self._program.code[agent], self.pcs[agent]
         while self.pcs[agent] < len(code) and self._passes(agent, code[self.pcs[agent]]):
             self._signal(code[self.pcs[agent]])

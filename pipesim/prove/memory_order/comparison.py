@@ -131,9 +131,9 @@ class AccessOrder:
         """True if an init needs no fence within its CTA: its own agent uses the barrier, or others first learn of the
         init by a barrier of the CTA.
 
-        Program order is no weaker than such a barrier: PTX asks for the fence after either. The bytes of a copy and the
-        arrival of ``cp.async`` let nobody know what their agent did before; whoever waits for the barrier itself knows
-        of its init already.
+        Program order is as strong as such a barrier: PTX asks for the fence after either. The bytes of a copy and the
+        arrival of ``cp.async`` tell no agent what their agent did before; an agent that waits for the barrier itself
+        knows of its init already.
         """
         owner, began = init
         agents = self._program.agents

@@ -51,8 +51,8 @@ class Stream:
     ``held``: where the ways of a try's answer begin and end while both are run. ``path``: what it executed, in order.
     ``steps``: for each operation the first and the last step of the path that it represents (-1 for none): two where a
     try and the wait after it are one operation. ``unsure``: operations that may not happen, as a warp's accesses say.
-    ``parts``: the ranges that a read stands for, where these are several. ``again``: the reads since the last
-    operation that is no ordinary access.
+    ``parts``: the ranges that a read represents, where these are several. ``again``: the reads since the last
+    operation other than an ordinary access.
     """
 
     cta: int
@@ -82,7 +82,7 @@ class Stream:
         self.parts = {at: parts for at, parts in self.parts.items() if at < first}
 
     def replace_reads(self, found: dict[int, Sequence[Operation]]) -> None:
-        """Put several reads in the place of some that stand for them."""
+        """Replace reads of hulls by the reads that they were made of."""
         starts = list(accumulate((len(found.get(at, (0,))) for at in range(len(self.code))), initial=0))
         again = [at for at in range(len(self.code)) for _ in found.get(at, (0,))]
         self.code = [op for at, one in enumerate(self.code) for op in found.get(at, (one,))]

@@ -1,7 +1,7 @@
 """Copies by tensor maps whose box the launch does not give: which bytes the phases that count them leave for each.
 
 A phase says what its copies have together, less the bytes that are known. With that a kernel is followed, and what is
-wrong whatever the bytes are is found. It is no evidence that the kernel is right: one that leaves out a copy wherever
+wrong whatever the bytes are is found. It does not show that the kernel is right: one that leaves out a copy wherever
 it should be beside another one leaves its bytes to that one, in every phase.
 """
 

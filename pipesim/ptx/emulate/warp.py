@@ -287,7 +287,7 @@ class EmulatedWarp(DividedWarp):
         return False
 
     def _ways_of_a_spin(self, step: DecodedStep, answer: int, tries: frozenset[int]) -> list[tuple[int, list[Value]]]:
-        """Where a loop goes on after this answer of a try, and its registers, for all answers of the other tries."""
+        """Where a loop continues after this result of a try, and its registers, for all answers of the other tries."""
         code, here = self.code, step.instruction.position
         writes, first = code.regions.uses.writes, list(self.R)
         for name in {name for position in code.regions.spins[here] for name in writes[position]}:

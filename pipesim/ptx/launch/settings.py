@@ -29,7 +29,7 @@ _WORD = "OFFSET=VALUE, NAME=VALUE or OFFSET:OFFSET=VALUE, with TYPE:VALUE for an
 _BOX = "OFFSET=TYPE:SIZES or NAME=TYPE:SIZES, the innermost size first, as 128=bf16:64,128"
 _MOST_SIZES, _MOST_SIZE = 5, 1 << 16
 
-Put = Callable[[Content | None], Content]  #: what comes to a place, from what is known there; ValueError says why not
+Put = Callable[[Content | None], Content]  #: what belongs at a place, from what is known there; ValueError says why not
 
 
 def setting_words(setting: str) -> tuple[str, str]:
