@@ -284,7 +284,7 @@ def errors_of_recordings(kernel: str) -> dict[str, list[StatedError]]:
     return dict(found)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_the_built_in_profiles_state_what_the_recordings_show() -> None:
     profiles = [load_profile(name) for name in profile_names()]
     stated = {profile.device: list(profile.errors) for profile in profiles}
