@@ -15,6 +15,7 @@ import re
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
@@ -343,6 +344,10 @@ def _overwritten(seed: int) -> Program:
     return contested(seed, overwrites=True).with_strictness(STRICTEST)
 
 
+def _on_blackwell(make: Callable[[int], Program], seed: int) -> Program:
+    return replace(make(seed), architecture=100).with_strictness(LENIENT)
+
+
 def _memory_rules() -> Iterator[Rule]:
     judges = (
         ("orders", partial(of_memory, random_orders)),
@@ -350,6 +355,10 @@ def _memory_rules() -> Iterator[Rule]:
     )
     strict = (("orders, strict", partial(of_memory, _strict_orders)), ("overwritten", partial(of_memory, _overwritten)))
     lenient = (("orders, lenient", partial(of_memory, _lenient_orders)),)
+    blackwell = tuple(
+        (f"{name}, sm_100", partial(of_memory, partial(_on_blackwell, make)))
+        for name, make in (("orders", random_orders), ("overwritten", _overwritten))
+    )
     fenced = may_fail._fenced  # noqa: SLF001  # the rule that is switched off
 
     def straight(code: Any, what: Any, by: Any) -> bool:
@@ -389,6 +398,12 @@ def _memory_rules() -> Iterator[Rule]:
         ("a fence of tensor memory orders one side", f"{order}MemoryOrder._fence_tensor", both_sides, strict),
         ("tensor memory that needs a look gets one", f"{may}tensor_accesses_may_be_unfenced", _no, strict),
         ("an init without a fence is met first by a barrier", f"{compared}AccessOrder._is_enough", _yes, lenient),
+        (
+            "what a thread reads on sm_100 is fenced",
+            "pipesim.model.program.Program.fences_reads",
+            property(_no),
+            blackwell,
+        ),
     ):
         yield Rule("memory order", said, target, off, judge)
 
@@ -510,7 +525,7 @@ def _never_wrong(*_: object) -> None:
     return None
 
 
-def _if_written(_: object, other: AccessEvent) -> bool:
+def _if_written(_: object, other: AccessEvent, __: int) -> bool:
     return other.writes and other.generic
 
 

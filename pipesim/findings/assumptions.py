@@ -28,7 +28,8 @@ ASSUMPTIONS = MappingProxyType(
         Assumption.PROXIES: AssumptionText(
             "reads complete before the arrive that follows them",
             "A thread or an engine has read bytes that an access through the other proxy overwrites, and no "
-            "fence.proxy.async comes in between. PTX asks for one whichever access is the write.",
+            "fence.proxy.async comes in between. PTX asks for one whichever access is the write. Of a thread's read "
+            "that a copy overwrites it is assumed before sm_100 only; later it is a finding (read_not_fenced).",
             "The rings of CUTLASS, Modular, Triton and TileLang on sm_90: none has a fence between a read and "
             "the next copy.",
             "An H200 tore no word in 1.3 × 10⁷ laps (docs/memory-order.md); the controls tore 37 to 100 % of them.",

@@ -143,6 +143,7 @@ class KernelDescription:
     name: str
     cluster: int
     launch_registers: int
+    architecture: int
     roles: list[Role]
     tiles: list[TileArray]
     storages: list[BarrierStorage]
@@ -187,6 +188,7 @@ def assemble(
         notes=notes,
         pipelines=tuple(tables.pipelines),
         launch_registers=protocol.launch_registers,
+        architecture=protocol.architecture,
         work=tuple(Work(line, name, amounts) for (_, name, amounts), line in tables.works.items()),
         coverage=Coverage(assumed=_lanes_together(agents, recorders, tables)),
         overlaps=tuple(said for storage in protocol.storages for said in _overlaps(storage)),

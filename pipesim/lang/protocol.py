@@ -26,7 +26,7 @@ from pipesim.lang.tiles import TileArray
 from pipesim.lang.warp import Warp
 from pipesim.model.barrier import MAX_COUNT
 from pipesim.model.ops import Space
-from pipesim.model.program import MAX_CLUSTER, MAX_THREAD_REGISTERS, WARP_GROUP, Program
+from pipesim.model.program import MAX_ARCHITECTURE, MAX_CLUSTER, MAX_THREAD_REGISTERS, WARP_GROUP, Program
 from pipesim.model.warp_shape import executes_as_warp_group
 
 TILE_ALIGNMENT = 128
@@ -38,9 +38,10 @@ class Protocol(KernelDescription):
     ``cluster`` is the number of CTAs that the description spans; every CTA has the same memory, barriers and roles.
     ``registers``: of each thread at the launch (``.maxnreg``, or what the cubin says), from which ``setmaxnreg`` takes;
     0: not known, then the proof assumes as many as the warps hold in the end.
+    ``architecture``: 90 for sm_90, 100 for sm_100; 0: not known, and of those with ``tcgen05`` if a role uses that.
     """
 
-    def __init__(self, name: str, *, cluster: int = 1, registers: int = 0) -> None:
+    def __init__(self, name: str, *, cluster: int = 1, registers: int = 0, architecture: int = 0) -> None:
         name, cluster = name_of("protocol", name), whole("the number of CTAs in a cluster", cluster)
         if not 1 <= cluster <= MAX_CLUSTER:
             raise ProtocolError(
@@ -56,6 +57,13 @@ class Protocol(KernelDescription):
                 f"{name}: {registers} registers a thread",
                 place=author_line(),
                 correction=f"use 1 to {MAX_THREAD_REGISTERS}, or 0 if it is not known",
+            )
+        self.architecture = whole("the architecture", architecture)
+        if not 0 <= self.architecture <= MAX_ARCHITECTURE:
+            raise ProtocolError(
+                f"{name}: architecture {architecture}",
+                place=author_line(),
+                correction="use 90, or 100 for sm_100",
             )
         self.roles, self.tiles, self.storages = [], [], []
         self._init: InitBody | None = None
@@ -293,8 +301,8 @@ class Protocol(KernelDescription):
 
 #: What a protocol holds, by the type that it has until code outside assigns another.
 _ATTRIBUTES = {
-    "name": str, "_line": str, "_declared": dict, "cluster": int, "launch_registers": int, "roles": list, "tiles": list,
-    "storages": list, "_init_line": str, "_counts": dict, "_smem": int, "_tmem": int, "_in_registers": int,
-    "_barriers_per_cta": list,
+    "name": str, "_line": str, "_declared": dict, "cluster": int, "launch_registers": int, "architecture": int,
+    "roles": list, "tiles": list, "storages": list, "_init_line": str, "_counts": dict, "_smem": int, "_tmem": int,
+    "_in_registers": int, "_barriers_per_cta": list,
 }  # fmt: skip
 _LISTS = {"roles": Role, "tiles": TileArray, "storages": BarrierStorage}

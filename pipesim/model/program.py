@@ -24,6 +24,8 @@ from pipesim.model.positions import ACCESS, ENGINE, ITEM, SKIP
 from pipesim.model.register_pool import RegisterPools
 from pipesim.model.tables import (
     ALL_LANES,
+    BLACKWELL,
+    MAX_ARCHITECTURE,
     MAX_CLUSTER,
     MAX_REGISTERS,
     MAX_THREAD_REGISTERS,
@@ -64,6 +66,7 @@ def written_alike(code: Sequence[Sequence[Operation]]) -> Mapping[Written, int]:
 
 __all__ = [
     "ALL_LANES",
+    "MAX_ARCHITECTURE",
     "MAX_CLUSTER",
     "MAX_REGISTERS",
     "MAX_THREAD_REGISTERS",
@@ -192,6 +195,18 @@ class Program(ProgramData):
             if len(arriving) > len({op[0] == Op.CP_ASYNC_ARRIVE or operand(op, "engine") for op in arriving}):
                 return True
         return False
+
+    @cached_property
+    def fences_reads(self) -> bool:
+        """True if what a thread has read has to be fenced before an asynchronous write: of sm_100 and later.
+
+        On sm_90 the measured hardware does not need it, which is an assumption (docs/memory-order.md). Where no
+        architecture is named, ``tcgen05`` tells that it is one of those that have it.
+        """
+        if self.architecture:
+            return self.architecture >= BLACKWELL
+        on_engine = any(op[0] in ON_ENGINE and op[ENGINE] == Engine.TCGEN05 for code in self.code for op in code)
+        return on_engine or any(access.space == Space.TENSOR for access in self.accesses)
 
     @cached_property
     def cells(self) -> tuple[tuple[int, int], ...]:

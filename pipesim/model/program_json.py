@@ -64,6 +64,8 @@ def dumps(program: Program) -> str:
         "pipelines": list(program.pipelines),
         "launch_registers": program.launch_registers,
     }
+    if program.architecture:
+        head["architecture"] = program.architecture
     if program.work:
         head["work"] = [[w.line, w.name, dict(w.amounts)] for w in program.work]
     if program.coverage != WHOLE:
@@ -143,6 +145,7 @@ def _program(data: dict[str, Any]) -> Program:
         notes=_texts(data, "notes"),
         pipelines=_texts({"pipelines": [], **data}, "pipelines"),  # earlier versions of pipesim left them out
         launch_registers=_integer(data.get("launch_registers", 0)),
+        architecture=_integer(data.get("architecture", 0)),
         coverage=coverage_from(data.get("coverage", {})),
         cut=_integers(data, "cut"),
         silent=_integers(data, "silent"),

@@ -82,6 +82,8 @@ OPEN_VALUE, OPEN_WORD, SIZE_INFERRED, SIZE_UNKNOWN = 1, 2, 3, 4
 LEAST_COPY = 16  #: bytes of the smallest bulk copy (PTX ISA, "cp.async.bulk"; of a box its innermost dimension)
 MAX_REGISTERS = 1 << 16
 MAX_THREAD_REGISTERS = 256  #: of the hardware, for one thread
+MAX_ARCHITECTURE = 999  #: there are 50 to 121
+BLACKWELL = 100  #: the first architecture with ``tcgen05``
 ALL_LANES = (1 << 32) - 1
 NAMED_BARRIERS = 16
 
@@ -183,6 +185,7 @@ class ProgramData:
     notes: tuple[str, ...] = field(default=())  #: what the flattener added, in words
     pipelines: tuple[str, ...] = ()  #: pipeline structs that its roles made, by upstream's names
     launch_registers: int = 0  #: registers of each thread at the launch, 0 if not known
+    architecture: int = 0  #: 100 of ``sm_100a``; 0 if not known
     coverage: Coverage = WHOLE  #: what it leaves out of the kernel that it was read from
     cut: tuple[int, ...] = ()  #: agents whose code ends before they do: what they do next was not read
     stored: tuple[int, ...] = ()  #: accesses that a TMA_LOAD writes through the generic proxy: st.async, red.async

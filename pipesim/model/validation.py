@@ -44,6 +44,7 @@ from pipesim.model.ops import (
 from pipesim.model.positions import ASYNC_ACCESS, BARRIER, COMMIT_BARRIER, COMMIT_MASK, COPY_MASK, SKIP
 from pipesim.model.tables import (
     ALL_LANES,
+    MAX_ARCHITECTURE,
     MAX_CLUSTER,
     MAX_REGISTERS,
     MAX_THREAD_REGISTERS,
@@ -162,6 +163,8 @@ def _wrong_sizes(program: ProgramData) -> str:
         return f"{program.registers} registers: 0 to {MAX_REGISTERS} are possible"
     if not 0 <= program.launch_registers <= MAX_THREAD_REGISTERS:
         return f"{program.launch_registers} registers a thread: 0 (not known) to {MAX_THREAD_REGISTERS} are possible"
+    if not 0 <= program.architecture <= MAX_ARCHITECTURE:
+        return f"architecture {program.architecture}: 90 of sm_90a, 100 of sm_100a, 0 if it is not known"
     if not 0 <= program.smem_bytes <= MAX_ADDRESS:
         return f"{program.smem_bytes} bytes of shared memory"
     for name, value in program.params.items():

@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 
 from pipesim.lang.protocol import Protocol
+from pipesim.model.assumptions import STRICTEST
 from pipesim.model.machine import finished, initial_state, land, step
 from pipesim.model.moves import can_land
 from pipesim.model.ops import Engine, Op, Operation, Space
@@ -259,7 +260,7 @@ def last_landings(program: Program) -> str:
 @pytest.mark.parametrize("name", slow_but(FAST, TWINS))
 def test_right_kernels_end_in_every_schedule_and_wrong_twins_are_found(name: str) -> None:
     make, params, edit, allowed = TWINS[name]
-    program = edit(make(**params).flatten())
+    program = edit(make(**params).flatten()).with_strictness(STRICTEST)
     seeds = SEEDS.get(name, range(12))  # one agent runs on for a while, so that it gets ahead
     seen = {run(program, seed, bias=(1, 8, 40)[seed % 3]).outcome for seed in seeds} | {last_landings(program)}
     assert seen <= allowed

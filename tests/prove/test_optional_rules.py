@@ -17,6 +17,7 @@ from pipesim.model.assumptions import LENIENT, STRICTEST, Assumption, Strictness
 from pipesim.model.finding import FaultKind, Verdict
 from pipesim.model.ops import Engine, Fence, Space
 from pipesim.model.program import ALL_LANES, Access, Agent, Barrier, Program
+from pipesim.model.program_json import dumps, loads
 from pipesim.protocols.catalog import BUILT_IN
 from pipesim.prove.assumed import MOST, assumed_by
 from pipesim.prove.check import How
@@ -74,6 +75,58 @@ def test_a_proof_says_that_it_rests_on_reads(name: str) -> None:
         program = right(**({"stages": 2, "tiles": 4} if name == "read_not_fenced" else {"tiles": 4})).flatten()
         assert not rests_on_reads(program)
         assert prove(program.with_strictness(STRICTEST)).verdict is Verdict.PROVED
+
+
+def _read_and_overwritten(architecture: int, *, tensor: bool = False, after: str = "", before: str = "") -> Program:
+    """A warp reads a tile and arrives; another waits, and copies over it."""
+    reads = f"WAIT barrier=0 parity=0; READ access=0 item=1; {after} ARRIVE barrier=1"
+    copies = "ARRIVE barrier=0 expect=64; TMA_LOAD barrier=0 access=0 bytes=64 item={}; ".format
+    inits = "INIT barrier=0 count=1; INIT barrier=1 count=1; FENCE fence=0; BAR_SYNC named_barrier=0 threads=64; "
+    last = "WAIT barrier=0 parity=1; " + ("COMMIT engine=TCGEN05 barrier=2; WAIT barrier=2 parity=0" if tensor else "")
+    return build(
+        "BAR_SYNC named_barrier=0 threads=64; " + reads,
+        f"INIT barrier=2 count=1; {inits}{copies(1)} WAIT barrier=1 parity=0; {before} {copies(2)} {last}",
+        barriers=3,
+        architecture=architecture,
+    ).with_strictness(LENIENT)
+
+
+_FENCE = "FENCE fence=1;"
+
+
+@pytest.mark.parametrize(
+    ("program", "finding"),
+    [
+        (_read_and_overwritten(90), False),
+        (_read_and_overwritten(0), False),
+        (_read_and_overwritten(0, tensor=True), True),
+        (_read_and_overwritten(100), True),
+        (_read_and_overwritten(120), True),
+        (_read_and_overwritten(100, after=_FENCE), False),
+        (_read_and_overwritten(100, before=_FENCE), False),
+    ],
+    ids=["sm_90", "not known", "tcgen05", "sm_100", "sm_120", "the reader fences", "the thread of the copy fences"],
+)
+def test_on_blackwell_what_a_thread_has_read_is_fenced_before_a_copy(program: Program, *, finding: bool) -> None:
+    """On sm_90 it is assumed. The fence may be the reader's, or come after the wait for it."""
+    found = prove(program)
+    assert {each.kind for each in found.refutations} == ({FaultKind.READ_NOT_FENCED} if finding else set())
+    assert found.verdict is (Verdict.REFUTED if finding else Verdict.PROVED)
+    fenced = program.architecture == 100 and not finding
+    assert finding or rests_on_reads(program) != fenced
+    assert loads(dumps(program)).architecture == program.architecture
+
+
+def test_an_engine_that_reads_and_the_address_of_tensor_memory_need_no_fence_on_blackwell() -> None:
+    """What tcgen05.mma reads goes through the proxy of the copies; an address of tcgen05.alloc is read long before."""
+    begin, rest = "INIT count=1; FENCE fence=0; ", "ARRIVE expect=64; TMA_LOAD bytes=64 item=2; WAIT parity={}"
+    over = "COMMIT engine=TCGEN05 barrier=-1; WAIT_GROUP engine=TCGEN05; "
+    product = f"ARRIVE expect=64; TMA_LOAD bytes=64 item=1; WAIT; TRANSFER_READ engine=TCGEN05 item=1; {over}"
+    alloc = f"TRANSFER_WRITE engine=TCGEN05 item=1; {over} READ item=1; "
+    written = "WRITE item=1; FENCE fence=1; READ item=1; "
+    for body, parity, found in ((product, 1, set()), (alloc, 0, set()), (written, 0, {FaultKind.READ_NOT_FENCED})):
+        program = build(begin + body + rest.format(parity), architecture=100).with_strictness(LENIENT)
+        assert {each.kind for each in prove(program).refutations} == found
 
 
 def test_it_is_said_of_the_sizes_that_are_claimed_too() -> None:

@@ -84,6 +84,7 @@ class Graph:
     proxy: list[Node] = field(default_factory=list)
     publish: list[Node] = field(default_factory=list)
     tensor: dict[Fence, list[Node]] = field(default_factory=dict)  #: fences of tensor memory
+    addresses: list[_Access] = field(default_factory=list)  #: reads of what tcgen05.alloc has written
 
     # drawing
 
@@ -334,6 +335,8 @@ class Graph:
         for access in self.accesses:
             cell, rivals = access.cell, list(writes.get(access.cell, ()))
             if not access.writes:
+                if any(each.engine == Engine.TCGEN05 for each in rivals):
+                    self.addresses.append(access)
                 reads.setdefault(cell, {})[access.agent, access.engine] = access
             elif rivals and access.alike(rivals[0]):
                 before[cell] = rivals_now = before[cell] + list(reads.pop(cell, {}).values())
@@ -376,7 +379,8 @@ class Graph:
         if any(self.over("synced", one, f) and self.path("synced", f, here) for f in self.proxy):
             return None
         if not one.writes:
-            return FaultKind.READ_NOT_FENCED if Assumption.PROXIES in self.program.strictness else None
+            blackwell = one.generic and self.program.fences_reads and one not in self.addresses
+            return FaultKind.READ_NOT_FENCED if blackwell or Assumption.PROXIES in self.program.strictness else None
         return FaultKind.MISSING_PROXY_FENCE if one.generic else None
 
     def needs_fence(self, init: Node, use: Node) -> bool:

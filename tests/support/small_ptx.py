@@ -12,7 +12,7 @@ from pipesim.ptx.launch.values import Content, Launch, Number, Parameter
 from pipesim.ptx.text.read import read_module
 
 _HEAD = """.version 8.6
-.target sm_90a
+.target {target}
 .address_size 64
 .visible .entry kernel({params})
 {{
@@ -37,16 +37,22 @@ made:
 """
 
 
-def text_of(body: str, params: str = "") -> str:
+def text_of(body: str, params: str = "", target: str = "sm_90a") -> str:
     """A whole file with one kernel."""
-    return _HEAD.format(params=params) + body + " ret;\n}\n"
+    return _HEAD.format(params=params, target=target) + body + " ret;\n}\n"
 
 
 def program_of(
-    body: str, warps: int = 2, *, params: str = "", values: Sequence[Content] = (), cluster: int = 1
+    body: str,
+    warps: int = 2,
+    *,
+    params: str = "",
+    values: Sequence[Content] = (),
+    cluster: int = 1,
+    target: str = "sm_90a",
 ) -> Program:
     """The flat program of a kernel of ``warps`` warps and its parameters."""
-    return extraction_of(body, warps, params=params, values=values, cluster=cluster).program
+    return extraction_of(body, warps, params=params, values=values, cluster=cluster, target=target).program
 
 
 def extraction_of(
@@ -57,12 +63,13 @@ def extraction_of(
     values: Sequence[Content] = (),
     cluster: int = 1,
     limits: EmulationLimits | None = None,
+    target: str = "sm_90a",
 ) -> Extraction:
     """What is read of that kernel."""
     given = tuple(Parameter("", value) for value in values)
     shape = (cluster, 1, 1)
     launch = Launch("kernel", shape, (32 * warps, 1, 1), shape, parameters=given)
-    return extract(read_module(text_of(body, params), "small.ptx"), launch, limits)
+    return extract(read_module(text_of(body, params, target), "small.ptx"), launch, limits)
 
 
 def word(value: int | None) -> Content:

@@ -66,6 +66,7 @@ def program() -> Schema:
         "notes": _ref("texts"),
         "pipelines": _ref("texts"),
         "launch_registers": INTEGER,
+        "architecture": INTEGER,
         "coverage": _coverage(),
         "cut": rows(INTEGER),
         "silent": rows(INTEGER),
@@ -75,7 +76,10 @@ def program() -> Schema:
         "code": rows(rows({"anyOf": operations})),
     }
     # files of earlier versions, and of programs without them, leave these out
-    optional = ("pipelines", "launch_registers", "coverage", "cut", "silent", "stored", "unsure", "work")
+    optional = (
+        *("pipelines", "launch_registers", "architecture", "coverage"),
+        *("cut", "silent", "stored", "unsure", "work"),
+    )
     defs = {"texts": rows(TEXT), "amount": NATURAL}
     form = record(members, optional=optional)
     return schema_document("program", PROGRAM_VERSION, "a flat program (docs/flat-program.md)", form, defs)

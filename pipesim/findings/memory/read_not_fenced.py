@@ -7,16 +7,18 @@ READ_NOT_FENCED = FindingKind(
     FaultKind.READ_NOT_FENCED,
     what=(
         "A read through one proxy is followed by a write through the other without a fence.proxy.async. The PTX memory "
-        "model asks for one; without --strict-proxies it is an assumption of the verdict."
+        "model asks for one. On sm_100 and later it is a finding where a thread has read what a copy overwrites; "
+        "otherwise it is an assumption of the verdict, and a finding with --strict-proxies."
     ),
     ptx="async proxy; membar, fence",
     shows=(
-        "An H200 never tore such a pair in 1.3 × 10⁷ laps (docs/memory-order.md), and the rings of CUTLASS and Modular "
-        "have no fence there."
+        "On Blackwell, readers got bytes of the next copy: DeepEP, NCCL's extensions and Triton added the fence "
+        "after wrong results. An H200 never tore such a pair in 1.3 × 10⁷ laps (docs/memory-order.md), and rings of "
+        "CUTLASS and Modular for Hopper have no fence there."
     ),
     corrected=(
-        "Execute fence.proxy.async after the read, before the arrive that gives the stage back, if you do not want to "
-        "rely on that."
+        "Execute fence.proxy.async after the read, before the arrive that gives the stage back; or in the thread that "
+        "issues the copy, after its wait for that arrive."
     ),
     certainty=Certainty.LETTER,
     evidence=Evidence.MEMORY_MODEL,

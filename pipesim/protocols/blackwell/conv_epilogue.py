@@ -36,6 +36,7 @@ def conv_epilogue(
     residual: int = 1,
     first_tile_only: int = 0,
     epilogue: int = 150,
+    fence: int = 0,
 ) -> Protocol:
     """Convolution with a residual: an epilogue-load warp, ordered by a barrier that can be missed, feeds the epilogue.
 
@@ -44,7 +45,8 @@ def conv_epilogue(
     ``accumulators``: tiles in tensor memory, all of them 512 columns at most. ``clc_stages``: answers of the scheduler
     under way, 0: a single wave of one tile. ``residual`` 0: nothing is loaded for the epilogue, the order is waited for
     nevertheless. ``first_tile_only`` 1: CUTLASS's order, which cannot be missed, not upstream's. ``epilogue``: SM
-    cycles of an epilogue warp per slice.
+    cycles of an epilogue warp per slice. ``fence`` 1: it fences its reads of the source before it frees their stage, as
+    sm_100 needs; 0: it does not, as upstream.
     """
     require_gemm(stages, tiles, k_iters, accumulators, clc_stages, block_n)
     require("epi_stages", epi_stages, 1, 8)
@@ -52,6 +54,7 @@ def conv_epilogue(
     require("residual", residual, 0, 1)
     require("first_tile_only", first_tile_only, 0, 1)
     require("epilogue", epilogue, 0, 1 << 24)
+    require("fence", fence, 0, 1)
 
     slices = block_n // SLICE_COLUMNS
     order = LoadOrder.FIRST_TILE if first_tile_only else LoadOrder.EVERY_TILE
@@ -66,7 +69,13 @@ def conv_epilogue(
         input_mbars=InputTilePipeline.BarrierArray(p, "input", stages),
         output_mbars=OutputTilePipeline.BarrierArray(p, "output", accumulators),
         source=EpilogueLoad.for_protocol(
-            p, source, order, prologue=min(stages, k_iters), slices=slices, residual=bool(residual)
+            p,
+            source,
+            order,
+            prologue=min(stages, k_iters),
+            slices=slices,
+            residual=bool(residual),
+            fences_reads=bool(fence),
         ),
         sm100=Sm100.for_protocol(p, cta_group=1, tiles=tiles, clc_stages=clc_stages, epilogue_load=True),
         rings=stages,

@@ -14,6 +14,7 @@ from pipesim.lang.protocol import Protocol
 from pipesim.lang.shared_mem_barrier import BarrierStorage
 from pipesim.lang.tiles import TileArray
 from pipesim.lang.warp import Warp
+from pipesim.model.ops import Fence
 from pipesim.pipelines.modular.epi_load import EpiLoadPipeline, LoadOrderBarrier
 from pipesim.protocols.blackwell.sm100 import Sm100, rows
 
@@ -30,6 +31,7 @@ class LoadOrder(IntEnum):
 class EpilogueLoad:
     """The epilogue's source: its slots and barriers. ``slices``: of a tile; ``residual``: whether any are loaded.
 
+    ``fences_reads``: the epilogue fences its reads before it frees a stage, as sm_100 needs; upstream does not.
     ``prologue``: K groups of a tile that the load warp issues before it lets the epilogue's loads begin.
     """
 
@@ -40,10 +42,19 @@ class EpilogueLoad:
     prologue: int
     slices: int
     residual: bool = True
+    fences_reads: bool = False
 
     @classmethod
     def for_protocol(
-        cls, p: Protocol, source: TileArray, order: LoadOrder, *, prologue: int, slices: int, residual: bool = True
+        cls,
+        p: Protocol,
+        source: TileArray,
+        order: LoadOrder,
+        *,
+        prologue: int,
+        slices: int,
+        residual: bool = True,
+        fences_reads: bool = False,
     ) -> EpilogueLoad:
         """Its barriers, in ``p``."""
         return cls(
@@ -54,6 +65,7 @@ class EpilogueLoad:
             prologue=prologue,
             slices=slices,
             residual=residual,
+            fences_reads=fences_reads,
         )
 
     def init(self) -> None:
@@ -99,5 +111,7 @@ class EpilogueLoad:
             pipe.wait_producer()
             stage = pipe.consumer_stage()
             w.read(rows(self.source[stage], w.index), item)
+            if self.fences_reads:
+                w.fence(Fence.PROXY_ASYNC)
             pipe.pipeline.consumer_mbar(stage).arrive()
             pipe.consumer_step()

@@ -61,6 +61,7 @@ def gemm_sm100(
     epilogue_load: int = 0,
     load_order: int = 0,
     epi_stages: int = 2,
+    fence: int = 0,
 ) -> Protocol:
     """Blackwell's GEMM: load, MMA, scheduler and epilogue warps; accumulators double buffered in tensor memory.
 
@@ -72,7 +73,8 @@ def gemm_sm100(
     without scheduling. ``lookahead`` 1: the next stage is tried while this one is worked on. ``epilogue``: SM cycles of
     an epilogue warp per slice of 32 columns. ``epilogue_load`` 1: warp 7 loads a source tile through ``epi_stages``
     slices, which the epilogue adds; ``load_order`` 0: as upstream whenever a slice is free, 1: after the first loads of
-    A and B of every tile (upstream's convolution), 2: of the first tile (CUTLASS).
+    A and B of every tile (upstream's convolution), 2: of the first tile (CUTLASS). ``fence`` 1: the epilogue fences its
+    reads of the source before it frees a slice, as sm_100 needs; 0: it does not, as upstream, and is refuted.
     """
     require_gemm(stages, tiles, k_iters, accumulators, clc_stages, block_n)
     require_k_group(k_group_size, stages)
@@ -93,7 +95,9 @@ def gemm_sm100(
         sm100=Sm100.for_protocol(
             p, cta_group=cta_group, tiles=tiles, clc_stages=clc_stages, epilogue_load=loads, cluster=cluster
         ),
-        source=_source(p, epilogue_load, load_order, epi_stages, prologue=min(rings, groups), slices=slices),
+        source=_source(
+            p, epilogue_load, load_order, epi_stages, prologue=min(rings, groups), slices=slices, fence=fence
+        ),
         slices=slices,
         rings=rings,
         k_group_size=k_group_size,
@@ -107,16 +111,19 @@ def gemm_sm100(
 
 
 def _source(
-    p: Protocol, epilogue_load: int, load_order: int, stages: int, *, prologue: int, slices: int
+    p: Protocol, epilogue_load: int, load_order: int, stages: int, *, prologue: int, slices: int, fence: int
 ) -> EpilogueLoad | None:
     """What the epilogue adds: its slots and barriers, in ``p``; None without an epilogue-load warp."""
     require("epilogue_load", epilogue_load, 0, 1)
     require("load_order", load_order, 0, 2 if epilogue_load else 0)
+    require("fence", fence, 0, 1 if epilogue_load else 0)
     require("epi_stages", stages, 1, 8)
     if not epilogue_load:
         return None
     slots = p.smem("source", stages, ROWS * SLICE_COLUMNS * BF16)
-    return EpilogueLoad.for_protocol(p, slots, LoadOrder(load_order), prologue=prologue, slices=slices)
+    return EpilogueLoad.for_protocol(
+        p, slots, LoadOrder(load_order), prologue=prologue, slices=slices, fences_reads=bool(fence)
+    )
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -13,7 +13,7 @@ from pipesim.lang.protocol import Protocol
 from pipesim.lang.shared_mem_barrier import TryResult
 from pipesim.lang.tiles import TileArray
 from pipesim.lang.warp import Warp
-from pipesim.model.ops import Engine
+from pipesim.model.ops import Engine, Fence
 from pipesim.pipelines.modular.input_tile import InputTilePipeline
 from pipesim.pipelines.modular.kernel_context import KernelContext, compute_input_consumer_count
 from pipesim.pipelines.modular.output_tile import OutputKPipeline, OutputTilePipeline
@@ -49,6 +49,7 @@ def gemm_sm100_blockwise(
     cta_group: int = 1,
     cluster_m: int = 0,
     cluster_n: int = 1,
+    fence: int = 0,
 ) -> Protocol:
     """Blackwell's blockwise-scaled GEMM: MMA and epilogue both consume the input; an accumulator for every K step.
 
@@ -57,12 +58,14 @@ def gemm_sm100_blockwise(
     steps of ``block_k`` elements of FP8. ``stages`` tiles of A, of B and of A's scales. ``accumulators``: tiles in
     tensor memory, all of them 512 columns at most. ``clc_stages``: answers of the scheduler under way, 0: a single wave
     of one tile. ``lookahead`` 1: the next stage is tried while this one is worked on. ``scale``: SM cycles of an
-    epilogue warp per K step; ``epilogue``: per slice of 32 columns of the output.
+    epilogue warp per K step; ``epilogue``: per slice of 32 columns of the output. ``fence`` 1: the epilogue fences its
+    reads of the scales before it frees their stage, as sm_100 needs; 0: it does not, as upstream, and is refuted.
     """
     require_gemm(stages, tiles, k_iters, accumulators, clc_stages, block_n)
     require("block_k", block_k, 32, 256, multiple_of=32)
     require("lookahead", lookahead, 0, 1)
     require("scale", scale, 0, 1 << 24)
+    require("fence", fence, 0, 1)
     require("epilogue", epilogue, 0, 1 << 24)
     cluster = require_cluster(cluster_m, cluster_n, cta_group, block_n)
 
@@ -83,6 +86,7 @@ def gemm_sm100_blockwise(
         step_cycles=mma_cycles(ROWS, block_n, block_k) // 2,  # FP8 is twice as fast as bf16
         epilogue_cycles=epilogue,
         scale_cycles=scale,
+        fences_reads=bool(fence),
     )
     gemm.roles(p)
     return p
@@ -94,6 +98,7 @@ class _Blockwise(GemmSm100):
 
     a_scales: TileArray
     scale_cycles: int
+    fences_reads: bool
 
     def input_consumers(self) -> int:
         size = self.sm100.context().cluster_size
@@ -140,6 +145,8 @@ class _Blockwise(GemmSm100):
                 item = work.index * self.groups + k
                 with output.per_k_epilogue(scales) as stage:
                     w.read(self.a_scales[stage.input_stage_index], self.item(ctx, "a_scales_tiles", item))
+                    if self.fences_reads:
+                        w.fence(Fence.PROXY_ASYNC)
                     with w.lanes(ctx.cluster_size):  # as upstream: all on this CTA's barrier, whose load warp waits
                         stage.arrive_input()
                     w.read(rows(stage.output_stage.tmem.tile(), w.index), item)

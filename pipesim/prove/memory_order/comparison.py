@@ -18,7 +18,7 @@ from pipesim.model.positions import COMMIT_BARRIER, ENGINE, FENCE
 from pipesim.model.program import Program
 from pipesim.model.state import own_channel
 from pipesim.model.tables import ProgramData
-from pipesim.prove.happens_before.accesses import Accesses, AccessEvent
+from pipesim.prove.happens_before.accesses import OWN, Accesses, AccessEvent
 from pipesim.prove.happens_before.snapshot import Clock, Knowledge, Marks
 
 
@@ -42,6 +42,8 @@ class AccessOrder:
         self._weak: list[_Weak] = []
         self._faults: dict[tuple[FaultKind, str, str], tuple[Fault, tuple[int, ...]]] = {}
         self._proxies = _cells_in(program, {Space.SHARED, Space.GLOBAL})
+        self._addresses: set[tuple[int, int, int]] = set()  # reads (agent, pc, cell) of what tcgen05.alloc has written
+        self._allocates = program.fences_reads and _allocates(program)
         self.tensor_seen: dict[int, Clock] = {}  #: by agent: what its last tcgen05.fence::after_thread_sync orders
         self._tensor = _cells_in(program, {Space.TENSOR}) if needs_tensor_fences(program) else set()
         self._synchronous = frozenset(_releases(program) if self._tensor else ())
@@ -77,6 +79,11 @@ class AccessOrder:
 
     def touch(self, access: AccessEvent, here: Knowledge) -> None:
         """Enter an access that begins after the moment ``here``; compare it with those before it."""
+        if self._allocates and access.flight == OWN and not access.writes:
+            for cell in range(access.first, access.end):
+                seen = self.accesses.writes.get(cell)
+                if seen is not None and seen.engine == Engine.TCGEN05 and cell in self._proxies:
+                    self._addresses.add((access.agent, access.pc, cell))
         for cell, other in self.accesses.enter(access):
             kind = self._wrong(here, cell, other, access)
             if kind is not None:
@@ -98,7 +105,7 @@ class AccessOrder:
             return FaultKind.TENSOR_FENCE
         if other.generic == access.generic or cell not in self._proxies:
             return None
-        if not self._needs_fence(other) or self.accesses.over(here.proxied, other):
+        if not self._needs_fence(other, cell) or self.accesses.over(here.proxied, other):
             return None
         return FaultKind.MISSING_PROXY_FENCE if other.writes else FaultKind.READ_NOT_FENCED
 
@@ -108,13 +115,18 @@ class AccessOrder:
             return False
         return self._synchronous.isdisjoint({(other.agent, other.pc), (access.agent, access.pc)})
 
-    def _needs_fence(self, other: AccessEvent) -> bool:
+    def _needs_fence(self, other: AccessEvent, cell: int) -> bool:
         """True if a fence has to follow the access before one through the other proxy.
 
         What an engine has written is visible to whoever has waited for it; of reads it may be assumed that they have
-        ended before the next arrive.
+        ended before the next arrive, but not of a thread's on sm_100 and later. (Of the address that ``tcgen05.alloc``
+        has written it may: a warp reads it once, long before other bytes come there, and no library fences that.)
         """
-        return other.generic if other.writes else Assumption.PROXIES in self._program.strictness
+        if other.writes:
+            return other.generic
+        if Assumption.PROXIES in self._program.strictness:
+            return True
+        return other.generic and self._program.fences_reads and (other.agent, other.pc, cell) not in self._addresses
 
     def use(self, bar: int, agent: int, pc: int, here: Knowledge, *, asynchronous: bool = False) -> None:
         """An operation on a barrier, or (asynchronous) of an engine, at this moment: the init must have reached it."""
@@ -177,7 +189,7 @@ class AccessOrder:
         twin = object.__new__(AccessOrder)
         vars(twin).update(vars(self))
         twin.accesses = self.accesses.fork()
-        twin.tensor_seen = self.tensor_seen.copy()
+        twin.tensor_seen, twin._addresses = self.tensor_seen.copy(), self._addresses.copy()
         twin._inits, twin._faults, twin._weak = self._inits.copy(), self._faults.copy(), self._weak.copy()
         return twin
 
@@ -186,6 +198,7 @@ class AccessOrder:
         marks.shape += (len(self._faults), *sorted(self._inits))
         marks.operations += [self._inits[bar] for bar in sorted(self._inits)]
         self.accesses.mark(marks)
+        marks.operations += sorted({(agent, pc) for agent, pc, _ in self._addresses})
         marks.shape += tuple(sorted(self.tensor_seen))
         marks.clocks += [self.tensor_seen[agent] for agent in sorted(self.tensor_seen)]
 
@@ -204,6 +217,12 @@ def needs_tensor_fences(program: ProgramData) -> bool:
     return Assumption.TENSOR_FENCES in program.strictness or any(
         op[0] == Op.FENCE and op[FENCE] in fences for code in program.code for op in code
     )
+
+
+def _allocates(program: Program) -> bool:
+    """True if ``tcgen05.alloc`` writes an address into shared memory, which is all that tcgen05 writes there."""
+    writes = {op for code in program.code for op in code if op[0] == Op.TRANSFER_WRITE and op[ENGINE] == Engine.TCGEN05}
+    return any(program.accesses[operand(op, "access")].space == Space.SHARED for op in writes)
 
 
 def _is_on(op: Operation, bar: int) -> bool:

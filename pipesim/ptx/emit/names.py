@@ -214,10 +214,17 @@ def program_of(
         smem_bytes=function.shared_bytes(launch.dynamic_shared),
         notes=(),
         launch_registers=_launch_registers(agents, [code for code, _ in packed], function, launch),
+        architecture=_architecture(module),
         coverage=coverage,
         cut=cut,
         silent=silent,
     )
+
+
+def _architecture(module: Module) -> int:
+    """100 of ``.target sm_100a``."""
+    found = re.match(r"sm_(\d{1,3})", next(iter(module.target), ""))
+    return int(found[1]) if found else 0
 
 
 def _launch_registers(

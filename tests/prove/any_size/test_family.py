@@ -26,7 +26,9 @@ PINNED = {
     ("gemm_sm90", "tiles", (("k_iters", 8),)): EveryValue("tiles", 0, 6, 2, 10),
     ("attention_sm90", "kv_blocks", ()): EveryValue("kv_blocks", 0, 12, 4, 20),
     ("attention_sm90_fused", "kv_blocks", ()): EveryValue("kv_blocks", 0, 15, 5, 25),
-    ("conv_epilogue", "tiles", (("first_tile_only", 1), ("k_iters", 4))): EveryValue("tiles", 0, 12, 4, 20),
+    ("conv_epilogue", "tiles", (("first_tile_only", 1), ("k_iters", 4), ("fence", 1))): EveryValue(
+        "tiles", 0, 12, 4, 20
+    ),
     ("cutlass_sm90_cooperative", "tiles", (("k_tiles", 8),)): EveryValue("tiles", 0, 6, 2, 10),
     ("producer_consumer", "tiles", (("stages", 1),)): EveryValue("tiles", 0, 5, 2, 9),
     ("attention_sm90", "kv_blocks", (("fused", 1), ("stages", 4))): EveryValue("kv_blocks", 0, 11, 4, 19),

@@ -171,7 +171,7 @@ def test_a_bound_of_the_work_leaves_a_schedule_that_ends_in_the_same_way() -> No
 
 def test_a_long_schedule_is_shortened_within_its_bound() -> None:
     program = find("conv_epilogue").build({})
-    (found,) = check(program).refutations
+    found, _ = check(program).refutations
     short = shorten(program, found, most_moves=5_000)
     assert len(found.schedule) > 1_000
     assert end_of(short) == end_of(found)

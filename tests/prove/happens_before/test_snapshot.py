@@ -171,7 +171,7 @@ def the_observers(patch: pytest.MonkeyPatch) -> None:
         patch.setattr(observer, "snapshot", lambda _: Snapshot((), (), ()))
 
 
-@pytest.mark.parametrize(("forgotten", "seed"), [(nobody_in_the_other_cta, 9), (accesses, 68), (the_observers, 1)])
+@pytest.mark.parametrize(("forgotten", "seed"), [(nobody_in_the_other_cta, 20), (accesses, 68), (the_observers, 1)])
 def test_a_snapshot_that_forgets_is_caught(
     forgotten: Callable[[pytest.MonkeyPatch], None], seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
