@@ -41,12 +41,12 @@ def assumed_by(
     ``left``: what it leaves at its end, if that is known. ``by_commit_order``: False if the proof is known to hold
     whatever the order in which commits of one thread arrive.
     """
-    commits = _commits(program, by_search=by_search) if by_search or by_commit_order else ()
+    commits = assumed_of_commits(program, by_search=by_search) if by_search or by_commit_order else ()
     found = (*_under_rules(program, by_search=by_search), *commits, *_registers(program), *_at_exit(program, left))
     return tuple(dict.fromkeys(found))
 
 
-def _commits(program: Program, *, by_search: bool) -> Iterator[Assumed]:
+def assumed_of_commits(program: Program, *, by_search: bool = False) -> Iterator[Assumed]:
     """The doubts of one run that go if commits of one thread arrive in the order of their issue."""
     unordered, *ordered = by_rules_for_commits(program)
     if not ordered:

@@ -40,7 +40,7 @@ class AccessOrder:
         self.unordered = False
         self._inits: dict[int, tuple[int, int]] = {}
         self._weak: list[_Weak] = []
-        self._faults: dict[tuple[FaultKind, str, str], tuple[Fault, tuple[int, ...]]] = {}
+        self._faults: dict[tuple[FaultKind, str, str, str, str], tuple[Fault, tuple[int, ...]]] = {}
         self._proxies = _cells_in(program, {Space.SHARED, Space.GLOBAL})
         self._addresses: set[tuple[int, int, int]] = set()  # reads (agent, pc, cell) of what tcgen05.alloc has written
         self._allocates = program.fences_reads and _allocates(program)
@@ -51,7 +51,7 @@ class AccessOrder:
 
     @property
     def faults(self) -> tuple[Fault, ...]:
-        """Each (kind, line, line of the other access) once, in order."""
+        """Each (kind, role and line, role and line of the other access) once, in order."""
         return tuple(fault for fault, _ in self._faults.values())
 
     @property
@@ -167,7 +167,9 @@ class AccessOrder:
         bar: int,
         on: AccessEvent | None,
     ) -> None:
-        key = (kind, self._program.line(agent, pc), self._program.line(*other))
+        program = self._program
+        role, its_role = program.agents[agent].role, program.agents[other[0]].role
+        key = kind, role, program.line(agent, pc), its_role, program.line(*other)
         if key in self._faults:
             return
         cause = self._cause(kind, here.occurs, on) if on is not None else (-1, -1)

@@ -58,7 +58,7 @@ class _IssuedTransfer(NamedTuple):
 
 
 class MemoryOrder:
-    """Watches one run of any driver. ``faults``: each (kind, line, line of the other access) once, in order."""
+    """Watches one run of any driver. ``faults``: each kind once at two roles and lines, in order."""
 
     def __init__(self, program: Program) -> None:
         self._program = program

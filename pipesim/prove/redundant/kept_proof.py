@@ -17,6 +17,7 @@ from pipesim.model.groups import TOUCHES_MEMORY
 from pipesim.model.ops import Space, operand
 from pipesim.model.program import Program
 from pipesim.prove.any_size.laps import holds
+from pipesim.prove.assumed import assumed_of_commits
 from pipesim.prove.certificate.canonical import CanonicalRun
 from pipesim.prove.check import Check, How, check
 from pipesim.prove.counterexample.leftovers import advisories, assumed_at_exit, leftovers
@@ -25,7 +26,9 @@ from pipesim.prove.redundant.removal import Removal, RemovalKind, is_of_kernel, 
 
 MOST_OPERATIONS = 60_000  #: of a program whose removals are looked for
 
-_Broken = frozenset[tuple[FaultKind, str, str]]  #: optional rules that are not kept, each with the lines of both sides
+_Place = tuple[str, str]
+#: Optional rules that are not kept, each with the role and line of both sides: roles may share a line, not its fence.
+_Broken = frozenset[tuple[FaultKind, _Place, _Place]]
 
 
 class Withheld(Enum):
@@ -43,7 +46,8 @@ class Withheld(Enum):
 class OpenRules:
     """What the proof of one program leaves open: a removal may take away from it, and add nothing to it.
 
-    ``broken``: what the rules that the program breaks find, by lines. ``left``: warnings of what is left at the end.
+    ``broken``: what the rules that the program breaks find, by roles and lines. ``left``: warnings of what is left at
+    the end, and where the order of commits is relied on.
     """
 
     broken: _Broken
@@ -134,23 +138,25 @@ def _open_rules(program: Program, rules: Strictness) -> OpenRules:
     left = leftovers(program)
     said = {(each.claim, each.line) for each in advisories(program, left)}
     said |= {(each.what, each.lines[0]) for each in assumed_at_exit(program, left)}
+    if Assumption.COMMITS not in rules:
+        said |= {(each.what, " ".join(each.lines)) for each in assumed_of_commits(program)}
     return OpenRules(broken, frozenset(said))
 
 
 def _broken(program: Program) -> _Broken:
-    """What one run breaks of the strictest rules, each kind and pair of lines once."""
+    """What one run breaks of the strictest rules, each kind and pair of places once."""
     strict = program.with_strictness(RULES)
     order = MemoryOrder(strict)
     run = CanonicalRun(strict, [order])
     run.to_end()
     return frozenset(
-        (fault.kind, strict.line(fault.agent, fault.pc), _line(strict, fault.other_agent, fault.other_pc))
+        (fault.kind, _place(strict, fault.agent, fault.pc), _place(strict, fault.other_agent, fault.other_pc))
         for fault in (*run.faults, *order.faults)
     )
 
 
-def _line(program: Program, agent: int, pc: int) -> str:
-    return program.line(agent, pc) if agent >= 0 else ""
+def _place(program: Program, agent: int, pc: int) -> _Place:
+    return (program.agents[agent].role, program.line(agent, pc)) if agent >= 0 else ("", "")
 
 
 # what the program does not describe

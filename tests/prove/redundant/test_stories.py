@@ -10,6 +10,7 @@ import pytest
 from pipesim import Fence, Protocol, Warp
 from pipesim.answers.redundant import redundant
 from pipesim.answers.views.redundant import RedundantReport
+from pipesim.lang.tiles import Slot
 from pipesim.model.assumptions import RULES, Assumption
 from pipesim.model.coverage import WHOLE, Assumed, Coverage, coverage_from
 from pipesim.model.finding import Verdict
@@ -25,10 +26,12 @@ from tests.support.small_programs import build
 Author = Callable[..., Protocol]
 
 
-def ring(stages: int = 2, tiles: int = 6, twice: int = 0, fences: int = 1, count: int = 1, plain: int = 0) -> Protocol:
+def ring(
+    stages: int = 2, tiles: int = 6, twice: int = 0, fences: int = 1, count: int = 1, plain: int = 0, shared: int = 0
+) -> Protocol:
     """A ring of two warps; ``twice``: the consumer waits once more for the phase that it has waited for.
 
-    ``plain``: how many consumers beside it do not fence after their reads.
+    ``plain``: how many consumers beside it do not fence after their reads; ``shared``: all read in one function.
     """
     p = Protocol("ring")
     tile = p.smem("tile", slots=stages, nbytes=64)
@@ -49,6 +52,12 @@ def ring(stages: int = 2, tiles: int = 6, twice: int = 0, fences: int = 1, count
                     stage.mbar().expect_bytes(64)
                     w.tma_load(tile[stage.index()], stage.mbar(), item=i)
 
+    def read(w: Warp, slot: Slot, item: int) -> None:
+        w.read(slot, item=item)
+
+    def read_in_another_line(w: Warp, slot: Slot, item: int) -> None:
+        w.read(slot, item=item)
+
     @p.role("mma")
     def mma(w: Warp) -> None:
         pipe = ProducerConsumerPipeline(storage, stages)
@@ -57,7 +66,7 @@ def ring(stages: int = 2, tiles: int = 6, twice: int = 0, fences: int = 1, count
                 with pipe.consume() as stage:
                     if twice:
                         storage[stage.index()].wait(i // stages & 1)
-                    w.read(tile[stage.index()], item=i)
+                    read(w, tile[stage.index()], i)
                     for _ in range(fences):
                         w.fence(Fence.PROXY_ASYNC)
                     for _ in range(count - 1):
@@ -68,7 +77,7 @@ def ring(stages: int = 2, tiles: int = 6, twice: int = 0, fences: int = 1, count
         with w.elect_one():
             for i in w.loop(tiles, "tiles"):
                 with pipe.consume() as stage:
-                    w.read(tile[stage.index()], item=i)
+                    (read if shared else read_in_another_line)(w, tile[stage.index()], i)
 
     if plain:
         p.role("plain", warps=plain)(reads_only)
@@ -123,10 +132,12 @@ def test_the_same_of_a_flat_program_is_offered_for_it_has_one_size() -> None:
 
 
 def test_without_proxy_fences_a_removal_adds_nothing_to_what_is_assumed() -> None:
+    """Nor is the fence of one role offered because another reads in the same line without one."""
     assert asked(ring, fences=0).assumed == ("--strict-proxies", "--strict-lanes")
-    report = asked(ring, plain=1)
-    assert report.assumed == ("--strict-proxies", "--strict-lanes")
-    assert [each for each in report.alone if each.removal.edit is RemovalKind.FENCE] == []
+    for shared in range(2):
+        report = asked(ring, plain=1, shared=shared)
+        assert report.assumed == ("--strict-proxies", "--strict-lanes")
+        assert [each for each in report.alone if each.removal.edit is RemovalKind.FENCE] == []
 
 
 def meeting(late: int = 0) -> Protocol:
