@@ -20,10 +20,11 @@ from pipesim.model.coverage import Assumed
 from pipesim.model.finding import Advisory, Fault, FaultKind
 from pipesim.model.groups import READS_MEMORY
 from pipesim.model.machine import Flight, exited, finished, own_channel
-from pipesim.model.moves import Kind, Move, first_to_land, held_up, landing_flights
+from pipesim.model.moves import Kind, Move, can_land, first_to_land, held_up
 from pipesim.model.ops import Op, Operation, Space, operand
 from pipesim.model.positions import ENGINE
 from pipesim.model.program import Program
+from pipesim.model.state import State
 from pipesim.prove.counterexample.play import Play
 from pipesim.prove.refutation import Schedule
 
@@ -182,29 +183,47 @@ def _first(program: Program, agent: int, pc: int) -> int:
 
 
 class _WaitTargets(NamedTuple):
-    """What agents wait for: barriers, and groups of an agent on an engine (of which TMA's number is -1)."""
+    """Who waits for what: barriers, and groups of an agent on an engine (of which TMA's number is -1)."""
 
-    barriers: frozenset[int]
-    groups: frozenset[tuple[int, int]]
+    barriers: dict[int, list[int]]
+    groups: dict[tuple[int, int], list[int]]
+
+    def served_by(self, flight: Flight) -> list[int]:
+        """The agents that wait for the barrier or the group of a flight."""
+        return self.barriers.get(flight.barrier) or self.groups.get((flight.agent, flight.engine)) or []
 
 
 def _land(program: Program, play: Play) -> bool:
-    """Let one transfer land: one that an agent waits for, if there is one."""
-    wanted = _wait_targets(program, play)
-    able = landing_flights(program, play.state)
-    if not able:
-        return False
-    place, flight = next((entry for entry in able if _serves(entry[1], wanted)), None) or next(
-        (entry for entry in able if _precedes(program, play, entry[1], wanted)), able[0]
-    )
-    play.make(Move(Kind.LAND, place, flight.remaining))
-    return True
+    """Let what agents wait for land until one of them can move; another transfer only if there is none such."""
+    wanted, landed = _wait_targets(program, play), False
+    while (found := _next_to_land(program, play.state, wanted)) is not None:
+        place, flight = found
+        waiting = wanted.served_by(flight)
+        if landed and not waiting:
+            break
+        play.make(Move(Kind.LAND, place, flight.remaining))
+        landed = True
+        if play.faults or not waiting or any(held_up(program, play.state, agent) is None for agent in waiting):
+            break
+    return landed
+
+
+def _next_to_land(program: Program, state: State, wanted: _WaitTargets) -> tuple[int, Flight] | None:
+    """A flight that an agent waits for, else one that such a flight has to follow, else any; with its place."""
+    served = [entry for entry in enumerate(state.flights) if wanted.served_by(entry[1])]
+    for place, flight in served:
+        if can_land(program, state, flight):
+            return place, flight
+    for _, flight in served:
+        first = first_to_land(program, state, flight)
+        return state.flights.index(first), first
+    return next((entry for entry in enumerate(state.flights) if can_land(program, state, entry[1])), None)
 
 
 def _wait_targets(program: Program, play: Play) -> _WaitTargets:
     """What the agents that are blocked wait for."""
     own = own_channel(program, 0)
-    barriers, groups = set(), set()
+    wanted = _WaitTargets({}, {})
     for agent, code in enumerate(program.code):
         stopped = held_up(program, play.state, agent)
         if stopped is None:
@@ -212,18 +231,7 @@ def _wait_targets(program: Program, play: Play) -> _WaitTargets:
         blocked = stopped.blocked
         op = code[play.state.pcs[agent]]
         if blocked >= own and op[0] == Op.WAIT_GROUP:
-            groups.add((blocked - own, op[ENGINE]))
+            wanted.groups.setdefault((blocked - own, op[ENGINE]), []).append(agent)
         elif 0 <= blocked < len(program.barriers):
-            barriers.add(blocked)
-    return _WaitTargets(frozenset(barriers), frozenset(groups))
-
-
-def _serves(flight: Flight, wanted: _WaitTargets) -> bool:
-    """True if an agent waits for its barrier or for its group."""
-    return flight.barrier in wanted.barriers or (flight.agent, flight.engine) in wanted.groups
-
-
-def _precedes(program: Program, play: Play, flight: Flight, wanted: _WaitTargets) -> bool:
-    """True if an agent waits for a flight that has to land after this one."""
-    later = [f for f in play.state.flights if f.barrier in wanted.barriers]
-    return any(first_to_land(program, play.state, each) == flight for each in later)
+            wanted.barriers.setdefault(blocked, []).append(agent)
+    return wanted
