@@ -8,7 +8,7 @@ from functools import cache
 
 import pytest
 
-from pipesim.findings.catalog import MEMORY_ORDER
+from pipesim.findings.catalog import MEMORY_ORDER, NO_MOVE_SHOWS
 from pipesim.model.machine import initial_state
 from pipesim.model.moves import Kind, Move, attempt, canonical, make, moves
 from pipesim.model.program import Program
@@ -107,7 +107,8 @@ def test_no_move_of_a_twins_schedule_can_be_left_out(name: str) -> None:
     program, refutations = of_twin(name)
     assert refutations
     for found in refutations:
-        require_short(program, found)
+        if found.kind not in NO_MOVE_SHOWS:
+            require_short(program, found)
 
 
 def test_some_schedules_of_the_twins_had_moves_to_spare() -> None:
