@@ -431,7 +431,7 @@ def _size_rules() -> Iterator[Rule]:
 def _exit_rules() -> Iterator[Rule]:
     leaving = tuple((family, partial(of_leftovers, family)) for family in FAMILIES)
     for said, function, instead in (
-        ("a copy lands as late as it can", "_serves", _yes),
+        ("a copy lands as late as it can", "_WaitTargets.served_by", _yes),
         ("what is under way in the memory of its CTA when that ends is not silent", "_stays", _no),
     ):
         yield Rule("exits", said, f"counterexample.leftovers.{function}", instead, leaving)
