@@ -105,7 +105,7 @@ class Families:
                 given = looked.covers(found, self._values[name], self._program)
                 found = looked.far(found) if given else SomeValues(name, found.least, found.checked, -1, Stop.OTHERWISE)
             self._verdicts[name] = found
-            if Assumption.COMMITS not in rules:
+            if len(self._rules) > 1 and Assumption.COMMITS not in rules:
                 self.by_commit_order.add(name)
         return self._verdicts[name]
 

@@ -5,12 +5,14 @@ from __future__ import annotations
 import pytest
 
 from pipesim import Protocol, Warp
+from pipesim.answers.any_size import Families
 from pipesim.answers.check import check
 from pipesim.answers.views.check import CheckReport, ProvedTogether
 from pipesim.lang.shared_mem_barrier import SharedMemBarrier
 from pipesim.lang.tiles import TileArray
 from pipesim.model.finding import Verdict
-from pipesim.prove.any_size.family import Stop
+from pipesim.model.ops import Engine
+from pipesim.prove.any_size.family import EveryValue, Stop
 from pipesim.report.sentences.check import check_sentence
 from pipesim.report.sentences.scope import sizes_words
 from pipesim.targets import target_of
@@ -130,3 +132,34 @@ def test_two_loops_that_are_right_together() -> None:
 
 def test_one_loop_is_not_tried_together_with_anything() -> None:
     assert of(every_so_often, period=0).together is None
+
+
+@pytest.mark.parametrize("both", [False, True])
+def test_only_a_claim_that_needs_the_order_of_commits_says_so(*, both: bool) -> None:
+    """An agent that waits for the later of two commits goes on to the next phase of the earlier; or waits for both."""
+
+    def commits(tiles: int = 2) -> Protocol:
+        p = Protocol("commits")
+        done, last = p.mbarriers("done", 1, 1), p.mbarriers("last", 1, 1)
+
+        @p.role("mma")
+        def mma(w: Warp) -> None:
+            with w.elect_one():
+                for i in w.loop(tiles, "tiles"):
+                    w.commit(Engine.TCGEN05, done[0])
+                    w.commit(Engine.TCGEN05, last[0])
+                    last[0].wait(i & 1)
+                    if both:
+                        done[0].wait(i & 1)
+
+        return p
+
+    target = target_of(commits)
+    asked = Families(target, {}, target.build({}), by_commit_order=False)
+    (every,) = asked.ranges(1)
+    assert isinstance(every, EveryValue)
+    assert asked.by_commit_order == (set() if both else {"tiles"})
+    plain = target_of(every_so_often)
+    without = Families(plain, {"period": 0}, plain.build({"period": 0}), by_commit_order=False)
+    assert without.ranges(1)
+    assert without.by_commit_order == set()

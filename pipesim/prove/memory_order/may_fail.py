@@ -94,8 +94,6 @@ def order_may_fail(program: Program) -> bool:
         return True
     if Assumption.PROXIES in program.strictness and reads_may_be_unfenced(program):
         return True
-    if program.fences_reads and reads_may_be_unfenced(program, of_threads=True):
-        return True
     if Assumption.TENSOR_FENCES in program.strictness and tensor_accesses_may_be_unfenced(program):
         return True
     if any(op[0] == Op.CP_ASYNC_ARRIVE for op in used) or not all(map(_arrives_before_each_copy, program.code)):
@@ -106,23 +104,25 @@ def order_may_fail(program: Program) -> bool:
     shared = touched.both(_AccessMode(generic=True, writes=True), _ASYNCHRONOUS)
     if any(op[0] == Op.TRANSFER_WRITE and op[ENGINE] == Engine.CP_ASYNC and op[ASYNC_ACCESS] in shared for op in used):
         return True
+    if program.fences_reads and _threads_reads_may_be_unfenced(program, used, touched):
+        return True
     writes = frozenset(op for op in used if op[0] == Op.WRITE and op[ACCESS] in shared)
     return inits_may_be_unfenced(program) or not _all_fenced(program, writes, _FENCES_PROXY)
 
 
-def reads_may_be_unfenced(program: Program, *, of_threads: bool = False) -> bool:
-    """True if a read may be followed, without a fence, by a write of the same bytes through the other proxy.
-
-    ``of_threads``: a read that a thread has made, which an engine overwrites.
-    """
+def reads_may_be_unfenced(program: Program) -> bool:
+    """True if a read may be followed, without a fence, by a write of the same bytes through the other proxy."""
     if program.stored:
         return True
     used = frozenset().union(*program.code)
     touched = _accesses_by_mode(program, used)
-    if not of_threads and touched.both(
-        _AccessMode(generic=True, writes=True), (_AccessMode(generic=False, writes=False),)
-    ):
+    if touched.both(_AccessMode(generic=True, writes=True), (_AccessMode(generic=False, writes=False),)):
         return True
+    return _threads_reads_may_be_unfenced(program, used, touched)
+
+
+def _threads_reads_may_be_unfenced(program: Program, used: frozenset[Operation], touched: _AccessesByKind) -> bool:
+    """The same of what a thread has read, and an engine overwrites."""
     shared = touched.both(_AccessMode(generic=True, writes=False), (_AccessMode(generic=False, writes=True),))
     if any(op[0] == Op.TRANSFER_READ and op[ASYNC_ACCESS] in shared for op in used if op[0] in ENGINE_ACCESSES):
         return True  # of cp.async: it ends after the operation, so no fence after that is enough
