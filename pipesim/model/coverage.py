@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, fields
 from enum import Enum
 from reprlib import repr as brief
@@ -40,6 +41,16 @@ class NotJudged:
     kind: NotJudgedKind
     count: int = 0
     names: tuple[str, ...] = ()
+
+
+def never_wrapped(found: Sequence[tuple[str, int]], barriers: Collection[tuple[str, int]]) -> NotJudged:
+    """Barriers that were used once, by group and stage: ``full[0]``, or ``done`` if it is the only one of its group.
+
+    ``barriers``: of all CTAs, as ``found``: those that stand for the same of several CTAs are named once.
+    """
+    stages = Counter(group for group, _ in set(barriers))
+    names = dict.fromkeys(group if stages[group] == 1 else f"{group}[{stage}]" for group, stage in sorted(found))
+    return NotJudged(NotJudgedKind.NEVER_WRAPPED, len(found), tuple(names))
 
 
 @dataclass(frozen=True)

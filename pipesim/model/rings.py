@@ -35,11 +35,11 @@ def never_wrapped(code: Sequence[Sequence[Operation]], repeats: Repeats) -> tupl
     return tuple(sorted(looped & {bar for bar, _ in waits} - again))
 
 
-def never_wrapped_groups(program: ProgramData) -> dict[str, int]:
-    """Of a described program: the names of groups with such barriers, each with how many it has."""
+def never_wrapped_in(program: ProgramData) -> list[tuple[str, int]]:
+    """Those of a described program, each by group and stage."""
     repeated = tuple(_repeated(program, agent) for agent in range(len(program.code)))
     found = never_wrapped(program.code, lambda agent, pc: pc in repeated[agent])
-    return dict(Counter(program.barriers[bar].name for bar in found))
+    return [(program.barriers[bar].name, program.barriers[bar].stage) for bar in found]
 
 
 def _repeated(program: ProgramData, agent: int) -> frozenset[int]:

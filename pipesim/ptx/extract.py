@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from pipesim.model.assumptions import Assumption
-from pipesim.model.coverage import Assumed, Coverage, NotJudged, NotJudgedKind
+from pipesim.model.coverage import Assumed, Coverage, NotJudged, NotJudgedKind, never_wrapped
 from pipesim.model.ops import Op, Space, operand
 from pipesim.model.program import Program
 from pipesim.model.tables import number_runs
@@ -180,8 +180,7 @@ def _not_judged(words: _Words) -> Iterator[NotJudged]:
         names = barrier_names(
             cluster.recorder.barriers, cluster.initialised, words.kernel.function, words.kernel.module
         )
-        groups = tuple(dict.fromkeys(names[place][0] for place in once))
-        yield NotJudged(NotJudgedKind.NEVER_WRAPPED, len(once), groups)
+        yield never_wrapped([names[place] for place in once], names.values())
 
 
 def _on_global(each: Instruction, shared: Collection[int]) -> NotJudgedKind | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from xml.etree.ElementTree import fromstring
 
@@ -13,9 +14,9 @@ from pipesim.answers.views.check import CheckReport
 from pipesim.cli.main import main
 from pipesim.findings.assumptions import ASSUMPTIONS
 from pipesim.model.assumptions import RULES, STRICTEST, Assumption
-from pipesim.model.coverage import Coverage, coverage_from
+from pipesim.model.coverage import Assumed, Coverage, NotJudged, NotJudgedKind, coverage_from
 from pipesim.model.finding import Verdict
-from pipesim.report.sentences.scope import ctas_words, scope_words
+from pipesim.report.sentences.scope import ctas_words, scope_lines, scope_words
 
 KERNEL = str(Path(__file__).resolve().parents[2] / "docs" / "examples" / "row_max_fixed.ptx")
 SAID = (
@@ -77,6 +78,20 @@ def test_which_ctas_were_followed() -> None:
     scope = report().scope
     assert ctas_words(scope) == "CTA 0 of 2"
     assert "for every CTA" in scope_words(pipesim.check("producer_consumer", quick=True, ctas=4).report)
+
+
+def test_no_sentence_is_longer_than_two_lines_and_names_are_few() -> None:
+    made = report()
+    names = (*(f"full[{n}]" for n in range(16)), "row.cu:3[0]", "row.cu:3[2]", "done", "last", "late")
+    ring = NotJudged(NotJudgedKind.NEVER_WRAPPED, len(names), names)
+    every = tuple(Assumed(kind, "here") for kind in Assumption)
+    made = replace(made, scope=replace(made.scope, assuming=every, not_judged=(*made.scope.not_judged, ring)))
+    lines = scope_lines(f"unknown: {', '.join(names)}; give {' '.join(names)}", ", ", made, 100, "x ")
+    assert max(map(len, lines)) <= 100
+    deep = [len(line) - len(line.lstrip()) for line in lines]
+    assert [deep.count(n) for n in (0, 4)] == [1, 1 + len(Assumption) + 1], "a line for each clause"
+    assert lines[-2].endswith("21 barriers that complete too few")
+    assert lines[-1] == "    phases to use a stage again (full[0..15], row.cu:3[0, 2], done and 2 more)"
 
 
 def test_every_assumption_is_explained(capsys: pytest.CaptureFixture[str]) -> None:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from pipesim.model.assumptions import Assumption
-from pipesim.model.coverage import Assumed, NotJudged, NotJudgedKind
+from pipesim.model.coverage import Assumed, NotJudged, NotJudgedKind, never_wrapped
 from pipesim.model.program import Program
-from pipesim.model.rings import never_wrapped_groups
+from pipesim.model.rings import never_wrapped_in
 
 
 @dataclass(frozen=True)
@@ -66,8 +66,8 @@ def scope_of(program: Program, assuming: tuple[Assumed, ...], *, one_size: bool 
 
 def _never_wrapped(program: Program) -> tuple[NotJudged, ...]:
     """The barriers of a described program whose stages are used once, which a larger size would use again."""
-    found = never_wrapped_groups(program)
-    return (NotJudged(NotJudgedKind.NEVER_WRAPPED, sum(found.values()), tuple(found)),) if found else ()
+    found = never_wrapped_in(program)
+    return (never_wrapped(found, [(each.name, each.stage) for each in program.barriers]),) if found else ()
 
 
 _ORDER = {kind: n for n, kind in enumerate(Assumption)}

@@ -83,7 +83,7 @@ def junit_text(
     for name, report in reports.items():
         case = SubElement(suite, "testcase", {"classname": "pipesim.check", "name": _clean(name)})
         properties = SubElement(case, "properties")
-        for label, said in scope_parts(report):
+        for label, said in scope_parts(report).items():
             SubElement(properties, "property", {"name": label, "value": _clean(said)})
         if report.verdict is Verdict.PROVED:
             continue

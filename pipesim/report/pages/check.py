@@ -18,9 +18,10 @@ from pipesim.report.sentences.check import (
     check_sentence,
     how_words,
     left_out_words,
+    verdict_words,
     why_not_every,
 )
-from pipesim.report.sentences.scope import assumed_line, sizes_words, together_words
+from pipesim.report.sentences.scope import assumed_line, scope_lines, sizes_words, together_words
 from pipesim.report.text.console import mark
 from pipesim.report.text.layout import field, heading_lines, wrap, wrap_parts
 from pipesim.report.text.source import with_source
@@ -70,7 +71,10 @@ def detail_lines(report: CheckReport, width: int) -> list[str]:
     lines += assumed_lines(report.scope, width)
     lines += wrong_lines(report, width)
     lines += left_out_lines(report, width)
-    return [*lines, "", *wrap(check_sentence(report), width, f"{mark(report.conclusion.ok)} ")]
+    first = f"{mark(report.conclusion.ok)} "
+    if report.replayed is not None:
+        return [*lines, "", *wrap(check_sentence(report), width, first)]
+    return [*lines, "", *scope_lines(verdict_words(report), ", ", report, width, first)]
 
 
 def assumed_lines(scope: VerdictScope, width: int) -> list[str]:

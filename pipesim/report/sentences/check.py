@@ -17,10 +17,11 @@ def check_sentence(report: CheckReport) -> str:
     if report.replayed is not None:
         wrong = report.verdict is Verdict.REFUTED
         return f"{name} fails in this schedule" if wrong else "no finding at the end of this schedule"
-    return f"{_verdict_words(report)}, {scope_words(report)}"
+    return f"{verdict_words(report)}, {scope_words(report)}"
 
 
-def _verdict_words(report: CheckReport) -> str:
+def verdict_words(report: CheckReport) -> str:
+    """The verdict without its scope."""
     name = report.heading.protocol
     match report.verdict:
         case Verdict.PROVED:

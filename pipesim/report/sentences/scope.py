@@ -4,31 +4,65 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from rich.cells import cell_len
+
 from pipesim.answers.views.check import CheckReport, ProvedRange, ProvedTogether
 from pipesim.answers.views.scope import AssumptionCount, VerdictScope
 from pipesim.findings.assumptions import ASSUMPTIONS
 from pipesim.model.assumptions import Assumption
 from pipesim.model.coverage import Assumed, NotJudged
-from pipesim.report.text.words import count, number, place
+from pipesim.model.tables import number_runs
+from pipesim.report.text.layout import wrap
+from pipesim.report.text.words import count, listed, number, place
+
+MOST_CELLS = 200  #: of a sentence, which are two lines
+MOST_NAMED = 3  #: groups of barriers
 
 
 def scope_words(report: CheckReport) -> str:
     """``for CTA 0 of 2, at these parameters; assuming that ... (--strict-lanes, 1); not judged: ...``."""
-    (_, what), (_, assuming), (_, not_judged) = scope_parts(report)
-    return f"for {what}; assuming {assuming}; not judged: {not_judged}"
+    return "; ".join(_part_words(name, said) for name, said in scope_parts(report).items())
 
 
-def scope_parts(report: CheckReport) -> tuple[tuple[str, str], tuple[str, str], tuple[str, str]]:
-    """The three parts, each with its name."""
-    scope = report.scope
-    not_judged = ", ".join(map(not_judged_words, scope.not_judged)) or "nothing"
-    return ("for", _for_what(report)), ("assuming", _assuming(scope)), ("not judged", not_judged)
+def scope_parts(report: CheckReport) -> dict[str, str]:
+    """The three parts by their names."""
+    return {name: _joined(name, clauses) for name, clauses in _clauses(report).items()}
 
 
-def _for_what(report: CheckReport) -> str:
+def scope_lines(sentence: str, glue: str, report: CheckReport, width: int, first: str) -> list[str]:
+    """A sentence and the scope after it. What is too long for one sentence has a line for each part or clause."""
+    if cell_len(whole := f"{sentence}{glue}{scope_words(report)}") <= MOST_CELLS:
+        return wrap(whole, width, first)
+    indent = " " * cell_len(first)
+    lines: list[str] = []
+    for clause in sentence.split("; ") if cell_len(sentence) > MOST_CELLS else [sentence]:
+        lines += wrap(clause, width, indent if lines else first, f"{indent}  " if lines else None)
+    for name, clauses in _clauses(report).items():
+        together = _part_words(name, _joined(name, clauses))
+        short = cell_len(together) <= MOST_CELLS or not clauses[1:]
+        lines += wrap(together if short else name, width, indent, f"{indent}  ")
+        for clause in [] if short else clauses:
+            lines += wrap(clause, width, f"{indent}  ", f"{indent}    ")
+    return lines
+
+
+def _clauses(report: CheckReport) -> dict[str, list[str]]:
+    """The parts with what each says."""
     sizes = sizes_words(report.ranges)
     sizes = f"{sizes}{_not_both(report.together)}" if sizes else "at these parameters"
-    return f"{ctas_words(report.scope)}, {sizes}"
+    return {
+        "for": [ctas_words(report.scope), sizes],
+        "assuming": _assuming(report.scope) or ["nothing"],
+        "not judged": [not_judged_words(each) for each in report.scope.not_judged] or ["nothing"],
+    }
+
+
+def _joined(name: str, clauses: Sequence[str]) -> str:
+    return listed(clauses) if name == "assuming" else ", ".join(clauses)
+
+
+def _part_words(name: str, said: str) -> str:
+    return f"{name}{':' if name == 'not judged' else ''} {said}"
 
 
 def _not_both(together: ProvedTogether | None) -> str:
@@ -70,13 +104,10 @@ def _other_values(each: ProvedRange) -> str:
     return f" ({values_words(each.others)})" if each.others else ""
 
 
-def _assuming(scope: VerdictScope) -> str:
-    """``that ... (--strict-proxies, 2) and that ...``: each assumption, its switch and at how many places."""
-    made = scope.counted()
-    if not made:
-        return "nothing"
-    clauses = [f"that {ASSUMPTIONS[kind].clause} ({kind.switch}, {number(places)})" for kind, places in made.items()]
-    return f"{', '.join(clauses[:-1])}{' and ' if clauses[1:] else ''}{clauses[-1]}"
+def _assuming(scope: VerdictScope) -> list[str]:
+    """``that ... (--strict-proxies, 2)``: each assumption, its switch and at how many places."""
+    made = scope.counted().items()
+    return [f"that {ASSUMPTIONS[kind].clause} ({kind.switch}, {number(places)})" for kind, places in made]
 
 
 def assumptions_counted(scope: VerdictScope) -> tuple[AssumptionCount, ...]:
@@ -92,7 +123,19 @@ def not_judged_words(each: NotJudged) -> str:
         noun, space, rest = what.partition(" ")
         noun = noun if several else {"copies": "copy"}.get(noun, noun.removesuffix("s"))
         what = f"{number(each.count)} {noun}{space}{rest if several else rest.replace(' were ', ' was ')}"
-    return what + (f" ({', '.join(each.names)})" if each.names else "")
+    return what + (f" ({_few(each.names)})" if each.names else "")
+
+
+def _few(names: Sequence[str]) -> str:
+    """``full[0..3], done and 2 more``: the stages of a group together."""
+    groups: dict[str, list[int]] = {}
+    for each in names:
+        group, _, stage = each.removesuffix("]").partition("[")
+        groups.setdefault(group, []).extend([int(stage)] if stage else [])
+    said = [
+        f"{group}[{number_runs(stages).replace(' to ', '..')}]" if stages else group for group, stages in groups.items()
+    ]
+    return listed([*said[:MOST_NAMED], *([f"{number(len(said) - MOST_NAMED)} more"] if said[MOST_NAMED:] else [])])
 
 
 def assumed_line(each: Assumed) -> str:

@@ -120,6 +120,6 @@ def test_a_described_ring_that_is_gone_through_once_is_not_judged(loops: bool) -
         return p.flatten()
 
     assert [used_once(ring(tiles)) for tiles in (2, 3, 4)] == [
-        (4, ("full", "empty")), (2, ("full", "empty")), (0, ()),
+        (4, ("empty[0]", "empty[1]", "full[0]", "full[1]")), (2, ("empty[1]", "full[1]")), (0, ()),
     ]  # fmt: skip
     assert [check(ring(tiles, 2)).verdict for tiles in (2, 4)] == [Verdict.PROVED, Verdict.REFUTED]
