@@ -25,7 +25,7 @@ import os
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from multiprocessing import get_context
 from multiprocessing.pool import Pool
@@ -89,17 +89,17 @@ def _checked(program: Program, seen: Exploration) -> list[str]:
     if found.verdict is Verdict.PROVED and seen.verdict is Verdict.PROVED and seen.outcomes != 1:
         said.append("PROVED WITH SEVERAL OUTCOMES")
     shown = found.refutations if found.how is How.SCHEDULE else ()
-    if not all(_shows(program, each) and each.kind in seen.kinds for each in shown):
+    if not all(_shows(program, each, shown) and each.kind in seen.kinds for each in shown):
         said.append("A SCHEDULE THAT SHOWS NOTHING")
     return said
 
 
-def _shows(program: Program, shown: Refutation) -> bool:
-    """True if the schedule of a refutation ends as it says."""
+def _shows(program: Program, shown: Refutation, every: Sequence[Refutation]) -> bool:
+    """True if the schedule of a refutation ends as it says; what no move shows may show others of them."""
     if shown.kind in MEMORY_ORDER:
         return any(fault.kind is shown.kind for fault in memory_faults_of(program, shown.schedule))
     if shown.kind in NO_MOVE_SHOWS:
-        return not Play(program, shown.schedule).faults
+        return {fault.kind for fault in Play(program, shown.schedule).faults} <= {each.kind for each in every}
     ended = refutation(Play(program, shown.schedule))
     return ended is not None and ended.kind == shown.kind
 
@@ -112,7 +112,7 @@ def judge_memory(make: Callable[[int], Program], seed: int) -> list[str]:
     said += {Verdict.PROVED: ["right"], Verdict.REFUTED: ["wrong"], Verdict.UNKNOWN: [NOT_DECIDED]}[found.verdict]
     if of_memory(make, seed):
         said.append("PROVED, AND A SCHEDULE SHOWS A FAULT OF MEMORY ORDER")
-    if not all(_shows(program, shown) for shown in found.refutations):
+    if not all(_shows(program, shown, found.refutations) for shown in found.refutations):
         said.append("A SCHEDULE THAT SHOWS NOTHING")
     return said
 

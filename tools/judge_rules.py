@@ -29,9 +29,9 @@ from pipesim.model.assumptions import LENIENT, STRICTEST, Assumption, Strictness
 from pipesim.model.barrier import BarrierState
 from pipesim.model.finding import Verdict
 from pipesim.model.groups import BRANCHES
-from pipesim.model.machine import TMA, finished
+from pipesim.model.machine import TMA, Flight, finished
 from pipesim.model.moves import Kind, moves
-from pipesim.model.ops import Engine, Fence, Op, Operation, Order, Scope
+from pipesim.model.ops import Engine, Fence, Op, Operation, Order, Scope, Space
 from pipesim.model.positions import BARRIER
 from pipesim.model.program import Program
 from pipesim.model.register_pool import RegisterPools
@@ -207,11 +207,18 @@ def _leaves(program: Program, seed: int) -> bool:
         play.make(rng.choice(stepping if stepping and rng.random() < 0.8 else possible))
         for cta in [each for each, mine in running.items() if all(finished(program, play.state, a) for a in mine)]:
             own = [flight for flight in play.state.flights if flight.agent in running[cta]]
-            cells, barriers = program.cell_ctas, program.barriers
-            if any(cells[f.first] == cta if f.first < f.end else barriers[f.barrier].cta == cta for f in own):
+            if any(_in_own_memory(program, flight, cta) for flight in own):
                 return True
             del running[cta]
     return False
+
+
+def _in_own_memory(program: Program, flight: Flight, cta: int) -> bool:
+    """Whether a flight ends in the memory of this CTA, or on a barrier of it."""
+    if flight.first == flight.end:
+        return program.barriers[flight.barrier].cta == cta
+    access = program.accesses_of(program.code[flight.agent][flight.pc])[0]
+    return program.accesses[access].space is not Space.GLOBAL and program.cell_ctas[flight.first] == cta
 
 
 class Rule(NamedTuple):
