@@ -152,16 +152,25 @@ def _emulate(kernel: Kernel, launch: Launch, limits: EmulationLimits) -> Emulati
                 break
             cluster = run(cluster.boxless.again(early))
         solved = cluster.boxless.solved(cluster.barrier)
-        if solved is None:
+        sized = None if solved is None else run(solved)
+        if sized is None or (_waits(sized) and sized.boxless.unfinished(sized.barrier)):
+            solved = cluster.boxless.contradicted(cluster.recorder.streams, cluster.recorder.barriers)
+            sized = None if solved is None else run(solved)
+        if sized is None:
             unsolved = "no bytes of the copies without a box fit the phases of their mbarriers"
         else:
-            cluster = run(solved)
+            cluster = sized
     reused = {place for place in cluster.initialised if any(covers(a, place) for a in cluster.recorder.written)}
     if reused and not unsolved:
         cluster = run(cluster.boxless.again(), reused)
     while refused := touching_others(list(cluster.notes.accesses), cluster.recorder) & cluster.notes.unread.keys():
         cluster = run(cluster.boxless.again(), cluster.reused, cluster.refused | refused)
     return Emulation(cluster, spent, unsolved)
+
+
+def _waits(cluster: Cluster) -> bool:
+    """Whether some warp waits where no warp can continue."""
+    return any(warp.status is Status.BLOCKED for warp in cluster.warps)
 
 
 def entry_of(module: Module, launch: Launch) -> Function:

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from pipesim.cli.main import main
+from pipesim.errors import LaunchFileError
 from pipesim.model.coverage import NotJudgedKind
 from pipesim.model.finding import FaultKind, Verdict
 from pipesim.prove.check import How, check
@@ -97,7 +98,6 @@ WRONG: dict[str, tuple[str, FaultKind | None, FaultKind | None]] = {
     "a reduction without a fence": (REDUCED.replace(FENCE, ""), UNFENCED, UNFENCED),
     "one of two copies dropped": (TWO.replace(load("%rd2", 1024), ""), None, None),
     "the one dropped that lies before": (TWO.replace(load("%rd1", 0), ""), None, UNWRITTEN),
-    "one of two by one map dropped": (TWICE.replace(load("%rd1", 2048, "%r3+8"), ""), None, None),
     "one dropped beside each of another map": (TWICE.replace("2048;", "3072;").replace("1024;", "1536;"), None, None),
     "a bulk copy dropped": (MIXED.replace(bulk(1024), ""), None, None),
     "copies to the same bytes": (by_one(expect(1536) + load("%rd1", 0) + load("%rd2", 0)) + wait("full"), RACE, RACE),
@@ -131,6 +131,58 @@ def test_a_wrong_kernel_is_refuted_with_boxes_and_never_proved_without(
         assert (verdict, how) == (Verdict.UNKNOWN, How.UNSIZED)
     else:
         assert (verdict, certain in kinds) == (Verdict.REFUTED, True)
+
+
+AGAIN = wait("full") + " bar.sync 0;\n"
+LAST = "last:\n mbarrier.try_wait.parity.shared::cta.b64 %p9, [%r3], 1;\n @!%p9 bra last;\n"
+
+
+def phases(first: str, second: str) -> str:
+    """Two phases of one mbarrier."""
+    return by_one(first, "one") + AGAIN + by_one(second, "two") + LAST
+
+
+HALF = load("%rd1", 1024) + load("%rd1", 2048)
+#: Kernels that no box makes right.
+NEVER = {
+    "the same copy, less expected before": phases(expect(1024) + load("%rd1", 0), expect(2048) + load("%rd1", 0)),
+    "the same copy, more expected before": phases(expect(2048) + load("%rd1", 0), expect(1024) + load("%rd1", 0)),
+    "less is expected than known": by_one(expect(128) + load("%rd1", 0) + bulk(1024)) + wait("full"),
+    "boxes of no whole row": phases(expect(1000) + 3 * load("%rd1", 0), expect(1000) + load("%rd1", 0)),
+    "one of two by one map dropped": TWICE.replace(load("%rd1", 2048, "%r3+8"), ""),
+}
+#: What the boxes A and B make right.
+SOME = {
+    "the same bytes": phases(expect(1024) + load("%rd1", 0), expect(1024) + load("%rd1", 0)),
+    "two maps": phases(expect(1024) + load("%rd1", 0), expect(1536) + load("%rd1", 0) + load("%rd2", 1024)),
+    "twice as many": phases(expect(1024) + load("%rd1", 0), expect(2048) + HALF),
+    "a copy ahead": phases(expect(1024) + load("%rd1", 0) + load("%rd1", 1024), expect(1024)),
+    "nobody waits for the last": by_one(expect(1024) + load("%rd1", 0)) + wait("full") + by_one(expect(2048), "two"),
+}
+
+
+@pytest.mark.parametrize("body", NEVER.values(), ids=NEVER)
+def test_a_kernel_that_no_box_makes_right_is_refuted(body: str) -> None:
+    assert found(body, TensorMap(), TensorMap())[0] is Verdict.REFUTED
+    first, *_ = program_of(START + body, params=PARAMS, values=(TensorMap(), TensorMap())).coverage.unsized
+    assert first.endswith(": no box fits all of their phases") is (bulk(1024) not in body)
+    for rows in (1, 8, 16, 32, 64, 128):
+        assert found(body, TensorMap("u8", box=(16, rows)), B)[0] is Verdict.REFUTED
+
+
+@pytest.mark.parametrize("body", SOME.values(), ids=SOME)
+def test_a_kernel_that_a_box_makes_right_is_not(body: str) -> None:
+    assert found(body, A, B)[0] is Verdict.PROVED
+    assert found(body, TensorMap(), TensorMap())[:2] == (Verdict.UNKNOWN, How.UNSIZED)
+
+
+def test_a_box_has_a_size_for_each_dimension() -> None:
+    for box in ((1024,), (8, 16, 8)):
+        with pytest.raises(
+            LaunchFileError, match=f"parameter 0, .* has {len(box)} dimensions?, and .* copies 2"
+        ) as told:
+            found(ONE, TensorMap("u8", box=box), B)
+        assert told.value.place.startswith("line ")
 
 
 def test_known_bytes_are_subtracted_and_a_determined_size_is_inferred() -> None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from functools import lru_cache
 from math import prod
 
+from pipesim.errors import LaunchFileError
 from pipesim.model.ops import Engine, Op, Space
 from pipesim.model.tables import LEAST_COPY, OPEN_WORD, SIZE_INFERRED, SIZE_UNKNOWN
 from pipesim.ptx.emit.record import Place
@@ -198,7 +199,7 @@ def _tensor(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep) -> None:
         where = of_lane(map_address, lane)
         if isinstance(where, int) and where < _PARAMETER_SPACE:
             where += PARAMETERS  # an address in the parameters' own space
-        size = _box_bytes(cluster, where)
+        size = _box_bytes(cluster, where, each)
         key = None if size else map_key(each, where)
         rows = 4 if each.has("tile::gather4") else 1  # four rows of the box where rows are gathered one by one
         load = _writes_shared(each.modifiers)
@@ -221,12 +222,28 @@ def _tensor(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep) -> None:
         _read_shared(cluster, warp, step, 1 - at, lane, rows * size, boxless=key is not None)
 
 
-def _box_bytes(cluster: Cluster, where: Value) -> int:
-    """The bytes of a box of the map at this address, as the launch gives them or the kernel writes them; else 0."""
+def _box_bytes(cluster: Cluster, where: Value, each: Instruction) -> int:
+    """The bytes of a box of the map at this address, as the launch gives them or the kernel writes them; else 0.
+
+    LaunchFileError if the box has not as many dimensions as the instruction.
+    """
     if not isinstance(where, int):
         return 0
     found = cluster.image.tensor_map(where)
-    return found.box_bytes if found is not None else max(written_bytes(cluster, where), 0)
+    if found is None:
+        return max(written_bytes(cluster, where), 0)
+    rank = next((int(m[0]) for m in each.modifiers if m in _RANKS), len(found.box))
+    if found.box_bytes and not found.pixels and len(found.box) != rank:
+        raise LaunchFileError(
+            f"the box of the tensor map at {cluster.image.place_of_map(where)[0] or hex(where)} has "
+            f"{len(found.box)} dimension{'s' if len(found.box) > 1 else ''}, and {each.mnemonic} copies {rank}",
+            place=f"line {each.line} of the PTX",
+            correction="give the box a size for each dimension, the innermost one first",
+        )
+    return found.box_bytes
+
+
+_RANKS = ("1d", "2d", "3d", "4d", "5d")
 
 
 def _cta_mask(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep) -> int:
@@ -276,6 +293,8 @@ def _land(
     operands = (cluster.recorder.barrier(bar), access, nbytes, item, mask)
     record(cluster, warp, each.position, Op.TMA_LOAD, *operands)
     if boxless is not None:
+        cluster.boxless.issued.setdefault(warp.agent, []).append(boxless)
+        cluster.boxless.counted |= {place for _, place in where}
         cluster.recorder.may_not_be(warp.agent, _note_size(cluster, each, boxless.key, nbytes))
     cluster.boxless.begins(offset, None if boxless is None else boxless.key)
     for _, place in where:
@@ -286,7 +305,10 @@ def _note_size(cluster: Cluster, each: Instruction, key: object, nbytes: int) ->
     """Say where the bytes of a copy come from; how far they are known."""
     if key in cluster.boxless.open or key not in cluster.boxless.sizes:
         return SIZE_UNKNOWN
-    cluster.notes.inferred[each.position] = f"{nbytes:,} bytes of a copy, from the phases of its mbarriers"
+    phases = (
+        "first phases of its mbarriers; no box fits all" if cluster.boxless.none_fits else "phases of its mbarriers"
+    )
+    cluster.notes.inferred[each.position] = f"{nbytes:,} bytes of a copy, from the {phases}"
     return SIZE_INFERRED
 
 
