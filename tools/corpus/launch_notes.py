@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from pipesim.ptx.launch.encoded_map import MAP_BYTES, decoded_map
 from pipesim.ptx.launch.values import (
     Array,
     Content,
@@ -22,7 +23,6 @@ from pipesim.ptx.launch.values import (
 from pipesim.ptx.text.module import Module
 
 _MARK = b"pipesim-map:"
-_MAP_BYTES = 128
 #: By the driver's numbers (CUtensorMapDataType, CUtensorMapSwizzle, CUtensorMapInterleave).
 _ELEMENTS = (
     "u8", "u16", "u32", "s32", "u64", "s64", "f16", "f32", "f64", "bf16", "f32_ftz", "tf32", "tf32_ftz", "u4_align8",
@@ -82,8 +82,10 @@ class _Bytes:
         if len(data) in {1, 2, 4, 8}:
             address = int.from_bytes(data, "little")
             return (self._pointer(address) if len(data) == 8 else None) or Number(f"u{8 * len(data)}", address)
-        if len(data) == _MAP_BYTES and data.startswith(_MARK):
+        if len(data) == MAP_BYTES and data.startswith(_MARK):
             return self._map(data)
+        if len(data) == MAP_BYTES and (decoded := decoded_map(data)):  # as the CuTe DSL's host code encodes one
+            return decoded
         return Struct(len(data), tuple(self._fields(data)))
 
     def _fields(self, data: bytes) -> Iterator[Field]:
@@ -100,8 +102,8 @@ class _Bytes:
         yield from _words(data, start, len(data))
 
     def _special(self, data: bytes, at: int) -> tuple[Content | None, int]:
-        if at % 8 == 0 and data.startswith(_MARK, at) and at + _MAP_BYTES <= len(data):
-            return self._map(data[at : at + _MAP_BYTES]), _MAP_BYTES
+        if at % 8 == 0 and data.startswith(_MARK, at) and at + MAP_BYTES <= len(data):
+            return self._map(data[at : at + MAP_BYTES]), MAP_BYTES
         if at % 8 == 0 and at + 8 <= len(data):
             return self._pointer(int.from_bytes(data[at : at + 8], "little")), 8
         return None, 0

@@ -8,7 +8,7 @@ from functools import cached_property
 from pathlib import Path
 
 from pipesim.errors import PipesimError, PtxError
-from pipesim.launches.files.parameters import parameter, unseen_map
+from pipesim.launches.files.parameters import parameter, unseen_map, with_decoded_maps
 from pipesim.launches.records.record import LaunchRecord, SeenParameter
 from pipesim.ptx.extract import with_contents_read
 from pipesim.ptx.flow.inline import inline_calls
@@ -123,17 +123,25 @@ def describe_launch(record: LaunchRecord, kernel: KernelText) -> DescribedLaunch
             sizes = f"{len(given.data)} bytes in the launch and {formal.size} in its PTX"
             return DescribedLaunch(None, f"parameter {number} ({formal.name}) has {sizes}")
     try:
-        launch = _launch(record, kernel, seen)
+        read = tuple(with_decoded_maps(*each, lambda: kernel.needs) for each in zip(formals, seen, strict=True))
+        launch = _launch(record, kernel, read)
         require_parameters(launch, kernel.entry)
         if any(each.contents for given in seen for each in given.pointers):
             launch = with_contents_read(kernel.module, launch)
         read_launch(launch_json(launch), "launch file")  # what is written can be read
     except PipesimError as error:
         return DescribedLaunch(None, error.fact)
-    unseen = [formal.name for formal, given in zip(formals, seen, strict=True) if unseen_map(formal, given)]
+    decoded = [formal.name for formal, was, now in zip(formals, seen, read, strict=True) if was is not now]
+    unseen = [formal.name for formal, now in zip(formals, read, strict=True) if unseen_map(formal, now)]
     return DescribedLaunch(
         CompiledLaunch(record.kernel, kernel.arch, kernel.text, launch),
-        notes=tuple(f"{name} may be a tensor map, and was not seen being encoded" for name in unseen),
+        notes=(
+            *(
+                f"the tensor map in {name} was not seen being encoded: its box is decoded from its bytes"
+                for name in decoded
+            ),
+            *(f"{name} may be a tensor map, and was not seen being encoded" for name in unseen),
+        ),
     )
 
 

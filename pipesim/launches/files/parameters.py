@@ -6,14 +6,14 @@ import math
 import struct
 from collections.abc import Callable, Iterator, Sequence
 
-from pipesim.launches.records.record import SeenParameter, SeenPointer
+from pipesim.launches.records.record import SeenMap, SeenParameter, SeenPointer
 from pipesim.ptx.flow.slice import LaunchNeed, Need
+from pipesim.ptx.launch.encoded_map import MAP_BYTES, decoded_map
 from pipesim.ptx.launch.file import MOST_VALUES
 from pipesim.ptx.launch.image import encode_value
 from pipesim.ptx.launch.values import TYPES, Array, Content, Field, Number, Parameter, Pointer, Struct, TensorMap
 from pipesim.ptx.text.module import Param
 
-_MAP_BYTES = 128
 _MAP_ALIGN = 64  #: of a tensor map, in bytes (CUDA driver API, CUtensorMap)
 _MOST_ALIGN = 1 << 12  #: of a pointer, as records give it
 _FLOATS = {"f16": "<e", "f32": "<f", "f64": "<d"}
@@ -27,13 +27,34 @@ def parameter(formal: Param, seen: SeenParameter, wanted: WantedThings) -> Param
     return Parameter(formal.name, _content(formal, seen, wanted))
 
 
+def with_decoded_maps(formal: Param, seen: SeenParameter, wanted: WantedThings) -> SeenParameter:
+    """The parameter, with the maps by which the kernel copies and which the process did not encode, from their bytes.
+
+    ``seen`` itself if there are none.
+    """
+    known = [each.at for each in seen.maps]
+    found = [
+        SeenMap(at, decoded)
+        for at in range(0, len(seen.data) - MAP_BYTES + 1, _MAP_ALIGN)
+        if at not in known and (decoded := decoded_map(seen.data[at : at + MAP_BYTES]))
+    ]
+    if found:
+        copied_by = {each.offset - formal.offset for each in wanted() if each.need is Need.TENSOR_MAP}
+        found = [each for each in found if each.at in copied_by]
+    if not found:
+        return seen
+    inside = [range(each.at, each.at + MAP_BYTES) for each in found]
+    pointers = tuple(each for each in seen.pointers if not any(each.at in part for part in inside))
+    return SeenParameter(seen.data, pointers, tuple(sorted((*seen.maps, *found), key=lambda each: each.at)))
+
+
 def unseen_map(formal: Param, seen: SeenParameter) -> bool:
     """Whether a parameter has the size and alignment of a tensor map, and the process did not encode one like it."""
-    return formal.size == _MAP_BYTES and formal.align >= _MAP_ALIGN and not seen.maps and any(seen.data)
+    return formal.size == MAP_BYTES and formal.align >= _MAP_ALIGN and not seen.maps and any(seen.data)
 
 
 def _content(formal: Param, seen: SeenParameter, wanted: WantedThings) -> Content:
-    if formal.size == _MAP_BYTES and len(seen.maps) == 1:
+    if formal.size == MAP_BYTES and len(seen.maps) == 1:
         return seen.maps[0].map
     if formal.type == "b8" or formal.size != TYPES.get(formal.type, formal.size):
         return Struct(formal.size, tuple(_fields(formal, seen, wanted)))
@@ -66,7 +87,7 @@ def number(kind: str, data: bytes) -> Number:
 
 def _fields(formal: Param, seen: SeenParameter, wanted: WantedThings) -> Iterator[Field]:
     """What a structure consists of: tensor maps, pointers, and words between them, padding included."""
-    known: list[tuple[int, int, Pointer | TensorMap]] = [(each.at, _MAP_BYTES, each.map) for each in seen.maps]
+    known: list[tuple[int, int, Pointer | TensorMap]] = [(each.at, MAP_BYTES, each.map) for each in seen.maps]
     known += [(each.at, 8, _pointer(formal.offset + each.at, each, wanted)) for each in seen.pointers]
     at = 0
     for start, size, content in sorted(known, key=lambda each: each[0]):

@@ -182,6 +182,43 @@ def test_a_map_that_was_not_seen_is_words_with_a_note(tmp_path: Path) -> None:
     assert describe_launch(record, kernel_of(".param .align 8 .b8 p[128]")).notes == ()
 
 
+class TestMapsDecoded:
+    """A map that the process was not seen to encode is known by its bytes, where the kernel copies by it."""
+
+    BYTES = (
+        "007edc61de5500003265240020000000100000000040000000000000000000007f000000ff0100000100000000000000000000000000003f"
+        "7f000000"
+    )
+    MAP = TensorMap("bf16", (128, 512, 2, 1), (64, 128, 1, 1), (512, 256, 262144), swizzle="128B")
+    COPY = (
+        "cvta.param.u64 %rd1, {}; cp.async.bulk.tensor.1d.shared::cta.global.tile.mbarrier::complete_tx::bytes "
+        "[%r1], [%rd1, {{%r2}}], [%r3];"
+    )
+
+    def test_a_parameter(self, tmp_path: Path) -> None:
+        given = {"bytes": self.BYTES.ljust(256, "0"), "pointers": [{"at": 0, "align": 64}]}
+        record = one_record(tmp_path, launched(given))
+        made = describe_launch(
+            record, kernel_of(".param .align 64 .b8 p[128]", "mov.b64 %rd2, p; " + self.COPY.format("%rd2"))
+        )
+        assert made.notes == ("the tensor map in p was not seen being encoded: its box is decoded from its bytes",)
+        assert made.compiled is not None
+        assert made.compiled.launch.parameters[0].content == self.MAP
+
+    def test_a_part_of_a_structure_and_one_that_no_copy_uses(self, tmp_path: Path) -> None:
+        one = self.BYTES.ljust(256, "0")
+        record = one_record(tmp_path, launched({"bytes": one + one}))
+        copies = "mov.b64 %rd2, p; add.s64 %rd3, %rd2, 128; " + self.COPY.format("%rd3")
+        made = describe_launch(record, kernel_of(".param .align 64 .b8 p[256]", copies)).compiled
+        assert made is not None
+        content = made.launch.parameters[0].content
+        assert isinstance(content, Struct)
+        assert [(each.offset, isinstance(each.content, TensorMap)) for each in content.fields] == [
+            (0, False),
+            (128, True),
+        ]
+
+
 @pytest.mark.parametrize(
     ("parameters", "given", "reason"),
     [
