@@ -27,8 +27,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # works from a che
 from pipesim.model.program import Program
 from pipesim.targets import find
 from pipesim.timed.engine import simulate
-from pipesim.timed.environment import CycleEnvironment
 from pipesim.timed.profile import Profile, load_profile
+from pipesim.timed.waits import CycleEnvironment
 
 EVENTS_PER_TILE = 8
 

@@ -25,10 +25,10 @@ from hwkernels.twins.fault import parse_fault
 from hwkernels.twins.twin import NEVER, Loop, TraceConfig, Twin
 from pipesim.errors import ConfigurationError, ParameterError, UsageError
 from pipesim.model.program import Program
+from pipesim.model.waits import PeriodMarks, period_marks
 from pipesim.protocols.limits import MAX_SMEM
 from pipesim.targets import find
 from pipesim.trace.sites import site_table
-from pipesim.trace.steady import PeriodMarks, period_marks
 
 _DEADLINE_MS = 2000  # the kernel counts nanoseconds in 31 bits
 _PATIENCE = 4  #: nanoseconds of a deadline for each cycle of work: a cycle takes about half of one

@@ -36,8 +36,7 @@ from pipesim.answers.views.check import (
     ProvedRange,
     ProvedTogether,
 )
-from pipesim.answers.views.conclusion import heading
-from pipesim.answers.views.scope import VerdictScope, scope_of
+from pipesim.answers.views.conclusion import VerdictScope, heading, scope_of
 from pipesim.findings.catalog import looked_for
 from pipesim.model.assumptions import Assumption
 from pipesim.model.coverage import Assumed

@@ -6,11 +6,14 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from enum import Enum
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from pipesim.answers.budget import Unit
-from pipesim.answers.views.check import CheckStep
-from pipesim.answers.views.redundant import RedundantStep
 from pipesim.errors import EvidenceError
+
+if TYPE_CHECKING:
+    from pipesim.answers.budget import Unit
+    from pipesim.answers.views.check import CheckStep
+    from pipesim.answers.views.redundant import RedundantStep
 
 
 class Stage(Enum):

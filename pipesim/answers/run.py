@@ -20,13 +20,12 @@ from pipesim.model.finding import Advisory, Deadlock, FaultReport
 from pipesim.model.groups import PARITY_WAITS, TRIP_BEGINS
 from pipesim.model.ops import Op, Operation, operand
 from pipesim.model.program import Program
-from pipesim.model.waits import common_trips, last_waiting, waits_per_trip
+from pipesim.model.waits import common_trips, last_waiting, steady_window, waits_per_trip
 from pipesim.timed.bounds.critical import MOST_OPERATIONS, least_period
 from pipesim.timed.engine import DEFAULT_BUDGET, Simulation, simulate
 from pipesim.timed.profile import Profile
 from pipesim.trace.schema import OF_WORK, EventKind, SiteKey, Trace
 from pipesim.trace.sites import NO_SITES, barrier_groups, optional_sites
-from pipesim.trace.steady import steady_window
 
 
 @dataclass(frozen=True)

@@ -6,14 +6,14 @@ import argparse
 import math
 import os
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pipesim.cli.completers import complete, parameters, profiles, protocols
+from pipesim.cli.completers import built_in, parameters, profiles, protocols
 from pipesim.cli.output import progress
-from pipesim.errors import ParameterError, UsageError
+from pipesim.errors import ParameterError, UnknownProtocolError, UsageError
 from pipesim.trace.whole import require_free
 
 if TYPE_CHECKING:
@@ -27,6 +27,7 @@ _WHOLE = re.compile(r"[+-]?[0-9]{1,4000}")  # int() takes 1_0 for 10, other alph
 
 
 Example = tuple[str, str]  #: a command as it is typed, and what it is for
+Completer = Callable[..., list[str]]  #: called with ``prefix`` and ``parsed_args``, as argcomplete does
 
 
 @dataclass(frozen=True)
@@ -46,6 +47,17 @@ class Command:
     in_steps: bool = False
 
 
+def complete(action: argparse.Action, completer: Completer) -> None:
+    """Let the shell complete an argument so; argcomplete looks for it under this name."""
+    action.completer = completer  # type: ignore[attr-defined]
+
+
+def names_of(names: Iterable[str]) -> Completer:
+    """One of these words."""
+    words = list(names)
+    return lambda **_: words
+
+
 def add_protocol(parser: argparse.ArgumentParser, *, optional: bool = False) -> None:
     """The protocol, its parameters and the size of the launch. ``optional``: the protocol may be None."""
     named = parser.add_argument(
@@ -56,6 +68,43 @@ def add_protocol(parser: argparse.ArgumentParser, *, optional: bool = False) -> 
     complete(named, protocols)
     add_params(parser, "a parameter of the protocol; may be repeated")
     add_ctas(parser)
+
+
+def add_chosen(parser: argparse.ArgumentParser, *, named: str, every: str) -> None:
+    """Protocols, ``--all`` and ``--except``, read with :func:`named_protocols`; ``named``, ``every``: their help."""
+    complete(parser.add_argument("protocol", nargs="*", help=named), protocols)
+    parser.add_argument("--all", action="store_true", help=every)
+    excepted = parser.add_argument(
+        "--except", dest="excepted", metavar="NAME", action="append", default=[],
+        help="leave this one out of --all; may be repeated",
+    )  # fmt: skip
+    complete(excepted, built_in)
+
+
+def named_protocols(options: argparse.Namespace, verb: str) -> list[str]:
+    """The protocols that a command line names, each once, in its order; with ``--all`` those built in after them.
+
+    ``verb``: what is done with them. UsageError if there is none, or if something is to be left out that is not there.
+    """
+    import difflib
+
+    from pipesim.protocols.catalog import BUILT_IN
+
+    if options.excepted and not options.all:
+        raise UsageError("--except removes protocols from --all, which was not given", correction="give both")
+    names = list(dict.fromkeys([*options.protocol, *(sorted(BUILT_IN) if options.all else [])]))
+    for name in options.excepted:
+        if name not in names:
+            near = difflib.get_close_matches(name, names, n=3, cutoff=0.4)
+            raise UnknownProtocolError(
+                f"there is no protocol {name!r} to leave out",
+                correction=f"did you mean {' or '.join(near)}?" if near else "see `pipesim list`",
+            )
+    left = [name for name in names if name not in options.excepted]
+    if not left:
+        nothing = f"nothing is left to {verb}" if names else "no protocol is named"
+        raise UsageError(nothing, correction="give one or several, or --all for the built-in ones")
+    return left
 
 
 def add_launch(parser: argparse.ArgumentParser) -> None:

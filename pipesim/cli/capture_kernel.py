@@ -9,8 +9,8 @@ from math import prod
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pipesim.cli.arguments import params_of, require_output
-from pipesim.cli.completers import complete, protocols
+from pipesim.cli.arguments import complete, params_of, require_output
+from pipesim.cli.completers import protocols
 from pipesim.cli.output import progress, show_answer
 from pipesim.cli.recording import empty_meta, require_gpu_or, usual_name
 from pipesim.errors import ParameterError, UsageError
@@ -171,7 +171,7 @@ def _cluster(program: Program, given: int | None) -> int:
 
 
 def _marks(program: Program, given: str | None) -> tuple[int, ...]:
-    from pipesim.trace.steady import marked_iterations
+    from pipesim.model.waits import marked_iterations
 
     if given is None:
         return marked_iterations(program) or ()

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from pipesim.answers.budget import LEAST_OF_A_KERNEL, MOST_OF_A_KERNEL, USUAL_STATES, states_of
 from pipesim.cli.arguments import (
     Command,
+    add_chosen,
     add_ctas,
     add_force,
     add_launch,
@@ -16,12 +17,12 @@ from pipesim.cli.arguments import (
     add_params,
     add_strict,
     build_target,
+    named_protocols,
     params_of,
     require_output,
 )
 from pipesim.cli.limits import start
 from pipesim.cli.output import complain, emit, progress, write_report, write_text
-from pipesim.cli.protocol_choice import add_chosen, named_protocols
 from pipesim.errors import LimitError, ParameterError, PipesimError, SeveralProtocolsError
 from pipesim.process.limits import LimitReachedError, limit_error
 from pipesim.process.watch import current

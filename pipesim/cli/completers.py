@@ -7,36 +7,7 @@ from __future__ import annotations
 
 import argparse
 import ast
-import os
-from collections.abc import Callable, Iterable
 from pathlib import Path
-
-Completer = Callable[..., list[str]]  #: called with ``prefix`` and ``parsed_args``, as argcomplete does
-
-
-def complete(action: argparse.Action, completer: Completer) -> None:
-    """Let the shell complete an argument so; argcomplete looks for it under this name."""
-    action.completer = completer  # type: ignore[attr-defined]
-
-
-def is_asked_to_complete() -> bool:
-    """True if it is the shell that calls: argcomplete's marker is in the environment."""
-    return "_ARGCOMPLETE" in os.environ
-
-
-def complete_if_asked(top: argparse.ArgumentParser) -> None:
-    """Answer the shell, and end, if it is the shell that calls."""
-    if not is_asked_to_complete():
-        return
-    import argcomplete
-
-    argcomplete.autocomplete(top, always_complete_options="long")
-
-
-def names_of(names: Iterable[str]) -> Completer:
-    """One of these words."""
-    words = list(names)
-    return lambda **_: words
 
 
 def protocols(prefix: str = "", **_: object) -> list[str]:

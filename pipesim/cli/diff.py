@@ -13,10 +13,11 @@ from pipesim.cli.arguments import (
     add_params,
     add_profile,
     add_tolerance,
+    complete,
     params_of,
     target_of,
 )
-from pipesim.cli.completers import complete, protocols
+from pipesim.cli.completers import protocols
 from pipesim.cli.output import progress, show_answer
 from pipesim.errors import ParameterError, UsageError
 

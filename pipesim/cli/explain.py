@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from pipesim.cli.arguments import Command, add_output
-from pipesim.cli.completers import complete
+from pipesim.cli.arguments import Command, add_output, complete
 from pipesim.cli.output import show_answer, write
 from pipesim.errors import ParameterError
 

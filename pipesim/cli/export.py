@@ -15,9 +15,11 @@ from pipesim.cli.arguments import (
     add_profile,
     add_strict,
     build_target,
+    complete,
+    names_of,
     require_output,
 )
-from pipesim.cli.completers import complete, names_of, protocols
+from pipesim.cli.completers import protocols
 from pipesim.cli.export_pictures import PICTURES, SUFFIXES, draw
 from pipesim.cli.output import emit, progress, write_text
 from pipesim.errors import ParameterError, UsageError

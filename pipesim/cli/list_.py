@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from pipesim.cli.arguments import Command, add_output
-from pipesim.cli.completers import built_in, complete
-from pipesim.cli.output import emit, progress, show_answer, write_report
+from pipesim.cli.arguments import Command, add_output, complete
+from pipesim.cli.completers import built_in
+from pipesim.cli.output import emit, progress, write_report
 
 if TYPE_CHECKING:
     from pipesim.answers.views.rows import ProtocolRow, ProtocolTraces
@@ -23,7 +23,6 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _carry_out(options: argparse.Namespace) -> int:
-    from pipesim.export.documents import document
     from pipesim.protocol_process import find
     from pipesim.protocols.catalog import BUILT_IN
     from pipesim.report.text.table import list_lines, protocol_lines
@@ -31,18 +30,30 @@ def _carry_out(options: argparse.Namespace) -> int:
     if options.protocol is not None:
         with progress(f"flattening {options.protocol}"):
             target = find(options.protocol)
-            row = _row(target, _stored_traces())
-        made = document("list-protocol", findings=(), report=row)
-        return show_answer(options, made, lambda width: protocol_lines(row, width))
+            row = _row(target, _stored_traces(f"{target.name}-*"))
+        return _show(
+            options, "list-protocol", {"findings": (), "report": row}, lambda width: protocol_lines(row, width)
+        )
     targets = [find(name) for name in sorted(BUILT_IN)]
+    rows: list[ProtocolRow] = []
     if options.json:
         with progress("flattening every protocol"):
             stored = _stored_traces()
             rows = [_row(target, stored) for target in targets]
-        emit(options, document("list", protocols=rows), lambda _: None)
-        return 0
     said = [(target.name, target.summary) for target in targets]
-    write_report(lambda width: list_lines(said, width))
+    return _show(options, "list", {"protocols": rows}, lambda width: list_lines(said, width))
+
+
+def _show(
+    options: argparse.Namespace, schema: str, members: Mapping[str, object], lines: Callable[[int], Sequence[str]]
+) -> int:
+    """As a document, for which all that documents may hold is imported, or as lines."""
+    if options.json:
+        from pipesim.export.documents import document
+
+        emit(options, document(schema, 0, **members), lambda _: None)
+    else:
+        write_report(lines)
     return 0
 
 
@@ -66,13 +77,13 @@ def _row(target: Target, stored: Sequence[StoredTrace]) -> ProtocolRow:
     )
 
 
-def _stored_traces() -> tuple[StoredTrace, ...]:
-    """The recordings that came with pipesim; none where it came without any."""
+def _stored_traces(named: str = "*") -> tuple[StoredTrace, ...]:
+    """The recordings that came with pipesim and have such file names; none where it came without any."""
     from pipesim.errors import EvidenceError
     from pipesim.trace.library import stored_traces, trace_folder
 
     try:
-        return stored_traces(trace_folder())
+        return stored_traces(trace_folder(), named)
     except EvidenceError:
         return ()
 

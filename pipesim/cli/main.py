@@ -37,10 +37,17 @@ from pipesim.cli import (
     verify,
 )
 from pipesim.cli.arguments import Command
-from pipesim.cli.completers import complete_if_asked, is_asked_to_complete
 from pipesim.cli.limits import carry_out, interrupt_message
 from pipesim.cli.output import complain, deliver, lasting_streams, refuse, remark, remark_text
-from pipesim.cli.parser import HELP, Parser, make_parser, parse, require_command
+from pipesim.cli.parser import (
+    HELP,
+    Parser,
+    complete_if_asked,
+    is_asked_to_complete,
+    make_parser,
+    parse,
+    require_command,
+)
 from pipesim.errors import TRACEBACK, LimitError, PipesimError, UsageError, internal_error
 from pipesim.process.watch import exit_code_of
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import difflib
+import os
 import re
 import shlex
 import sys
@@ -11,8 +12,7 @@ import textwrap
 from collections.abc import Collection, Iterable, Sequence
 from typing import TYPE_CHECKING, NoReturn
 
-from pipesim.cli.arguments import Command, Example, add_limits
-from pipesim.cli.completers import complete, names_of
+from pipesim.cli.arguments import Command, Example, add_limits, complete, names_of
 from pipesim.cli.output import complain, drop_output
 from pipesim.errors import UsageError
 
@@ -98,6 +98,19 @@ def make_parser(commands: Sequence[Command], version: str, words: Collection[str
     about = below.add_parser(HELP, help="this help, or that of a command").add_argument("about", nargs="?")
     complete(about, names_of(command.name for command in commands))
     return top
+
+
+def is_asked_to_complete() -> bool:
+    """True if it is the shell that calls: argcomplete's marker is in the environment."""
+    return "_ARGCOMPLETE" in os.environ
+
+
+def complete_if_asked(top: argparse.ArgumentParser) -> None:
+    """Answer the shell, and end, if it is the shell that calls."""
+    if is_asked_to_complete():
+        import argcomplete
+
+        argcomplete.autocomplete(top, always_complete_options="long")
 
 
 def parse(top: Parser, argv: Sequence[str]) -> argparse.Namespace:

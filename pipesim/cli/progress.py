@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from pipesim.answers.budget import Unit
 from pipesim.answers.progress import Progress, Stage, Step
-from pipesim.answers.views.check import CheckStep
-from pipesim.answers.views.redundant import RedundantStep
 from pipesim.cli.output import complain, counted_units, progress, remark, step_counter
 from pipesim.errors import EvidenceError
+
+if TYPE_CHECKING:
+    from pipesim.answers.budget import Unit
+    from pipesim.answers.views.check import CheckStep
+    from pipesim.answers.views.redundant import RedundantStep
 from pipesim.report.sentences.stage import doing_words, done_words
 
 _NAMED = 3  #: Parquet files of other programs that a note names

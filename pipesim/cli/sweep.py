@@ -14,11 +14,12 @@ from pipesim.cli.arguments import (
     add_output,
     add_profile,
     add_strict,
+    complete,
     percentage,
     require_output,
     strictness_of,
 )
-from pipesim.cli.completers import complete, parameters, protocols
+from pipesim.cli.completers import parameters, protocols
 from pipesim.cli.output import progress, show_answer
 from pipesim.errors import ParameterError, UsageError
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from pipesim.cli.arguments import (
     Command,
+    add_chosen,
     add_ctas,
     add_launch,
     add_output,
@@ -15,12 +16,12 @@ from pipesim.cli.arguments import (
     add_profile,
     add_strict,
     add_tolerance,
+    named_protocols,
     params_of,
     strictness_of,
     target_of,
 )
 from pipesim.cli.output import complain, progress, show_answer
-from pipesim.cli.protocol_choice import add_chosen, named_protocols
 from pipesim.errors import ParameterError, PipesimError, UnknownProtocolError, UsageError
 
 

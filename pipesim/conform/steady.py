@@ -15,9 +15,9 @@ import numpy as np
 
 from pipesim.conform.result import Spread
 from pipesim.model.ending import Ending
+from pipesim.model.waits import steady_window
 from pipesim.trace.activity import WAITS_FROM, waited_for
 from pipesim.trace.schema import Column, CtaInfo, EventKind, Events, Trace
-from pipesim.trace.steady import steady_window
 
 
 @dataclass(frozen=True)

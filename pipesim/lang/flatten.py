@@ -4,23 +4,23 @@ from __future__ import annotations
 
 import heapq
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 
 from pipesim.errors import ProtocolError
 from pipesim.lang.author import run
-from pipesim.lang.lanes import rests_on_lanes
 from pipesim.lang.recorder import Recorder, Tables
 from pipesim.lang.shared_mem_barrier import BarrierStorage, Label
 from pipesim.lang.tiles import TileArray
 from pipesim.lang.warp import Warp
 from pipesim.model.assumptions import Assumption
 from pipesim.model.coverage import Assumed, Coverage
-from pipesim.model.groups import READS_REGISTER, WRITES_REGISTER
+from pipesim.model.groups import ACCESSES, HANDS_ON, MEETINGS, PRIVATE, READS_REGISTER, WRITES_REGISTER
 from pipesim.model.ops import OPERANDS, Fence, Op, Operation, Scope, Space, semantics
-from pipesim.model.positions import BARRIER
+from pipesim.model.positions import ACCESS, BARRIER
 from pipesim.model.program import Access, Agent, Barrier, Program, Tile
 from pipesim.model.tables import Work
+from pipesim.model.warp_shape import executes_as_warp_group
 
 InitBody = Callable[[], None]
 RoleBody = Callable[[Warp], None]
@@ -288,3 +288,44 @@ def _positions(wanted: Callable[[Op, str], bool]) -> dict[int, tuple[int, ...]]:
 _READ_AT = _positions(lambda op, name: name == "state_register" or (name == "register" and op in READS_REGISTER))
 _WRITTEN_AT = _positions(lambda op, name: name == "register" and op in WRITES_REGISTER)
 _TOUCHES_REGISTERS = frozenset(_READ_AT) | frozenset(_WRITTEN_AT)
+
+
+Narrowed = Sequence[tuple[int, int]]  #: first and end of operations that only some lanes execute, in order
+
+
+def rests_on_lanes(
+    code: Sequence[Operation], narrowed: Narrowed, meets: Sequence[int], aligned: Set[int] = frozenset()
+) -> list[int]:
+    """The places of operations before which the lanes are taken to be together, and PTX does not say so.
+
+    A role is recorded as if the lanes of each of its warps executed in step. PTX lets threads of a warp run
+    independently: they are together at ``.aligned`` instructions and at ``bar.warp.sync`` (PTX ISA, "bar.warp.sync";
+    "Independent Thread Scheduling" in the CUDA programming guide); in between, an elected lane may be ahead, or late.
+
+    Of all lanes after some of them have done something alone; and of some lanes, where it signals others what all lanes
+    have done before: read, written, or waited for, since who waits late misses a phase that has gone by. ``meets``:
+    where ``bar.warp.sync`` comes before an operation. ``aligned``: accesses of tensor memory, whose instructions are.
+    """
+    found: list[int] = []
+    parted = unsignalled = False
+    intervals, together = iter((*narrowed, (len(code), len(code)))), frozenset(meets)
+    first, end = next(intervals)
+    for pc, op in enumerate(code if narrowed else ()):
+        while pc >= end:
+            first, end = next(intervals)
+        if pc in together:
+            parted = unsignalled = False
+        if op[0] in PRIVATE:
+            continue
+        if pc >= first:
+            if unsignalled and op[0] in HANDS_ON:
+                found.append(pc)
+                unsignalled = False
+            parted = True
+        elif op[0] in MEETINGS or executes_as_warp_group(op) or (op[0] in ACCESSES and op[ACCESS] in aligned):
+            parted = unsignalled = False
+        else:
+            if parted:
+                found.append(pc)
+            parted, unsignalled = False, True
+    return found

@@ -24,12 +24,11 @@ from pipesim.model.state import cluster_channel
 from pipesim.process.limits import Limit, LimitReachedError
 from pipesim.process.watch import current
 from pipesim.timed.costs import Cost, record_cycles, sm_khz, work_record
-from pipesim.timed.environment import CycleEnvironment, EngineTurn
 from pipesim.timed.plan import ACCESS, IDLE, ISSUES, PRIVATE, WAITS, PlannedOperation, plan
 from pipesim.timed.profile import Profile
 from pipesim.timed.simulation import Simulation
 from pipesim.timed.sm.engines import Copy, Engines, LandingTimeout
-from pipesim.timed.waits import Waits
+from pipesim.timed.waits import CycleEnvironment, EngineTurn, Waits
 from pipesim.trace.recorder import StampBuffer
 from pipesim.trace.schema import ESTIMATED_WORK, Device, SiteKey, Trace, TraceMeta
 

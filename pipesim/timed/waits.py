@@ -1,17 +1,25 @@
 """Who waits for what: on each channel the waits for its phase, and when what was last completed there can be seen.
 
-A blocked agent yields a :class:`PhaseEvent`, which happens when its channel signals. A landing wakes a wait, and a try
-that is suspended on an mbarrier that bulk copies complete; an arrive is noticed by the next try only (measured:
-docs/hopper.md). On an mbarrier that only a commit or cp.async completes a landing also wakes a wait, but a single try
-looks once more, as on one of arrives: how long it would be suspended there was not measured.
+Time is SimPy's environment in whole cycles, an agent is a SimPy process. It yields timeouts while it is busy, a
+:class:`PhaseEvent` where it is blocked, which happens when its channel signals, and an :class:`EngineTurn` before it
+uses an engine that others may use in the same cycle. Events of one cycle happen in the order in which they were
+scheduled, engine turns after all others.
+
+A landing wakes a wait, and a try that is suspended on an mbarrier that bulk copies complete; an arrive is noticed by
+the next try only (measured: docs/hopper.md). On an mbarrier that only a commit or cp.async completes a landing also
+wakes a wait, but a single try looks once more, as on one of arrives: how long it would be suspended there was not
+measured.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import count
+from typing import TYPE_CHECKING, NamedTuple
 
-from simpy.events import Event
+import simpy
+from simpy.events import NORMAL, Event, EventPriority
 
 from pipesim.model.groups import BLOCKING_WAITS, MEETINGS, TRIES
 from pipesim.model.live.live_run import LiveRun
@@ -20,10 +28,72 @@ from pipesim.model.ops import Op, Operation
 from pipesim.model.positions import ANSWER, BARRIER
 from pipesim.model.state import cluster_channel, pool_channel
 from pipesim.timed.costs import Cost
-from pipesim.timed.environment import CycleEnvironment, PhaseEvent
 from pipesim.timed.plan import SUSPENDS, PlannedOperation, PlannedStep
 from pipesim.timed.profile import Profile
 from pipesim.trace.recorder import StampBuffer
+
+
+class Due(NamedTuple):
+    """When a scheduled event happens: its cycle, and of those at one cycle the lowest priority and number are first."""
+
+    at: int
+    priority: int
+    number: int
+
+
+class TimedEvent(Event):
+    """An event that says itself how it is scheduled when it is triggered."""
+
+    delay = 0  #: cycles from when it is triggered until it happens
+    priority = NORMAL
+
+    def succeed_in(self, delay: int) -> None:
+        """Trigger it so that it happens after ``delay`` cycles."""
+        self.delay = delay
+        self.succeed()
+
+
+class PhaseEvent(TimedEvent):
+    """The completion of a phase as one waiting agent notices it: who completes the phase triggers it."""
+
+    def __init__(self, env: CycleEnvironment, agent: int) -> None:
+        super().__init__(env)
+        self.agent = agent
+
+
+class EngineTurn(TimedEvent):
+    """The turn of an agent to use an engine: of the agents that ask in one cycle the lowest is first."""
+
+    def __init__(self, env: CycleEnvironment, agent: int) -> None:
+        super().__init__(env)
+        self.priority = EventPriority(NORMAL + 1 + agent)
+        self.succeed()
+
+
+class CycleEnvironment(simpy.Environment):
+    """The environment of one simulation. It remembers when scheduled events are due, for snapshots of the run."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._number = count(1).__next__
+
+    if TYPE_CHECKING:
+
+        @property
+        def now(self) -> int:
+            """The present cycle."""
+
+    def schedule(self, event: Event, priority: EventPriority = NORMAL, delay: float = 0) -> None:
+        """Schedule an event, a timed one as it says itself."""
+        if isinstance(event, TimedEvent):
+            priority, delay = event.priority, event.delay
+        event.due = self.now + delay, priority, self._number()  # type: ignore[attr-defined]
+        simpy.Environment.schedule(self, event, priority, delay)  # hot: quicker than by super()
+
+
+def due_at(event: Event) -> Due:
+    """When an event happens that has been scheduled."""
+    return Due(*event.due)  # type: ignore[attr-defined]
 
 
 class Waits:

@@ -8,9 +8,10 @@ Numbers and texts are listed with their fields and ranges, so that an error name
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import fields, is_dataclass
+from dataclasses import is_dataclass
+from functools import cache
 from reprlib import repr as brief
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -19,7 +20,7 @@ from pipesim import bounds
 from pipesim.inputs import quoted_name, wrong_identifier, wrong_name, wrong_text
 from pipesim.model.ending import Ending
 from pipesim.model.program import NAMED_BARRIERS
-from pipesim.trace.metadata import refuse
+from pipesim.trace.metadata import hints, refuse
 from pipesim.trace.schema import (
     COLUMNS,
     FAULTS,
@@ -213,11 +214,13 @@ def _first(rows: npt.NDArray[np.bool_]) -> int | None:
     return int(np.argmax(rows)) if rows.any() else None
 
 
+#: The least and the largest value of a number, or what says what is wrong with a text.
+_Rule = tuple[int, int] | Callable[[str], str]
 #: The largest record of a recorder has 16 bytes; a step of the global timer is a microsecond.
 _MAX_RECORD, _MAX_STEP_NS = 1 << 10, 10**9
 _COUNT = (0, bounds.MAX_TRACE_VALUE)
 #: The least and the largest value of each number of a description, by class and field.
-_NUMBERS: dict[tuple[type, str], tuple[int, int]] = {
+_NUMBERS: dict[tuple[type, str], _Rule] = {
     (TraceMeta, "grid"): (1, bounds.MAX_GRID),
     (TraceMeta, "wrong_tiles"): _COUNT,
     (TraceMeta, "record_bytes"): (0, _MAX_RECORD),
@@ -239,7 +242,7 @@ _NUMBERS: dict[tuple[type, str], tuple[int, int]] = {
     (Run, "period_millicycles"): (0, bounds.MAX_TRACE_TIME),
 }
 #: The rule of each text, which says what is wrong with it.
-_TEXTS: dict[tuple[type, str], Callable[[str], str]] = {
+_TEXTS: dict[tuple[type, str], _Rule] = {
     **dict.fromkeys([(TraceMeta, "protocol"), (AgentInfo, "role"), (BarrierGroup, "name"), (Site, "name")], wrong_name),
     **{(Device, name): wrong_text for name in ("name", "capability", "driver", "nvrtc")},
     **{(TraceMeta, name): wrong_text for name in ("kernel_hash", "recorded_at", "fault", "options")},
@@ -282,12 +285,9 @@ def _wrong_member(meta: TraceMeta) -> str:
     return ""
 
 
-def _ruled_members(meta: TraceMeta) -> Iterator[tuple[tuple[int, int] | Callable[[str], str], str, Any]]:
+def _ruled_members(meta: TraceMeta) -> Iterator[tuple[_Rule, str, Any]]:
     """Each number and text of a description with what rules it, and its path."""
-    for key, path, value in _members(meta, ""):
-        rule = _NUMBERS.get(key) or _TEXTS.get(key)
-        if rule is not None:
-            yield rule, path, value
+    yield from _members(meta, "")
     for name, number in meta.params.items():
         yield wrong_identifier, "params", name
         yield (-bounds.MAX_PARAMETER, bounds.MAX_PARAMETER), f"params.{name}", number
@@ -296,17 +296,25 @@ def _ruled_members(meta: TraceMeta) -> Iterator[tuple[tuple[int, int] | Callable
         yield from ((wrong_name, f"extra.{names}.{brief(n)}", n) for n in (given if isinstance(given, dict) else ()))
 
 
-def _members(part: Any, path: str) -> Iterator[tuple[tuple[type, str], str, Any]]:
-    """Class and field, path and value of each member of a dataclass and of those in it, one by one in a list."""
-    for name in (field.name for field in fields(part)):
+def _members(part: Any, path: str) -> Iterator[tuple[_Rule, str, Any]]:
+    """What rules each member of a dataclass and of those in it, its path and its value, one by one in a list."""
+    kind: Any = type(part)
+    for name, rule in _rules(kind):
         value = getattr(part, name)
         several = isinstance(value, tuple | list)
         for at, each in enumerate(value) if several else ((0, value),):
             here = f"{path}{name}[{at}]" if several else f"{path}{name}"
-            if is_dataclass(each):
+            if rule is None:
                 yield from _members(each, f"{here}.")
             else:
-                yield (type(part), name), here, each
+                yield rule, here, each
+
+
+@cache
+def _rules(kind: type) -> tuple[tuple[str, _Rule | None], ...]:
+    """The fields of a class that have a rule, and those with None whose own fields may have one."""
+    found = ((name, hint, _NUMBERS.get((kind, name)) or _TEXTS.get((kind, name))) for name, hint in hints(kind).items())
+    return tuple((name, rule) for name, hint, rule in found if rule or any(map(is_dataclass, (hint, *get_args(hint)))))
 
 
 # extra: free, but for what reports and comparisons read

@@ -33,15 +33,18 @@ def trace_folder() -> Path:
     return _folder_of(Path(__file__).resolve().parents[1])
 
 
-def stored_traces(folder: Path) -> tuple[StoredTrace, ...]:
+def stored_traces(folder: Path, named: str = "*") -> tuple[StoredTrace, ...]:
     """Every trace of a protocol below a folder, sorted by device, then file name; other files are ignored.
 
     So are traces of kernels that are known by their PTX alone, which have no protocol, and Parquet files of other
     programs, which :func:`foreign_files` names. Raises EvidenceError if there is no such folder, and TraceFormatError,
-    naming the file, for a damaged one: a recording is never skipped silently.
+    naming the file, for a damaged one: a recording is never skipped silently. ``named``: the file names that are looked
+    at, a pattern; those of :func:`trace_name` begin with the protocol.
     """
     found = [
-        StoredTrace(path, meta) for path, meta in _read(folder) if meta is not None and READ_FROM not in meta.extra
+        StoredTrace(path, meta)
+        for path, meta in _read(folder, named)
+        if meta is not None and READ_FROM not in meta.extra
     ]
     return tuple(sorted(found, key=lambda trace: (trace.meta.device.name, trace.path.name, trace.path.as_posix())))
 
@@ -51,13 +54,13 @@ def foreign_files(folder: Path) -> tuple[Path, ...]:
     return tuple(path for path, meta in _read(folder) if meta is None)
 
 
-def _read(folder: Path) -> Iterator[tuple[Path, TraceMeta | None]]:
+def _read(folder: Path, named: str = "*") -> Iterator[tuple[Path, TraceMeta | None]]:
     """Every Parquet file below a folder with its description, None if it is not a trace."""
     if not folder.is_dir():
         raise EvidenceError(
             "there is no such folder of traces", place=str(folder), correction="check the path of the folder"
         )
-    for path in sorted(folder.rglob("*.parquet")):
+    for path in sorted(folder.rglob(f"{named}.parquet")):
         if path.is_file():
             try:
                 yield path, read_meta(path)

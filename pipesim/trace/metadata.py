@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 import operator
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from functools import cache
 from pathlib import Path
@@ -97,7 +97,7 @@ def parse_metadata(text: str | bytes, place: str) -> StoredMeta:
     if document["schema"] < SCHEMA_VERSION:
         top = _Fields(_upgrade(document), "", place)
     columns = top.record("columns", ("rows", "sha256"))
-    top.refuse_others((*_hints(TraceMeta), "columns", "sha256"))
+    top.refuse_others((*hints(TraceMeta), "columns", "sha256"))
     return StoredMeta(_read(TraceMeta, top), columns.integer("rows"), columns.text("sha256"))
 
 
@@ -157,30 +157,32 @@ def _check_survives(given: TraceMeta, back: TraceMeta, place: str) -> None:
 
 def _read(kind: type[_Part], entry: _Fields) -> _Part:
     """A dataclass of the schema from the object that has its fields, each of the type that the class gives it."""
-    return kind(**{name: _value(entry, name, hint) for name, hint in _hints(cast("Any", kind)).items()})
+    return kind(**{name: _reader(hint)(entry, name) for name, hint in hints(cast("Any", kind)).items()})
 
 
 @cache
-def _hints(kind: type) -> dict[str, Any]:
+def hints(kind: type) -> dict[str, Any]:
+    """The fields of a class with their types."""
     return get_type_hints(kind)
 
 
-def _value(entry: _Fields, name: str, hint: Any) -> Any:
-    """The value of a field of this type."""
+@cache
+def _reader(hint: Any) -> Callable[[_Fields, str], Any]:
+    """What reads the value of a field of this type."""
     if hint in (int, str, bool):
-        return entry.value(name, hint)
+        return lambda entry, name: entry.value(name, hint)
     if hint in _WORDS:
-        return entry.among(name, _WORDS[hint])
+        return lambda entry, name: entry.among(name, _WORDS[hint])
     if hint == dict[str, int]:
-        return entry.counts(name)
+        return _Fields.counts
     if hint == dict[str, Any]:
-        return entry.value(name, dict)
+        return lambda entry, name: entry.value(name, dict)
     if get_origin(hint) is not tuple:
-        return _read(hint, entry.record(name, list(_hints(hint))))
+        return lambda entry, name: _read(hint, entry.record(name, list(hints(hint))))
     member = get_args(hint)[0]
     if member in (int, str):
-        return tuple(entry.list_of(name, member))
-    return tuple(_read(member, each) for each in entry.records(name, list(_hints(member))))
+        return lambda entry, name: tuple(entry.list_of(name, member))
+    return lambda entry, name: tuple(_read(member, each) for each in entry.records(name, list(hints(member))))
 
 
 @dataclass(frozen=True)
@@ -236,7 +238,8 @@ class _Fields:
     def list_of(self, name: str, kind: type) -> list[Any]:
         values = cast("list[Any]", self.value(name, list))
         for i, value in enumerate(values):
-            self._expect(f"{name}[{i}]", value, kind)
+            if type(value) is not kind:
+                self._expect(f"{name}[{i}]", value, kind)
         return values
 
     def _expect(self, name: str, value: object, kind: type) -> None:

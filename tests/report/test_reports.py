@@ -11,7 +11,7 @@ from pipesim.conform.diagnose.examination import RebuiltBarrier
 from pipesim.model.finding import BlockedAgent, Deadlock, FaultKind, FaultReport, Supplier
 from pipesim.report.findings.examination import autopsy_lines
 from pipesim.report.findings.finding import deadlock_lines, fault_lines, finding_lines
-from pipesim.report.pages.figures import share_lines
+from pipesim.report.pages.run import share_lines
 from pipesim.report.text.layout import heading_lines
 from tests.support.report_examples import AUTOPSY
 

@@ -12,9 +12,9 @@ from pipesim.model.ending import Ending
 from pipesim.process.limits import Limit, LimitReachedError
 from pipesim.targets import find
 from pipesim.timed.engine import simulate
-from pipesim.timed.environment import CycleEnvironment, EngineTurn
 from pipesim.timed.profile import load_profile
 from pipesim.timed.sm.engines import CopyEngine
+from pipesim.timed.waits import CycleEnvironment, EngineTurn
 from tests.support.paths import ROOT
 
 H100 = load_profile("h100")

@@ -10,12 +10,11 @@ from hypothesis import strategies as st
 from hwkernels.capture.twin_subject import TwinSubject
 from hwkernels.twins import REGISTRY
 from pipesim.conform.steady import one_cta, read
-from pipesim.model.waits import waits_per_trip
+from pipesim.model.waits import period_marks, steady_window, waits_per_trip
 from pipesim.targets import find
 from pipesim.timed.engine import simulate
 from pipesim.timed.profile import load_profile
 from pipesim.trace.schema import EventKind, Trace
-from pipesim.trace.steady import period_marks, steady_window
 
 #: Iterations enough for a steady state.
 ENOUGH = {

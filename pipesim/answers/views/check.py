@@ -6,8 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 
-from pipesim.answers.views.conclusion import Conclusion, Heading, of_verdict
-from pipesim.answers.views.scope import VerdictScope
+from pipesim.answers.views.conclusion import Conclusion, Heading, VerdictScope, of_verdict
 from pipesim.findings.kind import Basis
 from pipesim.model.ending import Ending
 from pipesim.model.finding import Advisory, FaultKind, Finding, Verdict

@@ -11,8 +11,8 @@ from typing import Any, Union, get_args, get_origin, get_type_hints
 
 from pipesim.answers.views.advise import Advice, AdviseReport
 from pipesim.answers.views.check import CheckReport, ProvedRange, WalkReport
+from pipesim.answers.views.conclusion import AssumptionCount, VerdictScope
 from pipesim.answers.views.redundant import RedundantReport
-from pipesim.answers.views.scope import AssumptionCount, VerdictScope
 from pipesim.answers.views.summary import Failure, ProtocolReport, SummaryReport, TraceLine
 from pipesim.answers.views.sweep import Configuration, SweepReport
 from pipesim.answers.views.trace import CompareReport, PairReport, PairTime, TraceComparison

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pipesim.answers.views.advise import Advice, AdviseReport
 from pipesim.answers.views.conclusion import Conclusion
 from pipesim.answers.views.sweep import Metric
-from pipesim.report.pages.figures import bottleneck_words
+from pipesim.report.pages.run import bottleneck_words
 from pipesim.report.sentences.advise import (
     advise_sentence,
     change_words,

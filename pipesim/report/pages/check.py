@@ -6,7 +6,7 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from pipesim.answers.views.check import CheckReport, CheckStep, Counterexample, ProvedRange
-from pipesim.answers.views.scope import VerdictScope
+from pipesim.answers.views.conclusion import VerdictScope
 from pipesim.errors import PipesimError
 from pipesim.model.assumptions import Assumption
 from pipesim.model.finding import Verdict

@@ -2,22 +2,33 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from statistics import median
 
 from rich.cells import cell_len
 
 from pipesim.answers.views.trace import TraceComparison
 from pipesim.conform.agreement import Agreement
-from pipesim.conform.result import Conformance, DivergenceKind, LatencyCheck, TraceVerdict
+from pipesim.conform.result import Conformance, DivergenceKind, Figure, LatencyCheck, SiteTiming, Timing, TraceVerdict
+from pipesim.conform.times import PERIOD
 from pipesim.report.findings.divergence import divergence_lines
 from pipesim.report.findings.examination import examination_lines
-from pipesim.report.pages.figures import share_lines, site_lines, steady_lines
+from pipesim.report.pages.run import share_lines
 from pipesim.report.pictures.timeline import Moment, timeline_lines
-from pipesim.report.sentences.times import time_parts
+from pipesim.report.sentences.times import NOT_MEASURED, time_parts
 from pipesim.report.sentences.trace import device_words, is_simulated, side_words, source_words
 from pipesim.report.text.console import BAD, GOOD, UNSURE
-from pipesim.report.text.layout import LABEL, field, middle
-from pipesim.report.text.words import count, iterations, megahertz, number, plus_minus, signed_percent, time_bound
+from pipesim.report.text.layout import LABEL, columns, field, middle, wrap_parts
+from pipesim.report.text.words import (
+    count,
+    cycles,
+    iterations,
+    megahertz,
+    number,
+    plus_minus,
+    signed_percent,
+    time_bound,
+)
 from pipesim.trace.schema import TraceMeta
 
 MOST_LOSERS = 3  #: agents whose dropped records are counted one by one
@@ -38,11 +49,11 @@ def hardware_lines(block: TraceComparison, width: int, *, timeline: bool) -> lis
     timing = block.timing
     if timing is not None:
         side = "trace" if is_simulated(block) else "measured"
-        lines += ["", *steady_lines(timing, width, side)]
+        lines += ["", *_steady_lines(timing, width, side)]
         model = {(s.agent, s.what): s.simulated for s in timing.shares}
         trace = {(s.agent, s.what): s.measured for s in timing.shares}
         shares = share_lines([("simulated", model), (side, trace)], width)
-        for table in (shares, site_lines(timing.sites, width, side)):
+        for table in (shares, _site_lines(timing.sites, width, side)):
             lines += ["", *table] if table else []
     if timeline:
         drawn = timeline_lines(block.simulated, block.measured, width, moment_of(block), trace_labels(block))
@@ -184,3 +195,41 @@ def _launch_words(meta: TraceMeta) -> str:
         return "cost of recording not measured"
     plain, traced = (median(times[name]) / 1000 for name in ("untraced", "traced"))
     return f"a launch takes {plain:,.1f} µs, recorded {traced:,.1f} µs (CUDA events)"
+
+
+def _steady_lines(timing: Timing, width: int, side: str = "measured") -> list[str]:
+    """Bound, simulated and measured figures with error and noise, then how well single events agree.
+
+    ``side`` is what the trace's figures are called: measured, if it is not simulated itself.
+    """
+    head = ("steady state, cycles", "bound", "simulated", side, "error", "noise")
+    lines = columns([head, *(_figure(f) for f in timing.figures)], 1, width)
+    if timing.matched:
+        bias = ("+" if timing.bias_cycles > 0 else "") + count(timing.bias_cycles, "cycle")
+        parts = [
+            f"{count(timing.matched, 'event')} found in both",
+            f"{side} − simulated: median {bias}",
+            f"95 % within {count(timing.spread_cycles, 'cycle')} of it",
+        ]
+        lines += wrap_parts(parts, width, "  ")
+    return lines
+
+
+def _figure(f: Figure) -> tuple[str, ...]:
+    noise = round(1000 * f.noise / f.measured) if f.noise is not None and f.measured else None
+    unmeasured = f.measured is None and f.name.startswith(PERIOD)
+    values = (cycles(f.bound), cycles(f.simulated), NOT_MEASURED if unmeasured else cycles(f.measured))
+    return (f.name, *values, signed_percent(f.error_permille), plus_minus(noise))
+
+
+def _site_lines(sites: Sequence[SiteTiming], width: int, side: str = "measured") -> list[str]:
+    """Median and 95th percentile of the cycles from each site to the agent's next event, simulated and of the trace."""
+    if not sites:
+        return []
+    head = ("from an event to the next, cycles", "simulated p50", "p95", f"{side} p50", "p95")
+    return columns([head, *(_site(s) for s in sites)], 1, width)
+
+
+def _site(s: SiteTiming) -> tuple[str, ...]:
+    numbers = (s.simulated.p50, s.simulated.p95, s.measured.p50, s.measured.p95)
+    return (f"{s.role} {s.kind.replace('_', ' ')} {s.barrier}".rstrip(), *map(number, numbers))

@@ -6,8 +6,8 @@ from dataclasses import asdict
 
 from pipesim.answers.views.advise import Advice, AdviseReport
 from pipesim.answers.views.check import CheckReport, ProvedRange, WalkReport
+from pipesim.answers.views.conclusion import VerdictScope
 from pipesim.answers.views.redundant import RedundantReport
-from pipesim.answers.views.scope import VerdictScope
 from pipesim.answers.views.summary import Failure, ProtocolReport, SummaryReport, TraceLine
 from pipesim.answers.views.sweep import Configuration, SweepReport
 from pipesim.answers.views.trace import CompareReport, PairReport, TraceComparison

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from rich.cells import cell_len
 
 from pipesim.answers.views.check import CheckReport, ProvedRange, ProvedTogether
-from pipesim.answers.views.scope import AssumptionCount, VerdictScope
+from pipesim.answers.views.conclusion import AssumptionCount, VerdictScope
 from pipesim.findings.assumptions import ASSUMPTIONS
 from pipesim.model.assumptions import Assumption
 from pipesim.model.coverage import Assumed, NotJudged

@@ -17,13 +17,12 @@ from pipesim.explain.phases import run_canonically
 from pipesim.model.groups import BLOCKING_WAITS, ON_BARRIER
 from pipesim.model.ops import Engine, Op, Operation, operand
 from pipesim.model.program import Program, meeting_name
-from pipesim.model.waits import common_trips
+from pipesim.model.waits import common_trips, steady_window
 from pipesim.timed.bounds.earliest import Bound, Earliest, Event, EventPart, ring_law
 from pipesim.timed.costs import Prices, record_cycles
 from pipesim.timed.profile import Profile
 from pipesim.timed.work import QUARTERS
 from pipesim.trace.sites import kinds
-from pipesim.trace.steady import steady_window
 
 MOST_OPERATIONS = 50_000  #: of a program whose critical cycle is looked for: about a second
 

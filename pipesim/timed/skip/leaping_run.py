@@ -21,10 +21,10 @@ from pipesim.model.groups import TAKES_REGISTERS
 from pipesim.model.ops import AT, Op
 from pipesim.model.positions import COPY_MASK
 from pipesim.model.program import Program
-from pipesim.timed.environment import Due, due_at
 from pipesim.timed.plan import skeleton
 from pipesim.timed.skip.snapshot import PendingEvent, RunClocks, RunSnapshot, advance, snapshot
 from pipesim.timed.timed_run import TimedRun
+from pipesim.timed.waits import Due, due_at
 
 FEWEST_TRIPS = 100  #: of the agent that is followed: below, little is gained
 LEAST_GAIN = 200  #: operations left out by a leap that is worth it

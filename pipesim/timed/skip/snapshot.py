@@ -17,7 +17,7 @@ from pipesim.model.live.live_run import LiveRun
 from pipesim.model.ops import Engine, Operation
 from pipesim.model.positions import NAMED_BARRIER
 from pipesim.model.state import Flight, new
-from pipesim.timed.environment import Due
+from pipesim.timed.waits import Due
 
 _ENGINES = len(Engine)
 

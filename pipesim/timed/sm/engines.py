@@ -28,9 +28,9 @@ from pipesim.model.machine import Flight
 from pipesim.model.program import Program
 from pipesim.model.tables import Agent
 from pipesim.timed.costs import Cost, ProgramValues
-from pipesim.timed.environment import CycleEnvironment, TimedEvent
 from pipesim.timed.profile import Profile
 from pipesim.timed.sm.tensor_cores import TensorCores, begin_together
+from pipesim.timed.waits import CycleEnvironment, TimedEvent
 from pipesim.timed.work import QUARTERS
 
 _PARTS = 1000  #: of a cycle

@@ -16,10 +16,10 @@ from hwkernels.capture.source_subject import SourceSubject, table_values
 from hwkernels.device.compile import compile_source
 from hwkernels.source_recorder.table import read_table
 from pipesim.errors import CompileError, UsageError
+from pipesim.model.waits import marked_iterations
 from pipesim.targets import find
 from pipesim.trace.schema import OPTIONAL, EventKind
 from pipesim.trace.sites import optional_sites, site_table
-from pipesim.trace.steady import marked_iterations
 from tests.support.lanes import slow_but
 from tests.support.paths import EXAMPLES
 

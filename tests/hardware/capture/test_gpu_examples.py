@@ -19,10 +19,10 @@ from pipesim.conform.timing import median_period
 from pipesim.errors import HardwareError, MissingExtraError
 from pipesim.model.ending import Ending
 from pipesim.model.program import Program
+from pipesim.model.waits import marked_iterations
 from pipesim.targets import find
 from pipesim.trace.consistency import check_trace
 from pipesim.trace.schema import Trace
-from pipesim.trace.steady import marked_iterations
 from tests.support.paths import EXAMPLES
 
 pytestmark = pytest.mark.gpu

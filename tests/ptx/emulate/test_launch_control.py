@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pipesim import Protocol, Warp
-from pipesim.answers.views.scope import scope_of
+from pipesim.answers.views.conclusion import scope_of
 from pipesim.model.coverage import NotJudgedKind
 from pipesim.model.finding import Verdict
 from pipesim.model.program import Program
