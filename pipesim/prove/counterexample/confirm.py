@@ -72,14 +72,15 @@ def carry_over(program: Program, schedule: Schedule) -> Refutation | None:
 
 
 def at_once(program: Program) -> Refutation | None:
-    """The fault found by one of a few fixed schedules: each agent in turn runs as far as it can, and transfers land
-    only where no agent can move. None if these schedules have no fault.
+    """The fault or deadlock of one of a few fixed schedules: each agent in turn runs as far as it can, and transfers
+    land after each round or only where no agent can move. None if these schedules have none.
     """
     agents = list(range(len(program.agents)))
     half = len(agents) // 2
-    for order in (agents, agents[::-1], agents[half:] + agents[:half], agents[half::-1] + agents[:half:-1]):
+    orders = agents, agents[::-1], agents[half:] + agents[:half], agents[half::-1] + agents[:half:-1]
+    for order, early in ((agents, True), *((each, False) for each in orders)):
         play = Play(program)
-        play.go_on(order)
+        play.go_on(order, early=early)
         found = refutation(play)
         if found is not None:
             return found

@@ -121,9 +121,11 @@ class Play:
             if self.faults:
                 return True
 
-    def go_on(self, order: Sequence[int], most: int = 1_000_000, hold: tuple[int, int] = (-1, -1)) -> None:
+    def go_on(
+        self, order: Sequence[int], most: int = 1_000_000, hold: tuple[int, int] = (-1, -1), *, early: bool = False
+    ) -> None:
         """On to an end: the agents in this order, each as far as it goes, and transfers only where no agent can
-        move. ``hold``: an agent that goes no farther than to this operation.
+        move; ``early``: all of them after each round. ``hold``: an agent that goes no farther than to this operation.
         """
         for _ in range(most):
             moved = False
@@ -132,7 +134,10 @@ class Play:
                     moved = True
                     if self.faults:
                         return
-            if (not moved and not self.land()) or self.faults:
+            landed = (early or not moved) and self.land()
+            while early and self.land() and not self.faults:
+                pass
+            if not (moved or landed) or self.faults:
                 return
 
     def _give_back(self, past: Sequence[int], but: int) -> bool:
