@@ -1,11 +1,12 @@
 """The engines of the proof against each other: ``python tools/judge_proof.py [COUNT] [FIRST_SEED] [--family NAME]``.
 
-COUNT random programs in all, divided among the families that are named, all if none is. What each family is judged by:
+COUNT random programs in all, divided among the families that are named, all if none is; with ``--seconds`` as many as
+there is time for, the same for each family. What each family is judged by:
 
-* ``rings``, ``corners``, ``operations``, ``exits``, ``registers``, ``handovers``: the plain search follows every
-  schedule of a program, if they are not too many. The reduced search must find exactly the same faults, deadlocks and
-  outcomes. The certificate may not call a wrong program right, and every schedule that ``check`` shows must end as it
-  says, in a way that a search has seen, too.
+* ``rings``, ``corners``, ``operations``, ``exits``, ``registers``, ``handovers``, ``lives``, ``commits``: the plain
+  search follows every schedule of a program, if they are not too many. The reduced search must find exactly the same
+  faults, deadlocks and outcomes. The certificate may not call a wrong program right, and every schedule that ``check``
+  shows must end as it says, in a way that a search has seen, too.
 * ``orders``, ``contested``, ``overwritten`` (fences, scopes, jumps over fences, phases that any of several arrivals may
   complete): of a program that is proved no schedule made at random may show a fault of memory order, by a graph in
   which every path is followed; every schedule that ``check`` shows must show its fault again.
@@ -13,9 +14,11 @@ COUNT random programs in all, divided among the families that are named, all if 
 * ``sizes``: what is claimed of all values of one trip count or of two must hold at values drawn.
 * ``beginnings``: what is found where only the beginning of some agents was read must be wrong in the whole.
 * ``in flight``: where nothing is said to be under way at the end, no schedule made at random may leave anything.
+* ``warp shapes``, ``lanes``, ``stale waits``: the verdict must be that of a plain rule, of lanes that run apart, of
+  reads that name their items.
 
 All processors are used unless ``--jobs`` says otherwise; but for the times, what is printed does not depend on how many
-there are. A table of the counts comes last.
+there are. A table of the counts comes last, and of each family with a contradiction the shortest such program.
 """
 
 from __future__ import annotations
@@ -37,6 +40,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # works from a che
 from pipesim.findings.catalog import MEMORY_ORDER, NO_MOVE_SHOWS
 from pipesim.model.assumptions import STRICTEST
 from pipesim.model.finding import Verdict
+from pipesim.model.ops import Op
 from pipesim.model.program import Program
 from pipesim.prove.check import How, check
 from pipesim.prove.counterexample.confirm import refutation
@@ -44,15 +48,30 @@ from pipesim.prove.counterexample.play import Play
 from pipesim.prove.memory_order.faults import memory_faults_of
 from pipesim.prove.refutation import Refutation
 from pipesim.prove.search.breadth_first import Exploration, explore
+from tests.prove.any_size.test_skipped_random_loops import numbered
 from tests.support.random_programs import FAMILIES
 from tests.support.random_programs.contested import contested
+from tests.support.random_programs.lanes import random_lanes
 from tests.support.random_programs.orders_and_scopes import random_orders
-from tools.judge_rules import of_beginning, of_laps, of_leftovers, of_memory, of_sizes
+from tests.support.random_programs.sizes import random_sizes
+from tests.support.random_programs.stale_waits import random_stale, ring
+from tests.support.random_programs.warp_shapes import random_warp_shapes
+from tools.judge_rules import (
+    of_beginning,
+    of_lanes,
+    of_laps,
+    of_leftovers,
+    of_memory,
+    of_shapes,
+    of_sizes,
+    of_stale,
+)  # fmt: skip
 
 MOST_STATES = 10_000
 MOST_REDUCED = 3_000
 NOT_JUDGED = "not judged"
 NOT_DECIDED = "not decided"
+_MIXED = ("rings", "corners", "operations", "exits")  #: families of "in flight" and "beginnings"
 
 
 def judge(seed: int, family: str = "rings") -> list[str]:
@@ -126,11 +145,11 @@ def _overwritten(seed: int) -> Program:
 
 
 def _in_flight(seed: int) -> bool:
-    return of_leftovers(("rings", "corners", "operations", "exits")[seed % 4], seed // 4)
+    return of_leftovers(_MIXED[seed % 4], seed // 4)
 
 
 def _in_beginning(seed: int) -> bool:
-    return of_beginning(("rings", "corners", "operations", "exits")[seed % 4], seed // 4)
+    return of_beginning(_MIXED[seed % 4], seed // 4)
 
 
 class Family(NamedTuple):
@@ -138,18 +157,30 @@ class Family(NamedTuple):
 
     share: int
     judge: Callable[[int], list[str]]
+    make: Callable[[int], Program]
+
+
+def _any_size(seed: int) -> Program:
+    return random_sizes(seed)().flatten(twice=False)
+
+
+def _any_family(seed: int) -> Program:
+    return FAMILIES[_MIXED[seed % 4]](seed // 4)
 
 
 JUDGED: Mapping[str, Family] = {
-    **{name: Family(share, partial(judge, family=name)) for name, share in
+    **{name: Family(share, partial(judge, family=name), FAMILIES[name]) for name, share in
        zip(FAMILIES, (120, 240, 280, 150, 70, 60, 160, 160), strict=True)},
-    "orders": Family(40, partial(judge_memory, random_orders)),
-    "contested": Family(20, partial(judge_memory, contested)),
-    "overwritten": Family(10, partial(judge_memory, _overwritten)),
-    "loops": Family(16, partial(_by, of_laps)),
-    "sizes": Family(2, partial(_by, of_sizes)),
-    "in flight": Family(12, partial(_by, _in_flight)),
-    "beginnings": Family(40, partial(_by, _in_beginning)),
+    "orders": Family(40, partial(judge_memory, random_orders), random_orders),
+    "contested": Family(20, partial(judge_memory, contested), contested),
+    "overwritten": Family(10, partial(judge_memory, _overwritten), _overwritten),
+    "loops": Family(16, partial(_by, of_laps), numbered),
+    "sizes": Family(2, partial(_by, of_sizes), _any_size),
+    "in flight": Family(12, partial(_by, _in_flight), _any_family),
+    "beginnings": Family(40, partial(_by, _in_beginning), _any_family),
+    "warp shapes": Family(40, partial(_by, of_shapes), random_warp_shapes),
+    "lanes": Family(20, partial(_by, of_lanes), partial(random_lanes, apart=True)),
+    "stale waits": Family(20, partial(_by, of_stale), lambda seed: ring(random_stale(seed))),
 }  # fmt: skip
 
 
@@ -173,33 +204,48 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("first", nargs="?", type=int, default=0, help="the first seed")
     parser.add_argument("--family", nargs="+", choices=JUDGED, default=list(JUDGED), help="what they look like")
     parser.add_argument("--jobs", type=int, default=os.cpu_count(), metavar="N", help="processes")
+    parser.add_argument("--seconds", type=int, default=0, metavar="N", help="seconds of each family, not a count")
     options = parser.parse_args(argv)
     shares = sum(JUDGED[family].share for family in options.family)
     with get_context("fork").Pool(options.jobs) as pool:
         tallies = {}
         for family in options.family:
-            many = -(-options.count * JUDGED[family].share // shares)
-            tallies[family] = _family(family, range(options.first, options.first + many), pool)
+            many = sys.maxsize if options.seconds else -(-options.count * JUDGED[family].share // shares)
+            most = options.seconds or float("inf")
+            tallies[family] = _family(family, range(options.first, options.first + many), most, options.jobs, pool)
     print("\n".join(_table(tallies)))
     return int(any(tally.contradictions for tally in tallies.values()))
 
 
-def _family(family: str, seeds: range, pool: Pool) -> Tally:
-    """Judge the programs of one family, and print what they are."""
-    began, words = time.perf_counter(), Counter[str]()
-    chunk = min(50, max(1, len(seeds) // 200))
-    said_of = pool.imap(JUDGED[family].judge, seeds, chunksize=chunk)
-    for done, (seed, said) in enumerate(zip(seeds, said_of, strict=True), 1):
-        words.update(said)
-        if done % 5_000 == 0:
-            print(f"{family} up to seed {seed}: {time.perf_counter() - began:.0f} s", file=sys.stderr, flush=True)
-        if any(word.isupper() for word in said) or NOT_JUDGED in said:
-            print(f"{family}, seed {seed}: {', '.join(said)}", flush=True)
+def _family(family: str, seeds: range, most: float, jobs: int, pool: Pool) -> Tally:
+    """Judge the programs of one family, for this many seconds at most, and print what they are."""
+    began, words, wrong, done = time.perf_counter(), Counter[str](), list[int](), 0
+    size = 4 * jobs
+    while done < len(seeds) and time.perf_counter() - began < most:
+        batch, started = seeds[done : done + size], time.perf_counter()
+        said_of = pool.imap(JUDGED[family].judge, batch, chunksize=max(1, size // (16 * jobs)))
+        for seed, said in zip(batch, said_of, strict=True):
+            words.update(said)
+            wrong += [seed] if any(word.isupper() for word in said) else []
+            if seed in wrong[-1:] or NOT_JUDGED in said:
+                print(f"{family}, seed {seed}: {', '.join(said)}", flush=True)
+        done += len(batch)
+        size *= 2 if time.perf_counter() - started < 1 else 1
     for word, times in words.most_common():
         print(f"{times:8,}  {word}")
     taken = time.perf_counter() - began
-    print(f"{family}, seeds {seeds.start} to {seeds.stop - 1}, {taken:.0f} s", flush=True)
-    return Tally(len(seeds), words, taken)
+    print(f"{family}, {done:,} seeds from {seeds.start}, {taken:.0f} s", flush=True)
+    _print_smallest(family, wrong)
+    return Tally(done, words, taken)
+
+
+def _print_smallest(family: str, seeds: list[int]) -> None:
+    """Of the programs of these seeds the shortest, operation by operation."""
+    made = [(seed, JUDGED[family].make(seed)) for seed in seeds]
+    for seed, program in sorted(made, key=lambda each: sum(map(len, each[1].code)))[:1]:
+        print(f"{family}, seed {seed}, the shortest of those that contradict:")
+        for agent, code in zip(program.agents, program.code, strict=True):
+            print(f"  {agent}:\n    " + "\n    ".join(f"{Op(op[0]).name} {op[1:]}" for op in code))
 
 
 def _table(tallies: Mapping[str, Tally]) -> list[str]:

@@ -25,6 +25,7 @@ from pipesim.prove.refutation import Doubt, Refutation, Why
 from pipesim.prove.search.breadth_first import MOST_STATES as MOST_WITH_CLOCKS
 from pipesim.prove.search.breadth_first import explore, search_memory_order
 from pipesim.prove.search.outcomes import of_two, outcomes
+from pipesim.prove.search.random_schedules import random_refutation
 
 MOST_STATES = 200_000
 _MOST_OF_BEGINNINGS = 2_000  #: states of a program that cannot be proved
@@ -159,7 +160,12 @@ def _check(program: Program, max_states: int, *, one_memory: bool) -> Check:
     if found or unordered:
         return verdict(Verdict.REFUTED, How.SCHEDULE, 0, found + unordered)
     doubtful = bool(run.faults or certificate.doubts)
-    return verdict(*_by_search(program, max_states, doubtful=doubtful, one_memory=one_memory))
+    searched = _by_search(program, max_states, doubtful=doubtful, one_memory=one_memory)
+    if searched[0] is Verdict.UNKNOWN:
+        most = _most_states(program, max_states, doubtful=doubtful) // 2
+        shown = random_refutation(program, most, one_memory=one_memory)
+        searched = searched if shown is None else (Verdict.REFUTED, How.SCHEDULE, searched[2], (shown,))
+    return verdict(*searched)
 
 
 _Searched = tuple[Verdict, How, int, tuple[Refutation, ...]]  #: with how many states
