@@ -21,18 +21,28 @@ _SUPPLIES = (SUPPLIES_HERE - LIFE) | COMMITS
 
 
 def never_wrapped(code: Sequence[Sequence[Operation]], repeats: Repeats) -> tuple[int, ...]:
-    """The mbarriers that are used in loops, and that every agent waits for with one parity only, or one state token."""
+    """The mbarriers that are used in loops, and that every agent waits for with one parity only, or one state token.
+
+    Also those that are initialised and not used at all, where others are used in loops: a longer loop may come to them.
+    """
     asked: set[tuple[int, int, int]] = set()  # barrier, agent, parity or position
     looped: set[int] = set()
+    used: set[int] = set()
+    made: set[int] = set()
     for agent, mine in enumerate(code):
         for pc, op in enumerate(mine):
+            if op[0] == Op.INIT:
+                made.add(op[BARRIER])
+            elif op[0] in BLOCKING_WAITS or op[0] in _SUPPLIES:
+                bar = operand(op, "barrier")
+                used.add(bar)
+                if bar not in looped and repeats(agent, pc):
+                    looped.add(bar)
             if op[0] in BLOCKING_WAITS:
                 asked.add((op[BARRIER], agent, op[PARITY] if op[0] in BY_PARITY else pc))
-            elif op[0] in _SUPPLIES and (bar := operand(op, "barrier")) not in looped:
-                looped |= {bar} if repeats(agent, pc) else set()
     waits = Counter((bar, agent) for bar, agent, _ in asked)
     again = {bar for (bar, _), n in waits.items() if n > 1}
-    return tuple(sorted(looped & {bar for bar, _ in waits} - again))
+    return tuple(sorted((looped & {bar for bar, _ in waits} - again) | (made - used if looped else set())))
 
 
 def never_wrapped_in(program: ProgramData) -> list[tuple[str, int]]:

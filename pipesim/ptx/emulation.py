@@ -24,6 +24,7 @@ from pipesim.ptx.flow.uses import uses_of
 from pipesim.ptx.launch.file import fit_cluster
 from pipesim.ptx.launch.image import Image
 from pipesim.ptx.launch.values import Launch
+from pipesim.ptx.text.instruction import Instruction
 from pipesim.ptx.text.module import Function, Module
 
 _MOST_PARTINGS = 8  #: times that the lanes of warps are followed apart in more parts
@@ -112,13 +113,19 @@ def _asks_launch_control(kernel: Kernel) -> bool:
 def used_once(kernel: Kernel, cluster: Cluster) -> list[Place]:
     """The mbarriers that are used in loops of the kernel, and never for a second phase."""
     graph, streams = kernel.code.regions.graph, cluster.recorder.streams
-    inside = frozenset(block for loop in graph.loops for block in loop.blocks)
+    signals = {graph.block_of[p] for p in kernel.code.kept if _may_signal(kernel.function.body[p])}
+    inside = frozenset(block for loop in graph.loops if signals & loop.blocks for block in loop.blocks)
     found = never_wrapped(
         [stream.code for stream in streams],
         lambda agent, pc: graph.block_of[streams[agent].positions[pc]] in inside,
     )
     places = list(cluster.recorder.barriers)
     return [places[bar] for bar in found]
+
+
+def _may_signal(each: Instruction) -> bool:
+    """Whether a loop with it is more than a wait."""
+    return each.has("bulk") if each.opcode == "cp" else each.has_any("arrive", "expect_tx", "commit", "try_cancel")
 
 
 def _emulate(kernel: Kernel, launch: Launch, limits: EmulationLimits) -> Emulation:

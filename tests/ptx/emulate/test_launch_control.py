@@ -12,7 +12,7 @@ from pipesim.model.program import Program
 from pipesim.prove.check import check
 from pipesim.ptx.extract import extract
 from pipesim.ptx.launch.file import launch_json, read_launch
-from pipesim.ptx.launch.values import Launch, Policies
+from pipesim.ptx.launch.values import Launch, Number, Parameter, Policies
 from pipesim.ptx.text.read import read_module
 from tests.support.small_ptx import text_of
 
@@ -66,11 +66,37 @@ asked:
  @%p4 bra next;
 """
 
+_HEAD, _, _TAIL = RING.partition(" mov.u32 %r10, 0;\nnext:\n")
+#: The same ring for the tiles that a loop over the grid, or an atomic counter, gives to the CTA.
+LOOP = _HEAD + " mov.u32 %r10, 0;\n ld.param.u32 %r21, [kernel_param_0];\n mov.u32 %r20, %ctaid.x;\nnext:\n"
+LOOP += (
+    _TAIL.partition(" @!%p0 fence")[0]
+    + "{more} add.u32 %r10, %r10, 1;\n setp.lt.u32 %p4, %r20, %r21;\n @%p4 bra next;\n"
+)
+STRIDE = " mov.u32 %r22, %nctaid.x;\n add.u32 %r20, %r20, %r22;\n"
+COUNTER = """ @%p0 bra got;
+ mov.u64 %rd5, 268435456;
+ atom.global.add.u32 %r20, [%rd5], 8;
+ st.shared.u32 [%r4+64], %r20;
+got:
+ bar.sync 0;
+ ld.shared.u32 %r20, [%r4+64];
+ bar.sync 0;
+"""
+
 
 def kernel(given: int | None, empty: int = 32) -> Program:
     launch = Launch("kernel", (8, 1, 1), (64, 1, 1), policies=Policies(launch_control=given))
     assert read_launch(launch_json(launch), "k.json") == launch
     return extract(read_module(text_of(RING.format(empty=empty)), "clc.ptx"), launch).program
+
+
+def persistent(more: str, tiles: int, empty: int = 32) -> Program:
+    """The kernel for so many tiles, of which each of 8 CTAs has every 8th; its counter begins after the first 8."""
+    parameters = (Parameter("n", Number("u32", 8 * tiles)),)
+    launch = Launch("kernel", (8, 1, 1), (64, 1, 1), parameters=parameters, policies=Policies(tile_counter=8))
+    text = text_of(LOOP.replace("{more}", more).format(empty=empty), ".param .u32 kernel_param_0")
+    return extract(read_module(text, "ring.ptx"), launch).program
 
 
 def used_once(program: Program) -> tuple[int, tuple[str, ...]]:
@@ -89,6 +115,18 @@ def test_a_verdict_names_the_barriers_that_are_used_once() -> None:
     assert used_once(kernel(1)) == (4, lines)
     assert used_once(kernel(2)) == (2, lines[1::2])
     assert used_once(kernel(None)) == (0, ())
+
+
+@pytest.mark.parametrize("more", [STRIDE, COUNTER], ids=["a loop over the grid", "an atomic counter"])
+def test_so_does_a_persistent_kernel_with_few_tiles(more: str) -> None:
+    never = "ring.ptx:17"  # an mbarrier that the kernel never uses
+    once = [f"ring.ptx:{n}" for n in (18, 19, 20, 21)]
+    assert [used_once(persistent(more, tiles))[1] for tiles in (1, 2, 3, 4)] == [
+        (never, *once), (never, *once), (never, *once[1::2]), (never,),
+    ]  # fmt: skip
+    assert [check(persistent(more, tiles, empty=33)).verdict for tiles in (2, 3)] == [
+        Verdict.PROVED, Verdict.REFUTED,
+    ]  # fmt: skip
 
 
 @pytest.mark.parametrize("loops", [False, True])
@@ -119,7 +157,8 @@ def test_a_described_ring_that_is_gone_through_once_is_not_judged(loops: bool) -
 
         return p.flatten()
 
-    assert [used_once(ring(tiles)) for tiles in (2, 3, 4)] == [
+    assert [used_once(ring(tiles)) for tiles in (1, 2, 3, 4)] == [
+        (4 if loops else 0, ("empty[0]", "empty[1]", "full[0]", "full[1]") if loops else ()),
         (4, ("empty[0]", "empty[1]", "full[0]", "full[1]")), (2, ("empty[1]", "full[1]")), (0, ()),
     ]  # fmt: skip
     assert [check(ring(tiles, 2)).verdict for tiles in (2, 4)] == [Verdict.PROVED, Verdict.REFUTED]
