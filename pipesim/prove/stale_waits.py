@@ -7,10 +7,15 @@ a tile that stays for many iterations, a tile that is read in parts), so a wait 
 
 1. It returns with the phase of an mbarrier that an earlier wait of its agent has returned with.
 2. Of what this phase delivered by bytes, the agent then reads only what it has read before this wait, and something of
-   it, until it waits again on the same array of barriers. Of what threads and tensor cores have written, for which no
-   mbarrier counts bytes, the same until its next wait for any mbarrier.
+   it, until it waits again on the same array of barriers. Of what threads and tensor cores had written before this
+   wait, for which no mbarrier counts bytes, the same until its next wait for any mbarrier.
 3. It has handed that back in between: it has arrived on an mbarrier for which the agent that delivered it waits. Of an
-   agent that never arrives on one of those this is not asked.
+   agent that never arrives on one of those, while others do, it is asked that it has signalled or met anybody; where
+   nobody does, nothing is asked.
+   What an agent has written itself is no delivery to it. What a thread writes in place, over what it has read, delivers
+   to others what was written and goes on delivering what it was made of: a tile that is computed in place is still the
+   tile that a copy has brought. Nor is it new to an agent that waits for the same mbarrier as its writer. A write over
+   what its agent has waited for uses it as a read does: it may be an atomic.
 4. Something is delivered later by the same line, on the same array of barriers, or in the same way on a barrier for
    which no agent ever waits; this agent never reads it, and no agent does that has not read what was read again; and if
    bytes on an mbarrier delivered it, no wait of this agent ever returns with that phase.
@@ -27,7 +32,7 @@ from dataclasses import dataclass, field
 
 from pipesim.explain.phases import run_canonically
 from pipesim.model.finding import Fault, FaultKind
-from pipesim.model.groups import ARRIVALS, DELAYED_ARRIVALS, PARITY_WAITS, READS_MEMORY
+from pipesim.model.groups import ARRIVALS, DELAYED_ARRIVALS, LETS_OTHERS_KNOW, PARITY_WAITS, READS_MEMORY
 from pipesim.model.machine import Flight, State, Step
 from pipesim.model.ops import Op, Operation, operand
 from pipesim.model.positions import BARRIER, PARITY
@@ -68,6 +73,9 @@ class _Delivery:
     cells: range
     phase: tuple[int, int]
     number: int
+    time: int
+    by_thread: bool = False
+    in_place: bool = False  # over what its agent had read
     readers: set[int] = field(default_factory=set)
 
 
@@ -78,6 +86,7 @@ class _Again:
     at: tuple[int, int]
     earlier: tuple[int, int]
     phase: tuple[int, int]
+    made: int  # how much had been delivered by then
     old: dict[int, _Delivery] = field(default_factory=dict)  # by number
     kept: bool = False  # something of it was not read before, or not handed back in between
 
@@ -88,7 +97,7 @@ class _Deliveries:
     def __init__(self, program: Program) -> None:
         self._program = program
         self._made: list[_Delivery] = []
-        self._held: dict[int, _Delivery] = {}  # by cell
+        self._held: dict[int, tuple[_Delivery, ...]] = {}  # by cell: the last write, before it what that was made of
         self._given: dict[tuple[int, int], tuple[int, int]] = {}  # by agent and barrier: (phase, pc of the wait)
         self._phases: list[set[tuple[int, int]]] = [set() for _ in program.agents]
         self._read: list[dict[int, int]] = [{} for _ in program.agents]  # by delivery: when it was read last
@@ -96,9 +105,12 @@ class _Deliveries:
         self._open: list[dict[str, _Again]] = [{} for _ in program.agents]  # by array of barriers
         self._latest: dict[int, _Again | None] = {}  # by agent: its last wait, if that was given a phase again
         self._closed: list[_Again] = []
+        self._waited: list[dict[int, int]] = [{} for _ in program.agents]  # by barrier: when it last waited there
+        self._signalled = [-1] * len(program.agents)  # when it last signalled or met others
         self._time = 0
         self._waits_for = [{op[BARRIER] for op in code if op[0] in PARITY_WAITS} for code in program.code]
         self._arrives_on = [{b for op in code for b in _arrivals(program, op)} for code in program.code]
+        self._arrived_on = set().union(*self._arrives_on)
 
     def on_step(self, before: State, agent: int, result: Step) -> None:
         """An agent moved, or was blocked."""
@@ -111,15 +123,17 @@ class _Deliveries:
             self._wait(agent, pc, op[BARRIER], before.barriers[op[BARRIER]].done - 1)
         elif op[0] in READS_MEMORY:
             for cell in range(*self._program.cells[operand(op, "access")]):
-                if cell in self._held:
-                    self._look(agent, self._held[cell])
+                for made in _of_others(agent, self._held.get(cell, ())):
+                    self._look(agent, made)
         elif op[0] == Op.WRITE:
-            self._deliver((agent, pc), range(*self._program.cells[operand(op, "access")]), (-1, -1))
+            self._write((agent, pc), range(*self._program.cells[operand(op, "access")]))
         elif op[0] == Op.INIT:
             for other in range(len(self._program.agents)):
                 self._given.pop((other, op[BARRIER]), None)
         for barrier in _arrivals(self._program, op):
             self._arrived[agent][barrier] = self._time
+        if op[0] in LETS_OTHERS_KNOW:
+            self._signalled[agent] = self._time
 
     def on_landing(self, flight: Flight, nbytes: int, result: Step) -> None:
         """A transfer delivered its bytes, or a part of them."""
@@ -128,12 +142,24 @@ class _Deliveries:
             if flight.barrier >= 0:
                 done = result.state.barriers[flight.barrier].done
                 counted = flight.barrier, done - (result.signalled == flight.barrier)
-            self._deliver((flight.agent, flight.pc), range(flight.first, flight.end), counted)
+            cells = range(flight.first, flight.end)
+            made = _Delivery((flight.agent, flight.pc), cells, counted, len(self._made), self._time)
+            self._made.append(made)
+            self._held |= dict.fromkeys(cells, (made,))
 
-    def _deliver(self, at: tuple[int, int], cells: range, phase: tuple[int, int]) -> None:
-        made = _Delivery(at, cells, phase, len(self._made))
+    def _write(self, at: tuple[int, int], cells: range) -> None:
+        """A thread writes, perhaps over what it has read, which stays beneath what it writes."""
+        agent = at[0]
+        made = _Delivery(at, cells, (-1, -1), len(self._made), self._time, by_thread=True)
         self._made.append(made)
-        self._held |= dict.fromkeys(cells, made)
+        for cell in cells:
+            beneath = _of_others(agent, self._held.get(cell, ()))
+            for old in beneath:
+                if self._was_given(agent, old):
+                    self._look(agent, old)
+            used = bool(beneath) and agent in beneath[0].readers
+            made.in_place = made.in_place or used
+            self._held[cell] = (made, *beneath) if used else (made,)
 
     def _wait(self, agent: int, pc: int, barrier: int, phase: int) -> None:
         name = self._program.barriers[barrier].name
@@ -141,25 +167,42 @@ class _Deliveries:
         self._latest[agent] = None
         earlier = self._given.get((agent, barrier))
         if phase >= 0 and earlier is not None and earlier[0] == phase:
-            again = _Again((agent, pc), (agent, earlier[1]), (barrier, phase))
+            again = _Again((agent, pc), (agent, earlier[1]), (barrier, phase), len(self._made))
             self._open[agent][name] = self._latest[agent] = again
         self._given[agent, barrier] = phase, pc
         self._phases[agent].add((barrier, phase))
+        self._waited[agent][barrier] = self._time
 
     def _look(self, agent: int, made: _Delivery) -> None:
         """An agent reads a cell of what was delivered."""
         last = self._read[agent].get(made.number)
         for again in self._open[agent].values():
-            delivers = made.phase == again.phase if made.phase[0] >= 0 else again is self._latest[agent]
-            if delivers and made.number not in again.old:
+            if self._delivers(again, made) and made.number not in again.old:
                 again.kept = again.kept or last is None or not self._handed_back(agent, made, last)
                 again.old[made.number] = made
         made.readers.add(agent)
         self._read[agent][made.number] = self._time
 
+    def _delivers(self, again: _Again, made: _Delivery) -> bool:
+        """Whether this may be what the wait is for."""
+        if made.phase[0] >= 0:
+            return made.phase == again.phase
+        if again is not self._latest[again.at[0]] or made.number >= again.made:
+            return False
+        return not (made.in_place and again.phase[0] in self._waits_for[made.at[0]])
+
+    def _was_given(self, agent: int, made: _Delivery) -> bool:
+        """Whether it has waited for this, or since this for an mbarrier on which who wrote it arrives."""
+        if made.phase[0] >= 0:
+            return made.phase in self._phases[agent]
+        return any(self._waited[agent].get(barrier, -1) > made.time for barrier in self._arrives_on[made.at[0]])
+
     def _handed_back(self, agent: int, made: _Delivery, read: int) -> bool:
-        room = self._waits_for[made.at[0]] & self._arrives_on[agent]
-        return not room or any(self._arrived[agent].get(barrier, -1) > read for barrier in room)
+        room = self._waits_for[made.at[0]]
+        mine = room & self._arrives_on[agent]
+        if not mine:
+            return room.isdisjoint(self._arrived_on) or self._signalled[agent] > read
+        return any(self._arrived[agent].get(barrier, -1) > read for barrier in mine)
 
     def _close(self, agent: int, name: str) -> None:
         again = self._open[agent].pop(name, None)
@@ -224,6 +267,13 @@ class _Deliveries:
 
     def _place(self, at: tuple[int, int]) -> tuple[str, str]:
         return self._program.agents[at[0]].role, self._program.line(*at)
+
+
+def _of_others(agent: int, held: tuple[_Delivery, ...]) -> tuple[_Delivery, ...]:
+    """Without what threads of this agent wrote."""
+    if held and held[0].by_thread:
+        return tuple(each for each in held if not each.by_thread or each.at[0] != agent)
+    return held
 
 
 def _arrivals(program: Program, op: Operation) -> list[int]:

@@ -5,11 +5,12 @@ and right programs that wait twice for one phase.
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from pipesim import Protocol, Warp
+from pipesim import Fence, Protocol, Slot, Warp
 from pipesim.answers.counterexample import computing_of, corrections_of
 from pipesim.findings.catalog import report_fault
 from pipesim.model.ending import Ending
@@ -25,6 +26,35 @@ from pipesim.targets import find
 from tests.support.random_programs import stale_waits as stale_waits_of
 from tests.support.random_programs.stale_waits import Ring, places, random_stale, ring
 from tests.support.small_ptx import program_of, text_of
+
+
+def in_place(w: Warp, tile: Slot, item: int) -> None:
+    """The tile is read and overwritten, and read and overwritten again."""
+    for made in (100, 101):
+        w.read(tile, item if made == 100 else -1)
+        w.write(tile, made)
+    w.fence(Fence.PROXY_ASYNC)
+
+
+def update(w: Warp, tile: Slot, item: int) -> None:
+    """As atomics do: no read by itself."""
+    w.write(tile, 100)
+    w.fence(Fence.PROXY_ASYNC)
+
+
+def exchange(w: Warp, tile: Slot, item: int) -> None:
+    """Two warps work in place, each on its half and then on the other's result, between barriers of both."""
+    halves = tile.part(w.index * 32, 32), tile.part(32 - w.index * 32, 32)
+    for half in halves:
+        w.read(half)
+        w.bar_sync(1, 64)
+        w.write(half, 100)
+        w.bar_sync(1, 64)
+    w.fence(Fence.PROXY_ASYNC)
+
+
+#: Each way to work on a tile where it lies, with the number of warps.
+USES = ((in_place, 1), (update, 1), (exchange, 2))
 
 #: By mistake, stages and steps of a tile: the first kind that is reported at 1, 2 and 3 tiles.
 KINDS = {
@@ -57,6 +87,89 @@ def test_a_ring_is_proved_if_and_only_if_its_waits_are_those_of_the_right_one(
         waits = places(mistake, stages, k_iters, tiles)
         assert (waits == places("right", stages, k_iters, tiles)) == (kind == "")
         assert first_kinds(ring(Ring(stages, waits))) == kind
+
+
+@pytest.mark.parametrize(("use", "readers"), USES)
+def test_what_a_reader_writes_in_place_is_no_new_tile(use: Callable[[Warp, Slot, int], None], readers: int) -> None:
+    """Nor is what warps that wait for the same tile make of it. To wait twice for it remains right."""
+    for mistake, k_iters, kind in (("restart", 2, "STALE_WAIT"), ("restart", 4, ""), ("right", 3, "")):
+        waits = places(mistake, 4 if kind else 2, k_iters, 2)
+        assert first_kinds(ring(Ring(4 if kind else 2, waits, readers, use=use))) == kind
+    assert first_kinds(ring(Ring(2, places("right", 2, 3, 2), readers, passes=2, use=use))) == ""
+
+
+def handed_on(*, wrong: bool) -> Program:
+    """A warp converts each tile in place and hands it on to one that updates it, by barriers that count no bytes."""
+    p = Protocol("handed_on")
+    tile = p.smem("tile", 4, 64)
+    full, ready, empty = (p.mbarriers(name, 4, 1) for name in ("full", "ready", "empty"))
+
+    @p.role("load")
+    def load(w: Warp) -> None:
+        with w.elect_one():
+            for stage in range(4):
+                empty[stage].wait(1)
+                full[stage].expect_bytes(64)
+                w.tma_load(tile[stage], full[stage], item=stage)
+
+    @p.role("convert")
+    def convert(w: Warp) -> None:
+        for stage in range(4):
+            full[stage].wait(0)
+            w.read(tile[stage])
+            w.write(tile[stage], 10 + stage)
+            w.sync_warp()
+            with w.elect_one():
+                ready[stage].arrive()
+
+    @p.role("math")
+    def math(w: Warp) -> None:
+        for step in range(4):
+            stage = step % 2 if wrong else step
+            ready[stage].wait(0)
+            update(w, tile[stage], -1)
+            w.sync_warp()
+            with w.elect_one():
+                empty[stage].arrive()
+
+    return p.flatten()
+
+
+def test_a_tile_that_is_converted_in_place_is_new_to_who_it_is_handed_to() -> None:
+    assert [first_kinds(handed_on(wrong=wrong)) for wrong in (False, True)] == ["", "STALE_WAIT"]
+
+
+def two_halves(*, wrong: bool) -> Program:
+    """Two warps read a ring of two stages; one hands stages back for both. One looks twice at each half of a tile, with
+    no barrier in between, or begins again.
+    """
+    p = Protocol("two_halves")
+    tile, full, empty = p.smem("tile", 2, 64), p.mbarriers("full", 2, 1), p.mbarriers("empty", 2, 1)
+
+    @p.role("load")
+    def load(w: Warp) -> None:
+        with w.elect_one():
+            for stage in range(2):
+                empty[stage].wait(1)
+                full[stage].expect_bytes(64)
+                w.tma_load(tile[stage], full[stage], item=stage)
+
+    @p.role("math", warps=2)
+    def math(w: Warp) -> None:
+        for step in range(2 if wrong else 1):
+            for half in range(4):
+                full[0].wait(0)
+                w.read(tile[0].part(half % 2 * 32, 32))
+            w.bar_sync(1, 64)
+            if w.index == 0 and step == 0:
+                with w.elect_one():
+                    empty[0].arrive()
+
+    return p.flatten()
+
+
+def test_a_warp_that_lets_another_hand_back_has_met_it_in_between() -> None:
+    assert [first_kinds(two_halves(wrong=wrong)) for wrong in (False, True)] == ["", "STALE_WAIT"]
 
 
 def test_the_finding_names_both_waits_and_what_is_not_read() -> None:
@@ -245,6 +358,19 @@ def test_the_same_in_ptx(mistake: str, stages: int, k_iters: int) -> None:
         for found in stale_waits(program):
             line = int(program.line(found.agent, found.pc).rpartition(":")[2])
             assert "// the wait" in text_of(body(mistake, stages, k_iters, tiles), A).splitlines()[line - 1]
+
+
+READ = "ld.shared.u16 %r14, [%r13];"
+
+
+@pytest.mark.parametrize(
+    "use",
+    [f"{READ} st.shared.u16 [%r13], %r14;", "atom.shared.add.u32 %r14, [%r11], 1;", "red.shared.add.u32 [%r11], 1;"],
+)
+def test_in_ptx_a_tile_that_is_changed_in_place_is_no_new_one(use: str) -> None:
+    for mistake, kind in (("right", ""), ("restart", "STALE_WAIT")):
+        text = body(mistake, 4, 2, 2).replace(READ, f"{use} fence.proxy.async.shared::cta;")
+        assert first_kinds(program_of(text, params=A, values=[Pointer()])) == kind
 
 
 def lines_of(text: str, lines: tuple[int, ...]) -> list[str]:

@@ -9,7 +9,7 @@ import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from pipesim import Protocol, Warp
+from pipesim import Protocol, Slot, Warp
 from pipesim.model.program import Program
 
 Place = tuple[int, int]  #: stage and parity of a wait
@@ -34,7 +34,8 @@ def places(mistake: str, stages: int, k_iters: int, tiles: int) -> list[Place]:
 class Ring:
     """``waits`` of the last ``wrong`` readers, of all if it is 0; each waits and reads ``passes`` times, in ``pieces``.
 
-    ``resident``: a tile that is loaded once, and waited for and read at every step. ``spare``: loads that nobody reads.
+    ``use``: what it does with a tile. ``resident``: a tile that is loaded once, and waited for and read at every step.
+    ``spare``: loads that nobody reads.
     """
 
     stages: int
@@ -45,6 +46,7 @@ class Ring:
     pieces: int = 1
     resident: bool = False
     spare: int = 0
+    use: Callable[[Warp, Slot, int], None] = Warp.read
 
 
 def ring(of: Ring, *, named: bool = False) -> Program:
@@ -75,7 +77,7 @@ def ring(of: Ring, *, named: bool = False) -> Program:
             for n in range(of.passes * of.pieces):
                 full[stage].wait(parity)  # the wait
                 part = tile[stage].part(n % of.pieces * (64 // of.pieces), 64 // of.pieces)
-                w.read(part, g if named else -1)
+                of.use(w, part, g if named else -1)
                 if of.resident:
                     q_full[0].wait(0)
                     w.read(q[0])
