@@ -22,6 +22,7 @@ from pipesim.findings.counts.barrier_overrun import BARRIER_OVERRUN
 from pipesim.findings.counts.barrier_threads import BARRIER_THREADS
 from pipesim.findings.counts.cluster_arrive import CLUSTER_ARRIVE
 from pipesim.findings.counts.exited_cta import EXITED_CTA
+from pipesim.findings.counts.illegal_operand import ILLEGAL_OPERAND
 from pipesim.findings.counts.too_many_registers import TOO_MANY_REGISTERS
 from pipesim.findings.counts.tx_edge import TX_EDGE
 from pipesim.findings.counts.tx_range import TX_RANGE
@@ -44,7 +45,7 @@ from pipesim.findings.warnings.cp_async_count import CP_ASYNC_COUNT
 from pipesim.findings.warnings.register_requests import REGISTER_REQUESTS
 from pipesim.findings.warnings.unread_data import UNREAD_DATA
 from pipesim.findings.warnings.unscoped_arrive import UNSCOPED_ARRIVE
-from pipesim.findings.words import meanwhile, previous_use
+from pipesim.findings.words import meanwhile, previous_use, what_is_forbidden
 from pipesim.model.finding import Advisory, Fault, FaultKind, FaultReport
 from pipesim.model.program import Program
 
@@ -74,6 +75,7 @@ KINDS: tuple[FindingKind, ...] = (
     UNDER_WAY_AT_EXIT,
     WARP_SHAPE,
     TENSOR_ALLOCATION,
+    ILLEGAL_OPERAND,
     TOO_MANY_REGISTERS,
     MISSING_PROXY_FENCE,
     READ_NOT_FENCED,
@@ -125,14 +127,13 @@ def report_fault(program: Program, fault: Fault) -> FaultReport:
     other = ""
     if fault.other_agent >= 0 and known.evidence is not Evidence.RUN:
         other = previous_use(program, fault) if fault.kind in MEMORY_ORDER else meanwhile(program, fault)
-    return FaultReport(
-        fault.kind,
-        f"{agent}: {known.title}{where}{known.detail(program, fault)}{other}",
-        agent,
-        operation_in_words(program, program.code[fault.agent][fault.pc]),
-        program.line(fault.agent, fault.pc),
-        _correction(program, fault),
-    )
+    operation = operation_in_words(program, program.code[fault.agent][fault.pc])
+    line = program.line(fault.agent, fault.pc)
+    if known.detail is what_is_forbidden:
+        forbidden = program.coverage.forbidden[fault.found]
+        operation, line = forbidden.instruction, forbidden.line
+    claim = f"{agent}: {known.title}{where}{known.detail(program, fault)}{other}"
+    return FaultReport(fault.kind, claim, agent, operation, line, _correction(program, fault))
 
 
 def _correction(program: Program, fault: Fault) -> str:

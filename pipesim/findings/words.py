@@ -47,6 +47,18 @@ def meanwhile(program: Program, fault: Fault) -> str:
     return f" while {who} {verb} {accessed_bytes(program, operation)}{where}"
 
 
+def what_is_forbidden(program: Program, fault: Fault) -> str:
+    """What the reader of a kernel has seen that PTX forbids whatever the schedule: ``: column 64 is not allocated``."""
+    each = program.coverage.forbidden[fault.found]
+    place = each.place.rpartition("(")[2].rstrip(")")
+    return f": {each.what} ({place})"
+
+
+def correction_of_forbidden(program: Program, fault: Fault) -> str:
+    """What corrects that, "" if it leaves a doubt."""
+    return program.coverage.forbidden[fault.found].correction
+
+
 def who_at(program: Program, agent: int, pc: int) -> str:
     """The agent, with the line of its operation in brackets."""
     line = PurePath(program.line(agent, pc)).name

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import astuple, dataclass, fields
 from enum import Enum
 from reprlib import repr as brief
 from typing import Any
 
 from pipesim.model.assumptions import Assumption
+from pipesim.model.finding import FaultKind
 
 
 @dataclass(frozen=True)
@@ -19,6 +20,31 @@ class Assumed:
     kind: Assumption
     what: str
     lines: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Forbidden:
+    """One place at which a kernel does what PTX forbids, whatever the schedule: a finding of this kind.
+
+    ``place`` is ``kernel.cu:12 (kernel.ptx:345)`` or ``kernel.ptx:345``, of an ``instruction`` that this agent executes
+    (-1: whichever does); ``what`` is wrong, and what corrects it.
+    """
+
+    kind: FaultKind
+    place: str
+    instruction: str
+    what: str
+    correction: str = ""
+    agent: int = -1
+
+    @property
+    def line(self) -> str:
+        """The author's line, as operations of the program have it."""
+        return self.place.partition(" (")[0]
+
+
+#: The kinds that it can be, by name.
+FORBIDDEN = {each.name: each for each in (FaultKind.TENSOR_ALLOCATION, FaultKind.ILLEGAL_OPERAND)}
 
 
 class NotJudgedKind(Enum):
@@ -65,9 +91,9 @@ class Coverage:
     ``unsized``: tensor maps without a box by which there are copies, so that nothing is proved; last what gives them.
     ``assumed``: what the verdict rests on beyond the program. ``undefined``: what PTX leaves undefined, such as
     registers that are read before what writes them is complete, so that nothing can be proved. ``partial``: places
-    where only some lanes execute what PTX has all lanes of a warp execute, which is a finding. ``allocations``: the
-    same of tensor memory that is not allocated, used or released as PTX has it. ``weakened``: an order that the kernel
-    has and the program has not, so that what is refuted of it may be right in the kernel.
+    where only some lanes execute what PTX has all lanes of a warp execute, which is a finding. ``forbidden``: other
+    findings in the code. ``weakened``: an order that the kernel has and the program has not, so that what is refuted of
+    it may be right in the kernel.
     ``extracted``: what was read, in numbers. ``not_judged``: what the verdict is not about, counted. ``ctas``: the
     CTAs of the grid that were followed, () where all are the same.
     """
@@ -82,7 +108,7 @@ class Coverage:
     assumed: tuple[Assumed, ...] = ()
     undefined: tuple[str, ...] = ()
     partial: tuple[str, ...] = ()
-    allocations: tuple[str, ...] = ()
+    forbidden: tuple[Forbidden, ...] = ()
     weakened: tuple[str, ...] = ()
     extracted: tuple[str, ...] = ()
     not_judged: tuple[NotJudged, ...] = ()
@@ -103,6 +129,7 @@ class Coverage:
         """Its JSON form: members that are not empty."""
         plain: dict[str, object] = {each.name: list(getattr(self, each.name)) for each in fields(self)}
         plain["assumed"] = [[each.kind.value, each.what, list(each.lines)] for each in self.assumed]
+        plain["forbidden"] = [[each.kind.name, *astuple(each)[1:]] for each in self.forbidden]
         plain["not_judged"] = [[each.kind.name, each.count, list(each.names)] for each in self.not_judged]
         return {name: value for name, value in plain.items() if value}
 
@@ -125,11 +152,13 @@ def _member(name: str, value: object) -> Iterable[Any]:
         match name, each:
             case "assumed", [str(kind), str(what), [*some]] if kind in _ASSUMPTIONS:
                 yield Assumed(_ASSUMPTIONS[kind], what, tuple(map(str, some)))
+            case "forbidden", [str(kind), str(), str(), str(), str(), int()] if kind in FORBIDDEN:
+                yield Forbidden(FORBIDDEN[kind], *each[1:])
             case "not_judged", [str(kind), int(count), [*some]] if kind in NotJudgedKind.__members__:
                 yield NotJudged(NotJudgedKind[kind], count, tuple(map(str, some)))
             case "ctas", int():
                 yield each
-            case (("assumed" | "not_judged" | "ctas"), _):
+            case (("assumed" | "forbidden" | "not_judged" | "ctas"), _):
                 raise ValueError(f"an entry of {name!r} of 'coverage' cannot be {brief(each)}")
             case _, str():
                 yield each

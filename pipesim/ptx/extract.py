@@ -8,7 +8,8 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from pipesim.model.assumptions import Assumption
-from pipesim.model.coverage import Assumed, Coverage, NotJudged, NotJudgedKind, never_wrapped
+from pipesim.model.coverage import Assumed, Coverage, Forbidden, NotJudged, NotJudgedKind, never_wrapped
+from pipesim.model.finding import FaultKind
 from pipesim.model.ops import Op, Space, operand
 from pipesim.model.program import Program
 from pipesim.model.tables import number_runs
@@ -48,7 +49,7 @@ def coverage_of(kernel: Kernel, emulation: Emulation) -> Coverage:
         assumed=tuple(_assumptions(words)),
         undefined=_few(_undefined_behaviour(words)),
         partial=tuple(at(p) for p in sorted(notes.partial)),
-        allocations=tuple(_allocations(words, ended=not stopped and not blocked)),
+        forbidden=tuple(_forbidden(words, ended=not stopped and not blocked)),
         extracted=(f"{emulation.instructions:,} warp instructions", *_operation_counts(emulation.cluster)),
         not_judged=tuple(_not_judged(words)),
         ctas=_followed(kernel.launch),
@@ -239,10 +240,13 @@ def _undefined_behaviour(words: _Words) -> list[str]:
     return [*noted, *_outside(kernel, cluster), *_overwritten(cluster, at), *_read_too_early(kernel, at)]
 
 
-def _allocations(words: _Words, *, ended: bool) -> Iterator[str]:
-    """What is wrong with how tensor memory is allocated."""
-    for position, what in sorted(allocation_faults(words.cluster.columns, ended=ended).items()):
-        yield f"{words.place_of(position)}: {what}"
+def _forbidden(words: _Words, *, ended: bool) -> Iterator[Forbidden]:
+    """What is wrong in the code whatever the schedule: with how tensor memory is allocated, and with operands."""
+    at, body = words.place_of, words.kernel.function.body
+    for p, what in sorted(allocation_faults(words.cluster.columns, ended=ended).items()):
+        yield Forbidden(FaultKind.TENSOR_ALLOCATION, at(p), body[p].mnemonic, what)
+    for p, (agent, what, correction) in sorted(words.cluster.notes.illegal.items()):
+        yield Forbidden(FaultKind.ILLEGAL_OPERAND, at(p), body[p].mnemonic, what, correction, agent)
 
 
 def _operation_counts(cluster: Cluster) -> list[str]:

@@ -48,6 +48,7 @@ CASES = {
     "warp_shape": "let all four warps of the group execute the same instruction equally often",
     "too_many_registers": "let some of its warps ask for fewer",
     "tensor_allocation": "",
+    "illegal_operand": "use one of 0 to 15",
     "tensor_fence": "",
     "missing_proxy_fence": "epilogue executes fence.proxy.async after its writes, before it signals any other agent",
     "read_not_fenced": "consumer executes fence.proxy.async after its reads, before it signals any other agent",

@@ -21,7 +21,7 @@ from pipesim.export.schemas.shapes import (
     table,
 )
 from pipesim.model.assumptions import Assumption
-from pipesim.model.coverage import Coverage, NotJudgedKind
+from pipesim.model.coverage import FORBIDDEN, Coverage, NotJudgedKind
 from pipesim.model.ops import OPERANDS, Space
 from pipesim.model.program import PROGRAM_VERSION
 from pipesim.model.tables import WORK_CLASSES
@@ -88,6 +88,7 @@ def program() -> Schema:
 def _coverage() -> Schema:
     members: dict[str, Schema] = {each.name: _ref("texts") for each in fields(Coverage)}
     members["assumed"] = rows(row({"enum": [each.value for each in Assumption]}, TEXT, _ref("texts")))
+    members["forbidden"] = rows(row({"enum": list(FORBIDDEN)}, TEXT, TEXT, TEXT, TEXT, INTEGER))
     members["not_judged"] = rows(row({"enum": [each.name for each in NotJudgedKind]}, NATURAL, _ref("texts")))
     members["ctas"] = rows(NATURAL)
     return record(members, optional=tuple(members))

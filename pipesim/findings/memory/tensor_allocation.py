@@ -3,15 +3,8 @@
 from __future__ import annotations
 
 from pipesim.findings.kind import Certainty, Evidence, ExampleEdit, FindingKind, PtxExample
-from pipesim.model.finding import Fault, FaultKind
-from pipesim.model.program import Program
-
-
-def _what(program: Program, fault: Fault) -> str:
-    """What the reader of the kernel has seen."""
-    place, _, what = program.coverage.allocations[fault.found].partition(": ")
-    return f": {what} ({place.rpartition('(')[2].rstrip(')')})"
-
+from pipesim.findings.words import what_is_forbidden
+from pipesim.model.finding import FaultKind
 
 TENSOR_ALLOCATION = FindingKind(
     FaultKind.TENSOR_ALLOCATION,
@@ -33,7 +26,7 @@ TENSOR_ALLOCATION = FindingKind(
     certainty=Certainty.MEMORY_MODEL,
     evidence=Evidence.CODE,
     causes_itself=True,
-    detail=_what,
+    detail=what_is_forbidden,
     example=PtxExample(
         " setp.ne.u32 %p4, %r1, 0;\n @%p4 bra rest;\n"
         " tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [tile], 64;\n"

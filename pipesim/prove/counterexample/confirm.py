@@ -135,7 +135,7 @@ def _race(play: Play, doubt: Doubt) -> bool:
 
 def shown_by_code(program: Program) -> tuple[Refutation, ...]:
     """What no move shows: the code of the warps, each with a way to its operation, and work under way at an end."""
-    faults = [*warp_shape_faults(program), *_partial_warps(program), *_allocations(program), *_lanes_apart(program)]
+    faults = [*warp_shape_faults(program), *_partial_warps(program), *_forbidden(program), *_lanes_apart(program)]
     faults += stale_waits(program)
     found: dict[tuple[FaultKind, int, int], Refutation] = {}
     for each in faults:
@@ -154,16 +154,11 @@ def _partial_warps(program: Program) -> Iterator[Fault]:
         yield Fault(FaultKind.WARP_SHAPE, agent, pc, expected=WARP)
 
 
-def _allocations(program: Program) -> Iterator[Fault]:
-    """Tensor memory that is not allocated, used or released as PTX has it, as the kernel's reader has seen."""
-    for n, each in enumerate(program.coverage.allocations):
-        agent, pc = _operation_at(program, _place_of(each))
-        yield Fault(FaultKind.TENSOR_ALLOCATION, agent, pc, found=n)
-
-
-def _place_of(sentence: str) -> str:
-    """Of ``kernel.cu:12 (kernel.ptx:345): what`` and ``kernel.ptx:345: what`` the first place."""
-    return sentence.partition(": ")[0].partition(" (")[0]
+def _forbidden(program: Program) -> Iterator[Fault]:
+    """What PTX forbids, as the kernel's reader has seen."""
+    for n, each in enumerate(program.coverage.forbidden):
+        agent, pc = _operation_at(program, each.line, each.agent)
+        yield Fault(each.kind, agent, pc, found=n)
 
 
 def _lanes_apart(program: Program) -> Iterator[Fault]:
@@ -174,14 +169,17 @@ def _lanes_apart(program: Program) -> Iterator[Fault]:
         yield Fault(FaultKind.LANES_APART, *_operation_at(program, place))
 
 
-def _operation_at(program: Program, place: str) -> tuple[int, int]:
-    """The first operation of this source line, else of the next line of the file that has one, else of the last."""
+def _operation_at(program: Program, place: str, of: int = -1) -> tuple[int, int]:
+    """The first operation of this source line, else of the next line of the file that has one, else of the last.
+
+    ``of``: of this agent.
+    """
     file, line = _file_and_line(place)
-    found: dict[tuple[bool, bool, int], tuple[int, int]] = {}
+    found: dict[tuple[bool, bool, bool, int], tuple[int, int]] = {}
     for agent, code in enumerate(program.code):
         for pc in range(len(code)):
             other, at = _file_and_line(program.line(agent, pc))
-            found.setdefault((other != file, at < line, abs(at - line)), (agent, pc))
+            found.setdefault((0 <= of != agent, other != file, at < line, abs(at - line)), (agent, pc))
     return found[min(found)] if found else (0, 0)
 
 

@@ -38,6 +38,14 @@ class EmulationStop(Exception):  # noqa: N818  # ends the emulation of one warp,
         self.what, self.leaf = what, leaf
 
 
+class IllegalOperand(EmulationStop):
+    """An operand that PTX does not allow there, and what corrects it: a finding where it is sure that it runs."""
+
+    def __init__(self, what: str, correction: str) -> None:
+        super().__init__(what)
+        self.correction = correction
+
+
 def known_integer(value: Value, what: str) -> int:
     """An integer that all lanes agree on. EmulationStop if it is not known, or differs."""
     if isinstance(value, int):
@@ -77,6 +85,7 @@ class Notes:
     ``unread``: instructions that are not known; ``policies``: what other CTAs would decide; ``inferred``: sizes;
     ``equal_stores``: stores by several warps to the same bytes; ``generic``: accesses to ``.shared`` that give a
     generic address; ``fences``: those of which it is not known whether they run, which therefore order nothing;
+    ``illegal``: operands that PTX does not allow, each with the agent, what is wrong and what corrects it;
     ``undefined``: what PTX leaves undefined; ``partial``: what all lanes of a warp have to
     execute and some do; ``accesses``: what ``left_out`` and ``unread`` may touch; ``perhaps``:
     branches and accesses by a value that is not known, with what it is; ``reductions``: ``red.async`` to bytes that
@@ -98,6 +107,7 @@ class Notes:
     polls: set[int] = field(default_factory=set)
     fences: set[int] = field(default_factory=set)
     undefined: dict[int, str] = field(default_factory=dict)
+    illegal: dict[int, tuple[int, str, str]] = field(default_factory=dict)
     perhaps: dict[int, str] = field(default_factory=dict)
     reductions: set[int] = field(default_factory=set)
     partial: set[int] = field(default_factory=set)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from pipesim.ptx.emulate.accesses import flush
+from pipesim.model.ops import Op
+from pipesim.ptx.emulate.accesses import flush, record
 from pipesim.ptx.emulate.code import DecodedStep, RunEnd, StraightRun
-from pipesim.ptx.emulate.stop import MALFORMED, EmulationStop, Status, WarpStop, malformed_operands
+from pipesim.ptx.emulate.stop import MALFORMED, EmulationStop, IllegalOperand, Status, WarpStop, malformed_operands
 from pipesim.ptx.emulate.values import WARP, Leaf, PerLane, Value, join_lanes, lanes_in, leaf_of
 from pipesim.ptx.emulate.ways import DividedWarp, PartingKind
 from pipesim.ptx.flow.opcodes import ACCESSES, may_touch_shared
@@ -60,6 +61,9 @@ class EmulatedWarp(DividedWarp):
         try:
             self._run(before + most)
         except EmulationStop as stopped:
+            if isinstance(stopped, IllegalOperand) and not self.maybe and not self.has_two_ways:
+                record(self.cluster, self, self.pc, Op.WORK, 0)  # the place that the finding is about
+                self.cluster.notes.illegal.setdefault(self.pc, (self.agent, stopped.what, stopped.correction))
             self.end_at(stopped.what, stopped.leaf)
         except MALFORMED as error:
             raise malformed_operands(self.code.body[min(self.pc, self.code.end - 1)]) from error
@@ -238,6 +242,8 @@ class EmulatedWarp(DividedWarp):
             self.cluster.notes.perhaps.setdefault(step.instruction.position, leaf.what)
         try:
             step.effect(self.cluster, self, step)
+        except IllegalOperand as stopped:
+            raise EmulationStop(stopped.what) from stopped  # it may not happen
         finally:
             self.mask, self.guarded = mask, None
             self.maybe -= 1

@@ -132,7 +132,8 @@ def _tensor_core(operands: Sequence[Operand], modifiers: Names) -> Sequence[Oper
     if "st" in modifiers:
         return operands[:1]
     if "mma" in modifiers:  # the matrices, the instruction's description, and the addresses of scales and metadata
-        return (*operands[:4], *(each for each in operands[4:] if isinstance(each, Address)))
+        first = 5 if "sp" in modifiers else 4
+        return (*operands[:first], *(each for each in operands[first:] if isinstance(each, Address)))
     return operands
 
 

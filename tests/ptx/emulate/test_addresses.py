@@ -34,9 +34,12 @@ def test_a_generic_address_given_to_shared_means_its_low_bits(name: str) -> None
 
 
 @pytest.mark.parametrize("name", ["st", "stmatrix"])
-def test_an_access_outside_of_the_cluster_is_left_out_and_said(name: str) -> None:
-    far = ADDRESSES + " add.u64 %rd0, %rd0, 0x5000000;\n" + STORES[name].format("%rd0")
-    program = program_of(far, warps=1)
-    assert not any("WRITE" in op for op in said(program, 0))
-    (line,) = program.coverage.left_out
+def test_an_access_outside_of_the_cluster_is_illegal_or_left_out(name: str) -> None:
+    """In a CTA that the cluster does not have, and below the variables of the first."""
+    far, below = (
+        program_of(ADDRESSES + f" add.u64 %rd0, %rd0, {by};\n" + STORES[name].format("%rd0"), warps=1).coverage
+        for by in ("0x5000000", "-1024")
+    )
+    assert [each.what for each in far.forbidden] == ["the address is in CTA 5 of a cluster of 1"]
+    (line,) = below.left_out
     assert "an address that is not known, or outside of the cluster's shared memory" in line

@@ -82,7 +82,7 @@ def test_what_ptx_forbids_is_found_at_its_line(old: str, new: str, said: str, li
     fault = next(each.fault for each in found.refutations if each.kind is FaultKind.TENSOR_ALLOCATION)
     assert fault is not None
     assert said in report_fault(program, fault).claim
-    place = program.coverage.allocations[fault.found].partition(": ")[0]
+    place = report_fault(program, fault).line
     assert line in text_of(RIGHT.replace(old, new)).splitlines()[int(place.rpartition(":")[2]) - 1]
 
 

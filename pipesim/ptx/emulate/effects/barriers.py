@@ -5,12 +5,12 @@
 from __future__ import annotations
 
 from pipesim.model.ops import Fence, Op, Scope
-from pipesim.model.program import NAMED_BARRIERS
+from pipesim.model.tables import MAX_THREAD_REGISTERS, NAMED_BARRIERS
 from pipesim.ptx.emulate.accesses import record
 from pipesim.ptx.emulate.cluster import Cluster, NamedBarrier
 from pipesim.ptx.emulate.code import DecodedStep
 from pipesim.ptx.emulate.effects.operands import one_of, semantics_of, unknown
-from pipesim.ptx.emulate.stop import EmulationStop
+from pipesim.ptx.emulate.stop import EmulationStop, IllegalOperand
 from pipesim.ptx.emulate.values import WARP, OpenAnswer, PerLane, Value, lanes_in, leaf_of
 from pipesim.ptx.emulate.warp import EmulatedWarp
 
@@ -26,9 +26,13 @@ def cta_barrier(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep) -> None
     first = 1 if each.has("red") else 0
     number = one_of(warp, step.get(first, warp), "the number of a named barrier")
     if number >= NAMED_BARRIERS:
-        raise EmulationStop(f"a CTA has no named barrier {number:,}, only 0 to {NAMED_BARRIERS - 1}")
+        said = f"a CTA has no named barrier {number:,}"
+        raise IllegalOperand(said, f"use one of 0 to {NAMED_BARRIERS - 1}")
     rest = len(each.operands) - first - 1 - (1 if each.has("red") else 0)
     count = one_of(warp, step.get(first + 1, warp), "the thread count of a named barrier") if rest > 0 else 0
+    if rest > 0 and not count:
+        said = f"named barrier {number} with no threads"
+        raise IllegalOperand(said, "give the threads that take part, in whole warps")
     threads = count or WARP * cluster.warps_of_cta
     named = cluster.named.setdefault((warp.cta, number), NamedBarrier())
     operation = Op.BAR_ARRIVE if each.has("arrive") else Op.BAR_SYNC
@@ -121,7 +125,13 @@ def _is_async(modifiers: tuple[str, ...]) -> bool:
     return "global" not in modifiers and any(m == "async" or m.startswith("async::") for m in modifiers)
 
 
+_LEAST_REGISTERS = 24  #: that a thread can ask for
+
+
 def setmaxnreg(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep) -> None:
     """``setmaxnreg``: the registers of a thread from here on."""
     registers = one_of(warp, step.get(0, warp), "the registers that are asked for")
+    if registers % 8 or not _LEAST_REGISTERS <= registers <= MAX_THREAD_REGISTERS:
+        said = f"setmaxnreg for {registers} registers"
+        raise IllegalOperand(said, f"ask for a multiple of 8 from {_LEAST_REGISTERS} to {MAX_THREAD_REGISTERS}")
     record(cluster, warp, step.instruction.position, Op.SETMAXNREG, registers)

@@ -18,9 +18,9 @@ from pipesim.ptx.emulate.accesses import copy, flush, read, record, transfer
 from pipesim.ptx.emulate.boxless import LandedCopy, map_key
 from pipesim.ptx.emulate.cluster import Cluster
 from pipesim.ptx.emulate.code import DecodedStep
-from pipesim.ptx.emulate.effects.operands import by_lane, bytes_of, one_of, shared_place
+from pipesim.ptx.emulate.effects.operands import barrier_place, by_lane, bytes_of, check_alignment, one_of, shared_place
 from pipesim.ptx.emulate.memory import merge_ranges
-from pipesim.ptx.emulate.stop import EmulationStop
+from pipesim.ptx.emulate.stop import EmulationStop, IllegalOperand
 from pipesim.ptx.emulate.values import Leaf, Value, lanes_in, leaf_of, of_lane
 from pipesim.ptx.emulate.warp import EmulatedWarp
 from pipesim.ptx.launch.image import PARAMETERS
@@ -72,7 +72,7 @@ def written_bytes(cluster: Cluster, address: int) -> int:
 
 _PARAMETER_SPACE = 1 << 16  #: bytes that parameters can have at most
 _BULK_BYTES = 16  #: addresses and bytes of bulk copies are multiples of it (PTX ISA, "cp.async.bulk")
-_NOT_ALIGNED = f"a bulk copy at an address that is not a multiple of {_BULK_BYTES}"
+_BOX_BYTES = 128  #: those of a tensor copy in shared memory (PTX ISA, "cp.async.bulk.tensor")
 RESPONSE_BYTES = 16  #: of clusterlaunchcontrol.try_cancel
 
 
@@ -116,6 +116,7 @@ def _cp_async(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep) -> None:
     found: dict[int, list[tuple[int, int]]] = {}
     for one in by_lane(warp, address, "the address of a copy").values():
         cta, at = shared_place(one, cluster.ctas)
+        check_alignment(cluster, each.position, at, size, "a copy")
         found.setdefault(cta, []).append((at, at + size))
     warp.groups[Engine.CP_ASYNC].issue(warp.mask)
     for cta, ranges in found.items():
@@ -159,7 +160,8 @@ def _check_bytes(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep, size: 
     """
     each = step.instruction
     if size % _BULK_BYTES:
-        cluster.notes.undefined[each.position] = f"a bulk copy of {size:,} bytes, not a multiple of {_BULK_BYTES}"
+        said = f"a bulk copy of {size:,} bytes, not a multiple of {_BULK_BYTES}"
+        raise IllegalOperand(said, f"copy a multiple of {_BULK_BYTES} bytes")
     if sum(m.startswith("shared") for m in each.modifiers) > 1 and isinstance(source, int):
         cta, at = shared_place(source, cluster.ctas)
         read(cluster, warp, (Space.SHARED, cta), [(at, at + size)], each.position)
@@ -185,7 +187,8 @@ def _multicast(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep, index: i
 def within(cluster: Cluster, mask: int) -> int:
     """A mask of CTAs. EmulationStop if it names one that the cluster does not have."""
     if mask >> cluster.ctas:
-        raise EmulationStop(f"a multicast to the CTAs {mask:#b} of a cluster of {cluster.ctas}")
+        said = f"a multicast to the CTAs {mask:#b} of a cluster of {cluster.ctas}"
+        raise IllegalOperand(said, f"a mask has only the lowest {cluster.ctas} bits")
     return mask
 
 
@@ -271,9 +274,8 @@ def _land(
     """A copy into shared memory, counted by an mbarrier. ``boxless``: by a map whose box is not known."""
     each = step.instruction
     cta, offset = shared_place(one_of_lane(step.get(to, warp), lane, "the address of a copy"), cluster.ctas)
-    if each.opcode == "cp" and offset % _BULK_BYTES:
-        cluster.notes.undefined[each.position] = _NOT_ALIGNED
-    bar = shared_place(one_of_lane(step.get(counted, warp), lane, "the mbarrier of a copy"), cluster.ctas)
+    _check_place(cluster, step, offset)
+    bar = barrier_place(cluster, each.position, one_of_lane(step.get(counted, warp), lane, "the mbarrier of a copy"))
     if bar[0] != cta and each.has("tensor") and not each.has("cta_group::2"):
         # PTX wants it in the CTA where the copy lands; Mojo clears the rank's lowest bit also here
         bar = (cta, bar[1])
@@ -299,6 +301,14 @@ def _land(
     cluster.boxless.begins(offset, None if boxless is None else boxless.key)
     for _, place in where:
         cluster.land_on(warp.agent, each.position, place, nbytes, boxless)
+
+
+def _check_place(cluster: Cluster, step: DecodedStep, offset: int) -> None:
+    """Where a copy reads or writes shared memory (PTX ISA, "cp.async.bulk", "cp.async.bulk.tensor")."""
+    multiple = _BOX_BYTES if step.instruction.has("tensor") else _BULK_BYTES
+    if offset % multiple:
+        what = "a tensor copy" if multiple == _BOX_BYTES else "a bulk copy"
+        check_alignment(cluster, step.instruction.position, offset, multiple, what)
 
 
 def _note_size(cluster: Cluster, each: Instruction, key: object, nbytes: int) -> int:
@@ -327,8 +337,7 @@ def _read_shared(
     each = step.instruction
     address = one_of_lane(step.get(at, warp), lane, "the address of a copy")
     cta, offset = shared_place(address, cluster.ctas)
-    if offset % _BULK_BYTES:
-        cluster.notes.undefined[each.position] = _NOT_ALIGNED
+    _check_place(cluster, step, offset)
     flush(cluster, warp)
     if not nbytes:
         around = cluster.items[cta].around(offset)
@@ -354,7 +363,8 @@ def store_async(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep) -> None
     for lane in lanes_in(warp.mask):
         to, counted = (one_of_lane(step.get(i, warp), lane, what) for i, what in _STORED)
         cta, offset = shared_place(to, cluster.ctas)
-        found.setdefault((shared_place(counted, cluster.ctas), cta), []).append(offset)
+        check_alignment(cluster, each.position, offset, size, "a store")
+        found.setdefault((barrier_place(cluster, each.position, counted), cta), []).append(offset)
     for (bar, cta), offsets in found.items():
         together = merge_ranges([(first, first + size) for first in offsets])
         apart = sum(end - first for first, end in together) == size * len(offsets)

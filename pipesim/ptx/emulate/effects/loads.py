@@ -19,7 +19,7 @@ from pipesim.ptx.emulate.addresses import (
 )
 from pipesim.ptx.emulate.cluster import Cluster
 from pipesim.ptx.emulate.code import DecodedStep
-from pipesim.ptx.emulate.effects.operands import bytes_of, one_of, unknown
+from pipesim.ptx.emulate.effects.operands import MOST_RANKS, bytes_of, check_alignment, no_such_cta, one_of, unknown
 from pipesim.ptx.emulate.integers import extended
 from pipesim.ptx.emulate.memory import runs
 from pipesim.ptx.emulate.values import (
@@ -236,6 +236,9 @@ def _record(
             cluster.may_touch(warp, each.position, _NO_ADDRESS, writes=values is not None)
         return
     for cta, starts in found.items():
+        if any(start % size for start in starts):
+            at = next(start for start in starts if start % size)
+            check_alignment(cluster, each.position, at, size, "a load" if values is None else "a store")
         ranges = runs(starts, size)
         if values is None:
             read(cluster, warp, (Space.SHARED, cta), ranges, each.position)
@@ -285,6 +288,8 @@ def _starts(cluster: Cluster, warp: EmulatedWarp, address: Value, size: int, spa
                 continue
             one -= WINDOW
         cta, at = place_of(one)
+        if cluster.ctas <= cta < MOST_RANKS and at >= 0:
+            raise no_such_cta(cta, cluster.ctas)
         if not 0 <= cta < cluster.ctas or at < 0:
             return None
         found.setdefault(cta, []).append(at)
@@ -331,6 +336,8 @@ def _matrix(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep, at: int, *,
         cluster.may_touch(warp, each.position, _NO_ADDRESS, writes=stores)
         return
     for cta, starts in found.items():
+        for start in starts:
+            check_alignment(cluster, each.position, start, _ROW, "a row of a matrix")
         ranges = runs(starts, _ROW)
         if stores:
             if (Space.SHARED, cta) in warp.pending.copies:

@@ -16,13 +16,13 @@ from pipesim.ptx.emulate.code import DecodedStep
 from pipesim.ptx.emulate.effects.copies import within
 from pipesim.ptx.emulate.effects.mbarriers import places
 from pipesim.ptx.emulate.effects.operands import one_of, shared_place
-from pipesim.ptx.emulate.stop import EmulationStop
+from pipesim.ptx.emulate.stop import EmulationStop, IllegalOperand
 from pipesim.ptx.emulate.tensor_allocations import COLUMNS
 from pipesim.ptx.emulate.values import PerLane, lanes_in, leaf_of
 from pipesim.ptx.emulate.warp import EmulatedWarp
 from pipesim.ptx.text.instruction import Address, Immediate, Vector
 
-_COLUMNS_OF_A = 8  #: of the operand A in tensor memory: one step of K is 32 bytes a row
+_COLUMNS_OF_A = 8  #: of the operand A in tensor memory: one step of K is 32 bytes a row; so many are shifted
 _HALVED = ("16x64b", "16x128b", "16x256b", "16x32bx2")  #: shapes of which a warp's access touches 16 lanes of its 32
 _LEADING = {"32x32b": 1, "16x64b": 2, "16x128b": 4, "16x256b": 8, "16x32bx2": 1}
 _COPIED = {"128x256b": 8, "4x256b": 8, "128x128b": 4, "64x128b": 4, "32x128b": 4}
@@ -87,6 +87,8 @@ def tcgen05(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep) -> None:
             settle(cluster, warp, loads=kinds[0] == "wait::ld")
         case "cp":
             _copy(cluster, warp, step)
+        case "shift":
+            _shift(cluster, warp, step)
         case "alloc":
             _alloc(cluster, warp, step)
         case "dealloc":
@@ -112,10 +114,10 @@ def _mma(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep) -> None:
     each = step.instruction
     warp.uncommitted |= warp.mask
     ctas = _pair(cluster, warp, step)
-    plain = [i for i, operand in enumerate(each.operands) if not isinstance(operand, Address | Vector)]
+    described = 4 if each.has("sp") else 3  # after the metadata of a sparse matrix
     a_in_tensor = isinstance(each.operands[1], Address)
     target = one_of(warp, step.get(0, warp), "the tensor memory of a product")
-    instruction = step.get(3, warp) if 3 in plain else None
+    instruction = step.get(described, warp)
     columns = COLUMNS - (target & 0xFFFF) % COLUMNS
     rows = 128
     if isinstance(instruction, int):
@@ -133,6 +135,11 @@ def _mma(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep) -> None:
                 _tensor_transfer(cluster, warp, step, Op.TRANSFER_READ, cta, source, _COLUMNS_OF_A)
         else:
             _read_described(cluster, warp, step, index, Engine.TCGEN05, ctas)
+    for index in range(3, len(each.operands)):
+        if isinstance(each.operands[index], Address):  # metadata of a sparse matrix, and scales: a column at least
+            source = one_of(warp, step.get(index, warp), "the tensor memory of scales")
+            for cta in ctas:
+                _tensor_transfer(cluster, warp, step, Op.TRANSFER_READ, cta, source, 1)
     for cta in ctas:
         _tensor_transfer(cluster, warp, step, Op.TRANSFER_WRITE, cta, target, columns, rows)
 
@@ -226,7 +233,10 @@ def _ranges(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep, address: in
     column = address & 0xFFFF
     if not warp.maybe:
         cluster.columns[warp.cta].use(column, 1 if each.has_any("pack::16b", "unpack::16b") else columns, each.position)
-    lane = warp.number % 4 * 32 + (address >> 16 & 31)  # a warp reaches its own quarter only, whatever the address says
+    lane, own = address >> 16, warp.number % 4 * 32
+    if not own <= lane < own + 32:
+        said = f"warp {warp.number} accesses lane {lane} of tensor memory, and reaches only {own} to {own + 31}"
+        raise IllegalOperand(said, "add 32 times the warp's number modulo 4 to the lane, the upper half of the address")
     if shape == "16x32bx2":
         split = next(o.value for o in reversed(each.operands) if isinstance(o, Immediate))
         part = lane // lanes
@@ -275,14 +285,24 @@ def settle(cluster: Cluster, warp: EmulatedWarp, *, loads: bool) -> None:
 
 
 def _copy(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep) -> None:
-    """``tcgen05.cp``: shared memory into columns of tensor memory."""
+    """``tcgen05.cp``: shared memory into columns of tensor memory, until a commit arrives, as of a product."""
     each = step.instruction
+    warp.uncommitted |= warp.mask
     ctas = _pair(cluster, warp, step)
     target = one_of(warp, step.get(0, warp), "the tensor memory of a copy")
     columns = next((_COPIED[m] for m in each.modifiers if m in _COPIED), 8)
     _read_described(cluster, warp, step, 1, Engine.TCGEN05, ctas)
     for cta in ctas:
         _tensor_transfer(cluster, warp, step, Op.TRANSFER_WRITE, cta, target, columns)
+
+
+def _shift(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep) -> None:
+    """``tcgen05.shift``: 32 bytes of each lane go to the lane before, until a commit arrives."""
+    warp.uncommitted |= warp.mask
+    target = one_of(warp, step.get(0, warp), "the tensor memory that is shifted")
+    for cta in _pair(cluster, warp, step):
+        for op in (Op.TRANSFER_READ, Op.TRANSFER_WRITE):
+            _tensor_transfer(cluster, warp, step, op, cta, target, _COLUMNS_OF_A)
 
 
 def _dealloc(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep) -> None:

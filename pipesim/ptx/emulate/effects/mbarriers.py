@@ -11,7 +11,7 @@ from pipesim.ptx.emit.record import BARRIER_BYTES, Place
 from pipesim.ptx.emulate.accesses import flush, record
 from pipesim.ptx.emulate.cluster import Cluster
 from pipesim.ptx.emulate.code import DecodedStep
-from pipesim.ptx.emulate.effects.operands import by_lane, lanes_by_value, one_of, semantics_of, shared_place, unknown
+from pipesim.ptx.emulate.effects.operands import barrier_place, by_lane, lanes_by_value, one_of, semantics_of, unknown
 from pipesim.ptx.emulate.stop import EmulationStop
 from pipesim.ptx.emulate.values import OpenAnswer
 from pipesim.ptx.emulate.warp import EmulatedWarp
@@ -43,7 +43,7 @@ def places(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep, index: int) 
     """The mbarriers of the lanes that execute, and how many lanes name each."""
     found: dict[Place, int] = {}
     for address, lanes in lanes_by_value(warp, step.get(index, warp), _WHAT).items():
-        place = shared_place(address, cluster.ctas)
+        place = barrier_place(cluster, step.instruction.position, address)
         found[place] = found.get(place, 0) + lanes
     return found
 
@@ -52,15 +52,15 @@ def _init(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep) -> None:
     """Each lane may initialise another mbarrier, with another count."""
     addresses = by_lane(warp, step.get(0, warp), _WHAT)
     counts = by_lane(warp, step.get(1, warp), "the count of an mbarrier's init")
-    found = {shared_place(addresses[lane], cluster.ctas): counts[lane] & 0xFFFFFFFF for lane in addresses}
+    position = step.instruction.position
+    found = {barrier_place(cluster, position, addresses[lane]): counts[lane] & 0xFFFFFFFF for lane in addresses}
     if len(found) < len(addresses):
-        cluster.notes.undefined[step.instruction.position] = "several lanes initialise one mbarrier"
+        cluster.notes.undefined[position] = "several lanes initialise one mbarrier"
     for place, count in found.items():
         _check_place(cluster, step, place)
         cluster.effect(place, mbarrier.init(cluster.barrier(place), count))
         cta, offset = place
         cluster.bytes[cta].forget(offset, offset + 8)
-        position = step.instruction.position
         _own_bytes(cluster, warp, position, place)
         cluster.recorder.live.add(place)
         record(cluster, warp, position, Op.INIT, cluster.recorder.barrier(place), count)
@@ -68,10 +68,8 @@ def _init(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep) -> None:
 
 
 def _check_place(cluster: Cluster, step: DecodedStep, place: Place) -> None:
-    """An mbarrier has 8 bytes of its own, at a multiple of 8 (PTX ISA, "Size and alignment of mbarrier object")."""
+    """An mbarrier has 8 bytes of its own (PTX ISA, "Size and alignment of mbarrier object")."""
     cta, offset = place
-    if offset % BARRIER_BYTES:
-        cluster.notes.undefined[step.instruction.position] = "an mbarrier that is not at a multiple of 8 bytes"
     for other, at in cluster.recorder.live:
         if other == cta and 0 < abs(at - offset) < BARRIER_BYTES:
             cluster.notes.undefined[step.instruction.position] = "an mbarrier that shares bytes with another one"

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import lru_cache
 
 from pipesim.model.ops import Order, Scope, semantics
-from pipesim.ptx.emit.record import Place
+from pipesim.ptx.emit.record import BARRIER_BYTES, Place
 from pipesim.ptx.emulate.addresses import from_generic, in_shared, place_of
-from pipesim.ptx.emulate.stop import EmulationStop
+from pipesim.ptx.emulate.cluster import Cluster
+from pipesim.ptx.emulate.stop import EmulationStop, IllegalOperand
 from pipesim.ptx.emulate.values import Leaf, PerLane, Unknown, Value, lanes_in, leaf_of
 from pipesim.ptx.emulate.warp import EmulatedWarp
 from pipesim.ptx.text.instruction import Instruction
+from pipesim.ptx.text.module import Variable
 
 _ORDERS = {"relaxed": Order.RELAXED, "release": Order.RELEASE, "acquire": Order.ACQUIRE, "acq_rel": Order.ACQ_REL}
 _SCOPES = {"cta": Scope.CTA, "cluster": Scope.CLUSTER, "gpu": Scope.GPU, "sys": Scope.SYS, "gl": Scope.GPU}
@@ -64,14 +67,53 @@ def one_of(warp: EmulatedWarp, value: Value, what: str) -> int:
     return next(iter(found))
 
 
+MOST_RANKS = 256  #: that a shared address of 32 bits can have
+
+
 def shared_place(address: int, ctas: int) -> Place:
     """CTA and offset of a shared address, which may be generic. EmulationStop if it is outside of the cluster's."""
     if in_shared(address):
         address = from_generic(address)
     cta, offset = place_of(address)
+    if ctas <= cta < MOST_RANKS and offset >= 0:
+        raise no_such_cta(cta, ctas)
     if not 0 <= cta < ctas or offset < 0:
         raise EmulationStop(f"the shared address {address:#x} is outside of the cluster's memory")
     return cta, offset
+
+
+def no_such_cta(cta: int, ctas: int) -> IllegalOperand:
+    """What is wrong with an address in a CTA that the cluster does not have (PTX ISA, "mapa")."""
+    return IllegalOperand(
+        f"the address is in CTA {cta} of a cluster of {ctas}", f"a rank is 0 to {ctas - 1}, as %cluster_nctarank says"
+    )
+
+
+def barrier_place(cluster: Cluster, position: int, address: int) -> Place:
+    """CTA and offset of an mbarrier, which is at a multiple of 8 (PTX ISA, "Size and alignment of mbarrier object")."""
+    place = shared_place(address, cluster.ctas)
+    check_alignment(cluster, position, place[1], BARRIER_BYTES, "an mbarrier")
+    return place
+
+
+def check_alignment(cluster: Cluster, position: int, offset: int, multiple: int, what: str) -> None:
+    """IllegalOperand if it is not at a multiple of this; where the layout of the CTA is not known, only a note."""
+    if offset % multiple:
+        said = f"{what} at byte {offset:,} of shared memory, not at a multiple of {multiple}"
+        if offset % min(multiple, known_alignment(cluster.code.function.shared, offset)):
+            raise IllegalOperand(said, f"align the variable, or round the address up, to a multiple of {multiple}")
+        cluster.notes.undefined[position] = said
+
+
+_BASE = 1024  #: the first variable of a CTA is at a multiple of it
+
+
+def known_alignment(variables: Sequence[Variable], offset: int) -> int:
+    """Of what an offset in shared memory is a multiple as surely as here: of several variables the order is ptxas's."""
+    if sum(not each.external for each in variables) < 2:
+        return _BASE
+    before = [each for each in variables if each.offset <= offset]
+    return max(before, key=lambda each: each.offset).align if before else 1
 
 
 def unknown(what: str, line: int) -> Unknown:
