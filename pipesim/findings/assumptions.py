@@ -147,6 +147,13 @@ ASSUMPTIONS = MappingProxyType(
             "TileLang's and some hand-written kernels.",
             "Compilers take the low 32 bits, which are the address in the window.",
         ),
+        Assumption.TENSOR_LANES: AssumptionText(
+            "each warp accesses its own 32 lanes of tensor memory, at addresses of the first 32",
+            "A warp loads or stores tensor memory at a lane of 0 to 31 and is not the first of its warp group, so that "
+            "PTX does not let it access those lanes. At lanes of any other warp it is a finding, illegal_operand.",
+            "Modular's kernels for Blackwell, all of which give every warp the address of lane 0.",
+            "Nothing: no Blackwell GPU was measured.",
+        ),
         Assumption.TENSOR_LOADS: AssumptionText(
             "tcgen05.ld has written its registers where they are read",
             "Registers of tcgen05.ld are read before tcgen05.wait::ld.",

@@ -33,6 +33,7 @@ class Assumption(Enum):
     EQUAL_STORES = "equal-stores"  #: warps that store to the same bytes store equal values
     EXITED_THREADS = "exited-threads"  #: threads that have ended count at a barrier of all threads
     GENERIC_ADDRESSES = "generic-addresses"  #: of a generic address given to .shared the low 32 bits count
+    TENSOR_LANES = "tensor-lanes"  #: of an address of tensor memory in lanes 0 to 31 a warp means its own 32 lanes
     TENSOR_LOADS = "tensor-loads"  #: tcgen05.ld has ended where its registers are read, without tcgen05.wait::ld
 
     @property

@@ -54,6 +54,7 @@ class NotJudgedKind(Enum):
     GLOBAL_STORES = "stores to global memory"
     GLOBAL_LOADS = "loads of global memory"
     GLOBAL_ATOMICS = "atomics on global memory"
+    TENSOR_MAPS = "instructions that change tensor maps, or order what changes them"
     DEPENDENT_LAUNCH = "instructions of programmatic dependent launch"
     LEFT_OUT = "accesses and instructions that were left out"
     INFERRED_BYTES = "byte counts inferred"

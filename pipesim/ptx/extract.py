@@ -128,6 +128,10 @@ def _assumptions(words: _Words) -> Iterator[Assumed]:
                 for p in loaded
             ),
         ),
+        (
+            Assumption.TENSOR_LANES,
+            (f"each warp accesses its own lanes at {at(p)}" for p in sorted(notes.own_lanes)),
+        ),
         (Assumption.LANES, map(at, joins)),
         (Assumption.TIME_OUTS, (f"the wait at {at(p)} does not time out" for p in sorted(notes.time_outs))),
         (Assumption.GLOBAL_LOOPS, (f"the loop at {at(p)} ends, which waits for global memory" for p in waits)),
@@ -156,14 +160,21 @@ def _assumptions(words: _Words) -> Iterator[Assumed]:
         yield from (Assumed(kind, each) for each in said)
 
 
-#: Space and opcode of an access to global memory, and what a verdict says of it.
+#: What a verdict says of instructions of these opcodes, if they are on global memory.
 _GLOBAL = {
-    "ld": NotJudgedKind.GLOBAL_LOADS,
-    "ldu": NotJudgedKind.GLOBAL_LOADS,
-    "st": NotJudgedKind.GLOBAL_STORES,
-    "atom": NotJudgedKind.GLOBAL_ATOMICS,
-    "red": NotJudgedKind.GLOBAL_ATOMICS,
+    **dict.fromkeys(("ld", "ldu", "tex", "tld4", "suld"), NotJudgedKind.GLOBAL_LOADS),
+    **dict.fromkeys(("st", "sust", "discard"), NotJudgedKind.GLOBAL_STORES),
+    **dict.fromkeys(("atom", "red", "sured"), NotJudgedKind.GLOBAL_ATOMICS),
     "griddepcontrol": NotJudgedKind.DEPENDENT_LAUNCH,
+}
+#: The same by a modifier.
+_FORMS = {
+    "multimem": {
+        "ld_reduce": NotJudgedKind.GLOBAL_LOADS,
+        "st": NotJudgedKind.GLOBAL_STORES,
+        "red": NotJudgedKind.GLOBAL_ATOMICS,
+    },
+    "wmma": {"load": NotJudgedKind.GLOBAL_LOADS, "store": NotJudgedKind.GLOBAL_STORES},
 }
 _SPACES = ("global", "shared", "local", "param", "const")
 
@@ -187,12 +198,17 @@ def _not_judged(words: _Words) -> Iterator[NotJudged]:
 def _on_global(each: Instruction, shared: Collection[int]) -> NotJudgedKind | None:
     """What an instruction does to global memory, None if nothing; ``shared``: positions whose address is shared."""
     spaces = [name for name in (part.partition("::")[0] for part in each.modifiers) if name in _SPACES]
-    if each.opcode == "cp" and "global" in spaces and not each.has("prefetch"):
+    if each.opcode == "tensormap" or any(part.startswith("tensormap") for part in each.modifiers[1:2]):
+        return NotJudgedKind.TENSOR_MAPS if each.opcode in ("tensormap", "fence") else None
+    if (each.opcode == "cp" or each.has("cp")) and "global" in spaces and not each.has("prefetch"):
         if spaces[0] != "global":
             return NotJudgedKind.GLOBAL_LOADS
         return NotJudgedKind.GLOBAL_ATOMICS if each.has("reduce") else NotJudgedKind.GLOBAL_STORES
     elsewhere = spaces != ["global"] if spaces else each.position in shared
-    return None if elsewhere else _GLOBAL.get(each.opcode)
+    if elsewhere:
+        return None
+    forms = _FORMS.get(each.opcode, {})
+    return next((kind for form, kind in forms.items() if each.has(form)), _GLOBAL.get(each.opcode))
 
 
 def _followed(launch: Launch) -> tuple[int, ...]:
@@ -208,7 +224,7 @@ def _unknown_order(words: _Words) -> list[str]:
     parts = [warp for warp in words.cluster.warps if warp.is_part]
     weakened = [f"{words.who(warp)}: lanes {warp.lanes:#010x} are followed apart from the others" for warp in parts]
     weakened += [f"{at(p)}: whether this fence runs depends on a value that is not known" for p in sorted(notes.fences)]
-    weakened += [f"{at(p)}: several red.async change the same bytes in any order" for p in sorted(notes.reductions)]
+    weakened += [f"{at(p)}: several reductions change the same bytes in any order" for p in sorted(notes.reductions)]
     polled = "a warp waits for a word of shared memory, and what this orders is not followed"
     return weakened + [f"{at(p)}: {polled}" for p in sorted(notes.polls)]
 

@@ -84,11 +84,12 @@ class Notes:
     ``ahead``: where some lanes signal what others have accessed or waited for since they met;
     ``unread``: instructions that are not known; ``policies``: what other CTAs would decide; ``inferred``: sizes;
     ``equal_stores``: stores by several warps to the same bytes; ``generic``: accesses to ``.shared`` that give a
-    generic address; ``fences``: those of which it is not known whether they run, which therefore order nothing;
+    generic address; ``own_lanes``: those of tensor memory by a warp at the lanes of the first; ``fences``: those of
+    which it is not known whether they run, which therefore order nothing;
     ``illegal``: operands that PTX does not allow, each with the agent, what is wrong and what corrects it;
     ``undefined``: what PTX leaves undefined; ``partial``: what all lanes of a warp have to
     execute and some do; ``accesses``: what ``left_out`` and ``unread`` may touch; ``perhaps``:
-    branches and accesses by a value that is not known, with what it is; ``reductions``: ``red.async`` to bytes that
+    branches and accesses by a value that is not known, with what it is; ``reductions``: those of bytes that
     another one changes, in whatever order.
     """
 
@@ -105,6 +106,7 @@ class Notes:
     generic: set[int] = field(default_factory=set)
     ended: set[int] = field(default_factory=set)
     polls: set[int] = field(default_factory=set)
+    own_lanes: set[int] = field(default_factory=set)
     fences: set[int] = field(default_factory=set)
     undefined: dict[int, str] = field(default_factory=dict)
     illegal: dict[int, tuple[int, str, str]] = field(default_factory=dict)

@@ -35,13 +35,13 @@ VALUES = frozenset(
 #: Opcodes that neither synchronise nor make a value that could decide anything.
 WITHOUT_EFFECT = frozenset(
     {"applypriority", "brkpt", "discard", "multimem", "nanosleep", "pmevent", "prefetch", "prefetchu", "sust", "sured"}
-)
+)  # those on global memory are counted as not judged
 
 
 CONTROL = frozenset({"bra", "brx", "call", "exit", "ret", "trap"})
 
 #: Opcodes of which only these forms synchronise: the others are accesses, values or hints.
-_FORMS = {"cp": {"async", "reduce"}, "st": {"async", "bulk"}, "red": {"async"}}
+_FORMS = {"cp": {"async", "reduce"}, "multimem": {"cp"}, "st": {"async", "bulk"}, "red": {"async"}}
 #: Library functions that a compiler calls and that do not synchronise.
 LIBRARY = frozenset({"vprintf", "malloc", "free", "__assertfail", "__nv_printf"})
 
@@ -89,7 +89,8 @@ def synchronises(instruction: Instruction) -> bool:
 
 def may_touch_shared(instruction: Instruction) -> bool:
     """Whether a load, store or atomic names shared memory, or names no space and may mean it."""
-    if instruction.opcode not in ACCESSES:
+    fragment = instruction.opcode == "wmma" and instruction.has_any("load", "store")
+    if instruction.opcode not in ACCESSES and not fragment:
         return False
     spaces = instruction.spaces
     return "shared" in spaces or not spaces & {"global", "local", "param", "const"}

@@ -88,8 +88,8 @@ class _Registers:
 
 def _decisive(instruction: Instruction, after: Sequence[Operand]) -> Sequence[Operand]:
     """The operands on which the effect on synchronisation depends; ``after`` are those after a result."""
-    operands, modifiers = instruction.operands, instruction.modifiers
-    match instruction.opcode:
+    opcode, operands, modifiers = instruction.opcode, instruction.operands, instruction.modifiers
+    match opcode:
         case "ld" | "ldu" | "ldmatrix" | "atom":
             return operands[1:2]
         case "st" | "red" if "async" in modifiers:
@@ -98,7 +98,11 @@ def _decisive(instruction: Instruction, after: Sequence[Operand]) -> Sequence[Op
             return operands[:2]
         case "st" | "red" | "stmatrix":
             return operands[:1]
-        case "cp":
+        case "wmma" if "load" in modifiers:
+            return operands[1:]
+        case "wmma" if "store" in modifiers:
+            return (*operands[:1], *operands[2:])
+        case "cp" | "multimem" if opcode == "cp" or "cp" in modifiers:
             return _copy(operands, modifiers)
         case "wgmma":
             # The result and a matrix in registers are vectors, descriptors are registers; the rest scales values.

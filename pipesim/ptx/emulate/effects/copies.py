@@ -14,7 +14,8 @@ from pipesim.errors import LaunchFileError
 from pipesim.model.ops import Engine, Op, Space
 from pipesim.model.tables import LEAST_COPY, OPEN_WORD, SIZE_INFERRED, SIZE_UNKNOWN
 from pipesim.ptx.emit.record import Place
-from pipesim.ptx.emulate.accesses import copy, flush, read, record, transfer
+from pipesim.ptx.emulate.accesses import copy, flush, read, record, transfer, write
+from pipesim.ptx.emulate.addresses import in_shared
 from pipesim.ptx.emulate.boxless import LandedCopy, map_key
 from pipesim.ptx.emulate.cluster import Cluster
 from pipesim.ptx.emulate.code import DecodedStep
@@ -27,14 +28,15 @@ from pipesim.ptx.launch.image import PARAMETERS
 from pipesim.ptx.text.instruction import Instruction, TensorAddress, Vector
 
 _ELEMENT_BITS = (8, 16, 32, 32, 64, 64, 16, 32, 32, 64, 16, 32, 32, 4, 8, 8)  #: by the number of the type
+_MAP_BYTES = 128
 _FIELDS = ("box_dim", "elemtype", "rank")
 
 
 def tensor_map(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep) -> None:
     """``tensormap``: a field of a map is replaced, or a map is copied to where it is used.
 
-    Only what decides how many bytes a copy moves is followed: the box and the type of an element (PTX ISA,
-    "tensormap.replace", "tensormap.cp_fenceproxy").
+    One in shared memory is written and read as a whole. Of its contents what decides how many bytes a copy moves is
+    followed: the box and the type of an element (PTX ISA, "tensormap.replace", "tensormap.cp_fenceproxy").
     """
     each = step.instruction
     address = step.get(0, warp)
@@ -44,8 +46,13 @@ def tensor_map(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep) -> None:
     where = one_of(warp, address, "the address of a tensor map")
     if each.has("cp_fenceproxy"):
         source = one_of(warp, step.get(1, warp), "the address of a tensor map")
+        cta, at = shared_place(source, cluster.ctas)
+        read(cluster, warp, (Space.SHARED, cta), [(at, at + _MAP_BYTES)], each.position)
         cluster.written_maps[where] = dict(cluster.written_maps.get(source, {}))
         return
+    if each.has("shared::cta") or in_shared(where):
+        cta, at = shared_place(where, cluster.ctas)
+        write(cluster, warp, (Space.SHARED, cta), [(at, at + _MAP_BYTES)], [at], None, each.position)
     field = next((name for name in _FIELDS if each.has(name)), None)
     if field is None:
         return
@@ -289,6 +296,8 @@ def _land(
     for rank, place in where:
         cluster.recorder.barrier(place)
         cluster.recorder.access(Space.SHARED, rank, offset, nbytes)
+        if each.has("reduce"):
+            _reduce(cluster, each, (rank, offset), nbytes, item)
         cluster.items[rank].store(offset, offset + nbytes, item)
         cluster.bytes[rank].forget(offset, offset + nbytes)
     access = cluster.recorder.access(Space.SHARED, cta, offset, nbytes)
@@ -379,18 +388,23 @@ def _put(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep, place: Place, 
     """Bytes of lanes that land at a place and that an mbarrier counts."""
     each, (cta, offset) = step.instruction, place
     flush(cluster, warp)
-    if each.opcode == "red":
-        held = {item for _, _, item in cluster.items[cta].inside(offset, offset + size)}
-        if not held.isdisjoint(cluster.reductions):
-            cluster.notes.reductions.add(each.position)
     item = cluster.item()
     if each.opcode == "red":
-        cluster.reductions.add(item)
+        _reduce(cluster, each, place, size, item)
     cluster.items[cta].store(offset, offset + size, item)
     cluster.bytes[cta].forget(offset, offset + size)
     access = cluster.recorder.access(Space.SHARED, cta, offset, size)
     record(cluster, warp, each.position, Op.TMA_LOAD, cluster.recorder.barrier(bar), access, size, item, 0)
     cluster.land_on(warp.agent, each.position, bar, size)
+
+
+def _reduce(cluster: Cluster, each: Instruction, place: Place, size: int, item: int) -> None:
+    """A reduction into these bytes: several come in any order, each as a whole, which the program does not have."""
+    cta, offset = place
+    held = {held for _, _, held in cluster.items[cta].inside(offset, offset + size)}
+    if not held.isdisjoint(cluster.reductions):
+        cluster.notes.reductions.add(each.position)
+    cluster.reductions.add(item)
 
 
 def launch_control(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep) -> None:

@@ -5,6 +5,8 @@ Known words are followed exactly; shared accesses are recorded as ranges of byte
 
 from __future__ import annotations
 
+import re
+
 from pipesim.model.ops import Space
 from pipesim.ptx.emulate.accesses import bounds, flush, overlap, read, write
 from pipesim.ptx.emulate.addresses import (
@@ -308,6 +310,32 @@ def store_matrix(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep) -> Non
     _matrix(cluster, warp, step, 0, stores=True)
 
 
+def fragment(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep) -> None:
+    """``wmma.load`` and ``wmma.store``: a matrix of which each row, or column, begins a stride after the one before."""
+    each = step.instruction
+    stores, space = each.has("store"), _space(each)
+    at = 0 if stores else 1
+    m, n, k = next(tuple(map(int, found.groups())) for found in map(_SHAPE.fullmatch, each.modifiers) if found)
+    rows, columns = {"a": (m, k), "b": (k, n)}.get(each.modifiers[1], (m, n))
+    lines, length = (columns, rows) if each.has("col") else (rows, columns)
+    bits = int(each.modifiers[-1].lstrip("abcdefghijklmnopqrstuvwxyz"))
+    stride = step.get(at + 1 + stores, warp) if len(each.operands) > at + 1 + stores else length
+    address = of_lane(_address(cluster, warp, step, at, space), lanes_in(warp.mask)[0])
+    starts = _starts(cluster, warp, address, 1, space)
+    if starts is None or not isinstance(stride, int):
+        if space or not cluster.generic_is_global:
+            cluster.may_touch(warp, each.position, _NO_ADDRESS, writes=stores)
+        starts, stride = {}, 0
+    for cta, (start, *_) in starts.items():
+        firsts = [start + line * stride * bits // 8 for line in range(lines)]
+        _access(cluster, warp, each, cta, firsts, length * bits // 8, stores=stores)
+    if step.valued:
+        cluster.forget_results(warp, step, "a matrix loaded from shared memory")
+
+
+_SHAPE = re.compile(r"m(\d+)n(\d+)k(\d+)", re.ASCII)
+
+
 def fill(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep) -> None:
     """``st.bulk``: this many bytes become 0."""
     each = step.instruction
@@ -338,15 +366,22 @@ def _matrix(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep, at: int, *,
     for cta, starts in found.items():
         for start in starts:
             check_alignment(cluster, each.position, start, _ROW, "a row of a matrix")
-        ranges = runs(starts, _ROW)
-        if stores:
-            if (Space.SHARED, cta) in warp.pending.copies:
-                flush(cluster, warp)
-            write(cluster, warp, (Space.SHARED, cta), ranges, starts, None, each.position)
-            for first, end in ranges:
-                cluster.bytes[cta].forget(first, end)
-        else:
-            read(cluster, warp, (Space.SHARED, cta), ranges, each.position)
+        _access(cluster, warp, each, cta, starts, _ROW, stores=stores)
+
+
+def _access(
+    cluster: Cluster, warp: EmulatedWarp, each: Instruction, cta: int, starts: list[int], size: int, *, stores: bool
+) -> None:
+    """So many bytes from each of the starts on are read, or written with what is not known."""
+    ranges = runs(starts, size)
+    if not stores:
+        read(cluster, warp, (Space.SHARED, cta), ranges, each.position)
+        return
+    if (Space.SHARED, cta) in warp.pending.copies:
+        flush(cluster, warp)
+    write(cluster, warp, (Space.SHARED, cta), ranges, starts, None, each.position)
+    for first, end in ranges:
+        cluster.bytes[cta].forget(first, end)
 
 
 def atomic(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep) -> None:

@@ -234,7 +234,10 @@ def _ranges(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep, address: in
     if not warp.maybe:
         cluster.columns[warp.cta].use(column, 1 if each.has_any("pack::16b", "unpack::16b") else columns, each.position)
     lane, own = address >> 16, warp.number % 4 * 32
-    if not own <= lane < own + 32:
+    if 0 <= lane < 32 <= own:
+        cluster.notes.own_lanes.add(each.position)
+        lane += own
+    elif not own <= lane < own + 32:
         said = f"warp {warp.number} accesses lane {lane} of tensor memory, and reaches only {own} to {own + 31}"
         raise IllegalOperand(said, "add 32 times the warp's number modulo 4 to the lane, the upper half of the address")
     if shape == "16x32bx2":

@@ -117,6 +117,7 @@ _EFFECTS: dict[str, Effect] = {
     "red": loads.atomic,
     "ldmatrix": loads.load_matrix,
     "stmatrix": loads.store_matrix,
+    "wmma": loads.fragment,
     "mbarrier": mbarriers.mbarrier_instruction,
     "cp": copies.copy_instruction,
     "clusterlaunchcontrol": copies.launch_control,
@@ -168,6 +169,8 @@ def effect_of(each: Instruction) -> Effect:
         return copies.store_async
     if each.opcode == "st" and each.has("bulk"):
         return loads.fill
+    if each.opcode == "multimem" and each.has("cp"):
+        return copies.copy_instruction
     if each.opcode == "cp" and each.has("mbarrier"):
         return mbarriers.cp_async_arrive
     return _EFFECTS.get(each.opcode, _unread)
