@@ -304,8 +304,8 @@ def _shift(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep) -> None:
     warp.uncommitted |= warp.mask
     target = one_of(warp, step.get(0, warp), "the tensor memory that is shifted")
     for cta in _pair(cluster, warp, step):
-        for op in (Op.TRANSFER_READ, Op.TRANSFER_WRITE):
-            _tensor_transfer(cluster, warp, step, op, cta, target, _COLUMNS_OF_A)
+        _tensor_transfer(cluster, warp, step, Op.TRANSFER_READ, cta, target, _COLUMNS_OF_A)
+        _tensor_transfer(cluster, warp, step, Op.TRANSFER_WRITE, cta, target, _COLUMNS_OF_A)
 
 
 def _dealloc(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep) -> None:
