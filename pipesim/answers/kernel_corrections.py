@@ -328,8 +328,9 @@ def _guards(hung: HungKernel) -> Iterator[LineChange]:
     """An arrive that all threads execute at a line, by as many as its barrier counts."""
     for group in hung.groups():
         for line in hung.lines_of({Op.ARRIVE}, group):
-            if hung.text(line).lstrip().startswith("mbarrier.arrive"):
-                said, predicate = hung.arrivals_in_words(group, hung.agents_at(line))
+            agents = hung.agents_at(line)  # none where only another CTA gets there
+            if agents and hung.text(line).lstrip().startswith("mbarrier.arrive"):
+                said, predicate = hung.arrivals_in_words(group, agents)
                 if predicate:
                     repair = Repair(RepairKind.LANES, hung.who(line), hung.name(group), 1, 32)
                     words = f"only {said} executes the arrive on {hung.name(group)}, by a predicate"

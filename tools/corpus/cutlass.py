@@ -8,10 +8,12 @@ from __future__ import annotations
 import os
 import re
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
+from pipesim.ptx.emulation import entry_of
+from pipesim.ptx.launch.settings import BOX, with_settings
 from pipesim.ptx.launch.values import Launch
 from pipesim.ptx.text.module import Module
 from pipesim.ptx.text.read import read_module
@@ -52,6 +54,21 @@ EXAMPLES = (
     Example("hopper_fmha", "sm_90a", "88_hopper_fmha/88_hopper_fmha.cu", _ATTENTION),
 )
 
+#: Maps that a grouped kernel makes in its workspace out of those among its parameters: address and sizes are replaced,
+#: the box stays, so that it is that of the parameter. The launches' clusters take the maps of the fallback shape.
+_BLACKWELL_COPIES = {f"1184:{at}": "u8:128,128" for at in (0, 128, 18944, 19072)} | {
+    f"1920:{at}": "f16:64,64" for at in (0, 128, 18944, 19072)
+}
+COPIED_MAPS: Mapping[str, Mapping[str, str]] = {
+    "hopper_grouped": {f"648:{at}": "u8:128,128" for at in (0, 8448, 16896, 25344)}
+    | {f"1408:{at}": "f16:64,32" for at in (16896, 25344, 33792, 42240)},
+    "hopper_grouped_2": {f"648:{at}": "u8:128,128" for at in (0, 128)}
+    | {f"648:{at}": "u8:128,64" for at in (16896, 17024)}
+    | {f"1408:{at}": "f16:64,32" for at in (0, 128, 33792, 33920)},
+    "blackwell_grouped": _BLACKWELL_COPIES,
+    "blackwell_grouped_2": _BLACKWELL_COPIES,
+}
+
 
 def cutlass(folder: Path) -> Iterator[str]:
     """The main kernels of every example: those with mbarriers, up to three of an example."""
@@ -81,7 +98,9 @@ def _kernels(example: Example, packages: Path, library: Path) -> Iterator[Corpus
     launches = {each.entry: each for each in launches_noted(notes) if _has_barriers(module, each)}
     for number, launch in enumerate(list(launches.values())[:_MOST]):
         name = example.name + (f"_{number + 1}" if number else "")
-        yield CorpusKernel(example.arch, name, text, launch)
+        boxes = [f"{BOX}{place}={box}" for place, box in COPIED_MAPS.get(name, {}).items()]
+        function = entry_of(module, launch)
+        yield CorpusKernel(example.arch, name, text, with_settings(launch, function, boxes))
 
 
 def _has_barriers(module: Module, launch: Launch) -> bool:
