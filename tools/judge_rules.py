@@ -438,8 +438,9 @@ def _size_rules() -> Iterator[Rule]:
 def _exit_rules() -> Iterator[Rule]:
     leaving = tuple((family, partial(of_leftovers, family)) for family in FAMILIES)
     for said, function, instead in (
-        ("a copy lands as late as it can", "_WaitTargets.served_by", _yes),
+        ("a copy lands as late as it can", "_WaitTargets.served_by", lambda *_: [0]),
         ("what is under way in the memory of its CTA when that ends is not silent", "_stays", _no),
+        ("work of a CTA for which others wait may land after its end", "_is_for_others", _no),
     ):
         yield Rule("exits", said, f"counterexample.leftovers.{function}", instead, leaving)
 

@@ -4,12 +4,15 @@ PTX says nothing of a CTA that has ended while its own transfers and commits are
 own barriers: that is :data:`~pipesim.model.assumptions.Assumption.EXIT`, a finding where it may not be assumed. Of
 another CTA's memory and barriers it does, and that is a fault of the machine. Both are looked for in one run, in which
 nothing lands before an agent waits for it: what is under way when the last agent of a CTA ends is so in a schedule that
-exists. Where one run represents every schedule, or every schedule has been followed to one end, the data is left in all
-of them.
+exists. Of several CTAs one may wait for what another has under way, which then lands before the other ends, though it
+need not: for each such CTA there is one more run, in which its work lands only for its own agents or when nothing else
+can move. Where one run represents every schedule, or every schedule has been followed to one end, the data is left in
+all of them.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from enum import Enum
 from typing import NamedTuple
 
@@ -48,23 +51,36 @@ class Leftover(NamedTuple):
     barrier: int = -1
 
 
-class LeftAtEnd(NamedTuple):
-    """What is left at the end, in the order of agents and operations, and the schedule that ends so."""
+class _Run(NamedTuple):
+    """What one run leaves; of the CTAs ``early`` something has landed that only agents of others waited for."""
 
-    found: tuple[Leftover, ...]
+    found: set[Leftover]
+    early: set[int]
     schedule: Schedule
 
 
-_NOTHING = LeftAtEnd((), ())
+_NOTHING = _Run(set(), set(), ())
 
 
-def left_at_end(program: Program) -> LeftAtEnd:
-    """What one run leaves; nothing of a run that fails or was cut."""
+def left_at_end(program: Program) -> Mapping[Leftover, Schedule]:
+    """What is left, in the order of agents and operations, each with a schedule that ends so; nothing of a run that
+    fails or was cut.
+    """
     if program.cut:
-        return _NOTHING
+        return {}
+    run = _run(program)
+    found = dict.fromkeys(run.found, run.schedule)
+    for cta in sorted(run.early):
+        more = _run(program, late=cta)
+        found |= {left: more.schedule for left in more.found - set(found) if left.what is LeftKind.UNDER_WAY}
+    return dict(sorted(found.items(), key=lambda each: (*each[0][1:3], each[0].what.name, each[0].barrier)))
+
+
+def _run(program: Program, late: int = -1) -> _Run:
+    """One run to its end. ``late``: the CTA whose own work lands last."""
     unread: dict[int, tuple[int, int, int]] = {}
     found: set[Leftover] = set()
-    running = set(range(program.ctas))
+    running, early = set(range(program.ctas)), set[int]()
     play = Play(program)
     while not play.ended:
         moved = False
@@ -82,18 +98,17 @@ def left_at_end(program: Program) -> LeftAtEnd:
             if cta in running and exited(program, play.state, cta):
                 running.remove(cta)
                 found |= {_under_way(program, flight) for flight in play.state.flights if _stays(program, flight, cta)}
-        if not moved and not _land(program, play):
+        if not moved and not _land(program, play, late, early):
             return _NOTHING
         if play.faults:
             return _NOTHING
     found |= {Leftover(LeftKind.UNREAD, *left) for left in unread.values()}
-    ordered = sorted(found, key=lambda left: (left.agent, left.pc, left.what.name, left.barrier))
-    return LeftAtEnd(tuple(ordered), tuple(play.moves))
+    return _Run(found, early, tuple(play.moves))
 
 
 def leftovers(program: Program) -> tuple[Leftover, ...]:
     """What is left at the end, without the schedule."""
-    return left_at_end(program).found
+    return tuple(left_at_end(program))
 
 
 def advisories(program: Program, found: tuple[Leftover, ...]) -> tuple[Advisory, ...]:
@@ -122,10 +137,11 @@ def assumed_at_exit(program: Program, found: tuple[Leftover, ...]) -> tuple[Assu
 
 
 def exit_faults(program: Program) -> tuple[tuple[Fault, ...], Schedule]:
-    """The same as faults, where nothing may be assumed of it, and the schedule at whose end they are seen."""
-    found, schedule = left_at_end(program)
-    by_line = _by_line(program, found, LeftKind.UNDER_WAY).values()
-    return tuple(Fault(FaultKind.UNDER_WAY_AT_EXIT, left.agent, left.pc, left.barrier) for left in by_line), schedule
+    """The same as faults, where nothing may be assumed of it, and the schedule at whose end the first is seen."""
+    found = left_at_end(program)
+    by_line = list(_by_line(program, tuple(found), LeftKind.UNDER_WAY).values())
+    faults = tuple(Fault(FaultKind.UNDER_WAY_AT_EXIT, left.agent, left.pc, left.barrier) for left in by_line)
+    return faults, found[by_line[0]] if by_line else ()
 
 
 def work_at_exit(program: Program, left: Leftover) -> str:
@@ -193,14 +209,18 @@ class _WaitTargets(NamedTuple):
         return self.barriers.get(flight.barrier) or self.groups.get((flight.agent, flight.engine)) or []
 
 
-def _land(program: Program, play: Play) -> bool:
-    """Let what agents wait for land until one of them can move; another transfer only if there is none such."""
+def _land(program: Program, play: Play, late: int, early: set[int]) -> bool:
+    """Let what agents wait for land until one of them can move; another transfer only if there is none such. To
+    ``early`` are added the CTAs of work that lands in its own CTA for agents of others.
+    """
     wanted, landed = _wait_targets(program, play), False
-    while (found := _next_to_land(program, play.state, wanted)) is not None:
-        place, flight = found
+    while (found := _next_to_land(program, play.state, wanted, late)) is not None:
+        place, flight, served = found
         waiting = wanted.served_by(flight)
         if landed and not waiting:
             break
+        if _is_for_others(program, wanted, program.agents[flight.agent].cta, flight, served):
+            early.add(program.agents[flight.agent].cta)
         play.make(Move(Kind.LAND, place, flight.remaining))
         landed = True
         if play.faults or not waiting or any(held_up(program, play.state, agent) is None for agent in waiting):
@@ -208,16 +228,34 @@ def _land(program: Program, play: Play) -> bool:
     return landed
 
 
-def _next_to_land(program: Program, state: State, wanted: _WaitTargets) -> tuple[int, Flight] | None:
-    """A flight that an agent waits for, else one that such a flight has to follow, else any; with its place."""
-    served = [entry for entry in enumerate(state.flights) if wanted.served_by(entry[1])]
-    for place, flight in served:
-        if can_land(program, state, flight):
-            return place, flight
-    for _, flight in served:
-        first = first_to_land(program, state, flight)
-        return state.flights.index(first), first
-    return next((entry for entry in enumerate(state.flights) if can_land(program, state, entry[1])), None)
+def _is_for_others(program: Program, wanted: _WaitTargets, cta: int, flight: Flight, served: Flight) -> bool:
+    """Whether a flight stays in this CTA, and no agent of the CTA waits for ``served``, for which it lands."""
+    waiting = wanted.served_by(served)
+    return (
+        program.ctas > 1
+        and _stays(program, flight, cta)
+        and not any(program.agents[agent].cta == cta for agent in waiting)
+    )
+
+
+def _next_to_land(program: Program, state: State, wanted: _WaitTargets, late: int) -> tuple[int, Flight, Flight] | None:
+    """A flight that an agent waits for, else one that such a flight has to follow, else any: with its place, and for
+    which it lands. Of the CTA ``late`` only if there is no other.
+    """
+    second: tuple[Flight, Flight] | None = None
+    for landing, served in _able_to_land(program, state, wanted):
+        if late < 0 or not _is_for_others(program, wanted, late, landing, served):
+            return state.flights.index(landing), landing, served
+        second = second or (landing, served)
+    return None if second is None else (state.flights.index(second[0]), *second)
+
+
+def _able_to_land(program: Program, state: State, wanted: _WaitTargets) -> Iterator[tuple[Flight, Flight]]:
+    """The flights that can land, those first that agents wait for; each with the one for which it lands."""
+    served = [flight for flight in state.flights if wanted.served_by(flight)]
+    yield from ((flight, flight) for flight in served if can_land(program, state, flight))
+    yield from ((first_to_land(program, state, flight), flight) for flight in served)
+    yield from ((flight, flight) for flight in state.flights if can_land(program, state, flight))
 
 
 def _wait_targets(program: Program, play: Play) -> _WaitTargets:

@@ -9,7 +9,7 @@ from pipesim.model.assumptions import Assumption, Strictness
 from pipesim.model.finding import FaultKind, Verdict
 from pipesim.model.machine import finished, initial_state
 from pipesim.model.moves import canonical, make, moves
-from pipesim.model.ops import Engine, Op, Space
+from pipesim.model.ops import Engine, Op, Operation, Space
 from pipesim.model.program import ALL_LANES, Access, Agent, Barrier, Program, Tile
 from pipesim.prove.assumed import assumed_by
 from pipesim.prove.check import How, check
@@ -18,6 +18,7 @@ from pipesim.prove.counterexample.leftovers import LeftKind, Leftover, assumed_a
 from pipesim.prove.counterexample.play import Play
 from pipesim.prove.search.breadth_first import explore
 from pipesim.prove.search.outcomes import outcomes
+from tests.support.random_programs.exits import SYNC, one_in_each_cta, pair_load
 from tests.support.random_programs.rings import random_ring
 
 GO, FIRST, SECOND, LET = range(4)  #: barriers, all of one arrival
@@ -139,6 +140,13 @@ def test_what_no_agent_waits_for_is_under_way_when_its_cta_ends(
     right = flat([*code, waited])
     assert assumed_at_exit(right, leftovers(right)) == ()
     assert shown_by_code(right.with_strictness(Strictness({Assumption.EXIT}))) == ()
+
+
+@pytest.mark.parametrize("meet", [(), SYNC])
+def test_work_of_a_cta_may_be_under_way_at_its_end_though_others_wait_for_it(meet: tuple[Operation, ...]) -> None:
+    program = one_in_each_cta(*((*SYNC, *code, *meet) for code in pair_load(0, 1)))
+    told = [(left.agent, left.pc) for left in leftovers(program) if left.what is LeftKind.UNDER_WAY]
+    assert told == ([] if meet else [(0, 4)])
 
 
 def test_data_that_nobody_reads_is_told() -> None:

@@ -42,6 +42,14 @@ def _work(rng: random.Random, own: int, agents: int) -> list[Operation]:
     return [*begun, (int(Op.WAIT), at, 0, 0)] if rng.random() < 0.5 else begun
 
 
+def pair_load(own: int, other: int) -> tuple[list[Operation], list[Operation]]:
+    """What CTAs ``own`` and ``other`` do: a copy into the one arrives in the other, as of a pair, and is not waited for
+    in its own CTA, where something else is.
+    """
+    copy = [(int(Op.ARRIVE), other, 1, 64, -1, 0), (int(Op.TMA_LOAD), other, own, 64, 1, 0)]
+    return [*copy, (int(Op.COMMIT), int(Engine.TCGEN05), own), (int(Op.WAIT), own, 0, 0)], [(int(Op.WAIT), other, 0, 0)]
+
+
 def random_exits(seed: int) -> Program:
     """The program of this seed: some of its agents also wait for each other's barriers in between."""
     rng = random.Random(seed)
@@ -62,5 +70,9 @@ def random_exits(seed: int) -> Program:
             if rng.random() < 0.2:
                 code += _work(rng, own, agents)
         codes.append(tuple(code))
+    if rng.random() < 0.1:
+        own, other = rng.sample(range(agents), 2)
+        for cta, more in zip((own, other), pair_load(own, other), strict=True):
+            codes[cta] = (*codes[cta], *more)
     counts = tuple(rng.choice([1, 1, 2]) for _ in range(agents))
     return one_in_each_cta(*(((*SYNC, *code)) for code in codes), counts=counts)
