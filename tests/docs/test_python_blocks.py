@@ -32,7 +32,7 @@ def test_the_tour_runs(capsys: pytest.CaptureFixture[str]) -> None:
     assert left["verified"].ok
 
 
-@pytest.mark.slow
+@pytest.mark.long  # of the examples, mypy's usual run says the same
 def test_a_users_files_pass_mypy_strict_and_a_wrong_one_does_not(tmp_path: Path) -> None:
     """The pages' Python and the examples, by mypy's own strict rules: no configuration of this project is read."""
     files = sorted((ROOT / "docs" / "examples").glob("*.py"))
