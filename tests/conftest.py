@@ -2,7 +2,7 @@
 
 ``pytest`` runs the fast lane, ``-m slow`` the slow one, ``-m "not long"`` both, ``-m long`` what repeats
 at length what these sample. A test is in the slow lane if it, or a value of its parameters, is marked ``slow`` where it
-stands; no rule here marks any.
+stands; of one that is marked ``sampled(n)`` n values are in the fast lane, and of ``sampled(n, m)`` m in both.
 
 All tests marked ``gpu`` run in one process, however many there are: two would slow each other's kernels down, up to a
 deadline. The scheduler of pytest-xdist sees names of tests, not marks, so they are in files ``test_gpu*.py``.
@@ -49,11 +49,34 @@ def pytest_configure() -> None:
             signal.signal(signal.SIGHUP, lambda *_: None)
 
 
+@pytest.hookimpl(tryfirst=True)  # before the lanes are chosen
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """UsageError if a test that needs the GPU is in a file whose name does not say so."""
+    """``sampled`` becomes lanes. UsageError if a test that needs the GPU is in a file whose name does not say so."""
+    samples: dict[str, list[pytest.Item]] = {}
     for item in items:
+        if item.get_closest_marker("sampled"):
+            samples.setdefault(item.nodeid.partition("[")[0], []).append(item)
         if item.get_closest_marker("gpu") and not needs_gpu(item.nodeid):
             raise pytest.UsageError(f"{item.nodeid} is marked gpu: such a test belongs in a file test_gpu*.py")
+    for sample in samples.values():
+        take_sample(sample)
+
+
+def take_sample(items: list[pytest.Item]) -> None:
+    """Of one test's values, ``sampled(n, m)`` leaves n to the fast lane and m to both; those with a lane stay there."""
+    marker = items[0].get_closest_marker("sampled")
+    assert marker is not None
+    kept = [item for item in items if not item.get_closest_marker("long")]
+    fast = spread([item for item in kept if not item.get_closest_marker("slow")], marker.args[0])
+    both = spread(kept, marker.args[1]) if marker.args[1:] else kept
+    for item in kept:
+        if item not in fast:
+            item.add_marker(pytest.mark.slow if item in both else pytest.mark.long)
+
+
+def spread(items: list[pytest.Item], count: int) -> list[pytest.Item]:
+    """So many of them, evenly spread."""
+    return [item for n, item in enumerate(items) if n * count // len(items) != (n - 1) * count // len(items)]
 
 
 @pytest.hookimpl(optionalhook=True)

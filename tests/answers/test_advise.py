@@ -53,6 +53,7 @@ def test_a_ring_that_is_limited_by_its_consumers_gains_by_their_work_and_not_by_
     assert found[ChangeKind.FEWER_STAGES, "stages"].change.value == 3
 
 
+@pytest.mark.slow
 def test_each_gain_is_that_of_a_simulation_of_its_own() -> None:
     report = advice("producer_consumer", stages=2, tiles=24, work=1000)
     work = by_kind(report)[ChangeKind.WORK, "consumer"]
@@ -61,6 +62,7 @@ def test_each_gain_is_that_of_a_simulation_of_its_own() -> None:
     assert work.gain_permille == round(1000 * (report.value - direct.value) / report.value)
 
 
+@pytest.mark.slow
 def test_gains_are_in_order_and_what_cannot_be_tried_comes_last() -> None:
     report = advice("attention_sm90", kv_blocks=4)
     gains = [each.gain_permille for each in report.advice]
@@ -71,6 +73,7 @@ def test_gains_are_in_order_and_what_cannot_be_tried_comes_last() -> None:
     assert {each.change.kind for each in report.advice[:3]} == work
 
 
+@pytest.mark.slow
 def test_what_the_tensor_cores_gain_is_told_apart_from_what_it_takes_to_issue_for_them() -> None:
     """A GEMM whose products are long gains by faster ones; its twin with short ones hardly does."""
     gains = []
@@ -80,6 +83,7 @@ def test_what_the_tensor_cores_gain_is_told_apart_from_what_it_takes_to_issue_fo
     assert gains[0] > 2 * gains[1]
 
 
+@pytest.mark.slow
 def test_a_stage_that_does_not_fit_is_said() -> None:
     report = advice("gemm_sm90", stages=4, block_n=192, tiles=1, k_iters=8)
     refused = [each for each in report.advice if each.reached is Outcome.REFUSED]
@@ -87,6 +91,7 @@ def test_a_stage_that_does_not_fit_is_said() -> None:
     assert "shared memory; a CTA has 232,448" in refused[0].why
 
 
+@pytest.mark.slow
 def test_work_is_told_apart_by_its_loop() -> None:
     """The epilogue of a GEMM is the work outside of the inner loop."""
     report = advice("gemm_sm90", tiles=2, k_iters=4, epilogue=4000)

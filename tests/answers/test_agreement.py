@@ -129,6 +129,7 @@ def test_a_hang_agrees_in_every_command(call: Call, monkeypatch: pytest.MonkeyPa
     assert json.loads(several.out)["protocols"]["epilogue_residual"]["exit_code"] == 0
 
 
+@pytest.mark.slow
 def test_a_capture_of_a_hang_agrees(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
     trace = read_trace(trace_folder() / HUNG[0])
     monkeypatch.setattr(launch, "require_gpu", lambda ordinal=0: None)

@@ -84,6 +84,7 @@ def of(function: object, **params: int) -> CheckReport:
     return report
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("period", [48, 90, 250])
 def test_a_mistake_with_a_long_period_is_met_far_beyond_the_lap(period: int) -> None:
     (shown,) = of(every_so_often, period=period).ranges
@@ -113,6 +114,7 @@ def test_without_the_mistake_the_far_values_are_named() -> None:
     )
 
 
+@pytest.mark.slow
 def test_two_loops_that_are_right_alone_are_tried_together() -> None:
     report = of(two_loops)
     assert [(each.parameter, each.others) for each in report.ranges] == [
@@ -124,6 +126,7 @@ def test_two_loops_that_are_right_alone_are_tried_together() -> None:
     assert sizes_words(report.ranges) == "for any number of tiles (k_iters 8) or of k_iters (tiles 1)"
 
 
+@pytest.mark.slow
 def test_two_loops_that_are_right_together() -> None:
     report = of(two_loops, restarts=0)
     assert report.together == ProvedTogether(("tiles", "k_iters"), 16, {})
@@ -134,6 +137,7 @@ def test_one_loop_is_not_tried_together_with_anything() -> None:
     assert of(every_so_often, period=0).together is None
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("both", [False, True])
 def test_only_a_claim_that_needs_the_order_of_commits_says_so(*, both: bool) -> None:
     """An agent that waits for the later of two commits goes on to the next phase of the earlier; or waits for both."""

@@ -77,6 +77,7 @@ def test_how_sure_a_finding_is() -> None:
         assert {shown.basis for shown in check(target, {}, quick=True).refutations} == {basis}
 
 
+@pytest.mark.slow
 def test_what_is_left_at_the_end_is_a_warning() -> None:
     left = checked(target_of(BROKEN["producer_runs_on"]), {"stages": 2, "tiles": 3})
     assert left.verdict is Verdict.PROVED
@@ -91,6 +92,7 @@ def test_what_is_left_at_the_end_is_a_warning() -> None:
     assert checked(target_of(right_ring), {"stages": 2, "tiles": 3}).advisories == ()
 
 
+@pytest.mark.slow
 def test_a_fault_of_a_small_size_is_confirmed_at_the_one_that_was_asked_for() -> None:
     """Nothing but the search follows a ring that is invalidated; at 40 tiles it reaches no end, at one it does."""
     target = target_of(BROKEN["used_after_inval"])
@@ -146,6 +148,7 @@ def test_a_correction_that_is_proved_stands_in_the_place_of_what_the_rule_says()
     assert checked(target_of(forgotten), {"tiles": 0}).verdict is Verdict.PROVED
 
 
+@pytest.mark.slow
 def test_a_size_that_goes_wrong_beside_one_that_is_right_is_told() -> None:
     """Upstream's order of the loads is right for one tile, and for no more."""
     report = checked(find("conv_epilogue"), {"tiles": 1})

@@ -66,6 +66,7 @@ def words(report: CheckReport) -> str:
     return " ".join(" ".join(detail_lines(report, 200)).split())
 
 
+@pytest.mark.slow
 def test_the_verdict_is_known_before_anything_else_is_done(ring: Target) -> None:
     heard = Heard()
     steps = checking(ring, WRONG, progress=heard)
@@ -82,6 +83,7 @@ def test_the_verdict_is_known_before_anything_else_is_done(ring: Target) -> None
     assert (whole.left_out, whole.refutations[0].unfinished) == ((), ())
 
 
+@pytest.mark.slow
 def test_the_units_of_a_step_are_counted(ring: Target) -> None:
     heard = Heard()
     check(ring, WRONG, progress=heard)
@@ -89,6 +91,7 @@ def test_the_units_of_a_step_are_counted(ring: Target) -> None:
     assert heard.units[CheckStep.SCHEDULE] == [(0, 1)]
 
 
+@pytest.mark.slow
 def test_within_its_limits_an_answer_does_not_depend_on_the_time(ring: Target) -> None:
     slow, quick = (check(ring, WRONG, budget=Budget(1e9, Clock(step))) for step in (1e3, 0.0))
     assert slow == quick == check(ring, WRONG)
@@ -111,6 +114,7 @@ def test_the_verdict_alone_of_what_is_right(ring: Target) -> None:
     assert "deadlocks or breaks a rule for every CTA, at these parameters" in words(report)
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("seconds", range(1, 6))
 def test_a_step_ends_at_its_limit_and_keeps_what_it_has(ring: Target, seconds: int) -> None:
     """A second passes at each unit: the size is lowered as far as there was time, and the next step has its own."""
@@ -152,6 +156,7 @@ def test_the_range_of_one_trip_count_stays_where_the_time_ends_in_the_next(ring:
     assert known == {0, 1}
 
 
+@pytest.mark.slow
 def test_what_is_known_when_it_is_interrupted_is_reported(ring: Target) -> None:
     steps = checking(ring, WRONG, progress=Heard(ends_at=(CheckStep.CORRECTIONS, 2)))
     steps.verdict()

@@ -98,6 +98,7 @@ class TestConclusion:
 
 
 class TestCheck:
+    @pytest.mark.slow
     def test_proved_for_any_value_of_a_trip_count(self) -> None:
         report = check(find(PC), {"stages": 2})
         assert (report.verdict, report.how, report.conclusion) == (Verdict.PROVED, How.CERTIFICATE, Conclusion.AGREES)
@@ -117,6 +118,7 @@ class TestCheck:
         assert (again.how, again.verdict, again.findings) == (None, Verdict.REFUTED, report.findings)
         assert again.replayed == replay_report(program, found.replay).moves > 0
 
+    @pytest.mark.slow
     def test_why_not_every_value_is_an_enum(self) -> None:
         report = check(find("conv_epilogue"), {"tiles": 1}, most_ranges=1)
         (first,) = report.ranges
@@ -266,6 +268,7 @@ def gpu(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 class TestVerify:
+    @pytest.mark.slow
     def test_without_hardware(self) -> None:
         heard = Heard()
         report = verify(find(PC), SMALL, hardware=HardwareSource.LEFT_OUT, progress=heard)
@@ -275,6 +278,7 @@ class TestVerify:
             Stage.FLATTEN, CheckStep.VERDICT, CheckStep.LEFTOVERS, CheckStep.SIZES, Stage.SIMULATE,
         ]  # fmt: skip
 
+    @pytest.mark.slow
     def test_with_recorded_traces(self, good: Trace, tmp_path: Path) -> None:
         write_trace(good, tmp_path / "a.parquet")
         report = verify(find(PC), SMALL, traces=tmp_path)
@@ -287,12 +291,14 @@ class TestVerify:
         assert report.proof.conclusion is Conclusion.AGREES
         assert (report.conclusion, report.hardware[0].reason) == (Conclusion.WRONG, Reason(ReasonKind.WRONG_TILES, 1))
 
+    @pytest.mark.slow
     def test_with_a_profile_and_a_tolerance(self, good: Trace, tmp_path: Path) -> None:
         write_trace(Trace(replace(good.meta, runs=()), good.events), tmp_path / "a.parquet")
         report = verify(find(PC), SMALL, traces=tmp_path, profile=load_profile("h200"), tolerance=5)
         assert [line.profile for line in report.simulations] == ["h200"]
         assert (report.conclusion, report.hardware[0].period) == (Conclusion.UNKNOWN, PeriodCheck(None, 5))
 
+    @pytest.mark.slow
     def test_missing_evidence_is_part_of_the_answer(self, tmp_path: Path) -> None:
         heard = Heard()
         report = verify(find(PC), SMALL, traces=tmp_path, progress=heard)
@@ -323,6 +329,7 @@ class TestVerify:
         verify(find(PC), SMALL, capture=capture, hardware=HardwareSource.RECORDED)
         assert len(asked) == 1
 
+    @pytest.mark.slow
     def test_a_launch_that_fails(self, gpu: None) -> None:
         def capture(program: Program) -> Trace:
             raise HardwareError("the kernel trapped")
@@ -350,10 +357,12 @@ class TestSeveral:
         (each,) = verify_several([subject], traces=tmp_path).protocols
         assert (each.conclusion, each.traces[0].reason) == (Conclusion.UNKNOWN, Reason(ReasonKind.RECORDS_LOST, 2))
 
+    @pytest.mark.slow
     def test_a_kernel_that_was_not_recorded_is_unknown(self, tmp_path: Path) -> None:
         (each,) = verify_several([Subject(PC, tuple(SMALL.items()))], traces=tmp_path).protocols
         assert (each.hardware, each.conclusion) == (Hardware.NOT_RECORDED, Conclusion.UNKNOWN)
 
+    @pytest.mark.slow
     def test_without_hardware(self) -> None:
         (each,) = verify_several([Subject(PC, tuple(SMALL.items()))], hardware=False).protocols
         assert (each.hardware, each.conclusion, each.traces) == (Hardware.LEFT_OUT, Conclusion.AGREES, ())

@@ -84,6 +84,7 @@ def offered(target: Target) -> tuple[Check, list[Correction]]:
     return found, list(dict.fromkeys(c for each in every for c in each))
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("name", slow_but({"count", "arrive"}, HANGS))
 def test_a_line_of_a_kernel_that_hangs_is_offered(name: str, tmp_path: Path) -> None:
     *mistake, meant = HANGS[name]
@@ -96,6 +97,7 @@ def test_a_line_of_a_kernel_that_hangs_is_offered(name: str, tmp_path: Path) -> 
     assert given[0].line.rpartition(":")[2] in given[0].said
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("name", slow_but({"commit", "fewer bytes"}, RUNS_ON))
 def test_a_change_of_a_kernel_that_was_followed_to_its_end_is_offered(name: str, tmp_path: Path) -> None:
     *mistake, meant = RUNS_ON[name]

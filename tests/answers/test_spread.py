@@ -30,11 +30,13 @@ def test_results_come_in_the_order_of_the_parts(jobs: int) -> None:
     assert active_children() == []
 
 
+@pytest.mark.slow
 def test_a_process_that_dies_is_told() -> None:
     found = spread([0, 1], os._exit, told, lambda n: None, 2)
     assert found == ["0: BrokenProcessPool", "1: BrokenProcessPool"]
 
 
+@pytest.mark.slow
 def test_an_interrupt_ends_what_is_under_way() -> None:
     def interrupted(n: int) -> None:
         raise KeyboardInterrupt
@@ -48,6 +50,7 @@ def test_an_interrupt_ends_what_is_under_way() -> None:
     assert time.monotonic() - begun < FOREVER / 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("jobs", [1, 2])
 def test_what_is_over_when_an_interrupt_comes_is_kept(jobs: int) -> None:
     def interrupted(n: int) -> None:
@@ -87,6 +90,7 @@ if __name__ == "__main__":
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
 def test_no_process_outlives_this_one(tmp_path: Path, number: signal.Signals) -> None:
     fifo, program = tmp_path / "fifo", tmp_path / "workers.py"
@@ -108,6 +112,7 @@ def test_no_process_outlives_this_one(tmp_path: Path, number: signal.Signals) ->
         assert (parent.returncode, b"Traceback" in said) == (-9, False)
 
 
+@pytest.mark.slow
 def test_a_process_leaves_the_signals_of_a_terminal_to_this_one() -> None:
     def to_all(n: int) -> None:
         if n == 0:

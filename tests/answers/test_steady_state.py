@@ -22,6 +22,7 @@ def test_whose_iteration_a_period_is(name: str, params: dict[str, int], of: str)
     assert iteration_of(find(name).build(params)) == of
 
 
+@pytest.mark.slow
 def test_the_report_says_so() -> None:
     """The twin: one tile for each role is no iteration of a loop of several."""
     h200 = load_profile("h200")

@@ -422,6 +422,7 @@ class TestRank:
         ):
             assert (comparable(found), METRIC[comparable(found)]) == (common, metric)
 
+    @pytest.mark.slow
     def test_an_iteration_of_two_tiles_is_not_compared_with_one_of_one(self) -> None:
         """Both kernels do the same work, in runs of almost the same length."""
         fixed = {"tiles": 1, "k_iters": 64}

@@ -124,6 +124,7 @@ def test_a_limit_is_a_whole_number(name: str, value: Any) -> None:
         pipesim.check(ring, **{name: value})
 
 
+@pytest.mark.slow
 def test_a_trace_names_its_built_in_protocol() -> None:
     trace = pipesim.read_trace(RECORDED)
     results = [pipesim.compare(trace), pipesim.compare(RECORDED), pipesim.compare(trace=trace)]
@@ -152,6 +153,7 @@ def test_what_cannot_be_compared(arguments: tuple[Any, ...], kind: type[PipesimE
     assert all(part in str(caught.value) for part in said), str(caught.value)
 
 
+@pytest.mark.slow
 def test_a_parquet_file_of_another_program_is_no_trace(tmp_path: Path) -> None:
     import pyarrow as pa
     import pyarrow.parquet as pq

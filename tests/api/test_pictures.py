@@ -138,6 +138,7 @@ def test_a_simulation_in_a_notebook_is_the_picture_that_export_draws(traced: boo
     assert "a recording does not show" not in svg, "a simulation knows when a transfer landed"
 
 
+@pytest.mark.slow
 def test_a_comparison_in_a_notebook_has_the_simulation_above_the_hardware_as_export_draws_them() -> None:
     result = pipesim.compare(RECORDED, profile="h200")
     trace = read_trace(RECORDED)
@@ -152,6 +153,7 @@ def test_a_comparison_in_a_notebook_has_the_simulation_above_the_hardware_as_exp
     assert result.svg() == svg
 
 
+@pytest.mark.slow
 def test_a_comparison_that_differs_also_shows_where() -> None:
     trace = read_trace(RECORDED)
     row = len(trace.events) // 2
@@ -181,6 +183,7 @@ def test_a_verification_in_a_notebook_shows_the_first_trace_below_its_simulation
     assert "copies in flight" in result.pictures()[0][1]
 
 
+@pytest.mark.slow
 def test_a_proved_protocol_without_traces_shows_its_simulated_run() -> None:
     result = pipesim.verify("producer_consumer", hardware=False, profile="h200", tiles=6)
     assert result.verdict is pipesim.Verdict.PROVED

@@ -76,6 +76,7 @@ def test_the_json_is_the_document_of_the_command(
     assert results[command].to_json() == capsys.readouterr().out.rstrip("\n")
 
 
+@pytest.mark.slow
 def test_the_repr_is_one_short_line_that_says_what_was_found(results: dict[str, Result]) -> None:
     reprs = {name: repr(result) for name, result in results.items()}
     assert all("\n" not in said and len(said) <= 100 for said in reprs.values())
@@ -98,6 +99,7 @@ def test_the_repr_is_one_short_line_that_says_what_was_found(results: dict[str, 
     assert len(repr(pipesim.check(long))) == 100
 
 
+@pytest.mark.slow
 def test_the_verdict_and_what_a_condition_makes_of_it(results: dict[str, Result]) -> None:
     answers = {name: result for name, result in results.items() if isinstance(result, VerdictResult)}
     assert {name: answer.ok for name, answer in answers.items()} == {
@@ -114,12 +116,14 @@ def test_the_verdict_and_what_a_condition_makes_of_it(results: dict[str, Result]
     assert [bool(each) for each in answers.values()] == [each.ok is True for each in answers.values()]
 
 
+@pytest.mark.slow
 def test_a_result_cannot_be_changed(results: dict[str, Result]) -> None:
     for result in results.values():
         with pytest.raises(FrozenInstanceError):
             result.program = None  # type: ignore[attr-defined]
 
 
+@pytest.mark.slow
 def test_html_is_the_report_escaped_and_pictures_that_are_well_formed(results: dict[str, Result]) -> None:
     for name, result in results.items():
         html = result._repr_html_()
@@ -204,6 +208,7 @@ def test_a_tolerance_decides_a_comparison() -> None:
     assert near.divergence is None
 
 
+@pytest.mark.slow
 def test_a_trace_that_differs_says_where() -> None:
     """One wait of a consumer waits for the other parity."""
     trace = pipesim.read_trace(RECORDED)
@@ -236,6 +241,7 @@ def test_a_verification_has_findings_with_and_without_a_counterexample() -> None
     assert (checked.kind, simulated.kind) == ("race", "deadlock")
 
 
+@pytest.mark.slow
 def test_evidence_that_is_missing_is_part_of_the_answer(tmp_path: Path) -> None:
     result = pipesim.verify("producer_consumer", traces=tmp_path)
     assert result.ok is None

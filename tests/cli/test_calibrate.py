@@ -62,6 +62,7 @@ def test_a_profile_is_written_and_can_be_used(call: Call, mine: Path, tmp_path: 
     assert call("calibrate", mine, "--out", out).code == 2  # it exists
 
 
+@pytest.mark.slow
 def test_scipy_is_needed_to_fit_a_profile_and_for_nothing_else(
     call: Call, mine: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -143,6 +144,7 @@ class EndedWorkers(FitWorkers):
         return super().__call__(asked)
 
 
+@pytest.mark.slow
 def test_at_the_time_limit_the_best_so_far_is_the_answer(
     call: Call, mine: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

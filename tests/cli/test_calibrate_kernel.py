@@ -26,6 +26,7 @@ NAME = "triton-gemm_tma_w4_s3"
 H200 = load_profile("h200")
 
 
+@pytest.mark.slow
 def test_a_profile_is_written_and_simulated_with(call: Call) -> None:
     ptx, trace = str(FOLDER / f"{NAME}.ptx"), str(FOLDER / f"{NAME}.parquet")
     answer = call("calibrate", trace, "--kernel", ptx, "--out", "mine.json")
@@ -98,6 +99,7 @@ def test_a_simulated_trace_measures_nothing(call: Call) -> None:
     assert not Path("mine.json").exists()
 
 
+@pytest.mark.slow
 def test_of_several_accesses_the_first_has_the_time() -> None:
     """The others do none: a measured length is not counted again for each."""
     read = read_kernel(FOLDER / "triton-grouped_gemm.ptx")

@@ -22,6 +22,7 @@ REQUIRE_GPU = launch.require_gpu  # the real one, which the other tests replace
 USUAL = "producer_consumer-al1-cw2-s4-tb16384-t64-w600-g1.parquet"
 
 
+@pytest.mark.slow
 def test_the_trace_is_stored_and_held_against_the_protocol(call: Call, gpu: list[CaptureRequest], good: Trace) -> None:
     answer = call("capture", PC)
     assert (answer.code, answer.err) == (0, "")
@@ -55,6 +56,7 @@ def test_a_memory_reaches_the_request_of_every_kernel(
     assert Path(f"persistent_scheduler-a700-cs2-cw2-ki8-s4-tb16384-t6-w600-g1{end}.parquet").exists()
 
 
+@pytest.mark.slow
 def test_files_are_named_after_what_is_special_in_them(call: Call, gpu: list[CaptureRequest]) -> None:
     for words, end in (
         ("--fault no_acquire@9", "no_acquire-at-9"),

@@ -148,6 +148,7 @@ def test_a_kernel_that_hung_is_a_finding(
     assert answer.verdict.startswith(f"✗ recorded 220 events in {USUAL}; ")
 
 
+@pytest.mark.slow
 def test_a_table_of_another_kernel_is_seen_by_the_comparison(call: Call, gpu: list[Any]) -> None:
     """The trace has the agents of the example; a protocol of fewer warps is not its protocol."""
     answer = call(*KERNEL, *WORDS.split(), "-p", "math_warps=4")

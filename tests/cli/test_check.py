@@ -101,6 +101,7 @@ def test_one_in_json_is_as_it_was(call: Call) -> None:
     assert step["line"].rpartition(":")[0].endswith("ring.py")
 
 
+@pytest.mark.slow
 def test_annotations_for_github(call: Call) -> None:
     found = call("check", HANGS, "producer_consumer", "--format", "github", "-p", "tiles=5")
     assert found.code == 1
@@ -146,6 +147,7 @@ def test_what_is_unknown_is_a_warning(call: Call) -> None:
     assert verdict.startswith(f"? {twice}: unknown")
 
 
+@pytest.mark.slow
 def test_junit(call: Call) -> None:
     few = ("-p", "stages=3", "-p", "tiles=3", "--max-states", "5")
     names = ["mine.py:full_count_too_high", "producer_consumer", "mine.py:consumer_arrives_twice"]
@@ -187,6 +189,7 @@ class TestAll:
 class TestSteps:
     """The verdict is written when it is known; what follows it can be limited and interrupted."""
 
+    @pytest.mark.slow
     def test_the_verdict_is_on_standard_output_before_the_steps_begin(
         self, call: Call, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
     ) -> None:

@@ -49,6 +49,7 @@ def test_json(call: Call, recorded: Path, other_chip: Path, bare: Path, slow: Pa
     assert ledger["b"] - ledger["a"] == 64 * 36 == sum(s["b"] - s["a"] for s in ledger["segments"])
 
 
+@pytest.mark.slow
 def test_the_timelines_begin_at_the_first_iteration_that_both_hold(call: Call) -> None:
     call("run", "producer_consumer", "--save-trace", "whole.parquet")
     call("run", "producer_consumer", "--window", "20..30", "--save-trace", "part.parquet")

@@ -55,6 +55,7 @@ def test_one_origin_and_one_story(call: Call) -> None:
     assert "stayed in" not in out
 
 
+@pytest.mark.slow
 def test_an_agent_that_entered_its_wait_stayed_in_it(call: Call) -> None:
     """The twin: the protocol would have let it pass, and its records end inside."""
     whole = read_trace(H100 / "producer_consumer-al1-cw2-s4-tb16384-t64-w600-g1.parquet")
@@ -69,6 +70,7 @@ def test_an_agent_that_entered_its_wait_stayed_in_it(call: Call) -> None:
     assert "consumer/0 stayed in its wait for full[1], whose phase 2 is complete" in flat(call("diff", "t.parquet").out)
 
 
+@pytest.mark.slow
 def test_bytes_of_a_copy_under_way_are_not_missing(call: Call) -> None:
     out = call("diff", TRAPPED).out
     (row,) = (line for line in out.splitlines() if line.startswith("  full[0]"))
@@ -80,6 +82,7 @@ def test_bytes_of_a_copy_under_way_are_not_missing(call: Call) -> None:
     assert "; 16 bytes missing" in flat(hung)
 
 
+@pytest.mark.slow
 def test_a_simulated_trace_is_not_called_hardware(call: Call, refuted: Path, recorded: Path) -> None:
     call("run", PC, "-p", "tiles=16", "--save-trace", "t.parquet")
     for words in ((), ("-p", "tile_bytes=8192")):  # it conforms, and it does not

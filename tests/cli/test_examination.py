@@ -41,6 +41,7 @@ def faulty(tmp_path: Path) -> Callable[..., Path]:
     return faulty
 
 
+@pytest.mark.slow
 def test_a_hang_is_named_and_opened_up(call: Call, faulty: Callable[..., Path]) -> None:
     answer = call("diff", faulty(Edit(EditKind.MISSING_ARRIVE, 1, 7), "missing_arrive@7"))
     assert (answer.code, answer.err) == (0, "")  # the model follows the run, and the fault that was made is named
@@ -62,6 +63,7 @@ def test_a_hang_is_named_and_opened_up(call: Call, faulty: Callable[..., Path]) 
     assert flat.endswith(verdict)
 
 
+@pytest.mark.slow
 def test_the_same_in_json(call: Call, faulty: Callable[..., Path]) -> None:
     answer = call("diff", faulty(Edit(EditKind.MISSING_ARRIVE, 1, 7), "missing_arrive@7"), "--json")
     (block,) = json.loads(answer.out)["report"]["hardware"]

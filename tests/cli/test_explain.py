@@ -34,6 +34,7 @@ def test_a_kind_is_found_however_it_is_spelt(spelling: str, capsys: pytest.Captu
     assert printed(capsys, "explain", spelling).startswith("over_arrival · more arrivals than the phase has pending")
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("name", ["over_arrival", "read_not_fenced", "unscoped_arrive"])
 def test_the_example_is_a_file_that_can_be_checked(
     name: str, capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch

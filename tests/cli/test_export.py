@@ -74,6 +74,7 @@ def test_a_trace_alone_beside_its_protocol_and_beside_another(call: Call) -> Non
     assert processes(call, "ring.parquet", "ring.parquet") == [f"A: {alone[0]}", f"B: {alone[0]}"]
 
 
+@pytest.mark.slow
 def test_a_recorded_kernel_beside_its_ptx(call: Call) -> None:
     """Where nobody described the kernel: the simulation is of what is read from the PTX."""
     folder = TRACES / "h200" / "ptx"
@@ -107,6 +108,7 @@ def test_a_trace_of_an_unknown_protocol_is_drawn_without_arrows_until_it_is_name
         assert ("without its protocol" in picture) is not arrows
 
 
+@pytest.mark.slow
 def test_a_counterexample_and_a_hang(call: Call, ring: str) -> None:
     wrong = (ring, "-p", "arrivals=3")
     page = call("export", *wrong, "--to", "html", "--picture", "counterexample")

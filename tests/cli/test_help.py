@@ -66,6 +66,7 @@ def test_the_help_of_a_command_ends_with_its_examples(call: Call, command: Any) 
     assert answer.out.endswith(f"\nexamples:\n{end}")
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("typed", TYPED)
 def test_an_example_can_be_parsed(typed: str) -> None:
     words = words_of(typed)

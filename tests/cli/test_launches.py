@@ -68,6 +68,7 @@ class TestWhatIsWritten:
         names = {"launches.json", "scale_ws.ptx", "scale_ws.json", "scale_ws-2.json"}
         assert {path.name for path in Path("launches").iterdir()} == names
 
+    @pytest.mark.slow
     def test_check_accepts_the_files_as_they_are(self, call: Call) -> None:
         call("launches", *sh(COPY), "--out", "ignored: it is the program's")
         first = call("check", "launches/scale_ws.ptx", "--quick")
@@ -119,6 +120,7 @@ class TestWhatIsWritten:
 
 
 class TestVerdicts:
+    @pytest.mark.slow
     def test_each_launch_has_one(self, call: Call) -> None:
         answer = call("launches", "--check", *sh(COPY))
         assert answer.code == 0

@@ -106,6 +106,7 @@ class TestCheck:
         document = call("check", PC, *FEW, "--json").json
         assert (document["exit_code"], document["report"]["cut"]) == (3, "time")
 
+    @pytest.mark.slow
     def test_nor_is_it_known_without_memory(self, call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(checking, "prove", out_of_memory)
         answer = call("check", PC, *FEW)
@@ -165,6 +166,7 @@ class TestOthers:
             "? the order of events agrees; times: not compared: a limit of time or memory ended the simulation"
         )
 
+    @pytest.mark.slow
     def test_the_proof_is_reported_where_the_simulation_takes_too_long(
         self, call: Call, monkeypatch: pytest.MonkeyPatch
     ) -> None:

@@ -290,6 +290,7 @@ class TestWaitsForgotten:
             "kind": "race",
         }
 
+    @pytest.mark.sampled(1)
     @pytest.mark.parametrize("command", [("run",), ("verify", "--no-hardware")])
     def test_one_that_is_lucky(self, call: Call, user: Callable[[str], None], command: tuple[str, ...]) -> None:
         """It comes late enough in this schedule: no fault, and the note all the same."""
@@ -302,6 +303,7 @@ class TestWaitsForgotten:
             assert answer.code == 1
             assert "✗ refuted" in answer.out
 
+    @pytest.mark.sampled(1)
     @pytest.mark.parametrize("command", [("run",), ("verify", "--no-hardware")])
     def test_no_note_without_a_reason(self, call: Call, user: Callable[[str], None], command: tuple[str, ...]) -> None:
         user(GOOD)

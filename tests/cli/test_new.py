@@ -76,6 +76,7 @@ class TestTemplate:
     def test_its_first_lines_name_what_it_has(self) -> None:
         assert (template.__doc__ or "").startswith("my_kernel: a pipeline to start from.")
 
+    @pytest.mark.slow
     @pytest.mark.parametrize(
         ("line", "finding"),
         slow_after(

@@ -125,6 +125,7 @@ def notes(report: str) -> list[str]:
     return found
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("command", [("run",), ("verify", "--no-hardware")])
 @pytest.mark.parametrize(
     ("load", "note"),
@@ -158,6 +159,7 @@ def test_the_protocols_wait_for_all_that_they_start(call: Call, name: str) -> No
     assert notes(call("verify", name, "--no-hardware").out) == []
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("command", [("run",), ("verify", "--no-hardware")])
 def test_times_that_nobody_measured(call: Call, user: User, command: tuple[str, ...]) -> None:
     user(MMA)
@@ -166,6 +168,7 @@ def test_times_that_nobody_measured(call: Call, user: User, command: tuple[str, 
     assert notes(call(*command, "mine.py:m", "-p", "modern=0").out) == []
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("command", [("run",), ("verify", "--no-hardware")])
 def test_a_missed_phase_is_named(call: Call, user: User, command: tuple[str, ...]) -> None:
     user(MISSED)
@@ -217,6 +220,7 @@ def test_a_launch_of_clusters_counts_ctas(call: Call) -> None:
 SHORT = "stages=2 k_iters=1 epi_stages=2 accumulators=1 clc_stages=3 residual=0 first_tile_only=1 epilogue=0 tiles=12"
 
 
+@pytest.mark.slow
 def test_a_run_too_short_for_its_steady_state_has_no_period(call: Call) -> None:
     """What its last agent shows lies below the least that there can be."""
     params = [word for text in SHORT.split() for word in ("-p", text)]

@@ -81,6 +81,7 @@ def test_of_several_each_is_named(call: Call) -> None:
     assert call("check", "mine.py:three").code == 0
 
 
+@pytest.mark.slow
 def test_check_takes_all_of_a_file(call: Call) -> None:
     three = makes("three").replace("return p", "print(stages)\n    return p")
     Path("mine.py").write_text(HEAD + makes("ring") + makes("two", " -> int") + three, encoding="utf-8")

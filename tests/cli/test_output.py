@@ -35,6 +35,7 @@ HEAD = ["schema", "pipesim", "exit_code"]  #: of every document
 
 
 class TestJson:
+    @pytest.mark.sampled(1)
     @pytest.mark.parametrize(
         "argv",
         [

@@ -66,12 +66,14 @@ def test_diff_of_two_compares_neither_with_the_protocol(call: Call, recorded: Pa
     assert isinstance(side.refused, EvidenceError)
 
 
+@pytest.mark.slow
 def test_verify_of_several_cannot_use_it(call: Call, ring: str, odd: tuple[Path, str]) -> None:
     answer = call("verify", PC, ring, "--traces", "mine", "--jobs", "1")
     assert answer.code == 3
     assert odd[1] in " ".join(answer.out.split())
 
 
+@pytest.mark.sampled(1)
 def test_a_protocol_that_is_named_takes_the_parameters_that_it_has(call: Call, odd: tuple[Path, str]) -> None:
     """The twin: whoever names the protocol has chosen it."""
     assert call("diff", odd[0], "--protocol", PC).code == 0
@@ -107,6 +109,7 @@ class TestSizes:
             "  try: record it again, or give the parameters with -p NAME=VALUE",
         ]
 
+    @pytest.mark.slow
     def test_diff(self, call: Call, large: Path) -> None:
         self.refuses(call("diff", large), large)
         assert call("diff", large, "-p", "tiles=64").code == 0

@@ -29,6 +29,7 @@ def document(capsys: pytest.CaptureFixture[str], *arguments: str) -> Any:
     return found
 
 
+@pytest.mark.slow
 def test_what_is_printed_is_sorted_by_how_often_it_is_executed(capsys: pytest.CaptureFixture[str]) -> None:
     report = document(capsys, RING)["redundant"]
     times = [each["removal"]["times"] for each in report["alone"]]
@@ -64,6 +65,7 @@ def test_a_step_that_takes_too_long_is_left_out_and_said(capsys: pytest.CaptureF
     assert [each["why"] for each in report["redundant"]["left_out"]] == ["time"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "name", [RING, pytest.param("persistent_scheduler", marks=[pytest.mark.slow, pytest.mark.long])]
 )

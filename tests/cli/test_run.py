@@ -75,12 +75,14 @@ class TestSavedProgram:
         assert answer == call("run", PC, "-p", "tiles=16")
         assert answer.code == 0
 
+    @pytest.mark.slow
     def test_it_verifies_alike_without_hardware(self, call: Call, saved: Path) -> None:
         answer = call("verify", saved, "--no-hardware")
         whole = of_one_size(call("verify", PC, "-p", "tiles=16", "--no-hardware"))
         assert replace(answer, out=answer.out.rpartition("\n\n")[0]) == whole
         assert answer.code == 0
 
+    @pytest.mark.slow
     def test_a_trace_can_be_held_against_it(self, call: Call, recorded: Path, saved: Path) -> None:
         call("run", PC, "--save-program", "usual.json")
         answer = call("diff", recorded, "--protocol", "usual.json")
@@ -105,6 +107,7 @@ class TestSavedTrace:
         assert "trace − simulated: median 0 cycles" in answer.out
         assert "95 % within 0 cycles of it" in answer.out
 
+    @pytest.mark.slow
     def test_that_of_a_deadlock_does_not_end(self, call: Call, ring: str) -> None:
         call("run", ring, "-p", "arrivals=2", "--save-trace", "t.parquet")
         assert read_trace("t.parquet").meta.status == "deadlock"

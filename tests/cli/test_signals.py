@@ -114,6 +114,7 @@ def test_another_signal_ends_nothing(call: Call, monkeypatch: pytest.MonkeyPatch
     assert [path.name for path in tmp_path.iterdir()] == ["out.pml"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "module",
     slow_but(["simpy"], ["pipesim.cli.main", "argparse", "pipesim.targets", "simpy", "numpy", "numpy.linalg"]),

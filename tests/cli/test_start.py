@@ -19,6 +19,7 @@ def imported_by(code: str) -> set[str]:
     return set(answer.stdout.splitlines()[-1].split())
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize(
     "code",
     [

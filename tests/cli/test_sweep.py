@@ -55,6 +55,7 @@ def test_the_report_and_its_files(call: Call, tmp_path: Path) -> None:
     assert "results      3 read from the results file" in reused.out.splitlines()[5]
 
 
+@pytest.mark.slow
 def test_a_results_file_is_of_one_question(call: Call, ring: str) -> None:
     line = ("sweep", ring, "-p", "stages=1,2", "--jobs", "1", "--results", "x.jsonl")
     assert call(*line).code == 0
@@ -90,6 +91,7 @@ def test_json_has_what_the_report_says(call: Call) -> None:
     assert report["ok"] is True
 
 
+@pytest.mark.slow
 def test_the_best_can_be_run_again_as_it_was_swept(call: Call, ring: str) -> None:
     Path("my profile.json").write_text((FOLDER / "h200.json").read_text())
     answer = call("sweep", ring, "-p", "stages=2,3", "-p", "tiles=6", "--jobs", "1", "--ctas", "3", "--profile",

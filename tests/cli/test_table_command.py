@@ -95,6 +95,7 @@ def odd():
     assert call("table", "mine.py").code == 0  # the twin
 
 
+@pytest.mark.slow
 def test_parameters_are_those_of_the_usual_values(call: Call) -> None:
     """With one ring for keys and values the protocol has other groups, and no slices."""
     out = call("table", "attention_sm90", "-p", "fused=1").out
@@ -127,6 +128,7 @@ def test_a_flat_program_has_numbers(call: Call, ring: str) -> None:
     assert "PIPESIM_BARRIER(full, 2, 1)\n" in call("table", "ring.json").out
 
 
+@pytest.mark.slow
 def test_as_json(call: Call, ring: str) -> None:
     printed = call("table", ring, "--json").json
     assert printed == document("table", file=None, text=call("table", ring).out)

@@ -41,6 +41,7 @@ def test_within_the_stated_error(call: Call, recorded: Path) -> None:
     assert "stated: median 1.1 %, at most 5.5 %" in " ".join(call("diff", recorded).out.split())
 
 
+@pytest.mark.slow
 def test_the_bound_is_exact_and_not_rounded(call: Call, twice_as_slow: str) -> None:
     answer = call("diff", twice_as_slow, "--json")
     assert (answer.code, of(answer)) == (0, ("agrees", "off"))
@@ -58,6 +59,7 @@ def test_a_device_whose_latencies_were_not_measured_is_said_once(call: Call, goo
     assert "how soon waits return" not in " ".join(call("diff", recorded).out.split())
 
 
+@pytest.mark.slow
 def test_not_modelled(call: Call) -> None:
     path = trace_folder() / MULTICAST
     answer = call("diff", path, "--json")

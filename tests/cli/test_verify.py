@@ -36,6 +36,7 @@ def blocks(answer: Any) -> list[tuple[str, str]]:
 
 
 class TestRecorded:
+    @pytest.mark.slow
     def test_of_several_recordings_of_a_device_that_of_the_sm_clock_counts(self, call: Call, recorded: Path) -> None:
         assert len(list(recorded.parent.glob(f"{recorded.stem}*.parquet"))) > 1
         assert blocks(call("verify", PC, "--json")) == [
@@ -43,6 +44,7 @@ class TestRecorded:
             (H200, f"h200/{recorded.name}"),
         ]
 
+    @pytest.mark.slow
     def test_another_recording_counts_where_there_is_none_of_the_sm_clock(self, call: Call, recorded: Path) -> None:
         Path("mine").mkdir()
         other = recorded.with_name(f"{recorded.stem}-globaltimer.parquet")
@@ -93,6 +95,7 @@ class TestInterrupt:
         proved = SIMULATED.partition("; the simulation")[0]
         assert answer.verdict == f"? {proved}; interrupted before the simulation"
 
+    @pytest.mark.slow
     def test_between_simulation_and_comparison(self, call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
         self.at(monkeypatch, Stage.COMPARE)
         answer = call("verify", PC, "--json")
@@ -113,6 +116,7 @@ class TestInterrupt:
         answer = call("verify", PC)
         assert (answer.code, answer.out, answer.err) == (130, "", "pipesim: interrupted\n")
 
+    @pytest.mark.slow
     def test_the_twin_is_not_interrupted(self, call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
         self.at(monkeypatch, None)
         answer = call("verify", PC, "--json")
@@ -134,6 +138,7 @@ class TestNothingToCompareWith:
         assert "stages 4 instead of 5" in lines[2]  # the nearest
         assert lines[3].startswith("  try: record it on a GPU: pipesim capture producer_consumer -p arrive_lanes=1 ")
 
+    @pytest.mark.slow
     def test_a_protocol_without_a_kernel_is_not_told_to_capture(self, call: Call, ring: str) -> None:
         answer = call("verify", ring)
         assert answer.code == 3
@@ -248,6 +253,7 @@ class TestNothingToCompareWith:
 class TestFreshTrace:
     """With a GPU (here: one that gives back a recording) the fresh trace is the evidence, unless told otherwise."""
 
+    @pytest.mark.slow
     def test_it_is_used_and_says_so(self, call: Call, gpu: list[CaptureRequest]) -> None:
         answer = call("verify", PC)
         assert answer.code == 0
@@ -269,6 +275,7 @@ class TestFreshTrace:
         assert call("verify", ring).code == 3
         assert gpu == []
 
+    @pytest.mark.slow
     def test_a_fresh_trace_that_diverges_refutes(
         self, call: Call, gpu: list[CaptureRequest], good: Trace, monkeypatch: pytest.MonkeyPatch
     ) -> None:

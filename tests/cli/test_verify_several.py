@@ -83,6 +83,7 @@ class TestTable:
         assert row(one, PC)[3:] == ["✓ 1/1"]
         assert call("verify", *words, "--jobs", "2") == one
 
+    @pytest.mark.slow
     def test_json_has_the_report_of_each(self, several: Call, ring: str) -> None:
         answer = several(PC, ring, "--no-hardware", "--json").json
         assert sorted(answer) == ["excepted", "exit_code", "pipesim", "profile", "protocols", "schema"]
@@ -93,11 +94,13 @@ class TestTable:
             assert each["report"]["simulation"]["outcome"] == "finished"
             assert each["report"]["hardware"] == "left_out"
 
+    @pytest.mark.slow
     def test_the_profile_counts(self, several: Call, ring: str) -> None:
         answer = several(PC, ring, "--no-hardware", "--profile", "h200")
         assert "simulated on the profile h200" in answer.out
         assert answer.verdict == "✓ 2 of 2 protocols passed (hardware left out)"
 
+    @pytest.mark.slow
     def test_a_recording_without_an_event_is_not_counted(self, several: Call, recorded: Path, ring: str) -> None:
         Path("mine", "h100").mkdir(parents=True)
         shutil.copy(recorded.with_name(recorded.name.replace("-t64-", "-t0-")), Path("mine", "h100"))
@@ -114,6 +117,7 @@ class TestTable:
 
 
 class TestWhatIsNotRight:
+    @pytest.mark.slow
     def test_a_protocol_that_is_refuted(self, several: Call, ring: str, user: Callable[[str], None]) -> None:
         user("from ring import ring\n\ndef short():\n    return ring(arrivals=3)\n")
         answer = several(ring, "mine.py:short", "--no-hardware")
@@ -141,6 +145,7 @@ class TestWhatIsNotRight:
         first.unlink()
         assert several(PC, ring, "--traces", shelf).code == 3
 
+    @pytest.mark.slow
     def test_nothing_recorded_of_a_kernel_is_unknown_and_no_kernel_is_not(self, several: Call, ring: str) -> None:
         Path("empty").mkdir()
         answer = several(PC, ring, "--traces", "empty")
@@ -150,6 +155,7 @@ class TestWhatIsNotRight:
         assert "    pipesim capture producer_consumer\n" in answer.out
         assert answer.verdict == "? 1 of 2 protocols passed; unknown: producer_consumer"
 
+    @pytest.mark.slow
     def test_evidence_that_cannot_be_used(self, several: Call, shelf: Path, ring: str) -> None:
         (shelf / "h100" / FAULT).write_bytes(b"PAR1")
         answer = several(PC, ring, "--traces", shelf)
@@ -192,6 +198,7 @@ class TestOptions:
         answer = several("--all", "--except", "cluster_multicast", "--no-hardware")
         assert answer.verdict == "✓ 1 of 1 protocol passed; left out: cluster_multicast (hardware left out)"
 
+    @pytest.mark.slow
     def test_a_name_that_does_not_exist_does_not_stop_the_others(self, several: Call, ring: str) -> None:
         answer = several("no_such_protocol", ring, "--no-hardware")
         assert answer.code == 2
@@ -203,6 +210,7 @@ class TestOptions:
         assert found["protocols"]["no_such_protocol"]["error"]["fact"] == "there is no protocol 'no_such_protocol'"
         assert several(ring, PC, "--no-hardware").code == 0  # the twin
 
+    @pytest.mark.slow
     def test_what_is_over_when_it_is_interrupted_is_reported(
         self, several: Call, ring: str, monkeypatch: pytest.MonkeyPatch
     ) -> None:
@@ -238,6 +246,7 @@ class TestProgress:
         def isatty(self) -> bool:
             return True
 
+    @pytest.mark.slow
     def test_it_counts_the_steps(self, several: Call, ring: str, monkeypatch: pytest.MonkeyPatch) -> None:
         plain = several(PC, ring, "--no-hardware")
         terminal = self.Terminal()

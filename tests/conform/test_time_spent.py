@@ -83,6 +83,7 @@ def test_other_operations_than_those_of_the_events_are_everything_else() -> None
     assert {"everything else"} == rows(tries, trace, "consumer/0").keys() - {"waiting for full", "work"}
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("name", sorted(BUILT_IN))
 def test_without_the_optional_sites_it_is_the_trace_that_never_had_them(name: str) -> None:
     program = find(name).build()
@@ -111,6 +112,7 @@ class TestPeriods:
         assert line.period_millicycles is not None
         assert 500_000 < line.period_millicycles < 800_000
 
+    @pytest.mark.slow
     def test_it_is_the_steady_pace_of_that_loop(self) -> None:
         """With many more iterations it is the same within the ends of its window."""
         short, long = (find("gemm_sm90").build({"k_iters": k}) for k in (16, 64))
@@ -125,6 +127,7 @@ class TestPeriods:
         line = run(program, H200).simulation
         assert (line.period_of, line.no_period, line.no_bound) == ("", None, None)
 
+    @pytest.mark.sampled(5)
     @pytest.mark.parametrize("name", sorted(BUILT_IN))
     def test_every_run_has_each_or_the_reason(self, name: str) -> None:
         line = run(find(name).build(), H200).simulation

@@ -135,6 +135,7 @@ class TestAssumed:
         measured = times_of(case.program, case.trace, replace(load_profile("h200"), assumed=()))
         assert AssumedKind.VALUE not in kinds(measured)
 
+    @pytest.mark.slow
     def test_a_work_that_took_another_time_than_given(self, stored: Make) -> None:
         """The scheduler's 700 cycles: the atomic that they stand for takes less; the consumers' 600 are spent."""
         case = stored(SCHEDULER)
@@ -154,6 +155,7 @@ class TestAssumed:
         found = times_of(silent.program, silent.trace)
         assert found.assumed == (TimeAssumption(AssumedKind.WORK, "consumer", 600, None),)
 
+    @pytest.mark.sampled(1)
     @pytest.mark.parametrize("name", ["gemm_sm100", "attention_sm100"])
     def test_blackwell(self, name: str) -> None:
         """On any Hopper profile, whatever it was recorded on."""

@@ -42,6 +42,7 @@ def shown() -> dict[str, Any]:
     return found
 
 
+@pytest.mark.slow
 def test_results_and_traces_are_pictures() -> None:
     for cell, words in (
         ("check", "deadlock · 2 of 2 agents wait indefinitely"),

@@ -204,6 +204,7 @@ class TestReport:
         monkeypatch.setattr(pipesim, "__version__", "1.2.3")
         assert doctor_lines(report_of(self.PARTS, [Purpose.LAUNCHES]), 80) == PAGE.splitlines()
 
+    @pytest.mark.slow
     def test_the_command(self, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(examination, "driver_present", lambda: NONE)
         assert main(["doctor", "--json"]) == 0

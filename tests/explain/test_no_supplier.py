@@ -106,6 +106,7 @@ OVERLAP = (
 )
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("target", [two_rings, by_hand])
 def test_rings_that_overlap_are_the_cause(target: object) -> None:
     found = checked(target, second=2)

@@ -52,6 +52,7 @@ def test_the_model_as_it_stands(name: str) -> None:
     assert to_promela(EXAMPLES[name]()) == golden.read_text(encoding="utf-8")
 
 
+@pytest.mark.slow
 def test_the_random_programs_take_every_operation_and_break_every_rule() -> None:
     used = {op[0] for program, _ in models() for code in program.code for op in code}
     assert set(Op) - used == {Op.LOOP_BEGIN, Op.LOOP_NEXT, Op.LOOP_END}

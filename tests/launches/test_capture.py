@@ -62,6 +62,7 @@ def test_kernels_without_ptx_are_listed(tmp_path: Path, observed: list[Observati
     assert (second.kernel, second.ptx, second.launch, second.reason) == ("ampere_sgemm", None, None, "machine code")
 
 
+@pytest.mark.slow
 def test_verdicts_in_the_block_end_the_capture(tmp_path: Path, observed: list[Observation]) -> None:
     with pipesim.capture_launches(tmp_path / "out") as captured:
         verdicts = captured.check()
@@ -223,6 +224,7 @@ class TestNotebook:
         cells: list[dict[str, Any]] = notebook["cells"]
         return cells
 
+    @pytest.mark.slow
     def test_what_it_does_with_a_capture_works(
         self, tmp_path: Path, observed: list[Observation], monkeypatch: pytest.MonkeyPatch
     ) -> None:

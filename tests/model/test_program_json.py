@@ -152,6 +152,7 @@ def programs(draw: st.DrawFn) -> Program:
     )
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(programs())
 def test_random_programs_come_back_as_they_were(program: Program) -> None:

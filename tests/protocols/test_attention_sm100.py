@@ -119,6 +119,7 @@ def period(**params: int) -> int:
 PRODUCT = 2 * 128 * 128 * 128 // 8192  #: cycles of one of the four products of a block
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize(
     "params", [{}, {**SPLIT, "kv_stages": 2}, ONE_Q, PAIR], ids=["fused", "split", "one Q", "pair"]
 )
@@ -126,6 +127,7 @@ def test_four_products_bound_the_period_where_the_softmax_is_quick(params: dict[
     assert period(**params, softmax=600, correction=200) == 4 * PRODUCT
 
 
+@pytest.mark.slow
 def test_a_slow_softmax_bounds_it_by_the_way_from_its_scores_to_its_values() -> None:
     """S0, softmax, the last slice of P V; group 1 is on its own way meanwhile."""
     assert period(softmax=3000, correction=0) == PRODUCT + 3000 + PRODUCT // 2 + 1, (
@@ -134,6 +136,7 @@ def test_a_slow_softmax_bounds_it_by_the_way_from_its_scores_to_its_values() -> 
     assert period(softmax=5000, correction=0) - period(softmax=3000, correction=0) == 2000
 
 
+@pytest.mark.slow
 def test_a_slow_correction_bounds_it_twice_for_it_serves_both_groups() -> None:
     assert period(softmax=0, correction=5000) - period(softmax=0, correction=3000) == 2 * 2000
 

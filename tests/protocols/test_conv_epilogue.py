@@ -46,6 +46,7 @@ def test_the_wait_means_a_phase_that_went_by() -> None:
     assert all(claim.startswith("epilogue_load misses phase ") and " of load_order[0]: " in claim for claim in found)
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("params", [BEHIND | {"first_tile_only": 1}, {"tiles": 6}], ids=["first tile", "fast epilogue"])
 def test_where_nothing_is_missed_it_ends(params: dict[str, int]) -> None:
     """Why it is hard to find: at the sizes that are usual the epilogue-load warp is already waiting."""

@@ -52,6 +52,7 @@ def judged(protocol: Callable[..., Protocol], how: Strictness = LENIENT, **param
     return check(target_of(protocol).with_strictness(how), params)
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("name", slow_but(FAST, [name for name in sorted(BUILT_IN) if name != "conv_epilogue"]))
 def test_which_ready_made_protocols_rest_on_the_assumption(name: str) -> None:
     program = find(name).build({})
@@ -64,6 +65,7 @@ def test_which_ready_made_protocols_rest_on_the_assumption(name: str) -> None:
     assert {Assumption.INIT, Assumption.TENSOR_MEMORY}.isdisjoint(each.kind for each in assumed_by(program))
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("name", ["read_not_fenced", "product_not_fenced"])
 def test_a_proof_says_that_it_rests_on_reads(name: str) -> None:
     lenient, strict = judged(MEMORY[name], tiles=4), judged(MEMORY[name], PROXIES, tiles=4)
@@ -137,6 +139,7 @@ def test_it_is_said_of_the_sizes_that_are_claimed_too() -> None:
     assert "for any number of tiles" in check_sentence(report)
 
 
+@pytest.mark.slow
 def test_a_long_program_whose_fences_are_the_writers_assumes_nothing() -> None:
     """The operations alone do not show it, and the run is longer than what is followed: its laps are left out."""
     program = MEMORY_MISTAKES["product_not_fenced"].corrected[1](tiles=900).flatten()
@@ -317,6 +320,7 @@ def tensor(item: int, *, written: bool) -> Callable[..., Protocol]:
     return reads
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("item", "written", "noted"), [(-1, False, True), (-1, True, True), (0, False, True), (0, True, False)]
 )
@@ -360,6 +364,7 @@ def test_the_switches_of_the_commands(capsys: pytest.CaptureFixture[str]) -> Non
     capsys.readouterr()
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("mine")
 def test_the_schedule_of_a_finding_shows_it_again_with_the_switch(capsys: pytest.CaptureFixture[str]) -> None:
     asked = ["-p", "tiles=3", "--strict-proxies"]
@@ -371,6 +376,7 @@ def test_the_schedule_of_a_finding_shows_it_again_with_the_switch(capsys: pytest
     capsys.readouterr()
 
 
+@pytest.mark.slow
 def test_the_switches_in_python() -> None:
     ring = MEMORY["read_not_fenced"]
     assert pipesim.check(ring).verdict is Verdict.PROVED
@@ -384,6 +390,7 @@ def test_the_switches_in_python() -> None:
     assert_verified(ring, strict=("init", "tensor-memory"))
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("mine")
 def test_several_protocols_are_verified_by_the_same_rules(capsys: pytest.CaptureFixture[str]) -> None:
     names = [READ, PRODUCT]

@@ -40,6 +40,7 @@ def test_it_is_proved_at_every_size(name: str, place: int) -> None:
         assert found.how is (How.SCHEDULE if refuted(name, params) else How.CERTIFICATE)
 
 
+@pytest.mark.slow
 def test_the_order_of_the_loads_can_be_missed() -> None:
     """The hazard of upstream's convolution: no simulation of these sizes shows it, the proof does."""
     found = check(find("conv_epilogue").build({}))

@@ -112,6 +112,7 @@ def test_warps_of_a_group_that_ask_unlike_are_an_advisory() -> None:
 # the engines against each other
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("first", long_after(1, slow_but([0], range(0, 400, 100))))
 def test_the_engines_agree_on_random_requests(first: int) -> None:
     """``tools/judge_proof.py --family registers`` runs as many as there is time for."""

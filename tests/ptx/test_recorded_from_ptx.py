@@ -41,6 +41,7 @@ def test_every_kernel_of_the_table_has_its_trace() -> None:
     assert sum(trace.meta.status is Ending.DEADLINE for trace in traces.values()) == 3
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("name", slow_but(FAST, [name for name in NAMES if name != HANGS]))
 def test_it_conforms_to_the_program_read_from_its_ptx(name: str) -> None:
     trace = read_trace(FOLDER / f"{name}.parquet")
@@ -74,6 +75,7 @@ def test_a_wait_that_returns_before_its_arrival_is_a_divergence() -> None:
     assert found.conformance.divergence.kind is not DivergenceKind.FAULT
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["scale_ws_s2", "scale_watched"])
 def test_a_wait_that_returns_sooner_than_an_arrive_takes_is_refused(name: str) -> None:
     """The return that came soonest after its arrive, moved: 1 cycle inside the bound and all conforms, 1 beyond not."""

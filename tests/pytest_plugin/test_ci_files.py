@@ -44,6 +44,7 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
+@pytest.mark.slow
 def test_the_action_annotates_what_its_patterns_find_and_writes_sarif(folder: Path) -> None:
     inputs = {"targets": "**/*_protocol.py\n*.ptx", "options": "-p tiles=3", "sarif-file": "out.sarif"}
     found = run_step(folder, inputs)

@@ -146,6 +146,7 @@ class TestKernels:
         found = pytester.runpytest_inprocess(*PLUGIN, "--pipesim", "--tb=line", "kernels")
         found.stdout.fnmatch_lines([f"{folder / 'row_max.cu'}:*: refuted: row_max: deadlock*"])
 
+    @pytest.mark.slow
     def test_one_that_hangs_fails_at_its_line(self, pytester: pytest.Pytester) -> None:
         for name in ("row_max.ptx", "row_max.json"):
             shutil.copy(KERNELS / name, pytester.path / name)

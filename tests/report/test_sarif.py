@@ -47,6 +47,7 @@ def at_root(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(ROOT)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("at_root")
 def test_a_finding_its_correction_and_its_schedule(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["check", f"{RING}:ring", "producer_consumer", "--format", "sarif", "-p", "tiles=3"]) == 1
@@ -79,6 +80,7 @@ def test_a_finding_its_correction_and_its_schedule(capsys: pytest.CaptureFixture
     ]
 
 
+@pytest.mark.slow
 def test_beside_another_format_and_for_what_cannot_be_built(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -45,6 +45,7 @@ def test_an_assumption_that_is_ruled_out_is_a_finding_or_leaves_nothing_proved()
         report(("lane",))
 
 
+@pytest.mark.slow
 def test_the_pattern_of_sizes_may_be_ruled_out() -> None:
     free, bound = (pipesim.check("producer_consumer", strict=strict).report for strict in ((), ("pattern",)))
     assert (free.verdict, bound.verdict) == (Verdict.PROVED, Verdict.PROVED)

@@ -241,6 +241,7 @@ def test_a_cluster_is_followed_in_every_cta(as_hardware: Make) -> None:
     assert {b.agent for b in found.waiting} == {b.agent for b in run.deadlock.blocked}
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("rank", [0, 1])
 def test_a_missing_remote_arrive_does_not_contradict_the_others(rank: int) -> None:
     """The record of an arrive does not name its CTA: beside the edit that explains the run, its barriers are right."""

@@ -112,6 +112,7 @@ def test_a_forgotten_noinc_is_the_only_explanation(recorded: Make) -> None:
         assert seen.autopsy.contradiction == ""
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("at", [0, 1])
 def test_a_bar_that_is_not_there_leaves_no_record(recorded: Make, at: int) -> None:
     program = relay()

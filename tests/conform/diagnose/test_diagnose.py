@@ -74,6 +74,7 @@ CONFUSION = {
 SHAPES = ((4, 11, 2, 1), (2, 8, 2, 32), (1, 6, 1, 1), (3, 8, 3, 1))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shape", long_but(SHAPES[1:], slow_but([(1, 6, 1, 1)], SHAPES)), ids=str)
 def test_every_fault_at_every_tile_is_named(as_hardware: Make, shape: tuple[int, ...]) -> None:
     program = pc(*shape)

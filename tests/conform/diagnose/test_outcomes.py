@@ -47,6 +47,7 @@ SETS: dict[tuple[EditKind, int], tuple[set[LaunchOutcome], set[LaunchOutcome]]] 
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("kind", "agent"), slow_after(1, SETS), ids=lambda v: getattr(v, "value", v))
 def test_the_outcomes_of_each_fault(kind: EditKind, agent: int) -> None:
     program = pc()
@@ -76,6 +77,7 @@ def test_the_timed_engine_is_one_of_the_schedules() -> None:
     assert outcomes(wrong, None, 0) == set()
 
 
+@pytest.mark.slow
 def test_landing_in_pieces_is_seen() -> None:
     """Half of the bytes expected: only a copy that lands in pieces completes the phase. Whole, it hangs for ever."""
     wrong = apply(pc(), Edit(EditKind.EXPECT_LESS, PRODUCER, 7))
@@ -83,6 +85,7 @@ def test_landing_in_pieces_is_seen() -> None:
     assert outcomes(wrong, None, 200) == {R, W, H}
 
 
+@pytest.mark.slow
 def test_same_seed_same_set() -> None:
     wrong = apply(pc(), Edit(EditKind.NO_ACQUIRE, CONSUMER, 4))
     few = [outcomes(wrong, None, 6, seed) for seed in range(12)]

@@ -80,6 +80,7 @@ def test_processes_find_what_this_one_finds(monkeypatch: pytest.MonkeyPatch) -> 
     assert [each.tolist() for each in by_processes] == [each.tolist() for each in here]
 
 
+@pytest.mark.slow
 def test_nothing_changes_if_the_base_is_right() -> None:
     fit = fit_profile(FitProblem(observations(BASE, RINGS[:3]), BASE, frozenset({"read.issue", "copy.issue"})))
     assert {each.name: abs(each.value - each.base) <= 2 for each in fit.values} == {
@@ -88,6 +89,7 @@ def test_nothing_changes_if_the_base_is_right() -> None:
     }
 
 
+@pytest.mark.slow
 def test_what_the_recordings_do_not_determine_keeps_its_value() -> None:
     """One ring of one size: latency and rate of a copy only together; no CTA beside it: no loaded latency."""
     names = frozenset({"copy.latency", "wait.wake_up", "copy.latency_loaded", "read.issue", "read.bytes_per_kcycle"})

@@ -34,6 +34,7 @@ def on_a_poll(taken):
     return np.abs(behind - steps * POLL) <= SLACK
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("folder", slow_but(["h200"], ["h100", "h200"]))
 def test_a_producer_blocked_on_arrives_returns_at_tries_only(folder):
     taken = blocked_times(folder, "empty")

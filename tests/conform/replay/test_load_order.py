@@ -40,6 +40,7 @@ def counts(case: Any, barrier: str) -> tuple[int, int]:
     return int(np.isin(events, arrivals).sum()), int(np.isin(events, returns).sum())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", slow_but(HUNG[:1], HUNG))
 def test_a_recorded_hang_is_a_deadlock_of_the_protocol_itself(stored: Make, name: str) -> None:
     """The model, led by the records, is stuck where the kernel was; no edit is needed; the barrier words agree."""

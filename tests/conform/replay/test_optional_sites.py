@@ -123,6 +123,7 @@ def test_another_value_is_refused(kind: EventKind) -> None:
     assert found.kind is DivergenceKind.OTHER_EVENT
 
 
+@pytest.mark.slow
 def test_a_comparison_simulates_the_same_sites() -> None:
     program, trace = relay(tiles=40), traced(relay(tiles=40))
     found = compare(program, trace, PROFILE)

@@ -69,6 +69,7 @@ def is_refused(case: Any, data: Any) -> None:
         assert found.cycle == e.cycle[row if edit == "repeat" else row + 1]
 
 
+@pytest.mark.slow
 @SIMULATED
 @given(ring=RINGS, data=st.data())
 def test_one_edit_of_a_simulated_trace(simulated: Make, ring: dict[str, int], data: Any) -> None:

@@ -163,6 +163,7 @@ def test_both_sides_of_the_ring_can_be_refused(good: Any) -> None:
     assert "full" in sides or (good.first and "empty" in sides)
 
 
+@pytest.mark.sampled(2)
 def test_an_arrive_and_the_return_it_releases_exchange_their_times(good: Any) -> None:
     """The arrive then stands after its agent's next event, or the return before the arrive: refused in either case."""
     pairs = movable(good)

@@ -131,6 +131,7 @@ def test_less_of_a_trace_never_shows_a_divergence_that_all_of_it_does_not(
     assert seen == sorted(seen)
 
 
+@pytest.mark.slow
 def test_and_shaken_traces_are_refused_or_not(simulated: Make) -> None:
     """The twin: of the same traces some windows are refused, and some wholes of which a window is not."""
     answers = set()

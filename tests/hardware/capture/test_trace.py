@@ -217,6 +217,7 @@ def _base(**changes) -> CaptureRequest:
     return CaptureRequest(TwinSubject("producer_consumer"), params | changes)
 
 
+@pytest.mark.slow
 def test_a_plan():
     layout = plan(_base(), 232448, 233472)
     room = 232448 - 4 * 16384 - 64

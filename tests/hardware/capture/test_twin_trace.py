@@ -174,7 +174,7 @@ def model_gpu(monkeypatch, array_gpu, encoder):
     return prepare
 
 
-@pytest.mark.slow
+@pytest.mark.sampled(0, 9)
 @pytest.mark.parametrize(("name", "recorded"), RECORDED)
 def test_what_is_captured_conforms(model_gpu, name, recorded):
     request = model_gpu(name, recorded.params, grid=recorded.grid, clock=recorded.clock)
@@ -195,6 +195,7 @@ def test_what_is_captured_conforms(model_gpu, name, recorded):
     assert found.events == len(trace.events)
 
 
+@pytest.mark.slow
 def test_an_untraced_launch_is_asked_for_its_period_and_a_traced_one_is_not(model_gpu):
     """Of the last consumer: from its wait 36 to its wait 108, 8 tiles of 9 waits later."""
     meta = capture(model_gpu("persistent_scheduler", {"tiles": 16})).meta

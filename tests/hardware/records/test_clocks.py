@@ -71,6 +71,7 @@ def sms() -> st.SearchStrategy[Sm]:
     )
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(sms())
 def test_the_bound_of_a_placed_time_holds_the_truth(sm: Sm) -> None:

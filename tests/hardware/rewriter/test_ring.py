@@ -107,6 +107,7 @@ def test_a_kernel_that_goes_round_once_less_is_refused() -> None:
         decode_records(kernel, run(kernel, text=shorter)[0], DEVICE)
 
 
+@pytest.mark.sampled(1)
 @BOTH
 def test_a_kernel_that_hangs_ends_by_the_flag_and_says_where(encoding: Encoding) -> None:
     kernel = rewritten(ring(release=""), encoding, stops=True)
@@ -142,6 +143,7 @@ BY_CTA = (
 )
 
 
+@pytest.mark.sampled(1)
 @BOTH
 def test_another_cta_than_the_first_is_recorded(encoding: Encoding) -> None:
     text = ring().replace(*BY_CTA)

@@ -53,6 +53,7 @@ def upper(params):
     return {name.upper(): value for name, value in params.items()}
 
 
+@pytest.mark.slow
 def test_other_values_are_looked_for_until_a_protocol_has_them():
     defaults = find("producer_consumer").defaults
     variants = variants_of(build, upper, defaults, tuple(defaults))
@@ -65,6 +66,7 @@ def test_other_values_are_looked_for_until_a_protocol_has_them():
         variants_of(lambda _: build({"stages": -1}), upper, defaults, ())
 
 
+@pytest.mark.slow
 def test_a_table_reads_back_for_other_values_than_it_was_made_from(tmp_path):
     defaults = find("producer_consumer").defaults
     path = tmp_path / "made.table.h"

@@ -48,6 +48,7 @@ def names_again(kernel: str, text: str) -> str:
 
 
 class TestWriting:
+    @pytest.mark.slow
     def test_the_files_are_those_that_check_reads(self, tmp_path: Path) -> None:
         text = (KERNELS / "scale_ws_s3-sm_90a.ptx").read_text(encoding="utf-8")
         given = read_launch((KERNELS / "scale_ws_s3-sm_90a.json").read_text(encoding="utf-8"), "x")
@@ -109,6 +110,7 @@ class TestVerdicts:
         write_launches(report, texts, tmp_path / "out")
         return report
 
+    @pytest.mark.slow
     def test_each_file_has_the_verdict_of_check(self, tmp_path: Path) -> None:
         report = check_launches(self.report(tmp_path), tmp_path / "out")
         (launch,) = report.written

@@ -48,6 +48,7 @@ def test_what_nvrtc_made_is_known_whether_it_was_imported_before_or_after(use, b
     assert run("\n".join([before, watch, use, show, "made.unwatch()"])) == "True True\n"
 
 
+@pytest.mark.slow
 def test_nothing_is_known_of_what_was_compiled_before():
     pytest.importorskip("cuda.core")
     watch = "from pipesim.launches.observe.compilers import CompiledPtx\nx = CompiledPtx()\nx.watch()\nprint(len(x))"

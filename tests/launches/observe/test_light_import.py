@@ -32,6 +32,7 @@ def test_the_observer_imports_nothing_else() -> None:
     assert {name.partition(".")[0] for name in found} - {*sys.stdlib_module_names, "pipesim", "__main__"} == set()
 
 
+@pytest.mark.slow
 def test_an_import_of_more_is_seen() -> None:
     assert "pipesim.ptx.launch.file" in imported_by("from pipesim.launches import CompiledLaunch")
 

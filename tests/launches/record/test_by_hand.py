@@ -135,6 +135,7 @@ def test_a_program_in_c_records_a_launch(fake: FakeCuda, tmp_path: Path, monkeyp
     assert compare_with_program(text, launch, trace, "x").agreement is Agreement.CONFORMS
 
 
+@pytest.mark.slow
 def test_one_that_hangs_is_told_to_end(fake: FakeCuda, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     instrument(fake, tmp_path, HANGS, monkeypatch)
     assert recorded(fake, tmp_path, HANGS) == "0 1\n"

@@ -306,6 +306,7 @@ def test_the_throttle_keeps_the_requests_behind_the_load_warp(run: Any) -> None:
     assert ahead == {True: 0, False: 2}
 
 
+@pytest.mark.slow
 def test_without_the_drain_cta_0_exits_under_the_arrivals_of_the_others(outcomes: Any) -> None:
     assert outcomes(kernel(Kernel(tiles=2, cluster=2, drains=0))) == {"EXITED_CTA", "finished"}
     assert outcomes(kernel(Kernel(tiles=2, cluster=2))) == {"finished"}

@@ -41,6 +41,7 @@ def of(target: Target, parameter: str, **params: int) -> Family:
     return family(target, params, parameter)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "parameter", "params"), long_after(5, slow_after(2, PINNED)))
 def test_every_number_of_trips_is_proved(name: str, parameter: str, params: tuple[tuple[str, int], ...]) -> None:
     target = find(name)
@@ -54,6 +55,7 @@ def test_every_number_of_trips_is_proved(name: str, parameter: str, params: tupl
         assert holds(program)
 
 
+@pytest.mark.slow
 def test_no_wrong_twin_is_right_for_every_number_of_trips() -> None:
     right = set()
     for name, function in BROKEN.items():

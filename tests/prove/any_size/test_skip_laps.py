@@ -53,6 +53,7 @@ def plainly(program: Program) -> int | None:
     return sum(completed_phases(run.state)[: len(program.barriers)]) if right else None
 
 
+@pytest.mark.slow
 def test_a_ring_of_any_length_takes_one_cut(cuts):
     for tiles in (100, 1_000, 4_096):
         program = find("producer_consumer").build({"tiles": tiles, "consumer_warps": 1}, twice=False)

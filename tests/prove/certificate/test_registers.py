@@ -68,6 +68,7 @@ def test_a_request_that_some_schedule_never_grants_is_refuted(
     assert check(two_groups(compute, load)).verdict is Verdict.REFUTED
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("seeds", "least"), slow_after(1, [(150, 1), (600, 5)]))
 def test_the_certificate_calls_no_wrong_program_right_and_needs_the_wider_rule(seeds: int, least: int) -> None:
     wider = 0

@@ -170,6 +170,7 @@ def test_a_bound_of_the_work_leaves_a_schedule_that_ends_in_the_same_way() -> No
         assert refutation(Play(program, short.schedule)) == short
 
 
+@pytest.mark.slow
 def test_a_long_schedule_is_shortened_within_its_bound() -> None:
     program = find("conv_epilogue").build({})
     found, _ = check(program).refutations

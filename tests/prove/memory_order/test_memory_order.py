@@ -92,6 +92,7 @@ def _reads(said: set[Said]) -> set[Said]:
     return {each for each in said if each[0] is FaultKind.READ_NOT_FENCED}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("first", long_after(1, slow_but([0], range(0, 400, 100))))
 def test_an_optional_rule_adds_findings_of_its_own_kind_and_hides_none(first: int) -> None:
     more: Counter[FaultKind] = Counter()
@@ -122,6 +123,7 @@ def _of_graph(seed: int) -> tuple[Program, set[Said]]:
     return program, both(program)[1]
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("name", "value"),
     slow_after(
@@ -225,6 +227,7 @@ def test_no_protocol_has_a_fault(name: str) -> None:
             assert order_may_fail(program) is may_rely_on_a_wgmma(program), "others are not even watched by `check`"
 
 
+@pytest.mark.slow
 def test_only_a_producer_that_copies_as_threads_do_is_watched(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(may_fail, "may_rely_on_a_wgmma", lambda _: False)
     watched = [params for params in SIZES["gemm_sm90"] if order_may_fail(find("gemm_sm90").build(params))]

@@ -18,6 +18,7 @@ def judged(first: int, count: int) -> Counter[str]:
     return total
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("first", "count"), long_after(2, slow_after(1, [(0, 2), (500, 12), (0, 8)])))
 def test_no_removal_that_is_offered_breaks_its_program(first: int, count: int) -> None:
     seen = judged(first, count)
@@ -27,6 +28,7 @@ def test_no_removal_that_is_offered_breaks_its_program(first: int, count: int) -
     assert seen["together: offered"] >= count // 4
 
 
+@pytest.mark.slow
 def test_the_judge_sees_what_is_offered_without_a_proof(monkeypatch: pytest.MonkeyPatch) -> None:
     """The twin: were everything offered, the search would contradict."""
     monkeypatch.setattr(KeptProof, "still_holds", lambda *_: True)

@@ -100,6 +100,7 @@ def test_a_ring_needs_all_that_it_has() -> None:
     assert report.tried >= 4  # both waits, the fence, the fence after the inits
 
 
+@pytest.mark.slow
 def test_a_second_wait_for_one_phase_may_go_and_the_first_as_well_but_not_both() -> None:
     report = asked(ring, twice=1)
     assert said(report) == ["the wait for full of mma", "the wait for full of mma"]
@@ -120,6 +121,7 @@ def test_an_arrive_goes_with_its_count() -> None:
     assert inits == [1, 1, 1, 1]
 
 
+@pytest.mark.slow
 def test_a_wait_that_holds_only_while_the_stages_are_new_is_not_offered() -> None:
     """With fewer tiles than stages the wait for room never blocks: at this size alone it could go."""
     report = asked(ring, stages=4, tiles=3)
@@ -131,6 +133,7 @@ def test_the_same_of_a_flat_program_is_offered_for_it_has_one_size() -> None:
     assert "the wait for empty of load" in said(report)
 
 
+@pytest.mark.slow
 def test_without_proxy_fences_a_removal_adds_nothing_to_what_is_assumed() -> None:
     """Nor is the fence of one role offered because another reads in the same line without one."""
     assert asked(ring, fences=0).assumed == ("--strict-proxies", "--strict-lanes")

@@ -59,6 +59,7 @@ def test_a_wait_by_state_is_for_the_phase_of_its_arrive() -> None:
     assert FaultKind.STALE_STATE in {shown.kind for shown in late.refutations}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("first", long_after(1, slow_but([0], range(0, 400, 100))))
 def test_the_engines_agree_on_random_exits(first: int) -> None:
     """``tools/judge_proof.py --family exits`` runs as many as there is time for."""

@@ -114,6 +114,7 @@ def _patient(self: Persistent, row, enabled):  # as Persistent.choose, with ever
     return best
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("params", "states", "verdict"),
     [

@@ -149,6 +149,7 @@ def _faulty(program: Program, seed: int) -> bool:
     return bool(graph.faults())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("first", long_after(1, slow_but([0], range(0, 300, 100))))
 def test_no_schedule_at_random_contradicts_a_proof(first: int) -> None:
     wrong, seen = contradictions(range(first, first + 100))
@@ -157,6 +158,7 @@ def test_no_schedule_at_random_contradicts_a_proof(first: int) -> None:
     assert all(seen[each] >= 5 for each in wanted), seen
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("first", long_after(1, slow_but([0], range(0, 300, 100))))
 def test_nor_one_of_reads_under_the_strict_rule(first: int) -> None:
     wrong, seen = contradictions(range(first, first + 100), overwrites=True)
@@ -165,12 +167,14 @@ def test_nor_one_of_reads_under_the_strict_rule(first: int) -> None:
     assert all(seen[each] >= 5 for each in wanted), seen
 
 
+@pytest.mark.slow
 def test_a_cheap_test_that_forgets_reads_is_contradicted(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(may_fail, "reads_may_be_unfenced", lambda _: False)
     wrong, _ = contradictions(range(100), overwrites=True)
     assert len(wrong) >= 3
 
 
+@pytest.mark.slow
 def test_a_search_without_clocks_is_contradicted(monkeypatch: pytest.MonkeyPatch) -> None:
     blind = MemorySearch(complete=True, states=1, refutations=())
     monkeypatch.setattr(checking, "search_memory_order", lambda *_: blind)

@@ -51,6 +51,7 @@ def test_a_warp_computes_what_its_threads_compute(seed: int) -> None:
             assert of_lane(warp.R[warp.code.register(name)], thread) == expected[name], (name, thread)
 
 
+@pytest.mark.slow
 def test_what_is_known_without_the_open_word_is_so_whatever_it_is() -> None:
     """A value may be unknown then; where it is known, every thread has it for any value of the word."""
     known = unknown = stopped = 0

@@ -102,6 +102,7 @@ FENCED = {
 }
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("without", ["", *FENCED])
 def test_a_kernel_is_right_under_the_strict_rule_with_all_of_its_fences(without: str) -> None:
     """Gluon's kernel has none, and needs the assumption; each of the three is needed."""

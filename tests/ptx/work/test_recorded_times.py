@@ -23,6 +23,7 @@ PAGE = ROOT / "docs" / "times.md"
 KERNELS = ["gluon-scale_watched", "triton-gemm_tma_w4_s3", "triton-attention_d128_causal", "triton-softmax"]
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("name", KERNELS)
 def test_the_table_of_the_page_has_what_is_simulated_today(name: str) -> None:
     read, trace = read_kernel(FOLDER / f"{name}.ptx"), read_trace(FOLDER / f"{name}.parquet")
@@ -36,6 +37,7 @@ def test_the_table_of_the_page_has_what_is_simulated_today(name: str) -> None:
     assert line in PAGE.read_text(encoding="utf-8")
 
 
+@pytest.mark.slow
 def test_without_its_instructions_a_kernel_is_too_fast() -> None:
     """The twin: the same trace beside the program that is proved, which has no work."""
     name = "triton-attention_d64"

@@ -157,6 +157,7 @@ def test_products_come_before_the_first_of_their_operands() -> None:
     assert simulate(read.timed, H200).cycles > batches * 4 * 64  # 64 cycles for 128 columns
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("path", slow_but(CHECKED_IN[-2:], CHECKED_IN), ids=[path.stem for path in CHECKED_IN])
 def test_without_what_was_inserted_it_is_the_program_that_is_proved(path: Path) -> None:
     read = read_kernel(path)
@@ -217,6 +218,7 @@ def test_each_batch_of_products_is_drawn_once() -> None:
     assert sum(each.kind is SliceKind.MMA for each in scene.slices) == batches == 4 * 16
 
 
+@pytest.mark.slow
 def test_it_takes_longer_and_ends_alike() -> None:
     """What is computed takes time; and none of it is recorded on a chip, so that it adds no records."""
     read = read_kernel(RECORDED / "triton-attention_d64.ptx")

@@ -7,6 +7,8 @@ import shutil
 import subprocess
 import sys
 
+import pytest
+
 _ASK = """
 import ctypes, json
 import pipesim.launches.observe.driver as d
@@ -59,6 +61,7 @@ except PipesimError as error:
 """
 
 
+@pytest.mark.slow
 def test_the_next_cupti_is_taken_where_the_driver_is_too_old_for_one(fake, tmp_path):
     newer, right = tmp_path / "newer" / "libcupti.so.13", fake.folder / "libcupti.so.13"
     newer.parent.mkdir()

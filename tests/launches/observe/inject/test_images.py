@@ -24,6 +24,7 @@ def file(tmp_path):
     return made
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("length", [4095, 4096, 9000])
 def test_ptx_that_ends_with_its_page(observed, file, length):
     text = PTX.encode().ljust(length, b"\n")

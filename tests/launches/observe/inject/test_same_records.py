@@ -78,6 +78,7 @@ def facts(record: LaunchRecord, spool: Path) -> tuple[object, ...]:
     return record.kernel, shape, parameters, (spool / record.code).read_bytes() if record.code else None
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("load", ["data", "library"])
 def test_launches_of_all_kinds(fake, cache, ptx, tmp_path, load):
     commands = [load, str(ptx), *_LAUNCHES]
@@ -87,6 +88,7 @@ def test_launches_of_all_kinds(fake, cache, ptx, tmp_path, load):
     assert [facts(each, tmp_path / "c") for each in ours] == [facts(each, tmp_path / "python") for each in theirs]
 
 
+@pytest.mark.slow
 def test_code_of_all_kinds(fake, cache, ptx, tmp_path):
     two = container(entry(2, 90), entry(1, 120, b".version 8.0\n"))
     files = {"lz4": LZ4, "zstd": ZSTD, "group": GROUP, "elf": b"\x7fELF\x02\x01\x01A" + bytes(100), "two": two}
@@ -107,6 +109,7 @@ def test_code_of_all_kinds(fake, cache, ptx, tmp_path):
     ]
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize(("archs", "found"), [("90", True), ("90,90", True), ("90,80", False)])
 def test_a_library_that_is_loaded_before_a_device_is_current(fake, cache, tmp_path, archs, found):
     (tmp_path / "lz4").write_bytes(LZ4)

@@ -76,6 +76,7 @@ def attention(wrong: str = "", tiles: int = 5) -> Program:
     return p.flatten()
 
 
+@pytest.mark.slow
 def test_k_in_slices_and_v_whole(outcomes: Any) -> None:
     assert outcomes(attention(), schedules=60) == {"finished"}
     assert outcomes(attention("backwards"), schedules=60) == {"finished"}, "the slices are free of each other"
@@ -101,6 +102,7 @@ def test_one_mistake_with_one_end(wrong: str, ends: set[str], outcomes: Any) -> 
     assert outcomes(attention(wrong), schedules=20) == ends
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("wrong", ["waits for slice 0", "waits for the last", "acquires slice 0", "no step"])
 def test_a_slice_says_nothing_of_the_other(wrong: str, outcomes: Any) -> None:
     """The consumer reads what has not landed; the producer fills what is still read, or was not even waited for."""
