@@ -1,1 +1,1 @@
-"""Measurements, generators of pages and golden files, and judges: ``tools/README.md`` lists them."""
+"""Measurements, generators of pages and golden files, and comparisons of engines: ``tools/README.md`` lists them."""

@@ -2,7 +2,7 @@
 
 For each case the whole verdict in this process, from the author's function to the proof: flattening, then one run of
 the program with the certificate.
-Beside each stands a walk over the same program (the yardstick: it reads every operation once and makes one tuple for
+Beside each is a replay of the same program (the yardstick: it reads every operation once and makes one tuple for
 it), so that ratios can be compared between machines; the exponent of a power of the size that fits the seconds; the
 peak memory of a process that does nothing else. Then the reduced search against the plain one and on a ring of nine
 warps. Seconds are medians of processor time.
@@ -128,7 +128,15 @@ def peak_megabytes(protocol: str, params: dict[str, int]) -> tuple[float, float]
 
 def verdicts(divide: int, rounds: int) -> bool:
     """Print a line for each case; False if one was not proved."""
-    heads = [("flatten", 10), ("proof", 9), ("whole", 9), ("target", 9), ("walks", 8), ("exponent", 10), ("peak MB", 9)]
+    heads = [
+        ("flatten", 10),
+        ("proof", 9),
+        ("whole", 9),
+        ("target", 9),
+        ("replays", 8),
+        ("exponent", 10),
+        ("peak MB", 9),
+    ]
     print(f"{'verdict':22}{'size':>6}{'operations':>12}", *(f"{head:>{width}}" for head, width in heads), sep="")
     proved = True
     for case in CASES:
@@ -147,7 +155,7 @@ def verdicts(divide: int, rounds: int) -> bool:
                 proved = False
                 print(f"  NOT PROVED: {cost.verdict.value}, {cost.how}")
     print(
-        "whole: flatten + proof, and in walks over the same program (the yardstick). peak MB: above the bare imports."
+        "whole: flatten + proof, and in replays of the same program (the yardstick). peak MB: above the bare imports."
     )
     return proved
 

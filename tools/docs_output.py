@@ -2,7 +2,7 @@
 
 ``python tools/docs_output.py`` rewrites the blocks; ``--check`` exits with 1 if one is stale. A block is fenced and
 follows a marker: ``<!-- output of: pipesim ... -->`` (standard output at 80 columns; ``output of, exit 1:`` wants that
-exit code, without it none is judged; also ``pytest ...``), ``<!-- file: path -->``, ``<!-- excerpt: path | start | end
+exit code, without it any is accepted; also ``pytest ...``), ``<!-- file: path -->``, ``<!-- excerpt: path | start | end
 -->`` (from the one line that has the first text to before the next that has the second), ``<!-- diff: before after
 -->``. Tables are not fenced: ``<!-- operations -->``, ``<!-- options -->``, ``<!-- profile fields -->`` and others.
 """
@@ -111,7 +111,7 @@ def _fenced(found: re.Match[str]) -> str:
 def excerpt(name: str, start: str, end: str) -> str:
     """The lines of a file from the only one with ``start`` to before the next with ``end``.
 
-    C++ as far left as can be; Python as it stands, so that a part of a function can be pasted into that function.
+    C++ as far left as can be; Python as it is, so that a part of a function can be pasted into that function.
     """
     lines = (ROOT / name).read_text(encoding="utf-8").splitlines()
     (first,) = (n for n, line in enumerate(lines) if start in line)

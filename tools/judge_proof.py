@@ -1,12 +1,12 @@
 """The engines of the proof against each other: ``python tools/judge_proof.py [COUNT] [FIRST_SEED] [--family NAME]``.
 
 COUNT random programs in all, divided among the families that are named, all if none is; with ``--seconds`` as many as
-there is time for, the same for each family. What each family is judged by:
+there is time for, the same for each family. What each is compared with:
 
 * ``rings``, ``corners``, ``operations``, ``exits``, ``registers``, ``handovers``, ``lives``, ``commits``: the plain
   search follows every schedule of a program, if they are not too many. The reduced search must find exactly the same
   faults, deadlocks and outcomes. The certificate may not call a wrong program right, and every schedule that ``check``
-  shows must end as it says, in a way that a search has seen, too.
+  shows must end as it says, in a way that a search has also seen.
 * ``orders``, ``contested``, ``overwritten`` (fences, scopes, jumps over fences, phases that any of several arrivals may
   complete): of a program that is proved no schedule made at random may show a fault of memory order, by a graph in
   which every path is followed; every schedule that ``check`` shows must show its fault again.
@@ -153,7 +153,7 @@ def _in_beginning(seed: int) -> bool:
 
 
 class Family(NamedTuple):
-    """The judge of a family, and its share of the programs: what takes longer gets fewer."""
+    """The comparison for a family, and its share of the programs: what takes longer gets fewer."""
 
     share: int
     judge: Callable[[int], list[str]]
@@ -198,7 +198,7 @@ class Tally(NamedTuple):
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Judge this many programs; exit code 1 if an engine was wrong."""
+    """Compare this many programs; exit code 1 if an engine was wrong."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("count", nargs="?", type=int, default=10_000, help="programs in all")
     parser.add_argument("first", nargs="?", type=int, default=0, help="the first seed")
@@ -218,7 +218,7 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def _family(family: str, seeds: range, most: float, jobs: int, pool: Pool) -> Tally:
-    """Judge the programs of one family, for this many seconds at most, and print what they are."""
+    """Compare the programs of one family, for this many seconds at most, and print what they are."""
     began, words, wrong, done = time.perf_counter(), Counter[str](), list[int](), 0
     size = 4 * jobs
     while done < len(seeds) and time.perf_counter() - began < most:

@@ -67,14 +67,14 @@ def judged(seed: int) -> tuple[str, RandomKernel, str]:
 
 
 def mixes_proxies(kernel: RandomKernel) -> bool:
-    """Whether warps write tiles that copies write, too: that needs a fence, which is not explored."""
+    """Whether warps write tiles that copies also write: that needs a fence, which is not explored."""
     done = [each.step for warp in range(len(kernel.warps)) for each in executed(kernel, warp)]
     copied = {each.tile for each in done if isinstance(each, Copy)}
     return any(isinstance(each, Touch) and each.write and each.tile in copied for each in done)
 
 
 def main() -> int:
-    """Judge this many kernels from a seed on; 1 if one of them is judged wrongly."""
+    """Check this many kernels from a seed on; 1 if a verdict on one of them is wrong."""
     number, seed = (int(each) for each in [*sys.argv[1:3], *("2000", "0")[len(sys.argv) - 1 :]])
     begin, counts = time.perf_counter(), Counter[str]()
     for each in range(seed, seed + number):

@@ -1,7 +1,7 @@
 """Removals that are offered of random programs, against a search that follows every schedule of the edited program.
 
-``python tools/judge_redundant.py [COUNT] [SEED]``. Every operation of a program stands on a line of its own, so that
-each alone is a candidate. It prints a line for each seed that contradicts, and how much was judged.
+``python tools/judge_redundant.py [COUNT] [SEED]``. Every operation of a program has a line of its own, so that
+each alone is a candidate. It prints a line for each seed that contradicts, and how much was compared.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from tests.support.random_programs.corners import random_corners
 from tests.support.random_programs.rings import random_ring
 from tools.fuzz.naive import Explored, explore
 
-MOST_STATES = 4_000  #: of a program that is judged
+MOST_STATES = 4_000  #: of a program that is searched
 MOST_OPERATIONS = 60
 
 
@@ -69,7 +69,7 @@ def _right(seen: Explored) -> bool:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Judge the seeds; 1 if an offered removal breaks its program."""
+    """Compare the seeds; 1 if an offered removal breaks its program."""
     count, first = [*(int(each) for each in arguments), *(200, 0)[len(arguments) :]]
     total: Counter[str] = Counter()
     for seed in range(first, first + count):

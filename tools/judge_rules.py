@@ -1,9 +1,9 @@
-"""Do the judges see each rule? ``python tools/judge_rules.py [--most COUNT] [--only WORD] [--write]``.
+"""Do random programs show each rule? ``python tools/judge_rules.py [--most COUNT] [--only WORD] [--write]``.
 
 Each rule of the certificate, of memory order, of loops, of warp groups, of stale waits and of the search is switched
-off in turn, and random programs are judged until one contradicts: a program called proved in which a search or a
-schedule shows a fault, or a reduced search that sees less than the plain one. A rule whose absence no judge notices
-among COUNT programs is one that nothing would miss. ``--write`` puts the table into docs/proof.md.
+off in turn, and random programs are compared until one contradicts: a program called proved in which a search or a
+schedule shows a fault, or a reduced search that sees less than the plain one. A rule whose absence no comparison
+notices among COUNT programs is one that nothing would miss. ``--write`` puts the table into docs/proof.md.
 """
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ def of_memory(make: Callable[[int], Program], seed: int) -> bool:
 
 
 def of_laps(seed: int) -> bool:
-    """A run without some of its laps stands for every schedule where the whole run does not, or counts otherwise."""
+    """A run without some of its laps represents every schedule where the whole run does not, or counts otherwise."""
     short = phases_by_laps(numbered(seed))
     if short is None:
         return False
@@ -112,7 +112,7 @@ def of_laps(seed: int) -> bool:
 
 
 def of_sizes(seed: int) -> bool:
-    """What is claimed of every value of a trip count, or of several at once, does not hold at values drawn."""
+    """What is claimed of every value of a trip count, or of several together, does not hold at values drawn."""
     target = target_of(random_sizes(seed))
     asked = Families(target, {}, target.build(twice=False))
     ranges = asked.ranges(2)
@@ -481,7 +481,7 @@ def _beginning_rules() -> Iterator[Rule]:
 def _lane_rules() -> Iterator[Rule]:
     judges = (("lanes", of_lanes),)
     for said, target, instead in (
-        ("a lane that signals others is taken to be together with the rest", "lanes.HANDS_ON", frozenset()),
+        ("a lane that signals others is taken to be together with the rest", "flatten.HANDS_ON", frozenset()),
         ("places where lanes are taken to be together are known", "flatten.rests_on_lanes", lambda *_: []),
     ):
         yield Rule("lanes", said, f"pipesim.lang.{target}", instead, judges)
@@ -566,7 +566,7 @@ def _unbroken() -> Iterator[None]:
 
 
 def noticed(rule: Rule, most: int, jobs: int) -> tuple[str, int]:
-    """The judge that notices first, and after how many programs; ("", programs) if none does."""
+    """The comparison that notices first, and after how many programs; ("", programs) if none does."""
     with ExitStack() as stack:
         off = patch(rule.target if rule.target.startswith("pipesim.") else f"pipesim.prove.{rule.target}", rule.instead)
         off.start()
@@ -581,7 +581,7 @@ def noticed(rule: Rule, most: int, jobs: int) -> tuple[str, int]:
 
 
 def _chunks(judges: int, most: int) -> Iterator[tuple[int, range]]:
-    """All seeds for each judge: each asks a few programs before any asks many."""
+    """All seeds for each comparison: each asks a few programs before any asks many."""
     begin, size = 0, 1
     while begin < most:
         end = min(begin + size, most)
@@ -591,7 +591,7 @@ def _chunks(judges: int, most: int) -> Iterator[tuple[int, range]]:
 
 
 def _first(judges: Sequence[tuple[str, Judge]], chunk: tuple[int, range]) -> tuple[str, int]:
-    """The first seed of a chunk that its judge notices, -1 if there is none."""
+    """The first seed of a chunk that its comparison notices, -1 if there is none."""
     name, judge = judges[chunk[0]]
     return name, next((seed for seed in chunk[1] if _judged(judge, seed)), -1)
 
@@ -604,7 +604,7 @@ def _judged(judge: Judge, seed: int) -> bool:
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Judge the judges; exit code 1 if a rule is missed by all of them."""
+    """Try every rule; exit code 1 if a rule is missed by all of them."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--most", type=int, default=20_000, help="programs of each family")
     parser.add_argument("--only", default="", help="rules whose engine or sentence has this word")
@@ -615,7 +615,7 @@ def main(argv: list[str] | None = None) -> int:
     for rule in (rule for rule in RULES if options.only in f"{rule.engine}: {rule.said}"):
         name, count = noticed(rule, options.most, options.jobs)
         missed += not name
-        rows.append(f"| {rule.engine} | {rule.said} | {name or 'no judge'} | {count:,} |")
+        rows.append(f"| {rule.engine} | {rule.said} | {name or 'none'} | {count:,} |")
         print(rows[-1], flush=True)
     if options.write:
         text = PAGE.read_text(encoding="utf-8")

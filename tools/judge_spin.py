@@ -69,7 +69,7 @@ def _compiler() -> str:
 
 
 def pan(model: str, depth: int) -> str:
-    """What SPIN's verifier prints about a model when it goes on to every error. RuntimeError if it saw only a part."""
+    """What SPIN's verifier prints that does not stop at the first error. RuntimeError if it saw a part of the model."""
     with tempfile.TemporaryDirectory(prefix="judge_spin") as folder:
         (Path(folder) / "model.pml").write_text(model, encoding="utf-8")
         for command in (
@@ -135,7 +135,7 @@ def judged_task(task: tuple[str, dict[str, int]] | tuple[str, int]) -> Judged | 
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Judge them all; exit code 1 if there is a disagreement."""
+    """Compare them all; exit code 1 if there is a disagreement."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--programs", type=int, default=1000, metavar="N")
     parser.add_argument("--seed", type=int, default=0, metavar="S", help="the first seed")

@@ -1,7 +1,7 @@
 """Build the corpus of real kernels: PTX and a launch file each, outside of the repository.
 
 With ``--table`` nothing is built: every kernel of the fixed list is checked, and the table is printed; ``--write`` puts
-it into docs/kernels-in-the-wild.md, too. Each kernel has a process of its own, which is ended after ``--seconds``.
+it also into docs/kernels-in-the-wild.md. Each kernel has a process of its own, which is ended after ``--seconds``.
 """
 
 from __future__ import annotations

@@ -118,7 +118,7 @@ def executing(text: str, name: str, launch: Launch) -> Mapping[int, frozenset[st
             warps.setdefault(program.line(agent, pc), set()).add(_warp(program, agent))
     found: dict[int, frozenset[str]] = {}
     for function in module.functions:
-        ahead = frozenset[str]()  # of an instruction that is no operation: where the next one after it is executed
+        ahead = frozenset[str]()  # of an instruction without an operation: where the next one after it is executed
         for each in reversed(function.body):
             source = source_of(each, module)
             ahead = frozenset(warps.get(source, ())) or ahead
@@ -164,7 +164,7 @@ def _nothing_drawn(program: Program) -> bool:
 
 
 def drawn(program: Program, seed: int) -> str:
-    """What goes wrong in a random schedule, "" if nothing does."""
+    """What is wrong in a random schedule, "" if nothing does."""
     chance, state = random.Random(seed), canonical(initial_state(program))
     while possible := moves(program, state):
         after = make(program, state, chance.choice(possible))
@@ -212,7 +212,7 @@ def main() -> int:
 
 
 def without_boxes(launch: Launch) -> Launch:
-    """The launch of somebody who does not know what its tensor maps hold."""
+    """The launch of a user who does not know what its tensor maps hold."""
     maps = [
         each._replace(content=TensorMap()) if isinstance(each.content, TensorMap) else each
         for each in launch.parameters

@@ -100,7 +100,7 @@ def relinked(
 ) -> str:
     """A page's text for the site, which has the files ``there``; code is left as it is.
 
-    A link whose text is the name of its file has the page's title (``titled``) in its place.
+    A link whose text is the name of its file gets the page's title (``titled``).
     A link to a file that the repository has not, either, stays: mkdocs finds it.
     """
     source = next((name for name, uri in ELSEWHERE.items() if uri == page), f"docs/{page}")

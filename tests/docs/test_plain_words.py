@@ -23,7 +23,7 @@ ROOT = Path(__file__).resolve().parents[2]
 GLOSSARY = ROOT / "docs" / "glossary.md"
 
 #: Packages all of whose strings, docstrings and comments are read: users and contributors see them.
-PACKAGES = ("pipesim", "hwkernels")
+PACKAGES = ("pipesim", "hwkernels", "tools")
 
 #: Sentences that keep a word of the list, each with the reason.
 EXCEPTIONS: dict[tuple[str, str], str] = {}

@@ -90,7 +90,7 @@ CASE = Case("a case", {}, ("run", "x"))
         (answer(0, "\x1b[31m"), ["standard output has control characters"]),
         (answer(0, "ok\n  ::error::x"), ["standard output has a command of a CI system"]),
         (answer(0, "a ##[error]"), ["standard output has a command of a CI system"]),
-        (answer(left=("tmp/x",)), ["left behind: tmp/x"]),
+        (answer(left=("tmp/x",)), ["left files: tmp/x"]),
     ],
 )  # fmt: skip
 def test_what_is_complained_of(given: Answer, said: list[str]) -> None:
@@ -303,7 +303,7 @@ if __name__ == "__main__":
 def test_the_command_prints_a_table_and_keeps_what_was_wrong(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    results = [worker.Result("schedules", 5, "a walk", 70, ("internal error: KeyError at x.py:1",), 1.0, 90)]
+    results = [worker.Result("schedules", 5, "a schedule", 70, ("internal error: KeyError at x.py:1",), 1.0, 90)]
     monkeypatch.setattr(command, "in_workers", lambda tasks, workers: results)
     assert command.main(["1", "5", "--kind", "schedules", "--keep", str(tmp_path)]) == 1
     printed = capsys.readouterr().out.splitlines()

@@ -15,7 +15,7 @@ CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "pipe
 
 @dataclass(frozen=True)
 class Environment:
-    """A virtual environment with some packages; ``beside``: another one, whose packages it can import, too."""
+    """A virtual environment with some packages; ``beside``: another one, whose packages it can also import."""
 
     name: str
     packages: tuple[str, ...]

@@ -90,7 +90,7 @@ def beside(pair: Pair, folder: Path = KERNELS) -> Comparison:
     found = read_kernel(folder / f"{pair.kernel}.ptx")
     protocol = find(pair.protocol).build(pair.parameters)
     stages = Counter(each.name for each in protocol.barriers if each.cta == 0)
-    assert set(stages) == set(pair.groups)  # a group without a place would shift the names of those behind it
+    assert set(stages) == set(pair.groups)  # a group without a place would shift the names of those after it
     names = names_by_address(found.places, [(name, stages[name]) for name in pair.groups])
     return compared(found.program, names, protocol, summed=pair.summed)
 

@@ -32,7 +32,7 @@ _EXPECT = re.compile(
 
 @dataclass(frozen=True)
 class Mutant:
-    """What was changed in a text, which line, and what stands there instead."""
+    """What was changed in a text, which line, and what is there instead."""
 
     kind: str
     line: int

@@ -17,7 +17,7 @@ Warp = tuple[int, int]  #: CTA and warp
 OpText = tuple[str, ...]  #: an operation and what it says: ``("ARRIVE", "count 1", "expect 32768")``
 Orders = dict[Place, dict[Warp, list[OpText]]]
 
-#: In place of a warp for the inits: every role of a kernel starts behind a barrier after them, whoever did them.
+#: In place of a warp for the inits: every role of a kernel starts after a barrier that follows them, whoever did them.
 INIT: Warp = (-1, -1)
 #: Operands that are compared. Registers and state tokens have names of their own on either side; the order and scope
 #: of an instruction are left to the proof of each program.
@@ -145,7 +145,7 @@ def _place_text(warp: Warp, told: OnBarrier) -> str:
 
 
 def _parted(first: list[OpText], second: list[OpText]) -> tuple[int, tuple[Numbered, ...], tuple[Numbered, ...]]:
-    """How many operations are equal in order, and what stands in one list only, each with its position."""
+    """How many operations are equal in order, and what is in one list only, each with its position."""
     blocks = SequenceMatcher(None, first, second, autojunk=False).get_matching_blocks()
     in_first = {each.a + i for each in blocks for i in range(each.size)}
     in_second = {each.b + i for each in blocks for i in range(each.size)}

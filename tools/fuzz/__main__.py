@@ -32,7 +32,7 @@ _COLUMNS = {
     "hangs": (f"more than {SECONDS} s",),
     f"over {MEGABYTES} MB": (f"more than {MEGABYTES} MB",),
     "crashes": ("the process ended",),
-    "left": ("left behind", "left running"),
+    "left": ("left files", "left running"),
 }
 _CODES = {"clear errors": (2,), "results": (0, 1, 4), "unknown": (3,)}
 _SLOW = 5  #: seconds from which on the slowest case of a kind is named

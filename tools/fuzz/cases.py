@@ -22,7 +22,7 @@ _CI_COMMAND = re.compile(r"^\s*::|##\w*\[", re.MULTILINE)
 
 @dataclass(frozen=True)
 class Answer:
-    """What a command ended with, printed, and left behind."""
+    """What a command ended with, printed, and left on the disk."""
 
     code: int
     out: str
@@ -74,7 +74,7 @@ def judged(case: Case, answer: Answer) -> tuple[list[str], bool]:
 
 
 def complaints(case: Case, answer: Answer) -> list[str]:
-    """What is wrong with an answer, whatever the input was: it is no clear error and no document, or it left a file."""
+    """What is wrong with any answer: it is neither a clear error nor a document, or it left a file."""
     if answer.code not in ANSWERS:
         return [_internal(answer) if answer.code == 70 else f"exit code {answer.code}"]
     found = []
@@ -91,7 +91,7 @@ def complaints(case: Case, answer: Answer) -> list[str]:
         if not case.speaks and "github" not in case.words and _CI_COMMAND.search(text):
             found.append(f"{name} has a command of a CI system")
     found += _document(case, answer)
-    return found + [f"left behind: {name}" for name in answer.left]
+    return found + [f"left files: {name}" for name in answer.left]
 
 
 def _internal(answer: Answer) -> str:

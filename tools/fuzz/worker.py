@@ -55,7 +55,7 @@ def carry_out(kind: str, seed: int) -> Result:
         peak = _memory(os.getpid(), "VmHWM")
         with chdir(folder):  # where the case's files are
             wrong, confirmed = judged(case, answer)
-    except Exception as error:  # noqa: BLE001  # a mistake of the fuzzer is no answer either
+    except Exception as error:  # noqa: BLE001  # a mistake of the fuzzer is not an answer either
         last = traceback.extract_tb(error.__traceback__)[-1]
         said = f"the fuzzer itself: {type(error).__name__}: {error} ({Path(last.filename).name}:{last.lineno})"
         return Result(kind, seed, case.what, None, (said,))

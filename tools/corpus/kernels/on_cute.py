@@ -1,6 +1,6 @@
 """Kernels of the CuTe DSL out of packages, compiled without a GPU: ``python on_cute.py FOLDER ARCH`` (see ../cute.py).
 
-Tensors are the host's and pass for a GPU's. What a package compiles is kept as PTX and called at once, with the
+Tensors are the host's and pass for a GPU's. What a package compiles is kept as PTX and called immediately, with the
 arguments that it was compiled for; the libraries of ``fake`` note the launch.
 """
 

@@ -288,7 +288,7 @@ def gemm_clc(a, b, c, n, k, STAGES: gl.constexpr):
 
 @gluon.jit
 def _scale_watch(full, done_at, row, count):
-    """Tell how many tiles have been loaded. Nobody waits for it: the ring may be two laps on when it looks."""
+    """Tell how many tiles have been loaded. No warp waits for it: the ring may be two laps on when it looks."""
     stages: gl.constexpr = full.shape[0]
     for i in range(count):
         mbarrier.wait(full.index(i % stages), i // stages & 1)

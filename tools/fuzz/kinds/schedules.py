@@ -27,10 +27,10 @@ _WORDS = (
 
 
 def make(rng: Random) -> Case:
-    """A walk of some moves, with mutated words or none."""
+    """A schedule of some moves, with mutated words or none."""
     program = FAMILIES[rng.choice(sorted(FAMILIES))](rng.randrange(1 << 20))
     words = walked(program, rng).split(".")
-    said = ["a walk"]
+    said = ["a schedule"]
     for _ in range(rng.choice((0, 1, 1, 2, 4))):
         at = rng.randrange(len(words) + 1)
         how = rng.choice(("word", "word", "delete", "twice", "swap", "cut", "times", "hostile"))

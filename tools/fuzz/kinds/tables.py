@@ -20,7 +20,7 @@ from tools.fuzz.mutate import damaged
 
 FILE = "k.table.h"
 VALUES = {"STAGES": 4, "CONSUMER_WARPS": 2, "WARPS_": 1, "N": 3}
-COMPILED = 16  #: of so many accepted tables one is compiled, too
+COMPILED = 16  #: of this many accepted tables one is also compiled
 _TABLE_CUH = RECORDER / "table.cuh"
 RIGHT = """\
 // A comment.
