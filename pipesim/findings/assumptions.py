@@ -59,7 +59,8 @@ ASSUMPTIONS = MappingProxyType(
         Assumption.LANES: AssumptionText(
             "lanes of a warp that parted are together again",
             "Lanes of a warp take different ways (an elected lane, a branch), and an operation of all lanes "
-            "follows; or a lane signals what all have accessed or waited for, without __syncwarp(). PTX "
+            "follows; a lane signals what all have accessed or waited for, or accesses bytes of shared memory "
+            "that others of its warp have accessed, without __syncwarp() or an mbarrier in between. PTX "
             "promises that they are together only at .aligned instructions, bar.warp.sync and other operations "
             "of all lanes.",
             "Nearly every kernel with elect.sync or `if (threadIdx.x == 0)`.",
@@ -137,7 +138,8 @@ ASSUMPTIONS = MappingProxyType(
         ),
         Assumption.EXITED_THREADS: AssumptionText(
             "threads that have ended count at a barrier of all threads",
-            "A thread ends before a barrier that all threads of its CTA or cluster reach.",
+            "A thread ends before a barrier that all threads of its CTA or cluster, or all lanes of its warp, reach. "
+            "PTX says so of barrier.cluster and of shfl.sync, not of bar, barrier and bar.warp.sync.",
             "Kernels with an early return; CUDA promises it of __syncthreads, PTX of barrier.cluster.",
             "On H100 and H200 such barriers complete.",
         ),

@@ -15,7 +15,7 @@ from pipesim.ptx.emulate.constants import Constants
 from pipesim.ptx.emulate.effects.table import effect_of
 from pipesim.ptx.emulate.regions import Regions
 from pipesim.ptx.emulate.stop import Status
-from pipesim.ptx.emulate.unread import touching_others
+from pipesim.ptx.emulate.unread import touching_engines, touching_others
 from pipesim.ptx.flow.graph import graph_of
 from pipesim.ptx.flow.inline import inline_calls
 from pipesim.ptx.flow.open_results import read_too_early, used_at_once
@@ -140,10 +140,11 @@ def _emulate(kernel: Kernel, launch: Launch, limits: EmulationLimits) -> Emulati
         nonlocal spent
         made = Cluster(kernel.code, launch, image, constants, apart)
         made.boxless = boxless or BoxlessCopies()
-        made.reused, made.refused = frozenset(reused), frozenset(refused)
+        made.reused, made.refused, made.void_fences = frozenset(reused), frozenset(refused), void
         spent += made.run(replace(limits, instructions=limits.instructions - spent))
         return made
 
+    void: frozenset[int] = frozenset()
     cluster = run()
     for _ in range(_MOST_PARTINGS):
         parted = cluster.must_part()
@@ -172,6 +173,8 @@ def _emulate(kernel: Kernel, launch: Launch, limits: EmulationLimits) -> Emulati
         cluster = run(cluster.boxless.again(), reused)
     while refused := touching_others(list(cluster.notes.accesses), cluster.recorder) & cluster.notes.unread.keys():
         cluster = run(cluster.boxless.again(), cluster.reused, cluster.refused | refused)
+    if void := touching_engines(list(cluster.notes.fences_of_some), cluster.recorder):
+        cluster = run(cluster.boxless.again(), cluster.reused, cluster.refused)
     return Emulation(cluster, spent, unsolved)
 
 

@@ -158,6 +158,9 @@ def _assumptions(words: _Words) -> Iterator[Assumed]:
         ),
     ):
         yield from (Assumed(kind, each) for each in said)
+    for p in sorted(notes.exchanged):
+        what = "a lane accesses what others of its warp have accessed before"
+        yield Assumed(Assumption.LANES, what, (at(p).partition(" ")[0],))
 
 
 #: What a verdict says of instructions of these opcodes, if they are on global memory.

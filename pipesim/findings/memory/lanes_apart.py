@@ -14,9 +14,9 @@ def _meet(_: Program, __: Fault) -> str:
 LANES_APART = FindingKind(
     FaultKind.LANES_APART,
     what=(
-        "Lanes of a warp that took different branches execute an operation of all lanes, or an elected lane signals "
-        "what all have read or written, and PTX does not promise that they are together there (a finding with "
-        "--strict-lanes)."
+        "Lanes of a warp that took different branches execute an operation of all lanes, an elected lane signals "
+        "what all have read or written, or a lane reads what another one has written, and PTX does not promise that "
+        "they are together there (a finding with --strict-lanes)."
     ),
     ptx="bar.warp.sync",
     shows=(

@@ -116,6 +116,7 @@ class Cluster:
         self.cluster_barrier = ClusterBarrier()
         self.handed_out = 0
         self.reductions: set[int] = set()  #: items that red.async leaves
+        self.void_fences: frozenset[int] = frozenset()  #: that do not order what copies use, as other lanes wrote it
         self.refused: frozenset[int] = frozenset()  #: instructions that are not known and may touch what others use
         self._items = 0
         self._interned: dict[object, int] = {}

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import Enum
+from typing import assert_never
 
 from pipesim.errors import PtxError
+from pipesim.ptx.emulate.exchanges import ExchangeOrder
 from pipesim.ptx.emulate.unread import UnreadAccess
 from pipesim.ptx.emulate.values import Leaf, PerLane, Value, leaf_of, same
 from pipesim.ptx.text.instruction import Instruction
@@ -81,7 +83,9 @@ class Notes:
 
     ``time_outs``: waits whose time-out is not followed; ``traps``: branches to a trap that are not; ``left_out``:
     accesses; ``passed_over``: branches on values that are not known; ``joins``: where lanes that parted meet again;
-    ``ahead``: where some lanes signal what others have accessed or waited for since they met;
+    ``ahead``: where some lanes signal what others have accessed or waited for since they met; ``exchanged``: where
+    lanes access what others of their warp have accessed, in order only as they run in step;
+    ``fences_of_some``: bytes that lanes have written before others alone execute a proxy fence, with its position;
     ``unread``: instructions that are not known; ``policies``: what other CTAs would decide; ``inferred``: sizes;
     ``equal_stores``: stores by several warps to the same bytes; ``generic``: accesses to ``.shared`` that give a
     generic address; ``own_lanes``: those of tensor memory by a warp at the lanes of the first; ``fences``: those of
@@ -114,3 +118,17 @@ class Notes:
     reductions: set[int] = field(default_factory=set)
     partial: set[int] = field(default_factory=set)
     accesses: dict[UnreadAccess, None] = field(default_factory=dict)
+    exchanged: set[int] = field(default_factory=set)
+    fences_of_some: dict[UnreadAccess, None] = field(default_factory=dict)
+
+    def exchange(self, position: int, order: ExchangeOrder) -> None:
+        """An access that may be in order after those of other lanes."""
+        match order:
+            case ExchangeOrder.PTX:
+                pass
+            case ExchangeOrder.IN_STEP:
+                self.exchanged.add(position)
+            case ExchangeOrder.NONE:
+                self.undefined[position] = "lanes on two ways of a branch access the same bytes, and nothing orders it"
+            case _:
+                assert_never(order)

@@ -45,7 +45,15 @@ def around(variables: Sequence[Variable], offset: int) -> tuple[int, int]:
 
 def touching_others(accesses: Sequence[UnreadAccess], recorder: StreamRecorder) -> frozenset[int]:
     """The positions of those that may touch what other warps, copies or mbarriers use; reads do not disturb reads."""
-    uses = frozenset(_uses(recorder)) if accesses else frozenset()
+    return _touching(accesses, frozenset(_uses(recorder)) if accesses else frozenset())
+
+
+def touching_engines(accesses: Sequence[UnreadAccess], recorder: StreamRecorder) -> frozenset[int]:
+    """The positions of those that may touch what copies or mbarriers use."""
+    return _touching(accesses, frozenset(use for use in _uses(recorder) if use.agent < 0) if accesses else frozenset())
+
+
+def _touching(accesses: Sequence[UnreadAccess], uses: frozenset[_Use]) -> frozenset[int]:
     return frozenset(
         one.position
         for one in accesses

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pipesim.model.ops import Op
 from pipesim.ptx.emulate.accesses import flush, record
 from pipesim.ptx.emulate.code import DecodedStep, RunEnd, StraightRun
+from pipesim.ptx.emulate.exchanges import LaneEvent
 from pipesim.ptx.emulate.stop import MALFORMED, EmulationStop, IllegalOperand, Status, WarpStop, malformed_operands
 from pipesim.ptx.emulate.values import WARP, Leaf, PerLane, Value, join_lanes, lanes_in, leaf_of
 from pipesim.ptx.emulate.ways import DividedWarp, PartingKind
@@ -189,6 +190,8 @@ class EmulatedWarp(DividedWarp):
     def _meet_all(self, segment: StraightRun) -> None:
         """All lanes execute an instruction together, which lanes that parted from these and have not ended do not."""
         self.unsignalled = 0
+        if not self.frames or self.frames[-1].kind is not PartingKind.LANES:
+            self.exchanges.meet()
         if segment.exchange >= 0 and not self.is_part and self.mask | self.ended_lanes != self.all_lanes:
             self.cluster.notes.undefined[segment.exchange] = "its mask names lanes that took another branch"
 
@@ -201,6 +204,7 @@ class EmulatedWarp(DividedWarp):
                 self.cluster.notes.ahead.add(here)
                 self.unsignalled = 0
             self.unsignalled &= ~mask
+            self.exchanges.happens(LaneEvent.ARRIVE, mask)
 
     def _converge(self, here: int) -> int:
         """An instruction that the lanes of a warp execute together: those that parted meet here, wherever that is."""

@@ -16,6 +16,7 @@ from typing import Protocol
 from pipesim.model.ops import Engine
 from pipesim.ptx.emulate.accesses import PendingAccesses, RecordingCluster, flush
 from pipesim.ptx.emulate.code import Code, DecodedStep, StraightRun
+from pipesim.ptx.emulate.exchanges import LaneExchanges, Way
 from pipesim.ptx.emulate.lanes import WarpLanes
 from pipesim.ptx.emulate.memory import LocalMemory
 from pipesim.ptx.emulate.regions import BranchRegion
@@ -120,9 +121,9 @@ class DividedWarp(WarpLanes):
     """A warp of a CTA. ``R``: its registers; ``K``: the constants of its code; ``mask``: the lanes that execute."""
 
     __slots__ = (
-        "K", "R", "agent", "asked", "cluster", "code", "count", "cta", "ended_lanes", "frames", "groups", "guarded",
-        "joins", "local", "maybe", "number", "pc", "pending", "products", "ready", "status", "stop", "stores",
-        "tensor_reads", "tensor_writes", "tries", "uncommitted", "unsignalled", "whole",
+        "K", "R", "agent", "asked", "cluster", "code", "count", "cta", "ended_lanes", "exchanges", "frames", "groups",
+        "guarded", "joins", "local", "maybe", "number", "pc", "pending", "products", "ready", "status", "stop",
+        "stores", "tensor_reads", "tensor_writes", "tries", "uncommitted", "unsignalled", "whole",
     )  # fmt: skip
 
     def __init__(
@@ -154,6 +155,7 @@ class DividedWarp(WarpLanes):
         self.tensor_reads: list[tuple[int, int, list[tuple[int, int]]]] = []  #: ``maybe``, position, ranges
         self.tensor_writes: list[tuple[int, int, list[tuple[int, int]]]] = []
         self.groups = {Engine.BULK: CopyGroups(), Engine.CP_ASYNC: CopyGroups()}
+        self.exchanges = LaneExchanges()
         self.asked: tuple[int, ...] = ()  #: position, barrier and parity of a wait whose loop goes round before it
         self.tries: dict[int, tuple[int, ...]] = {}  #: the same of each try whose answer is open
 
@@ -164,6 +166,11 @@ class DividedWarp(WarpLanes):
             return 0
         by_launch = (self.guarded is not None and self.guarded.launch) or any(f.by_launch for f in self.frames)
         return 1 + by_launch
+
+    @property
+    def way(self) -> Way:
+        """The sides of the branches at which the lanes that execute are apart from others."""
+        return tuple((each, len(each.done)) for each in self.frames if each.kind is PartingKind.LANES)
 
     def _part(self, segment: StraightRun, p: Value) -> int:
         """A branch whose predicate is not one known integer."""

@@ -10,8 +10,10 @@ from pipesim.ptx.emulate.accesses import record
 from pipesim.ptx.emulate.cluster import Cluster, NamedBarrier
 from pipesim.ptx.emulate.code import DecodedStep
 from pipesim.ptx.emulate.effects.operands import one_of, semantics_of, unknown
+from pipesim.ptx.emulate.exchanges import LaneEvent
 from pipesim.ptx.emulate.stop import EmulationStop, IllegalOperand
-from pipesim.ptx.emulate.values import WARP, OpenAnswer, PerLane, Value, lanes_in, leaf_of
+from pipesim.ptx.emulate.unread import UnreadAccess
+from pipesim.ptx.emulate.values import WARP, OpenAnswer, PerLane, Value, lanes_in, leaf_of, of_lane
 from pipesim.ptx.emulate.warp import EmulatedWarp
 
 
@@ -19,6 +21,12 @@ def cta_barrier(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep) -> None
     """``bar`` and ``barrier``: sync, arrive and red on a named barrier, ``bar.warp.sync``, ``barrier.cluster``."""
     each = step.instruction
     if each.has("warp"):
+        members = step.get(0, warp)
+        for named in {of_lane(members, lane) for lane in lanes_in(warp.mask)}:
+            meeting = named & warp.all_lanes if isinstance(named, int) else warp.mask
+            warp.exchanges.happens(LaneEvent.MEET, meeting)
+            if meeting & warp.ended_lanes:
+                cluster.notes.ended.add(each.position)
         return
     if each.has("cluster"):
         _cluster_barrier(cluster, warp, step)
@@ -28,6 +36,8 @@ def cta_barrier(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep) -> None
     if number >= NAMED_BARRIERS:
         said = f"a CTA has no named barrier {number:,}"
         raise IllegalOperand(said, f"use one of 0 to {NAMED_BARRIERS - 1}")
+    if warp.ended_lanes:
+        cluster.notes.ended.add(each.position)
     rest = len(each.operands) - first - 1 - (1 if each.has("red") else 0)
     count = one_of(warp, step.get(first + 1, warp), "the thread count of a named barrier") if rest > 0 else 0
     if rest > 0 and not count:
@@ -116,8 +126,28 @@ def fence(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep) -> None:
         kind = Fence.ACQ_REL
     if kind is not None and warp.maybe:
         cluster.notes.fences.add(each.position)
-    elif kind is not None:
+    elif kind is not None and (kind not in _OF_ITS_THREAD or _orders_all(cluster, warp, each.position, kind)):
         record(cluster, warp, each.position, Op.FENCE, kind, meaning)
+
+
+_OF_ITS_THREAD = (Fence.MBARRIER_INIT, Fence.PROXY_ASYNC)
+
+
+def _orders_all(cluster: Cluster, warp: EmulatedWarp, position: int, kind: Fence) -> bool:
+    """Whether a fence that some lanes execute counts for the warp: what others have stored comes before it.
+
+    ``fence.mbarrier_init`` orders the inits of its own thread (PTX ISA, "fence"), and a proxy fence what is before it:
+    what other lanes have stored since they met these is not. Whether copies use that shows when the run has ended.
+    """
+    exchanges = warp.exchanges
+    if kind is Fence.MBARRIER_INIT:
+        exchanges.inits &= ~warp.mask
+        return not exchanges.inits
+    exchanges.inits = 0
+    for first, end in exchanges.stored_by_others(warp.mask):
+        cluster.notes.fences_of_some[UnreadAccess(position, warp.agent, True, first, end)] = None
+    exchanges.happens(LaneEvent.FENCE, warp.mask)
+    return position not in cluster.void_fences
 
 
 def _is_async(modifiers: tuple[str, ...]) -> bool:

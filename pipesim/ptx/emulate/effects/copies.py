@@ -94,6 +94,8 @@ def copy_instruction(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep) ->
         groups = one_of(warp, step.get(0, warp), "the number of groups") if each.operands else 0
         if each.has("wait_all"):
             _commit(cluster, warp, step, engine)
+        if not bulk:
+            warp.exchanges.copied(warp.mask, groups, warp.way)
         if warp.groups[engine].wait(warp.mask, groups):
             record(cluster, warp, each.position, Op.WAIT_GROUP, engine, groups)
     elif each.has("prefetch"):
@@ -108,6 +110,8 @@ def copy_instruction(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep) ->
 
 def _commit(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep, engine: Engine) -> None:
     """A group of the copies of the lanes that commit."""
+    if engine is Engine.CP_ASYNC:
+        warp.exchanges.commit(warp.mask)
     if warp.groups[engine].commit(warp.mask):
         record(cluster, warp, step.instruction.position, Op.COMMIT, engine, -1)
 
@@ -121,12 +125,15 @@ def _cp_async(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep) -> None:
         cluster.may_touch(warp, each.position, "an address that is not known", writes=True)
         return
     found: dict[int, list[tuple[int, int]]] = {}
-    for one in by_lane(warp, address, "the address of a copy").values():
+    lanes: dict[int, list[tuple[int, int]]] = {}
+    for lane, one in by_lane(warp, address, "the address of a copy").items():
         cta, at = shared_place(one, cluster.ctas)
         check_alignment(cluster, each.position, at, size, "a copy")
         found.setdefault(cta, []).append((at, at + size))
+        lanes.setdefault(cta, []).append((1 << lane, at))
     warp.groups[Engine.CP_ASYNC].issue(warp.mask)
     for cta, ranges in found.items():
+        cluster.notes.exchange(each.position, warp.exchanges.copy(cta, lanes[cta], size, warp.way))
         copy(warp, (Space.SHARED, cta), ranges, each.position)
         for first, end in ranges:
             cluster.bytes[cta].forget(first, end)

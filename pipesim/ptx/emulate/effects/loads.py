@@ -22,6 +22,7 @@ from pipesim.ptx.emulate.addresses import (
 from pipesim.ptx.emulate.cluster import Cluster
 from pipesim.ptx.emulate.code import DecodedStep
 from pipesim.ptx.emulate.effects.operands import MOST_RANKS, bytes_of, check_alignment, no_such_cta, one_of, unknown
+from pipesim.ptx.emulate.exchanges import lanes_at
 from pipesim.ptx.emulate.integers import extended
 from pipesim.ptx.emulate.memory import runs
 from pipesim.ptx.emulate.values import (
@@ -242,6 +243,7 @@ def _record(
             at = next(start for start in starts if start % size)
             check_alignment(cluster, each.position, at, size, "a load" if values is None else "a store")
         ranges = runs(starts, size)
+        exchange(cluster, warp, each.position, cta, starts, size, writes=values is not None)
         if values is None:
             read(cluster, warp, (Space.SHARED, cta), ranges, each.position)
             continue
@@ -251,6 +253,26 @@ def _record(
         write(cluster, warp, where, ranges, starts, None, each.position)
         if not warp.maybe and all(isinstance(v, int | PerLane) for v in values):
             warp.pending.values[where].update(_contents(warp, starts, values))
+
+
+def exchange(
+    cluster: Cluster,
+    warp: EmulatedWarp,
+    position: int,
+    cta: int,
+    starts: list[int],
+    size: int,
+    *,
+    writes: bool,
+    alike: bool = False,
+) -> None:
+    """Note where lanes access what others of their warp have accessed, and PTX does not order it."""
+    lanes, way = lanes_at(warp.mask, starts), warp.way
+    if writes:
+        order = warp.exchanges.write(cta, lanes, size, way, alike=alike)
+    else:
+        order = warp.exchanges.read(cta, lanes, size, way)
+    cluster.notes.exchange(position, order)
 
 
 def _contents(warp: EmulatedWarp, starts: list[int], values: list[Value]) -> dict[int, object]:
@@ -347,6 +369,7 @@ def fill(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep) -> None:
         return
     flush(cluster, warp)
     for cta, starts in found.items():
+        exchange(cluster, warp, each.position, cta, starts, size, writes=True)
         for first, end in runs(starts, size):
             write(cluster, warp, (Space.SHARED, cta), [(first, end)], [first], (0, size), each.position)
             cluster.bytes[cta].forget(first, end)
@@ -380,6 +403,7 @@ def _access(
     if (Space.SHARED, cta) in warp.pending.copies:
         flush(cluster, warp)
     write(cluster, warp, (Space.SHARED, cta), ranges, starts, None, each.position)
+    warp.exchanges.write(cta, [(0, at) for at in starts], size, warp.way)  # by all lanes together: no lane's own
     for first, end in ranges:
         cluster.bytes[cta].forget(first, end)
 
@@ -406,6 +430,7 @@ def _change(cluster: Cluster, warp: EmulatedWarp, each: Instruction, address: Va
     if found is None and (space or not cluster.generic_is_global):
         cluster.may_touch(warp, each.position, _NO_ADDRESS, writes=True)
     for cta, starts in (found or {}).items():
+        exchange(cluster, warp, each.position, cta, starts, size, writes=True, alike=True)
         for start in dict.fromkeys(starts):
             flush(cluster, warp)
             write(cluster, warp, (Space.SHARED, cta), [(start, start + size)], [start], ("atomic",), each.position)

@@ -12,6 +12,7 @@ from pipesim.ptx.emulate.accesses import flush, record
 from pipesim.ptx.emulate.cluster import Cluster
 from pipesim.ptx.emulate.code import DecodedStep
 from pipesim.ptx.emulate.effects.operands import barrier_place, by_lane, lanes_by_value, one_of, semantics_of, unknown
+from pipesim.ptx.emulate.exchanges import LaneEvent
 from pipesim.ptx.emulate.stop import EmulationStop
 from pipesim.ptx.emulate.values import OpenAnswer
 from pipesim.ptx.emulate.warp import EmulatedWarp
@@ -56,6 +57,10 @@ def _init(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep) -> None:
     found = {barrier_place(cluster, position, addresses[lane]): counts[lane] & 0xFFFFFFFF for lane in addresses}
     if len(found) < len(addresses):
         cluster.notes.undefined[position] = "several lanes initialise one mbarrier"
+    warp.exchanges.inits |= warp.mask
+    for lane, address in addresses.items():
+        cta, offset = barrier_place(cluster, position, address)
+        warp.exchanges.write(cta, [(1 << lane, offset)], BARRIER_BYTES, warp.way)
     for place, count in found.items():
         _check_place(cluster, step, place)
         cluster.effect(place, mbarrier.init(cluster.barrier(place), count))
@@ -195,6 +200,7 @@ def _wait(
     bar = cluster.recorder.barrier(place)
     position = step.instruction.position
     warp.unsignalled |= warp.mask
+    warp.exchanges.happens(LaneEvent.WAIT, warp.mask)
     cluster.recorder.execute(warp.agent, position, warp.mask)
     record(cluster, warp, position, Op.WAIT, bar, parity, semantics_of(step.instruction))
     warp.write_results(step, 1)
@@ -217,6 +223,7 @@ def _try(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep, place: Place, 
     op = Op.TRY_WAIT if each.has("try_wait") else Op.TEST_WAIT
     cluster.recorder.execute(warp.agent, each.position, warp.mask, asked)
     record(cluster, warp, each.position, op, bar, parity, asked, semantics_of(each))
+    warp.exchanges.happens(LaneEvent.WAIT, warp.mask)
     warp.tries[asked] = (each.position, *place, parity)
     warp.write_results(step, OpenAnswer(asked, 0, 1))
 
@@ -233,6 +240,9 @@ def cp_async_arrive(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep) -> 
     """``cp.async.mbarrier.arrive``: arrives when the warp's earlier cp.async have landed."""
     each = step.instruction
     flush(cluster, warp)
+    warp.exchanges.commit(warp.mask)
+    warp.exchanges.copied(warp.mask, 0, warp.way)
+    warp.exchanges.happens(LaneEvent.ARRIVE, warp.mask)
     noinc = each.has("noinc")
     for place, lanes in places(cluster, warp, step, 0).items():
         bar = cluster.recorder.barrier(place)

@@ -1,0 +1,274 @@
+"""Bytes of shared memory that lanes of one warp hand to each other, and whether PTX orders the two accesses.
+
+Program order is a lane's own, and the lanes of a warp are scheduled independently: what one has stored another sees
+after an operation in which both take part (``bar.warp.sync``, an ``.aligned`` instruction), or by an mbarrier (PTX ISA,
+"bar.warp.sync", "Memory Consistency Model"). What is not ordered so is in order as long as the lanes run in step,
+which is assumed, except on two ways of one branch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import NamedTuple
+
+from pipesim.ptx.emulate.values import lanes_in
+
+Way = tuple[tuple[object, int], ...]  #: of each branch at which the lanes are apart: the branch, and its side
+Lanes = Sequence[tuple[int, int]]  #: lanes as a mask, and the first byte that they access
+_WORD = 4
+_MOST = 2_048  #: accesses and meetings of a warp that are remembered while its lanes do not meet
+
+
+class ExchangeOrder(Enum):
+    """What orders two accesses of different lanes: PTX, that the lanes run in step, or nothing."""
+
+    PTX = 0
+    IN_STEP = 1
+    NONE = 2
+
+
+class LaneEvent(Enum):
+    """What may order the accesses of lanes: they meet, they arrive on an mbarrier, or they have waited for one.
+
+    FENCE: lanes execute a proxy fence, for what each of them has stored itself.
+    """
+
+    MEET = 0
+    ARRIVE = 1
+    WAIT = 2
+    FENCE = 3
+
+
+class _LaneAccess(NamedTuple):
+    """An access of lanes to ``size`` bytes each; ``after``: the events before it; ``alike``: atomics, in any order."""
+
+    lanes: Lanes
+    size: int
+    after: int
+    way: Way
+    alike: bool = False
+
+    @property
+    def grain(self) -> int:
+        """The bytes that it is compared by."""
+        return 1 if self.size % _WORD or any(at % _WORD for _, at in self.lanes) else _WORD
+
+    def words(self, at: int, grain: int) -> range:
+        """Those of the lanes that access from this byte on."""
+        return range(at // grain, -(-(at + self.size) // grain))
+
+
+@dataclass
+class _LaneAccesses:
+    """The reads or the writes of a CTA's memory since the lanes last met, and who they are by word, once asked for."""
+
+    all: list[_LaneAccess] = field(default_factory=list)
+    first: int = 1 << 62
+    end: int = 0
+    grain: int = _WORD
+    _indexed: int = 0
+    _owners: dict[int, list[tuple[_LaneAccess, int]]] = field(default_factory=dict)
+
+    def add(self, access: _LaneAccess) -> None:
+        """One more."""
+        first, end = _bounds(access)
+        self.first, self.end = min(self.first, first), max(self.end, end)
+        self.all.append(access)
+        if len(self.all) > _MOST:
+            del self.all[: _MOST // 2]
+            self._begin(self.grain)
+
+    def _begin(self, grain: int) -> None:
+        self._indexed, self.grain, self._owners = 0, grain, {}
+
+    def by_word(self, grain: int, *, last: bool) -> dict[int, list[tuple[_LaneAccess, int]]]:
+        """By word, or by byte, who has accessed it; ``last``: only the last access of each."""
+        grain = min(self.grain, grain, *(each.grain for each in self.all[self._indexed :]))
+        if grain < self.grain:
+            self._begin(grain)
+        owners = self._owners
+        for each in self.all[self._indexed :]:
+            for lanes, at in each.lanes:
+                for word in each.words(at, grain):
+                    held = owners.setdefault(word, [])
+                    if held and held[-1][0] is each:
+                        held[-1] = each, held[-1][1] | lanes
+                    elif last and held:
+                        held[:] = [(each, lanes)]
+                    else:
+                        held.append((each, lanes))
+        self._indexed = len(self.all)
+        return owners
+
+
+class _LaneCopy(NamedTuple):
+    """Copies that lanes have issued by one ``cp.async``."""
+
+    cta: int
+    lanes: Lanes
+    size: int
+
+
+class _LaneGroup(NamedTuple):
+    """Copies that lanes have committed together."""
+
+    by: int
+    copies: list[_LaneCopy]
+
+
+class LaneExchanges:
+    """The accesses of a warp's lanes since all of them last met, and what may order them.
+
+    A lane's wait for its groups of ``cp.async`` makes its own copies accesses of this lane, and no one else's.
+    ``inits``: lanes that have initialised an mbarrier, and have executed no fence since.
+    """
+
+    __slots__ = ("_events", "_groups", "_open", "_quiet", "_reads", "_writes", "inits")
+
+    def __init__(self) -> None:
+        self._reads: dict[int, _LaneAccesses] = {}
+        self._writes: dict[int, _LaneAccesses] = {}
+        self._events: list[tuple[LaneEvent, int]] = []
+        self._quiet = True  #: whether nothing was accessed since the last event
+        self._open: list[_LaneCopy] = []
+        self._groups: list[_LaneGroup] = []
+        self.inits = 0
+
+    def meet(self) -> None:
+        """All lanes meet."""
+        if self._writes or self._reads:
+            self._writes, self._reads, self._events, self._quiet = {}, {}, [], True
+
+    def happens(self, event: LaneEvent, lanes: int) -> None:
+        """Something that may order what was accessed before."""
+        if not (self._writes or self._reads) or (self._quiet and self._events and self._events[-1] == (event, lanes)):
+            return
+        self._events.append((event, lanes))
+        self._quiet = True
+        if len(self._events) > _MOST:
+            self.meet()
+
+    def read(self, cta: int, lanes: Lanes, size: int, way: Way) -> ExchangeOrder:
+        """Lanes load; what orders it after what other lanes have stored."""
+        access = self._access(lanes, size, way)
+        found = self._order(self._writes.get(cta), access, reads=True)
+        self._reads.setdefault(cta, _LaneAccesses()).add(access)
+        return found
+
+    def write(self, cta: int, lanes: Lanes, size: int, way: Way, *, alike: bool = False) -> ExchangeOrder:
+        """Lanes store; what orders it after what other lanes have loaded and stored there."""
+        access = self._access(lanes, size, way, alike=alike)
+        found = self._overwrites(cta, access)
+        self._writes.setdefault(cta, _LaneAccesses()).add(access)
+        return found
+
+    def copy(self, cta: int, lanes: Lanes, size: int, way: Way) -> ExchangeOrder:
+        """Lanes issue ``cp.async``; what orders it after what other lanes have loaded and stored there."""
+        self._open.append(_LaneCopy(cta, lanes, size))
+        return self._overwrites(cta, self._access(lanes, size, way))
+
+    def commit(self, lanes: int) -> None:
+        """What these lanes have issued is a group."""
+        self._groups.append(_LaneGroup(lanes, _of(self._open, lanes)))
+        self._open = _of(self._open, ~lanes)
+
+    def copied(self, lanes: int, groups: int, way: Way) -> None:
+        """These lanes have waited for all of their groups but this many."""
+        mine = [group for group in self._groups if group.by & lanes]
+        for group in mine[: len(mine) - groups]:
+            for each in _of(group.copies, lanes):
+                self.write(each.cta, each.lanes, each.size, way)
+            group.copies[:] = _of(group.copies, ~lanes)
+            if not group.copies:
+                self._groups.remove(group)
+        del self._groups[:-_MOST]
+
+    def stored_by_others(self, lanes: int) -> list[tuple[int, int]]:
+        """Bytes that other lanes have stored and not fenced, with nothing that orders it before what these do now."""
+        found = []
+        for each in (each for accesses in self._writes.values() for each in accesses.all):
+            fenced = lanes
+            for event, by in self._events[each.after :]:
+                fenced |= by if event is LaneEvent.FENCE else 0
+            others = ((mask & ~fenced, at) for mask, at in each.lanes)
+            found += [(at, at + each.size) for mask, at in others if mask and not self._is_ordered(each, mask, lanes)]
+        return found
+
+    def _access(self, lanes: Lanes, size: int, way: Way, *, alike: bool = False) -> _LaneAccess:
+        self._quiet = False
+        return _LaneAccess(lanes, size, len(self._events), way, alike)
+
+    def _overwrites(self, cta: int, access: _LaneAccess) -> ExchangeOrder:
+        stored = self._order(self._writes.get(cta), access, reads=False)
+        loaded = self._order(self._reads.get(cta), access, reads=False)
+        return max(stored, loaded, key=lambda order: order.value)
+
+    def _order(self, before: _LaneAccesses | None, access: _LaneAccess, *, reads: bool) -> ExchangeOrder:
+        """What orders this access after those of other lanes to the same bytes."""
+        if before is None:
+            return ExchangeOrder.PTX
+        first, end = _bounds(access)
+        if end <= before.first or first >= before.end:
+            return ExchangeOrder.PTX
+        found = ExchangeOrder.PTX
+        owners = before.by_word(access.grain, last=reads)
+        judged: dict[tuple[int, int, int], ExchangeOrder] = {}
+        for lanes, at in access.lanes:
+            for word in access.words(at, before.grain):
+                for other, theirs in owners.get(word, ()):
+                    key = id(other), theirs, lanes
+                    if key not in judged:
+                        judged[key] = self._between(other, theirs, access, lanes, reads=reads)
+                        found = max(found, judged[key], key=lambda order: order.value)
+        return found
+
+    def _between(
+        self, other: _LaneAccess, theirs: int, access: _LaneAccess, lanes: int, *, reads: bool
+    ) -> ExchangeOrder:
+        alone = theirs == lanes and lanes & (lanes - 1) == 0
+        itself = alone or (reads and not other.alike and theirs & lanes == lanes)
+        if itself or (other.alike and access.alike) or self._is_ordered(other, theirs, lanes):
+            return ExchangeOrder.PTX
+        apart = any(mine != yours and mine[0] is yours[0] for mine, yours in zip(access.way, other.way, strict=False))
+        return ExchangeOrder.NONE if apart else ExchangeOrder.IN_STEP
+
+    def _is_ordered(self, access: _LaneAccess, theirs: int, lanes: int) -> bool:
+        """Whether what happened since then orders an access of each of some lanes before what others do now."""
+        if access.after == len(self._events) or not theirs:
+            return False
+        return all(self._told(access.after, 1 << lane) & lanes == lanes for lane in lanes_in(theirs))
+
+    def _told(self, after: int, lane: int) -> int:
+        """The lanes before whose next access one of this lane is ordered."""
+        told, released = lane, False
+        for event, lanes in self._events[after:]:
+            if event is LaneEvent.MEET:
+                told |= lanes if told & lanes else 0
+            elif event is LaneEvent.ARRIVE:
+                released = released or bool(told & lanes)
+            elif event is LaneEvent.WAIT and released:
+                told |= lanes
+        return told
+
+
+def _bounds(access: _LaneAccess) -> tuple[int, int]:
+    starts = [at for _, at in access.lanes]
+    return min(starts), max(starts) + access.size
+
+
+def _of(copies: list[_LaneCopy], lanes: int) -> list[_LaneCopy]:
+    """Those of these lanes."""
+    found = [each._replace(lanes=[(mask, at) for mask, at in each.lanes if mask & lanes]) for each in copies]
+    return [each for each in found if each.lanes]
+
+
+def lanes_at(mask: int, starts: Sequence[int]) -> Lanes:
+    """The lanes that execute, each with the first byte that it accesses."""
+    if len(starts) == 1:
+        return [(mask, starts[0])]
+    lanes = lanes_in(mask)
+    if len(starts) != len(lanes):  # some of them access other memory, and it is not known here which
+        return [(mask, at) for at in starts]
+    return [(1 << lane, at) for lane, at in zip(lanes, starts, strict=True)]

@@ -1,0 +1,164 @@
+"""Bytes that lanes of a warp hand to each other, and fences that some of them execute."""
+
+from __future__ import annotations
+
+import pytest
+
+from pipesim.model.assumptions import Assumption, Strictness
+from pipesim.model.finding import FaultKind
+from pipesim.model.program import Program
+from pipesim.prove.check import check
+from tests.support.small_ptx import SET_UP, program_of, text_of
+
+#: %r5: the lane's own word of the tile; %r6: its neighbour's; %r7: where the other half of the warp has its word.
+START = SET_UP.format(first=32, count=1) + """ mov.u64 %rd1, 268435456;
+ mov.u32 %r4, tile;
+ shl.b32 %r5, %r2, 2;
+ add.u32 %r5, %r5, %r4;
+ xor.b32 %r6, %r5, 4;
+ xor.b32 %r7, %r5, 64;
+ setp.lt.u32 %p1, %r2, 16;
+ setp.ne.u32 %p2, %r2, 0;
+ setp.ne.u32 %p3, %r2, 1;
+"""  # fmt: skip
+MEET = " bar.warp.sync -1;\n"
+STORE, LOAD = " st.shared.u32 [%r5], %r2;\n", " ld.shared.u32 %r9, [%r6];\n"
+HALVES = " mov.u32 %r12, 0xffff;\n @!%p1 mov.u32 %r12, 0xffff0000;\n bar.warp.sync %r12;\n"
+ARRIVE = " mbarrier.arrive.shared::cta.b64 _, [%r3];\n"
+WAIT = "again:\n mbarrier.try_wait.parity.shared::cta.b64 %p9, [%r3], 0;\n @!%p9 bra again;\n"
+COPY = " cp.async.ca.shared.global [%r5], [%rd1], 4;\n cp.async.commit_group;\n"
+LANDED = " cp.async.wait_group 0;\n"
+MATRIX = " mov.u32 %r8, 0;\n shl.b32 %r10, %r2, 4;\n add.u32 %r10, %r10, %r4;\n"
+STORE_MATRIX = MATRIX + " stmatrix.sync.aligned.m8n8.x4.shared.b16 [%r10], {%r8, %r8, %r8, %r8};\n"
+
+
+def kernel(body: str) -> Program:
+    """One warp that does this."""
+    return program_of(START + body, warps=1)
+
+
+def with_rules(program: Program, *strict: Assumption) -> str:
+    found = check(program.with_strictness(Strictness(strict)))
+    return " ".join([found.verdict.value, *sorted(each.kind.name for each in found.refutations)])
+
+
+@pytest.mark.parametrize(
+    ("before", "between", "after"),
+    [
+        (STORE, "", LOAD),
+        (STORE.replace("st.", "st.volatile."), "", LOAD.replace("ld.", "ld.volatile.")),
+        (STORE, " membar.cta;\n", LOAD),
+        (STORE, HALVES, LOAD.replace("%r6", "%r7")),
+        (STORE, WAIT.replace("[%r3], 0", "[%r3], 1"), LOAD),
+        (ARRIVE + STORE, WAIT, LOAD),
+        (COPY, LANDED, LOAD),
+        (COPY, MEET + LANDED, LOAD),
+        (STORE + MEET + LOAD, "", STORE),
+        (STORE + MEET + LOAD, "", COPY + LANDED),
+        (" st.shared.u32 [tile], 5;\n", "", " @!%p2 st.shared.u32 [tile], 6;\n"),
+        (" st.shared.u8 [%r5], %r2;\n", "", " @!%p2 ld.shared.u32 %r9, [tile+4];\n"),
+        (
+            " st.shared.u32 [tile], 0;\n" + MEET + " red.shared.add.u32 [tile], 1;\n",
+            "",
+            " ld.shared.u32 %r9, [tile];\n",
+        ),
+        (STORE_MATRIX, "", LOAD),
+    ],
+)
+def test_lanes_hand_bytes_to_each_other_in_step_or_as_ptx_orders_it(before: str, between: str, after: str) -> None:
+    """PTX ISA, "bar.warp.sync", "cp.async.wait_group": a wait is for the copies of the own thread."""
+    zero = "" if before == COPY else STORE_MATRIX + MEET
+    wrong, right = kernel(zero + before + between + after), kernel(zero + before + between + MEET + after)
+    line = text_of(START + zero + before + between).count("\n") - 1
+    assert wrong.coverage.rejoined == (f"small.ptx:{line}",)
+    assert with_rules(wrong) == "proved"
+    assert with_rules(wrong, Assumption.LANES) == "refuted LANES_APART"
+    assert right.coverage.rejoined == ()
+    assert with_rules(right, Assumption.LANES) == "proved"
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        STORE + " ld.shared.u32 %r9, [%r5];\n",
+        STORE + HALVES + LOAD,
+        STORE + ARRIVE + WAIT + LOAD,
+        STORE + " shfl.sync.bfly.b32 %r9, %r2, 1, 31, -1;\n" + LOAD,
+        COPY + LANDED + " ld.shared.u32 %r9, [%r5];\n",
+        COPY + " cp.async.mbarrier.arrive.noinc.shared.b64 [%r3];\n" + WAIT + LOAD,
+        " st.shared.u8 [%r5], 1;\n st.shared.u8 [%r5+1], 1;\n st.shared.u8 [%r5+2], 1;\n",
+        " st.shared.u32 [tile], 0;\n" + MEET + " red.shared.add.u32 [tile], 1;\n red.shared.add.u32 [tile], 2;\n",
+        STORE + MEET + " @%p1 bra low;\n st.shared.u32 [%r5+256], 1;\nlow:\n @!%p1 ld.shared.u32 %r9, [%r7];\n",
+    ],
+)
+def test_what_ptx_orders_or_no_other_lane_touches_rests_on_nothing(body: str) -> None:
+    program = kernel(body)
+    assert [each for each in program.coverage.assumed if "accesses what others" in each.what] == []
+
+
+@pytest.mark.parametrize("meet", ["", " bar.warp.sync 0xffffffff;\n"])
+def test_lanes_on_two_ways_of_a_branch_are_not_in_step(meet: str) -> None:
+    high, low = " st.shared.u32 [%r5], 1;\n bra both;\nlow:\n", f" ld.shared.u32 %r9, [{{0}}];\nboth:\n{meet}"
+    ways = f"{STORE}{MEET} @%p1 bra low;\n{high}{low}"
+    wrong, right = kernel(ways.format("%r7")), kernel(ways.format("%r5"))
+    assert any("two ways of a branch" in each for each in wrong.coverage.undefined)
+    assert (with_rules(wrong), with_rules(right)) == ("unknown", "proved")
+
+
+#: Lane 0 makes an mbarrier; {fence}; after a barrier of the CTA a copy uses it.
+INIT = """ @!%p2 mbarrier.init.shared::cta.b64 [%r3+16], 1;
+{0} bar.sync 0;
+ @%p2 bra waits;
+ mbarrier.arrive.expect_tx.shared::cta.b64 _, [%r3+16], 128;
+ cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [tile], [%rd1], 128, [%r3+16];
+waits:
+again:
+ mbarrier.try_wait.parity.shared::cta.b64 %p9, [%r3+16], 0;
+ @!%p9 bra again;
+"""
+#: All lanes store; {fence}; lane 0 copies it.
+OUT = STORE + """{0} @!%p2 cp.async.bulk.global.shared::cta.bulk_group [%rd1], [tile], 128;
+ @!%p2 cp.async.bulk.commit_group;
+ @!%p2 cp.async.bulk.wait_group 0;
+"""  # fmt: skip
+MADE, PROXY = "fence.mbarrier_init.release.cluster;\n", "fence.proxy.async.shared::cta;\n"
+
+
+@pytest.mark.parametrize(
+    ("body", "right", "wrong", "fault"),
+    [
+        (INIT, f" @!%p2 {MADE}", f" @!%p3 {MADE}", FaultKind.UNPUBLISHED_INIT),
+        (INIT, f" {MADE}", f"{MEET} @!%p3 {MADE}", FaultKind.UNPUBLISHED_INIT),
+        (INIT, f" @!%p3 {MADE} @!%p2 {MADE}", "", FaultKind.UNPUBLISHED_INIT),
+        (INIT, f"{MEET} @!%p3 {PROXY}", f" @!%p3 {PROXY}", FaultKind.UNPUBLISHED_INIT),
+        (OUT, f" {PROXY}{MEET}", f" @!%p2 {PROXY}{MEET}", FaultKind.MISSING_PROXY_FENCE),
+        (OUT, f"{MEET} @!%p2 {PROXY}", f" @%p2 {PROXY}{MEET}", FaultKind.MISSING_PROXY_FENCE),
+        (OUT, f" @%p2 {PROXY} @!%p2 {PROXY}{MEET}", "", FaultKind.MISSING_PROXY_FENCE),
+        (OUT, f" {PROXY}{MEET} st.shared.u32 [%r5+512], 1;\n @!%p2 {PROXY}", MEET, FaultKind.MISSING_PROXY_FENCE),
+    ],
+)
+def test_a_fence_orders_what_its_thread_has_done(body: str, right: str, wrong: str, fault: FaultKind) -> None:
+    """PTX ISA, "fence.mbarrier_init": the inits of its own thread; "Proxy-preserved base causality order": between."""
+    assert with_rules(kernel(body.format(right)), Assumption.INIT) == "proved"
+    assert with_rules(kernel(body.format(wrong)), Assumption.INIT) == f"refuted {fault.name}"
+
+
+@pytest.mark.parametrize(
+    ("barrier", "named"),
+    [
+        (" bar.sync 0;\n", 1),
+        (" barrier.sync 0;\n", 1),
+        (" bar.arrive 1, 64;\n", 1),
+        (MEET, 1),
+        (" bar.warp.sync 0xffff;\n", 1),
+        (" bar.warp.sync 0xfff0;\n", 0),
+        (" shfl.sync.bfly.b32 %r9, %r2, 1, 31, -1;\n", 0),
+        ("", 0),
+    ],
+)
+def test_lanes_that_have_ended_count_at_a_barrier_by_assumption(barrier: str, named: int) -> None:
+    """PTX says it of shfl.sync and of barrier.cluster ("non-exited threads"), not of bar and bar.warp.sync."""
+    ends = " setp.eq.u32 %p4, %r2, 3;\n @%p4 ret;\n"
+    for body, expected in ((ends + barrier, named), (barrier, 0)):
+        found = [each for each in kernel(body).coverage.assumed if each.kind is Assumption.EXITED_THREADS]
+        assert len(found) == expected
