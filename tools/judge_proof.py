@@ -14,6 +14,7 @@ there is time for, the same for each family. What each is compared with:
 * ``sizes``: what is claimed of all values of one trip count or of two must hold at values drawn.
 * ``beginnings``: what is found where only the beginning of some agents was read must be wrong in the whole.
 * ``in flight``: where nothing is said to be under way at the end, no schedule made at random may leave anything.
+* ``perhaps``: what is refuted must be wrong whichever of the accesses that may not happen do.
 * ``warp shapes``, ``lanes``, ``stale waits``: the verdict must be that of a plain rule, of lanes that run apart, of
   reads that name their items.
 
@@ -53,6 +54,7 @@ from tests.support.random_programs import FAMILIES
 from tests.support.random_programs.contested import contested
 from tests.support.random_programs.lanes import random_lanes
 from tests.support.random_programs.orders_and_scopes import random_orders
+from tests.support.random_programs.perhaps import random_perhaps
 from tests.support.random_programs.sizes import random_sizes
 from tests.support.random_programs.stale_waits import random_stale, ring
 from tests.support.random_programs.warp_shapes import random_warp_shapes
@@ -62,6 +64,7 @@ from tools.judge_rules import (
     of_laps,
     of_leftovers,
     of_memory,
+    of_perhaps,
     of_shapes,
     of_sizes,
     of_stale,
@@ -179,6 +182,7 @@ JUDGED: Mapping[str, Family] = {
     "in flight": Family(12, partial(_by, _in_flight), _any_family),
     "beginnings": Family(40, partial(_by, _in_beginning), _any_family),
     "warp shapes": Family(40, partial(_by, of_shapes), random_warp_shapes),
+    "perhaps": Family(40, partial(_by, of_perhaps), random_perhaps),
     "lanes": Family(20, partial(_by, of_lanes), partial(random_lanes, apart=True)),
     "stale waits": Family(20, partial(_by, of_stale), lambda seed: ring(random_stale(seed))),
 }  # fmt: skip

@@ -35,6 +35,8 @@ from pipesim.model.ops import Engine, Fence, Op, Operation, Order, Scope, Space
 from pipesim.model.positions import BARRIER
 from pipesim.model.program import Program
 from pipesim.model.register_pool import RegisterPools
+from pipesim.model.tables import OPEN_WORD
+from pipesim.prove import certain
 from pipesim.prove.any_size.family import EveryValue
 from pipesim.prove.any_size.laps import holds
 from pipesim.prove.any_size.skip_laps import phases_by_laps
@@ -60,6 +62,7 @@ from tests.support.random_programs.beginnings import beginning
 from tests.support.random_programs.contested import contested
 from tests.support.random_programs.lanes import random_lanes
 from tests.support.random_programs.orders_and_scopes import random_orders
+from tests.support.random_programs.perhaps import may_be, random_perhaps
 from tests.support.random_programs.sizes import MOST as MOST_TRIPS
 from tests.support.random_programs.sizes import random_sizes
 from tests.support.random_programs.stale_waits import random_stale, ring
@@ -179,6 +182,18 @@ def of_stale(seed: int) -> bool:
     with _unbroken():
         named = check(ring(drawn, named=True), max_states=1_000).verdict
     return {found, named} == {Verdict.PROVED, Verdict.REFUTED}
+
+
+def of_perhaps(seed: int) -> bool:
+    """A program is refuted, and right if no two of its accesses that may not happen do, with other bytes perhaps."""
+    program = random_perhaps(seed)
+    if check(program, 2_000, one_memory=True).verdict is not Verdict.REFUTED:
+        return False
+    with _unbroken():
+        return any(
+            all(explore(each, 10_000, reduced=False).verdict is Verdict.PROVED for each in may_be(program, small=small))
+            for small in (True, False)
+        )
 
 
 def of_moments(seed: int) -> bool:
@@ -478,6 +493,20 @@ def _beginning_rules() -> Iterator[Rule]:
         yield Rule("beginnings", said, target, instead, judges)
 
 
+def _unsure_rules() -> Iterator[Rule]:
+    judges, whole = (("perhaps", of_perhaps),), certain._sure_bytes  # noqa: SLF001  # the rule that is switched off
+
+    def all_bytes(program: Program, agent: int, pc: int, _: int) -> range:
+        return whole(program, agent, pc, 0)
+
+    for said, target, instead in (
+        ("what fails only if an access happens is not certain", "check.is_unsure", _no),
+        ("two values that are not known need not go together", "certain.OPEN_WORD", OPEN_WORD + 1),
+        ("a copy of inferred bytes may be smaller", "certain._sure_bytes", all_bytes),
+    ):
+        yield Rule("what may not happen", said, target, instead, judges)
+
+
 def _lane_rules() -> Iterator[Rule]:
     judges = (("lanes", of_lanes),)
     for said, target, instead in (
@@ -548,7 +577,8 @@ def _alone(_here: object, seed: object, _weights: object, _most: object) -> set[
 
 RULES = [
     *_certificate_rules(), *_state_rules(), *_memory_rules(), *_lap_rules(), *_size_rules(), *_exit_rules(),
-    *_commit_rules(), *_beginning_rules(), *_shape_rules(), *_lane_rules(), *_stale_rules(), *_search_rules(),
+    *_commit_rules(), *_beginning_rules(), *_shape_rules(), *_unsure_rules(), *_lane_rules(), *_stale_rules(),
+    *_search_rules(),
 ]  # fmt: skip
 _off: list[Any] = []  # the patches of the rule that is off now
 
