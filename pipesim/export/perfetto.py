@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pipesim.errors import UsageError
-from pipesim.scene.parts import OPEN, Counter, RunScene, Scene, SceneSlice, SliceKind
+from pipesim.scene.parts import OPEN, Counter, RunScene, Scene, SceneSlice
+from pipesim.trace.activity import SliceKind
 
 if TYPE_CHECKING:
     from perfetto.protos.perfetto.trace.perfetto_trace_pb2 import Trace

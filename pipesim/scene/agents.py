@@ -10,9 +10,8 @@ from typing import NamedTuple
 import numpy as np
 
 from pipesim.model.ending import HUNG
-from pipesim.model.waits import WaitPurpose
-from pipesim.scene.parts import OPEN, SceneSlice, SceneTrack, SliceKind
-from pipesim.trace.activity import WAITS_FROM, awaited_by_site, waited_for
+from pipesim.scene.parts import OPEN, SceneSlice, SceneTrack
+from pipesim.trace.activity import WAITS_FROM, kinds_by_site, waited_for
 from pipesim.trace.schema import Column, EventKind, Site, Trace, numbers
 
 _WORDS = {
@@ -51,7 +50,7 @@ def agent_slices(trace: Trace, when: Column) -> AgentSlices:
     named, of_slice = np.unique(site * stages + stage - lowest, return_inverse=True)  # few texts, of many slices
     texts = [_name(meta.sites[n // stages], n % stages + lowest) for n in named.tolist()]
     text = numbers(of_slice)
-    kinds = _kinds(trace)
+    kinds = kinds_by_site(trace)
     members = (
         numbers(np.searchsorted(ctas, events.cta[begins]) * len(meta.agents) + events.agent[begins]),
         map(kinds.__getitem__, numbers(site)),
@@ -92,19 +91,6 @@ def _pair_rows(trace: Trace, when: Column) -> tuple[Column, Column, Column, Colu
     ends = np.where(lasts & follows, following, alone)
     error = np.where(paired, np.append(events.error_ps[1:], 0), events.error_ps)
     return np.flatnonzero(begins), ends[begins], error[begins], np.cumsum(begins) - 1
-
-
-def _kinds(trace: Trace) -> list[SliceKind]:
-    """How an event of each site, with the one that ends it, is drawn."""
-    found = []
-    for site, awaited in zip(trace.meta.sites, awaited_by_site(trace), strict=True):
-        if site.kind is EventKind.WAIT_ENTER:
-            found.append(SliceKind.ROOM if awaited is WaitPurpose.ROOM else SliceKind.DATA)
-        elif site.kind in WAITS_FROM:
-            found.append(SliceKind.OTHER)
-        else:
-            found.append(SliceKind.WORK if site.kind is EventKind.WORK_BEGIN else SliceKind.ISSUE)
-    return found
 
 
 def _name(site: Site, stage: int) -> tuple[str, str]:

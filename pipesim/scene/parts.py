@@ -11,29 +11,9 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import NamedTuple
 
+from pipesim.trace.activity import SliceKind
+
 OPEN = -1  #: the end of a wait that never returned, or of a transfer that never ended
-
-
-class SliceKind(Enum):
-    """What a slice shows. The value is a phrase for a legend."""
-
-    DATA = "waits for data"
-    ROOM = "waits for room"
-    OTHER = "waits for other warps or its own transfers"
-    WORK = "works"
-    ISSUE = "issues"
-    COPY = "copy in flight"
-    MMA = "MMA in flight"
-
-    @property
-    def waits(self) -> bool:
-        """True of the waits of an agent."""
-        return self in (SliceKind.DATA, SliceKind.ROOM, SliceKind.OTHER)
-
-    @property
-    def in_flight(self) -> bool:
-        """True of what is under way beside the agents."""
-        return self in (SliceKind.COPY, SliceKind.MMA)
 
 
 class CounterKind(Enum):

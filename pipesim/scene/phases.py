@@ -12,7 +12,8 @@ from pipesim.model.groups import DELAYED_ARRIVALS, ENGINE_ACCESSES, READS_MEMORY
 from pipesim.model.ops import AT, IN_ORDER, Op, operand
 from pipesim.model.program import Program
 from pipesim.model.waits import WaitPurpose, wait_purposes
-from pipesim.scene.parts import OPEN, Arrow, Counter, CounterKind, SceneSlice, SceneTrack, SliceKind, in_phase
+from pipesim.scene.parts import OPEN, Arrow, Counter, CounterKind, SceneSlice, SceneTrack, in_phase
+from pipesim.trace.activity import SliceKind
 
 _Drawn = tuple[int, int, int, FlightSeen, SliceKind]  #: begin, end, CTA
 Landings = Mapping[tuple[int, int, int, int], int]  #: first CTA of the cluster, agent, operation, barrier → time

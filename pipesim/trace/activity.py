@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import dataclass, replace
+from enum import Enum
 
 import numpy as np
 
@@ -19,6 +20,28 @@ from pipesim.trace.schema import EventKind, Events, Site, Trace
 _ASKS = (EventKind.WAIT_ENTER, EventKind.TRY)
 #: From an event of such a kind to its agent's next one the agent waits.
 WAITS_FROM = frozenset({EventKind.WAIT_ENTER, EventKind.BAR_ENTER, EventKind.GROUP_ENTER})
+
+
+class SliceKind(Enum):
+    """What a slice shows. The value is a phrase for a legend."""
+
+    DATA = "waits for data"
+    ROOM = "waits for room"
+    OTHER = "waits for other warps or its own transfers"
+    WORK = "works"
+    ISSUE = "issues"
+    COPY = "copy in flight"
+    MMA = "MMA in flight"
+
+    @property
+    def waits(self) -> bool:
+        """True of the waits of an agent."""
+        return self in (SliceKind.DATA, SliceKind.ROOM, SliceKind.OTHER)
+
+    @property
+    def in_flight(self) -> bool:
+        """True of what is under way beside the agents."""
+        return self in (SliceKind.COPY, SliceKind.MMA)
 
 
 def waited_for(site: Site) -> str:
@@ -83,18 +106,15 @@ def _first_parity(trace: Trace, site: Site) -> int:
     return int(trace.events.parity[rows[0]]) if len(rows) else -1
 
 
-ISSUE, EMPTY, FULL, WORK, OTHER = "█", "░", "▒", "▓", "▚"
-CELLS = (WORK, ISSUE, FULL, EMPTY, OTHER)  #: of two activities that last equally long in a cell, the first is drawn
-
 FOREVER = 1 << 62  #: end of a wait that never returned
 
 
 @dataclass(frozen=True)
 class Track:
-    """One agent's spans (begin, end, cell), in order, in cycles since the first event of its CTA."""
+    """One agent's spans (begin, end, what it does), in order, in cycles since the first event of its CTA."""
 
     name: str
-    spans: tuple[tuple[int, int, str], ...]
+    spans: tuple[tuple[int, int, SliceKind], ...]
 
 
 @dataclass(frozen=True)
@@ -127,62 +147,45 @@ def picture(trace: Trace, cta: int | None = None) -> Picture:
     origin = int(mine.cycle.min()) if len(mine) else 0
     end = int(mine.cycle.max()) - origin if len(mine) else 0
     lap = -(-end // (int(mine.iteration.max() - mine.iteration.min()) + 1)) if len(mine) else 0
-    of_site = _cells(trace)
+    of_site = kinds_by_site(trace)
     tracks = tuple(_track(trace, mine, agent, origin, of_site) for agent in range(len(trace.meta.agents)))
     stuck = any(track.spans and track.spans[-1][1] == FOREVER for track in tracks)
     return Picture(trace.meta.source, cta, tracks, origin, end, lap, stuck, bool(trace.meta.window))
 
 
-def _track(trace: Trace, events: Events, agent: int, origin: int, of_site: tuple[str, ...]) -> Track:
+def _track(trace: Trace, events: Events, agent: int, origin: int, of_site: list[SliceKind]) -> Track:
     rows = np.flatnonzero(events.agent == agent)
     times = [int(t) - origin for t in events.cycle[rows]]
-    cells = [of_site[int(site)] for site in events.site[rows]]
-    spans = list(zip(times[:-1], times[1:], cells[:-1], strict=True))
+    kinds = [of_site[int(site)] for site in events.site[rows]]
+    spans = list(zip(times[:-1], times[1:], kinds[:-1], strict=True))
     if (
         times
         and trace.meta.status in HUNG  # its open waits never return; other traces may just stop there
         and trace.meta.sites[int(events.site[rows[-1]])].kind in WAITS_FROM
     ):
-        spans.append((times[-1], FOREVER, cells[-1]))
+        spans.append((times[-1], FOREVER, kinds[-1]))
     return Track(trace.meta.agent_name(agent), tuple(spans))
 
 
-def _cells(trace: Trace) -> tuple[str, ...]:
-    """What an agent does from an event of each site to its next event."""
+def kinds_by_site(trace: Trace) -> list[SliceKind]:
+    """What an agent does from an event of each site on: to its next event, or to the one that ends it."""
     found = []
     for site, awaited in zip(trace.meta.sites, awaited_by_site(trace), strict=True):
         if site.kind is EventKind.WAIT_ENTER:
-            found.append(waits(awaited))
+            found.append(wait_kind(awaited))
         elif site.kind in WAITS_FROM:
-            found.append(OTHER)
+            found.append(SliceKind.OTHER)
         else:
-            found.append(WORK if site.kind is EventKind.WORK_BEGIN else ISSUE)
-    return tuple(found)
+            found.append(SliceKind.WORK if site.kind is EventKind.WORK_BEGIN else SliceKind.ISSUE)
+    return found
 
 
-def waits(awaited: WaitPurpose | None) -> str:
-    """How a wait for this is drawn; one that nothing is known about as a wait for data."""
-    return EMPTY if awaited is WaitPurpose.ROOM else FULL
+def wait_kind(awaited: WaitPurpose | None) -> SliceKind:
+    """A wait for this; one that nothing is known about is taken for a wait for data."""
+    return SliceKind.ROOM if awaited is WaitPurpose.ROOM else SliceKind.DATA
 
 
 def other_waits(trace: Trace) -> tuple[str, ...]:
     """What the agents of a trace wait for besides mbarriers, in the order of its sites."""
     found = (waited_for(s) for s in trace.meta.sites if s.kind in WAITS_FROM and s.kind is not EventKind.WAIT_ENTER)
     return tuple(dict.fromkeys(found))
-
-
-def draw(track: Track, start: int, window: int, cells: int) -> str:
-    """``window`` cycles from ``start`` in ``cells`` characters: what lasted longest in each, or a space."""
-    spent: list[dict[str, int]] = [{} for _ in range(cells)]
-    for first, last, cell in track.spans:
-        begin, end = max(first - start, 0), min(last - start, window)
-        for at in range(begin * cells // window, min(cells, -(-end * cells // window))):
-            inside = min(end, _border(at + 1, window, cells)) - max(begin, _border(at, window, cells))
-            if inside > 0:
-                spent[at][cell] = spent[at].get(cell, 0) + inside
-    return "".join(max(CELLS, key=lambda c: here.get(c, 0)) if here else " " for here in spent)
-
-
-def _border(cell: int, window: int, cells: int) -> int:
-    """First cycle of a cell, rounded up as the cells of a cycle are rounded down."""
-    return -(-cell * window // cells)

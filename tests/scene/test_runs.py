@@ -14,10 +14,11 @@ from pipesim.answers.recorded_program import recorded_program
 from pipesim.errors import EvidenceError
 from pipesim.explain.phases import run_canonically
 from pipesim.model.ending import Ending
-from pipesim.scene.parts import OPEN, CounterKind, RunScene, SceneSlice, SliceKind
+from pipesim.scene.parts import OPEN, CounterKind, RunScene, SceneSlice
 from pipesim.scene.runs import LANDINGS_UNKNOWN, NO_PROTOCOL, simulated_scene, trace_scene
 from pipesim.targets import find
 from pipesim.timed.profile import load_profile
+from pipesim.trace.activity import SliceKind
 from pipesim.trace.files import read_trace
 from pipesim.trace.schema import Trace
 from tests.support.paths import EXAMPLES, TRACES

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from pipesim.scene.parts import CounterKind, RunScene, SceneSlice, SliceKind
+from pipesim.scene.parts import CounterKind, RunScene, SceneSlice
+from pipesim.trace.activity import SliceKind
 
 if TYPE_CHECKING:  # a timeline has no story, and what makes one imports the proof
     from pipesim.scene.story import AgentAt, BarrierAt, Story

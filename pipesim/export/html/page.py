@@ -13,7 +13,8 @@ from importlib.resources import files
 from typing import TYPE_CHECKING
 
 from pipesim.export.html.columns import encoded_run, encoded_story
-from pipesim.scene.parts import RunScene, SliceKind
+from pipesim.scene.parts import RunScene
+from pipesim.trace.activity import SliceKind
 
 if TYPE_CHECKING:  # as in encoded
     from pipesim.scene.story import Story

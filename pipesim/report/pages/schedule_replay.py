@@ -12,7 +12,7 @@ from pipesim.report.text.console import mark
 from pipesim.report.text.layout import field, heading_lines, wrap
 from pipesim.report.text.words import count
 from pipesim.trace.activity import FOREVER as OPEN
-from pipesim.trace.activity import ISSUE, WORK, Picture, Track, waits
+from pipesim.trace.activity import Picture, SliceKind, Track, wait_kind
 
 
 def walk_lines(report: WalkReport, width: int) -> list[str]:
@@ -30,7 +30,7 @@ def _picture(report: WalkReport) -> Picture:
     tracks = []
     for number, agent in enumerate(report.agents):
         spans = [
-            (span.first, OPEN if span.end == FOREVER else span.end, _cell(span))
+            (span.first, OPEN if span.end == FOREVER else span.end, _kind(span))
             for span in report.spans
             if span.agent == number
         ]
@@ -39,7 +39,7 @@ def _picture(report: WalkReport) -> Picture:
     return Picture("schedule", -1, tuple(tracks), 0, report.moves, report.moves, stuck, part=False, unit="move")
 
 
-def _cell(span: Span) -> str:
+def _kind(span: Span) -> SliceKind:
     if span.activity is Activity.WAITS:
-        return waits(span.awaited)
-    return WORK if span.activity is Activity.WORKS else ISSUE
+        return wait_kind(span.awaited)
+    return SliceKind.WORK if span.activity is Activity.WORKS else SliceKind.ISSUE

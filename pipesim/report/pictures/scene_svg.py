@@ -12,7 +12,8 @@ from rich.cells import cell_len
 from pipesim.report.pictures.drawing import LINE, MARGIN, TEXT_STYLE, arrowhead, box, label, px, svg_file
 from pipesim.report.text.layout import middle, wrap
 from pipesim.report.text.words import count, number
-from pipesim.scene.parts import OPEN, RunScene, Scene, SceneSlice, SliceKind
+from pipesim.scene.parts import OPEN, RunScene, Scene, SceneSlice
+from pipesim.trace.activity import SliceKind
 
 WIDTH = 840  #: of the time axis, in pixels
 MOST_ARROWS = 60  #: more of them hide the picture

@@ -10,21 +10,7 @@ from rich.cells import cell_len
 from pipesim.model.waits import WaitPurpose
 from pipesim.report.text.layout import middle, pad, wrap_parts
 from pipesim.report.text.words import count, number
-from pipesim.trace.activity import (
-    EMPTY,
-    FULL,
-    ISSUE,
-    OTHER,
-    WORK,
-    Picture,
-    Track,
-    draw,
-    known_from,
-    other_waits,
-    picture,
-    waited_groups,
-    waits,
-)
+from pipesim.trace.activity import Picture, SliceKind, Track, known_from, other_waits, picture, wait_kind, waited_groups
 from pipesim.trace.schema import Trace
 
 MOST_AGENTS = 8
@@ -35,6 +21,8 @@ TICK_CELLS = 12  #: least distance of two ticks
 NAME_WIDTH = 18  #: of "sim consumer/0"
 FOLD_WIDTH = 2  #: of "-3" in "consumer/0-3"
 HERE = "▴"
+#: How an activity is drawn; of two that last equally long in a cell, the first here is drawn.
+CELLS = {SliceKind.WORK: "▓", SliceKind.ISSUE: "█", SliceKind.DATA: "▒", SliceKind.ROOM: "░", SliceKind.OTHER: "▚"}
 _SOURCES = {"simulation": "simulated", "schedule": "in schedule order"}
 
 
@@ -103,21 +91,22 @@ def _with_known_waits(upper: Trace | None, lower: Trace | None) -> tuple[Trace |
     return known_from(upper, lower), known_from(lower, upper)
 
 
-def _groups(upper: Trace | None, lower: Trace | None) -> list[tuple[str, str]]:
-    """What the agents of both wait for, and how that is drawn."""
+def _groups(upper: Trace | None, lower: Trace | None) -> list[tuple[str, SliceKind]]:
+    """What the agents of both wait for, and what for."""
     traces = [trace for trace in (upper, lower) if trace is not None]
-    on_mbarriers = [(name, waits(what)) for trace in traces for name, what in waited_groups(trace)]
-    return list(dict.fromkeys([*on_mbarriers, *((name, OTHER) for trace in traces for name in other_waits(trace))]))
+    on_mbarriers = [(name, wait_kind(what)) for trace in traces for name, what in waited_groups(trace)]
+    others = ((name, SliceKind.OTHER) for trace in traces for name in other_waits(trace))
+    return list(dict.fromkeys([*on_mbarriers, *others]))
 
 
 def picture_lines(shot: Picture, groups: Sequence[tuple[str, WaitPurpose | None]], width: int) -> list[str]:
     """One picture as :func:`timeline_lines` draws those of traces; ``groups`` of barriers are waited for in it."""
-    drawn = [(name, waits(what)) for name, what in groups]
+    drawn = [(name, wait_kind(what)) for name, what in groups]
     return _paint([("", shot)], drawn, width, None) if any(track.spans for track in shot.tracks) else []
 
 
 def _paint(
-    shots: list[tuple[str, Picture]], groups: Sequence[tuple[str, str]], width: int, here: int | None
+    shots: list[tuple[str, Picture]], groups: Sequence[tuple[str, SliceKind]], width: int, here: int | None
 ) -> list[str]:
     names = _names([shot for _, shot in shots])
     scale, rows = _rows(shots, names, width, here)
@@ -181,11 +170,28 @@ def _any_shared(rows: list[_Row]) -> bool:
 def _draw_agent(shots: list[tuple[str, Picture]], name: str, scale: _Scale) -> _Row:
     """One agent, one trace above the other."""
     lines = tuple(
-        (f"{label} " if len(shots) > 1 else "", draw(track, scale.start, scale.window, scale.cells))
+        (f"{label} " if len(shots) > 1 else "", _draw(track, scale.start, scale.window, scale.cells))
         for label, shot in shots
         if (track := _track(shot, name)) is not None
     )
     return _Row((name,), lines)
+
+
+def _draw(track: Track, start: int, window: int, cells: int) -> str:
+    """``window`` cycles from ``start`` in ``cells`` characters: what lasted longest in each, or a space."""
+    spent: list[dict[SliceKind, int]] = [{} for _ in range(cells)]
+    for first, last, kind in track.spans:
+        begin, end = max(first - start, 0), min(last - start, window)
+        for at in range(begin * cells // window, min(cells, -(-end * cells // window))):
+            inside = min(end, _border(at + 1, window, cells)) - max(begin, _border(at, window, cells))
+            if inside > 0:
+                spent[at][kind] = spent[at].get(kind, 0) + inside
+    return "".join(CELLS[max(CELLS, key=lambda kind: here.get(kind, 0))] if here else " " for here in spent)
+
+
+def _border(cell: int, window: int, cells: int) -> int:
+    """First cycle of a cell, rounded up as the cells of a cycle are rounded down."""
+    return -(-cell * window // cells)
 
 
 def _fold_rows(agents: list[_Row]) -> list[_Row]:
@@ -278,13 +284,13 @@ def _step(window: int, cells: int) -> int:
         power *= 10
 
 
-def _legend(groups: Sequence[tuple[str, str]], scale: _Scale, width: int, *, alike: bool) -> list[str]:
-    parts = [f"{ISSUE} issues"]
-    for cell in (EMPTY, FULL, OTHER):
-        named = [name for name, drawn in groups if drawn == cell]
+def _legend(groups: Sequence[tuple[str, SliceKind]], scale: _Scale, width: int, *, alike: bool) -> list[str]:
+    parts = [f"{CELLS[SliceKind.ISSUE]} issues"]
+    for kind in (SliceKind.ROOM, SliceKind.DATA, SliceKind.OTHER):
+        named = [name for name, what in groups if what is kind]
         more = f" or {len(named) - 2} others" if len(named) > 2 else ""  # two by name, further ones are only counted
-        parts += [f"{cell} waits for {' or '.join(named[:2])}{more}"] * bool(named)
-    parts += [f"{WORK} works", f"a cell is {_ratio(scale)} and shows the activity that lasted longest"]
+        parts += [f"{CELLS[kind]} waits for {' or '.join(named[:2])}{more}"] * bool(named)
+    parts += [f"{CELLS[SliceKind.WORK]} works", f"a cell is {_ratio(scale)} and shows the activity that lasted longest"]
     parts += ["agents with the same activity share a row"] * alike
     return wrap_parts(parts, width, "  ")
 

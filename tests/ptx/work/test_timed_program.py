@@ -12,10 +12,10 @@ from pipesim.model.ops import Op, describe, operand
 from pipesim.model.program import Program
 from pipesim.prove.check import check
 from pipesim.ptx.kernel import read_kernel
-from pipesim.scene.parts import SliceKind
 from pipesim.scene.runs import simulated_scene
 from pipesim.timed.engine import simulate
 from pipesim.timed.profile import load_profile
+from pipesim.trace.activity import SliceKind
 from tests.support.lanes import slow_but
 from tests.support.paths import ROOT
 from tests.support.small_ptx import SET_UP, extraction_of
