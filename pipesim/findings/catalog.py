@@ -40,6 +40,7 @@ from pipesim.findings.memory.two_outcomes import TWO_OUTCOMES
 from pipesim.findings.memory.uninitialised_read import UNINITIALISED_READ
 from pipesim.findings.memory.unpublished_init import UNPUBLISHED_INIT
 from pipesim.findings.memory.weak_order import WEAK_ORDER
+from pipesim.findings.memory.wgmma_fence import WGMMA_FENCE
 from pipesim.findings.memory.wrong_item import WRONG_ITEM
 from pipesim.findings.warnings.cp_async_count import CP_ASYNC_COUNT
 from pipesim.findings.warnings.register_requests import REGISTER_REQUESTS
@@ -76,6 +77,7 @@ KINDS: tuple[FindingKind, ...] = (
     WARP_SHAPE,
     TENSOR_ALLOCATION,
     ILLEGAL_OPERAND,
+    WGMMA_FENCE,
     TOO_MANY_REGISTERS,
     MISSING_PROXY_FENCE,
     READ_NOT_FENCED,

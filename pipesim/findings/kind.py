@@ -74,7 +74,9 @@ class FlatExample(EditedText):
 
 @dataclass(frozen=True)
 class PtxExample(EditedText):
-    """Instructions of a kernel."""
+    """Instructions of a kernel of so many warps."""
+
+    warps: int = 2
 
 
 def _no_words(_: Program, __: Fault) -> str:

@@ -44,7 +44,9 @@ class Forbidden:
 
 
 #: The kinds that it can be, by name.
-FORBIDDEN = {each.name: each for each in (FaultKind.TENSOR_ALLOCATION, FaultKind.ILLEGAL_OPERAND)}
+FORBIDDEN = {
+    each.name: each for each in (FaultKind.TENSOR_ALLOCATION, FaultKind.ILLEGAL_OPERAND, FaultKind.WGMMA_FENCE)
+}
 
 
 class NotJudgedKind(Enum):

@@ -23,6 +23,7 @@ from pipesim.ptx.emulate.unread import touching_others
 from pipesim.ptx.emulate.warp import EmulatedWarp
 from pipesim.ptx.emulation import Emulation, Kernel, emulate, prepare, used_once
 from pipesim.ptx.flow.open_results import waiting_loops
+from pipesim.ptx.flow.register_fences import unfenced_products
 from pipesim.ptx.launch.values import Launch
 from pipesim.ptx.text.instruction import Instruction, Special
 from pipesim.ptx.text.module import Function, Module
@@ -266,6 +267,22 @@ def _forbidden(words: _Words, *, ended: bool) -> Iterator[Forbidden]:
         yield Forbidden(FaultKind.TENSOR_ALLOCATION, at(p), body[p].mnemonic, what)
     for p, (agent, what, correction) in sorted(words.cluster.notes.illegal.items()):
         yield Forbidden(FaultKind.ILLEGAL_OPERAND, at(p), body[p].mnemonic, what, correction, agent)
+    regions = words.kernel.code.regions
+    unfenced = unfenced_products(words.kernel.function, regions.graph, regions.uses, _ways(words))
+    for p, register in sorted(unfenced.items()):
+        what = f"no fence since an access to {register}" if register else "no fence at all comes before it"
+        yield Forbidden(FaultKind.WGMMA_FENCE, at(p), body[p].mnemonic, what, _FENCE)
+
+
+_FENCE = "execute wgmma.fence before it, after that access"
+
+
+def _ways(words: _Words) -> frozenset[int]:
+    """The blocks that an agent has run, and those of which nothing was kept: they may have run."""
+    code, graph = words.kernel.code, words.kernel.code.regions.graph
+    decisive = {graph.block_of[p] for p in code.kept}
+    ran = {graph.block_of[p] for p in words.cluster.recorder.ran if p < code.end}
+    return frozenset(ran | (set(range(len(graph.blocks))) - decisive))
 
 
 def _operation_counts(cluster: Cluster) -> list[str]:

@@ -48,6 +48,7 @@ CASES = {
     "warp_shape": "let all four warps of the group execute the same instruction equally often",
     "too_many_registers": "let some of its warps ask for fewer",
     "tensor_allocation": "",
+    "wgmma_fence": "execute wgmma.fence before it, after that access",
     "illegal_operand": "use one of 0 to 15",
     "tensor_fence": "",
     "missing_proxy_fence": "epilogue executes fence.proxy.async after its writes, before it signals any other agent",
@@ -75,7 +76,8 @@ def target(kind: FindingKind, folder: Path, *, right: bool) -> Target:
         case FlatExample() as flat:
             return target_of(build(*(flat.right if right else flat.wrong).splitlines(), smem_bytes=64))
         case PtxExample() as ptx:
-            return target_of(program_of(SET_UP.format(first=64, count=1) + (ptx.right if right else ptx.wrong)))
+            text = SET_UP.format(first=64, count=1) + (ptx.right if right else ptx.wrong)
+            return target_of(program_of(text, ptx.warps))
 
 
 @pytest.fixture(scope="module")

@@ -128,6 +128,11 @@ class StreamRecorder:
             self.cut(place[1], place[1] + BARRIER_BYTES)
         return self.barriers.setdefault(place, len(self.barriers))
 
+    @property
+    def ran(self) -> frozenset[int]:
+        """The positions at which runs of instructions began that some agent has executed."""
+        return frozenset().union(*self._known_runs, *(stream.ran for stream in self.streams))
+
     def access(self, space: Space, cta: int, offset: int, nbytes: int) -> int:
         """The number of this range."""
         key = (space, cta, offset, nbytes)
