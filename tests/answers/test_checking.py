@@ -211,6 +211,7 @@ def test_a_budget_counts_work_and_asks_its_clock() -> None:
         budget.ask(1)
 
 
+@pytest.mark.slow
 def test_where_a_claim_ends_depends_on_the_work_and_not_on_the_clock() -> None:
     """Also of a machine on which every unit takes an hour."""
     ring, params = find("producer_consumer"), {"tiles": 2, "stages": 1}

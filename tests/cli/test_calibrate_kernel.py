@@ -90,6 +90,7 @@ def test_what_cannot_be_measured(call: Call) -> None:
         assert fact in " ".join(answer.err.split())
 
 
+@pytest.mark.slow
 def test_a_simulated_trace_measures_nothing(call: Call) -> None:
     ptx = str(FOLDER / f"{NAME}.ptx")
     assert call("run", ptx, "--profile", "h200", "--recording", "--save-trace", "s.parquet").code == 0

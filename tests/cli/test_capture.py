@@ -39,6 +39,7 @@ def test_every_option_reaches_the_request(call: Call, gpu: list[CaptureRequest])
     assert gpu == [CaptureRequest(TwinSubject(PC, 4), params, "both", 3, 2, 100, 7)]
 
 
+@pytest.mark.slow
 def test_a_window_another_memory_and_a_fault_reach_the_request(call: Call, gpu: list[CaptureRequest]) -> None:
     call("capture", PC, "--window", "10..42", "--memory", "device", "-o", "a.parquet")
     call("capture", PC, "--fault", "no_acquire@9", "-o", "b.parquet")

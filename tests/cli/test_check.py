@@ -83,6 +83,7 @@ def test_all_are_all_that_list_names(call: Call, monkeypatch: pytest.MonkeyPatch
     assert refuted == ["conv_epilogue"]
 
 
+@pytest.mark.slow
 def test_one_in_json_is_as_it_was(call: Call) -> None:
     found = call("check", HANGS, "--format", "json")
     assert found.out == call("check", HANGS, "--json").out

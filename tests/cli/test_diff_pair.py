@@ -38,6 +38,7 @@ def bare(good: Trace) -> Path:
     return Path("bare.parquet")
 
 
+@pytest.mark.slow
 def test_json(call: Call, recorded: Path, other_chip: Path, bare: Path, slow: Path) -> None:
     said = call("diff", recorded, other_chip, "--json").json
     assert said["exit_code"] == 0

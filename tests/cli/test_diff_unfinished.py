@@ -42,6 +42,7 @@ def test_a_run_that_did_not_finish_has_no_end(call: Call, trace: Path) -> None:
     assert "19,909" in row
 
 
+@pytest.mark.slow
 def test_one_origin_and_one_story(call: Call) -> None:
     """An agent that left its loop stayed in no wait, and every cycle is by the clock of the trace."""
     trace = faulty("leaves_early")

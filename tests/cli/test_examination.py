@@ -76,6 +76,7 @@ def test_the_same_in_json(call: Call, faulty: Callable[..., Path]) -> None:
     assert (found["autopsy"]["agree"], found["autopsy"]["deadlock"]["kind"]) == (True, "deadlock")
 
 
+@pytest.mark.slow
 def test_a_fault_that_did_not_manifest(call: Call, faulty: Callable[..., Path]) -> None:
     answer = call("diff", faulty(None, "phase_not_toggled@63"))
     flat = " ".join(answer.out.split())

@@ -127,6 +127,7 @@ class TestTable:
 
     SENTENCES = sorted({meant for meant, _ in other_names._ANYWHERE})  # read only
 
+    @pytest.mark.sampled(11)
     @pytest.mark.parametrize("sentence", SENTENCES)
     def test_what_is_proposed_is_there(self, sentence: str) -> None:
         for pattern, home in (

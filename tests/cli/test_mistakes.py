@@ -251,6 +251,7 @@ def test_tiles_and_barriers_may_be_gone_through(call: Call, user: Callable[[str]
 class TestBarriers:
     """What only the run can tell, with the line of the operation and what mends it."""
 
+    @pytest.mark.slow
     def test_an_init_that_forgets_one_of_several(self, call: Call, user: Callable[[str], None], tmp_path: Path) -> None:
         user(GOOD.replace(READ, f"{READ}; more[1].arrive()  # here"))
         answer = call("run", "mine.py:f", "--json")

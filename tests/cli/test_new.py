@@ -42,6 +42,7 @@ def test_as_json(call: Call) -> None:
     assert answer.json["next"][0] == "pipesim check gemm.py"
 
 
+@pytest.mark.slow
 def test_a_path_is_quoted_in_the_commands(call: Call) -> None:
     Path("a folder").mkdir()
     assert "pipesim check 'a folder/gemm.py'\n" in call("new", "a folder/gemm.py").out

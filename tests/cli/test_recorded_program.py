@@ -80,6 +80,7 @@ def test_a_protocol_that_is_named_takes_the_parameters_that_it_has(call: Call, o
     assert pipesim.compare(PC, odd[0]).ok
 
 
+@pytest.mark.slow
 def test_a_value_that_is_given_is_not_missing(call: Call, good: Trace) -> None:
     write_trace(Trace(replace(good.meta, params=without(good.meta.params)), good.events), "t.parquet")
     assert call("diff", "t.parquet", "-p", f"work={good.meta.params['work']}").code == 0

@@ -59,6 +59,7 @@ def test_a_refuted_protocol_has_exit_code_1(capsys: pytest.CaptureFixture[str]) 
     assert document(capsys, f"{EXAMPLES / 'ring_two.py'}:ring", "-p", "tiles=4")["exit_code"] == 1
 
 
+@pytest.mark.slow
 def test_a_step_that_takes_too_long_is_left_out_and_said(capsys: pytest.CaptureFixture[str]) -> None:
     report = document(capsys, "gemm_sm100", "--time-limit", "0.3")
     assert report["exit_code"] == 3

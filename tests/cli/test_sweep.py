@@ -70,6 +70,7 @@ def test_a_results_file_is_of_one_question(call: Call, ring: str) -> None:
         assert said in answer.error[1]
 
 
+@pytest.mark.slow
 def test_a_configuration_that_was_edited_is_computed_again(call: Call, ring: str) -> None:
     line = ("sweep", ring, "-p", "stages=1,2,3", "--jobs", "1", "--results", "x.jsonl")
     before = call(*line)

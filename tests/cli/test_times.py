@@ -32,6 +32,7 @@ def twice_as_slow(good: Trace) -> str:
     return "slow.parquet"
 
 
+@pytest.mark.slow
 def test_within_the_stated_error(call: Call, recorded: Path) -> None:
     answer = call("diff", recorded, "--json")
     assert (answer.code, of(answer)) == (0, ("agrees", "within_stated_error"))
@@ -51,6 +52,7 @@ def test_the_bound_is_exact_and_not_rounded(call: Call, twice_as_slow: str) -> N
     assert call("diff", twice_as_slow, "--tolerance", repr(off - 1e-9)).code == 4
 
 
+@pytest.mark.slow
 def test_a_device_whose_latencies_were_not_measured_is_said_once(call: Call, good: Trace, recorded: Path) -> None:
     other = replace(good.meta, device=replace(good.meta.device, name="NVIDIA GH900"))
     write_trace(Trace(other, good.events), "other.parquet")

@@ -136,6 +136,7 @@ def test_a_module_that_makes_up_names_has_no_such_function(call: Call, user: Use
     assert (answer.code, answer.error) == (2, ["pipesim: mine.py has no function 'rings'", "  try: did you mean ring?"])
 
 
+@pytest.mark.slow
 def test_its_program_is_what_it_is_in_one_process() -> None:
     """The twin: every table and operation comes through, and other parameters make another program."""
     name = f"{ROOT}/tests/support/nine_warps.py:nine_warps"

@@ -58,6 +58,7 @@ class TestRecorded:
         assert [source.endswith("-g132.parquet") for _, source in blocks(answer)] == [True, True]
 
 
+@pytest.mark.slow
 def test_without_hardware(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
     def asked(ordinal: int = 0) -> None:
         raise AssertionError("the hardware was asked")
@@ -153,6 +154,7 @@ class TestNothingToCompareWith:
             "  try: name a folder with its traces (--traces FOLDER), or do not compare with hardware (--no-hardware)",
         ]
 
+    @pytest.mark.slow
     def test_in_json_the_result_is_on_standard_output_and_the_reason_on_standard_error(
         self, call: Call, ring: str
     ) -> None:
@@ -194,6 +196,7 @@ class TestNothingToCompareWith:
         assert all(len(line) <= 80 or " " not in line.strip() for line in cause)
         assert wrapped.err.splitlines()[-1].startswith("  try: ")
 
+    @pytest.mark.slow
     def test_an_empty_folder(self, call: Call) -> None:
         Path("empty").mkdir()
         answer = call("verify", PC, "--traces", "empty")
@@ -232,6 +235,7 @@ class TestNothingToCompareWith:
         assert answer.err.startswith("pipesim: the trace file is truncated")
         assert "  at: mine/other.parquet\n" in answer.err
 
+    @pytest.mark.slow
     def test_the_recording_of_another_kernel_of_the_same_name(self, call: Call, user: Callable[[str], None]) -> None:
         user(
             "from pipesim import Protocol\n"
@@ -285,6 +289,7 @@ class TestFreshTrace:
         assert answer.code == 1
         assert answer.verdict == f"✗ {H100}: 3 tiles with wrong data"
 
+    @pytest.mark.slow
     def test_a_launch_that_fails_leaves_the_simulation(
         self, call: Call, gpu: list[CaptureRequest], monkeypatch: pytest.MonkeyPatch
     ) -> None:

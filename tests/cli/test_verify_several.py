@@ -181,6 +181,7 @@ class TestWhatIsNotRight:
         assert "the proof failed: an internal error of pipesim: KeyError: 'empty' (" in said(answer)
         assert answer.verdict == f"? 1 of 2 protocols passed; unknown: {PC} (hardware left out)"
 
+    @pytest.mark.slow
     def test_a_protocol_that_cannot_be_flattened(self, several: Call, ring: str, user: Callable[[str], None]) -> None:
         user("from pipesim import Protocol\n\ndef broken():\n    raise RuntimeError('no')\n")
         answer = several(ring, "mine.py:broken", "--no-hardware")
@@ -194,6 +195,7 @@ class TestOptions:
         for name in set(BUILT_IN) - {PC, "cluster_multicast"}:  # the others take their time
             monkeypatch.delitem(BUILT_IN, name)
 
+    @pytest.mark.slow
     def test_one_that_is_left_out_is_said(self, several: Call) -> None:
         answer = several("--all", "--except", "cluster_multicast", "--no-hardware")
         assert answer.verdict == "✓ 1 of 1 protocol passed; left out: cluster_multicast (hardware left out)"

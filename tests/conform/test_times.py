@@ -123,6 +123,7 @@ class TestAssumed:
         found = times_of(case.program, case.trace)
         assert (found.verdict, found.assumed, found.stated) == (TimeVerdict.OFF, (), None)
 
+    @pytest.mark.slow
     def test_matrix_multiplications_and_the_profiles_estimates(self, stored: Make) -> None:
         case = stored(GEMM)
         found = times_of(case.program, case.trace, WITHOUT_WORKS)

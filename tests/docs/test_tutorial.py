@@ -23,6 +23,7 @@ def target(name: str):
     return find(f"{EXAMPLES / name}.py:scale")
 
 
+@pytest.mark.slow
 def test_the_kernel_compiles_without_a_warning():
     compiled = compile_source(EXAMPLES / "scale.cu", {})
     assert compiled.log == ""

@@ -78,6 +78,7 @@ def checked(name: str, size: Size) -> Check:
     return check(flat(name, *size.items()), SMALL)
 
 
+@pytest.mark.sampled(20)
 @pytest.mark.parametrize("name", slow_but([*RING_MISTAKES][1::2], RING_MISTAKES))
 def test_every_schedule_shows_what_is_claimed_and_check_does_not_contradict(name: str) -> None:
     """And it refutes wherever there is something: an engine that says `unknown` contradicts nothing."""
@@ -140,6 +141,7 @@ ELSEWHERE = {
 }  # fmt: skip
 
 
+@pytest.mark.sampled(12)
 @pytest.mark.parametrize("name", KERNEL_MISTAKES)
 def test_what_is_offered_for_a_mistake_in_a_kernel(name: str) -> None:
     mistake = KERNEL_MISTAKES[name]

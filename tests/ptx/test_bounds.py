@@ -150,6 +150,7 @@ HOSTILE_TEXTS = {
 }
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("text", HOSTILE_TEXTS.values(), ids=HOSTILE_TEXTS)
 def test_a_text_is_refused_in_time_that_grows_with_its_length(text: str) -> None:
     """No pattern looks at the rest of the text from every place: sections that are not closed once took minutes."""

@@ -31,6 +31,7 @@ def test_there_are_kernels_of_both_compilers() -> None:
     assert len(NAMES) == 20
 
 
+@pytest.mark.slow
 def test_every_kernel_of_the_table_has_its_trace() -> None:
     """Those of Modular's kernels, which are without their PTX as well."""
     rows = json.loads((FOLDER.parent / "recorded_kernels.json").read_text())
@@ -95,6 +96,7 @@ def test_a_wait_that_returns_sooner_than_an_arrive_takes_is_refused(name: str) -
     assert "recordings by PTX of the NVIDIA H200" in found.early.source
 
 
+@pytest.mark.slow
 def test_it_is_not_taken_for_another_kernel() -> None:
     trace = read_trace(FOLDER / "gluon-scale_ws_s2.parquet")
     with pytest.raises(EvidenceError, match="other warps or mbarriers"):

@@ -114,6 +114,7 @@ def test_what_sets_the_period_of_an_attention(toy: Make) -> None:
         assert (found.by, found.period_millicycles) == (by, expected) == (found.by, period(program, profile))
 
 
+@pytest.mark.slow
 def test_a_period_is_that_of_a_trip_however_often_the_last_agent_waits(toy: Make) -> None:
     program = attention(4_000)
     assert waits_per_trip(program) == 2

@@ -303,6 +303,7 @@ def test_nothing_is_computed_in_a_wait_of_other_threads() -> None:
         p.flatten()
 
 
+@pytest.mark.slow
 def test_the_built_in_profiles_know_the_works_of_the_recorded_kernels() -> None:
     """Each constant was fitted; a work without one is counted as assumed. That data is fresh takes no work."""
     for on in (load_profile("h100"), load_profile("h200")):

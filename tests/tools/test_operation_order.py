@@ -127,6 +127,7 @@ def test_copies_of_boxes_are_summed_only_if_asked() -> None:
     assert compared(boxes, names_of_protocol(boxes), ring(), summed=True).lines == []
 
 
+@pytest.mark.slow
 def test_every_pair_names_all_groups_of_its_protocol() -> None:
     for pair in PAIRS:
         protocol = find(pair.protocol).build(pair.parameters)

@@ -20,6 +20,7 @@ def test_every_kind_of_question_is_asked() -> None:
     }  # fmt: skip
 
 
+@pytest.mark.slow
 def test_an_answer_is_the_same_twice_and_a_changed_one_is_named(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

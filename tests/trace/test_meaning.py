@@ -111,6 +111,7 @@ def test_a_stored_trace_tells_it_by_its_sites(name: str) -> None:
     assert set(told.values()) == ({DATA, ROOM} if trace.meta.params.get("kv_blocks", 1) else {DATA})
 
 
+@pytest.mark.slow
 def test_a_recording_is_told_by_the_simulation_beside_it() -> None:
     stored = next(each for each in stored_traces(trace_folder()) if each.meta.protocol == "persistent_scheduler"
                   and each.meta.params["tiles"] > 4)  # fmt: skip

@@ -60,6 +60,7 @@ def test_a_document_of_version_2_says_of_no_site_what_it_waits_for(ring: Trace) 
     assert parsed(document).meta.window == (1,)
 
 
+@pytest.mark.slow
 def test_every_field_may_neither_be_missing_nor_of_another_type_nor_unknown(ring: Trace) -> None:
     text = metadata_text(stored(ring), "x")
     paths = list(leaves(json.loads(text)))

@@ -102,6 +102,7 @@ def test_what_is_no_64_bit_integer_is_refused(cycle: int) -> None:
         buffer.events(sm_khz=1000)
 
 
+@pytest.mark.slow
 @given(
     st.lists(
         st.tuples(st.integers(0, 2), st.integers(0, 2), st.integers(0, 3), st.integers(0, 1), st.integers(0, 9)),

@@ -11,6 +11,7 @@ from tests.support.paths import TRACES
 from tests.support.recordings import RECORDINGS, kind_of, one_of_each, sampled, size_of
 
 
+@pytest.mark.slow
 def test_the_kind_is_what_the_file_says_of_itself() -> None:
     """Of one of each: clock, memory, window and fault are special, and nothing else is."""
     for name in one_of_each(RECORDINGS):

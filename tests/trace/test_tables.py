@@ -67,6 +67,7 @@ def test_without_pandas_arrow_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     assert ".to_arrow()" in error.value.correction
 
 
+@pytest.mark.slow
 def test_results_list_what_they_found() -> None:
     found = pipesim.check(FORGETS, stages=2)
     (finding,) = found.to_arrow().to_pylist()
@@ -81,6 +82,7 @@ def test_results_list_what_they_found() -> None:
     assert pipesim.show("producer_consumer").to_arrow().column_names == ["text"]
 
 
+@pytest.mark.slow
 def test_runs_list_their_events_and_a_verification_its_traces() -> None:
     simulated = pipesim.simulate("producer_consumer", tiles=3)
     assert simulated.to_arrow() == simulated.trace.to_arrow()

@@ -80,6 +80,7 @@ MADE = {"write_text", "write_bytes", "NamedTemporaryFile", "mkstemp", "mktemp", 
 PERHAPS = re.compile(rf"open\(|{'|'.join(MADE)}")
 
 
+@pytest.mark.slow
 def test_one_function_writes_every_file() -> None:
     texts = {
         path.relative_to(ROOT).as_posix(): path.read_text(encoding="utf-8")

@@ -152,6 +152,7 @@ def changes(program: Program, other: Program) -> Places:
     return {n: at for n, (a, b) in pairs if (at := tuple(pc for pc in range(len(a)) if a[pc] != b[pc]))}
 
 
+@pytest.mark.slow
 def test_an_edit_changes_its_line_in_every_warp_of_the_role_and_nothing_else() -> None:
     program = relay()
     for edit in code_edits(program):

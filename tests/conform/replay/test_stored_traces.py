@@ -32,6 +32,7 @@ Make = Callable[..., Any]
 REPLAYED = one_of_each(RECORDINGS) | {name for name in FILES if size_of(name) < 8_000}
 
 
+@pytest.mark.sampled(20)
 @pytest.mark.parametrize("name", sampled(FILES, REPLAYED, fast=[name for name in FILES if "h100/" in name][::3]))
 def test_a_stored_trace_conforms(stored: Make, name: str) -> None:
     case = stored(name)

@@ -84,6 +84,7 @@ def file(tmp_path):
     return write
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     ("text", "entry", "lowered"),
     [

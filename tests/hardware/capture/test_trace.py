@@ -57,6 +57,7 @@ def test_a_capture(fake_gpu, request_of):
     assert gpu.closed
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("memory", ["shared", "device", "host"])
 @pytest.mark.parametrize("count", [0, 1, 2])
 def test_the_records_of_the_first_ctas_are_kept_in_every_memory(fake_gpu, request_of, memory, count):

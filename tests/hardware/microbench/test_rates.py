@@ -56,6 +56,7 @@ def test_cycles_become_values() -> None:
     assert measure(Counted(), frozenset()) == {}
 
 
+@pytest.mark.slow
 def test_a_chain_comes_back_to_its_start_after_all_words() -> None:
     links, at, steps = chain(), 0, 0
     while steps == 0 or at:

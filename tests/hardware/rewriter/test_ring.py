@@ -25,6 +25,7 @@ def compared(kernel: RewrittenPtx, trace: Trace) -> TraceComparison:
     return compare_kernel(kernel.extraction, trace, "ring").comparison
 
 
+@pytest.mark.sampled(2)
 @BOTH
 @pytest.mark.parametrize("seed", range(4))
 def test_what_it_did_is_what_the_program_says(encoding: Encoding, seed: int) -> None:

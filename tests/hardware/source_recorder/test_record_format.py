@@ -63,6 +63,7 @@ def test_the_header_has_the_same_numbers_with_every_encoding(tmp_path):
     compiled(tmp_path, [f"PIPESIM_PLACE(31, 3) == {parity}", "PIPESIM_PLACE(31, 2) == 0"], PIPESIM_ENCODING=1)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("twin", REGISTRY.values(), ids=lambda twin: twin.name)
 def test_the_kernel_knows_the_same_sites_of_waits_and_laps(tmp_path, twin):
     params = find(twin.name).defaults | dict(twin.recorded[0].params)

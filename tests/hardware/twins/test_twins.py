@@ -84,6 +84,7 @@ def test_at_least_eight_configurations_are_recorded_and_none_twice(kernel):
     assert len(labels) == len(kernel.recorded) >= 8
 
 
+@pytest.mark.sampled(7)
 @pytest.mark.parametrize(("kernel", "recorded"), RECORDED)
 def test_roles_barriers_and_sites_are_those_of_the_protocol(kernel, recorded):
     request = request_of(kernel, recorded)
@@ -118,6 +119,7 @@ def test_records_lie_in_shared_memory_where_the_kernel_leaves_room(kernel):
         plan(replace(request, memory="shared"), own + needed - 1)
 
 
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize(("kernel", "recorded"), RECORDED_COUNTED)
 def test_every_record_that_the_protocol_makes_has_its_place(kernel, recorded):
     """PIPESIM_COUNTED: no record of a kernel of the registry looks whether it fits."""

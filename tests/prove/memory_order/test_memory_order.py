@@ -215,6 +215,7 @@ SOME = {name: [SIZES[name][0], SIZES[name][len(SIZES[name]) // 2]] for name in S
 COPIES_WITHOUT_ARRIVAL = {"cluster_multicast", "cutlass_sm100", "gemm_sm100"}
 
 
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("name", SIZES)
 def test_no_protocol_has_a_fault(name: str) -> None:
     """At every size `check` looks where there is concern; here it is watched where there is none as well."""

@@ -50,6 +50,7 @@ def test_without_its_instructions_a_kernel_is_too_fast() -> None:
     assert off < -400 < -250 < found.off_permille < 250
 
 
+@pytest.mark.slow
 def test_what_the_estimate_rests_on_is_said() -> None:
     name = "triton-gemm_tma_w4_s3"
     time = compare_kernel(
