@@ -96,7 +96,8 @@ class Coverage:
     registers that are read before what writes them is complete, so that nothing can be proved. ``partial``: places
     where only some lanes execute what PTX has all lanes of a warp execute, which is a finding. ``forbidden``: other
     findings in the code. ``weakened``: an order that the kernel has and the program has not, so that what is refuted of
-    it may be right in the kernel.
+    it may be right in the kernel. ``fences``: those that may run and are left out: its schedules are the kernel's, and
+    only what a fence prevents is not certain. ``reductions``: the same where what bytes hold in the end is not known.
     ``extracted``: what was read, in numbers. ``not_judged``: what the verdict is not about, counted. ``ctas``: the
     CTAs of the grid that were followed, () where all are the same.
     """
@@ -113,6 +114,8 @@ class Coverage:
     partial: tuple[str, ...] = ()
     forbidden: tuple[Forbidden, ...] = ()
     weakened: tuple[str, ...] = ()
+    fences: tuple[str, ...] = ()
+    reductions: tuple[str, ...] = ()
     extracted: tuple[str, ...] = ()
     not_judged: tuple[NotJudged, ...] = ()
     ctas: tuple[int, ...] = ()
@@ -121,6 +124,11 @@ class Coverage:
     def complete(self) -> bool:
         """Whether every agent was followed to its end."""
         return not self.stopped and not self.blocked
+
+    @property
+    def unordered(self) -> tuple[str, ...]:
+        """What makes some order of the kernel unknown."""
+        return (*self.weakened, *self.fences, *self.reductions)
 
     @property
     def rejoined(self) -> tuple[str, ...]:

@@ -32,11 +32,30 @@ _SHARES = frozenset(
 )
 
 
+#: What a fence may prevent: of the rest every schedule of the program is one of the kernel.
+_FENCED = frozenset(
+    {
+        FaultKind.MISSING_PROXY_FENCE,
+        FaultKind.READ_NOT_FENCED,
+        FaultKind.WEAK_ORDER,
+        FaultKind.NARROW_SCOPE,
+        FaultKind.TENSOR_FENCE,
+        FaultKind.UNPUBLISHED_INIT,
+    }
+)
+
+
 def is_unsure(program: Program, fault: Fault | None) -> bool:
-    """Whether it may not happen: by a word that the launch leaves open, by two values that are not known, or because
-    the bytes that overlap are not known to be a copy's.
+    """Whether it may not happen: by a word that the launch leaves open, by two values that are not known, because the
+    bytes that overlap are not known to be a copy's, or because a fence may run that the program does not have.
     """
-    if not program.unsure or fault is None:
+    if fault is None:
+        return False
+    if program.coverage.fences and fault.kind in _FENCED:
+        return True
+    if program.coverage.reductions and (fault.kind in _OVERLAPS or fault.kind is FaultKind.TWO_OUTCOMES):
+        return True
+    if not program.unsure:
         return False
     why = {(agent, pc): reason for agent, pc, reason in program.unsure}
     both = (fault.agent, fault.pc), (fault.other_agent, fault.other_pc)

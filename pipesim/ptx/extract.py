@@ -47,6 +47,8 @@ def coverage_of(kernel: Kernel, emulation: Emulation) -> Coverage:
         inferred=_few([f"{at(p)}: {what}" for p, what in sorted(notes.inferred.items())]),
         unsized=tuple(_without_boxes(words)),
         weakened=_few(_unknown_order(words)),
+        fences=_few([f"{at(p)}: whether this fence runs depends on {_VALUE}" for p in sorted(notes.fences)]),
+        reductions=_few([f"{at(p)}: {_IN_ANY_ORDER}" for p in sorted(notes.reductions)]),
         assumed=tuple(_assumptions(words)),
         undefined=_few(_undefined_behaviour(words)),
         partial=tuple(at(p) for p in sorted(notes.partial)),
@@ -55,6 +57,10 @@ def coverage_of(kernel: Kernel, emulation: Emulation) -> Coverage:
         not_judged=tuple(_not_judged(words)),
         ctas=_followed(kernel.launch),
     )
+
+
+_VALUE = "a value that is not known"
+_IN_ANY_ORDER = "several reductions change the same bytes in any order"
 
 
 @dataclass(frozen=True)
@@ -227,8 +233,6 @@ def _unknown_order(words: _Words) -> list[str]:
     at, notes = words.place_of, words.cluster.notes
     parts = [warp for warp in words.cluster.warps if warp.is_part]
     weakened = [f"{words.who(warp)}: lanes {warp.lanes:#010x} are followed apart from the others" for warp in parts]
-    weakened += [f"{at(p)}: whether this fence runs depends on a value that is not known" for p in sorted(notes.fences)]
-    weakened += [f"{at(p)}: several reductions change the same bytes in any order" for p in sorted(notes.reductions)]
     polled = "a warp waits for a word of shared memory, and what this orders is not followed"
     return weakened + [f"{at(p)}: {polled}" for p in sorted(notes.polls)]
 

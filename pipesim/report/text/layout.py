@@ -169,7 +169,7 @@ def _coverage(coverage: Coverage, width: int) -> list[str]:
         ("inferred", coverage.inferred),
         ("no box", coverage.unsized),
         ("undefined", coverage.undefined),
-        ("weakened", coverage.weakened),
+        ("weakened", coverage.unordered),
     ):
         for sentence in sentences:
             lines += field(label, [sentence], width)

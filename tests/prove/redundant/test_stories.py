@@ -215,7 +215,7 @@ def flat(coverage: Coverage = WHOLE) -> Program:
     return replace(target_of(ring).build({"twice": 1}), coverage=coverage)
 
 
-@pytest.mark.parametrize("field", ["stopped", "blocked", "left_out", "undefined", "weakened"])
+@pytest.mark.parametrize("field", ["stopped", "blocked", "left_out", "undefined", "weakened", "fences", "reductions"])
 def test_nothing_is_offered_of_a_program_that_leaves_something_out(field: str) -> None:
     report = redundant(target_of(flat(coverage_from({field: ["kernel.cu:1: something"]}))), {})
     assert (report.withheld, report.alone, report.tried) == (Withheld.COVERAGE, (), 0)

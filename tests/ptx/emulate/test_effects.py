@@ -155,4 +155,4 @@ def test_reductions_of_the_same_bytes_come_in_any_order() -> None:
 """
     program = program_of(START + text, cluster=2).with_strictness(LENIENT)
     assert not check(program).refutations
-    assert "several reductions change the same bytes in any order" in program.coverage.weakened[0]
+    assert "several reductions change the same bytes in any order" in program.coverage.reductions[0]
