@@ -15,8 +15,9 @@ there is time for, the same for each family. What each is compared with:
 * ``beginnings``: what is found where only the beginning of some agents was read must be wrong in the whole.
 * ``in flight``: where nothing is said to be under way at the end, no schedule made at random may leave anything.
 * ``perhaps``: what is refuted must be wrong whichever of the accesses that may not happen do.
-* ``warp shapes``, ``lanes``, ``stale waits``: the verdict must be that of a plain rule, of lanes that run apart, of
-  reads that name their items.
+* ``warp shapes``, ``allocations`` (of tensor memory), ``lanes``, ``stale waits``: the verdict must be that of a plain
+  rule, of lanes that run apart, of reads that name their items.
+* ``removals``: what is offered of a program may be left out, says a search of every schedule.
 
 All processors are used unless ``--jobs`` says otherwise; but for the times, what is printed does not depend on how many
 there are. A table of the counts comes last, and of each family with a contradiction the shortest such program.
@@ -51,6 +52,7 @@ from pipesim.prove.refutation import Refutation
 from pipesim.prove.search.breadth_first import Exploration, explore
 from tests.prove.any_size.test_skipped_random_loops import numbered
 from tests.support.random_programs import FAMILIES
+from tests.support.random_programs.allocations import kernel_of, random_allocations
 from tests.support.random_programs.contested import contested
 from tests.support.random_programs.lanes import random_lanes
 from tests.support.random_programs.orders_and_scopes import random_orders
@@ -58,7 +60,10 @@ from tests.support.random_programs.perhaps import random_perhaps
 from tests.support.random_programs.sizes import random_sizes
 from tests.support.random_programs.stale_waits import random_stale, ring
 from tests.support.random_programs.warp_shapes import random_warp_shapes
+from tools.judge_redundant import judge as judge_removals
+from tools.judge_redundant import program_of
 from tools.judge_rules import (
+    of_allocations,
     of_beginning,
     of_lanes,
     of_laps,
@@ -163,6 +168,10 @@ class Family(NamedTuple):
     make: Callable[[int], Program]
 
 
+def _removals(seed: int) -> list[str]:
+    return list(judge_removals(seed))
+
+
 def _any_size(seed: int) -> Program:
     return random_sizes(seed)().flatten(twice=False)
 
@@ -183,6 +192,8 @@ JUDGED: Mapping[str, Family] = {
     "beginnings": Family(40, partial(_by, _in_beginning), _any_family),
     "warp shapes": Family(40, partial(_by, of_shapes), random_warp_shapes),
     "perhaps": Family(40, partial(_by, of_perhaps), random_perhaps),
+    "allocations": Family(20, partial(_by, of_allocations), lambda seed: kernel_of(*random_allocations(seed))),
+    "removals": Family(4, _removals, program_of),
     "lanes": Family(20, partial(_by, of_lanes), partial(random_lanes, apart=True)),
     "stale waits": Family(20, partial(_by, of_stale), lambda seed: ring(random_stale(seed))),
 }  # fmt: skip

@@ -1,19 +1,13 @@
 """Removals that are offered of random programs, against a search that follows every schedule of the edited program.
 
-``python tools/judge_redundant.py [COUNT] [SEED]``. Every operation of a program has a line of its own, so that
-each alone is a candidate. It prints a line for each seed that contradicts, and how much was compared.
+Every operation of a program has a line of its own, so that each alone is a candidate. It is a family of
+``judge_proof.py``.
 """
 
 from __future__ import annotations
 
-import sys
 from collections import Counter
-from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
-
-if __name__ == "__main__":
-    sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # works from a checkout that is not installed
 
 from pipesim.answers.redundant import redundant
 from pipesim.model.program import Program
@@ -24,7 +18,7 @@ from tests.support.random_programs.corners import random_corners
 from tests.support.random_programs.rings import random_ring
 from tools.fuzz.naive import Explored, explore
 
-MOST_STATES = 4_000  #: of a program that is searched
+MOST_STATES = 4_000  #: of a program that is judged
 MOST_OPERATIONS = 60
 
 
@@ -39,16 +33,17 @@ def program_of(seed: int) -> Program:
 
 
 def judge(seed: int) -> Counter[str]:
-    """How many removals are offered and right, WRONG, kept back and breaking, or kept back though nothing breaks."""
+    """How many removals are offered, WRONG, kept back and break, kept back in vain, or left out as too large."""
     program = program_of(seed)
     if sum(map(len, program.code)) > MOST_OPERATIONS or not _right(explore(program, MOST_STATES)):
-        return Counter(["not judged"])
+        return Counter(["left out"])
     report = redundant(target_of(program), {})
     offered = [each.removal for each in report.alone]
     said = Counter(_verdict_text(program, [each], offered=each in offered) for each in candidates(program))
     together = [offered[n] for n in report.together]
     if together:
-        said[f"together: {_verdict_text(program, together, offered=True)}"] += 1
+        text = _verdict_text(program, together, offered=True)
+        said["TOGETHER WRONG" if text == "WRONG" else f"together: {text}"] += 1
     return said
 
 
@@ -66,20 +61,3 @@ def _verdict_text(program: Program, removals: list[Removal], *, offered: bool) -
 
 def _right(seen: Explored) -> bool:
     return seen.complete and not seen.wrong
-
-
-def main(arguments: Sequence[str]) -> int:
-    """Compare the seeds; 1 if an offered removal breaks its program."""
-    count, first = [*(int(each) for each in arguments), *(200, 0)[len(arguments) :]]
-    total: Counter[str] = Counter()
-    for seed in range(first, first + count):
-        said = judge(seed)
-        if any("WRONG" in word for word in said):
-            print(f"seed {seed}: {dict(said)}")
-        total += said
-    print(dict(total))
-    return int(any("WRONG" in word for word in total))
-
-
-if __name__ == "__main__":
-    raise SystemExit(main(sys.argv[1:]))

@@ -53,11 +53,13 @@ from pipesim.prove.memory_order.order import MemoryOrder
 from pipesim.prove.refutation import Doubt, Why
 from pipesim.prove.search.breadth_first import MemorySearch, explore
 from pipesim.prove.search.footprint import NOTHING, Footprints, Touch
+from pipesim.ptx.emulate.tensor_allocations import COLUMNS, TensorAllocations
 from pipesim.targets import target_of
 from tests.prove.any_size.test_skipped_random_loops import numbered, whole
 from tests.prove.happens_before.test_snapshot import compared
 from tests.support.memory_order_graph import Graph
 from tests.support.random_programs import FAMILIES
+from tests.support.random_programs.allocations import allocations_are_right, kernel_of, random_allocations
 from tests.support.random_programs.beginnings import beginning
 from tests.support.random_programs.contested import contested
 from tests.support.random_programs.lanes import random_lanes
@@ -196,6 +198,12 @@ def of_perhaps(seed: int) -> bool:
         )
 
 
+def of_allocations(seed: int) -> bool:
+    """What the verdict says of a kernel that allocates tensor memory is not what is said column by column."""
+    drawn = random_allocations(seed)
+    return (check(kernel_of(*drawn)).verdict is Verdict.PROVED) != allocations_are_right(*drawn)
+
+
 def of_moments(seed: int) -> bool:
     """Two snapshots of a loop that are equal have different continuations, if what follows is drawn."""
     return not all(same for _, same in compared(seed))
@@ -269,28 +277,18 @@ def _certificate_rules() -> Iterator[Rule]:
         ("equal writes come after what came before the first", f"{equal}enter", _later_ones_follow_nothing),
     ):
         yield Rule("certificate", said, target, instead, judges)
-    asked, pools = (
-        "certificate.requirements.",
-        tuple((family, partial(of_certificate, family)) for family in ("registers", "handovers")),
-    )
+    asked = "certificate.requirements."
+    pools = tuple((family, partial(of_certificate, family)) for family in ("registers", "handovers"))
     for said, target, instead in (
         ("a phase that is waited for may be incomplete until the request", f"{asked}_is_complete", _yes),
-        (
-            "who has ended holds what it asked for",
-            "certificate.requirements.RegisterRequests._is_granted",
-            _ended_hold_none,
-        ),
-        (
-            "a request has room beside what the others hold",
-            "certificate.requirements.RegisterRequests.all_granted",
-            _yes,
-        ),
+        ("who has ended holds what it asked for", f"{asked}RegisterRequests._is_granted", _ended_hold_none),
+        ("a request has room beside what the others hold", f"{asked}RegisterRequests.all_granted", _yes),
     ):
         yield Rule("certificate", said, target, instead, pools)
 
 
-def _nothing(*_: object) -> None:
-    """Not remembered."""
+def _nothing(*_: object, **__: object) -> None:
+    """Not remembered, or not wrong."""
 
 
 def _always(rule: Callable[..., object]) -> Callable[..., bool]:
@@ -402,8 +400,8 @@ def _memory_rules() -> Iterator[Rule]:
     for said, target, instead in (
         ("a relaxed arrive hands nothing on", f"{order}_RELEASES", frozenset(Order)),
         ("a relaxed wait takes nothing over", "memory_order.comparison._ACQUIRES", frozenset(Order)),
-        ("the asynchronous proxy sees only what was fenced", f"{compared}AccessOrder._wrong", _never_wrong),
-        ("an init is used only after it was published", f"{compared}AccessOrder.use", lambda *_, **__: None),
+        ("the asynchronous proxy sees only what was fenced", f"{compared}AccessOrder._wrong", _nothing),
+        ("an init is used only after it was published", f"{compared}AccessOrder.use", _nothing),
         ("a fence of the CTA does not reach another one", f"{order}MemoryOrder._fence_order", wide),
         ("the bytes of a copy pass nothing else on", f"{order}_RELEASE_THE_ISSUE", frozenset({TMA, *Engine})),
         ("who issues a copy arrives before it", "memory_order.may_fail._arrives_before_each_copy", _yes),
@@ -507,6 +505,23 @@ def _unsure_rules() -> Iterator[Rule]:
         yield Rule("what may not happen", said, target, instead, judges)
 
 
+def _allocation_rules() -> Iterator[Rule]:
+    judges, at = (("allocations", of_allocations),), "pipesim.ptx.emulate.tensor_allocations."
+    held = f"{at}TensorAllocations."
+
+    def of_each(ctas: list[TensorAllocations], *, ended: bool) -> dict[int, str]:
+        return {at: said for cta in ctas for at, said in (cta.at_end() if ended else cta.faults).items()}
+
+    for said, target, instead in (
+        ("columns are a power of two from 32 to 512", f"{at}_SIZES", range(COLUMNS + 1)),
+        ("nothing is allocated without the permit", f"{held}relinquish", _nothing),
+        ("columns that are used are allocated", f"{held}use", _nothing),
+        ("all columns are released before the kernel ends", f"{held}at_end", lambda self: self.faults),
+        ("both CTAs of a pair allocate and release", "pipesim.ptx.extract.allocation_faults", of_each),
+    ):
+        yield Rule("tensor memory", said, target, instead, judges)
+
+
 def _lane_rules() -> Iterator[Rule]:
     judges = (("lanes", of_lanes),)
     for said, target, instead in (
@@ -558,10 +573,6 @@ def _empty(_: object) -> Snapshot:
     return Snapshot((), (), ())
 
 
-def _never_wrong(*_: object) -> None:
-    return None
-
-
 def _if_written(_: object, other: AccessEvent, __: int) -> bool:
     return other.writes and other.generic
 
@@ -578,7 +589,7 @@ def _alone(_here: object, seed: object, _weights: object, _most: object) -> set[
 RULES = [
     *_certificate_rules(), *_state_rules(), *_memory_rules(), *_lap_rules(), *_size_rules(), *_exit_rules(),
     *_commit_rules(), *_beginning_rules(), *_shape_rules(), *_unsure_rules(), *_lane_rules(), *_stale_rules(),
-    *_search_rules(),
+    *_allocation_rules(), *_search_rules(),
 ]  # fmt: skip
 _off: list[Any] = []  # the patches of the rule that is off now
 

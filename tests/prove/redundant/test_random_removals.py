@@ -1,4 +1,4 @@
-"""Removals of random programs against a plain search; ``tools/judge_redundant.py`` does it by the thousand."""
+"""Removals of random programs against a plain search; ``judge_proof.py`` does it at length."""
 
 from __future__ import annotations
 

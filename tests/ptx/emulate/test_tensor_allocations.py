@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import starmap
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,7 @@ from pipesim.prove.check import check
 from pipesim.ptx.extract import extract
 from pipesim.ptx.launch.file import read_launch
 from pipesim.ptx.text.read import read_module
+from tests.support.random_programs.allocations import allocations_are_right, kernel_of, random_allocations
 from tests.support.small_ptx import SET_UP, program_of, text_of
 
 ALLOC, DEALLOC, PERMIT = (
@@ -92,6 +94,13 @@ def test_both_ctas_of_a_pair_allocate() -> None:
     alone = " @%p4 bra rest;\n mov.u32 %r40, %cluster_ctarank;\n setp.ne.u32 %p5, %r40, 0;\n @%p5 bra rest;\n"
     found = check(made(" @%p4 bra rest;\n", alone, 2, pair))
     assert {each.kind for each in found.refutations} == {FaultKind.TENSOR_ALLOCATION}
+
+
+def test_random_kernels_are_right_where_each_column_is() -> None:
+    drawn = [random_allocations(seed) for seed in range(5)]
+    assert [check(kernel_of(*each)).verdict is Verdict.PROVED for each in drawn] == list(
+        starmap(allocations_are_right, drawn)
+    )
 
 
 FOLDER = Path(__file__).parents[1] / "kernels"
