@@ -166,13 +166,12 @@ class Cluster:
         """Where no warp can continue: the warps of which some lanes wait and others still have to run, as lane sets."""
         found: dict[tuple[int, int], tuple[int, ...]] = {}
         for warp in self.warps:
-            if warp.status is Status.BLOCKED:
-                waiting = warp.lanes_that_wait_to_run()
-                if waiting:
-                    others = tuple(
-                        w.lanes for w in self.warps if (w.cta, w.number) == (warp.cta, warp.number) and w is not warp
-                    )
-                    found[warp.cta, warp.number] = tuple(sorted((warp.lanes & ~waiting, waiting, *others)))
+            waiting = warp.lanes_that_wait_to_run() if warp.status is Status.BLOCKED else warp.to_part
+            if waiting:
+                others = tuple(
+                    w.lanes for w in self.warps if (w.cta, w.number) == (warp.cta, warp.number) and w is not warp
+                )
+                found[warp.cta, warp.number] = tuple(sorted((warp.lanes & ~waiting, waiting, *others)))
         return found
 
     def _turn(self, warp: EmulatedWarp) -> int:

@@ -157,6 +157,7 @@ class Code:
         self._number: dict[str, int] = {name: i for i, name in enumerate(function.registers)}
         self._space = dict(_NAMESPACE)
         self.segments: dict[int, StraightRun] = {}
+        self.ends_on_no: dict[int, bool] = {}  #: of tries: whether their loop is left by "not yet" alone
         self._starts = frozenset(function.labels.values())
         for position in sorted(self.kept | self.opaque.keys()):
             for operand in self.body[position].operands:

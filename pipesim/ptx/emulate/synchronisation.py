@@ -122,6 +122,14 @@ def converges(each: Instruction, masks: Set[str]) -> bool:
     return each.has("sync") and bool(each.operands) and _is_all(each.operands[-1], masks)
 
 
+def counts_each_thread(each: Instruction) -> bool:
+    """Whether it is a barrier of the CTA at which lanes of a warp may come by different instructions.
+
+    PTX ISA, "barrier": only with ``.aligned`` all threads of a warp execute the same one; ``bar`` is ``.aligned``.
+    """
+    return each.opcode == "barrier" and not each.has_any("aligned", "warp", "cluster")
+
+
 def _is_all(mask: Operand, masks: Set[str]) -> bool:
     match mask:
         case Immediate(value):

@@ -9,6 +9,7 @@ from pipesim.ptx.emulate.accesses import flush, record
 from pipesim.ptx.emulate.code import DecodedStep, RunEnd, StraightRun
 from pipesim.ptx.emulate.exchanges import LaneEvent
 from pipesim.ptx.emulate.stop import MALFORMED, EmulationStop, IllegalOperand, Status, WarpStop, malformed_operands
+from pipesim.ptx.emulate.synchronisation import counts_each_thread
 from pipesim.ptx.emulate.values import WARP, Leaf, PerLane, Value, join_lanes, lanes_in, leaf_of
 from pipesim.ptx.emulate.ways import DividedWarp, PartingKind
 from pipesim.ptx.flow.opcodes import ACCESSES, may_touch_shared
@@ -211,6 +212,9 @@ class EmulatedWarp(DividedWarp):
         frame = self.frames[-1]
         if frame.done:
             body = self.code.body
+            if all(counts_each_thread(body[at]) for at in (here, *frame.joins)):
+                self.to_part = self.mask
+                raise EmulationStop("lanes that parted wait at different barriers, and are not followed apart")
             if all(body[at].has("aligned") or body[at].opcode == "bar" for at in (here, *frame.joins)):
                 self.cluster.notes.partial.add(here)  # bar is barrier.aligned (PTX ISA, "bar")
             raise EmulationStop("lanes that parted reach different instructions which a warp executes together")
@@ -254,8 +258,16 @@ class EmulatedWarp(DividedWarp):
         for register in step.results:
             self.R[register] = self.code.unknown_value(leaf)
 
-    def asks_again(self, step: DecodedStep, answer: int) -> bool:
-        """Whether a try is asked again after this answer, whatever others answer; after yes the loop may also end.
+    def ends_on_no(self, step: DecodedStep) -> bool:
+        """Whether the loop around a try is left by the answer "not yet" alone: it waits for the other parity."""
+        found = self.code.ends_on_no.get(step.instruction.position)
+        if found is None:
+            found = self.asks_again(step, 1, may_end=False) and not self.asks_again(step, 0, may_end=False)
+            self.code.ends_on_no[step.instruction.position] = found
+        return found
+
+    def asks_again(self, step: DecodedStep, answer: int, *, may_end: bool) -> bool:
+        """Whether a try is asked again after this answer, whatever others answer; ``may_end``: or the loop ends.
 
         What the loop computes is run on a copy of the registers, both ways of a branch on a value that is not known,
         and for both answers of the other tries: a kernel may collect them as bits of a word.
@@ -271,7 +283,7 @@ class EmulatedWarp(DividedWarp):
             pc, registers = open_.pop()
             segment = code.segments.get(pc) or code.segment(pc)
             if pc not in loop or segment.position not in loop or segment.after is RunEnd.EXIT:
-                if answer:
+                if may_end:
                     continue
                 return False
             if segment.run is not None:

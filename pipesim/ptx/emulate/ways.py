@@ -123,7 +123,7 @@ class DividedWarp(WarpLanes):
     __slots__ = (
         "K", "R", "agent", "asked", "cluster", "code", "count", "cta", "ended_lanes", "exchanges", "frames", "groups",
         "guarded", "joins", "local", "maybe", "number", "pc", "pending", "products", "ready", "status", "stop",
-        "stores", "tensor_reads", "tensor_writes", "tries", "uncommitted", "unsignalled", "whole",
+        "stores", "tensor_reads", "tensor_writes", "to_part", "tries", "uncommitted", "unsignalled", "whole",
     )  # fmt: skip
 
     def __init__(
@@ -156,6 +156,7 @@ class DividedWarp(WarpLanes):
         self.tensor_writes: list[tuple[int, int, list[tuple[int, int]]]] = []
         self.groups = {Engine.BULK: CopyGroups(), Engine.CP_ASYNC: CopyGroups()}
         self.exchanges = LaneExchanges()
+        self.to_part = 0  #: lanes that wait at another barrier than those that parted from them
         self.asked: tuple[int, ...] = ()  #: position, barrier and parity of a wait whose loop goes round before it
         self.tries: dict[int, tuple[int, ...]] = {}  #: the same of each try whose answer is open
 

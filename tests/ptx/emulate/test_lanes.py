@@ -226,3 +226,44 @@ def test_then_it_rests_on_nothing(meet: str) -> None:
 def test_each_lane_may_signal_for_itself() -> None:
     each = HANDED.replace("[%r3], 1;", "[%r3], 32;").format(ahead="mbarrier.arrive.shared::cta.b64 _, [%r3];")
     assert strictly(program_of(each)).verdict is Verdict.PROVED
+
+
+#: Each half of a warp stores, waits at {high} or at {low}, and reads what the other half has stored.
+IN_TWO_BRANCHES = (
+    SET_UP.format(first=1, count=1)
+    + """ setp.lt.u32 %p1, %r2, 16;
+ shl.b32 %r5, %r2, 2;
+ mov.u32 %r6, tile;
+ add.u32 %r5, %r5, %r6;
+ xor.b32 %r7, %r5, 64;
+ st.shared.u32 [%r5], %r2;
+ @%p1 bra low;
+ {high}
+ ld.shared.u32 %r9, [%r7];
+ bra done;
+low:
+ {low}
+ ld.shared.u32 %r9, [%r7];
+done:
+"""
+)
+
+
+@pytest.mark.parametrize(
+    ("high", "low", "expected"),
+    [
+        ("barrier.sync 1, 32;", "barrier.sync 1, 32;", ["proved"]),
+        ("barrier.sync 0;", "barrier.sync 0;", ["proved"]),
+        ("barrier.sync 1, 32;\n barrier.sync 1, 32;", "barrier.sync 1, 32;\n barrier.sync 1, 32;", ["proved"]),
+        ("barrier.sync 1, 32;\n barrier.sync 1, 32;", "barrier.sync 1, 32;", ["refuted", "DEADLOCK"]),
+        ("barrier.sync 1, 64;", "barrier.sync 1, 64;", ["refuted", "DEADLOCK"]),
+        ("barrier.sync 1, 32;", "barrier.sync 2, 32;", ["refuted", "DEADLOCK"]),
+        ("bar.sync 1, 32;", "bar.sync 1, 32;", ["refuted", "WARP_SHAPE"]),
+    ],
+)
+def test_lanes_may_come_to_a_barrier_by_different_instructions_unless_it_is_aligned(
+    high: str, low: str, expected: list[str]
+) -> None:
+    """PTX ISA, "barrier": ``.aligned`` means that all threads of a warp execute the same one; ``bar`` has it."""
+    found = check(program_of(IN_TWO_BRANCHES.format(high=high, low=low), warps=1))
+    assert [found.verdict.value, *sorted(each.kind.name for each in found.refutations)] == expected

@@ -382,3 +382,37 @@ def test_a_wait_for_a_flag_in_shared_memory_is_not_refuted(load: str, verdict: V
     program = program_of(FLAG.replace("{load}", load))
     assert check(program).verdict is verdict
     assert any("waits for a word of shared memory" in each for each in program.coverage.weakened) == (load != "ld")
+
+
+#: Warp 0 stores, and its first lane signals it; warp 1 asks for a parity, goes back by the answer, and reads.
+ASKS = (
+    SET_UP.format(first=1, count=1)
+    + """ setp.eq.u32 %p1, %r1, 1;
+ setp.ne.u32 %p5, %r0, 0;
+ @%p1 bra again;
+ st.shared.u32 [tile], %r2;
+ bar.warp.sync -1;
+ @!%p5 mbarrier.arrive.shared::cta.b64 _, [%r3];
+ bra done;
+again:
+ mbarrier.try_wait.parity.shared::cta.b64 %p9, [%r3], {parity};
+ {back} bra again;
+ {fence} ld.shared.u32 %r9, [tile];
+done:
+"""
+)
+FENCE, INVERTED = "fence.acq_rel.cta;\n", " not.pred %p8, %p9;\n"
+
+
+@pytest.mark.parametrize("on_no", ["@!%p9", f"{INVERTED} @%p8"])
+@pytest.mark.parametrize("on_yes", ["@%p9", f"{INVERTED} @!%p8"])
+def test_a_loop_that_goes_back_on_yes_waits_for_the_other_parity_and_orders_nothing(on_no: str, on_yes: str) -> None:
+    """PTX ISA, "mbarrier.try_wait": yes of the phase before the one under way; it acquires if it returns true."""
+
+    def found(parity: int, back: str, fence: str = "") -> list[str]:
+        shown = check(program_of(ASKS.format(parity=parity, back=back, fence=fence)))
+        return [shown.verdict.value, *sorted(each.kind.name for each in shown.refutations)]
+
+    assert found(0, on_no) == found(1, on_yes, FENCE) == ["proved"]
+    assert found(1, on_yes) == ["refuted", "WEAK_ORDER"]
+    assert found(1, on_no) == found(0, on_yes, FENCE) == ["refuted", "DEADLOCK", "RACE"]

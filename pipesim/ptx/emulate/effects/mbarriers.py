@@ -6,7 +6,7 @@ What they do to a barrier is ``model/barrier.py``'s; here is which barrier, with
 from __future__ import annotations
 
 from pipesim.model import barrier as mbarrier
-from pipesim.model.ops import Op, Space
+from pipesim.model.ops import Op, Order, Space, semantics
 from pipesim.ptx.emit.record import BARRIER_BYTES, Place
 from pipesim.ptx.emulate.accesses import flush, record
 from pipesim.ptx.emulate.cluster import Cluster
@@ -168,15 +168,19 @@ def _ask_for(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep, place: Pla
 
     So is each try of a loop that only the answer yes of every one of them ends: the last iteration asks them in order,
     as waits in this order do. Where the loop touches memory, it runs once before the wait.
+
+    A loop that goes back on yes waits until the phase under way is that of the parity: for the end of the one before.
+    It orders nothing, as only yes does (PTX ISA, "mbarrier.test_wait, mbarrier.try_wait").
     """
     position, regions = step.instruction.position, cluster.code.regions
     question = (position, *place, parity)
     if position in regions.waits:
+        on_no = warp.ends_on_no(step)
         if position in regions.with_accesses and warp.asked != question:
             warp.asked = question
-            warp.write_results(step, 0)
+            warp.write_results(step, int(on_no))
             return
-        _wait(cluster, warp, step, place, parity)
+        _wait(cluster, warp, step, place, parity ^ on_no, answer=not on_no)
     elif position in regions.spins and position not in regions.with_accesses and _is_one_of_several_waits(warp, step):
         _wait(cluster, warp, step, place, parity, sure=True)
     elif warp.was_answered_no(question):
@@ -190,20 +194,30 @@ def _is_one_of_several_waits(warp: EmulatedWarp, step: DecodedStep) -> bool:
 
     Under a guard it may have said yes before the others do: as a wait after them it has to be yes still.
     """
-    return warp.asks_again(step, 0) and (step.guard >= 0 or warp.asks_again(step, 1))
+    if not warp.asks_again(step, 0, may_end=False):
+        return False
+    return step.guard >= 0 or warp.asks_again(step, 1, may_end=True)
 
 
 def _wait(
-    cluster: Cluster, warp: EmulatedWarp, step: DecodedStep, place: Place, parity: int, *, sure: bool = False
+    cluster: Cluster,
+    warp: EmulatedWarp,
+    step: DecodedStep,
+    place: Place,
+    parity: int,
+    *,
+    answer: bool = True,
+    sure: bool = False,
 ) -> None:
-    """A wait; ``sure``: its loop has no other end than its answer."""
+    """A wait, and the answer that ends its loop; ``sure``: it has no other end."""
     bar = cluster.recorder.barrier(place)
     position = step.instruction.position
     warp.unsignalled |= warp.mask
     warp.exchanges.happens(LaneEvent.WAIT, warp.mask)
     cluster.recorder.execute(warp.agent, position, warp.mask)
-    record(cluster, warp, position, Op.WAIT, bar, parity, semantics_of(step.instruction))
-    warp.write_results(step, 1)
+    meaning = semantics_of(step.instruction) if answer else semantics(Order.RELAXED)
+    record(cluster, warp, position, Op.WAIT, bar, parity, meaning)
+    warp.write_results(step, int(answer))
     warp.asked = ()
     if not sure and cluster.code.regions.ends_otherwise(position):
         cluster.notes.time_outs.add(position)
