@@ -120,6 +120,7 @@ def test_a_trace_of_another_kernel_has_other_warps_or_barriers() -> None:
         compare_kernel(found, other, "other")
 
 
+@pytest.mark.slow
 def test_the_command_line_names_the_kernel(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     ptx, launch = kernel_of(RING)
     kernel = tmp_path / "kernel.ptx"

@@ -34,6 +34,7 @@ def subject(name: str, **more: object) -> SourceSubject:
     return SourceSubject(**(usual | more))  # type: ignore[arg-type]
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("memory", slow_but(["host"], ["device", "host"]))
 @pytest.mark.parametrize(("name", "params"), [("relay", RELAY), ("exchange", EXCHANGE | {"math_warps": 4})])
 def test_an_example_compiles(name: str, params: dict[str, int], memory: str) -> None:
@@ -46,6 +47,7 @@ def test_an_example_compiles(name: str, params: dict[str, int], memory: str) -> 
     check_arguments([parse_argument(text, n) for n, text in enumerate((first, "out:64", "u32:37"))], builds)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("wrong", slow_but([2], range(1, 9)))
 def test_each_wrong_variant_compiles_to_other_code(wrong: int) -> None:
     noinc = int(wrong != 2)

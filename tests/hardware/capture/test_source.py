@@ -257,6 +257,7 @@ def test_marks_that_are_no_period(request_, marks):
         check_request(changed(request_, marks_at=marks))
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize(("left", "read"), [(0, 0), (3, 0), (4, 4)])
 def test_the_words_of_the_barriers_are_read_if_all_were_left(gpu, request_, builds, monkeypatch, left, read):
     monkeypatch.setattr(gpu, "words", left)
@@ -273,6 +274,7 @@ def test_a_wrong_output_is_counted(gpu, request_, builds, monkeypatch):
     assert meta.extra["wrong_outputs"] == {"sums": 1}
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize(("mistake", "status"), [("hang", "deadline"), ("trap", "trap")])
 def test_what_a_kernel_recorded_before_it_hung_or_trapped(gpu, request_, monkeypatch, mistake, status):
     monkeypatch.setattr(gpu, "mistake", mistake)
@@ -295,6 +297,7 @@ def test_what_a_kernel_recorded_before_it_hung_or_trapped(gpu, request_, monkeyp
     assert found.divergence.kind is DivergenceKind.NOT_FINISHED
 
 
+@pytest.mark.slow
 def test_a_cta_that_never_began_is_left_out(gpu, request_, builds, monkeypatch):
     monkeypatch.setattr(gpu, "mistake", "hang")
     record = gpu.record
@@ -372,6 +375,7 @@ def test_a_hang_is_repeated_so_that_its_records_survive(gpu, request_, builds, m
     assert asked[2:] == [once]
 
 
+@pytest.mark.slow
 def test_a_hang_that_does_not_come_again_is_still_said(gpu, request_, builds, monkeypatch):
     def run_in_subprocess(document, what, limit_s):
         request, carried = load(document)

@@ -114,6 +114,7 @@ def _faulty(request_of, fault: str) -> Trace:
     return capture_here(request, INFO)
 
 
+@pytest.mark.slow
 def test_a_fault_is_launched_once_after_a_right_kernel(fake_gpu, request_of):
     trace = _faulty(request_of, "expect_less@1")
     check_trace(trace, "here")

@@ -105,6 +105,7 @@ MEASURED = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("kind", "instruction"), slow_after(1, list(MEASURED.items())))
 def test_the_machine_code_has_the_instructions_and_few_others(
     kind: InstructionKind, instruction: str, tmp_path: Path
