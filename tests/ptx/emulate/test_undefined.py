@@ -61,6 +61,7 @@ ILLEGAL = [
     (copied(16), "%p9, [%r3]", "%p9, [%r3+4]", "an mbarrier at byte 4", "try_wait", 1),
     (" @!%p0 mbarrier.init.shared::cta.b64 [%r3+16], 1;\n", "+16", "+20", "an mbarrier at byte 20", "init", 1),
     (" @!%p0 st.shared.v2.u64 [tile+128], {%rd1, %rd1};\n", "+128", "+136", "a store at byte 264", "st.shared", 1),
+    (" @!%p0 red.shared.add.u32 [tile+4], 1;\n", "+4", "+6", "an atomic at byte 134", "red.shared", 1),
     (" mov.u32 %r9, 15;\n bar.sync %r9, 64;\n", "15", "16", "a CTA has no named barrier 16", "bar.sync %r9", 1),
     (" mov.u32 %r9, 64;\n bar.sync 1, %r9;\n", "64", "0", "named barrier 1 with no threads", "bar.sync 1", 1),
     (" setmaxnreg.inc.sync.aligned.u32 96;\n", "96", "100", "setmaxnreg for 100 registers", "setmaxnreg", 1),

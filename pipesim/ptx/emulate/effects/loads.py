@@ -432,6 +432,7 @@ def _change(cluster: Cluster, warp: EmulatedWarp, each: Instruction, address: Va
     for cta, starts in (found or {}).items():
         exchange(cluster, warp, each.position, cta, starts, size, writes=True, alike=True)
         for start in dict.fromkeys(starts):
+            check_alignment(cluster, each.position, start, size, "an atomic")
             flush(cluster, warp)
             write(cluster, warp, (Space.SHARED, cta), [(start, start + size)], [start], ("atomic",), each.position)
             cluster.bytes[cta].forget(start, start + size)
