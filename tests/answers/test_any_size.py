@@ -13,8 +13,7 @@ from pipesim.lang.tiles import TileArray
 from pipesim.model.finding import Verdict
 from pipesim.model.ops import Engine
 from pipesim.prove.any_size.family import EveryValue, Stop
-from pipesim.report.sentences.check import check_sentence
-from pipesim.report.sentences.scope import sizes_words
+from pipesim.report.sentences.check import check_sentence, sizes_words
 from pipesim.targets import target_of
 
 

@@ -16,7 +16,7 @@ from pipesim.findings.assumptions import ASSUMPTIONS
 from pipesim.model.assumptions import RULES, STRICTEST, Assumption
 from pipesim.model.coverage import Assumed, Coverage, NotJudged, NotJudgedKind, coverage_from
 from pipesim.model.finding import Verdict
-from pipesim.report.sentences.scope import ctas_words, scope_lines, scope_words
+from pipesim.report.sentences.check import ctas_words, scope_lines, scope_words
 
 KERNEL = str(Path(__file__).resolve().parents[2] / "docs" / "examples" / "row_max_fixed.ptx")
 SAID = (

@@ -18,9 +18,9 @@ from pipesim.model.finding import Deadlock
 from pipesim.prove.counterexample.play import from_text
 from pipesim.prove.counterexample.words import Line, Part
 from pipesim.report.findings.finding import index_of, role_of
-from pipesim.report.text.command import command_lines, shell_words
 from pipesim.report.text.console import BAD
 from pipesim.report.text.layout import DOT, middle, pad, pad_left, wrap
+from pipesim.report.text.source import command_lines, shell_words
 from pipesim.report.text.words import count, number
 
 MOST_STEPS = 16  #: shown of a schedule; all of them are in the JSON

@@ -13,8 +13,7 @@ from pipesim.model.finding import Verdict
 from pipesim.ptx.source_files import SourceFiles, lines_read_from, path_of
 from pipesim.report.findings.in_short import in_short, place_of
 from pipesim.report.pages.check import check_lines, shown_lines
-from pipesim.report.sentences.check import check_sentence
-from pipesim.report.sentences.scope import scope_parts
+from pipesim.report.sentences.check import check_sentence, scope_parts
 from pipesim.report.text.console import mark
 from pipesim.report.text.printable import inert, inert_text
 

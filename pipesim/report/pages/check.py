@@ -15,13 +15,16 @@ from pipesim.prove.repair.correction import Correction
 from pipesim.report.findings.finding import advisory_lines, finding_lines, index_of, names_of, role_of
 from pipesim.report.findings.schedule import again_lines, schedule_block
 from pipesim.report.sentences.check import (
+    assumed_line,
     check_sentence,
     how_words,
     left_out_words,
+    scope_lines,
+    sizes_words,
+    together_words,
     verdict_words,
     why_not_every,
 )
-from pipesim.report.sentences.scope import assumed_line, scope_lines, sizes_words, together_words
 from pipesim.report.text.console import mark
 from pipesim.report.text.layout import field, heading_lines, wrap, wrap_parts
 from pipesim.report.text.source import with_source

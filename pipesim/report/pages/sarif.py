@@ -22,8 +22,7 @@ from pipesim.ptx.source_files import lines_read_from, path_of
 from pipesim.report.findings.in_short import in_short, place_of
 from pipesim.report.pages.annotations import NO_SOURCES, WIDTH, WITH_CHANGE, Sources
 from pipesim.report.pages.check import shown_lines
-from pipesim.report.sentences.check import check_sentence
-from pipesim.report.sentences.scope import assumptions_counted, not_judged_words
+from pipesim.report.sentences.check import assumptions_counted, check_sentence, not_judged_words
 from pipesim.report.text.printable import inert, inert_text
 
 MOST_STEPS = 1_000  #: of a code flow: the last ones, which hold the failure; GitHub shows no more

@@ -16,9 +16,9 @@ from pipesim.report.sentences.check import check_sentence
 from pipesim.report.sentences.stage import failure_words
 from pipesim.report.sentences.times import WITHIN, assumed_words
 from pipesim.report.sentences.trace import trace_line_reason
-from pipesim.report.text.command import command_lines
 from pipesim.report.text.console import BAD, GOOD, UNSURE, mark
 from pipesim.report.text.layout import columns, field, wrap, wrap_parts
+from pipesim.report.text.source import command_lines
 from pipesim.report.text.words import NONE, count, cycles, listed, number, place, signed_percent
 
 WIDE = 100  #: cells from which on the table also has the periods

@@ -21,9 +21,9 @@ from pipesim.report.sentences.sweep import (
     sweep_sentence,
     why_metric,
 )
-from pipesim.report.text.command import command_lines, shell_words
 from pipesim.report.text.console import BAD, GOOD, UNSURE
 from pipesim.report.text.layout import LEAST_NAME, columns, field, wrap, wrap_parts
+from pipesim.report.text.source import command_lines, shell_words
 from pipesim.report.text.words import NONE, count, listed, number, parameter, percent, size
 
 _GAP = 2  #: cells between the columns of the table

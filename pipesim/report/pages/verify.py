@@ -7,7 +7,7 @@ from pipesim.answers.views.verify import VerifyReport
 from pipesim.report.findings.finding import advisory_lines, finding_lines
 from pipesim.report.pages.check import left_out_lines, proof_lines, wrong_lines
 from pipesim.report.pages.hardware import hardware_lines
-from pipesim.report.sentences.scope import scope_lines
+from pipesim.report.sentences.check import scope_lines
 from pipesim.report.sentences.trace import compare_sentence
 from pipesim.report.sentences.verify import verify_sentence
 from pipesim.report.text.console import mark

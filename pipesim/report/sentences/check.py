@@ -1,14 +1,22 @@
-"""The verdict for every schedule in words, and what is known about one schedule."""
+"""The verdict of ``check`` in a sentence: what it is, for what it holds, what it assumes, what is not judged."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import assert_never
 
-from pipesim.answers.views.check import CheckReport, LeftOut, ProvedRange, WalkReport
+from rich.cells import cell_len
+
+from pipesim.answers.views.check import CheckReport, LeftOut, ProvedRange, ProvedTogether, WalkReport
+from pipesim.answers.views.conclusion import AssumptionCount, VerdictScope
+from pipesim.findings.assumptions import ASSUMPTIONS
+from pipesim.model.assumptions import Assumption
+from pipesim.model.coverage import Assumed, NotJudged
 from pipesim.model.finding import Deadlock, Verdict
+from pipesim.model.tables import number_runs
 from pipesim.prove.check import How
-from pipesim.report.sentences.scope import scope_words
-from pipesim.report.text.words import count
+from pipesim.report.text.layout import wrap
+from pipesim.report.text.words import count, listed, number, place
 
 
 def check_sentence(report: CheckReport) -> str:
@@ -99,3 +107,134 @@ def walk_sentence(report: WalkReport) -> str:
         return f"no finding at the end of this schedule: {ended}"
     kind = "a deadlock" if isinstance(report.findings[0], Deadlock) else "a fault"
     return f"the schedule ends in {kind}"
+
+
+MOST_CELLS = 200  #: of a sentence, which are two lines
+MOST_NAMED = 3  #: groups of barriers
+
+
+def scope_words(report: CheckReport) -> str:
+    """``for CTA 0 of 2, at these parameters; assuming that ... (--strict-lanes, 1); not judged: ...``."""
+    return "; ".join(_part_words(name, said) for name, said in scope_parts(report).items())
+
+
+def scope_parts(report: CheckReport) -> dict[str, str]:
+    """The three parts by their names."""
+    return {name: _joined(name, clauses) for name, clauses in _clauses(report).items()}
+
+
+def scope_lines(sentence: str, glue: str, report: CheckReport, width: int, first: str) -> list[str]:
+    """A sentence and the scope after it. What is too long for one sentence has a line for each part or clause."""
+    if cell_len(whole := f"{sentence}{glue}{scope_words(report)}") <= MOST_CELLS:
+        return wrap(whole, width, first)
+    indent = " " * cell_len(first)
+    lines: list[str] = []
+    for clause in sentence.split("; ") if cell_len(sentence) > MOST_CELLS else [sentence]:
+        lines += wrap(clause, width, indent if lines else first, f"{indent}  " if lines else None)
+    for name, clauses in _clauses(report).items():
+        together = _part_words(name, _joined(name, clauses))
+        short = cell_len(together) <= MOST_CELLS or not clauses[1:]
+        lines += wrap(together if short else name, width, indent, f"{indent}  ")
+        for clause in [] if short else clauses:
+            lines += wrap(clause, width, f"{indent}  ", f"{indent}    ")
+    return lines
+
+
+def _clauses(report: CheckReport) -> dict[str, list[str]]:
+    """The parts with what each says."""
+    sizes = sizes_words(report.ranges)
+    sizes = f"{sizes}{_not_both(report.together)}" if sizes else "at these parameters"
+    return {
+        "for": [ctas_words(report.scope), sizes],
+        "assuming": _assuming(report.scope) or ["nothing"],
+        "not judged": [not_judged_words(each) for each in report.scope.not_judged] or ["nothing"],
+    }
+
+
+def _joined(name: str, clauses: Sequence[str]) -> str:
+    return listed(clauses) if name == "assuming" else ", ".join(clauses)
+
+
+def _part_words(name: str, said: str) -> str:
+    return f"{name}{':' if name == 'not judged' else ''} {said}"
+
+
+def _not_both(together: ProvedTogether | None) -> str:
+    if together is None or not together.fails:
+        return ""
+    return f" but not of {'both' if len(together.parameters) == 2 else 'all'}: {together_words(together)}"
+
+
+def together_words(together: ProvedTogether) -> str:
+    """What became of small values of several trip counts together."""
+    if not together.fails:
+        return f"{count(together.tried, 'combination')} of small values checked individually"
+    return f"{'it fails' if together.refuted else 'not proved'} at {values_words(together.fails)}"
+
+
+def values_words(values: Mapping[str, int]) -> str:
+    """``tiles 2, k_iters 1``."""
+    return ", ".join(f"{name} {value:,}" for name, value in values.items())
+
+
+def ctas_words(scope: VerdictScope) -> str:
+    """``every CTA``, ``CTA 0 of 2``, ``CTAs 0 to 1 of 8``: what was followed."""
+    if not scope.ctas:
+        return "every CTA"
+    first, last = scope.ctas[0], scope.ctas[-1]
+    if len(scope.ctas) == 1:
+        return f"CTA {number(first)} of {number(scope.grid)}"
+    run = last - first + 1 == len(scope.ctas)
+    return f"CTAs {f'{first} to {last}' if run else ', '.join(map(str, scope.ctas))} of {number(scope.grid)}"
+
+
+def sizes_words(ranges: Sequence[ProvedRange]) -> str:
+    """``for any number of tiles (k_iters 16) or of k_iters (tiles 2)``: the sizes of a proof, "" if only one."""
+    free = [f"{each.parameter}{_other_values(each)}" for each in ranges if each.lap]
+    return f"for any number of {' or of '.join(free)}" if free else ""
+
+
+def _other_values(each: ProvedRange) -> str:
+    return f" ({values_words(each.others)})" if each.others else ""
+
+
+def _assuming(scope: VerdictScope) -> list[str]:
+    """``that ... (--strict-proxies, 2)``: each assumption, its switch and at how many places."""
+    made = scope.counted().items()
+    return [f"that {ASSUMPTIONS[kind].clause} ({kind.switch}, {number(places)})" for kind, places in made]
+
+
+def assumptions_counted(scope: VerdictScope) -> tuple[AssumptionCount, ...]:
+    """The same as data."""
+    made = scope.counted().items()
+    return tuple(AssumptionCount(kind.value, kind.switch, n, ASSUMPTIONS[kind].clause) for kind, n in made)
+
+
+def not_judged_words(each: NotJudged) -> str:
+    """``6 loads of global memory``, ``1 barrier that ... (acc_empty)``."""
+    what, several = each.kind.value, each.count != 1
+    if each.count:
+        noun, space, rest = what.partition(" ")
+        noun = noun if several else {"copies": "copy"}.get(noun, noun.removesuffix("s"))
+        what = f"{number(each.count)} {noun}{space}{rest if several else rest.replace(' were ', ' was ')}"
+    return what + (f" ({_few(each.names)})" if each.names else "")
+
+
+def _few(names: Sequence[str]) -> str:
+    """``full[0..3], done and 2 more``: the stages of a group together."""
+    groups: dict[str, list[int]] = {}
+    for each in names:
+        group, _, stage = each.removesuffix("]").partition("[")
+        groups.setdefault(group, []).extend([int(stage)] if stage else [])
+    said = [
+        f"{group}[{number_runs(stages).replace(' to ', '..')}]" if stages else group for group, stages in groups.items()
+    ]
+    return listed([*said[:MOST_NAMED], *([f"{number(len(said) - MOST_NAMED)} more"] if said[MOST_NAMED:] else [])])
+
+
+def assumed_line(each: Assumed) -> str:
+    """One place where something is assumed, as a line of a report."""
+    at_place = each.kind is Assumption.LANES and not each.lines
+    said = f"lanes that parted are together again at {each.what}" if at_place else each.what
+    lines = list(dict.fromkeys(map(place, filter(None, each.lines))))
+    return said + (f" ({', '.join(lines)})" if lines else "")

@@ -15,10 +15,16 @@ from pipesim.answers.views.verify import VerifyReport
 from pipesim.conform.times import TimeComparison
 from pipesim.model.coverage import NotJudged
 from pipesim.report.sentences.advise import advise_members
-from pipesim.report.sentences.check import check_sentence, how_words, walk_sentence, why_not_every
+from pipesim.report.sentences.check import (
+    assumptions_counted,
+    check_sentence,
+    how_words,
+    not_judged_words,
+    walk_sentence,
+    why_not_every,
+)
 from pipesim.report.sentences.pair import pair_sentence
 from pipesim.report.sentences.redundant import redundant_sentence
-from pipesim.report.sentences.scope import assumptions_counted, not_judged_words
 from pipesim.report.sentences.stage import failure_words
 from pipesim.report.sentences.sweep import sweep_members
 from pipesim.report.sentences.times import time_words

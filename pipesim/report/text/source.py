@@ -1,10 +1,16 @@
-"""The author's source line with its text, where its file can be read: ``my_gemm.py:52    pipe.consume().release()``."""
+"""What a report prints to be copied: source lines with their text, where the file can be read, and command lines.
+
+A source line is ``my_gemm.py:52    pipe.consume().release()``. A long command is over several lines, and no word of it
+is cut.
+"""
 
 from __future__ import annotations
 
 import io
 import linecache
+import shlex
 import tokenize
+from collections.abc import Sequence
 from pathlib import Path
 
 from rich.cells import cell_len
@@ -81,3 +87,41 @@ def _without_comment(text: str) -> str:
     except (tokenize.TokenError, SyntaxError):  # a part of a statement, which ends on another line
         pass
     return text
+
+
+_WITH_VALUE = ("-p", "--ctas", "--launch", "--profile", "--set", "--box")
+
+
+def shell_words(command: str) -> list[str]:
+    """The words of a command as a shell needs them, an option together with its value."""
+    words: list[str] = []
+    for word in map(shlex.quote, shlex.split(command)):
+        if words and words[-1] in _WITH_VALUE:
+            words[-1] += f" {word}"
+        else:
+            words.append(word)
+    return words
+
+
+def command_lines(first: str, words: Sequence[str], width: int, *, whole: bool = False) -> list[str]:
+    """A command over several lines, each but the last with a backslash.
+
+    A schedule may continue after a dot; ``whole``: no word is broken, so that a path stays whole.
+    """
+    lines = [first + words[0]]
+    for word in words[1:]:
+        if cell_len(lines[-1]) + 1 + cell_len(word) + 2 <= width:
+            lines[-1] += f" {word}"
+            continue
+        lines[-1] += " \\"
+        lines += [f"      {word}"] if whole else _broken(f"      {word}", width)
+    return lines
+
+
+def _broken(line: str, width: int) -> list[str]:
+    """A line that is too long, broken after dots; the quotes around it let it continue."""
+    lines = []
+    while cell_len(line) > width and (at := line.rfind(".", 8, width)) > 0:
+        lines.append(line[: at + 1])
+        line = "      " + line[at + 1 :]
+    return [*lines, line]
