@@ -17,6 +17,7 @@ there is time for, the same for each family. What each is compared with:
 * ``perhaps``: what is refuted must be wrong whichever of the accesses that may not happen do.
 * ``warp shapes``, ``allocations`` (of tensor memory), ``lanes``, ``stale waits``: the verdict must be that of a plain
   rule, of lanes that run apart, of reads that name their items.
+* ``without boxes``: what is said of a kernel without the boxes of its tensor maps must hold with them.
 * ``removals``: what is offered of a program may be left out, says a search of every schedule.
 
 All processors are used unless ``--jobs`` says otherwise; but for the times, what is printed does not depend on how many
@@ -51,6 +52,7 @@ from pipesim.prove.memory_order.faults import memory_faults_of
 from pipesim.prove.refutation import Refutation
 from pipesim.prove.search.breadth_first import Exploration, explore
 from tests.prove.any_size.test_skipped_random_loops import numbered
+from tests.ptx.emulate.test_boxless import random_body, with_boxes
 from tests.support.random_programs import FAMILIES
 from tests.support.random_programs.allocations import kernel_of, random_allocations
 from tests.support.random_programs.contested import contested
@@ -65,6 +67,7 @@ from tools.judge_redundant import program_of
 from tools.judge_rules import (
     of_allocations,
     of_beginning,
+    of_boxless,
     of_lanes,
     of_laps,
     of_leftovers,
@@ -193,6 +196,7 @@ JUDGED: Mapping[str, Family] = {
     "warp shapes": Family(40, partial(_by, of_shapes), random_warp_shapes),
     "perhaps": Family(40, partial(_by, of_perhaps), random_perhaps),
     "allocations": Family(20, partial(_by, of_allocations), lambda seed: kernel_of(*random_allocations(seed))),
+    "without boxes": Family(20, partial(_by, of_boxless), lambda seed: with_boxes(random_body(seed))),
     "removals": Family(4, _removals, program_of),
     "lanes": Family(20, partial(_by, of_lanes), partial(random_lanes, apart=True)),
     "stale waits": Family(20, partial(_by, of_stale), lambda seed: ring(random_stale(seed))),

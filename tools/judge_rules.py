@@ -57,6 +57,7 @@ from pipesim.ptx.emulate.tensor_allocations import COLUMNS, TensorAllocations
 from pipesim.targets import target_of
 from tests.prove.any_size.test_skipped_random_loops import numbered, whole
 from tests.prove.happens_before.test_snapshot import compared
+from tests.ptx.emulate.test_boxless import contradicts, random_body
 from tests.support.memory_order_graph import Graph
 from tests.support.random_programs import FAMILIES
 from tests.support.random_programs.allocations import allocations_are_right, kernel_of, random_allocations
@@ -202,6 +203,11 @@ def of_allocations(seed: int) -> bool:
     """What the verdict says of a kernel that allocates tensor memory is not what is said column by column."""
     drawn = random_allocations(seed)
     return (check(kernel_of(*drawn)).verdict is Verdict.PROVED) != allocations_are_right(*drawn)
+
+
+def of_boxless(seed: int) -> bool:
+    """A kernel whose tensor maps have no box is proved or refuted, and it is not with the boxes of its maps."""
+    return contradicts(random_body(seed))
 
 
 def of_moments(seed: int) -> bool:
@@ -492,17 +498,22 @@ def _beginning_rules() -> Iterator[Rule]:
 
 
 def _unsure_rules() -> Iterator[Rule]:
-    judges, whole = (("perhaps", of_perhaps),), certain._sure_bytes  # noqa: SLF001  # the rule that is switched off
-
-    def all_bytes(program: Program, agent: int, pc: int, _: int) -> range:
-        return whole(program, agent, pc, 0)
-
+    judges = (("perhaps", of_perhaps),)
     for said, target, instead in (
         ("what fails only if an access happens is not certain", "check.is_unsure", _no),
         ("two values that are not known need not go together", "certain.OPEN_WORD", OPEN_WORD + 1),
-        ("a copy of inferred bytes may be smaller", "certain._sure_bytes", all_bytes),
+        ("a copy of inferred bytes may be smaller", "certain._sure_bytes", _whole_access),
     ):
         yield Rule("what may not happen", said, target, instead, judges)
+
+
+def _boxless_rules() -> Iterator[Rule]:
+    judges = (("without boxes", of_boxless),)
+    for said, target, instead in (
+        ("no proof rests on bytes that are inferred", "pipesim.ptx.extract._without_boxes", lambda _: ()),
+        ("a copy of inferred bytes may be smaller", "pipesim.prove.certain._sure_bytes", _whole_access),
+    ):
+        yield Rule("without boxes", said, target, instead, judges)
 
 
 def _allocation_rules() -> Iterator[Rule]:
@@ -561,6 +572,13 @@ def _in_time(self: Certificate, did: Any) -> None:
     self._see(did.agent, bar, len(self._done[bar]) - 1)
 
 
+_sure_bytes = certain._sure_bytes  # noqa: SLF001  # the rule that is switched off
+
+
+def _whole_access(program: Program, agent: int, pc: int, _: int) -> range:
+    return _sure_bytes(program, agent, pc, 0)
+
+
 def _yes(*_: object) -> bool:
     return True
 
@@ -589,7 +607,7 @@ def _alone(_here: object, seed: object, _weights: object, _most: object) -> set[
 RULES = [
     *_certificate_rules(), *_state_rules(), *_memory_rules(), *_lap_rules(), *_size_rules(), *_exit_rules(),
     *_commit_rules(), *_beginning_rules(), *_shape_rules(), *_unsure_rules(), *_lane_rules(), *_stale_rules(),
-    *_allocation_rules(), *_search_rules(),
+    *_allocation_rules(), *_boxless_rules(), *_search_rules(),
 ]  # fmt: skip
 _off: list[Any] = []  # the patches of the rule that is off now
 

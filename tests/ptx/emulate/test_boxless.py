@@ -15,6 +15,7 @@ from pipesim.cli.main import main
 from pipesim.errors import LaunchFileError
 from pipesim.model.coverage import NotJudgedKind
 from pipesim.model.finding import FaultKind, Verdict
+from pipesim.model.program import Program
 from pipesim.prove.check import How, check
 from pipesim.ptx.emulate.boxless import solve_boxes
 from pipesim.ptx.launch.file import launch_json
@@ -105,9 +106,47 @@ WRONG: dict[str, tuple[str, FaultKind | None, FaultKind | None]] = {
 }
 
 
+def with_boxes(body: str, first: TensorMap = A, second: TensorMap = B) -> Program:
+    return program_of(START + body, params=PARAMS, values=(first, second))
+
+
 def found(body: str, first: TensorMap, second: TensorMap) -> tuple[Verdict, How, set[FaultKind | None]]:
-    said = check(program_of(START + body, params=PARAMS, values=(first, second)))
+    said = check(with_boxes(body, first, second))
     return said.verdict, said.how, {each.fault.kind if each.fault else None for each in said.refutations}
+
+
+def random_body(seed: int) -> str:
+    """Copies by two maps and without one, which one or two mbarriers count: right, or one dropped or moved."""
+    rng = random.Random(seed)
+    issued, after, at = "", "", 0
+    for bar, label in (("%r3", "full"), ("%r3+8", "other"))[: rng.choice([1, 1, 2])]:
+        copies, total = list[str](), 0
+        for _ in range(rng.randint(1, 3)):
+            nbytes = rng.choice([1024, 512, 256])
+            place = at if rng.random() < 0.9 else max(at - rng.choice([16, 256]), 0)
+            name = {1024: "%rd1", 512: "%rd2"}.get(nbytes)
+            copies.append(bulk(place, bar) if name is None else load(name, place, bar))
+            total, at = total + nbytes, at + nbytes
+        if rng.random() < 0.25:
+            copies.remove(rng.choice(copies))
+        if rng.random() < 0.1:
+            total += rng.choice([-256, 256])
+        if rng.random() < 0.2:
+            rng.shuffle(copies)
+        issued += expect(total, bar) + "".join(copies)
+        after += wait(label, bar) if rng.random() < 0.9 else ""
+        after += READ.format(at - 4) if rng.random() < 0.5 else ""
+    return by_one(issued) + after
+
+
+def contradicts(body: str) -> bool:
+    """Whether it is proved with boxes and refuted without, or the other way round."""
+    return {found(body, A, B)[0], found(body, TensorMap(), TensorMap())[0]} == {Verdict.PROVED, Verdict.REFUTED}
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_no_answer_without_boxes_is_another_with_them(seed: int) -> None:
+    assert not contradicts(random_body(seed))
 
 
 @pytest.mark.parametrize("body", RIGHT.values(), ids=RIGHT)
