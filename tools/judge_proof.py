@@ -18,6 +18,7 @@ there is time for, the same for each family. What each is compared with:
 * ``warp shapes``, ``allocations`` (of tensor memory), ``lanes``, ``stale waits``: the verdict must be that of a plain
   rule, of lanes that run apart, of reads that name their items.
 * ``without boxes``: what is said of a kernel without the boxes of its tensor maps must hold with them.
+* ``ptx``: kernels written as PTX in many ways, against every schedule of what they were made from.
 * ``removals``: what is offered of a program may be left out, says a search of every schedule.
 
 All processors are used unless ``--jobs`` says otherwise; but for the times, what is printed does not depend on how many
@@ -62,6 +63,7 @@ from tests.support.random_programs.perhaps import random_perhaps
 from tests.support.random_programs.sizes import random_sizes
 from tests.support.random_programs.stale_waits import random_stale, ring
 from tests.support.random_programs.warp_shapes import random_warp_shapes
+from tools.judge_ptx import judged, read
 from tools.judge_redundant import judge as judge_removals
 from tools.judge_redundant import program_of
 from tools.judge_rules import (
@@ -171,6 +173,10 @@ class Family(NamedTuple):
     make: Callable[[int], Program]
 
 
+def _ptx(seed: int) -> list[str]:
+    return [judged(seed)[0]]
+
+
 def _removals(seed: int) -> list[str]:
     return list(judge_removals(seed))
 
@@ -197,6 +203,7 @@ JUDGED: Mapping[str, Family] = {
     "perhaps": Family(40, partial(_by, of_perhaps), random_perhaps),
     "allocations": Family(20, partial(_by, of_allocations), lambda seed: kernel_of(*random_allocations(seed))),
     "without boxes": Family(20, partial(_by, of_boxless), lambda seed: with_boxes(random_body(seed))),
+    "ptx": Family(20, _ptx, lambda seed: read(*judged(seed)[1:]).program),
     "removals": Family(4, _removals, program_of),
     "lanes": Family(20, partial(_by, of_lanes), partial(random_lanes, apart=True)),
     "stale waits": Family(20, partial(_by, of_stale), lambda seed: ring(random_stale(seed))),

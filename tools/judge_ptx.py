@@ -1,4 +1,4 @@
-"""The reader of PTX and the engines against every schedule of random kernels: ``tools/judge_ptx.py 2000 [seed]``.
+"""The reader of PTX and the engines against every schedule of random kernels: a family of ``judge_proof.py``.
 
 Each kernel is made as data, run in every schedule by a naive explorer (tests/support/kernel_schedules.py), written as
 PTX in one of many ways (tests/support/kernel_ptx.py), read back, and checked. A proof of a kernel with a fault is an
@@ -8,9 +8,6 @@ error, and so is a refutation of one without, also where it is read up to a limi
 from __future__ import annotations
 
 import random
-import sys
-import time
-from collections import Counter
 
 from pipesim.answers.check import check
 from pipesim.model.finding import Verdict
@@ -55,15 +52,15 @@ def judged(seed: int) -> tuple[str, RandomKernel, str]:
     verdict = verdict_of(kernel, ptx)
     begun = verdict_of(kernel, ptx, EmulationLimits(operations=rng.randrange(1, 60)))
     if begun is Verdict.REFUTED and not faults and not mixes_proxies(kernel):
-        return "false alarm", kernel, ptx  # of what was read up to a limit
+        return "FALSE ALARM", kernel, ptx  # of what was read up to a limit
     wrong = faults - _NOT_JUDGED
     if verdict is Verdict.UNKNOWN:
         return "unknown", kernel, ptx
     if verdict is Verdict.PROVED:
-        return ("wrong proof" if wrong else "right proof"), kernel, ptx
+        return ("WRONG PROOF" if wrong else "right proof"), kernel, ptx
     if faults:
         return "refuted", kernel, ptx
-    return ("of two proxies" if mixes_proxies(kernel) else "false alarm"), kernel, ptx
+    return ("of two proxies" if mixes_proxies(kernel) else "FALSE ALARM"), kernel, ptx
 
 
 def mixes_proxies(kernel: RandomKernel) -> bool:
@@ -71,20 +68,3 @@ def mixes_proxies(kernel: RandomKernel) -> bool:
     done = [each.step for warp in range(len(kernel.warps)) for each in executed(kernel, warp)]
     copied = {each.tile for each in done if isinstance(each, Copy)}
     return any(isinstance(each, Touch) and each.write and each.tile in copied for each in done)
-
-
-def main() -> int:
-    """Check this many kernels from a seed on; 1 if a verdict on one of them is wrong."""
-    number, seed = (int(each) for each in [*sys.argv[1:3], *("2000", "0")[len(sys.argv) - 1 :]])
-    begin, counts = time.perf_counter(), Counter[str]()
-    for each in range(seed, seed + number):
-        said, kernel, _ = judged(each)
-        counts[said] += 1
-        if said in {"wrong proof", "false alarm"}:
-            print(f"seed {each}: {said}: {faults_of(kernel)}\n{kernel}")
-    print(f"seeds {seed} to {seed + number - 1}: {dict(sorted(counts.items()))}, {time.perf_counter() - begin:.0f} s")
-    return 1 if counts["wrong proof"] or counts["false alarm"] else 0
-
-
-if __name__ == "__main__":
-    raise SystemExit(main())

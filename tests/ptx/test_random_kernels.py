@@ -1,4 +1,4 @@
-"""The reader and the engines against every schedule of random kernels (tools/judge_ptx.py does many more)."""
+"""The reader and the engines against every schedule of random kernels (``tools/judge_proof.py`` has many more)."""
 
 from __future__ import annotations
 
