@@ -1,8 +1,9 @@
 """Matrix instructions with asynchronous operands: wgmma and tcgen05 (PTX ISA, "Asynchronous Warpgroup Level Matrix
 Instructions", "TensorCore 5th Generation Family Instructions").
 
-A shared descriptor reads the range that a copy or store has written and that contains its address. Tensor memory has
-128 lanes in parts of 32, or of 16 in a kernel with accesses of 16 lanes; a part's columns lie one after the other.
+A shared descriptor reads the ranges that copies or stores have written and that contain its groups of rows. Tensor
+memory has 128 lanes in parts of 32, or of 16 in a kernel with accesses of 16 lanes; a part's columns lie one after the
+other.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from pipesim.ptx.emulate.cluster import Cluster
 from pipesim.ptx.emulate.code import DecodedStep
 from pipesim.ptx.emulate.effects.copies import within
 from pipesim.ptx.emulate.effects.mbarriers import places
+from pipesim.ptx.emulate.effects.operand_layout import OperandShape, groups, of_tcgen05, of_wgmma
 from pipesim.ptx.emulate.effects.operands import one_of, shared_place
 from pipesim.ptx.emulate.stop import EmulationStop, IllegalOperand
 from pipesim.ptx.emulate.tensor_allocations import COLUMNS
@@ -39,15 +41,21 @@ def wgmma(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep) -> None:
     elif each.has("mma_async"):
         for index in (1, 2):
             if not isinstance(each.operands[index], Vector):
-                _read_described(cluster, warp, step, index, Engine.WGMMA, (warp.cta,))
+                _read_described(cluster, warp, step, index, Engine.WGMMA, (warp.cta,), of_wgmma(each, index))
         if step.valued:
             cluster.forget_results(warp, step, f"the result of {each.mnemonic}")
 
 
 def _read_described(
-    cluster: Cluster, warp: EmulatedWarp, step: DecodedStep, index: int, engine: Engine, ctas: tuple[int, ...]
+    cluster: Cluster,
+    warp: EmulatedWarp,
+    step: DecodedStep,
+    index: int,
+    engine: Engine,
+    ctas: tuple[int, ...],
+    shape: OperandShape | None,
 ) -> None:
-    """The shared memory that a descriptor describes is read."""
+    """The shared memory that a descriptor describes is read: without a ``shape`` only what holds its address."""
     each = step.instruction
     value = step.get(index, warp)
     if leaf_of(value) is not None:
@@ -55,6 +63,7 @@ def _read_described(
         return
     descriptor = one_of(warp, value, "a descriptor")
     offset = ((descriptor & 0x3FFF) << 4) - SHARED_BASE
+    starts = (0,) if shape is None else groups(descriptor, shape, tcgen05=engine == Engine.TCGEN05)
     flush(cluster, warp)
     for cta in ctas:
         around = cluster.items[cta].around(offset)
@@ -62,9 +71,13 @@ def _read_described(
             why = "a descriptor of memory that nothing has written"
             cluster.may_touch(warp, each.position, why, writes=False, offset=max(offset, 0))
             continue
-        first, end, item = around
-        access = cluster.recorder.access(Space.SHARED, cta, first, end - first)
-        transfer(cluster, warp, each.position, Op.TRANSFER_READ, engine, access, end - first, item)
+        found = [around]
+        for at in starts:
+            if not found[-1][0] <= offset + at < found[-1][1] and (more := cluster.items[cta].around(offset + at)):
+                found.append(more)
+        for first, end, item in dict.fromkeys(found):
+            access = cluster.recorder.access(Space.SHARED, cta, first, end - first)
+            transfer(cluster, warp, each.position, Op.TRANSFER_READ, engine, access, end - first, item)
 
 
 def tcgen05(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep) -> None:
@@ -129,12 +142,13 @@ def _mma(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep) -> None:
         columns = cluster.columns_around(warp.cta, target & 0xFFFF, columns)
         cluster.notes.inferred[each.position] = "the columns of a product whose descriptor is not known"
     for index in (1, 2):
+        shape = of_tcgen05(each, index, instruction) if isinstance(instruction, int) else None
         if index == 1 and a_in_tensor:
             source = one_of(warp, step.get(1, warp), "the tensor memory of a product")
             for cta in ctas:
                 _tensor_transfer(cluster, warp, step, Op.TRANSFER_READ, cta, source, _COLUMNS_OF_A)
         else:
-            _read_described(cluster, warp, step, index, Engine.TCGEN05, ctas)
+            _read_described(cluster, warp, step, index, Engine.TCGEN05, ctas, shape)
     for index in range(3, len(each.operands)):
         if isinstance(each.operands[index], Address):  # metadata of a sparse matrix, and scales: a column at least
             source = one_of(warp, step.get(index, warp), "the tensor memory of scales")
@@ -294,7 +308,7 @@ def _copy(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep) -> None:
     ctas = _pair(cluster, warp, step)
     target = one_of(warp, step.get(0, warp), "the tensor memory of a copy")
     columns = next((_COPIED[m] for m in each.modifiers if m in _COPIED), 8)
-    _read_described(cluster, warp, step, 1, Engine.TCGEN05, ctas)
+    _read_described(cluster, warp, step, 1, Engine.TCGEN05, ctas, None)
     for cta in ctas:
         _tensor_transfer(cluster, warp, step, Op.TRANSFER_WRITE, cta, target, columns)
 
