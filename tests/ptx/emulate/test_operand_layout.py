@@ -1,0 +1,96 @@
+"""Which bytes of shared memory an operand of a matrix instruction reads (PTX ISA, "Matrix Descriptor", "Strides")."""
+
+from __future__ import annotations
+
+import pytest
+
+from pipesim.model.finding import Verdict
+from pipesim.model.ops import Op, operand
+from pipesim.prove.check import check
+from pipesim.ptx.emulate.addresses import SHARED_BASE
+from pipesim.ptx.emulate.effects.operand_layout import OperandShape, groups
+from tests.support.small_ptx import SET_UP, program_of
+
+
+def descriptor(leading: int, stride: int, swizzle: int, *, tcgen05: bool = False) -> int:
+    """Of address 0, strides in bytes."""
+    return leading >> 4 << 16 | stride >> 4 << 32 | (1 << 46 | swizzle << 61 if tcgen05 else swizzle << 62)
+
+
+@pytest.mark.parametrize(
+    ("swizzle", "shape", "leading", "stride", "expected"),
+    [
+        (1, OperandShape(32, 16, by_rows=False), 16, 1024, (0, 1024, 2048, 3072)),
+        (0, OperandShape(16, 16, by_rows=False), 128, 256, (0, 128, 256, 384)),
+        (1, OperandShape(128, 16, by_rows=True), 16384, 1024, (0, 1024, 16384, 17408)),
+        (1, OperandShape(64, 16, by_rows=True), 16384, 1024, (0, 1024)),  # one swizzle: no leading offset
+        (2, OperandShape(64, 16, by_rows=True), 4096, 512, (0, 512, 4096, 4608)),
+        (0, OperandShape(16, 16, by_rows=True), 64, 512, (0, 64, 512, 576)),
+    ],
+)
+def test_groups_are_where_the_strides_say(
+    swizzle: int, shape: OperandShape, leading: int, stride: int, expected: tuple[int, ...]
+) -> None:
+    assert groups(descriptor(leading, stride, swizzle), shape, tcgen05=False) == expected
+    other = {0: 0, 1: 2, 2: 4}[swizzle]
+    assert groups(descriptor(leading, stride, other, tcgen05=True), shape, tcgen05=True) == expected
+
+
+WAIT = """waits{n}:
+ mbarrier.try_wait.parity.shared::cta.b64 %p{n}, [%r3+{at}], 0;
+ @!%p{n} bra waits{n};
+"""
+
+
+TILE = 128  #: where the small kernels' ``tile`` is
+PRODUCT = "wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {%r10, %r11, %r12, %r13}, {%r14, %r15, %r16, %r17}"
+
+
+def product(order: int, strides: tuple[int, int], waits: str) -> str:
+    """B, 8 by 16 or 16 by 8 elements, is copied in two halves of 128 bytes, each on an mbarrier of its own."""
+    value = descriptor(*strides, 0) | SHARED_BASE + TILE >> 4
+    return (
+        SET_UP.format(first=1, count=1)
+        + f""" @%p0 bra copied;
+ mbarrier.arrive.expect_tx.shared::cta.b64 _, [%r3], 128;
+ mbarrier.arrive.expect_tx.shared::cta.b64 _, [%r3+8], 128;
+ mov.u32 %r4, tile;
+ add.s32 %r5, %r4, 128;
+ mov.u64 %rd2, 0;
+ cp.async.bulk.shared::cta.global.mbarrier::complete_tx::bytes [%r4], [%rd2], 128, [%r3];
+ cp.async.bulk.shared::cta.global.mbarrier::complete_tx::bytes [%r5], [%rd2], 128, [%r3+8];
+copied:
+{waits}
+ mov.u64 %rd1, {value};
+ wgmma.fence.sync.aligned;
+ {PRODUCT}, %rd1, 1, 1, 1, {order};
+ wgmma.commit_group.sync.aligned;
+ wgmma.wait_group.sync.aligned 0;
+"""
+    )
+
+
+BOTH = WAIT.format(n=1, at=0) + WAIT.format(n=2, at=8)
+#: By rows or by K, and where the second half is: K's second 8, and nowhere.
+CASES = [(0, (128, 256)), (1, (128, 256))]
+
+
+@pytest.mark.parametrize(("order", "strides"), CASES)
+def test_both_copies_that_a_tile_consists_of_are_read(order: int, strides: tuple[int, int]) -> None:
+    program = program_of(product(order, strides, BOTH), warps=4)
+    reads = {program.accesses[operand(op, "access")].offset for op in program.code[1] if op[0] == Op.TRANSFER_READ}
+    assert reads == {TILE, TILE + 128}
+    assert check(program).verdict is Verdict.PROVED
+
+
+@pytest.mark.parametrize(("order", "strides"), CASES)
+def test_a_copy_that_nobody_waited_for_is_a_race_though_the_address_lies_in_the_other(
+    order: int, strides: tuple[int, int]
+) -> None:
+    found = check(program_of(product(order, strides, WAIT.format(n=1, at=0)), warps=4))
+    assert found.verdict is Verdict.REFUTED
+
+
+def test_a_copy_behind_the_operand_is_not_read() -> None:
+    """The same with a leading offset within the first copy."""
+    assert check(program_of(product(0, (64, 256), WAIT.format(n=1, at=0)), warps=4)).verdict is Verdict.PROVED
