@@ -154,9 +154,9 @@ def _check(program: Program, max_states: int, *, one_memory: bool) -> Check:
     if run.finished and not run.faults and not certificate.doubts and not unordered:
         return verdict(Verdict.PROVED, How.CERTIFICATE)
     found = _first_of_each(program, certificate.doubts)
-    if not found and not unordered:
+    if all(is_unsure(program, each.fault) for each in (*found, *unordered)):
         shown = at_once(program)
-        found = (shown,) if shown is not None else ()
+        found = (*found, shown) if shown is not None else found
     if found or unordered:
         return verdict(Verdict.REFUTED, How.SCHEDULE, 0, found + unordered)
     doubtful = bool(run.faults or certificate.doubts)

@@ -156,3 +156,22 @@ def test_reductions_of_the_same_bytes_come_in_any_order() -> None:
     program = program_of(START + text, cluster=2).with_strictness(LENIENT)
     assert not check(program).refutations
     assert "several reductions change the same bytes in any order" in program.coverage.reductions[0]
+
+
+@pytest.mark.parametrize(
+    ("arrives", "verdict", "kinds"),
+    [(1, Verdict.UNKNOWN, set()), (2, Verdict.REFUTED, {FaultKind.OVER_ARRIVAL})],
+)
+def test_a_fence_that_may_run_is_no_reason_to_doubt_an_arrival(
+    arrives: int, verdict: Verdict, kinds: set[FaultKind]
+) -> None:
+    program = program_of(
+        SET_UP.format(first=1, count=1)
+        + " mov.u64 %rd1, 268435456;\n ld.global.u32 %r20, [%rd1];\n setp.ne.u32 %p1, %r20, 0;\n @%p0 bra over;\n"
+        " st.shared.v2.u64 [tile], {%rd1, %rd1};\n @%p1 fence.proxy.async.shared::cta;\n"
+        " cp.async.bulk.global.shared::cta.bulk_group [%rd1], [tile], 16;\n cp.async.bulk.commit_group;\n"
+        f" cp.async.bulk.wait_group 0;\n mbarrier.arrive.shared::cta.b64 _, [%r3], {arrives};\nover:\n"
+    )
+    assert len(program.coverage.fences) == 1
+    found = check(program)
+    assert (found.verdict, {each.kind for each in found.refutations}) == (verdict, kinds)
