@@ -155,6 +155,7 @@ ASSUMPTIONS = MappingProxyType(
             "PTX does not let it access those lanes. At lanes of any other warp it is a finding, illegal_operand.",
             "Modular's kernels for Blackwell, all of which give every warp the address of lane 0.",
             "Nothing: no Blackwell GPU was measured.",
+            "the access is a finding",
         ),
         Assumption.TENSOR_LOADS: AssumptionText(
             "tcgen05.ld has written its registers where they are read",

@@ -27,7 +27,8 @@ class Forbidden:
     """One place at which a kernel does what PTX forbids, whatever the schedule: a finding of this kind.
 
     ``place`` is ``kernel.cu:12 (kernel.ptx:345)`` or ``kernel.ptx:345``, of an ``instruction`` that this agent executes
-    (-1: whichever does); ``what`` is wrong, and what corrects it.
+    (-1: whichever does); ``what`` is wrong, and what corrects it. ``unless``: the name of the assumption with which it
+    is no finding, "" if there is none.
     """
 
     kind: FaultKind
@@ -36,6 +37,7 @@ class Forbidden:
     what: str
     correction: str = ""
     agent: int = -1
+    unless: str = ""
 
     @property
     def line(self) -> str:
@@ -163,7 +165,7 @@ def _member(name: str, value: object) -> Iterable[Any]:
         match name, each:
             case "assumed", [str(kind), str(what), [*some]] if kind in _ASSUMPTIONS:
                 yield Assumed(_ASSUMPTIONS[kind], what, tuple(map(str, some)))
-            case "forbidden", [str(kind), str(), str(), str(), str(), int()] if kind in FORBIDDEN:
+            case "forbidden", [str(kind), str(), str(), str(), str(), int(), str()] if kind in FORBIDDEN:
                 yield Forbidden(FORBIDDEN[kind], *each[1:])
             case "not_judged", [str(kind), int(count), [*some]] if kind in NotJudgedKind.__members__:
                 yield NotJudged(NotJudgedKind[kind], count, tuple(map(str, some)))

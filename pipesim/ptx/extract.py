@@ -269,8 +269,10 @@ def _forbidden(words: _Words, *, ended: bool) -> Iterator[Forbidden]:
     at, body = words.place_of, words.kernel.function.body
     for p, what in sorted(allocation_faults(words.cluster.columns, ended=ended).items()):
         yield Forbidden(FaultKind.TENSOR_ALLOCATION, at(p), body[p].mnemonic, what)
-    for p, (agent, what, correction) in sorted(words.cluster.notes.illegal.items()):
-        yield Forbidden(FaultKind.ILLEGAL_OPERAND, at(p), body[p].mnemonic, what, correction, agent)
+    notes = words.cluster.notes
+    for unless, found in (("", notes.illegal), (Assumption.TENSOR_LANES.value, notes.own_lanes)):
+        for p, (agent, what, correction) in sorted(found.items()):
+            yield Forbidden(FaultKind.ILLEGAL_OPERAND, at(p), body[p].mnemonic, what, correction, agent, unless)
     regions = words.kernel.code.regions
     unfenced = unfenced_products(words.kernel.function, regions.graph, regions.uses, _ways(words))
     for p, register in sorted(unfenced.items()):

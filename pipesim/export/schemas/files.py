@@ -88,7 +88,7 @@ def program() -> Schema:
 def _coverage() -> Schema:
     members: dict[str, Schema] = {each.name: _ref("texts") for each in fields(Coverage)}
     members["assumed"] = rows(row({"enum": [each.value for each in Assumption]}, TEXT, _ref("texts")))
-    members["forbidden"] = rows(row({"enum": list(FORBIDDEN)}, TEXT, TEXT, TEXT, TEXT, INTEGER))
+    members["forbidden"] = rows(row({"enum": list(FORBIDDEN)}, TEXT, TEXT, TEXT, TEXT, INTEGER, TEXT))
     members["not_judged"] = rows(row({"enum": [each.name for each in NotJudgedKind]}, NATURAL, _ref("texts")))
     members["ctas"] = rows(NATURAL)
     return record(members, optional=tuple(members))

@@ -155,8 +155,11 @@ def _partial_warps(program: Program) -> Iterator[Fault]:
 
 
 def _forbidden(program: Program) -> Iterator[Fault]:
-    """What PTX forbids, as the kernel's reader has seen."""
+    """What PTX forbids, as the kernel's reader has seen, and no assumption excuses."""
+    strict = {"", *(each.value for each in program.strictness)}
     for n, each in enumerate(program.coverage.forbidden):
+        if each.unless not in strict:
+            continue
         agent, pc = _operation_at(program, each.line, each.agent)
         yield Fault(each.kind, agent, pc, found=n)
 

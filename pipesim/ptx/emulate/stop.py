@@ -110,7 +110,7 @@ class Notes:
     generic: set[int] = field(default_factory=set)
     ended: set[int] = field(default_factory=set)
     polls: set[int] = field(default_factory=set)
-    own_lanes: set[int] = field(default_factory=set)
+    own_lanes: dict[int, tuple[int, str, str]] = field(default_factory=dict)
     fences: set[int] = field(default_factory=set)
     undefined: dict[int, str] = field(default_factory=dict)
     illegal: dict[int, tuple[int, str, str]] = field(default_factory=dict)

@@ -237,6 +237,9 @@ def _columns(part: int, lanes: int, column: int, columns: int) -> tuple[int, int
     return first, first + columns * lanes * 4
 
 
+_LANE = "add 32 times the warp's number modulo 4 to the lane, the upper half of the address"
+
+
 def _ranges(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep, address: int) -> list[tuple[int, int]]:
     """The bytes of tensor memory that a load or store of a warp touches."""
     each = step.instruction
@@ -248,12 +251,12 @@ def _ranges(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep, address: in
     if not warp.maybe:
         cluster.columns[warp.cta].use(column, 1 if each.has_any("pack::16b", "unpack::16b") else columns, each.position)
     lane, own = address >> 16, warp.number % 4 * 32
-    if 0 <= lane < 32 <= own:
-        cluster.notes.own_lanes.add(each.position)
-        lane += own
-    elif not own <= lane < own + 32:
+    if not own <= lane < own + 32:
         said = f"warp {warp.number} accesses lane {lane} of tensor memory, and reaches only {own} to {own + 31}"
-        raise IllegalOperand(said, "add 32 times the warp's number modulo 4 to the lane, the upper half of the address")
+        if not 0 <= lane < 32:
+            raise IllegalOperand(said, _LANE)
+        cluster.notes.own_lanes.setdefault(each.position, (warp.agent, said, _LANE))
+        lane += own
     if shape == "16x32bx2":
         split = next(o.value for o in reversed(each.operands) if isinstance(o, Immediate))
         part = lane // lanes
