@@ -5,11 +5,14 @@ from pipesim.findings.kind import Certainty, FindingKind, ProtocolExample
 UNREAD_DATA = FindingKind(
     "unread_data",
     "data is left in memory that no agent reads",
-    what="A tile is written or loaded, and no agent reads it.",
+    what=(
+        "A tile is written or loaded, and no agent reads it, or a part of it: it is there at the end, or the copy of a "
+        "later phase has overwritten it."
+    ),
     shows="The work is for nothing, the protocol leaves out who reads it, or a reader takes another tile for it.",
     corrected="Leave out the copy, or describe the read.",
     certainty=Certainty.WARNING,
-    note="{role} leaves data in {place} that no agent reads",
+    note="{role} leaves data in {place}",
     example=ProtocolExample('''from pipesim import Protocol, Warp
 
 

@@ -8,11 +8,17 @@ exists. Of several CTAs one may wait for what another has under way, which then 
 need not: for each such CTA there is one more run, in which its work lands only for its own agents or when nothing else
 can move. Where one run represents every schedule, or every schedule has been followed to one end, the data is left in
 all of them.
+
+A delivery is unread if its bytes, or some of them, are in memory at the end and no agent has read them since, or if the
+copy of a later phase has overwritten them before any did. What threads and tensor cores write again before it is read
+is forgotten: they may add to it.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from enum import Enum
 from typing import NamedTuple
 
@@ -21,7 +27,7 @@ from pipesim.findings.catalog import BY_NAME
 from pipesim.model.assumptions import Assumption
 from pipesim.model.coverage import Assumed
 from pipesim.model.finding import Advisory, Fault, FaultKind
-from pipesim.model.groups import READS_MEMORY
+from pipesim.model.groups import READS_MEMORY, WRITES_MEMORY
 from pipesim.model.machine import Flight, exited, finished, own_channel
 from pipesim.model.moves import Kind, Move, can_land, first_to_land, held_up
 from pipesim.model.ops import Op, Operation, Space, operand
@@ -42,13 +48,29 @@ class LeftKind(Enum):
 
 
 class Leftover(NamedTuple):
-    """One operation that leaves something, and the access it is left in; -1 of an arrival on ``barrier``."""
+    """One operation that leaves something, and the access it is left in; -1 of an arrival on ``barrier``.
+
+    ``first`` and ``nbytes``: where in the access what nobody reads begins, and how much it is; all of it if both are 0.
+    """
 
     what: LeftKind
     agent: int
     pc: int
     access: int
     barrier: int = -1
+    first: int = 0
+    nbytes: int = 0
+
+
+@dataclass(slots=True)
+class _Delivery:
+    """What one operation has put into one access: in which phase, (-1, -1) if none counts it; who has read of it."""
+
+    at: tuple[int, int, int]
+    phase: tuple[int, int]
+    replaceable: bool  # by another write: threads and tensor cores may add to what is there
+    lost: list[int] = field(default_factory=list)  # cells that a later copy overwrote unread
+    was_read: bool = False
 
 
 class _Run(NamedTuple):
@@ -78,7 +100,8 @@ def left_at_end(program: Program) -> Mapping[Leftover, Schedule]:
 
 def _run(program: Program, late: int = -1) -> _Run:
     """One run to its end. ``late``: the CTA whose own work lands last."""
-    unread: dict[int, tuple[int, int, int]] = {}
+    unread: dict[int, _Delivery] = {}  # by cell
+    made: list[_Delivery] = []
     found: set[Leftover] = set()
     running, early = set(range(program.ctas)), set[int]()
     play = Play(program)
@@ -93,7 +116,7 @@ def _run(program: Program, late: int = -1) -> _Run:
                     return _NOTHING
                 moved = True
                 if play.state.pcs[agent] != pc:
-                    _note(program, agent, pc, unread)
+                    made += _note(program, play.state, (agent, pc), unread)
             cta = program.agents[agent].cta
             if cta in running and exited(program, play.state, cta):
                 running.remove(cta)
@@ -102,7 +125,9 @@ def _run(program: Program, late: int = -1) -> _Run:
             return _NOTHING
         if play.faults:
             return _NOTHING
-    found |= {Leftover(LeftKind.UNREAD, *left) for left in unread.values()}
+    for cell, left in unread.items():
+        left.lost.append(cell)
+    found |= _unread_of(program, [left for left in made if left.lost])
     return _Run(found, early, tuple(play.moves))
 
 
@@ -112,20 +137,50 @@ def leftovers(program: Program) -> tuple[Leftover, ...]:
 
 
 def advisories(program: Program, found: tuple[Leftover, ...]) -> tuple[Advisory, ...]:
-    """The warnings in words, one for each source line, the first operation of it named."""
+    """The warnings in words: for each source line one of what nobody reads, one of what is read in part; the first
+    operation named.
+    """
     note = BY_NAME[LeftKind.UNREAD.value].note
-    return tuple(
-        Advisory(role, note.format(role=role, place=_unread(program, left)), line, left.what.value)
-        for (role, line), left in _by_line(program, found, LeftKind.UNREAD).items()
+    left = [each for each in found if each.what is LeftKind.UNREAD]
+    of_line = Counter((*_place(program, each), each.nbytes > 0) for each in left)
+    delivered = _delivered(program) if of_line else {}
+    said: dict[tuple[str, str, bool], Advisory] = {}
+    for each in left:
+        role, line = _place(program, each)
+        key = role, line, each.nbytes > 0
+        if key not in said:
+            what = _unread(program, each, of_line[key], delivered[role, line])
+            said[key] = Advisory(role, note.format(role=role, place=what), line, each.what.value)
+    return tuple(said.values())
+
+
+def _delivered(program: Program) -> Counter[tuple[str, str]]:
+    """How much the operations of each role and line deliver."""
+    return Counter(
+        (program.agents[agent].role, program.line(agent, pc))
+        for agent, code in enumerate(program.code)
+        for pc, op in enumerate(code)
+        if op[0] in WRITES_MEMORY
+        for _ in program.accesses_of(op)
     )
 
 
-def _unread(program: Program, left: Leftover) -> str:
-    """The tile and slot, with the item and the mbarrier that counts its bytes."""
+def _place(program: Program, left: Leftover) -> tuple[str, str]:
+    return program.agents[left.agent].role, program.line(left.agent, left.pc)
+
+
+def _unread(program: Program, left: Leftover, alike: int, of: int) -> str:
+    """The tile and slot, with the item and the mbarrier that counts its bytes; how much of it, and of how many."""
     op = program.code[left.agent][left.pc]
     counted = program.landings(op) if op[0] == Op.TMA_LOAD else []
     bars = [f", counted by {program.barrier_name(bar)}" for bar, access in counted if access == left.access]
-    return f"{program.access_name(left.access)} (item {operand(op, 'item')}{''.join(bars[:1])})"
+    what = f"{program.access_name(left.access)} (item {operand(op, 'item')}{''.join(bars[:1])})"
+    if left.nbytes:
+        size = program.accesses[left.access].nbytes
+        what += f" of which no agent reads {left.nbytes:,} of {size:,} bytes, from byte {left.first:,} on"
+    else:
+        what += " that no agent reads"
+    return what + (f", as in {alike:,} of the {of:,} deliveries of this line" if of > 1 else "")
 
 
 def assumed_at_exit(program: Program, found: tuple[Leftover, ...]) -> tuple[Assumed, ...]:
@@ -161,7 +216,7 @@ def _by_line(program: Program, found: tuple[Leftover, ...], what: LeftKind) -> d
     said: dict[tuple[str, str], Leftover] = {}
     for left in found:
         if left.what is what:
-            said.setdefault((program.agents[left.agent].role, program.line(left.agent, left.pc)), left)
+            said.setdefault(_place(program, left), left)
     return said
 
 
@@ -181,17 +236,60 @@ def _under_way(program: Program, flight: Flight) -> Leftover:
     return Leftover(LeftKind.UNDER_WAY, flight.agent, flight.pc, _first(program, flight.agent, flight.pc))
 
 
-def _note(program: Program, agent: int, pc: int, unread: dict[int, tuple[int, int, int]]) -> None:
-    """What the operation just carried out, or what it put under way, reads and writes."""
+def _note(program: Program, state: State, at: tuple[int, int], unread: dict[int, _Delivery]) -> list[_Delivery]:
+    """What the operation just carried out, or what it put under way, reads and writes; what it delivers."""
+    agent, pc = at
     op: Operation = program.code[agent][pc]
-    for access in program.accesses_of(op):
-        if program.accesses[access].space not in _LOOKED_AFTER:
-            continue
-        for cell in range(*program.cells[access]):
-            if op[0] in READS_MEMORY:
-                unread.pop(cell, None)
-            else:
-                unread[cell] = (agent, pc, access)
+    if op[0] in READS_MEMORY:
+        for cell in range(*program.cells[operand(op, "access")]):
+            held = unread.pop(cell, None)
+            if held is not None:
+                held.was_read = True
+        return []
+    return [
+        _deliver(program, (agent, pc, access), phase, unread)
+        for access, phase in _deliveries(program, state, op)
+        if program.accesses[access].space in _LOOKED_AFTER
+    ]
+
+
+def _deliveries(program: Program, state: State, op: Operation) -> list[tuple[int, tuple[int, int]]]:
+    """The accesses that an operation writes, each with the phase that counts the bytes."""
+    if op[0] == Op.TMA_LOAD:
+        return [(access, (barrier, state.barriers[barrier].done)) for barrier, access in program.landings(op)]
+    return [(access, (-1, -1)) for access in program.accesses_of(op)]
+
+
+def _deliver(
+    program: Program, at: tuple[int, int, int], phase: tuple[int, int], unread: dict[int, _Delivery]
+) -> _Delivery:
+    op = program.code[at[0]][at[1]]
+    made = _Delivery(at, phase, op[0] == Op.WRITE or program.accesses[at[2]].space != Space.SHARED)
+    for cell in range(*program.cells[at[2]]):
+        held = unread.get(cell)
+        if held is not None and not (held.replaceable or made.replaceable) and (held.phase != phase or phase[0] < 0):
+            held.lost.append(cell)
+        elif held is not None and made.replaceable:
+            held.was_read = True  # perhaps: it may be an atomic
+        unread[cell] = made
+    return made
+
+
+def _unread_of(program: Program, left: list[_Delivery]) -> set[Leftover]:
+    """Each delivery with the bytes that no agent reads."""
+    if not left:
+        return set()
+    bounds: dict[int, int] = {}
+    for access, (first, end) in zip(program.accesses, program.cells, strict=True):
+        bounds |= {first: access.offset, end: access.offset + access.nbytes}
+    found = set()
+    for each in left:
+        part = (0, 0)
+        if each.was_read:
+            nbytes = sum(bounds[cell + 1] - bounds[cell] for cell in each.lost)
+            part = bounds[min(each.lost)] - program.accesses[each.at[2]].offset, nbytes
+        found.add(Leftover(LeftKind.UNREAD, *each.at, -1, *part))
+    return found
 
 
 def _first(program: Program, agent: int, pc: int) -> int:

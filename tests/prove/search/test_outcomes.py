@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from pipesim import Fence, Protocol, Warp
 from pipesim.findings.catalog import report_fault
 from pipesim.model.assumptions import Assumption, Strictness
 from pipesim.model.finding import FaultKind, Verdict
@@ -14,7 +15,7 @@ from pipesim.model.program import ALL_LANES, Access, Agent, Barrier, Program, Ti
 from pipesim.prove.assumed import assumed_by
 from pipesim.prove.check import How, check
 from pipesim.prove.counterexample.confirm import shown_by_code
-from pipesim.prove.counterexample.leftovers import LeftKind, Leftover, assumed_at_exit, leftovers
+from pipesim.prove.counterexample.leftovers import LeftKind, Leftover, advisories, assumed_at_exit, leftovers
 from pipesim.prove.counterexample.play import Play
 from pipesim.prove.search.breadth_first import explore
 from pipesim.prove.search.outcomes import outcomes
@@ -155,6 +156,54 @@ def test_data_that_nobody_reads_is_told() -> None:
     assert leftovers(flat([(Op.WRITE, 0, 1), arrive(GO)], [wait(GO), (Op.READ, 0, 1)])) == ()
     stays = flat([(Op.WRITE, 0, 1), arrive(GO)], [wait(GO)], space=Space.GLOBAL)
     assert leftovers(stays) == (), "what a kernel leaves in global memory is its result"
+
+
+UNREAD = "that no agent reads, as in {} of the 3 deliveries of this line"
+PART = "of which no agent reads 16 of 64 bytes, from byte 48 on, as in 1 of the 3 deliveries of this line"
+#: By the bytes of the tile that are read at each of three steps: the items and what is told of them, all of one slot.
+READ_OF_EACH = {
+    (64, 64, 64): [],
+    (64, 0, 64): [(1, UNREAD.format(1))],
+    (0, 0, 64): [(0, UNREAD.format(2))],
+    (64, 64, 0): [(2, UNREAD.format(1))],
+    (64, 48, 0): [(1, PART), (2, UNREAD.format(1))],
+    (-1, -1, -1): [],
+}
+
+
+@pytest.mark.parametrize("read", READ_OF_EACH)
+def test_each_tile_that_is_overwritten_before_it_is_read_is_told(read: tuple[int, ...]) -> None:
+    """A tile that is updated (-1), as atomics do, is read."""
+    p = Protocol("unread")
+    tile, full, empty = p.smem("tile", 1, 64), p.mbarriers("full", 1, 1), p.mbarriers("empty", 1, 1)
+
+    @p.role("load")
+    def load(w: Warp) -> None:
+        with w.elect_one():
+            for item, _ in enumerate(read):
+                empty[0].wait(item + 1 & 1)
+                full[0].expect_bytes(64)
+                w.tma_load(tile[0], full[0], item=item)
+
+    @p.role("math")
+    def math(w: Warp) -> None:
+        for item, nbytes in enumerate(read):
+            full[0].wait(item & 1)
+            if nbytes > 0:
+                w.read(tile[0].part(0, nbytes))
+            elif nbytes < 0:
+                w.write(tile[0], 10 + item)
+                w.fence(Fence.PROXY_ASYNC)
+            w.sync_warp()
+            with w.elect_one():
+                empty[0].arrive()
+
+    program = p.flatten()
+    told = [each.claim for each in advisories(program, leftovers(program)) if each.role == "load"]
+    assert told == [
+        f"load leaves data in tile[0] (item {item}, counted by full[0]) {said}" for item, said in READ_OF_EACH[read]
+    ]
+    assert check(program).verdict is Verdict.PROVED
 
 
 def test_a_run_that_does_not_end_leaves_nothing_to_tell() -> None:
