@@ -63,7 +63,7 @@ class Leftover(NamedTuple):
 
 
 @dataclass(slots=True)
-class _Delivery:
+class _Delivered:
     """What one operation has put into one access: in which phase, (-1, -1) if none counts it; who has read of it."""
 
     at: tuple[int, int, int]
@@ -100,8 +100,8 @@ def left_at_end(program: Program) -> Mapping[Leftover, Schedule]:
 
 def _run(program: Program, late: int = -1) -> _Run:
     """One run to its end. ``late``: the CTA whose own work lands last."""
-    unread: dict[int, _Delivery] = {}  # by cell
-    made: list[_Delivery] = []
+    unread: dict[int, _Delivered] = {}  # by cell
+    made: list[_Delivered] = []
     found: set[Leftover] = set()
     running, early = set(range(program.ctas)), set[int]()
     play = Play(program)
@@ -236,7 +236,7 @@ def _under_way(program: Program, flight: Flight) -> Leftover:
     return Leftover(LeftKind.UNDER_WAY, flight.agent, flight.pc, _first(program, flight.agent, flight.pc))
 
 
-def _note(program: Program, state: State, at: tuple[int, int], unread: dict[int, _Delivery]) -> list[_Delivery]:
+def _note(program: Program, state: State, at: tuple[int, int], unread: dict[int, _Delivered]) -> list[_Delivered]:
     """What the operation just carried out, or what it put under way, reads and writes; what it delivers."""
     agent, pc = at
     op: Operation = program.code[agent][pc]
@@ -261,10 +261,10 @@ def _deliveries(program: Program, state: State, op: Operation) -> list[tuple[int
 
 
 def _deliver(
-    program: Program, at: tuple[int, int, int], phase: tuple[int, int], unread: dict[int, _Delivery]
-) -> _Delivery:
+    program: Program, at: tuple[int, int, int], phase: tuple[int, int], unread: dict[int, _Delivered]
+) -> _Delivered:
     op = program.code[at[0]][at[1]]
-    made = _Delivery(at, phase, op[0] == Op.WRITE or program.accesses[at[2]].space != Space.SHARED)
+    made = _Delivered(at, phase, op[0] == Op.WRITE or program.accesses[at[2]].space != Space.SHARED)
     for cell in range(*program.cells[at[2]]):
         held = unread.get(cell)
         if held is not None and not (held.replaceable or made.replaceable) and (held.phase != phase or phase[0] < 0):
@@ -275,7 +275,7 @@ def _deliver(
     return made
 
 
-def _unread_of(program: Program, left: list[_Delivery]) -> set[Leftover]:
+def _unread_of(program: Program, left: list[_Delivered]) -> set[Leftover]:
     """Each delivery with the bytes that no agent reads."""
     if not left:
         return set()
