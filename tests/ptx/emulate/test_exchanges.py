@@ -96,6 +96,18 @@ def test_what_ptx_orders_or_no_other_lane_touches_rests_on_nothing(body: str) ->
     assert [each for each in program.coverage.assumed if "accesses what others" in each.what] == []
 
 
+@pytest.mark.parametrize(
+    ("order", "expected"), [(LANDED + " bar.sync 0;\n", "proved"), (" bar.sync 0;\n" + LANDED, "refuted RACE")]
+)
+def test_a_warp_waits_for_its_copies_before_the_barrier_after_which_another_one_reads_them(
+    order: str, expected: str
+) -> None:
+    words = " xor.b32 %r11, %r0, 32;\n mad.lo.u32 %r5, %r0, 4, %r4;\n mad.lo.u32 %r11, %r11, 4, %r4;\n"
+    read = " ld.shared.u32 %r9, [%r11];\n"
+    program = program_of(START + words + COPY + order + read, warps=2)
+    assert with_rules(program, Assumption.LANES) == expected
+
+
 @pytest.mark.parametrize("meet", ["", " bar.warp.sync 0xffffffff;\n"])
 def test_lanes_on_two_ways_of_a_branch_are_not_in_step(meet: str) -> None:
     high, low = " st.shared.u32 [%r5], 1;\n bra both;\nlow:\n", f" ld.shared.u32 %r9, [{{0}}];\nboth:\n{meet}"
