@@ -29,8 +29,8 @@ from pipesim.lang.author import in_words, raised_at
 from pipesim.model.assumptions import Assumption
 from pipesim.model.coverage import Assumed, Coverage
 from pipesim.model.ops import Space
-from pipesim.model.program import Access, Agent, Barrier, Program, Tile
-from pipesim.model.tables import Work
+from pipesim.model.program import Program
+from pipesim.model.tables import Access, Agent, Barrier, Tile, Work
 from pipesim.process.parent import end_forks, end_with
 from pipesim.process.watch import current, forget_in_child, in_main_thread, signals_held
 from pipesim.protocols.catalog import BUILT_IN

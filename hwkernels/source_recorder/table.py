@@ -21,7 +21,7 @@ from pipesim.bounds import (
 )
 from pipesim.errors import UsageError
 from pipesim.inputs import InputKind, quoted_name, wrong_identifier
-from pipesim.model.program import NAMED_BARRIERS
+from pipesim.model.tables import NAMED_BARRIERS
 from pipesim.trace.schema import ON_GROUPS, ON_NAMED_BARRIER, AgentInfo, BarrierGroup, EventKind, Site
 from pipesim.trace.sites import ENGINE_NAMES
 

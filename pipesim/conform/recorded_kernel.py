@@ -20,7 +20,8 @@ from pipesim.conform.timing import without_work
 from pipesim.errors import EvidenceError
 from pipesim.model.groups import ON_BARRIER, PARITY_TRIES, PARITY_WAITS
 from pipesim.model.ops import Op, Operation, operand, with_operand
-from pipesim.model.program import Agent, Barrier, Program
+from pipesim.model.program import Program
+from pipesim.model.tables import Agent, Barrier
 from pipesim.trace.schema import (
     READ_FROM,
     AgentInfo,

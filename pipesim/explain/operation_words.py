@@ -9,7 +9,8 @@ from collections.abc import Callable
 
 from pipesim.model.groups import BY_PARITY, ENGINE_ACCESSES, ON_NAMED_BARRIER
 from pipesim.model.ops import Engine, Fence, Op, Operation, Order, Scope, operand, order_of, ranks, scope_of
-from pipesim.model.program import Program, meeting_name
+from pipesim.model.program import Program
+from pipesim.model.tables import meeting_name
 
 _FENCES = {
     Fence.MBARRIER_INIT: "mbarrier_init",

@@ -18,8 +18,8 @@ from pipesim.model.coverage import Assumed, Coverage
 from pipesim.model.groups import ACCESSES, HANDS_ON, MEETINGS, PRIVATE, READS_REGISTER, WRITES_REGISTER
 from pipesim.model.ops import OPERANDS, Fence, Op, Operation, Scope, Space, semantics
 from pipesim.model.positions import ACCESS, BARRIER
-from pipesim.model.program import Access, Agent, Barrier, Program, Tile
-from pipesim.model.tables import Work
+from pipesim.model.program import Program
+from pipesim.model.tables import Access, Agent, Barrier, Tile, Work
 from pipesim.model.warp_shape import executes_as_warp_group
 
 InitBody = Callable[[], None]

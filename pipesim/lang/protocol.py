@@ -26,7 +26,8 @@ from pipesim.lang.tiles import TileArray
 from pipesim.lang.warp import Warp
 from pipesim.model.barrier import MAX_COUNT
 from pipesim.model.ops import Space
-from pipesim.model.program import MAX_ARCHITECTURE, MAX_CLUSTER, MAX_THREAD_REGISTERS, WARP_GROUP, Program
+from pipesim.model.program import Program
+from pipesim.model.tables import MAX_ARCHITECTURE, MAX_CLUSTER, MAX_THREAD_REGISTERS, WARP_GROUP
 from pipesim.model.warp_shape import executes_as_warp_group
 
 TILE_ALIGNMENT = 128

@@ -15,8 +15,7 @@ from pipesim.lang.recorder import Recorder, current_recorder, recorder
 from pipesim.lang.shared_mem_barrier import SharedMemBarrier, barrier_address
 from pipesim.lang.tiles import Slot, TileArray
 from pipesim.model.ops import Engine, Fence, Op, Operation, Order, Scope, operand, semantics
-from pipesim.model.program import NAMED_BARRIERS
-from pipesim.model.tables import WORK_CLASSES
+from pipesim.model.tables import NAMED_BARRIERS, WORK_CLASSES
 
 ANY_ITEM = -1
 CP_ASYNC_BYTES = 4  #: that one cp.async copies at least

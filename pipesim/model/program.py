@@ -22,26 +22,7 @@ from pipesim.model.groups import (
 from pipesim.model.ops import Engine, Op, Operation, Space, operand, operands, ranks
 from pipesim.model.positions import ACCESS, ENGINE, ITEM, SKIP
 from pipesim.model.register_pool import RegisterPools
-from pipesim.model.tables import (
-    ALL_LANES,
-    BLACKWELL,
-    MAX_ARCHITECTURE,
-    MAX_CLUSTER,
-    MAX_REGISTERS,
-    MAX_THREAD_REGISTERS,
-    NAMED_BARRIERS,
-    PROGRAM_VERSION,
-    WARP_GROUP,
-    Access,
-    Agent,
-    Barrier,
-    ProgramData,
-    SourceInstruction,
-    Tile,
-    Work,
-    instructions,
-    meeting_name,
-)
+from pipesim.model.tables import BLACKWELL, WARP_GROUP, ProgramData, SourceInstruction, Work, instructions
 from pipesim.model.validation import validate
 
 Written = tuple[int, int]  #: an access and the item that is left there
@@ -62,24 +43,6 @@ def written_alike(code: Sequence[Sequence[Operation]]) -> Mapping[Written, int]:
         several |= seen & written
         seen |= written
     return {written: number for number, written in enumerate(sorted(several))}
-
-
-__all__ = [
-    "ALL_LANES",
-    "MAX_ARCHITECTURE",
-    "MAX_CLUSTER",
-    "MAX_REGISTERS",
-    "MAX_THREAD_REGISTERS",
-    "NAMED_BARRIERS",
-    "PROGRAM_VERSION",
-    "WARP_GROUP",
-    "Access",
-    "Agent",
-    "Barrier",
-    "Program",
-    "Tile",
-    "meeting_name",
-]
 
 
 @dataclass(frozen=True)

@@ -11,8 +11,8 @@ from pipesim.errors import ProgramFormatError
 from pipesim.inputs import InputKind
 from pipesim.model.coverage import WHOLE, coverage_from
 from pipesim.model.ops import Op, Operation, Space
-from pipesim.model.program import PROGRAM_VERSION, Access, Agent, Barrier, Program, Tile
-from pipesim.model.tables import Work
+from pipesim.model.program import Program
+from pipesim.model.tables import PROGRAM_VERSION, Access, Agent, Barrier, Tile, Work
 
 FORMAT = "pipesim-program"
 PROGRAM = InputKind(

@@ -13,7 +13,7 @@ from enum import Enum
 import numpy as np
 
 from pipesim.model.ending import HUNG
-from pipesim.model.program import meeting_name
+from pipesim.model.tables import meeting_name
 from pipesim.model.waits import WaitPurpose
 from pipesim.trace.schema import EventKind, Events, Site, Trace
 

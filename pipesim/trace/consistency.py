@@ -19,7 +19,7 @@ import numpy.typing as npt
 from pipesim import bounds
 from pipesim.inputs import quoted_name, wrong_identifier, wrong_name, wrong_text
 from pipesim.model.ending import Ending
-from pipesim.model.program import NAMED_BARRIERS
+from pipesim.model.tables import NAMED_BARRIERS
 from pipesim.trace.metadata import hints, refuse
 from pipesim.trace.schema import (
     COLUMNS,

@@ -15,8 +15,9 @@ from pipesim.model import groups, positions
 from pipesim.model.groups import LOOP_MARKS
 from pipesim.model.machine import initial_state, step
 from pipesim.model.ops import AT, OPERANDS, Op, OperandName, Operation, Space, describe, operand, operands, with_operand
-from pipesim.model.program import Access, Agent, Barrier, Program, Tile
+from pipesim.model.program import Program
 from pipesim.model.program_json import dumps, loads
+from pipesim.model.tables import Access, Agent, Barrier, Tile
 from pipesim.prove.certificate.certificate import Certificate
 from pipesim.prove.check import check
 from pipesim.timed.costs import Prices

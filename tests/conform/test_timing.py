@@ -13,7 +13,8 @@ from pipesim.conform.compare import compare
 from pipesim.conform.result import Figure, Share, SiteTiming, Spread
 from pipesim.conform.steady import one_cta, read
 from pipesim.conform.timing import PeriodPair, compare_timing, median_period, noise_millicycles, time_spent
-from pipesim.model.program import ALL_LANES, Agent, Program
+from pipesim.model.program import Program
+from pipesim.model.tables import ALL_LANES, Agent
 from pipesim.timed.profile import load_profile
 from pipesim.trace.recorder import EventBuffer
 from pipesim.trace.schema import AgentInfo, BarrierGroup, Device, EventKind, Run, Site, Trace, TraceMeta

@@ -14,7 +14,8 @@ from pipesim.export.promela.rules import KINDS
 from pipesim.findings.catalog import NO_MOVE_SHOWS
 from pipesim.model.finding import FaultKind
 from pipesim.model.ops import Op
-from pipesim.model.program import Agent, Program
+from pipesim.model.program import Program
+from pipesim.model.tables import Agent
 from pipesim.prove.search.breadth_first import explore
 from tests.support.mistakes import BROKEN
 from tests.support.mistakes.ring import right_ring

@@ -18,8 +18,9 @@ from pipesim.lang.warp import Warp
 from pipesim.model.assumptions import Assumption, Strictness
 from pipesim.model.finding import FaultKind
 from pipesim.model.ops import Engine, Fence, Op, Operation
-from pipesim.model.program import Agent, Program
+from pipesim.model.program import Program
 from pipesim.model.program_json import dumps, loads
+from pipesim.model.tables import Agent
 from pipesim.prove.check import check
 from pipesim.prove.search.breadth_first import search_memory_order
 from pipesim.report.sentences.check import check_sentence

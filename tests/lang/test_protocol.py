@@ -14,7 +14,8 @@ from pipesim.lang.protocol import Protocol
 from pipesim.lang.shared_mem_barrier import SharedMemBarrier
 from pipesim.lang.warp import Warp
 from pipesim.model.ops import Engine, Fence, Op, Scope, Space, semantics
-from pipesim.model.program import Access, Agent, Barrier, Program, Tile
+from pipesim.model.program import Program
+from pipesim.model.tables import Access, Agent, Barrier, Tile
 from pipesim.pipelines import ProducerConsumerPipeline
 
 HERE = Path(__file__).read_text(encoding="utf-8").splitlines()

@@ -13,7 +13,8 @@ from pipesim.model.barrier import LIVE, BarrierState
 from pipesim.model.groups import READS_REGISTER
 from pipesim.model.machine import initial_state, step
 from pipesim.model.ops import OPERANDS, Op, Operation, describe
-from pipesim.model.program import Agent, Barrier, Program
+from pipesim.model.program import Program
+from pipesim.model.tables import Agent, Barrier
 from tests.support.small_programs import operation
 
 BARRIERS = 2

@@ -11,7 +11,7 @@ from pipesim.model.barrier import MAX_COUNT
 from pipesim.model.finding import Fault, FaultKind
 from pipesim.model.machine import finished, step
 from pipesim.model.ops import Space
-from pipesim.model.program import Access, Agent, Barrier
+from pipesim.model.tables import Access, Agent, Barrier
 
 SYNC = "BAR_SYNC threads=64"
 

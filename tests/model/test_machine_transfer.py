@@ -10,7 +10,7 @@ from pipesim.model.barrier import LIVE, BarrierState
 from pipesim.model.finding import Fault, FaultKind
 from pipesim.model.machine import TORN, UNINITIALISED, Flight, Step, initial_state, land, own_channel
 from pipesim.model.ops import Space
-from pipesim.model.program import Access, Barrier
+from pipesim.model.tables import Access, Barrier
 
 
 def word(expected: int, pending: int, tx: int = 0, done: int = 0) -> BarrierState:

@@ -20,7 +20,7 @@ from pipesim.model.finding import FaultKind
 from pipesim.model.machine import TORN, land, own_channel
 from pipesim.model.moves import can_land
 from pipesim.model.ops import Engine, Op, Space
-from pipesim.model.program import Access, Agent, Barrier
+from pipesim.model.tables import Access, Agent, Barrier
 
 TWO = "TRANSFER_WRITE engine=WGMMA item=1; TRANSFER_WRITE engine=WGMMA item=2"
 

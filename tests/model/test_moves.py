@@ -29,7 +29,7 @@ from pipesim.model.moves import (
     of_flight,
     opens,
 )
-from pipesim.model.program import Agent, Barrier
+from pipesim.model.tables import Agent, Barrier
 
 LOAD = "INIT count=1; ARRIVE expect={expect}; TMA_LOAD bytes=64 item=7"
 

@@ -11,7 +11,7 @@ import pytest
 from pipesim.errors import ProgramFormatError
 from pipesim.model.groups import READS_REGISTER
 from pipesim.model.ops import OPERANDS, Fence, Op, Order, Scope, Space, describe, order_of, scope_of, semantics
-from pipesim.model.program import Access, Agent, Barrier, Tile
+from pipesim.model.tables import Access, Agent, Barrier, Tile
 from pipesim.model.validation import _all_right, _limits, _wrong_operation
 
 

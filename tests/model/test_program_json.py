@@ -15,8 +15,9 @@ from pipesim.bounds import MAX_ACCESSES
 from pipesim.errors import ProgramFormatError
 from pipesim.model import program_json
 from pipesim.model.ops import OPERANDS, Op, Space
-from pipesim.model.program import ALL_LANES, Access, Agent, Barrier, Program, Tile
+from pipesim.model.program import Program
 from pipesim.model.program_json import dumps, loads
+from pipesim.model.tables import ALL_LANES, Access, Agent, Barrier, Tile
 from pipesim.protocols.hopper.producer_consumer import producer_consumer
 
 TINY = """{

@@ -16,8 +16,9 @@ from pipesim.cli.main import main
 from pipesim.model.assumptions import LENIENT, STRICTEST, Assumption, Strictness
 from pipesim.model.finding import FaultKind, Verdict
 from pipesim.model.ops import Engine, Fence, Space
-from pipesim.model.program import ALL_LANES, Access, Agent, Barrier, Program
+from pipesim.model.program import Program
 from pipesim.model.program_json import dumps, loads
+from pipesim.model.tables import ALL_LANES, Access, Agent, Barrier
 from pipesim.protocols.catalog import BUILT_IN
 from pipesim.prove.assumed import MOST, assumed_by
 from pipesim.prove.check import How

@@ -8,7 +8,8 @@ import pytest
 
 from pipesim.model.finding import FaultKind, Verdict
 from pipesim.model.ops import Engine, Fence, Op, Operation, Order, Scope, Space, semantics
-from pipesim.model.program import ALL_LANES, Access, Agent, Barrier, Program
+from pipesim.model.program import Program
+from pipesim.model.tables import ALL_LANES, Access, Agent, Barrier
 from pipesim.prove.check import check
 from pipesim.prove.search.breadth_first import explore
 from tests.support.lanes import slow_but

@@ -9,7 +9,8 @@ import pytest
 from pipesim.explain.phases import run_canonically
 from pipesim.model.finding import FaultKind, Verdict
 from pipesim.model.ops import Engine, Fence, Op, Operation, Space
-from pipesim.model.program import Access, Program
+from pipesim.model.program import Program
+from pipesim.model.tables import Access
 from pipesim.prove.check import How, check
 from pipesim.prove.search.breadth_first import explore
 from tests.support.lanes import slow_but

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from pipesim.model.ops import Engine, Op, Operation, Space
-from pipesim.model.program import ALL_LANES, Access, Agent, Barrier, Program, Tile
+from pipesim.model.program import Program
+from pipesim.model.tables import ALL_LANES, Access, Agent, Barrier, Tile
 from tests.support.paths import GOLDEN
 
 MODELS = GOLDEN / "promela"

@@ -7,7 +7,8 @@ from typing import Any
 from pipesim.model.machine import State, Step, initial_state, land, step
 from pipesim.model.moves import can_land
 from pipesim.model.ops import OPERANDS, Engine, Op, Operation, Space
-from pipesim.model.program import Access, Agent, Barrier, Program, Tile
+from pipesim.model.program import Program
+from pipesim.model.tables import Access, Agent, Barrier, Tile
 
 DEFAULTS = {
     "register": -1, "semantics": 0, "expect": 0, "cta_mask": 0, "noinc": 0, "count": 1, "barrier": 0, "access": 0,

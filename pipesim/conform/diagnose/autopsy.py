@@ -27,7 +27,8 @@ from pipesim.model.finding import BlockedAgent
 from pipesim.model.groups import BY_PARITY, HANDS_ON, LOOP_MARKS, MAY_BLOCK, MEETINGS, ON_BARRIER, ON_ENGINE
 from pipesim.model.machine import State
 from pipesim.model.ops import Engine, Op, Operation, Space, operand, operands
-from pipesim.model.program import ALL_LANES, Access, Agent, Barrier, Program
+from pipesim.model.program import Program
+from pipesim.model.tables import ALL_LANES, Access, Agent, Barrier
 from pipesim.trace.schema import ON_NAMED_BARRIER, EventKind, Events, Site, Trace
 from pipesim.trace.sites import optional_of, site_table
 

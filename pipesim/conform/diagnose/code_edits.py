@@ -20,7 +20,8 @@ from typing import NamedTuple, assert_never
 from pipesim.model.edits import Listing, delete_operations, listing, replace_operations, with_listings
 from pipesim.model.groups import ON_NAMED_BARRIER
 from pipesim.model.ops import Fence, Op, Operation, operand, ranks, semantics, with_operand
-from pipesim.model.program import NAMED_BARRIERS, Program
+from pipesim.model.program import Program
+from pipesim.model.tables import NAMED_BARRIERS
 from pipesim.trace.sites import set_up_meeting
 
 _WARP = 32

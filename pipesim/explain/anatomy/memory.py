@@ -10,7 +10,8 @@ from typing import NamedTuple
 from pipesim.explain.anatomy.parts import Extent, TilePart, TouchKind, Use
 from pipesim.model.groups import ACCESSES, ENGINE_ACCESSES
 from pipesim.model.ops import Engine, Op, Operation, operand, ranks
-from pipesim.model.program import Program, Tile
+from pipesim.model.program import Program
+from pipesim.model.tables import Tile
 
 _WRITES = frozenset({TouchKind.COPY, TouchKind.WRITE, TouchKind.TRANSFER_WRITE})
 _ORDER = {touch: n for n, touch in enumerate(TouchKind)}

@@ -13,7 +13,8 @@ from pipesim.explain.anatomy.memory import Touches, tiles, touches
 from pipesim.explain.anatomy.parts import Anatomy, Extent, Meeting, Member, Other, RolePart, Signal, Totals, Use
 from pipesim.model.groups import CLUSTER, MEETING_WAITS, ON_NAMED_BARRIER
 from pipesim.model.ops import Op, Space, operand
-from pipesim.model.program import Program, meeting_name
+from pipesim.model.program import Program
+from pipesim.model.tables import meeting_name
 
 _BARRIER_BYTES = 8
 

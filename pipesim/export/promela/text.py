@@ -13,8 +13,9 @@ from pipesim.export.promela.operations import CLAMP, Choice, PromelaStep, Words,
 from pipesim.export.promela.rules import broken_by, rules
 from pipesim.model.groups import CLUSTER, EXPECTS, ON_NAMED_BARRIER, TRANSACTIONS
 from pipesim.model.ops import OPERANDS, Op, Operation, describe, operand
-from pipesim.model.program import NAMED_BARRIERS, Program, meeting_name
+from pipesim.model.program import Program
 from pipesim.model.state import OWN, TMA
+from pipesim.model.tables import NAMED_BARRIERS, meeting_name
 
 _MOST_PROCESSES = 250  #: SPIN knows 255; two are the model's own
 _MOST_PHASES = 1 << 11  #: a state token has 11 bits for the phase

@@ -23,8 +23,7 @@ from pipesim.export.schemas.shapes import (
 from pipesim.model.assumptions import Assumption
 from pipesim.model.coverage import FORBIDDEN, Coverage, NotJudgedKind
 from pipesim.model.ops import OPERANDS, Space
-from pipesim.model.program import PROGRAM_VERSION
-from pipesim.model.tables import WORK_CLASSES
+from pipesim.model.tables import PROGRAM_VERSION, WORK_CLASSES
 from pipesim.ptx.launch import file as launch_file
 from pipesim.ptx.launch.values import ELEMENTS, INTERLEAVES, LAUNCH_VERSION, SWIZZLES, TYPES
 from pipesim.ptx.launch.values import FORMAT as LAUNCH_FORMAT

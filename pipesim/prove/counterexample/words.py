@@ -24,8 +24,9 @@ from pipesim.model.groups import (
 from pipesim.model.machine import Step
 from pipesim.model.moves import Kind, Move, canonical, make
 from pipesim.model.ops import Op, Operation, operand
-from pipesim.model.program import Program, meeting_name
+from pipesim.model.program import Program
 from pipesim.model.state import State
+from pipesim.model.tables import meeting_name
 from pipesim.prove.counterexample.past import agents_to_show, core, past_of
 from pipesim.prove.counterexample.play import Play
 from pipesim.prove.refutation import Doubt, Refutation, Why

@@ -20,7 +20,8 @@ from pipesim.model.groups import (
     READS_REGISTER,
 )
 from pipesim.model.ops import Engine, Fence, Op, Operation, operand, with_operand
-from pipesim.model.program import NAMED_BARRIERS, Program
+from pipesim.model.program import Program
+from pipesim.model.tables import NAMED_BARRIERS
 
 # The places of a program's text that synchronise: what one line does to one thing, in all agents and iterations.
 #

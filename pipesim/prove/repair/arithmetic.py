@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterator
 from pipesim.model.barrier import MAX_COUNT
 from pipesim.model.groups import ENGINE_ACCESSES, PARITY_WAITS
 from pipesim.model.ops import Engine, Op, Operation, operand, ranks
-from pipesim.model.program import NAMED_BARRIERS, Program
-from pipesim.model.tables import SourceInstruction
+from pipesim.model.program import Program
+from pipesim.model.tables import NAMED_BARRIERS, SourceInstruction
 from pipesim.prove.repair.kinds import Repair, RepairKind
 from pipesim.prove.repair.numbers import may_expect
 from pipesim.prove.repair.order import gives_back

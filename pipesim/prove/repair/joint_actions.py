@@ -8,8 +8,8 @@ from dataclasses import replace
 from pipesim.model.edits import Insertion, Listing, insert_operations, listing, releases
 from pipesim.model.groups import LIFE, LOOP_MARKS, ON_BARRIER, ON_NAMED_BARRIER
 from pipesim.model.ops import Fence, Op, Operation, Scope, operand, semantics, with_operand
-from pipesim.model.program import NAMED_BARRIERS, Program
-from pipesim.model.tables import SourceInstruction
+from pipesim.model.program import Program
+from pipesim.model.tables import NAMED_BARRIERS, SourceInstruction
 from pipesim.prove.repair.kinds import Repair, RepairKind
 from pipesim.prove.repair.sites import barriers_of, begin_of, members, site_of, threads_of, warp_of
 

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 from pipesim.model.groups import MEETINGS, ON_NAMED_BARRIER, PARITY_WAITS, TOUCHES_MEMORY
 from pipesim.model.ops import Op, Operation, operand
-from pipesim.model.program import NAMED_BARRIERS, Program
-from pipesim.model.tables import SourceInstruction
+from pipesim.model.program import Program
+from pipesim.model.tables import NAMED_BARRIERS, SourceInstruction
 from pipesim.prove.repair.arithmetic import pairs
 from pipesim.prove.repair.kinds import SIGNALLING, Ranked, Repair, RepairKind
 from pipesim.prove.repair.order import gives_back

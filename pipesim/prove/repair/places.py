@@ -9,7 +9,8 @@ from dataclasses import replace
 from pipesim.model.edits import Listing, listing, replace_operations
 from pipesim.model.groups import ON_BARRIER, PARITY_WAITS, TOUCHES_MEMORY
 from pipesim.model.ops import Op, Operation, operand, with_operand
-from pipesim.model.program import Access, Program, Tile
+from pipesim.model.program import Program
+from pipesim.model.tables import Access, Tile
 from pipesim.prove.repair.kinds import Repair, RepairKind
 from pipesim.prove.repair.order import gives_back
 from pipesim.prove.repair.sites import members, site_of, stages_of

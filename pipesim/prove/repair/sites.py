@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 from pipesim.model.groups import ENGINE_ACCESSES, ON_NAMED_BARRIER, PRIVATE, SETS_UP
 from pipesim.model.ops import Op, Operation, operand
-from pipesim.model.program import NAMED_BARRIERS, Program
-from pipesim.model.tables import SourceInstruction
+from pipesim.model.program import Program
+from pipesim.model.tables import NAMED_BARRIERS, SourceInstruction
 
 _SILENT = PRIVATE - {int(Op.FENCE)}  #: no operation is placed beside them
 

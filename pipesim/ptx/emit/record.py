@@ -11,7 +11,7 @@ from typing import NamedTuple
 from pipesim.model.groups import ACCESSES, ASKS, BRANCHES, PARITY_TRIES, PARITY_WAITS, WRITES_MEMORY
 from pipesim.model.ops import AT, Op, Operation, Space
 from pipesim.model.positions import ANSWER, BARRIER, PARITY
-from pipesim.model.program import Access
+from pipesim.model.tables import Access
 
 Place = tuple[int, int]  #: rank of a CTA, byte offset in its shared memory
 Range = tuple[int, int]  #: first byte, the one after the last

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence, Set
 
-from pipesim.model.program import ALL_LANES
+from pipesim.model.tables import ALL_LANES
 from pipesim.ptx.flow.opcodes import is_understood, may_touch_shared
 from pipesim.ptx.text.instruction import Immediate, Instruction, Operand, Register
 

@@ -22,7 +22,7 @@ from pipesim.explain.anatomy.parts import (
 )
 from pipesim.lang.legality import SPACE_WORDS
 from pipesim.model.ops import Engine
-from pipesim.model.program import NAMED_BARRIERS
+from pipesim.model.tables import NAMED_BARRIERS
 from pipesim.model.warp_shape import SM_REGISTERS
 from pipesim.protocols.limits import MAX_SMEM, MAX_TMEM
 from pipesim.report.pictures.lanes import span

@@ -16,7 +16,8 @@ from math import lcm
 from pipesim.explain.phases import run_canonically
 from pipesim.model.groups import BLOCKING_WAITS, ON_BARRIER
 from pipesim.model.ops import Engine, Op, Operation, operand
-from pipesim.model.program import Program, meeting_name
+from pipesim.model.program import Program
+from pipesim.model.tables import meeting_name
 from pipesim.model.waits import common_trips, steady_window
 from pipesim.timed.bounds.earliest import Bound, Earliest, Event, EventPart, ring_law
 from pipesim.timed.costs import Prices, record_cycles

@@ -11,7 +11,8 @@ from pipesim.conform.replay import conformance
 from pipesim.conform.replay.conformance import all_agents, conform
 from pipesim.conform.replay.latency_floor import LatencyFloors, Least, ReleasePath
 from pipesim.conform.result import Conformance, DivergenceKind, TraceVerdict
-from pipesim.model.program import Agent, Barrier, Program
+from pipesim.model.program import Program
+from pipesim.model.tables import Agent, Barrier
 from pipesim.trace.recorder import EventBuffer
 from pipesim.trace.schema import Device, Trace, TraceMeta
 from pipesim.trace.sites import site_table

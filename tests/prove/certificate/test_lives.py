@@ -11,7 +11,8 @@ import pytest
 
 from pipesim.model.finding import FaultKind, Verdict
 from pipesim.model.ops import Engine, Fence, Op, Space
-from pipesim.model.program import ALL_LANES, Access, Agent, Barrier, Program
+from pipesim.model.program import Program
+from pipesim.model.tables import ALL_LANES, Access, Agent, Barrier
 from pipesim.prove.certificate.certificate import Certificate
 from pipesim.prove.certificate.requirements import Lives
 from pipesim.prove.check import How, check

@@ -9,7 +9,8 @@ import pytest
 from pipesim.model.assumptions import Assumption, Strictness
 from pipesim.model.finding import Verdict
 from pipesim.model.ops import Op, Operation
-from pipesim.model.program import ALL_LANES, Agent, Program
+from pipesim.model.program import Program
+from pipesim.model.tables import ALL_LANES, Agent
 from pipesim.prove.assumed import assumed_by
 from pipesim.prove.certificate.canonical import CanonicalRun
 from pipesim.prove.certificate.certificate import Certificate

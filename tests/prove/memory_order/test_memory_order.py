@@ -20,7 +20,8 @@ from pipesim.model.finding import Fault, FaultKind, FaultReport, Verdict
 from pipesim.model.machine import TMA, finished, initial_state, land, step
 from pipesim.model.moves import can_land, moves
 from pipesim.model.ops import Engine, Fence, Op, Order, Scope, Space, semantics
-from pipesim.model.program import ALL_LANES, Access, Agent, Barrier, Program
+from pipesim.model.program import Program
+from pipesim.model.tables import ALL_LANES, Access, Agent, Barrier
 from pipesim.prove.any_size.family import EveryValue, Family, SomeValues
 from pipesim.prove.check import How, check
 from pipesim.prove.counterexample.play import Play, to_text

@@ -6,7 +6,8 @@ import pytest
 
 from pipesim.model.finding import FaultKind, Verdict
 from pipesim.model.ops import Engine, Fence, Op, Space
-from pipesim.model.program import ALL_LANES, Access, Agent, Program
+from pipesim.model.program import Program
+from pipesim.model.tables import ALL_LANES, Access, Agent
 from pipesim.prove.check import check
 from pipesim.prove.memory_order import may_fail
 from pipesim.prove.memory_order.may_fail import may_rely_on_a_wgmma

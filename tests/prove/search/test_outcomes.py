@@ -11,7 +11,8 @@ from pipesim.model.finding import FaultKind, Verdict
 from pipesim.model.machine import finished, initial_state
 from pipesim.model.moves import canonical, make, moves
 from pipesim.model.ops import Engine, Op, Operation, Space
-from pipesim.model.program import ALL_LANES, Access, Agent, Barrier, Program, Tile
+from pipesim.model.program import Program
+from pipesim.model.tables import ALL_LANES, Access, Agent, Barrier, Tile
 from pipesim.prove.assumed import assumed_by
 from pipesim.prove.check import How, check
 from pipesim.prove.counterexample.confirm import shown_by_code

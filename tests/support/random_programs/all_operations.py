@@ -10,7 +10,8 @@ import random
 
 from pipesim.model.barrier import MAX_COUNT
 from pipesim.model.ops import Engine, Op, Operation, Space
-from pipesim.model.program import ALL_LANES, Access, Agent, Barrier, Program
+from pipesim.model.program import Program
+from pipesim.model.tables import ALL_LANES, Access, Agent, Barrier
 
 BARRIERS, REGISTERS = 2, 2
 _TOKEN_OPS = (Op.WAIT_STATE, Op.TEST_STATE, Op.PENDING_COUNT)

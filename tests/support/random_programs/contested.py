@@ -9,7 +9,8 @@ from __future__ import annotations
 import random
 
 from pipesim.model.ops import Engine, Fence, Op, Operation, Order, Scope, Space, semantics
-from pipesim.model.program import ALL_LANES, Access, Agent, Barrier, Program
+from pipesim.model.program import Program
+from pipesim.model.tables import ALL_LANES, Access, Agent, Barrier
 
 Code = list[Operation]
 

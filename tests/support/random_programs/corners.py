@@ -14,7 +14,8 @@ from dataclasses import dataclass, field
 
 from pipesim.model.barrier import MAX_COUNT
 from pipesim.model.ops import OPERANDS, Engine, Fence, Op, Space
-from pipesim.model.program import ALL_LANES, Access, Agent, Barrier, Program
+from pipesim.model.program import Program
+from pipesim.model.tables import ALL_LANES, Access, Agent, Barrier
 
 BYTES = 64
 TRY, TOKEN = 0, 1  #: registers

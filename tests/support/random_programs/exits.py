@@ -5,7 +5,8 @@ from __future__ import annotations
 import random
 
 from pipesim.model.ops import Engine, Op, Operation, Space
-from pipesim.model.program import ALL_LANES, Access, Agent, Barrier, Program, Tile
+from pipesim.model.program import Program
+from pipesim.model.tables import ALL_LANES, Access, Agent, Barrier, Tile
 
 ARRIVE: Operation = (int(Op.CLUSTER_ARRIVE), 0)
 SYNC: tuple[Operation, ...] = (ARRIVE, (int(Op.CLUSTER_WAIT), 0))

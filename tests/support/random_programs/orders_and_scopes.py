@@ -6,7 +6,8 @@ import random
 from collections.abc import Iterator
 
 from pipesim.model.ops import OPERANDS, Engine, Fence, Op, Operation, Order, Scope, Space, semantics
-from pipesim.model.program import ALL_LANES, Access, Agent, Barrier, Program
+from pipesim.model.program import Program
+from pipesim.model.tables import ALL_LANES, Access, Agent, Barrier
 
 BYTES = 64
 BESIDE = 2  #: an access beside the stages

@@ -11,8 +11,8 @@ from dataclasses import replace
 
 from pipesim.model.ops import Op, Operation, Space
 from pipesim.model.positions import ASYNC_ACCESS
-from pipesim.model.program import Access, Program
-from pipesim.model.tables import LEAST_COPY, OPEN_VALUE, OPEN_WORD, SIZE_INFERRED
+from pipesim.model.program import Program
+from pipesim.model.tables import LEAST_COPY, OPEN_VALUE, OPEN_WORD, SIZE_INFERRED, Access
 from tests.support.small_programs import build
 
 _PARTS = [(0, 64), (0, LEAST_COPY), (0, 32), (16, 16), (32, 32)]  #: first byte and bytes of the tile's accesses

@@ -10,7 +10,8 @@ import random
 from collections.abc import Sequence
 
 from pipesim.model.ops import Op, Operation
-from pipesim.model.program import ALL_LANES, Agent, Barrier, Program
+from pipesim.model.program import Program
+from pipesim.model.tables import ALL_LANES, Agent, Barrier
 
 
 def random_registers(seed: int) -> Program:

@@ -11,7 +11,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from pipesim.model.ops import OPERANDS, Engine, Fence, Op, Space
-from pipesim.model.program import ALL_LANES, Access, Agent, Barrier, Program, Tile
+from pipesim.model.program import Program
+from pipesim.model.tables import ALL_LANES, Access, Agent, Barrier, Tile
 
 BYTES = 64
 TRY, TOKEN = 0, 1  #: registers

@@ -9,7 +9,8 @@ import random
 from collections import defaultdict
 
 from pipesim.model.ops import Engine, Op, Operation
-from pipesim.model.program import ALL_LANES, Agent, Program
+from pipesim.model.program import Program
+from pipesim.model.tables import ALL_LANES, Agent
 
 _LINES = 6
 _WGMMA = int(Engine.WGMMA)
