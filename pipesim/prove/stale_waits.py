@@ -32,7 +32,7 @@ from dataclasses import dataclass, field
 
 from pipesim.explain.phases import run_canonically
 from pipesim.model.finding import Fault, FaultKind
-from pipesim.model.groups import ARRIVALS, DELAYED_ARRIVALS, LETS_OTHERS_KNOW, PARITY_WAITS, READS_MEMORY
+from pipesim.model.groups import ARRIVALS, DELAYED_ARRIVALS, MEETINGS, PARITY_WAITS, READS_MEMORY
 from pipesim.model.machine import Flight, State, Step
 from pipesim.model.ops import Op, Operation, operand
 from pipesim.model.positions import BARRIER, PARITY
@@ -130,9 +130,9 @@ class _Deliveries:
         elif op[0] == Op.INIT:
             for other in range(len(self._program.agents)):
                 self._given.pop((other, op[BARRIER]), None)
-        for barrier in _arrivals(self._program, op):
-            self._arrived[agent][barrier] = self._time
-        if op[0] in LETS_OTHERS_KNOW:
+        arrived = _arrivals(self._program, op)
+        self._arrived[agent] |= dict.fromkeys(arrived, self._time)
+        if arrived or op[0] in MEETINGS:
             self._signalled[agent] = self._time
 
     def on_landing(self, flight: Flight, nbytes: int, result: Step) -> None:
