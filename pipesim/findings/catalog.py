@@ -33,6 +33,7 @@ from pipesim.findings.memory.lanes_apart import LANES_APART
 from pipesim.findings.memory.missing_proxy_fence import MISSING_PROXY_FENCE
 from pipesim.findings.memory.narrow_scope import NARROW_SCOPE
 from pipesim.findings.memory.race import RACE
+from pipesim.findings.memory.read_before_wait import READ_BEFORE_WAIT
 from pipesim.findings.memory.read_not_fenced import READ_NOT_FENCED
 from pipesim.findings.memory.tensor_allocation import TENSOR_ALLOCATION
 from pipesim.findings.memory.tensor_fence import TENSOR_FENCE
@@ -76,6 +77,7 @@ KINDS: tuple[FindingKind, ...] = (
     UNDER_WAY_AT_EXIT,
     WARP_SHAPE,
     TENSOR_ALLOCATION,
+    READ_BEFORE_WAIT,
     ILLEGAL_OPERAND,
     WGMMA_FENCE,
     TOO_MANY_REGISTERS,

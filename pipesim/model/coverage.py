@@ -46,9 +46,13 @@ class Forbidden:
 
 
 #: The kinds that it can be, by name.
-FORBIDDEN = {
-    each.name: each for each in (FaultKind.TENSOR_ALLOCATION, FaultKind.ILLEGAL_OPERAND, FaultKind.WGMMA_FENCE)
-}
+_FORBIDDEN = (
+    FaultKind.TENSOR_ALLOCATION,
+    FaultKind.READ_BEFORE_WAIT,
+    FaultKind.ILLEGAL_OPERAND,
+    FaultKind.WGMMA_FENCE,
+)
+FORBIDDEN = {each.name: each for each in _FORBIDDEN}
 
 
 class NotJudgedKind(Enum):

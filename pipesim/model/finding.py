@@ -47,6 +47,7 @@ class FaultKind(Enum):
     TOO_MANY_REGISTERS = "more registers than a CTA can have"
     TENSOR_ALLOCATION = "tensor memory is not allocated, used or released as PTX has it"
     WGMMA_FENCE = "no wgmma.fence between an access to registers and the wgmma that uses them"
+    READ_BEFORE_WAIT = "registers are read before the wait for the wgmma that writes them"
     ILLEGAL_OPERAND = "an operand that PTX does not allow"
     # of the memory model: what no machine of one memory shows (docs/memory-order.md)
     MISSING_PROXY_FENCE = "no fence.proxy.async between an ordinary write and the later asynchronous access"

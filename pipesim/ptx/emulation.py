@@ -18,7 +18,7 @@ from pipesim.ptx.emulate.stop import Status
 from pipesim.ptx.emulate.unread import touching_engines, touching_others
 from pipesim.ptx.flow.graph import graph_of
 from pipesim.ptx.flow.inline import inline_calls
-from pipesim.ptx.flow.open_results import read_too_early, used_at_once
+from pipesim.ptx.flow.open_results import read_on_every_way, read_too_early, used_at_once
 from pipesim.ptx.flow.slice import slice_of
 from pipesim.ptx.flow.uses import uses_of
 from pipesim.ptx.launch.file import fit_cluster
@@ -76,6 +76,8 @@ def prepare(module: Module, launch: Launch) -> Kernel:
     early = read_too_early(function, graph, uses)
     loads = [p for p, _ in early if function.body[p].opcode == "tcgen05"]
     code.loaded_at_once = frozenset(p for p in loads if used_at_once(function, graph, uses, p))
+    products = [p for p, _ in early if function.body[p].opcode == "wgmma"]
+    code.read_early = frozenset(p for p in products if read_on_every_way(function, graph, uses, p))
     return Kernel(module, launch, entry, function, code, early)
 
 

@@ -14,7 +14,7 @@ from pipesim.model.ops import Op, Space, operand
 from pipesim.model.program import Program
 from pipesim.model.tables import number_runs
 from pipesim.ptx.emit.names import barrier_names, kernel_name, program_of, some_places, source_of
-from pipesim.ptx.emit.record import BARRIER_BYTES, Stream
+from pipesim.ptx.emit.record import BARRIER_BYTES, Stream, wgmma_groups
 from pipesim.ptx.emulate.cluster import Cluster, EmulationLimits
 from pipesim.ptx.emulate.stop import Status
 from pipesim.ptx.emulate.synchronisation import meet
@@ -269,6 +269,9 @@ def _forbidden(words: _Words, *, ended: bool) -> Iterator[Forbidden]:
     at, body = words.place_of, words.kernel.function.body
     for p, what in sorted(allocation_faults(words.cluster.columns, ended=ended).items()):
         yield Forbidden(FaultKind.TENSOR_ALLOCATION, at(p), body[p].mnemonic, what)
+    for writer, reader, agent in _read_early_for_sure(words):
+        what = f"{body[reader].mnemonic} at {at(reader)} reads registers that this wgmma writes, before a wait for it"
+        yield Forbidden(FaultKind.READ_BEFORE_WAIT, at(writer), body[writer].mnemonic, what, agent=agent)
     notes = words.cluster.notes
     for unless, found in (("", notes.illegal), (Assumption.TENSOR_LANES.value, notes.own_lanes)):
         for p, (agent, what, correction) in sorted(found.items()):
@@ -324,6 +327,26 @@ def _read_too_early(kernel: Kernel, at: Callable[[int], str]) -> list[str]:
         for writer, reader in kernel.too_early
         if kernel.function.body[writer].opcode == "wgmma"
     ]
+
+
+def _read_early_for_sure(words: _Words) -> Iterator[tuple[int, int, int]]:
+    """Those of which an agent that was followed to its end executes the last one and no wait for its group."""
+    kernel, streams = words.kernel, words.cluster.recorder.streams
+    ended = [warp.agent for warp in words.cluster.warps if warp.status is Status.ENDED]
+    for writer in sorted(kernel.code.read_early):
+        agents = [agent for agent in ended if _is_open_at_the_end(streams[agent], writer)]
+        if agents:
+            yield writer, dict(kernel.too_early)[writer], min(agents)
+
+
+def _is_open_at_the_end(stream: Stream, writer: int) -> bool:
+    """Whether an agent executes this wgmma, and after the last time no wait for its group."""
+    groups = 0
+    for op in wgmma_groups(stream)[stream.products.get(writer, len(stream.code)) :]:
+        groups += op[0] == Op.COMMIT
+        if op[0] == Op.WAIT_GROUP and operand(op, "groups") < groups:
+            return False
+    return writer in stream.products
 
 
 def _few(sentences: list[str]) -> tuple[str, ...]:

@@ -49,6 +49,7 @@ CASES = {
     "too_many_registers": "let some of its warps ask for fewer",
     "tensor_allocation": "",
     "wgmma_fence": "execute wgmma.fence before it, after that access",
+    "read_before_wait": "",
     "illegal_operand": "use one of 0 to 15",
     "tensor_fence": "",
     "missing_proxy_fence": "epilogue executes fence.proxy.async after its writes, before it signals any other agent",

@@ -78,7 +78,7 @@ def at_once(program: Program) -> Refutation | None:
     agents = list(range(len(program.agents)))
     half = len(agents) // 2
     orders = agents, agents[::-1], agents[half:] + agents[:half], agents[half::-1] + agents[:half:-1]
-    for order, early in ((agents, True), *((each, False) for each in orders)):
+    for order, early in (*((each, False) for each in orders), (agents, True)):
         play = Play(program)
         play.go_on(order, early=early)
         found = refutation(play)

@@ -9,7 +9,7 @@ from itertools import accumulate
 from typing import NamedTuple
 
 from pipesim.model.groups import ACCESSES, ASKS, BRANCHES, PARITY_TRIES, PARITY_WAITS, WRITES_MEMORY
-from pipesim.model.ops import AT, Op, Operation, Space
+from pipesim.model.ops import AT, Engine, Op, Operation, Space, operand
 from pipesim.model.positions import ANSWER, BARRIER, PARITY
 from pipesim.model.tables import Access
 
@@ -52,7 +52,8 @@ class Stream:
     ``steps``: for each operation the first and the last step of the path that it represents (-1 for none): two where a
     try and the wait after it are one operation. ``unsure``: operations that may not happen, as a warp's accesses say.
     ``parts``: the ranges that a read represents, where these are several. ``again``: the reads since the last
-    operation other than an ordinary access.
+    operation other than an ordinary access. ``products``: of a wgmma whose registers may be read too early, how many
+    commits and waits of wgmmas came before its last execution.
     """
 
     cta: int
@@ -68,6 +69,7 @@ class Stream:
     runs: list[tuple[int, ...]] = field(default_factory=list)
     parts: dict[int, Sequence[Range]] = field(default_factory=dict)
     again: set[tuple[object, ...]] = field(default_factory=set)
+    products: dict[int, int] = field(default_factory=dict)
 
     def leave_second_way(self) -> None:
         """Its end was not reached: what it does by the answer "complete", after the other way, is taken out."""
@@ -91,6 +93,12 @@ class Stream:
         self.unsure = {new: self.unsure[at] for new, at in enumerate(again) if at in self.unsure}
         self.held = [starts[at] for at in self.held]
         self.parts.clear()
+
+
+def wgmma_groups(stream: Stream) -> list[Operation]:
+    """The commits and waits of wgmmas."""
+    kinds = Op.COMMIT, Op.WAIT_GROUP
+    return [op for op in stream.code if op[0] in kinds and operand(op, "engine") == Engine.WGMMA]
 
 
 class WaysDiffer(Exception):  # noqa: N818  # a result of the emulation: it stops there

@@ -164,6 +164,9 @@ class Code:
                 self._collect(operand)
             for name in self._writes[position]:  # also the carry, which is not an operand
                 self.register(name)
+        self.read_early: frozenset[int] = (
+            frozenset()
+        )  #: wgmmas whose registers are read on every way, perhaps too early
         self.loaded_at_once: frozenset[int] = frozenset()  #: loads of tensor memory that end when they are used
         self.effect_of: Callable[[Instruction], Callable[..., Any]] = lambda _: lambda *__: None
 

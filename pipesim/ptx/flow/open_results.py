@@ -7,7 +7,7 @@ them before. A ``mov`` passes a register on, as compilers let it before the wait
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 
 from pipesim.ptx.flow.graph import Graph
 from pipesim.ptx.flow.opcodes import synchronises
@@ -32,6 +32,18 @@ def used_at_once(function: Function, graph: Graph, uses: Uses, writer: int) -> b
 
     The hardware has them when they are read: PTX does not promise it, but compilers of kernels rely on it.
     """
+    return _read_on_every_way(function, graph, uses, writer, _others_may_notice)
+
+
+def read_on_every_way(function: Function, graph: Graph, uses: Uses, writer: int) -> bool:
+    """Whether on every way from a wgmma something other than a wgmma reads its registers."""
+    return _read_on_every_way(function, graph, uses, writer, lambda _: False)
+
+
+def _read_on_every_way(
+    function: Function, graph: Graph, uses: Uses, writer: int, ends: Callable[[Instruction], bool]
+) -> bool:
+    """The same, and before an instruction that ``ends`` the search; a ``wait::ld`` is as good as a read."""
     body, written = function.body, set(uses.writes[writer])
     seen: set[int] = set()
     ahead = _positions_after(graph, writer, len(body))
@@ -41,12 +53,12 @@ def used_at_once(function: Function, graph: Graph, uses: Uses, writer: int) -> b
         if p in seen or each.has("wait::ld"):
             continue
         seen.add(p)
-        if not written.isdisjoint(uses.reads[p]):
+        if each.opcode != "wgmma" and not written.isdisjoint(uses.reads[p]):
             if each.opcode != "mov":
                 continue
             written.update(uses.writes[p])
         after = _positions_after(graph, p, len(body))
-        if not after or len(seen) > _MOST_STEPS or _others_may_notice(each):
+        if not after or len(seen) > _MOST_STEPS or ends(each):
             return False
         ahead += after
     return True

@@ -1,7 +1,7 @@
 """Registers of tensor cores that are read before a wait for what writes them."""
 
 from pipesim.ptx.flow.graph import graph_of
-from pipesim.ptx.flow.open_results import read_too_early, used_at_once
+from pipesim.ptx.flow.open_results import read_on_every_way, read_too_early, used_at_once
 from pipesim.ptx.flow.uses import uses_of
 from pipesim.ptx.text.read import read_module
 from tests.support.small_ptx import text_of
@@ -69,3 +69,14 @@ def test_a_load_may_go_on_where_others_hear_of_it_before_its_registers_are_used(
     assert not at_once(LOAD + EITHER_WAY + READ + "over:\n" + ARRIVE)
     assert not at_once(LOAD + " mov.b32 %r30, %r10;\n" + ARRIVE)
     assert not at_once(LOAD)
+
+
+def test_a_read_on_every_way_from_a_product_is_known_as_such() -> None:
+    def certain(body: str) -> bool:
+        (function,) = read_module(text_of(PRODUCT + CLOSE + body), "small.ptx").entries
+        return read_on_every_way(function, graph_of(function), uses_of(function), 0)
+
+    assert certain(READ)
+    assert certain(PRODUCT + READ)
+    assert certain(EITHER_WAY + READ + "over:\n" + READ)
+    assert not certain(EITHER_WAY + READ + "over:\n")

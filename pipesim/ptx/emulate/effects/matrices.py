@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from pipesim.model import barrier as mbarrier
 from pipesim.model.ops import Engine, Fence, Op, Space
+from pipesim.ptx.emit.record import wgmma_groups
 from pipesim.ptx.emulate.accesses import flush, overlap, read, record, transfer, write
 from pipesim.ptx.emulate.addresses import SHARED_BASE
 from pipesim.ptx.emulate.cluster import Cluster
@@ -39,6 +40,9 @@ def wgmma(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep) -> None:
         groups = one_of(warp, step.get(0, warp), "the number of groups")
         record(cluster, warp, each.position, Op.WAIT_GROUP, Engine.WGMMA, groups)
     elif each.has("mma_async"):
+        if each.position in cluster.code.read_early and not warp.maybe:
+            stream = cluster.recorder.streams[warp.agent]
+            stream.products[each.position] = len(wgmma_groups(stream))
         for index in (1, 2):
             if not isinstance(each.operands[index], Vector):
                 _read_described(cluster, warp, step, index, Engine.WGMMA, (warp.cta,), of_wgmma(each, index))
