@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from itertools import accumulate
 from typing import NamedTuple
 
-from pipesim.model.groups import ACCESSES, ASKS, BRANCHES, PARITY_TRIES, PARITY_WAITS, WRITES_MEMORY
+from pipesim.model.groups import ACCESSES, ASKS, BRANCHES, COMMITS, PARITY_TRIES, PARITY_WAITS, WRITES_MEMORY
 from pipesim.model.ops import AT, Engine, Op, Operation, Space, operand
 from pipesim.model.positions import ANSWER, BARRIER, PARITY
 from pipesim.model.tables import Access
@@ -97,8 +97,8 @@ class Stream:
 
 def wgmma_groups(stream: Stream) -> list[Operation]:
     """The commits and waits of wgmmas."""
-    kinds = Op.COMMIT, Op.WAIT_GROUP
-    return [op for op in stream.code if op[0] in kinds and operand(op, "engine") == Engine.WGMMA]
+    groups = [op for op in stream.code if op[0] in COMMITS or op[0] == Op.WAIT_GROUP]
+    return [op for op in groups if operand(op, "engine") == Engine.WGMMA]
 
 
 class WaysDiffer(Exception):  # noqa: N818  # a result of the emulation: it stops there
