@@ -6,7 +6,6 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pipesim.answers.budget import LEAST_OF_A_KERNEL, MOST_OF_A_KERNEL, USUAL_STATES, states_of
 from pipesim.cli.arguments import (
     Command,
     add_chosen,
@@ -40,6 +39,8 @@ if TYPE_CHECKING:
 
 
 def _arguments(parser: argparse.ArgumentParser) -> None:
+    from pipesim.answers.budget import LEAST_OF_A_KERNEL, MOST_OF_A_KERNEL, USUAL_STATES
+
     add_chosen(
         parser,
         named="built-in names (see `pipesim list`), file.py (all of its protocols), file.py:function, "
@@ -163,7 +164,7 @@ class _Checks:
         self.reports[name], self.sources[name] = report, target.sources
 
     def _in_steps(self, target: Target, program: Program) -> CheckReport:
-        from pipesim.answers.budget import Budget
+        from pipesim.answers.budget import Budget, states_of
         from pipesim.answers.checking import CheckQuestion, SteppedCheck
         from pipesim.cli.progress import TerminalProgress
         from pipesim.report.pages.check import check_lines, detail_lines, verdict_lines

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 
-from pipesim.answers.budget import states_of
 from pipesim.cli.arguments import build_target, params_of
 from pipesim.cli.limits import start
 from pipesim.cli.output import show_answer
@@ -29,7 +28,7 @@ def carry_out_redundant(options: argparse.Namespace, names: list[str]) -> int:
     start(options)
     target, program = build_target(options, names[0])
 
-    from pipesim.answers.budget import Budget
+    from pipesim.answers.budget import Budget, states_of
     from pipesim.answers.redundant import redundant
     from pipesim.cli.progress import TerminalProgress
     from pipesim.export.documents import document, exit_code
