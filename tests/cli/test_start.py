@@ -26,7 +26,7 @@ def imported_by(code: str) -> set[str]:
     "code",
     [
         "import pipesim",
-        "from pipesim.cli.main import parser; parser().format_help()",
+        "from pipesim.cli.main import main\ntry: main(['--help'])\nexcept SystemExit: pass",
         "from pipesim.cli.main import main\ntry: main(['verify', '--help'])\nexcept SystemExit: pass",
     ],
 )
