@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from pipesim.answers.views.redundant import RedundantReport, Removable
-from pipesim.report.sentences.redundant import cut_words, redundant_sentence, sizes_words, together_words
+from pipesim.report.sentences.check import step_left_out
+from pipesim.report.sentences.redundant import redundant_sentence, sizes_words, together_words
 from pipesim.report.text.console import mark
 from pipesim.report.text.layout import field, heading_lines, wrap
 from pipesim.report.text.source import with_source
@@ -30,7 +31,7 @@ def redundant_lines(report: RedundantReport, width: int) -> list[str]:
     if report.together:
         lines += ["", *field("together", [together_words(report)], width)]
     if report.left_out:
-        lines += ["", *field("left out", [cut_words(each) for each in report.left_out], width)]
+        lines += ["", *field("left out", [step_left_out(each) for each in report.left_out], width)]
     return [*lines, "", *wrap(redundant_sentence(report), width, f"{mark(report.conclusion.ok)} ")]
 
 

@@ -9,6 +9,7 @@ from rich.cells import cell_len
 
 from pipesim.answers.views.check import CheckReport, LeftOut, ProvedRange, ProvedTogether, WalkReport
 from pipesim.answers.views.conclusion import AssumptionCount, VerdictScope
+from pipesim.answers.views.redundant import CutStep
 from pipesim.findings.assumptions import ASSUMPTIONS
 from pipesim.model.assumptions import Assumption
 from pipesim.model.coverage import Assumed, NotJudged
@@ -81,16 +82,16 @@ def how_words(report: CheckReport) -> str:
 
 
 def left_out_words(report: CheckReport) -> list[str]:
-    """The steps that did not finish, each with the reason: ``other sizes: time limit, after 12 units``."""
+    """The steps that did not finish, or that none but the verdict was asked for."""
     if report.quick:
         return ["everything but the verdict: not asked for"]
-    return [f"{each.step.value}: {each.why.value}{_units_done(each)}" for each in report.left_out]
+    return [step_left_out(each) for each in report.left_out]
 
 
-def _units_done(cut: LeftOut) -> str:
-    if cut.of:
-        return f" after {cut.done:,} of {cut.of:,}"
-    return f" after {cut.done:,} tried" if cut.done else ""
+def step_left_out(cut: LeftOut | CutStep) -> str:
+    """A step that did not finish, why, and after how much of it: ``other sizes: time limit after 12 tried``."""
+    tried = f" after {cut.done:,} tried" if cut.done else ""
+    return f"{cut.step.value}: {cut.why.value}" + (f" after {cut.done:,} of {cut.of:,}" if cut.of else tried)
 
 
 def why_not_every(found: ProvedRange) -> str:

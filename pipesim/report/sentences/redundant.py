@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pipesim.answers.views.redundant import CutStep, RedundantReport, Sizes
+from pipesim.answers.views.redundant import RedundantReport, Sizes
 from pipesim.findings.assumptions import ASSUMPTIONS
 from pipesim.model.assumptions import Assumption
 from pipesim.model.finding import Verdict
@@ -46,12 +46,6 @@ def sizes_words(each: Sizes) -> str:
     if not each.values:
         return f"{each.parameter}: as given"
     return f"{each.parameter} {_runs(each.values)}"
-
-
-def cut_words(cut: CutStep) -> str:
-    """A step that did not finish, and why."""
-    after = f" after {cut.done:,} of {cut.of:,}" if cut.of else ""
-    return f"{cut.step.value}: {cut.why.value}{after}"
 
 
 def _runs(values: tuple[int, ...]) -> str:
