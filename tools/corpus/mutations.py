@@ -15,6 +15,7 @@ _DROPPED = {
     "wait_group": r"(wgmma|cp\.async\.bulk|cp\.async)\.wait_(group|all)",
     "copy": r"cp\.async\.bulk\.[\w.:]*mbarrier",
     "fence": r"fence\.",
+    "product fence": r"wgmma\.fence",
     "barrier": r"(bar|barrier)\.(cta\.)?(sync|arrive)",
     "cluster": r"barrier\.cluster\.",
     "tensor_wait": r"tcgen05\.wait",
