@@ -26,8 +26,7 @@ from typing import Any, NoReturn
 from pipesim import errors, targets
 from pipesim.errors import PipesimError, ProtocolError
 from pipesim.lang.author import in_words, raised_at
-from pipesim.model.assumptions import Assumption
-from pipesim.model.coverage import Assumed, Coverage
+from pipesim.model.coverage import Assumed, Assumption, Coverage
 from pipesim.model.ops import Space
 from pipesim.model.program import Program
 from pipesim.model.tables import Access, Agent, Barrier, Tile, Work

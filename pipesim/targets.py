@@ -26,7 +26,7 @@ from pipesim.errors import (
 )
 from pipesim.lang.author import NOT_OURS, first_line, hint, in_words, raised_at
 from pipesim.lang.protocol import Protocol
-from pipesim.model.assumptions import LENIENT, Strictness
+from pipesim.model.coverage import LENIENT, Strictness
 from pipesim.model.program import Program
 from pipesim.model.program_json import PROGRAM, loads
 from pipesim.protocols.catalog import BUILT_IN, ProtocolFunction

@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection
 
 from pipesim.answers.check import check
 from pipesim.lang.protocol import Protocol
-from pipesim.model.assumptions import strictness_from
+from pipesim.model.coverage import strictness_from
 from pipesim.model.finding import Verdict
 from pipesim.model.program import Program
 from pipesim.prove.check import MOST_STATES

@@ -25,7 +25,7 @@ from typing import TypeVar
 
 from pipesim.answers.budget import states_of
 from pipesim.errors import PipesimError
-from pipesim.model.assumptions import LENIENT
+from pipesim.model.coverage import LENIENT
 from pipesim.prove.check import check
 from pipesim.ptx.emulation import emulate, prepare
 from pipesim.ptx.extract import emit

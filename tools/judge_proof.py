@@ -42,7 +42,7 @@ from typing import NamedTuple
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # works from a checkout that is not installed
 
 from pipesim.findings.catalog import MEMORY_ORDER, NO_MOVE_SHOWS
-from pipesim.model.assumptions import STRICTEST
+from pipesim.model.coverage import STRICTEST
 from pipesim.model.finding import Verdict
 from pipesim.model.ops import Op
 from pipesim.model.program import Program

@@ -25,8 +25,8 @@ from unittest.mock import patch
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # works from a checkout that is not installed
 
 from pipesim.answers.any_size import Families
-from pipesim.model.assumptions import LENIENT, STRICTEST, Assumption, Strictness
 from pipesim.model.barrier import BarrierState
+from pipesim.model.coverage import LENIENT, STRICTEST, Assumption, Strictness
 from pipesim.model.finding import Verdict
 from pipesim.model.groups import BRANCHES
 from pipesim.model.machine import TMA, Flight, finished

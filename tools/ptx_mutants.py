@@ -28,7 +28,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # works from a checkout that is not installed
 
 from pipesim.errors import PipesimError
-from pipesim.model.assumptions import LENIENT
+from pipesim.model.coverage import LENIENT
 from pipesim.model.finding import Verdict
 from pipesim.model.groups import ON_BARRIER
 from pipesim.model.machine import finished, initial_state

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import product
 
 from pipesim.errors import PipesimError
-from pipesim.model.assumptions import Assumption
+from pipesim.model.coverage import Assumption
 from pipesim.model.program import Program
 from pipesim.prove.any_size.family import Build, EveryValue, Family, SomeValues, Stop
 from pipesim.prove.any_size.laps import holds

@@ -38,8 +38,7 @@ from pipesim.answers.views.check import (
 )
 from pipesim.answers.views.conclusion import VerdictScope, heading, scope_of
 from pipesim.findings.catalog import looked_for
-from pipesim.model.assumptions import Assumption
-from pipesim.model.coverage import Assumed
+from pipesim.model.coverage import Assumed, Assumption
 from pipesim.model.ending import Ending
 from pipesim.model.finding import Advisory, FaultKind, FaultReport, Verdict
 from pipesim.model.program import Program

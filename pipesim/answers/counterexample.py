@@ -14,7 +14,7 @@ from pipesim.explain.causes import with_causes
 from pipesim.explain.lap_counters import Laps
 from pipesim.findings.catalog import MEMORY_ORDER, NO_MOVE_SHOWS, of_fault, report_fault
 from pipesim.findings.kind import Basis, Certainty
-from pipesim.model.assumptions import switches
+from pipesim.model.coverage import switches
 from pipesim.model.ending import Ending
 from pipesim.model.finding import Deadlock, FaultKind, FaultReport, Finding, Verdict
 from pipesim.model.program import Program

@@ -10,7 +10,7 @@ from pipesim.errors import UsageError
 from pipesim.findings.assumptions import ASSUMPTIONS, strict_words
 from pipesim.findings.catalog import BY_NAME
 from pipesim.findings.kind import FindingKind, FlatExample, ProtocolExample, PtxExample
-from pipesim.model.assumptions import Assumption
+from pipesim.model.coverage import Assumption
 
 
 def kind_lines() -> tuple[KindLine, ...]:

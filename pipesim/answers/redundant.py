@@ -16,7 +16,7 @@ from pipesim.answers.progress import SILENT, Progress
 from pipesim.answers.views.check import CutBy
 from pipesim.answers.views.conclusion import heading
 from pipesim.answers.views.redundant import CutStep, RedundantReport, RedundantStep, Removable, Sizes
-from pipesim.model.assumptions import RULES, switches
+from pipesim.model.coverage import RULES, switches
 from pipesim.model.finding import Verdict
 from pipesim.model.program import Program
 from pipesim.process.limits import Limit, LimitReachedError

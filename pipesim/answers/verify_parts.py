@@ -26,7 +26,7 @@ from pipesim.answers.views.summary import Failure, TraceLine
 from pipesim.conform.agreement import Agreement, agreement_of
 from pipesim.conform.compare import times_of
 from pipesim.errors import EvidenceError, InternalError, PipesimError, internal_error
-from pipesim.model.assumptions import LENIENT, Strictness, switches
+from pipesim.model.coverage import LENIENT, Strictness, switches
 from pipesim.model.finding import Advisory, Finding
 from pipesim.model.program import Program
 from pipesim.process.limits import Limit, LimitReachedError, limit_error

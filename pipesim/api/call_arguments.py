@@ -12,7 +12,7 @@ from typing import TypeAlias
 
 from pipesim.errors import ParameterError, ProtocolError, UsageError
 from pipesim.lang.protocol import Protocol
-from pipesim.model.assumptions import Strictness
+from pipesim.model.coverage import Strictness
 from pipesim.model.program import Program
 from pipesim.targets import Target, find, target_of
 from pipesim.timed.profile import Profile, load_profile

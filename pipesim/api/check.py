@@ -12,7 +12,7 @@ from pipesim.api.call_arguments import Given, above_zero, at_least_one, build_ta
 from pipesim.api.finding import CheckFinding, check_findings, finding_rows
 from pipesim.api.result import VerdictResult
 from pipesim.api.show import diagram_picture
-from pipesim.model.assumptions import strictness_from
+from pipesim.model.coverage import strictness_from
 from pipesim.model.finding import Verdict
 from pipesim.model.program import Program
 from pipesim.prove.check import MOST_STATES
@@ -73,7 +73,7 @@ def check(
     ``quick``: the verdict alone. ``time_limit``: seconds of each step after the verdict (smallest size, shorter
     schedule, corrections, other sizes); None: a limit of work. ``report.left_out`` has the steps that ended early.
     ``strict``: assumptions that the verdict may not make, by name (``("proxies", "commits")``), or True for all: what
-    needs one is a finding then, or unknown (:class:`~pipesim.model.assumptions.Assumption`).
+    needs one is a finding then, or unknown (:class:`~pipesim.model.coverage.Assumption`).
     Raises UsageError for what cannot be built; what is wrong with the protocol is in the result.
     """
     most = at_least_one("max_states", max_states)

@@ -19,7 +19,7 @@ from pipesim.api.result import VerdictResult
 from pipesim.api.show import diagram_picture
 from pipesim.api.trace import MOST_DRAWN, scene_picture
 from pipesim.errors import EvidenceError, UsageError
-from pipesim.model.assumptions import strictness_from
+from pipesim.model.coverage import strictness_from
 from pipesim.model.finding import Verdict
 from pipesim.model.program import Program
 from pipesim.report.pages.verify import verify_lines

@@ -17,7 +17,7 @@ from pipesim.errors import ParameterError, UnknownProtocolError, UsageError
 from pipesim.trace.whole import require_free
 
 if TYPE_CHECKING:
-    from pipesim.model.assumptions import Strictness
+    from pipesim.model.coverage import Strictness
     from pipesim.model.program import Program
     from pipesim.targets import Target
 
@@ -166,7 +166,7 @@ def add_profile(parser: argparse.ArgumentParser, text: str) -> None:
 
 def add_strict(parser: argparse.ArgumentParser) -> None:
     """``--strict`` and ``--strict-NAME``: what a verdict may not assume, read with :func:`strictness_of`."""
-    from pipesim.model.assumptions import Assumption
+    from pipesim.model.coverage import Assumption
 
     rules = parser.add_argument_group(
         "assumptions", "what a proof may not rest on; `pipesim explain NAME` says what each is and who relies on it"
@@ -181,7 +181,7 @@ def add_strict(parser: argparse.ArgumentParser) -> None:
 
 def strictness_of(options: argparse.Namespace) -> Strictness:
     """The assumptions that a command line rules out."""
-    from pipesim.model.assumptions import STRICTEST, Strictness
+    from pipesim.model.coverage import STRICTEST, Strictness
 
     return STRICTEST if options.strict else Strictness(options.strict_names or ())
 

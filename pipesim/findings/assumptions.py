@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from pipesim.model.assumptions import RULES, Assumption
+from pipesim.model.coverage import RULES, Assumption
 
 
 @dataclass(frozen=True)

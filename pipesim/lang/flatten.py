@@ -13,8 +13,7 @@ from pipesim.lang.recorder import Recorder, Tables
 from pipesim.lang.shared_mem_barrier import BarrierStorage, Label
 from pipesim.lang.tiles import TileArray
 from pipesim.lang.warp import Warp
-from pipesim.model.assumptions import Assumption
-from pipesim.model.coverage import Assumed, Coverage
+from pipesim.model.coverage import Assumed, Assumption, Coverage
 from pipesim.model.groups import ACCESSES, HANDS_ON, MEETINGS, PRIVATE, READS_REGISTER, WRITES_REGISTER
 from pipesim.model.ops import OPERANDS, Fence, Op, Operation, Scope, Space, semantics
 from pipesim.model.positions import ACCESS, BARRIER

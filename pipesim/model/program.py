@@ -10,7 +10,7 @@ from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
 
-from pipesim.model.assumptions import Assumption, Strictness
+from pipesim.model.coverage import Assumption, Strictness
 from pipesim.model.groups import (
     DELAYED_ARRIVALS,
     ON_ENGINE,

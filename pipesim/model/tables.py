@@ -8,8 +8,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import NamedTuple
 
-from pipesim.model.assumptions import BY_ITSELF, Strictness
-from pipesim.model.coverage import WHOLE, Coverage
+from pipesim.model.coverage import BY_ITSELF, WHOLE, Coverage, Strictness
 from pipesim.model.groups import ON_BARRIER, ON_ENGINE, TOUCHES_MEMORY
 from pipesim.model.ops import Op, Operation, Space, operand
 

@@ -1,4 +1,4 @@
-"""What a proof rests on where the rules of :data:`~pipesim.model.assumptions.RULES` are not asked for.
+"""What a proof rests on where the rules of :data:`~pipesim.model.coverage.RULES` are not asked for.
 
 One more run, of the same program under those rules, shows it (docs/memory-order.md). It follows one schedule: where
 that does not represent the others, or is not followed to its end, what cannot be excluded is assumed.
@@ -10,8 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
 from pipesim.findings.catalog import of_fault
-from pipesim.model.assumptions import Assumption
-from pipesim.model.coverage import Assumed
+from pipesim.model.coverage import Assumed, Assumption
 from pipesim.model.finding import Fault, FaultKind
 from pipesim.model.ops import Op, operand
 from pipesim.model.program import Program

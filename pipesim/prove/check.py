@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from enum import Enum
 
 from pipesim.findings.catalog import CAUSES_THEMSELVES
-from pipesim.model.assumptions import RULES, Assumption
+from pipesim.model.coverage import RULES, Assumption
 from pipesim.model.ending import Ending
 from pipesim.model.finding import Verdict
 from pipesim.model.program import Program

@@ -7,8 +7,7 @@ from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
-from pipesim.model.assumptions import Assumption
-from pipesim.model.coverage import Assumed, Coverage, Forbidden, NotJudged, NotJudgedKind, never_wrapped
+from pipesim.model.coverage import Assumed, Assumption, Coverage, Forbidden, NotJudged, NotJudgedKind, never_wrapped
 from pipesim.model.finding import FaultKind
 from pipesim.model.ops import Op, Space, operand
 from pipesim.model.program import Program

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 import pytest
 
 from pipesim.errors import ParameterError
-from pipesim.model.assumptions import LENIENT, Strictness, strictness_from
+from pipesim.model.coverage import LENIENT, Strictness, strictness_from
 
 MARKER = "pipesim"
 

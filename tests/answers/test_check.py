@@ -9,7 +9,7 @@ from pipesim.answers.views.check import CheckReport
 from pipesim.findings.kind import Basis
 from pipesim.lang.protocol import Protocol
 from pipesim.lang.warp import Warp
-from pipesim.model.assumptions import Assumption
+from pipesim.model.coverage import Assumption
 from pipesim.model.finding import Deadlock, FaultReport, Verdict
 from pipesim.prove.check import How
 from pipesim.prove.counterexample.words import Part

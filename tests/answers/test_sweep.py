@@ -29,7 +29,7 @@ from pipesim.answers.views.sweep import (
 )
 from pipesim.errors import ParameterError, ResultsFileError
 from pipesim.lang.protocol import Protocol
-from pipesim.model.assumptions import Assumption, Strictness
+from pipesim.model.coverage import Assumption, Strictness
 from pipesim.model.program import Program
 from pipesim.pipelines import ProducerConsumerPipeline
 from pipesim.process.limits import Limit, LimitReachedError

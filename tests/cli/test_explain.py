@@ -12,7 +12,7 @@ from pipesim.cli.explain import COMMAND
 from pipesim.cli.main import main
 from pipesim.findings.catalog import BY_NAME
 from pipesim.findings.kind import ProtocolExample
-from pipesim.model.assumptions import Assumption
+from pipesim.model.coverage import Assumption
 
 FILES = [kind.name for kind in BY_NAME.values() if isinstance(kind.example, ProtocolExample)]
 

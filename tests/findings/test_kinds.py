@@ -12,7 +12,7 @@ from pipesim.answers.check import check
 from pipesim.answers.views.check import CheckReport
 from pipesim.findings.catalog import KINDS
 from pipesim.findings.kind import FindingKind, FlatExample, ProtocolExample, PtxExample
-from pipesim.model.assumptions import Assumption, Strictness
+from pipesim.model.coverage import Assumption, Strictness
 from pipesim.model.finding import Deadlock, FaultKind, Verdict
 from pipesim.targets import Target, find, target_of
 from tests.support.small_programs import build

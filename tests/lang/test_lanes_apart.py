@@ -15,7 +15,7 @@ from pipesim.lang.protocol import Protocol
 from pipesim.lang.shared_mem_barrier import BarrierStorage
 from pipesim.lang.tiles import TileArray
 from pipesim.lang.warp import Warp
-from pipesim.model.assumptions import Assumption, Strictness
+from pipesim.model.coverage import Assumption, Strictness
 from pipesim.model.finding import FaultKind
 from pipesim.model.ops import Engine, Fence, Op, Operation
 from pipesim.model.program import Program

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import pipesim
-from pipesim.model.assumptions import Assumption, Strictness
+from pipesim.model.coverage import Assumption, Strictness
 from pipesim.model.machine import begin, initial_state, land
 from pipesim.model.moves import (
     PIECE,

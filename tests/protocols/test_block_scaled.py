@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from pipesim.errors import ParameterError
-from pipesim.model.assumptions import Assumption, Strictness
+from pipesim.model.coverage import Assumption, Strictness
 from pipesim.model.ending import Ending
 from pipesim.model.finding import FaultKind, Verdict
 from pipesim.model.ops import Engine, Op, Space, operand

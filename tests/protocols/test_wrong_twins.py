@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from pipesim.lang.protocol import Protocol
-from pipesim.model.assumptions import STRICTEST
+from pipesim.model.coverage import STRICTEST
 from pipesim.model.machine import finished, initial_state, land, step
 from pipesim.model.moves import can_land
 from pipesim.model.ops import Engine, Op, Operation, Space

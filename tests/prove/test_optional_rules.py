@@ -13,7 +13,7 @@ from pipesim import Protocol
 from pipesim.answers.check import check
 from pipesim.answers.views.check import CheckReport
 from pipesim.cli.main import main
-from pipesim.model.assumptions import LENIENT, STRICTEST, Assumption, Strictness
+from pipesim.model.coverage import LENIENT, STRICTEST, Assumption, Strictness
 from pipesim.model.finding import FaultKind, Verdict
 from pipesim.model.ops import Engine, Fence, Space
 from pipesim.model.program import Program

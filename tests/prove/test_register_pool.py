@@ -10,8 +10,7 @@ from pipesim import Protocol, Warp, find
 from pipesim.answers.check import check as answer
 from pipesim.conform.diagnose.outcomes import random_schedule
 from pipesim.errors import ProtocolError
-from pipesim.model.assumptions import Assumption, Strictness
-from pipesim.model.coverage import Assumed
+from pipesim.model.coverage import Assumed, Assumption, Strictness
 from pipesim.model.ending import Ending
 from pipesim.model.finding import Deadlock, FaultKind, FaultReport, Verdict
 from pipesim.prove.check import How, check

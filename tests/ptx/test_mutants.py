@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from pipesim.model.assumptions import Assumption, Strictness
+from pipesim.model.coverage import Assumption, Strictness
 from pipesim.model.finding import FaultKind
 from pipesim.prove.assumed import assumed_by
 from pipesim.prove.counterexample.confirm import shown_by_code

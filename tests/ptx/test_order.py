@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pipesim.model.assumptions import LENIENT, Assumption, Strictness
+from pipesim.model.coverage import LENIENT, Assumption, Strictness
 from pipesim.model.finding import FaultKind, Verdict
 from pipesim.prove.assumed import assumed_by
 from pipesim.prove.check import check

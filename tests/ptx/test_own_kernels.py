@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from pipesim.model.assumptions import LENIENT
+from pipesim.model.coverage import LENIENT
 from pipesim.model.ending import Ending
 from pipesim.model.finding import Verdict
 from pipesim.prove.check import Check, check

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from pipesim.model.assumptions import LENIENT
+from pipesim.model.coverage import LENIENT
 from pipesim.model.finding import FaultKind, Verdict
 from pipesim.prove.check import check
 from tests.support.ptx_twins import beside_protocol, extracted, twin_ptx

@@ -9,7 +9,7 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from pipesim.errors import ParameterError
-from pipesim.model.assumptions import Assumption, Strictness
+from pipesim.model.coverage import Assumption, Strictness
 from pipesim.pytest_plugin.cases import Case, cases_of
 from pipesim.pytest_plugin.items import launch_files
 from tests.support.paths import ROOT

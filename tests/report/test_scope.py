@@ -13,8 +13,16 @@ import pipesim
 from pipesim.answers.views.check import CheckReport
 from pipesim.cli.main import main
 from pipesim.findings.assumptions import ASSUMPTIONS
-from pipesim.model.assumptions import RULES, STRICTEST, Assumption
-from pipesim.model.coverage import Assumed, Coverage, NotJudged, NotJudgedKind, coverage_from
+from pipesim.model.coverage import (
+    RULES,
+    STRICTEST,
+    Assumed,
+    Assumption,
+    Coverage,
+    NotJudged,
+    NotJudgedKind,
+    coverage_from,
+)
 from pipesim.model.finding import Verdict
 from pipesim.report.sentences.check import ctas_words, scope_lines, scope_words
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from pipesim.model.assumptions import Assumption
+from pipesim.model.coverage import Assumption
 from pipesim.model.finding import FaultKind
 from pipesim.model.machine import TMA, Flight, State, Step
 from pipesim.model.ops import IN_ORDER, OPERANDS, Engine, Fence, Op, Order, Scope, Space, order_of, scope_of

@@ -21,7 +21,7 @@ from pipesim.answers.sweep.space import Params, axes_of, configurations
 from pipesim.answers.verify_parts import Subject
 from pipesim.answers.views.sweep import Configuration, Metric, Outcome, RankedConfiguration, SweepReport
 from pipesim.errors import ClusterLostError, ParameterError, PipesimError
-from pipesim.model.assumptions import switches
+from pipesim.model.coverage import switches
 from pipesim.model.program import Program
 from pipesim.process.limits import Limit, LimitReachedError
 from pipesim.process.watch import current

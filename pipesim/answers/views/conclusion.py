@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Protocol
 
-from pipesim.model.assumptions import Assumption
-from pipesim.model.coverage import WHOLE, Assumed, Coverage, NotJudged, NotJudgedKind, never_wrapped
+from pipesim.model.coverage import WHOLE, Assumed, Assumption, Coverage, NotJudged, NotJudgedKind, never_wrapped
 from pipesim.model.finding import Verdict
 from pipesim.model.program import Program
 from pipesim.model.rings import never_wrapped_in

@@ -20,8 +20,7 @@ from pipesim.export.schemas.shapes import (
     schema_document,
     table,
 )
-from pipesim.model.assumptions import Assumption
-from pipesim.model.coverage import FORBIDDEN, Coverage, NotJudgedKind
+from pipesim.model.coverage import FORBIDDEN, Assumption, Coverage, NotJudgedKind
 from pipesim.model.ops import OPERANDS, Space
 from pipesim.model.tables import PROGRAM_VERSION, WORK_CLASSES
 from pipesim.ptx.launch import file as launch_file

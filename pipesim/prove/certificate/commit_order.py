@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
-from pipesim.model.assumptions import Assumption
+from pipesim.model.coverage import Assumption
 from pipesim.model.groups import DELAYED_ARRIVALS
 from pipesim.model.moves import Committer, committer
 from pipesim.model.ops import Op, Operation, operand

@@ -1,7 +1,7 @@
 """What a program leaves when it ends: unread data, and work of a CTA that is still under way when the CTA ends.
 
 PTX says nothing of a CTA that has ended while its own transfers and commits are under way in its own memory and on its
-own barriers: that is :data:`~pipesim.model.assumptions.Assumption.EXIT`, a finding where it may not be assumed. Of
+own barriers: that is :data:`~pipesim.model.coverage.Assumption.EXIT`, a finding where it may not be assumed. Of
 another CTA's memory and barriers it does, and that is a fault of the machine. Both are looked for in one run, in which
 nothing lands before an agent waits for it: what is under way when the last agent of a CTA ends is so in a schedule that
 exists. Of several CTAs one may wait for what another has under way, which then lands before the other ends, though it
@@ -24,8 +24,7 @@ from typing import NamedTuple
 
 from pipesim.explain.lap_counters import transfer_word
 from pipesim.findings.catalog import BY_NAME
-from pipesim.model.assumptions import Assumption
-from pipesim.model.coverage import Assumed
+from pipesim.model.coverage import Assumed, Assumption
 from pipesim.model.finding import Advisory, Fault, FaultKind
 from pipesim.model.groups import READS_MEMORY, WRITES_MEMORY
 from pipesim.model.machine import Flight, exited, finished, own_channel

@@ -11,7 +11,7 @@ from enum import IntEnum
 from typing import NamedTuple
 
 from pipesim.model import groups
-from pipesim.model.assumptions import Assumption
+from pipesim.model.coverage import Assumption
 from pipesim.model.finding import Fault, FaultKind
 from pipesim.model.ops import Engine, Fence, Op, Operation, Order, Scope, Space, operand, order_of, scope_of
 from pipesim.model.positions import COMMIT_BARRIER, ENGINE, FENCE

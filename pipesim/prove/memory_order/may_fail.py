@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence, Set
 from typing import NamedTuple
 
-from pipesim.model.assumptions import Assumption
+from pipesim.model.coverage import Assumption
 from pipesim.model.groups import (
     ACCESSES,
     ENGINE_ACCESSES,

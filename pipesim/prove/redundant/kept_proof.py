@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
 
-from pipesim.model.assumptions import RULES, Assumption, Strictness
+from pipesim.model.coverage import RULES, Assumption, Strictness
 from pipesim.model.finding import FaultKind, Verdict
 from pipesim.model.groups import TOUCHES_MEMORY
 from pipesim.model.ops import Space, operand

@@ -8,7 +8,7 @@ from dataclasses import replace
 from pipesim.answers.views.check import CheckReport, CheckStep, Counterexample, ProvedRange
 from pipesim.answers.views.conclusion import VerdictScope
 from pipesim.errors import PipesimError
-from pipesim.model.assumptions import Assumption
+from pipesim.model.coverage import Assumption
 from pipesim.model.finding import Verdict
 from pipesim.prove.counterexample.words import DoubtLine
 from pipesim.prove.repair.correction import Correction

@@ -11,8 +11,7 @@ from pipesim.answers.views.check import CheckReport, LeftOut, ProvedRange, Prove
 from pipesim.answers.views.conclusion import AssumptionCount, VerdictScope
 from pipesim.answers.views.redundant import CutStep
 from pipesim.findings.assumptions import ASSUMPTIONS
-from pipesim.model.assumptions import Assumption
-from pipesim.model.coverage import Assumed, NotJudged
+from pipesim.model.coverage import Assumed, Assumption, NotJudged
 from pipesim.model.finding import Deadlock, Verdict
 from pipesim.model.tables import number_runs
 from pipesim.prove.check import How

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pipesim.answers.views.redundant import RedundantReport, Sizes
 from pipesim.findings.assumptions import ASSUMPTIONS
-from pipesim.model.assumptions import Assumption
+from pipesim.model.coverage import Assumption
 from pipesim.model.finding import Verdict
 from pipesim.report.text.words import count, listed, number
 

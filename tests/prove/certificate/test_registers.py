@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from pipesim.model.assumptions import Assumption, Strictness
+from pipesim.model.coverage import Assumption, Strictness
 from pipesim.model.finding import Verdict
 from pipesim.model.ops import Op, Operation
 from pipesim.model.program import Program

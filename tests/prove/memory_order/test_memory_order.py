@@ -15,7 +15,7 @@ import pytest
 from pipesim.answers.check import replay, replay_report
 from pipesim.explain.phases import run_canonically
 from pipesim.findings.catalog import MEMORY_ORDER, looked_for
-from pipesim.model.assumptions import LENIENT, STRICTEST, Assumption
+from pipesim.model.coverage import LENIENT, STRICTEST, Assumption
 from pipesim.model.finding import Fault, FaultKind, FaultReport, Verdict
 from pipesim.model.machine import TMA, finished, initial_state, land, step
 from pipesim.model.moves import can_land, moves

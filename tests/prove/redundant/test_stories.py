@@ -11,8 +11,7 @@ from pipesim import Fence, Protocol, Warp
 from pipesim.answers.redundant import redundant
 from pipesim.answers.views.redundant import RedundantReport
 from pipesim.lang.tiles import Slot
-from pipesim.model.assumptions import RULES, Assumption
-from pipesim.model.coverage import WHOLE, Assumed, Coverage, coverage_from
+from pipesim.model.coverage import RULES, WHOLE, Assumed, Assumption, Coverage, coverage_from
 from pipesim.model.finding import Verdict
 from pipesim.model.ops import Engine, Op, operand
 from pipesim.model.program import Program

@@ -6,7 +6,7 @@ import pytest
 
 from pipesim import Fence, Protocol, Warp
 from pipesim.findings.catalog import report_fault
-from pipesim.model.assumptions import Assumption, Strictness
+from pipesim.model.coverage import Assumption, Strictness
 from pipesim.model.finding import FaultKind, Verdict
 from pipesim.model.machine import finished, initial_state
 from pipesim.model.moves import canonical, make, moves

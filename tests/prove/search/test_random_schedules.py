@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pipesim.model.assumptions import Assumption, Strictness
+from pipesim.model.coverage import Assumption, Strictness
 from pipesim.model.finding import FaultKind
 from pipesim.model.ops import Op
 from pipesim.model.program import Program

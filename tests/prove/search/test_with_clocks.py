@@ -11,7 +11,7 @@ from itertools import permutations
 import pytest
 
 from pipesim import Engine, Fence, Protocol, Warp
-from pipesim.model.assumptions import LENIENT, STRICTEST
+from pipesim.model.coverage import LENIENT, STRICTEST
 from pipesim.model.finding import FaultKind, Verdict
 from pipesim.model.moves import moves
 from pipesim.model.ops import Op, Operation

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pipesim.model.assumptions import LENIENT
+from pipesim.model.coverage import LENIENT
 from pipesim.model.program import Program
 from pipesim.prove.check import How, check
 from pipesim.ptx.extract import extract

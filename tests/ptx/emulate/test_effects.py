@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pipesim.findings.catalog import report_fault
-from pipesim.model.assumptions import LENIENT
-from pipesim.model.coverage import NotJudgedKind
+from pipesim.model.coverage import LENIENT, NotJudgedKind
 from pipesim.model.finding import FaultKind, Verdict
 from pipesim.prove.check import check
 from tests.support.small_ptx import SET_UP, program_of, text_of

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from pipesim.model.assumptions import LENIENT, Assumption
-from pipesim.model.coverage import Assumed
+from pipesim.model.coverage import LENIENT, Assumed, Assumption
 from pipesim.model.program import Program
 from pipesim.prove.check import check
 from pipesim.ptx.launch.values import Field, Number, Pointer

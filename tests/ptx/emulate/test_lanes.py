@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from pipesim.cli.main import main
-from pipesim.model.assumptions import Assumption, Strictness
+from pipesim.model.coverage import Assumption, Strictness
 from pipesim.model.ending import Ending
 from pipesim.model.finding import Fault, FaultKind, Verdict
 from pipesim.model.program import Program

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pipesim.model.assumptions import LENIENT
+from pipesim.model.coverage import LENIENT
 from pipesim.prove.check import check
 from tests.support.small_ptx import SET_UP, program_of, word
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pipesim.model.assumptions import LENIENT
+from pipesim.model.coverage import LENIENT
 from pipesim.prove.check import check
 from pipesim.ptx.emulate.ways import CopyGroups
 from tests.support.small_ptx import SET_UP, program_of, word

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pipesim.model.assumptions import LENIENT
+from pipesim.model.coverage import LENIENT
 from pipesim.model.finding import Fault, FaultKind
 from pipesim.model.ops import Op
 from pipesim.model.program import Program

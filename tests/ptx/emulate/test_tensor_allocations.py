@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from pipesim.findings.catalog import report_fault
-from pipesim.model.assumptions import LENIENT, Assumption, Strictness
+from pipesim.model.coverage import LENIENT, Assumption, Strictness
 from pipesim.model.finding import FaultKind, Verdict
 from pipesim.model.program import Program
 from pipesim.model.program_json import dumps, loads

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pipesim.findings.catalog import report_fault
-from pipesim.model.assumptions import LENIENT, Assumption, Strictness
+from pipesim.model.coverage import LENIENT, Assumption, Strictness
 from pipesim.model.finding import FaultKind
 from pipesim.prove.check import How, check
 from tests.support.small_ptx import SET_UP, program_of, text_of

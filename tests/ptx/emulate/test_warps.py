@@ -3,8 +3,7 @@
 import pytest
 
 from pipesim.explain.causes import with_causes
-from pipesim.model.assumptions import Assumption
-from pipesim.model.coverage import Assumed
+from pipesim.model.coverage import Assumed, Assumption
 from pipesim.model.finding import Verdict
 from pipesim.model.ops import Op, operand
 from pipesim.prove.check import How, check

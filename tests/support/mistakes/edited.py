@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from functools import cache
 
 from pipesim.lang.protocol import Protocol
-from pipesim.model.assumptions import LENIENT, Strictness
+from pipesim.model.coverage import LENIENT, Strictness
 from pipesim.model.ops import Engine, Fence, Order, Scope
 
 Edits = Mapping[str, str]

@@ -6,7 +6,7 @@ ISA, memory consistency model and async proxy).
 
 from __future__ import annotations
 
-from pipesim.model.assumptions import Assumption, Strictness
+from pipesim.model.coverage import Assumption, Strictness
 from tests.support.mistakes import small
 from tests.support.mistakes.edited import Mistake
 from tests.support.mistakes.ring import right_ring

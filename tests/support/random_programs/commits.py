@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import random
 
-from pipesim.model.assumptions import Assumption
+from pipesim.model.coverage import Assumption
 from pipesim.model.ops import Engine, Op
 from pipesim.model.program import Program
 from tests.support.random_programs.corners import BYTES, CORNERS, WHOLE, Weft, assembled, mutate, woven
