@@ -11,10 +11,11 @@ import argparse
 import re
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-from pipesim.ptx.kernel import read_kernel
+from pipesim.ptx.extract import extract
+from pipesim.ptx.kernel import launch_of, ptx_text
 from pipesim.targets import find
 from tools.corpus.environment import ROOT
 from tools.corpus.operation_order import Comparison, compared, names_by_address
@@ -62,7 +63,7 @@ _ONE_Q = {"num_qo": 1, "fused": 0, "kv_stages": 3, "qk_stages": 2, "kv_blocks": 
 _CAUSAL = {"num_qo": 1, "fused": 0, "kv_stages": 4, "kv_blocks": 2, "block_n": 192, "depth": 64}
 _PRIMED = {"fused": 1, "stages": 4, "kv_blocks": 4, "pingpong": 0}
 # Read from each kernel's name (stages, MMA, cluster, K group), tensor maps (boxes) and launch (K). ``tiles`` 2: the
-# first one and the one that the launch file's policy lets the scheduler win; on Hopper one, or, of 16 x 20 in a
+# first one and the one that the scheduler wins here; on Hopper one, or, of 16 x 20 in a
 # persistent grid of 12 x 10, the four of the first CTA. gemm_sm90 has no clusters, and the kernels of pairs of CTAs are
 # compared with it for the differences; attention's CTAs of a cluster share the keys and no mbarrier of these groups.
 PAIRS = (
@@ -87,7 +88,9 @@ PAIRS = (
 
 def beside(pair: Pair, folder: Path = KERNELS) -> Comparison:
     """The comparison of one pair. Raises PtxError or LaunchFileError if the kernel is not in ``folder``."""
-    found = read_kernel(folder / f"{pair.kernel}.ptx")
+    path = folder / f"{pair.kernel}.ptx"
+    module, launch = launch_of(ptx_text(path), path, None, ())
+    found = extract(module, replace(launch, policies=replace(launch.policies, launch_control=1)))
     protocol = find(pair.protocol).build(pair.parameters)
     stages = Counter(each.name for each in protocol.barriers if each.cta == 0)
     assert set(stages) == set(pair.groups)  # a group without a place would shift the names of those after it
