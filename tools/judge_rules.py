@@ -34,8 +34,8 @@ from pipesim.model.moves import Kind, moves
 from pipesim.model.ops import Engine, Fence, Op, Operation, Order, Scope, Space
 from pipesim.model.positions import BARRIER
 from pipesim.model.program import Program
-from pipesim.model.register_pool import RegisterPools
 from pipesim.model.tables import OPEN_WORD
+from pipesim.model.warp_shape import RegisterPools
 from pipesim.prove import certain
 from pipesim.prove.any_size.family import EveryValue
 from pipesim.prove.any_size.laps import holds

@@ -11,7 +11,7 @@ from pipesim.model.coverage import RULES, Assumption
 from pipesim.model.ending import Ending
 from pipesim.model.finding import Verdict
 from pipesim.model.program import Program
-from pipesim.model.register_pool import assumed_registers
+from pipesim.model.warp_shape import assumed_registers
 from pipesim.prove.any_size.skip_laps import LONG, phases_by_laps
 from pipesim.prove.certain import is_unsure
 from pipesim.prove.certificate.canonical import CanonicalRun, completed_phases

@@ -6,7 +6,7 @@ from pipesim.findings.kind import Certainty, FindingKind, ProtocolExample
 from pipesim.model.finding import Advisory
 from pipesim.model.ops import Op
 from pipesim.model.program import Program
-from pipesim.model.register_pool import RegisterPools
+from pipesim.model.warp_shape import RegisterPools
 
 
 def _look(program: Program) -> tuple[Advisory, ...]:

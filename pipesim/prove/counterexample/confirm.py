@@ -9,8 +9,7 @@ from pipesim.model.ending import Ending
 from pipesim.model.finding import Fault, FaultKind
 from pipesim.model.moves import Move, attempt
 from pipesim.model.program import Program
-from pipesim.model.register_pool import WARP
-from pipesim.model.warp_shape import warp_shape_faults
+from pipesim.model.warp_shape import WARP, warp_shape_faults
 from pipesim.prove.counterexample.leftovers import exit_faults
 from pipesim.prove.counterexample.play import Play
 from pipesim.prove.refutation import Doubt, Refutation, Schedule, Why

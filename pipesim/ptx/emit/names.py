@@ -21,9 +21,8 @@ from pipesim.model.groups import (
 from pipesim.model.ops import AT, IN_ORDER, Engine, Op, Operation, Space, operand, with_operand
 from pipesim.model.positions import ASYNC_ACCESS, COPY_MASK
 from pipesim.model.program import Program
-from pipesim.model.register_pool import WARP, RegisterPools
 from pipesim.model.tables import Agent, Barrier, Tile
-from pipesim.model.warp_shape import register_bound
+from pipesim.model.warp_shape import WARP, RegisterPools, register_bound
 from pipesim.ptx.emit.record import Place, Stream, StreamRecorder
 from pipesim.ptx.launch.values import Launch
 from pipesim.ptx.text.instruction import Instruction
