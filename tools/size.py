@@ -42,9 +42,9 @@ BUDGETS = (
 
 #: Commands, and the most files of ``pipesim`` in which a function may run for their answer.
 ENTERED = (
-    ("run producer_consumer", 75),
-    ("verify producer_consumer", 140),
-    ("check docs/examples/row_max.ptx", 140),
+    ("run producer_consumer", 74),
+    ("verify producer_consumer", 137),
+    ("check docs/examples/row_max.ptx", 139),
 )
 
 
