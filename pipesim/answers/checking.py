@@ -21,9 +21,11 @@ from pipesim.answers.counterexample import (
     corrections_of,
     counterexample_of,
     fails_so,
+    led_past_of,
     other_ends,
     refuted_at,
     shorten_refutation,
+    with_led_past,
     without_unproved,
 )
 from pipesim.answers.progress import SILENT, Progress
@@ -40,7 +42,7 @@ from pipesim.answers.views.conclusion import VerdictScope, heading, scope_of
 from pipesim.findings.catalog import looked_for
 from pipesim.model.coverage import Assumed, Assumption
 from pipesim.model.ending import Ending
-from pipesim.model.finding import Advisory, FaultKind, FaultReport, Verdict
+from pipesim.model.finding import Advisory, Deadlock, FaultKind, FaultReport, LedPast, Verdict
 from pipesim.model.program import Program
 from pipesim.process.limits import Limit, LimitReachedError
 from pipesim.process.watch import current
@@ -94,6 +96,7 @@ class SteppedCheck:
         self._shortened: set[int] = set()
         self._corrections: dict[int, tuple[Correction, ...]] = {}
         self._computing: dict[int, str] = {}
+        self._led_past: dict[int, tuple[LedPast, ...]] = {}
         self._also: tuple[FaultKind | Ending, ...] = ()
         self._left: tuple[Advisory, ...] = ()
         self._leftovers: tuple[Leftover, ...] = ()
@@ -267,7 +270,12 @@ class SteppedCheck:
         kernel = self._asked.target.editable
         for n, refuted in enumerate(self._wrong):
             self._computing[n] = computing_of(refuted, kernel)
-            self._corrections[n] = corrections_of(self._small.program, refuted, self._asked.program, unit, kernel)
+            past = led_past_of(self._small.program, refuted, kernel)
+            self._led_past[n] = tuple(said for said, _ in past)
+            branches = [branch for _, branch in past]
+            self._corrections[n] = corrections_of(
+                self._small.program, refuted, self._asked.program, unit, kernel, branches
+            )
 
     def _look_for_others(self, unit: Unit) -> None:
         assert self._small is not None
@@ -340,6 +348,8 @@ class SteppedCheck:
         finding = shown.finding if found is None else without_unproved(shown.finding, found)
         if isinstance(finding, FaultReport) and n in self._computing:
             finding = replace(finding, claim=finding.claim + self._computing[n])
+        if isinstance(finding, Deadlock) and self._led_past.get(n):
+            finding = with_led_past(finding, self._led_past[n])
         return replace(shown, finding=finding, corrections=found or (), unfinished=unfinished)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Collection, Mapping, Set
+from collections.abc import Collection, Mapping, Sequence, Set
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -16,7 +16,7 @@ from pipesim.findings.catalog import MEMORY_ORDER, NO_MOVE_SHOWS, of_fault, repo
 from pipesim.findings.kind import Basis, Certainty
 from pipesim.model.coverage import switches
 from pipesim.model.ending import Ending
-from pipesim.model.finding import Deadlock, FaultKind, FaultReport, Finding, Verdict
+from pipesim.model.finding import Deadlock, FaultKind, FaultReport, Finding, LedPast, Verdict
 from pipesim.model.program import Program
 from pipesim.prove.check import Check
 from pipesim.prove.check import check as prove
@@ -29,6 +29,7 @@ from pipesim.prove.search.breadth_first import explore
 from pipesim.targets import Target
 
 if TYPE_CHECKING:
+    from pipesim.ptx.branch_decisions import BranchPast
     from pipesim.ptx.kernel import EditableKernel
 
 MOST_TRIES = 12  #: values of one parameter
@@ -96,10 +97,17 @@ def other_ends(program: Program, known: Collection[Refutation]) -> tuple[FaultKi
 
 
 def corrections_of(
-    small: Program, refuted: Refutation, asked: Program, unit: Unit, kernel: EditableKernel | None = None
+    small: Program,
+    refuted: Refutation,
+    asked: Program,
+    unit: Unit,
+    kernel: EditableKernel | None = None,
+    led_past: Sequence[BranchPast] = (),
 ) -> tuple[Correction, ...]:
     """Its likely corrections, where the finding has none of its own and a change of the program shows them; of a kernel
     that hung while it was read, or in which a wait returns with an earlier phase, changes of its file first.
+
+    ``led_past``: the branches by which what is missing did not come.
     """
     if refuted.kind in NO_MOVE_SHOWS - MEMORY_ORDER - _BY_A_WAIT:
         return ()
@@ -109,7 +117,7 @@ def corrections_of(
     if kernel is not None and (asked.coverage.blocked or refuted.kind in _BY_A_WAIT):
         from pipesim.answers.kernel_corrections import corrections_of_kernel  # reads PTX, which few commands need
 
-        found = corrections_of_kernel(kernel, asked, refuted, unit)
+        found = corrections_of_kernel(kernel, asked, refuted, unit, led_past)
     return found if found or asked.coverage.blocked else corrections(small, refuted, asked, unit)
 
 
@@ -120,6 +128,24 @@ def computing_of(refuted: Refutation, kernel: EditableKernel | None) -> str:
     from pipesim.answers.kernel_corrections import computed_at  # reads PTX, which few commands need
 
     return computed_at(kernel, refuted.fault)
+
+
+def led_past_of(
+    program: Program, refuted: Refutation, kernel: EditableKernel | None
+) -> tuple[tuple[LedPast, BranchPast], ...]:
+    """Of a kernel that hangs: the branches by which what is missing did not come."""
+    if kernel is None or refuted.deadlock is None:
+        return ()
+    from pipesim.answers.led_past import led_past_by  # reads PTX, which few commands need
+
+    return led_past_by(kernel, program, refuted)
+
+
+def with_led_past(found: Deadlock, past: tuple[LedPast, ...]) -> Deadlock:
+    """The deadlock with them: the count of a barrier at which an arrive is left out is not what is wrong."""
+    left_out = {each.barrier for each in past if each.does == "arrive" and not each.ends}
+    blocked = tuple(replace(b, given=-1, count_line="") if b.barrier in left_out else b for b in found.blocked)
+    return replace(found, led_past=past, blocked=blocked)
 
 
 def without_unproved(finding: Finding, found: Collection[Correction]) -> Finding:

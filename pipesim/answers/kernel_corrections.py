@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, islice
 
@@ -27,8 +27,10 @@ from pipesim.prove.repair.correction import Correction
 from pipesim.prove.repair.kinds import Repair, RepairKind
 from pipesim.prove.repair.sentences import sentence
 from pipesim.prove.repair.sites import barriers_of
+from pipesim.ptx.branch_decisions import BranchPast
 from pipesim.ptx.flow.loop_values import computing_lines
 from pipesim.ptx.kernel import EditableKernel, KernelReading
+from pipesim.ptx.text.instruction import Instruction
 
 _LANES = 32
 _SIGNAL = SIGNALS | BRINGS_BYTES | DELAYED_ARRIVALS
@@ -71,6 +73,10 @@ class HungKernel:
             if code[pc][0] in PARITY_WAITS and (pc == fault.pc or operand(code[pc], "barrier") in counting):
                 return lines[pc], operand(code[pc], "barrier")
         return None
+
+    def instruction(self, position: int) -> Instruction:
+        """By its position in the body."""
+        return self._function.body[position]
 
     def computing(self, line: int) -> tuple[int, ...]:
         """The lines that compute the stage and parity of the wait at a line."""
@@ -186,12 +192,13 @@ def _equal(register: str, value: int) -> str:
 _MOST_READ = 24  #: changes with which the kernel is read again
 _LAST_OPERAND = re.compile(r"[%\w]+(?=\s*;)")
 _ADDRESS = re.compile(r"\[\s*(%\w+)\s*(?:\+\s*(-?\d+)\s*)?\]")
+_GUARD = re.compile(r"@!?%\w+\s+")
 _RESTART = re.compile(r"\s*(?:@!?%\w+\s+)?mov\.\w+\s+%\w+,\s*\w+;\s*(?://.*)?")
 _PARITY = re.compile(r"(mbarrier\.(?:try|test)_wait[^;]*,\s*)(%\w+|\d+)(\s*[,;])")
 
 
 def corrections_of_kernel(
-    kernel: EditableKernel, program: Program, refuted: Refutation, unit: Unit
+    kernel: EditableKernel, program: Program, refuted: Refutation, unit: Unit, led_past: Sequence[BranchPast] = ()
 ) -> tuple[Correction, ...]:
     """The first change of lines with which the whole kernel is proved; () if there is none among those that are tried.
 
@@ -202,7 +209,8 @@ def corrections_of_kernel(
     hung = HungKernel(kernel, kernel.read())
     wait = hung.wait_of(refuted.fault) if refuted.fault is not None else None
     changes = chain(
-        _carried(hung, *wait) if wait is not None else (), _changes(hung, blocked) if program.coverage.blocked else ()
+        _carried(hung, *wait) if wait is not None else (),
+        _changes(hung, blocked, led_past) if program.coverage.blocked else (),
     )
     for tried, change in enumerate(islice(changes, _MOST_READ)):
         unit(tried, 0)
@@ -215,9 +223,12 @@ def corrections_of_kernel(
     return ()
 
 
-def _changes(hung: HungKernel, blocked: Collection[str]) -> Iterator[LineChange]:
-    """What is tried: numbers that contradict what the kernel did, arrives of too many or too few, a parity."""
+def _changes(hung: HungKernel, blocked: Collection[str], led_past: Sequence[BranchPast]) -> Iterator[LineChange]:
+    """What is tried: numbers that contradict what the kernel did, ways past an arrive, arrives of too many or too few,
+    a parity.
+    """
     yield from _numbers(hung)
+    yield from _not_past(hung, led_past)
     yield from _guards(hung)
     groups = [group for group in hung.groups() if any(hung.barrier_name(n) in blocked for n in group)]
     silent = [group for group in groups if not hung.is_signalled(group)]
@@ -322,6 +333,21 @@ def _carried(hung: HungKernel, wait: int, barrier: int) -> Iterator[LineChange]:
 
 
 # arrives
+
+
+def _not_past(hung: HungKernel, led_past: Sequence[BranchPast]) -> Iterator[LineChange]:
+    """Without the condition of a branch that led an agent past what it should have done."""
+    for past in led_past:
+        each = hung.instruction(past.at)
+        if past.ends or not hung.text(each.line).lstrip().startswith("@"):
+            continue
+        always = _GUARD.sub("", hung.text(each.line), count=1)
+        new = always if past.at == past.past or not past.taken else f"// {hung.text(each.line)}"
+        role = hung.program.agents[past.agent].role
+        does = "arrives" if "arrive" in hung.instruction(past.past).modifiers else "does so"
+        omit = f"omit the condition at {past.line} ({hung.places([each.line])})"
+        words = f"{role} {does} every time ({past.past_line}): {omit}"
+        yield LineChange({each.line: new}, Repair(RepairKind.EVERY_WARP, role, ""), words)
 
 
 def _guards(hung: HungKernel) -> Iterator[LineChange]:

@@ -169,13 +169,31 @@ class OneSided(NamedTuple):
     line: str
 
 
+class LedPast(NamedTuple):
+    """Why an agent of a kernel did not do what is missing at a barrier: a branch led it past that, or out of its loop.
+
+    ``does``: what it did not do, ``arrive``, ``copy`` or ``sync``, and ``past`` its line. ``line``: of the branch,
+    which led there the ``nth`` time, from 1, that the agent came to it. ``ends``: the agent cannot come back.
+    ``because``: the comparison with its values, "" if not known.
+    """
+
+    agent: str
+    barrier: str
+    does: str
+    past: str
+    line: str
+    nth: int
+    ends: bool
+    because: str
+
+
 @dataclass(frozen=True)
 class Deadlock:
     """The program can go no further and these agents have not finished; ``cycle`` names agents that wait in a ring.
 
-    ``one_sided``: where agents of one role did not all do the same. ``correction``: what fixes it, if the program
-    leaves no doubt. ``cut``: the program was read from a kernel, each
-    warp up to the wait that does not end, so that nothing is known about what follows these waits.
+    ``one_sided``: where agents of one role did not all do the same. ``led_past``: of a kernel, the branches by which
+    what is missing did not come. ``correction``: what fixes it, if the program leaves no doubt. ``cut``: the program
+    was read from a kernel, each warp up to the wait that does not end: nothing is known about what follows these.
     """
 
     blocked: tuple[BlockedAgent, ...]
@@ -184,6 +202,7 @@ class Deadlock:
     correction: str = ""
     cut: bool = False
     one_sided: tuple[OneSided, ...] = ()
+    led_past: tuple[LedPast, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,8 @@ from pipesim.bounds import MAX_PTX_BYTES
 from pipesim.errors import LaunchFileError, PtxError
 from pipesim.inputs import InputKind
 from pipesim.model.program import Program
-from pipesim.ptx.emulation import emulate, entry_of, prepare
+from pipesim.ptx.emit.record import Stream
+from pipesim.ptx.emulation import Kernel, emulate, entry_of, prepare
 from pipesim.ptx.extract import Extraction, emit, extract
 from pipesim.ptx.flow.inline import inline_calls
 from pipesim.ptx.flow.slice import slice_of
@@ -99,13 +100,14 @@ class KernelReading(NamedTuple):
     """A program that was read from a file, with where its operations and its barriers are.
 
     ``lines``: for each agent and operation the line of the PTX file. ``offsets``: for each barrier its byte offset in
-    shared memory. ``function``: the kernel with its calls inlined.
+    shared memory. ``function``: the kernel with its calls inlined. ``streams``: what each agent did, with positions.
     """
 
     program: Program
     lines: tuple[tuple[int, ...], ...]
     offsets: tuple[int, ...]
     function: Function
+    streams: list[Stream]
 
 
 @dataclass(frozen=True)
@@ -121,14 +123,20 @@ class EditableKernel:
         """The text of a line of the file, from 1 on."""
         return self.text.split("\n")[number - 1]
 
-    def read(self, lines: Mapping[int, str] | None = None) -> KernelReading:
-        """The program with these lines instead, by number. Raises PtxError or LaunchFileError."""
+    def prepared(self, lines: Mapping[int, str] | None = None) -> Kernel:
+        """The kernel with these lines instead, by number, ready to run. Raises PtxError or LaunchFileError."""
         text = self.text.split("\n")
         for number, new in (lines or {}).items():
             text[number - 1] = new
-        ready = prepare(*launch_of("\n".join(text), self.ptx, self.launch, self.sets))
+        return prepare(*launch_of("\n".join(text), self.ptx, self.launch, self.sets))
+
+    def read(self, lines: Mapping[int, str] | None = None) -> KernelReading:
+        """The program with these lines instead, as :meth:`prepared` has them."""
+        ready = self.prepared(lines)
         emulation = emulate(ready)
         body = ready.function.body
         where = tuple(tuple(body[at].line for at in each.positions) for each in emulation.cluster.recorder.streams)
         made = emit(ready, emulation)
-        return KernelReading(made.program, where, tuple(offset for _, offset in made.places), ready.function)
+        return KernelReading(
+            made.program, where, tuple(offset for _, offset in made.places), ready.function, made.streams
+        )

@@ -169,6 +169,7 @@ class Code:
         )  #: wgmmas whose registers are read on every way, perhaps too early
         self.loaded_at_once: frozenset[int] = frozenset()  #: loads of tensor memory that end when they are used
         self.effect_of: Callable[[Instruction], Callable[..., Any]] = lambda _: lambda *__: None
+        self.watched: dict[int, Callable[[Any], None]] = {}  #: by position, what is told of each warp that comes there
 
     @property
     def registers(self) -> int:
@@ -226,6 +227,9 @@ class Code:
             together = [each for each in self.body[position : last + 1] if converges(each, self.masks)]
             found.meets = bool(together)
             found.exchange = next((each.position for each in together if each.opcode in EXCHANGES), -1)
+            watch = self.watched.get(found.position)
+            if watch is not None:
+                found.run = _watched(found.run, watch)
             self.segments[position] = found
         return found
 
@@ -308,7 +312,7 @@ class Code:
     def _step(self, each: Instruction) -> DecodedStep:
         guard = self.register(each.guard.register) if each.guard is not None else -1
         negated = each.guard is not None and each.guard.negated
-        getters = tuple(self._getter(operand) for operand in each.operands)
+        getters = tuple(self.getter(operand) for operand in each.operands)
         results = tuple(map(self.register, self._writes[each.position]))
         valued = each.position in self.valued
         together = each.has("aligned") or (each.opcode in ("bar", "barrier") and not each.has("cluster"))
@@ -321,12 +325,12 @@ class Code:
             hands_on(each), self.effect_of(each),
         )  # fmt: skip
 
-    def _getter(self, operand: Operand) -> Getter | None:
+    def getter(self, operand: Operand) -> Getter | None:
         """A function that gives the value of an operand; None for one that is only written."""
         if isinstance(operand, Vector):
             return self._vector_getter(operand)
         if isinstance(operand, TensorAddress):
-            map_, coordinates = self._getter(operand.map), self._vector_getter(operand.coordinates)
+            map_, coordinates = self.getter(operand.map), self._vector_getter(operand.coordinates)
             return lambda r, k, w: (None if map_ is None else map_(r, k, w), coordinates(r, k, w))
         match operand:
             case Immediate(value):
@@ -352,8 +356,18 @@ class Code:
                 return None
 
     def _vector_getter(self, vector: Vector) -> Getter:
-        parts = [None if isinstance(part, Sink) else self._getter(part) for part in vector.parts]
+        parts = [None if isinstance(part, Sink) else self.getter(part) for part in vector.parts]
         return lambda r, k, w: [None if part is None else part(r, k, w) for part in parts]
+
+
+def _watched(run: Run | None, watch: Callable[[Any], None]) -> Run:
+    def both(registers: list[Value], constants: list[Value], warp: Any) -> None:
+        if run is not None:
+            run(registers, constants, warp)
+        if registers is warp.R:  # not a copy, on which a way is only tried
+            watch(warp)
+
+    return both
 
 
 #: Where one of these is not an expression, its result is not known, and it does nothing else; the stack is memory.

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TypeVar
 
 from pipesim.explain.blocked_agents import REGISTERS
-from pipesim.model.finding import Advisory, BlockedAgent, Deadlock, FaultReport, Finding, OneSided, Supplier
+from pipesim.model.finding import Advisory, BlockedAgent, Deadlock, FaultReport, Finding, LedPast, OneSided, Supplier
 from pipesim.process.limits import Limit
 from pipesim.report.text.console import BAD, UNSURE
 from pipesim.report.text.layout import field, wrap, wrap_parts
@@ -74,6 +74,8 @@ def deadlock_lines(deadlock: Deadlock, width: int = DEFAULT_WIDTH) -> list[str]:
         lines.append(f"  and {count(rest, 'more agent')}")
     for each in deadlock.one_sided:
         lines += ["", *with_source(_one_sided(each), each.line, width, "  ", "    ")]
+    for past in deadlock.led_past:
+        lines += ["", *with_source(led_past_words(past), past.line, width, "  ", "    ")]
     if deadlock.cycle:
         ring = " → ".join((*deadlock.cycle, deadlock.cycle[0]))
         lines += ["", *wrap(f"circular wait: {ring}", width, "  ", "    ")]
@@ -195,6 +197,15 @@ def _one_sided(each: OneSided) -> str:
         often = "never" if not times else "once" if times == 1 else f"{number(times)} times"
         said.append(f"{names_of(agents)} {often}" if said else f"{names_of(agents)} {does} on {each.barrier} {often}")
     return f"agents of one role do not all do the same: {', '.join(said)}"
+
+
+def led_past_words(past: LedPast) -> str:
+    """``compute/1 did not arrive on empty[1]: a branch led it past the arrive (k.cu:60), since 512 >= 476``."""
+    did = {"arrive": "arrive on", "copy": "copy to", "sync": "come to"}[past.does]
+    because = f", since {past.because}" if past.because else ""
+    went = f"led it past its {past.does}" if not past.ends else f"ended its way to the {past.does}"
+    when = f", the {ordinal(past.nth)} time it came there" if past.nth > 1 else ""
+    return f"{past.agent} did not {did} {past.barrier}: this branch {went} ({place(past.past)}){because}{when}"
 
 
 def _missed_phase(blocked: BlockedAgent, names: str, agents: int) -> str:

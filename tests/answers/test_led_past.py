@@ -1,0 +1,74 @@
+"""Why something did not come: kernels in which a branch leads a warp past an arrive, a copy or a meeting, or out."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from pipesim.answers.counterexample import corrections_of, led_past_of
+from pipesim.prove.check import check
+from pipesim.report.findings.finding import led_past_words
+from pipesim.targets import find
+from tests.support.lanes import slow_but
+
+EXAMPLES = Path(__file__).resolve().parents[2] / "docs" / "examples"
+ARRIVE, COPY, WAIT, LEFT = ("mbarrier.arrive.shared", "cp.async.bulk.shared", "add.s32 	%r24", "$L__BB0_26")
+NEXT = "$L__BB0_22"
+
+
+def goes(compare: str, to: str) -> str:
+    return f"{{\n.reg .pred q;\n{compare};\n@q bra {to};\n}}\n"
+
+
+#: What is inserted before which instruction of the right kernel; then what is said, and the correction ("": none).
+CASES: dict[str, tuple[str, str, str, str]] = {
+    "an arrive, at one tile": (
+        ARRIVE, goes("setp.eq.s32 q, %r136, 4", NEXT),
+        ("compute/0 did not arrive on row_max_fixed.cu:38[4]: this branch led it past its arrive "
+         "(row_max_fixed.cu:59), since 4 == 4, the 5th time it came there"),
+        "compute arrives every time (row_max_fixed.cu:59): omit the condition at row_max_fixed.cu:59",
+    ),
+    "an arrive, by one warp": (
+        ARRIVE, goes("setp.gt.s32 q, %r4, 512", NEXT),
+        ("compute_2 did not arrive on row_max_fixed.cu:38[3]: this branch led it past its arrive "
+         "(row_max_fixed.cu:59), since 1,024 > 512"),
+        "compute_2 arrives every time (row_max_fixed.cu:59): omit the condition at row_max_fixed.cu:59",
+    ),
+    "a copy": (
+        COPY, goes("setp.ge.u32 q, %r136, 7", NEXT),
+        ("load did not copy to row_max_fixed.cu:38[1]: this branch led it past its copy (row_max_fixed.cu:51), "
+         "since 7 >= 7, the 8th time it came there"),
+        "load does so every time (row_max_fixed.cu:51): omit the condition at row_max_fixed.cu:51",
+    ),
+    "the loop, too early": (
+        COPY, goes("setp.lt.s32 q, %r132, 0", NEXT) + goes("setp.eq.s32 q, %r136, 4", LEFT),
+        ("load did not copy to row_max_fixed.cu:38[1]: this branch ended its way to the copy (row_max_fixed.cu:51), "
+         "since 4 == 4, the 5th time it came there"),
+        "",
+    ),
+    "a meeting": (
+        WAIT, f"{goes('setp.eq.s32 q, %r1, 2', 'over')} bar.sync 1, 64; over:",
+        "compute did not come to named barrier 1: this branch led it past its sync (row_max_fixed.cu:56), since 2 == 2",
+        "compute does so every time (row_max_fixed.cu:56): omit the condition at row_max_fixed.cu:56",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", slow_but({"a copy"}, CASES))
+def test_the_branch_that_led_past_it_is_named_with_its_values(name: str, tmp_path: Path) -> None:
+    before, inserted, said, correction = CASES[name]
+    for file in ("row_max_fixed.cu", "row_max_fixed.json"):
+        (tmp_path / file).write_bytes((EXAMPLES / file).read_bytes())
+    text = (EXAMPLES / "row_max_fixed.ptx").read_text()
+    assert text.count(f"	{before}") == 1
+    (tmp_path / "row_max_fixed.ptx").write_text(text.replace(f"	{before}", f"	{inserted}\n	{before}"))
+    target = find(str(tmp_path / "row_max_fixed.ptx"))
+    program = target.build()
+    (refuted,) = check(program).refutations
+    past = led_past_of(program, refuted, target.editable)
+    assert [led_past_words(each) for each, _ in past][:1] == [said]
+    given = corrections_of(
+        program, refuted, program, lambda done, of: None, target.editable, [branch for _, branch in past]
+    )
+    assert [each.said.partition(" (row_max_fixed.ptx")[0] for each in given] == ([correction] if correction else [])
