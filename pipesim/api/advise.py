@@ -7,7 +7,17 @@ from dataclasses import dataclass
 from pipesim.answers.advise.advise import PERCENT
 from pipesim.answers.advise.advise import advise as advise_answer
 from pipesim.answers.views.advise import Advice, AdviseReport
-from pipesim.api.call_arguments import Given, GivenProfile, at_least_one, build_target, profile_from
+from pipesim.api.call_arguments import (
+    Given,
+    GivenBoxes,
+    GivenLaunch,
+    GivenProfile,
+    GivenWords,
+    KernelLaunch,
+    at_least_one,
+    build_target,
+    profile_from,
+)
 from pipesim.api.result import VerdictResult
 from pipesim.report.pages.advise import advise_lines
 from pipesim.report.sentences.advise import advise_sentence, change_words
@@ -47,13 +57,22 @@ class AdviseResult(VerdictResult):
 
 
 def advise(
-    x: Given, profile: GivenProfile = "h100", *, percent: int = PERCENT, ctas: int | None = None, **params: int
+    x: Given,
+    profile: GivenProfile = "h100",
+    *,
+    percent: int = PERCENT,
+    ctas: int | None = None,
+    launch: GivenLaunch = None,
+    set: GivenWords = None,  # noqa: A002  # as the command's option
+    box: GivenBoxes = None,
+    **params: int,
 ) -> AdviseResult:
     """Say what limits a protocol, and simulate changes one at a time: stages, work, loads, reads, multiplications.
 
-    ``x``, ``profile``, ``ctas`` and ``params`` as in :func:`pipesim.simulate`. ``percent``: by how much work, loads and
-    signals are shortened. Each change has its gain, its cost in shared memory and a verdict. Raises UsageError.
+    ``x``, ``profile``, ``ctas``, the launch and ``params`` as in :func:`pipesim.simulate`. ``percent``: by how much
+    work, loads and signals are shortened. Each change has its gain, its cost in shared memory and a verdict. Raises
+    UsageError.
     """
-    target, whole, _ = build_target(x, params, ctas)
+    target, whole, _ = build_target(x, params, ctas, launch=KernelLaunch(launch, set, box))
     by = at_least_one("percent", percent)
     return AdviseResult(advise_answer(target, whole, profile_from(profile), ctas=ctas, percent=by))

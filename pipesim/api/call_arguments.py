@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import difflib
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from operator import index
 from os import PathLike
 from pathlib import Path
@@ -14,24 +15,74 @@ from pipesim.errors import ParameterError, ProtocolError, UsageError
 from pipesim.lang.protocol import Protocol
 from pipesim.model.coverage import Strictness
 from pipesim.model.program import Program
+from pipesim.ptx.launch.settings import BOX
 from pipesim.targets import Target, find, target_of
 from pipesim.timed.profile import Profile, load_profile
 from pipesim.trace.files import read_trace
 from pipesim.trace.schema import Trace
 
 #: What names a protocol: a function that makes one, what it returned, a program, a built-in's name, or a path
-#: (``file.py:function``, ``program.json``).
+#: (``file.py:function``, ``program.json``, ``kernel.ptx``).
 Given: TypeAlias = Callable[..., Protocol] | Protocol | Program | Target | str | PathLike[str]
 GivenTrace: TypeAlias = Trace | str | PathLike[str]
 GivenProfile: TypeAlias = Profile | str | PathLike[str]
+GivenLaunch: TypeAlias = str | PathLike[str] | None
+#: Words of a kernel's parameters, each by the parameter's name, or by a byte offset as ``--set`` takes it.
+GivenWords: TypeAlias = Mapping[str, int | float | str] | Mapping[int, int | float | str] | None
+#: Boxes of its tensor maps, the innermost size first, or as ``--box`` takes them: ``{"tma_a": (64, 128)}``.
+GivenBoxes: TypeAlias = Mapping[str, Sequence[int] | str] | Mapping[int, Sequence[int] | str] | None
 
 
-def target_from(given: object, params: Mapping[str, int]) -> Target:
+@dataclass(frozen=True)
+class KernelLaunch:
+    """The keywords by which every function is given the launch of a kernel's PTX, each None if it was not."""
+
+    launch: GivenLaunch = None
+    set: GivenWords = None
+    box: GivenBoxes = None
+
+    def target(self, text: str) -> Target:
+        """The target that ``text`` names, in this launch. ParameterError where it has none."""
+        settings = [f"{place}={value}" for place, value in _pairs("set", self.set)]
+        settings += [f"{BOX}{place}={_sizes(value)}" for place, value in _pairs("box", self.box)]
+        if self.launch is not None and not isinstance(self.launch, str | PathLike):
+            raise ParameterError(f"launch is {self.launch!r}", correction="give the path of a launch file")
+        return find(text, launch="" if self.launch is None else str(self.launch), sets=settings)
+
+    def require_none(self, given: object) -> None:
+        """ParameterError if any was given: of what is not the path of a file."""
+        for name in ("launch", "set", "box"):
+            if getattr(self, name) is not None:
+                raise ParameterError(
+                    f"{name} is given, but no kernel's PTX",
+                    cause=f"given: {_what(given)}",
+                    correction=f'leave {name} out, or give the path of a .ptx file: "kernel.ptx"',
+                )
+
+
+NO_LAUNCH = KernelLaunch()
+
+
+def _pairs(name: str, given: object) -> Iterable[tuple[object, object]]:
+    if given is None:
+        return ()
+    if not isinstance(given, Mapping):
+        example = '{"m_tiles": 2}' if name == "set" else '{"tma_a": (64, 128)}'
+        raise ParameterError(f"{name} is {given!r}", correction=f"give a dict, for example {name}={example}")
+    return given.items()
+
+
+def _sizes(given: object) -> object:
+    return ",".join(map(str, given)) if isinstance(given, Sequence) and not isinstance(given, str) else given
+
+
+def target_from(given: object, params: Mapping[str, int], launch: KernelLaunch = NO_LAUNCH) -> Target:
     """What ``given`` names. UsageError, with a correction, for anything that is not a :data:`Given`."""
+    if isinstance(given, str | PathLike):
+        return launch.target(str(given))
+    launch.require_none(given)
     if isinstance(given, Target):
         return given
-    if isinstance(given, str | PathLike):
-        return find(str(given))
     if isinstance(given, Protocol):
         if params:
             name, value = next(iter(params.items()))
@@ -52,7 +103,7 @@ def target_from(given: object, params: Mapping[str, int]) -> Target:
 
 #: Keywords of the public functions that are no parameters of a protocol: proposed where a name is nearly one of them.
 _OWN = (
-    "ctas", "hardware", "max_states", "profile", "strict", "tolerance", "traced", "traces",
+    "box", "ctas", "hardware", "launch", "max_states", "profile", "set", "strict", "tolerance", "traced", "traces",
 )  # fmt: skip
 
 
@@ -74,10 +125,11 @@ def build_target(
     strictness: Strictness | None = None,
     *,
     timed: bool = False,
+    launch: KernelLaunch = NO_LAUNCH,
 ) -> tuple[Target, dict[str, int], Program]:
     """The target, its parameters and its program; UsageError for what cannot be built. ``timed``: to be simulated."""
     whole = whole_params(params)
-    target = target_from(given, whole)
+    target = target_from(given, whole, launch)
     target = target.timed() if timed else target
     target = target if strictness is None else target.with_strictness(strictness)
     for name in whole:

@@ -7,8 +7,18 @@ from dataclasses import dataclass
 
 from pipesim.answers.budget import Budget
 from pipesim.answers.check import check as check_answer
+from pipesim.answers.views.brief import Brief
 from pipesim.answers.views.check import CheckReport
-from pipesim.api.call_arguments import Given, above_zero, at_least_one, build_target
+from pipesim.api.call_arguments import (
+    Given,
+    GivenBoxes,
+    GivenLaunch,
+    GivenWords,
+    KernelLaunch,
+    above_zero,
+    at_least_one,
+    build_target,
+)
 from pipesim.api.finding import CheckFinding, check_findings, finding_rows
 from pipesim.api.result import VerdictResult
 from pipesim.api.show import diagram_picture
@@ -16,6 +26,7 @@ from pipesim.model.coverage import strictness_from
 from pipesim.model.finding import Verdict
 from pipesim.model.program import Program
 from pipesim.prove.check import MOST_STATES
+from pipesim.report.findings.brief import brief_of
 from pipesim.report.findings.in_short import in_short
 from pipesim.report.pages.check import check_lines
 from pipesim.trace.tables import Rows
@@ -38,6 +49,11 @@ class CheckResult(VerdictResult):
         """What is wrong, each with its counterexample; empty if nothing is."""
         with self._source_reader():
             return check_findings(self.report.refutations)
+
+    @property
+    def brief(self) -> Brief:
+        """The verdict and the first finding in at most 2 kB, as the JSON has it."""
+        return brief_of(self.report)
 
     def _in_short(self) -> str:
         wrong = "; ".join(in_short(each) for each in self.report.findings)
@@ -63,12 +79,18 @@ def check(
     quick: bool = False,
     time_limit: float | None = None,
     strict: bool | Collection[str] = (),
+    launch: GivenLaunch = None,
+    set: GivenWords = None,  # noqa: A002  # as the command's option
+    box: GivenBoxes = None,
     **params: int,
 ) -> CheckResult:
     """Check a protocol in every schedule: proved, refuted with a counterexample, or unknown.
 
     ``x``: a function that makes a protocol, a ``Protocol``, a ``Program``, a built-in's name or a path
-    (``file.py:function``, ``program.json``). ``params`` are the protocol's, whole numbers, its defaults for the rest.
+    (``file.py:function``, ``program.json``, ``kernel.ptx``). ``params`` are the protocol's, whole numbers, its defaults
+    for the rest. Of a kernel's PTX ``launch`` is the launch file, the ``.json`` beside it if None; ``set`` gives words
+    of its parameters, by name or byte offset (``{"m_tiles": 2}``), ``box`` boxes of its tensor maps, the innermost size
+    first (``{"tma_a": (64, 128)}``).
     ``max_states``: states to search where one run does not decide. ``ctas``: CTAs of the launch, whole clusters.
     ``quick``: the verdict alone. ``time_limit``: seconds of each step after the verdict (smallest size, shorter
     schedule, corrections, other sizes); None: a limit of work. ``report.left_out`` has the steps that ended early.
@@ -77,7 +99,9 @@ def check(
     Raises UsageError for what cannot be built; what is wrong with the protocol is in the result.
     """
     most = at_least_one("max_states", max_states)
-    target, given, program = build_target(x, params, ctas, strictness_from(strict))
+    target, given, program = build_target(
+        x, params, ctas, strictness_from(strict), launch=KernelLaunch(launch, set, box)
+    )
     budget = Budget(above_zero("time_limit", time_limit))
     report = check_answer(target, given, max_states=most, ctas=ctas, program=program, quick=quick, budget=budget)
     return CheckResult(program, report)

@@ -16,8 +16,12 @@ from pipesim.answers.recorded_program import named_program, recorded_program
 from pipesim.answers.views.trace import CompareReport, TraceComparison
 from pipesim.api.call_arguments import (
     Given,
+    GivenBoxes,
+    GivenLaunch,
     GivenProfile,
     GivenTrace,
+    GivenWords,
+    KernelLaunch,
     profile_from,
     target_from,
     trace_from,
@@ -119,16 +123,19 @@ def compare(
     *,
     profile: GivenProfile | None = None,
     tolerance: float | None = None,
+    launch: GivenLaunch = None,
+    set: GivenWords = None,  # noqa: A002  # as the command's option
+    box: GivenBoxes = None,
     **params: int,
 ) -> ComparisonResult:
     """Compare a recorded trace with its protocol, event by event and in time.
 
     ``x`` as in :func:`pipesim.check`; leave it out where the trace names a built-in protocol: ``compare(trace)``. A
-    parameter that is not given has the trace's value. With a kernel's PTX (``kernel.ptx``, its launch file beside it)
-    the work between two operations is estimated from the instructions. ``trace``: a ``Trace`` or the path of its file.
-    ``profile``: the latency profile, that of the trace's device if None. ``tolerance``: percent of the measured period.
-    Raises UsageError for what cannot be done, EvidenceError for a trace of another kernel, for one that has other
-    parameters than the protocol that it names, and for a file that is not a trace.
+    parameter that is not given has the trace's value. With a kernel's PTX (``kernel.ptx``, its launch as there) the
+    work between two operations is estimated from the instructions. ``trace``: a ``Trace`` or the path of its file.
+    ``profile``: the latency profile, that of the trace's device if None. ``tolerance``: percent of the measured
+    period. Raises UsageError for what cannot be done, EvidenceError for a trace of another kernel, for one that has
+    other parameters than the protocol that it names, and for a file that is not a trace.
     """
     if isinstance(x, Trace) or (isinstance(x, str | PathLike) and Path(x).suffix == ".parquet"):
         if trace is not None:
@@ -143,7 +150,7 @@ def compare(
     within, chosen = percentage(tolerance), None if profile is None else profile_from(profile)
     found, source = trace_from(trace)
     whole = whole_params(params)
-    target = target_from(x, whole) if x is not None else None
+    target = target_from(x, whole, KernelLaunch(launch, set, box)) if x is not None else None
     if target is not None and target.program is not None and target.kernel is not None:
         if whole or tolerance is not None:
             raise UsageError(

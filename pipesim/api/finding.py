@@ -9,7 +9,7 @@ from pipesim.answers.views.check import Counterexample
 from pipesim.api.result import Result
 from pipesim.model.finding import Deadlock, FaultReport
 from pipesim.prove.counterexample.words import Line
-from pipesim.report.findings.finding import finding_lines
+from pipesim.report.findings.finding import claim_of, finding_lines
 from pipesim.report.findings.in_short import in_short, place_of
 from pipesim.report.findings.schedule import schedule_block
 from pipesim.report.pages.check import shown_lines
@@ -73,7 +73,7 @@ class ReportedFinding(Result):
     @property
     def claim(self) -> str:
         """What is wrong, in one sentence."""
-        return in_short(self.data) if isinstance(self.data, Deadlock) else self.data.claim
+        return claim_of(self.data)
 
     @property
     def line(self) -> str:

@@ -13,7 +13,7 @@ from pipesim.answers.views.conclusion import Conclusion
 from pipesim.export.as_json import as_json
 from pipesim.export.documents import document_of
 from pipesim.ptx.source_files import SourceFiles, current_sources, lines_read_from
-from pipesim.report.sentences.document import in_words
+from pipesim.report.pages.document import in_words
 from pipesim.report.text.console import text_of
 from pipesim.trace.tables import Rows, as_pandas, rows_table
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from pipesim.api.call_arguments import Given, build_target
+from pipesim.api.call_arguments import Given, GivenBoxes, GivenLaunch, GivenWords, KernelLaunch, build_target
 from pipesim.api.result import Result
 from pipesim.explain.anatomy.parts import Anatomy
 from pipesim.explain.anatomy.read import anatomy
@@ -38,12 +38,22 @@ class Diagram(Result):
         return (_picture(self.data),)
 
 
-def show(x: Given, *, rank: int = 0, ctas: int | None = None, **params: int) -> Diagram:
+def show(
+    x: Given,
+    *,
+    rank: int = 0,
+    ctas: int | None = None,
+    launch: GivenLaunch = None,
+    set: GivenWords = None,  # noqa: A002  # as the command's option
+    box: GivenBoxes = None,
+    **params: int,
+) -> Diagram:
     """Draw a protocol: its roles, the barriers between them, and the tiles that they pass on.
 
-    ``x`` and ``params`` as in :func:`pipesim.check`; ``rank`` is the CTA of its cluster to show. Raises UsageError.
+    ``x``, the launch and ``params`` as in :func:`pipesim.check`; ``rank`` is the CTA of its cluster to show. Raises
+    UsageError.
     """
-    target, _, program = build_target(x, params, ctas)
+    target, _, program = build_target(x, params, ctas, launch=KernelLaunch(launch, set, box))
     return Diagram(anatomy(program, rank), target.description)
 
 

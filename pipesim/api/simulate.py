@@ -8,7 +8,17 @@ from typing import Any
 
 from pipesim.answers.run import run
 from pipesim.answers.views.run import RunReport
-from pipesim.api.call_arguments import Given, GivenProfile, at_least_one, build_target, profile_from
+from pipesim.api.call_arguments import (
+    Given,
+    GivenBoxes,
+    GivenLaunch,
+    GivenProfile,
+    GivenWords,
+    KernelLaunch,
+    at_least_one,
+    build_target,
+    profile_from,
+)
 from pipesim.api.finding import ReportedFinding
 from pipesim.api.result import VerdictResult
 from pipesim.api.trace import MOST_DRAWN, scene_picture, timeline_picture
@@ -101,16 +111,20 @@ def simulate(
     ctas: int | None = None,
     traced: bool = False,
     max_steps: int = DEFAULT_BUDGET,
+    launch: GivenLaunch = None,
+    set: GivenWords = None,  # noqa: A002  # as the command's option
+    box: GivenBoxes = None,
     **params: int,
 ) -> SimulationResult:
     """Simulate one schedule of a protocol: does it finish, how long does it take, and where does the time go?
 
-    ``x``, ``ctas`` and ``params`` as in :func:`pipesim.check`. ``profile``: a built-in latency profile ("h100",
-    "h200"), the path of a JSON file, or a ``Profile``. ``traced`` adds what recording each event costs on the GPU, to
-    be compared with a traced kernel. ``max_steps``: operations after which the outcome is unknown. Raises UsageError.
+    ``x``, ``ctas``, ``launch``, ``set``, ``box`` and ``params`` as in :func:`pipesim.check`. ``profile``: a
+    built-in latency profile ("h100", "h200"), the path of a JSON file, or a ``Profile``. ``traced`` adds what
+    recording each event costs on the GPU, to be compared with a traced kernel. ``max_steps``: operations after
+    which the outcome is unknown. Raises UsageError.
     """
     steps = at_least_one("max_steps", max_steps)
     chosen = profile_from(profile)
-    _, _, program = build_target(x, params, ctas, timed=True)
+    _, _, program = build_target(x, params, ctas, timed=True, launch=KernelLaunch(launch, set, box))
     report = run(program, chosen, traced=bool(traced), max_steps=steps)
     return SimulationResult(program, chosen, report, bool(traced))

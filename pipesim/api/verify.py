@@ -12,7 +12,18 @@ from pipesim.answers.verify import MOST_STATES
 from pipesim.answers.verify import verify as verify_answer
 from pipesim.answers.views.trace import TraceComparison
 from pipesim.answers.views.verify import VerifyReport
-from pipesim.api.call_arguments import Given, GivenProfile, above_zero, at_least_one, build_target, profile_from
+from pipesim.api.call_arguments import (
+    Given,
+    GivenBoxes,
+    GivenLaunch,
+    GivenProfile,
+    GivenWords,
+    KernelLaunch,
+    above_zero,
+    at_least_one,
+    build_target,
+    profile_from,
+)
 from pipesim.api.compare import comparison_pictures, percentage
 from pipesim.api.finding import CheckFinding, ReportedFinding, check_findings
 from pipesim.api.result import VerdictResult
@@ -118,16 +129,19 @@ def verify(
     max_states: int = MOST_STATES,
     time_limit: float | None = None,
     strict: bool | Collection[str] = (),
+    launch: GivenLaunch = None,
+    set: GivenWords = None,  # noqa: A002  # as the command's option
+    box: GivenBoxes = None,
     **params: int,
 ) -> VerifyResult:
     """Check a protocol in every schedule, simulate it, and compare it with traces recorded on hardware.
 
-    ``x``, ``ctas``, ``time_limit``, ``params`` and the strict rules as in :func:`pipesim.check`. ``profile``: one
-    latency profile for all simulations, that of each device if None. ``traces``: a folder of recorded traces, those
-    that came with pipesim if None.
-    ``hardware``: True records a fresh trace if this machine has a GPU and pipesim a kernel of the protocol, else it
-    takes the recorded ones; "recorded" never records; False leaves the hardware out. ``tolerance``: percent of the
-    measured period. Missing evidence is part of the result. Raises UsageError.
+    ``x``, ``ctas``, the launch, ``time_limit``, ``params`` and the strict rules as in :func:`pipesim.check`.
+    ``profile``: one latency profile for all simulations, that of each device if None. ``traces``: a folder of
+    recorded traces, those that came with pipesim if None. ``hardware``: True records a fresh trace if this machine
+    has a GPU and pipesim a kernel of the protocol, else it takes the recorded ones; "recorded" never records; False
+    leaves the hardware out. ``tolerance``: percent of the measured period. Missing evidence is part of the result.
+    Raises UsageError.
     """
     source, within = _source(hardware), percentage(tolerance)
     folder = _folder(traces)
@@ -138,7 +152,9 @@ def verify(
         )
     most = at_least_one("max_states", max_states)
     chosen = None if profile is None else profile_from(profile)
-    target, whole, program = build_target(x, params, ctas, strictness_from(strict))
+    target, whole, program = build_target(
+        x, params, ctas, strictness_from(strict), launch=KernelLaunch(launch, set, box)
+    )
     report = verify_answer(
         target,
         whole,

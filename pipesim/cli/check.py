@@ -67,17 +67,18 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
     add_strict(parser)
     add_output(parser)
     parser.add_argument(
-        "--format", choices=("text", "json", "github", "junit", "sarif"),
-        help="a report, JSON, annotations for a GitHub workflow, JUnit XML, or SARIF 2.1.0 (default text)",
+        "--format", choices=("text", "json", "brief", "github", "junit", "sarif"),
+        help="a report, JSON, the verdict and the first finding of each as JSON of at most 2 kB, annotations for a "
+        "GitHub workflow, JUnit XML, or SARIF 2.1.0 (default text)",
     )  # fmt: skip
     parser.add_argument("--sarif", type=Path, metavar="FILE", help="write the findings to FILE as SARIF 2.1.0, too")
     add_force(parser)
 
 
 def _carry_out(options: argparse.Namespace) -> int:
-    if options.json and options.format not in (None, "json"):
+    if options.json and options.format not in (None, "json", "brief"):
         raise ParameterError(f"--json and --format {options.format}", correction="give one of them")
-    options.json = options.json or options.format == "json"
+    options.json = options.json or options.format in ("json", "brief")
     names = _names(options)
     if options.redundant:
         from pipesim.cli.redundant import carry_out_redundant
@@ -96,7 +97,8 @@ def _carry_out(options: argparse.Namespace) -> int:
     if options.sarif is not None:
         write_whole(options.sarif, _sarif(checks, failed).encode("ascii"), force=options.force)
     code = _worst(exit_code(*reports.values()), {error.exit_code for error in failed.values()})
-    emit(options, _document(reports, failed, code), lambda console: _paint(options, console, checks, failed))
+    said = (_briefs if options.format == "brief" else _document)(reports, failed, code)
+    emit(options, said, lambda console: _paint(options, console, checks, failed))
     return code
 
 
@@ -237,6 +239,15 @@ def _document(reports: dict[str, CheckReport], failed: dict[str, PipesimError], 
     if len(each) == 1:
         return document("check" if reports else "error", code, **next(iter(each.values())))
     return document("check-several", code, protocols=each)
+
+
+def _briefs(reports: dict[str, CheckReport], failed: dict[str, PipesimError], code: int) -> dict[str, object]:
+    """The JSON of the briefs: each under the name of its protocol, one alone as well."""
+    from pipesim.export.documents import document
+    from pipesim.report.findings.brief import brief_of
+
+    each: dict[str, object] = {name: {"brief": brief_of(report)} for name, report in reports.items()}
+    return document("check-brief", code, protocols=each | {name: {"error": error} for name, error in failed.items()})
 
 
 def _sarif(checks: _Checks, failed: dict[str, PipesimError]) -> str:

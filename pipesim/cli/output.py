@@ -44,7 +44,7 @@ def emit(options: argparse.Namespace, value: object, paint: Callable[[Console], 
     """
     if options.json:
         from pipesim.export.as_json import as_json
-        from pipesim.report.sentences.document import in_words
+        from pipesim.report.pages.document import in_words
 
         text = as_json(value, in_words)
         write(lambda _: print(text))  # the command's output

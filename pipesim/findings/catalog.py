@@ -137,7 +137,8 @@ def report_fault(program: Program, fault: Fault) -> FaultReport:
         forbidden = program.coverage.forbidden[fault.found]
         operation, line = forbidden.instruction, forbidden.line
     claim = f"{agent}: {known.title}{where}{known.detail(program, fault)}{other}"
-    return FaultReport(fault.kind, claim, agent, operation, line, _correction(program, fault))
+    other_line = program.line(fault.other_agent, fault.other_pc) if fault.other_agent >= 0 <= fault.other_pc else ""
+    return FaultReport(fault.kind, claim, agent, operation, line, _correction(program, fault), other_line)
 
 
 def _correction(program: Program, fault: Fault) -> str:

@@ -23,8 +23,8 @@ from pipesim.launches.files.found_ptx import dumped_ptx
 from pipesim.launches.files.gather import gather
 from pipesim.launches.observe.limits import Limits
 from pipesim.model.finding import Verdict
+from pipesim.report.pages.document import in_words
 from pipesim.report.pages.launches import launches_lines
-from pipesim.report.sentences.document import in_words
 from pipesim.report.text.console import text_of
 from pipesim.report.text.words import count
 

@@ -207,7 +207,10 @@ class Deadlock:
 
 @dataclass(frozen=True)
 class FaultReport:
-    """A fault in words: what, by whom, where in the source, on which barrier or tile; and what fixes it, if known."""
+    """A fault in words: what, by whom, where in the source, on which barrier or tile; and what fixes it, if known.
+
+    ``other_line``: of the other access, or of what another warp executes instead; "" where there is none.
+    """
 
     kind: FaultKind
     claim: str
@@ -215,6 +218,7 @@ class FaultReport:
     operation: str
     line: str
     correction: str = ""
+    other_line: str = ""
 
 
 @dataclass(frozen=True)

@@ -62,6 +62,45 @@ def test_parameters_are_keywords_and_whole_numbers_of_any_kind() -> None:
     assert pipesim.simulate("producer_consumer", tiles=2, ctas=3).trace.meta.grid == 3
 
 
+KERNEL = str(ROOT / "docs" / "examples" / "row_max_fixed.ptx")
+
+
+@pytest.mark.parametrize(
+    ("words", "params"),
+    [({"launch": KERNEL.replace(".ptx", ".json")}, (8, 1280)), ({"set": {"n": 256, 16: 2}}, (2, 256)), ({}, (8, 1280))],
+)
+def test_a_kernel_is_read_in_the_launch_that_the_keywords_give(words: dict[str, Any], params: tuple[int, int]) -> None:
+    """As the command reads it with the same options: every function takes them."""
+    from pipesim.targets import find
+
+    rows, n = params
+    asked = find(KERNEL, sets=[f"rows={rows}", f"n={n}"]).build()
+    assert pipesim.show(Path(KERNEL), **words).data == pipesim.show(asked).data
+    found = pipesim.check(KERNEL, quick=True, **words)
+    assert (found.program.code, found.ok) == (asked.code, True)
+
+
+@pytest.mark.parametrize(
+    ("x", "words", "said"),
+    [
+        (ring, {"set": {"n": 3}}, ["set is given, but no kernel's PTX", 'the path of a .ptx file: "kernel.ptx"']),
+        (pipesim.find("producer_consumer"), {"launch": "x.json"}, ["launch is given, but no kernel's PTX"]),
+        ("producer_consumer", {"box": {"a": (4, 4)}}, ["takes no words or boxes of parameters"]),
+        (KERNEL, {"set": {"m": 3}}, ["the kernel has no parameter m", "and the names x, y, rows, n"]),
+        (KERNEL, {"box": {"x": (64, 128)}}, ["--box x=64,128: there is no tensor map at this place"]),
+        (KERNEL, {"set": ["n=3"]}, ["set is ['n=3']", 'a dict, for example set={"m_tiles": 2}']),
+        (KERNEL, {"launch": 3}, ["launch is 3", "the path of a launch file"]),
+        (KERNEL, {"launch": "nowhere.json"}, ["there is no launch file nowhere.json"]),
+        (ring, {"launched": "x.json"}, ["there is no keyword 'launched'", "did you mean launch?"]),
+    ],
+)
+@pytest.mark.parametrize("function", [pipesim.check, pipesim.show, pipesim.advise])
+def test_a_launch_that_nothing_has_is_a_usage_error(function: Any, x: object, words: Any, said: list[str]) -> None:
+    with pytest.raises(UsageError) as caught:
+        function(x, **words)
+    assert all(part in str(caught.value) for part in said), str(caught.value)
+
+
 def test_a_profile_is_a_name_a_path_or_itself(tmp_path: Path) -> None:
     h100 = pipesim.load_profile("h100")
     mine = tmp_path / "mine.json"

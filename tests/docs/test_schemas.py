@@ -64,6 +64,10 @@ COMMANDS: list[tuple[str, list[str]]] = [
     ("list-protocol", ["list", "producer_consumer"]),
     ("table", ["table", "producer_consumer"]),
     ("completion", ["completion", "bash"]),
+    (
+        "check-brief",
+        ["check", str(ROOT / "docs" / "examples" / "ring_two.py:ring"), "nothing_of_the_kind", "--format", "brief"],
+    ),
     ("export", ["export", "producer_consumer", "--to", "promela"]),
     ("new", ["new", "my_kernel.py"]),
     ("doctor", ["doctor", "--for", "tests", "--for", "check"]),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from pipesim.answers.views.advise import AdviseReport
+from pipesim.answers.views.brief import Brief
 from pipesim.answers.views.calibrate import CalibrationReport
 from pipesim.answers.views.check import CheckReport, WalkReport
 from pipesim.answers.views.doctor import DoctorReport
@@ -36,6 +37,7 @@ _NAMES = tuple[str, ...]
 ANSWER_MEMBERS: Mapping[str, tuple[str, Members]] = {
     "calibrate": ("pipesim calibrate TRACE", {"report": CalibrationReport}),
     "check": ("pipesim check NAME", {"findings": _FINDINGS, "report": CheckReport}),
+    "check-brief": ("pipesim check NAME --format brief", {"protocols": Brief}),
     "check-redundant": ("pipesim check NAME --redundant", {"redundant": RedundantReport}),
     "check-several": ("pipesim check A B, --all", {"protocols": CheckReport}),
     "explain": ("pipesim explain KIND", {"kind": KindReport}),
@@ -91,7 +93,8 @@ def answer(name: str) -> Schema:
 
 
 def _several(types: TypeSchemas, report: type) -> Schema:
-    """What each of several protocols has under its name: its findings and report, or its error."""
+    """What each of several protocols has under its name: its findings and report, or its brief, or its error."""
     code = {"exit_code": _EXIT_CODE} if report is ProtocolReport else {}
     one = {"findings": types.schema(_FINDINGS), "report": types.schema(report)}
+    one = {"brief": types.schema(report)} if report is Brief else one
     return table({"anyOf": [record({**code, **one}), record({**code, "error": types.schema(PipesimError)})]})

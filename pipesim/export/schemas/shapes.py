@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, Union, get_args, get_origin, get_type_hints
 
 from pipesim.answers.views.advise import Advice, AdviseReport
+from pipesim.answers.views.brief import Brief
 from pipesim.answers.views.check import CheckReport, ProvedRange, WalkReport
 from pipesim.answers.views.conclusion import AssumptionCount, VerdictScope
 from pipesim.answers.views.redundant import RedundantReport
@@ -30,9 +31,10 @@ Schema = dict[str, Any]
 TEXT, INTEGER, YES_NO, NOTHING = ({"type": kind} for kind in ("string", "integer", "boolean", "null"))
 NATURAL: Schema = {"type": "integer", "minimum": 0}
 POSITIVE: Schema = {"type": "integer", "minimum": 1}
-#: The sentences that a document has beside a dataclass's fields, or instead of them (``report/sentences/document.py``).
+#: The sentences that a document has beside a dataclass's fields, or instead of them (``report/pages/document.py``).
 SENTENCES: Mapping[type, dict[str, Any]] = {
-    CheckReport: {"how": str, "said": str, "also": tuple[str, ...]},
+    CheckReport: {"how": str, "said": str, "also": tuple[str, ...], "brief": Brief},
+    Deadlock: {"claim": str},
     VerdictScope: {"assumptions": tuple[AssumptionCount, ...]},
     NotJudged: {"said": str},
     ProvedRange: {"why": str},

@@ -19,8 +19,8 @@ from pipesim.launches.files.folder import require_folder
 from pipesim.launches.record.gather import gather_recording
 from pipesim.launches.record.options import RecordOptions
 from pipesim.model.ending import Ending
+from pipesim.report.pages.document import in_words
 from pipesim.report.pages.launches import recording_lines
-from pipesim.report.sentences.document import in_words
 from pipesim.report.text.console import text_of
 
 WIDTH = 100  #: cells of a report as text

@@ -84,6 +84,18 @@ def deadlock_lines(deadlock: Deadlock, width: int = DEFAULT_WIDTH) -> list[str]:
     return lines
 
 
+def claim_of(finding: Finding) -> str:
+    """What is wrong in one sentence: of a deadlock the wait that says most, and why what it misses does not come."""
+    if isinstance(finding, FaultReport):
+        return finding.claim
+    first = together((b, b.agent, _blocked_key(b)) for b in sorted(finding.blocked, key=_rank))[:1]
+    for some in first:
+        said = _waits(some[0], names_of([b.agent for b in some]), len(some))
+        why = _cause(some[0]) or next(iter(_supplier_words(some[0], cut=finding.cut)), "")
+        return f"{said}; {why}" if why else said
+    return f"deadlock: {who_waits(finding)[0]}"
+
+
 def fault_lines(faults: Sequence[FaultReport], width: int = DEFAULT_WIDTH) -> list[str]:
     """Every broken rule: the rule, whether the hardware detects it, the agent and its operation, where, the claim."""
     lines = [f"{BAD} {count(len(faults), 'fault')}"]
@@ -173,20 +185,24 @@ def _helps_itself(blocked: BlockedAgent) -> bool:
 
 
 def _causes(blocked: BlockedAgent, width: int) -> list[str]:
-    """Why what is missing never comes, where that is known."""
+    said = _cause(blocked)
+    counts = (
+        blocked.given >= 0 and blocked.count_line != blocked.line and not (blocked.lapped_by and not blocked.counted)
+    )
+    return with_source(said, blocked.count_line if counts else "", width, "    ", "      ") if said else []
+
+
+def _cause(blocked: BlockedAgent) -> str:
+    """Why what is missing never comes, "" where that is not known."""
     if blocked.lapped_by and not blocked.counted:
         role = role_of(blocked.agent)[0]
-        said = f"no barrier counts {role}: it arrives on none, so that the other agents do not wait for it"
-        return wrap(said, width, "    ", "      ")
+        return f"no barrier counts {role}: it arrives on none, so that the other agents do not wait for it"
     if blocked.given < 0:
-        return []
+        return ""
     if _unit(blocked) == "thread":
-        gives = f"only {count(blocked.given, 'thread')} ever come there, but {number(blocked.count)} are expected"
-    else:
-        made = count(blocked.given, "arrival")
-        gives = f"the program makes {made} per phase, but the count is {number(blocked.count)}"
-    stated = blocked.count_line if blocked.count_line != blocked.line else ""
-    return with_source(gives, stated, width, "    ", "      ")
+        return f"only {count(blocked.given, 'thread')} ever come there, but {number(blocked.count)} are expected"
+    made = count(blocked.given, "arrival")
+    return f"the program makes {made} per phase, but the count is {number(blocked.count)}"
 
 
 def _one_sided(each: OneSided) -> str:
@@ -265,20 +281,25 @@ def _missing_arrivals(blocked: BlockedAgent) -> str:
 
 
 def _suppliers(blocked: BlockedAgent, width: int, *, cut: bool) -> list[str]:
+    return [line for told in _supplier_words(blocked, cut=cut) for line in wrap(told, width, "    ", "      ")]
+
+
+def _supplier_words(blocked: BlockedAgent, *, cut: bool) -> list[str]:
+    """Who could send what is missing, and why it does not; then how many more."""
     if blocked.missed >= 0 or blocked.lapped_by:
         return []  # what would complete a later phase is not what is wrong
     if not blocked.suppliers and not blocked.arrivals_missing and 0 < blocked.bytes_missing <= blocked.bytes_in_flight:
         return []  # all that is missing is in flight
     if not blocked.suppliers:
         none = "nothing that was read sends what is missing; what warps do after the waits shown here was not read"
-        return wrap(none if cut else "no operation of the program could send what is missing", width, "    ", "      ")
-    lines: list[str] = []
+        return [none if cut else "no operation of the program could send what is missing"]
     alike = together((s, s.agent, _supplier_key(s, blocked)) for s in blocked.suppliers)
-    for some in alike[:MOST_SUPPLIERS]:
-        told = _supplier(some[0], blocked, names_of([s.agent for s in some]), len(some), cut=cut)
-        lines += wrap(told, width, "    ", "      ")
+    said = [
+        _supplier(some[0], blocked, names_of([s.agent for s in some]), len(some), cut=cut)
+        for some in alike[:MOST_SUPPLIERS]
+    ]
     rest = sum(map(len, alike[MOST_SUPPLIERS:]))
-    return lines + [f"    and {count(rest, 'more agent')} that could send it"] * (rest > 0)
+    return said + [f"and {count(rest, 'more agent')} that could send it"] * (rest > 0)
 
 
 def _supplier_key(supplier: Supplier, blocked: BlockedAgent) -> Hashable:

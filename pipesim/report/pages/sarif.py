@@ -108,6 +108,7 @@ def _others(shown: Counterexample) -> Iterator[tuple[str, str]]:
     for correction in shown.corrections:
         yield f"likely correction: {correction.said}; {WITH_CHANGE}", correction.line
     if not isinstance(shown.finding, Deadlock):
+        yield "the other access", shown.finding.other_line
         return
     for blocked in shown.finding.blocked:
         yield f"{blocked.agent} waits for {blocked.barrier}", blocked.line

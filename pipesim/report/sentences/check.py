@@ -19,23 +19,25 @@ from pipesim.report.text.layout import wrap
 from pipesim.report.text.words import count, listed, number, place
 
 
-def check_sentence(report: CheckReport) -> str:
-    """The verdict in one line; it says for which sizes."""
+def check_sentence(report: CheckReport, *, shown: bool = True) -> str:
+    """The verdict in one line; it says for which sizes. ``shown``: a report with the schedule stands above it."""
     name = report.heading.protocol
     if report.replayed is not None:
         wrong = report.verdict is Verdict.REFUTED
         return f"{name} fails in this schedule" if wrong else "no finding at the end of this schedule"
-    return f"{verdict_words(report)}, {scope_words(report)}"
+    return f"{verdict_words(report, shown=shown)}, {scope_words(report)}"
 
 
-def verdict_words(report: CheckReport) -> str:
+def verdict_words(report: CheckReport, *, shown: bool = True) -> str:
     """The verdict without its scope."""
     name = report.heading.protocol
     match report.verdict:
         case Verdict.PROVED:
             return f"proved: no schedule of {name} deadlocks or breaks a rule"
         case Verdict.REFUTED:
-            fails = f"a schedule of {name} fails" if report.quick else f"{name} fails in the schedule above"
+            fails = (
+                f"a schedule of {name} fails" if report.quick or not shown else f"{name} fails in the schedule above"
+            )
             return f"refuted: {fails}{_not_read_words(report.heading.coverage.stopped)}"
         case Verdict.UNKNOWN if report.how is How.CUT:
             return f"unknown: {name} was not followed to its end"

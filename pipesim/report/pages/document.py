@@ -14,6 +14,9 @@ from pipesim.answers.views.trace import CompareReport, PairReport, TraceComparis
 from pipesim.answers.views.verify import VerifyReport
 from pipesim.conform.times import TimeComparison
 from pipesim.model.coverage import NotJudged
+from pipesim.model.finding import Deadlock
+from pipesim.report.findings.brief import brief_of
+from pipesim.report.findings.finding import claim_of
 from pipesim.report.sentences.advise import advise_members
 from pipesim.report.sentences.check import (
     assumptions_counted,
@@ -37,7 +40,8 @@ def in_words(value: object) -> dict[str, object]:  # one case a class
     match value:
         case CheckReport():
             also = [kind.value for kind in value.also]
-            return {"how": how_words(value), "said": check_sentence(value), "also": also}
+            said = {"how": how_words(value), "said": check_sentence(value), "also": also}
+            return said | {"brief": asdict(brief_of(value))}
         case SweepReport() | Configuration():
             return sweep_members(value)
         case AdviseReport() | Advice():
@@ -70,6 +74,8 @@ def in_words(value: object) -> dict[str, object]:  # one case a class
 def _of_part(value: object) -> dict[str, object]:
     """The same of what is part of an answer."""
     match value:
+        case Deadlock():
+            return {"claim": claim_of(value)}
         case VerdictScope():
             return {"assumptions": [asdict(each) for each in assumptions_counted(value)]}
         case NotJudged():

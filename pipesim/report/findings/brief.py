@@ -1,0 +1,68 @@
+"""The verdict of a check and its first finding, in at most 2 kB."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import asdict, replace
+
+from pipesim.answers.views.brief import Brief
+from pipesim.answers.views.check import CheckReport, Counterexample
+from pipesim.model.finding import Deadlock
+from pipesim.report.findings.finding import claim_of
+from pipesim.report.findings.in_short import place_of
+from pipesim.report.sentences.check import check_sentence
+from pipesim.report.text.layout import middle
+from pipesim.report.text.words import place
+
+MOST_BYTES = 1_800  #: of a brief as JSON in one line; indented in a document it is below 2 kB
+_MOST_CELLS = (
+    300,
+    150,
+    75,
+    30,
+)  #: of a sentence, which is cut in the middle, twice as many of the verdict's; fewer where each is many bytes of JSON
+
+
+def brief_of(report: CheckReport) -> Brief:
+    """The answer in short."""
+    made = next((each for most in _MOST_CELLS if _fits(each := _brief(report, most))), _brief(report, _MOST_CELLS[-1]))
+    if report.refutations and (shown := report.refutations[0]).command and shown.replay:
+        whole = replace(made, replay=f"pipesim check {shown.command} --replay '{shown.replay}'")
+        return whole if _fits(whole) else made
+    return made
+
+
+def _fits(made: Brief) -> bool:
+    return len(json.dumps(asdict(made))) <= MOST_BYTES
+
+
+def _brief(report: CheckReport, most: int) -> Brief:
+    said = middle(check_sentence(report, shown=False), 2 * most)
+    if not report.refutations:
+        return Brief(report.verdict.value, said)
+    shown = report.refutations[0]
+    found = shown.finding
+    places = dict.fromkeys(place(line) for line in _places(shown) if line)
+    return Brief(
+        report.verdict.value,
+        said,
+        len(report.refutations),
+        kind="deadlock" if isinstance(found, Deadlock) else found.kind.name.lower(),
+        basis=shown.basis.value,
+        claim=middle(claim_of(found), most),
+        places=tuple(middle(each, most // 2) for each in list(places)[:2]),
+        correction=middle(next((each.said for each in shown.corrections), found.correction), most),
+    )
+
+
+def _places(shown: Counterexample) -> Iterator[str]:
+    """The line of a finding, then those of the other access, the count or what did not come, and the correction's."""
+    yield place_of(shown)
+    if isinstance(shown.finding, Deadlock):
+        at = [each for each in shown.finding.blocked if each.line == place_of(shown)]
+        yield from (each.count_line for each in at if each.given >= 0)
+        yield from (supplier.next_line or supplier.last_line for each in at for supplier in each.suppliers)
+    else:
+        yield shown.finding.other_line
+    yield from (each.line for each in shown.corrections)
