@@ -133,8 +133,10 @@ def computing_of(refuted: Refutation, kernel: EditableKernel | None) -> str:
 def led_past_of(
     program: Program, refuted: Refutation, kernel: EditableKernel | None
 ) -> tuple[tuple[LedPast, BranchPast], ...]:
-    """Of a kernel that hangs: the branches by which what is missing did not come."""
+    """Of a kernel that hangs: the branches by which what is missing did not come, where agents missed no phase."""
     if kernel is None or refuted.deadlock is None:
+        return ()
+    if any(b.lapped_by or b.missed >= 0 for b in _with_causes(program, refuted, refuted.deadlock, None).blocked):
         return ()
     from pipesim.answers.led_past import led_past_by  # reads PTX, which few commands need
 

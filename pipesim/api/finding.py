@@ -67,8 +67,8 @@ class ReportedFinding(Result):
 
     @property
     def kind(self) -> str:
-        """``deadlock``, or the name of the rule, such as ``over_arrival``."""
-        return "deadlock" if isinstance(self.data, Deadlock) else self.data.kind.name.lower()
+        """``deadlock`` or ``lapped_waiter``, or the name of the rule, such as ``over_arrival``."""
+        return self.data.kind if isinstance(self.data, Deadlock) else self.data.kind.name.lower()
 
     @property
     def claim(self) -> str:

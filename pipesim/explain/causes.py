@@ -28,6 +28,8 @@ def correction_of(program: Program, found: Deadlock, asked: Program) -> str:
     """What fixes a deadlock whatever the counts and parities are; "" if nothing is known. ``asked``: at other sizes."""
     if program.overlaps:
         return own_barriers(program)
+    if found.kind == "lapped_waiter":
+        return _count_or_leave_out(program, found)
     if found.cut:
         return ""  # what brings it may follow a wait, where nothing was read
     unserved = next((each for each in found.blocked if is_unserved(program, each, asked)), None)
@@ -41,6 +43,37 @@ def correction_of(program: Program, found: Deadlock, asked: Program) -> str:
         named = " and ".join(others[:_MOST_NAMED]) + (" and others" if len(others) > _MOST_NAMED else "")
         return f"{lacks}, and no role waits for {named}, on which arrivals are made: use one barrier for both"
     return f"{lacks}: {do} to the role that {agent} waits for, or omit this wait"
+
+
+def _count_or_leave_out(program: Program, found: Deadlock) -> str:
+    """What corrects waits of agents for which no other one waits: leave them out, or arrive where that one waits."""
+    lapped = next(each for each in found.blocked if each.lapped_by or each.missed >= 0)
+    names = {program.agent_name(a): a for a in range(len(program.agents))}
+    group, me = lapped.barrier.partition("[")[0], program.agents[names[lapped.agent]]
+    waiting = [
+        a
+        for a, code in enumerate(program.code)
+        if program.agents[a].cta == me.cta and not _is_counted(program, a) and group in _awaited(program, code)
+    ]
+    leave = f"{me.role}: warps that neither use a stage nor arrive for it do not wait for {group}"
+    theirs = dict.fromkeys(g for by in lapped.lapped_by for g in _awaited(program, program.code[names[by]]))
+    counts = {g: count for g in theirs if g != group and (count := _count_of(program, g)) > 0}
+    if len(counts) != 1:
+        return leave
+    ((other, count),) = counts.items()
+    counted = f"initialised with a count of {count + len(waiting):,} instead of {count:,}"
+    return f"{leave}; or each of them arrives on {other} as well, {counted}"
+
+
+def _awaited(program: Program, code: Sequence[Operation]) -> list[str]:
+    return [program.barriers[operand(op, "barrier")].name for op in code if op[0] in ASKS]
+
+
+def _count_of(program: Program, group: str) -> int:
+    """The count of the barriers of a group, 0 if they have several."""
+    inits = (op for code in program.code for op in code if op[0] == Op.INIT)
+    found = {operand(op, "count") for op in inits if program.barriers[operand(op, "barrier")].name == group}
+    return found.pop() if len(found) == 1 else 0
 
 
 def is_unserved(program: Program, blocked: BlockedAgent, asked: Program) -> bool:
@@ -136,8 +169,9 @@ def with_causes(
     for each in found.blocked:
         agent = agents[each.agent]
         blocked.append(_with_cause(book, state, agent, each, _missed_phase(program, state, agent, laps)))
-    found = replace(found, blocked=tuple(blocked), correction=correction_of(program, found, asked or program))
-    return replace(found, one_sided=one_sided(program, state, found))
+    found = replace(found, blocked=tuple(blocked))
+    correction = correction_of(program, found, asked or program)
+    return replace(found, correction=correction, one_sided=one_sided(program, state, found))
 
 
 def _with_cause(
@@ -155,10 +189,14 @@ def _with_cause(
 
 
 def _is_counted(program: Program, agent: int) -> bool:
-    """True if the agent does anything for which another one can wait, once it has begun to wait itself."""
+    """True if the agent does anything for which another one can wait, from its first wait on; not where agents meet
+    after its last wait. Of one that was not read to its end that is not known before its second wait.
+    """
     code = program.code[agent]
-    begin = next((pc for pc, op in enumerate(code) if op[0] in ASKS), 0)
-    return any(op[0] in SIGNALS | IN_FLIGHT | MEETINGS for op in code[begin:])
+    asks = [pc for pc, op in enumerate(code) if op[0] in ASKS]
+    begin, end = (asks[0], asks[-1]) if asks else (0, 0)
+    signals = any(op[0] in SIGNALS | IN_FLIGHT for op in code[begin:])
+    return signals or any(op[0] in MEETINGS for op in code[begin:end]) or (agent in program.cut and begin == end)
 
 
 def _count_line(program: Program, state: State, agent: int) -> str:

@@ -36,7 +36,7 @@ def plain(value: object, words: Words | None = None) -> object:
     if isinstance(value, Trace):
         return {"protocol": value.meta.protocol, "source": value.meta.source, "events": len(value.events)}
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        head = {"kind": "deadlock"} if isinstance(value, Deadlock) else {}
+        head = {"kind": value.kind} if isinstance(value, Deadlock) else {}
         fields = {field.name: plain(getattr(value, field.name), words) for field in dataclasses.fields(value)}
         return head | fields | (words(value) if words is not None else {})
     if isinstance(value, PipesimError):

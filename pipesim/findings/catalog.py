@@ -12,6 +12,7 @@ from pipesim.findings.barriers.deadlock import DEADLOCK
 from pipesim.findings.barriers.init_count import INIT_COUNT
 from pipesim.findings.barriers.inval_pending import INVAL_PENDING
 from pipesim.findings.barriers.invalidated import INVALIDATED
+from pipesim.findings.barriers.lapped_waiter import LAPPED_WAITER
 from pipesim.findings.barriers.no_complete import NO_COMPLETE
 from pipesim.findings.barriers.not_initialised import NOT_INITIALISED
 from pipesim.findings.barriers.over_arrival import OVER_ARRIVAL
@@ -53,6 +54,7 @@ from pipesim.model.program import Program
 
 KINDS: tuple[FindingKind, ...] = (
     DEADLOCK,
+    LAPPED_WAITER,
     OVER_ARRIVAL,
     NOT_INITIALISED,
     REINITIALISED,

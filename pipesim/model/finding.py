@@ -139,8 +139,8 @@ class BlockedAgent:
     Causes, where they are known: ``missed`` is the phase (before ``phase_wanted``) that the agent asks for and that was
     complete before it looked, ``given`` the arrivals that the program gives a phase (threads that ever arrive at a
     named barrier) where they are fewer than ``count``; -1 otherwise. ``count_line`` is where that count is stated.
-    ``lapped_by``: who completed the phases that it missed, () if it missed none; ``counted`` is False if no agent can
-    wait for the agent, which arrives nowhere.
+    ``lapped_by``: who completed the phases that it missed, () if it missed none; ``counted`` is False if no agent waits
+    for the agent as long as it waits itself: it arrives nowhere, or only where all meet at the end.
     """
 
     agent: str
@@ -203,6 +203,14 @@ class Deadlock:
     cut: bool = False
     one_sided: tuple[OneSided, ...] = ()
     led_past: tuple[LedPast, ...] = ()
+
+    @property
+    def kind(self) -> str:
+        """Its name among the kinds of findings: ``lapped_waiter`` if those that missed a phase are agents for which no
+        other one waits, else ``deadlock``.
+        """
+        lapped = [each for each in self.blocked if each.lapped_by or each.missed >= 0]
+        return "lapped_waiter" if lapped and not any(each.counted for each in lapped) else "deadlock"
 
 
 @dataclass(frozen=True)

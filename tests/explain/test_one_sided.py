@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from functools import cache
 
+import pytest
+
+from pipesim import Protocol, Warp
 from pipesim.answers.check import check
 from pipesim.answers.views.check import CheckReport
-from pipesim.lang.protocol import Protocol
-from pipesim.model.finding import Deadlock, FaultKind, OneSided
+from pipesim.model.finding import Deadlock, FaultKind, OneSided, Verdict
 from pipesim.report.pages.check import check_lines
 from pipesim.targets import target_of
 from tests.support.mistakes import BROKEN
@@ -52,15 +54,54 @@ def test_nothing_is_said_where_all_do_the_same() -> None:
     assert deadlock_of("empty_count_too_high").one_sided == ()
 
 
-def test_a_lapped_wait_says_by_whom_and_that_nobody_counts_it() -> None:
-    (lapped,) = deadlock_of("right_ring.watcher_waits").blocked
+def test_a_lapped_wait_says_by_whom_and_that_nobody_waits_for_it() -> None:
+    found = deadlock_of("right_ring.watcher_waits")
+    (lapped,) = found.blocked
     assert (lapped.missed, lapped.lapped_by, lapped.counted) == (0, ("producer",), False)
+    assert (found.kind, found.correction) == (
+        "lapped_waiter",
+        (
+            "watcher: warps that neither use a stage nor arrive for it do not wait for full; or each of them arrives "
+            "on empty as well, initialised with a count of 2 instead of 1"
+        ),
+    )
     page = said(report_of("right_ring.watcher_waits"))
     assert "watcher was lapped on full[1]: it asks for phase 0, but producer had completed phases 0 and 1" in page
-    assert "no barrier counts watcher: it arrives on none" in page
-    (twice, _) = deadlock_of("consumer_arrives_twice").blocked
-    assert (twice.missed, twice.lapped_by, twice.counted) == (0, ("consumer",), True)
-    assert "no barrier counts" not in said(report_of("consumer_arrives_twice"))
+    assert "no other agent waits for watcher: in its loop it arrives on nothing that they wait for" in page
+    twice = deadlock_of("consumer_arrives_twice")
+    assert (twice.blocked[0].missed, twice.blocked[0].lapped_by, twice.kind) == (0, ("consumer",), "deadlock")
+    assert "no other agent waits for" not in said(report_of("consumer_arrives_twice"))
+
+
+@pytest.mark.parametrize("only_at_its_end", [True, False])
+def test_a_meeting_after_the_last_wait_does_not_hold_anyone_up_before(only_at_its_end: bool) -> None:
+    """An idle warp that meets the others at the end, as compilers write it, and one that does so in every lap."""
+    p = Protocol("meets")
+    full, empty = p.mbarriers("full", 1, count=1), p.mbarriers("empty", 1, count=1)
+
+    @p.role("producer", warps=2)
+    def producer(w: Warp) -> None:
+        for n in range(4):
+            empty[0].wait((n + 1) % 2)
+            if not only_at_its_end:
+                w.bar_sync(1, 64)
+            with w.elect_one():
+                if w.index == 0:
+                    full[0].arrive()
+        w.bar_sync(1, 64)
+
+    @p.role("consumer")
+    def consumer(w: Warp) -> None:
+        for n in range(4):
+            full[0].wait(n % 2)
+            with w.elect_one():
+                empty[0].arrive()
+
+    found = check(target_of(lambda: p), {})
+    assert (found.verdict is Verdict.PROVED) is not only_at_its_end
+    assert [each.kind for each in found.findings if isinstance(each, Deadlock)] == (
+        ["lapped_waiter"] if only_at_its_end else []
+    )
 
 
 def test_a_wait_for_the_phase_before_the_first_is_lapped_as_well() -> None:

@@ -22,6 +22,7 @@ from tests.support.small_ptx import SET_UP, program_of
 #: What is offered for the example of a kind, without places; of a warning words of its note.
 CASES = {
     "deadlock": "initialise full with a count of 1 instead of 2",
+    "lapped_waiter": "producer: warps that neither use a stage nor arrive for it do not wait for empty",
     "over_arrival": "producer: put the arrive on full inside elect_one(): all 32 lanes execute it",
     "not_initialised": "after the inits come fence.mbarrier_init and a barrier of all threads of the CTA or cluster",
     "reinitialised": "producer omits its inits: another role makes them",
@@ -103,7 +104,7 @@ def corrections(report: CheckReport) -> str:
 @pytest.mark.parametrize("kind", FINDINGS, ids=lambda kind: kind.name)
 def test_the_example_of_a_finding_has_just_this_one_and_is_corrected(kind: FindingKind, folder: Path) -> None:
     wrong, right = checked(kind, folder, right=False), checked(kind, folder, right=True)
-    kinds = {"deadlock" if isinstance(each, Deadlock) else each.kind.name.lower() for each in wrong.findings}
+    kinds = {each.kind if isinstance(each, Deadlock) else each.kind.name.lower() for each in wrong.findings}
     assert (wrong.verdict, kinds) == (Verdict.REFUTED, {kind.name})
     assert (right.verdict, right.findings) == (Verdict.PROVED, ())
     assert corrections(wrong) == CASES[kind.name]

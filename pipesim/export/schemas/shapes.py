@@ -148,7 +148,7 @@ class TypeSchemas:
             self._names[kind] = name
             self.defs[name] = {}  # it may hold itself
             hints = get_type_hints(kind)
-            head: Schema = {"kind": {"const": "deadlock"}} if kind is Deadlock else {}
+            head: Schema = {"kind": {"enum": ["deadlock", "lapped_waiter"]}} if kind is Deadlock else {}
             members = {field.name: hints[field.name] for field in fields(kind)} | SENTENCES.get(kind, {})
             self.defs[name] = record(head | {member: self.schema(part) for member, part in members.items()})
         return {"$ref": f"#/$defs/{self._names[kind]}"}

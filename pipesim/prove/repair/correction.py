@@ -17,7 +17,7 @@ from pipesim.prove.counterexample.past import core
 from pipesim.prove.refutation import Refutation
 from pipesim.prove.repair.applicable import fences, fences_of_writes, initialisations, publications, repairs, stronger
 from pipesim.prove.repair.edits import apply_repair, place_of
-from pipesim.prove.repair.kinds import Ranked, Repair, RepairKind
+from pipesim.prove.repair.kinds import SERIALISES, Ranked, Repair, RepairKind
 from pipesim.prove.repair.sentences import sentence
 
 MOST = 2  #: corrections of one finding
@@ -49,7 +49,7 @@ def corrections(
     found: list[tuple[int, Correction]] = []
     tried: set[object] = set()
     for rank, repair in _candidates(program, refuted, asked):
-        if found and (rank > found[0][0] or repair.kind in {each.repair.kind for _, each in found}):
+        if found and (rank > found[0][0] or repair.kind in {each.repair.kind for _, each in found} | SERIALISES):
             continue
         small = apply_repair(program, repair)
         if small is None or small.code in tried:

@@ -92,6 +92,8 @@ class FencePlace(Enum):
 
 #: Operations that signal other agents.
 SIGNALLING = frozenset(SIGNALS) | MEETINGS | {int(Op.CP_ASYNC_ARRIVE), int(Op.COMMIT)}
+#: Corrections that make agents wait for each other who did not: never a second one beside another.
+SERIALISES = frozenset({RepairKind.SYNC, RepairKind.GROUP_WAIT})
 NOWHERE = SourceInstruction(0, "", "")
 
 

@@ -37,7 +37,7 @@ def finding_lines(findings: Sequence[Finding], width: int = DEFAULT_WIDTH) -> li
 
 def _explain_commands(findings: Sequence[Finding], width: int) -> list[str]:
     """Where to read what these kinds of findings are: ``see: pipesim explain race``."""
-    kinds = dict.fromkeys("deadlock" if isinstance(f, Deadlock) else f.kind.name.lower() for f in findings)
+    kinds = dict.fromkeys(f.kind if isinstance(f, Deadlock) else f.kind.name.lower() for f in findings)
     return wrap(f"see: {', '.join(f'pipesim explain {kind}' for kind in kinds)}", width, "  ", "    ")
 
 
@@ -196,7 +196,7 @@ def _cause(blocked: BlockedAgent) -> str:
     """Why what is missing never comes, "" where that is not known."""
     if blocked.lapped_by and not blocked.counted:
         role = role_of(blocked.agent)[0]
-        return f"no barrier counts {role}: it arrives on none, so that the other agents do not wait for it"
+        return f"no other agent waits for {role}: in its loop it arrives on nothing that they wait for"
     if blocked.given < 0:
         return ""
     if _unit(blocked) == "thread":

@@ -58,6 +58,6 @@ def kind_lines(report: KindReport, width: int) -> list[str]:
 def _hardware(report: KindReport) -> str:
     if report.warning:
         return "no: it breaks no rule that PTX states"
-    if report.name == "deadlock":
+    if report.name in ("deadlock", "lapped_waiter"):
         return "no: the kernel does not end"
     return "the hardware traps, or the launch is illegal in PTX" if report.traps else "not by the hardware"
