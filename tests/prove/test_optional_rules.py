@@ -172,9 +172,9 @@ def test_a_family_is_judged_by_the_strict_rule() -> None:
 )
 def test_the_finding_names_both_accesses_and_a_fence_that_is_proved(name: str, said: list[str]) -> None:
     (shown,) = judged(MEMORY[name], PROXIES).refutations
-    assert shown.finding.kind is FaultKind.READ_NOT_FENCED  # type: ignore[union-attr]
-    assert "was read by" in shown.finding.claim  # type: ignore[union-attr]
-    assert ".py:" in shown.finding.line  # type: ignore[union-attr]
+    assert shown.finding.kind is FaultKind.READ_NOT_FENCED
+    assert "was read by" in shown.finding.claim
+    assert ".py:" in shown.finding.line
     assert [each.said for each in shown.corrections][:1] == said
     assert {each.repair.kind for each in shown.corrections} == {RepairKind.FENCE}
 
@@ -211,7 +211,7 @@ def test_what_a_search_has_proved_is_assumed_where_the_operations_alone_cannot_e
     lenient, strict = (check(target_of(program).with_strictness(how), {}) for how in (LENIENT, PROXIES))
     assert (lenient.verdict, lenient.how) == (Verdict.PROVED, How.SEARCH)
     assert lenient.scope.kinds == (Assumption.PROXIES, Assumption.EXIT), "nobody waits for the last copy"
-    assert FaultKind.READ_NOT_FENCED in {shown.finding.kind for shown in strict.refutations}  # type: ignore[union-attr]
+    assert FaultKind.READ_NOT_FENCED in {shown.finding.kind for shown in strict.refutations}
 
 
 # inits
@@ -273,7 +273,7 @@ def test_program_order_is_as_strong_as_a_barrier_of_the_cta_and_an_arrive_is_not
     )  # fmt: skip
     assert (own.verdict, own.scope.kinds) == (Verdict.PROVED, (Assumption.INIT,))
     for refuted in (strict, other):
-        assert {shown.finding.kind for shown in refuted.refutations} == {FaultKind.UNPUBLISHED_INIT}  # type: ignore[union-attr]
+        assert {shown.finding.kind for shown in refuted.refutations} == {FaultKind.UNPUBLISHED_INIT}
 
 
 _COPY = "ARRIVE barrier=0 expect=64; TMA_LOAD barrier=0 access=0 bytes=64 item=1"
@@ -329,7 +329,7 @@ def test_a_read_of_tensor_memory_that_nothing_has_written(item: int, *, written:
     """A finding where the reader names the item that an operation writes later; otherwise a note."""
     lenient = judged(tensor(item, written=written))
     strict = judged(tensor(item, written=written), TENSOR)
-    assert {shown.finding.kind for shown in strict.refutations} == {FaultKind.UNINITIALISED_READ}  # type: ignore[union-attr]
+    assert {shown.finding.kind for shown in strict.refutations} == {FaultKind.UNINITIALISED_READ}
     if not noted:
         assert lenient.verdict is Verdict.REFUTED
         return

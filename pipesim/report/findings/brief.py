@@ -48,7 +48,7 @@ def _brief(report: CheckReport, most: int) -> Brief:
         report.verdict.value,
         said,
         len(report.refutations),
-        kind="deadlock" if isinstance(found, Deadlock) else found.kind.name.lower(),
+        kind=found.kind if isinstance(found, Deadlock) else found.kind.name.lower(),
         basis=shown.basis.value,
         claim=middle(claim_of(found), most),
         places=tuple(middle(each, most // 2) for each in list(places)[:2]),

@@ -91,7 +91,8 @@ def claim_of(finding: Finding) -> str:
     first = together((b, b.agent, _blocked_key(b)) for b in sorted(finding.blocked, key=_rank))[:1]
     for some in first:
         said = _waits(some[0], names_of([b.agent for b in some]), len(some))
-        why = _cause(some[0]) or next(iter(_supplier_words(some[0], cut=finding.cut)), "")
+        past = next((led_past_words(each) for each in finding.led_past if each.barrier == some[0].barrier), "")
+        why = past or _cause(some[0]) or next(iter(_supplier_words(some[0], cut=finding.cut)), "")
         return f"{said}; {why}" if why else said
     return f"deadlock: {who_waits(finding)[0]}"
 

@@ -85,7 +85,8 @@ def _verdict_of(report: CheckReport) -> Node:
 
 def _of_report(name: str, report: CheckReport) -> Iterator[Node]:
     for shown in report.refutations:
-        rule = _DEADLOCK if isinstance(shown.finding, Deadlock) else _name_of(shown.finding.kind)
+        found = shown.finding
+        rule = found.kind.replace("_", "-") if isinstance(found, Deadlock) else _name_of(found.kind)
         text = "\n".join(shown_lines(shown, WIDTH)).strip("\n")
         made = _result(
             rule, "error", f"{name}: {in_short(shown.finding)}", text, _location(place_of(shown)) or _of_target(name)
