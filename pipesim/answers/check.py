@@ -6,6 +6,7 @@ Between the proof, which sees flat programs only, and those who ask: the command
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from pipesim.answers.budget import Budget
 from pipesim.answers.checking import EVERY_RANGE, CheckQuestion, SteppedCheck
@@ -16,7 +17,7 @@ from pipesim.answers.views.conclusion import heading
 from pipesim.model.ending import Ending
 from pipesim.model.finding import Verdict
 from pipesim.model.program import Program
-from pipesim.prove.check import MOST_STATES
+from pipesim.prove.check import MOST_STATES, usual_ends
 from pipesim.prove.counterexample.activity import activity
 from pipesim.prove.counterexample.confirm import refutation, shown_by_code
 from pipesim.prove.counterexample.play import Play, play_schedule
@@ -63,9 +64,13 @@ def replay(program: Program, text: str) -> CheckReport:
         phases=0,
         states=0,
         doubts=(),
-        refutations=(counterexample_of(program, found),) if found is not None else (),
+        refutations=(counterexample_of(program, _with_usual(program, found)),) if found is not None else (),
         replayed=len(play.moves),
     )
+
+
+def _with_usual(program: Program, found: Refutation) -> Refutation:
+    return replace(found, usual=found.kind in usual_ends(program))
 
 
 def replay_report(program: Program, text: str) -> WalkReport:

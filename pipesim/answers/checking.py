@@ -22,6 +22,7 @@ from pipesim.answers.counterexample import (
     counterexample_of,
     fails_so,
     led_past_of,
+    origin_of,
     other_ends,
     refuted_at,
     shorten_refutation,
@@ -350,7 +351,13 @@ class SteppedCheck:
             finding = replace(finding, claim=finding.claim + self._computing[n])
         if isinstance(finding, Deadlock) and self._led_past.get(n):
             finding = with_led_past(finding, self._led_past[n])
-        return replace(shown, finding=finding, corrections=found or (), unfinished=unfinished)
+        return replace(
+            shown,
+            finding=finding,
+            corrections=found or (),
+            unfinished=unfinished,
+            origin=origin_of(asked.target.kernel, small.program, self._wrong[n]),
+        )
 
 
 def _range(

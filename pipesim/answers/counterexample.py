@@ -8,18 +8,22 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from pipesim.answers.budget import Unit
-from pipesim.answers.views.check import Counterexample
+from pipesim.answers.views.check import Counterexample, Origin
 from pipesim.errors import PipesimError
 from pipesim.explain.causes import with_causes
 from pipesim.explain.lap_counters import Laps
 from pipesim.findings.catalog import MEMORY_ORDER, NO_MOVE_SHOWS, of_fault, report_fault
+from pipesim.findings.identity import main_wait
 from pipesim.findings.kind import Basis, Certainty
 from pipesim.model.coverage import switches
 from pipesim.model.ending import Ending
 from pipesim.model.finding import Deadlock, FaultKind, FaultReport, Finding, LedPast, Verdict
+from pipesim.model.groups import ON_BARRIER
+from pipesim.model.ops import operand
 from pipesim.model.program import Program
 from pipesim.prove.check import Check
 from pipesim.prove.check import check as prove
+from pipesim.prove.counterexample.late import late_of
 from pipesim.prove.counterexample.play import Play, to_text
 from pipesim.prove.counterexample.shorten import shorten
 from pipesim.prove.counterexample.words import final_states, schedule_lines
@@ -30,6 +34,7 @@ from pipesim.targets import Target
 
 if TYPE_CHECKING:
     from pipesim.ptx.branch_decisions import BranchPast
+    from pipesim.ptx.extract import Extraction
     from pipesim.ptx.kernel import EditableKernel
 
 MOST_TRIES = 12  #: values of one parameter
@@ -184,8 +189,35 @@ def counterexample_of(
         command,
         {} if quick else final_states(program, refuted),
         cause=refuted.why.name if refuted.why is not None else "",
-        basis=_basis(program, refuted),
+        basis=(basis := _basis(program, refuted)),
+        late=late_of(program, refuted) if basis is Basis.POSSIBLE and not quick else None,
+        names=_names(program, refuted),
     )
+
+
+def _names(program: Program, refuted: Refutation) -> tuple[str, ...]:
+    """The barriers and tiles that it is about, without their stages and slots."""
+    wait, fault = main_wait(refuted.deadlock) if refuted.deadlock is not None else None, refuted.fault
+    found = {wait.barrier} if wait is not None else set()
+    if fault is not None:
+        op = program.code[fault.agent][fault.pc]
+        on = {fault.barrier, operand(op, "barrier") if op[0] in ON_BARRIER else -1} - {-1}
+        found |= {program.barriers[barrier].name for barrier in on}
+        found |= {program.access_name(access) for access in program.accesses_of(op)}
+    return tuple(sorted({name.partition("[")[0].partition(" bytes ")[0] for name in found}))
+
+
+def origin_of(kernel: Extraction | None, program: Program, refuted: Refutation) -> Origin:
+    """Whose the line is that it is reported at; of a described protocol it is the user's."""
+    if kernel is None:
+        return Origin()
+    fault, at = refuted.fault, (-1, -1)
+    if fault is not None:
+        at = fault.agent, fault.pc
+    elif refuted.deadlock is not None and (wait := main_wait(refuted.deadlock)) is not None:
+        pcs = Play(program, refuted.schedule).state.pcs
+        at = next(((n, pc) for n, pc in enumerate(pcs) if program.agent_name(n) == wait.agent), at)
+    return Origin(*kernel.owner_at(*at)) if at[0] >= 0 else Origin()
 
 
 def _basis(program: Program, refuted: Refutation) -> Basis:

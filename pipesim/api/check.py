@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from pipesim.answers.budget import Budget
 from pipesim.answers.check import check as check_answer
+from pipesim.answers.triage import Triage, TriagePolicy
 from pipesim.answers.views.brief import Brief
 from pipesim.answers.views.check import CheckReport
 from pipesim.api.call_arguments import (
@@ -22,13 +23,16 @@ from pipesim.api.call_arguments import (
 from pipesim.api.finding import CheckFinding, check_findings, finding_rows
 from pipesim.api.result import VerdictResult
 from pipesim.api.show import diagram_picture
+from pipesim.findings.kind import Basis
 from pipesim.model.coverage import strictness_from
 from pipesim.model.finding import Verdict
 from pipesim.model.program import Program
 from pipesim.prove.check import MOST_STATES
+from pipesim.ptx.source_files import lines_read_from
 from pipesim.report.findings.brief import brief_of
 from pipesim.report.findings.in_short import in_short
 from pipesim.report.pages.check import check_lines
+from pipesim.report.text.source import text_of, whole_text_of
 from pipesim.trace.tables import Rows
 
 
@@ -104,4 +108,6 @@ def check(
     )
     budget = Budget(above_zero("time_limit", time_limit))
     report = check_answer(target, given, max_states=most, ctas=ctas, program=program, quick=quick, budget=budget)
-    return CheckResult(program, report)
+    policy = TriagePolicy(Basis.LETTER if target.strictness else Basis.POSSIBLE)
+    with lines_read_from(target.sources):
+        return CheckResult(program, Triage(policy, text_of, whole_text_of).of(report, program.sources, last=True))

@@ -10,7 +10,7 @@ from pipesim.api.result import Result
 from pipesim.model.finding import Deadlock, FaultReport
 from pipesim.prove.counterexample.words import Line
 from pipesim.report.findings.finding import claim_of, finding_lines
-from pipesim.report.findings.in_short import in_short, place_of
+from pipesim.report.findings.in_short import in_short
 from pipesim.report.findings.schedule import schedule_block
 from pipesim.report.pages.check import shown_lines
 from pipesim.report.pictures.schedule_svg import schedule_svg
@@ -79,7 +79,7 @@ class ReportedFinding(Result):
     def line(self) -> str:
         """``file:line`` of the author's source as a report prints it, relative to the current folder; "" if unknown."""
         if self.counterexample is not None:
-            return place(place_of(self.counterexample.data))
+            return place(self.counterexample.data.place)
         if isinstance(self.data, FaultReport):
             return place(self.data.line)
         return place(next((blocked.line for blocked in self.data.blocked if blocked.line), ""))

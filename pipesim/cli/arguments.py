@@ -134,10 +134,11 @@ def add_launch(parser: argparse.ArgumentParser) -> None:
 
 def target_of(options: argparse.Namespace, name: str) -> Target:
     """What a command's argument names, with the launch that the options give."""
-    if name.endswith(".ptx") or options.launch or options.sets:
+    launch = options.launch or getattr(options, "launches", {}).get(name, "")
+    if name.endswith(".ptx") or launch or options.sets:
         from pipesim.targets import find
 
-        return find(name, launch=options.launch, sets=options.sets)
+        return find(name, launch=launch, sets=options.sets)
     from pipesim.protocol_process import find as find_in_process
 
     return find_in_process(name)

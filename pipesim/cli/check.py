@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
     from rich.console import Console
 
+    from pipesim.answers.triage import TriagePolicy
     from pipesim.answers.views.check import CheckReport
     from pipesim.model.program import Program
     from pipesim.ptx.source_files import SourceFiles
@@ -65,6 +66,7 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     parser.add_argument("--replay", metavar="TEXT", help="replay one schedule: the line at the end of a finding")
     add_strict(parser)
+    _add_levels(parser)
     add_output(parser)
     parser.add_argument(
         "--format", choices=("text", "json", "brief", "github", "junit", "sarif"),
@@ -75,7 +77,33 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
     add_force(parser)
 
 
+def _add_levels(parser: argparse.ArgumentParser) -> None:
+    from pipesim.findings.kind import Basis
+
+    levels = parser.add_argument_group(
+        "what fails", "beside `# pipesim: ignore[KIND] reason` at a line, and [tool.pipesim] of pyproject.toml"
+    )
+    levels.add_argument(
+        "--fail-on", choices=[basis.value for basis in Basis],
+        help="findings as sure as this fail: in every schedule, in one that PTX permits, or that PTX leaves undefined "
+        "(default possible, with --strict or --strict-NAME letter); all are shown",
+    )  # fmt: skip
+    levels.add_argument(
+        "--ignore", metavar="KIND[:PATTERN]", action="append", default=[],
+        help="waive findings of a kind, where a barrier, role, function or file matches; may be repeated",
+    )  # fmt: skip
+    levels.add_argument("--baseline", type=Path, metavar="FILE", help="fail on findings only that are not in FILE")
+    levels.add_argument("--update-baseline", action="store_true", help="write what is found to the file of --baseline")
+
+
 def _carry_out(options: argparse.Namespace) -> int:
+    from pipesim.answers.project_settings import policy_of, read_settings
+
+    settings = read_settings(Path.cwd())
+    options.launches = settings.launches
+    whole = not options.protocol and not options.all
+    if whole:
+        options.protocol = list(settings.targets)
     if options.json and options.format not in (None, "json", "brief"):
         raise ParameterError(f"--json and --format {options.format}", correction="give one of them")
     options.json = options.json or options.format in ("json", "brief")
@@ -86,10 +114,19 @@ def _carry_out(options: argparse.Namespace) -> int:
         return carry_out_redundant(options, names)
     if options.sarif is not None:
         require_output(options.sarif, force=options.force)
+    strict = bool(options.strict or options.strict_names)
+    policy = policy_of(
+        settings, fail_on=options.fail_on, strict=strict, ignores=options.ignore, baseline=options.baseline,
+        update=options.update_baseline, whole=whole,
+    )  # fmt: skip
     made, failed = _build_all(options, names)
-    checks = _Checks(options, paints=options.format in (None, "text") and not options.json)
+    checks = _Checks(options, policy, paints=options.format in (None, "text") and not options.json)
+    if failed:
+        checks.triage.give_up()
     for name in list(made):
-        checks.carry_out(name, *made.pop(name))
+        checks.carry_out(name, *made.pop(name), last=not made)
+    if policy.update and policy.file is not None:
+        write_whole(policy.file, checks.triage.baseline().encode("ascii"), force=True)
 
     from pipesim.export.documents import exit_code
 
@@ -141,15 +178,19 @@ class _Checks:
     Ctrl-C after a verdict ends what follows it; of the other protocols only the verdict is then looked for.
     """
 
-    def __init__(self, options: argparse.Namespace, *, paints: bool) -> None:
+    def __init__(self, options: argparse.Namespace, policy: TriagePolicy, *, paints: bool) -> None:
+        from pipesim.answers.triage import Triage
+        from pipesim.report.text.source import text_of, whole_text_of
+
+        self.triage = Triage(policy, text_of, whole_text_of)
         self.reports: dict[str, CheckReport] = {}
         self.sources: dict[str, SourceFiles | None] = {}  #: of each, where a kernel's lines are read
         self._options = options
         self._paints = paints
         self._quick: bool = options.quick
 
-    def carry_out(self, name: str, target: Target, program: Program) -> None:
-        """Check one protocol."""
+    def carry_out(self, name: str, target: Target, program: Program, *, last: bool) -> None:
+        """Check one protocol; the report of the ``last`` one says which waivers match nothing."""
         from pipesim.answers.check import replay
         from pipesim.ptx.source_files import lines_read_from
         from pipesim.report.pages.check import check_lines
@@ -162,10 +203,10 @@ class _Checks:
                     report = replay(program, self._options.replay)
                 self._write(lambda width: check_lines(report, width))
             else:
-                report = self._in_steps(target, program)
+                report = self._in_steps(target, program, last=last)
         self.reports[name], self.sources[name] = report, target.sources
 
-    def _in_steps(self, target: Target, program: Program) -> CheckReport:
+    def _in_steps(self, target: Target, program: Program, *, last: bool) -> CheckReport:
         from pipesim.answers.budget import Budget, states_of
         from pipesim.answers.checking import CheckQuestion, SteppedCheck
         from pipesim.cli.progress import TerminalProgress
@@ -194,7 +235,7 @@ class _Checks:
             checking.interrupt()
             current().resume()
             self._quick = True
-        report = checking.report()
+        report = self.triage.of(checking.report(), program.sources, last=last)
         self._write(lambda width: (detail_lines if begun else check_lines)(report, width))
         return report
 

@@ -26,6 +26,19 @@ class Basis(Enum):
     POSSIBLE = "possible"  #: a schedule that PTX permits, or an order that it does not promise
     LETTER = "letter"  #: PTX leaves it undefined, and no measured hardware does it
 
+    def fails(self, threshold: Basis) -> bool:
+        """Whether a finding of this basis fails a check that fails on this one and all that is surer."""
+        order = list(Basis)
+        return order.index(self) <= order.index(threshold)
+
+
+class Owner(Enum):
+    """Whose the line of a finding is. The value is what reports say."""
+
+    USER = "user"
+    LIBRARY = "library"  #: the headers of the compiler and of a library, or an installed package
+    COMPILER = "compiler"  #: no line of the source: an instruction that the compiler added
+
 
 class Evidence(Enum):
     """Where a finding of a kind is seen."""

@@ -9,7 +9,7 @@ from enum import Enum
 from pipesim.findings.catalog import CAUSES_THEMSELVES
 from pipesim.model.coverage import RULES, Assumption
 from pipesim.model.ending import Ending
-from pipesim.model.finding import Verdict
+from pipesim.model.finding import FaultKind, Verdict
 from pipesim.model.program import Program
 from pipesim.model.warp_shape import assumed_registers
 from pipesim.prove.any_size.skip_laps import LONG, phases_by_laps
@@ -144,7 +144,7 @@ def _check(program: Program, max_states: int, *, one_memory: bool) -> Check:
     unordered = memory_refutations(program, memory)
     phases = sum(completed_phases(run.state)[: len(program.barriers)])
 
-    usual = {fault.kind for fault in run.faults} | set(() if run.finished or run.faults else (Ending.DEADLOCK,))
+    usual = _ends(run)
 
     def verdict(said: Verdict, how: How, states: int = 0, found: tuple[Refutation, ...] = ()) -> Check:
         found = tuple(replace(each, usual=True) if each.kind in usual else each for each in found)
@@ -200,6 +200,18 @@ def _one_run(program: Program, memory: MemoryOrder | None) -> tuple[CanonicalRun
     run.to_end()
     certificate.close()
     return run, certificate
+
+
+def usual_ends(program: Program) -> frozenset[FaultKind | Ending]:
+    """How the one run ends in which every operation is made as soon as it can be: its faults, or the deadlock."""
+    run = CanonicalRun(program, [])
+    run.to_end()
+    return _ends(run)
+
+
+def _ends(run: CanonicalRun) -> frozenset[FaultKind | Ending]:
+    faults = frozenset(fault.kind for fault in run.faults)
+    return faults if run.finished or faults else frozenset({Ending.DEADLOCK})
 
 
 def _most_states(program: Program, most: int, *, doubtful: bool) -> int:

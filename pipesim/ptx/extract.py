@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
+from pipesim.findings.kind import Owner
 from pipesim.model.coverage import Assumed, Assumption, Coverage, Forbidden, NotJudged, NotJudgedKind, never_wrapped
 from pipesim.model.finding import FaultKind
 from pipesim.model.ops import Op, Space, operand
@@ -24,6 +25,7 @@ from pipesim.ptx.emulation import Emulation, Kernel, emulate, prepare, used_once
 from pipesim.ptx.flow.open_results import waiting_loops
 from pipesim.ptx.flow.register_fences import unfenced_products
 from pipesim.ptx.launch.values import Launch
+from pipesim.ptx.source_owner import SourceOwner, owner_of
 from pipesim.ptx.text.instruction import Instruction, Special
 from pipesim.ptx.text.module import Function, Module
 from pipesim.ptx.work.path import Paths
@@ -381,6 +383,13 @@ class Extraction:
         """Whether the kernel can wait for a time to pass, which no estimate from its instructions knows."""
         body = self.kernel.function.body
         return any(each.opcode == "nanosleep" or not _CLOCKS.isdisjoint(each.operands) for each in body)
+
+    def owner_at(self, agent: int, pc: int) -> SourceOwner:
+        """Whose the instruction is that became an operation of the program."""
+        body, positions = self.kernel.function.body, self.streams[agent].positions
+        if pc >= len(positions):
+            return SourceOwner(Owner.USER)
+        return owner_of(body[positions[pc]], has_lines=any(each.source for each in body))
 
     def with_lock_failures(self, failures: int) -> Extraction:
         """The same kernel where this many compare-and-swaps on a lock fail: the policy that a recording determines."""

@@ -10,7 +10,7 @@ from _pytest._code.code import ReprEntryNative, ReprExceptionInfo, ReprFileLocat
 from pipesim.answers.views.check import CheckReport
 from pipesim.errors import PipesimError
 from pipesim.ptx.source_files import path_of
-from pipesim.report.findings.in_short import in_one_line, place_of
+from pipesim.report.findings.in_short import in_one_line
 from pipesim.report.pages.check import check_lines
 from pipesim.report.text.console import text_of
 from pipesim.report.text.printable import inert_text
@@ -36,7 +36,7 @@ def failure_of(error: BaseException, file: Path, line: int | None, *, short: boo
         case NotProvedError():
             report = error.report
             text = text_of([in_one_line(report), "", *check_lines(report, WIDTH)])
-            at = place(place_of(report.refutations[0])) if report.refutations else ""
+            at = place(report.failing[0].place) if report.failing else ""
         case PipesimError():
             text, at = str(error), error.place
         case _:

@@ -11,13 +11,17 @@ import pytest
 
 from pipesim.answers.budget import Budget, states_of
 from pipesim.answers.checking import CheckQuestion, SteppedCheck
+from pipesim.answers.project_settings import policy_of, read_settings
+from pipesim.answers.triage import Triage
 from pipesim.answers.views.check import CheckReport
+from pipesim.answers.views.conclusion import Conclusion
 from pipesim.errors import PipesimError
-from pipesim.model.finding import Verdict
 from pipesim.process.limits import LimitReachedError, limit_error
 from pipesim.process.watch import Watch
+from pipesim.ptx.source_files import lines_read_from
 from pipesim.pytest_plugin.cases import Case, cases_of
 from pipesim.pytest_plugin.failure import NotProvedError, failure_of
+from pipesim.report.text.source import text_of, whole_text_of
 from pipesim.targets import Target, find, protocols_of
 
 
@@ -94,12 +98,14 @@ class CheckItem(pytest.Item):
     def runtest(self) -> None:
         """Check it. NotProvedError with the report, PipesimError where there is nothing to check."""
         report = self._check_protocol()
-        if report.verdict is not Verdict.PROVED:
+        if report.conclusion is not Conclusion.AGREES:
             raise NotProvedError(report)
 
     def _check_protocol(self) -> CheckReport:
         case = self._case
         seconds = case.time_limit or self.config.getoption("--pipesim-time-limit")
+        policy = policy_of(read_settings(self.config.rootpath), strict=bool(case.strictness))
+        triage = Triage(policy, text_of, whole_text_of)
         with Watch(signals=()) as watch:  # of signals pytest has its own idea
             try:
                 watch.start(seconds)
@@ -114,7 +120,8 @@ class CheckItem(pytest.Item):
                 watch.stop()
             except LimitReachedError as reached:
                 raise limit_error(reached) from None
-        return checking.report()
+        with lines_read_from(target.sources):
+            return triage.of(checking.report(), program.sources)
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
         """The finding, its verdict first; an error of pipesim's in its four parts; anything else with its traceback."""

@@ -6,6 +6,7 @@ import json
 import os
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -64,6 +65,19 @@ def test_the_action_fails_where_nothing_matches(folder: Path) -> None:
         2,
         "::error title=pipesim::no file matches the targets: *_protocol.py\n",
     )
+
+
+@pytest.mark.slow
+def test_the_action_takes_the_targets_and_waivers_of_the_project(tmp_path: Path) -> None:
+    shutil.copytree(ROOT / "tests" / "support" / "waived_project", tmp_path, dirs_exist_ok=True)
+    found = run_step(tmp_path, {"options": "--quick", "sarif-file": "out.sarif"})
+    assert (found.returncode, found.stderr) == (0, "")
+    said = [line.partition(",title=")[0] for line in found.stdout.splitlines() if line.startswith("::")]
+    letter, unused = "::notice file=rings_protocol.py,line=82", "::warning file=rings_protocol.py,line=40"
+    assert said == [letter, unused]
+    (run,) = json.loads((tmp_path / "out.sarif").read_text(encoding="ascii"))["runs"]
+    kinds = [each.get("suppressions", [{"kind": ""}])[0]["kind"] for each in run["results"]]
+    assert kinds == ["external", "inSource", "external", ""]
 
 
 @pytest.mark.slow

@@ -65,6 +65,16 @@ class TestProtocols:
         assert failure.attrib["message"].startswith("refuted: ring: deadlock: 2 of 2 agents wait")
 
     @pytest.mark.slow
+    def test_a_waiver_of_the_project_holds(self, pytester: pytest.Pytester) -> None:
+        shutil.copytree(ROOT / "tests" / "support" / "waived_project", pytester.path, dirs_exist_ok=True)
+        (pytester.path / "ring_protocol.py").unlink()
+        (pytester.path / "right_protocol.py").unlink()
+        pytester.runpytest(*PLUGIN, "--pipesim").assert_outcomes(passed=5)
+        (pytester.path / "baseline.json").write_text(
+            '{"schema": "pipesim-baseline", "version": 1, "findings": []}', encoding="utf-8"
+        )
+        pytester.runpytest(*PLUGIN, "--pipesim").assert_outcomes(passed=4, failed=1)
+
     def test_a_failure_in_one_line(self, pytester: pytest.Pytester) -> None:
         found = pytester.runpytest_inprocess(*PLUGIN, "ring_protocol.py", "--tb=line")
         line = "ring_protocol.py:20: refuted: ring: deadlock: 2 of 2 agents wait indefinitely (smallest: tiles 3)"

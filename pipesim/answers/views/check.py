@@ -7,13 +7,16 @@ from dataclasses import dataclass, field
 from enum import Enum
 
 from pipesim.answers.views.conclusion import Conclusion, Heading, VerdictScope, of_verdict
-from pipesim.findings.kind import Basis
+from pipesim.findings.identity import Identity, place_of
+from pipesim.findings.kind import Basis, Owner
+from pipesim.findings.waivers import Waiver
 from pipesim.model.ending import Ending
 from pipesim.model.finding import Advisory, FaultKind, Finding, Verdict
 from pipesim.process.limits import Limit
 from pipesim.prove.any_size.family import Stop
 from pipesim.prove.check import How
 from pipesim.prove.counterexample.activity import Span
+from pipesim.prove.counterexample.late import Late
 from pipesim.prove.counterexample.words import DoubtLine, Line
 from pipesim.prove.repair.correction import Correction
 
@@ -51,6 +54,22 @@ class LeftOut:
     of: int = 0
 
 
+class Level(Enum):
+    """What a finding is to a machine that reads it. The value is what SARIF says."""
+
+    ERROR = "error"  #: it fails the check
+    WARNING = "warning"
+    NOTE = "note"
+
+
+@dataclass(frozen=True)
+class Origin:
+    """Whose a finding is. ``other``: the library's line that is inlined at the user's, or the user's in a library's."""
+
+    owner: Owner = Owner.USER
+    other: str = ""
+
+
 @dataclass(frozen=True)
 class Counterexample:
     """What is wrong, and the schedule that shows it. ``at``: the parameters that were lowered to make it small.
@@ -60,8 +79,9 @@ class Counterexample:
     in the program's order, what it waits for at the end; "" where the schedule ends with a fault. With each of the
     ``corrections`` alone the protocol is proved, at these parameters and at those that were asked for. ``cause`` names
     the doubt that led to the schedule, "" if a search did. ``unfinished``: the steps that would make it smaller or
-    shorter, of those that were left out. ``basis``: how sure it is. Of the verdict alone ``schedule`` and ``standing``
-    are empty.
+    shorter, of those that were left out. ``basis``: how sure it is, and ``late`` what has to be late for it. Of the
+    verdict alone ``schedule`` and ``standing`` are empty. ``names``: the barriers and tiles that it is about.
+    ``identity`` and the waiver that it is ``waived`` by: once they were looked up (:mod:`pipesim.answers.triage`).
     """
 
     finding: Finding
@@ -74,6 +94,16 @@ class Counterexample:
     cause: str = ""
     unfinished: tuple[CheckStep, ...] = ()
     basis: Basis = Basis.POSSIBLE
+    late: Late | None = None
+    origin: Origin = field(default_factory=Origin)
+    names: tuple[str, ...] = ()
+    identity: Identity | None = None
+    waived: Waiver | None = None
+
+    @property
+    def place(self) -> str:
+        """The author's line that it is reported at."""
+        return place_of(self.finding)
 
 
 @dataclass(frozen=True)
@@ -122,6 +152,7 @@ class CheckReport:
     none. ``also``: other ways in which schedules of the smallest size end.
     ``left_out``: the steps that did not finish. ``cut``: the limit of all steps together that was reached.
     ``scope``: for what the verdict holds, what it assumes and what is not judged.
+    ``fail_on``: findings that are less sure do not fail the check. ``unused``: waivers that match no finding.
     """
 
     heading: Heading
@@ -140,11 +171,30 @@ class CheckReport:
     left_out: tuple[LeftOut, ...] = ()
     scope: VerdictScope = field(default_factory=VerdictScope)
     cut: Limit | None = None
+    fail_on: Basis = Basis.LETTER
+    unused: tuple[Waiver, ...] = ()
 
     @property
     def conclusion(self) -> Conclusion:
-        """As the verdict is."""
-        return of_verdict(self.verdict)
+        """As the verdict is; a program of which each finding is waived, or not sure enough to fail, agrees."""
+        spared = self.verdict is Verdict.REFUTED and self.refutations and not self.failing
+        return Conclusion.AGREES if spared else of_verdict(self.verdict)
+
+    @property
+    def failing(self) -> tuple[Counterexample, ...]:
+        """The findings that fail the check."""
+        return tuple(shown for shown in self.refutations if self.level(shown) is Level.ERROR)
+
+    @property
+    def waived(self) -> tuple[Counterexample, ...]:
+        """The findings that a waiver or a baseline sets aside."""
+        return tuple(shown for shown in self.refutations if shown.waived is not None)
+
+    def level(self, shown: Counterexample) -> Level:
+        """What one of its findings is to a machine."""
+        if shown.waived is None and shown.basis.fails(self.fail_on):
+            return Level.ERROR
+        return Level.NOTE if shown.waived is not None or shown.basis is Basis.LETTER else Level.WARNING
 
     @property
     def quick(self) -> bool:

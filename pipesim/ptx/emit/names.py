@@ -32,11 +32,12 @@ from pipesim.ptx.text.module import Function, Module
 def source_of(each: Instruction, module: Module) -> str:
     """``file:line`` of the author's line, else of the PTX."""
     if each.source is not None and each.source.line:
-        return f"{_short(each.source.file)}:{each.source.line}"
+        return f"{short_file(each.source.file)}:{each.source.line}"
     return f"{module.name}:{each.line}"
 
 
-def _short(file: str) -> str:
+def short_file(file: str) -> str:
+    """The last name of a file, which is what reports have of it."""
     return file.rpartition("/")[2] or file
 
 
@@ -89,7 +90,7 @@ def _chain(each: Instruction, module: Module) -> list[tuple[str, int]]:
     """The places of a line from the outermost on, each with its column."""
     if each.source is None or not each.source.line:
         return [(f"{module.name}:{each.line}", 0)]
-    return [(f"{_short(frame.file)}:{frame.line}", frame.column) for frame in each.source.frames]
+    return [(f"{short_file(frame.file)}:{frame.line}", frame.column) for frame in each.source.frames]
 
 
 def _depth(chains: dict[int, list[tuple[str, int]]]) -> int:

@@ -10,7 +10,6 @@ from pipesim.answers.views.brief import Brief
 from pipesim.answers.views.check import CheckReport, Counterexample
 from pipesim.model.finding import Deadlock
 from pipesim.report.findings.finding import claim_of
-from pipesim.report.findings.in_short import place_of
 from pipesim.report.sentences.check import check_sentence
 from pipesim.report.text.layout import middle
 from pipesim.report.text.words import place
@@ -27,10 +26,15 @@ _MOST_CELLS = (
 def brief_of(report: CheckReport) -> Brief:
     """The answer in short."""
     made = next((each for most in _MOST_CELLS if _fits(each := _brief(report, most))), _brief(report, _MOST_CELLS[-1]))
-    if report.refutations and (shown := report.refutations[0]).command and shown.replay:
+    if report.refutations and (shown := _first(report)).command and shown.replay:
         whole = replace(made, replay=f"pipesim check {shown.command} --replay '{shown.replay}'")
         return whole if _fits(whole) else made
     return made
+
+
+def _first(report: CheckReport) -> Counterexample:
+    """The first finding that fails, else the first of all."""
+    return (report.failing or report.refutations)[0]
 
 
 def _fits(made: Brief) -> bool:
@@ -41,7 +45,7 @@ def _brief(report: CheckReport, most: int) -> Brief:
     said = middle(check_sentence(report, shown=False), 2 * most)
     if not report.refutations:
         return Brief(report.verdict.value, said)
-    shown = report.refutations[0]
+    shown = _first(report)
     found = shown.finding
     places = dict.fromkeys(place(line) for line in _places(shown) if line)
     return Brief(
@@ -58,9 +62,9 @@ def _brief(report: CheckReport, most: int) -> Brief:
 
 def _places(shown: Counterexample) -> Iterator[str]:
     """The line of a finding, then those of the other access, the count or what did not come, and the correction's."""
-    yield place_of(shown)
+    yield shown.place
     if isinstance(shown.finding, Deadlock):
-        at = [each for each in shown.finding.blocked if each.line == place_of(shown)]
+        at = [each for each in shown.finding.blocked if each.line == shown.place]
         yield from (each.count_line for each in at if each.given >= 0)
         yield from (supplier.next_line or supplier.last_line for each in at for supplier in each.suppliers)
     else:

@@ -7,19 +7,22 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
-from pipesim.answers.views.check import CheckReport
+from pipesim.answers.views.check import CheckReport, Level
+from pipesim.answers.views.conclusion import Conclusion
 from pipesim.errors import PipesimError
 from pipesim.model.finding import Verdict
 from pipesim.ptx.source_files import SourceFiles, lines_read_from, path_of
-from pipesim.report.findings.in_short import in_short, place_of
+from pipesim.report.findings.in_short import in_short
 from pipesim.report.pages.check import check_lines, shown_lines
 from pipesim.report.sentences.check import check_sentence, scope_parts
+from pipesim.report.sentences.sureness import spared_words, unused_words
 from pipesim.report.text.console import mark
 from pipesim.report.text.printable import inert, inert_text
 
 WIDTH = 100  #: cells of a message
 WITH_CHANGE = "proved with this change"  #: what is known about every correction
 _PLACE = re.compile(r":\d+$")
+_COMMANDS = {Level.ERROR: "error", Level.WARNING: "warning", Level.NOTE: "notice"}  #: GitHub's names
 
 
 Sources = Mapping[str, SourceFiles | None]  #: of those reports that are of kernels, where their lines are read
@@ -50,12 +53,16 @@ def github_lines(
 
 def _annotations(name: str, report: CheckReport) -> Iterator[str]:
     for shown in report.refutations:
+        if shown.waived is not None:
+            continue
         text = "\n".join(shown_lines(shown, WIDTH)).strip("\n")
-        yield _command("error", place_of(shown), f"{name}: {in_short(shown.finding)}", text)
+        yield _command(_COMMANDS[report.level(shown)], shown.place, f"{name}: {in_short(shown.finding)}", text)
         for correction in shown.corrections:
             if correction.line:
                 said = f"{correction.said}; {WITH_CHANGE}"
                 yield _command("notice", correction.line, f"{name}: likely correction", said)
+    for waiver in report.unused:
+        yield _command("warning", waiver.said if waiver.line else "", f"{name}: unused waiver", unused_words(waiver))
     if report.verdict is Verdict.UNKNOWN:
         at = next((doubt.line for doubt in report.doubts if doubt.line), "")
         yield _command("warning", at, f"{name}: unknown", check_sentence(report))
@@ -71,11 +78,11 @@ def junit_text(
 
     In ASCII: the same bytes whatever the stream can print.
     """
-    count = {verdict: sum(r.verdict is verdict for r in reports.values()) for verdict in Verdict}
+    count = {end: sum(r.conclusion is end for r in reports.values()) for end in Conclusion}
     totals = {
         "tests": str(len(reports) + len(failed)),
-        "failures": str(count[Verdict.REFUTED]),
-        "errors": str(count[Verdict.UNKNOWN] + len(failed)),
+        "failures": str(count[Conclusion.WRONG]),
+        "errors": str(count[Conclusion.UNKNOWN] + len(failed)),
     }
     root = Element("testsuites", totals)
     suite = SubElement(root, "testsuite", {"name": "pipesim check", **totals})
@@ -84,10 +91,12 @@ def junit_text(
         properties = SubElement(case, "properties")
         for label, said in scope_parts(report).items():
             SubElement(properties, "property", {"name": label, "value": _clean(said)})
-        if report.verdict is Verdict.PROVED:
+        if report.verdict is Verdict.REFUTED and (spared := spared_words(report)):
+            SubElement(properties, "property", {"name": "does not fail", "value": _clean(spared)})
+        if report.conclusion is Conclusion.AGREES:
             continue
         kind = "failure" if report.verdict is Verdict.REFUTED else "error"
-        said = "; ".join(in_short(shown.finding) for shown in report.refutations) or check_sentence(report)
+        said = "; ".join(in_short(shown.finding) for shown in report.failing) or check_sentence(report)
         found = SubElement(case, kind, {"type": report.verdict.value, "message": _clean(said)})
         with lines_read_from(sources.get(name)):
             found.text = "\n" + "\n".join(map(_clean, check_lines(report, WIDTH))) + "\n"

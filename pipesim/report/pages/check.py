@@ -6,13 +6,14 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from pipesim.answers.views.check import CheckReport, CheckStep, Counterexample, ProvedRange
-from pipesim.answers.views.conclusion import VerdictScope
+from pipesim.answers.views.conclusion import Conclusion, VerdictScope
 from pipesim.errors import PipesimError
 from pipesim.model.coverage import Assumption
 from pipesim.model.finding import Verdict
 from pipesim.prove.counterexample.words import DoubtLine
 from pipesim.prove.repair.correction import Correction
 from pipesim.report.findings.finding import advisory_lines, finding_lines, index_of, names_of, role_of
+from pipesim.report.findings.in_short import in_short
 from pipesim.report.findings.schedule import again_lines, schedule_block
 from pipesim.report.sentences.check import (
     assumed_line,
@@ -25,10 +26,11 @@ from pipesim.report.sentences.check import (
     verdict_words,
     why_not_every,
 )
+from pipesim.report.sentences.sureness import sureness_words, unused_words
 from pipesim.report.text.console import mark
 from pipesim.report.text.layout import field, heading_lines, wrap, wrap_parts
 from pipesim.report.text.source import with_source
-from pipesim.report.text.words import count, listed, number, parameters
+from pipesim.report.text.words import count, listed, number, parameters, place
 
 MOST_DOUBTS = 4
 MOST_PLACES = 3  #: at which an assumption is made, that are listed
@@ -42,10 +44,12 @@ def verdict_list(reports: Mapping[str, CheckReport], failed: Mapping[str, Pipesi
     lines = [f"  {mark(report.conclusion.ok)} {name}" for name, report in reports.items()]
     lines += [f"  {mark(None)} {name} could not be built" for name in failed]
     proved = sum(report.verdict is Verdict.PROVED for report in reports.values())
-    refuted = any(report.verdict is Verdict.REFUTED for report in reports.values())
+    spared = sum(report.conclusion is Conclusion.AGREES for report in reports.values()) - proved
+    refuted = any(report.conclusion is Conclusion.WRONG for report in reports.values())
     several = len(reports) + len(failed)
-    ok = False if refuted else True if proved == several else None
-    return [*lines, "", f"{mark(ok)} {proved} of {count(several, 'protocol')} proved"]
+    ok = False if refuted else True if proved + spared == several else None
+    more = f", {spared} more without a finding that fails" if spared else ""
+    return [*lines, "", f"{mark(ok)} {proved} of {count(several, 'protocol')} proved{more}"]
 
 
 def check_lines(report: CheckReport, width: int) -> list[str]:
@@ -73,6 +77,7 @@ def detail_lines(report: CheckReport, width: int) -> list[str]:
     lines += advisory_lines(report.advisories, width)
     lines += assumed_lines(report.scope, width)
     lines += wrong_lines(report, width)
+    lines += waived_lines(report, width)
     lines += left_out_lines(report, width)
     first = f"{mark(report.conclusion.ok)} "
     if report.replayed is not None:
@@ -91,6 +96,19 @@ def assumed_lines(scope: VerdictScope, width: int) -> list[str]:
         for each in (*said, *more):
             lines += field("assumed", [each], width)
     return lines
+
+
+def waived_lines(report: CheckReport, width: int) -> list[str]:
+    """The findings that are waived, a line each, and the waivers that match none."""
+    lines: list[str] = []
+    for shown in report.waived:
+        assert shown.waived is not None
+        reason = f" · {shown.waived.reason}" if shown.waived.reason else ""
+        said = f"{in_short(shown.finding)} ({place(shown.place)}) · {place(shown.waived.said)}{reason}"
+        lines += field("waived", [said], width)
+    for waiver in report.unused:
+        lines += field("unused", [unused_words(waiver)], width)
+    return ["", *lines] if lines else []
 
 
 def left_out_lines(report: CheckReport, width: int) -> list[str]:
@@ -131,8 +149,10 @@ def wrong_lines(report: CheckReport, width: int) -> list[str]:
     lines: list[str] = []
     corrected: list[tuple[Correction, ...]] = []
     for shown in report.refutations:
+        if shown.waived is not None:
+            continue
         if report.quick:
-            lines += ["", *finding_lines([shown.finding], width)]
+            lines += ["", *finding_lines([shown.finding], width), *_sureness(shown, width)]
             continue
         again = bool(shown.corrections) and shown.corrections in corrected
         lines += shown_lines(shown, width, again=again)
@@ -154,11 +174,16 @@ def shown_lines(shown: Counterexample, width: int, *, again: bool = False) -> li
     finding = shown.finding
     if shown.corrections:
         finding = replace(finding, correction="")  # a change that is proved says more
-    lines = ["", *_smallest(shown, width), *finding_lines([finding], width)]
+    lines = ["", *_smallest(shown, width), *finding_lines([finding], width), *_sureness(shown, width)]
     schedule = schedule_block(shown, width) if shown.schedule else []
     for block in (schedule, _corrections(shown, width, again=again), again_lines(shown, width)):
         lines += ["", *block] if block else []
     return lines
+
+
+def _sureness(shown: Counterexample, width: int) -> list[str]:
+    said = sureness_words(shown)
+    return ["", *(line for each in said for line in wrap(each, width, "  ", "    "))] if said else []
 
 
 def _corrections(shown: Counterexample, width: int, *, again: bool) -> list[str]:

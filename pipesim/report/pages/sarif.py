@@ -16,10 +16,11 @@ from urllib.parse import quote
 from pipesim.answers.views.check import CheckReport, Counterexample
 from pipesim.errors import PipesimError
 from pipesim.findings.catalog import BY_NAME
-from pipesim.model.finding import Deadlock, FaultKind, Verdict
+from pipesim.findings.identity import DEADLOCK, kind_name
+from pipesim.model.finding import Deadlock, Verdict
 from pipesim.prove.counterexample.words import Line, Part
 from pipesim.ptx.source_files import lines_read_from, path_of
-from pipesim.report.findings.in_short import in_short, place_of
+from pipesim.report.findings.in_short import in_short
 from pipesim.report.pages.annotations import NO_SOURCES, WIDTH, WITH_CHANGE, Sources
 from pipesim.report.pages.check import shown_lines
 from pipesim.report.sentences.check import assumptions_counted, check_sentence, not_judged_words
@@ -29,9 +30,9 @@ MOST_STEPS = 1_000  #: of a code flow: the last ones, which hold the failure; Gi
 MOST_RELATED = 50  #: locations of a finding: a large kernel has hundreds of warps that wait
 SCHEMA = "https://json.schemastore.org/sarif-2.1.0-rtm.5.json"
 
-_DEADLOCK, _UNKNOWN, _NOT_BUILT = "deadlock", "unknown", "not-built"
+_UNKNOWN, _NOT_BUILT = "unknown", "not-built"
 _SAID = {
-    _DEADLOCK: "a schedule in which agents wait indefinitely",
+    DEADLOCK: "a schedule in which agents wait indefinitely",
     _UNKNOWN: "neither proved nor refuted",
     _NOT_BUILT: "the protocol or kernel could not be read",
 }
@@ -85,11 +86,14 @@ def _verdict_of(report: CheckReport) -> Node:
 
 def _of_report(name: str, report: CheckReport) -> Iterator[Node]:
     for shown in report.refutations:
-        found = shown.finding
-        rule = found.kind.replace("_", "-") if isinstance(found, Deadlock) else _name_of(found.kind)
+        rule = kind_name(shown.finding)
         text = "\n".join(shown_lines(shown, WIDTH)).strip("\n")
         made = _result(
-            rule, "error", f"{name}: {in_short(shown.finding)}", text, _location(place_of(shown)) or _of_target(name)
+            rule,
+            report.level(shown).value,
+            f"{name}: {in_short(shown.finding)}",
+            text,
+            _location(shown.place) or _of_target(name),
         )
         related = [_located_message(line, said) for said, line in dict.fromkeys(_others(shown))]
         flow = _flow(shown.schedule)
@@ -97,11 +101,23 @@ def _of_report(name: str, report: CheckReport) -> Iterator[Node]:
             made
             | {"relatedLocations": [each for each in related if each][:MOST_RELATED]}
             | ({"codeFlows": [flow]} if flow else {})
+            | _standing(shown)
         )
     if report.verdict is Verdict.UNKNOWN:
         at = next((doubt.line for doubt in report.doubts if doubt.line), "")
         said = check_sentence(report)
         yield _result(_UNKNOWN, "warning", f"{name}: unknown", said, _location(at) or _of_target(name))
+
+
+def _standing(shown: Counterexample) -> Node:
+    """How sure it is, whose, what makes it the same in another version, and the waiver that it is set aside by."""
+    made: Node = {"properties": {"basis": shown.basis.value, "owner": shown.origin.owner.value}}
+    if shown.identity is not None:
+        made["partialFingerprints"] = {"pipesim/v1": shown.identity.fingerprint}
+    if (waiver := shown.waived) is not None:
+        kind = "inSource" if waiver.line else "external"
+        made["suppressions"] = [{"kind": kind, "justification": inert(waiver.reason or waiver.said)}]
+    return made
 
 
 def _others(shown: Counterexample) -> Iterator[tuple[str, str]]:
@@ -136,10 +152,6 @@ def _flow(schedule: tuple[Line, ...]) -> Node:
 def _rule(name: str) -> Node:
     text = _SAID.get(name) or BY_NAME[name.replace("-", "_")].title
     return {"id": name, "shortDescription": {"text": text}}
-
-
-def _name_of(kind: FaultKind) -> str:
-    return kind.name.lower().replace("_", "-")
 
 
 def _result(rule: str, level: str, headline: str, text: str, location: Node) -> Node:

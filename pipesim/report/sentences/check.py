@@ -8,13 +8,14 @@ from typing import assert_never
 from rich.cells import cell_len
 
 from pipesim.answers.views.check import CheckReport, LeftOut, ProvedRange, ProvedTogether, WalkReport
-from pipesim.answers.views.conclusion import AssumptionCount, VerdictScope
+from pipesim.answers.views.conclusion import AssumptionCount, Conclusion, VerdictScope
 from pipesim.answers.views.redundant import CutStep
 from pipesim.findings.assumptions import ASSUMPTIONS
 from pipesim.model.coverage import Assumed, Assumption, NotJudged
 from pipesim.model.finding import Deadlock, Verdict
 from pipesim.model.tables import number_runs
 from pipesim.prove.check import How
+from pipesim.report.sentences.sureness import spared_words
 from pipesim.report.text.layout import wrap
 from pipesim.report.text.words import count, listed, number, place
 
@@ -38,7 +39,11 @@ def verdict_words(report: CheckReport, *, shown: bool = True) -> str:
             fails = (
                 f"a schedule of {name} fails" if report.quick or not shown else f"{name} fails in the schedule above"
             )
-            return f"refuted: {fails}{_not_read_words(report.heading.coverage.stopped)}"
+            spared = spared_words(report)
+            if report.conclusion is Conclusion.AGREES:
+                fails = f"nothing else was {'looked for' if report.quick else 'found'} in {name}"
+            spared = f" {spared}" if spared else ""
+            return f"refuted{spared}: {fails}{_not_read_words(report.heading.coverage.stopped)}"
         case Verdict.UNKNOWN if report.how is How.CUT:
             return f"unknown: {name} was not followed to its end"
         case Verdict.UNKNOWN if report.how is How.PERHAPS:

@@ -55,6 +55,14 @@ def text_of(line: str) -> str:
     return " ".join(_without_comment(_lines(file, int(number), int(number) + 1)[0].strip()).split())
 
 
+def whole_text_of(line: str) -> str:
+    """The text of a source line with its comment, "" where it cannot be read."""
+    file, colon, number = line.rpartition(":")
+    if not colon or not number.isdecimal() or len(number) > _DIGITS or not int(number):
+        return ""
+    return _lines(file, int(number), int(number) + 1)[0].strip()
+
+
 def lines_around(line: str, more: int = 4) -> tuple[tuple[int, str], ...]:
     """The source line ``file:number`` and up to ``more`` lines before and after it, numbered; () if it is not read."""
     if not text_of(line):

@@ -1,0 +1,160 @@
+"""``[tool.pipesim]`` of ``pyproject.toml``: what a project checks, what fails there, and what it ignores."""
+
+from __future__ import annotations
+
+import os
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any
+
+from pipesim.answers.triage import TriagePolicy
+from pipesim.bounds import MAX_SOURCE_BYTES
+from pipesim.errors import UsageError
+from pipesim.findings.baseline import BASELINE, read_baseline
+from pipesim.findings.kind import Basis
+from pipesim.findings.waivers import Waiver, ignored, kind_of
+from pipesim.inputs import InputKind
+
+FILE = "pyproject.toml"
+_TEXT = InputKind("settings file", MAX_SOURCE_BYTES, UsageError, "check the path")
+_KEYS = ("targets", "launch", "fail-on", "baseline", "ignore")
+_IGNORE_KEYS = ("kind", "pattern", "reason")
+
+
+@dataclass(frozen=True)
+class ProjectSettings:
+    """``targets``: what ``check`` takes where a command line names nothing; ``launches``: the launch file of a kernel.
+
+    Paths are relative to the current folder. ``ignore``: the waivers, each with a reason.
+    """
+
+    targets: tuple[str, ...] = ()
+    launches: Mapping[str, str] = field(default_factory=dict)
+    fail_on: Basis | None = None
+    baseline: Path | None = None
+    ignore: tuple[Waiver, ...] = ()
+
+
+def read_settings(folder: Path) -> ProjectSettings:
+    """Those of the nearest ``pyproject.toml`` at or above a folder, which are none where it has no such table.
+
+    UsageError for a key that there is not, or a value of another type.
+    """
+    path = next((each / FILE for each in (folder, *folder.parents) if (each / FILE).is_file()), None)
+    if path is None:
+        return ProjectSettings()
+    text = _TEXT.read_text(path)
+    if "tool.pipesim" not in text and "[tool]" not in text:
+        return ProjectSettings()
+    try:
+        tool = tomllib.loads(text).get("tool", {})
+    except tomllib.TOMLDecodeError as error:
+        raise UsageError(f"{path} is not TOML", cause=str(error)) from error
+    given = tool.get("pipesim", {}) if isinstance(tool, dict) else {}
+    return settings_of(given, str(path), Path(os.path.relpath(path.parent, folder)))
+
+
+def settings_of(given: object, place: str, folder: Path) -> ProjectSettings:
+    """The settings of a table; ``folder``: that of the file, which its paths are relative to."""
+    table = _table(given, _KEYS, place)
+    launches = _table(table.get("launch", {}), None, place, "launch")
+    level, baseline = table.get("fail-on"), table.get("baseline")
+    levels = {basis.value: basis for basis in Basis}
+    if level is not None and level not in levels:
+        raise _wrong("fail-on", f"one of {', '.join(levels)}", level, place)
+    if baseline is not None and not isinstance(baseline, str):
+        raise _wrong("baseline", "the name of a file", baseline, place)
+    if not all(isinstance(each, str) for each in launches.values()):
+        raise _wrong("launch", "the name of a file for each kernel", launches, place)
+    ignore = table.get("ignore", [])
+    if not isinstance(ignore, list):
+        raise _wrong("ignore", "a list of tables", ignore, place)
+    return ProjectSettings(
+        targets=tuple(each for pattern in _texts(table, "targets", place) for each in _expand(folder, pattern, place)),
+        launches={_below(folder, name): _below(folder, file) for name, file in launches.items()},
+        fail_on=levels.get(str(level)),
+        baseline=folder / baseline if baseline is not None else None,
+        ignore=tuple(_waiver(each, place) for each in ignore),
+    )
+
+
+def policy_of(
+    settings: ProjectSettings,
+    *,
+    fail_on: str | None = None,
+    strict: bool = False,
+    ignores: Sequence[str] = (),
+    baseline: Path | None = None,
+    update: bool = False,
+    whole: bool = False,
+) -> TriagePolicy:
+    """What fails: as a command line says, else the settings. ``strict``: a rule was asked for that is of the letter.
+
+    ``baseline``: that of the command line, else that of the settings is read, unless it is to be written (``update``)
+    and is not there. ``whole``: all targets of the settings are checked. UsageError where it cannot be read.
+    """
+    level = Basis(fail_on) if fail_on is not None else settings.fail_on
+    path = baseline or settings.baseline
+    if update and path is None:
+        raise UsageError("--update-baseline writes the file of --baseline", correction="give it as well")
+    known = path is not None and not (update and not path.exists())
+    return TriagePolicy(
+        level or (Basis.LETTER if strict else Basis.POSSIBLE),
+        tuple(map(ignored, ignores)),
+        settings.ignore,
+        whole,
+        read_baseline(BASELINE.read_text(path), str(path)) if path is not None and known else (),
+        path,
+        update,
+    )
+
+
+def _waiver(given: object, place: str) -> Waiver:
+    table = _table(given, _IGNORE_KEYS, place, "ignore")
+    kind, pattern, reason = (table.get(name, "") for name in _IGNORE_KEYS)
+    if not kind or not reason or not all(isinstance(each, str) for each in (kind, pattern, reason)):
+        raise _wrong("ignore", 'tables with texts, as { kind = "race", pattern = "tile", reason = "…" }', given, place)
+    return Waiver(kind_of(kind, place), f"{FILE}: {kind}{f':{pattern}' if pattern else ''}", reason, pattern)
+
+
+def _table(given: object, keys: Sequence[str] | None, place: str, name: str = "") -> Mapping[str, Any]:
+    where = f"tool.pipesim{f'.{name}' if name else ''}"
+    if not isinstance(given, dict):
+        raise _wrong(name or where, "a table", given, place)
+    for key in given if keys is not None else ():
+        if key not in (keys or ()):
+            near = get_close_matches(key, keys or (), n=1, cutoff=0.4)
+            raise UsageError(
+                f"[{where}] has no key {key!r}",
+                place=place,
+                correction=f"did you mean {near[0]}?" if near else f"its keys are {', '.join(keys or ())}",
+            )
+    return given
+
+
+def _texts(table: Mapping[str, Any], name: str, place: str) -> list[str]:
+    given = table.get(name, [])
+    if not isinstance(given, list) or not all(isinstance(each, str) for each in given):
+        raise _wrong(name, "a list of texts", given, place)
+    return given
+
+
+def _wrong(name: str, wanted: str, given: object, place: str) -> UsageError:
+    return UsageError(f"tool.pipesim: {name} takes {wanted}, not {given!r}", place=place)
+
+
+def _below(folder: Path, name: str) -> str:
+    return (folder / name).as_posix()
+
+
+def _expand(folder: Path, pattern: str, place: str) -> list[str]:
+    """The files of a pattern, or the target as it is: ``file.py``, ``file.py:function``, a built-in name."""
+    if any(mark in pattern for mark in "*?["):
+        found = sorted(path.as_posix() for path in folder.glob(pattern))
+        if not found:
+            raise UsageError(f"no file matches the target {pattern}", place=place)
+        return found
+    return [_below(folder, pattern) if "." in pattern or "/" in pattern else pattern]

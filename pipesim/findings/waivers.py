@@ -1,0 +1,99 @@
+"""Findings that somebody has decided to live with: what a waiver says, where it is written, which findings it matches.
+
+``# pipesim: ignore[stale-wait] reason`` (or ``//``) waives the findings of these kinds at its line, or at the line
+below where it stands alone.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from difflib import get_close_matches
+from fnmatch import fnmatchcase
+
+from pipesim.errors import UsageError
+from pipesim.findings.identity import DEADLOCK, Identity
+
+_COMMENT = re.compile(r"(?P<before>.*?)(?:#|//)\s*pipesim:\s*ignore\[(?P<kinds>[^\]]*)\]\s*(?P<reason>.*)")
+_PLACE = re.compile(r"(?P<file>.*):(?P<number>\d{1,9})")
+_STAGE = re.compile(r"\[\d+\]$")
+
+
+@dataclass(frozen=True)
+class Waiver:
+    """Findings of a kind ("" for any) are waived: at a ``line``, if it names one, and where ``pattern`` matches.
+
+    ``pattern``, of the kind of shells, is compared with the names of barriers and tiles, the role, the function and the
+    file. ``identity``: of a baseline, the one finding that it is about. ``said``: where it is written.
+    """
+
+    kind: str
+    said: str
+    reason: str = ""
+    pattern: str = ""
+    line: str = ""
+    identity: Identity | None = None
+
+    def matches(self, found: Identity, lines: Iterable[str]) -> bool:
+        """Whether it is about a finding that is reported at these lines."""
+        if self.identity is not None:
+            return self.identity == found
+        if self.kind not in ("", found.kind):
+            return False
+        if self.line and self.line not in lines:
+            return False
+        files = {part for line in lines for part in _files(line)}
+        named = {*found.names, *(_STAGE.sub("", name) for name in found.names), found.role, found.function, *files}
+        return not self.pattern or any(fnmatchcase(name, self.pattern) for name in named)
+
+
+def _files(line: str) -> tuple[str, ...]:
+    """The file of a line as it is, and without its folders."""
+    found = _PLACE.fullmatch(line)
+    return (found["file"], found["file"].rpartition("/")[2]) if found is not None else ()
+
+
+def kind_of(text: str, said: str) -> str:
+    """The name of a kind of findings as reports have it. UsageError if there is none."""
+    from pipesim.findings.catalog import BY_NAME
+
+    kind = _plain(text)
+    known = sorted({DEADLOCK, *(name.replace("_", "-") for name, each in BY_NAME.items() if not each.warns)})
+    if kind in known:
+        return kind
+    near = get_close_matches(kind, known, n=3, cutoff=0.4)
+    raise UsageError(
+        f"there is no finding {kind!r}",
+        place=said,
+        correction=f"did you mean {' or '.join(near)}?" if near else "`pipesim explain` lists them",
+    )
+
+
+def _plain(kind: str) -> str:
+    return kind.strip().lower().replace("_", "-")
+
+
+def ignored(text: str) -> Waiver:
+    """The waiver of ``--ignore KIND[:PATTERN]``. UsageError for a kind that there is not."""
+    kind, _, pattern = text.partition(":")
+    return Waiver(kind_of(kind, said := f"--ignore {text}"), said, pattern=pattern)
+
+
+def comments_at(lines: Iterable[str], text_of: Callable[[str], str]) -> tuple[Waiver, ...]:
+    """The waivers that are written at these lines, each ``file:number``, or alone on the line above one.
+
+    ``text_of`` gives the text of a line with its comment, "" of one that cannot be read. A kind that there is not
+    matches nothing, and so is reported.
+    """
+    found: dict[Waiver, None] = {}
+    for line in dict.fromkeys(lines):
+        if (at := _PLACE.fullmatch(line)) is None:
+            continue
+        above = f"{at['file']}:{int(at['number']) - 1}"
+        for place in (line, above):
+            comment = _COMMENT.match(text_of(place))
+            if comment is not None and (place == line or not comment["before"].strip()):
+                for kind in comment["kinds"].split(","):
+                    found[Waiver(_plain(kind), place, comment["reason"].strip(), line=line)] = None
+    return tuple(found)

@@ -1,0 +1,80 @@
+"""How sure a finding is and whose it is, what has to be late for it, and which findings are waived, in words."""
+
+from __future__ import annotations
+
+from pipesim.answers.views.check import CheckReport, Counterexample
+from pipesim.findings.identity import kind_name
+from pipesim.findings.kind import Basis, Owner
+from pipesim.findings.waivers import Waiver
+from pipesim.prove.counterexample.late import Late
+from pipesim.report.text.words import count, listed, number, place
+
+MOST_NAMED = 6  #: waived findings of a sentence
+
+
+def sureness_words(shown: Counterexample) -> list[str]:
+    """``possible: load is held up for 1 lap of full``; nothing of what is certain and the user's."""
+    said: list[str] = []
+    match shown.basis:
+        case Basis.POSSIBLE:
+            late = f": {late_words(shown.late)}" if shown.late is not None else ""
+            said.append(f"possible, in a schedule that PTX permits{late}")
+        case Basis.LETTER:
+            said.append("by the letter: PTX leaves it undefined, and no measured hardware does it")
+        case Basis.CERTAIN:
+            pass
+    return [*said, *owner_words(shown)]
+
+
+def owner_words(shown: Counterexample) -> list[str]:
+    """Whose the line is, where it is not the user's alone."""
+    other = place(shown.origin.other) if shown.origin.other else ""
+    match shown.origin.owner:
+        case Owner.LIBRARY:
+            return ["the line is a library's"]
+        case Owner.COMPILER:
+            return ["the instruction is the compiler's: it has no line of the source"]
+        case Owner.USER:
+            return [f"the line above calls what is at {other}"] if other else []
+
+
+def late_words(late: Late) -> str:
+    """What has to be late, and how long."""
+    what = f"a transfer of {late.agent}" if late.transfer else late.agent
+    at = f" at {place(late.line)}" if late.line else ""
+    if late.group:
+        return f"{what} is held up{at} for {count(late.laps, 'lap')} of {late.group}"
+    return f"{what} is held up{at} while others make {count(late.moves, 'move')}"
+
+
+def waived_words(report: CheckReport) -> str:
+    """``with 1 finding waived (stale-wait at ring.py:20: the reason)``; "" if none is."""
+    named = [_named(shown) for shown in report.waived]
+    if not named:
+        return ""
+    more = [f"{number(len(named) - MOST_NAMED)} more"] if named[MOST_NAMED:] else []
+    return f"with {count(len(named), 'finding')} waived ({listed([*named[:MOST_NAMED], *more])})"
+
+
+def _named(shown: Counterexample) -> str:
+    why = shown.waived.reason or shown.waived.said if shown.waived is not None else ""
+    at = f" at {place(shown.place)}" if shown.place else ""
+    return f"{kind_name(shown.finding)}{at}: {why}"
+
+
+def spared_words(report: CheckReport) -> str:
+    """The findings that do not fail the check: those waived, and those not sure enough; "" if there are none."""
+    below = [shown for shown in report.refutations if shown.waived is None and not shown.basis.fails(report.fail_on)]
+    kinds = listed(list(dict.fromkeys(f"{kind_name(shown.finding)}, {shown.basis.value}" for shown in below)))
+    weak = f"{count(len(below), 'finding')} less sure than --fail-on {report.fail_on.value} ({kinds})" if below else ""
+    return " and ".join(filter(None, (waived_words(report), f"with {weak}" if weak else "")))
+
+
+def unused_words(waiver: Waiver) -> str:
+    """A waiver that matches no finding."""
+    if waiver.identity is not None:
+        named = f"{waiver.identity.kind} of {waiver.identity.role} in {waiver.identity.function}"
+        text = f" at {waiver.identity.text!r}" if waiver.identity.text else ""
+        return f"{waiver.said}: {named}{text} is no longer found"
+    what = f"ignore[{waiver.kind}]" if waiver.line else ""
+    return f"{' '.join(filter(None, (place(waiver.said) if waiver.line else waiver.said, what)))} matches no finding"

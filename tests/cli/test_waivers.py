@@ -1,0 +1,224 @@
+"""A project with a baseline and three waivers, in two versions: what fails, what is named, what is unused."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pipesim.answers.project_settings import settings_of
+from pipesim.errors import UsageError
+from pipesim.findings.catalog import of_fault
+from pipesim.findings.identity import Identity, identity_of
+from pipesim.findings.kind import Owner, ProtocolExample
+from pipesim.findings.waivers import comments_at
+from pipesim.model.finding import FaultKind, FaultReport
+from pipesim.ptx.source_owner import is_library, owner_of
+from pipesim.ptx.text.instruction import Frame, Instruction, SourceLine
+from tests.support.paths import ROOT
+
+Call = Callable[..., Any]
+PROJECT = ROOT / "tests" / "support" / "waived_project"
+RINGS = "rings_protocol.py"
+NEW = '''
+
+def new() -> Protocol:
+    """Written since the baseline: a count that is never reached."""
+
+    def consume(w: Warp, tile: Slot, empty: SharedMemBarrier, i: int) -> None:
+        w.read(tile, i)
+        empty.arrive()
+
+    return _ring("new", 3, consume)
+'''
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    """A copy of the project in the folder in which the commands run."""
+    return Path(shutil.copytree(PROJECT, tmp_path, dirs_exist_ok=True))
+
+
+def second_version(project: Path) -> None:
+    """Everything 40 lines further down, and one more ring."""
+    file = project / RINGS
+    file.write_text("#\n" * 40 + file.read_text("utf-8") + NEW, "utf-8")
+
+
+def prints(call: Call, *more: str) -> dict[str, tuple[str, bool]]:
+    """The fingerprint of the finding of each function in SARIF, and whether it is waived."""
+    (run,) = json.loads(call("check", "--format", "sarif", *more).out)["runs"]
+    return {
+        each["message"]["text"].split(":")[1]: (each["partialFingerprints"]["pipesim/v1"], "suppressions" in each)
+        for each in run["results"]
+    }
+
+
+@pytest.mark.slow
+def test_a_project_whose_findings_are_all_known_passes(call: Call, project: Path) -> None:
+    told = call("check")
+    assert (told.code, told.verdict) == (0, "✓ 1 of 5 protocols proved, 4 more without a finding that fails")
+    said = " ".join(told.out.split())
+    assert "refuted with 1 finding waived (race at rings_protocol.py:23: the next version reads first)" in said
+    assert "refuted with 1 finding waived (deadlock at rings_protocol.py:21: the second arrive goes with" in said
+    assert "(deadlock at rings_protocol.py:21: baseline baseline.json)" in said
+    assert "refuted with 1 finding less sure than --fail-on possible (no-complete, letter)" in said
+    assert said.count("matches no finding") == 1
+    assert "rings_protocol.py:40 ignore[race] matches no finding" in said
+    assert project.is_dir()
+
+
+@pytest.mark.slow
+def test_a_second_version_fails_on_what_is_new(call: Call, project: Path) -> None:
+    before = prints(call)
+    assert [waived for _, waived in before.values()] == [True, True, True, False]
+    second_version(project)
+    after = prints(call)
+    assert {name: after[name] for name in before} == before  # 40 lines further down
+    assert set(after) - set(before) == {"new"}
+    assert not after["new"][1]
+    assert call("check", "--quick").code == 1
+    only = call("check", f"{RINGS}:new", "--quick")
+    assert "matches no finding" not in only.out  # the project's waivers are about the others
+    assert call("check", "--quick", "--update-baseline").code == 0
+    written = (project / "baseline.json").read_text("ascii")
+    assert [each["function"] for each in json.loads(written)["findings"]] == ["in_baseline", "new", "by_the_letter"]
+    assert call("check", f"{RINGS}:new", "--update-baseline", "--quick").code == 0
+    assert (project / "baseline.json").read_text("ascii") == written  # of what was not checked nothing is lost
+    assert call("check", "--quick").code == 0
+
+
+@pytest.mark.usefixtures("project")
+def test_a_baseline_says_what_is_no_longer_found(call: Call, project: Path) -> None:
+    file = project / RINGS
+    file.write_text(file.read_text("utf-8").replace('_ring("in_baseline", 2', '_ring("in_baseline", 1'), "utf-8")
+    told = call("check", f"{RINGS}:in_baseline", "--quick")
+    assert told.code == 0
+    assert "baseline baseline.json: deadlock of load in in_baseline" in " ".join(told.out.split())
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("project")
+def test_a_waiver_of_the_command_line_is_about_what_its_pattern_matches(call: Call) -> None:
+    name, quick = f"{RINGS}:by_the_letter", "--quick"
+    assert call("check", name, quick).code == 0
+    assert call("check", name, quick, "--fail-on", "letter").code == 1
+    for pattern in ("", ":empty", ":mma", ":by_*", f":{RINGS}"):
+        assert call("check", name, quick, "--fail-on", "letter", "--ignore", f"no_complete{pattern}").code == 0
+    other = call("check", name, quick, "--fail-on", "letter", "--ignore", "no-complete:full")
+    assert (other.code, "--ignore no-complete:full matches no finding" in other.out) == (1, True)
+    assert call("check", name, "--ignore", "no-complet").error[-1].startswith("  try: did you mean no-complete")
+
+
+def test_a_possible_finding_does_not_fail_where_only_certain_ones_do(call: Call, tmp_path: Path) -> None:
+    shutil.copy(PROJECT / RINGS, tmp_path)
+    name = f"{RINGS}:arrives_first"
+    (tmp_path / RINGS).write_text((tmp_path / RINGS).read_text("utf-8").replace("# pipesim", "#"), "utf-8")
+    assert call("check", name, "--quick").code == 1
+    told = call("check", name, "--quick", "--fail-on", "certain", "--json")
+    assert (told.code, told.json["report"]["refutations"][0]["basis"]) == (0, "possible")
+    assert call("check", f"{RINGS}:in_baseline", "--quick", "--fail-on", "certain").code == 1
+
+
+@pytest.mark.slow
+def test_what_has_to_be_late_is_said(call: Call) -> None:
+    """A waiter that nobody waits for misses a phase only if it is held up for laps of the ring."""
+    kernel = ROOT / "tests" / "ptx" / "kernels" / "scale_watched-sm_90a.ptx"
+    (shown,) = call("check", kernel, "--json").json["report"]["refutations"]
+    late = shown["late"]
+    assert (shown["basis"], late["agent"], late["laps"], late["transfer"]) == ("possible", "compute_3", 3, False)
+
+
+def test_a_letter_fails_where_a_strict_rule_was_asked_for(call: Call, tmp_path: Path) -> None:
+    example = of_fault(FaultKind.NO_COMPLETE).example
+    assert isinstance(example, ProtocolExample)
+    (tmp_path / "mine.py").write_text(example.text, "utf-8")
+    assert call("check", "mine.py:no_complete").code == 0
+    assert call("check", "mine.py:no_complete", "--strict-lanes").code == 1
+
+
+@pytest.mark.parametrize(
+    ("table", "said"),
+    [
+        ({"target": []}, "[tool.pipesim] has no key 'target'"),
+        ({"fail-on": "sure"}, "fail-on takes one of certain, possible, letter"),
+        ({"ignore": [{"kind": "race"}]}, "ignore takes tables with texts"),
+        ({"ignore": [{"kind": "rase", "reason": "x"}]}, "there is no finding 'rase'"),
+        ({"launch": {"k.ptx": 1}}, "launch takes the name of a file for each kernel"),
+        ({"targets": ["nothing/*.py"]}, "no file matches the target nothing/*.py"),
+    ],
+)
+def test_settings_that_are_none(table: dict[str, Any], said: str, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="pyproject") as raised:
+        settings_of(table, "pyproject.toml", tmp_path)
+    assert said in str(raised.value)
+
+
+@pytest.mark.parametrize("text", ["{", "[]", '{{"schema": {0}, "version": 2}}',
+                                  '{{"schema": {0}, "version": 1, "findings": [{{"kind": 1}}]}}'])  # fmt: skip
+def test_a_file_that_is_no_baseline(call: Call, project: Path, text: str) -> None:
+    (project / "baseline.json").write_text(text.replace("{0}", '"pipesim-baseline"').replace("{{", "{"), "utf-8")
+    told = call("check", f"{RINGS}:right", "--quick")
+    assert (told.code, "baseline.json" in told.err) == (2, True)
+
+
+@pytest.mark.slow
+def test_a_comment_in_the_source_of_a_kernel(call: Call, tmp_path: Path) -> None:
+    for suffix in ("cu", "ptx", "json"):
+        shutil.copy(ROOT / "docs" / "examples" / f"row_max.{suffix}", tmp_path)
+    (shown,) = call("check", "row_max.ptx", "--quick", "--json").json["report"]["refutations"]
+    number = max(int(each["line"].partition(":")[2]) for each in shown["finding"]["blocked"] if each["missed"] < 0)
+    lines = (tmp_path / "row_max.cu").read_text("utf-8").split("\n")
+    for n in range(number):
+        lines[n] += "  // pipesim: ignore[deadlock] known"
+    (tmp_path / "row_max.cu").write_text("\n".join(lines), "utf-8")
+    told = call("check", "row_max.ptx", "--quick")
+    assert (told.code, "with 1 finding waived (deadlock at row_max.cu:" in told.out) == (0, True)
+
+
+def test_comments_of_c_and_python_at_a_line_or_alone_above_it() -> None:
+    text = {
+        "k.cu:3": "// pipesim: ignore[stale_wait] a watchdog",
+        "k.cu:4": "full.wait(phase);",
+        "k.cu:5": "x = 1;  // pipesim: ignore[race]",
+        "k.cu:6": "y = 2;",
+    }
+    found = comments_at(["k.cu:4", "k.cu:5", "k.cu:6"], lambda line: text.get(line, ""))
+    assert [(each.kind, each.said, each.line, each.reason) for each in found] == [
+        ("stale-wait", "k.cu:3", "k.cu:4", "a watchdog"),
+        ("race", "k.cu:5", "k.cu:5", ""),
+    ]
+
+
+def test_an_identity_has_no_line_numbers_and_no_numbers_of_registers() -> None:
+    def of(line: str, barrier: str, text: str) -> Identity:
+        finding = FaultReport(FaultKind.STALE_WAIT, "", "mma/1", "wait", line)
+        return identity_of(finding, "k", (barrier,), text)
+
+    one = of("k.cu:10", "k.cu:38:5", "mbarrier.try_wait %p1,  [%rd7], %r2;")
+    assert one == of("k.cu:50", "k.cu:78:9", "mbarrier.try_wait %p2, [%rd9], %r4;")
+    assert one.fingerprint != of("k.cu:10", "k.cu:38:5", "mbarrier.test_wait %p1, [%rd7], %r2;").fingerprint
+    assert (one.role, one.names) == ("mma", ("k.cu",))
+
+
+@pytest.mark.parametrize(
+    ("files", "owner", "other"),
+    [
+        (("/home/me/k.cu",), Owner.USER, ""),
+        (("/home/me/k.cu", "/opt/x/site-packages/nvidia/cutlass/barrier.h"), Owner.USER, "barrier.h:2"),
+        (("/src/include/cutlass/device_kernel.h", "/home/me/mainloop.hpp"), Owner.USER, "mainloop.hpp:2"),
+        (("/usr/local/cuda-13.0/bin/../targets/x86_64-linux/include/cuda/barrier",), Owner.LIBRARY, ""),
+        (("triton/language/standard.py",), Owner.LIBRARY, ""),
+        ((), Owner.COMPILER, ""),
+    ],
+)
+def test_whose_a_line_is(files: tuple[str, ...], owner: Owner, other: str) -> None:
+    frames = tuple(Frame(file, n, "") for n, file in enumerate(files, start=1))
+    source = SourceLine(*frames[0][:3], frames) if frames else None
+    found = owner_of(Instruction("mbarrier", (), (), None, 7, source, 0), has_lines=True)
+    assert (found.owner, found.other) == (owner, other)
+    assert [is_library(file) for file in ("cutlass_user/k.cu", "/home/me/cute.cu")] == [False, False]
