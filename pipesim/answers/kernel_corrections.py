@@ -15,14 +15,13 @@ from itertools import chain, islice
 
 from pipesim.answers.budget import Unit
 from pipesim.errors import PipesimError
-from pipesim.model.barrier import MAX_COUNT
 from pipesim.model.finding import Fault, FaultKind, Verdict
 from pipesim.model.groups import BRINGS_BYTES, BY_PARITY, DELAYED_ARRIVALS, ON_NAMED_BARRIER, PARITY_WAITS, SIGNALS
 from pipesim.model.ops import Op, operand
 from pipesim.model.program import Program
 from pipesim.prove.check import check
 from pipesim.prove.refutation import Refutation
-from pipesim.prove.repair.arithmetic import arrivals_of, count_of, counts, expects, threads
+from pipesim.prove.repair.arithmetic import count_of, counts, expects, threads
 from pipesim.prove.repair.correction import Correction
 from pipesim.prove.repair.kinds import Repair, RepairKind
 from pipesim.prove.repair.sentences import sentence
@@ -109,6 +108,11 @@ class HungKernel:
                 found[barrier.name, counts.get(n, 0)].append(n)
         return [tuple(sorted(group, key=self._offsets.__getitem__)) for group in found.values()]
 
+    def count_of(self, group: Collection[int]) -> int:
+        """The count with which the barriers of a group are initialised, 0 of none."""
+        inits = (op for code in self.program.code for op in code if op[0] == Op.INIT)
+        return next((operand(op, "count") for op in inits if operand(op, "barrier") in group), 0)
+
     def barrier_name(self, barrier: int) -> str:
         """As findings name it."""
         return self.program.barrier_name(barrier)
@@ -150,10 +154,7 @@ class HungKernel:
 
     def arrivals_in_words(self, group: Collection[int], agents: list[int]) -> tuple[str, str]:
         """Who of these agents arrives by the count of a group, in words, and the PTX of a predicate ("" for all)."""
-        inits = (
-            op for code in self.program.code for op in code if op[0] == Op.INIT and operand(op, "barrier") in group
-        )
-        count = next((operand(op, "count") for op in inits), 1)
+        count = self.count_of(group) or 1
         role = " and ".join(dict.fromkeys(self.program.agents[n].role for n in agents))
         if count == _LANES * len(agents):
             return f"every thread of {role}", ""
@@ -250,7 +251,9 @@ def _numbers(hung: HungKernel) -> Iterator[LineChange]:
     for repair in (*threads(program), *expects(program), *_counts(program)):
         mine = barriers_of(program, repair.group)
         if repair.kind is RepairKind.COUNT:
-            new = {line: _with_last(hung, line, repair.value) for line in hung.lines_of({Op.INIT}, mine)}
+            was = [group for group in hung.groups() if hung.count_of(group) == repair.was and set(group) <= set(mine)]
+            lines = hung.lines_of({Op.INIT}, {bar for group in was for bar in group})
+            new = {line: _with_last(hung, line, repair.value) for line in lines}
         elif repair.kind is RepairKind.EXPECT:
             lines = hung.lines_of(SIGNALS, mine)
             new = {line: _with_last(hung, line, repair.value) for line in lines if "expect_tx" in hung.text(line)}
@@ -285,9 +288,8 @@ def _counts(program: Program) -> Iterator[Repair]:
     found = dict.fromkeys(counts(program))
     for group in dict.fromkeys(barrier.name for barrier in program.barriers):
         was = count_of(program, group)
-        for value in (1, arrivals_of(program, group)):
-            if was > 0 and 0 < value <= MAX_COUNT and value != was:
-                found[Repair(RepairKind.COUNT, "", group, value, was)] = None
+        if was > 1:
+            found[Repair(RepairKind.COUNT, "", group, 1, was)] = None
     yield from found
 
 

@@ -60,7 +60,7 @@ CORRECTED: dict[str, Corrected] = {
     ),
     "the last product is not waited for": (
         cutlass_sm90_cooperative, MATH, no_wait_group(Engine.WGMMA, 0), {"RACE"},
-        {"consumer leaves none of its groups pending when it waits for them, instead of 1"},
+        {"consumer leaves none of its groups pending when it waits for them, instead of 1, which serialises them"},
     ),
     "the stores are not waited for": (
         cutlass_sm90_cooperative, MATH, no_wait_group(Engine.BULK, 1), {"RACE"},

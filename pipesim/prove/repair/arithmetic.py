@@ -19,18 +19,29 @@ WARP = 32
 
 
 def counts(program: Program) -> Iterator[Repair]:
-    """The arrivals that a phase is given if everyone who arrives on the group does so as often as now."""
-    for group in dict.fromkeys(barrier.name for barrier in program.barriers):
-        was = count_of(program, group)
-        once = arrivals_of(program, group)
-        by_lanes = once == WARP * was and _by_warps(program, group)
-        if was >= 0 and 1 <= once <= MAX_COUNT and once != was and not by_lanes:
-            yield Repair(RepairKind.COUNT, "", group, once, was)
+    """The arrivals that a phase is given if everyone who arrives on the group does so as often as now; of barriers of
+    one name that are initialised with several counts, such as those of one line of a kernel, those of each count apart.
+    """
+    for group, parts in _by_count(program).items():
+        for was, mine in parts.items():
+            others = [count for count in parts if count != was and len(parts[count]) > len(mine)]
+            for once in dict.fromkeys((_arrivals_on(program, min(mine)), *others)):
+                by_lanes = once == WARP * was and _by_warps(program, set(mine))
+                if was >= 0 and 1 <= once <= MAX_COUNT and once != was and not by_lanes:
+                    yield Repair(RepairKind.COUNT, "", group, once, was)
 
 
-def _by_warps(program: Program, group: str) -> bool:
-    """True if all arrivals on the group are plain arrives that all lanes of a warp execute."""
-    mine = set(barriers_of(program, group))
+def _by_count(program: Program) -> dict[str, dict[int, list[int]]]:
+    """The barriers of each name by the count of their inits."""
+    counts = {operand(op, "barrier"): operand(op, "count") for code in program.code for op in code if op[0] == Op.INIT}
+    found: dict[str, dict[int, list[int]]] = {}
+    for n, barrier in enumerate(program.barriers):
+        found.setdefault(barrier.name, {}).setdefault(counts.get(n, -1), []).append(n)
+    return found
+
+
+def _by_warps(program: Program, mine: set[int]) -> bool:
+    """True if all arrivals on the barriers are plain arrives that all lanes of a warp execute."""
     arrives = [op for code in program.code for op in code if _arrivals(op) and operand(op, "barrier") in mine]
     return all(op[0] == Op.ARRIVE and operand(op, "count") % WARP == 0 for op in arrives)
 
@@ -49,7 +60,10 @@ def count_of(program: Program, group: str) -> int:
 
 def arrivals_of(program: Program, group: str) -> int:
     """The arrivals on the first barrier of the group, of each agent once."""
-    first = min(barriers_of(program, group), default=-1)
+    return _arrivals_on(program, min(barriers_of(program, group), default=-1))
+
+
+def _arrivals_on(program: Program, first: int) -> int:
     once = 0
     for code in program.code:
         mostly = Counter(_arrivals(op) for op in code if _arrivals(op) and operand(op, "barrier") == first).most_common(

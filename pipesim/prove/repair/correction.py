@@ -17,7 +17,7 @@ from pipesim.prove.counterexample.past import core
 from pipesim.prove.refutation import Refutation
 from pipesim.prove.repair.applicable import fences, fences_of_writes, initialisations, publications, repairs, stronger
 from pipesim.prove.repair.edits import apply_repair, place_of
-from pipesim.prove.repair.kinds import SERIALISES, Ranked, Repair, RepairKind
+from pipesim.prove.repair.kinds import Ranked, Repair, RepairKind
 from pipesim.prove.repair.sentences import sentence
 
 MOST = 2  #: corrections of one finding
@@ -49,7 +49,7 @@ def corrections(
     found: list[tuple[int, Correction]] = []
     tried: set[object] = set()
     for rank, repair in _candidates(program, refuted, asked):
-        if found and (rank > found[0][0] or repair.kind in {each.repair.kind for _, each in found} | SERIALISES):
+        if found and (rank > found[0][0] or repair.meets or repair.kind in {each.repair.kind for _, each in found}):
             continue
         small = apply_repair(program, repair)
         if small is None or small.code in tried:
@@ -90,11 +90,18 @@ def _candidates(program: Program, refuted: Refutation, asked: Program) -> Iterat
         return stronger(program)
     blocked = refuted.deadlock.blocked if refuted.deadlock is not None else ()
     unserved = any(is_unserved(program, each, asked) for each in blocked)
-    candidates = repairs(program, groups_of(program, refuted))
+    roles = (
+        frozenset() if fault is None else frozenset(program.agents[a].role for a in (fault.agent, fault.other_agent))
+    )
+    touch = roles if fault is not None and fault.other_agent >= 0 and fault.kind in _OF_BYTES else frozenset()
+    candidates = repairs(program, groups_of(program, refuted), touch)
     return (each for each in candidates if each[1].kind not in _OTHER_PHASE or not unserved)
 
 
 _OTHER_PHASE = frozenset({RepairKind.PHASES, RepairKind.STAGES, RepairKind.LAPS, RepairKind.LEAVE_OUT})
+
+
+_OF_BYTES = frozenset({FaultKind.RACE, FaultKind.WRONG_ITEM, FaultKind.UNINITIALISED_READ})
 
 
 def groups_of(program: Program, refuted: Refutation) -> frozenset[str]:

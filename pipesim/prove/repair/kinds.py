@@ -92,8 +92,6 @@ class FencePlace(Enum):
 
 #: Operations that signal other agents.
 SIGNALLING = frozenset(SIGNALS) | MEETINGS | {int(Op.CP_ASYNC_ARRIVE), int(Op.COMMIT)}
-#: Corrections that make agents wait for each other who did not: never a second one beside another.
-SERIALISES = frozenset({RepairKind.SYNC, RepairKind.GROUP_WAIT})
 NOWHERE = SourceInstruction(0, "", "")
 
 
@@ -114,6 +112,16 @@ class Repair:
     was: int = -1
     at: SourceInstruction = NOWHERE
     past: SourceInstruction = NOWHERE
+
+    @property
+    def serialises(self) -> bool:
+        """True if transfers that were under way together are not any more: none is left when the next one begins."""
+        return self.kind is RepairKind.DEPTH and not self.value
+
+    @property
+    def meets(self) -> bool:
+        """True if agents wait for each other who did not: never a second correction beside another."""
+        return self.serialises or self.kind in (RepairKind.SYNC, RepairKind.GROUP_WAIT)
 
 
 Ranked = tuple[int, Repair]  #: with how unlikely it is: the lower, the likelier

@@ -50,7 +50,7 @@ def of_group(program: Program, op: Operation, group: str) -> bool:
 
 
 def _count(program: Program, _: int, repair: Repair, op: Operation) -> Operation:
-    wanted = op[0] == Op.INIT and of_group(program, op, repair.group)
+    wanted = op[0] == Op.INIT and of_group(program, op, repair.group) and operand(op, "count") == repair.was
     return with_operand(op, "count", repair.value) if wanted else op
 
 

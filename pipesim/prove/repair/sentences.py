@@ -94,7 +94,8 @@ def _lanes(r: Repair) -> str:
 
 def _depth(r: Repair) -> str:
     left = f"no more than {r.value:,}" if r.value else "none"
-    return f"{r.role} leaves {left} of its groups pending when it waits for them, instead of {r.was:,}"
+    after = "" if r.value else ", which serialises them"
+    return f"{r.role} leaves {left} of its groups pending when it waits for them, instead of {r.was:,}{after}"
 
 
 def _fence(r: Repair) -> str:

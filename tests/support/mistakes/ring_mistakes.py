@@ -396,7 +396,7 @@ _SMALL = [
     ),
     _of(
         WGMMAS, "wgmma_wait_too_deep", {READ: WGMMAS[READ].replace("WGMMA, 0", "WGMMA, 1")}, (f"{LAPPED}RACE",),
-        "mma leaves none of its groups pending when it waits for them, instead of 1",
+        "mma leaves none of its groups pending when it waits for them, instead of 1, which serialises them",
     ),
     _of(
         WGMMAS, "wgmma_released_before_its_wait", {RELEASE: "pass", READ: f"{WGMMAS[RELEASE]}\n{WGMMAS[READ]}"},
@@ -412,7 +412,7 @@ _SMALL = [
     ),
     _in(
         small.stores, "store_wait_too_deep", {"slots - 1": "slots"}, ("tiles > slots: RACE",),
-        "epilogue leaves none of its groups pending when it waits for them, instead of 1",
+        "epilogue leaves none of its groups pending when it waits for them, instead of 1, which serialises them",
     ),
     _in(
         small.stores, "store_not_committed", {"w.commit(Engine.BULK)  # of this store": "pass", "slots - 1": "0"},
