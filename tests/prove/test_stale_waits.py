@@ -67,7 +67,7 @@ KINDS = {
     ("phase restart", 4, 4): ("", "DEADLOCK", "STALE_WAIT"),
     ("no flip", 4, 4): ("", "DEADLOCK", "STALE_WAIT"),
     ("no flip", 6, 2): ("", "", ""),
-    ("flip early", 4, 2): ("", "DEADLOCK", "DEADLOCK"),
+    ("flip early", 4, 2): ("", "RACE", "RACE"),
     ("flip late", 4, 4): ("", "DEADLOCK", "DEADLOCK"),
 }
 

@@ -141,7 +141,8 @@ def test_a_fence_between_proxies_waits_for_accesses_before_it() -> None:
 def test_the_works_come_between_reads_and_writes() -> None:
     body = " mov.u32 %r10, tile;\n ld.shared.u32 %r11, [%r10];\n" + ADDS + " add.u32 %r11, %r11, 1;\n"
     filled = " mov.u32 %r10, tile;\n st.shared.u32 [%r10], 0;\n" + BAR
-    timed = extraction_of(START + BAR + filled + body + " st.shared.u32 [%r10+128], %r11;\n" + BAR, 1).timed
+    store = " mov.u32 %r10, tile;\n st.shared.u32 [%r10+128], %r11;\n"
+    timed = extraction_of(START + BAR + filled + body + store + BAR, 1).timed
     kinds = [kind for kind, _ in works(timed)][-4:-1]
     assert kinds == ["READ", "WORK", "WRITE"], "the last is the exit"
 
