@@ -18,6 +18,7 @@ TYPE_CHECKING = False  # which a type checker takes for true; typing itself woul
 if TYPE_CHECKING:
     from pipesim.answers.views.conclusion import Conclusion as Conclusion
     from pipesim.api.advise import AdviseResult as AdviseResult, advise as advise
+    from pipesim.api.against import AgainstResult as AgainstResult
     from pipesim.api.check import CheckResult as CheckResult, check as check
     from pipesim.api.compare import ComparisonResult as ComparisonResult, compare as compare
     from pipesim.api.finding import (
@@ -85,6 +86,7 @@ _HOMES = {
     for module, names in {
         "pipesim.answers.views.conclusion": ("Conclusion",),
         "pipesim.api.advise": ("AdviseResult", "advise"),
+        "pipesim.api.against": ("AgainstResult",),
         "pipesim.api.check": ("CheckResult", "check"),
         "pipesim.api.compare": ("ComparisonResult", "compare"),
         "pipesim.api.finding": ("CheckFinding", "CounterexampleDiagram", "ReportedFinding"),

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
+from pipesim.answers.against import against as compare_versions
 from pipesim.answers.budget import Budget
 from pipesim.answers.check import check as check_answer
 from pipesim.answers.triage import Triage, TriagePolicy
 from pipesim.answers.views.brief import Brief
 from pipesim.answers.views.check import CheckReport
+from pipesim.api.against import AgainstResult
 from pipesim.api.call_arguments import (
     Given,
     GivenBoxes,
@@ -23,6 +25,7 @@ from pipesim.api.call_arguments import (
 from pipesim.api.finding import CheckFinding, check_findings, finding_rows
 from pipesim.api.result import VerdictResult
 from pipesim.api.show import diagram_picture
+from pipesim.errors import UsageError
 from pipesim.findings.kind import Basis
 from pipesim.model.coverage import strictness_from
 from pipesim.model.finding import Verdict
@@ -58,6 +61,16 @@ class CheckResult(VerdictResult):
     def brief(self) -> Brief:
         """The verdict and the first finding in at most 2 kB, as the JSON has it."""
         return brief_of(self.report)
+
+    def against(self, old: CheckResult) -> AgainstResult:
+        """Compare it with an older version: findings that are new or gone, and what is synchronised otherwise."""
+        if not isinstance(old, CheckResult):
+            raise UsageError(
+                f"against takes the result of a check, not {type(old).__name__}",
+                correction="for example pipesim.check(new).against(pipesim.check(old))",
+            )
+        with self._source_reader():
+            return AgainstResult(compare_versions(old.report, self.report, old.program, self.program))
 
     def _in_short(self) -> str:
         wrong = "; ".join(in_short(each) for each in self.report.findings)

@@ -21,16 +21,22 @@ from pipesim.api.call_arguments import (
 )
 from pipesim.api.finding import ReportedFinding
 from pipesim.api.result import VerdictResult
+from pipesim.api.timelines import WIDTH, lines_of, timeline_parts
 from pipesim.api.trace import MOST_DRAWN, scene_picture, timeline_picture
+from pipesim.errors import UsageError
 from pipesim.model.ending import Ending
 from pipesim.model.finding import Deadlock, FaultReport
 from pipesim.model.program import Program
 from pipesim.report.pages.run import run_lines
+from pipesim.report.text.printable import printable
 from pipesim.report.text.words import count
+from pipesim.scene.parts import Scene
 from pipesim.scene.runs import simulated_scene
 from pipesim.timed.engine import DEFAULT_BUDGET
 from pipesim.timed.profile import Profile
 from pipesim.trace.schema import Trace
+
+FORMATS = ("perfetto", "html", "svg")  #: of a timeline as a file
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -92,6 +98,18 @@ class SimulationResult(VerdictResult):
     def to_arrow(self) -> Any:
         """The events of the run."""
         return self.trace.to_arrow()
+
+    def export(self, to: str) -> bytes:
+        """The timeline as a file, as ``pipesim export`` writes it: ``to`` is "perfetto", "html" or "svg"."""
+        if to not in FORMATS:
+            raise UsageError(f"nothing can be exported to {to!r}", correction=f"use {' or '.join(FORMATS)}")
+        drawn, _ = simulated_scene(
+            self.program, self.profile, traced=self.traced, max_steps=self.report.simulation.budget
+        )
+        scene = Scene(printable(f"{self.program.name}: {drawn.label}"), (drawn,))
+        with self._source_reader():
+            report = lines_of(run_lines(self.report, WIDTH)) if to == "html" else []
+        return b"".join(timeline_parts(scene, to, report))
 
     def pictures(self) -> Sequence[tuple[str, str]]:
         """The timeline with its copies and MMAs in flight, as ``pipesim export`` draws it."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from pipesim.model.program import Program
@@ -38,6 +38,28 @@ def comparison_report(program: Program | Extraction, trace: Trace, source: str, 
     if isinstance(program, Program):
         return lines_of(compare_lines(compare_trace(program, trace, source, profile), WIDTH))
     return lines_of(compare_lines(compare_kernel(program, trace, source, profile), WIDTH))
+
+
+def timeline_parts(
+    scene: Scene, to: str, report: Sequence[str], cta: int | None = None, between: tuple[int, int] | None = None
+) -> Iterator[bytes]:
+    """The file of a timeline: for Perfetto, as an HTML page with the lines of a report, or as an SVG.
+
+    ``cta`` and ``between`` (picoseconds) choose a part of an SVG.
+    """
+    match to:  # each imports much that the others do not need
+        case "perfetto":
+            from pipesim.export.perfetto import perfetto_parts
+
+            return perfetto_parts(scene)
+        case "html":
+            from pipesim.export.html.page import Page, page_parts
+
+            return page_parts(Page(scene.title, scene.runs, report=list(report)))
+        case _:
+            from pipesim.report.pictures.scene_svg import scene_svg
+
+            return iter([scene_svg(scene, cta, between).encode()])
 
 
 def lines_of(lines: Sequence[str]) -> list[str]:

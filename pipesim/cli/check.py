@@ -16,10 +16,12 @@ from pipesim.cli.arguments import (
     add_params,
     add_strict,
     build_target,
+    complete,
     named_protocols,
     params_of,
     require_output,
 )
+from pipesim.cli.completers import protocols
 from pipesim.cli.limits import start
 from pipesim.cli.output import complain, emit, progress, write_report, write_text
 from pipesim.errors import LimitError, ParameterError, PipesimError, SeveralProtocolsError
@@ -64,6 +66,13 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
         "--redundant", action="store_true",
         help="which waits, fences, arrives and barriers of one proved protocol could be removed",
     )  # fmt: skip
+    compared = parser.add_argument(
+        "--against", metavar="OLD",
+        help="compare one protocol with an older version of it, checked with the same options: findings that are new, "
+        "gone or unchanged, and what is synchronised otherwise; exit code 1 if a finding is new, else 3 if the newer "
+        "version is unknown, else 0",
+    )  # fmt: skip
+    complete(compared, protocols)
     parser.add_argument("--replay", metavar="TEXT", help="replay one schedule: the line at the end of a finding")
     add_strict(parser)
     _add_levels(parser)
@@ -108,17 +117,21 @@ def _carry_out(options: argparse.Namespace) -> int:
         raise ParameterError(f"--json and --format {options.format}", correction="give one of them")
     options.json = options.json or options.format in ("json", "brief")
     names = _names(options)
-    if options.redundant:
+    if options.redundant and options.against is None:
         from pipesim.cli.redundant import carry_out_redundant
 
         return carry_out_redundant(options, names)
-    if options.sarif is not None:
+    if options.sarif is not None and options.against is None:
         require_output(options.sarif, force=options.force)
     strict = bool(options.strict or options.strict_names)
     policy = policy_of(
         settings, fail_on=options.fail_on, strict=strict, ignores=options.ignore, baseline=options.baseline,
         update=options.update_baseline, whole=whole,
     )  # fmt: skip
+    if options.against is not None:
+        from pipesim.cli.against import carry_out_against
+
+        return carry_out_against(options, names, _Checks(options, policy, paints=False).check)
     made, failed = _build_all(options, names)
     checks = _Checks(options, policy, paints=options.format in (None, "text") and not options.json)
     if failed:
@@ -205,6 +218,12 @@ class _Checks:
             else:
                 report = self._in_steps(target, program, last=last)
         self.reports[name], self.sources[name] = report, target.sources
+
+    def check(self, name: str) -> tuple[CheckReport, Program, SourceFiles | None]:
+        """Build and check one of two versions: its report, its program, and where its lines are read."""
+        target, program = build_target(self._options, name)
+        self.carry_out(name, target, program, last=False)
+        return self.reports[name], program, target.sources
 
     def _in_steps(self, target: Target, program: Program, *, last: bool) -> CheckReport:
         from pipesim.answers.budget import Budget, states_of

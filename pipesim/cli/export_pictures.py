@@ -102,22 +102,12 @@ def _stem(options: argparse.Namespace) -> str:
 
 
 def _timeline(options: argparse.Namespace) -> Iterator[bytes]:
+    from pipesim.api.timelines import timeline_parts
+
     scene, report = _scene(options)
-    match options.to:  # each imports much that the others do not need
-        case "perfetto":
-            from pipesim.export.perfetto import perfetto_parts
-
-            return perfetto_parts(scene)
-        case "html":
-            from pipesim.export.html.page import Page, page_parts
-
-            return page_parts(Page(scene.title, scene.runs, report=report))
-        case _:
-            from pipesim.report.pictures.scene_svg import scene_svg
-
-            between = tuple(ns * 1000 for ns in options.between) if options.between else None
-            _require_drawn(scene, options.cta, options.between)
-            return iter([scene_svg(scene, options.cta, between).encode()])
+    between = (options.between[0] * 1000, options.between[1] * 1000) if options.between else None
+    _require_drawn(scene, options.cta, options.between)
+    return timeline_parts(scene, options.to, report, options.cta, between)
 
 
 def _require_drawn(scene: Scene, cta: int | None, between: tuple[int, int] | None) -> None:

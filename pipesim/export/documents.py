@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import fields
 
 from pipesim.answers.views.advise import AdviseReport
+from pipesim.answers.views.against import AgainstReport
 from pipesim.answers.views.check import CheckReport, WalkReport
 from pipesim.answers.views.conclusion import Answer, Conclusion, worst
 from pipesim.answers.views.launches import LaunchesReport
@@ -18,9 +19,20 @@ from pipesim.explain.anatomy.parts import Anatomy
 from pipesim.version import version
 
 ANSWERS = 1  #: the version of these documents
-Report = CheckReport | RunReport | WalkReport | VerifyReport | CompareReport | PairReport | SweepReport | AdviseReport
+Report = (
+    CheckReport
+    | AgainstReport
+    | RunReport
+    | WalkReport
+    | VerifyReport
+    | CompareReport
+    | PairReport
+    | SweepReport
+    | AdviseReport
+)
 _SCHEMAS: dict[type, str] = {
     CheckReport: "check",
+    AgainstReport: "check-against",
     RunReport: "run",
     WalkReport: "run-schedule",
     VerifyReport: "verify",

@@ -64,6 +64,7 @@ COMMANDS: list[tuple[str, list[str]]] = [
     ("list-protocol", ["list", "producer_consumer"]),
     ("table", ["table", "producer_consumer"]),
     ("completion", ["completion", "bash"]),
+    ("check-against", ["check", f"{ROOT}/docs/examples/ring_two.py:ring", "--against", "producer_consumer"]),
     (
         "check-brief",
         ["check", str(ROOT / "docs" / "examples" / "ring_two.py:ring"), "nothing_of_the_kind", "--format", "brief"],

@@ -8,10 +8,12 @@ from pathlib import Path
 
 import pytest
 
+from pipesim.answers.against import against
 from pipesim.answers.check import check
+from pipesim.answers.triage import Triage, TriagePolicy
 from pipesim.answers.views.check import CheckReport
 from pipesim.findings.catalog import KINDS
-from pipesim.findings.kind import FindingKind, FlatExample, ProtocolExample, PtxExample
+from pipesim.findings.kind import Basis, FindingKind, FlatExample, ProtocolExample, PtxExample
 from pipesim.model.coverage import Assumption, Strictness
 from pipesim.model.finding import Deadlock, FaultKind, Verdict
 from pipesim.report.findings.brief import brief_of
@@ -66,6 +68,9 @@ CASES = {
     "register_requests": "registers a thread",
     "cp_async_count": "without .noinc",
 }
+#: Kinds whose wrong example has the same operations as the right one, in the same order: other bytes, or what a flat
+#: program does not have.
+SAME_OPERATIONS = {"uninitialised_read", "lanes_apart", "tensor_allocation", "illegal_operand", "wgmma_fence"}
 FINDINGS = [kind for kind in KINDS if not kind.warns]
 WARNINGS = [kind for kind in KINDS if kind.warns]
 
@@ -113,6 +118,27 @@ def test_the_example_of_a_finding_has_just_this_one_and_is_corrected(kind: Findi
     assert bool(short.correction) == bool(CASES[kind.name])
     if kind.switches:
         assert checked(kind, folder, right=False, switched=False).verdict is Verdict.PROVED
+
+
+@pytest.mark.parametrize("kind", FINDINGS, ids=lambda kind: kind.name)
+def test_the_wrong_example_against_the_right_one_has_this_finding_and_another_synchronisation(
+    kind: FindingKind, folder: Path
+) -> None:
+    """The other way round the finding is gone, and against itself it is unchanged."""
+    triage = Triage(TriagePolicy(Basis.LETTER), lambda _: "", lambda _: "")
+    wrong, right = (triage.of(checked(kind, folder, right=each), ()) for each in (False, True))
+    asked = target(kind, folder, right=True)
+    programs = [
+        target(kind, folder, right=each).build({} if asked.program else {"right": int(each)}) for each in (False, True)
+    ]
+    new, old = against(right, wrong, programs[1], programs[0]), against(wrong, right, programs[0], programs[1])
+    assert (len(new.appeared), new.gone, new.unchanged) == (len(wrong.refutations), (), ())
+    assert ((), new.appeared, ()) == (old.appeared, old.gone, old.unchanged)
+    assert (new.conclusion.ok, old.conclusion.ok) == (False, True)
+    assert bool(new.synchronisation.changes) == bool(old.synchronisation.changes) == (kind.name not in SAME_OPERATIONS)
+    same = against(wrong, wrong, programs[0], programs[0])
+    assert (same.appeared, same.gone, len(same.unchanged)) == ((), (), len(wrong.refutations))
+    assert (same.synchronisation.changes, same.conclusion.ok) == ((), True)
 
 
 @pytest.mark.parametrize("kind", WARNINGS, ids=lambda kind: kind.name)

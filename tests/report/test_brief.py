@@ -52,8 +52,8 @@ SENTENCES = [
         Deadlock((LAPPED,), ("mma",)),
         (
             "idle was lapped on full[0]: it asks for phase 0, but mma had completed phases 0 and 1 before it looked; "
-            "with parity 0 it now waits for phase 2; no barrier counts idle: it arrives on none, so that the other "
-            "agents do not wait for it"
+            "with parity 0 it now waits for phase 2; no other agent waits for idle: in its loop it arrives on "
+            "nothing that they wait for"
         ),
     ),
     (Deadlock((), ("load",)), "deadlock: 0 of 1 agent wait indefinitely"),

@@ -15,6 +15,7 @@ from functools import cache
 from rich.console import Console
 
 from pipesim.answers.advise.advise import advise
+from pipesim.answers.against import against
 from pipesim.answers.check import check, replay_report
 from pipesim.answers.kinds import assumption_lines, kind_lines, kind_named
 from pipesim.answers.pair import compare_pair
@@ -22,7 +23,9 @@ from pipesim.answers.progress import Stage
 from pipesim.answers.redundant import redundant
 from pipesim.answers.run import run
 from pipesim.answers.sweep.rank import rank, smallest
+from pipesim.answers.triage import Triage, TriagePolicy
 from pipesim.answers.views.advise import AdviseReport
+from pipesim.answers.views.against import AgainstReport
 from pipesim.answers.views.check import CheckReport, ProvedRange
 from pipesim.answers.views.conclusion import Heading
 from pipesim.answers.views.kinds import AssumptionReport
@@ -78,6 +81,7 @@ from pipesim.report.findings.examination import examination_lines
 from pipesim.report.findings.finding import finding_lines
 from pipesim.report.pages import kinds as kind_page
 from pipesim.report.pages.advise import advise_lines
+from pipesim.report.pages.against import against_lines
 from pipesim.report.pages.check import check_lines
 from pipesim.report.pages.pair import pair_lines
 from pipesim.report.pages.redundant import redundant_lines
@@ -665,6 +669,15 @@ def checked_twin(name: str, **sizes: int) -> CheckReport:
     return check(twin(name, **sizes), {}, max_states=2_000)
 
 
+def compared_twins() -> AgainstReport:
+    """A twin whose consumer arrives too early as the newer version of one with a wrong count."""
+    triage = Triage(TriagePolicy(), lambda _: "", lambda _: "")
+    names = "empty_count_too_high", "consumer_arrives_before_reading"
+    reports = [triage.of(checked_twin(name, tiles=3), ()) for name in names]
+    old, new = (twin(name, tiles=3).build() for name in names)
+    return against(reports[0], reports[1], old, new)
+
+
 def simulated(name: str, max_steps: int = 10_000, **sizes: int) -> Callable[[int], list[str]]:
     """What ``run`` says of a wrong twin."""
     return lambda width: run_lines(run(twin(name, **sizes).build(), load_profile("h100"), max_steps=max_steps), width)
@@ -883,6 +896,7 @@ EXAMPLES: dict[str, Callable[[int], list[str]]] = {
     "check_unknown": lambda width: check_lines(
         replace(checked_twin("expects_half"), verdict=Verdict.UNKNOWN, refutations=()), width
     ),
+    "check_against": lambda width: against_lines(compared_twins(), width),
     "check_redundant": redundant_ring,
     "check_walked": walked_race,
     "assumption": explained("commits"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from pipesim.answers.views.advise import AdviseReport
+from pipesim.answers.views.against import AgainstReport
 from pipesim.answers.views.brief import Brief
 from pipesim.answers.views.calibrate import CalibrationReport
 from pipesim.answers.views.check import CheckReport, WalkReport
@@ -37,6 +38,7 @@ _NAMES = tuple[str, ...]
 ANSWER_MEMBERS: Mapping[str, tuple[str, Members]] = {
     "calibrate": ("pipesim calibrate TRACE", {"report": CalibrationReport}),
     "check": ("pipesim check NAME", {"findings": _FINDINGS, "report": CheckReport}),
+    "check-against": ("pipesim check NEW --against OLD", {"findings": _FINDINGS, "report": AgainstReport}),
     "check-brief": ("pipesim check NAME --format brief", {"protocols": Brief}),
     "check-redundant": ("pipesim check NAME --redundant", {"redundant": RedundantReport}),
     "check-several": ("pipesim check A B, --all", {"protocols": CheckReport}),

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, Union, get_args, get_origin, get_type_hints
 
 from pipesim.answers.views.advise import Advice, AdviseReport
+from pipesim.answers.views.against import AgainstReport
 from pipesim.answers.views.brief import Brief
 from pipesim.answers.views.check import CheckReport, ProvedRange, WalkReport
 from pipesim.answers.views.conclusion import AssumptionCount, VerdictScope
@@ -21,6 +22,7 @@ from pipesim.answers.views.verify import VerifyReport
 from pipesim.conform.result import TraceVerdict
 from pipesim.conform.times import TimeComparison
 from pipesim.errors import PipesimError
+from pipesim.explain.sync_changes import SyncChange
 from pipesim.model.coverage import NotJudged
 from pipesim.model.finding import Deadlock
 from pipesim.trace.schema import Trace
@@ -35,6 +37,8 @@ POSITIVE: Schema = {"type": "integer", "minimum": 1}
 SENTENCES: Mapping[type, dict[str, Any]] = {
     CheckReport: {"how": str, "said": str, "also": tuple[str, ...], "brief": Brief},
     Deadlock: {"claim": str},
+    AgainstReport: {"said": str, "ok": bool | None},
+    SyncChange: {"said": str},
     VerdictScope: {"assumptions": tuple[AssumptionCount, ...]},
     NotJudged: {"said": str},
     ProvedRange: {"why": str},

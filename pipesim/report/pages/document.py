@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict
 
 from pipesim.answers.views.advise import Advice, AdviseReport
+from pipesim.answers.views.against import AgainstReport
 from pipesim.answers.views.check import CheckReport, ProvedRange, WalkReport
 from pipesim.answers.views.conclusion import VerdictScope
 from pipesim.answers.views.redundant import RedundantReport
@@ -13,11 +14,13 @@ from pipesim.answers.views.sweep import Configuration, SweepReport
 from pipesim.answers.views.trace import CompareReport, PairReport, TraceComparison
 from pipesim.answers.views.verify import VerifyReport
 from pipesim.conform.times import TimeComparison
+from pipesim.explain.sync_changes import SyncChange
 from pipesim.model.coverage import NotJudged
 from pipesim.model.finding import Deadlock
 from pipesim.report.findings.brief import brief_of
 from pipesim.report.findings.finding import claim_of
 from pipesim.report.sentences.advise import advise_members
+from pipesim.report.sentences.against import against_sentence, change_sentence
 from pipesim.report.sentences.check import (
     assumptions_counted,
     check_sentence,
@@ -42,6 +45,8 @@ def in_words(value: object) -> dict[str, object]:  # one case a class
             also = [kind.value for kind in value.also]
             said = {"how": how_words(value), "said": check_sentence(value), "also": also}
             return said | {"brief": asdict(brief_of(value))}
+        case AgainstReport():
+            return {"said": against_sentence(value), "ok": value.conclusion.ok}
         case SweepReport() | Configuration():
             return sweep_members(value)
         case AdviseReport() | Advice():
@@ -74,6 +79,8 @@ def in_words(value: object) -> dict[str, object]:  # one case a class
 def _of_part(value: object) -> dict[str, object]:
     """The same of what is part of an answer."""
     match value:
+        case SyncChange():
+            return {"said": change_sentence(value)}
         case Deadlock():
             return {"claim": claim_of(value)}
         case VerdictScope():

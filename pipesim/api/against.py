@@ -1,0 +1,49 @@
+"""``new.against(old)``: two results of :func:`pipesim.check`, of two versions, compared."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pipesim.answers.views.against import AgainstReport
+from pipesim.api.finding import CheckFinding, check_findings, finding_rows
+from pipesim.api.result import VerdictResult
+from pipesim.report.pages.against import against_lines
+from pipesim.report.sentences.against import against_sentence, change_sentence
+from pipesim.trace.tables import Rows
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class AgainstResult(VerdictResult):
+    """Two versions: it is ``ok`` if no finding is new. ``report`` is the whole answer as data."""
+
+    report: AgainstReport
+
+    @property
+    def findings(self) -> tuple[CheckFinding, ...]:
+        """The findings that are new, each with its counterexample."""
+        with self._source_reader():
+            return check_findings(self.report.new_findings)
+
+    @property
+    def gone(self) -> tuple[CheckFinding, ...]:
+        """The findings of the old version that the new one has not."""
+        return check_findings(self.report.gone_findings)
+
+    @property
+    def unchanged(self) -> tuple[CheckFinding, ...]:
+        """The findings of both, as the new version has them."""
+        return check_findings(self.report.unchanged_findings)
+
+    @property
+    def changes(self) -> tuple[str, ...]:
+        """Each difference of the synchronisation in a sentence; ``report.synchronisation`` has them as data."""
+        return tuple(map(change_sentence, self.report.synchronisation.changes))
+
+    def _in_short(self) -> str:
+        return f"{self.report.new.heading.protocol}: {against_sentence(self.report)}"
+
+    def _lines(self, width: int) -> list[str]:
+        return against_lines(self.report, width)
+
+    def _rows(self) -> Rows:
+        return finding_rows(self.findings)
