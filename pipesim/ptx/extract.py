@@ -200,9 +200,7 @@ def _not_judged(words: _Words) -> Iterator[NotJudged]:
     found += Counter({NotJudgedKind.LEFT_OUT: left_out, NotJudgedKind.INFERRED_BYTES: len(cluster.notes.inferred)})
     yield from (NotJudged(kind, found[kind]) for kind in NotJudgedKind if found[kind])
     if once := used_once(words.kernel, cluster):
-        names = barrier_names(
-            cluster.recorder.barriers, cluster.initialised, words.kernel.function, words.kernel.module
-        )
+        names = barrier_names(cluster.recorder, cluster.initialised, words.kernel.function, words.kernel.module)
         yield never_wrapped([names[place] for place in once], names.values())
 
 

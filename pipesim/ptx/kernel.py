@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -55,7 +55,7 @@ def launch_of(text: str, ptx: Path, launch: Path | None, sets: Sequence[str]) ->
         )
     given = read_launch(LAUNCH_FILE.read_text(launch), str(launch))
     module = read_module(text, ptx.name, given.entry)  # a file may have many kernels
-    enter_sources(ptx, module.files.values())
+    module = replace(module, sources=enter_sources(ptx, module.files.values()))
     return module, with_settings(given, entry_of(module, given), sets) if sets else given
 
 

@@ -61,8 +61,8 @@ def lines_read_from(sources: SourceFiles | None) -> Iterator[None]:
         _current.reset(before)
 
 
-def enter_sources(ptx: Path, files: Iterable[str]) -> None:
-    """Make the table of a PTX file and of the source ``files`` that it names the current one.
+def enter_sources(ptx: Path, files: Iterable[str]) -> SourceFiles:
+    """Make the table of a PTX file and of the source ``files`` that it names the current one, and return it.
 
     A file is looked for under its own name, below the folder of the PTX, and beside it. A name that two different files
     have is not entered: the wrong text would be worse than none.
@@ -73,7 +73,9 @@ def enter_sources(ptx: Path, files: Iterable[str]) -> None:
         there = next((path for path in (Path(file), ptx.parent / file, ptx.parent / name) if is_source(path)), None)
         if there is not None:
             found.setdefault(name, set()).add(there.absolute())
-    _current.set(SourceFiles({name: path.pop() for name, path in found.items() if len(path) == 1}))
+    made = SourceFiles({name: path.pop() for name, path in found.items() if len(path) == 1})
+    _current.set(made)
+    return made
 
 
 def _text(path: Path) -> str:

@@ -25,6 +25,8 @@ from pipesim.model.tables import Agent, Barrier, Tile
 from pipesim.model.warp_shape import WARP, RegisterPools, register_bound
 from pipesim.ptx.emit.record import Place, Stream, StreamRecorder
 from pipesim.ptx.launch.values import Launch
+from pipesim.ptx.names.barriers import named_by_source
+from pipesim.ptx.names.resolve import Resolver
 from pipesim.ptx.text.instruction import Instruction
 from pipesim.ptx.text.module import Function, Module
 
@@ -69,21 +71,30 @@ def _shorten(name: str) -> str:
 
 
 def barrier_names(
-    barriers: dict[Place, int], initialised: dict[Place, int], function: Function, module: Module
+    recorder: StreamRecorder, initialised: dict[Place, int], function: Function, module: Module
 ) -> dict[Place, tuple[str, int]]:
-    """Group and stage of each mbarrier: those of one group are initialised by one call, and numbered by address."""
+    """Group and stage of each mbarrier: what the source calls them (:mod:`pipesim.ptx.names.barriers`).
+
+    Those that have no name there are grouped by the call that initialises them, and numbered by address.
+    """
     groups: dict[str, list[int]] = {}
     by_offset: dict[int, str] = {}
-    chains = {place[1]: _chain(function.body[at], module) for place, at in initialised.items()}
+    if recorder.source_names is None:
+        sources = module.sources
+        found = named_by_source(recorder, initialised, function.body, Resolver(sources)) if sources else {}
+        recorder.source_names = found
+    named = dict(recorder.source_names)
+    chains = {p[1]: _chain(function.body[at], module) for p, at in initialised.items() if p[1] not in named}
     depth = _depth(chains)
     of_calls = {offset: chain[min(depth, len(chain) - 1)] for offset, chain in chains.items()}
     columns = Counter(line for line, _ in set(of_calls.values()))
-    for offset in sorted({place[1] for place in barriers}):
+    for offset in sorted({place[1] for place in recorder.barriers} - named.keys()):
         line, column = of_calls.get(offset, ("barrier", 0))
         name = f"{line}:{column}" if columns[line] > 1 else line
         by_offset[offset] = name
         groups.setdefault(name, []).append(offset)
-    return {place: (by_offset[place[1]], groups[by_offset[place[1]]].index(place[1])) for place in barriers}
+    named |= {offset: (name, groups[name].index(offset)) for offset, name in by_offset.items()}
+    return {place: named[place[1]] for place in recorder.barriers}
 
 
 def _chain(each: Instruction, module: Module) -> list[tuple[str, int]]:
@@ -189,7 +200,7 @@ def program_of(
         tuple(sources.setdefault(source_of(function.body[at], module), len(sources)) for at in stream.positions)
         for stream in recorder.streams
     ]
-    names = barrier_names(recorder.barriers, initialised, function, module)
+    names = barrier_names(recorder, initialised, function, module)
     roles = role_names(recorder.streams)
     grid = launch.grid[0] * launch.grid[1] * launch.grid[2]
     agents = []

@@ -120,6 +120,7 @@ class StreamRecorder:
     sources: dict[tuple[int, int, int], int] = field(default_factory=dict)  #: bytes of a CTA's that a copy to another
     #: one reads, for as long as is not known: its position
     reused: set[int] = field(default_factory=set)  #: positions of such copies whose source is written later
+    source_names: dict[int, tuple[str, int]] | None = None  #: array and element of barriers, once they are looked for
     _edges: list[int] = field(default_factory=list)  #: where something written begins or ends, in any CTA
     _ranges: dict[tuple[Space, int, int, int], int] = field(default_factory=dict)
     _by_number: list[Access] = field(default_factory=list)

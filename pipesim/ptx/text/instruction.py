@@ -159,13 +159,15 @@ class Frame(NamedTuple):
 class SourceLine(NamedTuple):
     """The author's line of an instruction, from ``.loc``: the outermost place into which it was inlined.
 
-    ``frames`` are all places, the outermost first; the last is the innermost function's own line.
+    ``frames`` are all places, the outermost first; the last is the innermost function's own line. ``sure``: the PTX
+    says into which of several places it was inlined.
     """
 
     file: str
     line: int
     function: str
     frames: tuple[Frame, ...]
+    sure: bool = True
 
 
 class Instruction(NamedTuple):

@@ -86,24 +86,30 @@ class Locations:
 
     An inlined place refers to the place of the call by file, line and column; that is the latest ``.loc`` with these
     numbers, which may itself be inlined. A call at the line where the function begins is none of the author's: so
-    Triton marks what it moves into a partition; the author's place is the one inside.
+    Triton marks what it moves into a partition; the author's place is the one inside. Where the place of the call has
+    been inlined into several places and is not said again just before, as nvcc leaves it out in a loop that it
+    unrolled, it cannot be known: the latest is taken, and the place is not ``sure``.
     """
 
     files: dict[int, str]
     strings: DebugStrings
     function: str
     _frames: dict[tuple[str, ...], tuple[Frame, ...]] = field(default_factory=dict)
-    _made: dict[tuple[Frame, ...], SourceLine] = field(default_factory=dict)
+    _made: dict[tuple[tuple[Frame, ...], bool], SourceLine] = field(default_factory=dict)
+    _several: set[tuple[str, ...]] = field(default_factory=set)  #: places that were inlined into different ones
+    _unsure: set[tuple[str, ...]] = field(default_factory=set)
+    _before: tuple[str, ...] = ()
     _begins: Frame | None = None  #: the function's first line, where the first directive says it
 
     def place_of(self, directive: re.Match[str]) -> SourceLine | None:
         """The place that a ``.loc`` gives to the instructions after it; None for line 0, which means none."""
         file, line, column, rest = directive[1], directive[2], directive[3] or "0", directive[4]
         outer: tuple[Frame, ...] = ()
-        name = self.function
+        name, sure, own = self.function, True, (file, line, column)
         if rest and (inlined := _INLINED.search(rest)) is not None:
             key = (inlined[1], inlined[2], inlined[3] or "0")
             outer = self._frames.get(key) or (self._frame(*key, self.function),)
+            sure = key not in self._unsure if key == self._before else key not in self._several
             named = _NAME.search(rest)
             name = self.strings.get(named[1])[int(named[2] or 0) :] if named is not None else ""
         frames = (*outer, self._frame(file, line, column, name))[-_DEEPEST:]
@@ -111,12 +117,16 @@ class Locations:
             self._begins = frames[0] if column == "0" else _NOWHERE
         if len(frames) > 1 and frames[0][:2] == self._begins[:2]:
             frames = frames[1:]
-        self._frames[file, line, column] = frames
+        if self._frames.setdefault(own, frames) != frames:
+            self._several.add(own)
+            self._frames[own] = frames
+        (self._unsure.discard if sure else self._unsure.add)(own)
+        self._before = own
         if not frames[0].line:
             return None
-        if frames not in self._made:
-            self._made[frames] = SourceLine(*frames[0][:3], frames)
-        return self._made[frames]
+        if (frames, sure) not in self._made:
+            self._made[frames, sure] = SourceLine(*frames[0][:3], frames, sure)
+        return self._made[frames, sure]
 
     def _frame(self, file: str, line: str, column: str, name: str) -> Frame:
         return Frame(self.files.get(int(file), f"file {file}"), int(line), name, int(column))
@@ -125,6 +135,7 @@ class Locations:
 MAX_CHARACTERS = 1 << 26  #: of a file: the largest that compilers wrote for one kernel had about a fortieth of it
 
 _COMMENT = re.compile(r'//[^\n]*+|/\*(?:[^*]++|\*(?!/))*+\*/|/\*|"[^"\n]*+"')
+_ASM_MARKS = ("begin inline asm", "end inline asm")
 _QUOTED = 60  #: characters of the text in a message
 
 
@@ -150,7 +161,12 @@ class SourceText:
         self._starts = list(accumulate((len(line) + 1 for line in text.split("\n")[:-1]), initial=0))
         if (zero := text.find("\0")) >= 0:
             raise self.error(zero, "the file is not text", cause="it may be a cubin or an object file")
+        self._asm: list[int] = []  #: where inline asm begins and ends, in turns
         self.text = _COMMENT.sub(self._blank, text) if "/" in text else text
+
+    def in_inline_asm(self, position: int) -> bool:
+        """Whether a position is in what the author wrote as inline asm, which the compilers mark by comments."""
+        return bisect_right(self._asm, position) % 2 == 1
 
     def _blank(self, found: re.Match[str]) -> str:
         """Blanks for a comment, with its line ends; a string stays."""
@@ -159,6 +175,8 @@ class SourceText:
             raise self.error(found.start(), "a comment is not closed", correction="end it with */")
         if text[0] == '"':
             return text
+        if text.endswith(_ASM_MARKS[len(self._asm) % 2]):
+            self._asm.append(found.start())
         return " " * len(text) if text[1] == "/" else re.sub(r"[^\n]", " ", text)
 
     def line(self, position: int) -> int:

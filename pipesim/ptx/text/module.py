@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from pipesim.ptx.source_files import SourceFiles
 from pipesim.ptx.text.instruction import Instruction
 
 
@@ -84,6 +85,7 @@ class Module:
     """A PTX file: ``version`` is (8, 7), ``target`` is ("sm_100a",), ``files`` are by their ``.file`` number.
 
     ``unread`` are the directives that the reader does not know, as (line, name): none of them is an instruction.
+    ``sources``: where the text of ``files`` can be read, None where none was looked for.
     """
 
     name: str
@@ -94,6 +96,7 @@ class Module:
     globals: tuple[Variable, ...]
     files: Mapping[int, str]
     unread: tuple[tuple[int, str], ...] = ()
+    sources: SourceFiles | None = field(default=None, repr=False, compare=False)
 
     @property
     def entries(self) -> tuple[Function, ...]:

@@ -1,0 +1,190 @@
+"""Barriers by what the source calls them: the array, and the index of the element, in the order of addresses.
+
+A name is given only where it is certain. What ``.loc`` says of the init comes first; what it says of the waits, arrives
+and copies decides where that is not one array, and takes a name away that it contradicts.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence, Set
+from itertools import pairwise
+from operator import sub
+
+from pipesim.model.groups import COMMITS, LIFE, ON_BARRIER
+from pipesim.model.positions import BARRIER
+from pipesim.ptx.emit.record import BARRIER_BYTES, Place, StreamRecorder
+from pipesim.ptx.names.paths import group_of
+from pipesim.ptx.names.resolve import Resolver
+from pipesim.ptx.text.instruction import Frame, Instruction
+
+_NAMES_BARRIER = ON_BARRIER - LIFE - COMMITS
+_OWN = re.compile(r"(?<=\])\.\w+\Z|\.\w+_\Z")  #: what an element of a class calls its only member
+_MOST_PARTS = 2  #: of a path, where these are enough to tell it from the others
+
+
+def named_by_source(
+    recorder: StreamRecorder, initialised: Mapping[Place, int], body: Sequence[Instruction], resolver: Resolver
+) -> dict[int, tuple[str, int]]:
+    """Array and element of the barriers, by offset in shared memory, of which the source says it with certainty."""
+    paths, others = _by_inits({offset: at for (_, offset), at in initialised.items()}, body, resolver)
+    by_inits = set(paths)
+    unsure = {offset for offset, path in paths.items() if others[offset] or _has_number(path)}
+    uses = _by_uses(recorder, body, resolver, {offset for _, offset in recorder.barriers} - (paths.keys() - unsure))
+    for offset, used in uses.items():
+        found = {group_of(path)[0]: path for path in sorted(used)}
+        if found.keys() & others.get(offset, set()):
+            rivals = {group_of(paths[offset])[0], *others[offset]} if offset in paths else set()
+            for each in [each for each, path in paths.items() if group_of(path)[0] in rivals]:
+                del paths[each]
+        elif len(found) == 1 and offset not in paths:
+            paths[offset] = next(iter(found.values()))
+    for name in {group_of(path)[0] for path in paths.values() if _has_number(path)}:
+        array = [offset for offset, path in paths.items() if group_of(path)[0] == name]
+        called = {group_of(path)[0] for offset in array for path in uses.get(offset, ())}
+        if len(called) == 1 and name not in called:
+            paths |= dict.fromkeys(array, *called)
+    everything = {offset for _, offset in recorder.barriers}
+    return _elements(paths, everything - paths.keys(), paths.keys() - by_inits)
+
+
+def _has_number(path: str) -> bool:
+    """Whether it may be an array of a Python tuple of them, for which the functions that use them have names."""
+    name, number = group_of(path)
+    return number >= 0 or name.endswith("]")
+
+
+def _by_inits(
+    inits: Mapping[int, int], body: Sequence[Instruction], resolver: Resolver
+) -> tuple[dict[int, str], dict[int, set[str]]]:
+    """The path of each barrier as its init has it, and the arrays that it may be of instead.
+
+    One place can be that of several inits: a statement calls init for several arrays, or nvcc does not repeat into
+    which places it inlined the inits of a loop that it unrolled. They take turns then.
+    """
+    paths: dict[int, str] = {}
+    others: dict[int, set[str]] = {}
+    at_position: dict[int, list[int]] = defaultdict(list)
+    for offset, at in inits.items():
+        at_position[at].append(offset)
+    for alternatives, positions in _turns(at_position, body, resolver):
+        arrays = {group_of(each)[0] for each in alternatives}
+        for n, at in enumerate(positions):
+            for offset in at_position[at]:
+                paths[offset] = path = alternatives[n % len(alternatives)]
+                others[offset] = arrays - {group_of(path)[0]}
+    return paths, others
+
+
+def _turns(
+    inits: Mapping[int, list[int]], body: Sequence[Instruction], resolver: Resolver
+) -> Iterator[tuple[tuple[str, ...], list[int]]]:
+    """Paths that take turns, and the positions of the inits that they are of, in the order of the code."""
+    stated: dict[tuple[Frame, ...], list[int]] = {}  #: the positions by their places, since the last that is not sure
+    unsure: list[int] = []
+    for at in [*sorted(inits), -1]:
+        source = body[at].source
+        if at < 0 or (unsure and (source is None or source.sure)):
+            yield from _with_unsure(list(stated.values()), unsure, inits, body, resolver)
+            stated, unsure = {}, []
+        if at >= 0 and source is not None:
+            (stated.setdefault(source.frames, []) if source.sure else unsure).append(at)
+
+
+def _with_unsure(
+    stated: Sequence[list[int]],
+    unsure: list[int],
+    inits: Mapping[int, list[int]],
+    body: Sequence[Instruction],
+    resolver: Resolver,
+) -> Iterator[tuple[tuple[str, ...], list[int]]]:
+    """The inits of each place, and those without a sure one as further turns of the last places before them."""
+    turns = _fitting(stated, unsure, inits) if unsure else []
+    said = len(stated) - sum(array[0] == each[0] for each in stated for array in turns)
+    asm = {source.frames[-1] for at in unsure if (source := body[at].source) is not None}
+    for positions in [*stated[:said], *turns]:
+        source = body[positions[0]].source
+        if unsure and not turns and source is not None and source.frames[-1] in asm:
+            continue  # which of the others belong to its array is not known
+        paths = resolver.paths(body[positions[0]]) if source is not None and source.sure else ()
+        if paths and len(positions) % len(paths) == 0:
+            yield paths, positions
+
+
+def _fitting(stated: Sequence[list[int]], unsure: list[int], inits: Mapping[int, list[int]]) -> list[list[int]]:
+    """Arrays whose elements take turns, beginning with the last places that are sure; [] where it is not certain.
+
+    How many places are sure and how many arrays there are is tried: all elements must be at equal distances in one way
+    only. Where every array has a sure place, other inits may follow the last turn.
+    """
+    fitting = []
+    for sure in range(1, len(stated) + 1):
+        last = stated[-sure:]
+        order = [at for each in last for at in each] + unsure
+        if any(len(each) != 1 for each in last) or any(len(inits[at]) != 1 for at in order):
+            break
+        offsets = [inits[at][0] for at in order]
+        for arrays in range(sure, len(order) // 2 + 1):
+            steps = list(map(sub, offsets[arrays:], offsets))
+            turns = next((n for n, step in enumerate(steps) if step != steps[0]), len(steps)) // arrays + 1
+            whole = turns * arrays == len(order)
+            if turns > 1 and (whole or 1 < arrays == sure):
+                fitting.append((sure == arrays, [order[n : turns * arrays : arrays] for n in range(arrays)]))
+    best = [each for is_best, each in fitting if is_best] or [each for _, each in fitting]
+    return best[0] if len(best) == 1 else []
+
+
+def _by_uses(
+    recorder: StreamRecorder, body: Sequence[Instruction], resolver: Resolver, wanted: set[int]
+) -> dict[int, set[str]]:
+    """The paths that the waits, arrives and copies on these barriers have."""
+    if not wanted:
+        return {}
+    places = [offset for _, offset in recorder.barriers]
+    touched: dict[int, set[int]] = defaultdict(set)
+    for stream in recorder.streams:
+        for op, at in zip(stream.code, stream.positions, strict=True):
+            if op[0] in _NAMES_BARRIER and places[op[BARRIER]] in wanted:
+                touched[at].add(places[op[BARRIER]])
+    found: dict[int, set[str]] = defaultdict(set)
+    for at, offsets in touched.items():
+        source = body[at].source
+        paths = resolver.paths(body[at]) if source is not None and source.sure else ()
+        if len(paths) == 1:
+            for offset in offsets:
+                found[offset].add(paths[0])
+    return found
+
+
+def _elements(paths: Mapping[int, str], nameless: Set[int], by_uses: Set[int]) -> dict[int, tuple[str, int]]:
+    """Each array's elements numbered by address; no array whose elements are not at equal distances.
+
+    ``by_uses``: those of which no init says the name; such an array does not lie beside one that has none.
+    """
+    arrays: dict[str, dict[int, int]] = defaultdict(dict)
+    for offset, path in sorted(paths.items()):
+        name, number = group_of(path)
+        arrays[name][offset] = number
+    found: dict[int, tuple[str, int]] = {}
+    shown = _short_names({group_of(path)[0]: path for path in paths.values()})
+    for name, elements in arrays.items():
+        offsets, numbers = list(elements), list(elements.values())
+        steps = {after - before for before, after in pairwise(offsets)}
+        beside = {offset + sign * step for offset in offsets for step in steps or {BARRIER_BYTES} for sign in (-1, 1)}
+        if len(steps) > 1 or (by_uses & elements.keys() and beside & nameless):
+            continue
+        first = numbers[0] if min(numbers) >= 0 else 0
+        if all(number in (-1, first + n) for n, number in enumerate(numbers)):
+            found |= {offset: (shown[name], first + n) for n, offset in enumerate(offsets)}
+    return found
+
+
+def _short_names(paths: Mapping[str, str]) -> dict[str, str]:
+    """The names of arrays without what is not needed to tell them apart: the first parts, and an element's member."""
+    own = {name: group_of(_OWN.sub("", path))[0] for name, path in paths.items()}
+    count = Counter(own.values())
+    names = {name: own[name] if count[own[name]] == 1 else name for name in paths}
+    ends = {name: ".".join(each.split(".")[-_MOST_PARTS:]) for name, each in names.items()}
+    count = Counter(ends.values())
+    return {name: ends[name] if count[ends[name]] == 1 else names[name] for name in paths}

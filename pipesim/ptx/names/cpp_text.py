@@ -1,0 +1,196 @@
+"""Statements, calls and parameters in the text of a C++ or Mojo file, as far as names are found by them.
+
+This is no parser: what it does not find is reported as not found, and a name that follows from it is not given.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Sequence
+from itertools import accumulate
+from typing import NamedTuple
+
+from pipesim.ptx.names.paths import matching, path_of, split_at_commas
+
+_COMMENT = re.compile(r'//[^\n]*|/\*.*?\*/|"(?:[^"\\\n]|\\.)*"', re.DOTALL)
+_WINDOW = 4000  #: characters of a statement on each side of a place
+_FUNCTION = 20000  #: characters between the head of a function and a line of it
+_CALL = re.compile(r"\b([A-Za-z_]\w*)\s*(?=[(<])")
+_NO_CALL = frozenset({"for", "if", "while", "switch", "return", "sizeof", "decltype", "asm", "volatile", "alignas"})
+_HEAD_END = re.compile(r"\s*(?:const|noexcept|override|final|&|\s)*(?:->[^;{}]*)?(\{|:(?!:))")
+_LAMBDA = re.compile(r"\[[^\[\]]*\]\s*(?:\(([^()]*)\)[^;{}()]*)?\{")
+_NOTHING = frozenset({"nullptr", "NULL", "0"})
+_PARAMETER = re.compile(r"([A-Za-z_]\w*)\s*(?:\[[^\]]*\]\s*)*(?:=.*)?\Z", re.DOTALL)
+_OPERAND = re.compile(r'"[^"\n]*"\s*\(')
+
+
+class Call(NamedTuple):
+    """``receiver.name(arguments)``; the receiver is "" of a function, and ``begin`` is where the name is."""
+
+    name: str
+    receiver: str
+    arguments: tuple[str, ...]
+    begin: int
+    end: int
+
+
+class Head(NamedTuple):
+    """The names of a function's parameters in order, and where its body begins."""
+
+    parameters: tuple[str, ...]
+    body: int
+
+
+class CppText:
+    """A file's lines; ``lines_end``: a statement ends with its line, as in Mojo."""
+
+    def __init__(self, lines: Sequence[str], *, lines_end: bool = False) -> None:
+        text = "\n".join(lines)
+        self._starts = list(accumulate((len(line) + 1 for line in lines), initial=0))
+        self.text = _COMMENT.sub(lambda m: m[0] if m[0][0] == '"' else re.sub(r"[^\n]", " ", m[0]), text)
+        self._bare = _COMMENT.sub(lambda m: '"' + " " * (len(m[0]) - 2) + '"' if m[0][0] == '"' else m[0], self.text)
+        self._ends = ";\n" if lines_end else ";"
+
+    def place(self, line: int, column: int) -> int:
+        """The index of a line's column, both from 1 on."""
+        return self._starts[min(line, len(self._starts) - 1) - 1] + max(column - 1, 0)
+
+    def statement(self, at: int) -> tuple[int, int]:
+        """Where the statement around a place begins and ends."""
+        bare, depth = self._bare, 0
+        while at and bare[at : at + 1] in ("{", "}", " "):  # of a constructor without statements
+            at -= 1
+        begin = at
+        for begin in range(at - 1, max(at - _WINDOW, -1), -1):
+            each = bare[begin]
+            if each in ")]}":
+                if each == "}" and not depth and bare[begin + 1 : begin + 80].lstrip()[:1] not in (",", ")", ";", "."):
+                    break
+                depth += 1
+            elif each in "([{":
+                if each == "{" and not depth:
+                    break
+                depth = max(depth - 1, 0)
+            elif each in self._ends and not depth:
+                break
+        end, depth = at, 0
+        for end in range(at, min(at + _WINDOW, len(bare))):
+            each = bare[end]
+            if each in self._ends and depth <= 0:
+                break
+            if each == "{" and depth <= 0 and bare[begin:end].rstrip()[-1:] == ")":
+                break
+            depth += (each in "([{") - (each in ")]}")
+        return begin + 1, end
+
+    def calls(self, span: tuple[int, int]) -> list[Call]:
+        """The calls of a statement, in the order of the text."""
+        found, bare = [], self._bare
+        for match in _CALL.finditer(bare, *span):
+            opens = self._after_template(match.end())
+            closes = matching(bare, opens, span[1]) if opens >= 0 and bare[opens] == "(" else -1
+            if match[1] in _NO_CALL or closes < 0:
+                continue
+            arguments = tuple(split_at_commas(self.text[opens + 1 : closes]))
+            found.append(Call(match[1], self._receiver(match.start()), arguments, match.start(), closes))
+        return found
+
+    def _after_template(self, at: int) -> int:
+        """Where the bracket after template arguments is; -1 for a comparison."""
+        if self._bare[at] == "(":
+            return at
+        depth = 0
+        for place in range(at, min(at + 600, len(self._bare))):
+            each = self._bare[place]
+            depth += (each == "<") - (each == ">" and self._bare[place - 1] != "-")
+            if each in ";{" and depth:
+                return -1
+            if not depth:
+                rest = self._bare[place + 1 : place + 80]
+                return place + 1 + len(rest) - len(rest.lstrip()) if rest.lstrip()[:1] == "(" else -1
+        return -1
+
+    def _receiver(self, at: int) -> str:
+        """The object before the name of a method."""
+        bare = self._bare
+        head = bare[max(at - 200, 0) : at].rstrip()
+        if not head.endswith((".", "->")):
+            return ""
+        end = begin = at - (len(bare[max(at - 200, 0) : at]) - len(head)) - (1 if head.endswith(".") else 2)
+        while begin > 0:
+            each = bare[begin - 1]
+            if each in ")]":
+                depth = 0
+                while begin > 0:
+                    begin -= 1
+                    depth += (bare[begin] in ")]") - (bare[begin] in "([")
+                    if not depth:
+                        break
+            elif each.isalnum() or each in "_.:" or bare[begin - 2 : begin] == "->":
+                begin -= 2 if each == ">" else 1
+            else:
+                break
+        return self.text[begin:end].strip()
+
+    def head(self, at: int, names: Collection[str]) -> Head | None:
+        """The head of the function around a place, which has one of these names; None if it is not found."""
+        first = max(at - _FUNCTION, 0)
+        if not names:
+            return self._lambda_head(at)
+        for match in reversed(list(_CALL.finditer(self._bare, first, at))):
+            opens = match.end()
+            if match[1] not in names or self._bare[opens] != "(":
+                continue
+            if match[1] == "operator":
+                opens = self._bare.find("(", opens + 1)
+            closes = matching(self._bare, opens, at + _WINDOW)
+            tail = _HEAD_END.match(self._bare, closes + 1) if closes > 0 else None
+            if tail is None or (tail[1] == "{" and 0 <= matching(self._bare, tail.end() - 1, at) < at):
+                continue
+            given = split_at_commas(self.text[opens + 1 : closes])
+            named = (_PARAMETER.search(each) for each in given)
+            return Head(tuple(each[1] if each else "" for each in named), closes + 1)
+        return None
+
+    def _lambda_head(self, at: int) -> Head | None:
+        for match in reversed(list(_LAMBDA.finditer(self._bare, max(at - _FUNCTION, 0), at))):
+            if matching(self._bare, match.end() - 1, at + _FUNCTION) > at:
+                named = (_PARAMETER.search(each) for each in split_at_commas(match[1] or ""))
+                return Head(tuple(each[1] if each else "" for each in named), match.end())
+        return None
+
+    def meaning(self, name: str, head: Head, at: int) -> str:
+        """What a local variable was made of, where it is once; else ""."""
+        pattern = re.compile(rf"\b{re.escape(name)}\s*(?:=(?!=)\s*([^;]+);|[({{]([^;]+)[)}}]\s*;)")
+        found = list(pattern.finditer(self.text, head.body, at))
+        meaning = (found[0][1] or found[0][2] or "").strip() if len(found) == 1 else ""
+        return "" if meaning in _NOTHING else meaning
+
+    def declares(self, name: str, head: Head, at: int) -> bool:
+        """Whether a function declares a variable of this name before a place."""
+        pattern = re.compile(rf"[\w>&*]\s+[&*]*{re.escape(name)}\s*[=;({{\[,]")
+        return any(
+            not re.search(r"\b(?:return|else)\s+\Z", self._bare[match.start() - 8 : match.end()])
+            for match in pattern.finditer(self._bare, head.body, at)
+        )
+
+    def asm_operand(self, span: tuple[int, int], bracket: int) -> str:
+        """The operand of an ``asm`` in its first (0) or last (-1) square brackets; "" if none is there."""
+        text = self.text[slice(*span)]
+        found = re.search(r"\basm\b[^(]*\(", text)
+        if found is None:
+            return ""
+        colon = re.search(r'"\s*:', text[found.end() :])
+        head = text[: found.end() + colon.start() + 1] if colon else text
+        memory = re.findall(r"\[\s*%(\d+)", "".join(re.findall(r'"((?:[^"\\]|\\.)*)"', head)))
+        operands = list(_OPERAND.finditer(text, len(head)))
+        number = int(memory[bracket]) if memory else len(operands)
+        if number >= len(operands):
+            return ""
+        begin = operands[number].end()
+        return text[begin : matching(text, begin - 1)]
+
+
+def receiver_path(call: Call) -> str:
+    """The object whose method is called, as a path."""
+    return path_of(call.receiver) if call.receiver else ""

@@ -1,0 +1,203 @@
+"""From an instruction's places in the source to the path of its barrier or tile, as the author's line has it.
+
+The innermost place says which operand or argument it is. Where that is a parameter, the call one place further out
+says what was given for it; where it is a member, whose. So a wrapper, a class or a library is passed through.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+
+from pipesim.ptx.names.cpp_text import Call, CppText, receiver_path
+from pipesim.ptx.names.paths import path_of, put_in, root_of
+from pipesim.ptx.names.python_text import PythonText
+from pipesim.ptx.source_files import SourceFiles
+from pipesim.ptx.text.instruction import Frame, Instruction
+
+_COMPONENT = re.compile(r"L[a-z]n?\d+E|(\d{1,3})", re.ASCII)
+_FINAL = "="  #: before a path that begins with a local object: further out is no other name for it
+_CONSTRUCTOR = re.compile(r"C[1-3](?:E|I)")
+_FEW = 4  #: objects of one kind that one statement names
+
+
+@dataclass
+class Resolver:
+    """Reads the source files of a kernel; each chain of places is looked at once."""
+
+    sources: SourceFiles
+    _texts: dict[str, CppText | PythonText | None] = field(default_factory=dict)
+    _found: dict[tuple[tuple[Frame, ...], bool], tuple[str, ...]] = field(default_factory=dict)
+
+    def paths(self, each: Instruction, *, tile: bool = False) -> tuple[str, ...]:
+        """The paths that an instruction's barrier (or the range that its copy writes) may have in the source.
+
+        Several where its statement has several calls of this kind, in their order; () where nothing is known.
+        """
+        if each.source is None or not each.source.line:
+            return ()
+        copy = each.opcode == "cp"
+        key = (each.source.frames, tile)
+        if tile and not copy:
+            return ()
+        if key not in self._found:
+            self._found[key] = self._resolved(each.source.frames, copy=copy, tile=tile)
+        return self._found[key]
+
+    def _text(self, frame: Frame) -> CppText | PythonText | None:
+        name = frame.file.rpartition("/")[2]
+        if name not in self._texts:
+            lines = self.sources.lines(name)
+            made: CppText | PythonText | None = None
+            if lines:
+                python = name.endswith(".py")
+                made = PythonText(lines) if python else CppText(lines, lines_end=name.endswith(".mojo"))
+            self._texts[name] = made
+        return self._texts[name]
+
+    def _resolved(self, frames: tuple[Frame, ...], *, copy: bool, tile: bool) -> tuple[str, ...]:
+        found: tuple[str, ...] = ()
+        for at in range(len(frames) - 1, -1, -1):
+            text = self._text(frames[at])
+            if text is None:
+                if found:
+                    return ()  # the author's line cannot be read
+                continue
+            inner = frames[at + 1] if at + 1 < len(frames) else None
+            if isinstance(text, PythonText):
+                found = self._in_python(text, frames[at], inner, found, tile=tile)
+            elif found and inner is not None:
+                passed: list[str] = []
+                for each in found:
+                    final = each.startswith(_FINAL)
+                    passed += [each] if final else self._outward(text, frames[at], inner, each, outermost=not at)
+                found = tuple(dict.fromkeys(passed))
+            else:
+                found = self._first(text, frames[at], inner, copy=copy, tile=tile, outermost=not at)
+            if not found or len(found) > _FEW:
+                return ()
+        return tuple(each.removeprefix(_FINAL) for each in found)
+
+    def _first(
+        self, text: CppText, frame: Frame, inner: Frame | None, *, copy: bool, tile: bool, outermost: bool
+    ) -> tuple[str, ...]:
+        """What the innermost place that can be read says."""
+        at = text.place(frame.line, frame.column)
+        span = text.statement(at)
+        operand = text.asm_operand(span, -1 if copy and not tile else 0)
+        if operand:
+            return self._seen_through(text, frame, at, path_of(operand), outermost=outermost)
+        if copy or tile:
+            return ()
+        calls = _called(text.calls(span), at, inner)
+        found = [receiver_path(each) or (path_of(each.arguments[0]) if each.arguments else "") for each in calls]
+        return tuple(path for path in dict.fromkeys(found) if path)
+
+    def _seen_through(self, text: CppText, frame: Frame, at: int, path: str, *, outermost: bool) -> tuple[str, ...]:
+        """A path, or what a local variable that is its root was made of: in the author's own line an address only."""
+        head = text.head(at, _function_names(frame.function)) if path else None
+        for _ in range(_FEW):
+            if head is None or root_of(path) in head.parameters or (outermost and root_of(path) != path):
+                break
+            meaning = text.meaning(root_of(path), head, at)
+            better = put_in(path, meaning) if meaning else ""
+            if not better or better == path or (outermost and root_of(better) == better):
+                break
+            path = better
+        return (path,) if path else ()
+
+    def _outward(self, text: CppText, frame: Frame, inner: Frame, path: str, *, outermost: bool) -> tuple[str, ...]:
+        """A path of the function that is called at a place, in the words of the place."""
+        callee = self._text(inner)
+        if not isinstance(callee, CppText):
+            return ()
+        at = text.place(frame.line, frame.column)
+        there = callee.place(inner.line, inner.column)
+        head = callee.head(there, _function_names(inner.function))
+        if head is None:
+            return ()
+        if root_of(path) not in head.parameters and callee.declares(root_of(path), head, there):
+            return (_FINAL + path,) if path != root_of(path) else ()
+        found: list[str] = []
+        for call in _called(text.calls(text.statement(at)), at, inner):
+            root, made = root_of(path), path
+            if root in head.parameters:
+                number = head.parameters.index(root)
+                made = put_in(path, call.arguments[number]) if number < len(call.arguments) else ""
+            elif call.receiver or (_is_constructor(inner.function) and call.name not in _components(inner.function)):
+                owner = receiver_path(call) if call.receiver else call.name
+                own = path.removeprefix("this").removeprefix(".")
+                made = f"{owner}.{own}" if owner and own else owner
+            found += self._seen_through(text, frame, at, made, outermost=outermost) if made else ()
+        return tuple(dict.fromkeys(found))
+
+    def _in_python(
+        self, text: PythonText, frame: Frame, inner: Frame | None, found: tuple[str, ...], *, tile: bool
+    ) -> tuple[str, ...]:
+        call = text.call_at(frame.line, frame.column)
+        if call is None:
+            return ()
+        if not found or inner is None:
+            path = text.tile_of(call) if tile else text.barrier_of(call)
+            return (path,) if path else ()
+        callee = self._text(inner)
+        function = callee.function_at(inner.line) if isinstance(callee, PythonText) else None
+        if function is None or not isinstance(callee, PythonText):
+            return ()
+        passed = []
+        for path in found:
+            given = text.argument(call, function, root_of(path))
+            if given:
+                passed.append(put_in(path, given))
+            elif callee.is_result(function, root_of(path)):
+                target = text.target_of(call)
+                passed.append(target + path[len(root_of(path)) :] if target else "")
+        return tuple(path for path in dict.fromkeys(passed) if path)
+
+
+def _called(calls: list[Call], at: int, inner: Frame | None) -> list[Call]:
+    """Those of a statement's calls that reach the place inside; the only outer one where no name tells."""
+    after = [each for each in calls if each.end >= at]
+    outer = [each for each in calls if not any(o.begin < each.begin < o.end for o in calls)]
+    if inner is None:
+        return [each for each in outer if each in after][:1] if len(outer) == 1 else []
+    if _is_constructor(inner.function):
+        return [each for each in outer if each in after][:1] or outer[-1:]
+    if _is_operator(inner.function):
+        return [each for each in outer if each in after][:1]
+    last = max((inner.function.rfind(each.name) for each in after), default=-1)
+    named = [each for each in after if each.name in _components(inner.function)]
+    return [each for each in named if inner.function.rfind(each.name) == last] or (
+        outer if len(outer) == 1 and outer[0].name.isupper() else []
+    )
+
+
+def _is_constructor(function: str) -> bool:
+    return function.startswith("_Z") and _CONSTRUCTOR.search(function) is not None
+
+
+def _is_operator(function: str) -> bool:
+    """Whether it is the ``operator()`` of a class, or a lambda."""
+    return function.startswith("_Z") and ("EclE" in function or "EclI" in function)
+
+
+def _function_names(function: str) -> frozenset[str]:
+    """The names that the head of a function may have; none of a lambda's."""
+    if _is_operator(function):
+        return frozenset() if function.startswith("_ZZ") else frozenset({"operator"})
+    return _components(function)
+
+
+def _components(function: str) -> frozenset[str]:
+    """The names in a function's mangled name; the name itself if it is not mangled."""
+    if not function.startswith("_Z"):
+        return frozenset({re.split(r"[.:]", function)[-1]})
+    found, at = set(), 0
+    while at < len(function):
+        length = _COMPONENT.match(function, at)
+        if length is None:
+            at += 1
+            continue
+        at = length.end() + int(length[1] or 0)
+        found.add(function[length.end() : at])
+    return frozenset(found)
