@@ -34,16 +34,16 @@ def other(was: str, now: str) -> Edit:
 #: Then what is offered.
 HANGS: dict[str, tuple[str, str, slice, Edit, str]] = {
     "count": (GEMM, "mbarrier.init", slice(4, 8), other("], 1", "], 2"),
-              "initialise on_gluon.py:166:30 with a count of 1 instead of 2 (kernel.ptx, lines 101, 108, 115 and 122)"),
+              "initialise empty with a count of 1 instead of 2 (kernel.ptx, lines 101, 108, 115 and 122)"),
     "bytes": (GEMM, "expect_tx", slice(0, 1), other("24576", "24592"),
-              ("load expects 24,576 bytes on on_gluon.py:166:13 instead of 24,592: as many as are copied"
+              ("load expects 24,576 bytes on full instead of 24,592: as many as are copied"
                " (kernel.ptx, line 598)")),
     "threads": (GEMM, "bar.sync 	0, 128", slice(0, 1), other("128", "160"),
                 "128 threads at __syncthreads() instead of 160 (kernel.ptx, line 392)"),
     "arrive": (SCALE, "mbarrier.arrive.shared", slice(0, 1), out,
-               "one thread of compute arrives on on_gluon.py:114:30 for every stage, after kernel.ptx, line 298"),
+               "one thread of compute arrives on empty for every stage, after kernel.ptx, line 298"),
     "arrive of the last role": (SCALE, "mbarrier.arrive.shared", slice(2, 3), out,
-               "one thread of store arrives on on_gluon.py:114:59 for every stage, after kernel.ptx, line 496"),
+               "one thread of store arrives on free for every stage, after kernel.ptx, line 496"),
 }  # fmt: skip
 RUNS_ON: dict[str, tuple[str, str, slice, Edit, str]] = {
     "fence": (SCALE, "fence.proxy.async", slice(1, 2), out,
@@ -56,7 +56,7 @@ RUNS_ON: dict[str, tuple[str, str, slice, Edit, str]] = {
     "commit": (SCALE, "cp.async.bulk.commit_group", slice(0, 1), out,
                "store executes cp.async.bulk.commit_group after its bulk stores, before it waits for them"),
     "fewer bytes": (SCALE, "expect_tx", slice(0, 1), other("8192", "4096"),
-                    "load expects 8,192 bytes on on_gluon.py:114:13 instead of 4,096: as many as are copied"),
+                    "load expects 8,192 bytes on full instead of 4,096: as many as are copied"),
     "groups of a loop": (PIPELINED, "wait_group.read 	1", slice(0, 1), other("read 	1", "read 	2"),
         ("each of load_store, load_store_2 and compute leaves no more than 1 of its groups pending when it waits for "
          "them, instead of 2")),
