@@ -56,11 +56,18 @@ from pipesim.prove.counterexample.leftovers import Leftover, leftovers
 from pipesim.prove.counterexample.leftovers import advisories as left_over
 from pipesim.prove.counterexample.words import doubt_line
 from pipesim.prove.refutation import Refutation
+from pipesim.prove.repair.behind import Hidden, elsewhere, hidden_by
 from pipesim.prove.repair.correction import Correction
 from pipesim.targets import Target
 
 EVERY_RANGE = 1 << 10
-_EXPLAINED = (CheckStep.SMALLEST, CheckStep.SCHEDULE, CheckStep.CORRECTIONS, CheckStep.OTHERS)
+_EXPLAINED = (
+    CheckStep.SMALLEST,
+    CheckStep.SCHEDULE,
+    CheckStep.CORRECTIONS,
+    CheckStep.HIDDEN,
+    CheckStep.OTHERS,
+)
 _SHORTENING = (CheckStep.SMALLEST, CheckStep.SCHEDULE)
 _ENDED = {Limit.TIME: How.OUT_OF_TIME, Limit.MEMORY: How.OUT_OF_MEMORY}
 _CUT = {Limit.TIME: CutBy.TIME, Limit.MEMORY: CutBy.MEMORY}
@@ -99,6 +106,8 @@ class SteppedCheck:
         self._computing: dict[int, str] = {}
         self._led_past: dict[int, tuple[LedPast, ...]] = {}
         self._also: tuple[FaultKind | Ending, ...] = ()
+        self._hidden: Hidden | None = None
+        self._elsewhere = 0  # of the findings, the last ones
         self._left: tuple[Advisory, ...] = ()
         self._leftovers: tuple[Leftover, ...] = ()
         self._ranges: list[ProvedRange] = []
@@ -152,7 +161,11 @@ class SteppedCheck:
 
     def report(self) -> CheckReport:
         """All that is known now."""
-        return self._build_report(tuple(self._counterexample(n) for n in range(len(self._wrong))))
+        found = [self._counterexample(n) for n in range(len(self._wrong))]
+        if (hidden := self._hidden) is not None:
+            shown = counterexample_of(hidden.program, hidden.refuted, found[0].at)
+            found.append(replace(shown, corrections=hidden.second, after=hidden.first))
+        return self._build_report(tuple(found))
 
     def _build_report(self, wrong: tuple[Counterexample, ...]) -> CheckReport:
         asked, found = self._asked, self._found
@@ -224,6 +237,8 @@ class SteppedCheck:
                 return self._shorten
             case CheckStep.CORRECTIONS:
                 return self._correct
+            case CheckStep.HIDDEN:
+                return self._look_behind
             case CheckStep.OTHERS:
                 return self._look_for_others
             case CheckStep.LEFTOVERS:
@@ -277,6 +292,20 @@ class SteppedCheck:
             self._corrections[n] = corrections_of(
                 self._small.program, refuted, self._asked.program, unit, kernel, branches
             )
+
+    def _look_behind(self, unit: Unit) -> None:
+        """What is wrong beside a finding that no change corrects: with one, all that is wrong is explained."""
+        small, asked = self._small, self._asked.program
+        assert small is not None
+        if not self._wrong or any(self._corrections.values()) or asked.coverage.stopped or asked.coverage.blocked:
+            return
+        self._hidden = hidden_by(small.program, self._wrong[0], asked, unit)
+        if self._hidden is None:
+            found = elsewhere(small.program, small.found.doubts, self._wrong, unit)
+            for each in found:
+                self._wrong.append(shorten_refutation(small.program, each))
+                self._shortened.add(len(self._wrong) - 1)
+                self._elsewhere += 1
 
     def _look_for_others(self, unit: Unit) -> None:
         assert self._small is not None
@@ -357,6 +386,7 @@ class SteppedCheck:
             corrections=found or (),
             unfinished=unfinished,
             origin=origin_of(asked.target.kernel, small.program, self._wrong[n]),
+            elsewhere=n >= len(self._wrong) - self._elsewhere,
         )
 
 

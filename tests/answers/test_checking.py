@@ -18,7 +18,13 @@ from pipesim.targets import Target, find, target_of
 from tests.support.mistakes import BROKEN
 from tests.support.nine_warps import nine_warps
 
-EXPLAINED = (CheckStep.SMALLEST, CheckStep.SCHEDULE, CheckStep.CORRECTIONS, CheckStep.OTHERS)
+EXPLAINED = (
+    CheckStep.SMALLEST,
+    CheckStep.SCHEDULE,
+    CheckStep.CORRECTIONS,
+    CheckStep.HIDDEN,
+    CheckStep.OTHERS,
+)
 WRONG = {"stages": 1, "tiles": 2, "k_steps": 3, "empty_count": 9}
 
 
@@ -165,11 +171,14 @@ def test_what_is_known_when_it_is_interrupted_is_reported(ring: Target) -> None:
     steps.interrupt()
     report, whole = steps.report(), check(ring, WRONG)
     assert report.left_out == (
-        LeftOut(CheckStep.CORRECTIONS, CutBy.INTERRUPTED, 2), LeftOut(CheckStep.OTHERS, CutBy.INTERRUPTED),
+        LeftOut(CheckStep.CORRECTIONS, CutBy.INTERRUPTED, 2),
+        LeftOut(CheckStep.HIDDEN, CutBy.INTERRUPTED),
+        LeftOut(CheckStep.OTHERS, CutBy.INTERRUPTED),
     )  # fmt: skip
     assert report.refutations[0].replay == whole.refutations[0].replay
     assert report.conclusion == whole.conclusion
-    assert "likely corrections: interrupted after 2 tried · other schedules: interrupted" in words(report)
+    said = words(report)
+    assert "interrupted after 2 tried · what a finding hides: interrupted · other schedules: interrupted" in said
     steps.details()  # there is nothing left to do
     assert steps.report() == report
 

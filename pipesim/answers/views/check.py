@@ -29,6 +29,7 @@ class CheckStep(Enum):
     SMALLEST = "the smallest size"
     SCHEDULE = "a shorter schedule"
     CORRECTIONS = "likely corrections"
+    HIDDEN = "what a finding hides"
     OTHERS = "other schedules"
     LEFTOVERS = "what is left at the end"
     SIZES = "other sizes"
@@ -81,7 +82,9 @@ class Counterexample:
     the doubt that led to the schedule, "" if a search did. ``unfinished``: the steps that would make it smaller or
     shorter, of those that were left out. ``basis``: how sure it is, and ``late`` what has to be late for it. Of the
     verdict alone ``schedule`` and ``standing`` are empty. ``names``: the barriers and tiles that it is about.
-    ``identity`` and the waiver that it is ``waived`` by: once they were looked up (:mod:`pipesim.answers.triage`).
+    ``after``: the change without which it does not show, as another finding hides it; with both changes the protocol is
+    proved. ``elsewhere``: it is beside those before it, at other lines. ``identity`` and the waiver that it is
+    ``waived`` by: once they were looked up (:mod:`pipesim.answers.triage`).
     """
 
     finding: Finding
@@ -97,6 +100,8 @@ class Counterexample:
     late: Late | None = None
     origin: Origin = field(default_factory=Origin)
     names: tuple[str, ...] = ()
+    after: Correction | None = None
+    elsewhere: bool = False
     identity: Identity | None = None
     waived: Waiver | None = None
 
@@ -104,6 +109,11 @@ class Counterexample:
     def place(self) -> str:
         """The author's line that it is reported at."""
         return place_of(self.finding)
+
+    @property
+    def proved_with(self) -> str:
+        """What is known about each of its corrections."""
+        return "proved with both changes" if self.after is not None else "proved with this change"
 
 
 @dataclass(frozen=True)

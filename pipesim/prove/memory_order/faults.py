@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 
 from pipesim.explain.phases import run_canonically
 from pipesim.model.ending import Ending
-from pipesim.model.finding import Fault, FaultKind
+from pipesim.model.finding import Fault
 from pipesim.model.moves import Move
 from pipesim.model.program import Program
 from pipesim.prove.certain import is_unsure
@@ -31,12 +31,30 @@ def memory_faults(program: Program) -> tuple[Fault, ...]:
 
 def memory_refutations(program: Program, order: MemoryOrder | None) -> tuple[Refutation, ...]:
     """A schedule for the first fault of each kind that the observer of a run has seen; certain if one is."""
-    found: dict[FaultKind, tuple[Fault, Sequence[int]]] = {}
+    return _refutations(program, order, lambda fault: fault.kind)
+
+
+def memory_refutations_by_line(program: Program, order: MemoryOrder | None, most: int) -> tuple[Refutation, ...]:
+    """The same, for so many faults of each kind and pair of lines in a run of its own."""
+    if order is not None:
+        run_canonically(program, observers=[order])
+
+    def lines(fault: Fault) -> Hashable:
+        sides = (fault.agent, fault.pc), (fault.other_agent, fault.other_pc)
+        return fault.kind, *(program.line(*side) for side in sides if min(side) >= 0)
+
+    return _refutations(program, order, lines, most)
+
+
+def _refutations(
+    program: Program, order: MemoryOrder | None, key: Callable[[Fault], Hashable], most: int | None = None
+) -> tuple[Refutation, ...]:
+    found: dict[Hashable, tuple[Fault, Sequence[int]]] = {}
     for fault, past in zip(order.faults, order.pasts, strict=True) if order is not None else ():
-        known = found.get(fault.kind)
+        known = found.get(key(fault))
         if known is None or (is_unsure(program, known[0]) and not is_unsure(program, fault)):
-            found[fault.kind] = fault, past
-    return tuple(Refutation(Ending.FAULT, _schedule(program, *each), each[0]) for each in found.values())
+            found[key(fault)] = fault, past
+    return tuple(Refutation(Ending.FAULT, _schedule(program, *each), each[0]) for each in [*found.values()][:most])
 
 
 def memory_faults_of(program: Program, schedule: Sequence[Move]) -> tuple[Fault, ...]:

@@ -48,7 +48,7 @@ def corrections(
     left = MOST_TRIED
     found: list[tuple[int, Correction]] = []
     tried: set[object] = set()
-    for rank, repair in _candidates(program, refuted, asked):
+    for rank, repair in candidates(program, refuted, asked):
         if found and (rank > found[0][0] or repair.meets or repair.kind in {each.repair.kind for _, each in found}):
             continue
         small = apply_repair(program, repair)
@@ -71,7 +71,7 @@ def corrections(
     return tuple(correction for _, correction in found)
 
 
-def _candidates(program: Program, refuted: Refutation, asked: Program) -> Iterator[Ranked]:
+def candidates(program: Program, refuted: Refutation, asked: Program) -> Iterator[Ranked]:
     """What may correct it: of a fault that only a fence corrects, fences; nothing that ends a wait that no operation
     serves by asking for another phase, and nothing of pipelines that overlap, whose barriers are the wrong ones.
     """
@@ -94,8 +94,8 @@ def _candidates(program: Program, refuted: Refutation, asked: Program) -> Iterat
         frozenset() if fault is None else frozenset(program.agents[a].role for a in (fault.agent, fault.other_agent))
     )
     touch = roles if fault is not None and fault.other_agent >= 0 and fault.kind in _OF_BYTES else frozenset()
-    candidates = repairs(program, groups_of(program, refuted), touch)
-    return (each for each in candidates if each[1].kind not in _OTHER_PHASE or not unserved)
+    found = repairs(program, groups_of(program, refuted), touch)
+    return (each for each in found if each[1].kind not in _OTHER_PHASE or not unserved)
 
 
 _OTHER_PHASE = frozenset({RepairKind.PHASES, RepairKind.STAGES, RepairKind.LAPS, RepairKind.LEAVE_OUT})

@@ -20,7 +20,6 @@ from pipesim.report.text.console import mark
 from pipesim.report.text.printable import inert, inert_text
 
 WIDTH = 100  #: cells of a message
-WITH_CHANGE = "proved with this change"  #: what is known about every correction
 _PLACE = re.compile(r":\d+$")
 _COMMANDS = {Level.ERROR: "error", Level.WARNING: "warning", Level.NOTE: "notice"}  #: GitHub's names
 
@@ -59,7 +58,7 @@ def _annotations(name: str, report: CheckReport) -> Iterator[str]:
         yield _command(_COMMANDS[report.level(shown)], shown.place, f"{name}: {in_short(shown.finding)}", text)
         for correction in shown.corrections:
             if correction.line:
-                said = f"{correction.said}; {WITH_CHANGE}"
+                said = f"{correction.said}; {shown.proved_with}"
                 yield _command("notice", correction.line, f"{name}: likely correction", said)
     for waiver in report.unused:
         yield _command("warning", waiver.said if waiver.line else "", f"{name}: unused waiver", unused_words(waiver))

@@ -174,11 +174,23 @@ def shown_lines(shown: Counterexample, width: int, *, again: bool = False) -> li
     finding = shown.finding
     if shown.corrections:
         finding = replace(finding, correction="")  # a change that is proved says more
-    lines = ["", *_smallest(shown, width), *finding_lines([finding], width), *_sureness(shown, width)]
+    lines = ["", *_smallest(shown, width), *_after(shown, width), *finding_lines([finding], width)]
+    lines += _sureness(shown, width)
+    if shown.elsewhere:
+        command = again_lines(shown, width)
+        return [*lines, "", *command] if command else lines
     schedule = schedule_block(shown, width) if shown.schedule else []
     for block in (schedule, _corrections(shown, width, again=again), again_lines(shown, width)):
         lines += ["", *block] if block else []
     return lines
+
+
+def _after(shown: Counterexample, width: int) -> list[str]:
+    """The change without which the finding does not show."""
+    if (change := shown.after) is None:
+        return []
+    said = f"another finding hides this one, which shows with a change: {change.said}"
+    return [*with_source(said, change.line, width, "  ", "    "), ""]
 
 
 def _sureness(shown: Counterexample, width: int) -> list[str]:
@@ -189,11 +201,11 @@ def _sureness(shown: Counterexample, width: int) -> list[str]:
 def _corrections(shown: Counterexample, width: int, *, again: bool) -> list[str]:
     """``likely correction: initialise empty with a count of 1 instead of 2 (ring.py:12); proved with this change``."""
     if again:
-        return wrap("likely correction: the one above; proved with this change", width, "  ", "    ")
+        return wrap(f"likely correction: the one above; {shown.proved_with}", width, "  ", "    ")
     lines: list[str] = []
     for n, found in enumerate(shown.corrections):
         label = "or: " if n else "likely correction: "
-        lines += with_source(f"{label}{found.said}", found.line, width, "  ", "    ", "; proved with this change")
+        lines += with_source(f"{label}{found.said}", found.line, width, "  ", "    ", f"; {shown.proved_with}")
     return lines
 
 

@@ -21,7 +21,7 @@ from pipesim.model.finding import Deadlock, Verdict
 from pipesim.prove.counterexample.words import Line, Part
 from pipesim.ptx.source_files import lines_read_from, path_of
 from pipesim.report.findings.in_short import in_short
-from pipesim.report.pages.annotations import NO_SOURCES, WIDTH, WITH_CHANGE, Sources
+from pipesim.report.pages.annotations import NO_SOURCES, WIDTH, Sources
 from pipesim.report.pages.check import shown_lines
 from pipesim.report.sentences.check import assumptions_counted, check_sentence, not_judged_words
 from pipesim.report.text.printable import inert, inert_text
@@ -122,8 +122,10 @@ def _standing(shown: Counterexample) -> Node:
 
 def _others(shown: Counterexample) -> Iterator[tuple[str, str]]:
     """What else a finding points at: what is said about a line, and the line. The corrections come first."""
+    if (change := shown.after) is not None:
+        yield f"shows with this change: {change.said}", change.line
     for correction in shown.corrections:
-        yield f"likely correction: {correction.said}; {WITH_CHANGE}", correction.line
+        yield f"likely correction: {correction.said}; {shown.proved_with}", correction.line
     if not isinstance(shown.finding, Deadlock):
         yield "the other access", shown.finding.other_line
         return
