@@ -2,7 +2,8 @@
 
 Operations are counted over all warps of a role. Roles and groups of barriers
 are the same in both if they have the same name; where names are left over in both, equally many, the first belongs to
-the first. The numbers of a stage are compared where a group has the same stages in both, else those of the group. A
+the first. In two kernels of equally many warps, whose roles are read off what each warp does, a warp has one role in
+both. The numbers of a stage are compared where a group has the same stages in both, else those of the group. A
 role that does as many iterations in both is compared in its whole run, another by iteration, with what is left over.
 Of a role that was not read to its end, as of a kernel that hangs, only the order of the operations is compared, up to
 where the shorter one ends.
@@ -43,7 +44,7 @@ class SyncChangeKind(Enum):
     COUNT = "init count"  #: of a barrier: that of its last init
     TIMES = "times"  #: an operation of a role on a barrier
     PARITY = "first parity"  #: that a role waits for on a barrier
-    ORDER = "order"  #: of the operations of a role that are equally many
+    ORDER = "sequence"  #: of the operations of a role that are equally many
 
 
 @dataclass(frozen=True)
@@ -64,9 +65,9 @@ class Amount:
 class SyncChange:
     """One difference: ``what`` the role does ``on`` barriers, before and after.
 
-    ``role`` is "" of what belongs to a barrier. ``iterations``: of the role, before and after. ``lines``: the author's
-    lines of the new version, or of the old one of what is fewer. Of an order ``what`` is the first operation that is
-    another one, and ``instead_of`` what was there before, "" for the end.
+    ``role``: several that do the same, with commas; "" of what belongs to a barrier. ``iterations``: of the role,
+    before and after. ``lines``: the author's lines of the new version, or of the old one of what is fewer. Of an order
+    ``what`` is the first operation that is another one, and ``instead_of`` what was there before.
     """
 
     kind: SyncChangeKind
@@ -124,7 +125,9 @@ def sync_changes(old: Program, new: Program) -> SyncComparison:
     """What ``new`` does otherwise: first the barriers, then each role in the order of ``new``."""
     tiles = _same(list(_tiles(old)), list(_tiles(new)))
     alike = {was: now for was, now in tiles.items() if _tiles(old)[was] == _tiles(new)[now]}
-    before, after = _tallies(old, _TileNames(tiles, set(alike))), _tallies(new, _TileNames({}, set(alike.values())))
+    role_of = _roles_of_warps(old, new)
+    before = _tallies(old, _TileNames(tiles, set(alike)), role_of)
+    after = _tallies(new, _TileNames({}, set(alike.values())), role_of)
     roles = _same(list(before), list(after))
     groups = _same(_groups(old), _groups(new))
     stages = {group: _stages(old, group) == _stages(new, groups.get(group, "")) for group in groups}
@@ -136,7 +139,12 @@ def sync_changes(old: Program, new: Program) -> SyncComparison:
         now = after.get(role, _RoleTally())
         unread += [role] if was.cut or now.cut else []
         found += _of_role(role, _renamed(was, groups), now, {groups[name] for name, same in stages.items() if same})
-    return SyncComparison(tuple(found), tuple(unread))
+    alike_in: dict[SyncChange, list[str]] = {}
+    for each in found:
+        alike_in.setdefault(replace(each, role=""), []).append(each.role)
+    return SyncComparison(
+        tuple(replace(each, role=", ".join(roles)) for each, roles in alike_in.items()), tuple(unread)
+    )
 
 
 # what a program does
@@ -150,11 +158,36 @@ class _TileNames:
     slotted: set[str]
 
 
-def _tallies(program: Program, names: _TileNames) -> dict[str, _RoleTally]:
+Warp = tuple[int, int, int]  #: CTA, warp, and which of the agents that its lanes are
+
+
+def _warps(program: Program) -> list[Warp]:
+    """The warp of each agent."""
+    seen: Counter[tuple[int, int]] = Counter()
+    found = []
+    for agent in program.agents:
+        found.append((agent.cta, agent.warp, seen[agent.cta, agent.warp]))
+        seen[agent.cta, agent.warp] += 1
+    return found
+
+
+def _roles_of_warps(old: Program, new: Program) -> dict[Warp, str]:
+    """The role of each warp of two kernels; {} for programs whose roles are an author's, or with other warps.
+
+    They are those of the version that was read to its end, since what a warp does after a hang is not known.
+    """
+    read = old.coverage.extracted and new.coverage.extracted
+    if not read or {each[:2] for each in _warps(old)} != {each[:2] for each in _warps(new)}:
+        return {}
+    named = old if new.cut and not old.cut else new
+    return dict(zip(_warps(named), (agent.role for agent in named.agents), strict=True))
+
+
+def _tallies(program: Program, names: _TileNames, role_of: Mapping[Warp, str]) -> dict[str, _RoleTally]:
     found: dict[str, _RoleTally] = {}
     known: dict[Operation, tuple[str, Stage, int, int]] = {}
-    for a, agent in enumerate(program.agents):
-        mine = found.setdefault(agent.role, _RoleTally())
+    for a, warp in enumerate(_warps(program)):
+        mine = found.setdefault(role_of.get(warp, program.agents[a].role), _RoleTally())
         mine.warps += 1
         mine.cut = mine.cut or a in program.cut
         mine.iterations = max(mine.iterations, _iterations(program, a))
@@ -172,7 +205,7 @@ def _tallies(program: Program, names: _TileNames) -> dict[str, _RoleTally]:
             if op[0] == Op.INIT:  # what is another in them is said of the barriers
                 continue
             plain, slot = _verb_and_slot(program, op, names) if op[0] in TOUCHES_MEMORY else (what, "")
-            order.append(_Step(on, {f"{plain}{slot}": line}, {plain.strip(): line}))
+            order.append(_Step(on, {f"{plain}{slot}": line}, {_without_tile(plain): line}))
             mine.times[what, on] += times
             mine.nbytes[what, on] += nbytes
             mine.lines.setdefault((what, on), {})[line] = None
@@ -236,7 +269,11 @@ def _add_access(order: list[_Step], program: Program, op: Operation, names: _Til
         order.append(_Step(_IN_MEMORY, {}, {}))
     verb, slot = _verb_and_slot(program, op, names)
     order[-1].words.setdefault(f"{verb}{slot}", line)
-    order[-1].plain.setdefault(verb.strip(), line)
+    order[-1].plain.setdefault(_without_tile(verb), line)
+
+
+def _without_tile(verb: str) -> str:
+    return verb.rstrip(" ←").removesuffix(" to")
 
 
 def _tiles(program: Program) -> dict[str, tuple[int, int]]:

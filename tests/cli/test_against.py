@@ -42,6 +42,7 @@ epilogue:
 rest:
 """
 DEALLOC = " tcgen05.dealloc.cta_group::1.sync.aligned.b32 %r9, 64;\n"
+ARRIVE = " mbarrier.arrive.shared::cta.b64 _, [%r3+8];\n"
 FREED_EARLY = ALLOCATES.replace(DEALLOC, "").replace("wait:\n", f"{DEALLOC}wait:\n")
 MOVED = FREED_EARLY.replace(" setp.ne", "\n" * 40 + " setp.ne", 1).replace("%r10", "%r21").replace("%p6", "%p7")
 WITHOUT_SYNC = ALLOCATES.replace(" tcgen05.wait::ld", " fence.proxy.async;\n tcgen05.wait::ld")
@@ -63,11 +64,13 @@ def versions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     kernel(tmp_path, "new", FREED_EARLY)
     kernel(tmp_path, "moved", MOVED)
     kernel(tmp_path, "fenced", WITHOUT_SYNC)
+    kernel(tmp_path, "hangs", ALLOCATES.replace(ARRIVE, ""))
 
 
 EARLY = ["tensor_allocation", "race"]
 LINE = 1 + text_of(SET_UP.format(first=1, count=1) + FREED_EARLY).split("\n").index(DEALLOC.rstrip())
-ORDER = f"compute: another order, first MMA to tensor memory where wait was (new.ptx:{LINE})"
+AT_ARRIVE = f"was at old.ptx:{LINE + 15}"
+ORDER = f"compute: another sequence, MMA to tensor memory where wait was (new.ptx:{LINE})"
 
 
 @pytest.mark.usefixtures("versions")
@@ -78,6 +81,8 @@ ORDER = f"compute: another order, first MMA to tensor memory where wait was (new
         ("old", "new", 0, [], (0, 2, 0), 1),
         ("moved", "new", 0, [], (0, 0, 2), []),
         ("old", "old", 0, [], (0, 0, 0), []),
+        ("hangs", "old", 1, ["deadlock"], (1, 0, 0), [f"compute_2: arrive: gone, was executed once ({AT_ARRIVE})"]),
+        ("old", "hangs", 0, [], (0, 1, 0), 1),
         ("fenced", "old", 0, [], (0, 0, 0), [f"compute_2: fence proxy.async: new once (fenced.ptx:{LINE + 12})"]),
     ],
 )
@@ -89,7 +94,10 @@ def test_two_versions_of_a_kernel(
     assert found.code == found.json["exit_code"] == code
     assert [each["kind"] for each in found.json["findings"]] == kinds
     assert tuple(len(report[name]) for name in ("appeared", "gone", "unchanged")) == counts
-    sentences = [re.sub(r"wait \S+ was", "wait was", each["said"]) for each in report["synchronisation"]["changes"]]
+    sentences = [
+        re.sub(r"(wait|arrive)( on)? \S+?(:| was)", r"\1\3", each["said"])
+        for each in report["synchronisation"]["changes"]
+    ]
     assert (len(sentences) if isinstance(changes, int) else sentences) == changes
 
 

@@ -71,7 +71,7 @@ CASES = {
     ),
     "an arrive before the read": (
         ring(use="WAIT barrier={f} parity={p};ARRIVE barrier={e} count=2;READ access={f} item={i};FENCE fence=1;"),
-        ["role1: another order, first arrive empty[0] where read tile[0] was"],
+        ["role1: another sequence, arrive empty[0] where read tile[0] was"],
     ),
     "an arrive on one stage instead of the other": (
         ring(use=USE.replace("barrier={e}", "barrier=2")),
@@ -122,4 +122,4 @@ def test_of_a_role_that_was_not_read_to_its_end_the_common_order_is_compared() -
     found = sync_changes(whole, begun)
     assert (found.unread, found.changes) == (("role1",), ())
     other = replace(ring(tiles=2, use=USE.replace("FENCE fence=1;", "")), cut=(1,))
-    assert said(whole, other) == ["role1: another order, first arrive empty[0] where fence proxy.async was"]
+    assert said(whole, other) == ["role1: another sequence, arrive empty[0] where fence proxy.async was"]

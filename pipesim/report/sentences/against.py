@@ -56,7 +56,7 @@ def _change_words(change: SyncChange) -> str:
         case SyncChangeKind.PARITY:
             return f"{change.role}: first waits for parity {after.times} instead of {before.times}{on}"
         case SyncChangeKind.ORDER:
-            return f"{change.role}: another order, first {change.what} where {change.instead_of} was"
+            return f"{change.role}: another sequence, {change.what} where {change.instead_of} was"
         case SyncChangeKind.TIMES:
             return f"{change.role}: {_times_words(change, on)}"
         case _:
