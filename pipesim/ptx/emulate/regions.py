@@ -14,7 +14,7 @@ from pipesim.ptx.emulate.synchronisation import ends_a_spin, is_try, makes_other
 from pipesim.ptx.flow.graph import Graph
 from pipesim.ptx.flow.opcodes import may_touch_shared
 from pipesim.ptx.flow.uses import Uses
-from pipesim.ptx.text.instruction import Guard, Instruction
+from pipesim.ptx.text.instruction import Guard, Instruction, Special
 from pipesim.ptx.text.module import Function
 
 #: Opcodes whose result depends on nothing but their operands, as compilers pass an answer on.
@@ -47,8 +47,11 @@ def follow_from(position: int, loop: frozenset[int], body: Sequence[Instruction]
 
 #: Opcodes whose result depends on nothing but their operands.
 _ARITHMETIC = frozenset(
-    {"add", "sub", "mul", "mad", "and", "or", "xor", "not", "neg", "shl", "shr", "min", "max", "setp", "selp", "cvt"}
-)
+    {
+        "add", "sub", "mul", "mad", "and", "or", "xor", "not", "neg", "shl", "shr", "min", "max", "setp", "selp", "cvt",
+        "cvta", "mapa", "lop3", "shf", "bfe", "bfi", "prmt",
+    }
+)  # fmt: skip
 _MOST_AHEAD = 200  #: positions of a way in which a meeting place is looked for
 
 
@@ -211,10 +214,24 @@ class Regions:
             each = body[position]
             if not is_try(each):
                 continue
-            loop = self._loop(position, frozenset(self.uses.needs[position]))
+            loop = self._loop(position, self._kept_operands(position))
             if loop:
                 found[position] = loop
         return found
+
+    def _kept_operands(self, position: int) -> frozenset[str]:
+        """The registers that must not change for a loop to give an instruction the same operands in each iteration.
+
+        What its block computes before it is computed again in each iteration: from what it needs, or from nothing.
+        """
+        names = set(self.uses.needs[position])
+        for p in range(position - 1, self.graph.blocks[self.graph.block_of[position]].first - 1, -1):
+            each, made = self.function.body[p], self.uses.writes[p]
+            constant = each.opcode == "mov" and not any(isinstance(operand, Special) for operand in each.operands)
+            if not names.isdisjoint(made) and each.guard is None and (constant or each.opcode in _ARITHMETIC):
+                names.difference_update(made)
+                names.update(self.uses.reads[p])
+        return frozenset(names)
 
     @cached_property
     def waits(self) -> dict[int, bool]:
@@ -242,7 +259,7 @@ class Regions:
     def polls(self, position: int) -> bool:
         """Whether this load is in a loop that synchronises nothing and keeps its address: it waits for a store."""
         if position not in self._polls:
-            self._polls[position] = bool(self._loop(position, frozenset(self.uses.needs[position])))
+            self._polls[position] = bool(self._loop(position, self._kept_operands(position)))
         return self._polls[position]
 
     def ends_otherwise(self, position: int) -> bool:

@@ -77,6 +77,27 @@ def test_that_a_loop_asks_often_enough_is_stated() -> None:
     assert not verdict(SPIN)[2]
 
 
+@pytest.mark.parametrize(
+    ("address", "end", "times_out"),
+    [
+        ("add.u32 %r12, %r3, 0;", "@!%p9 bra spin;", False),
+        ("mov.u32 %r12, bars;\n add.u32 %r12, %r12, 0;", "@!%p9 bra spin;", False),
+        ("add.u32 %r12, %r12, 0;", "@!%p9 bra spin;", True),  # the sum of another iteration's
+        (
+            "add.u32 %r12, %r3, 0;",
+            "@%p9 bra done;\n mov.u32 %r11, %clock;\n setp.lt.u32 %p8, %r11, 99;\n @%p8 bra spin;\ndone:",
+            True,
+        ),
+    ],
+)
+def test_a_spin_in_a_loop_may_compute_its_address_again(*, address: str, end: str, times_out: bool) -> None:
+    asks = "mbarrier.try_wait.parity.shared::cta.b64 %p9, [%r12], %r13;"
+    spin = f" mov.u32 %r12, %r3;\nouter:\n and.b32 %r13, %r10, 1;\nspin:\n {address}\n {asks}\n {end}\n"
+    found, kinds, assumed = verdict(spin + COUNT.format(most=1) + " @%p8 bra outer;\n")
+    assert (found, kinds) == (Verdict.PROVED, set())
+    assert any("time out" in each for each in assumed) == times_out
+
+
 def test_what_a_loop_touches_while_the_answer_is_no_comes_before_the_wait() -> None:
     early = f" {LOADS}\n" + SPIN
     assert verdict(early, "")[:2] == (Verdict.REFUTED, {FaultKind.RACE})
