@@ -71,10 +71,13 @@ def _places(function: Function) -> dict[str, tuple[bool, int]]:
 
 
 def _special(cluster: Cluster, cta: int, number: int, name: str) -> Value:
+    """A special register, unknown where the launch does not decide it: what a warp or an SM is called in the machine,
+    times, counters, sizes that the driver rounds up. ``%warpid`` may change while the warp runs.
+    """
     launch = cluster.launch
     base, _, part = name.partition(".")
     axis = "xyz".find(part) if part else 0
-    if base == "tid":
+    if base == "tid" and 0 <= axis < 3:
         return _thread(launch.block, number, axis)
     shapes = {"ntid": launch.block, "cluster_nctaid": launch.cluster}
     shapes["nctaid"] = launch.grid
@@ -92,11 +95,7 @@ def _special(cluster: Cluster, cta: int, number: int, name: str) -> Value:
     values: dict[str, Value] = {
         "cluster_ctarank": cta,
         "cluster_nctarank": cluster.ctas,
-        "is_explicit_cluster": int(cluster.ctas > 1),
         "laneid": lanes_of(list(range(WARP))),
-        "warpid": number,
-        "nwarpid": cluster.warps_of_cta,
-        "gridid": 0,
         "lanemask_eq": lanes_of([1 << i for i in range(WARP)]),
         "lanemask_lt": lanes_of([(1 << i) - 1 for i in range(WARP)]),
         "lanemask_le": lanes_of([(2 << i) - 1 for i in range(WARP)]),
@@ -104,6 +103,8 @@ def _special(cluster: Cluster, cta: int, number: int, name: str) -> Value:
         "lanemask_ge": lanes_of([FULL & ~((1 << i) - 1) for i in range(WARP)]),
         "dynamic_smem_size": launch.dynamic_shared,
     }
+    if cluster.ctas > 1:  # of one CTA it may be explicit, or not
+        values["is_explicit_cluster"] = 1
     return values.get(base, Unknown(Leaf(f"the special register %{name}", 0)))
 
 

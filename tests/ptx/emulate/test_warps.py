@@ -415,3 +415,32 @@ def test_a_loop_that_goes_back_on_yes_waits_for_the_other_parity_and_orders_noth
     assert found(0, on_no) == found(1, on_yes, FENCE) == ["proved"]
     assert found(1, on_yes) == ["refuted", "WEAK_ORDER"]
     assert found(1, on_no) == found(0, on_yes, FENCE) == ["refuted", "DEADLOCK", "RACE"]
+
+
+@pytest.mark.parametrize(
+    "name", ["warpid", "nwarpid", "gridid", "smid", "clock", "is_explicit_cluster", "total_smem_size", "envreg3", "pm0"]
+)
+def test_a_special_register_that_the_launch_does_not_decide_is_not_known(name):
+    program = program_of(
+        READ_TWO
+        + f" mov.u32 %r30, %{name};\n setp.ne.u32 %p5, %r30, 1;\n @%p5 bra end;\n"
+        + ARRIVE.format("")
+        + "end:\n"
+    )
+    assert f"the special register %{name}" in program.coverage.stopped[0]
+
+
+@pytest.mark.parametrize(
+    ("name", "lane_0", "lane_31"),
+    [
+        ("laneid", 0, 31), ("lanemask_eq", 1, 1 << 31), ("lanemask_lt", 0, 0x7FFFFFFF), ("lanemask_le", 1, 0xFFFFFFFF),
+        ("lanemask_gt", 0xFFFFFFFE, 0), ("lanemask_ge", 0xFFFFFFFF, 1 << 31), ("tid.x", 0, 31), ("ntid.x", 32, 32),
+        ("cluster_ctarank", 0, 0), ("cluster_nctarank", 2, 2), ("is_explicit_cluster", 1, 1), ("nclusterid.x", 1, 1),
+        ("nctaid.x", 2, 2), ("clusterid.x", 0, 0), ("dynamic_smem_size", 0, 0),
+    ],
+)  # fmt: skip
+def test_a_special_register_that_the_launch_decides(name, lane_0, lane_31):
+    asks = f" mov.u32 %r30, %{name};\n setp.eq.u32 %p5, %r2, 0;\n selp.u32 %r31, {lane_0}, {lane_31}, %p5;\n"
+    asks += " setp.eq.u32 %p6, %r2, 0;\n setp.eq.u32 %p5, %r2, 31;\n or.pred %p6, %p6, %p5;\n"
+    asks += " @!%p6 bra end;\n setp.ne.u32 %p5, %r30, %r31;\n @%p5 bra end;\n" + ARRIVE.format("") + "end:\n"
+    assert said(program_of(READ_TWO + asks, 1, cluster=2), 0)[-1].startswith("ARRIVE barrier=0 count=2")
