@@ -42,6 +42,7 @@ class LineChange:
     lines: Mapping[int, str]
     repair: Repair
     said: str
+    source: str = ""  #: the author's line that all of it maps to, where operations do not say so
 
 
 class HungKernel:
@@ -72,6 +73,16 @@ class HungKernel:
             if code[pc][0] in PARITY_WAITS and (pc == fault.pc or operand(code[pc], "barrier") in counting):
                 return lines[pc], operand(code[pc], "barrier")
         return None
+
+    def source_of(self, lines: Collection[int]) -> str:
+        """The author's line of all operations of these lines, "" if there are several."""
+        found = {
+            self.program.line(agent, pc)
+            for agent, where in enumerate(self._where)
+            for pc, line in enumerate(where)
+            if line in lines
+        }
+        return found.pop() if len(found) == 1 else ""
 
     def instruction(self, position: int) -> Instruction:
         """By its position in the body."""
@@ -220,7 +231,8 @@ def corrections_of_kernel(
         except PipesimError:
             continue
         if check(again, max_states=1).verdict is Verdict.PROVED:
-            return (Correction(change.repair, change.said, f"{kernel.ptx}:{min(change.lines)}"),)
+            line, source = f"{kernel.ptx}:{min(change.lines)}", change.source or hung.source_of(change.lines)
+            return (Correction(change.repair, change.said, line, source),)
     return ()
 
 
@@ -228,8 +240,10 @@ def _changes(hung: HungKernel, blocked: Collection[str], led_past: Sequence[Bran
     """What is tried: numbers that contradict what the kernel did, ways past an arrive, arrives of too many or too few,
     a parity.
     """
+    at_times = [past for past in led_past if past.agent in hung.agents_at(hung.instruction(past.past).line)]
+    yield from _not_past(hung, at_times)
     yield from _numbers(hung)
-    yield from _not_past(hung, led_past)
+    yield from _not_past(hung, [past for past in led_past if past not in at_times])
     yield from _guards(hung)
     groups = [group for group in hung.groups() if any(hung.barrier_name(n) in blocked for n in group)]
     silent = [group for group in groups if not hung.is_signalled(group)]
@@ -349,7 +363,7 @@ def _not_past(hung: HungKernel, led_past: Sequence[BranchPast]) -> Iterator[Line
         does = "arrives" if "arrive" in hung.instruction(past.past).modifiers else "does so"
         omit = f"omit the condition at {past.line} ({hung.places([each.line])})"
         words = f"{role} {does} every time ({past.past_line}): {omit}"
-        yield LineChange({each.line: new}, Repair(RepairKind.EVERY_WARP, role, ""), words)
+        yield LineChange({each.line: new}, Repair(RepairKind.NOT_PAST, role, ""), words, past.line)
 
 
 def _guards(hung: HungKernel) -> Iterator[LineChange]:

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from pipesim.answers.views.check import CheckReport
     from pipesim.model.program import Program
     from pipesim.ptx.source_files import SourceFiles
+    from pipesim.report.text.source_fix import SourceFix
     from pipesim.targets import Target
 
 
@@ -82,6 +83,12 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
         help="a report, JSON, the verdict and the first finding of each as JSON of at most 2 kB, annotations for a "
         "GitHub workflow, JUnit XML, or SARIF 2.1.0 (default text)",
     )  # fmt: skip
+    parser.add_argument(
+        "--fix", action="store_true", help="print the first correction that is an edit of one source line, as a diff"
+    )
+    parser.add_argument(
+        "--write", action="store_true", help="with --fix: write it, where the file is below the current folder"
+    )
     parser.add_argument("--sarif", type=Path, metavar="FILE", help="write the findings to FILE as SARIF 2.1.0, too")
     add_force(parser)
 
@@ -116,6 +123,10 @@ def _carry_out(options: argparse.Namespace) -> int:
     if options.json and options.format not in (None, "json", "brief"):
         raise ParameterError(f"--json and --format {options.format}", correction="give one of them")
     options.json = options.json or options.format in ("json", "brief")
+    if options.write and not options.fix:
+        raise ParameterError("--write without --fix", correction="give both")
+    if options.fix and (options.json or options.format not in (None, "text")):
+        raise ParameterError("--fix prints text", correction="give no other format")
     names = _names(options)
     if options.redundant and options.against is None:
         from pipesim.cli.redundant import carry_out_redundant
@@ -149,7 +160,29 @@ def _carry_out(options: argparse.Namespace) -> int:
     code = _worst(exit_code(*reports.values()), {error.exit_code for error in failed.values()})
     said = (_briefs if options.format == "brief" else _document)(reports, failed, code)
     emit(options, said, lambda console: _paint(options, console, checks, failed))
+    if options.fix:
+        _fix(checks, write=options.write)
     return code
+
+
+def _fix(checks: _Checks, *, write: bool) -> None:
+    """Show the correction of each finding that is an edit of one line of its source, or that none is; write them."""
+    from pipesim.ptx.source_files import lines_read_from
+    from pipesim.report.text.source_fix import source_fix, writable
+
+    found: dict[tuple[Path, int], SourceFix] = {}
+    for name, report in checks.reports.items():
+        with lines_read_from(checks.sources[name]):
+            for shown in report.refutations:
+                first = next((fix for c in shown.corrections if (fix := source_fix(c)) is not None), None)
+                if first is not None:
+                    found.setdefault((first.path, first.number), first)
+    fixes = sorted(found.values(), key=lambda fix: (fix.path, -fix.number))  # a line that is deleted moves none of them
+    said = [line for fix in fixes for line in fix.diff()]
+    none = "no correction is an edit of one line of a source that can be read"
+    write_text("".join(f"{line}\n" for line in said or [none]))
+    for fix in writable(fixes) if write else ():
+        write_whole(fix.path, fix.texts[1].encode(), force=True)
 
 
 def _build_all(

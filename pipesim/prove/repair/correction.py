@@ -27,11 +27,15 @@ MOST_ASKED = 60_000  #: operations of the program that was asked for
 
 @dataclass(frozen=True)
 class Correction:
-    """What to change, in a sentence, and the author's line of it ("" where there is none)."""
+    """What to change, in a sentence, and the author's line of it ("" where there is none).
+
+    ``source``: the line of the author's source to which all of the change maps, "" if it is not one.
+    """
 
     repair: Repair
     said: str
     line: str
+    source: str = ""
 
 
 def corrections(
@@ -65,10 +69,20 @@ def corrections(
         large = apply_repair(asked, repair)
         if large is None or check(large, max_states=1).verdict is not Verdict.PROVED:
             continue
-        found.append((rank, Correction(repair, sentence(repair), place_of(program, repair))))
+        found.append((rank, Correction(repair, sentence(repair), place_of(program, repair), _only_line(asked, large))))
         if len(found) == MOST:
             break
     return tuple(correction for _, correction in found)
+
+
+def _only_line(before: Program, after: Program) -> str:
+    """The line of all operations that differ, "" if there are several, or some are added or left out."""
+    found: set[str] = set()
+    for agent, (code, now) in enumerate(zip(before.code, after.code, strict=True)):
+        if len(code) != len(now):
+            return ""
+        found |= {before.line(agent, pc) for pc, op in enumerate(code) if op != now[pc]}
+    return found.pop() if len(found) == 1 else ""
 
 
 def candidates(program: Program, refuted: Refutation, asked: Program) -> Iterator[Ranked]:

@@ -28,12 +28,14 @@ FULL, EMPTY = "full", "empty"
 NOWHERE_OFFERED = {RepairKind.ONLY_ARRIVES, RepairKind.ONCE}
 #: Offered for a twin of a ready-made protocol (tests/protocols/test_corrected_twins.py).
 IN_READY_MADE = {RepairKind.PEERS}
+#: Offered for kernels only (tests/answers/test_led_past.py).
+OF_KERNELS = {RepairKind.NOT_PAST}
 
 
 @pytest.mark.slow
 def test_every_kind_of_correction_is_offered_for_some_mistake() -> None:
     found = {each.repair.kind for name in RING_MISTAKES | KERNEL_MISTAKES for each in offered_for(name)[1]}
-    assert set(RepairKind) - found == NOWHERE_OFFERED | IN_READY_MADE
+    assert set(RepairKind) - found == NOWHERE_OFFERED | IN_READY_MADE | OF_KERNELS
 
 
 def test_nothing_is_offered_that_mends_the_small_program_only() -> None:
@@ -63,6 +65,7 @@ def test_a_correction_in_words_with_its_line() -> None:
     assert offered == Correction(
         Repair(K.EXPECT, "producer", FULL, 64, 32),
         "producer expects 64 bytes on full instead of 32: as many as are copied",
+        offered.line,
         offered.line,
     )
     assert "ring.py:" in offered.line
