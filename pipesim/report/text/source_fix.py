@@ -8,12 +8,15 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
+from pipesim.bounds import MAX_PTX_BYTES
 from pipesim.errors import UsageError
+from pipesim.inputs import InputKind, is_source
 from pipesim.prove.repair.correction import Correction
 from pipesim.prove.repair.kinds import RepairKind
 from pipesim.ptx.source_files import path_of
 from pipesim.report.text.words import place
 
+_SOURCE = InputKind("source file", MAX_PTX_BYTES, UsageError, "correct it by hand")
 #: One number of the line is another one.
 _NUMBERS = frozenset({RepairKind.COUNT, RepairKind.EXPECT, RepairKind.THREADS, RepairKind.DEPTH})
 _WAY_PAST = re.compile(r"\s*if\s*\(.*\)\s*(continue|break|return)\s*;\s*(//.*)?")  # a statement that is nothing else
@@ -30,7 +33,7 @@ class SourceFix:
     @property
     def texts(self) -> tuple[str, str]:
         """The whole text before and after."""
-        before = self.path.read_text("utf-8")
+        before = _SOURCE.read_text(self.path)
         lines = before.splitlines(keepends=True)
         end = lines[self.number - 1][len(lines[self.number - 1].rstrip("\r\n")) :]
         lines[self.number - 1 : self.number] = [] if self.after is None else [self.after + end]
@@ -47,9 +50,9 @@ def source_fix(correction: Correction) -> SourceFix | None:
     """The edit of one line, None where it is not one: a number that is not written in it, or several times."""
     name, _, number = correction.source.rpartition(":")
     path = Path(path_of(name)) if name else None
-    if path is None or not path.is_file() or path.suffix == ".ptx" or not number.isdecimal():
+    if path is None or not is_source(path) or path.suffix == ".ptx" or not number.isdecimal():
         return None
-    lines = path.read_text("utf-8", errors="replace").splitlines()
+    lines = _SOURCE.read_text(path).splitlines()
     if not 0 < int(number) <= len(lines):
         return None
     text, repair = lines[int(number) - 1], correction.repair
