@@ -131,7 +131,7 @@ FORBIDDEN = {each.name: each for each in _FORBIDDEN}
 
 
 class NotJudgedKind(Enum):
-    """What no verdict is about. The value is what a report calls several of it."""
+    """What no verdict is about. The value is what a report calls several of it, :attr:`one` what it calls one."""
 
     DESCRIPTION = "what the description leaves out, such as global memory"  #: of a protocol that was described by hand
     GLOBAL_STORES = "stores to global memory"
@@ -142,6 +142,24 @@ class NotJudgedKind(Enum):
     LEFT_OUT = "accesses and instructions that were left out"
     INFERRED_BYTES = "byte counts inferred"
     NEVER_WRAPPED = "barriers that complete too few phases to use a stage again"
+
+    @property
+    def one(self) -> str:
+        """``store to global memory``."""
+        return _ONE_NOT_JUDGED[self]
+
+
+_ONE_NOT_JUDGED = {
+    NotJudgedKind.DESCRIPTION: NotJudgedKind.DESCRIPTION.value,
+    NotJudgedKind.GLOBAL_STORES: "store to global memory",
+    NotJudgedKind.GLOBAL_LOADS: "load of global memory",
+    NotJudgedKind.GLOBAL_ATOMICS: "atomic on global memory",
+    NotJudgedKind.TENSOR_MAPS: "instruction that changes tensor maps, or orders what changes them",
+    NotJudgedKind.DEPENDENT_LAUNCH: "instruction of programmatic dependent launch",
+    NotJudgedKind.LEFT_OUT: "access or instruction that was left out",
+    NotJudgedKind.INFERRED_BYTES: "byte count inferred",
+    NotJudgedKind.NEVER_WRAPPED: "barrier that completes too few phases to use a stage again",
+}
 
 
 @dataclass(frozen=True)

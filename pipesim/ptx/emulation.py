@@ -186,11 +186,15 @@ def _waits(cluster: Cluster) -> bool:
 
 
 def entry_of(module: Module, launch: Launch) -> Function:
-    """The kernel that is launched. LaunchFileError if the file does not have it."""
-    entry = module.function(launch.entry)
+    """The kernel that is launched; the file's only one where the launch names none. LaunchFileError without one."""
+    named, entries = launch.entry, module.entries
+    entry = module.function(named) if named or len(entries) != 1 else entries[0]
     if entry is None or not entry.body:
-        names = ", ".join(each.name for each in module.entries)
+        names = ", ".join(each.name for each in entries)
+        several = f"{module.name} has {len(entries)} kernels, and the launch file names none"
         raise LaunchFileError(
-            f"{module.name} has no kernel {launch.entry}", cause=f"it has {names or 'none'}", correction="name one"
+            f"{module.name} has no kernel {named}".rstrip() if named or not entries else several,
+            cause=f"it has {names or 'none'}",
+            correction='name one as "entry" of the launch file' if entries else "give the PTX of a kernel",
         )
     return entry

@@ -431,7 +431,7 @@ def emit(kernel: Kernel, emulation: Emulation) -> Extraction:
     cluster, function, module = emulation.cluster, kernel.function, kernel.module
     coverage = coverage_of(kernel, emulation)
     recorder = cluster.recorder
-    name = kernel_name(kernel.launch.entry)
+    name = kernel_name(kernel.entry.name)
     cut = [] if emulation.unsolved else [w for w in cluster.warps if w.status in (Status.STOPPED, Status.BLOCKED)]
     silent = [warp for warp in cut if not kernel.code.regions.may_signal(warp.places)]
     agents = [tuple(warp.agent for warp in warps) for warps in (cut, silent)]

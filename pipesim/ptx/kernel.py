@@ -48,6 +48,7 @@ def launch_of(text: str, ptx: Path, launch: Path | None, sets: Sequence[str]) ->
     """
     launch = ptx.with_suffix(".json") if launch is None else launch
     if not launch.is_file():
+        read_module(text, ptx.name)  # that it is no PTX is said first
         raise LaunchFileError(
             f"there is no launch file {launch}",
             cause="a kernel is read with the values of one launch: its grid, its block and its parameters",
@@ -56,7 +57,9 @@ def launch_of(text: str, ptx: Path, launch: Path | None, sets: Sequence[str]) ->
     given = read_launch(LAUNCH_FILE.read_text(launch), str(launch))
     module = read_module(text, ptx.name, given.entry)  # a file may have many kernels
     module = replace(module, sources=enter_sources(ptx, module.files.values()))
-    return module, with_settings(given, entry_of(module, given), sets) if sets else given
+    entry = entry_of(module, given)
+    given = replace(given, entry=entry.name)
+    return module, with_settings(given, entry, sets) if sets else given
 
 
 @dataclass(frozen=True)

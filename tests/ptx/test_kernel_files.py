@@ -7,8 +7,10 @@ from pathlib import Path
 import pytest
 
 from pipesim.cli.main import main
-from pipesim.errors import LaunchFileError, ParameterError
+from pipesim.errors import LaunchFileError, ParameterError, PtxError
+from pipesim.model.finding import FaultKind
 from pipesim.model.program_json import dumps, loads
+from pipesim.prove.check import check
 from pipesim.targets import find
 from tests.ptx.emulate.test_warps import PARAM, READ_TWO, SPIN, UNTIL
 from tests.support.small_ptx import program_of, text_of, word
@@ -76,8 +78,30 @@ def test_a_kernel_without_its_launch_file_is_an_error(kernel: Path) -> None:
     kernel.with_suffix(".json").unlink()
     with pytest.raises(LaunchFileError, match="there is no launch file"):
         find(str(kernel))
+    garbage = kernel.with_name("garbage.ptx")
+    garbage.write_text("garbage {")
+    with pytest.raises(PtxError, match="this is not PTX"):
+        find(str(garbage))
     with pytest.raises(ParameterError, match="takes no launch file"):
         find("producer_consumer", launch="small.json")
+
+
+def test_the_only_kernel_of_a_file_needs_no_name_in_the_launch_file(kernel: Path) -> None:
+    launch = kernel.with_suffix(".json")
+    launch.write_text(launch.read_text().replace('"kernel"', '""', 1))
+    assert find(str(kernel)).name == "kernel"
+    text = kernel.read_text()
+    kernel.write_text(text + text[text.index(".visible") :].replace(".entry kernel", ".entry other"))
+    with pytest.raises(LaunchFileError, match="has 2 kernels, and the launch file names none") as raised:
+        find(str(kernel))
+    assert raised.value.cause == "it has kernel, other"
+
+
+def test_more_bytes_than_an_mbarrier_counts_are_a_finding_of_a_kernel(kernel: Path) -> None:
+    expects = " @!%p0 mbarrier.arrive.expect_tx.shared::cta.b64 _, [%r3], {};\n"
+    for nbytes, kinds in (((1 << 20) - 1, set()), (1 << 20, {FaultKind.TX_RANGE})):
+        kernel.write_text(text_of(READ_TWO + expects.format(nbytes), PARAM))
+        assert {each.kind for each in check(find(str(kernel)).build()).refutations} == kinds
 
 
 def test_coverage_is_part_of_a_programs_file() -> None:

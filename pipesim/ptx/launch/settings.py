@@ -27,6 +27,7 @@ from pipesim.ptx.text.module import Function
 BOX = "--box "  #: what a setting begins with that gives a box
 _WORD = "OFFSET=VALUE, NAME=VALUE or OFFSET:OFFSET=VALUE, with TYPE:VALUE for another type, as 384=u64:5"
 _BOX = "OFFSET=TYPE:SIZES or NAME=TYPE:SIZES, the innermost size first, as 128=bf16:64,128"
+_MOST_NAMED = 20
 _MOST_SIZES, _MOST_SIZE = 5, 1 << 16
 
 Put = Callable[[Content | None], Content]  #: what belongs at a place, from what is known there; ValueError says why not
@@ -103,15 +104,17 @@ def _whole(text: str) -> int | None:
 def _parameter(launch: Launch, function: Function, text: str) -> tuple[int, int]:
     """The number of the parameter that a place means, and the byte in it. ValueError if there is none."""
     offset = _whole(text)
-    for number, (formal, given) in enumerate(zip(function.params, launch.parameters, strict=True)):
+    formals = list(zip(function.params, launch.parameters, strict=True))
+    for number, (formal, given) in enumerate(formals):
         if offset is None and text and text in {given.name, formal.name}:
             return number, 0
         if offset is not None and formal.offset <= offset < formal.offset + formal.size:
             return number, offset - formal.offset
     end = max((each.offset + each.size for each in function.params), default=0)
-    names = ", ".join(dict.fromkeys(each.name for each in launch.parameters if each.name))
-    of = f"its parameters have {end:,} bytes" + (f", and the names {names}" if names else "")
-    raise ValueError(f"the kernel has no parameter {text[:40]}: {of}")
+    at = ", ".join(f"{each.name or formal.name} at {formal.offset}" for formal, each in formals[:_MOST_NAMED])
+    if offset is None:
+        raise ValueError(f"the launch file names no parameter {text[:40]}; in order they are {at or 'none'}")
+    raise ValueError(f"the kernel has no parameter {text[:40]}: its parameters have {end:,} bytes")
 
 
 def _put_word(kind: str, value: int | float) -> Put:

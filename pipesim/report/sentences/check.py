@@ -218,13 +218,9 @@ def assumptions_counted(scope: VerdictScope) -> tuple[AssumptionCount, ...]:
 
 
 def not_judged_words(each: NotJudged) -> str:
-    """``6 loads of global memory``, ``1 barrier that ... (acc_empty)``."""
-    what, several = each.kind.value, each.count != 1
-    if each.count:
-        noun, space, rest = what.partition(" ")
-        noun = noun if several else {"copies": "copy"}.get(noun, noun.removesuffix("s"))
-        what = f"{number(each.count)} {noun}{space}{rest if several else rest.replace(' were ', ' was ')}"
-    return what + (f" ({_few(each.names)})" if each.names else "")
+    """``6 loads of global memory``, ``1 barrier that completes ... (acc_empty)``."""
+    what = each.kind.one if each.count == 1 else each.kind.value
+    return (f"{number(each.count)} {what}" if each.count else what) + (f" ({_few(each.names)})" if each.names else "")
 
 
 def _few(names: Sequence[str]) -> str:

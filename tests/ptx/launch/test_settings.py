@@ -67,7 +67,7 @@ def test_later_settings_see_earlier_ones():
         ("0", "--set 0: expected a place and a value"),
         ("=4", "--set =4: expected a place and a value"),
         ("n=", "--set n=: expected a place and a value"),
-        ("x=1", "the kernel has no parameter x"),
+        ("x=1", "the launch file names no parameter x; in order they are n at 0, p at 8, s at 16, m at 64"),
         ("4096=1", "the kernel has no parameter 4096"),
         ("n=abc", "'abc' is not a number"),
         ("n=q7:1", "q7 is not a type"),
@@ -86,7 +86,7 @@ def test_later_settings_see_earlier_ones():
         ("--box m=f16:1,1,1,1,1,1", "expected 1 to 5 sizes from 1 to 65,536"),
         ("--box n=f16:64", "there is no tensor map at this place"),
         ("--box 16=f16:64", "byte 0 is after its end"),
-        ("--box x=f16:64", "the kernel has no parameter x"),
+        ("--box x=f16:64", "the launch file names no parameter x; in order they are n at 0"),
     ],
 )
 def test_what_cannot_be_set(setting, fact):
