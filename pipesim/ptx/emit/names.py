@@ -9,6 +9,7 @@ from math import prod
 
 from pipesim.model.coverage import Coverage
 from pipesim.model.groups import (
+    DELAYED_ARRIVALS,
     ENGINE_ACCESSES,
     MEETINGS,
     READS_MEMORY,
@@ -25,8 +26,9 @@ from pipesim.model.tables import Agent, Barrier, Tile
 from pipesim.model.warp_shape import WARP, RegisterPools, register_bound
 from pipesim.ptx.emit.record import Place, Stream, StreamRecorder
 from pipesim.ptx.launch.values import Launch
-from pipesim.ptx.names.barriers import named_by_source
-from pipesim.ptx.names.resolve import Resolver
+from pipesim.ptx.names.barriers import barriers_named_by_source
+from pipesim.ptx.names.resolve import resolver_of
+from pipesim.ptx.names.tiles import tiles_named_by_source
 from pipesim.ptx.text.instruction import Instruction
 from pipesim.ptx.text.module import Function, Module
 
@@ -81,7 +83,7 @@ def barrier_names(
     by_offset: dict[int, str] = {}
     if recorder.source_names is None:
         sources = module.sources
-        found = named_by_source(recorder, initialised, function.body, Resolver(sources)) if sources else {}
+        found = barriers_named_by_source(recorder, initialised, function.body, resolver_of(sources)) if sources else {}
         recorder.source_names = found
     named = dict(recorder.source_names)
     chains = {p[1]: _chain(function.body[at], module) for p, at in initialised.items() if p[1] not in named}
@@ -130,7 +132,7 @@ def role_names(streams: Sequence[Stream]) -> list[str]:
 
 
 def _role(stream: Stream) -> str:
-    """What the agents of a role do: they load, multiply, store, or wait and arrive, or none of these."""
+    """What the agents of a role do: they load, multiply, store, or compute (arrive or access memory), or only wait."""
     kinds = {op[0] for op in stream.code}
     engines = {operand(op, "engine") for op in stream.code if op[0] in ENGINE_ACCESSES & READS_MEMORY}
     found = ["load"] if Op.TMA_LOAD in kinds else []
@@ -138,22 +140,35 @@ def _role(stream: Stream) -> str:
     found += ["store"] if Engine.BULK in engines else []
     if found:
         return "_".join(found)
-    return "compute" if kinds & (WAITS_FOR_OTHERS | SIGNALS | TOUCHES_MEMORY) - MEETINGS else "idle"
+    if kinds & (SIGNALS | DELAYED_ARRIVALS | TOUCHES_MEMORY) - MEETINGS:
+        return "compute"
+    return "waiting" if kinds & WAITS_FOR_OTHERS - MEETINGS else "idle"
 
 
 # tiles
 
 
 def tiles_of(recorder: StreamRecorder, function: Function, module: Module) -> tuple[Tile, ...]:
-    """Ranges that copies write, named by the line of the first copy into them: equal ranges are slots of one tile."""
-    first: dict[tuple[int, int, int], int] = {}
+    """Ranges that copies write: what the source calls them, else by the line of the first copy into them.
+
+    Of a line, equal ranges are slots of one tile.
+    """
+    copies: dict[tuple[int, int, int], dict[int, None]] = {}
     accesses = list(recorder.accesses)
     for stream in recorder.streams:
         for op, at in zip(stream.code, stream.positions, strict=True):
             if op[0] == Op.TMA_LOAD:
                 access = accesses[operand(op, "access")]
-                first.setdefault((access.cta, access.offset, access.nbytes), at)
+                copies.setdefault((access.cta, access.offset, access.nbytes), {})[at] = None
+    first = {each: next(iter(positions)) for each, positions in copies.items()}
     found: list[Tile] = []
+    if module.sources is not None:
+        found += tiles_named_by_source(copies, function.body, resolver_of(module.sources))
+        for tile in found:
+            for each in [
+                each for each in first if tile.cta == each[0] and 0 <= each[1] - tile.offset < tile.slots * tile.nbytes
+            ]:
+                del first[each]
     names: Counter[str] = Counter()
     taken: dict[tuple[int, int, int], None] = dict.fromkeys(sorted(first))
     while taken:
@@ -168,7 +183,7 @@ def tiles_of(recorder: StreamRecorder, function: Function, module: Module) -> tu
         number = names[f"{cta} {base}"]
         name = base if number == 1 else f"{base} ({number})"
         found.append(Tile(name, Space.SHARED, cta, offset, nbytes, slots))
-    return tuple(found)
+    return tuple(sorted(found, key=lambda each: (each.cta, each.offset, each.nbytes)))
 
 
 def some_places(places: Sequence[str]) -> str:

@@ -6,8 +6,7 @@ and copies decides where that is not one array, and takes a name away that it co
 
 from __future__ import annotations
 
-import re
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence, Set
 from itertools import pairwise
 from operator import sub
@@ -15,16 +14,14 @@ from operator import sub
 from pipesim.model.groups import COMMITS, LIFE, ON_BARRIER
 from pipesim.model.positions import BARRIER
 from pipesim.ptx.emit.record import BARRIER_BYTES, Place, StreamRecorder
-from pipesim.ptx.names.paths import group_of
+from pipesim.ptx.names.paths import group_of, short_names
 from pipesim.ptx.names.resolve import Resolver
 from pipesim.ptx.text.instruction import Frame, Instruction
 
 _NAMES_BARRIER = ON_BARRIER - LIFE - COMMITS
-_OWN = re.compile(r"(?<=\])\.\w+\Z|\.\w+_\Z")  #: what an element of a class calls its only member
-_MOST_PARTS = 2  #: of a path, where these are enough to tell it from the others
 
 
-def named_by_source(
+def barriers_named_by_source(
     recorder: StreamRecorder, initialised: Mapping[Place, int], body: Sequence[Instruction], resolver: Resolver
 ) -> dict[int, tuple[str, int]]:
     """Array and element of the barriers, by offset in shared memory, of which the source says it with certainty."""
@@ -167,7 +164,7 @@ def _elements(paths: Mapping[int, str], nameless: Set[int], by_uses: Set[int]) -
         name, number = group_of(path)
         arrays[name][offset] = number
     found: dict[int, tuple[str, int]] = {}
-    shown = _short_names({group_of(path)[0]: path for path in paths.values()})
+    shown = short_names({group_of(path)[0]: path for path in paths.values()})
     for name, elements in arrays.items():
         offsets, numbers = list(elements), list(elements.values())
         steps = {after - before for before, after in pairwise(offsets)}
@@ -178,13 +175,3 @@ def _elements(paths: Mapping[int, str], nameless: Set[int], by_uses: Set[int]) -
         if all(number in (-1, first + n) for n, number in enumerate(numbers)):
             found |= {offset: (shown[name], first + n) for n, offset in enumerate(offsets)}
     return found
-
-
-def _short_names(paths: Mapping[str, str]) -> dict[str, str]:
-    """The names of arrays without what is not needed to tell them apart: the first parts, and an element's member."""
-    own = {name: group_of(_OWN.sub("", path))[0] for name, path in paths.items()}
-    count = Counter(own.values())
-    names = {name: own[name] if count[own[name]] == 1 else name for name in paths}
-    ends = {name: ".".join(each.split(".")[-_MOST_PARTS:]) for name, each in names.items()}
-    count = Counter(ends.values())
-    return {name: ends[name] if count[ends[name]] == 1 else names[name] for name in paths}

@@ -19,7 +19,7 @@ _CALL = re.compile(r"\b([A-Za-z_]\w*)\s*(?=[(<])")
 _NO_CALL = frozenset({"for", "if", "while", "switch", "return", "sizeof", "decltype", "asm", "volatile", "alignas"})
 _HEAD_END = re.compile(r"\s*(?:const|noexcept|override|final|&|\s)*(?:->[^;{}]*)?(\{|:(?!:))")
 _LAMBDA = re.compile(r"\[[^\[\]]*\]\s*(?:\(([^()]*)\)[^;{}()]*)?\{")
-_NOTHING = frozenset({"nullptr", "NULL", "0"})
+_NOTHING = frozenset({"nullptr", "NULL", ""})
 _PARAMETER = re.compile(r"([A-Za-z_]\w*)\s*(?:\[[^\]]*\]\s*)*(?:=.*)?\Z", re.DOTALL)
 _OPERAND = re.compile(r'"[^"\n]*"\s*\(')
 
@@ -160,11 +160,10 @@ class CppText:
         return None
 
     def meaning(self, name: str, head: Head, at: int) -> str:
-        """What a local variable was made of, where it is once; else ""."""
+        """What a local variable was made of, where that is one object; else ""."""
         pattern = re.compile(rf"\b{re.escape(name)}\s*(?:=(?!=)\s*([^;]+);|[({{]([^;]+)[)}}]\s*;)")
-        found = list(pattern.finditer(self.text, head.body, at))
-        meaning = (found[0][1] or found[0][2] or "").strip() if len(found) == 1 else ""
-        return "" if meaning in _NOTHING else meaning
+        found = [(each[1] or each[2]).strip() for each in pattern.finditer(self.text, head.body, at)]
+        return found[0] if len({path_of(each) for each in found} - _NOTHING) == 1 else ""
 
     def declares(self, name: str, head: Head, at: int) -> bool:
         """Whether a function declares a variable of this name before a place."""

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Mapping
 
 _NAME = r"[A-Za-z_]\w*"
 _PATH = re.compile(rf"{_NAME}(?:\.{_NAME}|\[[^\[\]]*\])*\Z")
@@ -12,6 +13,8 @@ _CALL = re.compile(r"[A-Za-z_][\w:.]*+\s*+(?:<[^()]*+)?(?<=[\w> ])(?=\()")
 _ELEMENT = re.compile(r"\.(?:at|index)\(([^()]*)\)")
 _GETTER = re.compile(rf"\.{_NAME}\(\s*\)\Z")
 _QUALIFIER = re.compile(rf"\A(?:{_NAME}::)+(?={_NAME})")
+_OWN = re.compile(r"(?<=\])\.\w+\Z|\.\w+_\Z")  #: what an element of a class calls its only member
+_MOST_PARTS = 2  #: of a path, where these are enough to tell it from the others
 _DEEPEST = 12  #: conversions around each other
 
 
@@ -46,8 +49,12 @@ def path_of(expression: str) -> str:
     for _ in range(_DEEPEST):
         text = _CAST.sub("", text.strip().lstrip("&* "), count=1) if text[:1] in "&*( " else text
         text = _ELEMENT.sub(r"[\1]", text)
-        if text.startswith("(") and matching(text, 0) == len(text) - 1:
-            text = text[1:-1]
+        if (
+            text.startswith("(")
+            and (closes := matching(text, 0)) > 0
+            and text[closes + 1 : closes + 2] in ("", ".", "[")
+        ):
+            text = (path_of(text[1:closes]) if text[closes + 1 :] else text[1:closes]) + text[closes + 1 :]
         elif (call := _CALL.match(text)) is not None and matching(text, call.end()) == len(text) - 1:
             given = split_at_commas(text[call.end() + 1 : -1])
             method = call[0].rpartition(".")[0]
@@ -115,3 +122,13 @@ def _subscripts(path: str) -> Iterator[tuple[str, str]]:
         at = found.end()
     if at < len(path):
         yield path[at:], ""
+
+
+def short_names(paths: Mapping[str, str]) -> dict[str, str]:
+    """The names of arrays without what is not needed to tell them apart: the first parts, and an element's member."""
+    own = {name: group_of(_OWN.sub("", path))[0] for name, path in paths.items()}
+    count = Counter(own.values())
+    names = {name: own[name] if count[own[name]] == 1 else name for name in paths}
+    ends = {name: ".".join(each.split(".")[-_MOST_PARTS:]) for name, each in names.items()}
+    count = Counter(ends.values())
+    return {name: ends[name] if count[ends[name]] == 1 else names[name] for name in paths}

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 from pipesim.ptx.names.cpp_text import Call, CppText, receiver_path
 from pipesim.ptx.names.paths import path_of, put_in, root_of
@@ -201,3 +202,9 @@ def _components(function: str) -> frozenset[str]:
         at = length.end() + int(length[1] or 0)
         found.add(function[length.end() : at])
     return frozenset(found)
+
+
+@lru_cache(maxsize=2)
+def resolver_of(sources: SourceFiles) -> Resolver:
+    """The one resolver of a kernel's sources, which are read once."""
+    return Resolver(sources)

@@ -1,0 +1,65 @@
+"""Tiles by what the source calls them: the destination that a copy's line names."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import pairwise
+from operator import itemgetter
+
+from pipesim.model.ops import Space
+from pipesim.model.tables import Tile
+from pipesim.ptx.names.paths import group_of, short_names
+from pipesim.ptx.names.resolve import Resolver
+from pipesim.ptx.text.instruction import Instruction
+
+
+def tiles_named_by_source(
+    copies: Mapping[tuple[int, int, int], Collection[int]], body: Sequence[Instruction], resolver: Resolver
+) -> Iterator[Tile]:
+    """One tile for each array that copies write, its slots by address.
+
+    ``copies``: CTA, offset and bytes of each range, and the positions of the copies into it. An array is left out
+    whose slots are not at equal distances, or that is not apart from ranges that have another name or none.
+    """
+    paths: dict[str, str] = {}
+    arrays: dict[tuple[int, str], dict[int, int]] = defaultdict(dict)
+    ways: dict[tuple[int, str], dict[int, list[int]]] = defaultdict(lambda: defaultdict(list))
+    for (cta, offset, nbytes), positions in sorted(copies.items(), key=itemgetter(0)):
+        sites = [body[at] for at in positions if (source := body[at].source) is not None and source.sure]
+        found = {group_of(path)[0]: path for each in sites for path in resolver.paths(each, tile=True)}
+        name = next(iter(found)) if len(found) == 1 else ""
+        paths |= found if name else {}
+        ranges = arrays[cta, name]
+        ranges[offset] = max(ranges.get(offset, 0), nbytes)
+        for at in positions:
+            ways[cta, name][at].append(offset)
+    shown = short_names(paths)
+    for (cta, name), ranges in arrays.items():
+        slots = _slots(ranges, ways[cta, name].values(), one="[" not in paths[name]) if name else None
+        if slots is not None:
+            step, count = slots
+            begin, end = min(ranges), min(ranges) + step * count
+            others = [each for (c, other), each in arrays.items() if c == cta and other != name]
+            rest = ((offset, offset + nbytes) for each in others for offset, nbytes in each.items())
+            nameless = arrays.get((cta, ""), {})
+            if not any(begin < last and first < end for first, last in rest) and (
+                count > 1 or not {begin - step, end} & nameless.keys()
+            ):
+                yield Tile(shown[name], Space.SHARED, cta, begin, step, count)
+
+
+def _slots(ranges: Mapping[int, int], ways: Iterable[Sequence[int]], *, one: bool) -> tuple[int, int] | None:
+    """Bytes of a slot and how many there are; None where it is not certain. ``one``: no element is named.
+
+    An instruction that writes several ranges writes one of each slot, of which others may write the rest.
+    """
+    begin, end = min(ranges), max(offset + nbytes for offset, nbytes in ranges.items())
+    if one:
+        return end - begin, 1
+    repeated = {after - before for each in ways for before, after in pairwise(sorted(set(each)))}
+    steps = repeated or {after - before for before, after in pairwise(ranges)} or {end - begin}
+    step = min(steps)
+    if len(steps) > 1 or any((offset - begin) % step + nbytes > step for offset, nbytes in ranges.items()):
+        return None
+    return step, -(-(end - begin) // step)
