@@ -21,6 +21,7 @@ from pipesim.answers.counterexample import (
     corrections_of,
     counterexample_of,
     fails_so,
+    hidden_in_hang,
     led_past_of,
     origin_of,
     other_ends,
@@ -297,7 +298,10 @@ class SteppedCheck:
         """What is wrong beside a finding that no change corrects: with one, all that is wrong is explained."""
         small, asked = self._small, self._asked.program
         assert small is not None
-        if not self._wrong or any(self._corrections.values()) or asked.coverage.stopped or asked.coverage.blocked:
+        if not self._wrong or any(self._corrections.values()) or asked.coverage.stopped:
+            return
+        if asked.coverage.blocked:
+            self._hidden = hidden_in_hang(self._wrong[0], asked, unit, self._asked.target.editable)
             return
         self._hidden = hidden_by(small.program, self._wrong[0], asked, unit)
         if self._hidden is None:

@@ -28,6 +28,7 @@ from pipesim.prove.counterexample.play import Play, to_text
 from pipesim.prove.counterexample.shorten import shorten
 from pipesim.prove.counterexample.words import final_states, schedule_lines
 from pipesim.prove.refutation import Refutation
+from pipesim.prove.repair.behind import Hidden
 from pipesim.prove.repair.correction import Correction, corrections
 from pipesim.prove.search.breadth_first import explore
 from pipesim.targets import Target
@@ -124,6 +125,15 @@ def corrections_of(
 
         found = corrections_of_kernel(kernel, asked, refuted, unit, led_past)
     return found if found or asked.coverage.blocked else corrections(small, refuted, asked, unit)
+
+
+def hidden_in_hang(refuted: Refutation, asked: Program, unit: Unit, kernel: EditableKernel | None) -> Hidden | None:
+    """What the hang of a kernel hides, which was read up to it."""
+    if kernel is None or refuted.deadlock is None:
+        return None
+    from pipesim.answers.kernel_corrections import hidden_in_kernel  # reads PTX, which few commands need
+
+    return hidden_in_kernel(kernel, asked, refuted, unit)
 
 
 def computing_of(refuted: Refutation, kernel: EditableKernel | None) -> str:

@@ -22,7 +22,8 @@ from pipesim.model.program import Program
 from pipesim.prove.check import check
 from pipesim.prove.refutation import Refutation
 from pipesim.prove.repair.arithmetic import count_of, counts, expects, threads
-from pipesim.prove.repair.correction import Correction
+from pipesim.prove.repair.behind import Hidden, finding_key
+from pipesim.prove.repair.correction import Correction, corrections
 from pipesim.prove.repair.kinds import Repair, RepairKind
 from pipesim.prove.repair.sentences import sentence
 from pipesim.prove.repair.sites import barriers_of
@@ -202,6 +203,7 @@ def _equal(register: str, value: int) -> str:
 
 
 _MOST_READ = 24  #: changes with which the kernel is read again
+_MOST_NUMBERS = 4  #: of these, for what a hang hides
 _LAST_OPERAND = re.compile(r"[%\w]+(?=\s*;)")
 _ADDRESS = re.compile(r"\[\s*(%\w+)\s*(?:\+\s*(-?\d+)\s*)?\]")
 _GUARD = re.compile(r"@!?%\w+\s+")
@@ -234,6 +236,28 @@ def corrections_of_kernel(
             line, source = f"{kernel.ptx}:{min(change.lines)}", change.source or hung.source_of(change.lines)
             return (Correction(change.repair, change.said, line, source),)
     return ()
+
+
+def hidden_in_kernel(kernel: EditableKernel, program: Program, refuted: Refutation, unit: Unit) -> Hidden | None:
+    """What a hang hides: the kernel is read again with a number that its operations need, by which the hang is gone.
+
+    What was not read because of the hang is read then.
+    """
+    hung = HungKernel(kernel, kernel.read())
+    for tried, change in enumerate(islice(_numbers(hung), _MOST_NUMBERS)):
+        unit(tried, 0)
+        try:
+            again = kernel.read(change.lines).program.with_strictness(program.strictness)
+        except PipesimError:
+            continue
+        found = check(again, max_states=1)
+        if any(finding_key(again, each) == finding_key(program, refuted) for each in found.refutations):
+            continue
+        for left in found.refutations[:1]:
+            first = Correction(change.repair, change.said, f"{kernel.ptx}:{min(change.lines)}")
+            blocked = again.coverage.blocked or again.coverage.stopped
+            return Hidden(first, again, left, () if blocked else corrections(again, left, again, unit))
+    return None
 
 
 def _changes(hung: HungKernel, blocked: Collection[str], led_past: Sequence[BranchPast]) -> Iterator[LineChange]:

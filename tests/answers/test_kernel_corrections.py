@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from pipesim.answers.check import check as check_whole
 from pipesim.answers.counterexample import corrections_of
-from pipesim.model.finding import Verdict
+from pipesim.model.finding import Deadlock, FaultReport, Verdict
 from pipesim.prove.check import Check, check
 from pipesim.prove.repair.correction import Correction
 from pipesim.targets import Target, find
@@ -120,3 +121,20 @@ def test_the_kernels_are_right_as_they_are() -> None:
         assert check(target.build()).verdict is Verdict.PROVED
         assert target.editable is not None
         assert target.editable.read().program == target.program
+
+
+@pytest.mark.slow
+def test_what_the_hang_of_a_kernel_hides(tmp_path: Path) -> None:
+    """It is read up to the hang: the missing fence shows with the bytes that the copies need."""
+    hangs, runs_on = HANGS["bytes"], RUNS_ON["fence of a gemm"]
+    written(tmp_path, *hangs[:4])
+    text = (tmp_path / "kernel.ptx").read_text().split("\n")
+    for number in [n for n, line in enumerate(text) if runs_on[1] in line][runs_on[2]]:
+        text[number] = runs_on[3](text[number])
+    (tmp_path / "kernel.ptx").write_text("\n".join(text))
+    hang, hidden = check_whole(find(str(tmp_path / "kernel.ptx")), {}).refutations
+    assert isinstance(hang.finding, Deadlock)
+    assert (hang.corrections, isinstance(hidden.finding, FaultReport)) == ((), True)
+    assert hidden.after is not None
+    assert re.sub(r"lines? [\d, and]+", "", hidden.after.said) == re.sub(r"lines? [\d, and]+", "", hangs[4])
+    assert runs_on[4] in [each.said for each in hidden.corrections]

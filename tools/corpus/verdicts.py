@@ -22,7 +22,7 @@ from pipesim.report.findings.in_short import in_short
 from pipesim.targets import target_of
 
 _ROW = "| {} |"
-_HEAD = ("family", "kernel", "arch", "operations", "followed", "verdict", "basis", "seconds", "why not")
+_HEAD = ("family", "kernel", "arch", "operations", "followed", "verdict", "basis", "whose", "seconds", "why not")
 _NOT_BUILT = "not built"
 _LONGEST = 160  #: characters of a reason
 
@@ -44,6 +44,7 @@ def _cells(each: KernelVerdict) -> tuple[str, ...]:
         followed,
         each.verdict,
         each.basis,
+        each.owner,
         f"{each.seconds:.2f}" if each.operations else "",
         _short(why),
     )
@@ -94,6 +95,7 @@ class KernelVerdict:
     left_out: tuple[str, ...] = ()
     verdict: str = ""
     basis: str = ""  #: of what refutes it: the surest
+    owner: str = ""  #: whose the lines of its findings are
     how: str = ""
     reading: float = 0.0
     proving: float = 0.0
@@ -166,6 +168,7 @@ def _measure(ptx: Path, empty: KernelVerdict, answer: Connection) -> None:
             known,
             verdict=report.verdict.value,
             basis=next((each.value for each in Basis if each in {r.basis for r in report.refutations}), ""),
+            owner=", ".join(dict.fromkeys(r.origin.owner.value for r in report.refutations)),
             how="" if report.how is None else report.how.value,
             proving=time.process_time() - start,
             memory=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // _MB,

@@ -22,15 +22,17 @@ from pipesim.prove.repair.kinds import Repair
 from pipesim.prove.repair.sentences import sentence
 
 MOST_CHANGES = 24  #: that are looked at for one finding
-MOST_PAIRS = 3  #: of these, changes for which a second one is looked for
-MOST_OPERATIONS = 20_000  #: of all programs that are looked at for one finding
+MOST_PAIRS = 2  #: of these, changes for which a second one is looked for
+MOST_OPERATIONS = 8_000  #: of all programs that are looked at for one finding, and for each second change
 MOST_DOUBTS = 24  #: that are looked into for findings at other lines
 MOST_ELSEWHERE = 6  #: findings at other lines
 
 
 @dataclass(frozen=True)
 class Hidden:
-    """``refuted`` is what is left in ``program``, which has the change ``first``; with both changes all is proved."""
+    """``refuted`` is what is left in ``program``, which has the change ``first``; with one of ``second`` as well
+    all is proved.
+    """
 
     first: Correction
     program: Program
@@ -57,12 +59,12 @@ def hidden_by(program: Program, refuted: Refutation, asked: Program, unit: Calla
         unit(len(tried), 0)
         tried.add(changed.code)
         found, large = check(changed, max_states=1), apply_repair(asked, repair)
-        gone = not any(_key(changed, each) == _key(program, refuted) for each in found.refutations)
+        gone = not any(finding_key(changed, each) == finding_key(program, refuted) for each in found.refutations)
         if found.verdict is not Verdict.REFUTED or not gone or large is None:
             continue
         pairs += 1
         left = found.refutations[0]
-        second = corrections(changed, left, large, unit)
+        second = corrections(changed, left, large, unit, MOST_OPERATIONS)
         if second and _where(second[0].repair) != _where(repair) and not _suffices(program, second[0]):
             return Hidden(Correction(repair, sentence(repair), place_of(program, repair)), changed, left, second)
     return None
@@ -84,7 +86,7 @@ def elsewhere(
     program: Program, doubts: Collection[Doubt], known: Collection[Refutation], unit: Callable[[int, int], None]
 ) -> tuple[Refutation, ...]:
     """Findings at other lines than those that are known, each pair of lines once."""
-    seen = {_key(program, each) for each in known}
+    seen = {finding_key(program, each) for each in known}
     found: list[Refutation] = []
     for each in memory_refutations_by_line(program, memory_order(program), MOST_ELSEWHERE + len(seen)):
         _add(program, each, seen, found)
@@ -99,13 +101,13 @@ def elsewhere(
 
 
 def _add(program: Program, shown: Refutation, seen: set[Hashable], found: list[Refutation]) -> None:
-    key = _key(program, shown)
+    key = finding_key(program, shown)
     if key not in seen and not is_unsure(program, shown.fault):
         seen.add(key)
         found.append(shown)
 
 
-def _key(program: Program, refuted: Refutation) -> Hashable:
+def finding_key(program: Program, refuted: Refutation) -> Hashable:
     """Equal for findings of one kind at the same lines, and of hangs also for what is missing there."""
     fault, hang = refuted.fault, refuted.deadlock
     if fault is not None:

@@ -39,17 +39,21 @@ class Correction:
 
 
 def corrections(
-    program: Program, refuted: Refutation, asked: Program, unit: Callable[[int, int], None] | None = None
+    program: Program,
+    refuted: Refutation,
+    asked: Program,
+    unit: Callable[[int, int], None] | None = None,
+    most: int = MOST_TRIED,
 ) -> tuple[Correction, ...]:
     """Single changes with which both the program that shows the fault and the one that was asked for are proved.
 
     The likeliest; a second one only if it is of another kind and just as likely, at most :data:`MOST`. () if there is
-    none, or if the programs are too large to try. ``unit`` is called before each change that is tried, with how many
-    were, and 0: it is not known how many there will be.
+    none, or if the programs are too large to try: ``most`` operations of them all. ``unit`` is called before each
+    change that is tried, with how many were, and 0: it is not known how many there will be.
     """
     if sum(map(len, asked.code)) > MOST_ASKED:
         return ()
-    left = MOST_TRIED
+    left = most
     found: list[tuple[int, Correction]] = []
     tried: set[object] = set()
     for rank, repair in candidates(program, refuted, asked):

@@ -41,7 +41,9 @@ def verdict_words(report: CheckReport, *, shown: bool = True) -> str:
             )
             spared = spared_words(report)
             if report.conclusion is Conclusion.AGREES:
-                fails = f"nothing else was {'looked for' if report.quick else 'found'} in {name}"
+                fails = (
+                    f"nothing else was {'looked for' if report.quick else 'found'} in {name}{_corrected_words(report)}"
+                )
             spared = f" {spared}" if spared else ""
             return f"refuted{spared}: {fails}{_not_read_words(report.heading.coverage.stopped)}"
         case Verdict.UNKNOWN if report.how is How.CUT:
@@ -63,6 +65,12 @@ def verdict_words(report: CheckReport, *, shown: bool = True) -> str:
             return f"unknown: neither proved nor refuted when {limit_words(report)}"
         case _:
             assert_never(report.verdict)
+
+
+def _corrected_words(report: CheckReport) -> str:
+    """A waived finding hides nothing where one change is known with which all is proved."""
+    known = next((each for shown in report.refutations if shown.after is None for each in shown.corrections), None)
+    return f", which is proved with this change: {known.said}" if known is not None else ""
 
 
 _MOST_NAMED = 3
