@@ -32,7 +32,7 @@ from pipesim.model.groups import (
     TRANSACTIONS,
     TRIP_BEGINS,
 )
-from pipesim.model.ops import AT, IN_ORDER, Op, Operation, operand, with_operand
+from pipesim.model.ops import AT, IN_ORDER, Op, Operation, operand, ranks, with_operand
 from pipesim.model.program import Program
 from pipesim.model.tables import number_runs
 
@@ -71,7 +71,7 @@ class SyncChange:
     """
 
     kind: SyncChangeKind
-    role: str
+    role: str = ""
     what: str = ""
     on: str = ""
     before: Amount = Amount()
@@ -123,39 +123,40 @@ class _RoleTally:
 
 def sync_changes(old: Program, new: Program) -> SyncComparison:
     """What ``new`` does otherwise: first the barriers, then each role in the order of ``new``."""
-    tiles = _same(list(_tiles(old)), list(_tiles(new)))
+    tiles, groups = _same(list(_tiles(old)), list(_tiles(new))), _same(list(_groups(old)), list(_groups(new)))
     alike = {was: now for was, now in tiles.items() if _tiles(old)[was] == _tiles(new)[now]}
+    names = _NewNames(tiles, set(alike), groups), _NewNames({}, set(alike.values()), {})
+    stages = {now for was, now in groups.items() if _groups(old)[was] == _groups(new)[now]}
     role_of = _roles_of_warps(old, new)
-    before = _tallies(old, _TileNames(tiles, set(alike)), role_of)
-    after = _tallies(new, _TileNames({}, set(alike.values())), role_of)
-    roles = _same(list(before), list(after))
-    groups = _same(_groups(old), _groups(new))
-    stages = {group: _stages(old, group) == _stages(new, groups.get(group, "")) for group in groups}
-    found = list(_counts(old, new, groups))
-    back = {now: was for was, now in roles.items()}
+    before, after = _tallies(old, names[0], role_of), _tallies(new, names[1], role_of)
+    roles = {now: was for was, now in _same(list(before), list(after)).items()}
+    found: dict[SyncChange, list[str]] = {each: [""] for each in _counts(old, new, groups)}
     unread: list[str] = []
-    for role in [*after, *(role for role in before if role not in roles)]:
-        was = before.get(back.get(role, role if role not in after else ""), _RoleTally())
+    for role in [*after, *(role for role in before if role not in roles.values())]:
+        was = before.get(roles.get(role, role if role not in after else ""), _RoleTally())
         now = after.get(role, _RoleTally())
         unread += [role] if was.cut or now.cut else []
-        found += _of_role(role, _renamed(was, groups), now, {groups[name] for name, same in stages.items() if same})
-    alike_in: dict[SyncChange, list[str]] = {}
-    for each in found:
-        alike_in.setdefault(replace(each, role=""), []).append(each.role)
-    return SyncComparison(
-        tuple(replace(each, role=", ".join(roles)) for each, roles in alike_in.items()), tuple(unread)
-    )
+        for each in _of_role(was, now, stages):
+            found.setdefault(each, []).append(role)
+    changes = tuple(replace(each, role=", ".join(some)) for each, some in found.items())
+    return SyncComparison(changes, tuple(unread))
 
 
 # what a program does
 
 
 @dataclass(frozen=True)
-class _TileNames:
-    """What a version's tiles are called in the new one, and of which the slots are told apart."""
+class _NewNames:
+    """What a version's tiles and groups are called in the new one, and the tiles of which slots are told apart."""
 
     tiles: Mapping[str, str]
     slotted: set[str]
+    groups: Mapping[str, str]
+
+    def stage(self, program: Program, barrier: int) -> Stage:
+        """The stage that a barrier is."""
+        found = program.barriers[barrier]
+        return (self.groups.get(found.name, found.name), found.stage)
 
 
 Warp = tuple[int, int, int]  #: CTA, warp, and which of the agents that its lanes are
@@ -183,7 +184,7 @@ def _roles_of_warps(old: Program, new: Program) -> dict[Warp, str]:
     return dict(zip(_warps(named), (agent.role for agent in named.agents), strict=True))
 
 
-def _tallies(program: Program, names: _TileNames, role_of: Mapping[Warp, str]) -> dict[str, _RoleTally]:
+def _tallies(program: Program, names: _NewNames, role_of: Mapping[Warp, str]) -> dict[str, _RoleTally]:
     found: dict[str, _RoleTally] = {}
     known: dict[Operation, tuple[str, Stage, int, int]] = {}
     for a, warp in enumerate(_warps(program)):
@@ -225,7 +226,7 @@ def _iterations(program: Program, agent: int) -> int:
     return max(Counter(each for each, op in executed if op[0] not in LOOP_MARKS).values(), default=1)
 
 
-def _described(program: Program, op: Operation, names: _TileNames) -> tuple[str, Stage, int, int]:
+def _described(program: Program, op: Operation, names: _NewNames) -> tuple[str, Stage, int, int]:
     """What an operation does, without its numbers; the stage that it is on; how often it does it; its bytes."""
     plain = op
     for name, value in (("count", 1), ("expect", 0), ("item", -1), ("lanes", 1)):
@@ -235,11 +236,13 @@ def _described(program: Program, op: Operation, names: _TileNames) -> tuple[str,
     on, times, nbytes = _NOWHERE, 1, 0
     if op[0] in ON_BARRIER and operand(op, "barrier") >= 0:
         barrier = operand(op, "barrier")
-        on = (program.barriers[barrier].name, program.barriers[barrier].stage)
+        on = names.stage(program, barrier)
         words = words.replace(program.barrier_name(barrier).partition("@")[0], "", 1).partition("@")[0]
     if op[0] in TOUCHES_MEMORY:
         verb, slot = _verb_and_slot(program, op, names)
         words = f"{verb}{_SLOT.sub('', slot)}"
+    if op[0] in AT["cta_mask"] and operand(op, "cta_mask"):
+        words += f" in CTAs {number_runs(ranks(operand(op, 'cta_mask')))}"
     if op[0] in AT["count"] and op[0] != Op.INIT:
         times = operand(op, "count")
     elif op[0] in AT["lanes"] and op[0] not in ON_NAMED_BARRIER:
@@ -253,7 +256,7 @@ def _described(program: Program, op: Operation, names: _TileNames) -> tuple[str,
     return " ".join(words.replace("→", "to").split()).removesuffix(" to"), on, times, nbytes
 
 
-def _verb_and_slot(program: Program, op: Operation, names: _TileNames) -> tuple[str, str]:
+def _verb_and_slot(program: Program, op: Operation, names: _NewNames) -> tuple[str, str]:
     """``copy to`` and the tile by the new version's name, with its slot if slots are told apart."""
     access = operand(op, "access")
     verb = operation_in_short(program, op).partition(program.access_name(access))[0].replace("→", "to")
@@ -263,7 +266,7 @@ def _verb_and_slot(program: Program, op: Operation, names: _TileNames) -> tuple[
     return verb, f"{names.tiles.get(tile, tile)}{f'[{slot}]' if tile in names.slotted else ''}"
 
 
-def _add_access(order: list[_Step], program: Program, op: Operation, names: _TileNames, line: str) -> None:
+def _add_access(order: list[_Step], program: Program, op: Operation, names: _NewNames, line: str) -> None:
     """Accesses between two operations are one step: a compiler may exchange them."""
     if not order or order[-1].on != _IN_MEMORY:
         order.append(_Step(_IN_MEMORY, {}, {}))
@@ -281,46 +284,25 @@ def _tiles(program: Program) -> dict[str, tuple[int, int]]:
     return {tile.name: (tile.nbytes, tile.slots) for tile in program.tiles}
 
 
-def _groups(program: Program) -> list[str]:
-    return list(dict.fromkeys(barrier.name for barrier in program.barriers))
-
-
-def _stages(program: Program, group: str) -> set[int]:
-    return {barrier.stage for barrier in program.barriers if barrier.name == group}
+def _groups(program: Program) -> dict[str, set[int]]:
+    """The stages of each group of barriers."""
+    found: dict[str, set[int]] = {}
+    for barrier in program.barriers:
+        found.setdefault(barrier.name, set()).add(barrier.stage)
+    return found
 
 
 def _same(old: Sequence[str], new: Sequence[str]) -> dict[str, str]:
     """Which name of the new version belongs to one of the old: the same; the same but for line numbers; the next."""
     found = {name: name for name in old if name in new}
-    for plain in (True, False):
-        left = [name for name in old if name not in found]
-        free = [name for name in new if name not in found.values()]
-        if not plain:
-            found |= dict(zip(left, free, strict=True)) if len(left) == len(free) else {}
-            continue
-        for name in left:
-            alike = (each for each in free if each not in found.values())
-            match = next((each for each in alike if _PLACE.sub(r"\1", each) == _PLACE.sub(r"\1", name)), None)
-            found |= {} if match is None else {name: match}
-    return found
-
-
-def _renamed(tally: _RoleTally, groups: Mapping[str, str]) -> _RoleTally:
-    """A tally of the old version with the new version's names of barriers."""
-
-    def at(on: Stage) -> Stage:
-        return (groups.get(on[0], on[0]), on[1])
-
-    return _RoleTally(
-        tally.warps,
-        Counter({(what, at(on)): n for (what, on), n in tally.times.items()}),
-        Counter({(what, at(on)): n for (what, on), n in tally.nbytes.items()}),
-        {(what, at(on)): lines for (what, on), lines in tally.lines.items()},
-        {at(on): parity for on, parity in tally.first.items()},
-        [[replace(step, on=at(step.on)) for step in each] for each in tally.order],
-        tally.iterations,
-        tally.cut,
-    )
+    free = [name for name in new if name not in found]
+    for name in old:
+        match = next((each for each in free if _PLACE.sub(r"\1", each) == _PLACE.sub(r"\1", name)), None)
+        if name not in found and match is not None:
+            found[name] = match
+            free.remove(match)
+    left = [name for name in old if name not in found]
+    return found | (dict(zip(left, free, strict=True)) if len(left) == len(free) else {})
 
 
 # what is another
@@ -355,24 +337,24 @@ def _init_counts(program: Program) -> dict[Stage, int]:
     return found
 
 
-def _of_role(role: str, was: _RoleTally, now: _RoleTally, same_stages: set[str]) -> Iterator[SyncChange]:
+def _of_role(was: _RoleTally, now: _RoleTally, same_stages: set[str]) -> Iterator[SyncChange]:
     if was.warps != now.warps:
-        yield SyncChange(SyncChangeKind.WARPS, role, before=Amount(was.warps), after=Amount(now.warps))
+        yield SyncChange(SyncChangeKind.WARPS, before=Amount(was.warps), after=Amount(now.warps))
     rounds = (was.iterations, now.iterations)
     alike = rounds[0] == rounds[1] or _mostly_equal(was.times, now.times)
     if alike and was.warps and now.warps:
         rounds = (was.iterations, was.iterations)
     cut = was.cut or now.cut
-    changed = [] if cut else list(_times(role, was, now, rounds, same_stages if alike else set()))
+    changed = [] if cut else list(_times(was, now, rounds, same_stages if alike else set()))
     yield from changed
     other: dict[tuple[str, int], list[int]] = {}
     for on in was.first:
         if on in now.first and was.first[on] != now.first[on]:
             other.setdefault((on[0], was.first[on]), []).append(on[1])
     for (name, parity), stages in other.items():
-        yield SyncChange(SyncChangeKind.PARITY, role, "wait", _on(name, stages), Amount(parity), Amount(1 - parity))
+        yield SyncChange(SyncChangeKind.PARITY, "", "wait", _on(name, stages), Amount(parity), Amount(1 - parity))
     if cut or (alike and not changed):
-        yield from _order(role, was, now, same_stages)
+        yield from _order(was, now, same_stages)
 
 
 def _mostly_equal(was: Counter[tuple[str, Stage]], now: Counter[tuple[str, Stage]]) -> bool:
@@ -381,9 +363,7 @@ def _mostly_equal(was: Counter[tuple[str, Stage]], now: Counter[tuple[str, Stage
     return 2 * sum(was[key] == now[key] for key in both) > len(both)
 
 
-def _times(
-    role: str, was: _RoleTally, now: _RoleTally, rounds: tuple[int, int], same_stages: set[str]
-) -> Iterator[SyncChange]:
+def _times(was: _RoleTally, now: _RoleTally, rounds: tuple[int, int], same_stages: set[str]) -> Iterator[SyncChange]:
     by_group: dict[tuple[str, str], list[int]] = {}
     for what, (name, stage) in [*now.times, *(key for key in was.times if key not in now.times)]:
         by_group.setdefault((what, name), []).append(stage)
@@ -401,7 +381,7 @@ def _times(
                 shown = was if b.times < a.times else now
                 lines = dict.fromkeys(line for s in part for line in shown.lines.get((what, (name, s)), ()) if line)
                 on = _on(name, part)
-                yield SyncChange(SyncChangeKind.TIMES, role, what, on, a, b, rounds, tuple(lines)[:_MOST_LINES])
+                yield SyncChange(SyncChangeKind.TIMES, "", what, on, a, b, rounds, tuple(lines)[:_MOST_LINES])
 
 
 def _amount(tally: _RoleTally, what: str, name: str, stages: Iterable[int], rounds: int) -> Amount:
@@ -417,7 +397,7 @@ def _differ(a: Amount, b: Amount) -> bool:
     return (a.each, a.more) != (b.each, b.more) or a.nbytes * b.times != b.nbytes * a.times
 
 
-def _order(role: str, was: _RoleTally, now: _RoleTally, same_stages: set[str]) -> Iterator[SyncChange]:
+def _order(was: _RoleTally, now: _RoleTally, same_stages: set[str]) -> Iterator[SyncChange]:
     """The first operation that is another one, of the first warp of the role that has one; up to the shorter end."""
     tiles = not was.cut and not now.cut
     for warps in zip(was.order, now.order, strict=False):
@@ -429,7 +409,7 @@ def _order(role: str, was: _RoleTally, now: _RoleTally, same_stages: set[str]) -
                 )
                 lost = [said for said in old if said not in new] or list(next(iter(before[n + 1 : n + 2]), ()))
                 lines = tuple(dict.fromkeys(at for at in fresh.values() if at))[:_MOST_LINES]
-                yield SyncChange(SyncChangeKind.ORDER, role, ", ".join(fresh), lines=lines, instead_of=", ".join(lost))
+                yield SyncChange(SyncChangeKind.ORDER, what=", ".join(fresh), lines=lines, instead_of=", ".join(lost))
                 return
 
 

@@ -11,6 +11,7 @@ import pytest
 
 import pipesim
 from pipesim.api.timelines import comparison_scene
+from pipesim.cli.main import main
 from pipesim.report.pictures.scene_svg import scene_svg
 from pipesim.scene.parts import Scene
 from pipesim.scene.runs import simulated_scene
@@ -117,6 +118,16 @@ def test_timelines_of_large_kernels_stay_inside(name: str) -> None:
     result = pipesim.simulate(name)
     assert result.svg() == result.svg()
     inside(ET.fromstring(result.svg()))
+
+
+def test_a_simulation_is_exported_as_the_command_writes_it(tmp_path: Path) -> None:
+    run = pipesim.simulate("producer_consumer", tiles=3)
+    for to in ("html", "svg", "perfetto"):
+        file = tmp_path / f"run.{to}"
+        assert main(["export", "producer_consumer", "-p", "tiles=3", "--to", to, "-o", str(file)]) == 0
+        assert run.export(to) == file.read_bytes()
+    with pytest.raises(pipesim.UsageError, match="use perfetto or html or svg"):
+        run.export("png")
 
 
 def test_a_run_without_events_has_no_timeline() -> None:

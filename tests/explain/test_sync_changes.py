@@ -50,6 +50,13 @@ CASES = {
         ring(use=USE.replace("FENCE fence=1;", "")),
         ["role1: fence proxy.async: gone, was executed 4 times, 1 in each of 4 iterations"],
     ),
+    "a copy to both CTAs": (
+        ring(load=LOAD.replace("bytes=64", "bytes=64 cta_mask=1")),
+        [
+            "role0: copy to tile in CTAs 0 on full[0..1]: new 4 times, 1 in each of 4 iterations, 256 bytes",
+            "role0: copy to tile on full[0..1]: gone, was executed 4 times, 1 in each of 4 iterations, 256 bytes",
+        ],
+    ),
     "another count": (
         ring(set_up=SET_UP.replace("INIT barrier=3 count=2", "INIT barrier=3 count=1")),
         ["init count of empty[1]: 2 → 1"],
