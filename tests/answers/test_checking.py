@@ -111,7 +111,8 @@ def test_the_verdict_alone(ring: Target) -> None:
     assert (report.verdict, report.findings) == (Verdict.REFUTED, check(ring, WRONG, quick=True).findings)
     said = words(report)
     assert "the schedule" not in said
-    assert "left out everything but the verdict: not asked for ✗ refuted: a schedule of nine_warps fails for" in said
+    assert "left out everything but the verdict: not asked for ✗ " in said
+    assert " ✗ refuted: a schedule of nine_warps fails for" in said
 
 
 def test_the_verdict_alone_of_what_is_right(ring: Target) -> None:

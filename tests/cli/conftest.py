@@ -78,7 +78,7 @@ class Answer:
     def verdict(self) -> str:
         """The last paragraph of a report, in one line, without its end: for what it holds and what it assumes."""
         said = " ".join(self.out.rstrip().rpartition("\n\n")[2].split())
-        return re.split(r"[;,] for (?:every CTA|CTAs? )", said)[0]
+        return re.split(r"[;,]? for (?:every CTA|CTAs? )", said)[0]
 
     @property
     def error(self) -> list[str]:

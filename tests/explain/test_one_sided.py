@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from functools import cache
 
 import pytest
@@ -121,12 +122,14 @@ def test_both_sides_of_a_count_are_named() -> None:
     assert "ring.py:" in consumer.count_line
 
 
-def test_misuse_comes_before_what_follows_from_it_and_a_correction_is_told_once() -> None:
+def test_misuse_comes_below_what_follows_from_it_and_a_correction_is_told_once() -> None:
     report = report_of("split_named.readers_say_64")
     kinds = [shown.finding.kind for shown in report.refutations if not isinstance(shown.finding, Deadlock)]
     assert kinds[0] is FaultKind.BARRIER_THREADS
     page = said(report)
     assert page.count("96 threads at named barriers 1 and 2 instead of 64") == 1
-    assert page.count("likely correction: the one above") == len(kinds) - 1
-    assert page.index("likely correction") < page.index("not ordered with respect to other agents")
+    assert page.count("likely correction: the one below") == len(kinds) - 1
+    assert page.index("not ordered with respect to other agents") < page.index("likely correction")
+    *_, last = re.findall(r"pipesim explain (\w+)", page)
+    assert last == "barrier_threads", "the cause of the others"
     assert "of this line" in page

@@ -14,7 +14,7 @@ from pipesim.answers.check import check
 from pipesim.model.finding import FaultKind, FaultReport, Verdict
 from pipesim.prove.counterexample.words import DoubtLine
 from pipesim.report.findings.finding import finding_lines
-from pipesim.report.pages.check import check_lines, wrong_lines
+from pipesim.report.pages.check import beside_lines, check_lines
 from pipesim.report.text.source import text_of, with_source
 from pipesim.targets import find
 
@@ -155,17 +155,17 @@ def test_a_number_of_too_many_digits_is_no_line() -> None:
 
 
 def doubts(*told: DoubtLine) -> list[str]:
-    """What a refuted report says below its findings."""
+    """What a refuted report says of them, above its findings."""
     target = find("mine.py")
     found = check(target, {}, max_states=1000)
-    lines = wrong_lines(replace(found, doubts=told), 80)
+    lines = beside_lines(replace(found, doubts=told), 80)
     assert found.verdict is Verdict.REFUTED
-    at = lines.index("  not ordered with respect to other agents:")
-    assert any(line.startswith("✗ deadlock") for line in lines[:at])
-    return lines[at + 1 :]
+    assert "\n".join([*lines, ""]) in "\n".join(check_lines(replace(found, doubts=told), 80)).partition("✗ deadlock")[0]
+    assert lines[:2] == ["", "  not ordered with respect to other agents:"]
+    return lines[2:]
 
 
-def test_a_doubt_of_agents_that_are_alike_is_printed_once_and_after_the_finding() -> None:
+def test_a_doubt_of_agents_that_are_alike_is_printed_once_and_before_the_finding() -> None:
     told = [DoubtLine("a race", f"epilogue/{n}: write out[0]", "gone.py:7", "load: copy out[0]", "gone.py:9")
             for n in (0, 1, 3, 2)]  # fmt: skip
     assert doubts(*told) == [

@@ -341,8 +341,7 @@ DIVERGENCES = {
     DivergenceKind.TOO_SOON: without_a_phase(
         DivergenceKind.TOO_SOON,
         "mma/1 returns from its wait for full[1] 120 cycles after load issued a copy of 16,384 bytes, which "
-        "phase 18 needs; this takes 486 cycles or more, by 33,792 measurements (the timestamps are uncertain by "
-        "±20)",
+        "phase 18 needs; this takes 486 cycles or more in 33,792 measurements (timestamps ±20)",
         late_by=346,
         moments=(
             *MOMENTS[:-2],

@@ -203,10 +203,10 @@ class CtaDivergences:
         ago = f"{time.after:,} cycles after" if time.after >= 0 else f"{-time.after:,} cycles before"
         claim = (
             f"{name} {does} {barrier} {ago} {other} issued {what}, which phase {found.phase} needs; this takes "
-            f"{least.cycles:,} cycles or more, by {least.samples:,} measurements"
+            f"{least.cycles:,} cycles or more in {least.samples:,} measurements"
         )
         if time.uncertainty:
-            claim += f" (the timestamps are uncertain by ±{time.uncertainty:,})"
+            claim += f" (timestamps ±{time.uncertainty:,})"
         line = self._program.line(release.agent, release.pc)
         early = EarlyReturn(what, other, line, time.after, least.cycles, least.samples, found.source)
         expected = f"no return within {least.cycles:,} cycles of {what}"

@@ -188,8 +188,8 @@ def tiles_of(recorder: StreamRecorder, function: Function, module: Module) -> tu
 
 def some_places(places: Sequence[str]) -> str:
     """The first places of several, and how many more there are."""
-    more = len(places) - 4
-    return ", ".join(places[:4]) + (f" and {more} more place{'s' if more > 1 else ''}" if more > 0 else "")
+    more = len(places) - 2
+    return ", ".join(places[:2]) + (f" and {more} more place{'s' if more > 1 else ''}" if more > 0 else "")
 
 
 _REGISTER = AT["register"]

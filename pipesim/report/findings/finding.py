@@ -199,7 +199,8 @@ def _cause(blocked: BlockedAgent) -> str:
         role = role_of(blocked.agent)[0]
         return f"no other agent waits for {role}: in its loop it arrives on nothing that they wait for"
     if blocked.given < 0:
-        return ""
+        lapped = blocked.counted and (blocked.lapped_by or blocked.missed >= 0)
+        return "there is one arrival too many, or the arriving agent did not wait for it" if lapped else ""
     if _unit(blocked) == "thread":
         return f"only {count(blocked.given, 'thread')} ever come there, but {number(blocked.count)} are expected"
     made = count(blocked.given, "arrival")
@@ -233,9 +234,8 @@ def _missed_phase(blocked: BlockedAgent, names: str, agents: int) -> str:
     asked = f"phase {number(low)}" if blocked.missed >= 0 else "the phase before the first"
     was, it, ask, wait = ("was", "it", "asks", "waits") if agents == 1 else ("were", "they", "ask", "wait")
     done = f"{names_of(blocked.lapped_by)} had completed {phases}" if blocked.lapped_by else f"{phases} were complete"
-    why = " (one arrival too many, or the arriving agent did not wait for it)" if blocked.counted else ""
     return (
-        f"{names} {was} lapped on {blocked.barrier}: {it} {ask} for {asked}, but {done} before {it} looked{why}; "
+        f"{names} {was} lapped on {blocked.barrier}: {it} {ask} for {asked}, but {done} before {it} looked; "
         f"with parity {blocked.parity} {it} now {wait} for phase {number(blocked.phase_wanted)}"
     )
 

@@ -9,10 +9,9 @@ from pipesim.answers.views.check import CheckReport, CheckStep, Counterexample, 
 from pipesim.answers.views.conclusion import Conclusion, VerdictScope
 from pipesim.errors import PipesimError
 from pipesim.model.coverage import Assumption
-from pipesim.model.finding import Verdict
+from pipesim.model.finding import Deadlock, Verdict
 from pipesim.prove.counterexample.words import DoubtLine
-from pipesim.prove.repair.correction import Correction
-from pipesim.report.findings.finding import advisory_lines, finding_lines, index_of, names_of, role_of
+from pipesim.report.findings.finding import advisory_lines, claim_of, finding_lines, index_of, names_of, role_of
 from pipesim.report.findings.in_short import in_short
 from pipesim.report.findings.schedule import again_lines, schedule_block
 from pipesim.report.sentences.check import (
@@ -33,6 +32,7 @@ from pipesim.report.text.source import with_source
 from pipesim.report.text.words import count, listed, number, parameters, place
 
 MOST_DOUBTS = 4
+MOST_IN_VIEW = 22  #: lines: those of the smallest usual terminal, less the prompt below and the headline above
 MOST_PLACES = 3  #: at which an assumption is made, that are listed
 
 
@@ -76,13 +76,14 @@ def detail_lines(report: CheckReport, width: int) -> list[str]:
         lines += field("sizes", [f"{' and '.join(together.parameters)} together: {together_words(together)}"], width)
     lines += advisory_lines(report.advisories, width)
     lines += assumed_lines(report.scope, width)
-    lines += wrong_lines(report, width)
     lines += waived_lines(report, width)
-    lines += left_out_lines(report, width)
+    lines += beside_lines(report, width)
     first = f"{mark(report.conclusion.ok)} "
     if report.replayed is not None:
-        return [*lines, "", *wrap(check_sentence(report), width, first)]
-    return [*lines, "", *scope_lines(verdict_words(report), ", ", report, width, first)]
+        verdict = wrap(check_sentence(report), width, first)
+    else:
+        verdict = scope_lines(verdict_words(report), ", ", report, width, first)
+    return [*lines, *wrong_lines(report, width, verdict)]
 
 
 def assumed_lines(scope: VerdictScope, width: int) -> list[str]:
@@ -144,45 +145,50 @@ def _range(each: ProvedRange) -> str:
     return f"{each.parameter}: any value: {run}; {beyond}{far} (assumed to continue)"
 
 
-def wrong_lines(report: CheckReport, width: int) -> list[str]:
-    """What is wrong and what is doubtful, each block after an empty line; nothing of what is proved."""
+def beside_lines(report: CheckReport, width: int) -> list[str]:
+    """What else is known: accesses in no order, how other schedules end, the steps that are left out."""
     lines: list[str] = []
-    corrected: list[tuple[Correction, ...]] = []
-    for shown in report.refutations:
-        if shown.waived is not None:
-            continue
-        if report.quick:
-            lines += ["", *finding_lines([shown.finding], width), *_sureness(shown, width)]
-            continue
-        again = bool(shown.corrections) and shown.corrections in corrected
-        lines += shown_lines(shown, width, again=again)
-        corrected.append(shown.corrections)
     if report.doubts and report.verdict is not Verdict.PROVED:
         lines += ["", *_doubts(report.doubts, width)]
     if report.also:
         lines += ["", "  other schedules of this size end differently"]
         for kind in report.also:
             lines += wrap(kind.value, width, "    ", "      ")
-    return lines
+    return lines + left_out_lines(report, width)
 
 
-def shown_lines(shown: Counterexample, width: int, *, again: bool = False) -> list[str]:
-    """One way in which it fails: the sizes, the finding, its schedule, and how to see it again.
+def wrong_lines(report: CheckReport, width: int, verdict: Sequence[str]) -> list[str]:
+    """What is wrong, each block after an empty line, and the lines of the verdict.
 
-    ``again``: its corrections are those of a finding before.
+    Each finding follows the schedule that leads to it, and the first, of which the others may be effects, is the last:
+    its cause and correction stand directly above the verdict.
     """
-    finding = shown.finding
-    if shown.corrections:
-        finding = replace(finding, correction="")  # a change that is proved says more
-    lines = ["", *_smallest(shown, width), *_after(shown, width), *finding_lines([finding], width)]
-    lines += _sureness(shown, width)
-    if shown.elsewhere:
-        command = again_lines(shown, width)
-        return [*lines, "", *command] if command else lines
-    schedule = schedule_block(shown, width) if shown.schedule else []
-    for block in (schedule, _corrections(shown, width, again=again), again_lines(shown, width)):
+    lines: list[str] = []
+    told = [shown for shown in report.refutations if shown.waived is None]
+    for n, shown in reversed(list(enumerate(told))):
+        below_it = told[:n]
+        again = bool(shown.corrections) and any(each.corrections == shown.corrections for each in below_it)
+        found, corrections = _finding(shown, width), _corrections(shown, width, again=again)
+        below = len(corrections) + len(verdict) + (2 if corrections else 1)
+        out_of_view = not n and len(found) - 2 + below > MOST_IN_VIEW
+        schedule = [] if report.quick else [*_program(shown, width), *_schedule(shown, width)]
+        for block in (*schedule, found, _cause(shown, width) if out_of_view else [], corrections):
+            lines += ["", *block] if block else []
+    return [*lines, "", *verdict]
+
+
+def shown_lines(shown: Counterexample, width: int) -> list[str]:
+    """One way in which it fails, for other tools, which show the beginning: the sizes, the finding, its schedule."""
+    schedule, again = _schedule(shown, width)
+    lines: list[str] = []
+    for block in (*_program(shown, width), _finding(shown, width), schedule, _corrections(shown, width), again):
         lines += ["", *block] if block else []
     return lines
+
+
+def _program(shown: Counterexample, width: int) -> tuple[list[str], list[str]]:
+    """In which program it fails: of which sizes, and with which change."""
+    return _smallest(shown, width), _after(shown, width)
 
 
 def _after(shown: Counterexample, width: int) -> list[str]:
@@ -190,7 +196,7 @@ def _after(shown: Counterexample, width: int) -> list[str]:
     if (change := shown.after) is None:
         return []
     said = f"another finding hides this one, which shows with a change: {change.said}"
-    return [*with_source(said, change.line, width, "  ", "    "), ""]
+    return with_source(said, change.line, width, "  ", "    ")
 
 
 def _sureness(shown: Counterexample, width: int) -> list[str]:
@@ -198,10 +204,34 @@ def _sureness(shown: Counterexample, width: int) -> list[str]:
     return ["", *(line for each in said for line in wrap(each, width, "  ", "    "))] if said else []
 
 
-def _corrections(shown: Counterexample, width: int, *, again: bool) -> list[str]:
-    """``likely correction: initialise empty with a count of 1 instead of 2 (ring.py:12); proved with this change``."""
+def _schedule(shown: Counterexample, width: int) -> tuple[list[str], list[str]]:
+    """The schedule, and how to see it again."""
+    has_own = shown.schedule and not shown.elsewhere
+    return schedule_block(shown, width) if has_own else [], again_lines(shown, width)
+
+
+def _finding(shown: Counterexample, width: int) -> list[str]:
+    """The finding without its correction, which has a block of its own."""
+    return [*finding_lines([replace(shown.finding, correction="")], width), *_sureness(shown, width)]
+
+
+def _cause(shown: Counterexample, width: int) -> list[str]:
+    """The cause again. A branch that led a warp past what is missing is already at the end of the finding."""
+    finding = shown.finding
+    if isinstance(finding, Deadlock) and finding.led_past:
+        return []
+    return wrap(f"cause: {claim_of(finding)}", width, "  ", "    ")
+
+
+def _corrections(shown: Counterexample, width: int, *, again: bool = False) -> list[str]:
+    """``likely correction: initialise empty with a count of 1 instead of 2 (ring.py:12); proved with this change``.
+
+    ``again``: those of a finding below.
+    """
     if again:
-        return wrap(f"likely correction: the one above; {shown.proved_with}", width, "  ", "    ")
+        return wrap(f"likely correction: the one below; {shown.proved_with}", width, "  ", "    ")
+    if not shown.corrections and shown.finding.correction:
+        return wrap(f"likely correction: {shown.finding.correction}", width, "  ", "    ")
     lines: list[str] = []
     for n, found in enumerate(shown.corrections):
         label = "or: " if n else "likely correction: "
@@ -213,7 +243,7 @@ def _smallest(shown: Counterexample, width: int) -> list[str]:
     if not shown.at:
         return []
     label = "smaller, not all sizes were tried" if CheckStep.SMALLEST in shown.unfinished else "smallest"
-    return [*wrap_parts([label, *parameters(shown.at, ())], width, "  "), ""]
+    return wrap_parts([label, *parameters(shown.at, ())], width, "  ")
 
 
 def _doubts(doubts: tuple[DoubtLine, ...], width: int) -> list[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pipesim.answers.views.trace import CompareReport
 from pipesim.answers.views.verify import VerifyReport
 from pipesim.report.findings.finding import advisory_lines, finding_lines
-from pipesim.report.pages.check import left_out_lines, proof_lines, wrong_lines
+from pipesim.report.pages.check import beside_lines, proof_lines, wrong_lines
 from pipesim.report.pages.hardware import hardware_lines
 from pipesim.report.sentences.check import scope_lines
 from pipesim.report.sentences.trace import compare_sentence
@@ -31,12 +31,8 @@ def verify_lines(report: VerifyReport, width: int) -> list[str]:
     of_simulations = [finding for finding in report.findings if finding not in report.proof.findings]
     if of_simulations:
         lines += ["", *finding_lines(of_simulations, width)]
-    lines += wrong_lines(report.proof, width)
-    lines += left_out_lines(report.proof, width)
+    lines += beside_lines(report.proof, width)
     for n, block in enumerate(report.hardware):
         lines += ["", *hardware_lines(block, width, timeline=n == 0 or width >= BOTH_TIMELINES)]
-    return [
-        *lines,
-        "",
-        *scope_lines(verify_sentence(report), "; ", report.proof, width, f"{mark(report.conclusion.ok)} "),
-    ]
+    verdict = scope_lines(verify_sentence(report), "; ", report.proof, width, f"{mark(report.conclusion.ok)} ")
+    return [*lines, *wrong_lines(report.proof, width, verdict)]

@@ -117,7 +117,7 @@ def signal_words(signal: Signal, to: tuple[int, ...]) -> str:
         words += f" to {ctas_words(to)}"
     if signal.agents > 1 or len(signal.ctas) > 1 or (times > 1 and signal.nbytes.low != signal.nbytes.high):
         words += " each"
-    return words if signal.each_phase is not None else f"{words} ({count(signal.in_all, 'time')} in the whole run)"
+    return words if signal.each_phase is not None else f"{words} ({count(signal.in_all, 'time')} in all)"
 
 
 def _arrivals(times: int, at_once: Extent, noun: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import assert_never
 
@@ -144,13 +145,14 @@ def scope_lines(sentence: str, glue: str, report: CheckReport, width: int, first
         return wrap(whole, width, first)
     indent = " " * cell_len(first)
     lines: list[str] = []
-    for clause in sentence.split("; ") if cell_len(sentence) > MOST_CELLS else [sentence]:
+    clauses = re.split(r"(?<=;) ", sentence) if cell_len(sentence) > MOST_CELLS else [sentence]
+    for clause in clauses:
         lines += wrap(clause, width, indent if lines else first, f"{indent}  " if lines else None)
-    for name, clauses in _clauses(report).items():
-        together = _part_words(name, _joined(name, clauses))
-        short = cell_len(together) <= MOST_CELLS or not clauses[1:]
+    for name, said in _clauses(report).items():
+        together = _part_words(name, _joined(name, said))
+        short = cell_len(together) <= MOST_CELLS or not said[1:]
         lines += wrap(together if short else name, width, indent, f"{indent}  ")
-        for clause in [] if short else clauses:
+        for clause in [] if short else said:
             lines += wrap(clause, width, f"{indent}  ", f"{indent}    ")
     return lines
 

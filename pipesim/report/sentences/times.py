@@ -12,6 +12,7 @@ from pipesim.timed.profile import StatedError
 
 WITHIN = "within the profile's stated error"
 NOT_MEASURED = "not measured"
+MOST_ASSUMED = 3  #: assumptions that a sentence names
 
 _VALUES = {  # the profile's estimates, as a reader knows them
     "transfer.latency": "bulk stores and cp.async",
@@ -34,7 +35,7 @@ def time_in_short(found: TimeComparison) -> str:
 
 def time_parts(found: TimeComparison, side: str = "measured") -> list[str]:
     """The same in parts, with what the profile states, and how long each role's work took."""
-    parts = [_deviation(found, side), _not_modelled(found, details=True)]
+    parts = [_deviation(found, side), *_all_not_modelled(found)]
     if found.verdict in (TimeVerdict.WITHIN_STATED_ERROR, TimeVerdict.OFF):
         parts.append(_stated_words(found.stated) if found.stated is not None else _unstated_words(found))
     return [part for part in parts if part]
@@ -69,21 +70,31 @@ def _deviation(found: TimeComparison, side: str) -> str:
             assert_never(found.verdict)
 
 
-def _not_modelled(found: TimeComparison, *, details: bool = False) -> str:
+def _not_modelled(found: TimeComparison) -> str:
     if found.verdict is not TimeVerdict.NOT_MODELLED:
         return ""
-    return f"not modelled for: {assumed_words(found.assumed, details=details)}"
+    return f"not modelled for: {assumed_words(found.assumed)}"
 
 
-def assumed_words(assumed: Sequence[TimeAssumption], *, details: bool = False) -> str:
-    """What a simulation assumes, most important first; with the ``details`` of each role's work."""
-    return ", ".join(dict.fromkeys(_describe_assumption(each, details=details) for each in assumed))
+def _all_not_modelled(found: TimeComparison) -> list[str]:
+    """Everything that is assumed, with how long each role's work took."""
+    if found.verdict is not TimeVerdict.NOT_MODELLED:
+        return []
+    said = list(dict.fromkeys(_describe_assumption(each, details=True) for each in found.assumed))
+    return [f"not modelled for: {said[0]}", *said[1:]]
+
+
+def assumed_words(assumed: Sequence[TimeAssumption]) -> str:
+    """What a simulation assumes: the most important, and how much more."""
+    said = list(dict.fromkeys(_describe_assumption(each, details=False) for each in assumed))
+    more = f" and {number(len(said) - MOST_ASSUMED)} more" if len(said) > MOST_ASSUMED else ""
+    return ", ".join(said[:MOST_ASSUMED]) + more
 
 
 def _describe_assumption(each: TimeAssumption, *, details: bool) -> str:
     match each.kind:
         case AssumedKind.DEVICE:
-            return f"the device {each.name}, which has no profile"
+            return f"the device {each.name} (no profile)"
         case AssumedKind.TCGEN05:
             return "tcgen05 operations and tensor memory"
         case AssumedKind.MATRIX:

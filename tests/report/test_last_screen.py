@@ -1,0 +1,89 @@
+"""What a terminal of 80 x 24 shows at the end of a report, and how long a sentence of one may be."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+import pytest
+from rich.cells import cell_len
+
+from pipesim.answers.views.check import CheckReport
+from pipesim.cli.main import main
+from pipesim.model.finding import BlockedAgent, Deadlock, Supplier, Verdict
+from pipesim.report.pages.check import check_lines
+from pipesim.report.sentences.check import MOST_CELLS
+from tests.support.lanes import slow_but
+from tests.support.mistakes import BROKEN
+from tests.support.paths import ROOT
+from tests.support.report_examples import EXAMPLES, checked_twin, render
+
+SCREEN = 23  #: lines, beside that of the prompt
+CAUSE = re.compile(r"cause:|✗ deadlock|✗ \d+ faults?|: this branch ")
+BEFORE = re.compile(r"^  (?:assumed|sizes|note|left out) |not ordered with respect|other schedules of this size")
+FEW = ["consumer_arrives_before_reading", "consumer_arrives_twice", "empty_count_too_high", "expects_half"]
+
+
+def assert_on_the_last_screen(lines: list[str]) -> None:
+    """The cause, the correction if there is one, and the verdict; and none of the lists."""
+    screen = lines[-SCREEN:]
+    refuted = next(n for n, line in enumerate(screen) if line.startswith("✗ refuted"))
+    assert any(CAUSE.search(line) for line in screen[:refuted]), "\n".join(screen)
+    corrections = [n for n, line in enumerate(lines) if line.startswith("  likely correction:")]
+    assert all(n >= len(lines) - SCREEN for n in corrections[-1:]), "\n".join(lines)
+    first_finding = next(n for n, line in enumerate(lines) if line.startswith("✗ "))
+    assert [line for line in lines[first_finding:] if BEFORE.search(line)] == []
+
+
+@pytest.mark.parametrize("name", slow_but(FEW, BROKEN))
+def test_cause_correction_and_verdict_are_on_the_last_screen(name: str) -> None:
+    report = checked_twin(name)
+    if report.verdict is Verdict.REFUTED:
+        assert_on_the_last_screen(check_lines(report, 80))
+    else:
+        assert name not in FEW
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "name",
+    ["docs/examples/row_max.ptx", "docs/examples/ring_forgets.py", "docs/examples/scale_forgets.py",
+     "docs/examples/not_fenced.py", "docs/examples/ring_two.py", "tests/ptx/kernels/scale_watched-sm_90a.ptx"],
+)  # fmt: skip
+def test_so_they_are_of_the_examples(capsys: pytest.CaptureFixture[str], name: str) -> None:
+    assert main(["check", str(ROOT / name)]) == 1
+    assert_on_the_last_screen(capsys.readouterr().out.splitlines())
+
+
+def crowded(agents: int) -> CheckReport:
+    """A refutation in which so many agents wait, each for something else."""
+    report = checked_twin("empty_count_too_high", tiles=3)
+    free = (Supplier("load", "arrival", "k.py:9", "", -1, ""),)
+    waits = tuple(BlockedAgent(f"w{n}", f"full[{n}]", 0, 0, 0, 1, 1, 0, "k.py:7", free) for n in range(agents))
+    return replace(report, refutations=(replace(report.refutations[0], finding=Deadlock(waits, ())),))
+
+
+def test_a_cause_that_is_out_of_view_is_said_again() -> None:
+    far, near = (check_lines(crowded(agents), 80) for agents in (8, 3))
+    said = ["  cause: w0 waits for phase 0 of full[0] (parity 0, now in phase 0): it has 0 of",
+            "    1 arrivals; load would send the arrival next (k.py:9)", "",
+            "  likely correction: initialise empty with a count of 1 instead of 2"]  # fmt: skip
+    assert "\n".join(said) in "\n".join(far)
+    assert_on_the_last_screen(far)
+    assert not [line for line in near if "cause:" in line]
+    assert_on_the_last_screen(near)
+
+
+@pytest.mark.slow
+def test_no_sentence_is_longer_than_two_lines_of_100_cells() -> None:
+    """A line of the widest report is a sentence, but where dots, a full stop or columns part it."""
+    sentences = [
+        part
+        for name in EXAMPLES
+        for line in render(name, 1_000).splitlines()
+        if not re.search(r"[█░▒▓]|──|\\$|^  again: ", line)
+        for part in re.split(r" · | {3,}|(?<=[.?!]) ", line)
+        if part
+    ]
+    assert [said for said in sentences if cell_len(said) > MOST_CELLS] == []
+    assert len(sentences) > 5_000
