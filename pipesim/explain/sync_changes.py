@@ -1,12 +1,12 @@
 """What two versions of a program do otherwise in their synchronisation: by role, barrier and kind of operation.
 
-Operations are counted over all warps of a role. Roles and groups of barriers
-are the same in both if they have the same name; where names are left over in both, equally many, the first belongs to
-the first. In two kernels of equally many warps, whose roles are read off what each warp does, a warp has one role in
-both. The numbers of a stage are compared where a group has the same stages in both, else those of the group. A
-role that does as many iterations in both is compared in its whole run, another by iteration, with what is left over.
-Of a role that was not read to its end, as of a kernel that hangs, only the order of the operations is compared, up to
-where the shorter one ends.
+Operations are counted over all warps of a role. Roles and groups of barriers are the same in both if they have the
+same name; where names are left over in both, equally many, the first belongs to the first. In two kernels of equally
+many warps, whose roles are read off what each warp does, a warp has one role in both. The numbers of a stage are
+compared where a group has the same stages in both, else those of the group. A role is compared in its whole run or,
+if it then differs in less, by iteration with what is left over: its loop may run more often. Of a role that was not
+read to its end, as of a kernel that hangs, only the order of the operations is compared, up to where the shorter one
+ends.
 """
 
 from __future__ import annotations
@@ -340,27 +340,19 @@ def _init_counts(program: Program) -> dict[Stage, int]:
 def _of_role(was: _RoleTally, now: _RoleTally, same_stages: set[str]) -> Iterator[SyncChange]:
     if was.warps != now.warps:
         yield SyncChange(SyncChangeKind.WARPS, before=Amount(was.warps), after=Amount(now.warps))
-    rounds = (was.iterations, now.iterations)
-    alike = rounds[0] == rounds[1] or _mostly_equal(was.times, now.times)
-    if alike and was.warps and now.warps:
-        rounds = (was.iterations, was.iterations)
     cut = was.cut or now.cut
-    changed = [] if cut else list(_times(was, now, rounds, same_stages if alike else set()))
-    yield from changed
+    whole = [] if cut else list(_times(was, now, (was.iterations, was.iterations), same_stages))
+    rounds = (was.iterations, now.iterations)
+    each = whole if cut or rounds[0] == rounds[1] else list(_times(was, now, rounds, set()))
+    yield from min(whole, each, key=len)  # a loop that runs more often is not a difference in each of its operations
     other: dict[tuple[str, int], list[int]] = {}
     for on in was.first:
         if on in now.first and was.first[on] != now.first[on]:
             other.setdefault((on[0], was.first[on]), []).append(on[1])
     for (name, parity), stages in other.items():
         yield SyncChange(SyncChangeKind.PARITY, "", "wait", _on(name, stages), Amount(parity), Amount(1 - parity))
-    if cut or (alike and not changed):
+    if not whole:
         yield from _order(was, now, same_stages)
-
-
-def _mostly_equal(was: Counter[tuple[str, Stage]], now: Counter[tuple[str, Stage]]) -> bool:
-    """Most operations are equally many: the role does as many iterations, whatever its busiest line does."""
-    both = [key for key in was if key in now]
-    return 2 * sum(was[key] == now[key] for key in both) > len(both)
 
 
 def _times(was: _RoleTally, now: _RoleTally, rounds: tuple[int, int], same_stages: set[str]) -> Iterator[SyncChange]:
@@ -369,7 +361,7 @@ def _times(was: _RoleTally, now: _RoleTally, rounds: tuple[int, int], same_stage
         by_group.setdefault((what, name), []).append(stage)
     for (what, name), stages in by_group.items():
         each = [(_amount(was, what, name, [s], rounds[0]), _amount(now, what, name, [s], rounds[1])) for s in stages]
-        apart = [s for s, (a, b) in zip(stages, each, strict=True) if _differ(a, b)]
+        apart = [s for s, (a, b) in zip(stages, each, strict=True) if _differ(a, b, rounds)]
         if name in same_stages or name == "":
             signs = {b.times > a.times for a, b in each if a.times != b.times}
             some = [[s] for s in apart] if len(signs) > 1 else [apart]
@@ -377,7 +369,7 @@ def _times(was: _RoleTally, now: _RoleTally, rounds: tuple[int, int], same_stage
             some = [stages]
         for part in some:
             a, b = _amount(was, what, name, part, rounds[0]), _amount(now, what, name, part, rounds[1])
-            if part and _differ(a, b):
+            if part and _differ(a, b, rounds):
                 shown = was if b.times < a.times else now
                 lines = dict.fromkeys(line for s in part for line in shown.lines.get((what, (name, s)), ()) if line)
                 on = _on(name, part)
@@ -392,9 +384,11 @@ def _amount(tally: _RoleTally, what: str, name: str, stages: Iterable[int], roun
     return Amount(times, each, more, sum(tally.nbytes[what, (name, stage)] for stage in stages))
 
 
-def _differ(a: Amount, b: Amount) -> bool:
-    """Neither as often, with as many bytes each time."""
-    return (a.each, a.more) != (b.each, b.more) or a.nbytes * b.times != b.nbytes * a.times
+def _differ(a: Amount, b: Amount, rounds: tuple[int, int]) -> bool:
+    """Neither as often, by iteration or outside of the loop, with as many bytes each time."""
+    outside = a.times == b.times and a.times % rounds[0] != 0
+    as_often = (a.each, a.more) == (b.each, b.more) or a.times * rounds[1] == b.times * rounds[0] or outside
+    return not as_often or a.nbytes * b.times != b.nbytes * a.times
 
 
 def _order(was: _RoleTally, now: _RoleTally, same_stages: set[str]) -> Iterator[SyncChange]:
