@@ -16,6 +16,7 @@ from pipesim.ptx.emulate.effects.table import effect_of
 from pipesim.ptx.emulate.regions import Regions
 from pipesim.ptx.emulate.stop import Status
 from pipesim.ptx.emulate.unread import touching_engines, touching_others
+from pipesim.ptx.flow.alignment import misaligned_copies
 from pipesim.ptx.flow.graph import graph_of
 from pipesim.ptx.flow.inline import inline_calls
 from pipesim.ptx.flow.open_results import read_on_every_way, read_too_early, used_at_once
@@ -133,6 +134,7 @@ def _may_signal(each: Instruction) -> bool:
 def _emulate(kernel: Kernel, launch: Launch, limits: EmulationLimits) -> Emulation:
     """Run the cluster: again where lanes have to be followed apart, and where bytes of copies had to be worked out."""
     image, constants = Image(launch, kernel.entry), Constants(kernel.module)
+    misaligned = misaligned_copies(kernel.function, kernel.code.regions.uses, image.remainder)
     apart: dict[tuple[int, int], tuple[int, ...]] = {}
     spent = 0
 
@@ -142,6 +144,7 @@ def _emulate(kernel: Kernel, launch: Launch, limits: EmulationLimits) -> Emulati
         nonlocal spent
         made = Cluster(kernel.code, launch, image, constants, apart)
         made.boxless = boxless or BoxlessCopies()
+        made.misaligned = misaligned
         made.reused, made.refused, made.void_fences = frozenset(reused), frozenset(refused), void
         spent += made.run(replace(limits, instructions=limits.instructions - spent))
         return made

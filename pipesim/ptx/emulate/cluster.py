@@ -118,6 +118,7 @@ class Cluster:
         self.reductions: set[int] = set()  #: items that red.async leaves
         self.void_fences: frozenset[int] = frozenset()  #: that do not order what copies use, as other lanes wrote it
         self.refused: frozenset[int] = frozenset()  #: instructions that are not known and may touch what others use
+        self.misaligned: Mapping[int, str] = {}  #: copies whose address in global memory PTX does not allow
         self._items = 0
         self._interned: dict[object, int] = {}
         self.warps: list[EmulatedWarp] = []

@@ -56,6 +56,7 @@ class Region:
     base: int
     label: str
     path: str = ""
+    align: int = 1  #: of the address of the first byte, as far as the launch says it
     read_to: int = 0  #: the byte after the last one that was asked for
     _pages: dict[int, tuple[bytearray, bytearray]] = field(default_factory=dict)  #: bytes, and 1 for each known one
 
@@ -117,6 +118,16 @@ class Image:
             return None
         found = region.get(address - region.base, size)
         return None if found is None else int.from_bytes(found, "little")
+
+    def remainder(self, offset: int, size: int) -> tuple[int, int]:
+        """What is sure of this many bytes of the parameters: a power of two, and the value modulo it; of a pointer
+        only its alignment.
+        """
+        value = self.parameter(offset, size)
+        if value is None:
+            return 1, 0
+        region = self._region(value)
+        return (1 << 8 * size, value) if region is None else (region.align, 0)
 
     def as_read(self, launch: Launch) -> Launch:
         """The launch of this image without the ends of arrays in memory that have not been asked for."""
@@ -180,7 +191,7 @@ class Image:
             case Pointer(align=align, contents=contents):
                 base = _FIRST + (len(self._regions) - 1) * MAX_POINTED_BYTES
                 base = -(-base // align) * align
-                memory = Region(base, label, f"{region.path}{offset}:")
+                memory = Region(base, label, f"{region.path}{offset}:", align)
                 self._regions.append(memory)
                 region.write(offset, base.to_bytes(8, "little"))
                 for each in contents:

@@ -86,6 +86,8 @@ RESPONSE_BYTES = 16  #: of clusterlaunchcontrol.try_cancel
 def copy_instruction(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep) -> None:
     """``cp``: a copy, a group of copies, or a wait for groups."""
     each = step.instruction
+    if each.position in cluster.misaligned:
+        raise IllegalOperand(cluster.misaligned[each.position], _ALIGN)
     bulk = each.has("bulk")
     engine = Engine.BULK if bulk else Engine.CP_ASYNC
     if each.has_any("commit_group"):
@@ -106,6 +108,9 @@ def copy_instruction(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep) ->
         _tensor(cluster, warp, step)
     else:
         _bulk(cluster, warp, step)
+
+
+_ALIGN = "copy from and to aligned addresses; align of a launch file's pointer says what it is a multiple of (256)"
 
 
 def _commit(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep, engine: Engine) -> None:

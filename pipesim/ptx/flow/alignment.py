@@ -1,0 +1,175 @@
+"""Copies whose addresses in global memory are aligned in no execution (PTX ISA, "cp.async", "cp.async.bulk").
+
+What a register holds is known as a remainder: of all values that any instruction writes there, modulo a power of two.
+That is enough for addresses that no launch decides: an index times the bytes of an element, and a constant.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial, reduce
+from math import gcd
+
+from pipesim.ptx.flow.slice import ParameterPlaces
+from pipesim.ptx.flow.uses import Uses
+from pipesim.ptx.text.instruction import Address, Immediate, Instruction, Operand, Register
+from pipesim.ptx.text.module import Function
+
+_MOST = 16  #: bytes: what copies are aligned to at most
+#: A power of two up to _MOST, and a number below it: every value is that much above a multiple.
+Remainder = tuple[int, int]
+_ANY: Remainder = (1, 0)
+
+#: What is known of a word of the parameters, by offset and bytes: a power of two, and the value modulo it.
+Words = Callable[[int, int], tuple[int, int]]
+
+
+def _number(value: int, modulus: int = _MOST) -> Remainder:
+    modulus = min(modulus, _MOST)
+    return modulus, value % modulus
+
+
+def misaligned_copies(function: Function, uses: Uses, words: Words) -> dict[int, str]:
+    """By position, what is wrong with the address in global memory of each copy that is aligned in no execution."""
+    copies = [(each, *found) for each in function.body if each.opcode == "cp" and (found := _in_global(each))]
+    if not copies:
+        return {}
+    known = _Remainders(function, uses, words)
+    wrong = {}
+    for each, operand, multiple, what in copies:
+        modulus, rest = known.of(operand)
+        modulus = min(modulus, multiple)
+        if rest % modulus:
+            by = f"{rest % modulus} byte{'s' if rest % modulus > 1 else ''} above a multiple of {modulus}"
+            wrong[each.position] = f"{what} at an address of global memory that is {by}, not a multiple of {multiple}"
+    return wrong
+
+
+def _in_global(each: Instruction) -> tuple[Operand, int, str] | None:
+    """The address in global memory of a copy, of what it is a multiple, and what the copy is called."""
+    if "global" not in each.modifiers or "tensor" in each.modifiers:
+        return None
+    operands = each.operands
+    if "bulk" in each.modifiers:
+        first = next(m for m in each.modifiers if m == "global" or m.startswith("shared"))
+        return operands[int(first != "global")], _MOST, "a bulk copy"
+    some = [operand for operand in operands[2:] if isinstance(operand, Immediate)]
+    if len(some) != len(operands) - 2 - ("L2::cache_hint" in each.modifiers) or not all(one.value for one in some):
+        return None  # perhaps none of its bytes are read
+    return operands[1], some[0].value, "a copy"
+
+
+class _Remainders:
+    """The remainders of registers: the least that all their writers agree on."""
+
+    def __init__(self, function: Function, uses: Uses, words: Words) -> None:
+        self._words, self._places = words, ParameterPlaces(function, uses)
+        self._writers: dict[str, list[Instruction]] = {}
+        for each in function.body:
+            for name in uses.writes[each.position]:
+                self._writers.setdefault(name, []).append(each)
+        self._uses = uses
+        self._found: dict[str, Remainder | None] = {}  #: None: no writer has been seen to write anything
+
+    def of(self, operand: Operand) -> Remainder:
+        """The remainder of an operand, of every value that it has."""
+        names = list(self._reachable(operand))
+        self._found.update(dict.fromkeys(names))
+        changed = True
+        while changed:
+            changed = False
+            for name in names:
+                made = [value for each in self._writers[name] if (value := self._made(each)) is not None]
+                value = reduce(_either, made) if made else None
+                changed |= value != self._found.get(name)
+                self._found[name] = value
+        return self._operand(operand) or _ANY
+
+    def _reachable(self, operand: Operand) -> Iterator[str]:
+        base = operand.base if isinstance(operand, Address) else operand
+        names = [base.name] if isinstance(base, Register) else []
+        seen: set[str] = set()
+        while names:
+            name = names.pop()
+            if name in seen or name not in self._writers:
+                continue
+            seen.add(name)
+            yield name
+            names += [read for each in self._writers[name] for read in self._uses.reads[each.position]]
+
+    def _operand(self, operand: Operand) -> Remainder | None:
+        match operand:
+            case Immediate(value) if isinstance(value, int):
+                return _number(value)
+            case Register(name):
+                return self._found.get(name, _ANY)
+            case Address(base, offset):
+                found = self._operand(base)
+                return None if found is None else _sum(found, _number(offset))
+            case _:
+                return _ANY
+
+    def _made(self, each: Instruction) -> Remainder | None:
+        """What an instruction writes; None while one of its operands has no value."""
+        modifiers, operands = each.modifiers, each.operands
+        if not isinstance(operands[0], Register) or not _INTEGERS.issuperset(modifiers):
+            return _ANY
+        if each.opcode == "ld":
+            offset = self._places.parameter(operands[1])
+            if offset is None:
+                return _ANY
+            modulus, value = self._words(offset, int(modifiers[-1][1:]) // 8)
+            return _number(value, modulus)
+        values = [self._operand(operand) for operand in operands[1:]]
+        rule = RULES.get(each.opcode)
+        if rule is None:
+            return _ANY
+        if each.opcode == "shl":
+            by = operands[2]
+            values[1] = _number(1 << min(by.value, 64)) if isinstance(by, Immediate) else _ANY
+        known = [value for value in values if value is not None]
+        return rule(*known) if len(known) == len(values) else None
+
+
+def _sum(a: Remainder, b: Remainder) -> Remainder:
+    modulus = min(a[0], b[0])
+    return modulus, (a[1] + b[1]) % modulus
+
+
+def _product(a: Remainder, b: Remainder) -> Remainder:
+    modulus = gcd(a[0] * b[0], a[0] * b[1], b[0] * a[1], _MOST)
+    return modulus, a[1] * b[1] % modulus
+
+
+def _either(a: Remainder, b: Remainder) -> Remainder:
+    modulus = gcd(a[0], b[0], a[1] - b[1])
+    return modulus, a[1] % modulus
+
+
+def _bits(a: Remainder, b: Remainder, opcode: str) -> Remainder:
+    """A bit of the result is not known if it is not in an operand, unless the other one decides it."""
+    (x, open_x), (y, open_y) = ((rest, _MOST - modulus) for modulus, rest in (a, b))
+    open_ = open_x | open_y
+    if opcode == "and":
+        open_ &= (x | open_x) & (y | open_y)
+    elif opcode == "or":
+        open_ &= ~(x | y)
+    modulus = open_ & -open_ or _MOST
+    return modulus, {"and": x & y, "or": x | y, "xor": x ^ y}[opcode] % modulus
+
+
+_INTEGERS = frozenset({f"{kind}{bits}" for kind in "bsu" for bits in (8, 16, 32, 64)} | {
+    "lo", "wide", "to", "global", "param",
+})  # fmt: skip
+#: Of integer instructions, from the remainders of the operands.
+RULES: Mapping[str, Callable[..., Remainder]] = {
+    **dict.fromkeys(("mov", "cvt", "cvta"), lambda a: a),
+    **{opcode: partial(_bits, opcode=opcode) for opcode in ("and", "or", "xor")},
+    **dict.fromkeys(("min", "max"), _either),
+    "selp": lambda a, b, _: _either(a, b),
+    "add": _sum,
+    "sub": lambda a, b: _sum(a, (b[0], -b[1])),
+    "mul": _product,
+    "shl": _product,
+    "mad": lambda a, b, c: _sum(_product(a, b), c),
+}
