@@ -16,8 +16,16 @@ from itertools import chain, islice
 from pipesim.answers.budget import Unit
 from pipesim.errors import PipesimError
 from pipesim.model.finding import Fault, FaultKind, Verdict
-from pipesim.model.groups import BRINGS_BYTES, BY_PARITY, DELAYED_ARRIVALS, ON_NAMED_BARRIER, PARITY_WAITS, SIGNALS
-from pipesim.model.ops import Op, operand
+from pipesim.model.groups import (
+    BRINGS_BYTES,
+    BY_PARITY,
+    DELAYED_ARRIVALS,
+    ENGINE_ACCESSES,
+    ON_NAMED_BARRIER,
+    PARITY_WAITS,
+    SIGNALS,
+)
+from pipesim.model.ops import Engine, Op, operand
 from pipesim.model.program import Program
 from pipesim.prove.check import check
 from pipesim.prove.refutation import Refutation
@@ -28,9 +36,10 @@ from pipesim.prove.repair.kinds import Repair, RepairKind
 from pipesim.prove.repair.sentences import sentence
 from pipesim.prove.repair.sites import barriers_of
 from pipesim.ptx.branch_decisions import BranchPast
+from pipesim.ptx.flow.graph import ENDS
 from pipesim.ptx.flow.loop_values import computing_lines
 from pipesim.ptx.kernel import EditableKernel, KernelReading
-from pipesim.ptx.text.instruction import Instruction
+from pipesim.ptx.text.instruction import Immediate, Instruction, Register
 
 _LANES = 32
 _SIGNAL = SIGNALS | BRINGS_BYTES | DELAYED_ARRIVALS
@@ -161,8 +170,43 @@ class HungKernel:
         return [n for n, agent in enumerate(self.program.agents) if not agent.cta and line in self._where[n]]
 
     def who(self, line: int) -> str:
-        """The roles that reached a line."""
-        return " and ".join(dict.fromkeys(self.program.agents[n].role for n in self.agents_at(line)))
+        """The roles that reached a line; ``compute`` for that and ``compute_2``."""
+        roles = dict.fromkeys(self.program.agents[n].role for n in self.agents_at(line))
+        return " and ".join(role for role in roles if role.rpartition("_")[0] not in roles)
+
+    def first_parity(self, line: int) -> int:
+        """The parity with which the wait at a line is executed first, -1 without one."""
+        for code, where in zip(self.program.code, self._where, strict=True):
+            for op, at in zip(code, where, strict=True):
+                if at == line and op[0] in BY_PARITY:
+                    return operand(op, "parity")
+        return -1
+
+    def constant_of(self, lines: Collection[int], value: int) -> int | None:
+        """The one line that moves a constant to a register which is the last operand of all these lines, if there is
+        one: also instructions that no warp came to may have that operand.
+        """
+        named = {found[0].lstrip("%") for line in lines if (found := _LAST_OPERAND.search(self.text(line))) is not None}
+        moves = [each for each in self._function.body if _written(each) in named]
+        if len(named) != 1 or len(moves) != 1 or moves[0].opcode != "mov":
+            return None
+        return moves[0].line if moves[0].operands[1] == Immediate(value) else None
+
+    def last_product(self, line: int) -> int:
+        """The line of the last product of tensor memory that follows a line directly, itself without one."""
+        body = self._function.body
+        at = next((each.position for each in body if each.line == line), len(body))
+        found = line
+        for each in body[at:]:
+            if each.opcode in ENDS or each.opcode == "mbarrier" or each.has("commit"):
+                break
+            found = each.line if each.opcode == "tcgen05" and each.has("mma") else found
+        return found
+
+    def multiplies(self, agent: int) -> bool:
+        """Whether it has products of tensor memory, which end with a commit."""
+        code = self.program.code[agent]
+        return any(op[0] in ENGINE_ACCESSES and operand(op, "engine") == Engine.TCGEN05 for op in code)
 
     def arrivals_in_words(self, group: Collection[int], agents: list[int]) -> tuple[str, str]:
         """Who of these agents arrives by the count of a group, in words, and the PTX of a predicate ("" for all)."""
@@ -198,14 +242,17 @@ class HungKernel:
         return found
 
 
-def _equal(register: str, value: int) -> str:
-    return f"mov.u32 %pipesim_t, {register}; setp.eq.u32 %pipesim_p, %pipesim_t, {value};"
+def _written(each: Instruction) -> str:
+    """The register that is the first operand, "" if that is none."""
+    first = each.operands[0] if each.operands else None
+    return first.name.lstrip("%") if isinstance(first, Register) else ""
 
 
 _MOST_READ = 24  #: changes with which the kernel is read again
 _MOST_NUMBERS = 4  #: of these, for what a hang hides
 _LAST_OPERAND = re.compile(r"[%\w]+(?=\s*;)")
 _ADDRESS = re.compile(r"\[\s*(%\w+)\s*(?:\+\s*(-?\d+)\s*)?\]")
+_COMMIT = "tcgen05.commit.cta_group::1.mbarrier::arrive::one.shared::cluster.b64"
 _GUARD = re.compile(r"@!?%\w+\s+")
 _RESTART = re.compile(r"\s*(?:@!?%\w+\s+)?mov\.\w+\s+%\w+,\s*\w+;\s*(?://.*)?")
 _PARITY = re.compile(r"(mbarrier\.(?:try|test)_wait[^;]*,\s*)(%\w+|\d+)(\s*[,;])")
@@ -274,6 +321,8 @@ def _changes(hung: HungKernel, blocked: Collection[str], led_past: Sequence[Bran
     for group in groups:
         for line in hung.lines_of(PARITY_WAITS, group):
             yield from _carried(hung, line, min(group))
+    for group in (*silent, *(group for group in groups if group not in silent)):
+        yield from _on_group(hung, group)
     for group in silent or groups:
         yield from _arrives(hung, group)
     for group in groups:
@@ -301,6 +350,10 @@ def _numbers(hung: HungKernel) -> Iterator[LineChange]:
             continue
         if new:
             yield LineChange(new, repair, f"{sentence(repair)} ({hung.places(new)})")
+            constant = hung.constant_of(new, repair.was)
+            if constant is not None and constant not in new:
+                text = _LAST_OPERAND.sub(str(repair.value), hung.text(constant), count=1)
+                yield LineChange({constant: text}, repair, f"{sentence(repair)} ({hung.places([constant])})")
 
 
 def _with_last(hung: HungKernel, line: int, value: int) -> str:
@@ -346,7 +399,8 @@ def _parities(hung: HungKernel, group: Collection[int]) -> Iterator[LineChange]:
             other = _PARITY.sub(r"\1%pipesim_parity\3", hung.text(line), count=1).strip()
             new = f"{{ .reg .b32 %pipesim_parity; xor.b32 %pipesim_parity, {parity[2]}, 1; {other} }}"
         role, name = hung.who(line), hung.name(group)
-        said = f"{role} waits for {name} with the other parity ({hung.places([line])}: {parity[2]} inverted)"
+        first = f"parity {hung.first_parity(line) ^ 1} in the first lap"
+        said = f"{role} waits for {name} with {first} ({hung.places([line])}: {parity[2]} inverted)"
         yield LineChange({line: new}, Repair(RepairKind.PHASES, role, name), said)
 
 
@@ -404,6 +458,28 @@ def _guards(hung: HungKernel) -> Iterator[LineChange]:
                     yield LineChange(new, repair, f"{words} ({hung.places(new)})")
 
 
+def _on_group(hung: HungKernel, group: tuple[int, ...]) -> Iterator[LineChange]:
+    """What signals another group, or is counted there, on this one, which lacks it; a wait for it for another one."""
+    for other in hung.groups():
+        if other == group or len(other) != len(group):
+            continue
+        here, there = hung.name(group), hung.name(other)
+        if here == there:
+            here, there = hung.barrier_name(group[0]), hung.barrier_name(other[0])
+        moves = [(line, other, group, "arrives on", here, there) for line in hung.lines_of(_SIGNAL, other)]
+        moves += [(line, group, other, "waits for", there, here) for line in hung.lines_of(PARITY_WAITS, group)]
+        for line, was, to, does, now, before in moves:
+            found, delta = list(_ADDRESS.finditer(hung.text(line))), hung.distance(was[0], to)
+            if not found or delta is None:
+                continue
+            at = found[-1]  # of a copy the last operand in brackets
+            new = f"{hung.text(line)[: at.start()]}[{at[1]}+{int(at[2] or 0) + delta}]{hung.text(line)[at.end() :]}"
+            words = "completes its copy on" if "cp.async.bulk" in hung.text(line) else does
+            said = f"{hung.who(line)} {words} {now}, not {'on ' if does != 'waits for' else ''}{before}"
+            repair = Repair(RepairKind.OTHER_GROUP, hung.who(line), before)
+            yield LineChange({line: new}, repair, f"{said} ({hung.places([line])})")
+
+
 def _arrives(hung: HungKernel, group: Collection[int]) -> Iterator[LineChange]:
     """An arrive after an instruction that follows a wait for another group, on the same stage, by as many as count."""
     for agents in hung.roles().values():
@@ -412,9 +488,12 @@ def _arrives(hung: HungKernel, group: Collection[int]) -> Iterator[LineChange]:
             address, delta = _ADDRESS.search(hung.text(wait)), hung.distance(barrier, group)
             if address is None or delta is None:
                 continue
-            arrive = f"mbarrier.arrive.shared::cta.b64 _, [{address[1]}+{delta + int(address[2] or 0)}];"
-            for line in lines:
-                words = f"{said} arrives on {hung.name(group)} for every stage, after {hung.places([line])}"
+            commits = hung.multiplies(agents[0])
+            does = _COMMIT if commits else "mbarrier.arrive.shared::cta.b64 _,"
+            arrive = f"{does} [{address[1]}+{delta + int(address[2] or 0)}];"
+            verb = "commits to" if commits else "arrives on"
+            for line in dict.fromkeys(map(hung.last_product, lines) if commits else lines):
+                words = f"{said} {verb} {hung.name(group)} for every stage, after {hung.places([line])}"
                 new = f"{hung.text(line)} {hung.with_predicate(arrive, predicate)}"
                 repair = Repair(RepairKind.ARRIVE, hung.program.agents[agents[0]].role, hung.name(group))
                 yield LineChange({line: new}, repair, words)

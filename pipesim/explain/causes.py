@@ -49,7 +49,7 @@ def _count_or_leave_out(program: Program, found: Deadlock) -> str:
     """What corrects waits of agents for which no other one waits: leave them out, or arrive where that one waits."""
     lapped = next(each for each in found.blocked if each.lapped_by or each.missed >= 0)
     names = {program.agent_name(a): a for a in range(len(program.agents))}
-    group, me = lapped.barrier.partition("[")[0], program.agents[names[lapped.agent]]
+    group, me = lapped.barrier.rpartition("[")[0], program.agents[names[lapped.agent]]
     waiting = [
         a
         for a, code in enumerate(program.code)
@@ -150,7 +150,7 @@ def _uneven(program: Program, blocked: BlockedAgent, comes: Callable[[Operation]
                 line = line or (program.line(agent, places[-1]) if places else "")
                 tallies[len(places)].append(program.agent_name(agent))
         if len(tallies) > 1:
-            barrier = blocked.barrier.partition("[")[0]
+            barrier = blocked.barrier.rpartition("[")[0] or blocked.barrier
             ordered = sorted(tallies.items(), reverse=True)
             found.append(OneSided(barrier, tuple((times, tuple(names)) for times, names in ordered), line))
     return found

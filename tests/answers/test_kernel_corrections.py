@@ -19,6 +19,7 @@ from tests.support.lanes import slow_but
 
 KERNELS = Path(__file__).resolve().parents[1] / "ptx" / "kernels"
 GEMM, SCALE, PIPELINED = "gemm_wgmma_ws-sm_90a", "scale_ws_s3-sm_90a", "scale_pipelined_s3-sm_90a"
+TCGEN05 = "gemm_tcgen05-sm_100a"
 
 Edit = Callable[[str], str]
 
@@ -45,6 +46,10 @@ HANGS: dict[str, tuple[str, str, slice, Edit, str]] = {
                "one thread of compute arrives on empty for every stage, after kernel.ptx, line 298"),
     "arrive of the last role": (SCALE, "mbarrier.arrive.shared", slice(2, 3), out,
                "one thread of store arrives on free for every stage, after kernel.ptx, line 496"),
+    "commit of a stage": (TCGEN05, "tcgen05.commit", slice(1, 2), lambda line: line.partition("@")[0],
+               "one thread of mma commits to empty for every stage, after kernel.ptx, line 1027"),
+    "copy on another barrier": (GEMM, "cp.async.bulk.tensor.2d.shared", slice(1, 2), other("[%r29]", "[%r27]"),
+               "load completes its copy on full, not on bars[1] (kernel.ptx, line 618)"),
 }  # fmt: skip
 RUNS_ON: dict[str, tuple[str, str, slice, Edit, str]] = {
     "fence": (SCALE, "fence.proxy.async", slice(1, 2), out,

@@ -25,25 +25,25 @@ def goes(compare: str, to: str) -> str:
 CASES: dict[str, tuple[str, str, str, str]] = {
     "an arrive, at one tile": (
         ARRIVE, goes("setp.eq.s32 q, %r136, 4", NEXT),
-        ("compute/0 did not arrive on row_max_fixed.cu:38[4]: this branch led it past its arrive "
+        ("compute/0 did not arrive on s.empty[1]: this branch led it past its arrive "
          "(row_max_fixed.cu:59), since 4 == 4, the 5th time it came there"),
         "compute arrives every time (row_max_fixed.cu:59): omit the condition at row_max_fixed.cu:59",
     ),
     "an arrive, by one warp": (
         ARRIVE, goes("setp.gt.s32 q, %r4, 512", NEXT),
-        ("compute_2 did not arrive on row_max_fixed.cu:38[3]: this branch led it past its arrive "
+        ("compute_2 did not arrive on s.empty[0]: this branch led it past its arrive "
          "(row_max_fixed.cu:59), since 1,024 > 512"),
         "compute_2 arrives every time (row_max_fixed.cu:59): omit the condition at row_max_fixed.cu:59",
     ),
     "a copy": (
         COPY, goes("setp.ge.u32 q, %r136, 7", NEXT),
-        ("load did not copy to row_max_fixed.cu:38[1]: this branch led it past its copy (row_max_fixed.cu:51), "
+        ("load did not copy to s.full[1]: this branch led it past its copy (row_max_fixed.cu:51), "
          "since 7 >= 7, the 8th time it came there"),
         "load does so every time (row_max_fixed.cu:51): omit the condition at row_max_fixed.cu:51",
     ),
     "the loop, too early": (
         COPY, goes("setp.lt.s32 q, %r132, 0", NEXT) + goes("setp.eq.s32 q, %r136, 4", LEFT),
-        ("load did not copy to row_max_fixed.cu:38[1]: this branch ended its way to the copy (row_max_fixed.cu:51), "
+        ("load did not copy to s.full[1]: this branch ended its way to the copy (row_max_fixed.cu:51), "
          "since 4 == 4, the 5th time it came there"),
         "",
     ),

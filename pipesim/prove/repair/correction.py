@@ -131,7 +131,7 @@ def groups_of(program: Program, refuted: Refutation) -> frozenset[str]:
             if any(b.missed >= 0 or b.lapped_by for b in found.blocked)
             else {b.agent for b in found.blocked}
         )
-        named = {b.barrier.partition("[")[0] for b in found.blocked if b.agent in causes}
+        named = {b.barrier.rpartition("[")[0] or b.barrier for b in found.blocked if b.agent in causes}
         return frozenset(name.removeprefix("named barrier ") for name in named)
     if fault is None:
         return frozenset()

@@ -237,7 +237,7 @@ def _few(names: Sequence[str]) -> str:
     """``full[0..3], done and 2 more``: the stages of a group together."""
     groups: dict[str, list[int]] = {}
     for each in names:
-        group, _, stage = each.removesuffix("]").partition("[")
+        group, _, stage = each.removesuffix("]").rpartition("[")
         groups.setdefault(group, []).extend([int(stage)] if stage else [])
     said = [
         f"{group}[{number_runs(stages).replace(' to ', '..')}]" if stages else group for group, stages in groups.items()
