@@ -71,6 +71,7 @@ _EXPLAINED = (
 )
 _SHORTENING = (CheckStep.SMALLEST, CheckStep.SCHEDULE)
 _ENDED = {Limit.TIME: How.OUT_OF_TIME, Limit.MEMORY: How.OUT_OF_MEMORY}
+_NO_VERDICT = (*_ENDED.values(), How.STOPPED)
 _CUT = {Limit.TIME: CutBy.TIME, Limit.MEMORY: CutBy.MEMORY}
 _WIDENED = (CheckStep.LEFTOVERS, CheckStep.SIZES)
 
@@ -132,7 +133,7 @@ class SteppedCheck:
                 self._cut = reached.limit
                 found = unknown(asked.program, _ENDED[reached.limit])
         self._take(found)
-        if found.verdict is Verdict.UNKNOWN and found.how not in _ENDED.values():
+        if found.verdict is Verdict.UNKNOWN and found.how not in _NO_VERDICT:
             self._step(CheckStep.SMALLER)
         if asked.quick:
             self._leave_out(CutBy.NOT_ASKED)
@@ -154,7 +155,9 @@ class SteppedCheck:
             self._step(self._due.pop(0))
 
     def interrupt(self) -> None:
-        """Whoever drives the check has ended it: what is left of it is left out."""
+        """Whoever drives the check has ended it: what is left of it is left out, and a verdict not reached unknown."""
+        if self._found is None:
+            self._take(unknown(self._asked.program, How.STOPPED))
         if self._now is not None:
             self._left_out.append(LeftOut(self._now, CutBy.INTERRUPTED, *self._units))
             self._now = None
@@ -182,7 +185,7 @@ class SteppedCheck:
             refutations=wrong,
             ranges=tuple(self._ranges),
             together=self._together,
-            advisories=() if found.how in _ENDED.values() else looked_for(asked.program) + self._left,
+            advisories=() if found.how in _NO_VERDICT else looked_for(asked.program) + self._left,
             also=self._also,
             left_out=tuple(self._left_out),
             scope=self._scope(),

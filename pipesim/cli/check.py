@@ -23,10 +23,10 @@ from pipesim.cli.arguments import (
 )
 from pipesim.cli.completers import protocols
 from pipesim.cli.limits import start
-from pipesim.cli.output import complain, emit, progress, write_report, write_text
+from pipesim.cli.output import complain, emit, progress, remark, write_report, write_text
 from pipesim.errors import LimitError, ParameterError, PipesimError, SeveralProtocolsError
 from pipesim.process.limits import LimitReachedError, limit_error
-from pipesim.process.watch import current
+from pipesim.process.watch import current, exit_code_of
 from pipesim.trace.whole import write_whole
 
 if TYPE_CHECKING:
@@ -143,12 +143,15 @@ def _carry_out(options: argparse.Namespace) -> int:
         from pipesim.cli.against import carry_out_against
 
         return carry_out_against(options, names, _Checks(options, policy, paints=False).check)
-    made, failed = _build_all(options, names)
     checks = _Checks(options, policy, paints=options.format in (None, "text") and not options.json)
+    try:
+        made, failed = _build_all(options, names)
+    except KeyboardInterrupt:
+        checks.say_stopped(names)
+        raise
     if failed:
         checks.triage.give_up()
-    for name in list(made):
-        checks.carry_out(name, *made.pop(name), last=not made)
+    checks.carry_out_all(made)
     if policy.update and policy.file is not None:
         write_whole(policy.file, checks.triage.baseline().encode("ascii"), force=True)
 
@@ -158,6 +161,7 @@ def _carry_out(options: argparse.Namespace) -> int:
     if options.sarif is not None:
         write_whole(options.sarif, _sarif(checks, failed).encode("ascii"), force=options.force)
     code = _worst(exit_code(*reports.values()), {error.exit_code for error in failed.values()})
+    code = code if checks.stopped is None else exit_code_of(checks.stopped)
     said = (_briefs if options.format == "brief" else _document)(reports, failed, code)
     emit(options, said, lambda console: _paint(options, console, checks, failed))
     if options.fix:
@@ -221,7 +225,8 @@ def _build_all(
 class _Checks:
     """The checks of one command. A text report is written as it is known: the verdict, then the rest of it.
 
-    Ctrl-C after a verdict ends what follows it; of the other protocols only the verdict is then looked for.
+    Ctrl-C after a verdict ends what follows it; of the other protocols only the verdict is then looked for. Before a
+    verdict it ends the whole. ``stopped``: by which signal; ``is_over``: before a verdict.
     """
 
     def __init__(self, options: argparse.Namespace, policy: TriagePolicy, *, paints: bool) -> None:
@@ -234,6 +239,8 @@ class _Checks:
         self._options = options
         self._paints = paints
         self._quick: bool = options.quick
+        self.stopped: KeyboardInterrupt | None = None
+        self.is_over = False
 
     def carry_out(self, name: str, target: Target, program: Program, *, last: bool) -> None:
         """Check one protocol; the report of the ``last`` one says which waivers match nothing."""
@@ -252,10 +259,20 @@ class _Checks:
                 report = self._in_steps(target, program, last=last)
         self.reports[name], self.sources[name] = report, target.sources
 
+    def carry_out_all(self, made: dict[str, tuple[Target, Program]]) -> None:
+        """Check each that was made, which is then forgotten, until the whole is over."""
+        while made and not self.is_over:
+            name = next(iter(made))
+            self.carry_out(name, *made.pop(name), last=not made)
+        if made:
+            remark(f"not checked: {', '.join(made)}")
+
     def check(self, name: str) -> tuple[CheckReport, Program, SourceFiles | None]:
         """Build and check one of two versions: its report, its program, and where its lines are read."""
         target, program = build_target(self._options, name)
         self.carry_out(name, target, program, last=False)
+        if self.stopped is not None and self.is_over:
+            raise self.stopped
         return self.reports[name], program, target.sources
 
     def _in_steps(self, target: Target, program: Program, *, last: bool) -> CheckReport:
@@ -281,15 +298,21 @@ class _Checks:
             begun = True
             self._write(lambda width: verdict_lines(known, width))
             checking.details()
-        except KeyboardInterrupt:
-            if not checking.has_verdict:
-                raise
+        except KeyboardInterrupt as error:
+            self.stopped, self.is_over, self._quick = error, not checking.has_verdict, True
             checking.interrupt()
             current().resume()
-            self._quick = True
         report = self.triage.of(checking.report(), program.sources, last=last)
         self._write(lambda width: (detail_lines if begun else check_lines)(report, width))
         return report
+
+    def say_stopped(self, names: Sequence[str]) -> None:
+        """The whole report where the programs of ``names`` were not even read."""
+        from pipesim.report.text.console import mark
+        from pipesim.report.text.layout import wrap
+
+        said = f"unknown: stopped by the user while {', '.join(names)} was read"
+        self._write(lambda width: wrap(said, width, f"{mark(None)} "))
 
     def _write(self, lines: Callable[[int], Sequence[str]]) -> None:
         if self._paints:

@@ -41,6 +41,7 @@ class How(Enum):
     NOTHING = "the search reached its limit"
     OUT_OF_TIME = "the time limit was reached"
     OUT_OF_MEMORY = "the memory limit was reached"
+    STOPPED = "stopped by the user"
     CUT = "agents were not followed to their end: see coverage"
     PERHAPS = "values that are not known decide whether what fails happens: see coverage"
     UNREAD = "what was not understood may touch what others use: see coverage"

@@ -228,8 +228,9 @@ class TestSteps:
     ) -> None:
         self.interrupt_at(CheckStep.SCHEDULE, monkeypatch)
         answer = call("check", WRONG, *OF_THIS)
-        assert (answer.code, answer.err) == (1, "")
+        assert (answer.code, answer.err) == (130, "")
         said = " ".join(answer.out.split())
+        assert "✗ refuted: nine_warps fails in the schedule above; stopped by the user: a shorter schedule, " in said
         assert "smallest · tiles 1 · k steps 2" in said
         assert "a shorter schedule: interrupted · likely corrections: interrupted" in said
 
@@ -238,15 +239,30 @@ class TestSteps:
     ) -> None:
         self.interrupt_at(CheckStep.LEFTOVERS, monkeypatch)
         answer = call("check", "producer_consumer", "cluster_multicast", "-p", "tiles=2", "--json")
-        assert answer.code == 0
+        assert answer.code == answer.json["exit_code"] == 130
         why = {
             name: {each["why"] for each in one["report"]["left_out"]} for name, one in answer.json["protocols"].items()
         }
         assert why == {"producer_consumer": {"interrupted"}, "cluster_multicast": {"not_asked"}}
 
-    def test_without_a_verdict_there_is_nothing_to_keep(self, call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_before_a_verdict_it_is_unknown_and_the_others_are_not_checked(
+        self, call: Call, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         self.interrupt_at(CheckStep.VERDICT, monkeypatch)
-        assert call("check", "producer_consumer", "-p", "tiles=2").code == 130
+        answer = call("check", "producer_consumer", "cluster_multicast", "-p", "tiles=2")
+        assert (answer.code, answer.err) == (130, "pipesim: not checked: cluster_multicast\n")
+        assert "\n? unknown: stopped by the user before there was a verdict on producer_consumer" in answer.out
+        alone = call("check", "producer_consumer", "-p", "tiles=2", "--json")
+        assert (alone.code, alone.json["report"]["verdict"]) == (130, "unknown")
+
+    def test_while_a_file_is_read_nothing_is_known(self, call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+        def stop(*_: object) -> None:
+            raise KeyboardInterrupt
+
+        monkeypatch.setattr("pipesim.cli.check.build_target", stop)
+        answer = call("check", "k.ptx")
+        assert answer.out == "? unknown: stopped by the user while k.ptx was read\n"
+        assert (answer.code, answer.err) == (130, "pipesim: interrupted\n")
 
     @staticmethod
     def interrupt_at(last: CheckStep, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -28,7 +28,7 @@ from pipesim.model.finding import Finding
 
 Members = Mapping[str, object]  #: of a document, each with its type, or with a schema instead
 
-_EXIT_CODE: Schema = {"enum": [0, 1, 2, 3, 4, 70]}
+_EXIT_CODE: Schema = {"enum": [0, 1, 2, 3, 4, 70, 129, 130, 143]}  #: the last by SIGHUP, SIGINT and SIGTERM
 _STATUS: Schema = {"type": "integer", "minimum": 0, "maximum": 255}  #: of any program
 _FINDINGS = tuple[Finding, ...]
 _NUMBERS = tuple[int, ...]

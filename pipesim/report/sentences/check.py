@@ -8,7 +8,7 @@ from typing import assert_never
 
 from rich.cells import cell_len
 
-from pipesim.answers.views.check import CheckReport, LeftOut, ProvedRange, ProvedTogether, WalkReport
+from pipesim.answers.views.check import CheckReport, CutBy, LeftOut, ProvedRange, ProvedTogether, WalkReport
 from pipesim.answers.views.conclusion import AssumptionCount, Conclusion, VerdictScope
 from pipesim.answers.views.redundant import CutStep
 from pipesim.findings.assumptions import ASSUMPTIONS
@@ -31,7 +31,16 @@ def check_sentence(report: CheckReport, *, shown: bool = True) -> str:
 
 
 def verdict_words(report: CheckReport, *, shown: bool = True) -> str:
-    """The verdict without its scope."""
+    """The verdict without its scope, and what the user did not wait for."""
+    return _verdict_words(report, shown=shown) + _stopped_words(report)
+
+
+def _stopped_words(report: CheckReport) -> str:
+    steps = [each.step.value for each in report.left_out if each.why is CutBy.INTERRUPTED]
+    return f"; stopped by the user: {', '.join(steps)} left out or incomplete" if steps else ""
+
+
+def _verdict_words(report: CheckReport, *, shown: bool) -> str:
     name = report.heading.protocol
     match report.verdict:
         case Verdict.PROVED:
@@ -47,6 +56,8 @@ def verdict_words(report: CheckReport, *, shown: bool = True) -> str:
                 )
             spared = f" {spared}" if spared else ""
             return f"refuted{spared}: {fails}{_not_read_words(report.heading.coverage.stopped)}"
+        case Verdict.UNKNOWN if report.how is How.STOPPED:
+            return f"unknown: stopped by the user before there was a verdict on {name}"
         case Verdict.UNKNOWN if report.how is How.CUT:
             return f"unknown: {name} was not followed to its end"
         case Verdict.UNKNOWN if report.how is How.PERHAPS:
