@@ -5,7 +5,7 @@ What a step has found when it is ended, by its time limit or by its caller, stay
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import assert_never
 
@@ -57,7 +57,7 @@ from pipesim.prove.counterexample.leftovers import Leftover, leftovers
 from pipesim.prove.counterexample.leftovers import advisories as left_over
 from pipesim.prove.counterexample.words import doubt_line
 from pipesim.prove.refutation import Refutation
-from pipesim.prove.repair.behind import Hidden, elsewhere, hidden_by
+from pipesim.prove.repair.behind import Hidden, elsewhere, hidden_by, lines_of
 from pipesim.prove.repair.correction import Correction
 from pipesim.targets import Target
 
@@ -308,16 +308,25 @@ class SteppedCheck:
             return
         self._hidden = hidden_by(small.program, self._wrong[0], asked, unit)
         if self._hidden is None:
-            found = elsewhere(small.program, small.found.doubts, self._wrong, unit)
-            for each in found:
-                self._wrong.append(shorten_refutation(small.program, each))
-                self._shortened.add(len(self._wrong) - 1)
-                self._elsewhere += 1
+            self._add_elsewhere(elsewhere(small.program, small.found.doubts, self._wrong, unit))
 
     def _look_for_others(self, unit: Unit) -> None:
         assert self._small is not None
         unit(0, 1)
-        self._also = other_ends(self._small.program, self._wrong)
+        found = other_ends(self._small.program, self._wrong)
+        same = self._hidden is not None or any(self._corrections.values())  # one mistake, or two that are named
+        known = {line for each in self._wrong for line in lines_of(self._small.program, each)}
+        apart = [each for each in found if not (same or known.intersection(lines_of(self._small.program, each)))]
+        self._add_elsewhere(apart)
+        self._also = tuple(each.kind for each in found if each not in apart)
+
+    def _add_elsewhere(self, found: Iterable[Refutation]) -> None:
+        """Findings beside those that are known, which a waiver of these must not hide."""
+        assert self._small is not None
+        for each in found:
+            self._wrong.append(shorten_refutation(self._small.program, each))
+            self._shortened.add(len(self._wrong) - 1)
+            self._elsewhere += 1
 
     def _look_for_leftovers(self, unit: Unit) -> None:
         unit(0, 1)

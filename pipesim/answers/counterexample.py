@@ -94,12 +94,13 @@ def shorten_refutation(program: Program, refuted: Refutation) -> Refutation:
     return refuted if refuted.kind in NO_MOVE_SHOWS else shorten(program, refuted, _MOST_MOVES)
 
 
-def other_ends(program: Program, known: Collection[Refutation]) -> tuple[FaultKind | Ending, ...]:
-    """The other ways in which schedules of a small program end."""
+def other_ends(program: Program, known: Collection[Refutation]) -> tuple[Refutation, ...]:
+    """The other ways in which schedules of a small program end, one schedule each."""
     if not known or sum(map(len, program.code)) > _SHORT:
         return ()
-    others = explore(program, FEW_STATES).kinds - {refuted.kind for refuted in known}
-    return tuple(sorted(others, key=lambda kind: kind.value))
+    kinds = {refuted.kind for refuted in known}
+    others = {each.kind: each for each in reversed(explore(program, FEW_STATES).refutations) if each.kind not in kinds}
+    return tuple(others[kind] for kind in sorted(others, key=lambda kind: kind.value))
 
 
 def corrections_of(

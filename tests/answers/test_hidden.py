@@ -9,6 +9,7 @@ from pipesim.prove.check import check as prove
 from pipesim.prove.repair.behind import elsewhere, hidden_by
 from pipesim.report.pages.check import check_lines
 from pipesim.targets import target_of
+from tests.support.mistakes import BROKEN
 
 STAGES, TILES, BYTES = 2, 3, 64
 
@@ -113,3 +114,12 @@ def test_two_changes_of_one_ring_are_no_second_finding() -> None:
     program = target_of(two_rings).build({"count": 2})
     (hang,) = prove(program).refutations
     assert hidden_by(program, hang, program, lambda _done, _of: None) is None
+
+
+def test_other_ends_of_what_nothing_corrects_are_findings() -> None:
+    """Not only kinds: each has its line, so that a waiver of another one does not hide it."""
+    report = check(target_of(BROKEN["invalidated_by_the_producer"]), {})
+    found = [(shown.finding.kind, shown.elsewhere) for shown in report.refutations]
+    assert found == [(FaultKind.INVAL_PENDING, False), (FaultKind.INVALIDATED, True)]
+    assert all(shown.place for shown in report.refutations)
+    assert report.also == ()

@@ -107,11 +107,17 @@ def _add(program: Program, shown: Refutation, seen: set[Hashable], found: list[R
         found.append(shown)
 
 
+def lines_of(program: Program, refuted: Refutation) -> tuple[str, ...]:
+    """The lines of a fault and of the other access, or of the waits of a hang."""
+    fault, hang = refuted.fault, refuted.deadlock
+    if fault is None:
+        return tuple(each.line for each in hang.blocked) if hang is not None else ()
+    sides = (fault.agent, fault.pc), (fault.other_agent, fault.other_pc)
+    return tuple(program.line(*side) for side in sides if min(side) >= 0)
+
+
 def finding_key(program: Program, refuted: Refutation) -> Hashable:
     """Equal for findings of one kind at the same lines, and of hangs also for what is missing there."""
-    fault, hang = refuted.fault, refuted.deadlock
-    if fault is not None:
-        other = program.line(fault.other_agent, fault.other_pc) if min(fault.other_agent, fault.other_pc) >= 0 else ""
-        return fault.kind, program.line(fault.agent, fault.pc), other
-    waits = hang.blocked if hang is not None else ()
-    return refuted.end, frozenset((each.line, each.arrivals_missing > 0, each.bytes_missing != 0) for each in waits)
+    waits = refuted.deadlock.blocked if refuted.deadlock is not None else ()
+    missing = frozenset((each.line, each.arrivals_missing > 0, each.bytes_missing != 0) for each in waits)
+    return refuted.kind, missing or lines_of(program, refuted)
