@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import io
 import os
+import re
+from pathlib import Path
 
 import pytest
 
+from pipesim.ptx.source_files import SourceFiles, lines_read_from
 from pipesim.report.text.console import LEAST_WIDTH, make_console, mark, paint, width_of
 
 LINES = ["ring   stages 4", "", "── NVIDIA H100 ──", "  ░░██▓▓▒", " ▸ 412", "✓ good", "✗ bad", "? unknown"]
@@ -46,6 +49,49 @@ def test_a_pipe_gets_plain_text() -> None:
 def test_no_escape_code_where_colour_is_refused(monkeypatch: pytest.MonkeyPatch, name: str, value: str) -> None:
     monkeypatch.setenv(name, value)
     assert painted(Terminal()) == "\n".join(LINES) + "\n"
+
+
+@pytest.fixture
+def source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A source file in a folder whose name a URL quotes, which is the current one."""
+    file = tmp_path / "of mine" / "k.cu"
+    file.parent.mkdir()
+    file.write_text("wait();\n", encoding="utf-8")
+    monkeypatch.chdir(file.parent)
+    return file
+
+
+def linked(stream: io.StringIO) -> list[tuple[str, str]]:
+    """The hyperlinks in what is painted: their URLs and texts."""
+    lines = ["  waits (k.cu:1), k.cu:12:3[0] and gone.cu:1", "      k.cu:1    wait();  xk.cu.txt:1"]
+    paint(make_console(stream), lines)
+    shown = stream.getvalue()
+    assert re.sub(r"\x1b(\][^\x1b]*\x1b\\|\[[0-9;]*m)", "", shown).splitlines() == lines
+    return re.findall(r"\x1b\]8;[^;]*;([^\x1b]+)\x1b\\(.*?)\x1b\]8;;\x1b\\", shown)
+
+
+def test_a_line_of_a_file_that_is_there_is_a_link_in_a_terminal(source: Path) -> None:
+    url = source.as_uri()
+    assert url.endswith("/of%20mine/k.cu")
+    assert linked(Terminal()) == [(url, "k.cu:1"), (url, "k.cu:12"), (url, "k.cu:1")]
+
+
+def test_a_line_of_a_kernel_is_a_link_to_the_file_that_its_ptx_names(source: Path) -> None:
+    moved = source.rename(source.with_name("other.cu"))
+    with lines_read_from(SourceFiles({"k.cu": moved})):
+        assert {url for url, _ in linked(Terminal())} == {moved.as_uri()}
+
+
+@pytest.mark.usefixtures("source")
+@pytest.mark.parametrize(
+    ("name", "value", "stream"),
+    [("NO_COLOR", "1", Terminal), ("TERM", "dumb", Terminal), ("FORCE_COLOR", "1", io.StringIO)],
+)
+def test_no_links_where_colour_is_refused_or_in_a_pipe(
+    monkeypatch: pytest.MonkeyPatch, name: str, value: str, stream: type[io.StringIO]
+) -> None:
+    monkeypatch.setenv(name, value)
+    assert linked(stream()) == []
 
 
 def test_colour_changes_no_character() -> None:

@@ -10,6 +10,7 @@ from typing import IO
 from rich.console import Console
 from rich.text import Text
 
+from pipesim.report.text.links import link_places, shows_links
 from pipesim.report.text.printable import inert, printable
 
 DEFAULT_WIDTH = 80  #: cells, where there is no terminal to ask
@@ -96,8 +97,12 @@ def _write(console: Console, clean: list[str]) -> None:
     encoding = console.encoding
     if not all(_prints(line, encoding) for line in clean):
         clean = [line.translate(ASCII).encode(encoding, "replace").decode(encoding) for line in clean]
+    links = shows_links(console)
     for line in clean:
-        console.print(style_line(line), no_wrap=True, overflow="ignore", crop=False, soft_wrap=True)
+        text = style_line(line)
+        if links:
+            link_places(text)
+        console.print(text, no_wrap=True, overflow="ignore", crop=False, soft_wrap=True)
 
 
 def text_of(lines: Iterable[str]) -> str:
