@@ -230,7 +230,7 @@ def add_waits(program: Program, agent: int, repair: Repair) -> Listing:
 
 
 def waiting_for_groups(program: Program, agent: int, repair: Repair) -> Listing:
-    """A wait for the groups of an engine before an instruction, in the agents that have transfers on it."""
+    """A wait for the groups of an engine before (``was`` 1: after) an instruction, in agents with transfers on it."""
     before, engine = listing(program, agent), int(repair.group)
     wait = (int(Op.WAIT_GROUP), engine, repair.value)
     found = []
@@ -239,7 +239,7 @@ def waiting_for_groups(program: Program, agent: int, repair: Repair) -> Listing:
         if op[0] in ENGINE_ACCESSES and operand(op, "engine") == engine:
             issued = True
         if issued and site_of(program, agent, pc) == repair.at:
-            found.append(Insertion(pc, wait, before.lines[pc]))
+            found.append(Insertion(pc + (repair.was == 1), wait, before.lines[pc]))
     return insert_operations(before, found)
 
 

@@ -67,9 +67,8 @@ def repairs(program: Program, groups: frozenset[str], roles: frozenset[str] = fr
 
 
 def _is_of_another(repair: Repair, roles: frozenset[str]) -> bool:
-    """True if a role waits or arrives that none of a fault's bytes are used by."""
-    adds = repair.kind in (K.ACQUIRE, K.ARRIVE, K.SYNC, K.PRIME, K.MOVE, K.LATER)
-    return bool(roles and repair.role) and adds and roles.isdisjoint(repair.role.split(","))
+    """True of what a role does that uses none of a fault's bytes."""
+    return bool(roles and repair.role) and roles.isdisjoint(repair.role.split(","))
 
 
 def fences(reader: str, writer: str) -> Iterator[Ranked]:
@@ -158,6 +157,7 @@ def _of_one_operation(program: Program) -> Iterator[Ranked]:
         yield 1, Repair(K.ARRIVES_TOO, role, group)
     yield from ((2, repair) for repair in masks(program))
     yield from ((3, repair) for repair in counts(program))
+    yield from ((5, repair) for repair in counts(program, by_lanes=True))
     numbers = [repair for repair in threads(program) if repair.kind is K.NUMBER]
     yield from ((2, repair) for repair in numbers)
     shared = {repair.group for repair in numbers}

@@ -18,16 +18,18 @@ from pipesim.prove.repair.sites import barriers_of, roles_of, site_of
 WARP = 32
 
 
-def counts(program: Program) -> Iterator[Repair]:
+def counts(program: Program, *, by_lanes: bool = False) -> Iterator[Repair]:
     """The arrivals that a phase is given if everyone who arrives on the group does so as often as now; of barriers of
     one name that are initialised with several counts, such as those of one line of a kernel, those of each count apart.
+
+    ``by_lanes``: those only where all lanes of warps arrive, and the count is that of the warps.
     """
     for group, parts in _by_count(program).items():
         for was, mine in parts.items():
             others = [count for count in parts if count != was and len(parts[count]) > len(mine)]
             for once in dict.fromkeys((_arrivals_on(program, min(mine)), *others)):
-                by_lanes = once == WARP * was and _by_warps(program, set(mine))
-                if was >= 0 and 1 <= once <= MAX_COUNT and once != was and not by_lanes:
+                of_warps = once == WARP * was and _by_warps(program, set(mine))
+                if was >= 0 and 1 <= once <= MAX_COUNT and once != was and of_warps is by_lanes:
                     yield Repair(RepairKind.COUNT, "", group, once, was)
 
 
@@ -183,6 +185,10 @@ def lanes(program: Program) -> Iterator[tuple[Repair, bool]]:
             if found not in seen and (wide or operand(op, "count") == 1):
                 seen.add(found)
                 yield found, wide or own
+    for role in roles_of(program):  # of several groups together
+        every = dict.fromkeys(each.group for each in seen if (each.role, each.value) == (role, 1))
+        if len(every) > 1:
+            yield Repair(RepairKind.LANES, role, ",".join(sorted(every)), 1, WARP), True
 
 
 def ends(program: Program) -> Iterator[Repair]:

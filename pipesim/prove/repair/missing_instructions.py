@@ -9,7 +9,7 @@ from pipesim.model.ops import Engine, Op, operand
 from pipesim.model.program import Program
 from pipesim.model.tables import SourceInstruction
 from pipesim.prove.repair.arithmetic import arrivals_of, count_of, pairs
-from pipesim.prove.repair.kinds import Placement, Ranked, Repair, RepairKind
+from pipesim.prove.repair.kinds import NOWHERE, Placement, Ranked, Repair, RepairKind
 from pipesim.prove.repair.order import arriving_on, first_parities, gives_back, returned_after, shares_memory
 from pipesim.prove.repair.sites import barriers_of, engines_of, members, roles_of, sites_of, stages_of
 
@@ -131,10 +131,27 @@ def of_transfers(program: Program) -> Iterator[Ranked]:
             for site in sites_of(program, role):
                 if site.op == Op.COMMIT and site.about == str(engine):
                     yield 2, Repair(K.CLOSE, role, str(engine), 1, at=site)
+            closed = [site for site in sites_of(program, role) if site.op == Op.COMMIT and site.about == str(engine)]
+            for site in closed:
+                yield (
+                    6,
+                    Repair(K.GROUP_WAIT, role, str(engine), 0, 1, at=site, past=_given_back_after(program, role, site)),
+                )
             before = [site for site in sites_of(program, role) if site.op != Op.WAIT_GROUP]
             rank = 7 if _waits_for_each(program, role, engine) else 5
             for depth in range(_DEEPEST, -1, -1):
                 yield from ((rank, Repair(K.GROUP_WAIT, role, str(engine), depth, at=at)) for at in reversed(before))
+
+
+def _given_back_after(program: Program, role: str, site: SourceInstruction) -> SourceInstruction:
+    """The first instruction after this one by which an agent of the role gives something back; NOWHERE without one."""
+    for agent in members(program, role):
+        mine = list(zip(program.code[agent], program.instructions[agent], strict=True))
+        at = next((pc for pc, (_, here) in enumerate(mine) if here == site), len(mine))
+        found = next((here for op, here in mine[at:] if gives_back(op)), NOWHERE)
+        if found != NOWHERE:
+            return found
+    return NOWHERE
 
 
 def _waits_for_each(program: Program, role: str, engine: int) -> bool:

@@ -64,7 +64,9 @@ def _lanes(program: Program, _: int, repair: Repair, op: Operation) -> Operation
     """``value`` lanes instead of ``was``: arrivals and expected bytes are counted for each."""
     if op[0] == Op.CP_ASYNC_ARRIVE:
         return with_operand(op, "lanes", repair.value)
-    if op[0] != Op.ARRIVE or not of_group(program, op, repair.group):
+    if op[0] != Op.ARRIVE or not any(of_group(program, op, group) for group in repair.group.split(",")):
+        return op
+    if operand(op, "count") % repair.was:
         return op
     count, expect = (operand(op, name) * repair.value // repair.was for name in ("count", "expect"))
     return with_operand(with_operand(op, "count", count), "expect", expect) if count else op

@@ -86,7 +86,7 @@ def _meeting_words(group: str) -> str:
 
 
 def _lanes(r: Repair) -> str:
-    said = instruction(r.at)
+    said = instruction(r.at) if r.at.op else f"its arrives on {' and '.join(r.group.split(','))}"
     if r.value == 1:
         return f"{r.role}: put {said} inside elect_one(): all {r.was} lanes execute it"
     return f"{r.role}: put {said} outside elect_one(): each of the {r.value} lanes is counted"
@@ -128,7 +128,10 @@ def _arrive(r: Repair) -> str:
 
 def _group_wait(r: Repair) -> str:
     left = f", leaving no more than {r.value:,} pending," if r.value else ""
-    return f"{r.role} waits for its {_GROUPS[Engine(int(r.group))]}{left} before {_with_line(r.at)}"
+    place = f"before {_with_line(r.at)}" if r.was < 0 else f"after {_with_line(r.at)}"
+    if r.past.op:
+        place += f", before {instruction(r.past)}"
+    return f"{r.role} waits for its {_GROUPS[Engine(int(r.group))]}{left} {place}"
 
 
 def _close(r: Repair) -> str:

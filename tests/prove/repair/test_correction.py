@@ -51,9 +51,7 @@ def test_nothing_is_tried_beyond_the_limits(monkeypatch: pytest.MonkeyPatch) -> 
     program = BROKEN["empty_count_too_high"]().flatten()
     (found,) = check(program).refutations
     assert corrections(program, found, program)
-    monkeypatch.setattr(correction, "MOST_TRIED", 0)
-    assert corrections(program, found, program) == ()
-    monkeypatch.undo()
+    assert corrections(program, found, program, most=0) == ()
     monkeypatch.setattr(correction, "MOST_ASKED", 5)
     assert corrections(program, found, program) == ()
 
