@@ -7,7 +7,7 @@ down once more, as the PTX ISA describes it, for plain integers.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from random import Random
 
@@ -54,6 +54,7 @@ class Kernel:
         self.lines += [f"mov.u32 {name}, {one.choice((0, 1, 7, 255, one.getrandbits(32)))};" for name in WORDS[2:9]]
         self.lines += [f"cvt.u64.u32 {name}, {one.choice(WORDS[:9])};" for name in LONGS]
         self.lines += [f"setp.lt.u32 {name}, %r0, {one.randrange(33)};" for name in PREDICATES]
+        self.lines += ["add.cc.u32 %r8, %r7, %r6;"]
 
     def _blocks(self, count: int, depth: int) -> None:
         for _ in range(count):
@@ -140,6 +141,17 @@ _FORMS: Mapping[str, str] = {
     "lop3.b32": "{d}, {a}, {b}, {c}, {t}",
     "shf.l.wrap.b32": "{d}, {a}, {b}, {c}",
     "shf.r.clamp.b32": "{d}, {a}, {b}, {c}",
+    **dict.fromkeys(("sad.u32", "sad.s32", "mad24.lo.u32", "mad24.hi.s32", "slct.b32.s32"), "{d}, {a}, {b}, {c}"),
+    **dict.fromkeys(("dp4a.u32.u32", "dp4a.s32.u32", "dp4a.u32.s32", "dp4a.s32.s32"), "{d}, {a}, {b}, {c}"),
+    **dict.fromkeys(("mul24.lo.s32", "mul24.hi.u32", "add.sat.s32", "sub.sat.s32"), _THREE),
+    **dict.fromkeys(("add.cc.u32", "addc.u32", "addc.cc.s32", "sub.cc.u32", "subc.cc.u32", "subc.s32"), _THREE),
+    **dict.fromkeys(("mad.lo.cc.u32", "mad.hi.cc.s32", "madc.lo.cc.s32", "madc.hi.u32"), "{d}, {a}, {b}, {c}"),
+    **{
+        f"{name}.{mode}.{kind}": "{d}, {a}, {n}"
+        for name, kind in (("szext", "u32"), ("szext", "s32"), ("bmsk", "b32"))
+        for mode in ("clamp", "wrap")
+    },
+    **{f"cvt.sat.{to}.{kind}32": "{d}, {a}" for to in ("u8", "s8", "u16", "s16", "u32", "s32") for kind in "us"},
     "and.pred": "{p}, {p}, {q}",
     "not.pred": "{p}, {q}",
 }
@@ -170,8 +182,24 @@ def run_thread(lines: list[str], thread: int, open_word: int) -> dict[str, int]:
             pc = places[parts[0]]
             continue
         values = [registers[p] if p in registers else int(p) for p in parts[1:]]
-        registers[parts[0]] = computed(mnemonic.split("."), values)
+        words = mnemonic.split(".")
+        if "cc" in words or words[0] in ("addc", "subc", "madc"):
+            total = _with_carry(words, values, registers.get("carry", 0))
+            registers[parts[0]] = total % (1 << 32)
+            registers["carry"] = int(not 0 <= total < 1 << 32) if "cc" in words else registers["carry"]
+            continue
+        registers[parts[0]] = computed(words, values)
     return registers
+
+
+def _with_carry(words: list[str], v: list[int], carry: int) -> int:
+    """The whole sum or difference, of which the carry is what does not fit into 32 bits."""
+    carry = carry if words[0][-1] == "c" else 0
+    if words[0][:3] == "mad":
+        a, b = (_signed(x, 32) if words[-1] == "s32" else x for x in v[:2])
+        return (a * b // (1 << 32) if "hi" in words else a * b) % (1 << 32) + v[2] % (1 << 32) + carry
+    a, b = (x % (1 << 32) for x in v)
+    return a - b - carry if words[0][:3] == "sub" else a + b + carry
 
 
 def computed(words: list[str], v: list[int]) -> int:
@@ -179,9 +207,12 @@ def computed(words: list[str], v: list[int]) -> int:
     kind = words[-1]
     width = _width(kind)
     if words[0] == "cvt":
-        target = int(words[1][1:])
+        target = int(words[-2][1:])
         value = v[0] % (1 << width)
-        return (_signed(value, width) if kind[0] == "s" else value) % (1 << target)
+        value = _signed(value, width) if kind[0] == "s" else value
+        if "sat" in words:  # into a register of 32 bits
+            return _clamped(value, target, words[-2][0] == "s") % (1 << 32)
+        return value % (1 << target)
     if words[0] == "setp":
         return _compared(words, v, width)
     if words[0] in ("mov", "ld"):
@@ -212,6 +243,44 @@ def _compared(words: list[str], v: list[int], width: int) -> int:
 
 def _bits(value: int, width: int) -> str:
     return format(value % (1 << width), f"0{width}b")
+
+
+def _clamped(value: int, width: int, sign: bool) -> int:
+    low, high = (-(2 ** (width - 1)), 2 ** (width - 1) - 1) if sign else (0, 2**width - 1)
+    return low if value < low else min(value, high)
+
+
+def _of_24_bits(words: list[str], v: Sequence[int]) -> int:
+    a, b = (_signed(x, 24) if words[-1] == "s32" else x % (1 << 24) for x in v[:2])
+    return (a * b // (1 << 16) if "hi" in words else a * b) + sum(v[2:])
+
+
+def _dot_product(words: list[str], a: int, b: int, c: int) -> int:
+    for i in range(4):
+        x, y = a >> 8 * i & 255, b >> 8 * i & 255
+        c += (_signed(x, 8) if words[1] == "s32" else x) * (_signed(y, 8) if words[2] == "s32" else y)
+    return c
+
+
+def _extended(words: list[str], a: int, count: int) -> int:
+    """``szext``, as in the PTX ISA."""
+    low, too_large = count & 31, count >= 32 and words[1] == "clamp"
+    mask = 0 if too_large else -1 << low
+    sign = low and not too_large and words[2] == "s32" and a >> (low - 1) & 1
+    return (a & ~mask) | (mask if sign else 0)
+
+
+def _mask(words: list[str], a: int, b: int) -> int:
+    """``bmsk``, as in the PTX ISA."""
+    first, count = a & 31, b & 31
+    clamp = words[1] == "clamp"
+    begin = 0 if clamp and a >= 32 else -1 << first
+    end = -1 << first + count
+    if first + count >= 32 or (clamp and (a >= 32 or b >= 32)):
+        end = 0
+    elif not count:
+        end = -1
+    return begin & ~end
 
 
 def _quotient(a: int, b: int) -> int:
@@ -272,10 +341,17 @@ def _highest(words: list[str], width: int, a: int) -> int:
 
 
 #: Read their operands with a sign where the type has one.
-_BY_SIGN = frozenset({"mul", "min", "max", "div", "rem", "abs", "neg", "sub", "mad"})
+_BY_SIGN = frozenset({"sad", "mul", "min", "max", "div", "rem", "abs", "neg", "sub", "mad"})
 _RULES: Mapping[str, Callable[..., int]] = {
-    "add": lambda _w, _n, a, b: a + b,
-    "sub": lambda _w, _n, a, b: a - b,
+    "add": lambda w, n, a, b: _clamped(_signed(a, n) + _signed(b, n), n, sign=True) if "sat" in w else a + b,
+    "sub": lambda w, n, a, b: _clamped(a - b, n, sign=True) if "sat" in w else a - b,
+    "sad": lambda _w, _n, a, b, c: c + abs(a - b),
+    "slct": lambda _w, n, a, b, c: a if _signed(c, n) >= 0 else b,
+    "mul24": lambda w, _n, *v: _of_24_bits(w, v),
+    "mad24": lambda w, _n, *v: _of_24_bits(w, v),
+    "dp4a": lambda w, _n, a, b, c: _dot_product(w, a, b, c),
+    "szext": lambda w, _n, a, b: _extended(w, a, b),
+    "bmsk": lambda w, _n, a, b: _mask(w, a, b),
     "mul": _product,
     "mad": lambda _w, _n, a, b, c: a * b + c,
     "min": lambda _w, _n, a, b: min(b, a),

@@ -162,7 +162,10 @@ class Code:
         for position in sorted(self.kept | self.opaque.keys()):
             for operand in self.body[position].operands:
                 self._collect(operand)
-            for name in self._writes[position]:  # also the carry, which is not an operand
+            for name in (
+                *self._writes[position],
+                *regions.uses.reads[position],
+            ):  # also the carry, which is not an operand
                 self.register(name)
         self.read_early: frozenset[int] = (
             frozenset()

@@ -196,6 +196,35 @@ def magnitude(a: int, width: int) -> int:
     return abs(signed(a, width)) & ((1 << width) - 1)
 
 
+@of_integers
+def difference(a: int, b: int, width: int, sign: int) -> int:
+    """The absolute difference of ``sad``."""
+    return abs(signed(a, width) - signed(b, width) if sign else a - b)
+
+
+@of_integers
+def saturated(a: int, width: int, sign: int) -> int:
+    """The nearest number of this width, with or without a sign."""
+    low, high = (-(1 << width - 1), (1 << width - 1) - 1) if sign else (0, (1 << width) - 1)
+    return min(max(a, low), high) & ((1 << width) - 1)
+
+
+@of_integers
+def szext(a: int, count: int, wrap: int, sign: int) -> int:
+    """``szext``: the low bits of ``a`` as a number of 32 bits."""
+    count = count & 31 if wrap else min(count, 32)
+    low = a & ((1 << count) - 1)
+    return signed(low, count) & 0xFFFFFFFF if sign and count else low
+
+
+@of_integers
+def bmsk(start: int, count: int, wrap: int) -> int:
+    """``bmsk``: 32 bits, of which ``count`` from ``start`` on are 1."""
+    if wrap:
+        start, count = start & 31, count & 31
+    return ((1 << min(count, 32)) - 1) << min(start, 32) & 0xFFFFFFFF
+
+
 def compare_floats(how: str, a: Value, b: Value, width: int) -> Value:
     """``setp`` of floating-point numbers given by their bits; a comparison that ends in u holds for NaN as well."""
     return lift(partial(_compare, how, width), a, b)

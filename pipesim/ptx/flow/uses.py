@@ -21,7 +21,7 @@ from pipesim.ptx.text.instruction import (
 from pipesim.ptx.text.module import Function
 
 CARRY = "%CC.CF"  #: the carry flag, which ``add.cc`` writes and ``addc`` reads (PTX ISA, "Extended-Precision")
-_WITH_CARRY = frozenset({"addc", "subc", "madc"})
+WITH_CARRY = frozenset({"addc", "subc", "madc"})  #: also read it
 _SPACES = ("global", "shared::cta", "shared::cluster", "shared")
 _SIZES = frozenset({"box_dim", "elemtype", "element_stride", "rank", "cp_fenceproxy"})
 _OF_GROUPS = frozenset({"commit_group", "wait_group", "wait_all", "mbarrier"})
@@ -54,7 +54,7 @@ def uses_of(function: Function) -> Uses:
         was = made.names_of(operands) if result and each.opcode == "wgmma" else read
         if "cc" in each.modifiers:
             wrote = (*wrote, CARRY)
-        reads.append((*was, CARRY) if each.opcode in _WITH_CARRY else was)
+        reads.append((*was, CARRY) if each.opcode in WITH_CARRY else was)
         writes.append(wrote)
         decisive = _decisive(each, after)
         needs.append(read if decisive is after else made.names_of(decisive))

@@ -44,10 +44,15 @@ def test_lanes_whose_guard_does_not_hold_are_not_active() -> None:
     assert is_(0xFFFFFFFF, " activemask.b32 %r11;\n")
 
 
-def test_what_follows_from_a_carry_is_not_known() -> None:
-    body = " mov.u32 %r10, -2;\n add.cc.u32 %r12, %r10, %r10;\n addc.u32 %r11, 0, 0;\n"
-    program = program_of(SET_UP.format(first=32, count=1) + body + DECIDES.format(1), warps=1)
-    assert "the result of addc.u32" in program.coverage.stopped[0]
+def test_a_carry_is_added_and_a_borrow_subtracted() -> None:
+    body = " mov.u32 %r10, -2;\n {0}.cc.u32 %r10, %r10, {1};\n {0}c.u32 %r11, 7, 0;\n"
+    for opcode, by, word in (("add", 1, 7), ("add", 2, 8), ("sub", -2, 7), ("sub", -1, 6)):
+        assert is_(word, body.format(opcode, by))
+
+
+def test_a_carry_that_nothing_wrote_is_not_known() -> None:
+    program = program_of(SET_UP.format(first=32, count=1) + " addc.u32 %r11, 0, 0;\n" + DECIDES.format(1), warps=1)
+    assert program.coverage.stopped
 
 
 def test_a_guard_that_is_one_of_two_results_is_not_used_after_it_is_written() -> None:

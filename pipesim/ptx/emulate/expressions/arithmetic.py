@@ -5,6 +5,7 @@ from __future__ import annotations
 from pipesim.ptx.emulate.expressions.operands import (
     BITS,
     FLOATS,
+    INTEGERS,
     Assignment,
     NameTable,
     NotAnExpression,
@@ -16,6 +17,7 @@ from pipesim.ptx.emulate.expressions.operands import (
     signed,
     type_of,
 )
+from pipesim.ptx.flow.uses import CARRY, WITH_CARRY
 from pipesim.ptx.text.instruction import Immediate, Instruction, Operand, RegisterPair
 
 _ROUNDS_OTHERWISE = ("rz", "rm", "rp", "ftz", "sat")
@@ -33,6 +35,37 @@ def binary(template: str) -> Writer:
         return assignment_to(d, names, text)
 
     return write
+
+
+def _sum(sign: str) -> Writer:
+    """``add`` and ``sub``, also those that saturate, and that write or read the carry (``addc``, ``subc``)."""
+    plain = binary("({a}" + sign + "{b})&{m}")
+
+    def write(instruction: Instruction, names: NameTable) -> list[Assignment]:
+        kind, width = type_of(instruction)
+        carries = instruction.has("cc") or instruction.opcode in WITH_CARRY
+        if not carries and not instruction.has("sat"):
+            return plain(instruction, names)
+        d, a, b = operands_of(instruction, 3)
+        x, y = operand_text(a, names, width), operand_text(b, names, width)
+        if carries:
+            return _with_carry(instruction, names, x + sign + y, sign, width)
+        if (kind, width) != ("s", 32):
+            raise NotAnExpression
+        return assignment_to(d, names, f"saturated({signed(x, width)}{sign}{signed(y, width)},{width},1)")
+
+    return write
+
+
+def _with_carry(instruction: Instruction, names: NameTable, text: str, sign: str, width: int) -> list[Assignment]:
+    """The carry holds the whole sum until the result has been taken of it, since that may be one of its operands."""
+    d, carry = instruction.operands[0], names.register(CARRY)
+    if instruction.opcode in WITH_CARRY:
+        text += f"{sign}R[{carry}]"
+    if not instruction.has("cc"):
+        return assignment_to(d, names, f"({text})&{mask_of(width)}")
+    result = assignment_to(d, names, f"R[{carry}]&{mask_of(width)}")
+    return [(carry, text), *result, (carry, f"(R[{carry}]>>{width})&1")]
 
 
 def _function_call(unsigned: str, with_sign: str = "") -> Writer:
@@ -87,9 +120,9 @@ def _shift_right(instruction: Instruction, names: NameTable) -> list[Assignment]
 
 
 def _multiply(instruction: Instruction, names: NameTable) -> list[Assignment]:
-    """``mul`` and ``mad``."""
+    """``mul`` and ``mad``, also ``madc``."""
     kind, width = type_of(instruction)
-    if instruction.has_any("cc", "sat") or instruction.opcode in ("mul24", "mad24"):
+    if instruction.has("sat"):
         raise NotAnExpression
     d, a, b, *rest = instruction.operands
     x, y = operand_text(a, names, width), operand_text(b, names, width)
@@ -103,9 +136,53 @@ def _multiply(instruction: Instruction, names: NameTable) -> list[Assignment]:
         text = f"({signed(x, width)}*{signed(y, width)}>>{width})" if kind == "s" else f"({x}*{y}>>{width})"
     else:
         raise NotAnExpression
+    if instruction.has("cc") or instruction.opcode in WITH_CARRY:
+        whole = f"(({text})&{mask_of(width)})+{operand_text(rest[0], names, width)}"
+        return _with_carry(instruction, names, whole, "+", width)
     if rest:
         text = f"{text}+{operand_text(rest[0], names, result)}"
     return assignment_to(d, names, f"({text})&{mask_of(result)}")
+
+
+def _multiply_24(instruction: Instruction, names: NameTable) -> list[Assignment]:
+    """``mul24`` and ``mad24``: the lower or the upper 32 of 48 bits."""
+    kind, _ = type_of(instruction)
+    if instruction.has("sat"):
+        raise NotAnExpression
+    d, a, b, *rest = instruction.operands
+    x, y = (_part(operand_text(each, names, 32), 0, 24, kind) for each in (a, b))
+    text = f"({x}*{y}>>{16 if instruction.has('hi') else 0})" + (f"+{operand_text(rest[0], names, 32)}" if rest else "")
+    return assignment_to(d, names, f"({text})&{mask_of(32)}")
+
+
+def _part(text: str, at: int, width: int, kind: str) -> str:
+    """Some bits of a value, as a number of this kind."""
+    found = f"({text}>>{at}&{mask_of(width)})"
+    return signed(found, width) if kind == "s" else found
+
+
+def _dot_product(instruction: Instruction, names: NameTable) -> list[Assignment]:
+    """``dp4a``: four products of bytes and a sum."""
+    kinds = instruction.modifiers
+    d, *operands = operands_of(instruction, 4)
+    x, y, z = (operand_text(each, names, 32) for each in operands)
+    terms = [f"{_part(x, at, 8, kinds[0][0])}*{_part(y, at, 8, kinds[1][0])}" for at in (0, 8, 16, 24)]
+    return assignment_to(d, names, f"({'+'.join(terms)}+{z})&{mask_of(32)}")
+
+
+def _of_words(template: str) -> Writer:
+    """All operands are words of the type: ``{0}``, ``{1}``; ``{w}`` its width, ``{m}`` its mask, ``{wrap}``."""
+
+    def write(instruction: Instruction, names: NameTable) -> list[Assignment]:
+        kind, width = type_of(instruction)
+        if instruction.opcode == "slct":  # by the sign of a word, which is of the last type
+            width = INTEGERS[instruction.modifiers[0]][1]
+        d, *operands = instruction.operands
+        texts = [operand_text(each, names, width) for each in operands]
+        sign, wrap = (int(each) for each in (kind == "s", instruction.has("wrap")))
+        return assignment_to(d, names, template.format(*texts, w=width, m=mask_of(width), sign=sign, wrap=wrap))
+
+    return write
 
 
 def _unary(template: str) -> Writer:
@@ -162,12 +239,20 @@ def _table(instruction: Instruction, names: NameTable) -> list[Assignment]:
 
 
 ARITHMETIC: dict[str, Writer] = {
-    "add": binary("({a}+{b})&{m}"),
-    "sub": binary("({a}-{b})&{m}"),
+    **dict.fromkeys(("add", "addc"), _sum("+")),
+    **dict.fromkeys(("sub", "subc"), _sum("-")),
     "and": binary("{a}&{b}"),
     "xor": binary("{a}^{b}"),
     "mul": _multiply,
     "mad": _multiply,
+    "madc": _multiply,
+    "mul24": _multiply_24,
+    "mad24": _multiply_24,
+    "dp4a": _dot_product,
+    "sad": _of_words("(difference({0},{1},{w},{sign})+{2})&{m}"),
+    "slct": _of_words("select(({2}>>31)&1,{1},{0})"),
+    "szext": _of_words("szext({0},{1},{wrap},{sign})"),
+    "bmsk": _of_words("bmsk({0},{1},{wrap})"),
     "div": _function_call("div", "sdiv"),
     "rem": _function_call("rem", "srem"),
     "min": _extreme("least", "least_signed"),

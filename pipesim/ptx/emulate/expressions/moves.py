@@ -39,14 +39,18 @@ def _move(instruction: Instruction, names: NameTable) -> list[Assignment]:
 
 def _convert(instruction: Instruction, names: NameTable) -> list[Assignment]:
     kinds = [INTEGERS[m] for m in instruction.modifiers if m in INTEGERS]
-    if len(kinds) != 2 or instruction.has_any("sat", "pack"):
+    if len(kinds) != 2 or instruction.has("pack"):
         raise NotAnExpression
     (to_kind, to_width), (kind, from_width) = kinds
     d, a = operands_of(instruction, 2)
     text = operand_text(a, names, from_width)
     held = names.width(d.name) if isinstance(d, Register) and to_kind == "s" else to_width
-    if to_width <= from_width:
-        text = f"{text}&{mask_of(to_width)}"
+    if to_width <= from_width or instruction.has("sat"):
+        if instruction.has("sat"):
+            text = f"({text}&{mask_of(from_width)})"
+            text = f"saturated({signed(text, from_width) if kind == 's' else text},{to_width},{int(to_kind == 's')})"
+        else:
+            text = f"{text}&{mask_of(to_width)}"
         if held > to_width:  # a register that is wider gets copies of the sign
             text = f"{signed(f'({text})', to_width)}&{mask_of(held)}"
     else:
