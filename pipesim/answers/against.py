@@ -32,5 +32,9 @@ def against(old: CheckReport, new: CheckReport, old_program: Program, new_progra
     return AgainstReport(old, new, tuple(appeared), gone, tuple(unchanged), sync_changes(old_program, new_program))
 
 
-def _identities(shown: Sequence[Counterexample]) -> list[Identity | None]:
-    return [each.identity and replace(each.identity, function="", nth=0) for each in shown]
+def _identities(findings: Sequence[Counterexample]) -> list[Identity]:
+    found = []
+    for shown in findings:
+        assert shown.identity is not None, "the triage has looked it up"
+        found.append(replace(shown.identity, function="", nth=0))
+    return found

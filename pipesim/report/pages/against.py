@@ -30,9 +30,8 @@ def against_lines(report: AgainstReport, width: int) -> list[str]:
         lines += ["", *wrap(said, width, "  ", "    ")]
     for label, findings in (("gone", report.gone_findings), ("unchanged", report.unchanged_findings)):
         lines += ["", *_listed_findings(label, findings, width)] if findings else []
-    for label, each in (("old", report.old), ("new", report.new)):
-        left = left_out_words(each)
-        lines += ["", *field("left out", [label, *left], width)] if left else []
+    for left in dict.fromkeys(tuple(left_out_words(each)) for each in (report.old, report.new)):
+        lines += ["", *field("left out", left, width)] if left else []
     for shown in report.new_findings:
         block = finding_lines([shown.finding], width) if report.new.quick else shown_lines(shown, width)[1:]
         lines += ["", "  new", "", *block]
