@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from pipesim.answers.views.check import CheckReport, Counterexample
+from pipesim.answers.views.check import CheckReport, CheckStep, Counterexample
 from pipesim.findings.baseline import baseline_text
 from pipesim.findings.identity import Identity, identity_of
 from pipesim.findings.kind import Basis
@@ -74,8 +74,10 @@ class Triage:
             if waiver is None and self._policy.update:
                 waiver = Waiver(identity.kind, f"baseline {self._policy.file}", identity=identity)
             found.append(replace(shown, identity=identity, waived=waiver))
-        self._functions.add(function)
-        self._complete = self._complete and report.verdict is not Verdict.UNKNOWN
+        if _has_all_findings(report):
+            self._functions.add(function)
+        else:
+            self._complete = False
         return replace(
             report, refutations=tuple(found), fail_on=self._policy.fail_on, unused=self.unused() if last else ()
         )
@@ -95,3 +97,9 @@ class Triage:
         """The baseline as it is now: of functions that were not checked what it had before."""
         old = (each.identity for each in self._policy.baseline if each.identity is not None)
         return baseline_text([*self._found, *(each for each in old if each.function not in self._functions)])
+
+
+def _has_all_findings(report: CheckReport) -> bool:
+    """Whether a finding that is not in the report was looked for."""
+    left = {each.step for each in report.left_out} & {CheckStep.HIDDEN, CheckStep.OTHERS}
+    return report.verdict is Verdict.PROVED or (report.verdict is Verdict.REFUTED and not left)

@@ -70,7 +70,7 @@ def test_the_action_fails_where_nothing_matches(folder: Path) -> None:
 @pytest.mark.slow
 def test_the_action_takes_the_targets_and_waivers_of_the_project(tmp_path: Path) -> None:
     shutil.copytree(ROOT / "tests" / "support" / "waived_project", tmp_path, dirs_exist_ok=True)
-    found = run_step(tmp_path, {"options": "--quick", "sarif-file": "out.sarif"})
+    found = run_step(tmp_path, {"sarif-file": "out.sarif"})
     assert (found.returncode, found.stderr) == (0, "")
     said = [line.partition(",title=")[0] for line in found.stdout.splitlines() if line.startswith("::")]
     letter, unused = "::notice file=rings_protocol.py,line=82", "::warning file=rings_protocol.py,line=40"
