@@ -60,9 +60,9 @@ ASSUMPTIONS = MappingProxyType(
             "lanes of a warp that parted are together again",
             "Lanes of a warp take different ways (an elected lane, a branch), and an operation of all lanes "
             "follows; a lane signals what all have accessed or waited for, or accesses bytes of shared memory "
-            "that others of its warp have accessed, without __syncwarp() or an mbarrier in between. PTX "
-            "promises that they are together only at .aligned instructions, bar.warp.sync and other operations "
-            "of all lanes.",
+            "that others of its warp have accessed or waited for, without __syncwarp() or an mbarrier in between; "
+            "activemask decides. PTX promises that lanes are together only at .aligned instructions, bar.warp.sync "
+            "and other operations of all lanes, and an order of what they access only after barriers of both.",
             "Nearly every kernel with elect.sync or `if (threadIdx.x == 0)`.",
             "Compilers for sm_90 and sm_100 place reconvergence points there; PTX does not promise them.",
         ),

@@ -17,7 +17,6 @@ from pipesim.ptx.emit.names import barrier_names, kernel_name, program_of, some_
 from pipesim.ptx.emit.record import BARRIER_BYTES, Stream, wgmma_groups
 from pipesim.ptx.emulate.cluster import Cluster, EmulationLimits
 from pipesim.ptx.emulate.stop import Status
-from pipesim.ptx.emulate.synchronisation import meet
 from pipesim.ptx.emulate.tensor_allocations import allocation_faults
 from pipesim.ptx.emulate.unread import touching_others
 from pipesim.ptx.emulate.warp import EmulatedWarp
@@ -86,11 +85,6 @@ class _Words:
             said.append(runs + (f" of CTA {cta}" if self.cluster.ctas > 1 else ""))
         return ", ".join(said)
 
-    def may_meet(self, position: int) -> bool:
-        """Whether PTX has lanes that parted meet here, or there is nothing left to execute."""
-        body, code = self.kernel.function.body, self.kernel.code
-        return position >= len(body) or meet(body, code.kept, code.regions.ahead(position), code.masks)
-
 
 def _where_it_ends(words: _Words, unsolved: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """The warps that were not followed to their end, and those that wait when all do."""
@@ -126,7 +120,7 @@ def _assumptions(words: _Words) -> Iterator[Assumed]:
     followed = kernel.code.kept - notes.passed_over
     waits = waiting_loops(kernel.function, kernel.code.regions.graph, followed)
     policies = sorted((notes.policies | memory.policies).items())
-    joins = sorted({p for p in notes.joins if not words.may_meet(p)} | notes.ahead)
+    apart = sorted(notes.apart | kernel.code.masks_of_active_lanes)
     loaded = dict.fromkeys(reader for p, reader in kernel.too_early if kernel.function.body[p].opcode != "wgmma")
     for kind, said in (
         (
@@ -140,7 +134,7 @@ def _assumptions(words: _Words) -> Iterator[Assumed]:
             Assumption.TENSOR_LANES,
             (f"each warp accesses its own lanes at {at(p)}" for p in sorted(notes.own_lanes)),
         ),
-        (Assumption.LANES, map(at, joins)),
+        (Assumption.LANES, map(at, apart)),
         (Assumption.TIME_OUTS, (f"the wait at {at(p)} does not time out" for p in sorted(notes.time_outs))),
         (Assumption.GLOBAL_LOOPS, (f"the loop at {at(p)} ends, which waits for global memory" for p in waits)),
         (Assumption.TRAPS, (f"the trap after {at(p)} is not reached" for p in sorted(notes.traps))),

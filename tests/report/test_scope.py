@@ -30,8 +30,7 @@ from pipesim.report.sentences.check import ctas_words, not_judged_words, scope_l
 KERNEL = str(Path(__file__).resolve().parents[2] / "docs" / "examples" / "row_max_fixed.ptx")
 SAID = (
     "for CTA 0 of 2, at these parameters; assuming that reads complete before the arrive that follows them "
-    "(--strict-proxies, 1) and that lanes of a warp that parted are together again (--strict-lanes, 1); "
-    "not judged: 1 store to global memory, 1 load of global memory"
+    "(--strict-proxies, 1); not judged: 1 store to global memory, 1 load of global memory"
 )
 
 
@@ -42,13 +41,13 @@ def report(strict: tuple[str, ...] | bool = ()) -> CheckReport:
 def test_the_verdict_of_a_kernel_has_three_parts() -> None:
     made = report()
     assert (made.verdict, scope_words(made)) == (Verdict.PROVED, SAID)
-    assert made.scope.counted() == {Assumption.PROXIES: 1, Assumption.LANES: 1}
+    assert made.scope.counted() == {Assumption.PROXIES: 1}
 
 
 def test_an_assumption_that_is_ruled_out_is_a_finding_or_leaves_nothing_proved() -> None:
     assert report(("proxies",)).verdict is Verdict.REFUTED
-    assert report(("lanes",)).verdict is Verdict.REFUTED
-    assert report(("time-outs",)).verdict is Verdict.PROVED, "the kernel needs no such assumption"
+    for needless in ("lanes", "time-outs"):
+        assert report((needless,)).verdict is Verdict.PROVED, "the kernel needs no such assumption"
     assert report(strict=True).verdict is Verdict.REFUTED
     with pytest.raises(pipesim.UsageError, match="no assumption is called 'lane'"):
         report(("lane",))
@@ -80,15 +79,15 @@ def test_the_same_parts_in_json_sarif_and_junit(tmp_path: Path, capsys: pytest.C
     scope = json.loads(capsys.readouterr().out)["report"]["scope"]
     assert (scope["ctas"], scope["grid"]) == ([0], 2)
     assert [(each["name"], each["switch"], each["count"]) for each in scope["assumptions"]] == [
-        ("proxies", "--strict-proxies", 1), ("lanes", "--strict-lanes", 1),
-    ]  # fmt: skip
+        ("proxies", "--strict-proxies", 1)
+    ]
     assert [(each["kind"], each["count"]) for each in scope["not_judged"]] == [
         ("global_stores", 1),
         ("global_loads", 1),
     ]
     (verdict,) = json.loads(written.read_text("ascii"))["runs"][0]["properties"]["verdicts"].values()
     assert (verdict["verdict"], verdict["ctas"], verdict["grid"]) == ("proved", [0], 2)
-    assert [each["name"] for each in verdict["assuming"]] == ["proxies", "lanes"]
+    assert [each["name"] for each in verdict["assuming"]] == ["proxies"]
     assert main(["check", KERNEL, "--quick", "--format", "junit"]) == 0
     found = fromstring(capsys.readouterr().out).iter("property")
     assert [each.get("name") for each in found] == ["for", "assuming", "not judged"]

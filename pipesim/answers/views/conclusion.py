@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Protocol
 
-from pipesim.model.coverage import WHOLE, Assumed, Assumption, Coverage, NotJudged, NotJudgedKind, never_wrapped
+from pipesim.model.coverage import RULES, WHOLE, Assumed, Assumption, Coverage, NotJudged, NotJudgedKind, never_wrapped
 from pipesim.model.finding import Verdict
 from pipesim.model.program import Program
 from pipesim.model.rings import never_wrapped_in
@@ -152,7 +152,8 @@ def scope_of(program: Program, assuming: tuple[Assumed, ...], *, one_size: bool 
     if not coverage.extracted:
         once = _never_wrapped(program) if one_size else ()
         described = (NotJudged(NotJudgedKind.DESCRIPTION), *once)
-    made = dict.fromkeys((*coverage.assumed, *assuming))
+    findings = program.strictness & RULES  # what breaks these is a finding, and not assumed
+    made = dict.fromkeys((*(each for each in coverage.assumed if each.kind not in findings), *assuming))
     return VerdictScope(
         grid=program.grid * program.ctas,
         cluster=program.ctas,

@@ -10,6 +10,7 @@ from typing import Protocol
 from pipesim.model.barrier import BarrierState
 from pipesim.model.ops import Engine, Op, Space
 from pipesim.ptx.emit.record import Place, Range, StreamRecorder
+from pipesim.ptx.emulate.lanes_apart import LanesApart
 from pipesim.ptx.emulate.memory import Items, merge_ranges
 from pipesim.ptx.emulate.stop import Notes
 
@@ -62,7 +63,7 @@ class AccessingWarp(Protocol):
     pending: PendingAccesses
     stores: dict[tuple[int, tuple[int, int, int]], int]
     mask: int
-    unsignalled: int
+    apart: LanesApart
 
     @property
     def unsure(self) -> int:
@@ -85,7 +86,7 @@ def _hull(one: Range | None, other: Range) -> Range:
 
 def read(cluster: RecordingCluster, warp: AccessingWarp, where: Where, ranges: list[Range], position: int) -> None:
     """The warp loads these bytes."""
-    pending, there = _pending(cluster, warp), bounds(ranges)
+    pending, there = _pending(cluster, warp, position), bounds(ranges)
     if overlap(pending.write_bounds.get(where), there) or where in pending.copies:
         flush(cluster, warp)
     pending.position = position if pending.empty else pending.position
@@ -93,13 +94,13 @@ def read(cluster: RecordingCluster, warp: AccessingWarp, where: Where, ranges: l
     pending.read_bounds[where] = _hull(pending.read_bounds.get(where), there)
 
 
-def _pending(cluster: RecordingCluster, warp: AccessingWarp) -> PendingAccesses:
+def _pending(cluster: RecordingCluster, warp: AccessingWarp, position: int) -> PendingAccesses:
     """What the warp has touched, all of it as sure as what comes now."""
     pending, unsure = warp.pending, warp.unsure
     if unsure != pending.maybe:
         flush(cluster, warp)
         pending.maybe = unsure
-    warp.unsignalled |= warp.mask
+    warp.apart.access(warp.mask, position)
     return pending
 
 
@@ -113,7 +114,7 @@ def write(
     position: int,
 ) -> None:
     """The warp stores these bytes; ``value``: what is stored from each of ``starts`` on, None if it is not known."""
-    pending = _pending(cluster, warp)
+    pending = _pending(cluster, warp, position)
     pending.position = position if pending.empty else pending.position
     pending.writes.setdefault(where, []).extend(ranges)
     pending.write_bounds[where] = _hull(pending.write_bounds.get(where), bounds(ranges))
@@ -123,7 +124,7 @@ def write(
 def copy(warp: AccessingWarp, where: Where, ranges: list[Range], position: int) -> None:
     """The warp issues ``cp.async`` into these bytes."""
     pending = warp.pending
-    warp.unsignalled |= warp.mask
+    warp.apart.access(warp.mask, position)
     pending.position = position if pending.empty else pending.position
     pending.copies.setdefault(where, []).extend(ranges)
 

@@ -17,6 +17,7 @@ from pipesim.ptx.emulate.addresses import at_rank, from_generic, rank_of, to_gen
 from pipesim.ptx.emulate.expressions.arithmetic import ARITHMETIC, CHOICES, float_arithmetic
 from pipesim.ptx.emulate.expressions.moves import LANES, MOVES
 from pipesim.ptx.emulate.expressions.operands import FLOATS, Assignment, NameTable, NotAnExpression, operand_text
+from pipesim.ptx.emulate.lanes_apart import LaneAct
 from pipesim.ptx.emulate.regions import Regions
 from pipesim.ptx.emulate.stop import MALFORMED, malformed_operands
 from pipesim.ptx.emulate.synchronisation import (
@@ -25,7 +26,9 @@ from pipesim.ptx.emulate.synchronisation import (
     hands_on,
     is_step,
     is_try,
+    lane_act,
     masks_of_all_lanes,
+    orders_lanes,
     synchronises,
 )
 from pipesim.ptx.emulate.values import Leaf, Unknown, Value, select
@@ -94,6 +97,7 @@ class StraightRun:
     target: int = -1
     step: DecodedStep | None = None
     meets: bool = False  #: whether the lanes of a warp execute one of its instructions together
+    orders: bool = False  #: whether one of them puts their accesses in order
     exchange: int = -1  #: the first of those that exchange values of all lanes, as ``shfl.sync`` and ``vote.sync`` do
 
 
@@ -113,6 +117,7 @@ class DecodedStep:
     together: bool  #: PTX wants all lanes of a warp to execute it
     logged: bool  #: it is a step on the path of its warp
     hands_on: bool  #: others may learn by it of what its thread has done before
+    act: LaneAct | None
     effect: Callable[..., Any] = field(default=lambda *_: None)
 
     def get(self, index: int, warp: Any) -> Value:
@@ -179,6 +184,16 @@ class Code:
         """How many registers there are."""
         return len(self._number)
 
+    @property
+    def masks_of_active_lanes(self) -> frozenset[int]:
+        """Each ``activemask`` that has run and decides something: PTX does not say which lanes it names."""
+        return frozenset(
+            p
+            for p in self.kept
+            if self.body[p].opcode == "activemask"
+            if any(first <= p <= each.position for first, each in self.segments.items())
+        )
+
     # Names
 
     def register(self, name: str) -> int:
@@ -229,6 +244,7 @@ class Code:
             last = min(found.position, self.end - 1)
             together = [each for each in self.body[position : last + 1] if converges(each, self.masks)]
             found.meets = bool(together)
+            found.orders = any(orders_lanes(each, self.masks) for each in together)
             found.exchange = next((each.position for each in together if each.opcode in EXCHANGES), -1)
             watch = self.watched.get(found.position)
             if watch is not None:
@@ -325,7 +341,7 @@ class Code:
         logged = is_step(each) and not is_try(each)
         return DecodedStep(
             each, guard, negated, getters, results, needed, valued, together, counts, aligned, logged,
-            hands_on(each), self.effect_of(each),
+            hands_on(each), lane_act(each), self.effect_of(each),
         )  # fmt: skip
 
     def getter(self, operand: Operand) -> Getter | None:

@@ -1,9 +1,9 @@
 """Bytes of shared memory that lanes of one warp hand to each other, and whether PTX orders the two accesses.
 
 Program order is a lane's own, and the lanes of a warp are scheduled independently: what one has stored another sees
-after an operation in which both take part (``bar.warp.sync``, an ``.aligned`` instruction), or by an mbarrier (PTX ISA,
-"bar.warp.sync", "Memory Consistency Model"). What is not ordered so is in order as long as the lanes run in step,
-which is assumed, except on two ways of one branch.
+after a barrier in which both take part (``bar.warp.sync``), or by an mbarrier (PTX ISA, "bar.warp.sync", "Memory
+Consistency Model"). What is not ordered so is in order as long as the lanes run in step, which is assumed, except on
+two ways of one branch.
 """
 
 from __future__ import annotations
@@ -42,11 +42,15 @@ class LaneEvent(Enum):
 
 
 class _LaneAccess(NamedTuple):
-    """An access of lanes to ``size`` bytes each; ``after``: the events before it; ``alike``: atomics, in any order."""
+    """An access of lanes to ``size`` bytes each; ``after``: the events before it; ``alike``: atomics, in any order.
+
+    ``steps``: the instructions before it that all lanes have executed together.
+    """
 
     lanes: Lanes
     size: int
     after: int
+    steps: int
     way: Way
     alike: bool = False
 
@@ -125,7 +129,7 @@ class LaneExchanges:
     ``inits``: lanes that have initialised an mbarrier, and have executed no fence since.
     """
 
-    __slots__ = ("_events", "_groups", "_open", "_quiet", "_reads", "_writes", "inits")
+    __slots__ = ("_events", "_groups", "_open", "_quiet", "_reads", "_steps", "_writes", "inits")
 
     def __init__(self) -> None:
         self._reads: dict[int, _LaneAccesses] = {}
@@ -135,6 +139,11 @@ class LaneExchanges:
         self._open: list[_LaneCopy] = []
         self._groups: list[_LaneGroup] = []
         self.inits = 0
+        self._steps = 0
+
+    def execute(self) -> None:
+        """All lanes execute an instruction together, which does not order what they access."""
+        self._steps += 1
 
     def meet(self) -> None:
         """All lanes meet."""
@@ -185,20 +194,27 @@ class LaneExchanges:
                 self._groups.remove(group)
         del self._groups[:-_MOST]
 
-    def stored_by_others(self, lanes: int) -> list[tuple[int, int]]:
-        """Bytes that other lanes have stored and not fenced, with nothing that orders it before what these do now."""
-        found = []
+    def stored_by_others(self, lanes: int) -> tuple[list[tuple[int, int]], bool]:
+        """Bytes that other lanes have stored and not fenced, with nothing that orders it before what these do now.
+
+        And whether some are in order only as all lanes have executed an instruction together since.
+        """
+        found, in_step = [], False
         for each in (each for accesses in self._writes.values() for each in accesses.all):
             fenced = lanes
             for event, by in self._events[each.after :]:
                 fenced |= by if event is LaneEvent.FENCE else 0
             others = ((mask & ~fenced, at) for mask, at in each.lanes)
-            found += [(at, at + each.size) for mask, at in others if mask and not self._is_ordered(each, mask, lanes)]
-        return found
+            open_ = [(at, at + each.size) for mask, at in others if mask and not self._is_ordered(each, mask, lanes)]
+            if each.steps < self._steps:
+                in_step = in_step or bool(open_)
+            else:
+                found += open_
+        return found, in_step
 
     def _access(self, lanes: Lanes, size: int, way: Way, *, alike: bool = False) -> _LaneAccess:
         self._quiet = False
-        return _LaneAccess(lanes, size, len(self._events), way, alike)
+        return _LaneAccess(lanes, size, len(self._events), self._steps, way, alike)
 
     def _overwrites(self, cta: int, access: _LaneAccess) -> ExchangeOrder:
         stored = self._order(self._writes.get(cta), access, reads=False)

@@ -6,7 +6,8 @@ from collections import Counter
 from collections.abc import Sequence, Set
 
 from pipesim.model.tables import ALL_LANES
-from pipesim.ptx.flow.opcodes import is_understood, may_touch_shared
+from pipesim.ptx.emulate.lanes_apart import LaneAct
+from pipesim.ptx.flow.opcodes import is_understood
 from pipesim.ptx.text.instruction import Immediate, Instruction, Operand, Register
 
 TRIES = ("try_wait", "test_wait")
@@ -91,22 +92,26 @@ def is_step(each: Instruction) -> bool:
             return False
 
 
-def meet(body: Sequence[Instruction], kept: frozenset[int], ahead: Sequence[int], masks: Set[str]) -> bool:
-    """Whether PTX itself lets the lanes of a warp meet from here on, before one of them synchronises with others.
+def lane_act(each: Instruction) -> LaneAct | None:
+    """What lanes do by it that others of their warp may rely on, None for nothing.
 
-    ``ahead``: the positions that follow without a branch; ``kept``: what of the body is carried out; ``masks``: the
-    registers that name all lanes.
-    Where they only end, and touch no memory that others see, they need not meet.
+    Not the groups of a lane's own copies, nor a barrier, at which each lane arrives for itself.
     """
-    for p in ahead:
-        if converges(body[p], masks):
-            return True
-        if p in kept and synchronises(body[p]):
-            return False
-    last = body[ahead[-1]] if ahead else None
-    if last is None or last.opcode not in ("ret", "exit") or last.guard is not None:
-        return False
-    return not any(p in kept and may_touch_shared(body[p]) for p in ahead)
+    match each.opcode:
+        case "mbarrier":
+            if is_try(each):
+                return LaneAct.WAIT
+            return LaneAct.SET_UP if each.has("init") else None if each.has("inval") else LaneAct.SIGNAL
+        case "cp" if each.has("bulk") and each.has("wait_group"):
+            return LaneAct.WAIT
+        case "cp" | "st" | "red":
+            return LaneAct.SIGNAL if hands_on(each) else None
+        case "wgmma":
+            return LaneAct.SIGNAL if each.has("mma_async") else None
+        case "bar" | "barrier" | "setmaxnreg" | "multimem":
+            return None
+        case _:
+            return LaneAct.SIGNAL if synchronises(each) else None
 
 
 def converges(each: Instruction, masks: Set[str]) -> bool:
@@ -120,6 +125,14 @@ def converges(each: Instruction, masks: Set[str]) -> bool:
         mask = each.operands[0] if each.has("warp") and each.operands else None
         return not each.has("arrive") and (mask is None or _is_all(mask, masks))
     return each.has("sync") and bool(each.operands) and _is_all(each.operands[-1], masks)
+
+
+def orders_lanes(each: Instruction, masks: Set[str]) -> bool:
+    """Whether it also puts what each lane has accessed before it before what the others access after it.
+
+    PTX ISA, "bar.warp.sync", "barrier": barriers do; ``shfl.sync``, ``elect.sync`` and ``.aligned`` alone do not.
+    """
+    return each.opcode in ("bar", "barrier") and not each.has("arrive") and converges(each, masks)
 
 
 def counts_each_thread(each: Instruction) -> bool:

@@ -182,17 +182,14 @@ class EmulatedWarp(DividedWarp):
                 jump = step.effect(self.cluster, self, step)
             finally:
                 self.mask = all_lanes
-        if step.converges:
-            self.unsignalled = 0
         if self.status is Status.BLOCKED:
             return -1
         return segment.next if jump is None else int(jump)
 
     def _meet_all(self, segment: StraightRun) -> None:
         """All lanes execute an instruction together, which lanes that parted from these and have not ended do not."""
-        self.unsignalled = 0
-        if not self.frames or self.frames[-1].kind is not PartingKind.LANES:
-            self.exchanges.meet()
+        if all(frame.kind is not PartingKind.LANES for frame in self.frames):
+            self.execute_together(orders=segment.orders)
         if segment.exchange >= 0 and not self.is_part and self.mask | self.ended_lanes != self.all_lanes:
             self.cluster.notes.undefined[segment.exchange] = "its mask names lanes that took another branch"
 
@@ -200,11 +197,9 @@ class EmulatedWarp(DividedWarp):
         """What others learn of an instruction: other lanes may not have done yet what these signal, unless they met."""
         if step.logged:
             self.cluster.recorder.execute(self.agent, here, mask)
+        if step.act is not None:
+            self.apart.act(step.act, mask, here, hands_on=step.hands_on, alone=mask != self.live)
         if step.hands_on:
-            if self.unsignalled & ~mask:
-                self.cluster.notes.ahead.add(here)
-                self.unsignalled = 0
-            self.unsignalled &= ~mask
             self.exchanges.happens(LaneEvent.ARRIVE, mask)
 
     def _converge(self, here: int) -> int:

@@ -18,6 +18,7 @@ from pipesim.ptx.emulate.accesses import PendingAccesses, RecordingCluster, flus
 from pipesim.ptx.emulate.code import Code, DecodedStep, StraightRun
 from pipesim.ptx.emulate.exchanges import LaneExchanges, Way
 from pipesim.ptx.emulate.lanes import WarpLanes
+from pipesim.ptx.emulate.lanes_apart import LanesApart
 from pipesim.ptx.emulate.memory import LocalMemory
 from pipesim.ptx.emulate.regions import BranchRegion
 from pipesim.ptx.emulate.stop import EmulationStop, Status, WarpStop
@@ -121,9 +122,9 @@ class DividedWarp(WarpLanes):
     """A warp of a CTA. ``R``: its registers; ``K``: the constants of its code; ``mask``: the lanes that execute."""
 
     __slots__ = (
-        "K", "R", "agent", "asked", "cluster", "code", "count", "cta", "ended_lanes", "exchanges", "frames", "groups",
-        "guarded", "joins", "local", "maybe", "number", "pc", "pending", "products", "ready", "status", "stop",
-        "stores", "tensor_reads", "tensor_writes", "to_part", "tries", "uncommitted", "unsignalled", "whole",
+        "K", "R", "agent", "apart", "asked", "cluster", "code", "count", "cta", "ended_lanes", "exchanges", "frames",
+        "groups", "guarded", "joins", "local", "maybe", "number", "pc", "pending", "products", "ready", "status",
+        "stop", "stores", "tensor_reads", "tensor_writes", "to_part", "tries", "uncommitted", "whole",
     )  # fmt: skip
 
     def __init__(
@@ -137,7 +138,7 @@ class DividedWarp(WarpLanes):
         self.lanes = self.all_lanes = mask  #: those that this follows, and all that the warp has
         self.ended_lanes = 0
         self.uncommitted = 0  #: lanes that have issued products of tcgen05 since they last committed
-        self.unsignalled = 0  #: lanes that have accessed or waited since the lanes last met, and not signalled
+        self.apart = LanesApart(cluster.notes.apart)
         self.whole = mask  #: the lanes that executed before the guard of the instruction
         self.joins: frozenset[int] = frozenset()  #: where lanes that parted last may meet
         self.frames: list[BranchSplit] = []
@@ -167,6 +168,20 @@ class DividedWarp(WarpLanes):
             return 0
         by_launch = (self.guarded is not None and self.guarded.launch) or any(f.by_launch for f in self.frames)
         return 1 + by_launch
+
+    @property
+    def live(self) -> int:
+        """The lanes followed here that have not ended."""
+        return self.lanes & ~self.ended_lanes
+
+    def execute_together(self, *, orders: bool) -> None:
+        """All lanes execute an instruction together, which ``orders`` their accesses or not."""
+        if orders:
+            self.exchanges.meet()
+            self.apart.meet()
+        else:
+            self.exchanges.execute()
+            self.apart.execute()
 
     @property
     def way(self) -> Way:
@@ -206,8 +221,6 @@ class DividedWarp(WarpLanes):
     def _fork(self, segment: StraightRun, first: int, first_mask: int, second: int, second_mask: int) -> int:
         region = self.code.regions.region_at(segment.position)
         self._open(segment, region, frozenset((region.join,)), (second, second_mask))
-        if region.synchronising or region.accesses:  # that the lanes meet again is an assumption
-            self.cluster.notes.joins.add(region.join)
         self.mask = first_mask
         return first
 
@@ -253,6 +266,9 @@ class DividedWarp(WarpLanes):
             flush(self.cluster, self)
             self.cluster.recorder.release(self.agent, frame.asked, frame.mark)
             return here
+        if len(frame.done) > 1:
+            region = self.code.regions.region_at(frame.branch)
+            self.apart.join(here, parted=bool(region.synchronising or region.accesses))
         self.mask = 0
         for mask, values in frame.done:
             if self.mask:

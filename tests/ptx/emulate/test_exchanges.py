@@ -48,6 +48,12 @@ def with_rules(program: Program, *strict: Assumption) -> str:
         (STORE, "", LOAD),
         (STORE.replace("st.", "st.volatile."), "", LOAD.replace("ld.", "ld.volatile.")),
         (STORE, " membar.cta;\n", LOAD),
+        (STORE, " shfl.sync.bfly.b32 %r10, %r2, 1, 31, -1;\n", LOAD),
+        (STORE, " vote.sync.ballot.b32 %r10, %p1, -1;\n", LOAD),
+        (STORE, " redux.sync.add.s32 %r10, %r2, -1;\n", LOAD),
+        (STORE, " match.any.sync.b32 %r10, %r2, -1;\n", LOAD),
+        (STORE, " elect.sync _|%p9, -1;\n", LOAD),
+        (STORE + MEET + LOAD, " elect.sync _|%p9, -1;\n", STORE),
         (STORE, HALVES, LOAD.replace("%r6", "%r7")),
         (STORE, WAIT.replace("[%r3], 0", "[%r3], 1"), LOAD),
         (ARRIVE + STORE, WAIT, LOAD),
@@ -83,7 +89,6 @@ def test_lanes_hand_bytes_to_each_other_in_step_or_as_ptx_orders_it(before: str,
         STORE + " ld.shared.u32 %r9, [%r5];\n",
         STORE + HALVES + LOAD,
         STORE + ARRIVE + WAIT + LOAD,
-        STORE + " shfl.sync.bfly.b32 %r9, %r2, 1, 31, -1;\n" + LOAD,
         COPY + LANDED + " ld.shared.u32 %r9, [%r5];\n",
         COPY + " cp.async.mbarrier.arrive.noinc.shared.b64 [%r3];\n" + WAIT + LOAD,
         " st.shared.u8 [%r5], 1;\n st.shared.u8 [%r5+1], 1;\n st.shared.u8 [%r5+2], 1;\n",
@@ -153,6 +158,12 @@ def test_a_fence_orders_what_its_thread_has_done(body: str, right: str, wrong: s
     """PTX ISA, "fence.mbarrier_init": the inits of its own thread; "Proxy-preserved base causality order": between."""
     assert with_rules(kernel(body.format(right)), Assumption.INIT) == "proved"
     assert with_rules(kernel(body.format(wrong)), Assumption.INIT) == f"refuted {fault.name}"
+
+
+def test_a_fence_of_one_lane_after_an_exchange_of_all_is_in_order_as_they_run_in_step() -> None:
+    program = kernel(OUT.format(f" elect.sync _|%p9, -1;\n @!%p2 {PROXY}"))
+    assert with_rules(program) == "proved"
+    assert with_rules(program, Assumption.LANES) == "refuted LANES_APART LANES_APART"  # the fence, and the copy
 
 
 @pytest.mark.parametrize(

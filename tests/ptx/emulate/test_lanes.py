@@ -50,8 +50,9 @@ def test_lanes_that_part_are_taken_to_meet_where_ptx_does_not_promise_it() -> No
 def test_lanes_that_only_end_need_not_meet() -> None:
     ends = PART.replace(" mbarrier.arrive.shared::cta.b64 _, [%r3];\n", "").format(meet=" add.u32 %r5, %r2, 1;\n")
     assert program_of(ends).coverage.rejoined == ()
-    reads = program_of(ends + " ld.shared.u32 %r6, [tile+8];\n")
-    assert len(reads.coverage.rejoined) == 1
+    reads = ends + " ld.shared.u32 %r6, [tile{}];\n"
+    assert len(program_of(reads.format("")).coverage.rejoined) == 1
+    assert program_of(reads.format("+8")).coverage.rejoined == ()  # which none of them has stored
 
 
 def test_a_place_without_an_operation_is_shown_at_the_next_one(
@@ -100,6 +101,7 @@ def test_the_report_states_it_and_the_switch_makes_it_a_finding(
     shown = " ".join(capsys.readouterr().out.split())
     assert "taken to be together again" in shown
     assert "bar.warp.sync" in shown
+    assert "assuming that lanes" not in shown
 
 
 def test_the_cluster_barrier_counts_threads() -> None:
@@ -203,24 +205,118 @@ BRANCH = "@%p5 bra done;\n mbarrier.arrive.shared::cta.b64 _, [%r3];"
 
 
 @pytest.mark.parametrize("signal", [ONE, BRANCH])
-@pytest.mark.parametrize("between", ["", "fence.acq_rel.cta;\n "])
+@pytest.mark.parametrize(
+    "between",
+    [
+        "",
+        "fence.acq_rel.cta;\n ",
+        "elect.sync _|%p6, %r22;\n ",
+        "shfl.sync.idx.b32 %r30, %r2, 0, 31, %r22;\n ",
+        "bar.warp.sync 0xffff;\n ",
+        "shl.b32 %r23, 1, %r2;\n bar.warp.sync %r23;\n ",
+    ],
+)
 def test_a_lane_signals_what_all_have_stored_only_after_they_met(between: str, signal: str) -> None:
-    """Program order is a lane's own: __syncwarp() before an elected arrive is not superfluous."""
+    """Program order is a lane's own, and of what lanes execute together only barriers order memory.
+
+    PTX ISA, "bar.warp.sync", and "shfl.sync" and "elect.sync", which say nothing of it.
+    """
     alone = program_of(HANDED.format(ahead=between + signal))
     assert len(alone.coverage.rejoined) == 1
     assert check(alone).verdict is Verdict.PROVED
     assert [each.kind for each in strictly(alone).refutations] == [FaultKind.LANES_APART]
 
 
+#: The lanes of each half meet, then those whose numbers differ by 16: so the first lane knows of all.
+IN_STEPS = """setp.lt.u32 %p7, %r2, 16;
+ selp.b32 %r23, 0xffff, 0xffff0000, %p7;
+ bar.warp.sync %r23;
+ and.b32 %r24, %r2, 15;
+ shl.b32 %r24, 0x10001, %r24;
+ bar.warp.sync %r24;"""
+
+
 @pytest.mark.parametrize(
     "meet",
-    [WARP_SYNC, "elect.sync _|%p6, %r22;", "shfl.sync.idx.b32 %r30, %r2, 0, 31, %r22;", "bar.sync 1, 32;"],
+    [WARP_SYNC, "bar.warp.sync %r22;", "and.b32 %r23, %r22, %r22;\n bar.warp.sync %r23;", "bar.sync 1, 32;", IN_STEPS],
 )
 def test_then_it_rests_on_nothing(meet: str) -> None:
-    """Also where a register names all lanes, as nvcc has it."""
+    """Also where a register names all lanes, as nvcc has it, or the lanes meet in steps."""
     together = program_of(HANDED.format(ahead=meet + "\n " + ONE))
     assert together.coverage.rejoined == ()
     assert strictly(together).verdict is Verdict.PROVED
+
+
+#: Warp 0 fills the tile {n} times; of warp 1 {waits}, all lanes read, and the first lane lets it be filled again.
+RING = (
+    SET_UP.format(first=1, count=1)
+    + """ setp.ne.u32 %p1, %r1, 0;
+ setp.ne.u32 %p2, %r2, 0;
+ mov.u64 %rd1, 268435456;
+ mov.u32 %r4, tile;
+ shl.b32 %r5, %r2, 2;
+ add.u32 %r5, %r5, %r4;
+ mov.u32 %r6, 0;
+ @%p1 bra consumer;
+ @%p2 bra done;
+producer:
+ and.b32 %r7, %r6, 1;
+ xor.b32 %r8, %r7, 1;
+empty:
+ mbarrier.try_wait.parity.shared::cta.b64 %p9, [%r3+8], %r8;
+ @!%p9 bra empty;
+ mbarrier.arrive.expect_tx.shared::cta.b64 _, [%r3], 128;
+ cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [tile], [%rd1], 128, [%r3];
+ add.u32 %r6, %r6, 1;
+ setp.lt.u32 %p3, %r6, 3;
+ @%p3 bra producer;
+ bra done;
+consumer:
+ and.b32 %r7, %r6, 1;
+ {waits}
+full:
+ mbarrier.try_wait.parity.shared::cta.b64 %p9, [%r3], %r7;
+ @!%p9 bra full;
+read:
+{meet} ld.shared.u32 %r9, [%r5];
+ bar.warp.sync -1;
+{skip} @%p2 bra next;
+ mbarrier.arrive.shared::cta.b64 _, [%r3+8];
+next:
+ add.u32 %r6, %r6, 1;
+ setp.lt.u32 %p3, %r6, 3;
+ @%p3 bra consumer;
+done:
+"""
+)
+ALONE = "@%p2 bra read;"
+
+
+@pytest.mark.parametrize(
+    ("waits", "meet", "skip", "expected"),
+    [
+        (ALONE, WARP_SYNC, "", None),
+        ("", "", "", None),
+        (ALONE, "", "", "read:"),
+        (ALONE, " shfl.sync.idx.b32 %r30, %r2, 0, 31, -1;\n", "", "read:"),
+        (ALONE, " vote.sync.ballot.b32 %r30, %p2, -1;\n", "", "read:"),
+        (ALONE, " bar.warp.sync 0xffff;\n", "", "read:"),
+        ("", "", " activemask.b32 %r31;\n setp.ne.u32 %p4, %r31, -1;\n @%p4 bra next;\n", "activemask"),
+        ("", " activemask.b32 %r31;\n", "", None),
+    ],
+)
+def test_lanes_rely_on_what_one_of_them_has_waited_for_after_they_met(
+    waits: str, meet: str, skip: str, expected: str | None
+) -> None:
+    """Where a lane has arrived and all wait for themselves, nothing depends on it that they are together again."""
+    text = RING.format(waits=waits, meet=meet, skip=skip)
+    program = program_of(text)
+    assert check(program).verdict is Verdict.PROVED
+    lines = text_of(text).splitlines()
+    line = next((n for n, line in enumerate(lines, 1 + (expected == "read:")) if expected and expected in line), 0)
+    at = [f"small.ptx:{line}"] if expected else []
+    assert [each.partition(" ")[0] for each in program.coverage.rejoined] == at
+    assert [each.kind for each in strictly(program).refutations] == [FaultKind.LANES_APART] * len(at)
 
 
 def test_each_lane_may_signal_for_itself() -> None:

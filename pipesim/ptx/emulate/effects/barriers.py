@@ -21,12 +21,7 @@ def cta_barrier(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep) -> None
     """``bar`` and ``barrier``: sync, arrive and red on a named barrier, ``bar.warp.sync``, ``barrier.cluster``."""
     each = step.instruction
     if each.has("warp"):
-        members = step.get(0, warp)
-        for named in {of_lane(members, lane) for lane in lanes_in(warp.mask)}:
-            meeting = named & warp.all_lanes if isinstance(named, int) else warp.mask
-            warp.exchanges.happens(LaneEvent.MEET, meeting)
-            if meeting & warp.ended_lanes:
-                cluster.notes.ended.add(each.position)
+        _warp_barrier(cluster, warp, step)
         return
     if each.has("cluster"):
         _cluster_barrier(cluster, warp, step)
@@ -69,6 +64,19 @@ def cta_barrier(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep) -> None
 
     if not done():
         warp.block(done)
+
+
+def _warp_barrier(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep) -> None:
+    """The lanes that a mask names meet; each lane may name others."""
+    members = step.get(0, warp)
+    for named in {of_lane(members, lane) for lane in lanes_in(warp.mask)}:
+        meeting = named & warp.all_lanes if isinstance(named, int) else warp.mask
+        if warp.mask == warp.live and not warp.live & ~meeting:
+            warp.execute_together(orders=True)
+        warp.exchanges.happens(LaneEvent.MEET, meeting)
+        warp.apart.meet_some(meeting)
+        if meeting & warp.ended_lanes:
+            cluster.notes.ended.add(step.instruction.position)
 
 
 def _vote(warp: EmulatedWarp, step: DecodedStep, index: int) -> list[Value]:
@@ -144,7 +152,10 @@ def _orders_all(cluster: Cluster, warp: EmulatedWarp, position: int, kind: Fence
         exchanges.inits &= ~warp.mask
         return not exchanges.inits
     exchanges.inits = 0
-    for first, end in exchanges.stored_by_others(warp.mask):
+    unordered, in_step = exchanges.stored_by_others(warp.mask)
+    if in_step:
+        cluster.notes.apart.add(position)
+    for first, end in unordered:
         cluster.notes.fences_of_some[UnreadAccess(position, warp.agent, True, first, end)] = None
     exchanges.happens(LaneEvent.FENCE, warp.mask)
     return position not in cluster.void_fences

@@ -212,7 +212,6 @@ def _wait(
     """A wait, and the answer that ends its loop; ``sure``: it has no other end."""
     bar = cluster.recorder.barrier(place)
     position = step.instruction.position
-    warp.unsignalled |= warp.mask
     warp.exchanges.happens(LaneEvent.WAIT, warp.mask)
     cluster.recorder.execute(warp.agent, position, warp.mask)
     meaning = semantics_of(step.instruction) if answer else semantics(Order.RELAXED)

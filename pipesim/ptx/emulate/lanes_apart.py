@@ -1,0 +1,135 @@
+"""What lanes of a warp do alone, and what others of it do after that as if they were together.
+
+The lanes of a warp are scheduled independently. An operation with ``.aligned``, or with ``.sync`` and a mask that names
+all of them, has them wait for each other; of these only barriers (``bar.warp.sync``, ``bar.sync``) also put the
+accesses of one lane before those of another (PTX ISA, "bar.warp.sync", "shfl.sync", "Memory Consistency Model").
+A warp is followed as one agent, whose operations come one after the other. Where more depends on that order than the
+lanes have by an operation of both, it is assumed, and the place is kept.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import assert_never
+
+
+class LaneAct(Enum):
+    """What lanes may do alone that others of their warp then rely on.
+
+    WAIT: for an mbarrier or a group; SET_UP: the init of an mbarrier; SIGNAL: whatever others may notice.
+    """
+
+    WAIT = 0
+    SET_UP = 1
+    SIGNAL = 2
+
+
+@dataclass(slots=True)
+class _Done:
+    """An act of some lanes. ``later``: those that act after it; ``knowing``: also in the order of memory.
+
+    ``join``: where the branch on which they were alone has ended, -1 for not yet.
+    """
+
+    later: int
+    knowing: int
+    join: int = -1
+
+
+class LanesApart:
+    """What the lanes of a warp have done since all of them last met.
+
+    ``accessed``: lanes that have accessed memory and ``waited``: that have waited, which no other lane has met since,
+    and not signalled. ``places``: of the instructions that rely on lanes being together; kept by the owner.
+    """
+
+    __slots__ = ("_done", "_met", "_parted", "accessed", "places", "waited")
+
+    def __init__(self, places: set[int]) -> None:
+        self.places = places
+        self.accessed = self.waited = 0
+        self._done: dict[tuple[LaneAct, int], _Done] = {}
+        self._met: list[tuple[int, int]] = []  #: lanes that have accessed or waited, and those that they met since
+        self._parted: dict[int, None] = {}  #: the ends of branches at which lanes parted
+
+    def execute(self) -> None:
+        """All lanes execute an instruction together."""
+        self.waited = 0
+        if self._parted:
+            self._parted = {}
+        if self._done:
+            self._done = {key: each for key, each in self._done.items() if key[0] is not LaneAct.SIGNAL}
+            for each in self._done.values():
+                each.later = -1
+
+    def meet(self) -> None:
+        """All lanes meet at a barrier: what each has accessed before comes before what the others do now."""
+        self.accessed = self.waited = 0
+        if self._done or self._met or self._parted:
+            self._done, self._met, self._parted = {}, [], {}
+
+    def meet_some(self, lanes: int) -> None:
+        """Some lanes meet at a ``bar.warp.sync``."""
+        for each in self._done.values():
+            each.later |= lanes if each.later & lanes else 0
+            each.knowing |= lanes if each.knowing & lanes else 0
+        self._met = [(by, told | lanes if told & lanes else told) for by, told in self._met]
+        if mine := (self.accessed | self.waited) & lanes:
+            self._met.append((mine, lanes))
+            self.accessed &= ~lanes
+            self.waited &= ~lanes
+
+    def join(self, here: int, *, parted: bool) -> None:
+        """Lanes that took different ways come to the same place; ``parted``: others may notice what they did there."""
+        if parted:
+            self._parted[here] = None
+        for each in self._done.values():
+            each.join = here if each.join < 0 else each.join
+
+    def access(self, lanes: int, here: int) -> None:
+        """Lanes access memory."""
+        self.accessed |= lanes
+        if self._done:
+            self._rely(None, lanes, here)
+
+    def act(self, act: LaneAct, lanes: int, here: int, *, hands_on: bool, alone: bool) -> None:
+        """Lanes do this; ``hands_on``: for what they have done before; ``alone``: there are others that do not."""
+        if hands_on:
+            self._hand_on(lanes, here)
+        if self._done:
+            self._rely(act if hands_on or act is LaneAct.WAIT else None, lanes, here)
+        if act is LaneAct.WAIT:
+            self.waited |= lanes
+        elif self._parted and lanes & (lanes - 1):  # what several lanes do at once is several acts of lanes apart
+            self.places.update(self._parted)
+            self._parted = {}
+        if alone:
+            self._done[act, lanes] = _Done(lanes, lanes)
+
+    def _hand_on(self, lanes: int, here: int) -> None:
+        """Lanes signal what has been done before: also what others have accessed and waited for."""
+        missing = any(by & ~lanes and not told & lanes for by, told in self._met)
+        if missing or (self.accessed | self.waited) & ~lanes:
+            self.places.add(here)
+            self.accessed = self.waited = 0
+            self._met = []
+        self.accessed &= ~lanes
+        self.waited &= ~lanes
+        self._met = [each for each in self._met if not each[1] & lanes]
+
+    def _rely(self, act: LaneAct | None, lanes: int, here: int) -> None:
+        """Lanes do what has to come after what others have done before; None: they access memory."""
+        for (before, by), each in list(self._done.items()):
+            match before:
+                case LaneAct.WAIT:
+                    after = each.later if act is LaneAct.WAIT else each.knowing
+                case LaneAct.SET_UP:
+                    after = -1 if act is None else each.knowing
+                case LaneAct.SIGNAL:
+                    after = each.later if act is LaneAct.SIGNAL and each.join >= 0 else -1
+                case _:
+                    assert_never(before)
+            if lanes & ~after:
+                self.places.add(each.join if each.join >= 0 else here)
+                del self._done[before, by]
