@@ -108,11 +108,10 @@ def candidates(program: Program, refuted: Refutation, asked: Program) -> Iterato
         return stronger(program)
     blocked = refuted.deadlock.blocked if refuted.deadlock is not None else ()
     unserved = any(is_unserved(program, each, asked) for each in blocked)
-    roles = (
-        frozenset() if fault is None else frozenset(program.agents[a].role for a in (fault.agent, fault.other_agent))
-    )
-    touch = roles if fault is not None and fault.other_agent >= 0 and fault.kind in _OF_BYTES else frozenset()
-    found = repairs(program, groups_of(program, refuted), touch)
+    of_bytes = fault is not None and fault.other_agent >= 0 and fault.kind in _OF_BYTES
+    touching = (fault.agent, fault.other_agent) if fault is not None and of_bytes else ()
+    roles = frozenset(program.agents[agent].role for agent in touching)
+    found = repairs(program, groups_of(program, refuted), roles)
     return (each for each in found if each[1].kind not in _OTHER_PHASE or not unserved)
 
 
