@@ -44,25 +44,18 @@ K = RepairKind
 _NEAR, _FAR = 3, 5  #: other instructions after one that it may be moved past; what signals may be moved further
 _LOOKED_AT = 16  #: operations
 _OF_ANOTHER = 3  #: ranks that are added
-_SERIALISED = 4  #: rank of what serialises
-_IS_ON = frozenset({K.SHIFT, K.OTHER_GROUP, K.SWAP, K.PHASES, K.STAGES, K.CARRY})
 
 
 def repairs(program: Program, groups: frozenset[str], roles: frozenset[str] = frozenset()) -> Iterator[Ranked]:
     """The corrections of the program with their ranks, the likeliest first; of one rank those about these groups.
 
-    ``roles``: those that touch the bytes of a fault; what another one does is less likely to be wrong. Nothing that
-    serialises comes before what an instruction is on: another stage, parity or group.
+    ``roles``: those that touch the bytes of a fault; what another one does is less likely to be wrong.
     """
-    possible = list(_alike(program))
-    serialises = any(repair.serialises for _, repair in possible)
     every = []
-    for n, (rank, repair) in enumerate(possible):
-        if serialises and repair.kind in _IS_ON:
-            rank = min(rank, _SERIALISED)
-        rank += _OF_ANOTHER * _is_of_another(repair, roles)
-        every.append((rank, repair.serialises, repair.group not in groups, "," in repair.role, n, repair))
-    for rank, *_, repair in sorted(every, key=lambda each: each[:5]):
+    for n, (least, repair) in enumerate(_alike(program)):
+        rank = least + _OF_ANOTHER * _is_of_another(repair, roles)
+        every.append((rank, repair.group not in groups, "," in repair.role, n, repair))
+    for rank, *_, repair in sorted(every, key=lambda each: each[:4]):
         yield rank, repair
 
 

@@ -55,8 +55,11 @@ def corrections(
         return ()
     left = most
     found: list[tuple[int, Correction]] = []
+    held: tuple[int, Correction] | None = None  # serialises: what an instruction is on may be wrong instead
     tried: set[object] = set()
     for rank, repair in candidates(program, refuted, asked):
+        if held is not None and repair.kind not in _IS_ON:
+            continue
         if found and (rank > found[0][0] or repair.meets or repair.kind in {each.repair.kind for _, each in found}):
             continue
         small = apply_repair(program, repair)
@@ -73,9 +76,15 @@ def corrections(
         large = apply_repair(asked, repair)
         if large is None or check(large, max_states=1).verdict is not Verdict.PROVED:
             continue
-        found.append((rank, Correction(repair, sentence(repair), place_of(program, repair), _only_line(asked, large))))
-        if len(found) == MOST:
+        proved = rank, Correction(repair, sentence(repair), place_of(program, repair), _only_line(asked, large))
+        if repair.serialises and not found:
+            held = proved
+            continue
+        found.append(proved)
+        if len(found) == MOST or held is not None:
             break
+    if held is not None and not found:
+        found.append(held)
     return tuple(correction for _, correction in found)
 
 
@@ -115,6 +124,9 @@ def candidates(program: Program, refuted: Refutation, asked: Program) -> Iterato
     return (each for each in found if each[1].kind not in _OTHER_PHASE or not unserved)
 
 
+_IS_ON = frozenset(
+    {RepairKind.SHIFT, RepairKind.OTHER_GROUP, RepairKind.SWAP, RepairKind.PHASES, RepairKind.STAGES, RepairKind.CARRY}
+)
 _OTHER_PHASE = frozenset({RepairKind.PHASES, RepairKind.STAGES, RepairKind.LAPS, RepairKind.LEAVE_OUT})
 
 

@@ -122,7 +122,8 @@ class Repair:
     @property
     def meets(self) -> bool:
         """True if agents wait for each other who did not: never a second correction beside another."""
-        return self.serialises or self.kind in (RepairKind.SYNC, RepairKind.GROUP_WAIT)
+        drains = self.kind is RepairKind.GROUP_WAIT and not self.value
+        return self.serialises or drains or self.kind is RepairKind.SYNC
 
 
 Ranked = tuple[int, Repair]  #: with how unlikely it is: the lower, the likelier
