@@ -37,7 +37,7 @@ def calibrate_kernel(read: Extraction, trace: Trace, source: str, base: Profile,
     if trace.meta.source != "hardware":
         raise unusable(Path(source))
     read = with_locks_of(read, trace)
-    kernel = recorded_kernel(read.program, read.places, trace)
+    kernel = recorded_kernel(read.program, read.places, trace, read.by_line)
     found = conform(kernel.program, kernel.trace, kernel.sites)
     if found.verdict is not TraceVerdict.AGREES or trace.meta.status is not Ending.FINISHED:
         raise EvidenceError(
@@ -46,7 +46,7 @@ def calibrate_kernel(read: Extraction, trace: Trace, source: str, base: Profile,
             cause="it differs from the program that is read from the PTX, or was stopped",
             correction="`pipesim diff` says where; give a whole run that conforms",
         )
-    timed = recorded_kernel(read.timed, read.places, trace)
+    timed = recorded_kernel(read.timed, read.places, trace, read.by_line)
     works = measured_works(timed.program, timed.trace, base)
     if not works:
         raise EvidenceError(

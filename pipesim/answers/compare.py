@@ -74,7 +74,7 @@ def compare_kernel(read: Extraction, trace: Trace, source: str, profile: Profile
     """
     read = with_locks_of(read, trace)
     try:
-        kernel = recorded_kernel(read.program, read.places, trace)
+        kernel = recorded_kernel(read.program, read.places, trace, read.by_line)
         behaviour = conform(kernel.program, kernel.trace, kernel.sites)
     except EvidenceError as error:
         error.place = error.place or source
@@ -86,7 +86,7 @@ def compare_kernel(read: Extraction, trace: Trace, source: str, profile: Profile
     elif read.reads_clock:
         timing, simulated, time = None, None, no_time(profile, NoTime.CLOCK)
     else:
-        timed = recorded_kernel(read.timed, read.places, trace)
+        timed = recorded_kernel(read.timed, read.places, trace, read.by_line)
         timing, simulated, time = _times(timed.program, timed.trace, profile, behaviour)
     comparison = _comparison(trace, source, stands, timing, simulated, time, None)
     return CompareReport(heading(kernel.program), (comparison,), False)

@@ -204,7 +204,7 @@ def _with_program(
 
     kernel = target.kernel
     try:
-        both = recorded_kernel(kernel.timed, kernel.places, trace)
+        both = recorded_kernel(kernel.timed, kernel.places, trace, kernel.by_line)
     except EvidenceError as error:
         error.place = error.place or path
         raise

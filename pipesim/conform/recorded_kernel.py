@@ -48,14 +48,17 @@ class RecordedKernel:
     sites: frozenset[SiteKey]
 
 
-def recorded_kernel(program: Program, places: Sequence[Place], trace: Trace) -> RecordedKernel:
+def recorded_kernel(
+    program: Program, places: Sequence[Place], trace: Trace, by_line: Sequence[tuple[str, int]] = ()
+) -> RecordedKernel:
     """The two in one naming; ``places``: CTA and offset of each mbarrier of the program, in its order.
 
+    ``by_line``: the mbarriers' names by the lines of their inits, which a trace has where the source was not read.
     EvidenceError if the warps or the mbarriers of the trace are not the kernel's.
     """
     program = replace(program, grid=max(1, trace.meta.grid // program.ctas))
     if trace.meta.extra.get(READ_FROM) == "ptx":
-        program = with_roles_of_first_cta(program)
+        program = _as_recorded(with_roles_of_first_cta(program), by_line, trace.meta)
         _require_same(program, trace.meta)
         return RecordedKernel(program, trace, frozenset(site.key for site in trace.meta.sites))
     named = _with_tries(_with_barriers(_with_agents(program, trace.meta), places, trace.meta), trace)
@@ -69,6 +72,25 @@ def recorded_kernel(program: Program, places: Sequence[Place], trace: Trace) -> 
 
 def _of_another(fact: str, cause: str = "it was recorded of another kernel, or in another launch") -> EvidenceError:
     return EvidenceError(fact, cause=cause, correction="name the PTX and the launch file of the recording")
+
+
+def _as_recorded(program: Program, by_line: Sequence[tuple[str, int]], meta: TraceMeta) -> Program:
+    """The program with the trace's names where these are others for the same warps and mbarriers."""
+    if by_line and barrier_groups(program) != meta.barriers:
+        named = (Barrier(b.cta, *name) for b, name in zip(program.barriers, by_line, strict=True))
+        program = replace(program, barriers=tuple(named))
+    mine = [agent for agent in program.agents if agent.cta == 0]
+    if [agent.warp for agent in mine] != [info.warp for info in meta.agents]:
+        return program
+    called = {(agent.warp, agent.lanes): info for agent, info in zip(mine, meta.agents, strict=True)}
+    if len(set(zip((agent.role for agent in mine), (info.role for info in meta.agents), strict=True))) != len(
+        {agent.role for agent in mine}
+    ):
+        return program
+    agents = (
+        replace(a, role=called[a.warp, a.lanes].role, index=called[a.warp, a.lanes].index) for a in program.agents
+    )
+    return replace(program, agents=tuple(agents))
 
 
 def _require_same(program: Program, meta: TraceMeta) -> None:

@@ -13,7 +13,7 @@ from pipesim.model.finding import FaultKind
 from pipesim.model.ops import Op, Space, operand
 from pipesim.model.program import Program
 from pipesim.model.tables import number_runs
-from pipesim.ptx.emit.names import barrier_names, kernel_name, program_of, some_places, source_of
+from pipesim.ptx.emit.names import barrier_names, kernel_name, names_by_line, program_of, some_places, source_of
 from pipesim.ptx.emit.record import BARRIER_BYTES, Stream, wgmma_groups
 from pipesim.ptx.emulate.cluster import Cluster, EmulationLimits
 from pipesim.ptx.emulate.stop import Status
@@ -194,7 +194,10 @@ def _not_judged(words: _Words) -> Iterator[NotJudged]:
     found += Counter({NotJudgedKind.LEFT_OUT: left_out, NotJudgedKind.INFERRED_BYTES: len(cluster.notes.inferred)})
     yield from (NotJudged(kind, found[kind]) for kind in NotJudgedKind if found[kind])
     if once := used_once(words.kernel, cluster):
-        names = barrier_names(cluster.recorder, cluster.initialised, words.kernel.function, words.kernel.module)
+        kernel = words.kernel
+        names = barrier_names(
+            cluster.recorder, cluster.initialised, kernel.function, kernel.module, kernel.launch.names
+        )
         yield never_wrapped([names[place] for place in once], names.values())
 
 
@@ -358,6 +361,7 @@ class Extraction:
 
     program: Program
     places: tuple[tuple[int, int], ...]  #: CTA and byte offset in shared memory of each barrier of the program
+    by_line: tuple[tuple[str, int], ...]  #: the name and stage of each by the lines of the inits alone
     instructions: int
     kept: int
     body: int
@@ -438,4 +442,7 @@ def emit(kernel: Kernel, emulation: Emulation) -> Extraction:
         program = replace(program, stored=stored, unsure=unsure)
     body = len(function.body)
     places, kept = tuple(recorder.barriers), len(kernel.code.kept)
-    return Extraction(program, places, emulation.instructions, kept, body, kernel, recorder.streams)
+    by_line = names_by_line(recorder, cluster.initialised, function, module, {})
+    return Extraction(
+        program, places, tuple(by_line.values()), emulation.instructions, kept, body, kernel, recorder.streams
+    )

@@ -11,7 +11,7 @@ from pipesim.bounds import MAX_PTX_BYTES
 from pipesim.errors import LaunchFileError, PtxError
 from pipesim.inputs import InputKind
 from pipesim.model.program import Program
-from pipesim.ptx.emit.record import Stream
+from pipesim.ptx.emit.record import BARRIER_BYTES, Stream
 from pipesim.ptx.emulation import Kernel, emulate, entry_of, prepare
 from pipesim.ptx.extract import Extraction, emit, extract
 from pipesim.ptx.flow.inline import inline_calls
@@ -19,7 +19,7 @@ from pipesim.ptx.flow.slice import slice_of
 from pipesim.ptx.launch.file import LAUNCH_FILE, launch_json, read_launch
 from pipesim.ptx.launch.settings import with_settings
 from pipesim.ptx.launch.template import has_tensor_maps, open_words, template
-from pipesim.ptx.launch.values import NO_SHAPE, Launch
+from pipesim.ptx.launch.values import NO_SHAPE, GivenNames, Launch, NamedBarriers, NamedRole, NamedTile
 from pipesim.ptx.source_files import enter_sources
 from pipesim.ptx.text.module import Function, Module
 from pipesim.ptx.text.read import read_module
@@ -60,6 +60,34 @@ def launch_of(text: str, ptx: Path, launch: Path | None, sets: Sequence[str]) ->
     entry = entry_of(module, given)
     given = replace(given, entry=entry.name)
     return module, with_settings(given, entry, sets) if sets else given
+
+
+def names_in_force(ptx: Path, launch: Path | None = None) -> tuple[Path, Launch]:
+    """A kernel's launch file and the launch in it, with the names that reports use. Raises PtxError, LaunchFileError.
+
+    Barriers and tiles of one name that are not at equal distances have an entry each, with their index in the name.
+    """
+    file = ptx.with_suffix(".json") if launch is None else launch
+    made = read_kernel(ptx, file)
+    arrays: dict[str, dict[int, int]] = {}
+    for (cta, offset), barrier in zip(made.places, made.program.barriers, strict=True):
+        if not cta:
+            arrays.setdefault(barrier.name, {})[barrier.stage] = offset
+    barriers: list[NamedBarriers] = []
+    for name, stages in arrays.items():
+        first, *rest = offsets = [stages[n] for n in sorted(stages)]
+        step = rest[0] - first if rest else BARRIER_BYTES
+        if offsets == list(range(first, first + step * len(offsets), step)) if step > 0 else False:
+            barriers.append(NamedBarriers(name, first, len(offsets), step))
+        else:
+            barriers += [NamedBarriers(f"{name}[{n}]", offset) for n, offset in sorted(stages.items())]
+    tiles = [NamedTile(t.name, t.offset, t.nbytes, t.slots) for t in made.program.tiles if not t.cta]
+    warps: dict[str, dict[int, None]] = {}
+    for agent in made.program.agents:
+        warps.setdefault(agent.role, {})[agent.warp] = None
+    roles = [NamedRole(role, tuple(found)) for role, found in warps.items()]
+    given = read_launch(LAUNCH_FILE.read_text(file), str(file))
+    return file, replace(given, names=GivenNames(tuple(barriers), tuple(tiles), tuple(roles)))
 
 
 @dataclass(frozen=True)

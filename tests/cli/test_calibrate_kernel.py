@@ -55,7 +55,7 @@ def test_known_lengths_of_work_are_found_again() -> None:
     """A trace that was simulated with other lengths: each work that is alone in its segments is found to the cycle."""
     read = read_kernel(FOLDER / f"{NAME}.ptx")
     recorded = read_trace(FOLDER / f"{NAME}.parquet")
-    kernel = recorded_kernel(read.timed, read.places, recorded)
+    kernel = recorded_kernel(read.timed, read.places, recorded, read.by_line)
     names = [each.name for each in measured_works(kernel.program, kernel.trace, H200)[1:]]
     lengths = {name: 40 + 7 * at if at % 3 else 0 for at, name in enumerate(names)}  # what is short shows a record
     values = dict(H200.values)

@@ -35,7 +35,7 @@ BY_NAME = {
     "doctor": (), "explain": ("race",), "record": (), "instrument": ("k.ptx",),
     "decode": ("a.records", "--kernel", "k.ptx"), "sweep": (PC, "-p", "stages=2,3"),
     "advise": (PC,), "schema": ("check",),
-    "calibrate": ("a.parquet",),
+    "calibrate": ("a.parquet",), "names": ("k.ptx",),
 }  # fmt: skip
 
 

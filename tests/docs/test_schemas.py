@@ -71,6 +71,7 @@ COMMANDS: list[tuple[str, list[str]]] = [
     ),
     ("export", ["export", "producer_consumer", "--to", "promela"]),
     ("new", ["new", "my_kernel.py"]),
+    ("names", ["names", f"{ROOT}/docs/examples/row_max.ptx"]),
     ("doctor", ["doctor", "--for", "tests", "--for", "check"]),
     ("launches", ["launches", "--", "true"]),
     ("record", ["record", "--", "true"]),

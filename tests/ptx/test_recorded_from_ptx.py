@@ -81,7 +81,10 @@ def test_a_wait_that_returns_before_its_arrival_is_a_divergence() -> None:
 def test_a_wait_that_returns_sooner_than_an_arrive_takes_is_refused(name: str) -> None:
     """The return that came soonest after its arrive, moved: 1 cycle inside the bound and all conforms, 1 beyond not."""
     trace, read = read_trace(FOLDER / f"gluon-{name}.parquet"), read_kernel(FOLDER / f"gluon-{name}.ptx")
-    kernel, floors = recorded_kernel(read.program, read.places, trace), floors_for("NVIDIA H200", by_ptx=True)
+    kernel, floors = (
+        recorded_kernel(read.program, read.places, trace, read.by_line),
+        floors_for("NVIDIA H200", by_ptx=True),
+    )
     assert floors is not None
     returns = tight_returns(kernel.program, kernel.trace, floors, kernel.sites)
     soonest = next(each for each in returns if each.path is ReleasePath.ARRIVE)

@@ -62,6 +62,7 @@ ANSWER_MEMBERS: Mapping[str, tuple[str, Members]] = {
     "completion": ("pipesim completion SHELL", {"shell": str, "text": str}),
     "export": ("pipesim export NAME --to FORMAT", {"format": str, "file": str | None, "text": str}),
     "new": ("pipesim new FILE", {"file": str, "function": str, "next": _NAMES}),
+    "names": ("pipesim names KERNEL.ptx", {"file": str, "text": str}),
     "launches": ("pipesim launches -- COMMAND", {"exit_code": _STATUS, "report": LaunchesReport}),
     "record": ("pipesim record -- COMMAND", {"exit_code": _STATUS, "report": RecordReport}),
     "instrument": (

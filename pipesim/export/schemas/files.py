@@ -116,6 +116,12 @@ def launch() -> Schema:
         return {"$ref": "#/$defs/content", **each, "unevaluatedProperties": False}
 
     policies = dict.fromkeys(("tile_counter", "launch_control", "lock_failures"), NATURAL)
+    place: dict[str, Schema] = {"name": TEXT, "offset": NATURAL}
+    names = {
+        "barriers": rows(record(place | {"stages": POSITIVE, "step": POSITIVE}, optional=("stages", "step"))),
+        "tiles": rows(record(place | {"bytes": POSITIVE, "slots": POSITIVE}, optional=("slots",))),
+        "roles": rows(record({"name": TEXT, "warps": rows(NATURAL)})),
+    }
     members: dict[str, Schema] = {
         "format": {"const": LAUNCH_FORMAT},
         "version": {"const": LAUNCH_VERSION},
@@ -128,6 +134,7 @@ def launch() -> Schema:
         "cta": NATURAL,
         "parameters": rows(with_member("name", TEXT)),
         "policies": record(policies, optional=tuple(policies)),
+        "names": record(names, optional=tuple(names)),
     }
     optional = tuple(members.keys() - {"format", "version", "grid", "block"})
     defs: dict[str, Schema] = {

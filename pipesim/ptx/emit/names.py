@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from itertools import count
 from math import prod
 
 from pipesim.model.coverage import Coverage
@@ -25,7 +26,7 @@ from pipesim.model.program import Program
 from pipesim.model.tables import Agent, Barrier, Tile
 from pipesim.model.warp_shape import WARP, RegisterPools, register_bound
 from pipesim.ptx.emit.record import Place, Stream, StreamRecorder
-from pipesim.ptx.launch.values import Launch
+from pipesim.ptx.launch.values import GivenNames, Launch
 from pipesim.ptx.names.barriers import barriers_named_by_source
 from pipesim.ptx.names.resolve import resolver_of
 from pipesim.ptx.names.tiles import tiles_named_by_source
@@ -73,19 +74,35 @@ def _shorten(name: str) -> str:
 
 
 def barrier_names(
-    recorder: StreamRecorder, initialised: dict[Place, int], function: Function, module: Module
+    recorder: StreamRecorder, initialised: dict[Place, int], function: Function, module: Module, given: GivenNames
 ) -> dict[Place, tuple[str, int]]:
-    """Group and stage of each mbarrier: what the source calls them (:mod:`pipesim.ptx.names.barriers`).
+    """Group and stage of each mbarrier: what the launch file, else the source calls it (:mod:`pipesim.ptx.names`).
 
-    Those that have no name there are grouped by the call that initialises them, and numbered by address.
+    Those that have no name are named by line.
     """
-    groups: dict[str, list[int]] = {}
-    by_offset: dict[int, str] = {}
     if recorder.source_names is None:
         sources = module.sources
         found = barriers_named_by_source(recorder, initialised, function.body, resolver_of(sources)) if sources else {}
         recorder.source_names = found
-    named = dict(recorder.source_names)
+    taken = {each.name for each in given.barriers}
+    named = {offset: each for offset, each in recorder.source_names.items() if each[0] not in taken}
+    for _, offset in recorder.barriers:
+        for name, begin, stages, step in given.barriers:
+            if offset in range(begin, begin + stages * step, step):
+                named[offset] = (name, (offset - begin) // step)
+    return names_by_line(recorder, initialised, function, module, named)
+
+
+def names_by_line(
+    recorder: StreamRecorder,
+    initialised: dict[Place, int],
+    function: Function,
+    module: Module,
+    named: Mapping[int, tuple[str, int]],
+) -> dict[Place, tuple[str, int]]:
+    """Those that have no name, by offset, are grouped by the call that initialises them, and numbered by address."""
+    groups: dict[str, list[int]] = {}
+    by_offset: dict[int, str] = {}
     chains = {p[1]: _chain(function.body[at], module) for p, at in initialised.items() if p[1] not in named}
     depth = _depth(chains)
     of_calls = {offset: chain[min(depth, len(chain) - 1)] for offset, chain in chains.items()}
@@ -95,8 +112,8 @@ def barrier_names(
         name = f"{line}:{column}" if columns[line] > 1 else line
         by_offset[offset] = name
         groups.setdefault(name, []).append(offset)
-    named |= {offset: (name, groups[name].index(offset)) for offset, name in by_offset.items()}
-    return {place: named[place[1]] for place in recorder.barriers}
+    found = {offset: (name, groups[name].index(offset)) for offset, name in by_offset.items()} | dict(named)
+    return {place: found[place[1]] for place in recorder.barriers}
 
 
 def _chain(each: Instruction, module: Module) -> list[tuple[str, int]]:
@@ -131,6 +148,20 @@ def role_names(streams: Sequence[Stream]) -> list[str]:
     return found
 
 
+def _with_given(roles: Sequence[str], streams: Sequence[Stream], given: GivenNames) -> list[str]:
+    """The roles as the launch file calls them; warps that run other instructions still have another role."""
+    called = {warp: each.name for each in given.roles for warp in each.warps}
+    wanted = [(called.get(stream.warp, ""), role) for stream, role in zip(streams, roles, strict=True)]
+    used: set[str] = set()
+    names: dict[tuple[str, str], str] = {}
+    for each in sorted(set(wanted), key=lambda each: (not each[0], wanted.index(each))):
+        name = each[0] or each[1]
+        number = next(n for n in count(1) if (name if n == 1 else f"{name}_{n}") not in used)
+        names[each] = name if number == 1 else f"{name}_{number}"
+        used.add(names[each])
+    return [names[each] for each in wanted]
+
+
 def _role(stream: Stream) -> str:
     """What the agents of a role do: they load, multiply, store, or compute (arrive or access memory), or only wait."""
     kinds = {op[0] for op in stream.code}
@@ -148,8 +179,8 @@ def _role(stream: Stream) -> str:
 # tiles
 
 
-def tiles_of(recorder: StreamRecorder, function: Function, module: Module) -> tuple[Tile, ...]:
-    """Ranges that copies write: what the source calls them, else by the line of the first copy into them.
+def tiles_of(recorder: StreamRecorder, function: Function, module: Module, given: GivenNames) -> tuple[Tile, ...]:
+    """Ranges that copies write: what the launch file, else the source calls them, else by the first copy's line.
 
     Of a line, equal ranges are slots of one tile.
     """
@@ -161,14 +192,15 @@ def tiles_of(recorder: StreamRecorder, function: Function, module: Module) -> tu
                 access = accesses[operand(op, "access")]
                 copies.setdefault((access.cta, access.offset, access.nbytes), {})[at] = None
     first = {each: next(iter(positions)) for each, positions in copies.items()}
-    found: list[Tile] = []
+    found = [
+        Tile(name, Space.SHARED, cta, *where) for name, *where in given.tiles for cta in {cta for cta, _, _ in first}
+    ]
+    _leave_out(first, found)
     if module.sources is not None:
-        found += tiles_named_by_source(copies, function.body, resolver_of(module.sources))
-        for tile in found:
-            for each in [
-                each for each in first if tile.cta == each[0] and 0 <= each[1] - tile.offset < tile.slots * tile.nbytes
-            ]:
-                del first[each]
+        rest = {each: copies[each] for each in first}
+        said = list(tiles_named_by_source(rest, function.body, resolver_of(module.sources)))
+        found += [tile for tile in said if tile.name not in {each.name for each in given.tiles}]
+        _leave_out(first, found)
     names: Counter[str] = Counter()
     taken: dict[tuple[int, int, int], None] = dict.fromkeys(sorted(first))
     while taken:
@@ -184,6 +216,14 @@ def tiles_of(recorder: StreamRecorder, function: Function, module: Module) -> tu
         name = base if number == 1 else f"{base} ({number})"
         found.append(Tile(name, Space.SHARED, cta, offset, nbytes, slots))
     return tuple(sorted(found, key=lambda each: (each.cta, each.offset, each.nbytes)))
+
+
+def _leave_out(ranges: dict[tuple[int, int, int], int], tiles: Sequence[Tile]) -> None:
+    """Without the ranges that begin in a tile."""
+    for tile in tiles:
+        end = tile.offset + tile.slots * tile.nbytes
+        for each in [each for each in ranges if tile.cta == each[0] and tile.offset <= each[1] < end]:
+            del ranges[each]
 
 
 def some_places(places: Sequence[str]) -> str:
@@ -215,8 +255,8 @@ def program_of(
         tuple(sources.setdefault(source_of(function.body[at], module), len(sources)) for at in stream.positions)
         for stream in recorder.streams
     ]
-    names = barrier_names(recorder, initialised, function, module)
-    roles = role_names(recorder.streams)
+    names = barrier_names(recorder, initialised, function, module, launch.names)
+    roles = _with_given(role_names(recorder.streams), recorder.streams, launch.names)
     grid = launch.grid[0] * launch.grid[1] * launch.grid[2]
     agents = []
     seen: dict[tuple[int, str], int] = {}
@@ -230,7 +270,7 @@ def program_of(
         agents=tuple(agents),
         barriers=tuple(Barrier(place[0], *names[place]) for place in recorder.barriers),
         accesses=tuple(recorder.accesses),
-        tiles=tiles_of(recorder, function, module),
+        tiles=tiles_of(recorder, function, module, launch.names),
         code=tuple(tuple(code) for code, _ in packed),
         lines=tuple(lines),
         sources=tuple(sources) or ("",),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from dataclasses import replace
 from math import prod
 from typing import Any
@@ -23,8 +24,12 @@ from pipesim.ptx.launch.values import (
     Array,
     Content,
     Field,
+    GivenNames,
     Launch,
     Members,
+    NamedBarriers,
+    NamedRole,
+    NamedTile,
     Number,
     Parameter,
     Pointer,
@@ -38,6 +43,7 @@ from pipesim.ptx.launch.values import (
 from pipesim.ptx.text.module import Function
 
 LAUNCH_FILE = InputKind("launch file", MAX_LAUNCH_BYTES, LaunchFileError, PAGE)
+MOST_NAME = 80  #: characters
 MOST_VALUES = 1 << 20  #: of an array
 MOST_SPACE = 1 << 15  #: bytes of all parameters (PTX ISA, "Kernel Function Parameters": 32,764)
 MOST_GRID, MOST_THREADS, MOST_CLUSTER, MOST_SHARED, MOST_REGISTERS = (1 << 31) - 1, 1024, 16, 1 << 20, 256
@@ -66,7 +72,7 @@ def read_launch(text: str, name: str) -> Launch:
             cause=f"this pipesim reads version {LAUNCH_VERSION}",
             correction="update pipesim",
         )
-    return _launch(Members(data, name, (*_MEMBERS, "cta", "parameters", "policies")))
+    return _launch(Members(data, name, (*_MEMBERS, "cta", "parameters", "policies", "names")))
 
 
 def _launch(given: Members) -> Launch:
@@ -91,7 +97,51 @@ def _launch(given: Members) -> Launch:
             policies.whole("lock_failures", 0, high=MAX_LOCK_FAILURES),
         ),
         cta=given.whole("cta", 0, high=MOST_GRID),
+        names=_names(Members(given.data.get("names", {}), given.place_of("names"), GivenNames._fields)),
     )
+
+
+def _names(given: Members) -> GivenNames:
+    def each(name: str, *known: str) -> Iterator[Members]:
+        for number, one in enumerate(given.items(name, [])):
+            yield Members(one, given.place_of(f"{name}[{number}]"), ("name", *known))
+
+    barriers = [
+        NamedBarriers(
+            _name(one),
+            one.whole("offset", high=MOST_SHARED),
+            one.whole("stages", 1, low=1, high=MOST_SHARED // 8),
+            one.whole("step", 8, low=8, high=MOST_SHARED),
+        )
+        for one in each("barriers", "offset", "stages", "step")
+    ]
+    tiles = [
+        NamedTile(
+            _name(one),
+            one.whole("offset", high=MOST_SHARED),
+            one.whole("bytes", low=1, high=MOST_SHARED),
+            one.whole("slots", 1, low=1, high=MOST_SHARED),
+        )
+        for one in each("tiles", "offset", "bytes", "slots")
+    ]
+    roles = [
+        NamedRole(_name(one), one.wholes("warps", high=MOST_THREADS // 32 - 1, most=MOST_THREADS // 32))
+        for one in each("roles", "warps")
+    ]
+    ends = [each.offset + each.stages * each.step for each in barriers]
+    if max(ends + [each.offset + each.nbytes * each.slots for each in tiles], default=0) > MOST_SHARED:
+        raise given.error("offset", f"a range ends after {MOST_SHARED:,} bytes of shared memory")
+    for kind, found in (("barriers", barriers), ("tiles", tiles), ("roles", roles)):
+        if len({one.name for one in found}) < len(found):
+            raise given.error(kind, "two of them have the same name")
+    return GivenNames(tuple(barriers), tuple(tiles), tuple(roles))
+
+
+def _name(given: Members) -> str:
+    name = given.text("name")
+    if not name or len(name) > MOST_NAME or not name.isprintable():
+        raise given.error("name", f"expected 1 to {MOST_NAME} printable characters")
+    return name
 
 
 def read_shape(given: Members, name: str, high: int, default: Shape | None = None) -> Shape:
@@ -188,10 +238,28 @@ def launch_json(launch: Launch) -> str:
         data["policies"]["launch_control"] = launch.policies.launch_control
     if launch.policies.lock_failures:
         data["policies"]["lock_failures"] = launch.policies.lock_failures
+    if launch.names != GivenNames():
+        data["names"] = names_json(launch.names)
     rows = [f"  {json.dumps(key)}: {json.dumps(value)}" for key, value in data.items() if key != "parameters"]
     listed = ",\n".join(f"    {json.dumps(each)}" for each in data["parameters"])
-    rows.insert(-1, f'  "parameters": [\n{listed}\n  ]' if listed else '  "parameters": []')
+    rows.insert(list(data).index("parameters"), f'  "parameters": [\n{listed}\n  ]' if listed else '  "parameters": []')
     return "{\n" + ",\n".join(rows) + "\n}\n"
+
+
+def names_json(names: GivenNames) -> dict[str, Any]:
+    """The member ``names``; what has its default value is left out."""
+    barriers = [
+        {"name": name, "offset": offset}
+        | ({"stages": stages} if stages > 1 else {})
+        | ({"step": step} if step != 8 else {})
+        for name, offset, stages, step in names.barriers
+    ]
+    tiles = [
+        {"name": name, "offset": offset, "bytes": nbytes} | ({"slots": slots} if slots > 1 else {})
+        for name, offset, nbytes, slots in names.tiles
+    ]
+    roles = [{"name": name, "warps": list(warps)} for name, warps in names.roles]
+    return {key: value for key, value in (("barriers", barriers), ("tiles", tiles), ("roles", roles)) if value}
 
 
 def _document(content: Content) -> dict[str, Any]:

@@ -146,6 +146,39 @@ class Policies:
     lock_failures: int = 0
 
 
+class NamedBarriers(NamedTuple):
+    """``stages`` mbarriers of one name, the first at a byte offset in shared memory and each ``step`` bytes further."""
+
+    name: str
+    offset: int
+    stages: int = 1
+    step: int = 8
+
+
+class NamedTile(NamedTuple):
+    """``slots`` ranges of ``nbytes`` bytes of one name, one after the other, from an offset in shared memory on."""
+
+    name: str
+    offset: int
+    nbytes: int
+    slots: int = 1
+
+
+class NamedRole(NamedTuple):
+    """The role of these warps of a CTA."""
+
+    name: str
+    warps: tuple[int, ...]
+
+
+class GivenNames(NamedTuple):
+    """What the launch file calls barriers, tiles and roles, which goes before what the source calls them."""
+
+    barriers: tuple[NamedBarriers, ...] = ()
+    tiles: tuple[NamedTile, ...] = ()
+    roles: tuple[NamedRole, ...] = ()
+
+
 @dataclass(frozen=True)
 class Launch:
     """One launch of a kernel. ``dynamic_shared`` is in bytes; ``registers`` are those of a thread, 0 if not known.
@@ -163,6 +196,7 @@ class Launch:
     policies: Policies = field(default_factory=Policies)
     version: int = LAUNCH_VERSION
     cta: int = 0
+    names: GivenNames = field(default_factory=GivenNames)
 
     @property
     def first_cta(self) -> Shape:

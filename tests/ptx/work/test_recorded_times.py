@@ -42,7 +42,7 @@ def test_without_its_instructions_a_kernel_is_too_fast() -> None:
     """The twin: the same trace beside the program that is proved, which has no work."""
     name = "triton-attention_d64"
     read, trace = read_kernel(FOLDER / f"{name}.ptx"), read_trace(FOLDER / f"{name}.parquet")
-    alone = recorded_kernel(read.program, read.places, trace)
+    alone = recorded_kernel(read.program, read.places, trace, read.by_line)
     off = times_of(alone.program, alone.trace).off_permille
     found = compare_kernel(read, trace, name).comparison.time
     assert off is not None

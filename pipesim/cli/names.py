@@ -1,0 +1,53 @@
+"""``pipesim names``: what a kernel's barriers, tiles and roles are called, to be changed in its launch file."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+
+from pipesim.cli.arguments import Command, add_output
+
+
+def _arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("ptx", type=Path, metavar="KERNEL.ptx", help="the kernel, with its launch file")
+    parser.add_argument("--launch", type=Path, metavar="FILE", help="the launch file; by default beside the PTX")
+    add_output(parser)
+    parser.add_argument("--write", action="store_true", help="put the names into the launch file")
+
+
+def _carry_out(options: argparse.Namespace) -> int:
+    from pipesim.cli.output import emit, write_text
+    from pipesim.export.documents import document
+    from pipesim.ptx.kernel import names_in_force
+    from pipesim.ptx.launch.file import launch_json, names_json
+    from pipesim.report.text.printable import inert_text
+    from pipesim.trace.whole import write_whole
+
+    file, launch = names_in_force(options.ptx, options.launch)
+    listed = [
+        f'    "{kind}": [\n' + ",\n".join(f"      {json.dumps(each)}" for each in items) + "\n    ]"
+        for kind, items in names_json(launch.names).items()
+    ]
+    text = '  "names": {\n' + ",\n".join(listed) + "\n  }"
+    said = ""
+    if options.write:
+        write_whole(file, launch_json(launch).encode(), force=True)
+        said = f"wrote {file}, with names that go before those of the source; change them there\n"
+    made = document("names", file=str(file), text=text)
+    emit(options, made, lambda _: write_text(inert_text(f"{said}{text}\n")))
+    return 0
+
+
+COMMAND = Command(
+    "names",
+    "what a kernel's barriers, tiles and roles are called, to be changed",
+    "Print the names of a kernel's barriers, tiles and roles as a launch file has them: those of the launch file, else "
+    "those of the source, else the lines. With --write they are put into the launch file, to be changed there.",
+    _arguments,
+    _carry_out,
+    (
+        ("pipesim names kernel.ptx", "how reports call them"),
+        ("pipesim names kernel.ptx --write", "then change the names in kernel.json"),
+    ),
+)
