@@ -101,7 +101,7 @@ def test_which_ctas_were_followed() -> None:
 
 def test_no_sentence_is_longer_than_two_lines_and_names_are_few() -> None:
     made = report()
-    names = (*(f"full[{n}]" for n in range(16)), "row.cu:3[0]", "row.cu:3[2]", "done", "last", "late")
+    names = (*(f"full[{n}]" for n in range(16)), "row.cu:3[0]", "row.cu:3[2]", "order.group0", "last", "late")
     ring = NotJudged(NotJudgedKind.NEVER_WRAPPED, len(names), names)
     every = tuple(Assumed(kind, "here") for kind in Assumption)
     made = replace(made, scope=replace(made.scope, assuming=every, not_judged=(*made.scope.not_judged, ring)))
@@ -110,7 +110,7 @@ def test_no_sentence_is_longer_than_two_lines_and_names_are_few() -> None:
     deep = [len(line) - len(line.lstrip()) for line in lines]
     assert [deep.count(n) for n in (0, 4)] == [1, 1 + len(Assumption) + 1], "a line for each clause"
     assert lines[-2].endswith("21 barriers that complete too few")
-    assert lines[-1] == "    phases to use a stage again (full[0..15], row.cu:3[0, 2], done and 2 more)"
+    assert lines[-1] == "    phases to use a stage again (full[0..15], row.cu:3[0, 2], order.group0 and 2 more)"
 
 
 def test_every_assumption_is_explained(capsys: pytest.CaptureFixture[str]) -> None:

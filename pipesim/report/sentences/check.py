@@ -249,7 +249,8 @@ def _few(names: Sequence[str]) -> str:
     groups: dict[str, list[int]] = {}
     for each in names:
         group, _, stage = each.removesuffix("]").rpartition("[")
-        groups.setdefault(group, []).extend([int(stage)] if stage else [])
+        numbered = group and stage.isdecimal()
+        groups.setdefault(group if numbered else each, []).extend([int(stage)] if numbered else [])
     said = [
         f"{group}[{number_runs(stages).replace(' to ', '..')}]" if stages else group for group, stages in groups.items()
     ]
