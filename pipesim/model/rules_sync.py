@@ -188,9 +188,13 @@ def _arrive(program: Program, state: State, agent: int, op: Operation) -> Step:
     if program.ctas > 1 and _exited(program, state, agent, bar):
         return _exited_target(state, agent, bar)
     before = state.barriers[bar]
-    return _apply_effect(
-        state, agent, bar, mbarrier.arrive(before, count, op[EXPECT]), count, before.pending, op[TOKEN]
-    )
+    effect = mbarrier.arrive(before, count, op[EXPECT])
+    if effect[2] in _OF_BYTES:
+        return _apply_effect(state, agent, bar, effect, op[EXPECT], before.tx, op[TOKEN])
+    return _apply_effect(state, agent, bar, effect, count, before.pending, op[TOKEN])
+
+
+_OF_BYTES = (FaultKind.TX_RANGE, FaultKind.TX_EDGE)  #: with the bytes that were added, and those that there were
 
 
 def _arrive_drop(program: Program, state: State, agent: int, op: Operation) -> Step:

@@ -101,7 +101,9 @@ def test_more_bytes_than_an_mbarrier_counts_are_a_finding_of_a_kernel(kernel: Pa
     expects = " @!%p0 mbarrier.arrive.expect_tx.shared::cta.b64 _, [%r3], {};\n"
     for nbytes, kinds in (((1 << 20) - 1, set()), (1 << 20, {FaultKind.TX_RANGE})):
         kernel.write_text(text_of(READ_TWO + expects.format(nbytes), PARAM))
-        assert {each.kind for each in check(find(str(kernel)).build()).refutations} == kinds
+        found = check(find(str(kernel)).build()).refutations
+        assert {each.kind for each in found} == kinds
+        assert [(each.fault.found, each.fault.expected) for each in found if each.fault] == [(1 << 20, 0)][: len(kinds)]
 
 
 def test_coverage_is_part_of_a_programs_file() -> None:
