@@ -29,10 +29,10 @@ def assert_on_the_last_screen(lines: list[str]) -> None:
     screen = lines[-SCREEN:]
     refuted = next(n for n, line in enumerate(screen) if line.startswith("✗ refuted"))
     assert any(CAUSE.search(line) for line in screen[:refuted]), "\n".join(screen)
-    corrections = [n for n, line in enumerate(lines) if line.startswith("  likely correction:")]
-    assert all(n >= len(lines) - SCREEN for n in corrections[-1:]), "\n".join(lines)
-    first_finding = next(n for n, line in enumerate(lines) if line.startswith("✗ "))
-    assert [line for line in lines[first_finding:] if BEFORE.search(line)] == []
+    findings = [n for n, line in enumerate(lines) if line.startswith("✗ ")][:-1]
+    corrections = [n for n, line in enumerate(lines) if line.startswith("  likely correction:") and n > findings[-1]]
+    assert all(n >= len(lines) - SCREEN for n in corrections), "\n".join(lines)
+    assert [line for line in lines[findings[0] :] if BEFORE.search(line)] == []
 
 
 @pytest.mark.parametrize("name", slow_but(FEW, BROKEN))

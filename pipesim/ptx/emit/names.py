@@ -227,9 +227,9 @@ def _leave_out(ranges: dict[tuple[int, int, int], int], tiles: Sequence[Tile]) -
 
 
 def some_places(places: Sequence[str]) -> str:
-    """The first places of several, and how many more there are."""
-    more = len(places) - 2
-    return ", ".join(places[:2]) + (f" and {more} more place{'s' if more > 1 else ''}" if more > 0 else "")
+    """The first place of several, and how many more there are."""
+    more = len(places) - 1
+    return ", ".join(places[:1]) + (f" and {more} more place{'s' if more > 1 else ''}" if more > 0 else "")
 
 
 _REGISTER = AT["register"]

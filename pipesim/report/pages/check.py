@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import replace
+
+from rich.cells import cell_len
 
 from pipesim.answers.views.check import CheckReport, CheckStep, Counterexample, ProvedRange
 from pipesim.answers.views.conclusion import Conclusion, VerdictScope
@@ -15,6 +18,7 @@ from pipesim.report.findings.finding import advisory_lines, claim_of, finding_li
 from pipesim.report.findings.in_short import in_short
 from pipesim.report.findings.schedule import again_lines, schedule_block
 from pipesim.report.sentences.check import (
+    MOST_CELLS,
     assumed_line,
     check_sentence,
     how_words,
@@ -220,7 +224,9 @@ def _cause(shown: Counterexample, width: int) -> list[str]:
     finding = shown.finding
     if isinstance(finding, Deadlock) and finding.led_past:
         return []
-    return wrap(f"cause: {claim_of(finding)}", width, "  ", "    ")
+    said = f"cause: {claim_of(finding)}"
+    clauses = re.split(r"(?<=;) ", said) if cell_len(said) > MOST_CELLS else [said]
+    return [line for n, each in enumerate(clauses) for line in wrap(each, width, "    " if n else "  ", "    ")]
 
 
 def _corrections(shown: Counterexample, width: int, *, again: bool = False) -> list[str]:
@@ -231,7 +237,8 @@ def _corrections(shown: Counterexample, width: int, *, again: bool = False) -> l
     if again:
         return wrap(f"likely correction: the one below; {shown.proved_with}", width, "  ", "    ")
     if not shown.corrections and shown.finding.correction:
-        return wrap(f"likely correction: {shown.finding.correction}", width, "  ", "    ")
+        either = f"likely correction: {shown.finding.correction}".replace("; or ", "\nor: ").splitlines()
+        return [line for each in either for line in wrap(each, width, "  ", "    ")]
     lines: list[str] = []
     for n, found in enumerate(shown.corrections):
         label = "or: " if n else "likely correction: "
