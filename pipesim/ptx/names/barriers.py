@@ -6,7 +6,7 @@ and copies decides where that is not one array, and takes a name away that it co
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence, Set
 from itertools import pairwise
 from operator import sub
@@ -65,7 +65,11 @@ def _by_inits(
     at_position: dict[int, list[int]] = defaultdict(list)
     for offset, at in inits.items():
         at_position[at].append(offset)
-    for alternatives, positions in _turns(at_position, body, resolver):
+    turns = list(_turns(at_position, body, resolver))
+    said = Counter(group_of(each)[0] for paths_, _ in turns for each in paths_ if group_of(each)[1] < 0)
+    for alternatives, positions in turns:
+        if any(said[group_of(each)[0]] > 1 for each in alternatives):
+            continue  # two places would be one array
         arrays = {group_of(each)[0] for each in alternatives}
         for n, at in enumerate(positions):
             for offset in at_position[at]:
@@ -126,6 +130,8 @@ def _fitting(stated: Sequence[list[int]], unsure: list[int], inits: Mapping[int,
             steps = list(map(sub, offsets[arrays:], offsets))
             turns = next((n for n, step in enumerate(steps) if step != steps[0]), len(steps)) // arrays + 1
             whole = turns * arrays == len(order)
+            if turns > 1 and whole and arrays == 1:
+                return []  # one array, or several that lie one after the other
             if turns > 1 and (whole or 1 < arrays == sure):
                 fitting.append((sure == arrays, [order[n : turns * arrays : arrays] for n in range(arrays)]))
     best = [each for is_best, each in fitting if is_best] or [each for _, each in fitting]

@@ -13,7 +13,7 @@ _CALL = re.compile(r"[A-Za-z_][\w:.]*+\s*+(?:<[^()]*+)?(?<=[\w> ])(?=\()")
 _ELEMENT = re.compile(r"\.(?:at|index)\(([^()]*)\)")
 _GETTER = re.compile(rf"\.{_NAME}\(\s*\)\Z")
 _QUALIFIER = re.compile(rf"\A(?:{_NAME}::)+(?={_NAME})")
-_OWN = re.compile(r"(?<=\])\.\w+\Z|\.\w+_\Z")  #: what an element of a class calls its only member
+_OWN = re.compile(r"(?<=\])\.\w+\Z|\.barrier_\Z")  #: what an element of a class calls its only member
 _MOST_PARTS = 2  #: of a path, where these are enough to tell it from the others
 _DEEPEST = 12  #: conversions around each other
 

@@ -129,7 +129,10 @@ class Resolver:
                 owner = receiver_path(call) if call.receiver else call.name
                 own = path.removeprefix("this").removeprefix(".")
                 made = f"{owner}.{own}" if owner and own else owner
-            found += self._seen_through(text, frame, at, made, outermost=outermost) if made else ()
+            if made and call.name.isupper():
+                found.append(_FINAL + made)  # its arguments are the author's; the lines further out include it
+            elif made:
+                found += self._seen_through(text, frame, at, made, outermost=outermost)
         return tuple(dict.fromkeys(found))
 
     def _in_python(
@@ -169,7 +172,7 @@ def _called(calls: list[Call], at: int, inner: Frame | None) -> list[Call]:
     last = max((inner.function.rfind(each.name) for each in after), default=-1)
     named = [each for each in after if each.name in _components(inner.function)]
     return [each for each in named if inner.function.rfind(each.name) == last] or (
-        outer if len(outer) == 1 and outer[0].name.isupper() else []
+        [each for each in outer if each.begin <= at <= each.end and each.name.isupper()]  # a macro has its own body
     )
 
 

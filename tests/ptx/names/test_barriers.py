@@ -69,6 +69,7 @@ class Story(NamedTuple):
 ONE = chain(18, 5, INIT)
 METHOD = [chain(line, 9, METHOD_INIT, SET) for line in (19, 20)]
 REPEATED = METHOD[1][-1:]  # nvcc says the innermost place alone
+MACRO = [chain(line, 1, INIT) for line in (17, 18)]
 HEAD = "void kernel(S& s) {\n"
 LOOP = HEAD + "    for (int i = 0; i < 2; ++i) {\n        s.full[i].init(1);\n        s.empty[i].init(2);\n    }"
 MANY = HEAD + "    for (int i = 0; i < 2; ++i) init(s.full[i], 1), init(s.empty[i], 2);\n    arrive(s.empty[n]);"
@@ -107,6 +108,9 @@ STORIES = (
         HEAD + "    init(bars[1], 1);\n    init(bars[0], 1);",
         [(8, ONE), (16, chain(19, 5, INIT))],
         {8: "k.cu:18[0]", 16: "k.cu:19[0]"},
+    ),
+    Story(
+        "a macro", "BARRIER(full, 2)\nBARRIER(empty, 2)", [(0, MACRO[0]), (8, MACRO[1])], {0: "full[0]", 8: "empty[0]"}
     ),
     Story(
         "an address in a variable",

@@ -1,4 +1,4 @@
-"""GivenNames of the launch file go before those of the source, and ``pipesim names`` writes them there."""
+"""Names of the launch file go before those of the source, and ``pipesim names`` writes them there."""
 
 from __future__ import annotations
 
