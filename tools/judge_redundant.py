@@ -18,7 +18,7 @@ from tests.support.random_programs.corners import random_corners
 from tests.support.random_programs.rings import random_ring
 from tools.fuzz.naive import Explored, explore
 
-MOST_STATES = 4_000  #: of a program that is judged
+MOST_STATES = 4_000  #: of a program that is checked
 MOST_OPERATIONS = 60
 
 

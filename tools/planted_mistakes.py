@@ -3,8 +3,8 @@
 ``python tools/planted_mistakes.py [PART OF A NAME ...] [--right] [--table]`` prints for each mistake of
 ``tests/support/mistakes/planted.py`` what is found, whether a finding or correction names the changed line, and each
 correction that is offered with its word: *right* names all parts of what was meant; *same* has been said beforehand, or
-judged below, to do the same; *beside* names neither a wrong object nor all of the right one; *misdirects* names another
-role or barrier, or serialises what was not; *unjudged* has to be judged. ``--table`` prints the counts alone;
+decided below, to do the same; *beside* names neither a wrong object nor all of the right one; *misdirects* names
+another role or barrier, or serialises what was not; *unjudged* has to be decided. ``--table`` prints the counts alone;
 ``--right`` checks that the kernels and protocols are proved without their mistakes, ``--quick`` that they are not with
 them, without looking for corrections. Public kernels are read from ``~/.cache/pipesim-corpus``; those that are not
 there are left out, as are those that need NVRTC where it is not installed.
@@ -41,13 +41,13 @@ ROOT = Path(__file__).resolve().parents[1]
 _NEAR = 3  #: lines from the changed one at which a place in a source still is the right one
 _SECONDS = 120
 _NO_ROLE = "what hung so early has no other role yet; the wait, its line and the change are right"
-#: Sentences that say something else than what was meant, judged by hand: mistake, pattern, word, reason.
+#: Sentences that say something else than what was meant, decided by hand: mistake, pattern, word, reason.
 JUDGED = (
     ("row_max: first phase", "with the other parity .*line 265", "right", _NO_ROLE),
     ("scale_ws: first phase", "^compute.* with the other parity", "right", "the other parity than 0 is 1"),
     ("relay: signalled", "^every warp of math arrives .* count of 4", "same", "each warp signals what it has written"),
     ("relay: signalled", "^math executes bar_sync at named barrier 1", "same", "the arrive comes after a meeting"),
-    ("gemm_sm100: nobody leaves", "^no role arrives on tmem_dealloc", "beside", "right barrier, but no role is named"),
+    ("gemm_sm100: no role leaves", "^no role arrives on tmem_dealloc", "beside", "right barrier, but no role is named"),
     ("attention_sm100: factors", "KV_cons", "misdirects", "KV_cons is right as it is"),
     ("pingpong: the turn", "load_order", "misdirects", "load_order is right as it is"),
     ("fp8_gemm: no barrier", "^let all four warps", "misdirects", "the warps are right; no init is visible to them"),

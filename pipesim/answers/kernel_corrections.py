@@ -184,7 +184,7 @@ class HungKernel:
 
     def constant_of(self, lines: Collection[int], value: int) -> int | None:
         """The one line that moves a constant to a register which is the last operand of all these lines, if there is
-        one: also instructions that no warp came to may have that operand.
+        one: also instructions that no warp reached may have that operand.
         """
         named = {found[0].lstrip("%") for line in lines if (found := _LAST_OPERAND.search(self.text(line))) is not None}
         moves = [each for each in self._function.body if _written(each) in named]

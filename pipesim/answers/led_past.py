@@ -27,7 +27,7 @@ def led_past_by(
 ) -> tuple[tuple[LedPast, BranchPast], ...]:
     """For what is missing in a deadlock of a kernel's program: which agents were led past it, and where.
 
-    Nothing of what an agent still comes to, nor of a phase that is missed. The kernel is followed once more for each
+    Nothing of what an agent still reaches, nor of a phase that is missed. The kernel is followed once more for each
     barrier.
     """
     found = refuted.deadlock
@@ -49,7 +49,7 @@ def led_past_by(
 
 
 def _missing(found: Deadlock) -> Iterator[BlockedAgent]:
-    """One agent for each barrier that lacks what nobody sends next."""
+    """One agent for each barrier that lacks what no agent sends next."""
     seen: set[str] = set()
     for each in found.blocked:
         lacks = each.arrivals_missing > 0 or each.bytes_missing > each.bytes_in_flight
@@ -100,7 +100,7 @@ class _Missing:
         """The branch of each agent that has not brought its part, of as many as are missing.
 
         Of the roles that bring such things; if none of these was led past it, of the agents that were led past it last.
-        Without as many as still come to it, from the waits where they are now.
+        Without as many as still reach it, from the waits where they are now.
         """
         program, missing = self._program, max(self._blocked.arrivals_missing, 1)
         if not self._at:

@@ -58,7 +58,7 @@ class RoleTally:
 
 @dataclass(frozen=True)
 class NewNames:
-    """What a version's tiles and groups are called in the new one, and the tiles of which slots are told apart."""
+    """What a version's tiles and groups are called in the new one, and the tiles whose slots are distinguished."""
 
     tiles: Mapping[str, str]
     slotted: set[str]
@@ -169,7 +169,7 @@ def _described(program: Program, op: Operation, names: NewNames) -> tuple[str, S
 
 
 def _verb_and_slot(program: Program, op: Operation, names: NewNames) -> tuple[str, str]:
-    """``copy to`` and the tile by the new version's name, with its slot if slots are told apart."""
+    """``copy to`` and the tile by the new version's name, with its slot if slots are distinguished."""
     access = operand(op, "access")
     verb = operation_in_short(program, op).partition(program.access_name(access))[0].replace("→", "to")
     if (slot := program.slot_of(access)) < 0:

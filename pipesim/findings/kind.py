@@ -87,7 +87,7 @@ class FlatExample(EditedText):
 
 @dataclass(frozen=True)
 class PtxExample(EditedText):
-    """Instructions of a kernel of so many warps."""
+    """Instructions of a kernel of this number of warps."""
 
     warps: int = 2
 

@@ -1,7 +1,7 @@
-"""Findings that somebody has decided to live with: what a waiver says, where it is written, which findings it matches.
+"""Findings that a user has decided to accept: what a waiver says, where it is written, which findings it matches.
 
 ``# pipesim: ignore[stale-wait] reason`` (or ``//``) waives the findings of these kinds at its line, or at the line
-below where it stands alone.
+below where it is on a line of its own.
 """
 
 from __future__ import annotations

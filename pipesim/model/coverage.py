@@ -103,7 +103,7 @@ class Forbidden:
 
     ``place`` is ``kernel.cu:12 (kernel.ptx:345)`` or ``kernel.ptx:345``, of an ``instruction`` that this agent executes
     (-1: whichever does); ``what`` is wrong, and what corrects it. ``unless``: the name of the assumption with which it
-    is no finding, "" if there is none.
+    is not a finding, "" if there is none.
     """
 
     kind: FaultKind
@@ -174,7 +174,7 @@ class NotJudged:
 def never_wrapped(found: Sequence[tuple[str, int]], barriers: Collection[tuple[str, int]]) -> NotJudged:
     """Barriers that were used once, by group and stage: ``full[0]``, or ``done`` if it is the only one of its group.
 
-    ``barriers``: of all CTAs, as ``found``: those that stand for the same of several CTAs are named once.
+    ``barriers``: of all CTAs, as ``found``: those that represent the same of several CTAs are named once.
     """
     stages = Counter(group for group, _ in set(barriers))
     names = dict.fromkeys(group if stages[group] == 1 else f"{group}[{stage}]" for group, stage in sorted(found))

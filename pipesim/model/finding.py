@@ -173,7 +173,7 @@ class LedPast(NamedTuple):
     """Why an agent of a kernel did not do what is missing at a barrier: a branch led it past that, or out of its loop.
 
     ``does``: what it did not do, ``arrive``, ``copy`` or ``sync``, and ``past`` its line. ``line``: of the branch,
-    which led there the ``nth`` time, from 1, that the agent came to it. ``ends``: the agent cannot come back.
+    which led there the ``nth`` time, from 1, that the agent reached it. ``ends``: the agent cannot come back.
     ``because``: the comparison with its values, "" if not known.
     """
 

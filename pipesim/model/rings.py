@@ -23,7 +23,7 @@ _SUPPLIES = (SUPPLIES_HERE - LIFE) | COMMITS
 def never_wrapped(code: Sequence[Sequence[Operation]], repeats: Repeats) -> tuple[int, ...]:
     """The mbarriers that are used in loops, and that every agent waits for with one parity only, or one state token.
 
-    Also those that are initialised and not used at all, where others are used in loops: a longer loop may come to them.
+    Also those that are initialised and not used at all, where others are used in loops: a longer loop may reach them.
     """
     asked: set[tuple[int, int, int]] = set()  # barrier, agent, parity or position
     looped: set[int] = set()

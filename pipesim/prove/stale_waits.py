@@ -10,12 +10,12 @@ a tile that stays for many iterations, a tile that is read in parts), so a wait 
    it, until it waits again on the same array of barriers. Of what threads and tensor cores had written before this
    wait, for which no mbarrier counts bytes, the same until its next wait for any mbarrier.
 3. It has handed that back in between: it has arrived on an mbarrier for which the agent that delivered it waits. Of an
-   agent that never arrives on one of those, while others do, it is asked that it has signalled or met anybody; where
-   nobody does, nothing is asked.
-   What an agent has written itself is no delivery to it. What a thread writes in place, over what it has read, delivers
-   to others what was written and goes on delivering what it was made of: a tile that is computed in place is still the
-   tile that a copy has brought. Nor is it new to an agent that waits for the same mbarrier as its writer. A write over
-   what its agent has waited for uses it as a read does: it may be an atomic.
+   agent that never arrives on one of those, while others do, it is asked that it has signalled or met any agent; where
+   no agent does, nothing is asked.
+   What an agent has written itself is not a delivery to it. What a thread writes in place, over what it has read,
+   delivers to others what was written and continues to deliver what it was made of: a tile that is computed in place is
+   still the tile that a copy has brought. Nor is it new to an agent that waits for the same mbarrier as its writer. A
+   write over what its agent has waited for uses it as a read does: it may be an atomic.
 4. Something is delivered later by the same line, on the same array of barriers, or in the same way on a barrier for
    which no agent ever waits; this agent never reads it, and no agent does that has not read what was read again; and if
    bytes on an mbarrier delivered it, no wait of this agent ever returns with that phase.

@@ -48,7 +48,7 @@ def launch_of(text: str, ptx: Path, launch: Path | None, sets: Sequence[str]) ->
     """
     launch = ptx.with_suffix(".json") if launch is None else launch
     if not launch.is_file():
-        read_module(text, ptx.name)  # that it is no PTX is said first
+        read_module(text, ptx.name)  # that it is not PTX is said first
         raise LaunchFileError(
             f"there is no launch file {launch}",
             cause="a kernel is read with the values of one launch: its grid, its block and its parameters",

@@ -49,7 +49,7 @@ CASES: dict[str, tuple[str, str, str, str]] = {
     ),
     "a meeting": (
         WAIT, f"{goes('setp.eq.s32 q, %r1, 2', 'over')} bar.sync 1, 64; over:",
-        "compute did not come to named barrier 1: this branch led it past its sync (row_max_fixed.cu:56), since 2 == 2",
+        "compute did not reach named barrier 1: this branch led it past its sync (row_max_fixed.cu:56), since 2 == 2",
         "32 threads at named barrier 1 instead of 64",
     ),
 }  # fmt: skip

@@ -1,4 +1,4 @@
-"""What has to be late for a schedule: an agent, or a transfer, that could go on for long and does not."""
+"""What has to be late for a schedule: an agent, or a transfer, that could continue for long and does not."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Late:
 
 @dataclass
 class _Waiting:
-    """Since when something that can go on does not: the number of the move, and the phases complete by then."""
+    """Since when something that can continue does not: the number of the move, and the phases complete by then."""
 
     since: int
     done: tuple[int, ...]
@@ -41,7 +41,7 @@ class _Waiting:
 
 
 def late_of(program: Program, refuted: Refutation) -> Late | None:
-    """The longest time for which something that could go on did not: first by laps of a ring, then by moves.
+    """The longest time for which something that could continue did not: first by laps of a ring, then by moves.
 
     None of a schedule that is too long to look at, and of one in which nothing is late.
     """
@@ -74,7 +74,7 @@ def late_of(program: Program, refuted: Refutation) -> Late | None:
         play.make(move)
     fault = refuted.fault
     concerned = {fault.agent, fault.other_agent} if fault is not None else set()
-    for who in list(waiting):  # what never went on and has no part in the fault is not needed for it
+    for who in list(waiting):  # what never continued and has no part in the fault is not needed for it
         if (who[0] if isinstance(who, tuple) else who) in concerned:
             end(who, len(refuted.schedule))
     longest = max(found, key=lambda each: each[:3], default=None)
@@ -82,7 +82,7 @@ def late_of(program: Program, refuted: Refutation) -> Late | None:
 
 
 def _able(program: Program, state: State) -> dict[Hashable, str]:
-    """What can go on, each with its line."""
+    """What can continue, each with its line."""
     able: dict[Hashable, str] = {}
     for agent, pc in enumerate(state.pcs):
         if not finished(program, state, agent) and stepped(program, state, agent) is not None:

@@ -49,7 +49,8 @@ class LeftKind(Enum):
 class Leftover(NamedTuple):
     """One operation that leaves something, and the access it is left in; -1 of an arrival on ``barrier``.
 
-    ``first`` and ``nbytes``: where in the access what nobody reads begins, and how much it is; all of it if both are 0.
+    ``first`` and ``nbytes``: where in the access what no agent reads begins, and how much it is; all of it if both are
+    0.
     """
 
     what: LeftKind
@@ -136,8 +137,8 @@ def leftovers(program: Program) -> tuple[Leftover, ...]:
 
 
 def advisories(program: Program, found: tuple[Leftover, ...]) -> tuple[Advisory, ...]:
-    """The warnings in words: for each source line one of what nobody reads, one of what is read in part; the first
-    operation named.
+    """The warnings in words: for each source line one of what no agent reads, one of what is read in part; the
+    first operation named.
     """
     note = BY_NAME[LeftKind.UNREAD.value].note
     left = [each for each in found if each.what is LeftKind.UNREAD]

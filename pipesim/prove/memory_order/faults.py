@@ -35,7 +35,7 @@ def memory_refutations(program: Program, order: MemoryOrder | None) -> tuple[Ref
 
 
 def memory_refutations_by_line(program: Program, order: MemoryOrder | None, most: int) -> tuple[Refutation, ...]:
-    """The same, for so many faults of each kind and pair of lines in a run of its own."""
+    """The same, for at most this number of faults of each kind and pair of lines in a run of its own."""
     if order is not None:
         run_canonically(program, observers=[order])
 

@@ -1,7 +1,7 @@
 """Schedules made at random, where neither a doubt nor a search within its limit shows a fault: the same ones each time.
 
 Agents and transfers have priorities, drawn once for each schedule; who can move and has the highest moves. At a few
-moves, drawn as well, whoever moves falls behind all others. This finds what a few decisions bring about far more often
+moves, drawn as well, whoever moves gets the lowest priority. This finds what a few decisions bring about far more often
 than a choice at every move, which keeps all agents together (S. Burckhardt et al., *A Randomized Scheduler with
 Probabilistic Guarantees of Finding Bugs*, ASPLOS 2010).
 """
@@ -20,7 +20,7 @@ from pipesim.prove.counterexample.play import Play
 from pipesim.prove.memory_order.faults import memory_order
 from pipesim.prove.refutation import Refutation
 
-_MOST_CHANGES = 3  #: how often in a schedule someone falls behind
+_MOST_CHANGES = 3  #: how often in a schedule one gets the lowest priority
 _Key = tuple[int, int]  #: an agent and the operation of its transfer, -1 for the agent itself
 
 
@@ -65,7 +65,7 @@ class _RandomSchedule:
         return refutation(play)
 
     def _move(self) -> bool:
-        """Who has the highest priority moves; False if nobody can."""
+        """Who has the highest priority moves; False if none can."""
         program, play = self._program, self.play
         running = (a for a in range(len(program.agents)) if not finished(program, play.state, a))
         able: list[_Key] = [(agent, -1) for agent in running if agent not in self._blocked]

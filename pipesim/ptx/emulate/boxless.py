@@ -189,7 +189,7 @@ class _UseByOne(NamedTuple):
         """For each phase what may hold where it ends: the bytes expected until then are those landed until then.
 
         In a right kernel a phase ends between its arrive and the next one, in every schedule: also in the one in which
-        a copy lands at once, and ``backwards``, where the copies until the agent waits land last to first.
+        a copy lands immediately, and ``backwards``, where the copies until the agent waits land last to first.
         """
         boxes, left = dict.fromkeys(keys, 0), 0
         found: list[list[Row]] = []

@@ -177,7 +177,7 @@ class Code:
         )  #: wgmmas whose registers are read on every way, perhaps too early
         self.loaded_at_once: frozenset[int] = frozenset()  #: loads of tensor memory that end when they are used
         self.effect_of: Callable[[Instruction], Callable[..., Any]] = lambda _: lambda *__: None
-        self.watched: dict[int, Callable[[Any], None]] = {}  #: by position, what is told of each warp that comes there
+        self.watched: dict[int, Callable[[Any], None]] = {}  #: by position, what each warp that comes there is given to
 
     @property
     def registers(self) -> int:

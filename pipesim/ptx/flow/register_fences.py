@@ -70,7 +70,7 @@ class _Accesses:
         self._bits = {name: 2 << n for n, name in enumerate(sorted(names))}
 
     def after(self, block: int, state: Mapping[str, int], found: dict[int, str]) -> dict[str, int]:
-        """The registers that were accessed since the last fence, after a block: for each shape what is no exception."""
+        """The registers accessed since the last fence, after a block: for each shape what is not an exception."""
         dirty = dict(state)
         body, uses = self.function.body, self.uses
         for position in range(self.graph.blocks[block].first, self.graph.blocks[block].end):

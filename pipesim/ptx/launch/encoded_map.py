@@ -1,4 +1,4 @@
-"""A tensor map out of its 128 bytes, for launches whose maps nobody saw being encoded.
+"""A tensor map out of its 128 bytes, for launches whose maps were not seen being encoded.
 
 The CuTe DSL's host code writes the bytes itself, and a capture may begin after the maps were made. The format is not
 documented. It was measured: 4,001 maps that ``cuTensorMapEncodeTiled`` and ``Im2col`` of driver 580.159 made on compute

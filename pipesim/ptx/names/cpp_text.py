@@ -1,6 +1,6 @@
 """Statements, calls and parameters in the text of a C++ or Mojo file, as far as names are found by them.
 
-This is no parser: what it does not find is reported as not found, and a name that follows from it is not given.
+This is not a parser: what it does not find is reported as not found, and a name that follows from it is not given.
 """
 
 from __future__ import annotations

@@ -17,14 +17,14 @@ from pipesim.ptx.source_files import SourceFiles
 from pipesim.ptx.text.instruction import Frame, Instruction
 
 _COMPONENT = re.compile(r"L[a-z]n?\d+E|(\d{1,3})", re.ASCII)
-_FINAL = "="  #: before a path that begins with a local object: further out is no other name for it
+_FINAL = "="  #: before a path that begins with a local object: further out there is no other name for it
 _CONSTRUCTOR = re.compile(r"C[1-3](?:E|I)")
 _FEW = 4  #: objects of one kind that one statement names
 
 
 @dataclass
 class Resolver:
-    """Reads the source files of a kernel; each chain of places is looked at once."""
+    """Reads the source files of a kernel; each chain of places is looked up only once."""
 
     sources: SourceFiles
     _texts: dict[str, CppText | PythonText | None] = field(default_factory=dict)

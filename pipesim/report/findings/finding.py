@@ -219,7 +219,7 @@ def _one_sided(each: OneSided) -> str:
 
 def led_past_words(past: LedPast) -> str:
     """``compute/1 did not arrive on empty[1]: a branch led it past the arrive (k.cu:60), since 512 >= 476``."""
-    did = {"arrive": "arrive on", "copy": "copy to", "sync": "come to"}[past.does]
+    did = {"arrive": "arrive on", "copy": "copy to", "sync": "reach"}[past.does]
     because = f", since {past.because}" if past.because else ""
     went = f"led it past its {past.does}" if not past.ends else f"ended its way to the {past.does}"
     when = f", the {ordinal(past.nth)} time it came there" if past.nth > 1 else ""

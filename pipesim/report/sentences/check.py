@@ -22,7 +22,7 @@ from pipesim.report.text.words import count, listed, number, place
 
 
 def check_sentence(report: CheckReport, *, shown: bool = True) -> str:
-    """The verdict in one line; it says for which sizes. ``shown``: a report with the schedule stands above it."""
+    """The verdict in one line; it says for which sizes. ``shown``: a report with the schedule is printed above it."""
     name = report.heading.protocol
     if report.replayed is not None:
         wrong = report.verdict is Verdict.REFUTED

@@ -75,6 +75,6 @@ def unused_words(waiver: Waiver) -> str:
     if waiver.identity is not None:
         named = f"{waiver.identity.kind} of {waiver.identity.role} in {waiver.identity.function}"
         text = f" at {waiver.identity.text!r}" if waiver.identity.text else ""
-        return f"{waiver.said}: {named}{text} is no longer found"
+        return f"{waiver.said}: {named}{text} is not found any longer"
     what = f"ignore[{waiver.kind}]" if waiver.line else ""
     return f"{' '.join(filter(None, (place(waiver.said) if waiver.line else waiver.said, what)))} matches no finding"

@@ -238,7 +238,7 @@ PROTOCOL_MISTAKES = (
         {"                empty[i % stages].wait(i // stages % 2 ^ 1)\n                full":
         "                empty[i % stages].wait(i // stages % 2)\n                full"},
         "loader waits for empty with parity 1 in the first lap", ("loader", "empty", "parity 1")),
-    Planted("gemm_sm100: nobody leaves tensor memory", f"{BLACKWELL}gemm_sm100.py:gemm_sm100",
+    Planted("gemm_sm100: no role leaves tensor memory", f"{BLACKWELL}gemm_sm100.py:gemm_sm100",
         {"        self.sm100.leave_tmem()\n": ""},
         "epilogue arrives on tmem_dealloc when it has read its last tile", ("epilogue arrives on tmem_dealloc",)),
     Planted("gemm_sm100: committed before it multiplies", f"{BLACKWELL}gemm_sm100.py:gemm_sm100",

@@ -395,7 +395,7 @@ def _matrix(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep, at: int, *,
 def _access(
     cluster: Cluster, warp: EmulatedWarp, each: Instruction, cta: int, starts: list[int], size: int, *, stores: bool
 ) -> None:
-    """So many bytes from each of the starts on are read, or written with what is not known."""
+    """``size`` bytes from each of the starts on are read, or written with what is not known."""
     ranges = runs(starts, size)
     if not stores:
         read(cluster, warp, (Space.SHARED, cta), ranges, each.position)

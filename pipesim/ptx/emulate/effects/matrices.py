@@ -25,7 +25,7 @@ from pipesim.ptx.emulate.values import PerLane, lanes_in, leaf_of
 from pipesim.ptx.emulate.warp import EmulatedWarp
 from pipesim.ptx.text.instruction import Address, Immediate, Vector
 
-_COLUMNS_OF_A = 8  #: of the operand A in tensor memory: one step of K is 32 bytes a row; so many are shifted
+_COLUMNS_OF_A = 8  #: of the operand A in tensor memory: one step of K is 32 bytes a row; as many are shifted
 _HALVED = ("16x64b", "16x128b", "16x256b", "16x32bx2")  #: shapes of which a warp's access touches 16 lanes of its 32
 _LEADING = {"32x32b": 1, "16x64b": 2, "16x128b": 4, "16x256b": 8, "16x32bx2": 1}
 _COPIED = {"128x256b": 8, "4x256b": 8, "128x128b": 4, "64x128b": 4, "32x128b": 4}
