@@ -173,6 +173,11 @@ class LaneExchanges:
         self._writes.setdefault(cta, _LaneAccesses()).add(access)
         return found
 
+    def write_together(self, cta: int, starts: Sequence[int], size: int, way: Way) -> None:
+        """All lanes store by one instruction: the bytes are no lane's own."""
+        access = self._access([(0, at) for at in starts], size, way)
+        self._writes.setdefault(cta, _LaneAccesses()).add(access)
+
     def copy(self, cta: int, lanes: Lanes, size: int, way: Way) -> ExchangeOrder:
         """Lanes issue ``cp.async``; what orders it after what other lanes have loaded and stored there."""
         self._open.append(_LaneCopy(cta, lanes, size))

@@ -166,6 +166,22 @@ def test_a_fence_of_one_lane_after_an_exchange_of_all_is_in_order_as_they_run_in
     assert with_rules(program, Assumption.LANES) == "refuted LANES_APART LANES_APART"  # the fence, and the copy
 
 
+#: Lane 0 makes an mbarrier, {meet} all lanes use it; lane 0 waits until its copy has read, {meet} all lanes store.
+MADE_ALONE = " @!%p2 mbarrier.init.shared::cta.b64 [%r3+16], 32;\n{meet}" + WAIT.replace("[%r3], 0", "[%r3+16], 1")
+READ_ALONE = OUT.format(f" {PROXY}{MEET}").replace("wait_group 0", "wait_group.read 0") + "{meet}" + STORE
+
+
+@pytest.mark.parametrize("body", [MADE_ALONE, READ_ALONE])
+@pytest.mark.parametrize(
+    ("meet", "named"), [(MEET, 0), ("", 1), (" elect.sync _|%p9, -1;\n", 1), (" bar.warp.sync 0xffff;\n", 1)]
+)
+def test_what_one_lane_has_set_up_or_waited_for_others_use_after_they_met(body: str, meet: str, named: int) -> None:
+    program = kernel(body.format(meet=meet))
+    assert len(program.coverage.rejoined) == named
+    assert with_rules(program, Assumption.INIT) == "proved"
+    assert with_rules(program, Assumption.LANES) == ("refuted LANES_APART" if named else "proved")
+
+
 @pytest.mark.parametrize(
     ("barrier", "named"),
     [

@@ -213,6 +213,7 @@ BRANCH = "@%p5 bra done;\n mbarrier.arrive.shared::cta.b64 _, [%r3];"
         "elect.sync _|%p6, %r22;\n ",
         "shfl.sync.idx.b32 %r30, %r2, 0, 31, %r22;\n ",
         "bar.warp.sync 0xffff;\n ",
+        "mov.u64 %rd1, 268435456;\n ld.global.u32 %r23, [%rd1];\n bar.warp.sync %r23;\n ",
         "shl.b32 %r23, 1, %r2;\n bar.warp.sync %r23;\n ",
     ],
 )

@@ -70,7 +70,10 @@ def _warp_barrier(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep) -> No
     """The lanes that a mask names meet; each lane may name others."""
     members = step.get(0, warp)
     for named in {of_lane(members, lane) for lane in lanes_in(warp.mask)}:
-        meeting = named & warp.all_lanes if isinstance(named, int) else warp.mask
+        if not isinstance(named, int):  # it is not known who meets: what relies on it is assumed
+            warp.exchanges.execute()
+            continue
+        meeting = named & warp.all_lanes
         if warp.mask == warp.live and not warp.live & ~meeting:
             warp.execute_together(orders=True)
         warp.exchanges.happens(LaneEvent.MEET, meeting)

@@ -403,7 +403,7 @@ def _access(
     if (Space.SHARED, cta) in warp.pending.copies:
         flush(cluster, warp)
     write(cluster, warp, (Space.SHARED, cta), ranges, starts, None, each.position)
-    warp.exchanges.write(cta, [(0, at) for at in starts], size, warp.way)  # by all lanes together: no lane's own
+    warp.exchanges.write_together(cta, starts, size, warp.way)
     for first, end in ranges:
         cluster.bytes[cta].forget(first, end)
 
