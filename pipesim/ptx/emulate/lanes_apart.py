@@ -101,7 +101,7 @@ class LanesApart:
             self._rely(act if hands_on or act is LaneAct.WAIT else None, lanes, here)
         if act is LaneAct.WAIT:
             self.waited |= lanes
-        elif self._parted and lanes & (lanes - 1):  # what several lanes do at once is several acts of lanes apart
+        elif self._parted and lanes & (lanes - 1):  # what several lanes do together is several acts of lanes apart
             self.places.update(self._parted)
             self._parted = {}
         if alone:
