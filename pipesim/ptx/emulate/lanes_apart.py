@@ -81,7 +81,7 @@ class LanesApart:
             self.waited &= ~lanes
 
     def join(self, here: int, *, parted: bool) -> None:
-        """Lanes that took different ways come to the same place; ``parted``: others may notice what they did there."""
+        """Lanes that took different ways reach the same place; ``parted``: others may notice what they did there."""
         if parted:
             self._parted[here] = None
         for each in self._done.values():
