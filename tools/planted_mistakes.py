@@ -43,7 +43,7 @@ _SECONDS = 120
 _NO_ROLE = "what hung so early has no other role yet; the wait, its line and the change are right"
 #: Sentences that say something else than what was meant, decided by hand: mistake, pattern, word, reason.
 JUDGED = (
-    ("row_max: first phase", "with the other parity .*line 265", "right", _NO_ROLE),
+    ("row_max: first phase", r"line 265", "right", _NO_ROLE),
     ("scale_ws: first phase", "^compute.* with the other parity", "right", "the other parity than 0 is 1"),
     ("relay: signalled", "^every warp of math arrives .* count of 4", "same", "each warp signals what it has written"),
     ("relay: signalled", "^math executes bar_sync at named barrier 1", "same", "the arrive comes after a meeting"),
@@ -117,7 +117,7 @@ def offered(planted: Planted, *, quick: bool = False, right: bool = False) -> Of
         words += [word for key, value in planted.sizes.items() for word in ("-p", f"{key}={value}")]
         words += ["--quick"] if quick else []
         command = [sys.executable, "-m", "pipesim", "check", *words]
-        done = subprocess.run(command, check=False, capture_output=True, text=True)
+        done = subprocess.run(command, cwd=ROOT, check=False, capture_output=True, text=True)
     answer = json.loads(done.stdout)
     report = answer.get("report")
     if report is None:
