@@ -17,36 +17,37 @@ from pipesim.ptx.text.instruction import Instruction
 def tiles_named_by_source(
     copies: Mapping[tuple[int, int, int], Collection[int]], body: Sequence[Instruction], resolver: Resolver
 ) -> Iterator[Tile]:
-    """One tile for each array that copies write, its slots by address.
+    """One tile for each array that copies write and each of its CTAs, its slots by address.
 
-    ``copies``: CTA, offset and bytes of each range, and the positions of the copies into it. An array is left out
-    whose slots are not at equal distances, or that is not apart from ranges that have another name or none.
+    ``copies``: CTA, offset and bytes of each range, and the positions of the copies into it. The CTAs of a cluster have
+    their arrays at the same places, of which each may write a part. An array is left out whose slots are not at equal
+    distances or not written to the end of the last, or that is not apart from ranges that have another name or none.
     """
     paths: dict[str, str] = {}
-    arrays: dict[tuple[int, str], dict[int, int]] = defaultdict(dict)
-    ways: dict[tuple[int, str], dict[int, list[int]]] = defaultdict(lambda: defaultdict(list))
+    arrays: dict[str, dict[int, int]] = defaultdict(dict)
+    ctas: dict[str, set[int]] = defaultdict(set)
+    ways: dict[str, dict[tuple[int, int], list[int]]] = defaultdict(lambda: defaultdict(list))
     for (cta, offset, nbytes), positions in sorted(copies.items(), key=itemgetter(0)):
         sites = [body[at] for at in positions if (source := body[at].source) is not None and source.sure]
         found = {group_of(path)[0]: path for each in sites for path in resolver.paths(each, tile=True)}
         name = next(iter(found)) if len(found) == 1 else ""
         paths |= found if name else {}
-        ranges = arrays[cta, name]
+        ranges = arrays[name]
         ranges[offset] = max(ranges.get(offset, 0), nbytes)
+        ctas[name].add(cta)
         for at in positions:
-            ways[cta, name][at].append(offset)
+            ways[name][cta, at].append(offset)
     shown = short_names(paths)
-    for (cta, name), ranges in arrays.items():
-        slots = _slots(ranges, ways[cta, name].values(), one="[" not in paths[name]) if name else None
+    for name, ranges in arrays.items():
+        slots = _slots(ranges, ways[name].values(), one="[" not in paths[name]) if name else None
         if slots is not None:
             step, count = slots
             begin, end = min(ranges), min(ranges) + step * count
-            others = [each for (c, other), each in arrays.items() if c == cta and other != name]
-            rest = ((offset, offset + nbytes) for each in others for offset, nbytes in each.items())
-            nameless = arrays.get((cta, ""), {})
-            if not any(begin < last and first < end for first, last in rest) and (
-                count > 1 or not {begin - step, end} & nameless.keys()
-            ):
-                yield Tile(shown[name], Space.SHARED, cta, begin, step, count)
+            rest = ((o, o + nbytes) for other, each in arrays.items() if other != name for o, nbytes in each.items())
+            written = end <= max(offset + nbytes for offset, nbytes in ranges.items())
+            apart = not any(begin < last and first < end for first, last in rest)
+            if written and apart and (count > 1 or not {begin - step, end} & arrays.get("", {}).keys()):
+                yield from (Tile(shown[name], Space.SHARED, cta, begin, step, count) for cta in sorted(ctas[name]))
 
 
 def _slots(ranges: Mapping[int, int], ways: Iterable[Sequence[int]], *, one: bool) -> tuple[int, int] | None:
