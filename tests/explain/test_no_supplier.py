@@ -9,7 +9,7 @@ from pipesim.answers.run import run
 from pipesim.answers.views.check import CheckReport
 from pipesim.lang.protocol import Protocol
 from pipesim.lang.warp import Warp
-from pipesim.model.finding import Deadlock, FaultReport, Verdict
+from pipesim.model.finding import Deadlock, Verdict
 from pipesim.pipelines import ProducerConsumerPipeline
 from pipesim.report.findings.finding import finding_lines
 from pipesim.targets import target_of
@@ -112,7 +112,6 @@ def test_rings_that_overlap_are_the_cause(target: object) -> None:
     found = checked(target, second=2)
     assert found.verdict is Verdict.REFUTED
     for shown in found.refutations:
-        assert isinstance(shown.finding, FaultReport)
         assert (shown.finding.correction, shown.corrections) == (OVERLAP, ())
     assert checked(target).verdict is Verdict.PROVED  # the twin
 
