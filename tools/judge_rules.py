@@ -510,7 +510,7 @@ def _unsure_rules() -> Iterator[Rule]:
 def _boxless_rules() -> Iterator[Rule]:
     judges = (("without boxes", of_boxless),)
     for said, target, instead in (
-        ("no proof rests on bytes that are inferred", "pipesim.ptx.extract._without_boxes", lambda _: ()),
+        ("no proof rests on bytes that are inferred", "pipesim.ptx.coverage._without_boxes", lambda _: ()),
         ("a copy of inferred bytes may be smaller", "pipesim.prove.certain._sure_bytes", _whole_access),
     ):
         yield Rule("without boxes", said, target, instead, judges)
@@ -528,7 +528,7 @@ def _allocation_rules() -> Iterator[Rule]:
         ("nothing is allocated without the permit", f"{held}relinquish", _nothing),
         ("columns that are used are allocated", f"{held}use", _nothing),
         ("all columns are released before the kernel ends", f"{held}at_end", lambda self: self.faults),
-        ("both CTAs of a pair allocate and release", "pipesim.ptx.extract.allocation_faults", of_each),
+        ("both CTAs of a pair allocate and release", "pipesim.ptx.coverage.allocation_faults", of_each),
     ):
         yield Rule("tensor memory", said, target, instead, judges)
 

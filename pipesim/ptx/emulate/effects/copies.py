@@ -8,79 +8,27 @@ Its bytes are an operand, or those of the tensor map's box; for a map of which t
 from __future__ import annotations
 
 from functools import lru_cache
-from math import prod
 
 from pipesim.errors import LaunchFileError
 from pipesim.model.ops import Engine, Op, Space
 from pipesim.model.tables import LEAST_COPY, OPEN_WORD, SIZE_INFERRED, SIZE_UNKNOWN
 from pipesim.ptx.emit.record import Place
-from pipesim.ptx.emulate.accesses import copy, flush, read, record, transfer, write
-from pipesim.ptx.emulate.addresses import in_shared
+from pipesim.ptx.emulate.accesses import copy, flush, read, record, transfer
 from pipesim.ptx.emulate.boxless import LandedCopy, map_key
 from pipesim.ptx.emulate.cluster import Cluster
 from pipesim.ptx.emulate.code import DecodedStep
 from pipesim.ptx.emulate.effects.operands import barrier_place, by_lane, bytes_of, check_alignment, one_of, shared_place
+from pipesim.ptx.emulate.effects.tensor_maps import written_bytes
 from pipesim.ptx.emulate.memory import merge_ranges
 from pipesim.ptx.emulate.stop import EmulationStop, IllegalOperand
-from pipesim.ptx.emulate.values import Leaf, Value, lanes_in, leaf_of, of_lane
+from pipesim.ptx.emulate.values import Value, lanes_in, leaf_of, of_lane
 from pipesim.ptx.emulate.warp import EmulatedWarp
 from pipesim.ptx.launch.image import PARAMETERS
 from pipesim.ptx.text.instruction import Instruction, TensorAddress, Vector
 
-_ELEMENT_BITS = (8, 16, 32, 32, 64, 64, 16, 32, 32, 64, 16, 32, 32, 4, 8, 8)  #: by the number of the type
-_MAP_BYTES = 128
-_FIELDS = ("box_dim", "elemtype", "rank")
-
-
-def tensor_map(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep) -> None:
-    """``tensormap``: a field of a map is replaced, or a map is copied to where it is used.
-
-    One in shared memory is written and read as a whole. Of its contents what decides how many bytes a copy moves is
-    followed: the box and the type of an element (PTX ISA, "tensormap.replace", "tensormap.cp_fenceproxy").
-    """
-    each = step.instruction
-    address = step.get(0, warp)
-    if leaf_of(address) is not None or not warp.mask:
-        cluster.notes.left_out.setdefault(each.position, "a tensor map at an address that is not known")
-        return
-    where = one_of(warp, address, "the address of a tensor map")
-    if each.has("cp_fenceproxy"):
-        source = one_of(warp, step.get(1, warp), "the address of a tensor map")
-        cta, at = shared_place(source, cluster.ctas)
-        read(cluster, warp, (Space.SHARED, cta), [(at, at + _MAP_BYTES)], each.position)
-        cluster.written_maps[where] = dict(cluster.written_maps.get(source, {}))
-        return
-    if each.has("shared::cta") or in_shared(where):
-        cta, at = shared_place(where, cluster.ctas)
-        write(cluster, warp, (Space.SHARED, cta), [(at, at + _MAP_BYTES)], [at], None, each.position)
-    field = next((name for name in _FIELDS if each.has(name)), None)
-    if field is None:
-        return
-    values = [step.get(i, warp) for i in range(1, len(step.getters))]
-    number = values[0] if len(values) > 1 and isinstance(values[0], int) else -1
-    value = values[-1]
-    found = cluster.written_maps.setdefault(where, {})
-    if isinstance(value, int):
-        found[field, number] = value
-    else:
-        found.pop((field, number), None)
-
-
-def written_bytes(cluster: Cluster, address: int) -> int:
-    """The bytes of a box of a map that the kernel has written; -1 if they are not known."""
-    found = cluster.written_maps.get(address, {})
-    element, rank = found.get(("elemtype", -1)), found.get(("rank", -1))
-    if element is None or rank is None or not 0 <= element < len(_ELEMENT_BITS):
-        return -1
-    box = [found.get(("box_dim", i)) for i in range(rank + 1)]  # the field is the rank less 1
-    sizes = [size for size in box if size is not None]
-    return prod(sizes) * _ELEMENT_BITS[element] // 8 if len(sizes) == len(box) else -1
-
-
 _PARAMETER_SPACE = 1 << 16  #: bytes that parameters can have at most
 _BULK_BYTES = 16  #: addresses and bytes of bulk copies are multiples of it (PTX ISA, "cp.async.bulk")
 _BOX_BYTES = 128  #: those of a tensor copy in shared memory (PTX ISA, "cp.async.bulk.tensor")
-RESPONSE_BYTES = 16  #: of clusterlaunchcontrol.try_cancel
 
 
 def copy_instruction(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep) -> None:
@@ -163,7 +111,7 @@ def _bulk(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep) -> None:
             if not size:
                 continue
             value = ("bulk", source, size) if isinstance(source, int) else None
-            _land(cluster, warp, step, lane, 0, 3, size, mask, value)
+            land(cluster, warp, step, lane, 0, 3, size, mask, value)
         return
     for lane in lanes_in(warp.mask):
         size = one_of_lane(nbytes, lane, "the bytes of a copy")
@@ -234,7 +182,7 @@ def _tensor(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep) -> None:
             value = (where, corner, each.modifiers) if known else None
             extra = _cta_mask(cluster, warp, step)
             boxless = None if key is None else LandedCopy(key, each.position, rows)
-            _land(cluster, warp, step, lane, 0, 2, rows * (size or LEAST_COPY), extra, value, boxless)
+            land(cluster, warp, step, lane, 0, 2, rows * (size or LEAST_COPY), extra, value, boxless)
             continue
         source = of_lane(step.get(1 - at, warp), lane)
         if isinstance(where, int) and isinstance(source, int):
@@ -278,7 +226,7 @@ def _cta_mask(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep) -> int:
     return _multicast(cluster, warp, step, at)
 
 
-def _land(
+def land(
     cluster: Cluster,
     warp: EmulatedWarp,
     step: DecodedStep,
@@ -417,52 +365,3 @@ def _reduce(cluster: Cluster, each: Instruction, place: Place, size: int, item: 
     if not held.isdisjoint(cluster.reductions):
         cluster.notes.reductions.add(each.position)
     cluster.reductions.add(item)
-
-
-def launch_control(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep) -> None:
-    """``clusterlaunchcontrol``: a request for the next cluster's work, and questions about the response."""
-    each = step.instruction
-    if each.has("try_cancel"):
-        _try_cancel(cluster, warp, step)
-        return
-    response = step.get(1, warp)
-    for register, value in zip(step.results, _asked_of(cluster, step, response), strict=False):
-        warp.write(register, value)
-
-
-def _try_cancel(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep) -> None:
-    """The response arrives as 16 bytes in shared memory, of every CTA of the cluster if it is a multicast."""
-    each = step.instruction
-    mask = (1 << cluster.ctas) - 1 if each.has("multicast::cluster::all") and cluster.ctas > 1 else 0
-    number = cluster.handed_out
-    cluster.handed_out += 1
-    given = cluster.launch.policies.launch_control or 0
-    cluster.notes.policies[each.position] = f"cluster launch control hands out {given} more tiles"
-    response = _response(cluster, number) if number < given else 0
-    for lane in lanes_in(warp.mask):
-        _land(cluster, warp, step, lane, 0, 1, RESPONSE_BYTES, mask, ("response", number, response))
-        cta, offset = shared_place(one_of_lane(step.get(0, warp), lane, "the address of a response"), cluster.ctas)
-        for rank in [r for r in range(cluster.ctas) if mask >> r & 1] if mask else [cta]:
-            cluster.bytes[rank].store(offset, RESPONSE_BYTES, response)
-
-
-def _response(cluster: Cluster, number: int) -> int:
-    """Our own form of a successful response: bit 0, then the first CTA's x, y and z from bit 32 on."""
-    gx, gy, _ = cluster.launch.grid
-    cx, cy, cz = cluster.launch.cluster
-    at = number + 1
-    columns, rows = max(gx // cx, 1), max(gy // cy, 1)
-    x, y, z = at % columns * cx, at // columns % rows * cy, at // (columns * rows) * cz
-    return 1 | x << 32 | y << 64 | z << 96
-
-
-def _asked_of(cluster: Cluster, step: DecodedStep, response: Value) -> list[Value]:
-    each = step.instruction
-    if not isinstance(response, int):
-        leaf = leaf_of(response) or Leaf("the response of cluster launch control", each.line)
-        return [cluster.code.unknown_value(leaf)] * 4
-    if each.has("is_canceled"):
-        return [response & 1]
-    parts = [response >> 32 & 0xFFFFFFFF, response >> 64 & 0xFFFFFFFF, response >> 96 & 0xFFFFFFFF]
-    one = next((m.rpartition("::")[2] for m in each.modifiers if m.startswith("get_first_ctaid::")), "")
-    return [parts["xyz".index(one)]] if one else [*parts, 0]

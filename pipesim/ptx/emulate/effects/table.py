@@ -8,7 +8,7 @@ from typing import Any
 from pipesim.ptx.emulate.addresses import from_generic, in_shared, place_of
 from pipesim.ptx.emulate.cluster import Cluster
 from pipesim.ptx.emulate.code import DecodedStep
-from pipesim.ptx.emulate.effects import barriers, copies, loads, matrices, mbarriers
+from pipesim.ptx.emulate.effects import barriers, copies, launch_control, loads, matrices, mbarriers, tensor_maps
 from pipesim.ptx.emulate.effects.operands import one_of, unknown
 from pipesim.ptx.emulate.stop import EmulationStop
 from pipesim.ptx.emulate.values import Value, lanes_in, of_lane
@@ -120,12 +120,12 @@ _EFFECTS: dict[str, Effect] = {
     "wmma": loads.fragment,
     "mbarrier": mbarriers.mbarrier_instruction,
     "cp": copies.copy_instruction,
-    "clusterlaunchcontrol": copies.launch_control,
+    "clusterlaunchcontrol": launch_control.launch_control,
     "bar": barriers.cta_barrier,
     "barrier": barriers.cta_barrier,
     "fence": barriers.fence,
     "membar": barriers.fence,
-    "tensormap": copies.tensor_map,
+    "tensormap": tensor_maps.tensor_map,
     "setmaxnreg": barriers.setmaxnreg,
     "wgmma": matrices.wgmma,
     "tcgen05": matrices.tcgen05,

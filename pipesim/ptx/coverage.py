@@ -1,0 +1,343 @@
+"""What was read of a kernel, in sentences: what was not followed or left out, what is assumed, what is not judged."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator
+from dataclasses import dataclass
+
+from pipesim.model.coverage import Assumed, Assumption, Coverage, Forbidden, NotJudged, NotJudgedKind, never_wrapped
+from pipesim.model.finding import FaultKind
+from pipesim.model.ops import Op, Space, operand
+from pipesim.model.tables import number_runs
+from pipesim.ptx.emit.names import barrier_names, some_places, source_of
+from pipesim.ptx.emit.record import BARRIER_BYTES, Stream, wgmma_groups
+from pipesim.ptx.emulate.cluster import Cluster
+from pipesim.ptx.emulate.stop import Status
+from pipesim.ptx.emulate.tensor_allocations import allocation_faults
+from pipesim.ptx.emulate.unread import touching_others
+from pipesim.ptx.emulate.warp import EmulatedWarp
+from pipesim.ptx.emulation import Emulation, Kernel, used_once
+from pipesim.ptx.flow.open_results import waiting_loops
+from pipesim.ptx.flow.register_fences import unfenced_products
+from pipesim.ptx.launch.values import Launch
+from pipesim.ptx.text.instruction import Instruction
+
+_MOST_LISTED = 8  #: entries of a kind in the coverage
+
+
+def coverage_of(kernel: Kernel, emulation: Emulation) -> Coverage:
+    """What the emulation did not follow, left out and assumed, in sentences."""
+    words = _Words(kernel, emulation.cluster)
+    stopped, blocked = _where_it_ends(words, emulation.unsolved)
+    notes, at = emulation.cluster.notes, words.place_of
+    return Coverage(
+        stopped=stopped,
+        blocked=blocked,
+        left_out=_few(_left_out(words, unread=False)),
+        unread=_few(_left_out(words, unread=True)),
+        perhaps=_few([f"{at(p)}: what depends on {what} may not happen" for p, what in sorted(notes.perhaps.items())]),
+        inferred=_few([f"{at(p)}: {what}" for p, what in sorted(notes.inferred.items())]),
+        unsized=tuple(_without_boxes(words)),
+        weakened=_few(_unknown_order(words)),
+        fences=_few([f"{at(p)}: whether this fence runs depends on {_VALUE}" for p in sorted(notes.fences)]),
+        reductions=_few([f"{at(p)}: {_IN_ANY_ORDER}" for p in sorted(notes.reductions)]),
+        assumed=tuple(_assumptions(words)),
+        undefined=_few(_undefined_behaviour(words)),
+        partial=tuple(at(p) for p in sorted(notes.partial)),
+        forbidden=tuple(_forbidden(words, ended=not stopped and not blocked)),
+        extracted=(f"{emulation.instructions:,} warp instructions", *_operation_counts(emulation.cluster)),
+        not_judged=tuple(_not_judged(words)),
+        ctas=_followed(kernel.launch),
+    )
+
+
+_VALUE = "a value that is not known"
+_IN_ANY_ORDER = "several reductions change the same bytes in any order"
+
+
+@dataclass(frozen=True)
+class _Words:
+    """A kernel and what was done with it, and how places and warps are named."""
+
+    kernel: Kernel
+    cluster: Cluster
+
+    def place_of(self, position: int) -> str:
+        """A place of the kernel: the source line, if it is known, and the line of the PTX."""
+        module, body = self.kernel.module, self.kernel.function.body
+        each = body[min(position, len(body) - 1)]
+        return f"{source_of(each, module)} ({module.name}:{each.line})" if each.source else f"{module.name}:{each.line}"
+
+    def who(self, *warps: EmulatedWarp) -> str:
+        """Some warps: ``warps 0 to 3, 5 of CTA 1``."""
+        said = []
+        for cta in sorted({warp.cta for warp in warps}):
+            numbers = sorted({warp.number for warp in warps if warp.cta == cta})
+            runs = "warp " + number_runs(numbers) if len(numbers) == 1 else "warps " + number_runs(numbers)
+            said.append(runs + (f" of CTA {cta}" if self.cluster.ctas > 1 else ""))
+        return ", ".join(said)
+
+
+def _where_it_ends(words: _Words, unsolved: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The warps that were not followed to their end, and those that wait when all do."""
+    stopped: dict[str, list[EmulatedWarp]] = {unsolved: []} if unsolved else {}
+    blocked: dict[str, list[EmulatedWarp]] = {}
+    for warp in words.cluster.warps:
+        if warp.status is Status.STOPPED and warp.stop is not None:
+            leaf, tail = warp.stop.leaf, ""
+            if leaf is not None:
+                tail = f": {leaf.what}" + (f" ({words.kernel.module.name}:{leaf.line})" if leaf.line else "")
+            why = f"not followed beyond {words.place_of(warp.stop.position)}: {warp.stop.what}{tail}"
+            stopped.setdefault(why, []).append(warp)
+        elif warp.status is Status.BLOCKED:
+            blocked.setdefault(f"waiting at {words.place_of(warp.pc)} when every warp waits", []).append(warp)
+    return (
+        tuple(f"{words.who(*warps)}: {why}" if warps else why for why, warps in stopped.items()),
+        tuple(f"{words.who(*warps)}: {why}" for why, warps in blocked.items()),
+    )
+
+
+def _left_out(words: _Words, *, unread: bool) -> list[str]:
+    """Accesses at unknown addresses, and instructions that are not known: those that may disturb others, or not."""
+    at, notes, body, recorder = words.place_of, words.cluster.notes, words.kernel.function.body, words.cluster.recorder
+    found = {p: f"{at(p)}: {body[p].mnemonic}: {why}" for p, why in sorted(notes.left_out.items())}
+    found |= {p: f"{at(p)}: {mnemonic} is not known" for p, mnemonic in sorted(notes.unread.items())}
+    disturbs = touching_others(list(notes.accesses), recorder) | recorder.reused
+    return [said for p, said in found.items() if (p in disturbs) is unread]
+
+
+def _assumptions(words: _Words) -> Iterator[Assumed]:
+    """What is assumed, place by place."""
+    at, notes, kernel, memory = words.place_of, words.cluster.notes, words.kernel, words.cluster.globals
+    followed = kernel.code.kept - notes.passed_over
+    waits = waiting_loops(kernel.function, kernel.code.regions.graph, followed)
+    policies = sorted((notes.policies | memory.policies).items())
+    apart = sorted(notes.apart | kernel.code.masks_of_active_lanes)
+    loaded = dict.fromkeys(reader for p, reader in kernel.too_early if kernel.function.body[p].opcode != "wgmma")
+    for kind, said in (
+        (
+            Assumption.TENSOR_LOADS,
+            (
+                f"tensor memory is loaded where its registers are read before tcgen05.wait::ld, at {at(p)}"
+                for p in loaded
+            ),
+        ),
+        (
+            Assumption.TENSOR_LANES,
+            (f"each warp accesses its own lanes at {at(p)}" for p in sorted(notes.own_lanes)),
+        ),
+        (Assumption.LANES, map(at, apart)),
+        (Assumption.TIME_OUTS, (f"the wait at {at(p)} does not time out" for p in sorted(notes.time_outs))),
+        (Assumption.GLOBAL_LOOPS, (f"the loop at {at(p)} ends, which waits for global memory" for p in waits)),
+        (Assumption.TRAPS, (f"the trap after {at(p)} is not reached" for p in sorted(notes.traps))),
+        (Assumption.POLICIES, (f"{at(p)}: {what}" for p, what in policies)),
+        (
+            Assumption.GLOBAL_WORDS,
+            (f"{word} is read by one warp before another one changes it" for word in memory.contested),
+        ),
+        (
+            Assumption.EQUAL_STORES,
+            (f"warps that store to the same bytes at {at(p)} store the same" for p in sorted(notes.equal_stores)),
+        ),
+        (
+            Assumption.EXITED_THREADS,
+            (f"threads that have ended count at the barrier at {at(p)}" for p in sorted(notes.ended)),
+        ),
+        (
+            Assumption.GENERIC_ADDRESSES,
+            (
+                f"of a generic address given to .shared the low 32 bits are taken, at {at(p)}"
+                for p in sorted(notes.generic)
+            ),
+        ),
+    ):
+        yield from (Assumed(kind, each) for each in said)
+    for p in sorted(notes.exchanged):
+        what = "a lane accesses what others of its warp have accessed before"
+        yield Assumed(Assumption.LANES, what, (at(p).partition(" ")[0],))
+
+
+#: What a verdict says of instructions of these opcodes, if they are on global memory.
+_GLOBAL = {
+    **dict.fromkeys(("ld", "ldu", "tex", "tld4", "suld"), NotJudgedKind.GLOBAL_LOADS),
+    **dict.fromkeys(("st", "sust", "discard"), NotJudgedKind.GLOBAL_STORES),
+    **dict.fromkeys(("atom", "red", "sured"), NotJudgedKind.GLOBAL_ATOMICS),
+    "griddepcontrol": NotJudgedKind.DEPENDENT_LAUNCH,
+}
+#: The same by a modifier.
+_FORMS = {
+    "multimem": {
+        "ld_reduce": NotJudgedKind.GLOBAL_LOADS,
+        "st": NotJudgedKind.GLOBAL_STORES,
+        "red": NotJudgedKind.GLOBAL_ATOMICS,
+    },
+    "wmma": {"load": NotJudgedKind.GLOBAL_LOADS, "store": NotJudgedKind.GLOBAL_STORES},
+}
+_SPACES = ("global", "shared", "local", "param", "const")
+
+
+def _not_judged(words: _Words) -> Iterator[NotJudged]:
+    """What the verdict is not about: instructions of the kernel, and sizes that were worked out."""
+    cluster = words.cluster
+    shared = {at for stream in cluster.recorder.streams for at in stream.positions}
+    kinds = (_on_global(each, shared) for each in words.kernel.function.body)
+    found = Counter(kind for kind in kinds if kind is not None)
+    left_out = len(cluster.notes.left_out) + len(cluster.notes.unread)
+    found += Counter({NotJudgedKind.LEFT_OUT: left_out, NotJudgedKind.INFERRED_BYTES: len(cluster.notes.inferred)})
+    yield from (NotJudged(kind, found[kind]) for kind in NotJudgedKind if found[kind])
+    if once := used_once(words.kernel, cluster):
+        kernel = words.kernel
+        names = barrier_names(
+            cluster.recorder, cluster.initialised, kernel.function, kernel.module, kernel.launch.names
+        )
+        yield never_wrapped([names[place] for place in once], names.values())
+
+
+def _on_global(each: Instruction, shared: Collection[int]) -> NotJudgedKind | None:
+    """What an instruction does to global memory, None if nothing; ``shared``: positions whose address is shared."""
+    spaces = [name for name in (part.partition("::")[0] for part in each.modifiers) if name in _SPACES]
+    if each.opcode == "tensormap" or any(part.startswith("tensormap") for part in each.modifiers[1:2]):
+        return NotJudgedKind.TENSOR_MAPS if each.opcode in ("tensormap", "fence") else None
+    if (each.opcode == "cp" or each.has("cp")) and "global" in spaces and not each.has("prefetch"):
+        if spaces[0] != "global":
+            return NotJudgedKind.GLOBAL_LOADS
+        return NotJudgedKind.GLOBAL_ATOMICS if each.has("reduce") else NotJudgedKind.GLOBAL_STORES
+    elsewhere = spaces != ["global"] if spaces else each.position in shared
+    if elsewhere:
+        return None
+    forms = _FORMS.get(each.opcode, {})
+    return next((kind for form, kind in forms.items() if each.has(form)), _GLOBAL.get(each.opcode))
+
+
+def _followed(launch: Launch) -> tuple[int, ...]:
+    """The CTAs of the grid that are followed: those of one cluster."""
+    (gx, gy, _), (cx, cy, cz) = launch.grid, launch.cluster
+    x, y, z = launch.first_cta
+    return tuple(((z + k) * gy + y + j) * gx + x + i for k in range(cz) for j in range(cy) for i in range(cx))
+
+
+def _unknown_order(words: _Words) -> list[str]:
+    """What makes some of the order between warps unknown."""
+    at, notes = words.place_of, words.cluster.notes
+    parts = [warp for warp in words.cluster.warps if warp.is_part]
+    weakened = [f"{words.who(warp)}: lanes {warp.lanes:#010x} are followed apart from the others" for warp in parts]
+    polled = "a warp waits for a word of shared memory, and what this orders is not followed"
+    return weakened + [f"{at(p)}: {polled}" for p in sorted(notes.polls)]
+
+
+def _without_boxes(words: _Words) -> Iterator[str]:
+    """The tensor maps whose boxes a proof needs, and last the options that give all of them.
+
+    A store's bytes are nowhere counted, and those of loads are inferred from the phases that a proof is about.
+    """
+    copies, image = words.cluster.boxless, words.cluster.image
+    options = []
+    for key in sorted(copies.uses, key=lambda each: each if isinstance(each, int) else 1 << 64):
+        use = copies.uses[key]
+        what, place = image.place_of_map(key) if isinstance(key, int) else ("", "")
+        options += [f"--box {place}={','.join(['TYPE:SIZE', *['SIZE'] * (use.rank - 1)])}"] if place else []
+        known = copies.sizes.get(key, 0) if key not in copies.open else 0
+        fits = f": {known:,} bytes each if its phases have no other copies" if known and use.loads else ""
+        fits = ": no box fits all of their phases" if copies.none_fits and use.loads else fits
+        at = some_places([words.place_of(position) for position in sorted({*use.loads, *use.stores})])
+        yield f"{what or 'a tensor map at an address that is not known'}, for the copies at {at}{fits}"
+    if options:
+        yield f"give {'them' if options[1:] else 'it'} with {' '.join(options)}; TYPE:SIZE,SIZE as bf16:64,128"
+
+
+def _undefined_behaviour(words: _Words) -> list[str]:
+    """What PTX does not define."""
+    at, kernel, cluster = words.place_of, words.kernel, words.cluster
+    noted = [f"{at(p)}: {what}" for p, what in sorted(cluster.notes.undefined.items())]
+    return [*noted, *_outside(kernel, cluster), *_overwritten(cluster, at), *_read_too_early(kernel, at)]
+
+
+def _forbidden(words: _Words, *, ended: bool) -> Iterator[Forbidden]:
+    """What is wrong in the code whatever the schedule: with how tensor memory is allocated, and with operands."""
+    at, body = words.place_of, words.kernel.function.body
+    for p, what in sorted(allocation_faults(words.cluster.columns, ended=ended).items()):
+        yield Forbidden(FaultKind.TENSOR_ALLOCATION, at(p), body[p].mnemonic, what)
+    for writer, reader, agent in _read_early_for_sure(words):
+        what = f"{body[reader].mnemonic} at {at(reader)} reads registers that this wgmma writes, before a wait for it"
+        yield Forbidden(FaultKind.READ_BEFORE_WAIT, at(writer), body[writer].mnemonic, what, agent=agent)
+    notes = words.cluster.notes
+    for unless, found in (("", notes.illegal), (Assumption.TENSOR_LANES.value, notes.own_lanes)):
+        for p, (agent, what, correction) in sorted(found.items()):
+            yield Forbidden(FaultKind.ILLEGAL_OPERAND, at(p), body[p].mnemonic, what, correction, agent, unless)
+    regions = words.kernel.code.regions
+    unfenced = unfenced_products(words.kernel.function, regions.graph, regions.uses, _ways(words))
+    for p, register in sorted(unfenced.items()):
+        what = f"no fence since an access to {register}" if register else "no fence at all comes before it"
+        yield Forbidden(FaultKind.WGMMA_FENCE, at(p), body[p].mnemonic, what, _FENCE)
+
+
+_FENCE = "execute wgmma.fence before it, after that access"
+
+
+def _ways(words: _Words) -> frozenset[int]:
+    """The blocks that an agent has run, and those of which nothing was kept: they may have run."""
+    code, graph = words.kernel.code, words.kernel.code.regions.graph
+    decisive = {graph.block_of[p] for p in code.kept}
+    ran = {graph.block_of[p] for p in words.cluster.recorder.ran if p < code.end}
+    return frozenset(ran | (set(range(len(graph.blocks))) - decisive))
+
+
+def _operation_counts(cluster: Cluster) -> list[str]:
+    """How many operations of each kind the program has."""
+    kinds = Counter(Op(op[0]).name for stream in cluster.recorder.streams for op in stream.code)
+    return [f"{count:,} {name}" for name, count in sorted(kinds.items())]
+
+
+def _outside(kernel: Kernel, cluster: Cluster) -> list[str]:
+    """What is touched beyond the shared memory of a CTA, where the launch says how much that is."""
+    given, variables = kernel.launch.dynamic_shared, kernel.function.shared
+    if not given and any(each.external for each in variables):
+        return []
+    end = kernel.function.shared_bytes(given)
+    recorder = cluster.recorder
+    most = max((each.offset + each.nbytes for each in recorder.accesses if each.space is Space.SHARED), default=0)
+    most = max(most, *(offset + BARRIER_BYTES for _, offset in recorder.barriers), 0)
+    return [f"byte {most - 1:,} of shared memory is used, of which a CTA has {end:,}"] if most > end else []
+
+
+def _overwritten(cluster: Cluster, at: Callable[[int], str]) -> list[str]:
+    """Mbarriers over which something is written while they live."""
+    return [
+        f"{at(position)}: it writes over the mbarrier of {at(cluster.initialised[place])}, which is in use"
+        for place, position in cluster.recorder.overwritten.items()
+    ]
+
+
+def _read_too_early(kernel: Kernel, at: Callable[[int], str]) -> list[str]:
+    """Registers of wgmmas that are read while they may be written: what follows from them is not known."""
+    return [
+        f"{at(writer)}: registers that it writes are read at {at(reader)} before a wait for it"
+        for writer, reader in kernel.too_early
+        if kernel.function.body[writer].opcode == "wgmma"
+    ]
+
+
+def _read_early_for_sure(words: _Words) -> Iterator[tuple[int, int, int]]:
+    """Those of which an agent that was followed to its end executes the last one and no wait for its group."""
+    kernel, streams = words.kernel, words.cluster.recorder.streams
+    ended = [warp.agent for warp in words.cluster.warps if warp.status is Status.ENDED]
+    for writer in sorted(kernel.code.read_early):
+        agents = [agent for agent in ended if _is_open_at_the_end(streams[agent], writer)]
+        if agents:
+            yield writer, dict(kernel.too_early)[writer], min(agents)
+
+
+def _is_open_at_the_end(stream: Stream, writer: int) -> bool:
+    """Whether an agent executes this wgmma, and after the last time no wait for its group."""
+    groups = 0
+    for op in wgmma_groups(stream)[stream.products.get(writer, len(stream.code)) :]:
+        groups += op[0] == Op.COMMIT
+        if op[0] == Op.WAIT_GROUP and operand(op, "groups") < groups:
+            return False
+    return writer in stream.products
+
+
+def _few(sentences: list[str]) -> tuple[str, ...]:
+    more = len(sentences) - _MOST_LISTED
+    return tuple(sentences) if more <= 0 else (*sentences[:_MOST_LISTED], f"and {more} more")

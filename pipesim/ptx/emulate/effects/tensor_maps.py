@@ -1,0 +1,63 @@
+"""Tensor maps that a kernel writes itself (PTX ISA, "tensormap.replace", "tensormap.cp_fenceproxy")."""
+
+from __future__ import annotations
+
+from math import prod
+
+from pipesim.model.ops import Space
+from pipesim.ptx.emulate.accesses import read, write
+from pipesim.ptx.emulate.addresses import in_shared
+from pipesim.ptx.emulate.cluster import Cluster
+from pipesim.ptx.emulate.code import DecodedStep
+from pipesim.ptx.emulate.effects.operands import one_of, shared_place
+from pipesim.ptx.emulate.values import leaf_of
+from pipesim.ptx.emulate.warp import EmulatedWarp
+
+_ELEMENT_BITS = (8, 16, 32, 32, 64, 64, 16, 32, 32, 64, 16, 32, 32, 4, 8, 8)  #: by the number of the type
+_MAP_BYTES = 128
+_FIELDS = ("box_dim", "elemtype", "rank")
+
+
+def tensor_map(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep) -> None:
+    """``tensormap``: a field of a map is replaced, or a map is copied to where it is used.
+
+    One in shared memory is written and read as a whole. Of its contents what decides how many bytes a copy moves is
+    followed: the box and the type of an element (PTX ISA, "tensormap.replace", "tensormap.cp_fenceproxy").
+    """
+    each = step.instruction
+    address = step.get(0, warp)
+    if leaf_of(address) is not None or not warp.mask:
+        cluster.notes.left_out.setdefault(each.position, "a tensor map at an address that is not known")
+        return
+    where = one_of(warp, address, "the address of a tensor map")
+    if each.has("cp_fenceproxy"):
+        source = one_of(warp, step.get(1, warp), "the address of a tensor map")
+        cta, at = shared_place(source, cluster.ctas)
+        read(cluster, warp, (Space.SHARED, cta), [(at, at + _MAP_BYTES)], each.position)
+        cluster.written_maps[where] = dict(cluster.written_maps.get(source, {}))
+        return
+    if each.has("shared::cta") or in_shared(where):
+        cta, at = shared_place(where, cluster.ctas)
+        write(cluster, warp, (Space.SHARED, cta), [(at, at + _MAP_BYTES)], [at], None, each.position)
+    field = next((name for name in _FIELDS if each.has(name)), None)
+    if field is None:
+        return
+    values = [step.get(i, warp) for i in range(1, len(step.getters))]
+    number = values[0] if len(values) > 1 and isinstance(values[0], int) else -1
+    value = values[-1]
+    found = cluster.written_maps.setdefault(where, {})
+    if isinstance(value, int):
+        found[field, number] = value
+    else:
+        found.pop((field, number), None)
+
+
+def written_bytes(cluster: Cluster, address: int) -> int:
+    """The bytes of a box of a map that the kernel has written; -1 if they are not known."""
+    found = cluster.written_maps.get(address, {})
+    element, rank = found.get(("elemtype", -1)), found.get(("rank", -1))
+    if element is None or rank is None or not 0 <= element < len(_ELEMENT_BITS):
+        return -1
+    box = [found.get(("box_dim", i)) for i in range(rank + 1)]  # the field is the rank less 1
+    sizes = [size for size in box if size is not None]
+    return prod(sizes) * _ELEMENT_BITS[element] // 8 if len(sizes) == len(box) else -1
