@@ -66,7 +66,8 @@ def run(folder: Path, *options: str, crashes: bool = False, gpu_file: str = "tes
 
 @pytest.mark.slow
 def test_the_tests_that_need_the_gpu_run_in_one_process_and_the_others_in_all(tmp_path):
-    ended, gpu, cpu = run(tmp_path, "-n2", "--dist=loadfile")
+    """Of three processes the two that do not get the GPU's tests are each given others before any test ends."""
+    ended, gpu, cpu = run(tmp_path, "-n3", "--dist=loadfile")
     assert ended.returncode == 0, ended.stdout + ended.stderr
     assert (len(gpu), len(cpu)) == (15, 3 * PER_FILE)
     assert len(set(gpu)) == 1
