@@ -120,6 +120,7 @@ class SteppedCheck:
         self._operations = 0  # of the program that the next unit of work is about
         self._left_out: list[LeftOut] = []
         self._assumed: tuple[Assumed, ...] = ()
+        self._policies: dict[str, tuple[int, ...]] = {}  # values with which the kernel was judged
         self._cut: Limit | None = None
 
     def verdict(self) -> CheckReport:
@@ -133,11 +134,36 @@ class SteppedCheck:
                 self._cut = reached.limit
                 found = unknown(asked.program, _ENDED[reached.limit])
         self._take(found)
+        if found.verdict is Verdict.PROVED:
+            found = self._with_fewer_tiles(found)
         if found.verdict is Verdict.UNKNOWN and found.how not in _NO_VERDICT:
             self._step(CheckStep.SMALLER)
         if asked.quick:
             self._leave_out(CutBy.NOT_ASKED)
         return self._build_report(())
+
+    def _with_fewer_tiles(self, proved: Check) -> Check:
+        """The verdict on the kernel where other CTAs leave it the fewest tiles, if it is not proved; else ``proved``.
+
+        With that verdict the check goes on about the kernel as it is then. A limit leaves it unknown.
+        """
+        asked, kernel = self._asked, self._asked.target.kernel
+        for name, value, used in kernel.fewer_tiles if kernel is not None else ():
+            target = asked.target.with_policy(name, value)
+            try:
+                program = target.build(grid=asked.ctas)
+                found = prove(program, asked.max_states)
+            except LimitReachedError as reached:
+                current().resume()
+                self._cut = reached.limit
+                found = unknown(asked.program, _ENDED[reached.limit])
+            if found.verdict is not Verdict.PROVED:
+                self._asked, self._policies = replace(asked, target=target, program=program), {name: (value,)}
+                self._take(found)
+                return found
+            self._policies[name] = tuple(sorted({value, used, *self._policies.get(name, ())}))
+            self._assumed += (*program.coverage.assumed, *assumed_by(program, by_search=found.how is How.SEARCH))
+        return proved
 
     @property
     def has_verdict(self) -> bool:
@@ -377,7 +403,7 @@ class SteppedCheck:
     def _scope(self) -> VerdictScope:
         proved = self._found is not None and self._found.verdict is Verdict.PROVED
         one_size = proved and not (self._ranges and all(each.lap for each in self._ranges))
-        return scope_of(self._asked.program, self._assumed, one_size=one_size)
+        return scope_of(self._asked.program, self._assumed, self._policies, one_size=one_size)
 
     def _counterexample(self, n: int) -> Counterexample:
         """What is known about one way in which it fails."""

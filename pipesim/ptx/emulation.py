@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from pipesim.errors import LaunchFileError
 from pipesim.model.rings import never_wrapped
@@ -42,10 +43,9 @@ class Kernel:
     code: Code
     too_early: tuple[tuple[int, int], ...]  #: what writes registers late, and who reads them before the wait
 
-    def with_lock_failures(self, failures: int) -> Kernel:
+    def with_policy(self, name: str, value: int) -> Kernel:
         """The kernel in a launch with this policy (:class:`~pipesim.ptx.launch.values.Policies`)."""
-        policies = replace(self.launch.policies, lock_failures=failures)
-        return replace(self, launch=replace(self.launch, policies=policies))
+        return replace(self, launch=self.launch.with_policy(name, value))
 
 
 @dataclass(frozen=True)
@@ -93,9 +93,8 @@ def emulate(kernel: Kernel, limits: EmulationLimits | None = None) -> Emulation:
         return _emulate(kernel, kernel.launch, limits)
     best, fewest, spent = None, 0, 0
     for given in _HANDED_OUT:
-        policies = replace(kernel.launch.policies, launch_control=given)
         rest = replace(limits, instructions=limits.instructions - spent)
-        found = _emulate(kernel, replace(kernel.launch, policies=policies), rest)
+        found = _emulate(kernel, kernel.launch.with_policy("launch_control", given), rest)
         spent += found.instructions
         once = len(used_once(kernel, found.cluster))
         if best is None or (once < fewest and not found.cut):
@@ -107,6 +106,26 @@ def emulate(kernel: Kernel, limits: EmulationLimits | None = None) -> Emulation:
 
 
 _HANDED_OUT = (1, 2, 4, 8)
+
+
+class FewerTiles(NamedTuple):
+    """A policy with which other CTAs leave fewer tiles to the cluster than with the value that was ``used``."""
+
+    policy: str
+    value: int
+    used: int
+
+
+def fewer_tiles(kernel: Kernel, cluster: Cluster) -> tuple[FewerTiles, ...]:
+    """The least that other CTAs may leave, where nothing fixes it: no tile beyond the first, and one.
+
+    By cluster launch control, and by a counter, which then begins at one of the last two answers of the run.
+    """
+    used = cluster.launch.policies
+    handed = range(min(used.launch_control or 0, 2)) if kernel.launch.policies.launch_control is None else ()
+    found = [FewerTiles("launch_control", n, used.launch_control or 0) for n in handed]
+    last = sorted(cluster.globals.last_answers(), reverse=True)
+    return (*found, *(FewerTiles("tile_counter", first, used.tile_counter) for first in last))
 
 
 def _asks_launch_control(kernel: Kernel) -> bool:

@@ -13,7 +13,7 @@ from pipesim.ptx.emit.names import kernel_name, names_by_line, program_of
 from pipesim.ptx.emit.record import Stream
 from pipesim.ptx.emulate.cluster import EmulationLimits
 from pipesim.ptx.emulate.stop import Status
-from pipesim.ptx.emulation import Emulation, Kernel, emulate, prepare
+from pipesim.ptx.emulation import Emulation, FewerTiles, Kernel, emulate, fewer_tiles, prepare
 from pipesim.ptx.launch.values import Launch
 from pipesim.ptx.source_owner import SourceOwner, owner_of
 from pipesim.ptx.text.instruction import Special
@@ -28,7 +28,10 @@ _CLOCKS = frozenset(
 
 @dataclass(frozen=True)
 class Extraction:
-    """A flat program and how much was run for it: warp instructions, and those of the kernel that were kept."""
+    """A flat program and how much was run for it: warp instructions, and those of the kernel that were kept.
+
+    ``fewer_tiles``: policies with which other CTAs leave the least (:func:`pipesim.ptx.emulation.fewer_tiles`).
+    """
 
     program: Program
     places: tuple[tuple[int, int], ...]  #: CTA and byte offset in shared memory of each barrier of the program
@@ -38,6 +41,7 @@ class Extraction:
     body: int
     kernel: Kernel = field(repr=False, compare=False)
     streams: list[Stream] = field(repr=False, compare=False)
+    fewer_tiles: tuple[FewerTiles, ...] = ()
 
     @cached_property
     def timed(self) -> Program:
@@ -58,9 +62,9 @@ class Extraction:
             return SourceOwner(Owner.USER)
         return owner_of(body[positions[pc]], has_lines=any(each.source for each in body))
 
-    def with_lock_failures(self, failures: int) -> Extraction:
-        """The same kernel where this many compare-and-swaps on a lock fail: the policy that a recording determines."""
-        kernel = self.kernel.with_lock_failures(failures)
+    def with_policy(self, name: str, value: int) -> Extraction:
+        """The same kernel where other CTAs decide otherwise (:class:`~pipesim.ptx.launch.values.Policies`)."""
+        kernel = self.kernel.with_policy(name, value)
         return emit(kernel, emulate(kernel))
 
 
@@ -114,6 +118,6 @@ def emit(kernel: Kernel, emulation: Emulation) -> Extraction:
     body = len(function.body)
     places, kept = tuple(recorder.barriers), len(kernel.code.kept)
     by_line = names_by_line(recorder, cluster.initialised, function, module, {})
-    return Extraction(
-        program, places, tuple(by_line.values()), emulation.instructions, kept, body, kernel, recorder.streams
-    )
+    run = emulation.instructions
+    fewer = fewer_tiles(kernel, cluster)
+    return Extraction(program, places, tuple(by_line.values()), run, kept, body, kernel, recorder.streams, fewer)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 from typing import Protocol
 
@@ -112,7 +112,8 @@ def _warps(program: Program) -> tuple[str, ...]:
 class VerdictScope:
     """``ctas``: the CTAs of the ``grid`` that were followed, () where all are the same; ``cluster``: CTAs of a cluster.
 
-    ``assuming``: each assumption place by place, those of a kind together.
+    ``assuming``: each assumption place by place, those of a kind together. ``policies``: with which of these values the
+    kernel was judged, where other CTAs may leave it fewer tiles.
     """
 
     grid: int = 1
@@ -120,6 +121,7 @@ class VerdictScope:
     ctas: tuple[int, ...] = ()
     assuming: tuple[Assumed, ...] = ()
     not_judged: tuple[NotJudged, ...] = ()
+    policies: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
 
     def counted(self) -> dict[Assumption, int]:
         """Each assumption, and at how many places it is made."""
@@ -142,10 +144,17 @@ class AssumptionCount:
     said: str
 
 
-def scope_of(program: Program, assuming: tuple[Assumed, ...], *, one_size: bool = False) -> VerdictScope:
+def scope_of(
+    program: Program,
+    assuming: tuple[Assumed, ...],
+    policies: Mapping[str, tuple[int, ...]] | None = None,
+    *,
+    one_size: bool = False,
+) -> VerdictScope:
     """The scope of a verdict on ``program``, which assumes what the kernel's reader did, and ``assuming``.
 
-    ``one_size``: it is a proof for these sizes only, with which a ring may not be gone through again.
+    ``policies``: with which the kernel was judged. ``one_size``: it is a proof for these sizes only, with which a ring
+    may not be gone through again.
     """
     coverage = program.coverage
     described: tuple[NotJudged, ...] = ()
@@ -153,13 +162,14 @@ def scope_of(program: Program, assuming: tuple[Assumed, ...], *, one_size: bool 
         once = _never_wrapped(program) if one_size else ()
         described = (NotJudged(NotJudgedKind.DESCRIPTION), *once)
     findings = program.strictness & RULES  # what breaks these is a finding, and not assumed
-    made = dict.fromkeys((*(each for each in coverage.assumed if each.kind not in findings), *assuming))
+    made = dict.fromkeys(each for each in (*coverage.assumed, *assuming) if each.kind not in findings)
     return VerdictScope(
         grid=program.grid * program.ctas,
         cluster=program.ctas,
         ctas=coverage.ctas if len(coverage.ctas) < program.grid * program.ctas else (),
         assuming=tuple(sorted(made, key=lambda each: _ORDER[each.kind])),
         not_judged=(*coverage.not_judged, *described),
+        policies=policies or {},
     )
 
 

@@ -218,6 +218,7 @@ class GlobalMemory:
         self._failed: dict[int, int] = {}  #: word: compare-and-swaps that have found it taken
         self._stored: dict[int, tuple[int, Value]] = {}  #: byte: agent that stored it, and its value
         self._counters: dict[int, tuple[int, int]] = {}  #: word: agent that has an atomic on it, and its value
+        self._answers: dict[int, list[int]] = {}  #: word: what atomics on it returned, of which the launch says nothing
         self._seen: dict[int, int] = {}  #: byte: an agent that was given its value
         self.contested: dict[str, None] = {}  #: words that one agent was given before another changes them
         self.policies: dict[int, str] = {}  #: by position: what was assumed of a counter
@@ -272,11 +273,17 @@ class GlobalMemory:
             self._counters[address] = (agent, value)  # another CTA has taken it, and gives it back
             return after
         self._counters[address] = (agent, after)
+        if known is None and not each.has("cas"):
+            self._answers.setdefault(address, []).append(value)
         said = f"the first atomic on {where} returns {self._first if known is None else known}"
         if each.has("cas") and address in self._failed:
             said = f"{where} is taken by another CTA at the first {self._failed[address]} compare-and-swaps"
         self.policies[each.position] = said
         return value
+
+    def last_answers(self) -> set[int]:
+        """The last two that each counter gave, if others came before: what it gives first where others take more."""
+        return {value for answers in self._answers.values() for value in answers[1:][-2:]} - {self._first}
 
     def _contest(self, agent: int, address: int, size: int) -> None:
         """An agent changes a word: what another one was given of it depends on who came first."""

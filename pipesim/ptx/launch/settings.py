@@ -45,7 +45,8 @@ def with_settings(launch: Launch, function: Function, settings: Iterable[str]) -
     A place is a byte offset in the kernel's parameters or the name of a parameter; further offsets follow pointers:
     ``8:16`` is byte 16 of the memory at the pointer at offset 8. A word that the launch file names keeps its type,
     a scalar parameter's word has the parameter's, any other is 4 bytes. A setting that begins with :data:`BOX` gives
-    the box of the tensor map at the place; an element's type may be left out where the launch file has it.
+    the box of the tensor map at the place; an element's type may be left out where the launch file has it. The policies
+    ``launch_control`` and ``tile_counter`` are words, too.
     """
     require_parameters(launch, function)
     for setting in settings:
@@ -54,6 +55,11 @@ def with_settings(launch: Launch, function: Function, settings: Iterable[str]) -
 
 
 def _with_setting(launch: Launch, function: Function, option: str, text: str) -> Launch:
+    name, _, number = text.partition("=")
+    if name in ("launch_control", "tile_counter") and name not in {each.name for each in launch.parameters}:
+        if _whole(number) not in range(1 << 63):
+            raise ParameterError(f"{option} {text[:60]}: expected a count or a value from 0 on")
+        return launch.with_policy(name, int(number, 0))
     is_box = option == BOX.strip()
     spelling = f"write {_BOX if is_box else _WORD}"
     said = f"{option} {text[:60]}"

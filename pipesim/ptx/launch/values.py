@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from math import prod
 from typing import Any, NamedTuple, TypeAlias
@@ -197,6 +197,10 @@ class Launch:
     version: int = LAUNCH_VERSION
     cta: int = 0
     names: GivenNames = field(default_factory=GivenNames)
+
+    def with_policy(self, name: str, value: int) -> Launch:
+        """The launch with another value of a policy."""
+        return replace(self, policies=replace(self.policies, **{name: value}))
 
     @property
     def first_cta(self) -> Shape:

@@ -173,10 +173,16 @@ def _clauses(report: CheckReport) -> dict[str, list[str]]:
     sizes = sizes_words(report.ranges)
     sizes = f"{sizes}{_not_both(report.together)}" if sizes else "at these parameters"
     return {
-        "for": [ctas_words(report.scope), sizes],
+        "for": [ctas_words(report.scope), sizes, *_policies(report.scope)],
         "assuming": _assuming(report.scope) or ["nothing"],
         "not judged": [not_judged_words(each) for each in report.scope.not_judged] or ["nothing"],
     }
+
+
+def _policies(scope: VerdictScope) -> list[str]:
+    """``with launch_control 0, 1 and 8``: what other CTAs decided."""
+    said = [f"{name} {listed(list(map(str, values)))}" for name, values in scope.policies.items()]
+    return [f"with {listed(said)}"] if said else []
 
 
 def _joined(name: str, clauses: Sequence[str]) -> str:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from pipesim import Protocol, Warp
+from pipesim.answers.check import check as prove_target
 from pipesim.answers.views.conclusion import scope_of
 from pipesim.model.coverage import NotJudgedKind
 from pipesim.model.finding import Verdict
@@ -14,6 +17,8 @@ from pipesim.ptx.extract import extract
 from pipesim.ptx.launch.file import launch_json, read_launch
 from pipesim.ptx.launch.values import Launch, Number, Parameter, Policies
 from pipesim.ptx.text.read import read_module
+from pipesim.report.sentences.check import check_sentence
+from pipesim.targets import find
 from tests.support.small_ptx import text_of
 
 #: For each tile warp 0 fills a stage and warp 1 empties it; thread 0 asks for the next tile. ``{empty}``: its count.
@@ -97,6 +102,48 @@ def persistent(more: str, tiles: int, empty: int = 32) -> Program:
     launch = Launch("kernel", (8, 1, 1), (64, 1, 1), parameters=parameters, policies=Policies(tile_counter=8))
     text = text_of(LOOP.replace("{more}", more).format(empty=empty), ".param .u32 kernel_param_0")
     return extract(read_module(text, "ring.ptx"), launch).program
+
+
+#: At the end warp 1 waits once more for the second stage, of which so many phases are then over: odd, or even.
+STILL = """ setp.eq.u32 %p5, %r1, 0;
+ @%p5 bra done;
+last:
+ mbarrier.try_wait.parity.shared::cta.b64 %p6, [%r3+16], {parity};
+ @!%p6 bra last;
+done:
+"""
+ODD, EVEN = STILL.format(parity=0), STILL.format(parity=1)
+COUNTED = LOOP.replace("{more}", COUNTER)
+
+
+@pytest.mark.parametrize(
+    ("body", "given", "judged"),
+    [
+        (RING, Policies(), ("launch_control", 0, 1, 4)),
+        (RING + EVEN, Policies(), ("launch_control", 1)),
+        (RING + ODD, Policies(launch_control=1), ()),
+        (COUNTED, Policies(tile_counter=8), ("tile_counter", 8, 16, 24)),
+        (COUNTED + ODD, Policies(tile_counter=8), ("tile_counter", 24)),
+        (COUNTED + ODD, Policies(tile_counter=16), ("tile_counter", 24)),
+    ],
+)
+def test_a_kernel_is_right_with_the_fewest_tiles_too(
+    body: str, given: Policies, judged: tuple[str | int, ...], tmp_path: Path
+) -> None:
+    parameters = (Parameter("n", Number("u32", 24)),)
+    launch = Launch("kernel", (8, 1, 1), (64, 1, 1), parameters=parameters, policies=given)
+    file = tmp_path / "kernel.ptx"
+    file.write_text(text_of(body.format(empty=32), ".param .u32 kernel_param_0"))
+    file.with_suffix(".json").write_text(launch_json(launch))
+    found = prove_target(find(str(file)), {}, quick=True)
+    name, *values = judged or ("",)
+    assert found.scope.policies == ({name: tuple(values)} if judged else {})
+    assert found.verdict is (Verdict.REFUTED if len(values) == 1 else Verdict.PROVED)
+    for wrong in found.refutations:
+        setting = f"{name}={values[0]}"
+        assert wrong.command.endswith(f"--set {setting}")
+        assert check(find(str(file), sets=[setting]).build()).verdict is Verdict.REFUTED
+        assert f", with {name} {values[0]}" in check_sentence(found)
 
 
 def used_once(program: Program) -> tuple[int, tuple[str, ...]]:
