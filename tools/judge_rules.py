@@ -13,7 +13,7 @@ import os
 import random
 import re
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from functools import partial
@@ -25,6 +25,7 @@ from unittest.mock import patch
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # works from a checkout that is not installed
 
 from pipesim.answers.any_size import Families
+from pipesim.answers.check import check as prove_target
 from pipesim.model.barrier import BarrierState
 from pipesim.model.coverage import LENIENT, STRICTEST, Assumption, Strictness
 from pipesim.model.finding import Verdict
@@ -58,6 +59,7 @@ from pipesim.targets import target_of
 from tests.prove.any_size.test_skipped_random_loops import numbered, whole
 from tests.prove.happens_before.test_snapshot import compared
 from tests.ptx.emulate.test_boxless import contradicts, random_body
+from tests.ptx.emulate.test_launch_control import handed_out, random_handed_out
 from tests.support.memory_order_graph import Graph
 from tests.support.random_programs import FAMILIES
 from tests.support.random_programs.allocations import allocations_are_right, kernel_of, random_allocations
@@ -70,6 +72,7 @@ from tests.support.random_programs.sizes import MOST as MOST_TRIPS
 from tests.support.random_programs.sizes import random_sizes
 from tests.support.random_programs.stale_waits import random_stale, ring
 from tests.support.random_programs.warp_shapes import random_warp_shapes, shape_is_right
+from tools.judge_ptx import judged
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "proof.md"
 BEGIN, END = "<!-- the rules -->\n", "<!-- end of the rules -->\n"
@@ -208,6 +211,21 @@ def of_allocations(seed: int) -> bool:
 def of_boxless(seed: int) -> bool:
     """A kernel whose tensor maps have no box is proved or refuted, and it is not with the boxes of its maps."""
     return contradicts(random_body(seed))
+
+
+def of_handed_out(seed: int) -> bool:
+    """A kernel with cluster launch control is proved, and refuted where a policy says how many tiles it is handed."""
+    body = random_handed_out(seed)
+    kernel = handed_out(body, None)
+    if prove_target(replace(target_of(kernel.program), kernel=kernel), {}, quick=True).verdict is not Verdict.PROVED:
+        return False
+    with _unbroken():
+        return any(check(handed_out(body, given).program).verdict is Verdict.REFUTED for given in (0, 1, 4))
+
+
+def of_kernels(seed: int) -> bool:
+    """What is said of a random kernel, or of its beginning, is not what a naive explorer of its schedules finds."""
+    return judged(seed)[0] in ("FALSE ALARM", "WRONG PROOF")
 
 
 def of_moments(seed: int) -> bool:
@@ -489,12 +507,36 @@ def _commit_rules() -> Iterator[Rule]:
 
 def _beginning_rules() -> Iterator[Rule]:
     judges = tuple((family, partial(of_beginning, family)) for family in FAMILIES)
+    blocked = "pipesim.explain.blocked_agents."
     ended = property(lambda program: tuple(map(len, program.code)))
     for said, target, instead in (
         ("an agent that was not read to its end has not ended", "pipesim.model.program.Program.ends", ended),
-        ("it may do what others wait for", "pipesim.explain.blocked_agents._may_be_ended", _no),
+        ("it may do what others wait for", f"{blocked}_may_be_ended", _no),
+        ("it may complete a phase, unless it is silent", f"{blocked}_may_be_ended", _if_not_for_phases),
+        ("it may come to a barrier of threads", f"{blocked}_may_be_ended", _if_not_silent),
     ):
         yield Rule("beginnings", said, target, instead, judges)
+    signals = "pipesim.ptx.emulate.regions.Regions.may_signal"
+    yield Rule("beginnings", "what was not read may signal", signals, _no, (("PTX", of_kernels),))
+
+
+def _if_not_for_phases(program: Program, waiting: Mapping[int, int]) -> bool:
+    """Where all that were not read to their end are silent."""
+    return not waiting.keys() >= set(program.cut) and max(waiting.values()) >= len(program.barriers)
+
+
+def _if_not_silent(program: Program, waiting: Mapping[int, int]) -> bool:
+    """Where those that are silent come to no barrier of threads."""
+    return not waiting.keys() | set(program.silent) >= set(program.cut)
+
+
+def _hand_out_rules() -> Iterator[Rule]:
+    judges = (("hand-outs", of_handed_out),)
+    for said, target, instead in (
+        ("the fewest tiles are looked at", "extract.fewer_tiles", lambda *_: ()),
+        ("enough tiles are handed out to use barriers again", "emulation._HANDED_OUT", (1,)),
+    ):
+        yield Rule("hand-outs", said, f"pipesim.ptx.{target}", instead, judges)
 
 
 def _unsure_rules() -> Iterator[Rule]:
@@ -607,7 +649,7 @@ def _alone(_here: object, seed: object, _weights: object, _most: object) -> set[
 RULES = [
     *_certificate_rules(), *_state_rules(), *_memory_rules(), *_lap_rules(), *_size_rules(), *_exit_rules(),
     *_commit_rules(), *_beginning_rules(), *_shape_rules(), *_unsure_rules(), *_lane_rules(), *_stale_rules(),
-    *_allocation_rules(), *_boxless_rules(), *_search_rules(),
+    *_allocation_rules(), *_boxless_rules(), *_hand_out_rules(), *_search_rules(),
 ]  # fmt: skip
 _off: list[Any] = []  # the patches of the rule that is off now
 

@@ -86,7 +86,8 @@ def emulate(kernel: Kernel, limits: EmulationLimits | None = None) -> Emulation:
     """Run the cluster with the launch's policies.
 
     Where these do not say how many tiles cluster launch control hands out it is the least of :data:`_HANDED_OUT` with
-    which the fewest barriers are used but once: with fewer a wrong count of such a barrier shows nothing.
+    which the fewest barriers are used but once: with fewer a wrong count of such a barrier shows nothing. A number
+    with which the kernel hangs is taken at once.
     """
     limits = limits or EmulationLimits()
     if kernel.launch.policies.launch_control is not None or not _asks_launch_control(kernel):
@@ -97,9 +98,10 @@ def emulate(kernel: Kernel, limits: EmulationLimits | None = None) -> Emulation:
         found = _emulate(kernel, kernel.launch.with_policy("launch_control", given), rest)
         spent += found.instructions
         once = len(used_once(kernel, found.cluster))
-        if best is None or (once < fewest and not found.cut):
+        hangs = not found.cut and _waits(found.cluster)
+        if best is None or hangs or (once < fewest and not found.cut):
             best, fewest = found, once
-        if not once or found.cut:
+        if not once or found.cut or hangs:
             break
     assert best is not None
     return replace(best, instructions=spent)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from pathlib import Path
 
 import pytest
@@ -13,8 +14,8 @@ from pipesim.model.coverage import NotJudgedKind
 from pipesim.model.finding import Verdict
 from pipesim.model.program import Program
 from pipesim.prove.check import check
-from pipesim.ptx.extract import extract
-from pipesim.ptx.launch.file import launch_json, read_launch
+from pipesim.ptx.extract import Extraction, extract
+from pipesim.ptx.launch.file import launch_json
 from pipesim.ptx.launch.values import Launch, Number, Parameter, Policies
 from pipesim.ptx.text.read import read_module
 from pipesim.report.sentences.check import check_sentence
@@ -90,10 +91,13 @@ got:
 """
 
 
-def kernel(given: int | None, empty: int = 32) -> Program:
+def handed_out(body: str, given: int | None) -> Extraction:
     launch = Launch("kernel", (8, 1, 1), (64, 1, 1), policies=Policies(launch_control=given))
-    assert read_launch(launch_json(launch), "k.json") == launch
-    return extract(read_module(text_of(RING.format(empty=empty)), "clc.ptx"), launch).program
+    return extract(read_module(text_of(body), "clc.ptx"), launch)
+
+
+def kernel(given: int | None, empty: int = 32) -> Program:
+    return handed_out(RING.format(empty=empty), given).program
 
 
 def persistent(more: str, tiles: int, empty: int = 32) -> Program:
@@ -114,6 +118,15 @@ done:
 """
 ODD, EVEN = STILL.format(parity=0), STILL.format(parity=1)
 COUNTED = LOOP.replace("{more}", COUNTER)
+
+
+def random_handed_out(seed: int) -> str:
+    """The ring with counts, waits and a last wait that are drawn: right ones, or not for every number of tiles."""
+    rng = random.Random(seed)
+    body = RING.replace("{empty};\n fence", rng.choice(["{empty}", "{empty}", "33", "31"]) + ";\n fence", 1)
+    wrong = rng.choice([("xor.b32 %r14, %r12, 1", "mov.b32 %r14, %r12"), ("%r10, 1;\n mad", "%r10, 3;\n mad")])
+    body = body.replace(*wrong) if rng.random() < 0.2 else body
+    return (body + rng.choice(["", "", ODD, EVEN])).format(empty=32)
 
 
 @pytest.mark.parametrize(
@@ -155,6 +168,13 @@ def used_once(program: Program) -> tuple[int, tuple[str, ...]]:
 def test_a_wrong_count_of_an_empty_barrier_shows_where_its_stage_is_used_again(given: int | None, seen: bool) -> None:
     assert check(kernel(given)).verdict is Verdict.PROVED
     assert check(kernel(given, empty=33)).verdict is (Verdict.REFUTED if seen else Verdict.PROVED)
+
+
+def test_a_number_of_tiles_with_which_the_kernel_hangs_is_taken() -> None:
+    third = RING.format(empty=32).replace("%r10, 1;\n mad", "%r10, 3;\n mad")  # a stage that the ring does not have
+    assert [check(handed_out(third, given).program).verdict for given in (1, 2, None)] == [
+        Verdict.PROVED, Verdict.REFUTED, Verdict.REFUTED,
+    ]  # fmt: skip
 
 
 def test_a_verdict_names_the_barriers_that_are_used_once() -> None:
