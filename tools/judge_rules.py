@@ -191,11 +191,16 @@ def of_stale(seed: int) -> bool:
 
 
 def of_perhaps(seed: int) -> bool:
-    """A program is refuted, and right if no two of its accesses that may not happen do, with other bytes perhaps."""
+    """A program is refuted, and right if no two of its accesses that may not happen do, with other bytes perhaps; or
+    it is proved, and wrong if none of them does.
+    """
     program = random_perhaps(seed)
-    if check(program, 2_000, one_memory=True).verdict is not Verdict.REFUTED:
+    verdict = check(program, 2_000, one_memory=True).verdict
+    if verdict is Verdict.UNKNOWN:
         return False
     with _unbroken():
+        if verdict is Verdict.PROVED:
+            return explore(next(may_be(program, small=False)), 10_000, reduced=False).verdict is Verdict.REFUTED
         return any(
             all(explore(each, 10_000, reduced=False).verdict is Verdict.PROVED for each in may_be(program, small=small))
             for small in (True, False)
@@ -543,6 +548,11 @@ def _unsure_rules() -> Iterator[Rule]:
     judges = (("perhaps", of_perhaps),)
     for said, target, instead in (
         ("what fails only if an access happens is not certain", "check.is_unsure", _no),
+        (
+            "what fails without an access that may not happen is not proved",
+            "check.certain_part",
+            lambda program: program,
+        ),
         ("two values that are not known need not go together", "certain.OPEN_WORD", OPEN_WORD + 1),
         ("a copy of inferred bytes may be smaller", "certain._sure_bytes", _whole_access),
     ):

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from pipesim.model.finding import Fault, FaultKind
-from pipesim.model.groups import TOUCHES_MEMORY
-from pipesim.model.ops import operand
+from pipesim.model.groups import READS_MEMORY, TOUCHES_MEMORY
+from pipesim.model.ops import Op, Operation, operand
 from pipesim.model.program import Program
 from pipesim.model.tables import LEAST_COPY, OPEN_WORD, SIZE_INFERRED, SIZE_UNKNOWN
 
@@ -68,6 +70,24 @@ def is_unsure(program: Program, fault: Fault | None) -> bool:
         return False
     ranges = [_sure_bytes(program, *at, reason) for at, reason in zip(both, reasons, strict=True)]
     return not (ranges[0] and ranges[1] and max(ranges[0].start, ranges[1].start) < min(ranges[0].stop, ranges[1].stop))
+
+
+def certain_part(program: Program) -> Program:
+    """The program in which nothing happens that may not, itself if there is nothing of the kind.
+
+    What its reads find is not compared: without a write they find what was there before.
+    """
+    gone = {(agent, pc) for agent, pc, reason in program.unsure if reason <= OPEN_WORD}
+    if not gone:
+        return program
+
+    def left(agent: int, pc: int, op: Operation) -> Operation:
+        if (agent, pc) in gone:
+            return int(Op.WORK), 0
+        return (*op[:-1], -1) if op[0] in READS_MEMORY else op  # the item is the last operand
+
+    code = tuple(tuple(left(a, pc, op) for pc, op in enumerate(each)) for a, each in enumerate(program.code))
+    return replace(program, code=code, unsure=tuple(each for each in program.unsure if each[:2] not in gone))
 
 
 def _sure_bytes(program: Program, agent: int, pc: int, reason: int) -> range:

@@ -13,7 +13,7 @@ from pipesim.model.finding import FaultKind, Verdict
 from pipesim.model.program import Program
 from pipesim.model.warp_shape import assumed_registers
 from pipesim.prove.any_size.skip_laps import LONG, phases_by_laps
-from pipesim.prove.certain import is_unsure
+from pipesim.prove.certain import certain_part, is_unsure
 from pipesim.prove.certificate.canonical import CanonicalRun, completed_phases
 from pipesim.prove.certificate.certificate import Certificate
 from pipesim.prove.certificate.commit_order import by_rules_for_commits
@@ -81,6 +81,9 @@ def check(program: Program, max_states: int = MOST_STATES, *, one_memory: bool =
     if program.coverage.stopped and not program.cut:  # what was read is not what happens: sizes are not known
         return unknown(program, How.UNSIZED if program.coverage.unsized else How.CUT)
     found = _with_coverage(program, _without_unsure(program, _check(program, max_states, one_memory=one_memory)))
+    if found.verdict is Verdict.PROVED and (certain := certain_part(program)) is not program:
+        without = _check(certain, max_states, one_memory=True).verdict  # a write that others need may not happen
+        found = found if without is Verdict.PROVED else replace(found, verdict=Verdict.UNKNOWN, how=How.PERHAPS)
     shown = () if one_memory else shown_by_code(program)
     if not shown:
         return found

@@ -115,6 +115,21 @@ GUARDED = [
 
 
 @pytest.mark.parametrize("guarded", GUARDED)
+def test_a_write_that_may_not_happen_is_none_for_a_read_that_does(guarded: str) -> None:
+    """Where both may not happen they are taken to go together."""
+    store, load = "st.shared.u32 [tile], 7;", "ld.shared.u32 %r30, [tile];"
+
+    def said(first: str, second: str) -> How:
+        address = " mov.u64 %rd1, 268435456;\n"
+        return check(read(roles(f"{address} {first}\n bar.sync 1;\n", f"{address} bar.sync 1;\n {second}\n"))).how
+
+    assert said(guarded.format(7, store), load) is How.PERHAPS
+    assert said(guarded.format(7, store), guarded.format(8, load)) is How.CERTIFICATE
+    assert said(store + guarded.format(7, store), load) is How.CERTIFICATE
+    assert said(store, guarded.format(8, load)) is How.CERTIFICATE
+
+
+@pytest.mark.parametrize("guarded", GUARDED)
 def test_a_race_is_certain_where_it_is_not_the_launch_that_decides_whether_it_happens(guarded: str) -> None:
     """Of two accesses that may not happen, one may exclude the other; of one, only what the launch gives can tell."""
     store = "st.shared.u32 [tile], 7;"
