@@ -82,7 +82,7 @@ def prepare(module: Module, launch: Launch) -> Kernel:
     return Kernel(module, launch, entry, function, code, early)
 
 
-def emulate(kernel: Kernel, limits: EmulationLimits | None = None) -> Emulation:
+def emulate(kernel: Kernel, limits: EmulationLimits | None = None, *, past_hangs: bool = False) -> Emulation:
     """Run the cluster with the launch's policies.
 
     Where these do not say how many tiles cluster launch control hands out it is the least of :data:`_HANDED_OUT` with
@@ -91,7 +91,7 @@ def emulate(kernel: Kernel, limits: EmulationLimits | None = None) -> Emulation:
     """
     limits = limits or EmulationLimits()
     if kernel.launch.policies.launch_control is not None or not _asks_launch_control(kernel):
-        return _emulate(kernel, kernel.launch, limits)
+        return _emulate(kernel, kernel.launch, limits, past_hangs=past_hangs)
     best, fewest, spent = None, 0, 0
     for given in _HANDED_OUT:
         rest = replace(limits, instructions=limits.instructions - spent)
@@ -152,7 +152,7 @@ def _may_signal(each: Instruction) -> bool:
     return each.has("bulk") if each.opcode == "cp" else each.has_any("arrive", "expect_tx", "commit", "try_cancel")
 
 
-def _emulate(kernel: Kernel, launch: Launch, limits: EmulationLimits) -> Emulation:
+def _emulate(kernel: Kernel, launch: Launch, limits: EmulationLimits, *, past_hangs: bool = False) -> Emulation:
     """Run the cluster: again where lanes have to be followed apart, and where bytes of copies had to be worked out."""
     image, constants = Image(launch, kernel.entry), Constants(kernel.module)
     misaligned = misaligned_copies(kernel.function, kernel.code.regions.uses, image.remainder)
@@ -165,12 +165,13 @@ def _emulate(kernel: Kernel, launch: Launch, limits: EmulationLimits) -> Emulati
         nonlocal spent
         made = Cluster(kernel.code, launch, image, constants, apart)
         made.boxless = boxless or BoxlessCopies()
-        made.misaligned = misaligned
+        made.misaligned, made.past_hangs = misaligned, further
         made.reused, made.refused, made.void_fences = frozenset(reused), frozenset(refused), void
         spent += made.run(replace(limits, instructions=limits.instructions - spent))
         return made
 
     void: frozenset[int] = frozenset()
+    further = False
     cluster = run()
     for _ in range(_MOST_PARTINGS):
         parted = cluster.must_part()
@@ -200,6 +201,9 @@ def _emulate(kernel: Kernel, launch: Launch, limits: EmulationLimits) -> Emulati
     while refused := touching_others(list(cluster.notes.accesses), cluster.recorder) & cluster.notes.unread.keys():
         cluster = run(cluster.boxless.again(), cluster.reused, cluster.refused | refused)
     if void := touching_engines(list(cluster.notes.fences_of_some), cluster.recorder):
+        cluster = run(cluster.boxless.again(), cluster.reused, cluster.refused)
+    if past_hangs and _waits(cluster):
+        further = True
         cluster = run(cluster.boxless.again(), cluster.reused, cluster.refused)
     return Emulation(cluster, spent, unsolved)
 

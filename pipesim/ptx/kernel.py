@@ -161,10 +161,10 @@ class EditableKernel:
             text[number - 1] = new
         return prepare(*launch_of("\n".join(text), self.ptx, self.launch, self.sets))
 
-    def read(self, lines: Mapping[int, str] | None = None) -> KernelReading:
-        """The program with these lines instead, as :meth:`prepared` has them."""
+    def read(self, lines: Mapping[int, str] | None = None, *, past_hangs: bool = False) -> KernelReading:
+        """The program with these lines instead, as :meth:`prepared` has them; ``past_hangs``: also after a hang."""
         ready = self.prepared(lines)
-        emulation = emulate(ready)
+        emulation = emulate(ready, past_hangs=past_hangs)
         body = ready.function.body
         where = tuple(tuple(body[at].line for at in each.positions) for each in emulation.cluster.recorder.streams)
         made = emit(ready, emulation)

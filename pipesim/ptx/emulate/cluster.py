@@ -15,8 +15,8 @@ from pipesim.bounds import MAX_KERNEL_OPERATIONS, MAX_WARP_INSTRUCTIONS
 from pipesim.model import barrier as mbarrier
 from pipesim.model.barrier import BarrierState
 from pipesim.model.finding import FaultKind
-from pipesim.model.groups import PARITY_TRIES
-from pipesim.model.ops import Op, Space
+from pipesim.model.groups import BY_PARITY, ON_NAMED_BARRIER, PARITY_TRIES
+from pipesim.model.ops import Op, Space, operand
 from pipesim.ptx.emit.record import Place, StreamRecorder, WaysDiffer
 from pipesim.ptx.emulate.accesses import flush, read, write
 from pipesim.ptx.emulate.addresses import in_shared
@@ -24,6 +24,7 @@ from pipesim.ptx.emulate.boxless import BoxlessCopies, LandedCopy
 from pipesim.ptx.emulate.cluster_barrier import ClusterBarrier
 from pipesim.ptx.emulate.code import Code, DecodedStep
 from pipesim.ptx.emulate.memory import Bytes, GlobalMemory, Items
+from pipesim.ptx.emulate.past_hangs import MOST_COMPLETED, most_overdue
 from pipesim.ptx.emulate.stop import Notes, Status
 from pipesim.ptx.emulate.tensor_allocations import TensorAllocations
 from pipesim.ptx.emulate.unread import EVERYWHERE, UnreadAccess, around
@@ -101,6 +102,8 @@ class Cluster:
         self.initialised: dict[Place, int] = {}  #: the position of the first init
         self.reused: frozenset[Place] = frozenset()  #: mbarriers over whose bytes something is written before or after
         self.uncertified = False
+        self.past_hangs = False  #: whether it is followed further where it hangs, and how many phases that took
+        self.completed = 0
         self.boxless = BoxlessCopies()
         self._tokens: list[tuple[Place, int]] = []
         self.named: dict[tuple[int, int], NamedBarrier] = {}
@@ -160,8 +163,27 @@ class Cluster:
                 elif (place := self.boxless.settle(self.barrier)) is not None:
                     state = self.barrier(place)
                     self.effect(place, mbarrier.add_tx(state, -state.tx))
-                else:
+                elif not self._complete_overdue():
                     return total
+
+    def _complete_overdue(self) -> bool:
+        """Complete the phase that a cluster lacks which hangs; False if nothing waits, or it is not to be done."""
+        if not self.past_hangs or self.completed >= MOST_COMPLETED:
+            return False
+        warp = most_overdue(self.recorder, self.warps, self.barriers)
+        if warp is None:
+            return False
+        self.completed += 1
+        op = self.recorder.streams[warp.agent].code[-1]
+        if op[0] in BY_PARITY:
+            place = list(self.recorder.barriers)[operand(op, "barrier")]
+            state = self.barrier(place)
+            self.barriers[place] = state._replace(pending=state.expected, tx=0, done=state.done + 1)
+        elif op[0] in ON_NAMED_BARRIER:
+            self.named[list(self.recorder.named)[operand(op, "named_barrier")]].complete()
+        else:
+            warp.ready = None
+        return True
 
     def must_part(self) -> dict[tuple[int, int], tuple[int, ...]]:
         """Where no warp can continue: the warps of which some lanes wait and others still have to run, as lane sets."""
