@@ -112,20 +112,19 @@ def corrections_of(
     led_past: Sequence[BranchPast] = (),
 ) -> tuple[Correction, ...]:
     """Its likely corrections, where the finding has none of its own and a change of the program shows them; of a kernel
-    that hung while it was read, or in which a wait returns with an earlier phase, changes of its file first.
+    changes of its file first.
 
     ``led_past``: the branches by which what is missing did not come.
     """
-    if refuted.kind in NO_MOVE_SHOWS - MEMORY_ORDER - _BY_A_WAIT:
+    if refuted.kind in NO_MOVE_SHOWS - MEMORY_ORDER - _BY_A_WAIT - {FaultKind.READ_BEFORE_WAIT}:
         return ()
     if asked.coverage.stopped:
         return ()  # of which nothing can be proved
-    found: tuple[Correction, ...] = ()
-    if kernel is not None and (asked.coverage.blocked or refuted.kind in _BY_A_WAIT):
-        from pipesim.answers.kernel_corrections import corrections_of_kernel  # reads PTX, which few commands need
+    if kernel is None:
+        return corrections(small, refuted, asked, unit)
+    from pipesim.answers.kernel_corrections import corrections_of_kernel  # reads PTX, which few commands need
 
-        found = corrections_of_kernel(kernel, asked, refuted, unit, led_past)
-    return found if found or asked.coverage.blocked else corrections(small, refuted, asked, unit)
+    return corrections_of_kernel(kernel, asked, refuted, unit, led_past)
 
 
 def hidden_in_hang(refuted: Refutation, asked: Program, unit: Unit, kernel: EditableKernel | None) -> Hidden | None:

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from pipesim.errors import LaunchFileError
 from pipesim.model.rings import never_wrapped
-from pipesim.ptx.emit.record import Place, covers
+from pipesim.ptx.emit.record import FirstParities, Place, covers
 from pipesim.ptx.emulate.boxless import BoxlessCopies
 from pipesim.ptx.emulate.cluster import Cluster, EmulationLimits
 from pipesim.ptx.emulate.code import Code
@@ -82,7 +82,13 @@ def prepare(module: Module, launch: Launch) -> Kernel:
     return Kernel(module, launch, entry, function, code, early)
 
 
-def emulate(kernel: Kernel, limits: EmulationLimits | None = None, *, past_hangs: bool = False) -> Emulation:
+def emulate(
+    kernel: Kernel,
+    limits: EmulationLimits | None = None,
+    first: FirstParities | None = None,
+    *,
+    past_hangs: bool = False,
+) -> Emulation:
     """Run the cluster with the launch's policies.
 
     Where these do not say how many tiles cluster launch control hands out it is the least of :data:`_HANDED_OUT` with
@@ -91,14 +97,14 @@ def emulate(kernel: Kernel, limits: EmulationLimits | None = None, *, past_hangs
     """
     limits = limits or EmulationLimits()
     if kernel.launch.policies.launch_control is not None or not _asks_launch_control(kernel):
-        return _emulate(kernel, kernel.launch, limits, past_hangs=past_hangs)
+        return _emulate(kernel, kernel.launch, limits, first, past_hangs=past_hangs)
     best, fewest, spent = None, 0, 0
     for given in _HANDED_OUT:
         rest = replace(limits, instructions=limits.instructions - spent)
-        found = _emulate(kernel, kernel.launch.with_policy("launch_control", given), rest)
+        found = _emulate(kernel, kernel.launch.with_policy("launch_control", given), rest, first, past_hangs=past_hangs)
         spent += found.instructions
         once = len(used_once(kernel, found.cluster))
-        hangs = not found.cut and _waits(found.cluster)
+        hangs = not found.cut and bool(found.cluster.completed or _waits(found.cluster))
         if best is None or hangs or (once < fewest and not found.cut):
             best, fewest = found, once
         if not once or found.cut or hangs:
@@ -152,7 +158,14 @@ def _may_signal(each: Instruction) -> bool:
     return each.has("bulk") if each.opcode == "cp" else each.has_any("arrive", "expect_tx", "commit", "try_cancel")
 
 
-def _emulate(kernel: Kernel, launch: Launch, limits: EmulationLimits, *, past_hangs: bool = False) -> Emulation:
+def _emulate(
+    kernel: Kernel,
+    launch: Launch,
+    limits: EmulationLimits,
+    first: FirstParities | None = None,
+    *,
+    past_hangs: bool = False,
+) -> Emulation:
     """Run the cluster: again where lanes have to be followed apart, and where bytes of copies had to be worked out."""
     image, constants = Image(launch, kernel.entry), Constants(kernel.module)
     misaligned = misaligned_copies(kernel.function, kernel.code.regions.uses, image.remainder)
@@ -165,7 +178,7 @@ def _emulate(kernel: Kernel, launch: Launch, limits: EmulationLimits, *, past_ha
         nonlocal spent
         made = Cluster(kernel.code, launch, image, constants, apart)
         made.boxless = boxless or BoxlessCopies()
-        made.misaligned, made.past_hangs = misaligned, further
+        made.misaligned, made.past_hangs, made.first_parities = misaligned, further, first or {}
         made.reused, made.refused, made.void_fences = frozenset(reused), frozenset(refused), void
         spent += made.run(replace(limits, instructions=limits.instructions - spent))
         return made

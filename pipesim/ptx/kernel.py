@@ -11,7 +11,7 @@ from pipesim.bounds import MAX_PTX_BYTES
 from pipesim.errors import LaunchFileError, PtxError
 from pipesim.inputs import InputKind
 from pipesim.model.program import Program
-from pipesim.ptx.emit.record import BARRIER_BYTES, Stream
+from pipesim.ptx.emit.record import BARRIER_BYTES, FirstParities, Stream
 from pipesim.ptx.emulation import Kernel, emulate, entry_of, prepare
 from pipesim.ptx.extract import Extraction, emit, extract
 from pipesim.ptx.flow.inline import inline_calls
@@ -161,10 +161,14 @@ class EditableKernel:
             text[number - 1] = new
         return prepare(*launch_of("\n".join(text), self.ptx, self.launch, self.sets))
 
-    def read(self, lines: Mapping[int, str] | None = None, *, past_hangs: bool = False) -> KernelReading:
-        """The program with these lines instead, as :meth:`prepared` has them; ``past_hangs``: also after a hang."""
+    def read(
+        self, lines: Mapping[int, str] | None = None, first: FirstParities | None = None, *, past_hangs: bool = False
+    ) -> KernelReading:
+        """The program with these lines instead, as :meth:`prepared` has them; ``first``: with other parities;
+        ``past_hangs``: followed past a hang as well.
+        """
         ready = self.prepared(lines)
-        emulation = emulate(ready, past_hangs=past_hangs)
+        emulation = emulate(ready, None, first, past_hangs=past_hangs)
         body = ready.function.body
         where = tuple(tuple(body[at].line for at in each.positions) for each in emulation.cluster.recorder.streams)
         made = emit(ready, emulation)

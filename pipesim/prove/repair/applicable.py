@@ -31,6 +31,7 @@ from pipesim.prove.repair.order import gives_back, uses_what_others_fill, works
 from pipesim.prove.repair.sites import (
     arrived_at,
     begin_of,
+    engines_of,
     executes,
     families,
     members,
@@ -96,6 +97,15 @@ def publications(program: Program) -> Iterator[Ranked]:
     for role in dict.fromkeys(program.agents[agent].role for agent in made):
         yield 0, Repair(K.AFTER_INIT, role, "", 1)
     yield 1, Repair(K.AFTER_INIT, "", "")
+
+
+def group_waits(program: Program, engine: int) -> Iterator[Ranked]:
+    """Waits for all groups of an engine, as late as they can be; then those that leave fewer of them pending."""
+    for role in dict.fromkeys(families(program).get(role, role) for role in roles_of(program)):
+        if engine in engines_of(program, role.partition(",")[0]):
+            sites = [site for site in sites_of(program, role) if site.op != Op.WAIT_GROUP]
+            yield from ((0, Repair(K.GROUP_WAIT, role, str(engine), 0, at=site)) for site in reversed(sites))
+    yield from ((1, repair) for repair in _depths(program) if repair.group == str(engine))
 
 
 def stronger(program: Program) -> Iterator[Ranked]:

@@ -10,10 +10,10 @@ from pipesim.model.groups import ENGINE_ACCESSES, PARITY_WAITS
 from pipesim.model.ops import Engine, Op, Operation, operand, ranks
 from pipesim.model.program import Program
 from pipesim.model.tables import NAMED_BARRIERS, SourceInstruction
-from pipesim.prove.repair.kinds import Repair, RepairKind
-from pipesim.prove.repair.numbers import may_expect
+from pipesim.prove.repair.kinds import NOWHERE, Repair, RepairKind
+from pipesim.prove.repair.numbers import bytes_of_expects, may_expect
 from pipesim.prove.repair.order import gives_back
-from pipesim.prove.repair.sites import barriers_of, roles_of, site_of
+from pipesim.prove.repair.sites import barriers_of, members, roles_of, site_of
 
 WARP = 32
 
@@ -109,6 +109,19 @@ def expects(program: Program) -> Iterator[Repair]:
         nbytes, was = next(((nbytes, was) for nbytes, was in sorted(several) if nbytes != was), (0, 0))
         if len(sizes_now) == 1 and nbytes > 0:
             yield Repair(RepairKind.EXPECT, role, group, nbytes, was)
+        else:
+            yield from _expects_each_time(program, role, group)
+
+
+def _expects_each_time(program: Program, role: str, group: str) -> Iterator[Repair]:
+    """As many bytes as are copied with each expect, where these differ: the first that is wrong is named."""
+    for agent in members(program, role):
+        code = program.code[agent]
+        for pc, nbytes in bytes_of_expects(program, agent, group).items():
+            was = operand(code[pc], "bytes" if code[pc][0] == Op.EXPECT_TX else "expect")
+            if was != nbytes > 0:
+                yield Repair(RepairKind.EXPECT, role, group, nbytes, was, past=NOWHERE._replace(op=int(Op.TMA_LOAD)))
+                return
 
 
 def _signalled_barriers(program: Program, copy: Operation) -> list[int]:

@@ -9,13 +9,21 @@ from itertools import chain
 from pipesim.explain.causes import is_unserved
 from pipesim.model.finding import FaultKind, Verdict
 from pipesim.model.groups import CORRECTABLE, ON_NAMED_BARRIER
-from pipesim.model.ops import operand
+from pipesim.model.ops import Engine, operand
 from pipesim.model.program import Program
 from pipesim.prove.any_size.laps import holds
 from pipesim.prove.check import check
 from pipesim.prove.counterexample.past import core
 from pipesim.prove.refutation import Refutation
-from pipesim.prove.repair.applicable import fences, fences_of_writes, initialisations, publications, repairs, stronger
+from pipesim.prove.repair.applicable import (
+    fences,
+    fences_of_writes,
+    group_waits,
+    initialisations,
+    publications,
+    repairs,
+    stronger,
+)
 from pipesim.prove.repair.edits import apply_repair, place_of
 from pipesim.prove.repair.kinds import Ranked, Repair, RepairKind
 from pipesim.prove.repair.sentences import sentence
@@ -44,12 +52,14 @@ def corrections(
     asked: Program,
     unit: Callable[[int, int], None] | None = None,
     most: int = MOST_TRIED,
+    again: Callable[[Repair], bool] | None = None,
 ) -> tuple[Correction, ...]:
     """Single changes with which both the program that shows the fault and the one that was asked for are proved.
 
     The likeliest; a second one only if it is of another kind and just as likely, at most :data:`MOST`. () if there is
     none, or if the programs are too large to try: ``most`` operations of them all. ``unit`` is called before each
-    change that is tried, with how many were, and 0: it is not known how many there will be.
+    change that is tried, with how many were, and 0: it is not known how many there will be. ``again``: whether what the
+    program was read from is proved with a change of which the program does not show enough.
     """
     if sum(map(len, asked.code)) > MOST_ASKED:
         return ()
@@ -74,7 +84,8 @@ def corrections(
         if not holds(small):
             continue
         large = apply_repair(asked, repair)
-        if large is None or check(large, max_states=1).verdict is not Verdict.PROVED:
+        proved_now = large is not None and check(large, max_states=1).verdict is Verdict.PROVED
+        if large is None or not (proved_now or (again is not None and again(repair))):
             continue
         proved = rank, Correction(repair, sentence(repair), place_of(program, repair), _only_line(asked, large))
         if repair.serialises and not found:
@@ -109,6 +120,8 @@ def candidates(program: Program, refuted: Refutation, asked: Program) -> Iterato
         return fences(program.agents[fault.other_agent].role, program.agents[fault.agent].role)
     if fault is not None and fault.kind is FaultKind.MISSING_PROXY_FENCE:
         return fences_of_writes(program, program.agents[fault.other_agent].role, program.agents[fault.agent].role)
+    if fault is not None and fault.kind is FaultKind.READ_BEFORE_WAIT:
+        return group_waits(program, Engine.WGMMA)
     if fault is not None and fault.kind is FaultKind.UNPUBLISHED_INIT:
         return publications(program)
     if fault is not None and fault.kind in (FaultKind.NOT_INITIALISED, FaultKind.REINITIALISED):

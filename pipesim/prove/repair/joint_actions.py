@@ -6,7 +6,7 @@ from collections import Counter
 from dataclasses import replace
 
 from pipesim.model.edits import Insertion, Listing, insert_operations, listing, releases
-from pipesim.model.groups import LIFE, LOOP_MARKS, ON_BARRIER, ON_NAMED_BARRIER
+from pipesim.model.groups import LOOP_MARKS, ON_BARRIER, ON_NAMED_BARRIER
 from pipesim.model.ops import Fence, Op, Operation, Scope, operand, semantics, with_operand
 from pipesim.model.program import Program
 from pipesim.model.tables import NAMED_BARRIERS, SourceInstruction
@@ -215,7 +215,7 @@ def at_the_cluster(program: Program, agent: int, _: Repair) -> Listing:
 def after_init(program: Program, agent: int, repair: Repair) -> Listing:
     """After the inits a fence (``value`` 1: only that), and a meeting of all threads of the CTA or the cluster."""
     before, cta = listing(program, agent), program.agents[agent].cta
-    inits = [pc for pc, op in enumerate(before.code) if op[0] in LIFE]
+    inits = [pc for pc, op in enumerate(before.code) if op[0] == Op.INIT]
     place = inits[-1] + 1 if inits else 0
     line = before.lines[max(place - 1, 0)] if before.lines else 0
     block: list[Operation] = [(int(Op.FENCE), int(Fence.MBARRIER_INIT), _CLUSTER)] if inits else []

@@ -58,6 +58,7 @@ class RepairKind(Enum):
     ACQUIRE = "acquire"  #: a role waits before it uses a stage
     FENCE = "fence"  #: a proxy fence; see :data:`FENCED`
     GROUP_WAIT = "group wait"  #: a wait for groups of transfers
+    TENSOR_WAIT = "tensor wait"  #: of a kernel's PTX: a wait for its loads of tensor memory, or its stores
     CLOSE = "close"  #: a commit that closes a group of transfers
     EVERY_WARP = "every warp"  #: all warps of a role execute what some of them do
     OUTSIDE = "outside"  #: all lanes of a warp execute it

@@ -20,6 +20,10 @@ def of_operand(program: Program, agent: int, repair: Repair) -> Listing:
     """The operations of one agent, each changed by itself."""
     change = CHANGES[repair.kind]
     before = listing(program, agent)
+    if repair.kind is RepairKind.EXPECT and repair.past.op:
+        sizes = bytes_of_expects(program, agent, repair.group)
+        new = {pc: with_expected_bytes(before.code[pc], nbytes) for pc, nbytes in sizes.items()}
+        return replace_operations(before, new)
     here = {place: change(program, agent, repair, op) for place, op in enumerate(before.code)}
     if repair.at.op:
         here = {place: op for place, op in here.items() if _is_at(site_of(program, agent, place), repair.at)}
@@ -36,6 +40,20 @@ def may_expect(op: Operation, copied: set[int]) -> bool:
     return op[0] == Op.EXPECT_TX or (
         op[0] == Op.ARRIVE and (operand(op, "expect") > 0 or operand(op, "barrier") in copied)
     )
+
+
+def bytes_of_expects(program: Program, agent: int, group: str) -> dict[int, int]:
+    """For each expect of an agent on a group the bytes that it copies with that barrier until it expects more there."""
+    mine = set(stages_of(program, agent, group).values())
+    found: dict[int, int] = {}
+    last: dict[int, int] = {}
+    for pc, op in enumerate(program.code[agent]):
+        if op[0] == Op.TMA_LOAD and operand(op, "barrier") in last:
+            found[last[operand(op, "barrier")]] += operand(op, "bytes")
+        elif may_expect(op, set()) and operand(op, "barrier") in mine:
+            last[operand(op, "barrier")] = pc
+            found[pc] = 0
+    return found
 
 
 def multicasts(program: Program, op: Operation, group: str) -> bool:

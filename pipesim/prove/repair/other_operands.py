@@ -6,7 +6,7 @@ The evidence is what is left alone: a group at which no agent arrives while a ro
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from itertools import combinations
 
 from pipesim.model.groups import ON_BARRIER, PARITY_WAITS, TOUCHES_MEMORY
@@ -34,23 +34,32 @@ def of_groups(program: Program) -> Iterator[Ranked]:
     for role in roles_of(program):
         mine = _barrier_uses(program, role)
         for done in mine:
-            yield from _on_another(program, role, mine, done, by_any_role[done])
+            yield from _on_another(program, role, mine, done, by_any_role)
         yield from _swaps(program, role, mine)
 
 
 _BarrierUses = dict[str, dict[str, dict[SourceInstruction, None]]]  # use → group → the instructions
 
 
-def _on_another(program: Program, role: str, mine: _BarrierUses, done: str, by_any_role: set[str]) -> Iterator[Ranked]:
-    """Instructions of one sort on groups on which the role does not do so: likely where no agent does."""
+def _on_another(
+    program: Program, role: str, mine: _BarrierUses, done: str, by_any_role: Mapping[str, set[str]]
+) -> Iterator[Ranked]:
+    """Instructions of one sort on groups on which the role does not do so: likely where no agent does.
+
+    Of copies also where the role expects bytes of them, if nobody expects any where they are.
+    """
     sizes = _sizes(program)
     own = {group for other in _EXCLUDES.get(done, ()) for group in mine.get(other, ())}
+    signalled = by_any_role["gives back"] | by_any_role["expects"] | by_any_role["copies"]
+    expected = mine.get("expects", {})
     for group, sites in mine[done].items():
-        for other in (name for name in sizes if name not in {*mine[done], *own}):
+        astray = done == "copies" and group not in by_any_role["expects"]
+        for other in expected if astray else (name for name in sizes if name not in {*mine[done], *own}):
             twice = len(sites) > 1 or (done == "waits" and _is_signalled(mine, group))
-            if other in by_any_role and not twice:
+            unserved = done == "gives back" and other in by_any_role["waits"] - signalled
+            if other in by_any_role[done] and not (twice or astray):
                 continue
-            rank = 2 if twice and other not in by_any_role else 6
+            rank = 2 if astray or unserved or (twice and other not in by_any_role[done]) else 6
             for site in sites:
                 if sizes[other] == sizes[group] or _stages_used(program, role, site) <= set(sizes[other]):
                     yield rank, Repair(K.OTHER_GROUP, role, group, at=site, past=site._replace(about=other))

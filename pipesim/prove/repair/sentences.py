@@ -195,6 +195,21 @@ def _tail(r: Repair) -> str:
     return f"{r.role} arrives on {r.group} for its last stages as well, when their transfers have ended"
 
 
+def _other_group(r: Repair) -> str:
+    match r.at.op:
+        case Op.TMA_LOAD:
+            does, to = "completes its copy", "on "
+        case Op.COMMIT:
+            does, to = "commits", "to "
+        case op if op in PARITY_WAITS:
+            does, to = "waits", "for "
+        case Op.EXPECT_TX:
+            does, to = "expects its bytes", "on "
+        case _:
+            does, to = "arrives", "on "
+    return f"{r.role} {does} {to}{r.past.about}, not {to}{r.at.about}"
+
+
 def _swap(r: Repair) -> str:
     one, other = r.group.split(",")
     return f"{r.role}: exchange {one} and {other} where it {'waits for' if r.at.op else 'arrives on'} them"
@@ -229,7 +244,10 @@ def _every_warp(r: Repair) -> str:
 #: A text with the members of the correction, or what writes the sentence where it depends on more.
 _SENTENCES: dict[RepairKind, str | Callable[[Repair], str]] = {
     RepairKind.COUNT: "initialise {group} with a count of {value:,} instead of {was:,}",
-    RepairKind.EXPECT: "{role} expects {value:,} bytes on {group} instead of {was:,}: as many as are copied",
+    RepairKind.EXPECT: lambda r: (
+        f"{r.role} expects {r.value:,} bytes on {r.group} instead of {r.was:,}: as many as are copied"
+        + (", which differs from one time to another" if r.past.op else "")
+    ),
     RepairKind.LANES: _lanes,
     RepairKind.THREADS: "{value:,} threads at {named} instead of {was:,}",
     RepairKind.DEPTH: _depth,
@@ -241,7 +259,7 @@ _SENTENCES: dict[RepairKind, str | Callable[[Repair], str]] = {
     RepairKind.CARRY: (
         "{role} carries stage and phase of {group} on instead of beginning again (parity {value} in the first lap)"
     ),
-    RepairKind.OTHER_GROUP: "{role}: {at} is meant for {r.past.about}",
+    RepairKind.OTHER_GROUP: _other_group,
     RepairKind.SWAP: _swap,
     RepairKind.OTHER_CTA: "{role}: {at} is meant for the barrier of CTA {value}",
     RepairKind.ONE_WARP: "{role}: only one warp waits, copies and arrives, inside a condition: all {value} warps do so",
@@ -263,6 +281,7 @@ _SENTENCES: dict[RepairKind, str | Callable[[Repair], str]] = {
     RepairKind.INSIDE: "put {at} inside elect_one(): only one lane of the warp needs it",
     RepairKind.OUTSIDE: "put {at} outside elect_one(): every lane of the warp needs it",
     RepairKind.NOT_PAST: "{role} arrives every time",
+    RepairKind.TENSOR_WAIT: "{role} waits for its accesses of tensor memory",
     RepairKind.LEAVE_OUT: "{role}: warps that neither use a stage nor arrive for it do not wait for {group}",
     RepairKind.ARRIVE: _arrive,
     RepairKind.TAIL: _tail,

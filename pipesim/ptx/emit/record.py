@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate
 from typing import NamedTuple
@@ -14,6 +14,8 @@ from pipesim.model.positions import ANSWER, BARRIER, PARITY
 from pipesim.model.tables import Access
 
 Place = tuple[int, int]  #: rank of a CTA, byte offset in its shared memory
+#: For agents and mbarriers the parity with which the waits begin that are read as if each lap had the other one.
+FirstParities = Mapping[tuple[int, Place], int]
 Range = tuple[int, int]  #: first byte, the one after the last
 
 _NOWHERE = -1

@@ -6,7 +6,7 @@ recorded; whether it does the same in every schedule is the proof's question.
 
 from __future__ import annotations
 
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -17,7 +17,7 @@ from pipesim.model.barrier import BarrierState
 from pipesim.model.finding import FaultKind
 from pipesim.model.groups import BY_PARITY, ON_NAMED_BARRIER, PARITY_TRIES
 from pipesim.model.ops import Op, Space, operand
-from pipesim.ptx.emit.record import Place, StreamRecorder, WaysDiffer
+from pipesim.ptx.emit.record import FirstParities, Place, StreamRecorder, WaysDiffer
 from pipesim.ptx.emulate.accesses import flush, read, write
 from pipesim.ptx.emulate.addresses import in_shared
 from pipesim.ptx.emulate.boxless import BoxlessCopies, LandedCopy
@@ -104,6 +104,8 @@ class Cluster:
         self.uncertified = False
         self.past_hangs = False  #: whether it is followed further where it hangs, and how many phases that took
         self.completed = 0
+        self.first_parities: FirstParities = {}
+        self._turns: Counter[tuple[int, Place]] = Counter()
         self.boxless = BoxlessCopies()
         self._tokens: list[tuple[Place, int]] = []
         self.named: dict[tuple[int, int], NamedBarrier] = {}
@@ -165,6 +167,15 @@ class Cluster:
                     self.effect(place, mbarrier.add_tx(state, -state.tx))
                 elif not self._complete_overdue():
                     return total
+
+    def parity_in_turn(self, agent: int, place: Place, parity: int, *, waits: bool) -> int:
+        """The parity of a wait or try: the one given, or, of those with other first parities, that of its turn."""
+        first = self.first_parities.get((agent, place))
+        if first is None:
+            return parity
+        turn = self._turns[agent, place]
+        self._turns[agent, place] += waits
+        return (first + turn) & 1
 
     def _complete_overdue(self) -> bool:
         """Complete the phase that a cluster lacks which hangs; False if nothing waits, or it is not to be done."""

@@ -212,7 +212,7 @@ _KERNELS = [
     ),
     _in(
         small.two_rings, "b_released_as_a", "DEADLOCK", {RELEASE_B: " a.of_empty(i).arrive()"},
-        "consumer: the arrive on empty is meant for b_empty", base=IN_TURN,
+        "consumer arrives on b_empty, not on empty", base=IN_TURN,
     ),
     _in(
         small.two_rings, "b_not_released", "DEADLOCK", {RELEASE_B: " pass"},
@@ -221,11 +221,11 @@ _KERNELS = [
     _in(
         small.two_rings, "waits_for_b_to_read_a", "RACE",
         {"a.read(w, i)": "full[a.slot(i)].wait(a.phase(i))\nw.read(a.tile[a.slot(i)], i)"},
-        "consumer: the wait for b_full is meant for full", base=FIVE,
+        "consumer waits for full, not for b_full", base=FIVE,
     ),
     _in(
         small.two_rings, "copy_signals_a", "DEADLOCK", {"full[a.slot(i)], i)": "a.of_full(i), i)"},
-        "producer: the copy to full is meant for b_full", base=FIVE,
+        "producer completes its copy on b_full, not on full", base=FIVE,
     ),
     _in(
         small.multicast, "not_remote", "DEADLOCK", {"arrive_cluster(0)": "arrive()"},

@@ -212,6 +212,7 @@ def _wait(
     """A wait, and the answer that ends its loop; ``sure``: it has no other end."""
     bar = cluster.recorder.barrier(place)
     position = step.instruction.position
+    parity = cluster.parity_in_turn(warp.agent, place, parity, waits=True)
     warp.exchanges.happens(LaneEvent.WAIT, warp.mask)
     cluster.recorder.execute(warp.agent, position, warp.mask)
     meaning = semantics_of(step.instruction) if answer else semantics(Order.RELAXED)
@@ -232,6 +233,7 @@ def _wait(
 def _try(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep, place: Place, parity: int) -> None:
     each = step.instruction
     asked = cluster.recorder.answer()
+    parity = cluster.parity_in_turn(warp.agent, place, parity, waits=False)
     bar = cluster.recorder.barrier(place)
     op = Op.TRY_WAIT if each.has("try_wait") else Op.TEST_WAIT
     cluster.recorder.execute(warp.agent, each.position, warp.mask, asked)

@@ -1,0 +1,129 @@
+"""Changes of lines of a kernel's PTX that may correct it: what its flat program does not say, or says less exactly."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+
+from pipesim.answers.kernel_lines import LAST_OPERAND, KernelLines, LineChange
+from pipesim.model.groups import ON_NAMED_BARRIER, SIGNALS
+from pipesim.model.ops import Engine, Op, operand
+from pipesim.model.program import Program
+from pipesim.prove.repair.arithmetic import counts, expects, threads
+from pipesim.prove.repair.kinds import Repair, RepairKind
+from pipesim.prove.repair.sentences import sentence
+from pipesim.prove.repair.sites import barriers_of
+from pipesim.ptx.branch_decisions import BranchPast
+
+_GUARD = re.compile(r"@!?%\w+\s+")
+_RESTART = re.compile(r"\s*(?:@!?%\w+\s+)?mov\.\w+\s+%\w+,\s*\w+;\s*(?://.*)?")
+
+
+# numbers
+
+
+def numbers(kernel: KernelLines) -> Iterator[LineChange]:
+    """Counts, bytes and threads as the operations that were executed need them."""
+    program = kernel.program
+    for repair in (*threads(program), *expects(program), *counts(program)):
+        mine = barriers_of(program, repair.group)
+        if repair.kind is RepairKind.COUNT:
+            was = [
+                group for group in kernel.groups() if kernel.count_of(group) == repair.was and set(group) <= set(mine)
+            ]
+            lines = kernel.lines_of({Op.INIT}, {bar for group in was for bar in group})
+            new = {line: _with_last(kernel, line, repair.value) for line in lines}
+        elif repair.kind is RepairKind.EXPECT and not repair.past.op:
+            lines = kernel.lines_of(SIGNALS, mine)
+            new = {line: _with_last(kernel, line, repair.value) for line in lines if "expect_tx" in kernel.text(line)}
+        elif repair.kind is RepairKind.THREADS:
+            new = dict(_with_threads(kernel, repair))
+        else:
+            continue
+        new = {line: text for line, text in new.items() if text != kernel.text(line)}
+        if new:
+            yield LineChange(new, repair, f"{sentence(repair)} ({kernel.places(new)})")
+            constant = kernel.constant_of(new, repair.was)
+            if constant is not None and constant not in new:
+                text = LAST_OPERAND.sub(str(repair.value), kernel.text(constant), count=1)
+                yield LineChange({constant: text}, repair, f"{sentence(repair)} ({kernel.places([constant])})")
+
+
+def _with_last(kernel: KernelLines, line: int, value: int) -> str:
+    return LAST_OPERAND.sub(str(value), kernel.text(line), count=1)
+
+
+def _with_threads(kernel: KernelLines, repair: Repair) -> Iterator[tuple[int, str]]:
+    """The lines at the named barriers that say a number of threads, with another."""
+    numbers, program = repair.group.split(","), kernel.program
+    named = {
+        operand(op, "named_barrier")
+        for code in program.code
+        for op in code
+        if str(program.named_barrier(op)) in numbers
+    }
+    for line in kernel.lines_of(ON_NAMED_BARRIER, named):
+        if "," in kernel.text(line):
+            yield line, re.sub(r",\s*[%\w]+(?=\s*;)", f", {repair.value}", kernel.text(line))
+
+
+def carried(kernel: KernelLines, wait: int, barrier: int) -> Iterator[LineChange]:
+    """The stage and parity of the wait at a line are not restarted: without the lines that do so."""
+    lines = kernel.computing(wait)
+    if lines and all(_RESTART.fullmatch(kernel.text(line)) for line in lines):
+        role, group = kernel.who(wait), kernel.program.barriers[barrier].name
+        said = (
+            f"{role} carries stage and phase of {group} on instead of beginning again (without {kernel.places(lines)})"
+        )
+        yield LineChange(
+            {line: f"// {kernel.text(line)}" for line in lines}, Repair(RepairKind.CARRY, role, group), said
+        )
+
+
+def not_past(kernel: KernelLines, led_past: Sequence[BranchPast]) -> Iterator[LineChange]:
+    """Without the condition of a branch that led an agent past what it should have done."""
+    for past in led_past:
+        each = kernel.instruction(past.at)
+        if past.ends or not kernel.text(each.line).lstrip().startswith("@"):
+            continue
+        always = _GUARD.sub("", kernel.text(each.line), count=1)
+        new = always if past.at == past.past or not past.taken else f"// {kernel.text(each.line)}"
+        role = kernel.program.agents[past.agent].role
+        does = "arrives" if "arrive" in kernel.instruction(past.past).modifiers else "does so"
+        omit = f"omit the condition at {past.line} ({kernel.places([each.line])})"
+        words = f"{role} {does} every time ({past.past_line}): {omit}"
+        yield LineChange({each.line: new}, Repair(RepairKind.NOT_PAST, role, ""), words, past.line)
+
+
+def for_groups(kernel: KernelLines, program: Program, repair: Repair) -> Mapping[int, str]:
+    """The lines with which a role waits for groups of transfers where or as the correction has it; {} of others."""
+    engine = Engine(int(repair.group)) if repair.group.isdecimal() else None
+    wait = _WAIT_FOR_GROUPS.get(engine) if engine is not None else None
+    if wait is None:
+        return {}
+    if repair.kind is RepairKind.DEPTH:
+        lines = kernel.lines_at(program, repair.role, lambda op, _: op == (Op.WAIT_GROUP, engine, repair.was))
+        return {line: _with_last(kernel, line, repair.value) for line in lines}
+    if repair.kind is not RepairKind.GROUP_WAIT:
+        return {}
+    lines = kernel.lines_at(program, repair.role, lambda _, site: site == repair.at)
+    new = f"{wait} {repair.value};"
+    return {line: f"{kernel.text(line)} {new}" if repair.was == 1 else f"{new} {kernel.text(line)}" for line in lines}
+
+
+_WAIT_FOR_GROUPS = {
+    Engine.WGMMA: "wgmma.wait_group.sync.aligned",
+    Engine.BULK: "cp.async.bulk.wait_group",
+    Engine.CP_ASYNC: "cp.async.wait_group",
+}
+
+
+def tensor_waits(kernel: KernelLines) -> Iterator[LineChange]:
+    """The waits that are missing after loads of tensor memory, or stores to it, before the warp synchronises."""
+    for access, does in (("ld", "loads"), ("st", "stores")):
+        lines = kernel.without_wait(access)
+        if lines:
+            role, wait = kernel.who(lines[0]), f"tcgen05.wait::{access}"
+            said = f"{role} executes {wait} after its {does} of tensor memory ({kernel.places(lines)})"
+            new = {line: f"{kernel.text(line)} {wait}.sync.aligned;" for line in lines}
+            yield LineChange(new, Repair(RepairKind.TENSOR_WAIT, role, ""), said)

@@ -1,0 +1,175 @@
+"""A kernel's PTX file beside what its warps did: which lines became which operations, and changes of lines."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
+
+from pipesim.model.finding import Fault
+from pipesim.model.groups import ON_NAMED_BARRIER, PARITY_WAITS
+from pipesim.model.ops import Op, Operation, operand
+from pipesim.model.program import Program
+from pipesim.model.tables import SourceInstruction
+from pipesim.prove.repair.kinds import Repair
+from pipesim.prove.repair.sites import members, stages_of
+from pipesim.ptx.emit.record import FirstParities
+from pipesim.ptx.emulate.synchronisation import synchronises
+from pipesim.ptx.flow.graph import ENDS
+from pipesim.ptx.flow.loop_values import computing_lines
+from pipesim.ptx.kernel import EditableKernel, KernelReading
+from pipesim.ptx.text.instruction import Immediate, Instruction, Register
+
+LAST_OPERAND = re.compile(r"[%\w]+(?=\s*;)")
+
+
+@dataclass(frozen=True)
+class LineChange:
+    """Lines of the file that are written otherwise, and the change as a repair and in words."""
+
+    lines: Mapping[int, str]
+    repair: Repair
+    said: str
+    source: str = ""  #: the author's line that all of it maps to, where operations do not say so
+
+
+class KernelLines:
+    """The file, and its program as far as it was followed."""
+
+    def __init__(self, kernel: EditableKernel, placed: KernelReading) -> None:
+        self.program: Program = placed.program
+        self._kernel = kernel
+        self._where = placed.lines
+        self._offsets = placed.offsets
+        self._function = placed.function
+
+    def text(self, line: int) -> str:
+        """The text of a line."""
+        return self._kernel.line(line)
+
+    def places(self, lines: Collection[int]) -> str:
+        """``kernel.ptx, lines 101 and 108``."""
+        *others, last = sorted(lines)
+        said = f"{', '.join(map(str, others))} and " if others else ""
+        return f"{self._kernel.ptx.name}, line{'s' if others else ''} {said}{last}"
+
+    def wait_of(self, fault: Fault) -> tuple[int, int] | None:
+        """The line and the mbarrier of a stale wait, or of the last wait for bytes before a read; None without one."""
+        code, lines = self.program.code[fault.agent], self._where[fault.agent]
+        counting = {operand(op, "barrier") for each in self.program.code for op in each if op[0] == Op.TMA_LOAD}
+        for pc in range(fault.pc, -1, -1):
+            if code[pc][0] in PARITY_WAITS and (pc == fault.pc or operand(code[pc], "barrier") in counting):
+                return lines[pc], operand(code[pc], "barrier")
+        return None
+
+    def source_of(self, lines: Collection[int]) -> str:
+        """The author's line of all operations of these lines, "" if there are several."""
+        found = {
+            self.program.line(agent, pc)
+            for agent, where in enumerate(self._where)
+            for pc, line in enumerate(where)
+            if line in lines
+        }
+        return found.pop() if len(found) == 1 else ""
+
+    def instruction(self, position: int) -> Instruction:
+        """By its position in the body."""
+        return self._function.body[position]
+
+    def computing(self, line: int) -> tuple[int, ...]:
+        """The lines that compute the stage and parity of the wait at a line."""
+        return computing_lines(self._function, line)
+
+    def lines_of(self, ops: Collection[int], on: Collection[int]) -> list[int]:
+        """The lines of such operations on these barriers, or of operations on named barriers on these."""
+        return sorted(
+            {
+                line
+                for code, lines in zip(self.program.code, self._where, strict=True)
+                for op, line in zip(code, lines, strict=True)
+                if op[0] in ops and operand(op, "named_barrier" if op[0] in ON_NAMED_BARRIER else "barrier") in on
+            }
+        )
+
+    def lines_at(
+        self, program: Program, role: str, wanted: Callable[[Operation, SourceInstruction], bool]
+    ) -> list[int]:
+        """The lines of the operations of a role (or several) that are wanted; ``program`` as there."""
+        return sorted(
+            {
+                self._where[agent][pc]
+                for agent in members(program, role)
+                for pc, op in enumerate(program.code[agent])
+                if wanted(op, program.instructions[agent][pc])
+            }
+        )
+
+    def first_parities(self, program: Program, repair: Repair) -> FirstParities:
+        """The parities with which a role begins to wait for the barriers of a group of this program, which is as its
+        own one but for names.
+        """
+        return {
+            (agent, (program.barriers[barrier].cta, self._offsets[barrier])): repair.value
+            for agent in members(program, repair.role)
+            for barrier in stages_of(program, agent, repair.group).values()
+        }
+
+    def without_wait(self, access: str) -> list[int]:
+        """The last lines of loads of tensor memory (``ld``), or stores (``st``), that are not waited for before the
+        next instruction that synchronises, or the end of their block.
+        """
+        found, open_ = [], 0
+        for each in self._function.body:
+            if each.opcode == "tcgen05" and each.has(access):
+                open_ = each.line
+            elif each.opcode == "tcgen05" and each.has(f"wait::{access}"):
+                open_ = 0
+            elif open_ and (each.opcode in ENDS or synchronises(each)):
+                found.append(open_)
+                open_ = 0
+        return [line for line in found if self.agents_at(line)]
+
+    def groups(self) -> list[tuple[int, ...]]:
+        """The barriers of one CTA that have a name and a count in common, each group in the order of its addresses."""
+        counts = {
+            operand(op, "barrier"): operand(op, "count")
+            for code in self.program.code
+            for op in code
+            if op[0] == Op.INIT
+        }
+        found: defaultdict[tuple[str, int], list[int]] = defaultdict(list)
+        for n, barrier in enumerate(self.program.barriers):
+            if not barrier.cta:
+                found[barrier.name, counts.get(n, 0)].append(n)
+        return [tuple(sorted(group, key=self._offsets.__getitem__)) for group in found.values()]
+
+    def count_of(self, group: Collection[int]) -> int:
+        """The count with which the barriers of a group are initialised, 0 of none."""
+        inits = (op for code in self.program.code for op in code if op[0] == Op.INIT)
+        return next((operand(op, "count") for op in inits if operand(op, "barrier") in group), 0)
+
+    def agents_at(self, line: int) -> list[int]:
+        """The agents of the first CTA that reached a line."""
+        return [n for n, agent in enumerate(self.program.agents) if not agent.cta and line in self._where[n]]
+
+    def who(self, line: int) -> str:
+        """The roles that reached a line; ``compute`` for that and ``compute_2``."""
+        roles = dict.fromkeys(self.program.agents[n].role for n in self.agents_at(line))
+        return " and ".join(role for role in roles if role.rpartition("_")[0] not in roles)
+
+    def constant_of(self, lines: Collection[int], value: int) -> int | None:
+        """The one line that moves a constant to a register which is the last operand of all these lines, if there is
+        one: also instructions that no warp reached may have that operand.
+        """
+        named = {found[0].lstrip("%") for line in lines if (found := LAST_OPERAND.search(self.text(line))) is not None}
+        moves = [each for each in self._function.body if _written(each) in named]
+        if len(named) != 1 or len(moves) != 1 or moves[0].opcode != "mov":
+            return None
+        return moves[0].line if moves[0].operands[1] == Immediate(value) else None
+
+
+def _written(each: Instruction) -> str:
+    """The register that is the first operand, "" if that is none."""
+    first = each.operands[0] if each.operands else None
+    return first.name.lstrip("%") if isinstance(first, Register) else ""

@@ -1,0 +1,54 @@
+"""A kernel's program in the form in which corrections are tried on it.
+
+Two things of a program that was read from a wrong kernel are not what its author meant. What a read expects is what the
+memory held in the one schedule that was followed: with a wrong wait, what was there too early. Whether all schedules
+read the same is asked of the corrected program by its races, so reads expect nothing here. And barriers that no source
+names are called by the line that initialises them, often all of a kernel alike: those that different roles signal are
+arrays of their own.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import replace
+from itertools import groupby
+
+from pipesim.model.groups import ASKS, ON_BARRIER, READS_MEMORY
+from pipesim.model.ops import Op, operand, with_operand
+from pipesim.model.program import Program
+
+
+def correctable(program: Program, *, expects: bool) -> Program:
+    """The program with an array of barriers for each part that others signal; its reads expect nothing, or
+    (``expects``) what they do.
+    """
+    code = program.code
+    if not expects:
+        code = tuple(
+            tuple(with_operand(op, "item", -1) if op[0] in READS_MEMORY else op for op in each) for each in code
+        )
+    arrays, barriers = _arrays(program), []
+    for each in program.barriers:
+        name, first = arrays.get((each.name, each.stage), (each.name, 0))
+        barriers.append(replace(each, name=name, stage=each.stage - first))
+    return replace(program, code=code, barriers=tuple(barriers))
+
+
+def _arrays(program: Program) -> dict[tuple[str, int], tuple[str, int]]:
+    """For each barrier of an array that has several parts the name of its part, and the stage with which it begins."""
+    found: dict[tuple[str, int], tuple[str, int]] = {}
+    uses: defaultdict[tuple[str, int], set[object]] = defaultdict(set)  # the count, and the roles that signal
+    for agent, code in enumerate(program.code):
+        for op in code:
+            if op[0] in ON_BARRIER - ASKS and operand(op, "barrier") >= 0:
+                at = program.barriers[operand(op, "barrier")]
+                use = operand(op, "count") if op[0] == Op.INIT else program.agents[agent].role
+                uses[at.name, at.stage].add(use)
+    for name in dict.fromkeys(each.name for each in program.barriers):
+        stages = sorted({each.stage for each in program.barriers if each.name == name})
+        parts = [list(part) for _, part in groupby(stages, key=lambda stage: uses[name, stage])]
+        if len(parts) > 1 and len({frozenset(uses[name, part[0]]) for part in parts}) == len(parts):
+            for first, *rest in parts:
+                part = f"{name}[{first}-{rest[-1]}]" if rest else f"{name}[{first}]"
+                found |= {(name, stage): (part, first) for stage in (first, *rest)}
+    return found
