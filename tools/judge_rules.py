@@ -431,6 +431,7 @@ def _memory_rules() -> Iterator[Rule]:
         ("a relaxed wait takes nothing over", "memory_order.comparison._ACQUIRES", frozenset(Order)),
         ("the asynchronous proxy sees only what was fenced", f"{compared}AccessOrder._wrong", _nothing),
         ("an init is used only after it was published", f"{compared}AccessOrder.use", _nothing),
+        ("fence.mbarrier_init is of its own thread", f"{order}MemoryOrder._inits_of_fence", lambda *given: given[-1]),
         ("a fence of the CTA does not reach another one", f"{order}MemoryOrder._fence_order", wide),
         ("the bytes of a copy pass nothing else on", f"{order}_RELEASE_THE_ISSUE", frozenset({TMA, *Engine})),
         ("who issues a copy arrives before it", "memory_order.may_fail._arrives_before_each_copy", _yes),
@@ -518,7 +519,7 @@ def _beginning_rules() -> Iterator[Rule]:
         ("an agent that was not read to its end has not ended", "pipesim.model.program.Program.ends", ended),
         ("it may do what others wait for", f"{blocked}_may_be_ended", _no),
         ("it may complete a phase, unless it is silent", f"{blocked}_may_be_ended", _if_not_for_phases),
-        ("it may come to a barrier of threads", f"{blocked}_may_be_ended", _if_not_silent),
+        ("it may arrive at a barrier of threads", f"{blocked}_may_be_ended", _if_not_silent),
     ):
         yield Rule("beginnings", said, target, instead, judges)
     signals = "pipesim.ptx.emulate.regions.Regions.may_signal"

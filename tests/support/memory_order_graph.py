@@ -83,6 +83,7 @@ class Graph:
     before: dict[int, Node] = field(default_factory=dict)  #: of each agent the operation before the last
     proxy: list[Node] = field(default_factory=list)
     publish: list[Node] = field(default_factory=list)
+    init_fences: list[Node] = field(default_factory=list)
     tensor: dict[Fence, list[Node]] = field(default_factory=dict)  #: fences of tensor memory
     addresses: list[_Access] = field(default_factory=list)  #: reads of what tcgen05.alloc has written
 
@@ -271,8 +272,9 @@ class Graph:
         self.tensor.setdefault(kind, []).append(node)
         if kind == Fence.PROXY_ASYNC:
             self.proxy.append(node)
-        if kind in (Fence.PROXY_ASYNC, Fence.MBARRIER_INIT):
             self.publish.append(node)
+        if kind == Fence.MBARRIER_INIT:
+            self.init_fences.append(node)
 
     def access(self, node: Node, agent: int, pc: int, engine: int, access: int, *, writes: bool) -> None:
         op = self.program.code[agent][pc]
@@ -419,7 +421,8 @@ class Graph:
         )
 
     def published(self, init: Node, node: Node) -> bool:
-        return any(self.path("synced", init, f) and self.path("published", f, node) for f in self.publish)
+        fences = self.publish + [f for f in self.init_fences if f[1] == init[1]]
+        return any(self.path("synced", init, f) and self.path("published", f, node) for f in fences)
 
 
 def _strength(semantics: int) -> tuple[bool, bool, bool]:

@@ -311,9 +311,16 @@ class MemoryOrder:
         elif kind in (Fence.PROXY_ASYNC, Fence.MBARRIER_INIT):
             now = self._moments[agent].after_operation(agent, pc)
             proxied = now.proxied.join(now.synced) if kind == Fence.PROXY_ASYNC else now.proxied
-            self._moments[agent] = now._replace(proxied=proxied, published=now.published.join(now.synced))
+            published = now.published.join(self._inits_of_fence(agent, kind, now.synced))
+            self._moments[agent] = now._replace(proxied=proxied, published=published)
         elif kind in (Fence.TCGEN05_BEFORE, Fence.TCGEN05_AFTER):
             self._fence_tensor(agent, pc, kind)
+
+    def _inits_of_fence(self, agent: int, kind: Fence, before: Clock) -> Clock:
+        """The moment up to which a fence publishes inits: ``fence.mbarrier_init`` those of its own thread alone
+        (PTX ISA, "membar/fence", .op_restrict).
+        """
+        return before if kind == Fence.PROXY_ASYNC else self._nothing.after_operation(agent, before.seen[agent] - 1)
 
     def _fence_tensor(self, agent: int, pc: int, kind: Fence) -> None:
         """What the agent has done is ordered before what synchronises later; or what did so, before what it does."""

@@ -32,6 +32,15 @@ RELAXED_TENSOR = {
     GIVE: f"{BEFORE}\nempty[0].arrive(order=Order.RELAXED)",
 }  # fmt: skip
 
+
+def _fenced_by_another(fence: str) -> dict[str, str]:
+    return {
+        "w.fence(Fence.MBARRIER_INIT)": "pass",
+        "w.sync_threads()  # the producer": "w.sync_threads()\nw.bar_sync(1, 64)",
+        "w.sync_threads()  # the consumer": f"w.sync_threads()\nw.fence(Fence.{fence})\nw.bar_sync(1, 64)",
+    }
+
+
 _MEMORY = [
     Mistake("store_not_fenced", small.written_and_stored, {PROXY: "pass"}, (f"{ANY}MISSING_PROXY_FENCE",)),
     Mistake(  # the fence comes after the barrier that lets the other warp store
@@ -77,6 +86,11 @@ _MEMORY = [
     Mistake(
         "init_not_fenced", small.initialised_by_a_role, {"w.fence(Fence.MBARRIER_INIT)": "pass"},
         (f"{ANY}UNPUBLISHED_INIT",), rules=Strictness({Assumption.INIT}),
+    ),
+    Mistake(  # it orders the inits of its own thread
+        "init_fenced_by_another", small.initialised_by_a_role, _fenced_by_another("MBARRIER_INIT"),
+        (f"{ANY}UNPUBLISHED_INIT",), rules=Strictness({Assumption.INIT}),
+        rights=({}, _fenced_by_another("PROXY_ASYNC")),
     ),
     Mistake(
         "init_behind_a_relaxed_arrive", small.peers, {"w.fence(Fence.MBARRIER_INIT)": "pass"},

@@ -116,7 +116,7 @@ def initialised_by_a_role(stages: int = 2, tiles: int = 3) -> Protocol:
             for barrier in (*r.full, *r.empty):
                 barrier.init(1)
             w.fence(Fence.MBARRIER_INIT)
-        w.sync_threads()
+        w.sync_threads()  # the producer
         with w.elect_one():
             for i in range(tiles):
                 r.acquire(i)
@@ -124,7 +124,7 @@ def initialised_by_a_role(stages: int = 2, tiles: int = 3) -> Protocol:
 
     @r.p.role("consumer")
     def consumer(w: Warp) -> None:
-        w.sync_threads()
+        w.sync_threads()  # the consumer
         with w.elect_one():
             for i in range(tiles):
                 r.read(w, i)

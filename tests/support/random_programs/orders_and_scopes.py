@@ -183,7 +183,12 @@ def _assembled(
         [(Op.CLUSTER_ARRIVE, relaxed), (Op.CLUSTER_WAIT, 0)] if remote else [(Op.BAR_SYNC, 0, 32 * len(codes), 32)]
     )
     end: Code = meet if remote else []
-    whole = [[*([*inits, *fence] if a == 0 else []), *meet, *code, *end] for a, code in enumerate(codes)]
+    if fence and rng.random() < 0.2:  # by another agent, when it has learned of the inits
+        begin = [[*(inits if a == 0 else []), *meet] for a in range(len(codes))]
+        begin = [[*first, *(fence if a == 1 else []), *meet] for a, first in enumerate(begin)]
+    else:
+        begin = [[*([*inits, *fence] if a == 0 else []), *meet] for a in range(len(codes))]
+    whole = [[*first, *code, *end] for first, code in zip(begin, codes, strict=True)]
     code = tuple(tuple(tuple(map(int, op)) for op in agent) for agent in whole)
     counts = [len(agent) for agent in code]
     return Program(
