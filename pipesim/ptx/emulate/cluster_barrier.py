@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from pipesim.model.ops import Op
+from pipesim.model.ops import Op, Order, order_of
 from pipesim.ptx.emulate.accesses import RecordingCluster, flush, record
 from pipesim.ptx.emulate.stop import EmulationStop, Status
 from pipesim.ptx.emulate.warp import EmulatedWarp
@@ -26,15 +26,23 @@ class _PartialArrival(NamedTuple):
 
 @dataclass
 class ClusterBarrier:
-    """How often each warp has arrived, by its agent, and those of which only some lanes have."""
+    """How often each warp has arrived, by its agent, and those of which only some lanes have.
+
+    ``relaxed``: those whose last arrive orders no memory (PTX ISA, "barrier.cluster").
+    """
 
     _times: dict[int, int] = field(default_factory=dict)
     _arriving: dict[int, _PartialArrival] = field(default_factory=dict)
+    relaxed: set[int] = field(default_factory=set)
 
     def arrive(self, cluster: RecordingCluster, warp: EmulatedWarp, lanes: int, position: int, meaning: int) -> None:
         """Lanes of a warp arrive. What they have touched comes before the arrival of the last of the warp."""
         before = self._arriving.get(warp.agent)
         flush(cluster, warp)
+        if before is None:
+            self.relaxed.discard(warp.agent)
+        if order_of(meaning) is Order.RELAXED:
+            self.relaxed.add(warp.agent)
         self._arriving[warp.agent] = _PartialArrival(lanes | (before.lanes if before else 0), position, meaning)
         self._count(cluster, warp)
 

@@ -69,6 +69,10 @@ class LanesApart:
         if self._done or self._met or self._parted:
             self._done, self._met, self._parted = {}, [], {}
 
+    def learn_inits(self) -> None:
+        """All lanes learn of the mbarriers that some of them have initialised, and of nothing else."""
+        self._done = {key: each for key, each in self._done.items() if key[0] is not LaneAct.SET_UP}
+
     def meet_some(self, lanes: int) -> None:
         """Some lanes meet at a ``bar.warp.sync``."""
         for each in self._done.values():

@@ -130,9 +130,10 @@ def converges(each: Instruction, masks: Set[str]) -> bool:
 def orders_lanes(each: Instruction, masks: Set[str]) -> bool:
     """Whether it also puts what each lane has accessed before it before what the others access after it.
 
-    PTX ISA, "bar.warp.sync", "barrier": barriers do; ``shfl.sync``, ``elect.sync`` and ``.aligned`` alone do not.
+    PTX ISA, "bar.warp.sync", "barrier": barriers do; ``shfl.sync``, ``elect.sync`` and ``.aligned`` alone do not. That
+    of the cluster does unless its arrive was relaxed, which shows when it runs.
     """
-    return each.opcode in ("bar", "barrier") and not each.has("arrive") and converges(each, masks)
+    return each.opcode in ("bar", "barrier") and not each.has_any("arrive", "cluster") and converges(each, masks)
 
 
 def counts_each_thread(each: Instruction) -> bool:

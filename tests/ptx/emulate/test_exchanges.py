@@ -26,6 +26,7 @@ STORE, LOAD = " st.shared.u32 [%r5], %r2;\n", " ld.shared.u32 %r9, [%r6];\n"
 HALVES = " mov.u32 %r12, 0xffff;\n @!%p1 mov.u32 %r12, 0xffff0000;\n bar.warp.sync %r12;\n"
 ARRIVE = " mbarrier.arrive.shared::cta.b64 _, [%r3];\n"
 WAIT = "again:\n mbarrier.try_wait.parity.shared::cta.b64 %p9, [%r3], 0;\n @!%p9 bra again;\n"
+RELAXED, CLUSTER_WAIT = " barrier.cluster.arrive.relaxed.aligned;\n", " barrier.cluster.wait.acquire.aligned;\n"
 COPY = " cp.async.ca.shared.global [%r5], [%rd1], 4;\n cp.async.commit_group;\n"
 LANDED = " cp.async.wait_group 0;\n"
 MATRIX = " mov.u32 %r8, 0;\n shl.b32 %r10, %r2, 4;\n add.u32 %r10, %r10, %r4;\n"
@@ -57,6 +58,7 @@ def with_rules(program: Program, *strict: Assumption) -> str:
         (STORE, HALVES, LOAD.replace("%r6", "%r7")),
         (STORE, WAIT.replace("[%r3], 0", "[%r3], 1"), LOAD),
         (ARRIVE + STORE, WAIT, LOAD),
+        (STORE, RELAXED + CLUSTER_WAIT, LOAD),
         (COPY, LANDED, LOAD),
         (COPY, MEET + LANDED, LOAD),
         (STORE + MEET + LOAD, "", STORE),
@@ -89,6 +91,7 @@ def test_lanes_hand_bytes_to_each_other_in_step_or_as_ptx_orders_it(before: str,
         STORE + " ld.shared.u32 %r9, [%r5];\n",
         STORE + HALVES + LOAD,
         STORE + ARRIVE + WAIT + LOAD,
+        STORE + RELAXED.replace(".relaxed", "") + CLUSTER_WAIT + LOAD,
         COPY + LANDED + " ld.shared.u32 %r9, [%r5];\n",
         COPY + " cp.async.mbarrier.arrive.noinc.shared.b64 [%r3];\n" + WAIT + LOAD,
         " st.shared.u8 [%r5], 1;\n st.shared.u8 [%r5+1], 1;\n st.shared.u8 [%r5+2], 1;\n",
@@ -180,6 +183,15 @@ def test_what_one_lane_has_set_up_or_waited_for_others_use_after_they_met(body: 
     assert len(program.coverage.rejoined) == named
     assert with_rules(program, Assumption.INIT) == "proved"
     assert with_rules(program, Assumption.LANES) == ("refuted LANES_APART" if named else "proved")
+
+
+@pytest.mark.parametrize(
+    ("meet", "named"),
+    [(MADE + RELAXED, 0), (RELAXED.replace(".relaxed", ""), 0), (RELAXED, 1), (PROXY + RELAXED, 0)],
+)
+def test_a_relaxed_arrive_at_the_cluster_hands_on_the_inits_of_a_fence_before_it(meet: str, named: int) -> None:
+    program = kernel(MADE_ALONE.format(meet=meet + CLUSTER_WAIT))
+    assert len(program.coverage.rejoined) == named
 
 
 @pytest.mark.parametrize(

@@ -115,6 +115,10 @@ def _cluster_barrier(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep) ->
         cluster.cluster_barrier.arrive(cluster, warp, lanes, each.position, meaning)
         return
     record(cluster, warp, each.position, Op.CLUSTER_WAIT, meaning)
+    if warp.mask == warp.live and warp.agent not in cluster.cluster_barrier.relaxed:
+        warp.execute_together(orders=True)
+    elif warp.mask == warp.live and not warp.exchanges.inits:  # fence.mbarrier_init and a relaxed arrive release inits
+        warp.apart.learn_inits()
     if not cluster.cluster_barrier.passes(warp, cluster.warps):
         warp.block(lambda: cluster.cluster_barrier.passes(warp, cluster.warps))
 
