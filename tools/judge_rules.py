@@ -54,17 +54,21 @@ from pipesim.prove.memory_order.order import MemoryOrder
 from pipesim.prove.refutation import Doubt, Why
 from pipesim.prove.search.breadth_first import MemorySearch, explore
 from pipesim.prove.search.footprint import NOTHING, Footprints, Touch
+from pipesim.ptx.emulate.synchronisation import converges
 from pipesim.ptx.emulate.tensor_allocations import COLUMNS, TensorAllocations
 from pipesim.targets import target_of
 from tests.prove.any_size.test_skipped_random_loops import numbered, whole
 from tests.prove.happens_before.test_snapshot import compared
 from tests.ptx.emulate.test_boxless import contradicts, random_body
+from tests.ptx.emulate.test_exchanges import kernel as exchanging
 from tests.ptx.emulate.test_launch_control import handed_out, random_handed_out
 from tests.support.memory_order_graph import Graph
 from tests.support.random_programs import FAMILIES
 from tests.support.random_programs.allocations import allocations_are_right, kernel_of, random_allocations
 from tests.support.random_programs.beginnings import beginning
 from tests.support.random_programs.contested import contested
+from tests.support.random_programs.lane_exchanges import SET_UP as EXCHANGED
+from tests.support.random_programs.lane_exchanges import random_exchanges
 from tests.support.random_programs.lanes import random_lanes
 from tests.support.random_programs.orders_and_scopes import random_orders
 from tests.support.random_programs.perhaps import may_be, random_perhaps
@@ -179,6 +183,13 @@ def of_lanes(seed: int) -> bool:
         return False
     with _unbroken():
         return check(random_lanes(seed, apart=True), 3_000).verdict is Verdict.REFUTED
+
+
+def of_exchanges(seed: int) -> bool:
+    """What is said of lanes that hand words to each other is not what their clocks say, one lane at a time."""
+    body, right = random_exchanges(seed)
+    strict = exchanging(EXCHANGED + body).with_strictness(Strictness({Assumption.LANES}))
+    return (check(strict).verdict is Verdict.PROVED) != right
 
 
 def of_stale(seed: int) -> bool:
@@ -593,6 +604,12 @@ def _lane_rules() -> Iterator[Rule]:
         ("places where lanes are taken to be together are known", "flatten.rests_on_lanes", lambda *_: []),
     ):
         yield Rule("lanes", said, f"pipesim.lang.{target}", instead, judges)
+    at = "pipesim.ptx.emulate."
+    for said, function, off in (
+        ("accesses of two lanes are in order after a barrier of both", "exchanges.LaneExchanges._is_ordered", _yes),
+        ("an exchange of values orders no accesses", "code.orders_lanes", converges),
+    ):
+        yield Rule("lanes", said, f"{at}{function}", off, (("exchanges", of_exchanges),))
 
 
 def _shape_rules() -> Iterator[Rule]:

@@ -8,6 +8,8 @@ from pipesim.model.coverage import Assumption, Strictness
 from pipesim.model.finding import FaultKind
 from pipesim.model.program import Program
 from pipesim.prove.check import check
+from tests.support.random_programs.lane_exchanges import SET_UP as EXCHANGED
+from tests.support.random_programs.lane_exchanges import random_exchanges
 from tests.support.small_ptx import SET_UP, program_of, text_of
 
 #: %r5: the lane's own word of the tile; %r6: its neighbour's; %r7: where the other half of the warp has its word.
@@ -213,3 +215,11 @@ def test_lanes_that_have_ended_count_at_a_barrier_by_assumption(barrier: str, na
     for body, expected in ((ends + barrier, named), (barrier, 0)):
         found = [each for each in kernel(body).coverage.assumed if each.kind is Assumption.EXITED_THREADS]
         assert len(found) == expected
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_of_random_exchanges_those_rest_on_lanes_that_no_clock_of_a_lane_orders(seed: int) -> None:
+    body, right = random_exchanges(seed)
+    program = kernel(EXCHANGED + body)
+    assert with_rules(program) == "proved"
+    assert with_rules(program, Assumption.LANES).split()[0] == ("proved" if right else "refuted")

@@ -1,0 +1,69 @@
+"""Random exchanges of words between the lanes of a warp, and which PTX orders: lane by lane, with vector clocks."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+
+_LANES = range(32)
+#: Lanes that execute: the predicate, and which they are.
+_WHO: dict[str, Callable[[int], bool]] = {
+    "": lambda _: True,
+    "@%p1 ": lambda lane: lane < 16,
+    "@!%p1 ": lambda lane: lane >= 16,
+    "@!%p2 ": lambda lane: lane == 0,
+    "@%p2 ": lambda lane: lane != 0,
+}
+#: Registers with an address, and the word that each lane has there.
+_WHERE: dict[str, Callable[[int], int]] = {
+    "%r5": lambda lane: lane,
+    "%r6": lambda lane: lane ^ 1,
+    "%r7": lambda lane: lane ^ 16,
+    "%r4": lambda _: 0,
+}
+#: What lanes execute together, and the lanes that each of them meets there.
+_TOGETHER: dict[str, Callable[[int], int]] = {
+    "bar.warp.sync -1;": lambda _: 0xFFFFFFFF,
+    "bar.sync 0;": lambda _: 0xFFFFFFFF,
+    "bar.warp.sync %r12;": lambda lane: 0xFFFF if lane < 16 else 0xFFFF0000,
+    "bar.warp.sync %r13;": lambda lane: 0x55555555 << (lane & 1),
+    "shfl.sync.bfly.b32 %r10, %r2, 1, 31, -1;": lambda lane: 1 << lane,
+    "elect.sync _|%p9, -1;": lambda lane: 1 << lane,
+    "vote.sync.ballot.b32 %r10, %p1, -1;": lambda lane: 1 << lane,
+}
+SET_UP = """ mov.u32 %r12, 0xffff;
+ @!%p1 mov.u32 %r12, 0xffff0000;
+ and.b32 %r11, %r2, 1;
+ shl.b32 %r13, 0x55555555, %r11;
+ st.shared.u32 [%r5], 0;
+ bar.warp.sync -1;
+"""
+
+
+def random_exchanges(seed: int) -> tuple[str, bool]:
+    """What follows :data:`SET_UP`, and whether PTX orders every two accesses of different lanes of which one writes."""
+    rng = random.Random(seed)
+    clocks = [[0] * len(_LANES) for _ in _LANES]
+    stored: dict[int, list[tuple[int, int]]] = {}  # by word: lane and time of each store, and of each load
+    loaded: dict[int, list[tuple[int, int]]] = {}
+    body, right = "", True
+    for time in range(1, rng.randint(3, 8)):
+        if rng.random() < 0.5:
+            text = rng.choice([*_TOGETHER])
+            body += f" {text}\n"
+            met = [_TOGETHER[text](lane) for lane in _LANES]
+            clocks = [[max(clocks[by][n] for by in _LANES if met[lane] >> by & 1) for n in _LANES] for lane in _LANES]
+            continue
+        who, where, writes = rng.choice([*_WHO]), rng.choice([*_WHERE]), rng.random() < 0.5
+        if writes and where == "%r4" and who != "@!%p2 ":
+            where = "%r5"  # of stores of several lanes to one word none is the last
+        body += f" {who}st.shared.u32 [{where}], %r2;\n" if writes else f" {who}ld.shared.u32 %r9, [{where}];\n"
+        mine = [lane for lane in _LANES if _WHO[who](lane)]
+        for lane in mine:
+            word = _WHERE[where](lane)
+            before = stored.get(word, []) + (loaded.get(word, []) if writes else [])
+            right = right and all(by == lane or clocks[lane][by] >= at for by, at in before)
+        for lane in mine:
+            (stored if writes else loaded).setdefault(_WHERE[where](lane), []).append((lane, time))
+            clocks[lane][lane] = time
+    return body, right
