@@ -14,8 +14,8 @@ from pipesim.lang.shared_mem_barrier import BarrierStorage, Label
 from pipesim.lang.tiles import TileArray
 from pipesim.lang.warp import Warp
 from pipesim.model.coverage import Assumed, Assumption, Coverage
-from pipesim.model.groups import ACCESSES, HANDS_ON, MEETINGS, PRIVATE, READS_REGISTER, WRITES_REGISTER
-from pipesim.model.ops import OPERANDS, Fence, Op, Operation, Scope, Space, semantics
+from pipesim.model.groups import ACCESSES, HANDS_ON, MEETING_WAITS, MEETINGS, PRIVATE, READS_REGISTER, WRITES_REGISTER
+from pipesim.model.ops import OPERANDS, Fence, Op, Operation, Order, Scope, Space, operand, order_of, semantics
 from pipesim.model.positions import ACCESS, BARRIER
 from pipesim.model.program import Program
 from pipesim.model.tables import Access, Agent, Barrier, Tile, Work
@@ -302,29 +302,34 @@ def rests_on_lanes(
     "Independent Thread Scheduling" in the CUDA programming guide); in between, an elected lane may be ahead, or late.
 
     Of all lanes after some of them have done something alone; and of some lanes, where it signals others what all lanes
-    have done before: read, written, or waited for, since who waits late misses a phase that has gone by. ``meets``:
-    where ``bar.warp.sync`` comes before an operation. ``aligned``: accesses of tensor memory, whose instructions are.
+    have done before: read, written, or waited for, since who waits late misses a phase that has gone by. What only has
+    lanes execute together shows that all have waited, and does not order what they have accessed: wgmma, ``bar.arrive``
+    and a barrier of the cluster whose arrive was relaxed. ``meets``: where ``bar.warp.sync`` comes before an operation.
+    ``aligned``: accesses of tensor memory, whose instructions are.
     """
     found: list[int] = []
-    parted = unsignalled = False
+    parted = waited = accessed = relaxed = False
     intervals, together = iter((*narrowed, (len(code), len(code)))), frozenset(meets)
     first, end = next(intervals)
     for pc, op in enumerate(code if narrowed else ()):
         while pc >= end:
             first, end = next(intervals)
-        if pc in together:
-            parted = unsignalled = False
+        if op[0] == Op.CLUSTER_ARRIVE:
+            relaxed = order_of(operand(op, "semantics")) is Order.RELAXED
+        orders = op[0] in MEETING_WAITS and not (op[0] == Op.CLUSTER_WAIT and relaxed)
+        if pc in together or (pc < first and orders):
+            parted = waited = accessed = False
         if op[0] in PRIVATE:
             continue
         if pc >= first:
-            if unsignalled and op[0] in HANDS_ON:
+            if (waited or accessed) and op[0] in HANDS_ON:
                 found.append(pc)
-                unsignalled = False
+                waited = accessed = False
             parted = True
         elif op[0] in MEETINGS or executes_as_warp_group(op) or (op[0] in ACCESSES and op[ACCESS] in aligned):
-            parted = unsignalled = False
+            parted = waited = False
         else:
             if parted:
                 found.append(pc)
-            parted, unsignalled = False, True
+            parted, accessed, waited = False, accessed or op[0] in ACCESSES, waited or op[0] not in ACCESSES
     return found

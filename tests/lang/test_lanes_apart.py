@@ -17,7 +17,7 @@ from pipesim.lang.tiles import TileArray
 from pipesim.lang.warp import Warp
 from pipesim.model.coverage import Assumption, Strictness
 from pipesim.model.finding import FaultKind
-from pipesim.model.ops import Engine, Fence, Op, Operation
+from pipesim.model.ops import Engine, Fence, Op, Operation, Order
 from pipesim.model.program import Program
 from pipesim.model.program_json import dumps, loads
 from pipesim.model.tables import Agent
@@ -390,6 +390,31 @@ def test_what_rests_on_lanes_that_are_together_is_assumed_and_a_finding_where_th
         strict = check(program.with_strictness(STRICT))
         assert strict.verdict.value == ("refuted" if lines else "proved")
         assert {each.kind for each in strict.refutations} == ({FaultKind.LANES_APART} if lines else set())
+
+
+@pytest.mark.parametrize(
+    ("meet", "lines"),
+    [
+        (lambda w: w.bar_sync(1, 32), 0),
+        (lambda w: w.bar_arrive(1, 32), 1),
+        (lambda w: (w.cluster_arrive(), w.cluster_wait()), 0),
+        (lambda w: (w.cluster_arrive(Order.RELAXED), w.cluster_wait()), 1),
+    ],
+)
+def test_what_has_lanes_execute_together_orders_their_accesses_only_if_they_wait(
+    meet: Callable[[Warp], object], lines: int
+) -> None:
+    p = Protocol("together")
+    tile, empty = p.smem("tile", 1, 64), p.mbarriers("empty", 1, 1)
+
+    @p.role("consumer")
+    def consumer(w: Warp) -> None:
+        w.write(tile[0], 0)
+        meet(w)
+        with w.elect_one():
+            empty[0].arrive()
+
+    assert len(p.flatten().coverage.assumed) == lines
 
 
 def test_the_verdict_names_what_rests_on_lanes() -> None:
