@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import shutil
+from pathlib import Path
+
 import pytest
 
-from pipesim.errors import ProtocolError
+from pipesim.errors import ProtocolError, UsageError
 from pipesim.protocols.catalog import BUILT_IN
-from pipesim.targets import find
+from pipesim.targets import find, protocols_of
 from pipesim.testing import assert_verified
 from tests.support.mistakes import BROKEN
 from tests.support.mistakes.ring import right_ring
+from tests.support.paths import ROOT
 
 
 def test_what_is_right_in_every_schedule_passes() -> None:
@@ -28,6 +32,27 @@ def test_the_message_is_the_finding() -> None:
     assert "✗ deadlock" in said
     assert "producer waits for phase 0 of empty[0]" in said
     assert max(map(len, said.splitlines())) <= 100
+
+
+@pytest.mark.slow
+def test_levels_waivers_and_baselines_are_those_of_a_check(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A waiver of the project, a comment, the baseline, and a finding of the letter; each alone fails without it."""
+    shutil.copytree(ROOT / "tests" / "support" / "waived_project", tmp_path, dirs_exist_ok=True)
+    monkeypatch.chdir(tmp_path)
+    rings = {each.name.rpartition(":")[2]: each.build() for each in protocols_of(Path("rings_protocol.py"))}
+    for ring in rings.values():
+        assert_verified(ring)
+    with pytest.raises(AssertionError, match="no_complete"):
+        assert_verified(rings["by_the_letter"], fail_on="letter")
+    assert_verified(rings["by_the_letter"], fail_on="letter", ignore=["no-complete:empty"])
+    (tmp_path / "pyproject.toml").unlink()
+    for name in ("in_baseline", "arrives_twice"):
+        with pytest.raises(AssertionError, match="deadlock"):
+            assert_verified(rings[name])
+    assert_verified(rings["in_baseline"], baseline="baseline.json")
+    assert_verified(rings["arrives_first"])
+    with pytest.raises(UsageError, match=r"the baseline none\.json cannot be read"):
+        assert_verified(rings["right"], baseline="none.json")
 
 
 def test_what_hits_a_limit_is_not_verified() -> None:

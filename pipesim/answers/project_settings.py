@@ -7,6 +7,7 @@ import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
+from glob import escape
 from pathlib import Path
 from typing import Any
 
@@ -26,16 +27,29 @@ _IGNORE_KEYS = ("kind", "pattern", "reason")
 
 @dataclass(frozen=True)
 class ProjectSettings:
-    """``targets``: what ``check`` takes where a command line names nothing; ``launches``: the launch file of a kernel.
+    """``targets``: what ``check`` takes where a command line names nothing; ``launches``: the launch files of kernels.
 
     Paths are relative to the current folder. ``ignore``: the waivers, each with a reason.
     """
 
     targets: tuple[str, ...] = ()
-    launches: Mapping[str, str] = field(default_factory=dict)
+    launches: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     fail_on: Basis | None = None
     baseline: Path | None = None
     ignore: tuple[Waiver, ...] = ()
+
+    def launches_of(self, name: str) -> tuple[str, ...]:
+        """The launch files of a kernel, () for the one beside it."""
+        return self.launches.get(_below(Path(), os.path.relpath(name)), ()) if name.endswith(".ptx") else ()
+
+    def launch_of(self, name: str) -> str:
+        """The one launch file of a kernel, "" for the one beside it. UsageError if there are several."""
+        files = self.launches_of(name)
+        if len(files) > 1:
+            raise UsageError(
+                f"{name} has {len(files)} launch files", place=FILE, correction=f"give --launch {files[0]}"
+            )
+        return next(iter(files), "")
 
 
 def read_settings(folder: Path) -> ProjectSettings:
@@ -54,27 +68,28 @@ def read_settings(folder: Path) -> ProjectSettings:
     except tomllib.TOMLDecodeError as error:
         raise UsageError(f"{path} is not TOML", cause=str(error)) from error
     given = tool.get("pipesim", {}) if isinstance(tool, dict) else {}
-    return settings_of(given, str(path), Path(os.path.relpath(path.parent, folder)))
+    return settings_of(given, str(path), Path(os.path.relpath(path.parent)))
 
 
 def settings_of(given: object, place: str, folder: Path) -> ProjectSettings:
     """The settings of a table; ``folder``: that of the file, which its paths are relative to."""
     table = _table(given, _KEYS, place)
-    launches = _table(table.get("launch", {}), None, place, "launch")
+    given_launches = _table(table.get("launch", {}), None, place, "launch")
+    launches = {name: [each] if isinstance(each, str) else each for name, each in given_launches.items()}
     level, baseline = table.get("fail-on"), table.get("baseline")
     levels = {basis.value: basis for basis in Basis}
     if level is not None and level not in levels:
         raise _wrong("fail-on", f"one of {', '.join(levels)}", level, place)
     if baseline is not None and not isinstance(baseline, str):
         raise _wrong("baseline", "the name of a file", baseline, place)
-    if not all(isinstance(each, str) for each in launches.values()):
-        raise _wrong("launch", "the name of a file for each kernel", launches, place)
+    if not all(isinstance(files, list) and all(isinstance(e, str) for e in files) for files in launches.values()):
+        raise _wrong("launch", "the name of a file for each kernel, or a list of names", given_launches, place)
     ignore = table.get("ignore", [])
     if not isinstance(ignore, list):
         raise _wrong("ignore", "a list of tables", ignore, place)
     return ProjectSettings(
         targets=tuple(each for pattern in _texts(table, "targets", place) for each in _expand(folder, pattern, place)),
-        launches={_below(folder, name): _below(folder, file) for name, file in launches.items()},
+        launches=_launches(folder, launches, place),
         fail_on=levels.get(str(level)),
         baseline=folder / baseline if baseline is not None else None,
         ignore=tuple(_waiver(each, place) for each in ignore),
@@ -150,11 +165,39 @@ def _below(folder: Path, name: str) -> str:
     return (folder / name).as_posix()
 
 
-def _expand(folder: Path, pattern: str, place: str) -> list[str]:
+def _launches(folder: Path, given: Mapping[str, Sequence[str]], place: str) -> dict[str, tuple[str, ...]]:
+    """The launch files of each kernel; ``{kernel}`` in one is the kernel's name. One that is named precedes patterns.
+
+    UsageError where nothing matches, for the kernels or the files of one.
+    """
+    found: dict[str, tuple[str, ...]] = {}
+    for name in sorted(given, key=_is_pattern):
+        for kernel in _expand(folder, name, place, "kernel"):
+            if kernel not in found:
+                patterns = [each.replace("{kernel}", escape(Path(kernel).stem)) for each in given[name]]
+                files = [_files(folder, each) for each in patterns]
+                found[kernel] = tuple(dict.fromkeys(file for each in files for file in each))
+                if not found[kernel]:
+                    raise UsageError(f"no file matches the launch {' or '.join(patterns)} of {kernel}", place=place)
+    return found
+
+
+def _is_pattern(text: str) -> bool:
+    return any(mark in text for mark in "*?[")
+
+
+def _files(folder: Path, pattern: str) -> list[str]:
+    """The files of a pattern, or the file as it is named."""
+    if not _is_pattern(pattern):
+        return [_below(folder, pattern)]
+    return sorted(path.as_posix() for path in folder.glob(pattern))
+
+
+def _expand(folder: Path, pattern: str, place: str, what: str = "target") -> list[str]:
     """The files of a pattern, or the target as it is: ``file.py``, ``file.py:function``, a built-in name."""
-    if any(mark in pattern for mark in "*?["):
-        found = sorted(path.as_posix() for path in folder.glob(pattern))
+    if _is_pattern(pattern):
+        found = _files(folder, pattern)
         if not found:
-            raise UsageError(f"no file matches the target {pattern}", place=place)
+            raise UsageError(f"no file matches the {what} {pattern}", place=place)
         return found
     return [_below(folder, pattern) if "." in pattern or "/" in pattern else pattern]

@@ -132,9 +132,9 @@ def add_launch(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def target_of(options: argparse.Namespace, name: str) -> Target:
-    """What a command's argument names, with the launch that the options give."""
-    launch = options.launch or getattr(options, "launches", {}).get(name, "")
+def target_of(options: argparse.Namespace, name: str, launch: str = "") -> Target:
+    """What a command's argument names, with the launch that the options give, else ``launch``."""
+    launch = options.launch or launch
     if name.endswith(".ptx") or launch or options.sets:
         from pipesim.targets import find
 
@@ -187,10 +187,12 @@ def strictness_of(options: argparse.Namespace) -> Strictness:
     return STRICTEST if options.strict else Strictness(options.strict_names or ())
 
 
-def build_target(options: argparse.Namespace, name: str, *, timed: bool = False) -> tuple[Target, Program]:
+def build_target(
+    options: argparse.Namespace, name: str, launch: str = "", *, timed: bool = False
+) -> tuple[Target, Program]:
     """What a command names, by the optional rules that it asks for, and its program. ``timed``: to be simulated."""
     with progress(f"flattening {name}"):
-        target = target_of(options, name)
+        target = target_of(options, name, launch)
         target = (target.timed() if timed else target).with_strictness(strictness_of(options))
         return target, target.build(params_of(options), grid=options.ctas)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
 
     from rich.console import Console
 
+    from pipesim.answers.project_settings import ProjectSettings
     from pipesim.answers.triage import TriagePolicy
     from pipesim.answers.views.check import CheckReport
     from pipesim.model.program import Program
@@ -116,7 +118,7 @@ def _carry_out(options: argparse.Namespace) -> int:
     from pipesim.answers.project_settings import policy_of, read_settings
 
     settings = read_settings(Path.cwd())
-    options.launches = settings.launches
+    settings = replace(settings, launches={}) if options.launch else settings
     whole = not options.protocol and not options.all
     if whole:
         options.protocol = list(settings.targets)
@@ -131,7 +133,7 @@ def _carry_out(options: argparse.Namespace) -> int:
     if options.redundant and options.against is None:
         from pipesim.cli.redundant import carry_out_redundant
 
-        return carry_out_redundant(options, names)
+        return carry_out_redundant(options, names, settings.launch_of)
     if options.sarif is not None and options.against is None:
         require_output(options.sarif, force=options.force)
     strict = bool(options.strict or options.strict_names)
@@ -142,10 +144,11 @@ def _carry_out(options: argparse.Namespace) -> int:
     if options.against is not None:
         from pipesim.cli.against import carry_out_against
 
-        return carry_out_against(options, names, _Checks(options, policy, paints=False).check)
+        checks = _Checks(options, policy, paints=False)
+        return carry_out_against(options, names, lambda name: checks.check(name, settings.launch_of(name)))
     checks = _Checks(options, policy, paints=options.format in (None, "text") and not options.json)
     try:
-        made, failed = _build_all(options, names)
+        made, failed = _build_all(options, names, settings)
     except KeyboardInterrupt:
         checks.say_stopped(names)
         raise
@@ -190,29 +193,34 @@ def _fix(checks: _Checks, *, write: bool) -> None:
 
 
 def _build_all(
-    options: argparse.Namespace, names: list[str]
+    options: argparse.Namespace, names: list[str], settings: ProjectSettings
 ) -> tuple[dict[str, tuple[Target, Program]], dict[str, PipesimError]]:
-    """The program of each name, of each protocol where a file has several, and the errors of those without one.
+    """The program of each name, of each protocol where a file has several, of each launch where a kernel has several,
+    and the errors of those without one.
 
     The error of the only one is raised, unless another tool is to read of it.
     """
     made: dict[str, tuple[Target, Program]] = {}
     failed: dict[str, PipesimError] = {}
-    left = list(names)
-    together = len(names) > 1 or options.sarif is not None or options.format in ("github", "junit", "sarif")
+    left: list[tuple[str, str]] = []
+    for name in names:
+        several = options.replay is None and settings.launches_of(name)
+        left += [(name, launch) for launch in several or [settings.launch_of(name)]]
+    together = len(left) > 1 or options.sarif is not None or options.format in ("github", "junit", "sarif")
     while left:
-        name = left.pop(0)
+        spelled, launch = left.pop(0)
+        name = f"{spelled} --launch {launch}" if len(settings.launches_of(spelled)) > 1 else spelled
         if name in made or name in failed:  # a function of a file that is also named
             continue
         try:
             start(options)
-            made[name] = build_target(options, name)
+            made[name] = build_target(options, spelled, launch)
         except SeveralProtocolsError:
             from pipesim.protocol_process import functions
 
             if options.replay is not None:
                 raise
-            left = [f"{name}:{function}" for function in functions(name)] + left
+            left = [(f"{name}:{function}", "") for function in functions(name)] + left
             together = True
         except (PipesimError, LimitReachedError) as raised:
             if not together:
@@ -267,9 +275,9 @@ class _Checks:
         if made:
             remark(f"not checked: {', '.join(made)}")
 
-    def check(self, name: str) -> tuple[CheckReport, Program, SourceFiles | None]:
+    def check(self, name: str, launch: str) -> tuple[CheckReport, Program, SourceFiles | None]:
         """Build and check one of two versions: its report, its program, and where its lines are read."""
-        target, program = build_target(self._options, name)
+        target, program = build_target(self._options, name, launch)
         self.carry_out(name, target, program, last=False)
         if self.stopped is not None and self.is_over:
             raise self.stopped

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Callable
 
 from pipesim.cli.arguments import build_target, params_of
 from pipesim.cli.limits import start
@@ -10,14 +11,21 @@ from pipesim.cli.output import show_answer
 from pipesim.errors import ParameterError
 
 
-def carry_out_redundant(options: argparse.Namespace, names: list[str]) -> int:
-    """Look for what one protocol does not need; the exit code. ParameterError for several, or other questions."""
+def carry_out_redundant(options: argparse.Namespace, names: list[str], launch_of: Callable[[str], str]) -> int:
+    """Look for what one protocol does not need; the exit code. ParameterError for several, or other questions.
+
+    Levels and waivers are other questions: what has a finding, waived or not, is not proved without anything.
+    """
     if len(names) > 1:
         raise ParameterError("--redundant takes one protocol", correction="name only that one")
     others = (
         ("--quick", options.quick),
         ("--replay", options.replay is not None),
         ("--sarif", options.sarif is not None),
+        ("--fix", options.fix),
+        ("--fail-on", options.fail_on is not None),
+        ("--ignore", options.ignore),
+        ("--baseline", options.baseline is not None or options.update_baseline),
     )
     for name, given in others:
         if given:
@@ -26,7 +34,7 @@ def carry_out_redundant(options: argparse.Namespace, names: list[str]) -> int:
         raise ParameterError(f"--redundant and --format {options.format}", correction="use --format text or json")
 
     start(options)
-    target, program = build_target(options, names[0])
+    target, program = build_target(options, names[0], launch_of(names[0]))
 
     from pipesim.answers.budget import Budget, states_of
     from pipesim.answers.redundant import redundant

@@ -61,11 +61,11 @@ def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Col
     named = parent.session.isinitpath(file_path)
     if not named and not parent.config.getoption("--pipesim"):
         return None
-    from pipesim.pytest_plugin.items import KernelFile, ProtocolFile, launch_files
+    from pipesim.pytest_plugin.items import KernelFile, ProtocolFile, launches_of
 
     if file_path.suffix == ".py":
         return ProtocolFile.from_parent(parent, path=file_path)
-    if not named and not launch_files(file_path):
+    if not named and not launches_of(file_path, parent.config):
         return None
     return KernelFile.from_parent(parent, path=file_path)
 

@@ -62,10 +62,15 @@ class KernelFile(pytest.File):
 
     def collect(self) -> Iterator[pytest.Item]:
         """A test for each launch file; without one the test says what to do about it."""
-        for launch in launch_files(self.path) or [self.path.with_suffix(".json")]:
+        for launch in launches_of(self.path, self.config) or [self.path.with_suffix(".json")]:
             yield CheckItem.from_parent(
                 self, name=launch.stem, target=_kernel(_short(self.path), _short(launch)), case=Case({})
             )
+
+
+def launches_of(kernel: Path, config: pytest.Config) -> list[Path]:
+    """The launch files that the project names for a kernel, else those beside it."""
+    return list(map(Path, read_settings(config.rootpath).launches_of(str(kernel)))) or launch_files(kernel)
 
 
 def launch_files(kernel: Path) -> list[Path]:

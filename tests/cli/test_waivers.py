@@ -150,6 +150,9 @@ def test_a_letter_fails_where_a_strict_rule_was_asked_for(call: Call, tmp_path: 
         ({"ignore": [{"kind": "race"}]}, "ignore takes tables with texts"),
         ({"ignore": [{"kind": "rase", "reason": "x"}]}, "there is no finding 'rase'"),
         ({"launch": {"k.ptx": 1}}, "launch takes the name of a file for each kernel"),
+        ({"launch": {"k.ptx": ["a.json", 1]}}, "or a list of names, not {'k.ptx': ['a.json', 1]}"),
+        ({"launch": {"kernels/*.ptx": "{kernel}.json"}}, "no file matches the kernel kernels/*.ptx"),
+        ({"launch": {"k.ptx": ["{kernel}*.json"]}}, "no file matches the launch k*.json of "),
         ({"targets": ["nothing/*.py"]}, "no file matches the target nothing/*.py"),
     ],
 )
@@ -157,6 +160,32 @@ def test_settings_that_are_none(table: dict[str, Any], said: str, tmp_path: Path
     with pytest.raises(UsageError, match="pyproject") as raised:
         settings_of(table, "pyproject.toml", tmp_path)
     assert said in str(raised.value)
+
+
+@pytest.mark.slow
+def test_a_kernel_has_the_launches_that_the_project_names(call: Call, tmp_path: Path) -> None:
+    """Each is checked; what is about one launch asks for one. A name precedes a pattern."""
+    kernel = ROOT / "docs" / "examples" / "row_max_fixed.ptx"
+    (tmp_path / "kernels").mkdir()
+    for ptx, launches in {"k": ("k", "k-2"), "other": ("other",)}.items():
+        shutil.copy(kernel, tmp_path / "kernels" / f"{ptx}.ptx")
+        for each in launches:
+            text = kernel.with_suffix(".json").read_text("utf-8")
+            (tmp_path / f"{each}.json").write_text(text.replace("1280", "2560") if each == "k-2" else text, "utf-8")
+    table = {"launch": {"kernels/*.ptx": ["{kernel}.json", "{kernel}-*.json"], "kernels/other.ptx": "k-2.json"}}
+    found = settings_of(table, "", Path())
+    assert found.launches_of("./kernels/k.ptx") == ("k.json", "k-2.json")
+    assert found.launches_of(str(tmp_path / "kernels" / "other.ptx")) == ("k-2.json",)
+    assert found.launches_of("kernels/none.ptx") == found.launches_of("kernels/k.py") == ()
+    launch = 'launch = {"kernels/*.ptx" = ["{kernel}.json", "{kernel}-*.json"]}'
+    (tmp_path / "pyproject.toml").write_text(f"[tool.pipesim]\n{launch}\n", "utf-8")
+    both = call("check", "kernels/k.ptx", "--quick", "--json").json["protocols"]
+    assert list(both) == ["kernels/k.ptx --launch k.json", "kernels/k.ptx --launch k-2.json"]
+    few, many = (each["report"]["operations"] for each in both.values())
+    assert few < many
+    one = call("check", "kernels/k.ptx", "--quick", "--json", "--launch", "k.json").json
+    assert one["report"]["operations"] == few
+    assert "kernels/k.ptx has 2 launch files" in call("check", "kernels/k.ptx", "--redundant").err
 
 
 @pytest.mark.parametrize("text", ["{", "[]", '{{"schema": {0}, "version": 2}}',

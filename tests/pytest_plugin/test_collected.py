@@ -65,11 +65,14 @@ class TestProtocols:
         assert failure.attrib["message"].startswith("refuted: ring: deadlock: 2 of 2 agents wait")
 
     @pytest.mark.slow
-    def test_a_waiver_of_the_project_holds(self, pytester: pytest.Pytester) -> None:
+    def test_a_waiver_of_the_project_holds(self, pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> None:
         shutil.copytree(ROOT / "tests" / "support" / "waived_project", pytester.path, dirs_exist_ok=True)
         (pytester.path / "ring_protocol.py").unlink()
         (pytester.path / "right_protocol.py").unlink()
         pytester.runpytest(*PLUGIN, "--pipesim").assert_outcomes(passed=5)
+        with monkeypatch.context() as below:
+            below.chdir(pytester.mkdir("below"))
+            pytester.runpytest(*PLUGIN, "--pipesim", "..").assert_outcomes(passed=5)
         (pytester.path / "baseline.json").write_text(
             '{"schema": "pipesim-baseline", "version": 1, "findings": []}', encoding="utf-8"
         )
@@ -145,6 +148,9 @@ class TestKernels:
         found = pytester.runpytest_inprocess(*PLUGIN, "--pipesim", "-v")
         found.assert_outcomes(passed=2)
         found.stdout.fnmatch_lines(["*.ptx::row_max_fixed PASSED*", "*.ptx::row_max_fixed-2 PASSED*"])
+        pytester.makepyprojecttoml('[tool.pipesim.launch]\n"*.ptx" = "row_max_fixed.json"')
+        found = pytester.runpytest_inprocess(*PLUGIN, "--pipesim", "--collect-only", "-qq")
+        assert found.outlines[:2] == ["row_max_fixed.ptx: 1", "without_a_launch.ptx: 1"]
 
     @pytest.mark.slow
     def test_the_place_of_a_kernels_finding_is_a_file_that_is_there(self, pytester: pytest.Pytester) -> None:

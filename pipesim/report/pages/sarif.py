@@ -176,6 +176,7 @@ def _location(line: str) -> Node:
 
 def _of_target(name: str) -> Node:
     """The first line of the file that a target names, where a finding has no line of its own."""
+    name = name.partition(" --launch ")[0]
     path = name if name.endswith((".py", ".json", ".ptx")) else name.rpartition(":")[0]
     return _location(f"{path}:1") if path else {}
 
