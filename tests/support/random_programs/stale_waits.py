@@ -11,7 +11,8 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from enum import Enum
 
-from pipesim import Fence, Protocol, Slot, Warp
+from pipesim import Engine, Fence, Protocol, Slot, Warp
+from pipesim.lang.shared_mem_barrier import SharedMemBarrier
 from pipesim.model.program import Program
 
 Use = Callable[[Warp, Slot, int], None]
@@ -33,12 +34,28 @@ def places(mistake: str, stages: int, k_iters: int, tiles: int) -> list[Place]:
     return [wait(t, k, t * k_iters + k, stages) for t in range(tiles) for k in range(k_iters)]
 
 
+def wgmma(w: Warp, tile: Slot, item: int) -> None:
+    """Tensor cores read the tile, and have ended."""
+    w.mma(Engine.WGMMA, reads=[(tile, item)])
+    w.commit(Engine.WGMMA)
+    w.wait_group(Engine.WGMMA, 0)
+
+
+def tcgen05(w: Warp, tile: Slot, item: int) -> None:
+    """The same, until a commit arrives."""
+    with w.elect_one():
+        w.mma(Engine.TCGEN05, reads=[(tile, item)])
+
+
 class Release(Enum):
-    """One lane of each reader hands a stage back, each of its lanes, or one reader for all, which have met."""
+    """One lane of each reader hands a stage back, each of its lanes, or one reader for all, which have met; or the
+    commit of what tensor cores read.
+    """
 
     ELECTED = 1
     LANES = 32
     MET = 0
+    COMMIT = -1
 
 
 @dataclass(frozen=True)
@@ -83,7 +100,7 @@ def ring(of: Ring, *, named: bool = False) -> Program:
     p = Protocol("ring")
     tile, q = p.smem("tile", of.stages, 64), p.smem("q", 1, 64)
     full, ready = p.mbarriers("full", of.stages, 1), p.mbarriers("ready", of.stages, 1)
-    empty = p.mbarriers("empty", of.stages, max(of.readers * of.release.value, 1))
+    empty = p.mbarriers("empty", of.stages, max(of.readers * abs(of.release.value), 1))
     q_full = p.mbarriers("q_full", 1, 1)
     right = [(g % of.stages, g // of.stages & 1) for g in range(len(of.waits) + of.spare)]
 
@@ -122,14 +139,20 @@ def ring(of: Ring, *, named: bool = False) -> Program:
                 if of.resident:
                     q_full[0].wait(0)
                     w.read(q[0])
-            if of.release is Release.MET:
-                w.bar_sync(1, 32 * of.readers)
-            lanes: AbstractContextManager[None] = nullcontext() if of.release is Release.LANES else w.elect_one()
-            if of.release is not Release.MET or w.index == 0:
-                with lanes:
-                    empty[stage].arrive()
+            _hand_back(w, of, empty[stage])
 
     return p.flatten()
+
+
+def _hand_back(w: Warp, of: Ring, empty: SharedMemBarrier) -> None:
+    if of.release is Release.MET:
+        w.bar_sync(1, 32 * of.readers)
+    lanes: AbstractContextManager[None] = nullcontext() if of.release is Release.LANES else w.elect_one()
+    with lanes:
+        if of.release is Release.COMMIT:
+            w.commit(Engine.TCGEN05, empty)
+        elif of.release is not Release.MET or w.index == 0:
+            empty.arrive()
 
 
 def random_stale(seed: int) -> Ring:
@@ -144,7 +167,12 @@ def random_stale(seed: int) -> Ring:
     )  # fmt: skip
     uses: list[Use] = [Warp.read, Warp.read, rewrite, update]
     use = rng.choice(uses) if readers == 1 else Warp.read
-    converted, release = rng.random() < 0.25, rng.choice([*Release])
+    converted, release = rng.random() < 0.25, rng.choice([Release.ELECTED, Release.LANES, Release.MET])
     if converted or release is Release.MET:  # who is ahead of the others would read these, and no old tile
         drawn = replace(drawn, spare=0)
+    cores = rng.choice([wgmma, tcgen05]) if rng.random() < 0.25 else None
+    if cores is wgmma:  # by a warp group
+        drawn, use, release = replace(drawn, readers=4, wrong=rng.choice([0, 4])), wgmma, Release.ELECTED
+    elif cores is tcgen05:
+        use, release = tcgen05, Release.COMMIT
     return replace(drawn, use=use, release=release, converted=converted)
