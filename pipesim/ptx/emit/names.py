@@ -21,7 +21,7 @@ from pipesim.model.groups import (
     WRITES_REGISTER,
 )
 from pipesim.model.ops import AT, IN_ORDER, Engine, Op, Operation, Space, operand, with_operand
-from pipesim.model.positions import ASYNC_ACCESS, COPY_MASK
+from pipesim.model.positions import ASYNC_ACCESS, BARRIER, COPY_MASK
 from pipesim.model.program import Program
 from pipesim.model.tables import Agent, Barrier, Tile
 from pipesim.model.warp_shape import WARP, RegisterPools, register_bound
@@ -29,7 +29,7 @@ from pipesim.ptx.emit.record import Place, Stream, StreamRecorder
 from pipesim.ptx.launch.values import GivenNames, Launch
 from pipesim.ptx.names.barriers import barriers_named_by_source
 from pipesim.ptx.names.resolve import resolver_of
-from pipesim.ptx.names.tiles import tiles_named_by_source
+from pipesim.ptx.names.tiles import CopyInto, tiles_named_by_source
 from pipesim.ptx.text.instruction import Instruction
 from pipesim.ptx.text.module import Function, Module
 
@@ -184,14 +184,18 @@ def tiles_of(recorder: StreamRecorder, function: Function, module: Module, given
 
     Of a line, equal ranges are slots of one tile.
     """
-    copies: dict[tuple[int, int, int], dict[int, None]] = {}
-    accesses = list(recorder.accesses)
+    copies: dict[tuple[int, int, int], dict[CopyInto, None]] = {}
+    accesses, places = list(recorder.accesses), list(recorder.barriers)
     for stream in recorder.streams:
+        turns: Counter[tuple[int, int]] = Counter()
         for op, at in zip(stream.code, stream.positions, strict=True):
             if op[0] == Op.TMA_LOAD:
                 access = accesses[operand(op, "access")]
-                copies.setdefault((access.cta, access.offset, access.nbytes), {})[at] = None
-    first = {each: next(iter(positions)) for each, positions in copies.items()}
+                _, barrier = places[op[BARRIER]]
+                turns[at, barrier] += 1
+                copy = CopyInto(at, barrier, turns[at, barrier])
+                copies.setdefault((access.cta, access.offset, access.nbytes), {})[copy] = None
+    first = {each: next(iter(copied)).position for each, copied in copies.items()}
     found = [
         Tile(name, Space.SHARED, cta, *where) for name, *where in given.tiles for cta in {cta for cta, _, _ in first}
     ]

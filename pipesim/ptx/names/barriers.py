@@ -6,6 +6,7 @@ and copies decides where that is not one array, and takes a name away that it co
 
 from __future__ import annotations
 
+import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence, Set
 from itertools import pairwise
@@ -14,10 +15,12 @@ from operator import sub
 from pipesim.model.groups import COMMITS, LIFE, ON_BARRIER
 from pipesim.model.positions import BARRIER
 from pipesim.ptx.emit.record import BARRIER_BYTES, Place, StreamRecorder
+from pipesim.ptx.names.guarded import barriers_of_values
 from pipesim.ptx.names.paths import group_of, short_names
 from pipesim.ptx.names.resolve import Resolver
 from pipesim.ptx.text.instruction import Frame, Instruction
 
+_SHIFTED = re.compile(r"\[[^\[\]]*(?:[-+*/%] ?\d|\d ?[-+*/%])[^\[\]]*\]")  #: an element that may not be the first
 _NAMES_BARRIER = ON_BARRIER - LIFE - COMMITS
 
 
@@ -43,7 +46,17 @@ def barriers_named_by_source(
         if len(called) == 1 and name not in called:
             paths |= dict.fromkeys(array, *called)
     everything = {offset for _, offset in recorder.barriers}
+    rest = {offset: init for (_, offset), init in initialised.items() if offset not in paths.keys() | uses.keys()}
+    made = {offset: init for offset, init in rest.items() if _is_made_by_compiler(body[init], resolver)}
+    guards = barriers_of_values(recorder, body, resolver, made) if made else {}
+    names = {group_of(path)[0] for path in paths.values()}
+    paths |= {offset: path for offset, path in guards.items() if path not in names}
     return _elements(paths, everything - paths.keys(), paths.keys() - by_inits)
+
+
+def _is_made_by_compiler(init: Instruction, resolver: Resolver) -> bool:
+    """Whether the author's line has no barrier: so Triton inits those of its loads, products and partitions."""
+    return init.source is not None and init.source.file.endswith(".py") and not resolver.paths(init)
 
 
 def _has_number(path: str) -> bool:
@@ -68,8 +81,8 @@ def _by_inits(
     turns = list(_turns(at_position, body, resolver))
     said = Counter(group_of(each)[0] for paths_, _ in turns for each in paths_ if group_of(each)[1] < 0)
     for alternatives, positions in turns:
-        if any(said[group_of(each)[0]] > 1 for each in alternatives):
-            continue  # two places would be one array
+        if any(said[group_of(each)[0]] > 1 or _SHIFTED.search(each) for each in alternatives):
+            continue  # two places would be one array, or its first element is not known
         arrays = {group_of(each)[0] for each in alternatives}
         for n, at in enumerate(positions):
             for offset in at_position[at]:

@@ -28,6 +28,25 @@ class PythonText:
         return found
 
     @cached_property
+    def _expressions(self) -> dict[tuple[int, int], ast.expr]:
+        """The expressions by where they begin; of several the outermost."""
+        found: dict[tuple[int, int], ast.expr] = {}
+        for node in ast.walk(self._tree):
+            if isinstance(node, ast.expr):
+                found.setdefault((node.lineno, node.col_offset + 1), node)
+        return found
+
+    @cached_property
+    def _around(self) -> dict[ast.AST, ast.AST]:
+        """What each node is a part of."""
+        return {part: node for node in ast.walk(self._tree) for part in ast.iter_child_nodes(node)}
+
+    @cached_property
+    def _modules(self) -> frozenset[str]:
+        imports = (node for node in ast.walk(self._tree) if isinstance(node, ast.Import | ast.ImportFrom))
+        return frozenset(each.asname or root_of(each.name) for node in imports for each in node.names)
+
+    @cached_property
     def _barriers(self) -> frozenset[str]:
         """The first names of what is given to functions of mbarriers."""
         named = (_text(call.args[0]) for call in self._calls.values() if call.args and "mbarrier" in _text(call.func))
@@ -46,10 +65,52 @@ class PythonText:
         return found[0] if len(found) == 1 else ""
 
     def tile_of(self, call: ast.Call) -> str:
-        """The path of what a copy writes: the argument after its barrier."""
+        """The path of what a copy writes: the argument after its barrier, or before that of ``try_cancel``."""
+        if call.args and _text(call.func).endswith("try_cancel"):
+            return path_of(_text(call.args[0]))
         paths = [path_of(_text(each)) for each in [*call.args, *(each.value for each in call.keywords)]]
         after = [paths[at + 1] for at, path in enumerate(paths[:-1]) if path and root_of(path) in self._barriers]
         return after[0] if len(after) == 1 else ""
+
+    def value_at(self, line: int, column: int) -> str | None:
+        """What the value that a place computes is assigned to (:meth:`target_of`)."""
+        node = self._computed(line, column)
+        return self.target_of(node) if node is not None else ""
+
+    def origin_at(self, line: int, column: int) -> str:
+        """What a value without a name is made of: ``a`` of ``a.load(i)`` and of ``tl.load(a)``; else its function."""
+        call = self._computed(line, column)
+        if not isinstance(call, ast.Call):
+            return ""
+        name = _text(call.func).rpartition(".")
+        if name[2].startswith("dot"):
+            given = [each.value for each in call.keywords if each.arg == "acc"] or call.args[2:3]
+            return path_of(_text(given[0])) if given else name[2]
+        if name[0] and root_of(name[0]) not in self._modules:
+            return path_of(name[0])
+        return path_of(_text(call.args[0])) if "load" in name[2] and call.args else name[2]
+
+    def operands_at(self, line: int, column: int) -> list[str]:
+        """The first two arguments of a call."""
+        call = self._computed(line, column)
+        return [path_of(_text(each)) for each in call.args[:2]] if isinstance(call, ast.Call) else []
+
+    def _computed(self, line: int, column: int) -> ast.expr | None:
+        """The innermost call that begins at a place, else the outermost expression."""
+        node = whole = self._expressions.get((line, column))
+        call: ast.Call | None = None
+        while node is not None:
+            match node:
+                case ast.Call(func=inner):
+                    call = node
+                case ast.Attribute(value=inner) | ast.Subscript(value=inner) | ast.BinOp(left=inner):
+                    pass
+                case ast.Tuple(elts=[inner, *_]):
+                    pass
+                case _:
+                    break
+            node = inner
+        return call or whole
 
     def function_at(self, line: int) -> ast.FunctionDef | None:
         """The innermost function that has a line."""
@@ -72,17 +133,25 @@ class PythonText:
         results = [each for each in ast.walk(function) if isinstance(each, ast.Return) and each.value is not None]
         return len(results) == 1 and isinstance(results[0].value, ast.Name) and results[0].value.id == name
 
-    def target_of(self, call: ast.Call) -> str:
-        """What the result of a call is assigned to: ``full``, or ``bars[1]`` for the second of a tuple; else ""."""
-        for node in ast.walk(self._tree):
-            if isinstance(node, ast.Assign) and len(node.targets) == 1 and _has(node, call.lineno):
-                target, value = node.targets[0], node.value
-                if value is call:
-                    return path_of(_text(target))
-                if isinstance(value, ast.Tuple) and call in value.elts:
-                    at = value.elts.index(call)
-                    each = target.elts[at] if isinstance(target, ast.Tuple) and at < len(target.elts) else None
-                    return path_of(_text(each)) if each is not None else f"{path_of(_text(target))}[{at}]"
+    def target_of(self, value: ast.expr) -> str | None:
+        """What a value is assigned to, also after operators and methods: ``k`` of ``k = x.load(i).T``.
+
+        ``bars[1]`` for the second of a tuple; "" if it is not assigned; None if the function returns it, as its caller
+        names it.
+        """
+        match around := self._around.get(value):
+            case ast.Attribute() | ast.BinOp():
+                return self.target_of(around)
+            case ast.Call(func=function) if function is value:
+                return self.target_of(around)
+            case ast.Tuple(elts=values) if isinstance(assignment := self._around.get(around), ast.Assign):
+                target, at = assignment.targets[0], values.index(value)
+                parts = target.elts if isinstance(target, ast.Tuple) else []
+                return path_of(_text(parts[at])) if at < len(parts) else f"{path_of(_text(target))}[{at}]"
+            case ast.Assign(targets=[target, *_]) | ast.AnnAssign(target=target) | ast.AugAssign(target=target):
+                return path_of(_text(target))
+            case ast.Return():
+                return None
         return ""
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 from functools import lru_cache
+from itertools import pairwise
 
 from pipesim.ptx.names.cpp_text import Call, CppText, receiver_path
 from pipesim.ptx.names.paths import path_of, put_in, root_of
@@ -19,6 +20,7 @@ from pipesim.ptx.text.instruction import Frame, Instruction
 _COMPONENT = re.compile(r"L[a-z]n?\d+E|(\d{1,3})", re.ASCII)
 _FINAL = "="  #: before a path that begins with a local object: further out there is no other name for it
 _CONSTRUCTOR = re.compile(r"C[1-3](?:E|I)")
+_COPIES = frozenset({"cp", "clusterlaunchcontrol"})  #: their destination is the first operand, the barrier the last
 _FEW = 4  #: objects of one kind that one statement names
 
 
@@ -37,13 +39,40 @@ class Resolver:
         """
         if each.source is None or not each.source.line:
             return ()
-        copy = each.opcode == "cp"
+        copy = each.opcode in _COPIES
         key = (each.source.frames, tile)
         if tile and not copy:
             return ()
         if key not in self._found:
             self._found[key] = self._resolved(each.source.frames, copy=copy, tile=tile)
         return self._found[key]
+
+    def value(self, each: Instruction) -> str:
+        """What Python source calls the value that an instruction copies or computes, or its source; "" if not known."""
+        return self._value(each.source.frames) if each.source is not None and each.source.sure else ""
+
+    def operands(self, each: Instruction) -> list[str]:
+        """The paths of the operands of a product in Python source, at whose place an instruction is."""
+        place = each.source.frames[-1] if each.source is not None else Frame("", 0, "")
+        text = self._text(place)
+        return text.operands_at(place.line, place.column) if isinstance(text, PythonText) else []
+
+    def _value(self, frames: tuple[Frame, ...]) -> str:
+        outer, place = frames[:-1], frames[-1]
+        text = self._text(place)
+        name = text.value_at(place.line, place.column) if isinstance(text, PythonText) else None
+        if name is None and outer and (found := self._value(outer)):
+            return found
+        if name or not isinstance(text, PythonText):
+            return name or ""
+        name = text.origin_at(place.line, place.column)
+        for frame, inner in pairwise(reversed(frames)):
+            caller = self._text(inner)
+            given = self._in_python(caller, inner, frame, (name,)) if isinstance(caller, PythonText) else ()
+            if not given:
+                break
+            name = given[0]
+        return name
 
     def _text(self, frame: Frame) -> CppText | PythonText | None:
         name = frame.file.rpartition("/")[2]
@@ -136,7 +165,7 @@ class Resolver:
         return tuple(dict.fromkeys(found))
 
     def _in_python(
-        self, text: PythonText, frame: Frame, inner: Frame | None, found: tuple[str, ...], *, tile: bool
+        self, text: PythonText, frame: Frame, inner: Frame | None, found: tuple[str, ...], *, tile: bool = False
     ) -> tuple[str, ...]:
         call = text.call_at(frame.line, frame.column)
         if call is None:

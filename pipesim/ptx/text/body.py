@@ -49,7 +49,6 @@ class BodyReader:
     mnemonics: dict[tuple[str, str], tuple[str, tuple[str, ...]]]
     body: Body = field(default_factory=Body)
     _place: SourceLine | None = None
-    _after_asm: tuple[SourceLine | None, ...] = ()
     _unresolved: list[tuple[int, NameScope]] = field(default_factory=list)
     _lists: list[tuple[str, tuple[str, ...], int, NameScope]] = field(default_factory=list)
 
@@ -102,8 +101,6 @@ class BodyReader:
         body = self.body.instructions
         line = self.source.line(found.start("opcode"))
         begin = found.start("guard") if guard else found.start("opcode")
-        if self._after_asm and not self.source.in_inline_asm(begin):
-            (self._place,), self._after_asm = self._after_asm, ()
         body.append(Instruction(*spelled, operands, where, line, self._place, len(body), begin))
 
     def _operands(self, opcode: str, text: str, scope: NameScope) -> tuple[Operand, ...]:
@@ -124,11 +121,8 @@ class BodyReader:
         found = LOC.match(self.source.text, position)
         if found is None:
             raise self.source.error(position, ".loc has no file and line")
-        made = self.locations.place_of(found)
-        if self.source.in_inline_asm(position):  # LLVM writes one at a label of the author's asm, of a later line
-            self._after_asm = (made,)
-        else:
-            self._place, self._after_asm = made, ()
+        if not self.source.in_inline_asm(position):  # there LLVM counts the lines of the asm's own text
+            self._place = self.locations.place_of(found)
         return found.end()
 
     def _label(self, found: re.Match[str], scope: NameScope) -> None:

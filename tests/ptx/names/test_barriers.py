@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from collections.abc import Sequence
 from pathlib import Path
@@ -10,6 +11,8 @@ from typing import NamedTuple
 import pytest
 
 from pipesim.ptx.kernel import read_kernel
+from tests.support.paths import ROOT
+from tests.support.ptx_programs import kernel_paths
 
 WRAPPED = """\
 struct Bar {
@@ -42,6 +45,17 @@ def work(bars):
 def kernel():
     bars = (ring(2), ring(2))
 """
+TRITON = """\
+import triton.language as tl
+def part(desc, i):
+    return desc.load([i]).T
+def kernel(x_desc, y_desc, a, b):
+    x = x_desc.load([0])  # b = b.load([0])
+    x = y_desc.load(["y = part(a, 0)"])
+    k, v = part(x_desc, 0), part(y_desc, 0)
+    for i in tl.range(0, 8):
+        sums = tl.dot(a.load([i]), b.load([i]).T, sums)
+"""
 METHOD_INIT, SET, INIT, ARRIVE = (
     (4, "_ZNK3Bar4initEi"),
     (8, "_ZN3Bar3setEPKyi"),
@@ -64,6 +78,9 @@ class Story(NamedTuple):
     expected: dict[int, str]
     arrives: Sequence[tuple[int, Chain]] = ()
     file: str = "k.cu"
+    copies: Sequence[tuple[int, int, Chain]] = ()  #: barrier, destination, places
+    tiles: Sequence[str] = ()
+    waits: Sequence[tuple[int, Chain]] = ()  #: for the phase before the first
 
 
 ONE = chain(18, 5, INIT)
@@ -74,6 +91,10 @@ HEAD = "void kernel(S& s) {\n"
 LOOP = HEAD + "    for (int i = 0; i < 2; ++i) {\n        s.full[i].init(1);\n        s.empty[i].init(2);\n    }"
 MANY = HEAD + "    for (int i = 0; i < 2; ++i) init(s.full[i], 1), init(s.empty[i], 2);\n    arrive(s.empty[n]);"
 TWO = {0: "s.full[0]", 8: "s.full[1]", 16: "s.empty[0]", 24: "s.empty[1]"}
+EACH = HEAD + "    for (int i = 1; i >= 0; --i) {}\n    arrive(s.empty[n]);"
+LOADS = [chain(5, 9), chain(6, 9), chain(9, 23), chain(9, 36)]
+PARTS = [((7, column, "kernel"), (3, 12, "part")) for column in (12, 29)]
+IN_LOOP = chain(8, 5)
 RING = [chain(11, 13 + 9 * n, (4, "kernel"), at=9) for n in range(2)]
 STORIES = (
     Story("one statement of two arrays", MANY, [(at, ONE) for at in (0, 16, 8, 24)], TWO),
@@ -126,6 +147,61 @@ STORIES = (
         [(0, chain(8, 5)), (24, chain(9, 5))],
         "k.py",
     ),
+    *(
+        Story(f"one array: {text}", EACH.replace("{}", text), [(8, ONE), (0, ONE)], {8: "s.full[1]", 0: "s.full[0]"})
+        for text in (
+            "init(s.full[i], 1);  // init(s.empty[i], 1)",
+            "init(/* s.empty[i] */ s.full[i], 1);",
+            'note("init(s.empty[i], 1)"), init(s.full[i], 1);',
+        )
+    ),
+    *(
+        Story(f"no array: {text}", EACH.replace("{}", text), [(8, ONE), (0, ONE)], {8: "k.cu:18[1]", 0: "k.cu:18[0]"})
+        for text in ("init(s.full[order[i]], 1);", "init(i ? s.full : s.empty, 1);", "init(s.full[i + 1], 1);")
+    ),
+    Story(
+        "every second element on another line",
+        HEAD + "    init(bars[2 * i], 1);\n    init(bars[2 * i + 1], 1);",
+        [(at, chain(18 + at // 8 % 2, 5, INIT)) for at in (0, 8, 16, 24)],
+        {at: f"k.cu:{18 + at // 8 % 2}[{at // 16}]" for at in (0, 8, 16, 24)},
+    ),
+    Story(
+        "one barrier for two loads, and an element that nothing uses",
+        "",
+        [(at, IN_LOOP) for at in (0, 8, 16)],
+        {0: "a+b.full[0]", 8: "a+b.full[1]", 16: "a+b.full[2]"},
+        file="k.py",
+        copies=[(0, 96, LOADS[3]), (0, 64, LOADS[2]), (8, 80, LOADS[2]), (8, 112, LOADS[3])],
+        tiles=["a 64 2", "b 96 2"],
+    ),
+    Story(
+        "one variable loaded on two lines",
+        "",
+        [(0, IN_LOOP), (8, IN_LOOP)],
+        {0: "x:5.full[0]", 8: "x:6.full[0]"},
+        file="k.py",
+        copies=[(0, 64, LOADS[0]), (8, 80, LOADS[1])],
+        tiles=["x:5 64 1", "x:6 80 1"],
+    ),
+    Story(
+        "loads of a function that is inlined twice",
+        "",
+        [(0, IN_LOOP), (8, IN_LOOP)],
+        {0: "k.full[0]", 8: "v.full[0]"},
+        file="k.py",
+        copies=[(0, 64, PARTS[0]), (8, 80, PARTS[1])],
+        tiles=["k 64 1", "v 80 1"],
+    ),
+    Story(
+        "room for what two loads write",
+        "",
+        [(0, IN_LOOP), (16, IN_LOOP)],
+        {0: "a+b.empty[0]", 16: "a+b.full[0]"},
+        file="k.py",
+        copies=[(16, 64, LOADS[2]), (16, 96, LOADS[3])],
+        tiles=["a 64 1", "b 96 1"],
+        waits=[(0, LOADS[2])],
+    ),
     Story("a ring with one name", "", [(0, RING[0]), (8, RING[0])], {0: "bars[0][0]", 8: "bars[0][1]"}, file="k.py"),
 )
 
@@ -133,7 +209,13 @@ STORIES = (
 def written(story: Story, folder: Path, *, source: bool = True) -> Path:
     text: list[str] = []
     numbers: dict[str, str] = {}
-    for opcode, ops in (("init.shared.b64 [%r1], 1", story.inits), ("arrive.shared.b64 _, [%r1]", story.arrives)):
+    copies = [(f"{barrier}; add.u32 %r2, %r0, {to}", places) for barrier, to, places in story.copies]
+    for opcode, ops in (
+        ("mbarrier.init.shared.b64 [%r1], 1", story.inits),
+        ("mbarrier.arrive.shared.b64 _, [%r1]", story.arrives),
+        ("mbarrier.try_wait.parity.shared.b64 %p0, [%r1], 1", story.waits),
+        ("cp.async.bulk.shared::cta.global.mbarrier::complete_tx::bytes [%r2], [data], 16, [%r1]", copies),
+    ):
         for offset, places in ops:
             alone = len(places) == 1 and places[0][2]
             outer = METHOD[1][-2] if alone else None
@@ -144,20 +226,21 @@ def written(story: Story, folder: Path, *, source: bool = True) -> Path:
                     inlined = f", function_name {label}, inlined_at 1 {outer[0]} {outer[1]}"
                 text.append(f".loc 1 {line} {column}{inlined}")
                 outer = (line, column, function)
-            text.append(f"add.u32 %r1, %r0, {offset}; mbarrier.{opcode};")
+            text.append(f"add.u32 %r1, %r0, {offset}; {opcode};")
     strings = [f"{label}: .b8 {', '.join(map(str, [*name.encode(), 0]))}" for name, label in numbers.items()]
     ptx = folder / "k.ptx"
     body = "\n".join(text)
     ptx.write_text(
-        f'.version 8.7\n.target sm_90a\n.address_size 64\n.file 1 "{story.file}"\n'
-        f".visible .entry kernel()\n{{\n.reg .b32 %r<2>;\n.shared .align 8 .b8 bars[64];\n"
+        f'.version 8.7\n.target sm_90a\n.address_size 64\n.file 1 "{story.file}"\n.global .align 16 .b8 data[16];\n'
+        ".visible .entry kernel()\n{\n.reg .b32 %r<3>;\n.reg .pred %p<1>;\n.shared .align 16 .b8 bars[128];\n"
         f"mov.u32 %r0, bars;\n{body}\nret;\n}}\n"
         ".section .debug_str\n{\n" + "\n".join(strings) + "\n}\n"
     )
     launch = {"format": "pipesim-launch", "version": 1, "entry": "kernel", "grid": [1], "block": [32], "parameters": []}
     ptx.with_suffix(".json").write_text(json.dumps(launch))
     if source:
-        (folder / story.file).write_text(GLUON if story.file == "k.py" else WRAPPED + story.source + "\n}\n")
+        python = TRITON if story.copies else GLUON
+        (folder / story.file).write_text(python if story.file == "k.py" else WRAPPED + story.source + "\n}\n")
     return ptx
 
 
@@ -169,8 +252,21 @@ def names_of(ptx: Path) -> dict[int, str]:
 
 @pytest.mark.parametrize("story", STORIES, ids=lambda story: story.name)
 def test_names(story: Story, tmp_path: Path) -> None:
-    assert names_of(written(story, tmp_path)) == story.expected
+    ptx = written(story, tmp_path)
+    assert names_of(ptx) == story.expected
+    assert [f"{each.name} {each.offset} {each.slots}" for each in read_kernel(ptx).program.tiles] == [*story.tiles]
 
 
 def test_without_the_source_the_lines_stay(tmp_path: Path) -> None:
     assert set(names_of(written(STORIES[0], tmp_path, source=False)).values()) == {f"k.cu:18[{n}]" for n in range(4)}
+
+
+def test_the_barriers_of_a_kernel_that_triton_specialised() -> None:
+    """The source is found under the folder in which it was compiled."""
+    ptx = next(path for path in kernel_paths() if path.stem == "gemm_tma_ws-sm_100a")
+    with contextlib.chdir(ROOT):
+        assert list(names_of(ptx).values()) == [
+            *("sums.empty[0]", "sums.full[0]"),
+            *(f"a+b.{what}[{n}]" for what in ("empty", "full") for n in range(3)),
+        ]
+        assert [each.name for each in read_kernel(ptx).program.tiles] == ["b", "a"]

@@ -8,7 +8,7 @@ from typing import Any
 from pipesim.model.ops import Space
 from pipesim.model.tables import Tile
 from pipesim.ptx.kernel import read_kernel
-from pipesim.ptx.names.tiles import tiles_named_by_source
+from pipesim.ptx.names.tiles import CopyInto, tiles_named_by_source
 from tests.support.paths import EXAMPLES
 from tests.support.ptx_programs import kernel_paths
 
@@ -28,7 +28,7 @@ def test_each_cta_of_a_cluster_writes_a_part_of_each_slot() -> None:
     """Of the parts of one CTA alone it is not known where the slots begin: they have no name."""
     site: Any = SimpleNamespace(source=SimpleNamespace(sure=True))
     resolver: Any = SimpleNamespace(paths=lambda *_, **__: ["tile[stage]"])
-    parts = {(cta, 4096 * cta + 8192 * slot, 4096): [0] for cta in (0, 1) for slot in range(4)}
+    parts = {(cta, 4096 * cta + 8192 * slot, 4096): [CopyInto(0, 8 * slot, 1)] for cta in (0, 1) for slot in range(4)}
     found = list(tiles_named_by_source(parts, [site], resolver))
     assert [(tile.cta, tile.offset, tile.nbytes, tile.slots) for tile in found] == [(0, 0, 8192, 4), (1, 0, 8192, 4)]
     assert not list(tiles_named_by_source({at: it for at, it in parts.items() if at[0]}, [site], resolver))

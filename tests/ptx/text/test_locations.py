@@ -27,6 +27,21 @@ def test_no_line_before_the_first_loc_and_none_for_line_0():
     assert sources("mov.u32 %r1, 0;\n.loc 1 0 0\nret;") == [None, None]
 
 
+def test_a_line_inside_inline_asm_is_none_of_the_authors():
+    """LLVM adds the line of the asm's own text, as in Triton's waits; what follows has the line before the asm."""
+    body = """.loc 1 7 3
+    // begin inline asm
+    {
+    .loc 1 10 3
+    wait: mov.u32 %r1, 0;
+    }
+    // end inline asm
+    mov.u32 %r1, 1;
+    .loc 1 8 1
+    ret;"""
+    assert [each.line for each in sources(body) if each is not None] == [7, 7, 8]
+
+
 def test_a_line_lasts_until_the_next():
     first, second, third = sources(".loc\t1 7 3\nmov.u32 %r1, 0;\nmov.u32 %r1, 1;\n.loc 1 8 1 // kernel.cu:8:1\nret;")
     assert first == second == SourceLine("/src/kernel.cu", 7, "k", (Frame("/src/kernel.cu", 7, "k", 3),))

@@ -1,0 +1,206 @@
+"""Barriers that the compiler made, as Triton's: by the value of the source that they guard, ``a.full[i]``.
+
+A barrier on which copies complete is the *full* one of what they load; the *empty* one of a value is that of which its
+producer waits for the phase before the first, which is complete at the start. Where one barrier guards the values of
+several copies, its name has all: ``a+b.full[i]``. Where two lines make values of one name, it has the line, too:
+``a:12.full[i]``; a barrier that this does not tell apart from another one has no such name.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence, Set
+from dataclasses import dataclass, field
+from typing import TypeAlias, TypeVar
+
+from pipesim.model.groups import ASKS, BY_PARITY, COMMITS, LIFE, ON_BARRIER, TOUCHES_MEMORY
+from pipesim.model.ops import Op, Space, operand
+from pipesim.model.positions import PARITY
+from pipesim.model.tables import Access
+from pipesim.ptx.emit.record import BARRIER_BYTES, StreamRecorder
+from pipesim.ptx.names.resolve import Resolver
+from pipesim.ptx.text.instruction import Frame, Instruction
+
+_Key = TypeVar("_Key", bound=Hashable)
+Place: TypeAlias = tuple[Frame, ...]  #: in the source, from the outermost function in
+_DONE = ON_BARRIER - LIFE
+#: What tells two values of one name apart: their lines, those of the calls into which they were inlined, their columns.
+_MARKS: tuple[Callable[[Place], object], ...] = (
+    lambda frames: frames[-1].line,
+    lambda frames: frames[0].line,
+    lambda frames: f"{frames[-1].line}:{frames[-1].column}",
+)
+
+
+def values_copied(positions: Set[int], body: Sequence[Instruction], resolver: Resolver) -> dict[int, str]:
+    """What the source calls that which each copy loads, by the copies' positions; those of one place have one name.
+
+    A copy whose call has a barrier is the author's: it says what it writes (:mod:`pipesim.ptx.names.tiles`).
+    """
+    made = sorted(at for at in positions if not resolver.paths(body[at]))
+    frames = {at: source.frames for at in made if (source := body[at].source) is not None}
+    apart = _told_apart({where: (value, where) for at, where in frames.items() if (value := resolver.value(body[at]))})
+    return {at: apart[where] for at, where in frames.items() if where in apart}
+
+
+def _told_apart(named: Mapping[_Key, tuple[str, Place]]) -> dict[_Key, str]:
+    """Each name, with a mark where several are alike; none of those that no mark tells apart."""
+    found: dict[_Key, str] = {}
+    for name in dict.fromkeys(name for name, _ in named.values()):
+        alike = {key: frames for key, (each, frames) in named.items() if each == name}
+        marked = [{key: f"{name}:{mark(frames)}" for key, frames in alike.items()} for mark in _MARKS]
+        ways = [dict.fromkeys(alike, name), *marked]
+        found |= next((way for way in ways if len(set(way.values())) == len(alike)), {})
+    return found
+
+
+def barriers_of_values(
+    recorder: StreamRecorder, body: Sequence[Instruction], resolver: Resolver, inits: Mapping[int, int]
+) -> dict[int, str]:
+    """The path of those of these barriers, by offset in shared memory, of which the source says what they guard.
+
+    ``inits``: the positions of their inits, by offset. One that no warp uses in this launch is taken for an element of
+    the array before it, if one place inits both.
+    """
+    guarded = _Guarded(recorder, body, resolver, inits)
+    found: dict[int, str] = {}
+    for full in (True, False):
+        arrays: dict[int, list[int]] = {}
+        values = {at: value for at in sorted(inits) if guarded.is_full(at) == full and (value := guarded.value(at))}
+        for offset, value in values.items():
+            alike = [at for at in arrays if values[at] == value and guarded.one_array(offset, arrays[at])]
+            arrays.setdefault(alike[0] if alike else offset, []).append(offset)
+        apart = _told_apart({at: (values[at], guarded.frames(at)) for at in arrays})
+        for at, name in apart.items():
+            found |= dict.fromkeys(arrays[at], f"{name}.{'full' if full else 'empty'}")
+    for offset in sorted(inits.keys() - found.keys()):
+        if guarded.follows(offset) and offset - BARRIER_BYTES in found:
+            found[offset] = found[offset - BARRIER_BYTES]
+    return found
+
+
+@dataclass
+class _Uses:
+    """The positions of what is done on a barrier."""
+
+    copies: dict[int, None] = field(default_factory=dict)
+    waits: dict[int, None] = field(default_factory=dict)
+    commits: dict[int, None] = field(default_factory=dict)
+    arrives: dict[int, None] = field(default_factory=dict)
+    first: dict[int, int] = field(default_factory=dict)  #: the parity that each agent waits for first
+    before: set[int] = field(default_factory=set)  #: the barriers of the copies that follow a wait for this one
+    after: set[Access] = field(default_factory=set)  #: what an agent touched last in tensor memory before it arrives
+
+    def positions(self) -> set[int]:
+        """Of every kind."""
+        return {*self.copies, *self.waits, *self.commits, *self.arrives}
+
+
+class _Guarded:
+    """What barriers guard, by their offsets in shared memory."""
+
+    def __init__(
+        self, recorder: StreamRecorder, body: Sequence[Instruction], resolver: Resolver, inits: Mapping[int, int]
+    ) -> None:
+        self._body, self._resolver, self._inits = body, resolver, inits
+        self._offsets = [offset for _, offset in recorder.barriers]
+        self._uses = {offset: _Uses() for offset in self._offsets}
+        self._results: dict[Place, set[Access]] = defaultdict(set)  #: what products write, by their places
+        copies: set[int] = set()
+        for agent in range(len(recorder.streams)):
+            copies |= self._read(recorder, agent)
+        self._values = values_copied(copies, body, resolver)
+        self._loads = self._places(copies)
+        self._loaded = {resolver.value(body[at]) for at in copies}
+
+    def _read(self, recorder: StreamRecorder, agent: int) -> set[int]:
+        """Enter what an agent does; the positions of its copies."""
+        stream, accesses = recorder.streams[agent], list(recorder.accesses)
+        waited, touched, copies = _Uses(), set[Access](), set[int]()
+        for op, at in zip(stream.code, stream.positions, strict=True):
+            if op[0] in TOUCHES_MEMORY and (access := accesses[operand(op, "access")]).space is Space.TENSOR:
+                touched = {access}
+                if op[0] == Op.TRANSFER_WRITE and (place := self._places([at])):
+                    self._results[place.pop()].add(access)
+            if op[0] not in _DONE or (number := operand(op, "barrier")) < 0:
+                continue
+            each = self._uses[self._offsets[number]]
+            if op[0] == Op.TMA_LOAD:
+                each.copies[at] = None
+                copies.add(at)
+                waited.before.add(self._offsets[number])
+            elif op[0] in ASKS:
+                waited = each
+                each.waits[at] = None
+                if op[0] in BY_PARITY:
+                    each.first.setdefault(agent, op[PARITY])
+            elif op[0] in COMMITS:
+                each.commits[at] = None
+            else:
+                each.arrives[at] = None
+                each.after |= touched
+        return copies
+
+    def _places(self, positions: Iterable[int]) -> set[Place]:
+        return {source.frames for at in positions if (source := self._body[at].source) is not None}
+
+    def is_full(self, offset: int) -> bool:
+        """Whether its phases say that a value is there, not that there is room for one.
+
+        A wait at the place of a copy is for room, and one at that of a product for what its result is added to. Of
+        agents that begin with different parities one holds the room.
+        """
+        each = self._uses[offset]
+        waits = self._places(each.waits)
+        results = {access for place in waits for access in self._results.get(place, ())}
+        if each.copies or (waits and waits <= self._loads) or (not each.commits and results & each.after):
+            return bool(each.copies)
+        first = set(each.first.values())
+        return first == {0} if len(first) == 1 else bool(each.commits)
+
+    def value(self, offset: int) -> str:
+        """The value that a barrier guards; "" where it is not certain."""
+        each = self._uses[offset]
+        if each.copies:
+            copied = {min(self._places([at]), default=()): self._values.get(at, "") for at in each.copies}
+            return "+".join(dict.fromkeys(copied[at] for at in sorted(copied))) if all(copied.values()) else ""
+        full, waits = self.is_full(offset), self._places(each.waits)
+        after = {self.value(other) for other in each.before if self._uses[other].copies}
+        if not full and len(after) == 1:
+            return after.pop()
+        if waits and waits <= self._results.keys() and full != bool(each.commits):  # of a product's operand
+            given = {name for at in each.waits for name in self._resolver.operands(self._body[at])}
+            return given.pop() if len(given := given - self._loaded - {""}) == 1 else ""
+        named = [self._named(kind) for kind in (each.waits, each.commits, each.arrives)]
+        found = next((names for names in (set().union(*named), *named) if len(names) == 1), set())
+        return next(iter(found or (self._named([self._inits[offset]]) if each.positions() else ())), "")
+
+    def _named(self, positions: Iterable[int]) -> set[str]:
+        return {value for at in positions if (value := self._resolver.value(self._body[at]))}
+
+    def one_array(self, offset: int, others: Sequence[int]) -> bool:
+        """Whether a barrier is of the array of others, which guard a value of the same name.
+
+        It is if its copies have the places of theirs, if one instruction is about both, or if it lies behind one that
+        the same place inits.
+        """
+        each = self._uses[offset]
+        if each.copies:
+            return any(self._places(each.copies) == self._places(self._uses[other].copies) for other in others)
+        instructions = [self._uses[other].positions() for other in others]
+        beside = offset - BARRIER_BYTES in others and self._beside(offset)
+        return beside or not all(map(each.positions().isdisjoint, instructions))
+
+    def _beside(self, offset: int) -> bool:
+        """Whether one place inits a barrier and the one before it."""
+        before = self._inits.get(offset - BARRIER_BYTES)
+        return before is not None and self._places([before]) == self._places([self._inits[offset]])
+
+    def follows(self, offset: int) -> bool:
+        """Whether no warp uses a barrier, and one place inits it and the one before it."""
+        return not self._uses[offset].positions() and self._beside(offset)
+
+    def frames(self, offset: int) -> Place:
+        """The first place that says the value, else that of its init."""
+        said = [at for at in self._uses[offset].positions() if self._named([at])]
+        return min(self._places(said or [self._inits[offset]]))
