@@ -9,7 +9,7 @@ several copies, its name has all: ``a+b.full[i]``. Where two lines make values o
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence, Set
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias, TypeVar
 
@@ -32,15 +32,27 @@ _MARKS: tuple[Callable[[Place], object], ...] = (
 )
 
 
-def values_copied(positions: Set[int], body: Sequence[Instruction], resolver: Resolver) -> dict[int, str]:
-    """What the source calls that which each copy loads, by the copies' positions; those of one place have one name.
+def values_copied(groups: Sequence[Iterable[int]], body: Sequence[Instruction], resolver: Resolver) -> dict[int, str]:
+    """What the source calls that which each copy loads, by the copies' positions.
 
-    A copy whose call has a barrier is the author's: it says what it writes (:mod:`pipesim.ptx.names.tiles`).
+    ``groups``: the copies that complete on one barrier, or write one range: what these load at several places under one
+    name is one value. A copy whose call has a barrier is the author's: it says what it writes
+    (:mod:`pipesim.ptx.names.tiles`).
     """
-    made = sorted(at for at in positions if not resolver.paths(body[at]))
-    frames = {at: source.frames for at in made if (source := body[at].source) is not None}
-    apart = _told_apart({where: (value, where) for at, where in frames.items() if (value := resolver.value(body[at]))})
-    return {at: apart[where] for at, where in frames.items() if where in apart}
+    made = {at for group in groups for at in group if body[at].source is not None and not resolver.paths(body[at])}
+    said = {at: (value, _place(body[at])) for at in made if (value := resolver.value(body[at]))}
+    alike: dict[tuple[str, Place], set[Place]] = {each: {each[1]} for each in said.values()}
+    for group in groups:
+        for value in {said[at][0] for at in group if at in said}:
+            joined = set().union(*(alike[said[at]] for at in group if at in said and said[at][0] == value))
+            alike |= dict.fromkeys(((value, each) for each in joined), joined)
+    firsts = {each: (each[0], min(places)) for each, places in alike.items()}
+    apart = _told_apart({first: first for first in firsts.values()})
+    return {at: apart[firsts[each]] for at, each in said.items() if firsts[each] in apart}
+
+
+def _place(each: Instruction) -> Place:
+    return each.source.frames if each.source is not None else ()
 
 
 def _told_apart(named: Mapping[_Key, tuple[str, Place]]) -> dict[_Key, str]:
@@ -106,28 +118,27 @@ class _Guarded:
         self._offsets = [offset for _, offset in recorder.barriers]
         self._uses = {offset: _Uses() for offset in self._offsets}
         self._results: dict[Place, set[Access]] = defaultdict(set)  #: what products write, by their places
-        copies: set[int] = set()
         for agent in range(len(recorder.streams)):
-            copies |= self._read(recorder, agent)
-        self._values = values_copied(copies, body, resolver)
+            self._read(recorder, agent)
+        self._values = values_copied([each.copies for each in self._uses.values()], body, resolver)
+        copies = {at for each in self._uses.values() for at in each.copies}
         self._loads = self._places(copies)
         self._loaded = {resolver.value(body[at]) for at in copies}
 
-    def _read(self, recorder: StreamRecorder, agent: int) -> set[int]:
-        """Enter what an agent does; the positions of its copies."""
+    def _read(self, recorder: StreamRecorder, agent: int) -> None:
+        """Enter what an agent does."""
         stream, accesses = recorder.streams[agent], list(recorder.accesses)
-        waited, touched, copies = _Uses(), set[Access](), set[int]()
+        waited, touched = _Uses(), set[Access]()
         for op, at in zip(stream.code, stream.positions, strict=True):
             if op[0] in TOUCHES_MEMORY and (access := accesses[operand(op, "access")]).space is Space.TENSOR:
                 touched = {access}
-                if op[0] == Op.TRANSFER_WRITE and (place := self._places([at])):
-                    self._results[place.pop()].add(access)
+                if op[0] == Op.TRANSFER_WRITE:
+                    self._results[_place(self._body[at])].add(access)
             if op[0] not in _DONE or (number := operand(op, "barrier")) < 0:
                 continue
             each = self._uses[self._offsets[number]]
             if op[0] == Op.TMA_LOAD:
                 each.copies[at] = None
-                copies.add(at)
                 waited.before.add(self._offsets[number])
             elif op[0] in ASKS:
                 waited = each
@@ -139,10 +150,9 @@ class _Guarded:
             else:
                 each.arrives[at] = None
                 each.after |= touched
-        return copies
 
     def _places(self, positions: Iterable[int]) -> set[Place]:
-        return {source.frames for at in positions if (source := self._body[at].source) is not None}
+        return {_place(self._body[at]) for at in positions}
 
     def is_full(self, offset: int) -> bool:
         """Whether its phases say that a value is there, not that there is room for one.
@@ -162,7 +172,7 @@ class _Guarded:
         """The value that a barrier guards; "" where it is not certain."""
         each = self._uses[offset]
         if each.copies:
-            copied = {min(self._places([at]), default=()): self._values.get(at, "") for at in each.copies}
+            copied = {_place(self._body[at]): self._values.get(at, "") for at in each.copies}
             return "+".join(dict.fromkeys(copied[at] for at in sorted(copied))) if all(copied.values()) else ""
         full, waits = self.is_full(offset), self._places(each.waits)
         after = {self.value(other) for other in each.before if self._uses[other].copies}

@@ -78,10 +78,12 @@ class PythonText:
         return self.target_of(node) if node is not None else ""
 
     def origin_at(self, line: int, column: int) -> str:
-        """What a value without a name is made of: ``a`` of ``a.load(i)`` and of ``tl.load(a)``; else its function."""
+        """What a value without a name is made of: ``a`` of ``a.load(i)``, ``tl.load(a)`` and ``a.T``, or by: ``dot``."""
         call = self._computed(line, column)
+        while isinstance(call, ast.Attribute):
+            call = call.value
         if not isinstance(call, ast.Call):
-            return ""
+            return call.id if isinstance(call, ast.Name) else ""
         name = _text(call.func).rpartition(".")
         if name[2].startswith("dot"):
             given = [each.value for each in call.keywords if each.arg == "acc"] or call.args[2:3]

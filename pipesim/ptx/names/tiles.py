@@ -34,7 +34,7 @@ def tiles_named_by_source(
     may write a part. An array is left out whose slots are not at equal distances or not written to the end of the last,
     or that is not apart from ranges that have another name or none.
     """
-    values = values_copied({each.position for copied in copies.values() for each in copied}, body, resolver)
+    values = values_copied([[each.position for each in copied] for copied in copies.values()], body, resolver)
     paths: dict[str, str] = {}
     arrays: dict[str, dict[int, int]] = defaultdict(dict)
     ctas: dict[str, set[int]] = defaultdict(set)

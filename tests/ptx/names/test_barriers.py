@@ -184,6 +184,15 @@ STORIES = (
         tiles=["x:5 64 1", "x:6 80 1"],
     ),
     Story(
+        "one variable loaded on two lines into one slot",
+        "",
+        [(0, IN_LOOP)],
+        {0: "x.full[0]"},
+        file="k.py",
+        copies=[(0, 64, LOADS[0]), (0, 64, LOADS[1])],
+        tiles=["x 64 1"],
+    ),
+    Story(
         "loads of a function that is inlined twice",
         "",
         [(0, IN_LOOP), (8, IN_LOOP)],
