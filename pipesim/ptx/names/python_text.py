@@ -78,7 +78,7 @@ class PythonText:
         return self.target_of(node) if node is not None else ""
 
     def origin_at(self, line: int, column: int) -> str:
-        """What a value without a name is made of: ``a`` of ``a.load(i)``, ``tl.load(a)`` and ``a.T``, or by: ``dot``."""
+        """What a value without a name is made of: ``a`` of ``a.load(i)``, ``tl.load(a)``, ``a.T``; or by: ``dot``."""
         call = self._computed(line, column)
         while isinstance(call, ast.Attribute):
             call = call.value
